@@ -1,6 +1,7 @@
 // Attributes of asked datasets, by which readers and later programs know their bounds.
 
 #include <algorithm>
+#include <new>
 #include <variant>
 
 #include "hdf5_serial/asked_datasets.hpp"
@@ -79,7 +80,11 @@ bool AskedFiles::describe(hid_t dataset, AskedDataset& asked) {
     ok = (hdf5_.H5Aexists(dataset, name) <= 0 || hdf5_.H5Adelete(dataset, name) >= 0) && ok;
   }
   if (file->options.file.notes != Notes::off) {
-    for (const EncodingNote& note : asked.notes()) ok = write_note(dataset, note) && ok;
+    try {
+      for (const EncodingNote& note : asked.notes()) ok = write_note(dataset, note) && ok;
+    } catch (const std::bad_alloc&) {
+      ok = false;  // Whoever ends an id goes on to end it.
+    }
   }
   asked.set_described();
   return ok;

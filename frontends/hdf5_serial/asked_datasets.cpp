@@ -185,7 +185,10 @@ void AskedFiles::enter(hid_t id, File&& file, bool given) {
   if (given) files_.try_emplace(info.fileno, std::move(file));  // It may be open already.
 }
 
-void AskedFiles::close_later(hid_t list) { lists_.push_back(list); }
+hid_t AskedFiles::close_later(hid_t list) {
+  lists_.push_back(list);
+  return list;
+}
 
 AskedFiles::File* AskedFiles::file_of(hid_t object) {
   if (files_.empty()) return nullptr;

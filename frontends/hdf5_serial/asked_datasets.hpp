@@ -124,7 +124,9 @@ class AskedFiles {
   Result<std::shared_ptr<AskedDataset>> plan(const Creation& creation);
   /// The program's list, changed so. @error unsupported  HDF5 refuses it.
   Result<hid_t> creation_list(const Creation& creation, const AskedDataset& asked) const;
-  void close_later(hid_t list);
+  /// The list ends before the next is made: closing it would empty HDF5's error stack, which tells
+  /// the program of a failure. @returns it
+  hid_t close_later(hid_t list);
   /// A dataset has been created. @param asked  null: as the program wants it.
   void add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked);
 

@@ -16,7 +16,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -52,8 +55,32 @@ struct State {
 };
 
 State& state() {
-  static auto* const all = new State;
+  alignas(State) static std::byte room[sizeof(State)];
+  static auto* const all = new (room) State;
   return *all;
+}
+
+/// On stderr, since few programs print HDF5's error stack, and there.
+void tell(const char* call, const char* message) {
+  std::fprintf(stderr, "tailrace: %s: %s\n", call, message);
+  const SerialHdf5& hdf5 = *serial_hdf5();
+  hdf5.H5Eclear2(H5E_DEFAULT);
+  hdf5.H5Epush2(H5E_DEFAULT, "tailrace", call, 0, *hdf5.H5E_ERR_CLS_g, *hdf5.H5E_ARGS_g,
+                *hdf5.H5E_BADVALUE_g, "%s", message);
+}
+void tell(const char* call, const Status& status) { tell(call, status.message().c_str()); }
+
+/// Do our own part of a call: no exception (of memory) may leave it, since the program is C.
+/// @returns `failed` after one.
+template <class Work>
+auto guarded(const char* call, const Work& work, decltype(work()) failed) noexcept
+    -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::exception&) {
+    tell(call, "no memory is left");
+    return failed;
+  }
 }
 
 void print_report(const ServedDatasets& datasets) {
@@ -71,16 +98,27 @@ void print_report(const ServedDatasets& datasets) {
                static_cast<unsigned long long>(report.n_lossy));
 }
 
+/// A file's id ends; H5I_INVALID_HID: all. What can fail are remarks.
+void leave(ServedDatasets& datasets, hid_t file) {
+  const QuietHdf5 quiet(*serial_hdf5());
+  const auto work = [&] {
+    datasets.asked().leave(file);
+    return true;
+  };
+  static_cast<void>(guarded("H5Fclose", work, false));
+}
+
 void at_exit() {
   State& all = state();
   const std::lock_guard lock(all.mutex);
   if (all.datasets == nullptr) return;
   ++all.depth;
-  const bool flushed = all.datasets->flush();
+  const bool flushed = guarded(
+      "exit", [&] { return all.datasets->flush(); }, false);
   if (!all.datasets->describe() || !flushed) {
     std::fprintf(stderr, "tailrace: values that the program wrote could not be stored\n");
   }
-  all.datasets->asked().leave(H5I_INVALID_HID);
+  leave(*all.datasets, H5I_INVALID_HID);
   --all.depth;
   if (is_set("TAILRACE_REPORT", "1")) print_report(*all.datasets);
 }
@@ -91,7 +129,8 @@ void before_fork() {
   all.mutex.lock();
   if (all.datasets == nullptr || all.depth > 0) return;
   ++all.depth;
-  static_cast<void>(all.datasets->flush());
+  static_cast<void>(guarded(
+      "fork", [&] { return all.datasets->flush(); }, false));
   --all.depth;
 }
 void after_fork() { state().mutex.unlock(); }
@@ -109,14 +148,19 @@ class Turn {
 
   /// Null: HDF5 alone, as it is also where HDF5 or our own work calls back.
   ServedDatasets* datasets() const { return state_.depth == 1 ? state_.datasets : nullptr; }
-  bool flush() const { return datasets() == nullptr || datasets()->flush(); }
+  bool flush(const char* call) const {
+    return guarded(
+        call, [&] { return datasets() == nullptr || datasets()->flush(); }, false);
+  }
 
  private:
   void ask() {
     state_.asked = true;
     const SerialHdf5* const hdf5 = is_set("TAILRACE_HDF5", "off") ? nullptr : serial_hdf5();
     if (hdf5 == nullptr || hdf5->H5open() < 0) return;
-    state_.datasets = new ServedDatasets(*hdf5, wanted_threads());
+    const auto begin = [&] { return new ServedDatasets(*hdf5, wanted_threads()); };
+    state_.datasets = guarded("begin", begin, nullptr);
+    if (state_.datasets == nullptr) return;
     // HDF5 has begun, so its own handler comes after this one.
     std::atexit(at_exit);
     pthread_atfork(before_fork, after_fork, after_fork);
@@ -133,15 +177,6 @@ void register_filters() {
   }
 }
 
-/// On stderr, since few programs print HDF5's error stack, and there.
-void tell(const char* call, const Status& status) {
-  std::fprintf(stderr, "tailrace: %s: %s\n", call, status.message().c_str());
-  const SerialHdf5& hdf5 = *serial_hdf5();
-  hdf5.H5Eclear2(H5E_DEFAULT);
-  hdf5.H5Epush2(H5E_DEFAULT, "tailrace", call, 0, *hdf5.H5E_ERR_CLS_g, *hdf5.H5E_ARGS_g,
-                *hdf5.H5E_BADVALUE_g, "%s", status.message().c_str());
-}
-
 /// A file is created or opened. @param open  HDF5's own call.
 /// @param made_here  it is new; otherwise `writes` says whether datasets may be made in it.
 template <class Open>
@@ -151,15 +186,22 @@ hid_t open_file(const Turn& turn, const char* call, const char* name, bool made_
   if (datasets == nullptr) return open();
   register_filters();
   if (!writes) return open();
-  bool given = false;
-  const Result<GlobOptions> options = AskedFiles::read_options(given);
-  if (!options.ok()) {
-    tell(call, options.status().within(name != nullptr ? name : "a file"));
-    return H5I_INVALID_HID;
-  }
-  const hid_t file = open();
-  if (file >= 0) datasets->asked().enter(file, {name, *options, made_here, {}, {}}, given);
-  return file;
+  hid_t file = H5I_INVALID_HID;
+  const auto work = [&] {
+    bool given = false;
+    Result<GlobOptions> options = AskedFiles::read_options(given);
+    if (!options.ok()) {
+      tell(call, options.status().within(name != nullptr ? name : "a file"));
+      return true;
+    }
+    AskedFiles::File asked{name != nullptr ? name : "", std::move(*options), made_here, {}, {}};
+    file = open();
+    if (file >= 0) datasets->asked().enter(file, std::move(asked), given);
+    return true;
+  };
+  if (guarded(call, work, false) || file < 0) return file;
+  serial_hdf5()->H5Fclose(file);
+  return H5I_INVALID_HID;
 }
 
 /// @param create  HDF5's own call, with the list that it is to take.
@@ -170,34 +212,37 @@ hid_t create_dataset(const Turn& turn, const AskedFiles::Creation& creation, con
   AskedFiles& files = datasets->asked();
   hid_t list = H5I_INVALID_HID;
   std::shared_ptr<AskedDataset> asked;
-  Status planned;
-  {
-    const QuietHdf5 quiet(*serial_hdf5());
-    Result<std::shared_ptr<AskedDataset>> plan = files.plan(creation);
-    planned = plan.status();
-    if (plan.ok() && *plan != nullptr) {
-      asked = *plan;
-      const Result<hid_t> adapted = files.creation_list(creation, *asked);
-      planned = adapted.status();
-      if (adapted.ok()) list = *adapted;
+  const auto plan = [&] {
+    Status planned;
+    {
+      const QuietHdf5 quiet(*serial_hdf5());
+      Result<std::shared_ptr<AskedDataset>> made = files.plan(creation);
+      planned = made.status();
+      if (made.ok() && *made != nullptr) {
+        asked = *made;
+        const Result<hid_t> adapted = files.creation_list(creation, *asked);
+        planned = adapted.status();
+        if (adapted.ok()) list = files.close_later(*adapted);
+      }
     }
-  }
-  if (!planned.ok()) {
-    tell("H5Dcreate", planned);
-    return H5I_INVALID_HID;
-  }
+    if (!planned.ok()) tell("H5Dcreate", planned);
+    return planned.ok();
+  };
+  if (!guarded("H5Dcreate", plan, false)) return H5I_INVALID_HID;
   const hid_t dataset = create(asked != nullptr ? list : creation.list);
-  // Of a failure HDF5's error stack tells the program, and closing the list would empty it.
-  if (asked != nullptr) files.close_later(list);
-  if (dataset >= 0) files.add(dataset, asked);
-  return dataset;
+  if (dataset < 0) return dataset;
+  const auto add = [&] {
+    files.add(dataset, asked);
+    return true;
+  };
+  if (guarded("H5Dcreate", add, false)) return dataset;
+  serial_hdf5()->H5Dclose(dataset);
+  return H5I_INVALID_HID;
 }
 
-/// A file's id ends; H5I_INVALID_HID: all.
 bool leave_file(ServedDatasets& datasets, hid_t file) {
   const bool told = datasets.forget_all();
-  const QuietHdf5 quiet(*serial_hdf5());
-  datasets.asked().leave(file);
+  leave(datasets, file);
   return told;
 }
 
@@ -226,9 +271,12 @@ namespace serial = tailrace::hdf5_serial;
     static const auto real = reinterpret_cast<decltype(&::name)>(serial::find_in_hdf5(#name)); \
     if (real == nullptr) return static_cast<returned>(-1);                                     \
     const serial::Turn turn;                                                                   \
-    const bool flushed = turn.flush();                                                         \
+    const bool flushed = turn.flush(#name);                                                    \
     bool told = true;                                                                          \
-    if (serial::ServedDatasets* const datasets = turn.datasets()) told = drop;                 \
+    if (serial::ServedDatasets* const datasets = turn.datasets()) {                            \
+      told = serial::guarded(                                                                  \
+          #name, [&] { return static_cast<void>(datasets), drop; }, false);                    \
+    }                                                                                          \
     const returned result = real arguments;                                                    \
     return flushed && told ? result : serial::failed(result);                                  \
   }
@@ -252,7 +300,8 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dwrite,
   if (real == nullptr) return -1;
   const serial::Turn turn;
   if (serial::ServedDatasets* const datasets = turn.datasets()) {
-    const auto done = datasets->write({dataset, type, memory, file, list}, values);
+    const auto work = [&] { return datasets->write({dataset, type, memory, file, list}, values); };
+    const auto done = serial::guarded("H5Dwrite", work, herr_t{-1});
     if (done) return *done;
   }
   return real(dataset, type, memory, file, list, values);
@@ -265,7 +314,8 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dread,
   if (real == nullptr) return -1;
   const serial::Turn turn;
   if (serial::ServedDatasets* const datasets = turn.datasets()) {
-    const auto done = datasets->read({dataset, type, memory, file, list}, values);
+    const auto work = [&] { return datasets->read({dataset, type, memory, file, list}, values); };
+    const auto done = serial::guarded("H5Dread", work, herr_t{-1});
     if (done) return *done;
   }
   return real(dataset, type, memory, file, list, values);
@@ -277,7 +327,10 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dset_extent, (hid_t dataset, const hsize_t* exten
   if (real == nullptr) return -1;
   const serial::Turn turn;
   serial::ServedDatasets* const datasets = turn.datasets();
-  if (datasets != nullptr && !datasets->change_extents(dataset, extents)) return -1;
+  const auto work = [&] {
+    return datasets == nullptr || datasets->change_extents(dataset, extents);
+  };
+  if (!serial::guarded("H5Dset_extent", work, false)) return -1;
   return real(dataset, extents);
 }
 
@@ -337,9 +390,11 @@ TAILRACE_SERIAL_CALL(int, H5Idec_ref, (hid_t id)) {
   const H5I_type_t kind = serial::serial_hdf5()->H5Iget_type(id);
   bool flushed = true;
   if (kind == H5I_DATASET || kind == H5I_FILE) {
-    flushed = datasets->flush();
-    const bool told = kind == H5I_FILE ? serial::leave_file(*datasets, id) : datasets->forget(id);
-    flushed = flushed && told;
+    flushed = turn.flush("H5Idec_ref");
+    const auto work = [&] {
+      return kind == H5I_FILE ? serial::leave_file(*datasets, id) : datasets->forget(id);
+    };
+    flushed = serial::guarded("H5Idec_ref", work, false) && flushed;
   }
   const int n_left = real(id);
   return flushed ? n_left : -1;
@@ -395,12 +450,14 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dwrite_chunk,
   serial::ServedDatasets* const datasets = turn.datasets();
   if (datasets != nullptr && datasets->asked().has_replaced_filters(id)) {
     serial::tell("H5Dwrite_chunk",
-                 tailrace::Status(tailrace::Code::unsupported,
-                                  "the program has encoded a chunk by filters that "
-                                  "TAILRACE_OPTIONS has replaced; leave this dataset out"));
+                 "the program has encoded a chunk by filters that TAILRACE_OPTIONS has replaced; "
+                 "leave this dataset out");
     return -1;
   }
-  if (datasets != nullptr && !datasets->make_way(id, mask, start, n_bytes)) return -1;
+  const auto work = [&] {
+    return datasets == nullptr || datasets->make_way(id, mask, start, n_bytes);
+  };
+  if (!serial::guarded("H5Dwrite_chunk", work, false)) return -1;
   return real(id, list, mask, start, n_bytes, bytes);
 }
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dextend, (hid_t id, const hsize_t* extents), (id, extents),

@@ -476,8 +476,8 @@ bool ServedDatasets::send_staged(bool all) {
       const Shape place = chunk->first;
       drop_decoded(*dataset, place);
       batch_bytes += dataset->chunk_bytes();
-      batch.push_back(
-          {dataset.get(), place, std::move(chunk->second.values), chunk->second.keeps_stored});
+      batch.push_back({dataset.get(), place, {}, chunk->second.keeps_stored});
+      batch.back().values = std::move(chunk->second.values);  // Not before there is room.
       unstage(*dataset, place);
       if (batch_bytes >= 4 * encoded_together_bytes && batch.size() >= 4 * team_.n_threads()) {
         send_batch();

@@ -267,6 +267,39 @@ def test_attributes_can_be_left_out(tmp_path):
     assert attributes(path, "temp") == {}
 
 
+def test_no_allocation_that_fails_ends_the_program(tmp_path, native):
+    """An exception that left a call would: the program is C."""
+    failing = built("bin", "hdf5_serial", "failing_new.so")
+    both = f"{failing} {built('lib', 'libtailrace_hdf5_serial.so')}"
+
+    def attempt(which):
+        path = tmp_path / f"{which}.h5"
+        done = subprocess.run(
+            [built("bin", "hdf5_serial", "root_rank"), path], capture_output=True, text=True,
+            timeout=120, check=False,
+            env={**os.environ, "LD_PRELOAD": both, "TAILRACE_OPTIONS": "bound=abs=1e-2",
+                 "TAILRACE_THREADS": "1", "FAILING_NEW": str(which)})
+        assert done.returncode >= 0, (which, done.stderr)
+        return done, path
+
+    n = int(re.search(r"asked for memory: (\d+)", attempt(0)[0].stderr).group(1))
+    assert n > 1000
+    n_failed = 0
+    before = stored(native)
+    for which in [*range(1, 12), *(round(20 * (n / 20) ** (i / 29)) for i in range(30))]:
+        done, path = attempt(which)
+        told = "no memory is left" in done.stderr or "HDF5-DIAG" in done.stderr
+        assert told or done.returncode == 0, (which, done.stderr)
+        n_failed += told
+        if told:
+            continue
+        # By HDF5, or by us, without what failed: nothing is lost.
+        after = stored(path)
+        for name in before:
+            assert worst(before, after, name) <= 1e-2
+    assert n_failed > 8
+
+
 # --- Tools.
 
 SHAPE = (24, 96, 144)
