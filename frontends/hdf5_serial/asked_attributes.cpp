@@ -1,6 +1,7 @@
 // Attributes of asked datasets, by which readers and later programs know their bounds.
 
 #include <algorithm>
+#include <cstdio>
 #include <new>
 #include <variant>
 
@@ -45,6 +46,15 @@ bool AskedFiles::is_scale(hid_t dataset) const {
   return text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
 }
 
+/// As is_scale(). @returns false  also where no memory is left to look.
+bool AskedFiles::is_late_scale(hid_t dataset) const {
+  try {
+    return is_scale(dataset);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 bool AskedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
   const char* const name = note.name.c_str();
   const auto* const text = std::get_if<std::string>(&note.value);
@@ -72,6 +82,14 @@ bool AskedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
 }
 
 bool AskedFiles::describe(hid_t dataset, AskedDataset& asked) {
+  if (asked.may_be_late_scale() && is_late_scale(dataset)) {
+    std::fprintf(
+        stderr,
+        "tailrace: dataset \"%s\" became a dimension scale when values of it were stored "
+        "within their bound: these are not exact. Make it one before, or give it bound=none\n",
+        asked.path().c_str());
+    asked.set_late_told();
+  }
   File* const file = asked.described() ? nullptr : file_of(dataset);
   if (file == nullptr) return true;
   bool ok = true;

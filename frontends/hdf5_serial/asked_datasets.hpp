@@ -65,6 +65,11 @@ class AskedDataset {
   bool loses() const { return !options_.bound.lossless(); }
   /// It is a coordinate: kept exactly, unless it is named without wildcards.
   void keep_scale() { keeps_ = keeps_ || !by_name_; }
+  /// Whether it would be kept exactly if it became one.
+  bool may_become_scale() const { return loses() && !by_name_ && facts_.shape.size() == 1; }
+  /// Whether values have lost digits that it would keep as a scale; told once.
+  bool may_be_late_scale() const { return lossy_ && !by_name_ && !late_told_; }
+  void set_late_told() { late_told_ = true; }
 
   /// Values that the program writes, for bounds that need their range.
   void note_values(std::span<const std::byte> values);
@@ -92,6 +97,7 @@ class AskedDataset {
   double codec_bound_ = 0;
   double largest_bound_ = 0;
   ValueRange range_;
+  bool late_told_ = false;
   bool lossy_ = false;     ///< A chunk has lost digits.
   bool described_ = true;  ///< Attributes say all there is to say.
 };
@@ -158,6 +164,7 @@ class AskedFiles {
   std::optional<DType> number_of(hid_t type) const;
   std::string text_attribute(hid_t dataset, const char* name) const;
   std::optional<double> number_attribute(hid_t dataset, const char* name) const;
+  bool is_late_scale(hid_t dataset) const;
   bool write_note(hid_t dataset, const EncodingNote& note) const;
   void tell_idle(const File& file) const;
 

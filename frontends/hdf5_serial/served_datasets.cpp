@@ -99,6 +99,7 @@ void ServedDatasets::look_at(hid_t id, const H5O_info_t& info, ServedDataset& da
   // HDF5 has to give up a chunk from its cache would lose more of them.
   if (dataset.served && dataset.codec->lossy()) dataset.served = !dataset.may_write;
   if (dataset.served && dataset.may_write) dataset.asked = asked_.find(id, info, creation, filters);
+  dataset.may_become_scale = dataset.asked != nullptr && dataset.asked->may_become_scale();
   if (type >= 0) hdf5_.H5Tclose(type);
   hdf5_.H5Pclose(creation);
 }
@@ -358,7 +359,9 @@ bool ServedDatasets::write_slab(ServedDataset& dataset, const Slab& slab, const 
     }
   });
   if (!ok) return false;
-  if (whole.size() >= 2 * team_.n_threads()) {
+  const bool holds = dataset.may_become_scale &&
+                     staged_bytes_ + slab.n_elements() * dataset.element_bytes <= staged_bytes_max;
+  if (!holds && whole.size() >= 2 * team_.n_threads()) {
     if (!write_whole(dataset, whole, slab, values)) return false;
   } else {
     for (const Shape& place : whole) {
@@ -412,7 +415,7 @@ bool ServedDatasets::stage(ServedDataset& dataset, const Shape& place, const Sla
     }
     staged_bytes_ += dataset.chunk_bytes();
     if (fills) {
-      whole_bytes_ += dataset.chunk_bytes();
+      note_whole(dataset);
     } else {
       try {
         chunk.written.resize(box.n_elements());
@@ -433,7 +436,7 @@ bool ServedDatasets::stage(ServedDataset& dataset, const Shape& place, const Sla
   scatter_part(marks, part.slab, row.data(), box, chunk.written.data(), 1);
   if (chunk.n_written == inside.n_elements()) {
     chunk.written = {};
-    whole_bytes_ += dataset.chunk_bytes();
+    note_whole(dataset);
   }
   return true;
 }
@@ -442,7 +445,8 @@ void ServedDatasets::unstage(ServedDataset& dataset, const Shape& place) {
   const auto at = dataset.staged.find(place);
   if (at == dataset.staged.end()) return;
   staged_bytes_ -= dataset.chunk_bytes();
-  if (at->second.written.empty()) whole_bytes_ -= dataset.chunk_bytes();
+  if (at->second.written.empty() && !dataset.may_become_scale)
+    whole_bytes_ -= dataset.chunk_bytes();
   dataset.staged.erase(at);
 }
 
@@ -465,6 +469,7 @@ bool ServedDatasets::send_staged(bool all) {
   for (const auto& [address, known] : by_address_) {
     const std::shared_ptr<ServedDataset> dataset = known.lock();
     if (dataset == nullptr || dataset->staged.empty()) continue;
+    if (!all && dataset->may_become_scale) continue;
     ok = take_extents(*dataset) && ok;
     for (auto at = dataset->staged.begin(); at != dataset->staged.end();) {
       const auto chunk = at++;
@@ -532,7 +537,7 @@ bool ServedDatasets::complete(ServedDataset& dataset, const Shape& place, Staged
   }
   scatter_part(all, slab, staged.data(), box, chunk.values.data(), element_bytes);
   chunk.written = {};
-  whole_bytes_ += dataset.chunk_bytes();
+  note_whole(dataset);
   return true;
 }
 

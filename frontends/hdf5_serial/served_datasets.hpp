@@ -69,6 +69,8 @@ struct ServedDataset {
   std::unique_ptr<Codec> codec;  ///< The header's filters.
   /// Null: nothing is asked, and all chunks are encoded by the header's filters.
   std::shared_ptr<AskedDataset> asked;
+  /// Its chunks wait for a flush where memory allows: by then it may be a scale, which is exact.
+  bool may_become_scale = false;
   std::map<Shape, StagedChunk> staged;
   std::map<Shape, DecodedChunk> decoded;
   Shape expected;  ///< The chunk that a reader in order asks for next; empty: nobody knows.
@@ -171,6 +173,9 @@ class ServedDatasets {
   bool write_whole(ServedDataset& dataset, const std::vector<Shape>& places, const Slab& slab,
                    const std::byte* values);
   bool stage(ServedDataset& dataset, const Shape& place, const Slab& slab, const std::byte* values);
+  void note_whole(const ServedDataset& dataset) {
+    if (!dataset.may_become_scale) whole_bytes_ += dataset.chunk_bytes();
+  }
   void unstage(ServedDataset& dataset, const Shape& place);
   bool send_staged(bool all);
   bool complete(ServedDataset& dataset, const Shape& place, StagedChunk& chunk);
@@ -197,7 +202,7 @@ class ServedDatasets {
   ServedDataset nothing_;  ///< What is no dataset.
   hid_t plain_list_ = H5I_INVALID_HID;
   std::uint64_t staged_bytes_ = 0;
-  std::uint64_t whole_bytes_ = 0;  ///< Of those: chunks that are whole.
+  std::uint64_t whole_bytes_ = 0;  ///< Of those: chunks that are whole, and wait for no flush.
   std::uint64_t decoded_bytes_ = 0;
   std::uint64_t n_calls_ = 0;
   AskedFiles asked_;

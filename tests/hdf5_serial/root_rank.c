@@ -4,6 +4,8 @@
 //   root_rank FILE         create it
 //   root_rank FILE append  append records to one that is there
 //   root_rank FILE chunk   create one, with a chunk that the program has encoded
+//   root_rank FILE scale   create one that becomes a coordinate behind its values
+//   root_rank FILE scale flushed  the file is flushed in between
 //   root_rank FILE flat    create one by a list with filters, but without chunks: HDF5 refuses it
 //   root_rank FILE chunk opened  the chunk comes when the file was closed and is opened again
 //   root_rank FILE chunk closed  the chunk comes when the file is closed, but not the dataset
@@ -121,6 +123,18 @@ static void patches(hid_t file) {
   free(values);
 }
 
+static void make_scale(hid_t dataset) {
+  const char scale[] = "DIMENSION_SCALE";
+  const hid_t text = H5Tcopy(H5T_C_S1);
+  H5Tset_size(text, sizeof scale);
+  const hid_t one = H5Screate(H5S_SCALAR);
+  const hid_t attribute = H5Acreate2(dataset, "CLASS", text, one, H5P_DEFAULT, H5P_DEFAULT);
+  H5Awrite(attribute, text, scale);
+  H5Aclose(attribute);
+  H5Sclose(one);
+  H5Tclose(text);
+}
+
 /// What the program has not chunked, integers, a coordinate, a value that stands for none.
 static void others(hid_t file) {
   const hsize_t extents[2] = {n_rows, n_columns};
@@ -140,15 +154,7 @@ static void others(hid_t file) {
 
   const hsize_t n = n_cells;
   dataset = create(file, "cell", H5T_NATIVE_FLOAT, 1, &n, NULL, &n);
-  const char scale[] = "DIMENSION_SCALE";
-  const hid_t text = H5Tcopy(H5T_C_S1);
-  H5Tset_size(text, sizeof scale);
-  const hid_t one = H5Screate(H5S_SCALAR);
-  const hid_t attribute = H5Acreate2(dataset, "CLASS", text, one, H5P_DEFAULT, H5P_DEFAULT);
-  H5Awrite(attribute, text, scale);
-  H5Aclose(attribute);
-  H5Sclose(one);
-  H5Tclose(text);
+  make_scale(dataset);
   H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
   H5Dclose(dataset);
 
@@ -186,6 +192,27 @@ static int write_encoded(const char* path, const char* when) {
   return done < 0 ? 5 : failures;
 }
 
+/// 16 MiB, and other fields before it is known for a coordinate.
+static int write_late_scale(const char* path, int flushes) {
+  const hsize_t n = 1 << 22;
+  const hsize_t extents[3] = {0, n_rows, n_columns};
+  const hsize_t most[3] = {H5S_UNLIMITED, n_rows, n_columns};
+  const hsize_t chunk[3] = {1, n_rows, n_columns};
+  float* values = malloc(n * sizeof *values);
+  for (hsize_t i = 0; i < n; ++i) values[i] = (float)(0.0001 * (double)i + 0.01 * (double)(i % 7));
+  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t axis = create(file, "axis", H5T_NATIVE_FLOAT, 1, &n, NULL, NULL);
+  const hid_t temp = create(file, "temp", H5T_NATIVE_FLOAT, 3, extents, most, chunk);
+  H5Dwrite(axis, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+  records(temp, 0, 150);
+  if (flushes) H5Fflush(file, H5F_SCOPE_LOCAL);
+  make_scale(axis);
+  free(values);
+  H5Dclose(axis);
+  H5Dclose(temp);
+  return H5Fclose(file) < 0 ? 4 : failures;
+}
+
 static int write_flat(const char* path) {
   const hsize_t extents[2] = {n_rows, n_columns};
   float* values = malloc(n_cells * sizeof *values);
@@ -207,6 +234,9 @@ static int write_flat(const char* path) {
 
 int main(int n_arguments, char** arguments) {
   if (n_arguments < 2) return 2;
+  if (n_arguments > 2 && strcmp(arguments[2], "scale") == 0) {
+    return write_late_scale(arguments[1], n_arguments > 3);
+  }
   if (n_arguments > 2 && strcmp(arguments[2], "flat") == 0) return write_flat(arguments[1]);
   if (n_arguments > 2 && strcmp(arguments[2], "chunk") == 0) {
     return write_encoded(arguments[1], n_arguments > 3 ? arguments[3] : "");

@@ -223,6 +223,28 @@ def test_chunks_that_the_program_encodes_are_not_taken_for_ours(tmp_path, when):
     root_rank(tmp_path / "a.h5", "", more=["chunk", *when])
 
 
+def test_a_coordinate_may_become_one_behind_its_values(tmp_path):
+    native, ours, late = tmp_path / "native.h5", tmp_path / "ours.h5", tmp_path / "late.h5"
+    program = built("bin", "hdf5_serial", "root_rank")
+    subprocess.run([program, native, "scale"], check=True, timeout=60)
+    before = stored(native)
+    # It waits in memory, while as much as is encoded together goes on by itself.
+    said = root_rank(ours, "bound=abs=1e-3", more=["scale"])
+    assert counts_of(said)["lossy"] == 150
+    assert worst(before, stored(ours), "axis") == 0
+    assert 0 < worst(before, stored(ours), "temp") <= 1e-3
+    assert attributes(ours, "axis") == {}
+    assert "dimension scale" not in said
+    # Whoever looks before gets what was asked, and a line.
+    said = root_rank(late, "bound=abs=1e-3", more=["scale", "flushed"])
+    assert 0 < worst(before, stored(late), "axis") <= 1e-3
+    assert said.count('dataset "/axis" became a dimension scale') == 1
+    # Who asks for it by its name has asked for that.
+    said = root_rank(late, "axis: bound=abs=1e-3", more=["scale"])
+    assert 0 < worst(before, stored(late), "axis") <= 1e-3
+    assert "dimension scale" not in said
+
+
 def test_filters_of_a_list_without_chunks_are_replaced_too(tmp_path):
     root_rank(tmp_path / "a.h5", "", code=5, more=["flat"])
     root_rank(tmp_path / "a.h5", "bound=abs=1e-2", more=["flat"])
