@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <utility>
 
 #include "array/array_staging.hpp"
 
@@ -57,19 +56,17 @@ Box StagingLog::box_of_sample(std::size_t entry, const Shape& shape) const {
   return box;
 }
 
-/// Runs ascend: those before and behind are passed by.
+/// Runs ascend: those before and behind are not looked at.
 void StagingLog::for_each_scattered_box(std::size_t entry, std::uint64_t begin, std::uint64_t last,
                                         const PieceVisit& visit) const {
   const Head& head = heads_[entry];
   const auto lengths = words(head).subspan(2 * std::size_t{head.rank}, head.rank);
   const Box whole{Shape(head.rank, 0), Shape(lengths.begin(), lengths.end())};
   const StoredRuns runs = element_runs(entry);
-  const std::byte* from = head.values;
-  for (std::size_t r = 0; r < runs.size() && runs.first(r) <= last; ++r) {
+  for (std::size_t r = runs.find(begin); r < runs.size() && runs.first(r) <= last; ++r) {
     const std::uint64_t first = runs.first(r);
     const std::uint64_t end = first + runs.count(r);
-    const std::byte* values = std::exchange(from, from + runs.count(r) * element_bytes_);
-    if (end <= begin) continue;
+    const std::byte* values = head.values + runs.from(r) * element_bytes_;
     for_each_box_of_run(whole, first, end, [&](const Box& part) {
       visit(Slab::of(part), head.epoch, values);
       values += part.n_elements() * element_bytes_;

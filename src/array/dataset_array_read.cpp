@@ -120,7 +120,7 @@ Status DatasetArray::get_runs(std::size_t v, const ElementRuns& runs, std::span<
     const std::span<std::byte> read(chunk.data(), inside.n_elements() * element);
     TAILRACE_TRY(get(v, Slab::of(inside), read));
     for (const ChunkPiece& piece : pieces.of(chunk_index)) {
-      // A piece lies within one row.
+      // Within one row; or some whole ones, which follow one another in the part inside as well.
       std::uint64_t rest = piece.first;
       std::uint64_t at = 0;
       std::uint64_t step = 1;

@@ -63,7 +63,26 @@ SortedRuns sort_runs(const ElementRuns& runs) {
 
 void StoredRuns::store(const ElementRuns& runs, std::byte* to) {
   std::memcpy(to, runs.firsts.data(), 8 * runs.size());
-  std::memcpy(to + 8 * runs.size(), runs.counts.data(), 4 * runs.size());
+  to += 8 * runs.size();
+  std::uint32_t end = 0;
+  for (const std::uint32_t count : runs.counts) {
+    end += count;
+    std::memcpy(to, &end, sizeof end);
+    to += sizeof end;
+  }
+}
+
+std::size_t StoredRuns::find(std::uint64_t begin) const {
+  std::size_t low = 0;
+  for (std::size_t high = n_; low < high;) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (first(middle) + count(middle) > begin) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
 }
 
 namespace {

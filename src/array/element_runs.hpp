@@ -38,7 +38,8 @@ struct SortedRuns {
 };
 SortedRuns sort_runs(const ElementRuns& runs);
 
-/// Runs as they lie in memory, at any alignment: all firsts, then all counts, in whole words.
+/// Runs as they lie in memory, at any alignment, in whole words: all firsts, then for each run the
+/// elements up to its end, modulo 2^32.
 class StoredRuns {
  public:
   static constexpr std::uint64_t bytes_of(std::uint64_t n) { return 8 * n + (4 * n + 7) / 8 * 8; }
@@ -47,9 +48,15 @@ class StoredRuns {
   StoredRuns(const std::byte* at, std::size_t n) : at_(at), n_(n) {}
   std::size_t size() const { return n_; }
   std::uint64_t first(std::size_t run) const { return load<std::uint64_t>(8 * run); }
-  std::uint64_t count(std::size_t run) const { return load<std::uint32_t>(8 * n_ + 4 * run); }
+  std::uint64_t count(std::size_t run) const { return std::uint32_t(end(run) - from(run)); }
+  /// Elements of all runs before it, modulo 2^32.
+  std::uint32_t from(std::size_t run) const { return run == 0 ? 0 : end(run - 1); }
+  /// The first run that reaches beyond element `begin`, of runs that ascend and do not overlap;
+  /// size() where none does. Cost: O(log runs).
+  std::size_t find(std::uint64_t begin) const;
 
  private:
+  std::uint32_t end(std::size_t run) const { return load<std::uint32_t>(8 * n_ + 4 * run); }
   template <class Number>
   Number load(std::size_t at) const {
     Number number;

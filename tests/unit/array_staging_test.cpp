@@ -207,6 +207,12 @@ TEST(StagingLog, PiecesOfOnePutAreOneEntry) {
     ASSERT_EQ(all[e], e % 3 == 2 ? -1 : static_cast<std::int32_t>(e));
   }
   EXPECT_EQ(log.box_of_sample(0, shape), (Box{{0, 0}, {200, 1000}}));
+  // One by one they are found without a look at all of them.
+  for (std::uint64_t i = 0; i < kPieces; ++i) {
+    const std::uint64_t e = 3 * (i * 7919 % kPieces) + i % 3;
+    ASSERT_EQ(laid(log, {{e / 1000, e % 1000}, {1, 1}, {}})[0],
+              i % 3 == 2 ? -1 : static_cast<std::int32_t>(e));
+  }
   // Once more: the values are replaced.
   for (std::int32_t& value : values) value += 1000000;
   ASSERT_TRUE(log.put(shape, runs, std::as_bytes(std::span(values)), 6).ok());
