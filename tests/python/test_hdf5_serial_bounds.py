@@ -207,6 +207,15 @@ def test_what_fits_no_dataset_fails_its_create_and_idle_globs_are_named(tmp_path
     path = tmp_path / "a.h5"
     said = root_rank(path, "plain: codec=trz,chunk=3x4x5", code=1)
     assert "tailrace: H5Dcreate: dataset \"/plain\"" in said
+    said = root_rank(path, "temp: bound=abs=1,guard=region=*x*x0..2:0.5", code=1)
+    assert 'tailrace: H5Dcreate: dataset "/temp": guard=region is not served' in said
+    # What asks for neither a codec nor a bound asks for nothing.
+    root_rank(path, "plain: chunk=3x5")
+    with h5py.File(path) as file:
+        assert file["plain"].chunks is None
+    root_rank(path, "masked: chunk=3x5,codec=xor")
+    with h5py.File(path) as file:
+        assert file["masked"].chunks == (96, 160)
     said = root_rank(path, "temp*: bound=abs=1; tmep: bound=abs=1; /physics/w?nd: codec=xor; "
                            "wind/*: codec=xor")
     lines = [line for line in said.splitlines() if "nothing in the file" in line]
