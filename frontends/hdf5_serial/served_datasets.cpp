@@ -368,10 +368,11 @@ bool ServedDatasets::write_slab(ServedDataset& dataset, const Slab& slab, const 
       if (!stage(dataset, place, slab, values)) return false;
     }
   }
-  if (staged_bytes_ > staged_bytes_max) return send_staged(true);
+  if (staged_bytes_ > staged_bytes_max && !send_staged(Which::waiting)) return false;
+  if (staged_bytes_ > staged_bytes_max) return send_staged(Which::all);
   const std::uint64_t enough =
       std::max(encoded_together_bytes, 4 * team_.n_threads() * dataset.chunk_bytes());
-  return whole_bytes_ < enough || send_staged(false);
+  return whole_bytes_ < enough || send_staged(Which::whole);
 }
 
 /// Chunks that the call fills: from the program's memory.
@@ -453,11 +454,11 @@ void ServedDatasets::unstage(ServedDataset& dataset, const Shape& place) {
 bool ServedDatasets::flush() {
   if (staged_bytes_ == 0) return true;
   const QuietHdf5 quiet(hdf5_);
-  return send_staged(true);
+  return send_staged(Which::all);
 }
 
-/// Chunks that are whole; `all`: the others, too, when they have been completed.
-bool ServedDatasets::send_staged(bool all) {
+bool ServedDatasets::send_staged(Which which) {
+  const bool all = which == Which::all;
   bool ok = true;
   std::vector<Outgoing> batch;
   std::uint64_t batch_bytes = 0;
@@ -469,7 +470,7 @@ bool ServedDatasets::send_staged(bool all) {
   for (const auto& [address, known] : by_address_) {
     const std::shared_ptr<ServedDataset> dataset = known.lock();
     if (dataset == nullptr || dataset->staged.empty()) continue;
-    if (!all && dataset->may_become_scale) continue;
+    if (which == Which::whole && dataset->may_become_scale) continue;
     ok = take_extents(*dataset) && ok;
     for (auto at = dataset->staged.begin(); at != dataset->staged.end();) {
       const auto chunk = at++;

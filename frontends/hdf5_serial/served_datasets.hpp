@@ -177,7 +177,10 @@ class ServedDatasets {
     if (!dataset.may_become_scale) whole_bytes_ += dataset.chunk_bytes();
   }
   void unstage(ServedDataset& dataset, const Shape& place);
-  bool send_staged(bool all);
+  /// Chunks that are whole; those of them, too, that wait for a flush; all, when they have been
+  /// completed.
+  enum class Which { whole, waiting, all };
+  bool send_staged(Which which);
   bool complete(ServedDataset& dataset, const Shape& place, StagedChunk& chunk);
   bool send(std::vector<Outgoing>& batch, const std::function<bool(Outgoing&)>& prepare);
   bool store(Outgoing& chunk);

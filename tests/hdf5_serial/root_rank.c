@@ -6,6 +6,7 @@
 //   root_rank FILE chunk   create one, with a chunk that the program has encoded
 //   root_rank FILE scale   create one that becomes a coordinate behind its values
 //   root_rank FILE scale flushed  the file is flushed in between
+//   root_rank FILE long    a long one of one dimension, piece by piece, between levels of another
 //   root_rank FILE flat    create one by a list with filters, but without chunks: HDF5 refuses it
 //   root_rank FILE chunk opened  the chunk comes when the file was closed and is opened again
 //   root_rank FILE chunk closed  the chunk comes when the file is closed, but not the dataset
@@ -77,20 +78,24 @@ static void records(hid_t dataset, int first, int n) {
   free(values);
 }
 
-/// Levels one after the other into chunks that hold all of them, from doubles.
-static void levels(hid_t file) {
-  const hsize_t extents[3] = {n_levels, n_rows, n_columns};
-  const hsize_t chunk[3] = {n_levels, n_rows / 2, n_columns};
-  const hid_t group = H5Gcreate2(file, "physics", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  const hid_t dataset = create(group, "wind", H5T_NATIVE_FLOAT, 3, extents, NULL, chunk);
+static void write_levels(hid_t dataset, int first, int end) {
   double* values = malloc(n_cells * sizeof *values);
-  for (int level = 0; level < n_levels; ++level) {
+  for (int level = first; level < end; ++level) {
     const hsize_t start[3] = {(hsize_t)level, 0, 0};
     const hsize_t count[3] = {1, n_rows, n_columns};
     for (int i = 0; i < n_cells; ++i) values[i] = value_at(100 + level, i);
     box(dataset, 3, start, count, H5T_NATIVE_DOUBLE, values);
   }
   free(values);
+}
+
+/// Levels one after the other into chunks that hold all of them, from doubles.
+static void levels(hid_t file) {
+  const hsize_t extents[3] = {n_levels, n_rows, n_columns};
+  const hsize_t chunk[3] = {n_levels, n_rows / 2, n_columns};
+  const hid_t group = H5Gcreate2(file, "physics", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t dataset = create(group, "wind", H5T_NATIVE_FLOAT, 3, extents, NULL, chunk);
+  write_levels(dataset, 0, n_levels);
   H5Dclose(dataset);
   H5Gclose(group);
 }
@@ -213,6 +218,29 @@ static int write_late_scale(const char* path, int flushes) {
   return H5Fclose(file) < 0 ? 4 : failures;
 }
 
+/// More than what waits in memory.
+static int write_long(const char* path) {
+  const hsize_t n = 1 << 20;
+  const hsize_t n_pieces = 70;
+  const hsize_t total = n * n_pieces;
+  const hsize_t extents[3] = {n_levels, n_rows, n_columns};
+  float* values = malloc(n * sizeof *values);
+  for (hsize_t i = 0; i < n; ++i) values[i] = (float)(0.0001 * (double)i);
+  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t wind = create(file, "wind", H5T_NATIVE_FLOAT, 3, extents, NULL, extents);
+  const hid_t data = create(file, "long", H5T_NATIVE_FLOAT, 1, &total, NULL, &n);
+  write_levels(wind, 0, 4);
+  for (hsize_t piece = 0; piece < n_pieces; ++piece) {
+    const hsize_t start = piece * n;
+    box(data, 1, &start, &n, H5T_NATIVE_FLOAT, values);
+  }
+  write_levels(wind, 4, n_levels);
+  free(values);
+  H5Dclose(data);
+  H5Dclose(wind);
+  return H5Fclose(file) < 0 ? 4 : failures;
+}
+
 static int write_flat(const char* path) {
   const hsize_t extents[2] = {n_rows, n_columns};
   float* values = malloc(n_cells * sizeof *values);
@@ -237,6 +265,7 @@ int main(int n_arguments, char** arguments) {
   if (n_arguments > 2 && strcmp(arguments[2], "scale") == 0) {
     return write_late_scale(arguments[1], n_arguments > 3);
   }
+  if (n_arguments > 2 && strcmp(arguments[2], "long") == 0) return write_long(arguments[1]);
   if (n_arguments > 2 && strcmp(arguments[2], "flat") == 0) return write_flat(arguments[1]);
   if (n_arguments > 2 && strcmp(arguments[2], "chunk") == 0) {
     return write_encoded(arguments[1], n_arguments > 3 ? arguments[3] : "");

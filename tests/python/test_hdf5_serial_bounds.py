@@ -254,6 +254,13 @@ def test_a_coordinate_may_become_one_behind_its_values(tmp_path):
     assert "dimension scale" not in said
 
 
+def test_what_waits_for_a_flush_makes_room_first(tmp_path):
+    """Before chunks that are not whole, which would be exact from then on."""
+    counts = counts_of(root_rank(tmp_path / "a.h5", "bound=abs=1e-3", more=["long"]))
+    assert (counts["lossy"], counts["encoded"]) == (70 + 1, 70 + 1)
+    assert (counts["completed"], counts["left"]) == (0, 0)
+
+
 def test_filters_of_a_list_without_chunks_are_replaced_too(tmp_path):
     root_rank(tmp_path / "a.h5", "", code=5, more=["flat"])
     root_rank(tmp_path / "a.h5", "bound=abs=1e-2", more=["flat"])
