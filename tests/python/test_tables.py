@@ -143,6 +143,20 @@ def test_what_counts_as_near_the_smallest(tables, sizes, verdict):
     assert tables.tables_of_codecs.verdict_of(field) == verdict
 
 
+def test_means_of_codecs_are_of_the_same_fields(tables):
+    """What one codec does not take counts for none where types are taken together."""
+    codecs = tables.tables_of_codecs.EXACT
+    rows = [{"file": "a", "field": field, "dtype": dtype, "codec": codec, "raw_bytes": "1000",
+             "encoded_bytes": n_bytes, "encode_MB_per_s": speed, "decode_MB_per_s": speed}
+            for field, dtype, n_bytes, speed in (("x", "f32", "500", "20"), ("y", "u8", "1", "900"))
+            for codec in codecs if (dtype, codec) != ("u8", "pcodec-8")]
+    made = tables.tables_of_codecs.lossless(rows)
+    n = len(codecs)
+    assert "| all that all take (1) |" + " 2.00 |" * n in made
+    assert "| all (2) |" + " |" * n + " 2 | 0 | 100 % |" in made
+    assert "| encode, MB/s (1) |" + " 20 |" * n in made
+
+
 def test_exact_codecs_are_compared_on_equal_values(monkeypatch):
     """The chunks are the field's, and a codec that changes a value is an error."""
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
