@@ -113,7 +113,8 @@ programs_on_hdf5() {
     [ -e build/hdf5/lib/libtailrace_hdf5-1.14.so ] &&
     [ -e build/hdf5/lib/hdf5/vol-1.14/libtailrace_vol-1.14.so ] &&
     TAILRACE="$repo/build/hdf5/bin/tailrace" env -u CI -u HDF5_PLUGIN_PATH \
-      "$PYTHON" -m pytest tests/python/test_hdf5_programs.py tests/python/test_hdf5_beside.py \
+      "$PYTHON" -m pytest tests/python/test_hdf5_programs.py \
+      tests/python/test_hdf5_regions.py tests/python/test_hdf5_beside.py \
       tests/python/test_hdf5_plotfiles.py \
       -ra -q -n "$(nproc)" "$@"
 }

@@ -88,6 +88,18 @@ std::vector<bool> growing_of(const Shape& shape, bool chunked) {
   return std::vector<bool>(shape.size(), chunked);
 }
 
+/// A field that grows where its dataset's limits allow it, and not where it may be cut alone.
+FieldDefinition with_limits(FieldDefinition field, const Shape& max_shape) {
+  field.extendable = false;
+  field.more_unlimited = 0;
+  for (std::size_t d = 0; d < max_shape.size(); ++d) {
+    if (max_shape[d] <= field.shape[d]) continue;
+    if (d == 0) field.extendable = true;
+    if (d > 0) field.more_unlimited |= std::uint64_t{1} << d;
+  }
+  return field;
+}
+
 bool any_of(const std::vector<bool>& flags) {
   return std::find(flags.begin(), flags.end(), true) != flags.end();
 }
@@ -361,6 +373,12 @@ Status DatasetArray::resolve_new(FieldState& field, const Definition& definition
                          : choose_chunk_shape(definition.shape, element, options.chunk_bytes);
   for (std::size_t d = 0; d < chunk.size() && definition.chunk_shape.empty(); ++d) {
     chunk[d] = std::clamp<std::uint64_t>(chunk[d], 1, definition.shape[d]);
+  }
+  if (!options.bound.lossless()) {
+    // Flushes, which are of many datasets, would be too late for a region that is none.
+    TAILRACE_TRY(check_field_regions(with_limits(field.definition, definition.max_shape),
+                                     options.guards, plan.boxes != nullptr)
+                     .within("dataset \"" + definition.path + "\""));
   }
   const ErrorBound asked = options.bound;
   if (late) options.bound = ErrorBound();

@@ -377,6 +377,7 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
   if (open.empty()) return Status();
   TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
   TAILRACE_TRY(comm_->agree(prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr)));
+  Status mine;
   for (std::size_t i = 0; i < open.size(); ++i) {
     ResolvedField& resolved = variables_[open[i]].resolved;
     ResolvedField& now = fields[i].resolved;
@@ -392,13 +393,14 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     const Level* const level = live_[open[i]].level.get();
     if (level == nullptr) continue;
     // Short of memory, chunks have one dimension: worse, and within the bound.
-    static_cast<void>(local_part([&] {
+    const Status cut = local_part([&] {
       return encode_by_boxes(*level->boxes, {}, resolved.chunk_shape[0],
                              codec_request(variables_[open[i]].definition, resolved),
                              options_.file.plugin_path, resolved.codec);
-    }));
+    });
+    if (mine.ok() && cut.code() != Code::out_of_memory) mine = cut.within(quoted(open[i]));
   }
-  return Status();
+  return comm_->agree(mine);
 }
 
 /// What a log has of a dataset or member, with the epochs that order it.

@@ -103,19 +103,24 @@ void tighten_in_regions(std::vector<RegionGuard> regions, RegionMasks masks, boo
                                         grows, element_bytes, std::move(make));
 }
 
+Status check_field_regions(const FieldDefinition& definition, const Guards& guards, bool by_boxes) {
+  if (guards.regions.empty()) return Status();
+  if (by_boxes || definition.covered != nullptr) {
+    return Status(Code::unsupported,
+                  all_as_asked(guards) + "region is not served for levels of plotfiles");
+  }
+  if (has_masks(guards.regions) && definition.region_masks.empty()) {
+    return Status(Code::unsupported, all_as_asked(guards) + mask_refusal);
+  }
+  return check_regions(guards.regions, definition.with_entries(1, definition.shape),
+                       growing_axes(definition));
+}
+
 Status tighten_field(const FieldDefinition& definition, const CodecRequest& request,
                      const std::string& plugin_path, std::unique_ptr<Codec>& codec) {
   std::vector<RegionGuard> regions = request.guards.regions;
   if (regions.empty()) return Status();
-  if (definition.boxes != nullptr || definition.covered != nullptr) {
-    return Status(Code::unsupported,
-                  all_as_asked(request.guards) + "region is not served for levels of plotfiles");
-  }
-  if (has_masks(regions) && definition.region_masks.empty()) {
-    return Status(Code::unsupported, all_as_asked(request.guards) + mask_refusal);
-  }
-  TAILRACE_TRY(check_regions(regions, definition.with_entries(1, definition.shape),
-                             growing_axes(definition)));
+  TAILRACE_TRY(check_field_regions(definition, request.guards, definition.boxes != nullptr));
   if (definition.options.over_time) TAILRACE_TRY(drop_time(regions));
   const auto make = [request, plugin_path](RegionLevels tighter, const Shape& counted) {
     CodecRequest of_chunk = request;

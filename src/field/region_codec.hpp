@@ -26,6 +26,10 @@ void tighten_in_regions(std::vector<RegionGuard> regions, RegionMasks masks, boo
                         std::uint64_t element_bytes, RegionCodecMaker make,
                         std::unique_ptr<Codec>& codec);
 
+/// Whether a new field can have these guards' regions, whatever its bound comes to.
+/// @param by_boxes  its chunks follow a plotfile's boxes.  @error as tighten_field
+Status check_field_regions(const FieldDefinition& definition, const Guards& guards, bool by_boxes);
+
 /// The same for a new field, whose regions are checked. @param request  by which `codec` was made.
 /// @error invalid_argument  a box that is none of the dataset; time is along its first axis, and
 /// all of it is meant.  @error unsupported  levels of plotfiles; a mask that nobody reads here.

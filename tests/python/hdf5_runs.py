@@ -138,3 +138,38 @@ def trz_shapes(dataset):
 def verified(plain, ours):
     return subprocess.run([program(), "verify", plain, ours], capture_output=True, text=True,
                           env=ENVIRONMENT)
+
+
+def h5py_of_mpi():
+    """The environment of a Python whose h5py is a parallel build."""
+    asked = subprocess.run(["/usr/bin/python3", "-c", "import h5py._debian_h5py_mpi, mpi4py"],
+                           capture_output=True, env={**os.environ, "PYTHONPATH": ""})
+    if asked.returncode != 0:
+        pytest.skip("no h5py of a parallel build (python3-h5py-mpi)")
+    clean = {"PYTHONPATH": "", "PYTHONHOME": "", "HDF5_PLUGIN_PATH": ""}
+    return {key: value for key, value in clean.items() if key in os.environ}
+
+
+MANY_BOXES = """
+import sys, h5py, numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+n_boxes = 2100
+cells = np.where(np.arange(n_boxes) % 2, 1024, 512)
+ends = np.append(0, np.cumsum(2 * cells))
+with h5py.File(sys.argv[1], "w", driver="mpio", comm=comm) as file:
+    file.attrs["num_components"] = 2
+    for c, name in enumerate((b"small", b"large")):
+        file.attrs[f"component_{c}"] = name.decode() if len(sys.argv) > 2 else np.bytes_(name)
+    group = file.create_group("level_0")
+    corners = np.dtype([(f"{end}_{axis}", "i4") for end in ("lo", "hi") for axis in "ijk"])
+    boxes = group.create_dataset("boxes", (n_boxes,), corners)
+    offsets = group.create_dataset("data:offsets=0", (n_boxes + 1,), "i8")
+    if comm.rank == 0:
+        boxes[...] = np.array([(0, 0, 0, 7, 7, n // 64 - 1) for n in cells], corners)
+        offsets[...] = ends
+    values = np.sin(0.001 * np.arange(ends[-1])) * np.repeat(np.tile([1, 1e6], n_boxes),
+                                                           np.repeat(cells, 2))
+    first, end = (ends[n_boxes * r // comm.size] for r in (comm.rank, comm.rank + 1))
+    group.create_dataset("data:datatype=0", (ends[-1],), "f8")[first:end] = values[first:end]
+"""

@@ -8,7 +8,6 @@ leave is compared by stock serial h5py.
 """
 
 import itertools
-import os
 import shutil
 import subprocess
 import sys
@@ -17,9 +16,10 @@ import h5py
 import numpy as np
 import pytest
 from cli_tools import ENVIRONMENT, launcher, program
-from hdf5_runs import (ALL_FRONTS, CONNECTOR, FRONTS, HERE, LATER, LATER_FRONTS, OTHERS,
-                       OTHER_FRONTS, built, by_deflate, contents, filters_of, flushes, patterns,
-                       program_of, row_values, run, same, served_by, trz_shapes, verified)
+from hdf5_runs import (ALL_FRONTS, CONNECTOR, FRONTS, HERE, LATER, LATER_FRONTS, MANY_BOXES, OTHERS,
+                       OTHER_FRONTS, built, by_deflate, contents, filters_of, flushes, h5py_of_mpi,
+                       patterns, program_of, row_values, run, same, served_by, trz_shapes,
+                       verified)
 
 NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads", "changes",
          "grows", "overlaps", "lives", "left_open"]
@@ -125,24 +125,6 @@ def test_options_by_dataset(options, bound, front, tmp_path):
     with h5py.File(by_deflate(tmp_path / "blocks.h5")) as file:
         assert 0 < np.abs(file["fields/f64"][()] - expected).max() <= bound
         np.testing.assert_array_equal(file["fields/i32_big"][()], expected.astype("i4"))
-
-
-@FRONTS
-@pytest.mark.parametrize("bound", ["abs=1e-2", "rel=1e-5"])
-def test_regions_of_datasets(bound, front, tmp_path):
-    """Also where the bound is known by the first flush alone."""
-    guard = "region=10..50x30..:1e-04"
-    patterns(["blocks"], tmp_path, 2, front=front, TAILRACE_OPTIONS=(
-        f"*/f64: codec=trz,bound={bound},chunk=32x64,guard={guard}"))
-    with h5py.File(tmp_path / "blocks.h5") as file:
-        assert file["fields/f64"].attrs["tailrace_guard"].decode() == guard
-        largest = file["fields/f64"].attrs["tailrace_absolute_bound"]
-    expected = row_values(0, 97 * 120).reshape(97, 120)
-    with h5py.File(by_deflate(tmp_path / "blocks.h5")) as file:
-        off = np.abs(file["fields/f64"][()] - expected)
-    assert off[10:50, 30:].max() <= 1e-4 < off.max() <= largest
-    patterns(["blocks"], tmp_path, 2, code=None, front=front, TAILRACE_OPTIONS=(
-        "*/f64: codec=trz,bound=abs=1e-2,guard=region=/mask:0.1"))
 
 
 def test_options_that_nobody_knows_fail_the_create(tmp_path):
@@ -662,16 +644,6 @@ def test_modules_with_an_hdf5_of_their_own_are_left_alone(front, tmp_path):
         assert list(file["a"]) == [1, 2]
 
 
-def h5py_of_mpi():
-    """The environment of a Python whose h5py is a parallel build."""
-    asked = subprocess.run(["/usr/bin/python3", "-c", "import h5py._debian_h5py_mpi, mpi4py"],
-                           capture_output=True, env={**os.environ, "PYTHONPATH": ""})
-    if asked.returncode != 0:
-        pytest.skip("no h5py of a parallel build (python3-h5py-mpi)")
-    clean = {"PYTHONPATH": "", "PYTHONHOME": "", "HDF5_PLUGIN_PATH": ""}
-    return {key: value for key, value in clean.items() if key in os.environ}
-
-
 CHANGES = """
 import sys, h5py, numpy as np
 from mpi4py import MPI
@@ -734,31 +706,6 @@ def test_the_last_flush_of_small_datasets_stands(ranks, front, tmp_path):
         for i, dataset in enumerate(file.values()):
             np.testing.assert_array_equal(dataset[()].ravel(),
                                           row_values(0, 420) + 1000 * i + 100000)
-
-
-MANY_BOXES = """
-import sys, h5py, numpy as np
-from mpi4py import MPI
-comm = MPI.COMM_WORLD
-n_boxes = 2100
-cells = np.where(np.arange(n_boxes) % 2, 1024, 512)
-ends = np.append(0, np.cumsum(2 * cells))
-with h5py.File(sys.argv[1], "w", driver="mpio", comm=comm) as file:
-    file.attrs["num_components"] = 2
-    for c, name in enumerate((b"small", b"large")):
-        file.attrs[f"component_{c}"] = name.decode() if len(sys.argv) > 2 else np.bytes_(name)
-    group = file.create_group("level_0")
-    corners = np.dtype([(f"{end}_{axis}", "i4") for end in ("lo", "hi") for axis in "ijk"])
-    boxes = group.create_dataset("boxes", (n_boxes,), corners)
-    offsets = group.create_dataset("data:offsets=0", (n_boxes + 1,), "i8")
-    if comm.rank == 0:
-        boxes[...] = np.array([(0, 0, 0, 7, 7, n // 64 - 1) for n in cells], corners)
-        offsets[...] = ends
-    values = np.sin(0.001 * np.arange(ends[-1])) * np.repeat(np.tile([1, 1e6], n_boxes),
-                                                           np.repeat(cells, 2))
-    first, end = (ends[n_boxes * r // comm.size] for r in (comm.rank, comm.rank + 1))
-    group.create_dataset("data:datatype=0", (ends[-1],), "f8")[first:end] = values[first:end]
-"""
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
