@@ -346,7 +346,9 @@ Status Repack::settle_masks(std::vector<PlannedField>& plan) {
   for (PlannedField& planned : plan) {
     FieldDefinition& field = planned.definition;
     const std::vector<RegionGuard>& regions = field.options.guards.regions;
-    const bool may_lose = is_floating(field.dtype) && (aims || !field.options.bound.lossless());
+    // A target leaves alone what is to stay exact.
+    const bool aimed_at = aims && !field.options.bound_given;
+    const bool may_lose = is_floating(field.dtype) && (aimed_at || !field.options.bound.lossless());
     if (!may_lose || field.as_stored != nullptr || !has_masks(regions)) continue;
     TAILRACE_TAKE(field.region_masks,
                   find_masks(*input_, regions, field.shape, &reading_).within(field.name()));

@@ -172,6 +172,19 @@ def test_refusals_are_those_of_every_rank(tmp_path, ranks):
             assert f"cannot keep guard={guard}" in refusal(guard, codec=name)
 
 
+@pytest.mark.parametrize("target", [("--target-size", "40KiB"), ("--target-psnr", "60")])
+def test_a_target_has_no_use_for_masks_of_exact_fields(tmp_path, target):
+    """Nobody looks for one, then; of the field that the target is for one is needed."""
+    u, v = smooth((60, 70)), smooth((120, 130), 1)
+    source = written(tmp_path / "in.h5", u=u, v=v)
+    words_of = ["repack", source, "-o", tmp_path / "out.h5", "--codec", "trz", *target, "--field"]
+    done = tailrace(*words_of, "v:guard=region=/gone:0.1", "--field", "u:bound=none", code=2)
+    assert 'no dataset of numbers "/gone"' in words(done.stderr)
+    tailrace(*words_of, "u:bound=none,guard=region=/gone:0.1")
+    after = decoded(tmp_path / "out.h5")
+    assert np.array_equal(after["u"], u) and 0 < errors(v, after["v"]).max()
+
+
 def test_arrays_take_boxes_and_no_masks(tmp_path):
     """What Python puts piece by piece, adds and overwrites."""
     package = load()
