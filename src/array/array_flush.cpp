@@ -350,7 +350,10 @@ FieldDefinition NetcdfArrayFile::define(std::size_t v, const Shape& shape) const
   definition.path = paths_[v];
   definition.dtype = array_dtype(variables_[v].type).value_or(DType::u8);
   definition.shape = shape;
-  definition.extendable = std::find(growing.begin(), growing.end(), true) != growing.end();
+  for (std::size_t d = 0; d < growing.size(); ++d) {
+    if (d == 0) definition.extendable = growing[0];
+    if (d > 0 && growing[d]) definition.more_unlimited |= std::uint64_t{1} << d;
+  }
   return definition;
 }
 
@@ -367,7 +370,7 @@ Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v,
     made.codec_settings.clear();
     made.codec_given = true;
   }
-  if (definition.extendable && made.layout == "contiguous") made.layout = "claimed";
+  if (definition.grows() && made.layout == "contiguous") made.layout = "claimed";
   if (made.layout == front_layout) {
     return Status(Code::unsupported, definition.name() +
                                          ": layout=front is not served here; it serves new files "
@@ -468,7 +471,7 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
       resolved.verify = variable.definition.options.verify == Verify::on;
     }
     const bool plain = resolved.layout->contiguous();
-    if (variable.definition.extendable && resolved.layout->base_from() == BaseFrom::shape) {
+    if (variable.definition.grows() && resolved.layout->base_from() == BaseFrom::shape) {
       resolved.layout = make_layout("claimed").value();  // places by shape end with the shape
     }
     variable.storage = plain ? ArrayStorage::contiguous : ArrayStorage::chunked;

@@ -232,3 +232,25 @@ def test_a_mask_that_cannot_be_read_is_the_error_of_every_rank(tmp_path, ranks):
                     "--chunk", "8KiB", "--field", "u:guard=region=/z:0.001", "--only", "u",
                     "--only", "z", ranks=ranks, code=2)
     assert '"/z"' in done.stderr and not target.exists()
+
+
+def test_boxes_end_behind_unlimited_dimensions_alone(tmp_path):
+    """Not behind the first one, where the other is unlimited."""
+    package = load()
+    u = smooth((64, 90))
+    with package.open(tmp_path / "grows.nc", "w") as file:
+        file.create_dimension("y", 64)
+        file.create_dimension("x")
+        grows = file.create_variable("u", ("y", "x"), "f4", codec="trz", abs=0.05, chunks=(16, 32),
+                                     guard="region=10..40x100..120:0.001")
+        grows[:, :90] = u
+        grows[:, 90:180] = u
+    off = errors(np.hstack([u, u]), package.open(tmp_path / "grows.nc")["u"][...])
+    assert off.max() <= 0.05 and off[10:40, 100:120].max() <= 0.001 < off.max()
+    with pytest.raises(Exception, match="it leaves the shape 64x90 along axis 0"):
+        with package.open(tmp_path / "ends.nc", "w") as file:
+            file.create_dimension("y", 64)
+            file.create_dimension("x")
+            grows = file.create_variable("u", ("y", "x"), "f4", codec="trz", abs=0.05,
+                                         chunks=(16, 32), guard="region=10..70x*:0.001")
+            grows[:, :90] = u
