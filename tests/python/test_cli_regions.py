@@ -254,3 +254,19 @@ def test_boxes_end_behind_unlimited_dimensions_alone(tmp_path):
             grows = file.create_variable("u", ("y", "x"), "f4", codec="trz", abs=0.05,
                                          chunks=(16, 32), guard="region=10..70x*:0.001")
             grows[:, :90] = u
+
+
+def test_exact_regions_are_equal_as_numbers(tmp_path):
+    """Zeros of either sign among small values; what equals nothing comes back as it was."""
+    u = smooth((60, 70)) * np.float32(0.01)
+    u[::3, ::2], u[1::3, ::5], u[5, 5] = -0.0, 0.0, np.nan
+    source, target = written(tmp_path / "in.h5", u=u), tmp_path / "out.h5"
+    tailrace("repack", source, "-o", target, "--codec", "trz", "--bound", "abs=0.05", "--field",
+             "u:guard=region=2..9x3..50:0")
+    after = decoded(target)["u"]
+    assert np.array_equal(after[2:9, 3:50], u[2:9, 3:50], equal_nan=True)
+    assert np.nanmax(errors(u, after)) > 0.001
+    assert checked(source, target)["/u"]["kept"]
+    with h5py.File(source, "r+") as file:
+        file["u"][...] = np.where(u == 0, -u, u)
+    assert checked(source, target)["/u"]["kept"]
