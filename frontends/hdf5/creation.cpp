@@ -141,12 +141,15 @@ Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetArray::P
     TAILRACE_TRY(session.array->metadata().adapt_creation_list(list.get(), plan.form));
     return list;
   }
-  // Early allocation would fill space at once, on every rank; but compact data are always early.
+  // Early allocation would fill space at once, on every rank; but compact data are always early,
+  // and what is small and rank 0's is written where it lies, without another word to HDF5.
   H5D_alloc_time_t alloc_time = H5D_ALLOC_TIME_DEFAULT;
   H5D_fill_time_t fill_time = H5D_FILL_TIME_IFSET;
   const H5D_layout_t layout = H5Pget_layout(list.get());
   if (layout == H5D_CHUNKED) {
     H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_INCR);
+  } else if (plan.placed_at_once) {
+    H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY);
   } else if (H5Pget_alloc_time(list.get(), &alloc_time) >= 0 && layout == H5D_CONTIGUOUS &&
              alloc_time == H5D_ALLOC_TIME_EARLY) {
     H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_DEFAULT);
@@ -167,10 +170,12 @@ Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetArray::P
 Result<SharedList> creation_list_of(Session& session, const SharedList& asked,
                                     const DatasetArray::Plan& plan) {
   const bool known = asked == session.standard_list && !plan.in_chunks;
-  if (known && session.standard_list_of_root != nullptr) return session.standard_list_of_root;
+  SharedList& kept =
+      plan.placed_at_once ? session.standard_list_placed : session.standard_list_of_root;
+  if (known && kept != nullptr) return kept;
   TAILRACE_TAKE(Hdf5Id list, changed_list(session, asked->get(), plan));
   auto changed = std::make_shared<const Hdf5Id>(std::move(list));
-  if (known) session.standard_list_of_root = changed;
+  if (known) kept = changed;
   return changed;
 }
 
@@ -184,6 +189,12 @@ hid_t create_by_hdf5(const CreateCall& call, hid_t creation_list) {
                          creation_list, call.access_list);
 }
 
+/// Where a dataset's values lie in the file; 0: nowhere yet.
+std::uint64_t place_of_values(hid_t dataset) {
+  const haddr_t address = H5Dget_offset(dataset);
+  return address == HADDR_UNDEF ? 0 : address;
+}
+
 /// The new dataset becomes one of the session's. @returns what is wrong with it
 Status enter_new(Session& session, const CreateCall& call, const SharedList& asked,
                  const Definition& definition, const DatasetArray::Plan& plan, hid_t created) {
@@ -193,7 +204,8 @@ Status enter_new(Session& session, const CreateCall& call, const SharedList& ask
   }
   const std::optional<std::uint64_t> address = address_of_object(created);
   if (!address) return hdf5_failure(Code::internal, "its header");
-  const std::size_t added = session.array->add(definition, plan, *address);
+  const std::uint64_t values_at = plan.placed_at_once ? place_of_values(created) : 0;
+  const std::size_t added = session.array->add(definition, plan, *address, values_at);
   session.creation_lists[added] = asked;
   const bool in_heap = definition.addresses && !hdf5_type_is_by_value(call.type, true);
   if (plan.why == outside_of_file || in_heap) session.by_rank.insert(added);

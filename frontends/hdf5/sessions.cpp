@@ -286,6 +286,7 @@ Status end_session(Session& session) {
     session.creation_lists.clear();
     session.standard_list.reset();
     session.standard_list_of_root.reset();
+    session.standard_list_placed.reset();
   }
   const Status ended = session.array->close();
   if (speaks) {  // The session ends, whether or not there is memory for a line.

@@ -46,9 +46,11 @@ struct Session {
   std::map<std::size_t, std::shared_ptr<const Hdf5Id>> creation_lists;
   std::map<std::size_t, Hdf5Id> types;
   /// HDF5's own list, for all datasets created without one, and what rank 0's of these are created
-  /// with; null: none yet. A list costs HDF5 as much as a small dataset.
+  /// with, those that have their place at once apart; null: none yet. A list costs HDF5 as much as
+  /// a small dataset.
   std::shared_ptr<const Hdf5Id> standard_list;
   std::shared_ptr<const Hdf5Id> standard_list_of_root;
+  std::shared_ptr<const Hdf5Id> standard_list_placed;
   /// Datasets whose values a rank's HDF5 writes at once: external ones, and on rank 0 what goes to
   /// its file's heap.
   std::set<std::size_t> by_rank;

@@ -415,7 +415,12 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
              !fits(definition.chunk_shape, definition.element_bytes, least_memory_bytes_)) {
     plan.why = "chunks of more than a sixteenth of memory=";
   }
-  if (!plan.why.empty()) return plan;
+  if (!plan.why.empty()) {
+    // Of the others nobody commits the file: space there would be memory for nothing.
+    plan.placed_at_once = comm_->is_root() && definition.only_by_root.empty() && !own_chunks &&
+                          n_bytes > 0 && n_bytes < least_bytes_in_chunks;
+    return plan;
+  }
   plan.field = std::make_shared<FieldState>();
   TAILRACE_TAKE(plan.field->definition, define_new(definition, plan));
   const FieldOptions& options = plan.field->definition.options;
@@ -442,8 +447,8 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   return plan;
 }
 
-std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
-                              std::uint64_t address) {
+std::size_t DatasetArray::add(const Definition& definition, const Plan& plan, std::uint64_t address,
+                              std::uint64_t values_at) {
   const std::size_t added = add_existing(definition.path, address, Origin::created);
   component_globs_.insert(plan.component_globs.begin(), plan.component_globs.end());
   if (plan.drops_covered) {
@@ -459,6 +464,7 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan,
   ArrayVariable& variable = variables_[added];
   Live& live = live_[added];
   live.created = true;
+  live.values_at = values_at;
   live.shape = definition.shape;
   live.addresses = definition.addresses;
   live.by_value = definition.by_value || (definition.addresses && comm_->is_root());

@@ -72,10 +72,11 @@ class DatasetArray final : private ArrayEngine {
   };
   /// How it will be stored.
   struct Plan {
-    bool in_chunks = false;     ///< By all ranks; else by rank 0, with HDF5.
-    std::string why;            ///< It is rank 0's; for the report.
-    bool keep_filters = false;  ///< The program's own list says how.
-    StoredForm form;            ///< In chunks, else: what the creation list must say.
+    bool in_chunks = false;       ///< By all ranks; else by rank 0, with HDF5.
+    std::string why;              ///< It is rank 0's; for the report.
+    bool keep_filters = false;    ///< The program's own list says how.
+    bool placed_at_once = false;  ///< By rank 0, so small that it has its place from the start.
+    StoredForm form;              ///< In chunks, else: what the creation list must say.
     std::shared_ptr<FieldState> field;
     std::shared_ptr<const BoxSeries> boxes;  ///< By which chunks are cut; null: by none.
     /// As asked, for each component; empty: the dataset has one.
@@ -110,7 +111,9 @@ class DatasetArray final : private ArrayEngine {
   /// @error invalid_argument, unsupported  of the options that are for it
   Result<Plan> plan_new(const Definition& definition);
   /// It has been created, at this address of this rank's file. @returns its number
-  std::size_t add(const Definition& definition, const Plan& plan, std::uint64_t address);
+  /// @param values_at  where its values lie in one piece in that file; 0: that is not known.
+  std::size_t add(const Definition& definition, const Plan& plan, std::uint64_t address,
+                  std::uint64_t values_at = 0);
   /// Datasets that the file has already, or has got by HDF5 itself; they are looked at when they
   /// are first used.
   enum class Origin : std::uint8_t {
@@ -246,6 +249,7 @@ class DatasetArray final : private ArrayEngine {
   struct Live {
     std::uint64_t address = 0;       ///< In this rank's file.
     std::uint64_t file_address = 0;  ///< In rank 0's, once committed; 0: it is not there.
+    std::uint64_t values_at = 0;     ///< In this rank's file, in one piece; 0: not known.
     Origin origin = Origin::created;
     bool created = false;  ///< By a plan of ours.
     bool dead = false;     ///< Its address is another dataset's now.
@@ -292,6 +296,7 @@ class DatasetArray final : private ArrayEngine {
     std::span<const std::byte> values;
   };
   static void pack_log(std::size_t dataset, const StagingLog& log, ByteWriter& writer);
+  bool write_in_place(const PackedPart& part);
   std::vector<PackedPart> unpack_logs(const std::vector<Bytes>& packed) const;
   Status fold_members(std::vector<bool>& staged);
   Status lay_members(std::size_t dataset, const std::vector<Bytes>& packed);

@@ -532,6 +532,18 @@ Status DatasetArray::insert_at_root(ArrayFlush& flush, std::size_t f,
   return Status();
 }
 
+/// To where a dataset's values are known to lie in one piece: HDF5 would open, write and close it,
+/// which costs more than a small dataset's creation. @returns false: HDF5 must
+bool DatasetArray::write_in_place(const PackedPart& part) {
+  const Live& live = live_[part.dataset];
+  if (live.values_at == 0 || part.staged_as != part.dataset) return false;
+  const std::optional<std::uint64_t> first = part.slab.first_of_run(live.shape);
+  if (!first) return false;
+  const std::size_t element = variables_[part.dataset].log.element_bytes();
+  output_.file().write_values_at(live.values_at + *first * element, part.values);
+  return true;
+}
+
 Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
   const std::vector<PackedPart> parts = unpack_logs(plain);
   // HDF5 writes what it has buffered of a dataset when its last id is closed: those that the
@@ -543,21 +555,23 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
   for (std::size_t i = 0; i < parts.size();) {
     const std::size_t v = parts[i].dataset;
     TAILRACE_TAKE(const bool alive, is_alive(v));
+    const bool buffered = open.contains(live_[v].address);
     std::int64_t dataset = -1;
-    if (alive) {
-      TAILRACE_TAKE(dataset, open_dataset_at(output_.file().hdf5_id(), live_[v].address));
-    }
     Status written;
     for (; i < parts.size() && parts[i].dataset == v; ++i) {
       const PackedPart& part = parts[i];
       if (!alive || !written.ok()) continue;
+      // Once it is open, HDF5 may have buffered what is to be written over.
+      if (dataset < 0 && !buffered && write_in_place(part)) continue;
+      if (dataset < 0) {
+        TAILRACE_TAKE(dataset, open_dataset_at(output_.file().hdf5_id(), live_[v].address));
+      }
       written = part.staged_as == v ? write_elements(dataset, part.slab, part.values)
                                     : write_member(dataset, live_[part.staged_as].member.name,
                                                    part.slab, part.values);
     }
-    const bool buffered = open.contains(live_[v].address);
-    if (alive && written.ok() && buffered) written = flush_elements(dataset);
-    if (alive) {
+    if (dataset >= 0 && written.ok() && buffered) written = flush_elements(dataset);
+    if (dataset >= 0) {
       const Status closed = close_elements(dataset);
       if (written.ok()) written = closed;
     }

@@ -129,6 +129,18 @@ bool Slab::dense() const {
   return true;
 }
 
+std::optional<std::uint64_t> Slab::first_of_run(const Shape& shape) const {
+  if (!dense() || empty()) return std::nullopt;
+  std::uint64_t first = 0;
+  bool begun = false;  // A dimension with several elements: those within it must be whole.
+  for (std::size_t d = 0; d < rank(); ++d) {
+    if (begun && count[d] != shape[d]) return std::nullopt;
+    begun = begun || count[d] > 1;
+    first = first * shape[d] + start[d];
+  }
+  return first;
+}
+
 Box Slab::bounding_box() const {
   Box box{start, count};
   for (std::size_t d = 0; d < rank(); ++d) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/box.hpp"
@@ -26,6 +27,9 @@ struct Slab {
   /// Whether the elements fill their bounding box (a stride of a dimension with one element does
   /// not count).
   bool dense() const;
+  /// The number, in the row-major order of all elements of `shape`, of the first element, if there
+  /// are some and they follow one another in that order. The slab lies within the shape.
+  std::optional<std::uint64_t> first_of_run(const Shape& shape) const;
   /// The smallest box that holds all elements; counts of 0 stay 0.
   Box bounding_box() const;
   bool operator==(const Slab&) const = default;

@@ -95,6 +95,9 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Status update_dataset(const DatasetUpdate& update) override;
   bool old_forms() const override { return settings_.old_forms; }
   void reserve_front(FrontPlan plan) override { driver_->reserve_front(std::move(plan)); }
+  void write_values_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    driver_->write_values(address, bytes);
+  }
   FrontPlan front_as_used() const { return driver_->front_as_used(); }
   bool reuses_space() const override { return reuses_space_; }
   std::vector<ChunkRecord> take_moved_chunks() override { return std::exchange(moved_, {}); }

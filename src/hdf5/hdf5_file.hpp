@@ -129,6 +129,11 @@ class Hdf5File {
   /// Whether the program may use HDF5 on a thread of its own while another one uses this.
   static bool can_be_used_beside();
 
+  /// Write bytes of values that HDF5 has a place for in the file: of a dataset in one piece that
+  /// nobody has open, since an open one's values may be buffered. What goes wrong comes back from
+  /// the next commit.
+  virtual void write_values_at(std::uint64_t address, std::span<const std::byte> bytes) = 0;
+
   /// Create a group and the missing groups above it; an existing group is fine. With many links to
   /// come at once it has a heap from the start, and so has the root group of a file into which
   /// nothing was put yet (whose id is another one then): HDF5 takes a time for links in a header

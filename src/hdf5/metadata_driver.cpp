@@ -53,6 +53,10 @@ constexpr std::uint64_t end_pad_bytes = 8;
 /// Bytes of one commit that are held to be written over freed space.
 constexpr std::uint64_t in_place_bytes_max = std::uint64_t{1} << 30;
 
+/// Raw bytes that wait for the commit, of a write and in all.
+constexpr std::uint64_t held_raw_bytes_max = 16384;
+constexpr std::uint64_t all_held_raw_bytes_max = std::uint64_t{16} << 20;
+
 /// HDF5's handle of the open file: its own part must come first.
 struct DriverFile {
   H5FD_t hdf5_part;
@@ -409,8 +413,13 @@ bool MetadataDriver::take_planned_write(std::uint64_t address, std::uint64_t n_b
 
 void MetadataDriver::write_raw(std::uint64_t address, std::span<const std::byte> bytes) {
   if (phase_ == Phase::failed || phase_ == Phase::abandoned) return;
-  if (!fresh_.contains(address, bytes.size())) {
-    // Committed bytes change; that waits for a commit like every in-place change.
+  const bool fresh = fresh_.contains(address, bytes.size());
+  // Committed bytes change with a commit alone. Of small datasets values and headers lie in turn:
+  // the commit writes them with one call.
+  const bool held = fresh && bytes.size() <= held_raw_bytes_max &&
+                    held_raw_bytes_ + bytes.size() <= all_held_raw_bytes_max;
+  if (held) held_raw_bytes_ += bytes.size();
+  if (!fresh || held) {
     dirty_.put(address, bytes, false);
     return;
   }
@@ -514,6 +523,7 @@ Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
   pending_ = std::make_shared<PendingCommit>(*storage_, std::exchange(dirty_, {}), std::move(*plan),
                                              std::exchange(copies_, {}), std::move(how));
   fresh_.clear();
+  held_raw_bytes_ = 0;
   return pending_;
 }
 

@@ -74,6 +74,11 @@ class MetadataDriver {
   /// Where the journal of later commits goes.
   void set_journal_path(std::string path) { settings_.journal_path = std::move(path); }
 
+  /// Write raw bytes as if HDF5 did.
+  void write_values(std::uint64_t address, std::span<const std::byte> bytes) {
+    (void)on_write(H5FD_MEM_DRAW, address, bytes.size(), bytes.data());
+  }
+
   /// What became of a planned allocation.
   struct PlanOutcome {
     bool allocated = false;     ///< HDF5 asked for space and got the planned address.
@@ -118,7 +123,7 @@ class MetadataDriver {
 
   /// The first failure of Storage, or ok.
   const Status& failure() const { return failure_; }
-  /// Metadata bytes handed to Storage so far.
+  /// Bytes of the commits handed to Storage so far: metadata, and small values that go with them.
   std::uint64_t metadata_bytes() const { return metadata_bytes_; }
   /// One past everything HDF5 has been told about, and the pad behind it.
   std::uint64_t end_of_allocated() const { return eoa_; }
@@ -183,6 +188,7 @@ class MetadataDriver {
   std::uint64_t eoa_ = 0;
   std::uint64_t own_end_ = 0;  ///< Up to here the last bytes are a pad that is taken for it.
   std::uint64_t metadata_bytes_ = 0;
+  std::uint64_t held_raw_bytes_ = 0;  ///< Of raw writes since the last prepare().
 };
 
 }  // namespace tailrace

@@ -312,6 +312,71 @@ static void small(const char* path) {
   DO(H5Fclose(file));
 }
 
+enum { n_kept = 24, kept_rows = 12, kept_columns = 7 };
+
+/* This rank's rows of a small dataset: every second column, or all. */
+static void write_kept(hid_t dataset, int seed, int whole) {
+  const hsize_t first = first_row(kept_rows, rank);
+  const hsize_t start[2] = {first, 0};
+  const hsize_t stride[2] = {1, whole ? 1 : 2};
+  const hsize_t count[2] = {first_row(kept_rows, rank + 1) - first, whole ? kept_columns : 4};
+  int values[kept_rows * kept_columns];
+  hid_t space = H5Dget_space(dataset);
+  hid_t memory = space_of(2, count, NULL);
+  for (int i = 0; i < kept_rows * kept_columns; ++i) values[i] = seed + rank * 100 + i;
+  DO(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, stride, count, NULL));
+  DO(H5Dwrite(dataset, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, values));
+  DO(H5Sclose(memory));
+  DO(H5Sclose(space));
+}
+
+/* Small datasets that are written again, flushed and read, closed or left open in between; some
+ * with a fill value, some never written, deleted, copied.
+ */
+static void rewrites(const char* path) {
+  const hsize_t extents[2] = {kept_rows, kept_columns};
+  const int fill = -7;
+  hid_t file = create_file(path);
+  hid_t space = space_of(2, extents, NULL);
+  hid_t filled = H5Pcreate(H5P_DATASET_CREATE);
+  hid_t open[n_kept];
+  DO(H5Pset_fill_value(filled, H5T_NATIVE_INT, &fill));
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < n_kept; ++i) {
+      char name[32];
+      snprintf(name, sizeof(name), "kept_%02d", i);
+      if (round == 0) {
+        open[i] = create(file, name, H5T_NATIVE_INT, space, i % 2 ? filled : H5P_DEFAULT);
+      } else if (i % 3 != 0) {
+        if (round == 2 && i % 8 == 7) { /* Its place may become another one's. */
+          DO(H5Ldelete(file, name, H5P_DEFAULT));
+          open[i] = create(file, name, H5T_NATIVE_INT, space, filled);
+        } else {
+          open[i] = H5Dopen2(file, name, H5P_DEFAULT);
+        }
+      }
+      DO(open[i]);
+      /* Of some rounds, and of some datasets all of them, nothing is written. */
+      if (i % 5 != 4 && (i + round) % 4 != 3)
+        write_kept(open[i], 1000 * round + i, (i + round) % 2);
+      if (i % 7 == round) write_kept(open[i], 5000 + i, round % 2);
+      if (i % 3 != 0) DO(H5Dclose(open[i]));
+    }
+    DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
+    if (round == 1) DO(H5Ocopy(file, "kept_01", file, "copy", H5P_DEFAULT, H5P_DEFAULT));
+    hid_t collective = collective_list();
+    for (int i = 0; i < n_kept; i += 3) { /* HDF5 may keep what it has read. */
+      int values[kept_rows * kept_columns];
+      DO(H5Dread(open[i], H5T_NATIVE_INT, H5S_ALL, H5S_ALL, collective, values));
+    }
+    DO(H5Pclose(collective));
+  }
+  for (int i = 0; i < n_kept; i += 3) DO(H5Dclose(open[i]));
+  DO(H5Pclose(filled));
+  DO(H5Sclose(space));
+  DO(H5Fclose(file));
+}
+
 /* A file that is closed, opened again and added to, twice. */
 static void append(const char* path) {
   const hsize_t extents[2] = {60, 100};
@@ -807,6 +872,7 @@ int main(int argc, char** argv) {
       {"grows", grows},         {"small", small},       {"append", append},
       {"prepared", prepared},   {"overlaps", overlaps}, {"lives", lives},
       {"reads", reads},         {"changes", changes},   {"killed", killed},
-      {"left_open", left_open}, {"refused", refused},   {"opened_by_one", opened_by_one}};
+      {"left_open", left_open}, {"refused", refused},   {"opened_by_one", opened_by_one},
+      {"rewrites", rewrites}};
   return run_patterns(argc, argv, patterns, sizeof(patterns) / sizeof(patterns[0]));
 }

@@ -11,7 +11,7 @@ from hdf5_runs import FRONTS, by_deflate, patterns, row_values, same
 
 # Those of write_patterns.c that test_hdf5_programs.py compares with a plain run.
 NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads", "changes",
-         "grows", "overlaps", "lives", "left_open"]
+         "grows", "overlaps", "lives", "left_open", "rewrites"]
 
 BESIDE = {"TAILRACE_OPTIONS": "mode=async", "BESIDE": "1"}
 

@@ -118,23 +118,64 @@ TEST_F(Driver, OldBytesChangeAfterFreshOnes_Invariant6) {
 }
 
 TEST_F(Driver, RawBytesOfHdf5GoToFreshSpaceAtOnceAndToOldSpaceAtPublish) {
-  const std::uint64_t raw = allocate(H5FD_MEM_DRAW, 40);
-  write(H5FD_MEM_DRAW, raw, bytes_of(40, 1));
+  constexpr std::size_t large = 20000;
+  const std::uint64_t raw = allocate(H5FD_MEM_DRAW, large);
+  write(H5FD_MEM_DRAW, raw, bytes_of(large, 1));
   EXPECT_EQ(storage_.n_operations, 1U);
   write(H5FD_MEM_SUPER, 0, bytes_of(48, 2));
   ASSERT_DONE(driver_.publish());
   const std::size_t n_before = storage_.n_operations;
-  write(H5FD_MEM_DRAW, raw, bytes_of(40, 3));
+  write(H5FD_MEM_DRAW, raw, bytes_of(large, 3));
   EXPECT_EQ(storage_.n_operations, n_before);
-  EXPECT_EQ(read(raw, 40), bytes_of(40, 3));
+  EXPECT_EQ(read(raw, large), bytes_of(large, 3));
+  ASSERT_DONE(driver_.publish());
+  EXPECT_GT(storage_.n_operations, n_before);
+}
+
+// Of many small datasets values and headers lie in turn: one write for all of them.
+TEST_F(Driver, FewRawBytesWaitForThePublicationOfTheMetadataAroundThem) {
+  std::vector<std::uint64_t> values;
+  for (int dataset = 0; dataset < 100; ++dataset) {
+    write(H5FD_MEM_OHDR, allocate(H5FD_MEM_OHDR, 64), bytes_of(64, 1));
+    values.push_back(allocate(H5FD_MEM_DRAW, 400));
+    write(H5FD_MEM_DRAW, values.back(), bytes_of(400, 2));
+  }
+  for (const std::uint64_t address : values) {
+    driver_.write_values(address + 100, bytes_of(200, 3));
+  }
+  EXPECT_EQ(storage_.n_operations, 0U);
+  EXPECT_EQ(read(values[7] + 100, 200), bytes_of(200, 3));
+  ASSERT_DONE(driver_.publish());
+  const std::size_t n_writes =
+      std::ranges::count(storage_.operations, Operation::Kind::write, &Operation::kind);
+  EXPECT_LE(n_writes, 3U);
+  for (const std::uint64_t address : values) {
+    EXPECT_EQ(read(address, 100), bytes_of(100, 2));
+    EXPECT_EQ(read(address + 100, 200), bytes_of(200, 3));
+  }
+}
+
+// Memory for what waits is bounded: 16 MiB here, of which each write is counted.
+TEST_F(Driver, ManyRawBytesDoNotWait) {
+  constexpr std::size_t n_bytes = 16384;
+  for (int i = 0; i < 1024; ++i) {
+    write(H5FD_MEM_DRAW, allocate(H5FD_MEM_DRAW, n_bytes), bytes_of(n_bytes, 1));
+  }
+  EXPECT_EQ(storage_.n_operations, 0U);
+  const std::uint64_t one_more = allocate(H5FD_MEM_DRAW, n_bytes);
+  write(H5FD_MEM_DRAW, one_more, bytes_of(n_bytes, 2));
+  EXPECT_EQ(storage_.n_operations, 1U);
+  ASSERT_DONE(driver_.publish());
+  write(H5FD_MEM_DRAW, allocate(H5FD_MEM_DRAW, n_bytes), bytes_of(n_bytes, 3));
+  const std::size_t n_before = storage_.n_operations;
   ASSERT_DONE(driver_.publish());
   EXPECT_GT(storage_.n_operations, n_before);
 }
 
 TEST_F(Driver, FailuresAreKeptFromHdf5AndNothingFollows_Invariants1And8) {
   storage_.fail_at = 0;
-  const std::uint64_t raw = allocate(H5FD_MEM_DRAW, 40);
-  write(H5FD_MEM_DRAW, raw, bytes_of(40, 1));  // Fails inside, HDF5 is told that it went well.
+  const std::uint64_t raw = allocate(H5FD_MEM_DRAW, 20000);
+  write(H5FD_MEM_DRAW, raw, bytes_of(20000, 1));  // Fails inside, HDF5 is told that it went well.
   EXPECT_EQ(driver_.failure().code(), Code::no_space);
   write(H5FD_MEM_SUPER, 0, bytes_of(48, 2));
   EXPECT_EQ(driver_.publish().code(), Code::no_space);

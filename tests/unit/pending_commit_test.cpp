@@ -98,8 +98,8 @@ TEST_F(DriverPending, WhatIsPendingIsOldForTheNextCommit_Invariants6And9) {
   storage_.recording = true;
   write(H5FD_MEM_DRAW, raw, bytes_of(40, 2));  // Space of the pending commit: waits.
   EXPECT_EQ(storage_.operations.size(), 0U);
-  const std::uint64_t fresh_raw = driver_.on_alloc(H5FD_MEM_DRAW, 40);
-  write(H5FD_MEM_DRAW, fresh_raw, bytes_of(40, 3));  // Nobody else's: goes at once.
+  const std::uint64_t fresh_raw = driver_.on_alloc(H5FD_MEM_DRAW, 20000);
+  write(H5FD_MEM_DRAW, fresh_raw, bytes_of(20000, 3));  // Nobody else's, and much: goes at once.
   EXPECT_EQ(storage_.operations.size(), 1U);
   const std::uint64_t fresh = driver_.on_alloc(H5FD_MEM_OHDR, 40);
   write(H5FD_MEM_OHDR, fresh, bytes_of(40, 4));

@@ -24,6 +24,33 @@ TEST(Slab, SaysWhatItIs) {
   EXPECT_EQ(Slab{}.n_elements(), 1U);
 }
 
+TEST(Slab, KnowsWhereItsElementsFollowOneAnother) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 2000; ++round) {
+    const std::size_t rank = random() % 4;
+    Shape shape;
+    Slab slab;
+    for (std::size_t d = 0; d < rank; ++d) {
+      shape.push_back(1 + random() % 4);
+      const std::uint64_t stride = 1 + random() % 2;
+      slab.start.push_back(random() % 2 == 0 ? 0 : random() % shape[d]);
+      slab.count.push_back(random() % ((shape[d] - 1 - slab.start[d]) / stride + 2));
+      slab.stride.push_back(stride);
+    }
+    std::vector<std::uint64_t> numbers(n_elements(shape));
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
+    std::vector<std::uint64_t> taken(slab.n_elements());
+    const Box all{Shape(rank, 0), shape};
+    gather_part(part_within(slab, all), all, reinterpret_cast<const std::byte*>(numbers.data()),
+                slab, reinterpret_cast<std::byte*>(taken.data()), sizeof(std::uint64_t));
+    bool runs = !taken.empty();
+    for (std::size_t i = 1; i < taken.size(); ++i) runs = runs && taken[i] == taken[i - 1] + 1;
+    const std::optional<std::uint64_t> first = slab.first_of_run(shape);
+    ASSERT_EQ(first.has_value(), runs) << slab_text(slab);
+    if (runs) EXPECT_EQ(*first, taken[0]) << slab_text(slab);
+  }
+}
+
 TEST(Slab, IsCheckedWithoutOverflow) {
   const auto code = [](const Slab& slab, const Shape& shape) {
     return check_slab(slab, shape).code();
