@@ -156,6 +156,11 @@ static void flushes(const char* path) {
   int told = 0;
   for (int step = (int)extents[0]; step < n_steps && !told; ++step) {
     good &= write_step(file, datasets, step, collective);
+    /* What nobody has open rank 0 writes where it lies, without HDF5. */
+    if (step % 2 == 1) {
+      good &= H5Dclose(datasets[2]) >= 0;
+      datasets[2] = -1;
+    }
     if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0) {
       fprintf(stderr, "campaign error: %s\n", last_error());
       told = 1;
@@ -165,6 +170,7 @@ static void flushes(const char* path) {
     } else {
       campaign_note((uint64_t)(step + 1 - under_way));
     }
+    if (!told && datasets[2] < 0) datasets[2] = H5Dopen2(file, "few", H5P_DEFAULT);
   }
   if (under_way && !told) {
     if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0) {
