@@ -159,6 +159,7 @@ inline void put_trz_magic(std::byte* chunk, std::size_t n_bytes) {
   if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{5}) chunk[3] = std::byte{2};
   if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{6}) chunk[3] = std::byte{3};
   if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{7}) chunk[3] = std::byte{4};
+  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{8}) chunk[3] = std::byte{5};
 }
 
 }  // namespace tailrace::fuzz

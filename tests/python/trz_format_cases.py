@@ -151,6 +151,26 @@ def nested():
                 "coarse": coarse, **choices[generator.integers(len(choices))]}
 
 
+def decimals():
+    """Whole numbers in disguise: powers of ten, products, offsets, quotients; masks, strays."""
+    generator = np.random.default_rng(10)
+    shapes = [(3000,), (60, 70), (15, 16, 17), (4, 5, 12, 19)]
+    for shape, dtype, places in itertools.product(shapes, ("f4", "f8"), range(6)):
+        k = np.round(smooth(shape, generator) * 8000 + generator.normal(0, 3, shape)) + 20000
+        k = k.astype(dtype)
+        T = k.dtype.type
+        step, power = T(10.0**-places), T(10.0**places)
+        masked = k / power
+        masked.reshape(-1)[50:400] = -1e34
+        strays = k / power
+        strays.reshape(-1)[::97] = [np.nan, np.inf, -0.0, T(np.pi), -np.inf][places % 5]
+        kinds = [k / power, k * step, k * step - T(10), k / power + T(273.15),
+                 T(8000) / np.abs(np.round(k / 64) + 3), k * T(25), masked, strays,
+                 k / power + T(2.0**40)]
+        for values, preset in itertools.product(kinds, ("default", "ratio", "max")):
+            yield values.astype(dtype), {"preset": preset}
+
+
 def books():
     """Shared books: (values, settings with the book)."""
     generator = np.random.default_rng(5)
@@ -182,7 +202,7 @@ def compare(values, settings):
 
 
 def golden():
-    """The chunks of tests/golden/trz-1 to trz-4: how many, and what differs."""
+    """The chunks of tests/golden/trz-1 to trz-5: how many, and what differs."""
     differences = []
     chunks = sorted(GOLDEN.glob("trz-*/*.trz"))
     for path in chunks:
@@ -206,7 +226,7 @@ def damaged_chunks(n_chunks):
     generator = np.random.default_rng(6)
     whole = [tailrace.encode(values, **settings)
              for make, first in ((special, 200), (exact, 200), (bounded, 200), (vocabulary, 0),
-                                 (fitted, 0), (nested, 0))
+                                 (fitted, 0), (nested, 0), (decimals, 0))
              for values, settings in itertools.islice(make(), first, 3000, 29 if first else 1)]
     whole = [chunk for chunk in whole if chunk[8] >> 4 and FRAME not in chunk]
     for _ in range(n_chunks):
@@ -247,8 +267,9 @@ def compare_damaged(n_chunks=4000):
 
 
 GROUPS = {"bounded": bounded, "special": special, "exact": exact, "long": long, "books": books,
-          "vocabulary": vocabulary, "fitted": fitted, "nested": nested}
-VERSIONS = {"vocabulary": 2, "fitted": 3, "nested": 4}  # of which each is to have chunks
+          "vocabulary": vocabulary, "fitted": fitted, "nested": nested, "decimals": decimals}
+# Of each of these versions there are to be chunks.
+VERSIONS = {"vocabulary": 2, "fitted": 3, "nested": 4, "decimals": 5}
 
 
 def main(group):

@@ -22,8 +22,8 @@ from trz_reference_patches import patch
 
 DTYPES = [np.dtype(name) for name in
           ("<f4", "<f8", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8")]
-STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY, FITTED, NESTED = range(8)
-VERSIONS = {VOCABULARY: 2, FITTED: 3, NESTED: 4}  # of all other methods 1
+STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY, FITTED, NESTED, DECIMAL = range(9)
+VERSIONS = {VOCABULARY: 2, FITTED: 3, NESTED: 4, DECIMAL: 5}  # of all other methods 1
 
 
 def decode(chunk, n_values=None, book=None):
@@ -37,6 +37,12 @@ def decoded(reader, n_values, book):
     dtype, method, extents = read_head(reader)
     n = math.prod(extents)
     check(n_values is None or n == n_values, f"{n} values, not {n_values}")
+    return content(reader, dtype, method, extents, book)
+
+
+def content(reader, dtype, method, extents, book):
+    """What follows a head."""
+    n = math.prod(extents)
     check(n > 0 or method == STORED, "no values, but not stored")
     if method == STORED:
         values = reader.array(dtype, n)
@@ -47,6 +53,7 @@ def decoded(reader, n_values, book):
     else:
         check(dtype.kind == "f", "integers within a bound")
         body = {LATTICE: lattice, POINTWISE: pointwise, VOCABULARY: vocabulary, NESTED: nested,
+                DECIMAL: decimal,
                 FITTED: lambda *a: fitted(*a[:3], patch)}[method]
         values = body(reader, dtype, extents, book)
     reader.end()
@@ -57,14 +64,19 @@ def read_head(reader):
     """Type, method and extents of section 1."""
     check(reader.take(3) == b"TRZ", "not a trz chunk")
     version = reader.byte()
-    check(version in (1, 2, 3, 4), "another version than 1 to 4")
+    check(1 <= version <= 5, "another version than 1 to 5")
     checksum = int.from_bytes(reader.take(4), "little")
     check(zlib.crc32(reader.data[8:]) == checksum, "the checksum does not fit")
-    types = reader.byte()
-    check(types & 15 < len(DTYPES) and types >> 4 <= NESTED, "unknown type or method")
-    dtype, method = DTYPES[types & 15], types >> 4
+    dtype, method, extents = read_bare_head(reader)
     check(version == VERSIONS.get(method, 1), "a method of another version")
-    return dtype, method, head_extents(reader)
+    return dtype, method, extents
+
+
+def read_bare_head(reader):
+    """The head from byte 8 on."""
+    types = reader.byte()
+    check(types & 15 < len(DTYPES) and types >> 4 <= DECIMAL, "unknown type or method")
+    return DTYPES[types & 15], types >> 4, head_extents(reader)
 
 
 def head_extents(reader):
@@ -410,5 +422,34 @@ def vocabulary(reader, dtype, extents, _):
     ranks_reader.end()
     check(ranks.max() < n_words, "a rank beyond the words")
     values = words[ranks]
+    patch(reader, values)
+    return values
+
+
+# 14 Decimal
+
+QUOTIENT, PRODUCT, RECIPROCAL = range(3)
+
+
+def decimal(reader, dtype, extents, _):
+    """Section 14."""
+    kind = reader.byte()
+    check(kind <= RECIPROCAL, "unknown kind of decimals")
+    scale, base, offset = reader.array(dtype, 3)
+    check(np.isfinite([scale, base, offset]).all() and scale != 0, "scale, base or offset")
+    inner = Reader(reader.take(reader.varint()))
+    inner_dtype, method, inner_extents = read_bare_head(inner)
+    check(math.prod(inner_extents) == math.prod(extents), "another number of numbers")
+    check(method not in (NESTED, DECIMAL), "numbers of this method")
+    check(inner_dtype in (dtype, np.dtype("<i4")), "numbers of this type")
+    c = content(inner, inner_dtype, method, inner_extents, None)
+    if inner_dtype == dtype:
+        R = dtype.type(1.5 * 2.0**{4: 23, 8: 52}[dtype.itemsize])
+        k = (c + R) - R
+    else:
+        k = c.astype(dtype)
+    m = k + base
+    q = {QUOTIENT: lambda: m / scale, PRODUCT: lambda: m * scale, RECIPROCAL: lambda: scale / m}
+    values = q[kind]() + offset
     patch(reader, values)
     return values

@@ -56,6 +56,7 @@ class FloatMaker {
       case Data::denormals: denormals(); break;
       case Data::decades: decades(); break;
       case Data::repeated: repeated(); break;
+      case Data::decimals: decimals(); break;
       case Data::mixture: mixture(); break;
       case Data::n_kinds: break;
     }
@@ -180,6 +181,34 @@ class FloatMaker {
     std::array<double, 7> table;
     for (double& value : table) value = amplitude_ * (random_.unit() - 0.5);
     each([&] { return table[random_.below(table.size())]; });
+  }
+
+  /// Whole numbers on a walk, as k / 10^d, k * 10^-d, either with an offset, or 10^d / k.
+  void decimals() {
+    double power = 1;
+    for (std::uint64_t places = random_.below(7); places > 0; --places) power *= 10;
+    const std::uint64_t kind = random_.below(5);
+    const auto step = static_cast<T>(1 / power);
+    const auto offset = static_cast<T>(random_.chance(0.5) ? -10 : 273.15);
+    const double strays = random_.chance(0.5) ? 0 : 0.01;
+    const std::uint64_t reach = std::uint64_t{1} << random_.below(12);
+    std::uint64_t k = 1000;
+    for (std::size_t i = 0; i < n_; ++i) {
+      k += random_.below(2 * reach + 1);
+      k = k < reach ? k + reach : k - reach;
+      const auto m = static_cast<T>(k);
+      const T quotient = m / static_cast<T>(power);
+      const T product = m * step;
+      values_[i] = kind == 0   ? quotient
+                   : kind == 1 ? product
+                   : kind == 2 ? quotient + offset
+                   : kind == 3 ? product + offset
+                               : static_cast<T>(power) / m;
+      if (strays > 0 && random_.chance(strays)) {
+        const T value = special();
+        std::memcpy(values_ + i, &value, sizeof value);
+      }
+    }
   }
 
   void mixture() {

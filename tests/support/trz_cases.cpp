@@ -19,8 +19,9 @@ std::uint64_t Random::next() {
 
 const char* data_name(Data data) {
   static constexpr const char* names[] = {
-      "smooth", "rough",    "walk",        "noise", "constant",  "nearly",  "ties",     "offset",
-      "masked", "specials", "random_bits", "huge",  "denormals", "decades", "repeated", "mixture"};
+      "smooth",    "rough",   "walk",     "noise",    "constant",    "nearly",
+      "ties",      "offset",  "masked",   "specials", "random_bits", "huge",
+      "denormals", "decades", "repeated", "decimals", "mixture"};
   static_assert(std::size(names) == static_cast<std::size_t>(Data::n_kinds));
   return names[static_cast<std::size_t>(data)];
 }

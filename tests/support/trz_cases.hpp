@@ -51,6 +51,7 @@ enum class Data : std::uint8_t {
   denormals,    ///< Below the least normal number, and around it.
   decades,      ///< Magnitudes over the whole range of exponents, both signs.
   repeated,     ///< Few distinct values.
+  decimals,     ///< Made of whole numbers, here and there something else.
   mixture,      ///< Different kinds in different parts.
   n_kinds
 };

@@ -77,7 +77,8 @@ HeadFailure read_opening(ChunkReader& in, Opening& opening) {
   return known ? HeadFailure::none : HeadFailure::version;
 }
 
-HeadFailure read_content(ChunkReader& in, const Opening& opening, ChunkHead& head) {
+/// @param opening  null: there is none, any known method will do.
+HeadFailure read_content(ChunkReader& in, const Opening* opening, ChunkHead& head) {
   const auto kinds = in.number<std::uint8_t>();
   const auto n_extents = in.number<std::uint8_t>();
   if ((kinds & 0x0F) > static_cast<unsigned>(DType::u64) || (kinds >> 4) >= kMethods ||
@@ -86,7 +87,9 @@ HeadFailure read_content(ChunkReader& in, const Opening& opening, ChunkHead& hea
   }
   head.dtype = static_cast<DType>(kinds & 0x0F);
   head.method = static_cast<Method>(kinds >> 4);
-  if (opening.version != version_of(head.method)) return HeadFailure::content;
+  if (opening != nullptr && opening->version != version_of(head.method)) {
+    return HeadFailure::content;
+  }
   head.extents = {1, 1, 1, 1};
   std::uint64_t n_values = 1;
   for (std::size_t axis = 4U - n_extents; axis < 4; ++axis) {
@@ -110,13 +113,17 @@ HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, Chun
   const HeadFailure failure = read_opening(in, opening);
   if (failure != HeadFailure::none) return failure;
   if (opening.checksum != checksum_of(chunk)) return HeadFailure::checksum;
-  return read_content(in, opening, head);
+  return read_content(in, &opening, head);
 }
 
 HeadFailure read_head_alone(ChunkReader& in, ChunkHead& head) {
   Opening opening;
   const HeadFailure failure = read_opening(in, opening);
-  return failure != HeadFailure::none ? failure : read_content(in, opening, head);
+  return failure != HeadFailure::none ? failure : read_content(in, &opening, head);
+}
+
+bool read_bare_head(ChunkReader& in, ChunkHead& head) {
+  return read_content(in, nullptr, head) == HeadFailure::none;
 }
 
 }  // namespace tailrace::trz

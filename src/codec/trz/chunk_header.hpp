@@ -1,7 +1,7 @@
 // The head of a trz chunk: what it is, how large, and its checksum.
 //
 //   0  magic "TRZ" and the version: 2 for a vocabulary, 3 for fitted interpolation, 4 for a nested
-//      chunk, else 1, so that old readers read the rest
+//      chunk, 5 for decimals, else 1, so that old readers read the rest
 //   4  CRC-32 (of zlib) of all bytes from 8 to the end
 //   8  dtype (low four bits) and method (high four bits)
 //   9  number of extents e, 0 to 4; then e varints, slowest axis first
@@ -35,19 +35,21 @@ enum class Method : std::uint8_t {
   vocabulary = 5,  ///< Absolute bound: few words, and which one each value takes.
   fitted = 6,      ///< Absolute bound: interpolation with weights and contexts of its own.
   nested = 7,      ///< Absolute bound: a chunk of every second value, and what lies between.
+  decimal = 8,     ///< Lossless: a chunk of whole numbers, and how they become values.
 };
-inline constexpr std::uint8_t kMethods = 8;
+inline constexpr std::uint8_t kMethods = 9;
 
 /// The version of the format that brought a method: the one that its chunks bear.
 constexpr std::uint8_t version_of(Method method) {
   switch (method) {
+    case Method::decimal: return 5;
     case Method::nested: return 4;
     case Method::fitted: return 3;
     case Method::vocabulary: return 2;
     default: return 1;
   }
 }
-inline constexpr std::uint8_t kFormatVersions = 4;
+inline constexpr std::uint8_t kFormatVersions = 5;
 
 /// Words of a vocabulary, at most: a rank has two bytes.
 inline constexpr std::size_t kWordsMax = 65536;
@@ -78,5 +80,8 @@ HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, Chun
 
 /// The same of a chunk of which only the beginning is there: its checksum is not looked at.
 HeadFailure read_head_alone(ChunkReader& in, ChunkHead& head);
+
+/// The head of a chunk within another that leaves out what stands before the checksummed part.
+bool read_bare_head(ChunkReader& in, ChunkHead& head);
 
 }  // namespace tailrace::trz

@@ -6,6 +6,7 @@
 
 #include "codec/trz/chunk_header.hpp"
 #include "codec/trz/entropy/patches.hpp"
+#include "codec/trz/exact/decimals.hpp"
 #include "codec/trz/exact/exact.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/pointwise.hpp"
@@ -149,6 +150,19 @@ DecodeFailure decode_constant(Decoding& d) {
   return DecodeFailure::none;
 }
 
+DecodeFailure decode_method(Decoding& d);
+
+DecodeFailure decode_decimal(Decoding& d) {
+  const auto inner = [&d](ChunkReader& in, const ChunkHead& head, std::span<std::byte> values) {
+    Decoding within{in, head, nullptr, values, d.workspace};
+    return decode_method(within);
+  };
+  const DecodeFailure failure = decode_decimal_chunk(d.in, d.head, d.values, inner, d.workspace);
+  if (failure != DecodeFailure::none) return failure;
+  return d.head.dtype == DType::f32 ? finish_with_patches<float>(d)
+                                    : finish_with_patches<double>(d);
+}
+
 DecodeFailure decode_method(Decoding& d) {
   const bool floating = is_floating(d.head.dtype);
   switch (d.head.method) {
@@ -171,6 +185,9 @@ DecodeFailure decode_method(Decoding& d) {
     case Method::nested:
       if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
       return d.head.dtype == DType::f32 ? decode_nested<float>(d) : decode_nested<double>(d);
+    case Method::decimal:
+      if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
+      return decode_decimal(d);
   }
   return DecodeFailure::corrupt;
 }
@@ -272,6 +289,7 @@ Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
       summary.method = "vocabulary of " + std::to_string(in.varint()) + " words";
       break;
     case Method::fitted: summary.method = "fitted interpolation"; break;
+    case Method::decimal: summary.method = decimal_text(in, head.dtype); break;
     case Method::nested: {
       int n_views = 0;
       while (n_views < coarse_views_max && coarse_view(encoded, n_views + 1)) ++n_views;

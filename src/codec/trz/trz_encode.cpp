@@ -16,6 +16,7 @@
 #include "codec/trz/chunk_guards.hpp"
 #include "codec/trz/chunk_header.hpp"
 #include "codec/trz/entropy/patches.hpp"
+#include "codec/trz/exact/decimals.hpp"
 #include "codec/trz/exact/exact.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/pointwise.hpp"
@@ -64,6 +65,7 @@ struct Work {
   BookHistograms* counted;              ///< Null: nobody asks.
   const ValueGuards* guards = nullptr;  ///< Null: none, or no value is near enough to break one.
   double most_exact = kMostExact;
+  bool is_within = false;  ///< The chunk is one within another: it holds no third.
 };
 
 SectionChoice sections_for(const Work& work, double bits_per_value) {
@@ -579,12 +581,37 @@ Result<std::size_t> memory_failure() {
   return Status(Code::out_of_memory, "trz: no memory for the working areas of a chunk");
 }
 
+Result<std::size_t> encode_work(Work& work, std::span<std::uint8_t> out);
+
+/// Lossless: decimals, or any other form.
+ExactAttempt attempt_exactly(Work& work, std::size_t to_beat) {
+  if (!work.is_within && tries_decimals(work.type.dtype, work.settings.preset)) {
+    Settings settings = work.settings;
+    settings.coarse_views = 0;
+    const auto inner = [&](DType dtype, std::span<const std::byte> values,
+                           std::span<std::byte> out) {
+      ChunkType type;
+      type.dtype = dtype;
+      type.kind = is_floating(dtype) ? BoundKind::absolute : BoundKind::exact;
+      type.bound = is_floating(dtype) ? kWithinHalf : 0;
+      Work within{type, settings, values, work.n_values, work.head, work.workspace, nullptr};
+      within.head.dtype = dtype;
+      within.is_within = true;
+      return encode_work(within, {reinterpret_cast<std::uint8_t*>(out.data()), out.size()});
+    };
+    const ExactAttempt attempt =
+        encode_decimal_chunk(work.head, work.values, settings, inner, work.workspace, to_beat);
+    if (attempt.memory_out || !attempt.chunk.empty()) return attempt;
+  }
+  work.head.method = Method::exact;
+  return encode_exact_chunk(work.head, work.values, work.settings, work.type.book, work.workspace,
+                            to_beat);
+}
+
 /// The smaller of a lossless encoding and the values as they are.
 Result<std::size_t> encode_exactly(Work& work, std::span<std::uint8_t> out) {
   if (all_equal(work.values, dtype_bytes(work.type.dtype))) return deliver_constant(work, out);
-  work.head.method = Method::exact;
-  const ExactAttempt attempt =
-      encode_exact_chunk(work.head, work.values, work.settings, work.type.book, work.workspace);
+  const ExactAttempt attempt = attempt_exactly(work, SIZE_MAX);
   if (attempt.memory_out) return memory_failure();
   if (attempt.chunk.empty() || attempt.chunk.size() >= work.values.size()) {
     return deliver_stored(work, out);
@@ -602,15 +629,15 @@ Result<std::size_t> finish_best(Work& work, std::size_t delivered, std::span<std
     const double limit = work.most_exact * static_cast<double>(work.values.size());
     if (static_cast<double>(delivered) < limit) return delivered;
     if (work.most_exact == kMostExact) {
-      if (estimate_exact_bytes(work.head, work.values, work.workspace) >= delivered) {
-        return delivered;
-      }
+      const std::size_t estimate =
+          work.is_within
+              ? estimate_exact_bytes(work.head, work.values, work.settings, work.workspace)
+              : estimate_lossless_bytes(work.head, work.values, work.settings, work.workspace);
+      if (estimate >= delivered) return delivered;
       to_beat = SIZE_MAX;  // The estimate has decided.
     }
   }
-  work.head.method = Method::exact;
-  const ExactAttempt exact = encode_exact_chunk(work.head, work.values, work.settings,
-                                                work.type.book, work.workspace, to_beat);
+  const ExactAttempt exact = attempt_exactly(work, to_beat);
   if (exact.memory_out) return memory_failure();
   if (!exact.chunk.empty() && exact.chunk.size() < delivered) return deliver(exact.chunk, out);
   return delivered;
@@ -802,6 +829,16 @@ Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
                                          : encode_with_views(work, sampled, *lattice, absent, out);
 }
 
+Result<std::size_t> encode_work(Work& work, std::span<std::uint8_t> out) {
+  if (work.n_values < 2) return deliver_stored(work, out);
+  const ChunkType& type = work.type;
+  if (!is_floating(type.dtype) || type.kind == BoundKind::exact || !(type.bound > 0)) {
+    return encode_exactly(work, out);
+  }
+  return type.dtype == DType::f32 ? encode_floats<float>(work, out)
+                                  : encode_floats<double>(work, out);
+}
+
 Status check_arguments(const ChunkType& type, const Settings& settings,
                        std::span<const std::byte> values, std::span<std::byte> out) {
   const std::uint64_t n_values = n_elements(type.shape);
@@ -837,20 +874,6 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
 
 std::size_t encoded_bytes_max(std::size_t n_bytes) { return n_bytes + kHeadBytesMax; }
 
-std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind, const Settings& settings) {
-  // Measured: up to 2 n_bytes, but 3.4 where preset ratio makes a vocabulary and 5.4 where exact
-  // coding tries zstd on long stretches; pointwise keeps two copies of the transformed values, in
-  // f64 for f32 under tight bounds: 6.6. Fitted interpolation, beside what came before it: 5.4.
-  // Coarse views, of one axis: 2.6 copies of their values, and half a chunk of their bytes.
-  const bool fitted = settings.preset == Preset::max && kind == BoundKind::absolute;
-  const bool nested = settings.coarse_views > 0 && kind == BoundKind::absolute;
-  const std::size_t n_copies = (kind == BoundKind::pointwise ? 7
-                                : fitted                     ? 6
-                                                             : 3) +
-                               (nested ? 3 : 0);
-  return n_copies * n_bytes + (std::size_t{1} << 20);
-}
-
 Result<std::size_t> encode(const ChunkType& type, const Settings& settings,
                            std::span<const std::byte> values, std::span<std::byte> out_bytes,
                            Workspace& workspace, BookHistograms* counted) {
@@ -864,12 +887,7 @@ Result<std::size_t> encode(const ChunkType& type, const Settings& settings,
   work.head.n_values = n_values;
   work.head.extents =
       n_values == 0 ? Extents{1, 1, 1, 1} : extents_of(type.shape, settings.dimensions);
-  if (n_values < 2) return deliver_stored(work, out);
-  if (!is_floating(type.dtype) || type.kind == BoundKind::exact || !(type.bound > 0)) {
-    return encode_exactly(work, out);
-  }
-  return type.dtype == DType::f32 ? encode_floats<float>(work, out)
-                                  : encode_floats<double>(work, out);
+  return encode_work(work, out);
 }
 
 }  // namespace tailrace::trz

@@ -39,7 +39,7 @@ enum class Slot : std::uint8_t {
   trial,         ///< A second encoding, to compare with.
   vocabulary,    ///< The words of a chunk.
   ranks,         ///< Which of them each value takes; before, its code.
-  nested,        ///< Values of the chunks within a chunk.
+  nested,        ///< Values of the chunks within a chunk, whole numbers of decimals.
   nested_bytes,  ///< The one that comes next, encoded.
   n_slots
 };

@@ -721,9 +721,14 @@ ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte
   return {encoder.chunk(), false};
 }
 
+ZstdTrials trials_of_estimate(const Settings& settings) {
+  return settings.lossless_stage == Choice::off ? ZstdTrials::none : ZstdTrials::quick;
+}
+
 std::size_t estimate_exact_bytes(const ChunkHead& head, std::span<const std::byte> values,
-                                 Workspace& workspace) {
-  return choose_exact({head.dtype, values.data(), head.extents}, ZstdTrials::quick, workspace)
+                                 const Settings& settings, Workspace& workspace) {
+  return choose_exact({head.dtype, values.data(), head.extents}, trials_of_estimate(settings),
+                      workspace)
       .estimated_bytes;
 }
 

@@ -106,7 +106,10 @@ ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte
 
 /// What encode_exact_chunk would come to, from a sample.
 std::size_t estimate_exact_bytes(const ChunkHead& head, std::span<const std::byte> values,
-                                 Workspace& workspace);
+                                 const Settings& settings, Workspace& workspace);
+
+/// How far estimates go in asking what zstd would make of a chunk.
+ZstdTrials trials_of_estimate(const Settings& settings);
 
 DecodeFailure decode_exact_chunk(ChunkReader& in, const ChunkHead& head, const Book* book,
                                  std::span<std::byte> values, Workspace& workspace);

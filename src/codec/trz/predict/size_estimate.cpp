@@ -15,7 +15,7 @@
 #include "codec/trz/chunk_header.hpp"
 #include "codec/trz/entropy/code_sections.hpp"
 #include "codec/trz/entropy/code_stream.hpp"
-#include "codec/trz/exact/exact.hpp"
+#include "codec/trz/exact/decimals.hpp"
 #include "codec/trz/predict/group_sample.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/pointwise.hpp"
@@ -74,17 +74,17 @@ Estimate estimate_exact(const Asked& asked) {
   head.n_values = asked.n_values;
   head.extents = asked.extents;
   const std::size_t n_bytes = static_cast<std::size_t>(asked.values.n_bytes());
+  const auto bytes_of = [&](std::span<const std::byte> values) {
+    return static_cast<double>(
+        estimate_lossless_bytes(head, values, asked.settings, asked.workspace));
+  };
   if (asked.values.dense()) {
-    return {static_cast<double>(
-                estimate_exact_bytes(head, {asked.values.data, n_bytes}, asked.workspace)),
-            1, kSpreadExact};
+    return {bytes_of({asked.values.data, n_bytes}), 1, kSpreadExact};
   }
   Buffer copy(n_bytes);
   if (!copy.allocated()) return {static_cast<double>(n_bytes), 1, kSpreadExact};
   gather(asked.values, copy.bytes().data());
-  return {
-      static_cast<double>(estimate_exact_bytes(head, std::as_const(copy).bytes(), asked.workspace)),
-      1, kSpreadExact};
+  return {bytes_of(std::as_const(copy).bytes()), 1, kSpreadExact};
 }
 
 /// A stream of bytes as far as the sample tells: how often each occurs in the chunk, and how many

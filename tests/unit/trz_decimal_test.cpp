@@ -1,0 +1,482 @@
+// Decimals of trz: floats made of whole numbers are found, come back bit for bit, and take the
+// bytes of their numbers; what is no decimal keeps its form; chunks that make no sense are refused.
+
+#include "codec/trz/exact/decimals.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "codec/trz/chunk_header.hpp"
+#include "codec/trz/predict/choose.hpp"
+#include "core/codec.hpp"
+#include "unit/trz_isas.hpp"
+#include "unit/trz_support.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+using trz_cases::Case;
+using trz_cases::Random;
+using whole::case_of;
+using whole::round_trip;
+using Bytes = std::vector<std::byte>;
+
+/// Whole numbers on a walk, from 1 on.
+std::vector<std::int64_t> walk(std::size_t n, std::int64_t from, std::uint64_t reach = 9) {
+  std::vector<std::int64_t> k(n);
+  Random random(n);
+  for (std::int64_t& number : k) {
+    from +=
+        static_cast<std::int64_t>(random.below(2 * reach + 1)) - static_cast<std::int64_t>(reach);
+    number = from = std::max<std::int64_t>(from, 1);
+  }
+  return k;
+}
+
+template <class T, class Make>
+std::vector<T> made_of(const std::vector<std::int64_t>& k, Make make) {
+  std::vector<T> values(k.size());
+  std::ranges::transform(k, values.begin(),
+                         [&](std::int64_t number) { return make(static_cast<T>(number)); });
+  return values;
+}
+
+template <class T>
+T power_of_ten(int places) {
+  T power = 1;
+  for (int i = 0; i < places; ++i) power *= 10;
+  return power;
+}
+
+/// The chunk's bytes after a round trip, bit for bit.
+template <class T>
+Bytes encoded(const std::vector<T>& values, const Shape& shape, Preset preset = Preset::standard) {
+  Workspace workspace;
+  Bytes bytes;
+  EXPECT_TRUE(round_trip(case_of(values, shape, 0, preset), workspace, &bytes));
+  return bytes;
+}
+
+std::string method_of(const Bytes& bytes) {
+  const Result<ChunkSummary> summary = describe(bytes);
+  return summary.ok() ? summary->method : summary.status().message();
+}
+
+bool is_decimal(const Bytes& bytes) {
+  return bytes[3] == std::byte{5} && (bytes[8] >> 4) == std::byte{8};
+}
+
+template <class T>
+std::vector<std::int32_t> narrow(const std::vector<T>& k) {
+  return {k.begin(), k.end()};
+}
+
+/// The bytes of the numbers alone.
+std::size_t bytes_of_numbers(const std::vector<std::int64_t>& k, const Shape& shape) {
+  Case chunk;
+  const std::vector<std::int32_t> numbers = narrow(k);
+  chunk.type = {DType::i32, shape, BoundKind::exact, 0};
+  chunk.values.resize(numbers.size() * sizeof(std::int32_t));
+  std::memcpy(chunk.values.data(), numbers.data(), chunk.values.size());
+  Workspace workspace;
+  Bytes bytes;
+  EXPECT_TRUE(round_trip(chunk, workspace, &bytes));
+  return bytes.size();
+}
+
+template <class T>
+class TrzDecimals : public ::testing::Test {};
+using Floats = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(TrzDecimals, Floats);
+
+TYPED_TEST(TrzDecimals, EveryPowerOfTenTakesTheBytesOfItsNumbers) {
+  using T = TypeParam;
+  const int most = sizeof(T) == 4 ? 6 : 10;
+  for (int places = 1; places <= most; ++places) {
+    const T power = power_of_ten<T>(places);
+    const std::vector<std::int64_t> k = walk(20000, 30000);
+    const std::size_t of_numbers = bytes_of_numbers(k, {20000});
+    for (const bool product : {false, true}) {
+      const T step = T(1) / power;
+      const std::vector<T> values =
+          made_of<T>(k, [&](T number) { return product ? number * step : number / power; });
+      const Bytes bytes = encoded(values, {20000});
+      EXPECT_TRUE(is_decimal(bytes)) << places << ": " << method_of(bytes);
+      EXPECT_LE(bytes.size(), of_numbers + of_numbers / 20 + 60)
+          << places << ": " << method_of(bytes);
+    }
+  }
+}
+
+TYPED_TEST(TrzDecimals, OffsetsMultiplesAndReciprocalsAreFound) {
+  using T = TypeParam;
+  const std::vector<std::int64_t> k = walk(9000, 20000);
+  const auto step = static_cast<T>(0.001);
+  struct {
+    std::vector<T> values;
+    std::string method;
+  } const cases[] = {
+      {made_of<T>(k, [&](T n) { return n * step - T(10); }), "decimals, k * 0.001 - "},
+      {made_of<T>(k, [](T n) { return n / T(100) - T(273.15); }), "decimals, k / 100 - 273.15"},
+      {made_of<T>(walk(9000, 5000), [](T n) { return n * T(75); }), "decimals, k * 75"},
+      {made_of<T>(k, [](T n) { return n * 5 / T(100); }), "decimals, k / 20"},
+      {made_of<T>(walk(9000, 200), [](T n) { return T(8000) / n; }), "decimals, 8000 / k"},
+      {made_of<T>(walk(9000, 200), [](T n) { return T(1) / n; }), "decimals, 1 / k"},
+  };
+  for (const auto& one : cases) {
+    const Bytes bytes = encoded(one.values, {9000});
+    EXPECT_TRUE(is_decimal(bytes)) << one.method;
+    // Several offsets may bring the values back.
+    EXPECT_EQ(method_of(bytes).rfind(one.method, 0), 0U) << method_of(bytes);
+  }
+}
+
+TEST(TrzDecimal, NumbersBeyond32BitsHaveABase) {
+  // Seconds since 1970 in thousandths: 41 bits.
+  const std::vector<std::int64_t> k = walk(5000, 1'700'000'000'123, 400);
+  const std::vector<double> values = made_of<double>(k, [](double n) { return n / 1000; });
+  const Bytes bytes = encoded(values, {5000});
+  EXPECT_TRUE(is_decimal(bytes)) << method_of(bytes);
+  EXPECT_NE(method_of(bytes).find("decimals, (k + 1"), std::string::npos) << method_of(bytes);
+}
+
+TYPED_TEST(TrzDecimals, WhatIsNoDecimalAmongThemComesBackBitForBit) {
+  using T = TypeParam;
+  using Limits = std::numeric_limits<T>;
+  const std::vector<std::int64_t> k = walk(12000, 25000);
+  const std::vector<T> plain = made_of<T>(k, [](T n) { return n / T(100); });
+  const std::size_t n_plain = encoded(plain, {12000}).size();
+  const T specials[] = {Limits::quiet_NaN(),  Limits::infinity(), -Limits::infinity(), T(-0.0),
+                        Limits::denorm_min(), Limits::max(),      T(3.14159265),       T(-1e10)};
+  for (const T special : specials) {
+    // A mask over a third, one value in 300, and the ends.
+    std::vector<T> masked = plain;
+    std::fill(masked.begin() + 3000, masked.begin() + 7000, special);
+    std::vector<T> strewn = plain;
+    for (std::size_t i = 5; i < strewn.size(); i += 300) strewn[i] = special;
+    std::vector<T> ends = plain;
+    ends.front() = ends.back() = special;
+    for (const std::vector<T>& values : {masked, strewn, ends}) {
+      const Bytes bytes = encoded(values, {12000});
+      EXPECT_TRUE(is_decimal(bytes)) << special << ": " << method_of(bytes);
+      EXPECT_LE(bytes.size(), n_plain + 400) << special;
+    }
+  }
+  // All kinds together; a NaN keeps its payload.
+  std::vector<T> mixed = plain;
+  for (std::size_t i = 0; i < mixed.size(); i += 40) mixed[i] = specials[i / 40 % 8];
+  BitsOf<T> bits = std::bit_cast<BitsOf<T>>(Limits::quiet_NaN()) | 0x1234;
+  mixed[777] = std::bit_cast<T>(bits);
+  EXPECT_TRUE(is_decimal(encoded(mixed, {12000})));
+}
+
+TYPED_TEST(TrzDecimals, WhatIsNoneKeepsItsForm) {
+  using T = TypeParam;
+  Random random(3);
+  std::vector<T> noise(8000);
+  for (T& value : noise) value = static_cast<T>(100 * random.unit());
+  // Decimals with noise in the last bits, one in ten of them no decimal, and multiples of 2^-7.
+  const std::vector<std::int64_t> k = walk(8000, 25000);
+  std::vector<T> shaken = made_of<T>(k, [](T n) { return n / T(100); });
+  for (T& value : shaken) {
+    value = std::bit_cast<T>(
+        static_cast<BitsOf<T>>(std::bit_cast<BitsOf<T>>(value) + random.below(100)));
+  }
+  std::vector<T> mixed = made_of<T>(k, [](T n) { return n / T(100); });
+  for (std::size_t i = 0; i < mixed.size(); i += 10) mixed[i] = noise[i];
+  for (const std::vector<T>* each : {&noise, &shaken, &mixed}) {
+    const std::vector<T>& values = *each;
+    EXPECT_FALSE(is_decimal(encoded(values, {8000})));
+    const ExactValues exact{
+        sizeof(T) == 4 ? DType::f32 : DType::f64, values.data(), {1, 1, 1, 8000}};
+    if (each != &mixed) {
+      EXPECT_FALSE(find_decimals(exact, Isa::plain).has_value());
+    }
+  }
+  const std::vector<T> found = made_of<T>(k, [](T n) { return n / T(100); });
+  EXPECT_FALSE(is_decimal(encoded(found, {8000}, Preset::fast)));
+}
+
+TYPED_TEST(TrzDecimals, EveryShapeAndPreset) {
+  using T = TypeParam;
+  const Shape shapes[] = {{2},       {3},          {63},       {64},          {65},
+                          {2047},    {2048, 1},    {2049},     {1, 70, 90},   {31, 17},
+                          {5, 1000}, {16, 16, 16}, {7, 9, 65}, {3, 5, 7, 11}, {2, 2, 2, 2, 3}};
+  for (const Shape& shape : shapes) {
+    const std::vector<std::int64_t> k = walk(n_elements(shape), 12345);
+    const std::vector<T> values = made_of<T>(k, [](T n) { return n / T(1000); });
+    for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
+      const Bytes bytes = encoded(values, shape, preset);
+      if (values.size() > 1000) {
+        EXPECT_EQ(is_decimal(bytes), preset != Preset::fast) << method_of(bytes);
+      }
+    }
+  }
+}
+
+TYPED_TEST(TrzDecimals, InstructionSetsAgreeOnNumbersAndValues) {
+  using T = TypeParam;
+  const std::vector<std::int64_t> k = walk(3001, 4000, 500);
+  for (const DecimalMap& map :
+       {DecimalMap{DecimalKind::quotient, 1000, 0, 0},
+        DecimalMap{DecimalKind::product, static_cast<double>(T(0.01)), 0, -273},
+        DecimalMap{DecimalKind::reciprocal, 8000, 0, 0},
+        DecimalMap{DecimalKind::quotient, 10, 1 << 20, 5}}) {
+    std::vector<std::int32_t> numbers = narrow(k);
+    numbers[5] = 0;
+    std::vector<T> values(k.size());
+    decimal_kernels(Isa::plain).of<T>().from_numbers(numbers.data(), k.size(), map, values.data());
+    values[77] = std::numeric_limits<T>::quiet_NaN();
+    values[130] = T(1e30);
+    for (const Isa isa : isas()) {
+      const DecimalKernelsOf<T>& kernels = decimal_kernels(isa).of<T>();
+      std::vector<std::int32_t> found(k.size());
+      std::vector<std::uint64_t> marks(k.size() / 64 + 1);
+      EXPECT_TRUE(kernels.to_numbers(values.data(), k.size(), map, found.data(), marks.data()));
+      for (std::size_t i = 0; i < k.size(); ++i) {
+        const bool stray = i == 77 || i == 130;
+        const bool marked = ((marks[i / 64] >> (i % 64)) & 1) != 0;
+        // 1 / 0 is infinite, and so is its number.
+        if (i == 5 && map.kind == DecimalKind::reciprocal) continue;
+        ASSERT_EQ(marked, stray) << isa_name(isa) << " " << i;
+        if (!stray) {
+          ASSERT_EQ(found[i], numbers[i]) << isa_name(isa) << " " << i;
+        }
+      }
+      std::vector<T> near(k.size());
+      std::ranges::transform(numbers, near.begin(),
+                             [](std::int32_t n) { return static_cast<T>(n) + T(0.375); });
+      std::vector<T> wanted(k.size());
+      kernels.from_numbers(numbers.data(), k.size(), map, wanted.data());
+      kernels.from_near(near.data(), k.size(), map, near.data());
+      EXPECT_EQ(std::memcmp(near.data(), wanted.data(), k.size() * sizeof(T)), 0) << isa_name(isa);
+    }
+  }
+}
+
+TEST(TrzDecimal, SmoothNumbersAreInterpolated) {
+  // A smooth field in tenths: the lattice predicts it better than differences do.
+  std::vector<float> values(64 * 96 * 128);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double x = static_cast<double>(i % 128);
+    const double y = static_cast<double>(i / 128 % 96);
+    const double z = static_cast<double>(i / (128 * 96));
+    const double height = 5000 + 0.01 * (x * x + 2 * y * x - z * y) + 0.0004 * x * x * z;
+    values[i] = std::nearbyint(static_cast<float>(height * 10)) / 10.0F;
+  }
+  const Bytes bytes = encoded(values, {64, 96, 128});
+  ASSERT_TRUE(is_decimal(bytes));
+  ChunkReader in({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  ChunkHead head;
+  ASSERT_EQ(read_head_alone(in, head), HeadFailure::none);
+  in.take(1 + 3 * sizeof(float));  // The map.
+  static_cast<void>(in.varint());
+  ASSERT_TRUE(read_bare_head(in, head));
+  EXPECT_EQ(head.method, Method::lattice);
+  EXPECT_EQ(head.dtype, DType::f32);
+}
+
+TEST(TrzDecimal, EstimatesKnowDecimals) {
+  const std::vector<std::int64_t> k = walk(200000, 30000);
+  const std::vector<float> values = made_of<float>(k, [](float n) { return n / 100; });
+  ChunkType type{DType::f32, {200, 1000}, BoundKind::exact, 0};
+  const Box box{{0, 0}, type.shape};
+  Workspace workspace;
+  const Estimate estimate = estimate_chunk(
+      type, {},
+      strided_part(box, reinterpret_cast<const std::byte*>(values.data()), type.dtype, box),
+      workspace);
+  const auto n = static_cast<double>(encoded(values, type.shape).size());
+  EXPECT_NEAR(estimate.encoded_bytes, n, 0.1 * n);
+}
+
+TEST(TrzDecimal, ATightBoundIsNeverLargerThanExact) {
+  // Steps of 0.01 within a bound far below: exact decimals are the smaller chunk.
+  const std::vector<std::int64_t> k = walk(30000, 30000);
+  const std::vector<double> values = made_of<double>(k, [](double n) { return n / 100; });
+  Workspace workspace;
+  Bytes bytes;
+  const std::size_t exact = encoded(values, {30000}, Preset::ratio).size();
+  EXPECT_TRUE(round_trip(case_of(values, {30000}, 1e-9, Preset::ratio), workspace, &bytes));
+  EXPECT_LE(bytes.size(), exact + 64) << method_of(bytes);
+}
+
+// --- Bytes that no encoder wrote
+
+struct Parts {
+  std::uint8_t method = 8;
+  std::uint8_t version = 5;
+  DType dtype = DType::f32;
+  std::uint8_t kind = 0;
+  float scale = 10;
+  float base = 0;
+  float offset = 0;
+  DType inner_dtype = DType::i32;
+  Method inner_method = Method::stored;
+  std::vector<std::int32_t> numbers = {1, 2, 3, 4};
+  Bytes behind_inner;
+  std::vector<std::uint8_t> patches = {0};
+};
+
+Bytes chunk_of(const Parts& parts) {
+  std::vector<std::uint8_t> inner(200);
+  ChunkWriter in(inner);
+  ChunkHead head{
+      parts.inner_dtype, parts.inner_method, {1, 1, 1, parts.numbers.size()}, parts.numbers.size()};
+  write_head(head, in);
+  in.bytes(parts.numbers.data(), parts.numbers.size() * sizeof(std::int32_t));
+  in.bytes(parts.behind_inner.data(), parts.behind_inner.size());
+  const std::size_t n_inner = in.n_written() - kChecksummedFrom;
+  std::vector<std::uint8_t> room(400);
+  ChunkWriter out(room);
+  write_head({parts.dtype, Method::decimal, {1, 1, 1, 4}, 4}, out);
+  out.number(parts.kind);
+  for (const float number : {parts.scale, parts.base, parts.offset}) out.number(number);
+  out.varint(n_inner);
+  out.bytes(inner.data() + kChecksummedFrom, n_inner);
+  out.bytes(parts.patches.data(), parts.patches.size());
+  room.resize(out.n_written());
+  room[3] = parts.version;
+  room[8] = static_cast<std::uint8_t>((room[8] & 0x0F) | parts.method << 4);
+  seal(room);
+  const auto bytes = std::as_bytes(std::span(room));
+  return {bytes.begin(), bytes.end()};
+}
+
+Code code_of(const Bytes& bytes, std::vector<float>* values = nullptr) {
+  Workspace workspace;
+  std::vector<float> decoded(4);
+  const Status status =
+      decode(bytes, std::as_writable_bytes(std::span(decoded)), nullptr, workspace);
+  if (values != nullptr) *values = decoded;
+  static_cast<void>(describe(bytes));
+  return status.code();
+}
+
+template <class Change>
+Code code_after(Change change) {
+  Parts parts;
+  change(parts);
+  return code_of(chunk_of(parts));
+}
+
+TEST(TrzDecimalHostile, WhatMakesNoSenseIsRefused) {
+  std::vector<float> values;
+  ASSERT_EQ(code_of(chunk_of({}), &values), Code::ok);
+  EXPECT_EQ(values, (std::vector<float>{0.1F, 0.2F, 0.3F, 0.4F}));
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(code_after([](Parts& p) { p.kind = 3; }), Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.kind = 0x80; }), Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.scale = 0; }), Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.scale = -0.0F; }), Code::corrupt);
+  for (const float strange : {kInfinity, -kInfinity, kNan}) {
+    EXPECT_EQ(code_after([&](Parts& p) { p.scale = strange; }), Code::corrupt);
+    EXPECT_EQ(code_after([&](Parts& p) { p.base = strange; }), Code::corrupt);
+    EXPECT_EQ(code_after([&](Parts& p) { p.offset = strange; }), Code::corrupt);
+  }
+  EXPECT_EQ(code_after([](Parts& p) { p.numbers.push_back(5); }), Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.numbers.pop_back(); }), Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.inner_dtype = DType::u32; }), Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.inner_dtype = DType::f64; }), Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.inner_method = Method::nested; }), Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.inner_method = Method::decimal; }), Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.behind_inner.push_back(std::byte{0}); }), Code::corrupt);
+  // Patches: none but no end; a position beyond the values; positions that stop too early.
+  EXPECT_EQ(code_after([](Parts& p) { p.patches = {}; }), Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.patches = {5, 1, 1, 0, 4, 0, 0, 0, 0, 0}; }),
+            Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.patches = {5, 2, 1, 0, 1, 0, 0, 0, 0, 0}; }),
+            Code::corrupt);
+  EXPECT_EQ(code_after([](Parts& p) { p.patches = {5, 1, 1, 0, 1, 0, 0, 0, 0, 0}; }), Code::ok);
+}
+
+TEST(TrzDecimalHostile, IsOfTheFifthVersionAlone) {
+  for (const unsigned version : {0U, 1U, 2U, 3U, 4U, 6U, 255U}) {
+    EXPECT_EQ(code_after([&](Parts& p) { p.version = static_cast<std::uint8_t>(version); }),
+              Code::corrupt)
+        << version;
+  }
+  for (const unsigned method : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U, 9U, 15U}) {
+    EXPECT_EQ(code_after([&](Parts& p) { p.method = static_cast<std::uint8_t>(method); }),
+              Code::corrupt)
+        << method;
+  }
+  EXPECT_EQ(code_after([](Parts& p) { p.dtype = DType::i32; }), Code::corrupt);
+  // What a reader of another version says.
+  Parts parts;
+  parts.version = 6;
+  const Result<ChunkSummary> summary = describe(chunk_of(parts));
+  ASSERT_FALSE(summary.ok());
+  EXPECT_NE(summary.status().message().find("another version of the format"), std::string::npos);
+}
+
+TEST(TrzDecimalHostile, ExtremeNumbersGiveValuesAndNothingElse) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  constexpr float kLeast = std::numeric_limits<float>::denorm_min();
+  for (const unsigned kind : {0U, 1U, 2U}) {
+    for (const float scale : {kMost, -kMost, kLeast, 1.0F}) {
+      for (const float base : {0.0F, kMost, -kMost}) {
+        Parts parts;
+        parts.kind = static_cast<std::uint8_t>(kind);
+        parts.scale = scale;
+        parts.base = parts.offset = base;
+        parts.numbers = {0, -1, std::numeric_limits<std::int32_t>::min(),
+                         std::numeric_limits<std::int32_t>::max()};
+        EXPECT_EQ(code_of(chunk_of(parts)), Code::ok);
+        // Anything as a number that is near a whole one, a NaN among them.
+        parts.inner_dtype = DType::f32;
+        parts.numbers = {0x7FC00000, 0x7F7FFFFF, static_cast<std::int32_t>(0xFF800000), 1};
+        EXPECT_EQ(code_of(chunk_of(parts)), Code::ok);
+      }
+    }
+  }
+}
+
+template <class T>
+void expect_sane_mutants(const std::vector<T>& values, std::uint64_t seed) {
+  const Bytes whole = encoded(values, {values.size()});
+  ASSERT_TRUE(is_decimal(whole));
+  Random random(seed);
+  for (int round = 0; round < 4000; ++round) {
+    Bytes bytes = whole;
+    for (std::uint64_t k = 1 + random.below(3); k > 0; --k) {
+      // Map, inner head and parameters stand in front, patches behind.
+      const std::size_t reach = std::min<std::size_t>(bytes.size() - 8, 60);
+      const std::uint64_t where = random.below(4);
+      const std::size_t at = where == 0   ? random.below(bytes.size())
+                             : where == 1 ? bytes.size() - 1 - random.below(reach)
+                                          : 8 + random.below(reach);
+      bytes[at] =
+          random.chance(0.5) ? static_cast<std::byte>(random.next()) : bytes[at] ^ std::byte{1};
+    }
+    if (random.chance(0.2)) bytes.resize(8 + random.below(bytes.size() - 8));
+    seal({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});
+    Workspace workspace;
+    std::vector<T> decoded(values.size());
+    static_cast<void>(
+        decode(bytes, std::as_writable_bytes(std::span(decoded)), nullptr, workspace));
+    EXPECT_LE(workspace.held_bytes(),
+              16 * (values.size() * sizeof(T) + bytes.size()) + (std::size_t{1} << 20));
+    static_cast<void>(describe(bytes));
+  }
+}
+
+TEST(TrzDecimalHostile, MutatedWithAFittingChecksum) {
+  std::vector<float> singles = made_of<float>(walk(2500, 9000), [](float n) { return n / 100; });
+  singles[700] = std::nanf("");
+  expect_sane_mutants(singles, 12);
+  std::vector<double> doubles =
+      made_of<double>(walk(2500, 9000), [](double n) { return n * 0.01 - 10; });
+  doubles[30] = 1e300;
+  expect_sane_mutants(doubles, 13);
+}
+
+}  // namespace
+}  // namespace tailrace::trz
