@@ -144,6 +144,12 @@ TEST(TrzDecimal, NumbersBeyond32BitsHaveABase) {
   const Bytes bytes = encoded(values, {5000});
   EXPECT_TRUE(is_decimal(bytes)) << method_of(bytes);
   EXPECT_NE(method_of(bytes).find("decimals, (k + 1"), std::string::npos) << method_of(bytes);
+  const std::vector<std::int64_t> parts = walk(5000, 5'000'000'000, 400);
+  const std::vector<double> rates = made_of<double>(parts, [](double n) { return 1e9 / n; });
+  const Bytes of_rates = encoded(rates, {5000});
+  EXPECT_TRUE(is_decimal(of_rates));
+  EXPECT_EQ(method_of(of_rates).rfind("decimals, 1000000000 / (k + ", 0), 0U)
+      << method_of(of_rates);
 }
 
 TYPED_TEST(TrzDecimals, WhatIsNoDecimalAmongThemComesBackBitForBit) {

@@ -184,7 +184,9 @@ class Finder {
     if (n_least_ == 0) return;
     if (needs_base_) {
       const double x = static_cast<double>(kept_[0]) - map.offset;
-      map.base = rounded(map.kind == DecimalKind::product ? x / map.scale : x * map.scale);
+      map.base = rounded(map.kind == DecimalKind::quotient  ? x * map.scale
+                         : map.kind == DecimalKind::product ? x / map.scale
+                                                            : map.scale / x);
     }
     std::array<std::uint64_t, kSample / 64> marks;
     std::array<std::int32_t, kSample> numbers;
