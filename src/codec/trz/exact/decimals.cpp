@@ -150,12 +150,14 @@ class Finder {
     n_least_ = n_kept + 1;
     const auto whole_power = static_cast<std::uint64_t>(power);
     const std::uint64_t shared = std::gcd(common, whole_power);
-    const auto divisor = static_cast<double>(whole_power / shared);
+    const std::uint64_t parts = whole_power / shared;
+    const std::uint64_t multiple = common / shared;
+    const auto divisor = static_cast<double>(parts);
     needs_base_ = most / static_cast<double>(shared) > kNumberMax;
     if (reciprocal) {
       consider({DecimalKind::reciprocal, divisor, 0, 0});
-    } else if (divisor == 1 && common > shared) {
-      consider({DecimalKind::product, static_cast<double>(common / shared), 0, 0});
+    } else if (parts == 1 && multiple > 1) {
+      consider({DecimalKind::product, static_cast<double>(multiple), 0, 0});
     } else {
       consider({DecimalKind::quotient, divisor, 0, 0});
       const auto step = static_cast<double>(static_cast<T>(1 / divisor));
