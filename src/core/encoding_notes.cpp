@@ -19,4 +19,10 @@ std::vector<EncodingNote> encoding_notes(const Codec& codec, const ErrorBound& a
   return notes;
 }
 
+std::vector<EncodingNote> encoding_notes_of_codec(const Codec& codec) {
+  return {{codec_attribute, std::string(codec.name())},
+          {codec_version_attribute, codec.version()},
+          {version_attribute, std::string(version_text)}};
+}
+
 }  // namespace tailrace

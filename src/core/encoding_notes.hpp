@@ -47,5 +47,7 @@ struct EncodingNote {
 std::vector<EncodingNote> encoding_notes(const Codec& codec, const ErrorBound& asked,
                                          double absolute_bound, const Guards& guards,
                                          std::optional<double> max_error);
+/// Those of how values are encoded, without what these have lost.
+std::vector<EncodingNote> encoding_notes_of_codec(const Codec& codec);
 
 }  // namespace tailrace

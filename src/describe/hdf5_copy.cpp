@@ -144,8 +144,8 @@ bool is_of_scales(const std::string& name) {
   return name == "DIMENSION_LIST" || name == "REFERENCE_LIST";
 }
 
-bool is_left_out(const std::string& name) {
-  return is_of_scales(name) || name.rfind("tailrace_", 0) == 0;
+bool is_left_out(const std::string& name, const CopiedNotes* notes) {
+  return is_of_scales(name) || !is_taken_over(name, notes);
 }
 
 /// A type's form in memory with the very layout that it has in the file: nothing is converted.
@@ -200,14 +200,13 @@ void Hdf5Copier::report(const std::string& what) {
   lines_.push_back(what + (reason.empty() ? "" : ": " + reason));
 }
 
-void Hdf5Copier::copy_attributes(const std::string& path, bool stored) {
+void Hdf5Copier::copy_attributes(const std::string& path, const CopiedNotes* notes) {
   const Hdf5Id from(H5Oopen(input_, path.c_str(), H5P_DEFAULT));
   const Hdf5Id to(H5Oopen(output_, path.c_str(), H5P_DEFAULT));
   // An object that was not carried over has been reported then.
   if (!from.valid() || !to.valid()) return;
   for (const std::string& name : attribute_names(from.get(), path)) {
-    const bool leave = stored ? is_of_scales(name) : is_left_out(name);
-    if (leave || H5Aexists(to.get(), name.c_str()) > 0) continue;
+    if (is_left_out(name, notes) || H5Aexists(to.get(), name.c_str()) > 0) continue;
     copy_attribute(from.get(), to.get(), path, name);
   }
 }
@@ -215,7 +214,7 @@ void Hdf5Copier::copy_attributes(const std::string& path, bool stored) {
 bool Hdf5Copier::copy_plain_attributes(hid_t from, hid_t to, const std::string& path) {
   bool all = true;
   for (const std::string& name : attribute_names(from, path)) {
-    bool leave = within_file() ? is_of_scales(name) : is_left_out(name);
+    bool leave = within_file() ? is_of_scales(name) : is_left_out(name, nullptr);
     if (!leave && !within_file()) {
       const Hdf5Id attribute(H5Aopen(from, name.c_str(), H5P_DEFAULT));
       const Hdf5Id type(H5Aget_type(attribute.get()));
@@ -609,8 +608,20 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   return lines;
 }
 
+Status set_instead(Hdf5File& output, const std::string& path, const CopiedNotes& notes) {
+  for (const auto& [name, value] : notes.instead) {
+    if (!value) continue;
+    const auto* const text = std::get_if<std::string>(&*value);
+    const AttributeValue said = text != nullptr
+                                    ? AttributeValue{*text}
+                                    : AttributeValue{std::vector<double>{std::get<double>(*value)}};
+    TAILRACE_TRY(output.set_attribute(path, name, said));
+  }
+  return Status();
+}
+
 Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog, Hdf5File& output,
-                                         const std::set<std::string>& stored) {
+                                         const CopiedObjects& copied) {
   const hid_t out = output.hdf5_id();
   Lines lines;
   Hdf5References references(input, catalog, out);
@@ -623,8 +634,15 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
         node.kind == Hdf5Node::Kind::field || node.kind == Hdf5Node::Kind::dataset;
     const bool has_attributes =
         is_dataset || node.kind == Hdf5Node::Kind::group || node.kind == Hdf5Node::Kind::named_type;
-    if (has_attributes && node.n_attributes > 0 && link_exists(out, node.path))
-      copier.copy_attributes(node.path, stored.contains(node.path));
+    if (has_attributes && node.n_attributes > 0 && link_exists(out, node.path)) {
+      // What is no field is copied as it is stored.
+      const CopiedNotes whole;
+      const auto found = copied.find(node.path);
+      const CopiedNotes* notes = found != copied.end() ? &found->second : nullptr;
+      if (node.kind == Hdf5Node::Kind::dataset) notes = &whole;
+      copier.copy_attributes(node.path, notes);
+      if (notes != nullptr) TAILRACE_TRY(set_instead(output, node.path, *notes));
+    }
     if (node.kind == Hdf5Node::Kind::dataset && !node.left_out) {
       TAILRACE_TRY(copier.copy_reference_values(node.path));
     }

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/copied_notes.hpp"
 #include "core/status.hpp"
 #include "describe/hdf5_catalog.hpp"
 #include "hdf5/hdf5_compat.hpp"
@@ -71,9 +71,10 @@ class Hdf5Copier {
         old_forms_(old_forms) {}
 
   /// Copy the attributes of one object, in their order, to the object of the same path. Left out:
-  /// what describes dimension scales by address (they are attached anew), what Tailrace says of its
-  /// own writing unless the object is `stored` as it was, and what the output's object has already.
-  void copy_attributes(const std::string& path, bool stored);
+  /// what describes dimension scales by address (they are attached anew), what Tailrace has said of
+  /// its own writing but for what holds on in the copy (null: nothing), and what the output's
+  /// object has already.
+  void copy_attributes(const std::string& path, const CopiedNotes* notes);
   /// The same from one open object to another, without attributes that hold references: what these
   /// lead to may not exist yet. Where input and output are one file, references stay as they are
   /// and only what belongs to dimension scales is left out. @returns whether any attribute was.
@@ -123,10 +124,13 @@ class Hdf5Copier {
 Result<std::vector<std::string>> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog,
                                                          Hdf5File& output);
 
+/// Set what a copy says in the place of its source's attributes. @error as Hdf5File::set_attribute
+Status set_instead(Hdf5File& output, const std::string& path, const CopiedNotes& notes);
+
 /// After the fields exist: attributes, dimension scales, further hard links, the order of links.
-/// Call with HDF5 locked. @param stored  as InputFile::carry_over_attributes().
+/// Call with HDF5 locked. @param copied  as InputFile::carry_over_attributes().
 Result<std::vector<std::string>> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog,
                                                             Hdf5File& output,
-                                                            const std::set<std::string>& stored);
+                                                            const CopiedObjects& copied);
 
 }  // namespace tailrace

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,6 +19,7 @@
 
 #include "core/box.hpp"
 #include "core/codec.hpp"
+#include "core/copied_notes.hpp"
 #include "core/covered_cells.hpp"
 #include "core/dtype.hpp"
 #include "core/status.hpp"
@@ -95,10 +95,9 @@ class InputFile {
   /// Rank 0 only. @returns lines that tell the user what could not be carried over (none is best).
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;
   /// Copy attributes of all groups and fields and attach dimension scales; after the fields exist.
-  /// @param stored  paths of objects that stay as they are stored: what Tailrace has said of them
-  /// holds on, and is copied, too.
-  virtual Result<std::vector<std::string>> carry_over_attributes(
-      Hdf5File& output, const std::set<std::string>& stored) = 0;
+  /// @param copied  objects of which what Tailrace has said holds on, and is copied, too.
+  virtual Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output,
+                                                                 const CopiedObjects& copied) = 0;
 };
 
 }  // namespace tailrace

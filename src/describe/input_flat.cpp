@@ -232,8 +232,7 @@ class FlatInput final : public InputFile {
   Result<std::vector<std::string>> carry_over_objects(Hdf5File&) override {
     return std::vector<std::string>();
   }
-  Result<std::vector<std::string>> carry_over_attributes(Hdf5File&,
-                                                         const std::set<std::string>&) override {
+  Result<std::vector<std::string>> carry_over_attributes(Hdf5File&, const CopiedObjects&) override {
     return std::vector<std::string>();
   }
 

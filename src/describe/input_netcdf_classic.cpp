@@ -513,6 +513,13 @@ void write_attribute(hid_t object, const std::string& owner, const NetcdfAttribu
   }
 }
 
+/// What a copy may say of an object, whose attributes a program may have copied from a file of
+/// ours.
+const CopiedNotes* notes_of(const std::string& path, const CopiedObjects& copied) {
+  const auto found = copied.find(path);
+  return found != copied.end() ? &found->second : nullptr;
+}
+
 /// Whether the variable is the coordinate variable of its first dimension.
 bool is_scale(const NetcdfHeader& header, const NetcdfVariable& variable) {
   return !variable.dimensions.empty() &&
@@ -576,7 +583,8 @@ Result<Lines> carry_over_netcdf_objects(const InputBytes& input, const NetcdfHea
   return Lines();
 }
 
-Result<Lines> carry_over_netcdf_attributes(const NetcdfHeader& header, Hdf5File& output) {
+Result<Lines> carry_over_netcdf_attributes(const NetcdfHeader& header, Hdf5File& output,
+                                           const CopiedObjects& copied) {
   const Hdf5Scope scope;
   const hid_t out = output.hdf5_id();
   Lines lines;
@@ -585,7 +593,9 @@ Result<Lines> carry_over_netcdf_attributes(const NetcdfHeader& header, Hdf5File&
   }
   const Hdf5Id root(H5Gopen2(out, "/", H5P_DEFAULT));
   for (const NetcdfAttribute& attribute : header.attributes) {
-    write_attribute(root.get(), "/", attribute, lines);
+    if (is_taken_over(attribute.name, notes_of("/", copied))) {
+      write_attribute(root.get(), "/", attribute, lines);
+    }
   }
   std::vector<std::string> names;
   ScaleAttacher attacher(out);
@@ -594,9 +604,12 @@ Result<Lines> carry_over_netcdf_attributes(const NetcdfHeader& header, Hdf5File&
     if (!link_exists(out, path)) continue;
     names.push_back(path.substr(1));
     const Hdf5Id dataset(H5Dopen2(out, path.c_str(), H5P_DEFAULT));
+    const CopiedNotes* const notes = notes_of(path, copied);
     for (const NetcdfAttribute& attribute : variable.attributes) {
+      if (!is_taken_over(attribute.name, notes)) continue;
       write_attribute(dataset.get(), variable.name, attribute, lines);
     }
+    if (notes != nullptr) TAILRACE_TRY(set_instead(output, path, *notes));
     if (is_scale(header, variable)) continue;
     DimensionScales scales;
     for (const std::size_t d : variable.dimensions) {
@@ -724,8 +737,8 @@ class NetcdfClassicInput final : public InputFile {
     return carry_over_netcdf_objects(*bytes_, header_, output);
   }
   Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output,
-                                                         const std::set<std::string>&) override {
-    return carry_over_netcdf_attributes(header_, output);
+                                                         const CopiedObjects& copied) override {
+    return carry_over_netcdf_attributes(header_, output, copied);
   }
 
  private:

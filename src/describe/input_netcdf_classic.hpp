@@ -97,8 +97,10 @@ Result<std::vector<std::string>> carry_over_netcdf_objects(const InputBytes& inp
                                                            Hdf5File& output);
 
 /// After the fields exist: dimensions as dimension scales, attributes, the order of variables.
+/// @param copied  as InputFile::carry_over_attributes().
 Result<std::vector<std::string>> carry_over_netcdf_attributes(const NetcdfHeader& header,
-                                                              Hdf5File& output);
+                                                              Hdf5File& output,
+                                                              const CopiedObjects& copied);
 
 // --- NetcdfClassicInput: a netCDF classic file (CDF-1, CDF-2, CDF-5) as an InputFile.
 

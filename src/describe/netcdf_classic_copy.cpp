@@ -258,6 +258,7 @@ class CopyComparison {
                     const std::vector<NetcdfAttribute>& list) {
     for (const NetcdfAttribute& attribute : list) {
       if (netcdf4_keeps_name(attribute.name)) continue;
+      if (!is_taken_over(attribute.name, nullptr)) continue;
       const std::string which =
           copy_name_ + ": " + what + ": attribute \"" + attribute.name + "\" ";
       TAILRACE_TAKE(const Said said, copy_.attribute(path, attribute.name));

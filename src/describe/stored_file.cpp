@@ -202,11 +202,11 @@ class FileOverHdf5 final : public StoredFile {
     return carry_over_hdf5_objects(plain_file_.get(), catalog_, output);
   }
 
-  Result<std::vector<std::string>> carry_over_attributes(
-      Hdf5File& output, const std::set<std::string>& stored) override {
+  Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output,
+                                                         const CopiedObjects& copied) override {
     const Hdf5Scope scope;
     if (!plain_file_.valid()) TAILRACE_TRY(open_plain());
-    return carry_over_hdf5_attributes(plain_file_.get(), catalog_, output, stored);
+    return carry_over_hdf5_attributes(plain_file_.get(), catalog_, output, copied);
   }
 
   Result<std::vector<StoredChunk>> chunks(const StoredDataset& listed) override {

@@ -10,13 +10,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/comm.hpp"
+#include "core/copied_notes.hpp"
 #include "core/covered_cells.hpp"
 #include "core/slab.hpp"
 #include "core/status.hpp"
@@ -100,8 +100,8 @@ class StoredFile {
   /// As in InputFile, after list(Asked::fields).
   virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;
-  virtual Result<std::vector<std::string>> carry_over_attributes(
-      Hdf5File& output, const std::set<std::string>& stored) = 0;
+  virtual Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output,
+                                                                 const CopiedObjects& copied) = 0;
 };
 
 }  // namespace tailrace

@@ -43,6 +43,9 @@ struct FieldDefinition {
   std::shared_ptr<const CoveredCells> covered = nullptr;
   /// Of guard=region, as region_levels() takes them; empty: a mask cannot be read here.
   RegionMasks region_masks = {};
+  /// A copy of the same values: what its source says of them is carried over, and only how they are
+  /// encoded is said anew (core/encoding_notes.hpp).
+  bool words_of_source = false;
   bool grows() const { return extendable || more_unlimited != 0; }
   /// As messages call it: field "/path".
   std::string name() const { return "field \"" + path + "\""; }

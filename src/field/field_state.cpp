@@ -265,7 +265,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 
 Status check_definition(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks] = definition;
+               region_masks, words_of_source] = definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -327,7 +327,7 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 
 std::string definition_text(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks] = definition;
+               region_masks, words_of_source] = definition;
   // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
   for (std::size_t end = 0; (end = of_options.find('\n', end)) != std::string::npos;) {
@@ -340,6 +340,7 @@ std::string definition_text(const FieldDefinition& definition) {
     if ((more_unlimited >> d & 1U) != 0) text += ", dimension " + std::to_string(d) + " unlimited";
   }
   if (as_stored != nullptr) text += ", chunks as they are stored";
+  if (words_of_source) text += ", with what its source says of its values";
   if (boxes != nullptr) text += ", " + boxes_text(*boxes);
   if (covered != nullptr) {
     text += ", covered cells of checksum " + std::to_string(covered->checksum());

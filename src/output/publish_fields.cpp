@@ -200,10 +200,13 @@ NamedAttribute max_error_attribute(double max_error) {
 std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
                                        const ResolvedField& resolved, double max_error) {
   std::vector<NamedAttribute> attributes;
-  for (const EncodingNote& note :
-       encoding_notes(*resolved.codec, definition.options.bound, resolved.absolute_bound,
-                      guards_of(definition, resolved),
-                      resolved.verify ? std::optional(max_error) : std::nullopt)) {
+  const std::vector<EncodingNote> notes =
+      definition.words_of_source
+          ? encoding_notes_of_codec(*resolved.codec)
+          : encoding_notes(*resolved.codec, definition.options.bound, resolved.absolute_bound,
+                           guards_of(definition, resolved),
+                           resolved.verify ? std::optional(max_error) : std::nullopt);
+  for (const EncodingNote& note : notes) {
     const auto* text = std::get_if<std::string>(&note.value);
     attributes.push_back({note.name, text != nullptr ? text_value(*text)
                                                      : number_value(std::get<double>(note.value))});

@@ -137,9 +137,9 @@ class Hdf5Input final : public InputFile {
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     return file_->carry_over_objects(output);
   }
-  Result<std::vector<std::string>> carry_over_attributes(
-      Hdf5File& output, const std::set<std::string>& stored) override {
-    return file_->carry_over_attributes(output, stored);
+  Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output,
+                                                         const CopiedObjects& copied) override {
+    return file_->carry_over_attributes(output, copied);
   }
 
  private:

@@ -17,12 +17,14 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <utility>
+#include <variant>
 
 #include "codec/verify.hpp"
 #include "core/codec_registry.hpp"
+#include "core/copied_notes.hpp"
 #include "core/covered_cells.hpp"
+#include "core/encoding_notes.hpp"
 #include "exec/thread_team.hpp"
 #include "field/box_codec.hpp"
 #include "hdf5/file_names.hpp"
@@ -239,12 +241,13 @@ class Repack {
   Status settle_boxes();
   Status settle_covers(std::vector<PlannedField>& plan);
   Status settle_masks(std::vector<PlannedField>& plan);
+  void settle_words(std::vector<PlannedField>& plan, bool copies);
+  CopiedNotes words_of(const std::vector<PlannedField>& plan, const PlannedField& planned);
   Result<std::vector<double>> component_bounds(const PlannedField& planned);
   ChunkTiles tiles_of(const PlannedField& planned, std::uint64_t bytes_max) const;
   std::uint64_t divide_memory();
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
-  std::set<std::string> objects_as_stored() const;
   void carry_over(Writer& writer);
   void find_doubts();
 
@@ -257,6 +260,7 @@ class Repack {
   std::deque<InputSource> sources_;
   std::vector<std::size_t> field_indices_;  ///< The Writer's, in plan order.
   std::vector<DimensionNames> dimension_names_;
+  CopiedObjects copied_;  ///< Of which what the input says holds on.
   RepackReport report_;
 };
 
@@ -285,6 +289,7 @@ Status Repack::prepare() {
   }
   TAILRACE_TRY(ranks_.settle(settle_covers(plan)));
   TAILRACE_TRY(ranks_.settle(settle_masks(plan)));
+  settle_words(plan, fields.front.has_value());
   TAILRACE_TRY(ranks_.settle(load_books(plan)));
   report_.plan = std::move(plan);
   // An output appears whole or not at all; whether it may appear is rank 0's to say.
@@ -339,6 +344,15 @@ Status Repack::settle_covers(std::vector<PlannedField>& plan) {
   return Status();
 }
 
+/// Whether the output has a mask, with the input's values.
+bool has_mask(const std::vector<PlannedField>& plan, const std::string& path) {
+  const auto mask = std::ranges::find(
+      plan, path, [](const PlannedField& planned) { return planned.definition.path; });
+  if (mask == plan.end()) return false;
+  const FieldOptions& own = mask->definition.options;
+  return !own.codec_given_for_field || codec_entry(own.codec).loss != Loss::by_purpose;
+}
+
 /// What says which values of fields with loss are inside guard=region=/MASK. Every rank finds the
 /// same. The output has the masks as they are, since whoever checks it needs them.
 Status Repack::settle_masks(std::vector<PlannedField>& plan) {
@@ -354,19 +368,59 @@ Status Repack::settle_masks(std::vector<PlannedField>& plan) {
                   find_masks(*input_, regions, field.shape, &reading_).within(field.name()));
     for (const RegionGuard& region : regions) {
       if (region.mask.empty()) continue;
-      const auto mask = std::ranges::find(plan, region.mask,
-                                          [](const PlannedField& p) { return p.definition.path; });
-      if (mask != plan.end()) {
-        const FieldOptions& own = mask->definition.options;
-        const bool changes = codec_entry(own.codec).loss == Loss::by_purpose;
-        if (!changes || !own.codec_given_for_field) continue;
-      }
+      if (has_mask(plan, region.mask)) continue;
       return Status(Code::invalid_argument,
                     fmt::format("{}: guard=region={}: the output must have {} as the input has it",
                                 field.name(), region_text(region), region.mask));
     }
   }
   return Status();
+}
+
+/// What the copy of a field says of its source: its guards as far as they hold on.
+CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const PlannedField& planned) {
+  const FieldDefinition& field = planned.definition;
+  const StoredForm& stored = input_->fields()[planned.input_index].storage;
+  CopiedNotes notes;
+  if (field.as_stored == nullptr) notes.of = CopyOf::values;
+  const Result<Guards> guards = parse_guards(
+      input_->text_attribute(field.path, guard_attribute).substr(0, guards_text_bytes_max));
+  if (!guards.ok()) return notes;  // None, or no text of guards, which stays what it is.
+  const bool same_chunks = stored.kind == StoredForm::Kind::chunked &&
+                           field.options.layout != "contiguous" &&
+                           field.options.chunk_shape == stored.chunk_shape;
+  const Guards held = guards_of_copy(*guards, same_chunks,
+                                     [&](const std::string& mask) { return has_mask(plan, mask); });
+  if (held == *guards) return notes;
+  std::optional<std::variant<std::string, double>>& said = notes.instead[guard_attribute];
+  if (!held.empty()) said = guards_text(held);
+  if (comm_.is_root()) {
+    report_.remarks.push_back(
+        fmt::format("{}: its guard={} is said as {}: the output lacks a mask, or has other chunks",
+                    field.name(), guards_text(*guards), guards_text(held)));
+  }
+  return notes;
+}
+
+/// What of the input's words holds on in the output. Every rank finds the same. @param copies  as
+/// --as-stored and the like: what is not asked to lose anything is a copy.
+void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
+  const bool aims = request_.options.target_bytes > 0 || request_.options.target_psnr_db > 0;
+  bool of_file = copies || plan.empty();
+  for (PlannedField& planned : plan) {
+    FieldDefinition& field = planned.definition;
+    const FieldOptions& options = field.options;
+    const bool exact = options.bound.lossless() && (options.bound_given || !aims) &&
+                       codec_entry(options.codec).loss != Loss::unknown;
+    const bool said = !input_->text_attribute(field.path, codec_attribute).empty();
+    if (field.as_stored != nullptr || (copies && exact && said)) {
+      field.words_of_source = field.as_stored == nullptr;
+      copied_[field.path] = words_of(plan, planned);
+    } else if (exact && planned.lossy_before) {
+      of_file = false;  // It says that what says nothing is exact.
+    }
+  }
+  if (of_file) copied_["/"] = CopiedNotes();
 }
 
 /// What the Writer must know of plotfiles' levels.
@@ -456,17 +510,6 @@ void Repack::find_doubts() {
   }
 }
 
-/// Paths of fields whose chunks are copied, and of the root if nothing else changes: what
-/// attributes there say of bounds and guards holds on.
-std::set<std::string> Repack::objects_as_stored() const {
-  std::set<std::string> stored;
-  for (const PlannedField& planned : report_.plan) {
-    if (planned.definition.as_stored != nullptr) stored.insert(planned.definition.path);
-  }
-  if (request_.as_stored || stored.size() == report_.plan.size()) stored.insert("/");
-  return stored;
-}
-
 void Repack::carry_over(Writer& writer) {
   // Under layout=front all is carried over twice; what was said then is said again.
   const std::size_t n_before = report_.remarks.size();
@@ -476,7 +519,7 @@ void Repack::carry_over(Writer& writer) {
     return Status();
   };
   const auto attributes_and_names = [this, remember](Hdf5File& output) {
-    TAILRACE_TRY(remember(input_->carry_over_attributes(output, objects_as_stored())));
+    TAILRACE_TRY(remember(input_->carry_over_attributes(output, copied_)));
     if (!request_.netcdf.wanted) return Status();
     return remember(name_dimensions(output, dimension_names_));
   };

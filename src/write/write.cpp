@@ -520,7 +520,8 @@ FileWriter::Updates FileWriter::updates_of(std::span<FieldState* const> active) 
   Updates updates;
   for (const FieldState* field : active) {
     updates.of_datasets.push_back(update_of(*field));
-    if (options_.bare_exact && !field->resolved.codec->lossy()) {
+    const bool bare = options_.bare_exact && !field->definition.words_of_source;
+    if (bare && !field->resolved.codec->lossy()) {
       updates.of_datasets.back().attributes.clear();
     }
     const bool has_chunks = !updates.of_datasets.back().dataset.chunk_shape.empty();

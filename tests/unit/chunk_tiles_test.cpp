@@ -7,7 +7,6 @@
 
 #include <cstring>
 #include <numeric>
-#include <set>
 #include <vector>
 
 namespace tailrace::verbs {
@@ -38,8 +37,8 @@ class Numbers final : public InputFile {
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& /*output*/) override {
     return std::vector<std::string>();
   }
-  Result<std::vector<std::string>> carry_over_attributes(
-      Hdf5File& /*output*/, const std::set<std::string>& /*stored*/) override {
+  Result<std::vector<std::string>> carry_over_attributes(Hdf5File& /*output*/,
+                                                         const CopiedObjects& /*copied*/) override {
     return std::vector<std::string>();
   }
 

@@ -1,0 +1,78 @@
+#include "core/copied_notes.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/encoding_notes.hpp"
+#include "core/regions.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr const char* own_attributes_begin = "tailrace_";
+
+bool says_how(const std::string& name) {
+  return name == codec_attribute || name == codec_version_attribute || name == version_attribute;
+}
+
+}  // namespace
+
+bool is_taken_over(const std::string& name, const CopiedNotes* notes) {
+  if (!name.starts_with(own_attributes_begin)) return true;
+  if (notes == nullptr || notes->instead.contains(name)) return false;
+  return notes->of == CopyOf::chunks || !says_how(name);
+}
+
+Guards guards_of_copy(Guards guards, bool same_chunks,
+                      const std::function<bool(const std::string& mask)>& has_mask) {
+  std::erase_if(guards.regions, [&](const RegionGuard& region) {
+    return !region.mask.empty() && !has_mask(region.mask);
+  });
+  if (!same_chunks) {
+    guards.sum = false;
+    guards.monotone.clear();
+  }
+  return guards;
+}
+
+Guards guards_of_rows(const Guards& of_some, const Guards& of_others) {
+  const auto of_any_rows = [](Guards guards) {
+    guards.minmax = false;
+    guards.sum = false;
+    guards.monotone.clear();
+    guards.regions.clear();
+    return guards;
+  };
+  const Guards guards = of_any_rows(of_some);
+  return guards == of_any_rows(of_others) ? guards : Guards();
+}
+
+RowNotes of_all_rows(const RowNotes& some, const RowNotes& others) {
+  RowNotes all;
+  all.said = some.said && others.said && some.as_asked == others.as_asked;
+  if (!all.said) return all;
+  all.as_asked = some.as_asked;
+  all.absolute_bound = std::max(some.absolute_bound, others.absolute_bound);
+  if (some.max_error && others.max_error)
+    all.max_error = std::max(*some.max_error, *others.max_error);
+  all.guards = guards_of_rows(some.guards, others.guards);
+  return all;
+}
+
+CopiedNotes notes_of_rows(const RowNotes& some, const RowNotes& together) {
+  CopiedNotes notes;
+  if (together.absolute_bound != some.absolute_bound) {
+    notes.instead[absolute_bound_attribute] = together.absolute_bound;
+  }
+  if (together.max_error != some.max_error) {
+    notes.instead[max_error_attribute_name] = std::nullopt;
+    if (together.max_error) notes.instead[max_error_attribute_name] = *together.max_error;
+  }
+  if (together.guards != some.guards) {
+    notes.instead[guard_attribute] = std::nullopt;
+    if (!together.guards.empty()) notes.instead[guard_attribute] = guards_text(together.guards);
+  }
+  return notes;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,78 @@
+// What a copy may say of its source (core/copied_notes.hpp): by kind of copy, and of rows of
+// several datasets together.
+
+#include "core/copied_notes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/encoding_notes.hpp"
+
+namespace tailrace {
+namespace {
+
+Guards guards(const std::string& text) {
+  const Result<Guards> parsed = parse_guards(text);
+  EXPECT_TRUE(parsed.ok()) << text;
+  return parsed.ok() ? *parsed : Guards();
+}
+
+TEST(CopiedNotes, OfChunksAllHoldsOfValuesAllButHow) {
+  const CopiedNotes chunks;
+  const CopiedNotes values{CopyOf::values};
+  std::vector<std::string> not_of_values;
+  for (const char* name : encoding_note_names) {
+    EXPECT_FALSE(is_taken_over(name, nullptr)) << name;
+    EXPECT_TRUE(is_taken_over(name, &chunks)) << name;
+    if (!is_taken_over(name, &values)) not_of_values.emplace_back(name);
+  }
+  EXPECT_EQ(not_of_values, (std::vector<std::string>{codec_attribute, codec_version_attribute,
+                                                     version_attribute}));
+  EXPECT_TRUE(is_taken_over("units", nullptr));
+  CopiedNotes changed;
+  changed.instead[guard_attribute] = std::nullopt;
+  EXPECT_FALSE(is_taken_over(guard_attribute, &changed));
+  EXPECT_TRUE(is_taken_over(bound_mode_attribute, &changed));
+}
+
+TEST(CopiedNotes, GuardsEndWithTheirMasksAndChunks) {
+  const Guards all = guards("sign+sum+monotone=1+region=/a:0.5+region=/b:0.25+region=0..4:0.125");
+  const auto only_b = [](const std::string& mask) { return mask == "/b"; };
+  EXPECT_EQ(guards_of_copy(all, true, only_b),
+            guards("sign+sum+monotone=1+region=/b:0.25+region=0..4:0.125"));
+  EXPECT_EQ(guards_of_copy(all, false, only_b), guards("sign+region=/b:0.25+region=0..4:0.125"));
+}
+
+TEST(CopiedNotes, RowsOfManySayWhatAllSay) {
+  RowNotes some{true, "trz, abs=1", 1, 0.5, guards("sign+minmax+region=0..4:0.125")};
+  RowNotes others = some;
+  others.absolute_bound = 2;
+  others.max_error = 0.25;
+  RowNotes all = of_all_rows(some, others);
+  EXPECT_TRUE(all.said);
+  EXPECT_EQ(all.absolute_bound, 2);
+  EXPECT_EQ(all.max_error, 0.5);
+  EXPECT_EQ(all.guards, guards("sign"));
+  // In whatever order and number.
+  EXPECT_EQ(of_all_rows(all, some).guards, guards("sign"));
+  EXPECT_EQ(of_all_rows(some, all).guards, guards("sign"));
+  others.guards = guards("zero");
+  others.max_error.reset();
+  all = of_all_rows(some, others);
+  EXPECT_EQ(all.guards, Guards());
+  EXPECT_FALSE(all.max_error);
+  const CopiedNotes notes = notes_of_rows(some, all);
+  EXPECT_EQ(notes.instead.size(), 3U);
+  EXPECT_EQ(std::get<double>(*notes.instead.at(absolute_bound_attribute)), 2);
+  EXPECT_FALSE(notes.instead.at(max_error_attribute_name));
+  EXPECT_FALSE(notes.instead.at(guard_attribute));
+  EXPECT_TRUE(notes_of_rows(some, some).instead.empty());
+  others.as_asked = "trz, abs=2";
+  EXPECT_FALSE(of_all_rows(some, others).said);
+  EXPECT_FALSE(of_all_rows(some, RowNotes()).said);
+}
+
+}  // namespace
+}  // namespace tailrace
