@@ -454,7 +454,10 @@ Status Concatenation::finish() {
   if (comm_.is_root()) {
     closed = output_.check_still_named();
     if (closed.ok()) {
-      Result<std::vector<std::string>> remarks = publisher_->finish();
+      const CopiedObjects notes = targets_.notes(inputs_.notes(), request_, inputs_.schema());
+      const std::string remark = inputs_.notes().remark(targets_.all(), notes);
+      if (!remark.empty()) report_.remarks.push_back(remark);
+      Result<std::vector<std::string>> remarks = publisher_->finish(notes);
       closed = remarks.status();
       if (remarks.ok()) {
         report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());

@@ -148,7 +148,10 @@ Status ConcatInputs::agree_on_schema(const ConcatInput* own_first_input) {
       own_first == first[0] ? static_cast<std::uint64_t>(comm_.rank()) : 0};
   comm_.allreduce(std::span(owner), Reduction::max);
   Bytes packed;
-  if (own_first == first[0]) packed = pack_schema(own_first_input->datasets());
+  if (own_first == first[0]) {
+    packed = pack_schema(own_first_input->datasets());
+    notes_.take_first(*own_first_input);
+  }
   comm_.broadcast(packed, static_cast<int>(owner[0]));
   TAILRACE_TAKE(schema_, unpack_schema(packed));
   n_stored_ = schema_.size();
@@ -176,6 +179,11 @@ void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
   if (const Status numbered = number_events_of(file); !numbered.ok()) {
     return refuse(file.source, numbered);
   }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> with_rows;
+  for (const FileRows& rows : file.rows) {
+    if (rows.dataset < n_stored_) with_rows.emplace_back(rows.dataset, rows.input_dataset);
+  }
+  notes_.take_rows(*file.input, with_rows);
   // The schema is the same in every file, and thousands of files would use up the descriptors.
   file.input->drop_schema();
   file.input->close_file();
@@ -297,6 +305,7 @@ Status ConcatInputs::open(std::uint64_t image_bytes) {
   TAILRACE_TRY(add_key_datasets());
   for (; input != nullptr; input = open_next()) take_in(std::move(input));
   TAILRACE_TRY(settle_bad_files());
+  notes_.settle(comm_);
   count_rows();
   return Status();
 }

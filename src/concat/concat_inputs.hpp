@@ -18,6 +18,7 @@
 
 #include "concat/concat.hpp"
 #include "concat/concat_keys.hpp"
+#include "concat/concat_notes.hpp"
 #include "core/comm.hpp"
 #include "core/status.hpp"
 #include "describe/concat_input.hpp"
@@ -92,6 +93,8 @@ class ConcatInputs {
   /// output already; added to every first_row.
   std::vector<ConcatPart> parts(std::span<const std::uint64_t> older_rows) const;
   FormTable& forms() { return forms_; }
+  /// What the files' datasets say of their rows; settled by open().
+  const ConcatNotes& notes() const { return notes_; }
   /// Rows of datasets that are not by_value, of all inputs in order; rank 0 only. Collective.
   std::vector<ForeignRows> gather_foreign_rows() const;
 
@@ -156,6 +159,7 @@ class ConcatInputs {
   std::size_t next_file_ = 0;
   std::uint64_t image_bytes_left_ = 0;
   FormTable forms_;
+  ConcatNotes notes_;
   std::vector<OpenedFile> files_;
   std::vector<BadFile> bad_;
   std::vector<StoredDataset> schema_;

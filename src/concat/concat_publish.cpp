@@ -177,8 +177,8 @@ Status ConcatPublisher::commit_on_the_way(bool complete) {
   return file_->commit();
 }
 
-Result<std::vector<std::string>> ConcatPublisher::finish() {
-  Result<std::vector<std::string>> remarks = output_->finish();
+Result<std::vector<std::string>> ConcatPublisher::finish(const CopiedObjects& notes) {
+  Result<std::vector<std::string>> remarks = output_->finish(notes);
   if (!remarks.ok()) return remarks;
   TAILRACE_TRY(remove_progress(*file_));
   output_.reset();

@@ -59,8 +59,9 @@ class ConcatPublisher {
   /// Commit what is published; not if the file is `complete` and was never committed before, which
   /// finish() commits.
   Status commit_on_the_way(bool complete);
-  /// Links, attributes, scales; the last commit; close. @returns remarks.
-  Result<std::vector<std::string>> finish();
+  /// Links, attributes, scales; the last commit; close. @param notes  what objects say of what
+  /// their rows have lost (ConcatOutput::finish). @returns remarks.
+  Result<std::vector<std::string>> finish(const CopiedObjects& notes);
 
  private:
   Status check_progress(const std::optional<ConcatProgress>& progress) const;

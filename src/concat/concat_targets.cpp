@@ -191,6 +191,16 @@ std::string ConcatTargets::shared_chunks() const {
   return name(two) + " and " + name(std::next(two));
 }
 
+CopiedObjects ConcatTargets::notes(const ConcatNotes& inputs, const ConcatRequest& request,
+                                   std::span<const StoredDataset> schema) const {
+  if (older_ == nullptr) return inputs.of_new(targets_, schema, request.codec);
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < older_schema_.size(); ++i) places.emplace(older_schema_[i].path, i);
+  std::vector<std::size_t> in_older;
+  for (const ConcatTarget& target : targets_) in_older.push_back(places.at(target.like.path));
+  return inputs.of_longer(targets_, older_rows_, *older_, in_older);
+}
+
 namespace {
 
 /// So that sums over thousands of datasets stay within 64 bits.

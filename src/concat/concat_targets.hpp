@@ -71,6 +71,9 @@ class ConcatTargets {
   std::vector<ConcatPart> take_parts() { return std::move(parts_); }
   /// Datasets that keep their chunks although the request asks for others (keeps_chunks()).
   const std::vector<std::size_t>& kept_chunks() const { return kept_chunks_; }
+  /// What the output's objects say of the inputs' notes. Rank 0.
+  CopiedObjects notes(const ConcatNotes& inputs, const ConcatRequest& request,
+                      std::span<const StoredDataset> schema) const;
   /// The older output's length.
   std::uint64_t older_bytes() const { return older_bytes_; }
   /// Of the older output, two chunks that lie at one place: "dataset "/a" and dataset "/b"";

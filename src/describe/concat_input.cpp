@@ -14,9 +14,12 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 #include "core/buffer.hpp"
+#include "core/copied_notes.hpp"
+#include "describe/field_attributes.hpp"
 #include "describe/input_bytes.hpp"
 #include "describe/paged_file.hpp"
 #include "hdf5/dataset_describe.hpp"
@@ -38,6 +41,8 @@ struct Listing {
   };
   std::vector<Part> parts;
   Bytes compact;
+  std::unordered_map<std::size_t, RowNotes> notes;  ///< Of datasets that say something.
+  bool says_exact = false;
 };
 
 /// Describes the datasets of a file, and finds their chunks.
@@ -66,6 +71,8 @@ class InputVisitor final : public Hdf5Visitor {
     if (!found_.empty()) {
       listing_.parts.push_back({listing_.datasets.size(), listing_.chunks.add(found_)});
     }
+    RowNotes notes = read_row_notes(dataset);
+    if (notes.said) listing_.notes.emplace(listing_.datasets.size(), std::move(notes));
     listing_.datasets.push_back(std::move(described));
     return Status();
   }
@@ -223,8 +230,15 @@ class FileInput final : public ConcatInput {
     return listing_.chunks.list(at->chunks);
   }
 
+  RowNotes row_notes(std::size_t dataset_index) const override {
+    const auto found = listing_.notes.find(dataset_index);
+    return found != listing_.notes.end() ? found->second : RowNotes();
+  }
+  bool says_exact() const override { return listing_.says_exact; }
+
   void drop_schema() override {
     close_hdf5();
+    listing_.notes.clear();
     std::vector<StoredDataset>().swap(listing_.datasets);
     schema_bytes_ = 0;
   }
@@ -319,6 +333,7 @@ class FileInput final : public ConcatInput {
     if (!walked.ok() && !noted_->failure.ok()) walked = noted_->failure;
     if (!walked.ok()) return walked.within(name());
     listing_ = visitor.take_listing();
+    listing_.says_exact = has_file_note(hdf5_file_.get());
     schema_bytes_ = listing_.datasets.capacity() * sizeof(StoredDataset);
     for (const StoredDataset& dataset : listing_.datasets) {
       schema_bytes_ += dataset.path.capacity() + dataset.type.capacity() +

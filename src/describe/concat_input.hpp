@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/copied_notes.hpp"
 #include "core/status.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/dataset_schema.hpp"
@@ -43,6 +44,10 @@ class ConcatInput {
   /// address, too: behind the file's end, where read_at() knows a copy).
   /// Valid after drop_schema(), too. Empty for datasets without rows and for those not by_value.
   virtual ChunkList chunks(std::size_t dataset_index) const = 0;
+  /// What datasets()[dataset_index] says that its rows have lost; until drop_schema().
+  virtual RowNotes row_notes(std::size_t dataset_index) const = 0;
+  /// Whether the file says that datasets which say nothing are exact.
+  virtual bool says_exact() const = 0;
   /// Forget datasets(): the schema is the same in every file.
   virtual void drop_schema() = 0;
 

@@ -165,6 +165,24 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
   return all;
 }
 
+RowNotes read_row_notes(std::int64_t dataset) {
+  RowNotes notes;
+  // Of nearly all that there are nobody says anything.
+  if (H5Aexists(dataset, codec_attribute) <= 0) return notes;
+  FieldAttributes attributes;
+  notes.said = read_own_attributes(dataset, attributes).ok() && attributes.by_tailrace &&
+               attributes.guards_unknown.empty() && attributes.component_bounds.empty() &&
+               H5Aexists(dataset, "tailrace_covered_cells") <= 0;
+  if (!notes.said) return notes;
+  notes.as_asked = attributes.codec + ", " + error_bound_text(attributes.bound);
+  notes.absolute_bound = attributes.absolute_bound;
+  notes.max_error = attributes.max_error;
+  notes.guards = attributes.guards;
+  return notes;
+}
+
+bool has_file_note(std::int64_t file) { return !version_in_note(file).empty(); }
+
 std::string hdf5_library_version() {
   const Hdf5Scope scope;
   unsigned major = 0;

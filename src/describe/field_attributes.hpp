@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/copied_notes.hpp"
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
 #include "core/guards.hpp"
@@ -55,6 +56,13 @@ struct FieldAttributes {
 /// @error corrupt  a dataset that is not there, or an attribute of another type than we write.
 Result<std::vector<FieldAttributes>> read_field_attributes(
     const std::string& path, std::span<const std::string> field_paths);
+
+/// What a dataset's attributes say of what its rows have lost, for who puts rows of several
+/// together. Not said: also what is said of parts of rows alone (components, covered cells), and
+/// what cannot be read. Call with HDF5 locked. @param dataset  HDF5's id (hid_t).
+RowNotes read_row_notes(std::int64_t dataset);
+/// Whether the file says that datasets which say nothing are exact. The same. @param file  hid_t
+bool has_file_note(std::int64_t file);
 
 /// "1.10.8": the version of the HDF5 library in this process.
 std::string hdf5_library_version();

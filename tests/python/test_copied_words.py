@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_tools import attributes, datasets, numbers, smooth, tailrace
+from test_front import raw_chunks
 
 #: Of values, not of how they are encoded.
 OF_VALUES = {"tailrace_bound_mode", "tailrace_bound_asked", "tailrace_absolute_bound",
@@ -186,3 +187,114 @@ def test_classic_copies_of_ours(exact, tmp_path):
                     for key, value in of_values(said(lossy, "t")).items()}
     assert said(stored, "t")["tailrace_codec"] == "deflate"
     tailrace("verify", classic, stored)
+
+
+def lossy_rows(path, first, bound, seed, *options, codec="portable"):
+    """A file of rows within a bound, and exact ones beside them."""
+    exact = path.with_suffix(".exact.h5")
+    with h5py.File(exact, "w") as file:
+        rows = smooth((16, 48, 128), seed) * first
+        file.create_dataset("t", data=rows, maxshape=(None, 48, 128), chunks=(4, 48, 128))
+        file.create_dataset("k", data=np.arange(16), maxshape=(None,), chunks=(16,))
+    tailrace("repack", exact, "-o", path, "--codec", codec, "--bound", bound, "--chunk",
+             "4x48x128", *options)
+
+
+def told_by(*words, **keywords):
+    done = tailrace(*words, **keywords)
+    return " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_concatenation_says_the_largest_bound(tmp_path, ranks):
+    parts = [tmp_path / f"part{k}.h5" for k in range(4)]
+    for k, part in enumerate(parts):
+        lossy_rows(part, 1 + 2 * k, "rel=1e-3", k, "--verify", "on")
+    whole, longer = tmp_path / "whole.h5", tmp_path / "longer.h5"
+    said_of_it = told_by("concat", *parts, "-o", whole, ranks=ranks)
+    assert "does not hold of all rows" not in said_of_it
+    words, of_parts = said(whole, "t"), [said(part, "t") for part in parts]
+    assert words.keys() == of_parts[0].keys()
+    for key in words.keys() - {"tailrace_absolute_bound", "tailrace_max_error"}:
+        assert words[key] == of_parts[0][key]
+    for key in ("tailrace_absolute_bound", "tailrace_max_error"):
+        each = [part[key] for part in of_parts]
+        assert words[key] == max(each) > min(each)
+    # More rows of the same kind, with a larger bound, not verified.
+    more, other, unknown = (tmp_path / f"{name}.h5" for name in ("more", "other", "unknown"))
+    lossy_rows(more, 20, "rel=1e-3", 8)
+    tailrace("concat", more, "-o", whole, "-a", ranks=ranks)
+    largest = said(more, "t")["tailrace_absolute_bound"]
+    assert largest > words["tailrace_absolute_bound"]
+    assert said(whole, "t") == {key: largest if key == "tailrace_absolute_bound" else value
+                                for key, value in words.items() if key != "tailrace_max_error"}
+    # Then some that may lose more, or nobody knows.
+    lossy_rows(other, 1, "abs=0.5", 9)
+    unknown.write_bytes(other.read_bytes())
+    with h5py.File(unknown, "r+") as file:
+        for key in list(file["t"].attrs):
+            del file["t"].attrs[key]
+    for source in (other, unknown):
+        longer.write_bytes(whole.read_bytes())
+        said_of_it = told_by("concat", source, "-o", longer, "-a", ranks=ranks)
+        assert said(longer, "t") == {}
+        assert ("does not say it: /t" in said_of_it) == (source == other)
+        said_of_it = told_by("concat", *parts, source, "-o", longer, "--force", ranks=ranks)
+        assert said(longer, "t") == {} and "does not say it: /t" in said_of_it
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_concatenation_keeps_guards_of_each_value(tmp_path, ranks):
+    """The others are of all values, of chunks or of places."""
+    guard = "sign+threshold=0.5+sum+minmax+gradient=0.01+region=0..4x*x*:1e-4"
+    parts = [tmp_path / f"part{k}.h5" for k in range(3)]
+    for k, part in enumerate(parts):
+        lossy_rows(part, 1, "abs=0.01", k, "--guard", guard, codec="trz")
+    whole, alone = tmp_path / "whole.h5", tmp_path / "alone.h5"
+    tailrace("concat", *parts, "-o", whole, ranks=ranks)
+    words = said(parts[0], "t")
+    assert sorted(words["tailrace_guard"].split("+")) == sorted(
+        guard.replace("1e-4", "1e-04").split("+"))
+    assert said(whole, "t") == {**words, "tailrace_guard": "sign+threshold=0.5+gradient=0.01"}
+    assert raw_chunks(whole)["t"].keys() == {(4 * k, 0, 0) for k in range(12)}
+    tailrace("concat", parts[0], "-o", alone, ranks=ranks)
+    assert said(alone, "t") == words
+    tailrace("verify", parts[0].with_suffix(".exact.h5"), alone)
+    # What a part guards that the others do not is not said of all.
+    lossy_rows(parts[2], 1, "abs=0.01", 7, "--guard", "zero+gradient=0.01", "--force",
+               codec="trz")
+    tailrace("concat", *parts, "-o", whole, "--force", ranks=ranks)
+    assert "tailrace_guard" not in said(whole, "t")
+    assert said(whole, "t")["tailrace_absolute_bound"] == words["tailrace_absolute_bound"]
+
+
+def test_a_concatenation_by_another_codec_says_so(tmp_path):
+    parts = [tmp_path / f"part{k}.h5" for k in range(2)]
+    for k, part in enumerate(parts):
+        lossy_rows(part, 1, "abs=0.01", k, "--guard", "sign", codec="trz")
+    whole = tmp_path / "whole.h5"
+    tailrace("concat", *parts, "-o", whole, "--codec", "deflate")
+    words = said(whole, "t")
+    assert words["tailrace_codec"] == "deflate" and "tailrace_codec_version" not in words
+    assert words["tailrace_absolute_bound"] == 0.01 and words["tailrace_guard"] == "sign"
+    for k, part in enumerate(parts):  # And it is so.
+        exact = datasets(part.with_suffix(".exact.h5"))["t"]
+        assert np.abs(datasets(whole)["t"][16 * k:16 * k + 16] - exact).max() <= 0.01
+
+
+def test_a_note_on_the_file_holds_where_all_inputs_have_it(tmp_path):
+    parts = [tmp_path / f"part{k}.h5" for k in range(3)]
+    for k, part in enumerate(parts):
+        with h5py.File(part, "w") as file:
+            file.create_dataset("k", data=np.arange(16), maxshape=(None,), chunks=(16,))
+            if k < 2:
+                file.attrs["tailrace_file"] = np.bytes_(NOTE)
+    whole = tmp_path / "whole.h5"
+    tailrace("concat", *parts[:2], "-o", whole, ranks=2)
+    assert attributes(whole, "/")["tailrace_file"].decode() == NOTE
+    tailrace("concat", parts[1], "-o", whole, "-a")
+    assert attributes(whole, "/")["tailrace_file"].decode() == NOTE
+    tailrace("concat", parts[2], "-o", whole, "-a")
+    assert "tailrace_file" not in attributes(whole, "/")
+    tailrace("concat", *parts, "-o", whole, "--force", ranks=2)
+    assert "tailrace_file" not in attributes(whole, "/")

@@ -166,7 +166,7 @@ TEST(ConcatOutput, TakesOverTypesAttributesScalesAndLinks) {
   StoredDataset one;
   one.path = "/b/one";
   ASSERT_DONE(concat->copy_whole(one));
-  const auto lines = concat->finish();
+  const auto lines = concat->finish({});
   ASSERT_TRUE(lines.ok());
   for (const std::string& line : *lines) ADD_FAILURE() << line;
   concat.reset();
@@ -279,7 +279,7 @@ TEST(ConcatOutput, ResumesWhatWasCommitted) {
   StoredDataset one;
   one.path = "/b/one";
   ASSERT_DONE(concat->copy_whole(one));
-  const auto lines = concat->finish();
+  const auto lines = concat->finish({});
   ASSERT_TRUE(lines.ok());
   for (const std::string& line : *lines) ADD_FAILURE() << line;
   concat.reset();
@@ -321,7 +321,7 @@ TEST(ConcatOutput, AppendsToGrowingAndContiguousDatasets) {
     place_contiguous(*concat, out, "/a/values", 3, false);
     const auto first = write_i32(out, 0, {1, 2, 3, 0});
     ASSERT_DONE(concat->place(chunked_target("/a/pairs", H5T_STD_I32LE, {3}, {4}), {&first, 1}));
-    ASSERT_TRUE(concat->finish().ok());
+    ASSERT_TRUE(concat->finish({}).ok());
     // Its second name would keep the old dataset.
     ASSERT_GE(H5Ldelete(out.file->hdf5_id(), "/b/again", H5P_DEFAULT), 0);
     concat.reset();
@@ -336,7 +336,7 @@ TEST(ConcatOutput, AppendsToGrowingAndContiguousDatasets) {
   const Hdf5File::ChunkRecord chunks[] = {write_i32(out, 0, {1, 2, 3, 4}),
                                           write_i32(out, 1, {5, 6, 0, 0})};
   ASSERT_DONE(concat->place(chunked_target("/a/pairs", H5T_STD_I32LE, {6}, {4}), chunks));
-  ASSERT_TRUE(concat->finish().ok());
+  ASSERT_TRUE(concat->finish({}).ok());
   concat.reset();
   ASSERT_DONE(out.file->close());
   expect_tools_read(path);
@@ -372,7 +372,7 @@ TEST(ConcatOutput, GroupsOfManyDatasetsKeepTheirLinks) {
   for (int i = 0; i < n_datasets; ++i) {
     ASSERT_DONE(concat->place(chunked_target(name(i), H5T_STD_I32LE, {0}, {8}), {}));
   }
-  ASSERT_TRUE(concat->finish().ok());
+  ASSERT_TRUE(concat->finish({}).ok());
   concat.reset();
   ASSERT_DONE(out.file->close());
   expect_tools_read(path);
@@ -410,7 +410,7 @@ TEST(ConcatOutput, CopiesRowsOfVariableLength) {
     target.n_rows = 9;
     ASSERT_DONE(concat->copy_rows(target, {sources, 1}, 6, 1 << 20));
     EXPECT_EQ(concat->copy_rows(fixed, sources, 0, 1 << 20).code(), Code::not_found);
-    const auto lines = concat->finish();
+    const auto lines = concat->finish({});
     ASSERT_TRUE(lines.ok());
     concat.reset();
     ASSERT_DONE(out.file->close());

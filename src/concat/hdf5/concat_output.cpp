@@ -80,7 +80,7 @@ class Hdf5ConcatOutput final : public ConcatOutput {
   Status copy_rows(const ConcatTarget& target, std::span<const RowSource> sources,
                    std::uint64_t first_row, std::uint64_t memory_bytes) override;
   Status copy_whole(const StoredDataset& dataset) override;
-  Result<Lines> finish() override;
+  Result<Lines> finish(const CopiedObjects& notes) override;
 
  private:
   struct CreationList {
@@ -92,6 +92,7 @@ class Hdf5ConcatOutput final : public ConcatOutput {
   Result<Hdf5Id> create(const ConcatTarget& target, const std::string& name, hid_t replaced);
   Result<Hdf5Id> replace(const ConcatTarget& target, const std::string& name);
   Status extend(hid_t dataset, const ConcatTarget& target);
+  Status change_notes(const std::string& path, const CopiedNotes& notes);
   Status enter_group(const std::string& path);
   Result<hid_t> type_of(const StoredDataset& like, hid_t from);
   Result<CreationList*> creation_list_of(const StoredDataset& like, hid_t type, bool planned,
@@ -340,13 +341,27 @@ Status Hdf5ConcatOutput::copy_whole(const StoredDataset& dataset) {
   return link_exists(out_, dataset.path) ? Status() : copier_->copy_dataset(dataset.path);
 }
 
-Result<Lines> Hdf5ConcatOutput::finish() {
+Status Hdf5ConcatOutput::change_notes(const std::string& path, const CopiedNotes& notes) {
+  const Hdf5Id object(H5Oopen(out_, path.c_str(), H5P_DEFAULT));
+  if (!object.valid()) return hdf5_failure(Code::corrupt, "object \"" + path + "\"");
+  for (const auto& [name, value] : notes.instead) {
+    if (value || H5Aexists(object.get(), name.c_str()) <= 0) continue;
+    if (H5Adelete(object.get(), name.c_str()) < 0) {
+      return hdf5_failure(Code::internal, "attribute \"" + name + "\" of \"" + path + "\"");
+    }
+  }
+  return set_instead(file_, path, notes);
+}
+
+Result<Lines> Hdf5ConcatOutput::finish(const CopiedObjects& notes) {
   const Hdf5Scope scope;
   group_.reset();
   for (const auto& [group, names] : orders_) TAILRACE_TRY(order_links(out_, group, names));
   if (input_.valid()) {
-    TAILRACE_TAKE(Lines lines, carry_over_hdf5_attributes(input_.get(), catalog_, file_, {}));
+    TAILRACE_TAKE(Lines lines, carry_over_hdf5_attributes(input_.get(), catalog_, file_, notes));
     lines_.insert(lines_.end(), lines.begin(), lines.end());
+  } else {
+    for (const auto& [path, changed] : notes) TAILRACE_TRY(change_notes(path, changed));
   }
   return std::exchange(lines_, {});
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/copied_notes.hpp"
 #include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "hdf5/hdf5_file.hpp"
@@ -66,8 +67,10 @@ class ConcatOutput {
   virtual Status copy_whole(const StoredDataset& dataset) = 0;
 
   /// When all datasets exist: attributes of groups, dimension scales, hard links, order of links.
+  /// @param notes  what objects say of what their rows have lost: of a new output, of which the
+  /// first input's holds on; of one that got more rows, what changes of it.
   /// @returns lines about what could not be carried over.
-  virtual Result<std::vector<std::string>> finish() = 0;
+  virtual Result<std::vector<std::string>> finish(const CopiedObjects& notes) = 0;
 };
 
 // --- How far a concatenation has come, kept in the unfinished output itself.
