@@ -471,8 +471,8 @@ Status write_elements_of(std::span<const TransferPart> parts, const void* const*
       const TransferPart& part = parts[i];
       staged = local_part([&] {
         const Status one = stage(part.target, part.dataset, part.call, values[i]);
-        if (one.ok()) return one;
-        return one.within("dataset \"" + array.path_of(part.target.dataset) + "\"");
+        const std::string name = "dataset \"" + array.path_of(part.target.dataset) + "\"";
+        return one.ok() || one.message().starts_with(name) ? one : one.within(name);
       });
     }
   }

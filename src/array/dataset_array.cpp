@@ -613,7 +613,7 @@ Status DatasetArray::adopt(std::size_t v) {
     variable.definition.shape = stored.shape;
   } else if (by_ranks && stored.chunked() && !stored.plain_edges) {
     const bool created = live.origin == Origin::created;
-    TAILRACE_TRY(adopt_codec(stored, created, variable).within(quoted(v)));
+    TAILRACE_TRY(adopt_codec(stored, created, variable, live.refused).within(quoted(v)));
   }
   variables_[v] = std::move(variable);
   live.by_value = by_value;
@@ -623,8 +623,9 @@ Status DatasetArray::adopt(std::size_t v) {
   return Status();
 }
 
-Status DatasetArray::adopt_codec(const StoredDataset& stored, bool created,
-                                 ArrayVariable& variable) const {
+/// @param refused  guards that values which are added could break: they bar no reader.
+Status DatasetArray::adopt_codec(const StoredDataset& stored, bool created, ArrayVariable& variable,
+                                 Status& refused) const {
   ResolvedField& resolved = variable.resolved;
   const bool plain = stored.dtype && stored.plain_number && !stored.swapped;
   const auto continued = [filters = stored.storage.filters, dtype = stored.dtype,
@@ -633,10 +634,17 @@ Status DatasetArray::adopt_codec(const StoredDataset& stored, bool created,
   };
   if (plain) resolved.codec = continued({});
   if (resolved.codec != nullptr && resolved.codec->lossy() && !stored.guards_text.empty()) {
-    TAILRACE_TAKE(resolved.stored_guards, guards_to_continue(stored.guards_text));
-    resolved.codec = continued(ValueGuards(resolved.stored_guards, 0, 0));
-    TAILRACE_TRY(tighten_stored(resolved.stored_guards, stored.shape, dtype_bytes(*stored.dtype),
-                                continued, resolved.codec));
+    const Result<Guards> guards = guards_to_continue(stored.guards_text);
+    refused = guards.status();
+    if (guards.ok()) {
+      std::unique_ptr<Codec> guarded = continued(ValueGuards(*guards, 0, 0));
+      refused =
+          tighten_stored(*guards, stored.shape, dtype_bytes(*stored.dtype), continued, guarded);
+      if (refused.ok()) {
+        resolved.stored_guards = *guards;
+        resolved.codec = std::move(guarded);
+      }
+    }
   }
   if (resolved.codec == nullptr) {
     Result<std::unique_ptr<Codec>> made =
@@ -771,6 +779,7 @@ Status DatasetArray::after_cut(std::size_t v) {
 /// Whether anything can be staged for a dataset.
 Status DatasetArray::check_put(std::size_t v) {
   TAILRACE_TRY(adopt(v));
+  if (!live_[v].refused.ok()) return note(live_[v].refused.within(quoted(v)));
   // HDF5 itself writes a chunk of the same length where it lies.
   if (variables_[v].storage != ArrayStorage::by_hdf5 || !shares_chunks(v)) return Status();
   return note(Status(Code::unsupported,

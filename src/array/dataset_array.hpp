@@ -255,6 +255,7 @@ class DatasetArray final : private ArrayEngine {
     bool dead = false;     ///< Its address is another dataset's now.
     bool by_value = true;
     bool addresses = false;
+    Status refused;  ///< Why no values can be put, though they can be read.
     bool flushed = false;
     bool described = false;   ///< Its attributes tell how it was stored.
     bool bound_open = false;  ///< The values of the first flush decide it.
@@ -317,7 +318,8 @@ class DatasetArray final : private ArrayEngine {
   }
   Status lay_over(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
   Status adopt(std::size_t dataset);
-  Status adopt_codec(const StoredDataset& stored, bool created, ArrayVariable& variable) const;
+  Status adopt_codec(const StoredDataset& stored, bool created, ArrayVariable& variable,
+                     Status& refused) const;
   std::uint64_t time_now() const;
   void leave_meeting();
   std::vector<bool> agree_on_staged();
