@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
+#include <string_view>
 #include <utility>
 
 #include "core/codec_registry.hpp"
@@ -43,6 +45,40 @@ Status check_here(const FieldOptions& options) {
                                        ": filter plug-ins are not served here, HDF5 runs them "
                                        "itself; there are " +
                                        codec_names());
+}
+
+// What is left out, as File::left_out has it.
+constexpr const char* chunked_by_program =
+    "chunk= is for datasets that the program does not chunk, others keep the program's chunks";
+constexpr const char* only_with_codec =
+    "chunk= and guard= are for datasets that get a codec or a bound by these options, and do "
+    "nothing else";
+constexpr const char* without_name =
+    "nothing can be asked of datasets that have no name when they are made (H5Dcreate_anon)";
+constexpr const char* copied_as_they_are =
+    "what H5Ocopy makes is as its source, whatever is asked of it";
+
+bool asks_for_chunks(const FieldOptions& options) {
+  return options.chunk_shape || options.chunk_bytes != FieldOptions().chunk_bytes;
+}
+
+/// Whether an entry for this dataset, and not one for all, asks for chunks or guards.
+bool adds_chunks_or_guards(const FieldOptions& options, const FieldOptions& of_all) {
+  return options.chunk_bytes != of_all.chunk_bytes || options.guards != of_all.guards ||
+         (options.chunk_shape && options.chunk_shape != of_all.chunk_shape);
+}
+
+/// "H5Ocopy ...: "/a", "/b" and 7 more"
+std::string left_out_text(const std::string& why, const std::set<std::string>& paths) {
+  constexpr std::size_t most_names = 8;
+  std::string text = why;
+  std::size_t n = 0;
+  for (const std::string& path : paths) {
+    if (n == most_names) break;
+    text.append(n++ == 0 ? ": \"" : ", \"").append(path).append("\"");
+  }
+  if (paths.size() > n) text += " and " + std::to_string(paths.size() - n) + " more";
+  return text;
 }
 
 /// The codec that options come to, where nothing is known of the values yet.
@@ -217,11 +253,17 @@ void AskedFiles::leave(hid_t file) {
   });
 }
 
-void AskedFiles::tell_idle(const File& file) const {
+void AskedFiles::tell_idle(const File& file) {
+  const auto tell = [&](const std::string& remark) {
+    if (remark.empty() || !told_.insert(remark).second) return;
+    std::fprintf(stderr, "tailrace: %s: %s\n", file.name.c_str(), remark.c_str());
+  };
+  for (const auto& [why, paths] : file.left_out) tell(left_out_text(why, paths));
+  const FieldOptions& of_all = file.options.file.field_defaults;
+  const bool alone = asks_for_chunks(of_all) || !of_all.guards.empty();
+  if (alone && !file.asked && !file.paths.empty()) tell(only_with_codec);
   if (!file.made_here && file.paths.empty()) return;
-  const std::string remark = idle_globs_remark(file.options, file.paths, {});
-  if (remark.empty()) return;
-  std::fprintf(stderr, "tailrace: %s: %s\n", file.name.c_str(), remark.c_str());
+  tell(idle_globs_remark(file.options, file.paths, {}));
 }
 
 std::string AskedFiles::path_of(hid_t object) const {
@@ -239,47 +281,62 @@ std::optional<DType> AskedFiles::number_of(hid_t type) const {
   return std::nullopt;
 }
 
-/// @returns false  where nothing can be asked of it.
-bool AskedFiles::read_facts(hid_t type, hid_t space, hid_t list, DatasetFacts& facts) const {
+/// @returns why nothing can be asked of it; null: it can.
+const char* AskedFiles::read_facts(hid_t type, hid_t space, hid_t list, DatasetFacts& facts) const {
+  constexpr const char* unreadable = "what HDF5 does not describe stays as the program makes it";
   const std::optional<DType> dtype = number_of(type);
   const int rank = hdf5_.H5Sget_simple_extent_ndims(space);
-  if (!dtype || rank <= 0) return false;
+  if (!dtype) return "codecs and bounds are for f32 and f64 of this machine";
+  if (rank <= 0) return "codecs and bounds are for arrays";
   facts.dtype = *dtype;
   std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
   std::vector<hsize_t> most(extents.size());
-  if (hdf5_.H5Sget_simple_extent_dims(space, extents.data(), most.data()) != rank) return false;
+  if (hdf5_.H5Sget_simple_extent_dims(space, extents.data(), most.data()) != rank) {
+    return unreadable;
+  }
   facts.shape.assign(extents.begin(), extents.end());
   for (std::size_t d = 0; d < extents.size(); ++d) facts.growing.push_back(most[d] != extents[d]);
   const H5D_layout_t layout = list == H5P_DEFAULT ? H5D_CONTIGUOUS : hdf5_.H5Pget_layout(list);
   if (layout == H5D_CHUNKED) {
     std::vector<hsize_t> chunk(extents.size());
-    if (hdf5_.H5Pget_chunk(list, rank, chunk.data()) != rank) return false;
+    if (hdf5_.H5Pget_chunk(list, rank, chunk.data()) != rank) return unreadable;
     facts.chunk_shape.assign(chunk.begin(), chunk.end());
   } else if (layout != H5D_CONTIGUOUS || std::ranges::count(facts.growing, true) > 0 ||
              (list != H5P_DEFAULT && hdf5_.H5Pget_external_count(list) != 0)) {
-    return false;
+    return "codecs and bounds are for chunked and contiguous datasets";
   }
   H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
   if (list == H5P_DEFAULT || hdf5_.H5Pfill_value_defined(list, &fill) < 0 ||
       fill != H5D_FILL_VALUE_USER_DEFINED) {
-    return true;
+    return nullptr;
   }
   float narrow = 0;
   double value = 0;
   void* const there = facts.dtype == DType::f32 ? static_cast<void*>(&narrow) : &value;
-  if (hdf5_.H5Pget_fill_value(list, type, there) < 0) return false;
+  if (hdf5_.H5Pget_fill_value(list, type, there) < 0) return unreadable;
   facts.fill_value = facts.dtype == DType::f32 ? static_cast<double>(narrow) : value;
-  return true;
+  return nullptr;
 }
 
-Result<std::shared_ptr<AskedDataset>> AskedFiles::ask(const File& file, DatasetFacts facts) const {
+/// @param created  just now: what is not done of what is asked will be told.
+Result<std::shared_ptr<AskedDataset>> AskedFiles::ask(File& file, DatasetFacts facts,
+                                                      bool created) const {
   const bool by_name = named_alone(facts.path, file.options);
   const std::shared_ptr<AskedDataset> nothing;
   const auto make = [&]() -> Result<std::shared_ptr<AskedDataset>> {
     TAILRACE_TAKE(FieldOptions options,
                   options_by_glob(facts.path, facts.shape.size(), false, file.options));
-    if (!options.codec_given && options.bound.lossless()) return nothing;
+    if (!options.codec_given && options.bound.lossless()) {
+      const bool idle = adds_chunks_or_guards(options, file.options.file.field_defaults);
+      if (created && idle) file.left_out[only_with_codec].insert(facts.path);
+      return nothing;
+    }
     if (is_small(facts) && !by_name) return nothing;
+    if (created) {
+      file.asked = true;
+      const bool kept = !facts.chunk_shape.empty() && asks_for_chunks(options);
+      if (kept) file.left_out[chunked_by_program].insert(facts.path);
+    }
     TAILRACE_TRY(adapt_to_parts(facts.path, options));
     if (facts.chunk_shape.empty()) {
       if (options.chunk_shape && options.chunk_shape->size() != facts.shape.size()) {
@@ -310,12 +367,15 @@ Result<std::shared_ptr<AskedDataset>> AskedFiles::plan(const Creation& creation)
   facts.path =
       absolute_path(creation.name[0] == '/' ? "" : path_of(creation.location), creation.name);
   file->paths.push_back(facts.path);
-  const bool known = read_facts(creation.type, creation.space, creation.list, facts);
-  if (!known || n_elements(facts.shape) == 0) {
-    const bool grows = std::ranges::count(facts.growing, true) > 0;
-    if (!known || !grows) return nothing;
+  const char* why = read_facts(creation.type, creation.space, creation.list, facts);
+  const bool grows = std::ranges::count(facts.growing, true) > 0;
+  if (why == nullptr && n_elements(facts.shape) == 0 && !grows) {
+    why = "codecs and bounds are for datasets that have elements, or will have some";
   }
-  return ask(*file, std::move(facts));
+  if (why == nullptr) return ask(*file, std::move(facts), true);
+  // What patterns with wildcards match is not all meant.
+  if (named_alone(facts.path, file->options)) file->left_out[why].insert(facts.path);
+  return nothing;
 }
 
 Result<hid_t> AskedFiles::creation_list(const Creation& creation, const AskedDataset& asked) const {
@@ -357,6 +417,69 @@ void AskedFiles::add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked) 
   if (asked != nullptr) file->second.datasets[info.addr] = asked;
 }
 
+void AskedFiles::add_anonymous(hid_t dataset) {
+  File* const file = file_of(dataset);
+  if (file != nullptr) file->left_out[without_name].insert("(without a name)");
+}
+
+/// What add_copy() tells each dataset that was made.
+struct AskedFiles::Copy {
+  AskedFiles* files;
+  hid_t from;
+  std::string from_name;
+  std::string to_path;
+  bool failed = false;  ///< No memory is left.
+};
+
+herr_t AskedFiles::visit_copied(hid_t, const char* name, const H5O_info_t* info, void* data) {
+  auto* const copy = static_cast<Copy*>(data);
+  if (info->type != H5O_TYPE_DATASET) return 0;
+  try {
+    copy->files->add_copied(*copy, name, *info);
+  } catch (const std::bad_alloc&) {
+    copy->failed = true;  // HDF5 is C.
+    return -1;
+  }
+  return 0;
+}
+
+void AskedFiles::add_copied(const Copy& copy, const char* name, const H5O_info_t& info) {
+  const bool itself = std::string_view(name) == ".";
+  const std::string below = itself ? "" : std::string("/") + name;
+  const hid_t source = hdf5_.H5Oopen(copy.from, (copy.from_name + below).c_str(), H5P_DEFAULT);
+  const bool replaced = source >= 0 && has_replaced_filters(source);
+  hid_t type = H5I_INVALID_HID;
+  if (source >= 0 && hdf5_.H5Iget_type(source) == H5I_DATASET) type = hdf5_.H5Dget_type(source);
+  const bool number = type >= 0 && number_of(type).has_value();
+  if (type >= 0) hdf5_.H5Tclose(type);
+  if (source >= 0) hdf5_.H5Oclose(source);
+  const auto identity = identities_.find(info.fileno);
+  if (identity != identities_.end()) {
+    std::set<haddr_t>& there = replaced_[identity->second];
+    if (replaced) there.insert(info.addr);
+    if (!replaced) there.erase(info.addr);  // Of one that was deleted.
+  }
+  const auto file = files_.find(info.fileno);
+  if (file == files_.end()) return;
+  file->second.datasets.erase(info.addr);
+  const std::string path = copy.to_path + below;
+  file->second.paths.push_back(path);
+  const Result<FieldOptions> options = options_by_glob(path, 0, false, file->second.options);
+  const bool asked = options.ok() && (options->codec_given || !options->bound.lossless());
+  if (asked && number && !replaced) file->second.left_out[copied_as_they_are].insert(path);
+}
+
+void AskedFiles::add_copy(hid_t from, const char* from_name, hid_t to, const char* to_name) {
+  if (identities_.empty() || from_name == nullptr || to_name == nullptr) return;
+  const QuietHdf5 quiet(hdf5_);
+  const hid_t made = hdf5_.H5Oopen(to, to_name, H5P_DEFAULT);
+  if (made < 0) return;
+  Copy copy{this, from, from_name, absolute_path(to_name[0] == '/' ? "" : path_of(to), to_name)};
+  hdf5_.H5Ovisit2(made, H5_INDEX_NAME, H5_ITER_NATIVE, visit_copied, &copy, H5O_INFO_BASIC);
+  hdf5_.H5Oclose(made);
+  if (copy.failed) throw std::bad_alloc();
+}
+
 bool AskedFiles::has_replaced_filters(hid_t dataset) const {
   if (replaced_.empty()) return false;
   const QuietHdf5 quiet(hdf5_);
@@ -377,7 +500,8 @@ std::shared_ptr<AskedDataset> AskedFiles::find(hid_t dataset, const H5O_info_t& 
   const hid_t space = hdf5_.H5Dget_space(dataset);
   DatasetFacts facts;
   facts.path = path_of(dataset);
-  const bool known = type >= 0 && space >= 0 && read_facts(type, space, creation_list, facts);
+  const bool known =
+      type >= 0 && space >= 0 && read_facts(type, space, creation_list, facts) == nullptr;
   if (type >= 0) hdf5_.H5Tclose(type);
   if (space >= 0) hdf5_.H5Sclose(space);
   if (!known) return nullptr;
@@ -388,7 +512,7 @@ std::shared_ptr<AskedDataset> AskedFiles::find(hid_t dataset, const H5O_info_t& 
     return made_here->second;
   }
   // One that an earlier program was asked for in the same way.
-  const Result<std::shared_ptr<AskedDataset>> asked = ask(file->second, facts);
+  const Result<std::shared_ptr<AskedDataset>> asked = ask(file->second, facts, false);
   if (!asked.ok() || *asked == nullptr) return nullptr;
   AskedDataset& it = **asked;
   const ErrorBound& bound = it.options().bound;

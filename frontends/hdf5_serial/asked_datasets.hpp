@@ -3,7 +3,8 @@
 //   H5Fcreate, H5Fopen  the options are read; what is wrong with them fails the call
 //   H5Dcreate           the codec's filters stand in the place of the program's
 //   H5Dwrite            served_datasets.hpp encodes whole chunks within the bound
-//   H5Fclose            attributes tell the bound; globs that match nothing are named
+//   H5Fclose            attributes tell the bound; globs that match nothing are named, and what
+//                       options ask that is not done
 //
 // Invariant 1: the filters in the header lose nothing, whatever the bound: trz's entry says
 // "exact", portable's are shuffle and deflate. So what HDF5 encodes by itself, here or in any other
@@ -114,7 +115,10 @@ class AskedFiles {
     GlobOptions options;
     bool made_here = false;
     std::vector<std::string> paths;  ///< Of datasets that were created.
-    std::map<haddr_t, std::shared_ptr<AskedDataset>> datasets;
+    std::map<haddr_t, std::shared_ptr<AskedDataset>> datasets = {};
+    bool asked = false;  ///< Something is, of a dataset that was created.
+    /// What is not done as asked, and of which datasets; told when the file is closed.
+    std::map<std::string, std::set<std::string>> left_out = {};
   };
   /// It was opened for writing. @param given  there are options.
   void enter(hid_t id, File&& file, bool given);
@@ -135,6 +139,11 @@ class AskedFiles {
   hid_t close_later(hid_t list);
   /// A dataset has been created. @param asked  null: as the program wants it.
   void add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked);
+  /// One that has no name, of which nothing can be asked.
+  void add_anonymous(hid_t dataset);
+  /// H5Ocopy has made an object, with all below it. Copies of datasets whose filters were replaced
+  /// have such filters, too.
+  void add_copy(hid_t from, const char* from_name, hid_t to, const char* to_name);
 
   /// Whether the filters of a dataset are not those with which this process has created it, whether
   /// or not its file was closed in between.
@@ -159,20 +168,24 @@ class AskedFiles {
 
   File* file_of(hid_t object);
   std::string path_of(hid_t object) const;
-  Result<std::shared_ptr<AskedDataset>> ask(const File& file, DatasetFacts facts) const;
-  bool read_facts(hid_t type, hid_t space, hid_t list, DatasetFacts& facts) const;
+  Result<std::shared_ptr<AskedDataset>> ask(File& file, DatasetFacts facts, bool created) const;
+  const char* read_facts(hid_t type, hid_t space, hid_t list, DatasetFacts& facts) const;
+  struct Copy;
+  void add_copied(const Copy& copy, const char* name, const H5O_info_t& info);
+  static herr_t visit_copied(hid_t object, const char* name, const H5O_info_t* info, void* copy);
   std::optional<DType> number_of(hid_t type) const;
   std::string text_attribute(hid_t dataset, const char* name) const;
   std::optional<double> number_attribute(hid_t dataset, const char* name) const;
   bool is_late_scale(hid_t dataset) const;
   bool write_note(hid_t dataset, const EncodingNote& note) const;
-  void tell_idle(const File& file) const;
+  void tell_idle(const File& file);
 
   const SerialHdf5& hdf5_;
   std::map<unsigned long, File> files_;             ///< By HDF5's number of the file.
   std::map<unsigned long, Identity> identities_;    ///< As files_; of those that were closed, too.
   std::map<Identity, std::set<haddr_t>> replaced_;  ///< Datasets with other filters.
   std::vector<hid_t> lists_;                        ///< To be closed.
+  std::set<std::string> told_;                      ///< Each is told once.
 };
 
 }  // namespace tailrace::hdf5_serial

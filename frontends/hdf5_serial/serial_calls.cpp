@@ -40,9 +40,14 @@ bool is_set(const char* name, std::string_view value) {
 
 std::uint64_t wanted_threads() {
   const char* const setting = std::getenv("TAILRACE_THREADS");
-  const long wanted = setting != nullptr ? std::strtol(setting, nullptr, 10) : 0;
+  char* end = nullptr;
+  const long wanted = setting != nullptr ? std::strtol(setting, &end, 10) : 0;
   constexpr long most = 1024;
-  if (wanted > 0 && wanted <= most) return std::uint64_t(wanted);
+  if (wanted > 0 && wanted <= most && *end == '\0') return std::uint64_t(wanted);
+  if (setting != nullptr && *setting != '\0') {
+    std::fprintf(stderr, "tailrace: TAILRACE_THREADS=%s: expected 1 to %ld; all cores are taken\n",
+                 setting, most);
+  }
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
@@ -375,6 +380,36 @@ TAILRACE_SERIAL_CALL(hid_t, H5Dcreate1,
       [&](hid_t list) { return real(location, name, type, space, list); });
 }
 
+TAILRACE_SERIAL_CALL(hid_t, H5Dcreate_anon,
+                     (hid_t location, hid_t type, hid_t space, hid_t creation_list,
+                      hid_t access_list)) {
+  static const auto real =
+      reinterpret_cast<decltype(&::H5Dcreate_anon)>(serial::find_in_hdf5("H5Dcreate_anon"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  const hid_t dataset = real(location, type, space, creation_list, access_list);
+  serial::ServedDatasets* const datasets = turn.datasets();
+  if (datasets == nullptr || dataset < 0) return dataset;
+  const auto work = [&] { return datasets->asked().add_anonymous(dataset), true; };
+  if (serial::guarded("H5Dcreate_anon", work, false)) return dataset;
+  serial::serial_hdf5()->H5Dclose(dataset);
+  return -1;
+}
+// Copies have the chunks of their sources, and with them what is said of these.
+TAILRACE_SERIAL_CALL(herr_t, H5Ocopy,
+                     (hid_t from, const char* from_name, hid_t to, const char* to_name,
+                      hid_t copy_list, hid_t link_list)) {
+  static const auto real = reinterpret_cast<decltype(&::H5Ocopy)>(serial::find_in_hdf5("H5Ocopy"));
+  if (real == nullptr) return -1;
+  const serial::Turn turn;
+  serial::ServedDatasets* const datasets = turn.datasets();
+  const bool flushed = turn.flush("H5Ocopy") && (datasets == nullptr || datasets->describe());
+  const herr_t copied = real(from, from_name, to, to_name, copy_list, link_list);
+  if (datasets == nullptr || copied < 0) return copied;
+  const auto work = [&] { return datasets->asked().add_copy(from, from_name, to, to_name), true; };
+  return serial::guarded("H5Ocopy", work, false) && flushed ? copied : -1;
+}
+
 // The ends of ids.
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dclose, (hid_t id), (id), datasets->forget(id))
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Oclose, (hid_t id), (id), datasets->forget(id))
@@ -425,10 +460,6 @@ TAILRACE_SERIAL_FLUSHED(herr_t, H5Dget_chunk_info_by_coord,
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dread_chunk,
                         (hid_t id, hid_t list, const hsize_t* start, uint32_t* mask, void* bytes),
                         (id, list, start, mask, bytes), true)
-TAILRACE_SERIAL_FLUSHED(herr_t, H5Ocopy,
-                        (hid_t from, const char* from_name, hid_t to, const char* to_name,
-                         hid_t copy_list, hid_t link_list),
-                        (from, from_name, to, to_name, copy_list, link_list), true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Oget_info1, (hid_t id, H5O_info_t* info), (id, info), true)
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Oget_info2, (hid_t id, H5O_info_t* info, unsigned fields),
                         (id, info, fields), true)

@@ -37,7 +37,8 @@ void* find_in_hdf5(const char* name);
   CALL(H5Pget_external_count) CALL(H5Iget_name) CALL(H5Zregister) CALL(H5Aexists)             \
   CALL(H5Aopen) CALL(H5Adelete) CALL(H5Acreate2) CALL(H5Awrite) CALL(H5Aread) CALL(H5Aclose)  \
   CALL(H5Aget_type) CALL(H5Aget_space) CALL(H5Epush2) CALL(H5Eclear2)           \
-  CALL(H5Fget_obj_count) CALL(H5Iget_ref) CALL(H5open) CALL(H5Dclose)
+  CALL(H5Fget_obj_count) CALL(H5Iget_ref) CALL(H5open) CALL(H5Dclose) CALL(H5Oopen)           \
+  CALL(H5Oclose) CALL(H5Ovisit2)
 // Ids that its macros stand for, in variables.
 #define TAILRACE_SERIAL_IDS(VARIABLE)                                                         \
   VARIABLE(H5P_CLS_DATASET_XFER_ID_g) VARIABLE(H5P_CLS_DATASET_CREATE_ID_g)                   \

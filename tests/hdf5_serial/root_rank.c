@@ -10,6 +10,8 @@
 //   root_rank FILE flat    create one by a list with filters, but without chunks: HDF5 refuses it
 //   root_rank FILE chunk opened  the chunk comes when the file was closed and is opened again
 //   root_rank FILE chunk closed  the chunk comes when the file is closed, but not the dataset
+//   root_rank FILE copies  copy a dataset, and its group, by H5Ocopy, and link one without a name;
+//                          then such chunks come into the copies
 
 #include <hdf5.h>
 #include <math.h>
@@ -197,6 +199,37 @@ static int write_encoded(const char* path, const char* when) {
   return done < 0 ? 5 : failures;
 }
 
+static int write_copies(const char* path) {
+  const hsize_t extents[2] = {n_rows, n_columns};
+  const hsize_t start[2] = {0, 0};
+  const hsize_t half[2] = {n_rows / 2, n_columns};
+  const char bytes[] = "of no matter";
+  const char* const copies[3] = {"one", "whole/field", "made/field"};
+  float* values = malloc(n_cells * sizeof *values);
+  fill(values, 3);
+  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  H5Gclose(H5Gcreate2(file, "made", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  const hid_t dataset = create(file, "made/field", H5T_NATIVE_FLOAT, 2, extents, NULL, half);
+  expect(H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0, "write");
+  expect(H5Ocopy(file, "made/field", file, "one", H5P_DEFAULT, H5P_DEFAULT) >= 0, "H5Ocopy");
+  expect(H5Ocopy(file, "made", file, "whole", H5P_DEFAULT, H5P_DEFAULT) >= 0, "H5Ocopy of a group");
+  H5Dclose(dataset);
+  const hid_t space = H5Screate_simple(2, extents, NULL);
+  const hid_t anonymous = H5Dcreate_anon(file, H5T_NATIVE_FLOAT, space, H5P_DEFAULT, H5P_DEFAULT);
+  expect(H5Olink(anonymous, file, "later", H5P_DEFAULT, H5P_DEFAULT) >= 0, "H5Olink");
+  H5Dclose(anonymous);
+  H5Sclose(space);
+  free(values);
+  int refused = 0;
+  for (int i = 0; i < 3; ++i) {
+    const hid_t copy = H5Dopen2(file, copies[i], H5P_DEFAULT);
+    refused += H5Dwrite_chunk(copy, H5P_DEFAULT, 0, start, sizeof bytes, bytes) < 0;
+    H5Dclose(copy);
+  }
+  H5Fclose(file);
+  return refused > 0 ? 10 + refused : failures;
+}
+
 /// 16 MiB, and other fields before it is known for a coordinate.
 static int write_late_scale(const char* path, int flushes) {
   const hsize_t n = 1 << 22;
@@ -267,6 +300,7 @@ int main(int n_arguments, char** arguments) {
   }
   if (n_arguments > 2 && strcmp(arguments[2], "long") == 0) return write_long(arguments[1]);
   if (n_arguments > 2 && strcmp(arguments[2], "flat") == 0) return write_flat(arguments[1]);
+  if (n_arguments > 2 && strcmp(arguments[2], "copies") == 0) return write_copies(arguments[1]);
   if (n_arguments > 2 && strcmp(arguments[2], "chunk") == 0) {
     return write_encoded(arguments[1], n_arguments > 3 ? arguments[3] : "");
   }

@@ -232,6 +232,62 @@ def test_chunks_that_the_program_encodes_are_not_taken_for_ours(tmp_path, when):
     root_rank(tmp_path / "a.h5", "", more=["chunk", *when])
 
 
+def remarks(said):
+    """What is told of options when a file is closed."""
+    return [line.split(": ", 2)[2] for line in said.splitlines()
+            if line.startswith("tailrace: /") and ".h5: " in line]
+
+
+def test_copies_by_hdf5_have_filters_and_words_of_their_sources(tmp_path):
+    path = tmp_path / "a.h5"
+    # 10 and as many as are refused: all three.
+    said = root_rank(path, "codec=xor", code=13, more=["copies"])
+    assert said.count("tailrace: H5Dwrite_chunk: ") == 3
+    exact = stored(path)
+    assert exact["made/field"].any()
+    said = root_rank(path, "bound=abs=1e-2", code=13, more=["copies"])
+    lossy = stored(path)
+    assert 0 < worst(exact, lossy, "made/field") <= 1e-2
+    for name in ("one", "whole/field"):
+        assert (exact[name] == exact["made/field"]).all()
+        assert (lossy[name] == lossy["made/field"]).all()
+        assert filters(path, name) == ["trz"]
+        assert attributes(path, name) == attributes(path, "made/field")
+        assert attributes(path, name)["tailrace_absolute_bound"] == 1e-2
+    assert remarks(said) == ["nothing can be asked of datasets that have no name when they are "
+                             'made (H5Dcreate_anon): "(without a name)"']
+    # What is not made by options is as the program means it.
+    said = root_rank(path, "one: bound=abs=1; whole/*: codec=xor", more=["copies"])
+    assert ('what H5Ocopy makes is as its source, whatever is asked of it: "/one", '
+            '"/whole/field"') in remarks(said)
+    assert "H5Dwrite_chunk" not in root_rank(path, "", more=["copies"])
+
+
+@pytest.mark.parametrize("options, told", [
+    ("bound=abs=1,chunk=1MiB",
+     ["chunk= is for datasets that the program does not chunk, others keep the program's chunks: "
+      '"/cell", "/masked", "/patched", "/physics/wind", "/temp"']),
+    ("temp: bound=abs=1; plain: chunk=3x5; masked: guard=sign",
+     ["chunk= and guard= are for datasets that get a codec or a bound by these options, and do "
+      'nothing else: "/masked", "/plain"']),
+    ("chunk=1MiB,guard=sign",
+     ["chunk= and guard= are for datasets that get a codec or a bound by these options, and do "
+      "nothing else"]),
+    ("counts: codec=trz,bound=abs=1; temp: bound=abs=1",
+     ['codecs and bounds are for f32 and f64 of this machine: "/counts"']),
+    # What wildcards match is not all meant.
+    ("*: bound=abs=1", []),
+])
+def test_what_is_not_done_as_asked_is_said(tmp_path, options, told):
+    path = tmp_path / "a.h5"
+    assert remarks(root_rank(path, options)) == told
+
+
+def test_threads_that_are_no_number_are_named(tmp_path):
+    said = root_rank(tmp_path / "a.h5", "", TAILRACE_THREADS="two")
+    assert said.count("TAILRACE_THREADS=two: expected 1 to 1024; all cores are taken") == 1
+
+
 def test_a_coordinate_may_become_one_behind_its_values(tmp_path):
     native, ours, late = tmp_path / "native.h5", tmp_path / "ours.h5", tmp_path / "late.h5"
     program = built("bin", "hdf5_serial", "root_rank")
