@@ -56,3 +56,4 @@ install(FILES frontends/pnetcdf/tailrace_pnetcdf.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tailrace COMPONENT dev)
 # The links point to the folder above here and there, so they are installed as they are.
 install(DIRECTORY "${folder}" DESTINATION ${CMAKE_INSTALL_LIBDIR})
+include(TailracePnetcdfLink)
