@@ -62,7 +62,9 @@ void report(const Session& session, std::uint64_t root_bytes) {
                paths.front() + (paths.size() > 1 ? ", ..." : "") + ")";
   }
   if (!reasons.empty()) {
-    line += "; by rank 0 with HDF5 " + bytes_text(root_bytes) + " of datasets " + reasons;
+    line += "; by rank 0 " + bytes_text(root_bytes) + " of datasets " + reasons;
+    const std::uint64_t placed = session.array->placed_bytes();
+    if (placed > 0) line += ", " + bytes_text(placed) + " where they lie, the others with HDF5";
   }
   const auto add = [&](const std::string& what, const auto& paths) {
     line += "; " + std::to_string(paths.size()) + " " + what + ": " + *paths.begin() +

@@ -416,7 +416,7 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
     plan.why = "chunks of more than a sixteenth of memory=";
   }
   if (!plan.why.empty()) {
-    // Of the others nobody commits the file: space there would be memory for nothing.
+    // Other ranks' files are never committed: space there would be memory for nothing.
     plan.placed_at_once = comm_->is_root() && definition.only_by_root.empty() && !own_chunks &&
                           n_bytes > 0 && n_bytes < least_bytes_in_chunks;
     return plan;
@@ -447,6 +447,19 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   return plan;
 }
 
+/// HDF5 has given a dataset's values this place. Where another one's were, that one is gone, though
+/// nobody may have seen it go: through a file that is not served, and in which this one is mounted.
+void DatasetArray::note_place(std::uint64_t begin, std::uint64_t n_bytes) {
+  const std::uint64_t end = begin + n_bytes;
+  auto at = placed_.upper_bound(begin);
+  if (at != placed_.begin() && std::prev(at)->second > begin) --at;
+  while (at != placed_.end() && at->first < end) {
+    look_for_deleted();
+    at = placed_.erase(at);
+  }
+  placed_.emplace(begin, end);
+}
+
 std::size_t DatasetArray::add(const Definition& definition, const Plan& plan, std::uint64_t address,
                               std::uint64_t values_at) {
   const std::size_t added = add_existing(definition.path, address, Origin::created);
@@ -464,8 +477,9 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan, st
   ArrayVariable& variable = variables_[added];
   Live& live = live_[added];
   live.created = true;
-  live.values_at = values_at;
   live.shape = definition.shape;
+  live.values_at = values_at;
+  if (values_at != 0) note_place(values_at, n_elements(live.shape) * definition.element_bytes);
   live.addresses = definition.addresses;
   live.by_value = definition.by_value || (definition.addresses && comm_->is_root());
   variable.definition.path = definition.path;

@@ -113,7 +113,9 @@ class DatasetArray final : private ArrayEngine {
   /// It has been created, at this address of this rank's file. @returns its number
   /// @param values_at  where its values lie in one piece in that file; 0: that is not known.
   std::size_t add(const Definition& definition, const Plan& plan, std::uint64_t address,
-                  std::uint64_t values_at = 0);
+                  std::uint64_t values_at);
+  /// Bytes of small datasets that rank 0 has written itself, where they lie.
+  std::uint64_t placed_bytes() const { return placed_bytes_; }
   /// Datasets that the file has already, or has got by HDF5 itself; they are looked at when they
   /// are first used.
   enum class Origin : std::uint8_t {
@@ -297,6 +299,7 @@ class DatasetArray final : private ArrayEngine {
     std::span<const std::byte> values;
   };
   static void pack_log(std::size_t dataset, const StagingLog& log, ByteWriter& writer);
+  void note_place(std::uint64_t begin, std::uint64_t n_bytes);
   bool write_in_place(const PackedPart& part);
   std::vector<PackedPart> unpack_logs(const std::vector<Bytes>& packed) const;
   Status fold_members(std::vector<bool>& staged);
@@ -372,8 +375,10 @@ class DatasetArray final : private ArrayEngine {
   std::unique_ptr<PrivateStorage> private_storage_;  ///< All but rank 0.
   std::uint64_t private_end_ = 0;
   std::unique_ptr<Hdf5File> private_file_;
-  std::vector<Live> live_;                 ///< Parallel to variables_.
-  std::set<std::string> component_globs_;  ///< Those of all datasets created.
+  std::vector<Live> live_;                         ///< Parallel to variables_.
+  std::map<std::uint64_t, std::uint64_t> placed_;  ///< Where values lie: the end by the begin.
+  std::uint64_t placed_bytes_ = 0;                 ///< That rank 0 has written there.
+  std::set<std::string> component_globs_;          ///< Those of all datasets created.
   std::map<std::string, std::set<std::string>> outcomes_;
   std::map<std::uint64_t, std::size_t> by_address_;
   std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.

@@ -541,6 +541,7 @@ bool DatasetArray::write_in_place(const PackedPart& part) {
   if (!first) return false;
   const std::size_t element = variables_[part.dataset].log.element_bytes();
   output_.file().write_values_at(live.values_at + *first * element, part.values);
+  placed_bytes_ += part.values.size();
   return true;
 }
 
@@ -570,8 +571,8 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
                                     : write_member(dataset, live_[part.staged_as].member.name,
                                                    part.slab, part.values);
     }
-    if (dataset >= 0 && written.ok() && buffered) written = flush_elements(dataset);
     if (dataset >= 0) {
+      if (written.ok() && buffered) written = flush_elements(dataset);
       const Status closed = close_elements(dataset);
       if (written.ok()) written = closed;
     }

@@ -15,6 +15,13 @@
 
 namespace tailrace {
 
+namespace {
+
+/// Up to here values that follow one another become one segment.
+constexpr std::uint64_t joined_raw_bytes_max = 65536;
+
+}  // namespace
+
 void SpanSet::insert(std::uint64_t address, std::uint64_t n_bytes) {
   if (n_bytes == 0) return;
   std::uint64_t start = address;
@@ -35,16 +42,35 @@ bool SpanSet::contains(std::uint64_t address, std::uint64_t n_bytes) const {
   return after != end_of_.begin() && std::prev(after)->second >= address + n_bytes;
 }
 
-void DirtyBytes::put(std::uint64_t address, std::span<const std::byte> bytes, bool superblock) {
+void DirtyBytes::put(std::uint64_t address, std::span<const std::byte> bytes, Kind kind) {
   if (bytes.empty()) return;
-  const auto same = segments_.find(address);
-  if (same != segments_.end() && same->second.bytes.size() == bytes.size()) {
-    std::copy(bytes.begin(), bytes.end(), same->second.bytes.begin());
-    same->second.superblock = superblock;
-    return;
+  const auto after = segments_.upper_bound(address);
+  if (after != segments_.begin()) {
+    auto& [start, segment] = *std::prev(after);
+    const std::uint64_t first = address - start;
+    const bool same = first == 0 && bytes.size() == segment.bytes.size();
+    // A block of metadata is a segment, by which a commit tells what it is; values have no borders.
+    const bool raw = kind == Kind::raw && segment.kind == Kind::raw;
+    if (same || (raw && first + bytes.size() <= segment.bytes.size())) {
+      std::copy(bytes.begin(), bytes.end(), segment.bytes.begin() + std::ptrdiff_t(first));
+      segment.kind = kind;
+      return;
+    }
+    const bool free_behind = after == segments_.end() || after->first >= address + bytes.size();
+    if (raw && first == segment.bytes.size() && free_behind && first < joined_raw_bytes_max) {
+      segment.bytes.insert(segment.bytes.end(), bytes.begin(), bytes.end());
+      return;
+    }
   }
   drop(address, bytes.size());
-  segments_.emplace(address, Segment{{bytes.begin(), bytes.end()}, superblock});
+  segments_.emplace(address, Segment{{bytes.begin(), bytes.end()}, kind});
+}
+
+bool DirtyBytes::covers(std::uint64_t address, std::uint64_t n_bytes) const {
+  const auto after = segments_.upper_bound(address);
+  if (after == segments_.begin()) return false;
+  const auto& [start, segment] = *std::prev(after);
+  return address + n_bytes <= start + segment.bytes.size();
 }
 
 void DirtyBytes::drop(std::uint64_t address, std::uint64_t n_bytes) {
@@ -56,7 +82,7 @@ void DirtyBytes::drop(std::uint64_t address, std::uint64_t n_bytes) {
     if (before_end > address) {
       if (before_end > end) {
         const auto cut = before->second.bytes.begin() + std::ptrdiff_t(end - before->first);
-        Segment rest{{cut, before->second.bytes.end()}, before->second.superblock};
+        Segment rest{{cut, before->second.bytes.end()}, before->second.kind};
         at = segments_.emplace(end, std::move(rest)).first;
       }
       before->second.bytes.resize(address - before->first);
@@ -66,7 +92,7 @@ void DirtyBytes::drop(std::uint64_t address, std::uint64_t n_bytes) {
     const std::uint64_t at_end = at->first + at->second.bytes.size();
     if (at_end > end) {
       const auto cut = at->second.bytes.begin() + std::ptrdiff_t(end - at->first);
-      Segment rest{{cut, at->second.bytes.end()}, at->second.superblock};
+      Segment rest{{cut, at->second.bytes.end()}, at->second.kind};
       segments_.emplace(end, std::move(rest));
     }
     at = segments_.erase(at);
@@ -258,7 +284,7 @@ Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const 
   std::vector<std::pair<RewriteOrder, PlannedWrite>> old;
   for (const auto& [address, segment] : dirty.segments()) {
     const PlannedWrite write{address, segment.bytes};
-    if (segment.superblock) {
+    if (segment.kind == DirtyBytes::Kind::superblock) {
       // Version 3 says "open for write" while HDF5 has the file open, and after a crash readers
       // would refuse it for ever. Committed states are whole, so the mark is never true on disk.
       std::vector<std::byte>& bytes = plan.owned.emplace_back(segment.bytes);
@@ -356,7 +382,9 @@ Status PendingCommit::write() {
 
 std::uint64_t PendingCommit::metadata_bytes() const {
   std::uint64_t n_bytes = 0;
-  for (const auto& [address, segment] : bytes_.segments()) n_bytes += segment.bytes.size();
+  for (const auto& [address, segment] : bytes_.segments()) {
+    if (segment.kind != DirtyBytes::Kind::raw) n_bytes += segment.bytes.size();
+  }
   return n_bytes;
 }
 

@@ -40,17 +40,25 @@ class SpanSet {
 /// Invariant: segments never overlap and none is empty.
 class DirtyBytes {
  public:
+  enum class Kind : std::uint8_t {
+    metadata,
+    superblock,  ///< HDF5 wrote it as such; it has its own phase in a commit.
+    raw          ///< Values.
+  };
   struct Segment {
     std::vector<std::byte> bytes;
-    bool superblock = false;  ///< HDF5 wrote it as superblock; it has its own phase in a commit.
+    Kind kind = Kind::metadata;
   };
 
-  /// Record a write; it replaces what was recorded for these bytes before.
-  void put(std::uint64_t address, std::span<const std::byte> bytes, bool superblock);
+  /// Record a write; it replaces what was recorded for these bytes before. Raw bytes join those
+  /// that they follow.
+  void put(std::uint64_t address, std::span<const std::byte> bytes, Kind kind = Kind::metadata);
   /// Forget whatever is recorded for [address, address + n_bytes).
   void drop(std::uint64_t address, std::uint64_t n_bytes);
   /// Copy the recorded bytes of [address, address + bytes.size()) over `bytes`, leaving the rest.
   void overlay(std::uint64_t address, std::span<std::byte> bytes) const;
+  /// Whether all of [address, address + n_bytes) was recorded with one write.
+  bool covers(std::uint64_t address, std::uint64_t n_bytes) const;
   /// One past the last recorded byte; 0 if nothing is recorded.
   std::uint64_t end() const;
   bool empty() const { return segments_.empty(); }

@@ -64,9 +64,9 @@ constexpr std::uint64_t guard_bytes_min = std::uint64_t{1} << 20;
 
 class Hdf5FileOnDriver final : public Hdf5File {
  public:
-  Hdf5FileOnDriver(Storage& storage, Allocate allocate, const Settings& settings, bool existing)
+  Hdf5FileOnDriver(Storage& storage, Allocate allocate, const Settings& settings, bool existing,
+                   MetadataDriver::Settings driver = {})
       : settings_(settings), storage_(storage), path_(storage.path()) {
-    MetadataDriver::Settings driver;
     driver.existing = existing;
     driver.sync = settings.sync;
     driver.journal = settings.journal;
@@ -96,7 +96,8 @@ class Hdf5FileOnDriver final : public Hdf5File {
   bool old_forms() const override { return settings_.old_forms; }
   void reserve_front(FrontPlan plan) override { driver_->reserve_front(std::move(plan)); }
   void write_values_at(std::uint64_t address, std::span<const std::byte> bytes) override {
-    driver_->write_values(address, bytes);
+    const Hdf5Scope scope;
+    driver_->write_raw(address, bytes);
   }
   FrontPlan front_as_used() const { return driver_->front_as_used(); }
   bool reuses_space() const override { return reuses_space_; }
@@ -670,7 +671,9 @@ Result<FrontPlan> Hdf5File::rehearse(const Settings& settings, std::uint64_t raw
   RehearsalStorage storage(raw_bytes_max);
   std::uint64_t end = 0;
   const auto allocate = [&end](std::uint64_t n_bytes) { return std::exchange(end, end + n_bytes); };
-  Hdf5FileOnDriver file(storage, allocate, settings, false);
+  MetadataDriver::Settings driver;
+  driver.held_raw_bytes_max = 0;  // All values go to the storage, which counts them.
+  Hdf5FileOnDriver file(storage, allocate, settings, false, driver);
   TAILRACE_TRY(file.start_create());
   file.reserve_front({rehearsal_front_bytes, {}});
   TAILRACE_TRY(make(file));

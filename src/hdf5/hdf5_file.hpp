@@ -130,8 +130,8 @@ class Hdf5File {
   static bool can_be_used_beside();
 
   /// Write bytes of values that HDF5 has a place for in the file: of a dataset in one piece that
-  /// nobody has open, since an open one's values may be buffered. What goes wrong comes back from
-  /// the next commit.
+  /// nobody has open, since an open one's values may be buffered. What Storage answers comes back
+  /// from the next commit.
   virtual void write_values_at(std::uint64_t address, std::span<const std::byte> bytes) = 0;
 
   /// Create a group and the missing groups above it; an existing group is fine. With many links to

@@ -53,9 +53,8 @@ constexpr std::uint64_t end_pad_bytes = 8;
 /// Bytes of one commit that are held to be written over freed space.
 constexpr std::uint64_t in_place_bytes_max = std::uint64_t{1} << 30;
 
-/// Raw bytes that wait for the commit, of a write and in all.
+/// Of a raw write that waits for the commit: as the largest datasets that are placed at once.
 constexpr std::uint64_t held_raw_bytes_max = 16384;
-constexpr std::uint64_t all_held_raw_bytes_max = std::uint64_t{16} << 20;
 
 /// HDF5's handle of the open file: its own part must come first.
 struct DriverFile {
@@ -271,6 +270,7 @@ MetadataDriver::PlanOutcome MetadataDriver::disarm() {
 void MetadataDriver::forget_copy() { copies_.pop_back(); }
 
 void MetadataDriver::move_planned(std::uint64_t address) {
+  dirty_.drop(address, plan_.n_bytes);
   copies_.push_back({plan_.address, address, plan_.n_bytes});
 }
 
@@ -411,16 +411,23 @@ bool MetadataDriver::take_planned_write(std::uint64_t address, std::uint64_t n_b
   return true;
 }
 
+/// Whether raw bytes in fresh space wait for the commit: as many as there is room for. What takes
+/// the place of others that wait, as values do that of their fill, needs none.
+bool MetadataDriver::holds_raw(std::uint64_t address, std::uint64_t n_bytes) {
+  if (n_bytes > held_raw_bytes_max) return false;
+  if (dirty_.covers(address, n_bytes)) return true;
+  if (held_raw_bytes_ + n_bytes > settings_.held_raw_bytes_max) return false;
+  held_raw_bytes_ += n_bytes;
+  return true;
+}
+
 void MetadataDriver::write_raw(std::uint64_t address, std::span<const std::byte> bytes) {
   if (phase_ == Phase::failed || phase_ == Phase::abandoned) return;
   const bool fresh = fresh_.contains(address, bytes.size());
   // Committed bytes change with a commit alone. Of small datasets values and headers lie in turn:
   // the commit writes them with one call.
-  const bool held = fresh && bytes.size() <= held_raw_bytes_max &&
-                    held_raw_bytes_ + bytes.size() <= all_held_raw_bytes_max;
-  if (held) held_raw_bytes_ += bytes.size();
-  if (!fresh || held) {
-    dirty_.put(address, bytes, false);
+  if (!fresh || holds_raw(address, bytes.size())) {
+    dirty_.put(address, bytes, DirtyBytes::Kind::raw);
     return;
   }
   dirty_.drop(address, bytes.size());
@@ -435,7 +442,8 @@ herr_t MetadataDriver::on_write(H5FD_mem_t type, haddr_t address, std::size_t n_
     if (begins_as_heap(given)) note_heap(address);
     write_raw(address, given);
   } else {
-    dirty_.put(address, given, type == H5FD_MEM_SUPER);
+    dirty_.put(address, given,
+               type == H5FD_MEM_SUPER ? DirtyBytes::Kind::superblock : DirtyBytes::Kind::metadata);
   }
   return 0;
 }
@@ -531,7 +539,7 @@ Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
 void MetadataDriver::take_back(const PendingCommit& commit) {
   DirtyBytes held = commit.bytes();
   for (const auto& [address, segment] : dirty_.segments()) {
-    held.put(address, segment.bytes, segment.superblock);
+    held.put(address, segment.bytes, segment.kind);
   }
   dirty_ = std::move(held);
 }

@@ -3,11 +3,11 @@
 //
 // HDF5 believes that it writes a file. In truth the driver's `alloc` answers with addresses at
 // which other ranks' chunk bytes already lie, its `write` drops the raw bytes of such chunks, and
-// metadata stays in memory until a commit writes it to Storage in an order that keeps the file
-// readable whenever the job dies. A commit is taken out (prepare), written by whoever has time
-// (commit_order.hpp) and looked at again (finish); publish() is the three at once. Invariants and
-// states: metadata_driver.cpp; order: commit_order.hpp. Used by Hdf5File only. One thread at a
-// time, under an Hdf5Scope.
+// metadata, and the values of small datasets, stay in memory until a commit writes them to Storage
+// in an order that keeps the file readable whenever the job dies. A commit is taken out (prepare),
+// written by whoever has time (commit_order.hpp) and looked at again (finish); publish() is the
+// three at once. Invariants and states: metadata_driver.cpp; order: commit_order.hpp. Used by
+// Hdf5File only. One thread at a time, under an Hdf5Scope.
 
 #pragma once
 
@@ -39,6 +39,8 @@ class MetadataDriver {
     /// Space for metadata is taken in multiples of this; 1: exactly what HDF5 asks for.
     std::uint64_t extent_bytes = 1;
     bool on_nodes = false;  ///< Other nodes write the file, too.
+    /// Raw bytes that may wait for a commit, of small writes.
+    std::uint64_t held_raw_bytes_max = std::uint64_t{16} << 20;
   };
 
   MetadataDriver(Storage& storage, Allocate allocate, Settings settings);
@@ -74,10 +76,8 @@ class MetadataDriver {
   /// Where the journal of later commits goes.
   void set_journal_path(std::string path) { settings_.journal_path = std::move(path); }
 
-  /// Write raw bytes as if HDF5 did.
-  void write_values(std::uint64_t address, std::span<const std::byte> bytes) {
-    (void)on_write(H5FD_MEM_DRAW, address, bytes.size(), bytes.data());
-  }
+  /// Write raw bytes that HDF5 has a place for, and are no chunk's.
+  void write_raw(std::uint64_t address, std::span<const std::byte> bytes);
 
   /// What became of a planned allocation.
   struct PlanOutcome {
@@ -123,7 +123,7 @@ class MetadataDriver {
 
   /// The first failure of Storage, or ok.
   const Status& failure() const { return failure_; }
-  /// Bytes of the commits handed to Storage so far: metadata, and small values that go with them.
+  /// Metadata bytes handed to Storage so far.
   std::uint64_t metadata_bytes() const { return metadata_bytes_; }
   /// One past everything HDF5 has been told about, and the pad behind it.
   std::uint64_t end_of_allocated() const { return eoa_; }
@@ -158,7 +158,7 @@ class MetadataDriver {
   void note_heap(std::uint64_t address);
   void count_end(std::uint64_t end);
   bool take_planned_write(std::uint64_t address, std::uint64_t n_bytes);
-  void write_raw(std::uint64_t address, std::span<const std::byte> bytes);
+  bool holds_raw(std::uint64_t address, std::uint64_t n_bytes);
   Result<std::uint64_t> stored_bytes() const;
   void take_back(const PendingCommit& commit);
   Status fail(Status status);
@@ -188,7 +188,7 @@ class MetadataDriver {
   std::uint64_t eoa_ = 0;
   std::uint64_t own_end_ = 0;  ///< Up to here the last bytes are a pad that is taken for it.
   std::uint64_t metadata_bytes_ = 0;
-  std::uint64_t held_raw_bytes_ = 0;  ///< Of raw writes since the last prepare().
+  std::uint64_t held_raw_bytes_ = 0;  ///< In fresh space, since the last prepare().
 };
 
 }  // namespace tailrace

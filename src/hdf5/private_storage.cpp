@@ -30,7 +30,7 @@ class StorageInMemory final : public PrivateStorage {
 
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
     const std::scoped_lock lock(mutex_);
-    if (!bytes.empty()) written_.put(address, bytes, false);
+    if (!bytes.empty()) written_.put(address, bytes);
     n_bytes_ = std::max<std::uint64_t>(n_bytes_, address + bytes.size());
     return Status();
   }
@@ -51,7 +51,7 @@ class StorageInMemory final : public PrivateStorage {
 
   void preserve(std::uint64_t address, std::span<const std::byte> bytes) override {
     const std::scoped_lock lock(mutex_);
-    preserved_.put(address, bytes, false);
+    preserved_.put(address, bytes);
   }
 
   Result<std::uint64_t> file_bytes() override {
@@ -112,8 +112,8 @@ Status PreservingStorage::write_at(std::uint64_t address, std::span<const std::b
     std::vector<std::byte> before(std::min<std::uint64_t>(bytes.size(), end_ - address));
     TAILRACE_TRY(inner_->read_at(address, before));
     first_.overlay(address, before);
-    first_.put(address, before, false);
-    taken_.put(address, before, false);
+    first_.put(address, before);
+    taken_.put(address, before);
   }
   return inner_->write_at(address, bytes);
 }

@@ -53,7 +53,7 @@ std::size_t add_doubles(DatasetArray& array, const Shape& shape, const Shape& ch
     EXPECT_TRUE(made.valid());
     address = address_of(made.get());
   }
-  return array.add(definition, *plan, address);
+  return array.add(definition, *plan, address, 0);
 }
 
 Status put_doubles(DatasetArray& array, std::size_t dataset, const Slab& slab, double value) {

@@ -47,7 +47,8 @@ TEST(Slab, KnowsWhereItsElementsFollowOneAnother) {
     for (std::size_t i = 1; i < taken.size(); ++i) runs = runs && taken[i] == taken[i - 1] + 1;
     const std::optional<std::uint64_t> first = slab.first_of_run(shape);
     ASSERT_EQ(first.has_value(), runs) << slab_text(slab);
-    if (runs) EXPECT_EQ(*first, taken[0]) << slab_text(slab);
+    if (!runs) continue;
+    EXPECT_EQ(*first, taken[0]) << slab_text(slab);
   }
 }
 
