@@ -302,15 +302,29 @@ TEST(TrzDecimal, EstimatesKnowDecimals) {
   EXPECT_NEAR(estimate.encoded_bytes, n, 0.1 * n);
 }
 
-TEST(TrzDecimal, ATightBoundIsNeverLargerThanExact) {
-  // Steps of 0.01 within a bound far below: exact decimals are the smaller chunk.
-  const std::vector<std::int64_t> k = walk(30000, 30000);
-  const std::vector<double> values = made_of<double>(k, [](double n) { return n / 100; });
-  Workspace workspace;
-  Bytes bytes;
-  const std::size_t exact = encoded(values, {30000}, Preset::ratio).size();
-  EXPECT_TRUE(round_trip(case_of(values, {30000}, 1e-9, Preset::ratio), workspace, &bytes));
-  EXPECT_LE(bytes.size(), exact + 64) << method_of(bytes);
+TYPED_TEST(TrzDecimals, NoChunkUnderABoundIsOne) {
+  // Readers before the fifth version read all chunks with a bound.
+  using T = TypeParam;
+  const std::vector<T> values = made_of<T>(walk(30000, 30000), [](T n) { return n / T(100); });
+  for (const Preset preset : {Preset::standard, Preset::ratio, Preset::max}) {
+    for (const BoundKind kind : {BoundKind::absolute, BoundKind::pointwise}) {
+      for (const double bound : {1e-30, 1e-15, 1e-9, 1e-5, 0.005, 0.4}) {
+        Workspace workspace;
+        Bytes bytes;
+        ASSERT_TRUE(round_trip(case_of(values, {30000}, bound, preset, kind), workspace, &bytes));
+        EXPECT_NE(method_of(bytes).rfind("decimals", 0), 0U) << bound;
+        EXPECT_NE(bytes[8] >> 4, std::byte{8}) << bound;
+        EXPECT_LT(bytes[3], std::byte{5}) << bound;
+      }
+    }
+    Case none = case_of(values, {30000}, 0, preset);
+    none.type.kind = BoundKind::absolute;
+    Workspace workspace;
+    Bytes bytes;
+    ASSERT_TRUE(round_trip(none, workspace, &bytes));
+    EXPECT_LT(bytes[3], std::byte{5});
+    EXPECT_TRUE(is_decimal(encoded(values, {30000}, preset)));
+  }
 }
 
 // --- Bytes that no encoder wrote

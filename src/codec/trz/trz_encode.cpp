@@ -65,7 +65,6 @@ struct Work {
   BookHistograms* counted;              ///< Null: nobody asks.
   const ValueGuards* guards = nullptr;  ///< Null: none, or no value is near enough to break one.
   double most_exact = kMostExact;
-  bool is_within = false;  ///< The chunk is one within another: it holds no third.
 };
 
 SectionChoice sections_for(const Work& work, double bits_per_value) {
@@ -583,9 +582,9 @@ Result<std::size_t> memory_failure() {
 
 Result<std::size_t> encode_work(Work& work, std::span<std::uint8_t> out);
 
-/// Lossless: decimals, or any other form.
-ExactAttempt attempt_exactly(Work& work, std::size_t to_beat) {
-  if (!work.is_within && tries_decimals(work.type.dtype, work.settings.preset)) {
+/// Lossless: decimals where nobody asked for a bound, or any other form.
+ExactAttempt attempt_exactly(Work& work) {
+  if (tries_decimals(work.type, work.settings.preset)) {
     Settings settings = work.settings;
     settings.coarse_views = 0;
     const auto inner = [&](DType dtype, std::span<const std::byte> values,
@@ -596,22 +595,20 @@ ExactAttempt attempt_exactly(Work& work, std::size_t to_beat) {
       type.bound = is_floating(dtype) ? kWithinHalf : 0;
       Work within{type, settings, values, work.n_values, work.head, work.workspace, nullptr};
       within.head.dtype = dtype;
-      within.is_within = true;
       return encode_work(within, {reinterpret_cast<std::uint8_t*>(out.data()), out.size()});
     };
     const ExactAttempt attempt =
-        encode_decimal_chunk(work.head, work.values, settings, inner, work.workspace, to_beat);
+        encode_decimal_chunk(work.head, work.values, settings, inner, work.workspace);
     if (attempt.memory_out || !attempt.chunk.empty()) return attempt;
   }
   work.head.method = Method::exact;
-  return encode_exact_chunk(work.head, work.values, work.settings, work.type.book, work.workspace,
-                            to_beat);
+  return encode_exact_chunk(work.head, work.values, work.settings, work.type.book, work.workspace);
 }
 
 /// The smaller of a lossless encoding and the values as they are.
 Result<std::size_t> encode_exactly(Work& work, std::span<std::uint8_t> out) {
   if (all_equal(work.values, dtype_bytes(work.type.dtype))) return deliver_constant(work, out);
-  const ExactAttempt attempt = attempt_exactly(work, SIZE_MAX);
+  const ExactAttempt attempt = attempt_exactly(work);
   if (attempt.memory_out) return memory_failure();
   if (attempt.chunk.empty() || attempt.chunk.size() >= work.values.size()) {
     return deliver_stored(work, out);
@@ -630,14 +627,14 @@ Result<std::size_t> finish_best(Work& work, std::size_t delivered, std::span<std
     if (static_cast<double>(delivered) < limit) return delivered;
     if (work.most_exact == kMostExact) {
       const std::size_t estimate =
-          work.is_within
-              ? estimate_exact_bytes(work.head, work.values, work.settings, work.workspace)
-              : estimate_lossless_bytes(work.head, work.values, work.settings, work.workspace);
+          estimate_exact_bytes(work.head, work.values, work.settings, work.workspace);
       if (estimate >= delivered) return delivered;
       to_beat = SIZE_MAX;  // The estimate has decided.
     }
   }
-  const ExactAttempt exact = attempt_exactly(work, to_beat);
+  work.head.method = Method::exact;
+  const ExactAttempt exact = encode_exact_chunk(work.head, work.values, work.settings,
+                                                work.type.book, work.workspace, to_beat);
   if (exact.memory_out) return memory_failure();
   if (!exact.chunk.empty() && exact.chunk.size() < delivered) return deliver(exact.chunk, out);
   return delivered;

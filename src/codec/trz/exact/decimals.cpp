@@ -359,7 +359,7 @@ void write_map(const DecimalMap& map, ChunkWriter& out) {
 
 template <class T>
 ExactAttempt encode_as(const ChunkHead& outer, const T* values, const Settings& settings,
-                       const EncodeInner& encode_inner, Workspace& workspace, std::size_t to_beat) {
+                       const EncodeInner& encode_inner, Workspace& workspace) {
   const std::size_t n = outer.n_values;
   const std::optional<DecimalMap> map = Finder<T>(values, n, workspace.isa()).find();
   if (!map) return {};
@@ -372,7 +372,6 @@ ExactAttempt encode_as(const ChunkHead& outer, const T* values, const Settings& 
   // What the values come to without: repeats that zstd finds, it finds among the numbers, too.
   const std::size_t plain =
       choose_exact({head.dtype, values, head.extents}, ZstdTrials::none, workspace).estimated_bytes;
-  to_beat = std::min(to_beat, plain);
   const FormBytes estimates = estimate_forms(head, numbers, ZstdTrials::none, settings, workspace);
   const std::span<const std::byte> inner =
       encode_numbers(head, numbers, estimates, settings, encode_inner, workspace);
@@ -394,7 +393,7 @@ ExactAttempt encode_as(const ChunkHead& outer, const T* values, const Settings& 
                      workspace)) {
     return {{}, true};
   }
-  if (out.n_written() >= to_beat) return {};
+  if (out.n_written() >= plain) return {};
   return {{chunk, out.n_written()}, false};
 }
 
@@ -495,23 +494,24 @@ std::optional<DecimalMap> find_decimals(const ExactValues& values, Isa isa) {
 
 ExactAttempt encode_decimal_chunk(const ChunkHead& head, std::span<const std::byte> values,
                                   const Settings& settings, const EncodeInner& encode_inner,
-                                  Workspace& workspace, std::size_t to_beat) {
+                                  Workspace& workspace) {
   if (head.dtype == DType::f32) {
     return encode_as(head, reinterpret_cast<const float*>(values.data()), settings, encode_inner,
-                     workspace, to_beat);
+                     workspace);
   }
   return encode_as(head, reinterpret_cast<const double*>(values.data()), settings, encode_inner,
-                   workspace, to_beat);
+                   workspace);
 }
 
-bool tries_decimals(DType dtype, Preset preset) {
-  return is_floating(dtype) && preset != Preset::fast;
+bool tries_decimals(const ChunkType& type, Preset preset) {
+  return type.kind == BoundKind::exact && is_floating(type.dtype) && preset != Preset::fast;
 }
 
-std::size_t estimate_lossless_bytes(const ChunkHead& head, std::span<const std::byte> values,
-                                    const Settings& settings, Workspace& workspace) {
+std::size_t estimate_lossless_bytes(const ChunkHead& head, const ChunkType& type,
+                                    std::span<const std::byte> values, const Settings& settings,
+                                    Workspace& workspace) {
   const std::size_t exact = estimate_exact_bytes(head, values, settings, workspace);
-  if (!tries_decimals(head.dtype, settings.preset)) return exact;
+  if (!tries_decimals(type, settings.preset)) return exact;
   const std::optional<std::size_t> decimals =
       head.dtype == DType::f32
           ? estimate_as(head, reinterpret_cast<const float*>(values.data()), settings, workspace)

@@ -32,18 +32,20 @@ using EncodeInner = std::function<Result<std::size_t>(
 inline constexpr double kWithinHalf = 0.4999;
 
 /// A chunk of method decimal but for its checksum, in Slot::trial; empty where values are no
-/// decimals, too many are something else, or it would take `to_beat` bytes or more. `head` has any
-/// method. Uses Slots nested and nested_bytes, which `encode_inner` must leave alone.
+/// decimals or too many are something else. `head` has any method. Uses Slots nested and
+/// nested_bytes, which `encode_inner` must leave alone.
 ExactAttempt encode_decimal_chunk(const ChunkHead& head, std::span<const std::byte> values,
                                   const Settings& settings, const EncodeInner& encode_inner,
-                                  Workspace& workspace, std::size_t to_beat);
+                                  Workspace& workspace);
 
-/// Whether lossless chunks of this type may be decimals: preset fast looks for none.
-bool tries_decimals(DType dtype, Preset preset);
+/// Whether chunks of this type may be decimals: floats that are asked for without a bound, so that
+/// chunks within one stay readable to older readers. Preset fast looks for none.
+bool tries_decimals(const ChunkType& type, Preset preset);
 
 /// What lossless coding would come to, from samples: the least of exact coding and decimals.
-std::size_t estimate_lossless_bytes(const ChunkHead& head, std::span<const std::byte> values,
-                                    const Settings& settings, Workspace& workspace);
+std::size_t estimate_lossless_bytes(const ChunkHead& head, const ChunkType& type,
+                                    std::span<const std::byte> values, const Settings& settings,
+                                    Workspace& workspace);
 
 /// Decodes the chunk within to values of head.dtype.
 using DecodeInner = std::function<DecodeFailure(ChunkReader& in, const ChunkHead& head,

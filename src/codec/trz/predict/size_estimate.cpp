@@ -76,7 +76,7 @@ Estimate estimate_exact(const Asked& asked) {
   const std::size_t n_bytes = static_cast<std::size_t>(asked.values.n_bytes());
   const auto bytes_of = [&](std::span<const std::byte> values) {
     return static_cast<double>(
-        estimate_lossless_bytes(head, values, asked.settings, asked.workspace));
+        estimate_lossless_bytes(head, asked.type, values, asked.settings, asked.workspace));
   };
   if (asked.values.dense()) {
     return {bytes_of({asked.values.data, n_bytes}), 1, kSpreadExact};
