@@ -582,38 +582,45 @@ Result<std::size_t> memory_failure() {
 
 Result<std::size_t> encode_work(Work& work, std::span<std::uint8_t> out);
 
-/// Lossless: decimals where nobody asked for a bound, or any other form.
-ExactAttempt attempt_exactly(Work& work) {
-  if (tries_decimals(work.type, work.settings.preset)) {
-    Settings settings = work.settings;
-    settings.coarse_views = 0;
-    const auto inner = [&](DType dtype, std::span<const std::byte> values,
-                           std::span<std::byte> out) {
-      ChunkType type;
-      type.dtype = dtype;
-      type.kind = is_floating(dtype) ? BoundKind::absolute : BoundKind::exact;
-      type.bound = is_floating(dtype) ? kWithinHalf : 0;
-      Work within{type, settings, values, work.n_values, work.head, work.workspace, nullptr};
-      within.head.dtype = dtype;
-      return encode_work(within, {reinterpret_cast<std::uint8_t*>(out.data()), out.size()});
-    };
-    const ExactAttempt attempt =
-        encode_decimal_chunk(work.head, work.values, settings, inner, work.workspace);
-    if (attempt.memory_out || !attempt.chunk.empty()) return attempt;
-  }
-  work.head.method = Method::exact;
-  return encode_exact_chunk(work.head, work.values, work.settings, work.type.book, work.workspace);
+/// Decimals, where nobody asked for a bound.
+DecimalAttempt attempt_decimals(Work& work) {
+  if (!tries_decimals(work.type, work.settings.preset)) return {};
+  Settings settings = work.settings;
+  settings.coarse_views = 0;
+  const auto inner = [&](DType dtype, std::span<const std::byte> values, std::span<std::byte> out) {
+    ChunkType type;
+    type.dtype = dtype;
+    type.kind = is_floating(dtype) ? BoundKind::absolute : BoundKind::exact;
+    type.bound = is_floating(dtype) ? kWithinHalf : 0;
+    Work within{type, settings, values, work.n_values, work.head, work.workspace, nullptr};
+    within.head.dtype = dtype;
+    return encode_work(within, {reinterpret_cast<std::uint8_t*>(out.data()), out.size()});
+  };
+  return encode_decimal_chunk(work.head, work.values, settings, inner, work.workspace);
 }
 
-/// The smaller of a lossless encoding and the values as they are.
+/// The smallest of decimals, another lossless encoding and the values as they are.
 Result<std::size_t> encode_exactly(Work& work, std::span<std::uint8_t> out) {
   if (all_equal(work.values, dtype_bytes(work.type.dtype))) return deliver_constant(work, out);
-  const ExactAttempt attempt = attempt_exactly(work);
-  if (attempt.memory_out) return memory_failure();
-  if (attempt.chunk.empty() || attempt.chunk.size() >= work.values.size()) {
-    return deliver_stored(work, out);
+  std::size_t delivered = 0;
+  const DecimalAttempt decimals = attempt_decimals(work);
+  if (decimals.memory_out) return memory_failure();
+  if (!decimals.chunk.empty() && decimals.chunk.size() < work.values.size()) {
+    delivered = deliver(decimals.chunk, out);
   }
-  return deliver(attempt.chunk, out);
+  work.head.method = Method::exact;
+  // zstd may find repeats among the values that the numbers' predictors have hidden from it.
+  const bool zstd_finds = decimals.repeats && work.settings.lossless_stage != Choice::off;
+  if (delivered != 0 && !zstd_finds &&
+      !exact_may_be_below(work.head, work.values, work.settings, work.workspace, delivered)) {
+    return delivered;
+  }
+  const ExactAttempt exact =
+      encode_exact_chunk(work.head, work.values, work.settings, work.type.book, work.workspace);
+  if (exact.memory_out) return memory_failure();
+  const std::size_t to_beat = delivered != 0 ? delivered : work.values.size();
+  if (!exact.chunk.empty() && exact.chunk.size() < to_beat) return deliver(exact.chunk, out);
+  return delivered != 0 ? delivered : deliver_stored(work, out);
 }
 
 /// A lattice chunk of `delivered` bytes in `out`, or none if it is 0, against exact coding.

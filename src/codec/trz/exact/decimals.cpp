@@ -226,6 +226,8 @@ constexpr std::size_t kStrayPart = 16;
 constexpr double kFormsWithin = 1.15;
 constexpr double kClearlySmaller = 0.96;  // What the others want of a lattice.
 
+constexpr std::size_t kAgainPart = 32;  // Of windows; more that occur again are repeats.
+
 /// The numbers of a chunk, in Slot::nested, with room for them as T behind.
 template <class T>
 struct Numbers {
@@ -349,6 +351,28 @@ std::span<const std::byte> encode_numbers(const ChunkHead& head, const Numbers<T
   return best.subspan(kChecksummedFrom);
 }
 
+/// Whether stretches of numbers occur again, at any distance: of those that follow a window of a
+/// rare hash, wherever it lies, a part have been seen before.
+bool numbers_repeat(const std::int32_t* numbers, std::size_t n) {
+  constexpr int kTableBits = 12;
+  std::array<std::uint32_t, std::size_t{1} << kTableBits> seen{};
+  // Few enough for the table, at best one in 16.
+  const int rare_bits = std::clamp(static_cast<int>(std::bit_width(n)) - kTableBits + 1, 4, 30);
+  std::uint32_t hash = 0;  // Of the last eight numbers.
+  std::size_t n_windows = 0;
+  std::size_t n_again = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    hash = (hash << 4) + static_cast<std::uint32_t>(numbers[i]) * 0x9E3779B1U;
+    if ((hash >> (32 - rare_bits)) != 0 || i < 7) continue;
+    std::uint32_t& at = seen[(hash * 0x85EBCA6BU) >> (32 - kTableBits)];
+    ++n_windows;
+    n_again += static_cast<std::size_t>(at == hash);
+    at = hash;
+  }
+  // Fewer rare ones than there should be: short repeats that have none.
+  return n_again > n_windows / kAgainPart || n_windows < (n >> (rare_bits + 1));
+}
+
 template <class T>
 void write_map(const DecimalMap& map, ChunkWriter& out) {
   out.number(static_cast<std::uint8_t>(map.kind));
@@ -358,8 +382,8 @@ void write_map(const DecimalMap& map, ChunkWriter& out) {
 }
 
 template <class T>
-ExactAttempt encode_as(const ChunkHead& outer, const T* values, const Settings& settings,
-                       const EncodeInner& encode_inner, Workspace& workspace) {
+DecimalAttempt encode_as(const ChunkHead& outer, const T* values, const Settings& settings,
+                         const EncodeInner& encode_inner, Workspace& workspace) {
   const std::size_t n = outer.n_values;
   const std::optional<DecimalMap> map = Finder<T>(values, n, workspace.isa()).find();
   if (!map) return {};
@@ -369,10 +393,13 @@ ExactAttempt encode_as(const ChunkHead& outer, const T* values, const Settings& 
   if (!convert(values, n, *map, numbers.whole, patches, workspace.isa())) return {};
   ChunkHead head = outer;
   head.method = Method::decimal;
-  // What the values come to without: repeats that zstd finds, it finds among the numbers, too.
-  const std::size_t plain =
-      choose_exact({head.dtype, values, head.extents}, ZstdTrials::none, workspace).estimated_bytes;
-  const FormBytes estimates = estimate_forms(head, numbers, ZstdTrials::none, settings, workspace);
+  FormBytes estimates = estimate_forms(head, numbers, ZstdTrials::none, settings, workspace);
+  if (estimates.near < estimates.integers) {
+    // Where numbers repeat, zstd on the integers may be far below a lattice.
+    const ExactValues integers{DType::i32, numbers.whole, head.extents};
+    estimates.integers =
+        choose_exact(integers, trials_of_encoding(settings), workspace).estimated_bytes;
+  }
   const std::span<const std::byte> inner =
       encode_numbers(head, numbers, estimates, settings, encode_inner, workspace);
   if (inner.empty()) return {{}, true};
@@ -393,8 +420,7 @@ ExactAttempt encode_as(const ChunkHead& outer, const T* values, const Settings& 
                      workspace)) {
     return {{}, true};
   }
-  if (out.n_written() >= plain) return {};
-  return {{chunk, out.n_written()}, false};
+  return {{chunk, out.n_written()}, false, numbers_repeat(numbers.whole, n)};
 }
 
 template <class T>
@@ -492,9 +518,9 @@ std::optional<DecimalMap> find_decimals(const ExactValues& values, Isa isa) {
   return std::nullopt;
 }
 
-ExactAttempt encode_decimal_chunk(const ChunkHead& head, std::span<const std::byte> values,
-                                  const Settings& settings, const EncodeInner& encode_inner,
-                                  Workspace& workspace) {
+DecimalAttempt encode_decimal_chunk(const ChunkHead& head, std::span<const std::byte> values,
+                                    const Settings& settings, const EncodeInner& encode_inner,
+                                    Workspace& workspace) {
   if (head.dtype == DType::f32) {
     return encode_as(head, reinterpret_cast<const float*>(values.data()), settings, encode_inner,
                      workspace);

@@ -31,12 +31,18 @@ using EncodeInner = std::function<Result<std::size_t>(
     DType dtype, std::span<const std::byte> values, std::span<std::byte> out)>;
 inline constexpr double kWithinHalf = 0.4999;
 
+struct DecimalAttempt {
+  std::span<std::uint8_t> chunk;
+  bool memory_out = false;
+  bool repeats = false;  ///< Numbers do, in long stretches: zstd may be better on the values.
+};
+
 /// A chunk of method decimal but for its checksum, in Slot::trial; empty where values are no
 /// decimals or too many are something else. `head` has any method. Uses Slots nested and
 /// nested_bytes, which `encode_inner` must leave alone.
-ExactAttempt encode_decimal_chunk(const ChunkHead& head, std::span<const std::byte> values,
-                                  const Settings& settings, const EncodeInner& encode_inner,
-                                  Workspace& workspace);
+DecimalAttempt encode_decimal_chunk(const ChunkHead& head, std::span<const std::byte> values,
+                                    const Settings& settings, const EncodeInner& encode_inner,
+                                    Workspace& workspace);
 
 /// Whether chunks of this type may be decimals: floats that are asked for without a bound, so that
 /// chunks within one stay readable to older readers. Preset fast looks for none.

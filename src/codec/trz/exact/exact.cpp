@@ -45,7 +45,8 @@ constexpr double kHighRatioOfLossy = 8;
 constexpr double kRatioWithoutRepeats = 2;
 /// What is estimated at less than so many times the bytes to beat is encoded, to see.
 constexpr double kEstimateWithin = 1.2;
-constexpr double kLowIsNoise = 31.6;  // Bits of 32.
+constexpr double kSectionsWithin = 2;  // Likewise where zstd may shorten the words' sections.
+constexpr double kLowIsNoise = 31.6;   // Bits of 32.
 
 std::size_t values_of(const Extents& extents) {
   return extents[0] * extents[1] * extents[2] * extents[3];
@@ -702,11 +703,8 @@ struct Decoder {
 ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte> values,
                                 const Settings& settings, const Book* book, Workspace& workspace,
                                 std::size_t to_beat) {
-  const ZstdTrials trials = settings.lossless_stage == Choice::off ? ZstdTrials::none
-                            : settings.preset == Preset::fast      ? ZstdTrials::quick
-                                                                   : ZstdTrials::thorough;
-  const ExactPlan plan =
-      choose_exact({head.dtype, values.data(), head.extents}, trials, workspace, to_beat);
+  const ExactPlan plan = choose_exact({head.dtype, values.data(), head.extents},
+                                      trials_of_encoding(settings), workspace, to_beat);
   if (plan.form == ExactForm::stored) return {};
   if (static_cast<double>(plan.estimated_bytes) > kEstimateWithin * static_cast<double>(to_beat)) {
     return {};
@@ -719,6 +717,24 @@ ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte
                                                    : encoder.zstd(plan);
   if (!done) return {{}, true};
   return {encoder.chunk(), false};
+}
+
+bool exact_may_be_below(const ChunkHead& head, std::span<const std::byte> values,
+                        const Settings& settings, Workspace& workspace, std::size_t n_bytes) {
+  const ExactPlan plan = choose_exact({head.dtype, values.data(), head.extents},
+                                      trials_of_encoding(settings), workspace);
+  if (plan.form == ExactForm::stored) return false;
+  if (!plan.frame.empty()) return plan.frame.size() < n_bytes;
+  if (plan.form == ExactForm::zstd || plan.form == ExactForm::shuffled) return true;
+  const bool by_zstd = settings.lossless_stage != Choice::off && tries_more(settings.preset);
+  return static_cast<double>(plan.estimated_bytes) <
+         (by_zstd ? kSectionsWithin : kEstimateWithin) * static_cast<double>(n_bytes);
+}
+
+ZstdTrials trials_of_encoding(const Settings& settings) {
+  return settings.lossless_stage == Choice::off ? ZstdTrials::none
+         : settings.preset == Preset::fast      ? ZstdTrials::quick
+                                                : ZstdTrials::thorough;
 }
 
 ZstdTrials trials_of_estimate(const Settings& settings) {

@@ -108,7 +108,13 @@ ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte
 std::size_t estimate_exact_bytes(const ChunkHead& head, std::span<const std::byte> values,
                                  const Settings& settings, Workspace& workspace);
 
-/// How far estimates go in asking what zstd would make of a chunk.
+/// Whether encode_exact_chunk may come to less than `n_bytes`, as far as its own plan tells, of
+/// values that do not repeat in long stretches.
+bool exact_may_be_below(const ChunkHead& head, std::span<const std::byte> values,
+                        const Settings& settings, Workspace& workspace, std::size_t n_bytes);
+
+/// How far the encoder and estimates go in asking what zstd would make of a chunk.
+ZstdTrials trials_of_encoding(const Settings& settings);
 ZstdTrials trials_of_estimate(const Settings& settings);
 
 DecodeFailure decode_exact_chunk(ChunkReader& in, const ChunkHead& head, const Book* book,
