@@ -165,7 +165,7 @@ class TrzStage final : public OwnStage {
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
     // Guards are seen to on decoded values.
     return trz::encoded_bytes_max(n_bytes) + (type_.guards != nullptr ? n_bytes : 0) +
-           trz::working_bytes_max(n_bytes, type_.kind, settings_);
+           trz::working_bytes_max(n_bytes, type_, settings_);
   }
   bool lossy() const override { return type_.kind != trz::BoundKind::exact; }
   const CoarseViews* coarse_views() const override { return views_.possible() ? &views_ : nullptr; }

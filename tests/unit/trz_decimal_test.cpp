@@ -4,17 +4,21 @@
 #include "codec/trz/exact/decimals.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codec/trz/chunk_header.hpp"
 #include "codec/trz/predict/choose.hpp"
 #include "core/codec.hpp"
+#include "core/large_block.hpp"
 #include "unit/trz_isas.hpp"
 #include "unit/trz_support.hpp"
 
@@ -419,6 +423,71 @@ TYPED_TEST(TrzDecimals, NoChunkUnderABoundIsOne) {
     ASSERT_TRUE(round_trip(none, workspace, &bytes));
     EXPECT_LT(bytes[3], std::byte{5});
     EXPECT_TRUE(is_decimal(encoded(values, {30000}, preset)));
+  }
+}
+
+// --- Memory
+
+#if defined(__linux__)
+std::size_t resident_bytes() {
+  std::ifstream pages("/proc/self/statm");
+  std::size_t n_all = 0;
+  std::size_t n_resident = 0;
+  pages >> n_all >> n_resident;
+  return n_resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST(TrzDecimal, WorkingMemoryIsWithinWhatBudgetsAreTold) {
+  // Smooth tenths that recur, the most that the forms touch: lattice, integers, the values by zstd.
+  std::vector<float> recurring(6'000'000);
+  for (std::size_t i = 0; i < recurring.size(); ++i) {
+    const double x = 0.001 * static_cast<double>(i % 200000);
+    recurring[i] = std::nearbyint(static_cast<float>(50000 + 3000 * std::sin(x))) / 10.0F;
+  }
+  const std::vector<float> wandering =
+      made_of<float>(walk(recurring.size(), 30'000), [](float n) { return n / 100; });
+  std::size_t most = 0;
+  for (const Preset preset : {Preset::standard, Preset::ratio}) {
+    for (const std::vector<float>* values : {&std::as_const(recurring), &wandering}) {
+      const Case chunk = case_of(*values, {values->size()}, 0, preset);
+      Bytes out(encoded_bytes_max(chunk.values.size()), std::byte{1});
+      const std::size_t before = resident_bytes();
+      Workspace workspace;
+      ASSERT_TRUE(encode(chunk.type, chunk.settings, chunk.values, out, workspace).ok());
+      const std::size_t touched = resident_bytes() - before;
+      // Areas share their last large page with what is not touched.
+      const std::size_t pages = static_cast<std::size_t>(Slot::n_slots) * large_page_bytes / 2;
+      EXPECT_LE(touched,
+                working_bytes_max(chunk.values.size(), chunk.type, chunk.settings) + pages);
+      most = std::max(most, touched);
+    }
+  }
+  EXPECT_GT(most, recurring.size() * sizeof(float));  // Else nothing was measured.
+}
+#endif
+
+TEST(TrzDecimal, OnlyFloatsWithoutABoundAreToldToTakeTheirMemory) {
+  constexpr std::size_t n = std::size_t{1} << 24;
+  const auto copies = [](DType dtype, BoundKind kind, Preset preset) {
+    ChunkType type;
+    type.dtype = dtype;
+    type.kind = kind;
+    Settings settings;
+    settings.preset = preset;
+    return working_bytes_max(n, type, settings) / n;
+  };
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    EXPECT_EQ(copies(dtype, BoundKind::exact, Preset::fast), 3U);
+    EXPECT_EQ(copies(dtype, BoundKind::exact, Preset::standard), 6U);
+    EXPECT_EQ(copies(dtype, BoundKind::exact, Preset::ratio), 7U);
+    EXPECT_EQ(copies(dtype, BoundKind::exact, Preset::max), 12U);
+    EXPECT_EQ(copies(dtype, BoundKind::absolute, Preset::standard), 3U);
+    EXPECT_EQ(copies(dtype, BoundKind::absolute, Preset::max), 6U);
+    EXPECT_EQ(copies(dtype, BoundKind::pointwise, Preset::standard), 7U);
+  }
+  for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
+    EXPECT_EQ(copies(DType::i32, BoundKind::exact, preset), 3U);
+    EXPECT_EQ(copies(DType::u8, BoundKind::exact, preset), 3U);
   }
 }
 

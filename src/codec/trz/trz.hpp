@@ -75,11 +75,12 @@ struct ChunkType {
 /// Greatest number of encoded bytes for n_bytes of values: n_bytes plus a header of at most 64.
 std::size_t encoded_bytes_max(std::size_t n_bytes);
 
-/// Working memory of one encode() or decode() call, in bytes, for budgets: above what chunks of
-/// ordinary shapes touch. Thin shapes, N x 2 say, may take several times as much, exact coding of
-/// values that repeat up to twice as much; a decoder never
+/// Working memory of one encode() or decode() call of a chunk of this type, in bytes, for budgets:
+/// above what chunks of ordinary shapes touch. Thin shapes, N x 2 say, may take several times as
+/// much, exact coding of integers that repeat up to twice as much; a decoder never
 /// more than 16 times its output and the chunk, and 1 MB.
-std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind, const Settings& settings = {});
+std::size_t working_bytes_max(std::size_t n_bytes, const ChunkType& type,
+                              const Settings& settings = {});
 
 /// Encode one chunk. `values` holds n_elements(type.shape) elements in native order; `out` has at
 /// least encoded_bytes_max(values.size()) bytes. Not collective. Thread-safe, a workspace each.

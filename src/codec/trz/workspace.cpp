@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "codec/trz/exact/decimals.hpp"
 #include "codec/trz/trz.hpp"
 #include "core/large_block.hpp"
 
@@ -118,25 +119,24 @@ const char* isa_name(Isa isa) {
   return "unknown";
 }
 
-std::size_t working_bytes_max(std::size_t n_bytes, BoundKind kind, const Settings& settings) {
-  // Measured: up to 2 n_bytes, but 3.4 where preset ratio makes a vocabulary and 5.4 where exact
+std::size_t working_bytes_max(std::size_t n_bytes, const ChunkType& type,
+                              const Settings& settings) {
+  // Measured: up to 2 n_bytes, but 3.4 where preset ratio makes a vocabulary and 5.7 where exact
   // coding tries zstd on long stretches; pointwise keeps two copies of the transformed values, in
   // f64 for f32 under tight bounds: 6.6. Fitted interpolation, beside what came before it: 5.4.
   // Coarse views, of one axis: 2.6 copies of their values, and half a chunk of their bytes.
-  // Decimals: 4.9, 6.1 and, where their numbers are fitted, 10.1.
-  const bool fitted = settings.preset == Preset::max && kind == BoundKind::absolute;
-  const bool nested = settings.coarse_views > 0 && kind == BoundKind::absolute;
-  if (kind == BoundKind::exact && settings.preset != Preset::fast) {
-    const std::size_t n_copies = settings.preset == Preset::max     ? 10
-                                 : settings.preset == Preset::ratio ? 6
-                                                                    : 5;
-    return n_copies * n_bytes + (std::size_t{1} << 20);
+  // Floats without a bound, as decimals or not: 5.7, 6.8 and, where numbers are fitted, 11.7.
+  const bool fitted = settings.preset == Preset::max && type.kind == BoundKind::absolute;
+  const bool nested = settings.coarse_views > 0 && type.kind == BoundKind::absolute;
+  std::size_t n_copies = 3;
+  if (tries_decimals(type, settings.preset)) {
+    n_copies = settings.preset == Preset::max ? 12 : settings.preset == Preset::ratio ? 7 : 6;
+  } else if (type.kind == BoundKind::pointwise) {
+    n_copies = 7;
+  } else if (fitted) {
+    n_copies = 6;
   }
-  const std::size_t n_copies = (kind == BoundKind::pointwise ? 7
-                                : fitted                     ? 6
-                                                             : 3) +
-                               (nested ? 3 : 0);
-  return n_copies * n_bytes + (std::size_t{1} << 20);
+  return (n_copies + (nested ? 3 : 0)) * n_bytes + (std::size_t{1} << 20);
 }
 
 }  // namespace tailrace::trz

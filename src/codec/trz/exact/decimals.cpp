@@ -325,13 +325,13 @@ std::span<const std::byte> encode_numbers(const ChunkHead& head, const Numbers<T
                                           const EncodeInner& encode_inner, Workspace& workspace) {
   const std::size_t n = head.n_values;
   const std::size_t room = n * sizeof(T) + kHeadBytesMax;
-  auto* area = workspace.area<std::byte>(Slot::nested_bytes, 2 * room);
-  if (area == nullptr) return {};
   const auto within = [](std::size_t bytes, std::size_t least) {
     return static_cast<double>(bytes) <= kFormsWithin * static_cast<double>(least);
   };
   const bool both = tries_more(settings.preset) && estimates.near != SIZE_MAX &&
                     within(std::max(estimates.near, estimates.integers), estimates.least());
+  auto* area = workspace.area<std::byte>(Slot::nested_bytes, both ? 2 * room : room);
+  if (area == nullptr) return {};
   std::span<const std::byte> best;
   const bool near = static_cast<double>(estimates.near) <
                     kClearlySmaller * static_cast<double>(estimates.integers);
@@ -342,7 +342,7 @@ std::span<const std::byte> encode_numbers(const ChunkHead& head, const Numbers<T
     best = {area, *done};
   }
   if (best.empty() || both) {
-    std::byte* other = area + room;
+    std::byte* other = both ? area + room : area;
     const Result<std::size_t> done =
         encode_inner(head.dtype, bytes_at(numbers.as_floats, n * sizeof(T)), {other, room});
     if (!done.ok()) return {};
