@@ -219,6 +219,13 @@ TYPED_TEST(TrzDecimals, WhatIsNoneKeepsItsForm) {
       EXPECT_FALSE(find_decimals(exact, Isa::plain).has_value());
     }
   }
+  // Unit conversions of decimals: near whole numbers of hundredths, some ulps off.
+  const std::vector<std::int64_t> small = walk(4096, 400, 30);
+  for (const std::vector<T>& values :
+       {made_of<T>(small, [](T n) { return n / T(10) * T(3.6); }),
+        made_of<T>(small, [](T n) { return n * T(0.01) * T(25.4); })}) {
+    EXPECT_FALSE(is_decimal(encoded(values, {4096})));
+  }
   const std::vector<T> found = made_of<T>(k, [](T n) { return n / T(100); });
   EXPECT_FALSE(is_decimal(encoded(found, {8000}, Preset::fast)));
 }

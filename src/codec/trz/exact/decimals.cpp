@@ -27,6 +27,8 @@ constexpr std::size_t kFirst = 48;    // ordinary ones among them that decide wh
 constexpr std::size_t kSample = 256;  // and those by which maps are compared.
 constexpr std::size_t kInformativeMin = 8;
 constexpr std::size_t kMissesPart = 16;  // One in so many may be no multiple.
+constexpr std::size_t kFirstPart = 4;    // Of the first ones; more leave no hope.
+constexpr std::size_t kHard = 4;         // Values that sieve offsets.
 constexpr double kNear = 1.0 / 16;       // Of a step; by chance one in eight is so near. And not
 constexpr double kRoundings = 128;       // beyond so many rounding errors of the largest value.
 constexpr int kPlacesMax = 12;
@@ -73,8 +75,13 @@ class Finder {
         const Fit fit = fit_of(power, reciprocal);
         if (fit == Fit::none_further) break;
         if (fit == Fit::misses) continue;
-        gather(kSample);
-        if (const std::optional<DecimalMap> map = best_map(power, reciprocal)) return map;
+        if (best_map(power, reciprocal, kFirstPart)) {
+          gather(kSample);
+          if (const auto map = best_map(power, reciprocal, kMissesPart)) return map;
+        }
+        // What is near whole numbers, but what no map brings back, is none of a finer step either;
+        // unless a fill value has led the base astray.
+        if (2 * n_kept_ >= n_sample_ && !needs_base_) return std::nullopt;
       }
     }
     return std::nullopt;
@@ -134,7 +141,8 @@ class Finder {
     return n_misses <= n_informative / kMissesPart ? Fit::fits : Fit::misses;
   }
 
-  std::optional<DecimalMap> best_map(double power, bool reciprocal) {
+  /// Of the sample, the map that brings most back; none where more than one in so many are not.
+  std::optional<DecimalMap> best_map(double power, bool reciprocal, std::size_t misses_part) {
     // Only multiples are asked which map it is; a fill value that is none must not decide.
     std::uint64_t common = 0;
     double most = 0;
@@ -144,6 +152,7 @@ class Finder {
       if (!informative(steps) || !near_whole(steps)) continue;
       kept_[n_kept++] = sample_[i];
       most = std::max(most, std::abs(steps));
+      if (common == 1) continue;
       common = std::gcd(common, static_cast<std::uint64_t>(std::abs(rounded(steps))));
     }
     n_kept_ = n_kept;
@@ -164,16 +173,24 @@ class Finder {
       consider({DecimalKind::product, step, 0, 0});
       if (n_least_ > 0) try_offsets(divisor, step);
     }
-    if (n_least_ > n_kept_ / kMissesPart) return std::nullopt;
+    if (n_least_ > n_kept_ / misses_part) return std::nullopt;
     return best_;
   }
 
   void try_offsets(double divisor, double step) {
+    // Those that the best map so far does not bring back say most about any other.
+    std::size_t n_hard = 0;
+    for (std::size_t i = 0; i < n_kept_ && n_hard < kHard; ++i) {
+      if (((marks_[i / 64] >> (i % 64)) & 1) != 0) hard_[n_hard++] = kept_[i];
+    }
+    for (std::size_t k = n_hard; k < kHard; ++k) hard_[k] = hard_[k % n_hard];
     const auto both_signs = [&](double offset) {
       for (const double sign : {-1.0, 1.0}) {
         const auto o = static_cast<double>(static_cast<T>(sign * offset));
-        consider({DecimalKind::quotient, divisor, 0, o});
-        consider({DecimalKind::product, step, 0, o});
+        const DecimalMap quotient = with_base({DecimalKind::quotient, divisor, 0, o});
+        const DecimalMap product = with_base({DecimalKind::product, step, 0, o});
+        if (brings_hard_back<DecimalKind::quotient>(quotient)) consider(quotient);
+        if (brings_hard_back<DecimalKind::product>(product)) consider(product);
       }
     };
     for (const double offset : kCelsius) both_signs(offset);
@@ -182,15 +199,39 @@ class Finder {
     }
   }
 
+  /// All but one of the hard values. A first sieve: consider() has the last word.
+  template <DecimalKind kind>
+  bool brings_hard_back(const DecimalMap& map) const {
+    const double factor = kind == DecimalKind::product ? 1 / map.scale : map.scale;
+    const auto scale = static_cast<T>(map.scale);
+    const auto base = static_cast<T>(map.base);
+    const auto offset = static_cast<T>(map.offset);
+    std::array<T, kHard> back;
+    for (std::size_t i = 0; i < kHard; ++i) {
+      const double steps = (static_cast<double>(hard_[i]) - map.offset) * factor;
+      const T m = static_cast<T>(rounded(steps - map.base)) + base;
+      back[i] = (kind == DecimalKind::product ? m * scale : m / scale) + offset;
+    }
+    std::size_t n_back = 0;
+    for (std::size_t i = 0; i < kHard; ++i) {
+      n_back += static_cast<std::size_t>(back[i] == hard_[i]);
+    }
+    return n_back + 1 >= kHard;
+  }
+
+  DecimalMap with_base(DecimalMap map) const {
+    if (!needs_base_) return map;
+    const double x = static_cast<double>(kept_[0]) - map.offset;
+    map.base = rounded(map.kind == DecimalKind::quotient  ? x * map.scale
+                       : map.kind == DecimalKind::product ? x / map.scale
+                                                          : map.scale / x);
+    return map;
+  }
+
   void consider(DecimalMap map) {
     if (n_least_ == 0) return;
-    if (needs_base_) {
-      const double x = static_cast<double>(kept_[0]) - map.offset;
-      map.base = rounded(map.kind == DecimalKind::quotient  ? x * map.scale
-                         : map.kind == DecimalKind::product ? x / map.scale
-                                                            : map.scale / x);
-    }
-    std::array<std::uint64_t, kSample / 64> marks;
+    map = with_base(map);
+    std::array<std::uint64_t, kSample / 64> marks{};
     std::array<std::int32_t, kSample> numbers;
     std::size_t n_misses = 0;
     if (kernels_.to_numbers(kept_.data(), n_kept_, map, numbers.data(), marks.data())) {
@@ -201,6 +242,7 @@ class Finder {
     if (n_misses >= n_least_) return;
     n_least_ = n_misses;
     best_ = map;
+    marks_ = marks;
   }
 
   const T* values_;
@@ -214,6 +256,8 @@ class Finder {
   double near_ = kNear;
   bool needs_base_ = false;
   DecimalMap best_;
+  std::array<std::uint64_t, kSample / 64> marks_{};  ///< Of kept values: best_ misses them.
+  std::array<T, kHard> hard_;
   std::array<T, kSample> sample_;
   std::array<T, kSample> kept_;
 };
