@@ -473,6 +473,22 @@ TEST(TrzDecimal, WorkingMemoryIsWithinWhatBudgetsAreTold) {
 }
 #endif
 
+TEST(TrzDecimal, EstimatesOfPatchesKnowTheirBitmap) {
+  // Every second value a fill value: their places are a bit each, not three bytes a run.
+  std::vector<float> values = made_of<float>(walk(200000, 30000), [](float n) { return n / 100; });
+  for (std::size_t i = 0; i < values.size(); i += 2) values[i] = -1e10F;
+  const ChunkType type{DType::f32, {200000}, BoundKind::exact, 0};
+  const Box box{{0}, type.shape};
+  Workspace workspace;
+  const Estimate estimate = estimate_chunk(
+      type, {},
+      strided_part(box, reinterpret_cast<const std::byte*>(values.data()), type.dtype, box),
+      workspace);
+  const Bytes bytes = encoded(values, type.shape);
+  ASSERT_TRUE(is_decimal(bytes)) << method_of(bytes);
+  EXPECT_LT(estimate.encoded_bytes, 1.5 * static_cast<double>(bytes.size()));
+}
+
 TEST(TrzDecimal, OnlyFloatsWithoutABoundAreToldToTakeTheirMemory) {
   constexpr std::size_t n = std::size_t{1} << 24;
   const auto copies = [](DType dtype, BoundKind kind, Preset preset) {
@@ -606,6 +622,35 @@ TEST(TrzDecimalHostile, IsOfTheFifthVersionAlone) {
   const Result<ChunkSummary> summary = describe(chunk_of(parts));
   ASSERT_FALSE(summary.ok());
   EXPECT_NE(summary.status().message().find("another version of the format"), std::string::npos);
+}
+
+TEST(TrzDecimalHostile, TheMapAsText) {
+  const auto text_after = [](auto change) {
+    Parts parts;
+    change(parts);
+    return method_of(chunk_of(parts));
+  };
+  EXPECT_EQ(text_after([](Parts&) {}), "decimals, k / 10");
+  EXPECT_EQ(text_after([](Parts& p) { p.scale = 1; }), "decimals, k");
+  EXPECT_EQ(text_after([](Parts& p) { p.base = -17; }), "decimals, (k - 17) / 10");
+  EXPECT_EQ(text_after([](Parts& p) {
+              p.base = 17;
+              p.scale = 1;
+            }),
+            "decimals, k + 17");
+  EXPECT_EQ(text_after([](Parts& p) {
+              p.kind = 1;
+              p.scale = 0.001F;
+              p.offset = -10;
+            }),
+            "decimals, k * 0.001 - 10");
+  EXPECT_EQ(text_after([](Parts& p) {
+              p.kind = 2;
+              p.scale = 1;
+              p.base = -1.5F;
+              p.offset = 0.5F;
+            }),
+            "decimals, 1 / (k - 1.5) + 0.5");
 }
 
 TEST(TrzDecimalHostile, ExtremeNumbersGiveValuesAndNothingElse) {

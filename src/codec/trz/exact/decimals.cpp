@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <numeric>
 
@@ -480,14 +480,15 @@ std::optional<std::size_t> estimate_as(const ChunkHead& head, const T* values,
       estimate_forms(head, numbers, trials_of_estimate(settings), settings, workspace);
   std::size_t n_patch_bytes = 0;
   if (patches.any()) {
-    // A byte and a half where marked and other values follow each other, and strays themselves.
+    // A byte and a half where marked and other values follow each other, at most a bit a value;
+    // and strays themselves.
     std::size_t n_runs = 0;
     std::size_t before = n;
     patches.for_each([&](std::size_t i) {
       n_runs += static_cast<std::size_t>(i != before + 1);
       before = i;
     });
-    n_patch_bytes = 3 * n_runs + sizeof(T) * count_strays(values, patches);
+    n_patch_bytes = std::min(3 * n_runs, n / 8 + 1) + sizeof(T) * count_strays(values, patches);
   }
   return bytes.least() + kHeadBytesMax + n_patch_bytes;
 }
@@ -542,11 +543,19 @@ DecodeFailure decode_as(ChunkReader& in, const ChunkHead& outer, T* values,
   return DecodeFailure::none;
 }
 
-/// As many digits as a decimal keeps in the type.
+/// As many digits as a decimal keeps in the type, whatever the locale.
 std::string number_text(double value, DType dtype) {
   std::array<char, 40> text;
-  std::snprintf(text.data(), text.size(), "%.*g", dtype == DType::f32 ? 6 : 15, value);
-  return text.data();
+  const std::to_chars_result end =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general,
+                    dtype == DType::f32 ? 6 : 15);
+  return {text.data(), end.ptr};
+}
+
+/// " + 3" or " - 3"; nothing for 0.
+std::string added_text(double value, DType dtype) {
+  if (value == 0) return {};
+  return (value < 0 ? " - " : " + ") + number_text(std::abs(value), dtype);
 }
 
 }  // namespace
@@ -604,14 +613,16 @@ std::string decimal_text(ChunkReader& in, DType dtype) {
     return "decimals";
   }
   const std::string scale = number_text(map.scale, dtype);
-  const std::string m = map.base == 0 ? "k" : "(k + " + number_text(map.base, dtype) + ")";
-  std::string text = map.kind == DecimalKind::quotient  ? m + " / " + scale
-                     : map.kind == DecimalKind::product ? m + " * " + scale
-                                                        : scale + " / " + m;
-  if (map.offset != 0) {
-    text += (map.offset < 0 ? " - " : " + ") + number_text(std::abs(map.offset), dtype);
+  const std::string base = added_text(map.base, dtype);
+  std::string text = base.empty() ? "k" : "(k" + base + ")";
+  if (map.kind == DecimalKind::reciprocal) {
+    text = scale + " / " + text;
+  } else if (map.scale == 1) {
+    text = "k" + base;
+  } else {
+    text += (map.kind == DecimalKind::quotient ? " / " : " * ") + scale;
   }
-  return "decimals, " + text;
+  return "decimals, " + text + added_text(map.offset, dtype);
 }
 
 }  // namespace tailrace::trz
