@@ -287,6 +287,17 @@ TYPED_TEST(TrzDecimals, InstructionSetsAgreeOnNumbersAndValues) {
   }
 }
 
+/// Of the chunk within one of f32.
+ChunkHead inner_head_of(const Bytes& bytes) {
+  ChunkReader in({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  ChunkHead head;
+  EXPECT_EQ(read_head_alone(in, head), HeadFailure::none);
+  in.take(1 + 3 * sizeof(float));  // The map.
+  static_cast<void>(in.varint());
+  EXPECT_TRUE(read_bare_head(in, head));
+  return head;
+}
+
 TEST(TrzDecimal, SmoothNumbersAreInterpolated) {
   // A smooth field in tenths: the lattice predicts it better than differences do.
   std::vector<float> values(64 * 96 * 128);
@@ -299,12 +310,7 @@ TEST(TrzDecimal, SmoothNumbersAreInterpolated) {
   }
   const Bytes bytes = encoded(values, {64, 96, 128});
   ASSERT_TRUE(is_decimal(bytes));
-  ChunkReader in({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
-  ChunkHead head;
-  ASSERT_EQ(read_head_alone(in, head), HeadFailure::none);
-  in.take(1 + 3 * sizeof(float));  // The map.
-  static_cast<void>(in.varint());
-  ASSERT_TRUE(read_bare_head(in, head));
+  const ChunkHead head = inner_head_of(bytes);
   EXPECT_EQ(head.method, Method::lattice);
   EXPECT_EQ(head.dtype, DType::f32);
 }
@@ -604,6 +610,81 @@ TEST(TrzDecimalHostile, WhatMakesNoSenseIsRefused) {
   EXPECT_EQ(code_after([](Parts& p) { p.patches = {5, 1, 1, 0, 1, 0, 0, 0, 0, 0}; }), Code::ok);
 }
 
+/// An f32 decimal chunk with another chunk, whole and valid, as the one within.
+Bytes with_inner(const Bytes& inner, std::size_t n) {
+  std::vector<std::uint8_t> room(inner.size() + 200);
+  ChunkWriter out(room);
+  write_head({DType::f32, Method::decimal, {1, 1, 1, n}, n}, out);
+  out.number(std::uint8_t{0});
+  for (const float number : {10.0F, 0.0F, 0.0F}) out.number(number);
+  out.varint(inner.size() - kChecksummedFrom);
+  out.bytes(inner.data() + kChecksummedFrom, inner.size() - kChecksummedFrom);
+  out.number(std::uint8_t{0});  // No patches.
+  room.resize(out.n_written());
+  seal(room);
+  const auto bytes = std::as_bytes(std::span(room));
+  return {bytes.begin(), bytes.end()};
+}
+
+template <class T>
+Bytes encoded_as(DType dtype, BoundKind kind, const std::vector<T>& values, int coarse_views = 0) {
+  Case chunk;
+  chunk.type = {dtype, {values.size()}, kind, kind == BoundKind::exact ? 0.0 : 0.4};
+  chunk.settings.coarse_views = coarse_views;
+  if (coarse_views > 0) chunk.settings.predictor = Predictor::interpolation;
+  chunk.values.resize(values.size() * sizeof(T));
+  std::memcpy(chunk.values.data(), values.data(), chunk.values.size());
+  Workspace workspace;
+  Bytes bytes;
+  EXPECT_TRUE(round_trip(chunk, workspace, &bytes));
+  return bytes;
+}
+
+TEST(TrzDecimalHostile, ValidChunksOfOtherKindsWithinAreRefused) {
+  const std::vector<std::int64_t> k = walk(4096, 9000);
+  const auto code_within = [](const Bytes& inner, std::size_t n) {
+    const Bytes whole = with_inner(inner, n);
+    Workspace workspace;
+    // Room for values of twice the size: what goes wrong is not to hide behind a fault.
+    std::vector<float> decoded(2 * n + 64);
+    const auto to = std::as_writable_bytes(std::span(decoded)).first(n * sizeof(float));
+    return decode(whole, to, nullptr, workspace).code();
+  };
+  const std::vector<float> smooth = made_of<float>(k, [](float n) { return 5 * n; });
+  const std::vector<float> tenths = made_of<float>(k, [](float n) { return n / 10; });
+  const std::vector<std::uint32_t> naturals(k.begin(), k.end());
+  const std::vector<double> doubles(k.begin(), k.end());
+  // These are what belongs there.
+  EXPECT_EQ(code_within(encoded_as(DType::i32, BoundKind::exact, narrow(k)), k.size()), Code::ok);
+  const Bytes lattice = encoded_as(DType::f32, BoundKind::absolute, smooth);
+  EXPECT_EQ(lattice[8] >> 4, std::byte{static_cast<std::uint8_t>(Method::lattice)});
+  EXPECT_EQ(code_within(lattice, k.size()), Code::ok);
+  // And these do not, though each is a chunk of as many values.
+  const Bytes decimals = encoded(tenths, {tenths.size()});
+  ASSERT_TRUE(is_decimal(decimals));
+  EXPECT_EQ(code_within(decimals, k.size()), Code::corrupt);
+  Random random(8);
+  std::vector<float> wave(65536);
+  for (std::size_t i = 0; i < wave.size(); ++i) {
+    const auto noise = static_cast<float>(random.unit());
+    wave[i] = 3000 * std::sin(0.01F * static_cast<float>(i)) + 40 * noise;
+  }
+  const Bytes nested = encoded_as(DType::f32, BoundKind::absolute, wave, 1);
+  ASSERT_EQ(nested[8] >> 4, std::byte{static_cast<std::uint8_t>(Method::nested)});
+  EXPECT_EQ(code_within(nested, wave.size()), Code::corrupt);
+  for (const Bytes& other : {encoded_as(DType::u32, BoundKind::exact, naturals),
+                             encoded_as(DType::f64, BoundKind::exact, doubles),
+                             encoded_as(DType::f64, BoundKind::absolute, doubles)}) {
+    EXPECT_EQ(code_within(other, k.size()), Code::corrupt);
+  }
+  // Fewer or more values than the chunk has.
+  const Bytes integers = encoded_as(DType::i32, BoundKind::exact, narrow(k));
+  EXPECT_EQ(code_within(integers, k.size() - 1), Code::corrupt);
+  EXPECT_EQ(code_within(integers, k.size() + 1), Code::corrupt);
+  EXPECT_EQ(code_within(lattice, k.size() - 1), Code::corrupt);
+  EXPECT_EQ(code_within(lattice, k.size() + 1), Code::corrupt);
+}
+
 TEST(TrzDecimalHostile, IsOfTheFifthVersionAlone) {
   for (const unsigned version : {0U, 1U, 2U, 3U, 4U, 6U, 255U}) {
     EXPECT_EQ(code_after([&](Parts& p) { p.version = static_cast<std::uint8_t>(version); }),
@@ -676,8 +757,8 @@ TEST(TrzDecimalHostile, ExtremeNumbersGiveValuesAndNothingElse) {
 }
 
 template <class T>
-void expect_sane_mutants(const std::vector<T>& values, std::uint64_t seed) {
-  const Bytes whole = encoded(values, {values.size()});
+void expect_sane_mutants(const std::vector<T>& values, const Shape& shape, std::uint64_t seed) {
+  const Bytes whole = encoded(values, shape);
   ASSERT_TRUE(is_decimal(whole));
   Random random(seed);
   for (int round = 0; round < 4000; ++round) {
@@ -707,11 +788,20 @@ void expect_sane_mutants(const std::vector<T>& values, std::uint64_t seed) {
 TEST(TrzDecimalHostile, MutatedWithAFittingChecksum) {
   std::vector<float> singles = made_of<float>(walk(2500, 9000), [](float n) { return n / 100; });
   singles[700] = std::nanf("");
-  expect_sane_mutants(singles, 12);
+  expect_sane_mutants(singles, {2500}, 12);
   std::vector<double> doubles =
       made_of<double>(walk(2500, 9000), [](double n) { return n * 0.01 - 10; });
   doubles[30] = 1e300;
-  expect_sane_mutants(doubles, 13);
+  expect_sane_mutants(doubles, {2500}, 13);
+  // The numbers on a lattice.
+  std::vector<float> smooth(std::size_t{48} * 64);
+  for (std::size_t i = 0; i < smooth.size(); ++i) {
+    const auto x = static_cast<float>(i % 64);
+    const auto y = static_cast<float>(i / 64);
+    smooth[i] = std::nearbyint(50000 + x * x + 2 * y * x + 0.05F * y * y * x) / 10;
+  }
+  EXPECT_EQ(inner_head_of(encoded(smooth, {48, 64})).method, Method::lattice);
+  expect_sane_mutants(smooth, {48, 64}, 14);
 }
 
 }  // namespace
