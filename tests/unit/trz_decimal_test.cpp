@@ -300,11 +300,13 @@ ChunkHead inner_head_of(const Bytes& bytes) {
 
 TEST(TrzDecimal, SmoothNumbersAreInterpolated) {
   // A smooth field in tenths: the lattice predicts it better than differences do.
-  std::vector<float> values(64 * 96 * 128);
+  constexpr std::size_t n_plane = std::size_t{96} * 128;
+  std::vector<float> values(64 * n_plane);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double x = static_cast<double>(i % 128);
     const double y = static_cast<double>(i / 128 % 96);
-    const double z = static_cast<double>(i / (128 * 96));
+    const std::size_t plane = i / n_plane;
+    const auto z = static_cast<double>(plane);
     const double height = 5000 + 0.01 * (x * x + 2 * y * x - z * y) + 0.0004 * x * x * z;
     values[i] = std::nearbyint(static_cast<float>(height * 10)) / 10.0F;
   }
@@ -797,7 +799,8 @@ TEST(TrzDecimalHostile, MutatedWithAFittingChecksum) {
   std::vector<float> smooth(std::size_t{48} * 64);
   for (std::size_t i = 0; i < smooth.size(); ++i) {
     const auto x = static_cast<float>(i % 64);
-    const auto y = static_cast<float>(i / 64);
+    const std::size_t row = i / 64;
+    const auto y = static_cast<float>(row);
     smooth[i] = std::nearbyint(50000 + x * x + 2 * y * x + 0.05F * y * y * x) / 10;
   }
   EXPECT_EQ(inner_head_of(encoded(smooth, {48, 64})).method, Method::lattice);
