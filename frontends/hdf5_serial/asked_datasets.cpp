@@ -419,7 +419,13 @@ void AskedFiles::add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked) 
 
 void AskedFiles::add_anonymous(hid_t dataset) {
   File* const file = file_of(dataset);
-  if (file != nullptr) file->left_out[without_name].insert("(without a name)");
+  if (file == nullptr) return;
+  const FieldOptions& of_all = file->options.file.field_defaults;
+  const hid_t type = hdf5_.H5Dget_type(dataset);
+  const bool number = type >= 0 && number_of(type).has_value();
+  if (type >= 0) hdf5_.H5Tclose(type);
+  const bool asked = of_all.codec_given || !of_all.bound.lossless();
+  if (asked && number) file->left_out[without_name].insert("(without a name)");
 }
 
 /// What add_copy() tells each dataset that was made.

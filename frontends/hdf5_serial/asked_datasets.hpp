@@ -120,7 +120,7 @@ class AskedFiles {
     /// What is not done as asked, and of which datasets; told when the file is closed.
     std::map<std::string, std::set<std::string>> left_out = {};
   };
-  /// It was opened for writing. @param given  there are options.
+  /// It was opened. @param given  there are options, and it was opened for writing.
   void enter(hid_t id, File&& file, bool given);
 
   struct Creation {
@@ -139,7 +139,7 @@ class AskedFiles {
   hid_t close_later(hid_t list);
   /// A dataset has been created. @param asked  null: as the program wants it.
   void add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked);
-  /// One that has no name, of which nothing can be asked.
+  /// One that has no name, of which nothing can be asked, though options ask it of all.
   void add_anonymous(hid_t dataset);
   /// H5Ocopy has made an object, with all below it. Copies of datasets whose filters were replaced
   /// have such filters, too.

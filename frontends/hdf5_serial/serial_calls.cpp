@@ -190,9 +190,14 @@ hid_t open_file(const Turn& turn, const char* call, const char* name, bool made_
   ServedDatasets* const datasets = turn.datasets();
   if (datasets == nullptr) return open();
   register_filters();
-  if (!writes) return open();
   hid_t file = H5I_INVALID_HID;
   const auto work = [&] {
+    if (!writes) {  // Nothing is asked of it; but it may be what H5Ocopy copies from.
+      file = open();
+      AskedFiles::File source{name != nullptr ? name : "", {}, false, {}, {}};
+      if (file >= 0) datasets->asked().enter(file, std::move(source), false);
+      return true;
+    }
     bool given = false;
     Result<GlobOptions> options = AskedFiles::read_options(given);
     if (!options.ok()) {
@@ -403,7 +408,8 @@ TAILRACE_SERIAL_CALL(herr_t, H5Ocopy,
   if (real == nullptr) return -1;
   const serial::Turn turn;
   serial::ServedDatasets* const datasets = turn.datasets();
-  const bool flushed = turn.flush("H5Ocopy") && (datasets == nullptr || datasets->describe());
+  const auto describe = [&] { return datasets == nullptr || datasets->describe(); };
+  const bool flushed = turn.flush("H5Ocopy") && serial::guarded("H5Ocopy", describe, false);
   const herr_t copied = real(from, from_name, to, to_name, copy_list, link_list);
   if (datasets == nullptr || copied < 0) return copied;
   const auto work = [&] { return datasets->asked().add_copy(from, from_name, to, to_name), true; };

@@ -12,6 +12,8 @@
 //   root_rank FILE chunk closed  the chunk comes when the file is closed, but not the dataset
 //   root_rank FILE copies  copy a dataset, and its group, by H5Ocopy, and link one without a name;
 //                          then such chunks come into the copies
+//   root_rank FILE apart   the same with a copy in FILE of one in FILE.from, which was closed and
+//                          is open to be read alone; and one of integers without a name
 
 #include <hdf5.h>
 #include <math.h>
@@ -230,6 +232,35 @@ static int write_copies(const char* path) {
   return refused > 0 ? 10 + refused : failures;
 }
 
+static int write_copy_apart(const char* path) {
+  const hsize_t extents[2] = {n_rows, n_columns};
+  const hsize_t start[2] = {0, 0};
+  const hsize_t half[2] = {n_rows / 2, n_columns};
+  const char bytes[] = "of no matter";
+  char from_path[4096];
+  snprintf(from_path, sizeof from_path, "%s.from", path);
+  float* values = malloc(n_cells * sizeof *values);
+  fill(values, 3);
+  hid_t from = H5Fcreate(from_path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t dataset = create(from, "field", H5T_NATIVE_FLOAT, 2, extents, NULL, half);
+  expect(H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0, "write");
+  H5Dclose(dataset);
+  H5Fclose(from);
+  free(values);
+  from = H5Fopen(from_path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  expect(H5Ocopy(from, "field", file, "copy", H5P_DEFAULT, H5P_DEFAULT) >= 0, "H5Ocopy");
+  const hid_t space = H5Screate_simple(2, extents, NULL);
+  H5Dclose(H5Dcreate_anon(file, H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT));
+  H5Sclose(space);
+  const hid_t copy = H5Dopen2(file, "copy", H5P_DEFAULT);
+  const int refused = H5Dwrite_chunk(copy, H5P_DEFAULT, 0, start, sizeof bytes, bytes) < 0;
+  H5Dclose(copy);
+  H5Fclose(file);
+  H5Fclose(from);
+  return refused > 0 ? 10 + refused : failures;
+}
+
 /// 16 MiB, and other fields before it is known for a coordinate.
 static int write_late_scale(const char* path, int flushes) {
   const hsize_t n = 1 << 22;
@@ -301,6 +332,7 @@ int main(int n_arguments, char** arguments) {
   if (n_arguments > 2 && strcmp(arguments[2], "long") == 0) return write_long(arguments[1]);
   if (n_arguments > 2 && strcmp(arguments[2], "flat") == 0) return write_flat(arguments[1]);
   if (n_arguments > 2 && strcmp(arguments[2], "copies") == 0) return write_copies(arguments[1]);
+  if (n_arguments > 2 && strcmp(arguments[2], "apart") == 0) return write_copy_apart(arguments[1]);
   if (n_arguments > 2 && strcmp(arguments[2], "chunk") == 0) {
     return write_encoded(arguments[1], n_arguments > 3 ? arguments[3] : "");
   }

@@ -263,6 +263,17 @@ def test_copies_by_hdf5_have_filters_and_words_of_their_sources(tmp_path):
     assert "H5Dwrite_chunk" not in root_rank(path, "", more=["copies"])
 
 
+@pytest.mark.parametrize("options", ["codec=xor", "bound=abs=1e-2"])
+def test_copies_of_what_is_open_to_be_read_alone_are_protected(tmp_path, options):
+    path = tmp_path / "a.h5"
+    said = root_rank(path, options, code=11, more=["apart"])
+    assert said.count("tailrace: H5Dwrite_chunk: ") == 1
+    # Of integers nothing is asked, with or without a name.
+    assert "H5Dcreate_anon" not in said
+    assert filters(path, "copy") == ["xor" if "xor" in options else "trz"]
+    assert "H5Dwrite_chunk" not in root_rank(path, "", more=["apart"])
+
+
 @pytest.mark.parametrize("options, told", [
     ("bound=abs=1,chunk=1MiB",
      ["chunk= is for datasets that the program does not chunk, others keep the program's chunks: "
