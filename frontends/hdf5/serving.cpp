@@ -400,12 +400,15 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
     return fail(function,
                 Status(Code::unsupported, what + " has contiguous storage, as the program asked"));
   }
+  const Shape shape(extents.begin(), extents.end());
+  if (const Status grows = array.check_growth(target.dataset, shape); !grows.ok()) {
+    return fail(function, grows);
+  }
   // HDF5 cuts the chunks that it knows; so all that is staged must be in them.
   const bool cuts = shrinks && array.holds_values(target.dataset);
   if (cuts && !array.hdf5_can_cut(target.dataset)) {
     return refuse(function, what + " has been flushed, and HDF5 would encode its chunks anew");
   }
-  const Shape shape(extents.begin(), extents.end());
   Status done;
   if (cuts) {
     if (const Status flushed = array.flush(); !flushed.ok()) return fail(function, flushed);

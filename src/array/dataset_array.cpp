@@ -801,6 +801,16 @@ Status DatasetArray::check_put(std::size_t v) {
                                  "HDF5 would change them all; repack the file first"));
 }
 
+Status DatasetArray::check_growth(std::size_t v, const Shape& shape) const {
+  const Live& live = live_[v];
+  // New cells are values, too, if only fill values.
+  for (std::size_t d = 0; d < std::min(shape.size(), live.shape.size()); ++d) {
+    if (shape[d] > live.shape[d])
+      return live.refused.ok() ? Status() : live.refused.within(quoted(v));
+  }
+  return Status();
+}
+
 Status DatasetArray::put(std::size_t v, const Slab& slab, std::span<const std::byte> values) {
   TAILRACE_TRY(check_writable());
   TAILRACE_TRY(adopt(v));

@@ -178,6 +178,9 @@ class DatasetArray final : private ArrayEngine {
   /// The program has given a dataset new extents by HDF5, alike everywhere. What is staged beyond
   /// them is dropped. Not collective.
   Status set_shape(std::size_t dataset, const Shape& shape);
+  /// Whether its guards let it have this shape. Of one whose facts() are known.
+  /// @error unsupported  it grows, and no values may be added: names dataset and guard.
+  Status check_growth(std::size_t dataset, const Shape& shape) const;
   /// Whether the program has chunked it, so that HDF5 lets it grow and be cut. Of one whose facts()
   /// are known.
   bool may_change_extents(std::size_t dataset) const {

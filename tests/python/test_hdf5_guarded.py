@@ -63,3 +63,39 @@ def test_guards_that_bar_writers_bar_no_readers(tmp_path, guard, how, ranks):
     assert 0 < np.abs(values - datasets(exact)["t"]).max() <= 0.01
     with h5py.File(path) as file:
         assert np.array_equal(file["more"][()], values)
+
+
+GROWN_BY = """
+import os, sys, h5py
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+file = h5py.File(sys.argv[1], "r+", driver="mpio", comm=comm)
+guarded = file["t"]
+before = guarded[()]
+try:
+    guarded.resize(20, axis=0)
+except Exception as error:
+    os.write(2, f"rank {comm.rank} refused: {error}\\n".encode())
+assert guarded.shape == before.shape and (guarded[()] == before).all()
+file["u"].resize(20, axis=0)
+file.close()
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("guard", ["region=/mask:0.001", "sum"])
+def test_guards_that_bar_writers_bar_growth(tmp_path, guard, ranks):
+    """New cells are values, if only fill values."""
+    exact, path = tmp_path / "exact.h5", tmp_path / "guarded.h5"
+    with h5py.File(exact, "w") as file:
+        for name in "tu":
+            file.create_dataset(name, data=smooth((16, 48, 64)) - 1, maxshape=(None, 48, 64),
+                                chunks=(4, 48, 64))
+        file["mask"] = (np.indices((48, 64)).sum(0) % 3 == 0).astype("u1")
+    tailrace("repack", exact, "-o", path, "--codec", "trz", "--bound", "abs=0.01", "--field",
+             f"t:guard={guard}")
+    told = run(["/usr/bin/python3", "-c", GROWN_BY, path], ranks, True, **h5py_of_mpi())
+    assert all(f"rank {rank} refused" in told for rank in range(ranks))
+    assert f'dataset "/t": its values keep guard={guard}' in told
+    with h5py.File(path) as file:
+        assert len(file["t"]) == 16 and len(file["u"]) == 20
