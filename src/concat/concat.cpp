@@ -455,8 +455,9 @@ Status Concatenation::finish() {
     closed = output_.check_still_named();
     if (closed.ok()) {
       const CopiedObjects notes = targets_.notes(inputs_.notes(), request_, inputs_.schema());
-      const std::string remark = inputs_.notes().remark(targets_.all(), notes);
-      if (!remark.empty()) report_.remarks.push_back(remark);
+      for (std::string& line : inputs_.notes().remarks(targets_.all(), notes)) {
+        report_.remarks.push_back(std::move(line));
+      }
       Result<std::vector<std::string>> remarks = publisher_->finish(notes);
       closed = remarks.status();
       if (remarks.ok()) {

@@ -7,6 +7,7 @@
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
 #include "core/encoding_notes.hpp"
+#include "describe/field_attributes.hpp"
 #include "hdf5/dataset_schema.hpp"
 
 namespace tailrace {
@@ -20,6 +21,13 @@ void pack_notes(ByteWriter& writer, std::uint32_t dataset, const RowNotes& notes
   writer.add(static_cast<std::uint8_t>(notes.max_error.has_value()));
   writer.add(notes.max_error.value_or(0));
   writer.add_text(guards_text(notes.guards));
+  writer.add(static_cast<std::uint32_t>(notes.chunk_shape.size()));
+  for (const std::uint64_t extent : notes.chunk_shape) writer.add(extent);
+  writer.add(static_cast<std::uint32_t>(notes.mask_rows.size()));
+  for (const auto& [mask, n_rows] : notes.mask_rows) {
+    writer.add_text(mask);
+    writer.add(n_rows);
+  }
 }
 
 RowNotes take_notes(ByteReader& reader) {
@@ -32,7 +40,65 @@ RowNotes take_notes(ByteReader& reader) {
   if (measured) notes.max_error = max_error;
   const Result<Guards> guards = parse_guards(reader.take_text());
   if (guards.ok()) notes.guards = *guards;  // Our own text: it parses.
+  for (auto n = reader.take<std::uint32_t>(); n > 0; --n) {
+    notes.chunk_shape.push_back(reader.take<std::uint64_t>());
+  }
+  for (auto n = reader.take<std::uint32_t>(); n > 0; --n) {
+    std::string mask = reader.take_text();
+    notes.mask_rows[std::move(mask)] = reader.take<std::uint64_t>();
+  }
   return notes;
+}
+
+/// With what guards of chunks and by masks need to be known by.
+RowNotes notes_of(const ConcatInput& input, std::size_t dataset) {
+  RowNotes notes = input.row_notes(dataset);
+  if (!notes.said || notes.guards.empty()) return notes;
+  const std::vector<StoredDataset>& datasets = input.datasets();
+  notes.chunk_shape = datasets[dataset].storage.chunk_shape;
+  for (const RegionGuard& region : notes.guards.regions) {
+    if (region.mask.empty()) continue;
+    const auto mask = std::ranges::find(datasets, region.mask, &StoredDataset::path);
+    if (mask != datasets.end()) notes.mask_rows[region.mask] = mask->n_rows();
+  }
+  return notes;
+}
+
+/// Whether a file's note says that the rows of a dataset are exact.
+bool told_exact(const ConcatInput& input, std::size_t dataset, const RowNotes& notes) {
+  return notes.silent && input.says_exact() &&
+         covered_by_file_note(input.datasets()[dataset].storage);
+}
+
+/// The guards that hold on in the output: where all rows of a mask are those beside the rows that
+/// it is of, and chunks are those of these rows.
+Guards guards_in(const RowNotes& rows, const Shape& chunk, std::span<const ConcatTarget> targets) {
+  return guards_of_copy(
+      rows.guards, !chunk.empty() && chunk == rows.chunk_shape, [&](const std::string& path) {
+        const auto had = rows.mask_rows.find(path);
+        const auto mask =
+            std::ranges::find(targets, path, [](const ConcatTarget& t) { return t.like.path; });
+        return had != rows.mask_rows.end() && had->second > 0 && mask != targets.end() &&
+               mask->n_rows == had->second;
+      });
+}
+
+void set(std::vector<bool>& of_datasets, std::size_t dataset) {
+  if (of_datasets.size() <= dataset) of_datasets.resize(dataset + 1);
+  of_datasets[dataset] = true;
+}
+
+/// "/a, /b and 3 more".
+std::string names_text(std::span<const std::string> paths) {
+  constexpr std::size_t most_named = 8;
+  std::string text;
+  for (const std::string& path : paths.first(std::min(paths.size(), most_named))) {
+    text += (text.empty() ? "" : ", ") + path;
+  }
+  if (paths.size() > most_named) {
+    text += " and " + std::to_string(paths.size() - most_named) + " more";
+  }
+  return text;
 }
 
 void add_rows(std::map<std::uint32_t, RowNotes>& all, std::uint32_t dataset,
@@ -55,6 +121,15 @@ bool same_codec(const StoredForm& made, const StoredForm& stored) {
                             &FilterSpec::filter_id);
 }
 
+/// How the rows are encoded, where not as `stored` is. @param codec  of the request
+void say_codec(const ConcatTarget& target, const StoredDataset& stored, const std::string& codec,
+               CopiedNotes& notes) {
+  if (codec == "keep" && same_codec(target.like.storage, stored.storage)) return;
+  const bool plain = target.like.storage.kind != StoredForm::Kind::chunked || codec == "keep";
+  notes.instead[codec_attribute] = plain ? std::string(plain_codec) : codec;
+  notes.instead[codec_version_attribute] = std::nullopt;
+}
+
 }  // namespace
 
 void ConcatNotes::take_first(const ConcatInput& input) {
@@ -69,11 +144,10 @@ void ConcatNotes::take_rows(const ConcatInput& input,
                             std::span<const std::pair<std::uint32_t, std::uint32_t>> datasets) {
   all_say_exact_ = all_say_exact_ && input.says_exact();
   for (const auto& [dataset, in_file] : datasets) {
-    const RowNotes notes = input.row_notes(in_file);
+    const RowNotes notes = notes_of(input, in_file);
     if (notes.said) add_rows(rows_, dataset, notes);
-    if (notes.said) continue;
-    if (unsaid_.size() <= dataset) unsaid_.resize(dataset + 1);
-    unsaid_[dataset] = true;
+    if (!notes.said) set(unsaid_, dataset);
+    if (!notes.said && !told_exact(input, in_file, notes)) set(inexact_, dataset);
   }
 }
 
@@ -83,6 +157,13 @@ void ConcatNotes::settle(Comm& comm) {
   mine.add(static_cast<std::uint8_t>(all_say_exact_));
   mine.add(static_cast<std::uint32_t>(first_.size()));
   for (const auto& [dataset, notes] : first_) pack_notes(mine, dataset, notes);
+  // Where some file has no note it is all of its datasets, and nobody asks.
+  std::vector<std::uint32_t> inexact;
+  for (std::size_t d = 0; d < inexact_.size() && all_say_exact_; ++d) {
+    if (inexact_[d]) inexact.push_back(static_cast<std::uint32_t>(d));
+  }
+  mine.add(static_cast<std::uint32_t>(inexact.size()));
+  for (const std::uint32_t dataset : inexact) mine.add(dataset);
   for (const auto& [dataset, notes] : rows_) mine.add(dataset);
   std::vector<std::uint32_t> spoken_of;
   for (const Bytes& bytes : comm.gather(mine.bytes(), 0)) {
@@ -93,6 +174,9 @@ void ConcatNotes::settle(Comm& comm) {
       const auto dataset = reader.take<std::uint32_t>();
       first_.insert_or_assign(dataset, take_notes(reader));
       spoken_of.push_back(dataset);
+    }
+    for (auto n = reader.take<std::uint32_t>(); n > 0; --n) {
+      set(inexact_, reader.take<std::uint32_t>());
     }
     while (!reader.at_end()) spoken_of.push_back(reader.take<std::uint32_t>());
   }
@@ -132,19 +216,17 @@ CopiedObjects ConcatNotes::of_new(std::span<const ConcatTarget> targets,
   for (const auto& [dataset, rows] : rows_) {
     const auto first = first_.find(dataset);
     const bool same = first != first_.end() && rows.said && first->second.as_asked == rows.as_asked;
-    all = all && same;
     if (!same) continue;
     const ConcatTarget& target = targets[dataset];
     RowNotes held = rows;
-    const bool same_chunks = target.like.storage.chunk_shape == schema[dataset].storage.chunk_shape;
-    held.guards = guards_of_copy(rows.guards, same_chunks, [](const std::string&) { return true; });
+    held.guards = guards_in(rows, target.like.storage.chunk_shape, targets);
     CopiedNotes notes = notes_of_rows(first->second, held);
-    if (codec != "keep" || !same_codec(target.like.storage, schema[dataset].storage)) {
-      const bool plain = target.like.storage.kind != StoredForm::Kind::chunked || codec == "keep";
-      notes.instead[codec_attribute] = plain ? std::string(plain_codec) : codec;
-      notes.instead[codec_version_attribute] = std::nullopt;
-    }
+    say_codec(target, schema[dataset], codec, notes);
     copied.emplace(target.like.path, std::move(notes));
+  }
+  for (std::size_t d = 0; d < targets.size() && all; ++d) {
+    all = !is_inexact(d) || copied.contains(targets[d].like.path) ||
+          !covered_by_file_note(targets[d].like.storage);
   }
   if (all) copied.emplace("/", CopiedNotes());
   return copied;
@@ -153,44 +235,65 @@ CopiedObjects ConcatNotes::of_new(std::span<const ConcatTarget> targets,
 CopiedObjects ConcatNotes::of_longer(std::span<const ConcatTarget> targets,
                                      std::span<const std::uint64_t> older_rows,
                                      const ConcatInput& older,
-                                     std::span<const std::size_t> in_older) const {
+                                     std::span<const std::size_t> in_older,
+                                     const std::string& codec) const {
   CopiedObjects copied;
   bool all = all_say_exact_;
   for (std::size_t d = 0; d < targets.size(); ++d) {
     const ConcatTarget& target = targets[d];
-    const bool grows = target.like.appended && target.n_rows > older_rows[d];
-    if (!grows || in_older[d] >= older.datasets().size()) continue;
-    const RowNotes before = older.row_notes(in_older[d]);
-    const auto added = rows_.find(static_cast<std::uint32_t>(d));
-    all = all && (before.said || added == rows_.end());
-    if (!before.said) continue;
-    RowNotes rows = added != rows_.end() ? added->second : RowNotes();
-    if (older_rows[d] > 0 || rows.as_asked != before.as_asked) rows = of_all_rows(before, rows);
-    const bool holds = rows.said && !target.replaces;
-    all = all && holds;
-    copied.emplace(target.like.path, holds ? notes_of_rows(before, rows) : nothing_said());
+    if (!target.like.appended || target.n_rows == 0) continue;
+    if (in_older[d] >= older.datasets().size()) continue;
+    const RowNotes before = notes_of(older, in_older[d]);
+    RowNotes rows = before;
+    const bool grows = target.n_rows > older_rows[d];
+    if (grows) {
+      const auto added = rows_.find(static_cast<std::uint32_t>(d));
+      rows = added != rows_.end() ? added->second : RowNotes();
+      const bool others = older_rows[d] > 0 || rows.as_asked != before.as_asked;
+      if (others) rows = of_all_rows(before, rows);
+      const bool exact =
+          !is_inexact(d) && (older_rows[d] == 0 || told_exact(older, in_older[d], before));
+      const bool says = before.said && rows.said;
+      all = all && (says || exact || !covered_by_file_note(target.like.storage));
+      if (!says && !before.silent) copied.emplace(target.like.path, nothing_said());
+    }
+    if (!before.said || !rows.said) continue;
+    // A mask may get rows where what it is of gets none.
+    const Shape chunk = grows ? target.like.storage.chunk_shape : before.chunk_shape;
+    rows.guards = guards_in(rows, chunk, targets);
+    CopiedNotes notes = notes_of_rows(before, rows);
+    if (target.replaces) say_codec(target, older.datasets()[in_older[d]], codec, notes);
+    copied.emplace(target.like.path, std::move(notes));
   }
   if (older.says_exact() && !all) copied["/"].instead[file_note_attribute] = std::nullopt;
   return copied;
 }
 
-std::string ConcatNotes::remark(std::span<const ConcatTarget> targets,
-                                const CopiedObjects& copied) const {
-  constexpr std::size_t most_named = 8;
-  std::string names;
-  std::size_t n = 0;
-  for (const auto& [dataset, rows] : rows_) {
-    const std::string& path = targets[dataset].like.path;
+std::vector<std::string> ConcatNotes::remarks(std::span<const ConcatTarget> targets,
+                                              const CopiedObjects& copied) const {
+  std::vector<std::string> unsaid;
+  std::vector<std::string> less_guarded;
+  for (std::size_t d = 0; d < targets.size(); ++d) {
+    const std::string& path = targets[d].like.path;
     const auto notes = copied.find(path);
-    const bool said =
-        notes != copied.end() && !notes->second.instead.contains(bound_mode_attribute);
-    if (said || n++ >= most_named) continue;
-    names += (names.empty() ? "" : ", ") + path;
+    const bool there = notes != copied.end();
+    const bool ended = there && notes->second.instead.contains(bound_mode_attribute);
+    const bool lost = !there && rows_.contains(static_cast<std::uint32_t>(d));
+    if (ended || lost) unsaid.push_back(path);
+    if (!ended && there && notes->second.instead.contains(guard_attribute)) {
+      less_guarded.push_back(path);
+    }
   }
-  if (n == 0) return "";
-  if (n > most_named) names += " and " + std::to_string(n - most_named) + " more";
-  return "what is said of bounds does not hold of all rows, and the output does not say it: " +
-         names;
+  std::vector<std::string> lines;
+  if (!unsaid.empty()) {
+    lines.push_back(
+        "what is said of bounds does not hold of all rows, and the output does not say it: " +
+        names_text(unsaid));
+  }
+  if (!less_guarded.empty()) {
+    lines.push_back("guards are said as far as they hold of all rows: " + names_text(less_guarded));
+  }
+  return lines;
 }
 
 }  // namespace tailrace

@@ -38,14 +38,24 @@ class ConcatNotes {
   /// output as it was, and where each dataset of the schema is there.
   CopiedObjects of_longer(std::span<const ConcatTarget> targets,
                           std::span<const std::uint64_t> older_rows, const ConcatInput& older,
-                          std::span<const std::size_t> in_older) const;
-  /// A line for the user about what inputs say and the output does not; empty: there is nothing.
-  std::string remark(std::span<const ConcatTarget> targets, const CopiedObjects& copied) const;
+                          std::span<const std::size_t> in_older, const std::string& codec) const;
+  /// Lines for the user about what inputs, or the output before, say and the output does not.
+  std::vector<std::string> remarks(std::span<const ConcatTarget> targets,
+                                   const CopiedObjects& copied) const;
 
  private:
+  /// Whether rows of a dataset came in without anybody's word that they are exact. Where all files
+  /// have a note.
+  bool is_inexact(std::size_t dataset) const {
+    return rows_.contains(static_cast<std::uint32_t>(dataset)) ||
+           (dataset < inexact_.size() && inexact_[dataset]);
+  }
+
   std::map<std::uint32_t, RowNotes> first_;
   std::map<std::uint32_t, RowNotes> rows_;  ///< Of this rank's files; at last of all.
   std::vector<bool> unsaid_;                ///< Of which some file of this rank says nothing.
+  /// Silent ones that some file's note does not speak of; at last of all ranks' files.
+  std::vector<bool> inexact_;
   bool first_says_exact_ = false;
   bool all_say_exact_ = true;
 };

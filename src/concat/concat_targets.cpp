@@ -198,7 +198,7 @@ CopiedObjects ConcatTargets::notes(const ConcatNotes& inputs, const ConcatReques
   for (std::size_t i = 0; i < older_schema_.size(); ++i) places.emplace(older_schema_[i].path, i);
   std::vector<std::size_t> in_older;
   for (const ConcatTarget& target : targets_) in_older.push_back(places.at(target.like.path));
-  return inputs.of_longer(targets_, older_rows_, *older_, in_older);
+  return inputs.of_longer(targets_, older_rows_, *older_, in_older, request.codec);
 }
 
 namespace {

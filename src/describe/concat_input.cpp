@@ -72,7 +72,7 @@ class InputVisitor final : public Hdf5Visitor {
       listing_.parts.push_back({listing_.datasets.size(), listing_.chunks.add(found_)});
     }
     RowNotes notes = read_row_notes(dataset);
-    if (notes.said) listing_.notes.emplace(listing_.datasets.size(), std::move(notes));
+    if (!notes.silent) listing_.notes.emplace(listing_.datasets.size(), std::move(notes));
     listing_.datasets.push_back(std::move(described));
     return Status();
   }

@@ -87,14 +87,18 @@ FieldAttributes told_by_file(hid_t dataset, const std::string& version) {
   FieldAttributes attributes;
   if (version.empty()) return attributes;
   const Hdf5Id list(H5Dget_create_plist(dataset));
-  attributes.by_tailrace = list.valid() && H5Pget_layout(list.get()) == H5D_CHUNKED;
-  const int n_filters = attributes.by_tailrace ? H5Pget_nfilters(list.get()) : 0;
+  StoredForm form;
+  if (list.valid() && H5Pget_layout(list.get()) == H5D_CHUNKED) {
+    form.kind = StoredForm::Kind::chunked;
+  }
+  const int n_filters = form.kind == StoredForm::Kind::chunked ? H5Pget_nfilters(list.get()) : 0;
   for (int f = 0; f < n_filters; ++f) {
     std::size_t n_values = 0;
     const H5Z_filter_t filter = H5Pget_filter2(list.get(), static_cast<unsigned>(f), nullptr,
                                                &n_values, nullptr, 0, nullptr, nullptr);
-    if (always_lossy(static_cast<std::uint32_t>(filter))) attributes.by_tailrace = false;
+    form.filters.emplace_back().filter_id = static_cast<std::uint32_t>(filter);
   }
+  attributes.by_tailrace = covered_by_file_note(form);
   if (attributes.by_tailrace) attributes.version = version;
   return attributes;
 }
@@ -165,13 +169,32 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
   return all;
 }
 
+namespace {
+
+/// Whether all is there that the mode of the bound needs, of words known here and of numbers that
+/// can be bounds.
+bool bounds_are_whole(hid_t dataset, const FieldAttributes& attributes) {
+  const BoundMode mode = attributes.bound.mode;
+  const auto has = [&](const char* name) { return H5Aexists(dataset, name) > 0; };
+  if (hdf5_text_attribute(dataset, bound_mode_attribute) != bound_mode_name(mode)) return false;
+  if (mode != BoundMode::none && !has(bound_asked_attribute)) return false;
+  if (mode != BoundMode::pw_rel && !has(absolute_bound_attribute)) return false;
+  // No comparison with a NaN holds.
+  return attributes.absolute_bound >= 0 && attributes.max_error.value_or(0) >= 0 &&
+         !std::isnan(attributes.bound.value);
+}
+
+}  // namespace
+
 RowNotes read_row_notes(std::int64_t dataset) {
   RowNotes notes;
   // Of nearly all that there are nobody says anything.
   if (H5Aexists(dataset, codec_attribute) <= 0) return notes;
+  notes.silent = false;
   FieldAttributes attributes;
   notes.said = read_own_attributes(dataset, attributes).ok() && attributes.by_tailrace &&
-               attributes.guards_unknown.empty() && attributes.component_bounds.empty() &&
+               bounds_are_whole(dataset, attributes) && attributes.guards_unknown.empty() &&
+               attributes.component_bounds.empty() &&
                H5Aexists(dataset, "tailrace_covered_cells") <= 0;
   if (!notes.said) return notes;
   notes.as_asked = attributes.codec + ", " + error_bound_text(attributes.bound);
@@ -179,6 +202,12 @@ RowNotes read_row_notes(std::int64_t dataset) {
   notes.max_error = attributes.max_error;
   notes.guards = attributes.guards;
   return notes;
+}
+
+bool covered_by_file_note(const StoredForm& form) {
+  return form.kind == StoredForm::Kind::chunked &&
+         std::ranges::none_of(
+             form.filters, [](const FilterSpec& filter) { return always_lossy(filter.filter_id); });
 }
 
 bool has_file_note(std::int64_t file) { return !version_in_note(file).empty(); }

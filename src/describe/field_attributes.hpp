@@ -59,10 +59,14 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
 
 /// What a dataset's attributes say of what its rows have lost, for who puts rows of several
 /// together. Not said: also what is said of parts of rows alone (components, covered cells), and
-/// what cannot be read. Call with HDF5 locked. @param dataset  HDF5's id (hid_t).
+/// what cannot be read, lacks a number or has one that is no bound. Call with HDF5 locked. @param
+/// dataset  HDF5's id (hid_t).
 RowNotes read_row_notes(std::int64_t dataset);
 /// Whether the file says that datasets which say nothing are exact. The same. @param file  hid_t
 bool has_file_note(std::int64_t file);
+/// Whether that is said of a silent dataset of this form: of chunks without a filter that always
+/// loses digits.
+bool covered_by_file_note(const StoredForm& form);
 
 /// "1.10.8": the version of the HDF5 library in this process.
 std::string hdf5_library_version();

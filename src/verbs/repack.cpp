@@ -25,6 +25,7 @@
 #include "core/copied_notes.hpp"
 #include "core/covered_cells.hpp"
 #include "core/encoding_notes.hpp"
+#include "describe/field_attributes.hpp"
 #include "exec/thread_team.hpp"
 #include "field/box_codec.hpp"
 #include "hdf5/file_names.hpp"
@@ -48,6 +49,9 @@ constexpr std::uint64_t process_bytes = 64U << 20;
 /// Chunks that the rest of the memory must have room for where boxes that are read together take
 /// the most of it.
 constexpr std::uint64_t encoded_chunks_min = 16;
+
+/// Datasets whose guards do not all hold in a copy, of which there is a line each.
+constexpr std::size_t less_guarded_named = 8;
 
 /// For boxes that are read together, since stored chunks reach over many of them: what does not fit
 /// has all of these decoded once more.
@@ -260,7 +264,8 @@ class Repack {
   std::deque<InputSource> sources_;
   std::vector<std::size_t> field_indices_;  ///< The Writer's, in plan order.
   std::vector<DimensionNames> dimension_names_;
-  CopiedObjects copied_;  ///< Of which what the input says holds on.
+  std::size_t n_less_guarded_ = 0;  ///< Copies with fewer guards than their sources; rank 0.
+  CopiedObjects copied_;            ///< Of which what the input says holds on.
   RepackReport report_;
 };
 
@@ -394,7 +399,7 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
   if (held == *guards) return notes;
   std::optional<std::variant<std::string, double>>& said = notes.instead[guard_attribute];
   if (!held.empty()) said = guards_text(held);
-  if (comm_.is_root()) {
+  if (comm_.is_root() && ++n_less_guarded_ <= less_guarded_named) {
     report_.remarks.push_back(
         fmt::format("{}: its guard={} is said as {}: the output lacks a mask, or has other chunks",
                     field.name(), guards_text(*guards), guards_text(held)));
@@ -412,13 +417,21 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
     const FieldOptions& options = field.options;
     const bool exact = options.bound.lossless() && (options.bound_given || !aims) &&
                        codec_entry(options.codec).loss != Loss::unknown;
-    const bool said = !input_->text_attribute(field.path, codec_attribute).empty();
-    if (field.as_stored != nullptr || (copies && exact && said)) {
-      field.words_of_source = field.as_stored == nullptr;
+    const bool said = copies && exact && field.as_stored == nullptr &&
+                      !input_->text_attribute(field.path, codec_attribute).empty();
+    if (field.as_stored != nullptr || said) {
+      field.words_of_source = said;
       copied_[field.path] = words_of(plan, planned);
-    } else if (exact && planned.lossy_before) {
-      of_file = false;  // It says that what says nothing is exact.
+      continue;
     }
+    // It says that chunks which say nothing are exact; of the values of others nobody said it.
+    const bool covered = covered_by_file_note(input_->fields()[planned.input_index].storage);
+    const bool becomes_so = field.options.layout != "contiguous";
+    if (exact && (planned.lossy_before || !covered) && becomes_so) of_file = false;
+  }
+  if (n_less_guarded_ > less_guarded_named) {
+    report_.remarks.push_back(fmt::format("guards of {} more datasets are said in part likewise",
+                                          n_less_guarded_ - less_guarded_named));
   }
   if (of_file) copied_["/"] = CopiedNotes();
 }

@@ -83,7 +83,7 @@ bool is_data(const FrontChunks& front, const StoredDataset& field) {
 bool chunks_fit(const FrontChunks& front, const StoredDataset& field) {
   const Shape& chunk = field.storage.chunk_shape;
   const std::uint64_t chunk_bytes = n_elements(chunk) * field.element_bytes;
-  // A lossy field that is encoded anew would no longer say of what loss it is.
+  // A lossy field's chunks are copied: encoded anew they would be larger.
   if (front.all_as_stored && (field.lossy || !is_whole(front, field))) return true;
   if (is_data(front, field) && chunk_bytes > front.most_bytes) return false;
   if (ChunkGrid{field.shape, chunk}.n_chunks() <= 1) return true;
