@@ -10,13 +10,11 @@
 # Scripts, since who links statically says -lpnetcdf and nothing of what that needs, as of libm.a.
 # They name their neighbours, so that the folder can be moved.
 
-set(TAILRACE_PNETCDF_LINKS OFF)
 execute_process(COMMAND "${CMAKE_LINKER}" --help OUTPUT_VARIABLE linker_help ERROR_QUIET)
 if(TAILRACE_SANITIZE OR NOT linker_help MATCHES "force-group-allocation")
   message(STATUS "No libpnetcdf to link: it needs GNU ld, and no sanitizer")
   return()
 endif()
-set(TAILRACE_PNETCDF_LINKS ON)
 set(link_folder "${PROJECT_BINARY_DIR}/lib/tailrace/pnetcdf")
 file(MAKE_DIRECTORY "${link_folder}")
 
@@ -49,6 +47,12 @@ set(wrappers "")
 get_filename_component(pnetcdf_folder "${TAILRACE_PNETCDF_LIBRARY}" DIRECTORY)
 find_file(TAILRACE_PNETCDF_ARCHIVE libpnetcdf.a PATHS "${pnetcdf_folder}" NO_DEFAULT_PATH)
 mark_as_advanced(TAILRACE_PNETCDF_ARCHIVE)
+# The wrappers are PnetCDF's own, and its licence goes with them: without one there are
+# none.
+find_file(TAILRACE_PNETCDF_LICENSE NAMES COPYRIGHT copyright
+          PATHS "${TAILRACE_PNETCDF_INCLUDE_DIR}/.." /usr
+          PATH_SUFFIXES share/doc/libpnetcdf-dev share/doc/pnetcdf NO_DEFAULT_PATH)
+mark_as_advanced(TAILRACE_PNETCDF_LICENSE)
 # Those of another MPI have other handles: Open MPI's are addresses that every object names.
 set(same_mpi OFF)
 if(TAILRACE_PNETCDF_ARCHIVE AND MPI_C_LIBRARIES)
@@ -63,7 +67,16 @@ if(TAILRACE_PNETCDF_ARCHIVE AND MPI_C_LIBRARIES)
     set(same_mpi ON)
   endif()
 endif()
-if(TAILRACE_PNETCDF_ARCHIVE AND same_mpi)
+set(lacks "")
+if(NOT TAILRACE_PNETCDF_ARCHIVE)
+  set(lacks "there is no libpnetcdf.a beside ${TAILRACE_PNETCDF_LIBRARY}")
+elseif(NOT TAILRACE_PNETCDF_LICENSE)
+  set(lacks "PnetCDF's licence is not found (TAILRACE_PNETCDF_LICENSE)")
+elseif(NOT MPI_C_LIBRARIES)
+  set(lacks "which MPI it is cannot be told where the compiler is MPI's wrapper itself")
+elseif(NOT same_mpi)
+  set(lacks "${TAILRACE_PNETCDF_ARCHIVE} is of another MPI")
+else()
   execute_process(COMMAND "${CMAKE_NM}" -A --defined-only "${TAILRACE_PNETCDF_ARCHIVE}"
                   OUTPUT_VARIABLE symbols ERROR_QUIET)
   # "libpnetcdf.a:allf.o:0000000000000000 T nfmpi_create_"
@@ -97,7 +110,10 @@ if(TAILRACE_PNETCDF_ARCHIVE AND same_mpi)
   endif()
 endif()
 if(NOT wrappers)
-  message(STATUS "No Fortran in libpnetcdf to link: there is no libpnetcdf.a for this MPI")
+  if(NOT lacks)
+    set(lacks "${TAILRACE_PNETCDF_ARCHIVE} has no such members")
+  endif()
+  message(STATUS "No Fortran and C++ in libpnetcdf to link: ${lacks}")
 endif()
 add_custom_target(tailrace_pnetcdf_links ALL DEPENDS ${link_files})
 
@@ -147,12 +163,7 @@ configure_file(cmake/tailrace-pnetcdf.pc.in "${link_folder}/pkgconfig/pnetcdf.pc
 
 install(FILES ${link_files} "${link_folder}/libpnetcdf.so" "${link_folder}/libpnetcdf.a"
         DESTINATION "${folder_installed}" COMPONENT dev)
-# The wrappers are PnetCDF's own, and its licence goes with them.
-find_file(TAILRACE_PNETCDF_LICENSE NAMES COPYRIGHT copyright
-          PATHS "${TAILRACE_PNETCDF_INCLUDE_DIR}/.." /usr
-          PATH_SUFFIXES share/doc/libpnetcdf-dev share/doc/pnetcdf NO_DEFAULT_PATH)
-mark_as_advanced(TAILRACE_PNETCDF_LICENSE)
-if(wrappers AND TAILRACE_PNETCDF_LICENSE)
+if(wrappers)
   install(FILES "${TAILRACE_PNETCDF_LICENSE}" DESTINATION "${folder_installed}"
           RENAME COPYRIGHT.pnetcdf COMPONENT dev)
 endif()

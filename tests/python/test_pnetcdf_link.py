@@ -21,7 +21,7 @@ LANGUAGES = pytest.mark.parametrize("source", COMPILERS)
 
 
 def folder():
-    return built("lib", "tailrace", "pnetcdf")
+    return built("lib", "tailrace", "pnetcdf", "libtailrace_pnetcdf_static.a").parent
 
 
 def flags(path, *words):
@@ -166,12 +166,12 @@ def test_wrappers_call_nothing_but_these():
 
 
 def test_the_folder_is_installed_and_can_be_moved(tmp_path):
+    folder()  # Where it is not built there is nothing to install.
     for component in ("dev", "Unspecified"):
         done = subprocess.run(["cmake", "--install", program_folder(), "--prefix",
                                tmp_path / "first", "--component", component], capture_output=True,
                               text=True, timeout=120)
-        if done.returncode != 0:
-            pytest.skip(f"not all is built that is installed: {done.stderr[-300:]}")
+        assert done.returncode == 0, done.stderr
     shutil.move(tmp_path / "first", tmp_path / "moved")
     (installed,) = (tmp_path / "moved").glob("lib*/**/tailrace/pnetcdf")
     # Nobody who looks for PnetCDF finds it there by accident.
