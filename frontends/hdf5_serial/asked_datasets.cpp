@@ -417,15 +417,22 @@ void AskedFiles::add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked) 
   if (asked != nullptr) file->second.datasets[info.addr] = asked;
 }
 
+/// Whether codecs and bounds are for the values of this object.
+bool AskedFiles::has_numbers(hid_t object) const {
+  if (object < 0 || hdf5_.H5Iget_type(object) != H5I_DATASET) return false;
+  const hid_t type = hdf5_.H5Dget_type(object);
+  if (type < 0) return false;
+  const bool numbers = number_of(type).has_value();
+  hdf5_.H5Tclose(type);
+  return numbers;
+}
+
 void AskedFiles::add_anonymous(hid_t dataset) {
   File* const file = file_of(dataset);
   if (file == nullptr) return;
   const FieldOptions& of_all = file->options.file.field_defaults;
-  const hid_t type = hdf5_.H5Dget_type(dataset);
-  const bool number = type >= 0 && number_of(type).has_value();
-  if (type >= 0) hdf5_.H5Tclose(type);
   const bool asked = of_all.codec_given || !of_all.bound.lossless();
-  if (asked && number) file->left_out[without_name].insert("(without a name)");
+  if (asked && has_numbers(dataset)) file->left_out[without_name].insert("(without a name)");
 }
 
 /// What add_copy() tells each dataset that was made.
@@ -454,10 +461,7 @@ void AskedFiles::add_copied(const Copy& copy, const char* name, const H5O_info_t
   const std::string below = itself ? "" : std::string("/") + name;
   const hid_t source = hdf5_.H5Oopen(copy.from, (copy.from_name + below).c_str(), H5P_DEFAULT);
   const bool replaced = source >= 0 && has_replaced_filters(source);
-  hid_t type = H5I_INVALID_HID;
-  if (source >= 0 && hdf5_.H5Iget_type(source) == H5I_DATASET) type = hdf5_.H5Dget_type(source);
-  const bool number = type >= 0 && number_of(type).has_value();
-  if (type >= 0) hdf5_.H5Tclose(type);
+  const bool numbers = has_numbers(source);
   if (source >= 0) hdf5_.H5Oclose(source);
   const auto identity = identities_.find(info.fileno);
   if (identity != identities_.end()) {
@@ -472,7 +476,7 @@ void AskedFiles::add_copied(const Copy& copy, const char* name, const H5O_info_t
   file->second.paths.push_back(path);
   const Result<FieldOptions> options = options_by_glob(path, 0, false, file->second.options);
   const bool asked = options.ok() && (options->codec_given || !options->bound.lossless());
-  if (asked && number && !replaced) file->second.left_out[copied_as_they_are].insert(path);
+  if (asked && numbers && !replaced) file->second.left_out[copied_as_they_are].insert(path);
 }
 
 void AskedFiles::add_copy(hid_t from, const char* from_name, hid_t to, const char* to_name) {

@@ -170,6 +170,7 @@ class AskedFiles {
   std::string path_of(hid_t object) const;
   Result<std::shared_ptr<AskedDataset>> ask(File& file, DatasetFacts facts, bool created) const;
   const char* read_facts(hid_t type, hid_t space, hid_t list, DatasetFacts& facts) const;
+  bool has_numbers(hid_t object) const;
   struct Copy;
   void add_copied(const Copy& copy, const char* name, const H5O_info_t& info);
   static herr_t visit_copied(hid_t object, const char* name, const H5O_info_t* info, void* copy);

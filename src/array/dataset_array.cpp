@@ -447,19 +447,6 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   return plan;
 }
 
-/// HDF5 has given a dataset's values this place. Where another one's were, that one is gone, though
-/// nobody may have seen it go: through a file that is not served, and in which this one is mounted.
-void DatasetArray::note_place(std::uint64_t begin, std::uint64_t n_bytes) {
-  const std::uint64_t end = begin + n_bytes;
-  auto at = placed_.upper_bound(begin);
-  if (at != placed_.begin() && std::prev(at)->second > begin) --at;
-  while (at != placed_.end() && at->first < end) {
-    look_for_deleted();
-    at = placed_.erase(at);
-  }
-  placed_.emplace(begin, end);
-}
-
 std::size_t DatasetArray::add(const Definition& definition, const Plan& plan, std::uint64_t address,
                               std::uint64_t values_at) {
   const std::size_t added = add_existing(definition.path, address, Origin::created);
@@ -479,7 +466,13 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan, st
   live.created = true;
   live.shape = definition.shape;
   live.values_at = values_at;
-  if (values_at != 0) note_place(values_at, n_elements(live.shape) * definition.element_bytes);
+  if (values_at != 0) {
+    // Where another one's values were, that one is gone, though nobody may have seen it go: through
+    // a file that is not served, and in which this one is mounted.
+    const std::uint64_t n_bytes = n_elements(live.shape) * definition.element_bytes;
+    if (placed_.overlaps(values_at, n_bytes)) look_for_deleted();
+    placed_.insert(values_at, n_bytes);
+  }
   live.addresses = definition.addresses;
   live.by_value = definition.by_value || (definition.addresses && comm_->is_root());
   variable.definition.path = definition.path;
@@ -805,8 +798,7 @@ Status DatasetArray::check_growth(std::size_t v, const Shape& shape) const {
   const Live& live = live_[v];
   // New cells are values, too, if only fill values.
   for (std::size_t d = 0; d < std::min(shape.size(), live.shape.size()); ++d) {
-    if (shape[d] > live.shape[d])
-      return live.refused.ok() ? Status() : live.refused.within(quoted(v));
+    if (shape[d] > live.shape[d]) return live.refused.within(quoted(v));
   }
   return Status();
 }

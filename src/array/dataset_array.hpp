@@ -34,6 +34,7 @@
 #include "array/element_runs.hpp"
 #include "core/covered_cells.hpp"
 #include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/commit_order.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/private_storage.hpp"
@@ -302,7 +303,6 @@ class DatasetArray final : private ArrayEngine {
     std::span<const std::byte> values;
   };
   static void pack_log(std::size_t dataset, const StagingLog& log, ByteWriter& writer);
-  void note_place(std::uint64_t begin, std::uint64_t n_bytes);
   bool write_in_place(const PackedPart& part);
   std::vector<PackedPart> unpack_logs(const std::vector<Bytes>& packed) const;
   Status fold_members(std::vector<bool>& staged);
@@ -378,10 +378,10 @@ class DatasetArray final : private ArrayEngine {
   std::unique_ptr<PrivateStorage> private_storage_;  ///< All but rank 0.
   std::uint64_t private_end_ = 0;
   std::unique_ptr<Hdf5File> private_file_;
-  std::vector<Live> live_;                         ///< Parallel to variables_.
-  std::map<std::uint64_t, std::uint64_t> placed_;  ///< Where values lie: the end by the begin.
-  std::uint64_t placed_bytes_ = 0;                 ///< That rank 0 has written there.
-  std::set<std::string> component_globs_;          ///< Those of all datasets created.
+  std::vector<Live> live_;                 ///< Parallel to variables_.
+  SpanSet placed_;                         ///< Where values of small datasets lie, or lay.
+  std::uint64_t placed_bytes_ = 0;         ///< That rank 0 has written there.
+  std::set<std::string> component_globs_;  ///< Those of all datasets created.
   std::map<std::string, std::set<std::string>> outcomes_;
   std::map<std::uint64_t, std::size_t> by_address_;
   std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.

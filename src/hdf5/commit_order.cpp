@@ -42,6 +42,11 @@ bool SpanSet::contains(std::uint64_t address, std::uint64_t n_bytes) const {
   return after != end_of_.begin() && std::prev(after)->second >= address + n_bytes;
 }
 
+bool SpanSet::overlaps(std::uint64_t address, std::uint64_t n_bytes) const {
+  const auto after = end_of_.lower_bound(address + n_bytes);
+  return n_bytes > 0 && after != end_of_.begin() && std::prev(after)->second > address;
+}
+
 void DirtyBytes::put(std::uint64_t address, std::span<const std::byte> bytes, Kind kind) {
   if (bytes.empty()) return;
   const auto after = segments_.upper_bound(address);

@@ -30,6 +30,8 @@ class SpanSet {
   void insert(std::uint64_t address, std::uint64_t n_bytes);
   /// Whether every byte of [address, address + n_bytes) is in the set; an empty span always is.
   bool contains(std::uint64_t address, std::uint64_t n_bytes) const;
+  /// Whether any byte of it is.
+  bool overlaps(std::uint64_t address, std::uint64_t n_bytes) const;
   void clear() { end_of_.clear(); }
 
  private:

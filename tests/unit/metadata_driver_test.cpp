@@ -328,6 +328,12 @@ TEST(SpanSet, JoinsNeighboursAndAnswersForWholeSpans) {
   EXPECT_FALSE(spans.contains(9, 2));
   EXPECT_FALSE(spans.contains(39, 2));
   EXPECT_TRUE(spans.contains(99, 0));
+  EXPECT_TRUE(spans.overlaps(39, 2));
+  EXPECT_TRUE(spans.overlaps(5, 6));
+  EXPECT_TRUE(spans.overlaps(0, 100));
+  EXPECT_FALSE(spans.overlaps(40, 5));
+  EXPECT_FALSE(spans.overlaps(5, 5));
+  EXPECT_FALSE(spans.overlaps(15, 0));
   spans.insert(5, 100);
   EXPECT_TRUE(spans.contains(5, 100));
 }
