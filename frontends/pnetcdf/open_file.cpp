@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/byte_stream.hpp"
+#include "core/encoding_notes.hpp"
 #include "pnetcdf/netcdf_rules.hpp"
 #include "pnetcdf/tailrace_pnetcdf.h"
 
@@ -54,9 +55,7 @@ int code_of(const Status& status) {
 
 /// What Tailrace notes of how it compressed a variable or a file. A program that copies or counts
 /// attributes must not meet what it never put.
-bool is_bookkeeping(const ModelAttribute& attribute) {
-  return attribute.name.starts_with("tailrace_");
-}
+bool is_bookkeeping(const ModelAttribute& attribute) { return is_own_attribute(attribute.name); }
 
 }  // namespace
 

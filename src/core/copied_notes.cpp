@@ -9,8 +9,6 @@
 namespace tailrace {
 namespace {
 
-constexpr const char* own_attributes_begin = "tailrace_";
-
 bool says_how(const std::string& name) {
   return name == codec_attribute || name == codec_version_attribute || name == version_attribute;
 }
@@ -18,7 +16,7 @@ bool says_how(const std::string& name) {
 }  // namespace
 
 bool is_taken_over(const std::string& name, const CopiedNotes* notes) {
-  if (!name.starts_with(own_attributes_begin)) return true;
+  if (!is_own_attribute(name)) return true;
   if (notes == nullptr || notes->instead.contains(name)) return false;
   return notes->of == CopyOf::chunks || !says_how(name);
 }

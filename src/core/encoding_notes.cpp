@@ -4,6 +4,8 @@
 
 namespace tailrace {
 
+bool is_own_attribute(std::string_view name) { return name.starts_with("tailrace_"); }
+
 std::vector<EncodingNote> encoding_notes(const Codec& codec, const ErrorBound& asked,
                                          double absolute_bound, const Guards& guards,
                                          std::optional<double> max_error) {

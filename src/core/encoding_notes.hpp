@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -35,6 +36,10 @@ inline constexpr std::array encoding_note_names = {
     bound_asked_attribute, absolute_bound_attribute,   max_error_attribute_name,
     guard_attribute,       component_bounds_attribute, component_runs_attribute,
     version_attribute};
+
+/// Whether an attribute is one of those that our files have: these, and the others whose names
+/// begin alike (the file's note, covered cells, how far a concatenation is).
+bool is_own_attribute(std::string_view name);
 
 /// An attribute: a text, or one number.
 struct EncodingNote {

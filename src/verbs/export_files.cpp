@@ -16,6 +16,7 @@
 
 #include "array/array_file.hpp"
 #include "core/codec_registry.hpp"
+#include "core/encoding_notes.hpp"
 #include "core/slab.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/file_names.hpp"
@@ -538,7 +539,7 @@ class PartExport {
 
   void keep_known(const std::string& owner, std::vector<ModelAttribute>& attributes) {
     std::erase_if(attributes, [&](const ModelAttribute& attribute) {
-      if (attribute.name.starts_with("tailrace_")) return true;
+      if (is_own_attribute(attribute.name)) return true;
       if (attribute.type != ModelType::other) return false;
       ranks_.say(
           fmt::format("attribute \"{}\" of \"{}\" is neither text nor a list of "

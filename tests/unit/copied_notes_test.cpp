@@ -19,6 +19,16 @@ Guards guards(const std::string& text) {
   return parsed.ok() ? *parsed : Guards();
 }
 
+TEST(CopiedNotes, OwnAttributesAreKnownByHowTheyBegin) {
+  for (const char* name : encoding_note_names) EXPECT_TRUE(is_own_attribute(name)) << name;
+  EXPECT_TRUE(is_own_attribute("tailrace_file"));
+  EXPECT_TRUE(is_own_attribute("tailrace_covered_cells"));
+  for (const char* name : {"", "units", "tailrace", "Tailrace_codec", "of_tailrace_codec"}) {
+    EXPECT_FALSE(is_own_attribute(name)) << name;
+    EXPECT_TRUE(is_taken_over(name, nullptr)) << name;
+  }
+}
+
 TEST(CopiedNotes, OfChunksAllHoldsOfValuesAllButHow) {
   const CopiedNotes chunks;
   const CopiedNotes values{CopyOf::values};

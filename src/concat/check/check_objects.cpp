@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/encoding_notes.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_walk.hpp"
@@ -283,9 +284,6 @@ CheckedElements read_attribute(hid_t attribute) {
           [&](hid_t type, void* bytes) { return H5Aread(attribute, type, bytes); }};
 }
 
-/// How values were encoded is the writer's to say: of its own output, not of what it read.
-bool is_own_note(const std::string& name) { return name.starts_with("tailrace_"); }
-
 /// Whether an attribute is its writer's own affair: how it was written, in which library's numbers,
 /// and what DIMENSION_LIST says the other way round.
 bool is_of_the_writer(const std::string& name) {
@@ -493,12 +491,14 @@ void compare_attributes(const CheckedSide& input, const CheckedSide& output, Aga
   const std::vector<std::string> names = attribute_names(input.object);
   if (against == Against::first_input) {
     for (const std::string& name : attribute_names(output.object)) {
-      if (is_own_note(name) || std::binary_search(names.begin(), names.end(), name)) continue;
+      if (is_own_attribute(name) || std::binary_search(names.begin(), names.end(), name)) continue;
       findings.add(who + ": attribute \"" + name + "\" is not" + in_the_other);
     }
   }
   for (const std::string& name : names) {
-    if (is_own_note(name) || (against == Against::original && is_of_the_writer(name))) continue;
+    // How values were encoded is the writer's to say: of its own output, not of what it read.
+    if (is_own_attribute(name)) continue;
+    if (against == Against::original && is_of_the_writer(name)) continue;
     const std::string which = who + ": attribute \"" + name + "\" ";
     const Hdf5Id a(H5Aopen(input.object, name.c_str(), H5P_DEFAULT));
     if (H5Aexists(output.object, name.c_str()) <= 0) {
