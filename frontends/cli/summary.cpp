@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "core/codec_registry.hpp"
+#include "core/utf8.hpp"
 
 namespace tailrace::cli {
 
@@ -19,6 +20,8 @@ namespace {
 /// More fields than this do not fit one screen: then the biggest are shown.
 constexpr std::size_t most_fields_shown = 30;
 constexpr std::size_t fields_shown_of_many = 25;
+/// Of fields in a line.
+constexpr std::size_t most_named = 4;
 
 /// The fields to show, biggest first if there are too many, else in the order of the file.
 std::vector<std::size_t> shown_fields(const std::vector<FieldReport>& fields) {
@@ -104,17 +107,6 @@ std::string field_table(const verbs::RepackReport& outcome, const std::string& g
   return table.text();
 }
 
-/// "a, b and 3 more".
-std::string joined_names(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 4;
-  std::string text = fmt::format(
-      "{}",
-      fmt::join(names.begin(),
-                names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), most)), ", "));
-  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
-  return text;
-}
-
 /// An end of the value range that looks like a fill value which nobody declared; 0: it does not.
 /// Such a value makes a relative bound useless, and real files are full of them. The Writer warns
 /// of the customary huge ones by itself (1e20, -1e34); here it is -1e10, -9999, -999 and so on:
@@ -195,21 +187,22 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
     lines.push_back(needed);
   }
   for (const auto& [reason, names] : kept_exact) {
-    lines.push_back(fmt::format("kept exactly ({}): {}", reason, joined_names(names)));
+    lines.push_back(
+        fmt::format("kept exactly ({}): {}", reason, first_names_text(names, most_named)));
   }
   for (const auto& [fill, names] : suspects) {
     lines.push_back(
         fmt::format("{:g} is taken for a value and widens the range of {}: if it is a "
                     "fill value, say --field '{}:fill={:g}'",
-                    fill, joined_names(names), names.front(), fill));
+                    fill, first_names_text(names, most_named), names.front(), fill));
   }
   if (!constant.empty()) {
     lines.push_back(fmt::format("kept exactly (all values equal, so the bound is 0): {}",
-                                joined_names(constant)));
+                                first_names_text(constant, most_named)));
   }
   if (!lossy_before.empty()) {
     lines.push_back(fmt::format("the input was lossy already, so the errors add up: {}",
-                                joined_names(lossy_before)));
+                                first_names_text(lossy_before, most_named)));
   }
   return lines;
 }

@@ -12,6 +12,7 @@
 
 #include "core/codec_registry.hpp"
 #include "core/option_table.hpp"
+#include "core/utf8.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "layout/chunk_shape.hpp"
 
@@ -71,14 +72,8 @@ bool adds_chunks_or_guards(const FieldOptions& options, const FieldOptions& of_a
 /// "H5Ocopy ...: "/a", "/b" and 7 more"
 std::string left_out_text(const std::string& why, const std::set<std::string>& paths) {
   constexpr std::size_t most_names = 8;
-  std::string text = why;
-  std::size_t n = 0;
-  for (const std::string& path : paths) {
-    if (n == most_names) break;
-    text.append(n++ == 0 ? ": \"" : ", \"").append(path).append("\"");
-  }
-  if (paths.size() > n) text += " and " + std::to_string(paths.size() - n) + " more";
-  return text;
+  const auto quoted = [](const std::string& path) { return "\"" + path + "\""; };
+  return why + ": " + first_names_text(paths, most_names, quoted);
 }
 
 /// The codec that options come to, where nothing is known of the values yet.

@@ -7,11 +7,15 @@
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
 #include "core/encoding_notes.hpp"
+#include "core/utf8.hpp"
 #include "describe/field_attributes.hpp"
 #include "hdf5/dataset_schema.hpp"
 
 namespace tailrace {
 namespace {
+
+/// Datasets in a line for the user.
+constexpr std::size_t most_named = 8;
 
 void pack_notes(ByteWriter& writer, std::uint32_t dataset, const RowNotes& notes) {
   writer.add(dataset);
@@ -86,19 +90,6 @@ Guards guards_in(const RowNotes& rows, const Shape& chunk, std::span<const Conca
 void set(std::vector<bool>& of_datasets, std::size_t dataset) {
   if (of_datasets.size() <= dataset) of_datasets.resize(dataset + 1);
   of_datasets[dataset] = true;
-}
-
-/// "/a, /b and 3 more".
-std::string names_text(std::span<const std::string> paths) {
-  constexpr std::size_t most_named = 8;
-  std::string text;
-  for (const std::string& path : paths.first(std::min(paths.size(), most_named))) {
-    text += (text.empty() ? "" : ", ") + path;
-  }
-  if (paths.size() > most_named) {
-    text += " and " + std::to_string(paths.size() - most_named) + " more";
-  }
-  return text;
 }
 
 void add_rows(std::map<std::uint32_t, RowNotes>& all, std::uint32_t dataset,
@@ -288,10 +279,11 @@ std::vector<std::string> ConcatNotes::remarks(std::span<const ConcatTarget> targ
   if (!unsaid.empty()) {
     lines.push_back(
         "what is said of bounds does not hold of all rows, and the output does not say it: " +
-        names_text(unsaid));
+        first_names_text(unsaid, most_named));
   }
   if (!less_guarded.empty()) {
-    lines.push_back("guards are said as far as they hold of all rows: " + names_text(less_guarded));
+    lines.push_back("guards are said as far as they hold of all rows: " +
+                    first_names_text(less_guarded, most_named));
   }
   return lines;
 }

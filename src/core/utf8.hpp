@@ -1,11 +1,13 @@
 // UTF-8: what netCDF's names are made of, and what a chart can show. And names: which of those that
-// there are was meant by a misspelt one.
+// there are was meant by a misspelt one, and the first of many.
 
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <numeric>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,6 +61,19 @@ inline std::string did_you_mean(std::string_view name, std::span<const std::stri
     best = each;
   }
   return best.empty() ? "" : "; did you mean \"" + std::string(best) + "\"?";
+}
+
+/// "a, b and 3 more". @param most  names at most. @param name_of  how an element is named
+template <class Names, class NameOf = std::identity>
+std::string first_names_text(const Names& names, std::size_t most, NameOf name_of = {}) {
+  std::string text;
+  std::size_t n = 0;
+  for (const auto& each : names | std::views::take(most)) {
+    if (n++ > 0) text += ", ";
+    text += std::invoke(name_of, each);
+  }
+  if (names.size() > n) text += " and " + std::to_string(names.size() - n) + " more";
+  return text;
 }
 
 }  // namespace tailrace

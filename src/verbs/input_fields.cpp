@@ -1,7 +1,6 @@
 // Opening of inputs, matching of globs.
 
 #include "verbs/input_fields.hpp"
-#include "core/option_table.hpp"
 
 #include <fmt/format.h>
 
@@ -11,6 +10,9 @@
 #include <cstdlib>
 #include <iterator>
 #include <limits>
+
+#include "core/option_table.hpp"
+#include "core/utf8.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -196,12 +198,7 @@ Result<FieldPattern> parse_field_pattern(const std::string& text) {
 
 std::string field_list_text(std::span<const StoredDataset> fields) {
   constexpr std::size_t most = 20;
-  std::string list;
-  for (std::size_t f = 0; f < std::min(fields.size(), most); ++f) {
-    list += (f == 0 ? "" : ", ") + fields[f].path;
-  }
-  if (fields.size() > most) list += fmt::format(" and {} more", fields.size() - most);
-  return fields.empty() ? "(none)" : list;
+  return fields.empty() ? "(none)" : first_names_text(fields, most, &StoredDataset::path);
 }
 
 Status check_patterns_match(std::span<const std::string> globs, std::string_view option,

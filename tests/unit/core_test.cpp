@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "core/box.hpp"
 #include "core/buffer.hpp"
 #include "core/error_bound.hpp"
 #include "core/option_table.hpp"
 #include "core/options.hpp"
+#include "core/utf8.hpp"
 
 namespace tailrace {
 namespace {
@@ -141,6 +145,19 @@ TEST(ErrorBound, PointwiseComparisonWhereBothSidesRound) {
   const double third = 1.0 / 3;  // below 1/3 by 2^-54 / 1.5
   EXPECT_FALSE(exceeds_pointwise_bound(3.0, std::nextafter(2.0, 3.0), third));
   EXPECT_TRUE(exceeds_pointwise_bound(3.0, 2.0, third));
+}
+
+TEST(Names, TheFirstOfManyAsText) {
+  const std::vector<std::string> names = {"/a", "/b", "/c"};
+  EXPECT_EQ(first_names_text(std::vector<std::string>(), 2), "");
+  EXPECT_EQ(first_names_text(std::vector<std::string>(), 0), "");
+  EXPECT_EQ(first_names_text(names, 1), "/a and 2 more");
+  EXPECT_EQ(first_names_text(names, 2), "/a, /b and 1 more");
+  EXPECT_EQ(first_names_text(names, 3), "/a, /b, /c");
+  EXPECT_EQ(first_names_text(names, 9), "/a, /b, /c");
+  const std::map<std::string, int> numbered = {{"a", 1}, {"b", 2}, {"c", 3}};
+  const auto quoted = [](const auto& entry) { return "\"" + entry.first + "\""; };
+  EXPECT_EQ(first_names_text(numbered, 2, quoted), "\"a\", \"b\" and 1 more");
 }
 
 TEST(Options, BytesAndShapesAndGlobs) {
