@@ -73,6 +73,16 @@ def test_repack(layout, writers, ranks, source, tmp_path):
         assert report["slack_bytes"] <= encoded / 100
 
 
+@pytest.mark.skipif(os.environ.get("CLUSTER_MPI") == "mpich", reason="Open MPI's")
+def test_files_of_mpi_itself_are_each_nodes_own():
+    """Else a node that loses the shared file system within MPI_Init waits there for ever."""
+    done = subprocess.run(["mpiexec", "-n", str(N_NODES), "sh", "-c", "ls -d /tmp/ompi.*; "
+                           "ls -d /mnt/shared/ompi.* 2>&1"], capture_output=True, text=True,
+                          env={**os.environ, "TMPDIR": "/mnt/shared"}, timeout=60)
+    assert done.stdout.count("/tmp/ompi.node") == N_NODES, done.stdout + done.stderr
+    assert done.stdout.count("/mnt/shared/ompi.*") == N_NODES, done.stdout    # "cannot access"
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_jobs_that_replace_one_file_in_turn(ranks, source, tmp_path):
     """A node remembers what the temporary name led to: the output as it is now."""
