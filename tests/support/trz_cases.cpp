@@ -2,10 +2,13 @@
 
 #include "support/trz_cases.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include "codec/trz/chunk_header.hpp"
 
 namespace tailrace::trz_cases {
 
@@ -169,6 +172,21 @@ Case random_case(Random& random, const Limits& limits) {
   }
   make_values(chunk, random);
   return chunk;
+}
+
+void damage(std::vector<std::byte>& chunk, std::size_t n_telling, Random& random) {
+  constexpr std::size_t from = trz::kChecksummedFrom;
+  for (std::uint64_t k = 1 + random.below(3); k > 0; --k) {
+    const std::size_t reach = std::min(chunk.size() - from, n_telling);
+    const std::uint64_t where = random.below(4);
+    const std::size_t at = where == 0   ? random.below(chunk.size())
+                           : where == 1 ? chunk.size() - 1 - random.below(reach)
+                                        : from + random.below(reach);
+    chunk[at] =
+        random.chance(0.5) ? static_cast<std::byte>(random.next()) : chunk[at] ^ std::byte{1};
+  }
+  if (random.chance(0.2)) chunk.resize(from + random.below(chunk.size() - from));
+  trz::seal({reinterpret_cast<std::uint8_t*>(chunk.data()), chunk.size()});
 }
 
 std::uint64_t digest_of(std::span<const std::byte> bytes) {

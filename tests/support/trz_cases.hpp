@@ -90,6 +90,11 @@ void make_values(Case& chunk, Random& random);
 std::uint64_t count_violations(const trz::ChunkType& type, std::span<const std::byte> original,
                                std::span<const std::byte> decoded);
 
+/// Change up to three bytes of a chunk (of 9 and more), sometimes cut it off, and make its checksum
+/// fit. Three of four changes are where parameters stand: the first `n_telling` bytes behind the
+/// checksum, or as many at the end.
+void damage(std::vector<std::byte>& chunk, std::size_t n_telling, Random& random);
+
 /// FNV-1a over 8-byte steps, to compare bytes between machines.
 std::uint64_t digest_of(std::span<const std::byte> bytes);
 

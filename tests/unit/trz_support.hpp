@@ -58,4 +58,19 @@ inline ::testing::AssertionResult round_trip(const trz_cases::Case& chunk, Works
   return ::testing::AssertionSuccess();
 }
 
+/// Decode and describe bytes that no encoder wrote: whatever comes of it, the memory for it is
+/// bounded by what there is and is asked for.
+inline ::testing::AssertionResult stays_in_bounds(const std::vector<std::byte>& bytes,
+                                                  std::size_t n_values_bytes, const Book* book) {
+  // A workspace of its own: areas end where they were asked to.
+  Workspace workspace;
+  std::vector<std::byte> values(n_values_bytes);
+  static_cast<void>(decode(bytes, values, book, workspace));
+  static_cast<void>(describe(bytes));
+  const std::size_t most = 16 * (n_values_bytes + bytes.size()) + (std::size_t{1} << 20);
+  if (workspace.held_bytes() <= most) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure()
+         << workspace.held_bytes() << " bytes are held, more than " << most;
+}
+
 }  // namespace tailrace::trz::whole
