@@ -121,13 +121,13 @@ class Variable:
     @property
     def codec(self) -> str:
         """The codec's name as Tailrace recorded it, else the filters joined by '+'; "" for none."""
-        recorded = self.attrs.get("tailrace_codec")
-        return str(recorded) if recorded else "+".join(self.filters)
+        recorded = str(self.attrs.get("tailrace_codec", ""))
+        return recorded if recorded not in ("", "unknown") else "+".join(self.filters)
 
     @property
     def bound(self) -> str:
-        """The error bound as it was asked for, "rel=0.001"; "none": recorded as exact; "" where the
-        file says nothing."""
+        """The error bound as it was asked for, "rel=0.001"; "none": recorded as exact; "unknown":
+        recorded as what nobody knows; "" where the file says nothing."""
         mode = str(self.attrs.get("tailrace_bound_mode", ""))
         if mode in ("", "none"):
             return mode

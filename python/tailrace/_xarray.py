@@ -80,7 +80,7 @@ def _xarray_variable(variable: Variable, source: str) -> xr.Variable:
         "dtype": str if variable._model.type == "text" else variable.dtype,
         "original_shape": variable.shape, "source": source, **_filters_of(variable), **notes,
     }
-    if "tailrace_codec" in notes:
+    if notes.get("tailrace_codec", "unknown") != "unknown":
         encoding["codec"] = notes["tailrace_codec"]
     if chunks:
         encoding["chunksizes"] = chunks

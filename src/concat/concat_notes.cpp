@@ -98,13 +98,6 @@ void add_rows(std::map<std::uint32_t, RowNotes>& all, std::uint32_t dataset,
   if (!first) there->second = of_all_rows(there->second, notes);
 }
 
-/// A dataset says nothing any more.
-CopiedNotes nothing_said() {
-  CopiedNotes notes;
-  for (const char* name : encoding_note_names) notes.instead[name] = std::nullopt;
-  return notes;
-}
-
 /// Whether chunks are stored as they were, as far as the header tells.
 bool same_codec(const StoredForm& made, const StoredForm& stored) {
   if (made.kind != stored.kind) return false;
@@ -121,6 +114,34 @@ void say_codec(const ConcatTarget& target, const StoredDataset& stored, const st
   notes.instead[codec_version_attribute] = std::nullopt;
 }
 
+/// The note on a file that what says nothing is exact: of which datasets of the output it is true.
+class FileNote {
+ public:
+  /// @param there  whether the output has it from the first input, or has it already.
+  explicit FileNote(bool there) : there_(there) {}
+
+  /// A dataset with rows that says nothing itself.
+  void speaks_of(const ConcatTarget& target, bool exact) {
+    if (!there_ || !covered_by_file_note(target.like.storage)) return;
+    if (exact) {
+      ++n_exact_;
+    } else {
+      not_of_.push_back(target.like.path);
+    }
+  }
+  /// Not where it is true of nothing any more.
+  bool holds() const { return there_ && (n_exact_ > 0 || not_of_.empty()); }
+  /// The datasets that have to say that it is not true of them.
+  std::span<const std::string> not_of() const {
+    return holds() ? std::span<const std::string>(not_of_) : std::span<const std::string>();
+  }
+
+ private:
+  bool there_;
+  std::size_t n_exact_ = 0;
+  std::vector<std::string> not_of_;
+};
+
 }  // namespace
 
 void ConcatNotes::take_first(const ConcatInput& input) {
@@ -133,7 +154,7 @@ void ConcatNotes::take_first(const ConcatInput& input) {
 
 void ConcatNotes::take_rows(const ConcatInput& input,
                             std::span<const std::pair<std::uint32_t, std::uint32_t>> datasets) {
-  all_say_exact_ = all_say_exact_ && input.says_exact();
+  some_say_exact_ = some_say_exact_ || input.says_exact();
   for (const auto& [dataset, in_file] : datasets) {
     const RowNotes notes = notes_of(input, in_file);
     if (notes.said) add_rows(rows_, dataset, notes);
@@ -145,41 +166,41 @@ void ConcatNotes::take_rows(const ConcatInput& input,
 void ConcatNotes::settle(Comm& comm) {
   ByteWriter mine;
   mine.add(static_cast<std::uint8_t>(first_says_exact_));
-  mine.add(static_cast<std::uint8_t>(all_say_exact_));
+  mine.add(static_cast<std::uint8_t>(some_say_exact_));
   mine.add(static_cast<std::uint32_t>(first_.size()));
   for (const auto& [dataset, notes] : first_) pack_notes(mine, dataset, notes);
-  // Where some file has no note it is all of its datasets, and nobody asks.
-  std::vector<std::uint32_t> inexact;
-  for (std::size_t d = 0; d < inexact_.size() && all_say_exact_; ++d) {
-    if (inexact_[d]) inexact.push_back(static_cast<std::uint32_t>(d));
-  }
-  mine.add(static_cast<std::uint32_t>(inexact.size()));
-  for (const std::uint32_t dataset : inexact) mine.add(dataset);
   for (const auto& [dataset, notes] : rows_) mine.add(dataset);
   std::vector<std::uint32_t> spoken_of;
   for (const Bytes& bytes : comm.gather(mine.bytes(), 0)) {
     ByteReader reader(bytes);
     first_says_exact_ = reader.take<std::uint8_t>() != 0 || first_says_exact_;
-    all_say_exact_ = reader.take<std::uint8_t>() != 0 && all_say_exact_;
+    some_say_exact_ = reader.take<std::uint8_t>() != 0 || some_say_exact_;
     for (auto n = reader.take<std::uint32_t>(); n > 0; --n) {
       const auto dataset = reader.take<std::uint32_t>();
       first_.insert_or_assign(dataset, take_notes(reader));
       spoken_of.push_back(dataset);
-    }
-    for (auto n = reader.take<std::uint32_t>(); n > 0; --n) {
-      set(inexact_, reader.take<std::uint32_t>());
     }
     while (!reader.at_end()) spoken_of.push_back(reader.take<std::uint32_t>());
   }
   std::ranges::sort(spoken_of);
   spoken_of.erase(std::unique(spoken_of.begin(), spoken_of.end()), spoken_of.end());
   ByteWriter words;
+  words.add(static_cast<std::uint8_t>(some_say_exact_));
   for (const std::uint32_t dataset : spoken_of) words.add(dataset);
   Bytes told = words.take();
   comm.broadcast(told, 0);
-  if (told.empty()) return;
+  ByteReader reader(told);
+  some_say_exact_ = reader.take<std::uint8_t>() != 0;
+  if (!some_say_exact_ && reader.at_end()) return;
+  // Without any note all rows came without a word on their exactness, and nobody lists them.
+  std::vector<std::uint32_t> inexact;
+  for (std::size_t d = 0; d < inexact_.size() && some_say_exact_; ++d) {
+    if (inexact_[d]) inexact.push_back(static_cast<std::uint32_t>(d));
+  }
   ByteWriter rows;
-  for (ByteReader reader(told); !reader.at_end();) {
+  rows.add(static_cast<std::uint32_t>(inexact.size()));
+  for (const std::uint32_t dataset : inexact) rows.add(dataset);
+  while (!reader.at_end()) {
     const auto dataset = reader.take<std::uint32_t>();
     const bool silent = dataset < unsaid_.size() && unsaid_[dataset];
     const auto own = rows_.find(dataset);
@@ -192,9 +213,13 @@ void ConcatNotes::settle(Comm& comm) {
   const std::vector<Bytes> all = comm.gather(rows.bytes(), 0);
   rows_.clear();
   for (const Bytes& bytes : all) {
-    for (ByteReader reader(bytes); !reader.at_end();) {
-      const auto dataset = reader.take<std::uint32_t>();
-      add_rows(rows_, dataset, take_notes(reader));
+    ByteReader of_rank(bytes);
+    for (auto n = of_rank.take<std::uint32_t>(); n > 0; --n) {
+      set(inexact_, of_rank.take<std::uint32_t>());
+    }
+    while (!of_rank.at_end()) {
+      const auto dataset = of_rank.take<std::uint32_t>();
+      add_rows(rows_, dataset, take_notes(of_rank));
     }
   }
 }
@@ -203,23 +228,27 @@ CopiedObjects ConcatNotes::of_new(std::span<const ConcatTarget> targets,
                                   std::span<const StoredDataset> schema,
                                   const std::string& codec) const {
   CopiedObjects copied;
-  bool all = first_says_exact_ && all_say_exact_;
-  for (const auto& [dataset, rows] : rows_) {
-    const auto first = first_.find(dataset);
-    const bool same = first != first_.end() && rows.said && first->second.as_asked == rows.as_asked;
-    if (!same) continue;
-    const ConcatTarget& target = targets[dataset];
-    RowNotes held = rows;
-    held.guards = guards_in(rows, target.like.storage.chunk_shape, targets);
-    CopiedNotes notes = notes_of_rows(first->second, held);
-    say_codec(target, schema[dataset], codec, notes);
-    copied.emplace(target.like.path, std::move(notes));
+  FileNote note(first_says_exact_);
+  for (std::size_t d = 0; d < targets.size(); ++d) {
+    const ConcatTarget& target = targets[d];
+    const auto number = static_cast<std::uint32_t>(d);
+    const auto first = first_.find(number);
+    const bool empty = target.like.appended && target.n_rows == 0;
+    const auto rows = empty ? first : rows_.find(number);
+    const bool says = first != first_.end() && (empty || rows != rows_.end()) &&
+                      rows->second.said && rows->second.as_asked == first->second.as_asked;
+    if (says) {
+      RowNotes held = rows->second;
+      if (!empty) held.guards = guards_in(held, target.like.storage.chunk_shape, targets);
+      CopiedNotes notes = notes_of_rows(first->second, held);
+      say_codec(target, schema[d], codec, notes);
+      copied.emplace(target.like.path, std::move(notes));
+    } else if (!empty) {
+      note.speaks_of(target, !is_inexact(d));
+    }
   }
-  for (std::size_t d = 0; d < targets.size() && all; ++d) {
-    all = !is_inexact(d) || copied.contains(targets[d].like.path) ||
-          !covered_by_file_note(targets[d].like.storage);
-  }
-  if (all) copied.emplace("/", CopiedNotes());
+  if (note.holds()) copied.emplace("/", CopiedNotes());
+  for (const std::string& path : note.not_of()) copied.emplace(path, said_unknown());
   return copied;
 }
 
@@ -229,12 +258,13 @@ CopiedObjects ConcatNotes::of_longer(std::span<const ConcatTarget> targets,
                                      std::span<const std::size_t> in_older,
                                      const std::string& codec) const {
   CopiedObjects copied;
-  bool all = all_say_exact_;
+  FileNote note(older.says_exact());
   for (std::size_t d = 0; d < targets.size(); ++d) {
     const ConcatTarget& target = targets[d];
     if (!target.like.appended || target.n_rows == 0) continue;
     if (in_older[d] >= older.datasets().size()) continue;
     const RowNotes before = notes_of(older, in_older[d]);
+    const bool exact_before = older_rows[d] == 0 || told_exact(older, in_older[d], before);
     RowNotes rows = before;
     const bool grows = target.n_rows > older_rows[d];
     if (grows) {
@@ -242,13 +272,15 @@ CopiedObjects ConcatNotes::of_longer(std::span<const ConcatTarget> targets,
       rows = added != rows_.end() ? added->second : RowNotes();
       const bool others = older_rows[d] > 0 || rows.as_asked != before.as_asked;
       if (others) rows = of_all_rows(before, rows);
-      const bool exact =
-          !is_inexact(d) && (older_rows[d] == 0 || told_exact(older, in_older[d], before));
-      const bool says = before.said && rows.said;
-      all = all && (says || exact || !covered_by_file_note(target.like.storage));
-      if (!says && !before.silent) copied.emplace(target.like.path, nothing_said());
     }
-    if (!before.said || !rows.said) continue;
+    if (!before.said || !rows.said) {
+      if (grows && !before.silent) copied.emplace(target.like.path, nothing_said());
+      // What does not grow, and says something that is not put together, speaks for itself.
+      if (grows || before.silent) {
+        note.speaks_of(target, exact_before && (!grows || !is_inexact(d)));
+      }
+      continue;
+    }
     // A mask may get rows where what it is of gets none.
     const Shape chunk = grows ? target.like.storage.chunk_shape : before.chunk_shape;
     rows.guards = guards_in(rows, chunk, targets);
@@ -256,18 +288,26 @@ CopiedObjects ConcatNotes::of_longer(std::span<const ConcatTarget> targets,
     if (target.replaces) say_codec(target, older.datasets()[in_older[d]], codec, notes);
     copied.emplace(target.like.path, std::move(notes));
   }
-  if (older.says_exact() && !all) copied["/"].instead[file_note_attribute] = std::nullopt;
+  if (older.says_exact() && !note.holds()) {
+    copied["/"].instead[file_note_attribute] = std::nullopt;
+  }
+  for (const std::string& path : note.not_of()) copied.insert_or_assign(path, said_unknown());
   return copied;
 }
 
 std::vector<std::string> ConcatNotes::remarks(std::span<const ConcatTarget> targets,
                                               const CopiedObjects& copied) const {
   std::vector<std::string> unsaid;
+  std::vector<std::string> unknown;
   std::vector<std::string> less_guarded;
   for (std::size_t d = 0; d < targets.size(); ++d) {
     const std::string& path = targets[d].like.path;
     const auto notes = copied.find(path);
     const bool there = notes != copied.end();
+    if (there && is_said_unknown(notes->second)) {
+      unknown.push_back(path);
+      continue;
+    }
     const bool ended = there && notes->second.instead.contains(bound_mode_attribute);
     const bool lost = !there && rows_.contains(static_cast<std::uint32_t>(d));
     if (ended || lost) unsaid.push_back(path);
@@ -280,6 +320,12 @@ std::vector<std::string> ConcatNotes::remarks(std::span<const ConcatTarget> targ
     lines.push_back(
         "what is said of bounds does not hold of all rows, and the output does not say it: " +
         first_names_text(unsaid, most_named));
+  }
+  if (!unknown.empty()) {
+    lines.push_back(
+        "of these nobody says what all rows have lost, and the output says so, since it says that "
+        "other datasets are exact: " +
+        first_names_text(unknown, most_named));
   }
   if (!less_guarded.empty()) {
     lines.push_back("guards are said as far as they hold of all rows: " +

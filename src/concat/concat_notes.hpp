@@ -28,7 +28,7 @@ class ConcatNotes {
   void take_rows(const ConcatInput& input,
                  std::span<const std::pair<std::uint32_t, std::uint32_t>> datasets);
   /// Put together what all ranks have, at rank 0. Collective: a gather and a broadcast; another
-  /// gather where some dataset says something.
+  /// gather where some dataset says something, or some file that silent ones are exact.
   void settle(Comm& comm);
 
   /// Of a new output. Rank 0. @param codec  of the request: "keep", or what chunks are encoded by.
@@ -44,20 +44,20 @@ class ConcatNotes {
                                    const CopiedObjects& copied) const;
 
  private:
-  /// Whether rows of a dataset came in without anybody's word that they are exact. Where all files
-  /// have a note.
+  /// Whether rows of a dataset came in, if any did, without anybody's word that they are exact.
   bool is_inexact(std::size_t dataset) const {
-    return rows_.contains(static_cast<std::uint32_t>(dataset)) ||
+    return !some_say_exact_ || rows_.contains(static_cast<std::uint32_t>(dataset)) ||
            (dataset < inexact_.size() && inexact_[dataset]);
   }
 
   std::map<std::uint32_t, RowNotes> first_;
   std::map<std::uint32_t, RowNotes> rows_;  ///< Of this rank's files; at last of all.
   std::vector<bool> unsaid_;                ///< Of which some file of this rank says nothing.
-  /// Silent ones that some file's note does not speak of; at last of all ranks' files.
+  /// Of which rows came that neither they nor their file's note speak of; at last of all ranks'
+  /// files, where some file has a note.
   std::vector<bool> inexact_;
   bool first_says_exact_ = false;
-  bool all_say_exact_ = true;
+  bool some_say_exact_ = false;
 };
 
 }  // namespace tailrace

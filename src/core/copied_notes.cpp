@@ -18,7 +18,27 @@ bool says_how(const std::string& name) {
 bool is_taken_over(const std::string& name, const CopiedNotes* notes) {
   if (!is_own_attribute(name)) return true;
   if (notes == nullptr || notes->instead.contains(name)) return false;
-  return notes->of == CopyOf::chunks || !says_how(name);
+  return notes->of == CopyOf::chunks || (notes->of == CopyOf::values && !says_how(name));
+}
+
+CopiedNotes nothing_said() {
+  CopiedNotes notes{CopyOf::nothing};
+  for (const char* name : encoding_note_names) notes.instead[name] = std::nullopt;
+  return notes;
+}
+
+CopiedNotes said_unknown() {
+  CopiedNotes notes = nothing_said();
+  notes.instead[codec_attribute] = unknown_word;
+  notes.instead[bound_mode_attribute] = unknown_word;
+  return notes;
+}
+
+bool is_said_unknown(const CopiedNotes& notes) {
+  const auto mode = notes.instead.find(bound_mode_attribute);
+  if (mode == notes.instead.end() || !mode->second) return false;
+  const auto* text = std::get_if<std::string>(&*mode->second);
+  return text != nullptr && *text == unknown_word;
 }
 
 Guards guards_of_copy(Guards guards, bool same_chunks,

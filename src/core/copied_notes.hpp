@@ -15,11 +15,11 @@
 
 namespace tailrace {
 
-/// What a copy's dataset has of its source's. Of one that is neither nothing holds on: its writer
-/// says what its values have lost.
+/// What a copy's dataset has of its source's.
 enum class CopyOf : std::uint8_t {
   chunks,  ///< The chunks, as they are stored: all holds on.
-  values   ///< The same values, encoded anew: all but how, which the writer says.
+  values,  ///< The same values, encoded anew: all but how, which the writer says.
+  nothing  ///< Nothing holds on: its writer says what its values have lost, or nobody does.
 };
 struct CopiedNotes {
   CopyOf of = CopyOf::chunks;
@@ -32,6 +32,12 @@ using CopiedObjects = std::map<std::string, CopiedNotes>;
 /// Whether an attribute of the source is taken over as it is. Others' always are, but for those
 /// that our files have (their names begin alike). @param notes  null: nothing holds on.
 bool is_taken_over(const std::string& name, const CopiedNotes* notes);
+
+/// Of a dataset that says nothing any more.
+CopiedNotes nothing_said();
+/// Of one that says that nobody knows, so that no note on the file speaks for it.
+CopiedNotes said_unknown();
+bool is_said_unknown(const CopiedNotes& notes);
 
 /// The guards that hold on in a copy: those of regions by masks that it has with the same values,
 /// those of each chunk's values together (sum, monotone) where its chunks are the source's.

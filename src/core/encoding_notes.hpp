@@ -29,6 +29,10 @@ inline constexpr const char* component_bounds_attribute = "tailrace_component_bo
 inline constexpr const char* component_runs_attribute = "tailrace_component_runs";
 inline constexpr const char* version_attribute = "tailrace_version";
 
+/// As mode of the bound, and as codec by who does not know it: nobody says what the values have
+/// lost. For datasets of which a note on the file that silent ones are exact is not true.
+inline constexpr const char* unknown_word = "unknown";
+
 /// All that may stand at a dataset of how it was encoded: who encodes it anew lets none of the old
 /// ones stay. What says which of its cells count (tailrace_covered_cells) is none of them.
 inline constexpr std::array encoding_note_names = {

@@ -126,6 +126,11 @@ Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
   attributes.codec = hdf5_text_attribute(dataset, codec_attribute);
   attributes.by_tailrace = !attributes.codec.empty();
   if (!attributes.by_tailrace) return Status();
+  if (hdf5_text_attribute(dataset, bound_mode_attribute) == unknown_word) {
+    attributes = FieldAttributes();
+    attributes.said_unknown = true;
+    return Status();
+  }
   attributes.codec_version = hdf5_text_attribute(dataset, codec_version_attribute);
   attributes.version = hdf5_text_attribute(dataset, version_attribute);
   attributes.bound.mode = bound_mode_of(hdf5_text_attribute(dataset, bound_mode_attribute));
@@ -161,7 +166,7 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
     const Hdf5Id dataset(H5Dopen2(file.get(), field_paths[f].c_str(), H5P_DEFAULT));
     if (!dataset.valid()) return hdf5_failure(Code::corrupt, where);
     TAILRACE_TRY(read_own_attributes(dataset.get(), all[f]).within(where));
-    if (!all[f].by_tailrace) all[f] = told_by_file(dataset.get(), note);
+    if (!all[f].by_tailrace && !all[f].said_unknown) all[f] = told_by_file(dataset.get(), note);
     const auto covered = numbers_attribute<std::uint64_t>(dataset.get(), "tailrace_covered_cells",
                                                           H5T_NATIVE_UINT64, 2);
     if (covered.size() == 2) all[f].covered = {covered[0], covered[1]};

@@ -23,6 +23,7 @@ namespace tailrace {
 
 struct FieldAttributes {
   bool by_tailrace = false;    ///< tailrace_codec is there, or the file's note speaks for it.
+  bool said_unknown = false;   ///< It says that nobody knows: not by_tailrace, whatever the note.
   std::string codec;           ///< "sz3"; empty: lossless, as its filters say.
   std::string codec_version;   ///< Plug-in file and version, or "built in".
   std::string version;         ///< Of the Tailrace that wrote it.

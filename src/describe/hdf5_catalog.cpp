@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/encoding_notes.hpp"
 #include "describe/field_attributes.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
@@ -82,8 +83,8 @@ std::optional<double> hdf5_fill(const StoredDataset& field) {
 
 /// Whether the dataset says that its values are already approximations.
 bool says_lossy(hid_t dataset, const StoredForm& storage) {
-  const std::string mode = hdf5_text_attribute(dataset, "tailrace_bound_mode");
-  if (!mode.empty() && mode != "none") return true;
+  const std::string mode = hdf5_text_attribute(dataset, bound_mode_attribute);
+  if (!mode.empty() && mode != "none" && mode != unknown_word) return true;
   return std::any_of(kQuantizedAttributes.begin(), kQuantizedAttributes.end(),
                      [&](const char* name) { return H5Aexists(dataset, name) > 0; }) ||
          std::any_of(storage.filters.begin(), storage.filters.end(),

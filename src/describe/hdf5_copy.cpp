@@ -634,10 +634,11 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
         node.kind == Hdf5Node::Kind::field || node.kind == Hdf5Node::Kind::dataset;
     const bool has_attributes =
         is_dataset || node.kind == Hdf5Node::Kind::group || node.kind == Hdf5Node::Kind::named_type;
-    if (has_attributes && node.n_attributes > 0 && link_exists(out, node.path)) {
+    const auto found = has_attributes ? copied.find(node.path) : copied.end();
+    const bool more = found != copied.end() && !found->second.instead.empty();
+    if (has_attributes && (node.n_attributes > 0 || more) && link_exists(out, node.path)) {
       // What is no field is copied as it is stored.
       const CopiedNotes whole;
-      const auto found = copied.find(node.path);
       const CopiedNotes* notes = found != copied.end() ? &found->second : nullptr;
       if (node.kind == Hdf5Node::Kind::dataset) notes = &whole;
       copier.copy_attributes(node.path, notes);

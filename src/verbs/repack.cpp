@@ -25,6 +25,7 @@
 #include "core/copied_notes.hpp"
 #include "core/covered_cells.hpp"
 #include "core/encoding_notes.hpp"
+#include "core/utf8.hpp"
 #include "describe/field_attributes.hpp"
 #include "exec/thread_team.hpp"
 #include "field/box_codec.hpp"
@@ -52,6 +53,7 @@ constexpr std::uint64_t encoded_chunks_min = 16;
 
 /// Datasets whose guards do not all hold in a copy, of which there is a line each.
 constexpr std::size_t less_guarded_named = 8;
+constexpr std::size_t names_in_remark = 8;
 
 /// For boxes that are read together, since stored chunks reach over many of them: what does not fit
 /// has all of these decoded once more.
@@ -411,29 +413,48 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
 /// --as-stored and the like: what is not asked to lose anything is a copy.
 void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   const bool aims = request_.options.target_bytes > 0 || request_.options.target_psnr_db > 0;
-  bool of_file = copies || plan.empty();
+  const bool of_file = copies || plan.empty();
+  const bool noted = of_file && !input_->text_attribute("/", file_note_attribute).empty();
+  std::size_t n_exact = 0;
+  std::vector<std::string> unknown;
+  const auto speaks = [&](const std::string& path) {
+    return !input_->text_attribute(path, codec_attribute).empty();
+  };
   for (PlannedField& planned : plan) {
     FieldDefinition& field = planned.definition;
     const FieldOptions& options = field.options;
     const bool exact = options.bound.lossless() && (options.bound_given || !aims) &&
                        codec_entry(options.codec).loss != Loss::unknown;
-    const bool said = copies && exact && field.as_stored == nullptr &&
-                      !input_->text_attribute(field.path, codec_attribute).empty();
-    if (field.as_stored != nullptr || said) {
+    const bool said = copies && exact && field.as_stored == nullptr && speaks(field.path);
+    const bool stored = field.as_stored != nullptr;
+    if (stored || said) {
       field.words_of_source = said;
       copied_[field.path] = words_of(plan, planned);
-      continue;
     }
-    // It says that chunks which say nothing are exact; of the values of others nobody said it.
+    if (!noted || said || (stored && speaks(field.path))) continue;
+    // The note says that chunks which say nothing are exact; of values of others nobody said it.
     const bool covered = covered_by_file_note(input_->fields()[planned.input_index].storage);
-    const bool becomes_so = field.options.layout != "contiguous";
-    if (exact && (planned.lossy_before || !covered) && becomes_so) of_file = false;
+    const bool becomes_so = !stored && exact && field.options.layout != "contiguous";
+    if (covered && !planned.lossy_before) {
+      ++n_exact;
+    } else if (becomes_so) {
+      unknown.push_back(field.path);
+    }
   }
   if (n_less_guarded_ > less_guarded_named) {
     report_.remarks.push_back(fmt::format("guards of {} more datasets are said in part likewise",
                                           n_less_guarded_ - less_guarded_named));
   }
-  if (of_file) copied_["/"] = CopiedNotes();
+  // Where the note would be true of nothing it ends.
+  if (!of_file || (n_exact == 0 && !unknown.empty())) return;
+  copied_["/"] = CopiedNotes();
+  for (const std::string& path : unknown) copied_[path] = said_unknown();
+  if (comm_.is_root() && !unknown.empty()) {
+    report_.remarks.push_back(
+        "of these nobody says what they have lost, and the output says so, since it says that "
+        "other datasets are exact: " +
+        first_names_text(unknown, names_in_remark));
+  }
 }
 
 /// What the Writer must know of plotfiles' levels.

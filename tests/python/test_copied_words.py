@@ -323,8 +323,18 @@ def noted(path, **datasets_of_it):
         file.attrs["tailrace_file"] = np.bytes_(NOTE)
 
 
+UNKNOWN = {"tailrace_codec": "unknown", "tailrace_bound_mode": "unknown"}
+KNOWN_BY_NOBODY = "of these nobody says what"
+
+
+def told_exact(path):
+    """What `info` takes for exact."""
+    return {field["path"][1:] for field in numbers("info", path)["fields"] if field["by_tailrace"]
+            and field["absolute_bound"] == 0}
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_a_note_ends_where_it_would_speak_of_more_than_it_did(tmp_path, ranks):
+def test_a_note_does_not_speak_of_more_than_it_did(tmp_path, ranks):
     """It does not speak of contiguous data, or of chunks that always lose digits."""
     whole, longer = tmp_path / "whole.h5", tmp_path / "longer.h5"
     rows = smooth((16, 48, 64))
@@ -334,45 +344,147 @@ def test_a_note_ends_where_it_would_speak_of_more_than_it_did(tmp_path, ranks):
         parts = [tmp_path / f"{kind}{k}.h5" for k in range(2)]
         for part in parts:
             noted(part, exact=exact, foreign=how)
-        tailrace("concat", *parts, "-o", whole, "--force", ranks=ranks)
-        assert note(whole), kind
-        assert {field["path"]: field for field in numbers("info", whole)["fields"]}
+        told = told_by("concat", *parts, "-o", whole, "--force", ranks=ranks)
+        assert note(whole) and said(whole, "foreign") == {}, kind
+        assert told_exact(whole) == {"exact"} and KNOWN_BY_NOBODY not in told
         asked = ("--codec", "deflate") if kind == "rounded" else ("--chunk", "4x")
-        tailrace("concat", *parts, "-o", whole, "--force", *asked, ranks=ranks)
-        assert not note(whole), kind
+        told = told_by("concat", *parts, "-o", whole, "--force", *asked, ranks=ranks)
+        assert note(whole) and said(whole, "exact") == {}, kind
+        assert said(whole, "foreign") == UNKNOWN and told_exact(whole) == {"exact"}
+        assert f"{KNOWN_BY_NOBODY} all rows have lost" in told and "exact: /foreign" in told
         # Nor is it said of rows that are appended.
         tailrace("concat", parts[0], "-o", longer, "--force", ranks=ranks)
-        assert note(longer)
         tailrace("concat", parts[1], "-o", longer, "-a", ranks=ranks)
-        assert note(longer), kind
+        assert note(longer) and said(longer, "foreign") == {}, kind
         if kind == "contiguous":
             tailrace("concat", parts[1], "-o", longer, "-a", *asked, ranks=ranks)
-            assert not note(longer)
+            assert note(longer) and said(longer, "foreign") == UNKNOWN
         with h5py.File(longer) as file:
-            assert (file["foreign"].chunks is None) == note(longer) or kind == "rounded"
+            assert (file["foreign"].chunks is None) == (said(longer, "foreign") == {}) or (
+                kind == "rounded")
             assert len(file["foreign"]) == len(file["exact"]) >= 32
+        assert told_exact(longer) == {"exact"}
     exact_only, exact_too = tmp_path / "only.h5", tmp_path / "too.h5"
     noted(exact_only, exact=exact, foreign=exact)
     noted(exact_too, exact=exact, foreign={"data": rows})
     tailrace("concat", exact_only, "-o", longer, "--force")
-    assert note(longer)
+    assert note(longer) and told_exact(longer) == {"exact", "foreign"}
     tailrace("concat", exact_too, "-o", longer, "-a", ranks=ranks)
-    assert not note(longer)
+    assert note(longer) and said(longer, "foreign") == UNKNOWN
+    assert told_exact(longer) == {"exact"}
+    # It stays so, whatever comes to it, in copies too; what one leaves alone keeps all.
+    tailrace("concat", exact_only, "-o", longer, "-a", ranks=ranks)
+    assert note(longer) and said(longer, "foreign") == UNKNOWN and said(longer, "exact") == {}
+    for how in ("--as-stored", "--cloud"):
+        tailrace("repack", longer, "-o", whole, how, "--force", ranks=ranks)
+        assert said(whole, "foreign")["tailrace_bound_mode"] == "unknown"
+        assert told_exact(whole) == {"exact"}
+    tailrace("concat", longer, "-o", whole, "--force", ranks=ranks)
+    assert said(whole, "foreign") == UNKNOWN and told_exact(whole) == {"exact"}
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_files_without_a_note_end_it_for_what_they_have_rows_of(tmp_path, ranks):
+    rows = {"data": np.arange(64), "maxshape": (None,), "chunks": (16,)}
+    none = {**rows, "data": np.arange(0)}
+    noted(tmp_path / "noted.h5", a=rows, b=rows)
+    for name, how in {"bare": {"a": none, "b": rows}, "both": {"a": rows, "b": rows}}.items():
+        noted(tmp_path / f"{name}.h5", **how)
+        with h5py.File(tmp_path / f"{name}.h5", "r+") as file:
+            del file.attrs["tailrace_file"]
+    parts = [tmp_path / "noted.h5", tmp_path / "bare.h5"]
+    whole = tmp_path / "whole.h5"
+    for how in ("new", "-a"):
+        if how == "new":
+            tailrace("concat", *parts, "-o", whole, ranks=ranks)
+        else:
+            whole.write_bytes(parts[0].read_bytes())
+            tailrace("concat", parts[1], "-o", whole, "-a", ranks=ranks)
+        assert note(whole) and said(whole, "a") == {} and said(whole, "b") == UNKNOWN, how
+        assert told_exact(whole) == {"a"}
+        # And none that is true of nothing.
+        tailrace("concat", tmp_path / "both.h5", "-o", whole, "-a", ranks=ranks)
+        assert not note(whole) and said(whole, "a") == said(whole, "b") == {}
+    tailrace("concat", parts[0], tmp_path / "both.h5", "-o", whole, "--force", ranks=ranks)
+    assert not note(whole) and said(whole, "a") == said(whole, "b") == {}
+    # Words that do not agree end likewise.
+    lossy = [tmp_path / f"lossy{k}.h5" for k in range(2)]
+    for k, part in enumerate(lossy):
+        lossy_rows(part, 1, f"abs=0.0{k + 1}", k)
+        with h5py.File(part, "r+") as file:
+            file.attrs["tailrace_file"] = np.bytes_(NOTE)
+            for key in list(file["k"].attrs):
+                del file["k"].attrs[key]
+    tailrace("concat", *lossy, "-o", whole, "--force", ranks=ranks)
+    assert note(whole) and said(whole, "t") == UNKNOWN and told_exact(whole) == {"k"}
+    whole.write_bytes(lossy[0].read_bytes())
+    tailrace("concat", lossy[1], "-o", whole, "-a", ranks=ranks)
+    assert note(whole) and said(whole, "t") == UNKNOWN and told_exact(whole) == {"k"}
+
+
+def test_verify_does_not_know_what_nobody_knows(tmp_path):
+    """Its values are compared as those of a dataset that says nothing."""
+    exact, source, copy = (tmp_path / f"{name}.h5" for name in ("exact", "source", "copy"))
+    rows = smooth((16, 48, 64))
+    with h5py.File(exact, "w") as file:
+        file["exact"] = file["foreign"] = rows
+    noted(source, exact={"data": rows, "chunks": (4, 48, 64)}, foreign={"data": rows})
+    tailrace("repack", source, "-o", copy, "--cloud")
+    assert said(copy, "foreign") == UNKNOWN
+    found = {field["path"]: field for field in numbers("verify", exact, copy)["fields"]}
+    assert found["/foreign"]["n_beyond_bound"] == 0
+    with h5py.File(copy, "r+") as file:
+        file["foreign"][3, 2, 1] += 1
+    assert "/foreign" in tailrace("verify", exact, copy, code=1).stdout
+    # A bound that is given holds of it, since it does not say that it is exact.
+    tailrace("verify", exact, copy, "--bound", "abs=1.5")
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_datasets_without_rows_keep_words(tmp_path, ranks):
+    rows, empty, second, other, whole = (tmp_path / f"{name}.h5" for name in
+                                         ("rows", "empty", "second", "other", "whole"))
+    lossy_rows(rows, 1, "abs=0.01", 1, "--guard", "sign+sum", codec="trz")
+    lossy_rows(other, 1, "abs=0.5", 2)
+    without_rows(rows, empty, "t")
+    without_rows(other, second, "t")
+    told = told_by("concat", empty, second, "-o", whole, ranks=ranks)
+    assert said(whole, "t") == said(empty, "t") == said(rows, "t") != {}
+    assert "does not say it" not in told
+    # So that rows which come later say it, too, if they are of that kind.
+    saved = whole.read_bytes()
+    tailrace("concat", rows, "-o", whole, "-a", ranks=ranks)
+    assert said(whole, "t") == said(rows, "t")
+    whole.write_bytes(saved)
+    told = told_by("concat", other, "-o", whole, "-a", ranks=ranks)
+    assert said(whole, "t") == {} and "does not say it: /t" in told
+    tailrace("concat", empty, "-o", whole, "--force", "--codec", "deflate", ranks=ranks)
+    assert of_values(said(whole, "t")) == of_values(said(rows, "t"))
+    assert said(whole, "t")["tailrace_codec"] == "deflate"
 
 
 @pytest.mark.parametrize("how", ["--as-stored", "--cloud"])
-def test_a_copy_does_not_extend_a_note_to_others_data(tmp_path, how):
+@pytest.mark.parametrize("layout", ["claimed", "front"])
+def test_a_copy_does_not_extend_a_note_to_others_data(tmp_path, how, layout):
     source, copy = tmp_path / "source.h5", tmp_path / "copy.h5"
     rows = smooth((16, 48, 64))
     exact = {"data": rows, "chunks": (4, 48, 64)}
+    asked = (how, "--layout", layout, "--force")
     noted(source, exact=exact)
-    tailrace("repack", source, "-o", copy, how)
-    assert note(copy)
+    tailrace("repack", source, "-o", copy, *asked)
+    assert note(copy) and told_exact(copy) == {"exact"}
     noted(source, exact=exact, foreign={"data": rows})
-    tailrace("repack", source, "-o", copy, how, "--force")
+    told = told_by("repack", source, "-o", copy, *asked)
     with h5py.File(copy) as file:
         contiguous = file["foreign"].chunks is None
-    assert contiguous == (how == "--as-stored") and note(copy) == contiguous
+    assert contiguous == (how == "--as-stored")
+    assert note(copy) and said(copy, "foreign") == ({} if contiguous else UNKNOWN)
+    assert told_exact(copy) == {"exact"} and (KNOWN_BY_NOBODY in told) != contiguous
+    # Without a note there is nothing to except from.
+    with h5py.File(source, "r+") as file:
+        del file.attrs["tailrace_file"]
+    tailrace("repack", source, "-o", copy, *asked)
+    assert not note(copy) and said(copy, "foreign") == said(copy, "exact") == {}
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

@@ -107,6 +107,25 @@ def test_a_dataset_is_stored_with_bounds(path, tmp_path):
         assert file.dimensions["time"].isunlimited() and file["u"].units == "m/s"
 
 
+def test_what_nobody_knows_of_is_written_like_others(tmp_path):
+    """A copy's word that nobody says what its values have lost (docs/format.md)."""
+    source, again = tmp_path / "source.nc", tmp_path / "again.nc"
+    with netCDF4.Dataset(source, "w") as file:
+        for name, length in zip("zyx", FIELD.shape):
+            file.createDimension(name, length)
+        u = file.createVariable("u", "f4", ("z", "y", "x"), zlib=True, shuffle=True)
+        u[:] = FIELD
+        u.tailrace_codec = u.tailrace_bound_mode = "unknown"
+    with tailrace.open(source) as file:
+        assert file["u"].codec == "shuffle+deflate" and file["u"].bound == "unknown"
+    with xr.open_dataset(source, engine="tailrace") as back:
+        assert "codec" not in back.u.encoding and back.u.encoding["zlib"]
+        tailrace.write_dataset(back.load(), again)
+    with netCDF4.Dataset(again) as file:
+        assert np.array_equal(file["u"][:], FIELD)
+        assert file["u"].tailrace_codec == "deflate" and file["u"].tailrace_bound_mode == "none"
+
+
 def test_dask_arrays_are_stored_piece_by_piece(tmp_path):
     dask_array = pytest.importorskip("dask.array")
     lazy = dask_array.from_array(FIELD, chunks=(4, 16, 24)) * 2

@@ -32,9 +32,11 @@ TEST(CopiedNotes, OwnAttributesAreKnownByHowTheyBegin) {
 TEST(CopiedNotes, OfChunksAllHoldsOfValuesAllButHow) {
   const CopiedNotes chunks;
   const CopiedNotes values{CopyOf::values};
+  const CopiedNotes nothing{CopyOf::nothing};
   std::vector<std::string> not_of_values;
   for (const char* name : encoding_note_names) {
     EXPECT_FALSE(is_taken_over(name, nullptr)) << name;
+    EXPECT_FALSE(is_taken_over(name, &nothing)) << name;
     EXPECT_TRUE(is_taken_over(name, &chunks)) << name;
     if (!is_taken_over(name, &values)) not_of_values.emplace_back(name);
   }
@@ -45,6 +47,22 @@ TEST(CopiedNotes, OfChunksAllHoldsOfValuesAllButHow) {
   changed.instead[guard_attribute] = std::nullopt;
   EXPECT_FALSE(is_taken_over(guard_attribute, &changed));
   EXPECT_TRUE(is_taken_over(bound_mode_attribute, &changed));
+}
+
+TEST(CopiedNotes, UnknownIsSaidInPlaceOfAllElse) {
+  const CopiedNotes unknown = said_unknown();
+  EXPECT_TRUE(is_said_unknown(unknown));
+  EXPECT_FALSE(is_said_unknown(nothing_said()));
+  EXPECT_FALSE(is_said_unknown(CopiedNotes()));
+  for (const char* name : encoding_note_names) {
+    EXPECT_FALSE(nothing_said().instead.at(name)) << name;
+    const std::string of_it = name;
+    const bool word = of_it == codec_attribute || of_it == bound_mode_attribute;
+    ASSERT_EQ(unknown.instead.at(name).has_value(), word) << name;
+    if (!word) continue;
+    EXPECT_EQ(std::get<std::string>(*unknown.instead.at(name)), "unknown") << name;
+  }
+  EXPECT_FALSE(is_taken_over("tailrace_covered_cells", &unknown));
 }
 
 TEST(CopiedNotes, GuardsEndWithTheirMasksAndChunks) {
