@@ -332,7 +332,10 @@ class KeepingStorage final : public StorageOver {
     const std::scoped_lock lock(mutex_);
     if (kept_.empty()) {
       std::vector<std::byte> all(std::size_t{1} << 20);
-      const auto n_bytes = std::min<std::uint64_t>(inner_->file_bytes().value(), all.size());
+      const Result<std::uint64_t> there = inner_->file_bytes();
+      // A client that asks by names (sshfs) cannot tell it once another node has renamed the file.
+      if (!there.ok()) return inner_->read_at(address, bytes);
+      const auto n_bytes = std::min<std::uint64_t>(*there, all.size());
       TAILRACE_TRY(inner_->read_at(0, std::span(all).first(n_bytes)));
       kept_ = std::move(all);
     }
