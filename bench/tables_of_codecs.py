@@ -43,6 +43,22 @@ def trz_sz3(rows):
                  made)
 
 
+@table("docs/codecs.md", "gather_steps.csv")
+def gather_steps(rows):
+    """Chunks of one step and of several: ratio of the first, encoded bytes of the others by its."""
+    names = {"nyx": "Nyx, each step", "md": "md, each step", "md_every_10": "md, each tenth step"}
+    made = []
+    for data, field, bound in unique((row["data"], row["field"], row["bound"]) for row in rows):
+        mine = {int(row["steps_per_chunk"]): row for row in rows
+                if (row["data"], row["field"], row["bound"]) == (data, field, bound)}
+        one = int(mine[1]["encoded_bytes"])
+        made.append([names[data], field.replace("_", " "), bound,
+                     f"{int(mine[1]['raw_bytes']) / one:.2f}",
+                     *(f"{int(mine[n]['encoded_bytes']) / one - 1:+.1%}".replace("%", " %")
+                       for n in (2, 4, 8))])
+    return lines(["data", "field", "bound", "ratio, 1 step", "2 steps", "4", "8"], made)
+
+
 #: Sets of real fields, by what their file's name begins with, as docs/xor.md calls them.
 SETS = {"climate": "climate", "lammps": "LAMMPS atoms", "nyx128": "Nyx 128^3",
         "nyx64_particles": "Nyx particles", "nyx64_s060": "Nyx 64^3, step 60",
