@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <numeric>
-#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,7 +67,8 @@ template <class Names, class NameOf = std::identity>
 std::string first_names_text(const Names& names, std::size_t most, NameOf name_of = {}) {
   std::string text;
   std::size_t n = 0;
-  for (const auto& each : names | std::views::take(most)) {
+  for (const auto& each : names) {  // clang 14 has no std::views::take over libstdc++ 12.
+    if (n == most) break;
     if (n++ > 0) text += ", ";
     text += std::invoke(name_of, each);
   }
