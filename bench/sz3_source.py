@@ -1,23 +1,26 @@
-"""SZ3 3.3.2 compiled from source, as a baseline: download, check, compile, load.
+"""SZ3 3.3.2 compiled from source, as a baseline: fetch, check, compile, load.
 
-The source comes with the Rust package sz3-sys on crates.io (BSD licence), which is how it can be
-had where only package registries are reachable. It stays in build/sz3-3.3.2 and is no part of
-Tailrace.
+The source comes with the Rust package sz3-sys (BSD licence), which is how it can be had where only
+package registries are reachable: `cargo vendor` fetches it. It stays in build/sz3-3.3.2 and is no
+part of Tailrace.
 
     python bench/sz3_source.py      build it and print where the library is
 """
 
 import ctypes
-import hashlib
-import io
 import pathlib
 import subprocess
-import tarfile
-import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "sz3-3.3.2"
-URL = "https://static.crates.io/crates/sz3-sys/sz3-sys-0.4.1%2BSZ3-3.3.2.crate"
+PACKAGE = """[package]
+name = "sz3-source"
+version = "0.0.0"
+[lib]
+path = "none.rs"
+[dependencies]
+sz3-sys = "=0.4.1"
+"""
 SHA256 = "fd50b94038a09c9997d65eee85ffa500515da9e203cec260a4a24d874e0c2533"
 VERSION = {"PROJECT_NAME": "SZ3", "PROJECT_VERSION": "3.3.2", "PROJECT_VERSION_MAJOR": "3",
            "PROJECT_VERSION_MINOR": "3", "PROJECT_VERSION_PATCH": "2",
@@ -28,14 +31,14 @@ FLAGS = ["-std=c++17", "-O3", "-march=native", "-ffp-contract=off", "-DNDEBUG", 
 
 
 def fetch():
-    """Download the source and write its version header."""
-    with urllib.request.urlopen(URL, timeout=60) as answer:
-        crate = answer.read()
-    if hashlib.sha256(crate).hexdigest() != SHA256:
-        raise RuntimeError(f"{URL}: not the file that was expected")
-    with tarfile.open(fileobj=io.BytesIO(crate)) as archive:
-        archive.extractall(FOLDER, filter="data")
-    template, = FOLDER.glob("*/SZ3/include/SZ3/version.hpp.in")
+    """Fetch the source and write its version header."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "Cargo.toml").write_text(PACKAGE)
+    (FOLDER / "none.rs").touch()
+    subprocess.run(["cargo", "vendor", "--quiet"], cwd=FOLDER, check=True, stdout=subprocess.DEVNULL)
+    if SHA256 not in (FOLDER / "Cargo.lock").read_text():
+        raise RuntimeError("cargo's package sz3-sys is not the one that was expected")
+    template, = FOLDER.glob("vendor/sz3-sys/SZ3/include/SZ3/version.hpp.in")
     text = template.read_text()
     for key, value in VERSION.items():
         text = text.replace(f"@{key}@", value)
@@ -48,9 +51,9 @@ def build():
     wrapper = ROOT / "bench" / "baseline" / "sz3_source.cpp"
     if library.exists() and library.stat().st_mtime > wrapper.stat().st_mtime:
         return library
-    if not list(FOLDER.glob("*/SZ3/include/SZ3/version.hpp")):
+    if not list(FOLDER.glob("vendor/sz3-sys/SZ3/include/SZ3/version.hpp")):
         fetch()
-    include, = FOLDER.glob("*/SZ3/include")
+    include, = FOLDER.glob("vendor/sz3-sys/SZ3/include")
     subprocess.run(["g++", *FLAGS, f"-I{include}", str(wrapper), "-o", str(library), "-lzstd"],
                    check=True)
     return library
