@@ -209,13 +209,18 @@ def processor():
     return platform.processor()
 
 
-def heading(arguments):
+def heading_of_machine(program):
     return [
-        f"bench/compare_sz3.py, trz {tailrace.__version__}, "
+        f"{program}, trz {tailrace.__version__}, "
         f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         f"{processor()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.2f}, "
         f"{platform.system()} {platform.release()}, Python {platform.python_version()}, "
         f"numpy {np.__version__}",
+    ]
+
+
+def heading(arguments):
+    return heading_of_machine("bench/compare_sz3.py") + [
         f"pysz {importlib.metadata.version('pysz')}; SZ3 3.3.2 compiled with "
         f"{' '.join(sz3_source.FLAGS)}" if not arguments.no_source else
         f"pysz {importlib.metadata.version('pysz')}",

@@ -59,6 +59,33 @@ def gather_steps(rows):
     return lines(["data", "field", "bound", "ratio, 1 step", "2 steps", "4", "8"], made)
 
 
+@table("docs/trz.md", "ratio_peers.csv")
+def ratio_peers(rows):
+    """Bytes of all fields of a set, and in how many pairs ours are larger than the least peer's."""
+    groups = {"Nyx 128^3": ["nyx128"], "Nyx 64^3": ["nyx64_s0", "nyx64_s1", "nyx64_steps"],
+              "climate": ["climate"], "particles": ["nyx64_particles", "lammps"]}
+    peers = unique(row["codec"] for row in rows if not row["codec"].startswith("trz-"))
+    made = []
+    for name, begins in groups.items():
+        mine = [row for row in rows if row["file"].startswith(tuple(begins))]
+        for rel in unique(row["rel"] for row in mine):
+            pairs = {}
+            for row in mine:
+                if row["rel"] == rel and row["encoded_bytes"]:
+                    pair = pairs.setdefault((row["file"], row["field"]), {})
+                    pair[row["codec"]] = int(row["encoded_bytes"])
+            least = [min(pair[peer] for peer in peers if peer in pair) for pair in pairs.values()]
+            cells = [f"{name}, {len(pairs)} fields" if rel == "1e-02" else "",
+                     rel.replace("e-0", "e-"), f"{sum(least) / 1e6:.3f} MB"]
+            for ours in ("trz-default", "trz-ratio", "trz-max"):
+                sizes = [pair[ours] for pair in pairs.values()]
+                more = sum(size > 1.05 * other for size, other in zip(sizes, least))
+                cells.append(f"{1 - sum(sizes) / sum(least):.1%}, {more}".replace("%", " %"))
+            made.append(cells)
+    return lines(["fields", "rel", "least of the others", "`default` smaller by, larger in",
+                  "`ratio`", "`max`"], made)
+
+
 #: Sets of real fields, by what their file's name begins with, as docs/xor.md calls them.
 SETS = {"climate": "climate", "lammps": "LAMMPS atoms", "nyx128": "Nyx 128^3",
         "nyx64_particles": "Nyx particles", "nyx64_s060": "Nyx 64^3, step 60",
