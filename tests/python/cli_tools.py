@@ -5,6 +5,7 @@ beside the repository; where that folder is absent, generated stand-ins of the s
 place, and the test's output says so.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -60,6 +61,22 @@ def tailrace(*arguments, ranks=1, code=0, timeout=120, environment=None):
 def numbers(*arguments, **keywords):
     """The JSON that a command prints with --json -."""
     return json.loads(tailrace(*arguments, "--json", "-", **keywords).stdout)
+
+
+@contextlib.contextmanager
+def small_disk_at(folder, size):
+    """A file system of so many bytes ("256k") at a new folder, as long as it is used."""
+    if "CLUSTER_NODES" in os.environ:
+        pytest.skip("what is mounted here is not there on the other nodes")
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder],
+                             capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"a small tmpfs cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
 
 
 def own_lines(text):

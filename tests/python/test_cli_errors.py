@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-from cli_tools import (ENVIRONMENT, command, datasets, own_lines, smooth, tailrace)
+from cli_tools import (ENVIRONMENT, command, datasets, own_lines, small_disk_at, smooth, tailrace)
 
 
 @pytest.fixture
@@ -117,14 +117,8 @@ def test_damage_inside_a_chunk(tmp_path):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", folder],
-                             capture_output=True, text=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"a small tmpfs cannot be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with small_disk_at(tmp_path / "disk", "256k") as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import concat_cases
-from cli_tools import ENVIRONMENT, command, launcher, numbers, program, tailrace
+from cli_tools import (ENVIRONMENT, command, launcher, numbers, program, small_disk_at,
+                       tailrace)
 from concat_reference import check
 
 
@@ -311,14 +312,8 @@ def test_no_memory_is_said_of_something(ranks, tmp_path, large):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", folder],
-                             capture_output=True, text=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"a small tmpfs cannot be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with small_disk_at(tmp_path / "disk", "600k") as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
