@@ -174,7 +174,7 @@ Status ArrayEngine::hand_over(std::unique_ptr<ArrayFlush> flush) {
   const Status prepared = prepare_beside(*flush);
   if (!prepared.ok()) {
     forget_decisions(*flush);
-    output_.tail().reset(start);
+    output_.hand_back(start);
     return prepared;
   }
   flight_ = std::move(flush);

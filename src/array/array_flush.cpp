@@ -64,7 +64,7 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
   const Status written = write_variables(flush);
   if (written.ok()) return finish_flush(flush);
   forget_decisions(flush);
-  output_.tail().reset(start);
+  output_.hand_back(start);
   return written;
 }
 

@@ -202,9 +202,15 @@ std::uint64_t Output::keep_claims_at_root() {
 void Output::drop_claims() {
   wait_for_metadata();
   // A thread may have claimed metadata of the commit before among what the failed step claimed.
-  committed_end_ = std::max(committed_end_, metadata_->end);
+  committed_end_ = hand_back(std::max(committed_end_, metadata_->end));
   data_end_ = committed_end_ - metadata_->n_bytes;
-  tail_->reset(committed_end_);
+}
+
+std::uint64_t Output::hand_back(std::uint64_t start) {
+  const bool several_nodes = !comm_->place().empty();
+  if (several_nodes && !comm_->agree(storage_->sync()).ok()) start = tail_->end();
+  tail_->reset(start);
+  return start;
 }
 
 // --- committing

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -21,6 +22,7 @@
 #include "rank_support.hpp"
 #include "read/read.hpp"
 #include "unit/array_support.hpp"
+#include "unit/engine_support.hpp"
 #include "write/write.hpp"
 
 namespace {
@@ -388,6 +390,86 @@ TEST(SeveralNodes, ChunksOfOthersAreCompletedAndReadWhateverAClientKeeps) {
     EXPECT_TRUE(read == all) << "row " << row << ", from value " << differs.in1 - read.begin();
   }
   EXPECT_TRUE(file->close().ok());
+}
+
+/// As a client that writes when it is asked to sync, or when the file is closed: later than others.
+class LateStorage final : public StorageOver {
+ public:
+  LateStorage(std::unique_ptr<Storage> inner, const std::atomic<bool>& full)
+      : StorageOver(std::move(inner)), full_(full) {}
+  ~LateStorage() override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    (void)LateStorage::sync();
+  }
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    const std::scoped_lock lock(mutex_);
+    if (full_ && !late_.empty()) return Status(Code::no_space, "this node's client is full");
+    late_.emplace_back(address, std::vector<std::byte>(bytes.begin(), bytes.end()));
+    return Status();
+  }
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    TAILRACE_TRY(sync());
+    return inner_->read_at(address, bytes);
+  }
+  Status sync() override {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [address, bytes] : late_) TAILRACE_TRY(inner_->write_at(address, bytes));
+    late_.clear();
+    return inner_->sync();
+  }
+
+ private:
+  const std::atomic<bool>& full_;  ///< One more write goes well, and then none.
+  std::mutex mutex_;
+  std::vector<std::pair<std::uint64_t, std::vector<std::byte>>> late_;
+};
+
+/// The last rank's node writes its part of a step that fails then. What that node's client has not
+/// written yet must not come over what rank 0 puts there in the next step.
+TEST(SeveralNodes, WhatAFailedStepHasWrittenComesOverNothing) {
+  if (api_test::comm_of_all()->place().empty()) GTEST_SKIP() << "a single node";
+  for (const char* mode : {"sync", "async", "in_situ"}) {
+    SCOPED_TRACE(mode);
+    std::atomic<bool> full = false;
+    FileOptions options;
+    ASSERT_TRUE(apply_file_options("fsync=off,buffer=1K,threads=1,codec=none,chunk=1024,mode=" +
+                                       std::string(mode),
+                                   options)
+                    .ok());
+    options.open_storage = [&](const std::string& name,
+                               bool create) -> Result<std::unique_ptr<Storage>> {
+      TAILRACE_TAKE(std::unique_ptr<Storage> inner, open_posix_storage(name, create, false));
+      if (!is_last()) return inner;
+      return std::unique_ptr<Storage>(std::make_unique<LateStorage>(std::move(inner), full));
+    };
+    const std::string path = scratch(std::string("late_") + mode + ".h5");
+    auto made = Writer::create(api_test::comm_of_all(), path, options);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    Writer& writer = **made;
+    const Shape shape = {8192};
+    const auto end_step_of = [&](const std::string& field, bool mine, float value) {
+      const auto index = writer.define_field({field, DType::f32, shape, options.field_defaults});
+      const std::vector<float> values(shape[0], value);
+      if (mine) {
+        EXPECT_TRUE(writer.put(*index, whole_box(shape), values.data(), true).ok());
+      }
+      const Status ended = writer.end_step().status();
+      return ended.ok() ? writer.wait().status() : ended;
+    };
+    full = true;
+    EXPECT_EQ(end_step_of("/of_last", is_last(), 1).code(), Code::no_space);
+    full = false;
+    EXPECT_TRUE(end_step_of("/of_first", is_root(), 2).ok());
+    EXPECT_TRUE(writer.close().ok());
+    made->reset();
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!is_root()) continue;
+    const std::vector<std::byte> bytes = tailrace::test::read_field(path, "/of_first");
+    std::vector<float> read(shape[0]);
+    ASSERT_EQ(bytes.size(), read.size() * sizeof(float));
+    std::memcpy(read.data(), bytes.data(), bytes.size());
+    EXPECT_EQ(std::ranges::count(read, 2.0F), 8192);
+  }
 }
 
 }  // namespace
