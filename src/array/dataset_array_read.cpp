@@ -209,6 +209,7 @@ Result<const std::vector<StoredChunk>*> DatasetArray::chunks_of(std::size_t v) {
   Live& live = live_[v];
   if (!live.chunks) {
     if (index_ == nullptr) {
+      output_.hear_of_last_commit();
       TAILRACE_TAKE(index_, ChunkIndexReader::open(output_.path()));
     }
     TAILRACE_TAKE(live.chunks, index_->read_at(live.file_address, variables_[v].definition.path));
