@@ -348,6 +348,7 @@ typedef struct {
   double ratio, step_s, encode_s, write_s, makespan_s, hidden_share, sync_s, commit_s, exposed_s,
       idle_encode_s;
   int is_there;
+  int64_t n_waiting_steps, waiting_bytes;
 } fortran_report;
 
 tailrace_error tailrace_fortran_end_step(tailrace_file* file, int waits, fortran_report* report) {
@@ -375,6 +376,8 @@ tailrace_error tailrace_fortran_end_step(tailrace_file* file, int waits, fortran
       .exposed_s = step->exposed_s,
       .idle_encode_s = step->idle_encode_s,
       .is_there = 1,
+      .n_waiting_steps = (int64_t)step->n_waiting_steps,
+      .waiting_bytes = (int64_t)step->waiting_bytes,
   };
   return error;
 }

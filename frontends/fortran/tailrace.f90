@@ -68,6 +68,8 @@ module tailrace
     real(c_double) :: exposed_s          !< modes async and in_situ: lost to the step
     real(c_double) :: idle_encode_s      !< encoding in the program's idle time
     integer(c_int) :: is_there           !< 0: there is no step yet to report of (deferred modes)
+    integer(c_int64_t) :: n_waiting_steps !< until chunks of several are full: not in the file yet
+    integer(c_int64_t) :: waiting_bytes  !< of these, uncompressed
   end type tailrace_report
 
   type, public :: tailrace_file

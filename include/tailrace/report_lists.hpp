@@ -65,7 +65,9 @@
   X(double, idle_encode_s, always)              \
   X(std::uint64_t, n_delayed_obstacles, always) \
   X(double, largest_delay_s, always)            \
-  X(std::uint64_t, n_moved_writes, always)
+  X(std::uint64_t, n_moved_writes, always)      \
+  X(std::uint64_t, n_waiting_steps, always)     \
+  X(std::uint64_t, waiting_bytes, always)
 
 /// Of what a reader has done so far on this rank.
 #define TAILRACE_READ_REPORT_LIST(X)       \

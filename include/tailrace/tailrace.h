@@ -172,6 +172,13 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   none.
  *   chunk=8MiB      About this size for chunks, whose shape follows the ranks' boxes.
  *   chunk=64x64x64  Exactly this shape of chunks.
+ *   chunk=4x64x64x64   Given to an over-time field of 3 dimensions itself: 4 steps in a chunk, for a
+ *                   better ratio where steps are alike. Steps wait in memory, as copies, until a
+ *                   chunk is full: at most half of memory= on each rank, else end_step is refused.
+ *                   Until then they are not in the file, and a crash loses them; close writes what
+ *                   waits, wait does not, and the report counts it. A step that fails takes no
+ *                   step before it along. Not with guard=sum, monotone, layout=front, nor in a file
+ *                   that ends in the midst of a chunk and is opened anew.
  *   layout=NAME     Where chunks go in the file; no reader needs to know (docs/layouts.md).
  *                   claimed (default): the tail, nobody waits and nothing stays unused. dense:
  *                   packed by rank, once all sizes are known. contiguous: by shape, codec none.
@@ -431,6 +438,9 @@ typedef struct tailrace_step_report {
   uint64_t n_delayed_obstacles; /* obstacles that began late because a chunk was not finished */
   double largest_delay_s;       /* the longest of these delays */
   uint64_t n_moved_writes;      /* chunks another rank of the node wrote: balance=, writers= */
+  /* Fields whose chunks hold several steps; see chunk=. */
+  uint64_t n_waiting_steps; /* not in the file yet, of the field of which the most wait */
+  uint64_t waiting_bytes;   /* of all that wait, uncompressed, all ranks */
 } tailrace_step_report;
 
 /* Write and commit all that was put since the last step. When it returns, the step is in the file

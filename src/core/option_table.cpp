@@ -381,7 +381,7 @@ constexpr std::array<Field, 14> field_table = {{
      by_all_but_concat, assign_guard, guard_text},
     {"chunk", "BYTES, SHAPE",
      "About this size for chunks, or exactly this shape (1000x: of one "
-     "dimension).",
+     "dimension). Of a field over time, with one extent more in front: so many steps in a chunk.",
      alike, by_all_but_concat, assign_chunk, chunk_text},
     text_option<&FieldOptions::layout>(
         "layout", "claimed, dense, arena, predictive, hybrid, sparse, contiguous, front", alike,

@@ -31,15 +31,36 @@ Status check_parents(Hdf5File& file, const FieldState& field, const std::set<std
   return Status();
 }
 
+/// Whether its chunks hold as many steps as the definition's, and all of them are full: what a
+/// chunk holds already would err twice if it were decoded and encoded again.
+Status check_steps_in_chunks(const FieldState& field, const StoredDataset& dataset) {
+  const std::uint64_t asked = field.definition.steps_per_entry;
+  const std::uint64_t stored = dataset.storage.chunk_shape.front();
+  const std::uint64_t n_steps = dataset.shape.front();
+  if (stored != asked) {
+    return refuse(field, Code::already_exists,
+                  "the file has it with chunks of " + shape_text(dataset.storage.chunk_shape) +
+                      ", of " + std::to_string(stored) + " along its first dimension; chunks of " +
+                      std::to_string(asked) + " cannot be added");
+  }
+  if (n_steps % asked == 0) return Status();
+  return refuse(field, Code::unsupported,
+                "the file ends in the midst of a chunk: it has " + std::to_string(n_steps) +
+                    " steps in chunks of " + std::to_string(asked) +
+                    ", and to fill the last one it would have to be encoded twice; go on in "
+                    "another file, and join both by tailrace concat");
+}
+
 /// Take over what the dataset's header fixes; refuse a definition that means something else.
 Status adopt(FieldState& field, const StoredDataset& dataset, const FieldAttributes& stored) {
   const FieldDefinition& definition = field.definition;
-  const bool growing = dataset.extendable && !dataset.shape.empty() && dataset.chunked() &&
-                       dataset.storage.chunk_shape.front() == 1;
+  const bool growing = dataset.extendable && !dataset.shape.empty() && dataset.chunked();
   if (!growing) return refuse(field, Code::already_exists, "the file has it, but it does not grow");
-  const std::uint64_t n_entries = dataset.shape.front();
-  if (dataset.dtype != definition.dtype ||
-      dataset.shape != definition.with_entries(n_entries, definition.shape)) {
+  TAILRACE_TRY(check_steps_in_chunks(field, dataset));
+  const std::uint64_t n_entries = dataset.shape.front() / definition.steps_per_entry;
+  Shape continued = definition.with_entries(n_entries, definition.shape);
+  if (continued.size() == dataset.shape.size()) continued.front() = dataset.shape.front();
+  if (dataset.dtype != definition.dtype || dataset.shape != continued) {
     return refuse(field, Code::invalid_argument,
                   "the file has it as " + std::string(dtype_name(*dataset.dtype)) + " " +
                       shape_text(dataset.shape) + ", which entries of " +
@@ -47,8 +68,8 @@ Status adopt(FieldState& field, const StoredDataset& dataset, const FieldAttribu
                       shape_text(definition.shape) + " cannot continue");
   }
   ResolvedField& resolved = field.resolved;
-  resolved.chunk_shape =
-      Shape(dataset.storage.chunk_shape.begin() + 1, dataset.storage.chunk_shape.end());
+  resolved.chunk_shape = dataset.storage.chunk_shape;
+  if (!definition.gathers_steps()) resolved.chunk_shape.erase(resolved.chunk_shape.begin());
   if (definition.options.chunk_shape && *definition.options.chunk_shape != resolved.chunk_shape) {
     return refuse(field, Code::invalid_argument,
                   "the file has chunks of " + shape_text(resolved.chunk_shape) + ", not " +

@@ -46,13 +46,25 @@ struct FieldDefinition {
   /// A copy of the same values: what its source says of them is carried over, and only how they are
   /// encoded is said anew (core/encoding_notes.hpp).
   bool words_of_source = false;
+  /// Over time: steps that a chunk of an entry holds. More than one: the shape, and the chunk shape
+  /// that is asked for, have time in front; an entry of fewer steps is the dataset's last.
+  std::uint64_t steps_per_entry = 1;
+  bool gathers_steps() const { return steps_per_entry > 1; }
   bool grows() const { return extendable || more_unlimited != 0; }
   /// As messages call it: field "/path".
   std::string name() const { return "field \"" + path + "\""; }
   std::uint64_t raw_bytes() const { return n_elements(shape) * dtype_bytes(dtype); }
-  /// Of the dataset: `extents` of one entry, with a leading `n` for a field over time.
+  /// Of the dataset: `extents` of one entry, with a leading `n` for a field over time. Where
+  /// entries are of several steps, of the n-th.
   Shape with_entries(std::uint64_t n, Shape extents) const {
-    if (options.over_time) extents.insert(extents.begin(), n);
+    if (!options.over_time) return extents;
+    if (!gathers_steps()) {
+      extents.insert(extents.begin(), n);
+    } else if (n > UINT64_MAX / steps_per_entry) {
+      extents.front() = UINT64_MAX;
+    } else if (n > 1) {
+      extents.front() += (n - 1) * steps_per_entry;
+    }
     return extents;
   }
 };

@@ -12,6 +12,7 @@
 #include "core/covered_cells.hpp"
 #include "core/option_table.hpp"
 #include "field/box_codec.hpp"
+#include "field/candidates.hpp"
 #include "field/covered_values.hpp"
 #include "field/edge_codec.hpp"
 #include "field/region_codec.hpp"
@@ -36,6 +37,7 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
     for (std::size_t d = 0; d < shape.size() && definition.as_stored == nullptr; ++d) {
       chunk[d] = std::min(chunk[d], std::max<std::uint64_t>(shape[d], 1));
     }
+    if (definition.gathers_steps()) chunk[0] = definition.steps_per_entry;  // also of fewer
   } else {
     chunk = chunk_shape_for(shape, element, definition.options.chunk_bytes, facts);
   }
@@ -180,6 +182,12 @@ Status prepare_codec(const FieldDefinition& definition,
                      "guard=" + guards_text(request.guards) +
                          " needs all values at once; minmax is not served over time");
   }
+  if (lossy && request.guards.of_chunks() && definition.gathers_steps()) {
+    return bad_field(definition, Code::unsupported,
+                     "guard=" + guards_text(request.guards) +
+                         ": sum and monotone speak of one step's chunks; they are not served "
+                         "where a chunk holds several");
+  }
   if (lossy) TAILRACE_TRY(check_guards_of_chunks(definition, request));
   if (lossy && request.guards.of_chunks()) {
     TAILRACE_TRY(encode_edges_apart({definition.shape, resolved.chunk_shape}, request, plugin_path,
@@ -265,7 +273,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 
 Status check_definition(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks, words_of_source] = definition;
+               region_masks, words_of_source, steps_per_entry] = definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -276,7 +284,8 @@ Status check_definition(const FieldDefinition& definition) {
   if ((path + "/").find("/./") != std::string::npos) {
     return bad("\".\" means its own group in HDF5 and cannot be part of a path");
   }
-  if (shape.size() + (options.over_time ? 1 : 0) > max_rank) return bad("too many dimensions");
+  const bool adds_time = options.over_time && steps_per_entry == 1;
+  if (shape.size() + (adds_time ? 1 : 0) > max_rank) return bad("too many dimensions");
   if (n_elements(shape) > std::numeric_limits<std::uint64_t>::max() / 16) {
     return bad("shape " + shape_text(shape) + " is larger than any file");
   }
@@ -327,7 +336,7 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 
 std::string definition_text(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks, words_of_source] = definition;
+               region_masks, words_of_source, steps_per_entry] = definition;
   // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
   for (std::size_t end = 0; (end = of_options.find('\n', end)) != std::string::npos;) {
@@ -340,6 +349,7 @@ std::string definition_text(const FieldDefinition& definition) {
     if ((more_unlimited >> d & 1U) != 0) text += ", dimension " + std::to_string(d) + " unlimited";
   }
   if (as_stored != nullptr) text += ", chunks as they are stored";
+  if (steps_per_entry > 1) text += ", " + std::to_string(steps_per_entry) + " steps in a chunk";
   if (words_of_source) text += ", with what its source says of its values";
   if (boxes != nullptr) text += ", " + boxes_text(*boxes);
   if (covered != nullptr) {
@@ -456,6 +466,34 @@ Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::st
     comm.decide(definition.name(), decision_text(field.resolved));
   }
   return Status();
+}
+
+Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path,
+                  bool targets) {
+  for (FieldState& field : fields) {
+    if (!field.is_new()) continue;
+    FieldOptions& options = field.definition.options;
+    const auto is_auto_book = [](const KeyValue& setting) {
+      return setting.first == "book" && setting.second.starts_with("auto");
+    };
+    if (codec_is_ours_to_choose(options)) {
+      options.codec = exact_codec;
+      options.codec_settings.clear();
+      field.continued = false;  // its dataset says which
+    } else if (std::erase_if(options.codec_settings, is_auto_book) > 0) {
+      field.continued = false;  // likewise
+    }
+    if (field.continued) continue;
+    ResolvedField& resolved = field.resolved;
+    if (targets && options.bound.lossless() && !options.bound_given) {
+      options.bound = {BoundMode::abs, 1};
+    }
+    if (needs_range(options)) resolved.value_greatest = 1;
+    resolved.absolute_bound =
+        absolute_bound(options.bound, resolved.value_least, resolved.value_greatest);
+    resolved.pointwise_bound = pointwise_bound(options.bound);
+  }
+  return prepare_codecs(comm, fields, plugin_path, nullptr);
 }
 
 FieldPlan field_plan(std::size_t field_index, const FieldDefinition& definition,

@@ -69,13 +69,17 @@ struct LearnedField {
 ///                       |  '- handed over --> under_way ---------'
 ///                       |                         |
 ///                       '-- the step fails -------'--> retired: its path is free again
-enum class FieldLife : std::uint8_t { defined, under_way, in_file, retired };
+///
+/// A field whose steps are gathered (write/gathering_writer) waits before it is defined, so to say,
+/// until enough of them are there; if that step fails it waits on.
+enum class FieldLife : std::uint8_t { waiting, defined, under_way, in_file, retired };
 
 struct FieldState {
   FieldDefinition definition;
   ResolvedField resolved;
   LearnedField learned;
   FieldLife life = FieldLife::defined;
+  bool has_waited = false;  ///< Steps of it wait, or have waited, for its first chunk.
 
   // What the file holds of it.
   bool continued = false;                  ///< Its dataset was there when the file was opened.
@@ -91,7 +95,7 @@ struct FieldState {
   bool makes_dataset() const { return is_new() && !continued; }
   /// Whether it can still be put, or is being written.
   bool is_open() const {
-    return life != FieldLife::retired &&
+    return life != FieldLife::retired && life != FieldLife::waiting &&
            (life != FieldLife::in_file || definition.options.over_time);
   }
   ChunkGrid grid() const { return {definition.shape, resolved.chunk_shape}; }
@@ -162,6 +166,12 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 /// @error as of make_codec, with the field's path before it.
 Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path,
                       const LogCallback& log);
+
+/// Make the bounds, codecs and layouts of fields whose values nobody has seen yet: whether they can
+/// be had at all. Bounds that depend on values are made up, and of codecs that are still to be
+/// chosen an exact one stands for all. As prepare_codecs(); `targets`: bounds are still to be set.
+Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path,
+                  bool targets);
 
 /// What the lanes must know of a field; its values come from puts or patches, still to be named.
 FieldPlan field_plan(std::size_t field_index, const FieldDefinition& definition,

@@ -71,8 +71,8 @@ class RegionCodec final : public CodecOver {
 
 std::string all_as_asked(const Guards& guards) { return "guard=" + guards_text(guards) + ": "; }
 
-/// Of a field over time, whose definition has no axis for it.
-Status drop_time(std::vector<RegionGuard>& regions) {
+/// Of a field over time, whose definition has no axis for it unless steps are gathered.
+Status drop_time(const FieldDefinition& definition, std::vector<RegionGuard>& regions) {
   for (RegionGuard& region : regions) {
     if (!region.mask.empty()) continue;
     if (region.begin[0] != 0 || region.end[0] != RegionGuard::open_end) {
@@ -80,6 +80,7 @@ Status drop_time(std::vector<RegionGuard>& regions) {
                                            ": over time the first axis is time, and a region is "
                                            "of all steps: *");
     }
+    if (definition.gathers_steps()) continue;
     region.begin.erase(region.begin.begin());
     region.end.erase(region.end.begin());
   }
@@ -121,7 +122,7 @@ Status tighten_field(const FieldDefinition& definition, const CodecRequest& requ
   std::vector<RegionGuard> regions = request.guards.regions;
   if (regions.empty()) return Status();
   TAILRACE_TRY(check_field_regions(definition, request.guards, definition.boxes != nullptr));
-  if (definition.options.over_time) TAILRACE_TRY(drop_time(regions));
+  if (definition.options.over_time) TAILRACE_TRY(drop_time(definition, regions));
   const auto make = [request, plugin_path](RegionLevels tighter, const Shape& counted) {
     CodecRequest of_chunk = request;
     of_chunk.tighter = std::move(tighter);

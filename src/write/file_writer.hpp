@@ -49,7 +49,10 @@ class FileWriter final : public Writer {
   void mark(Lane lane, bool begins) override;
   void idle(double seconds, const std::function<bool()>& done,
             const std::function<void()>& wait) override;
-  Status close() override;
+  Status close() override {
+    return close_after(
+        false, [this] { return end_step().status(); }, [this] { return wait().status(); });
+  }
   void on_progress(ProgressCallback callback) override { progress_ = std::move(callback); }
   void on_log(LogCallback callback) override;
   void on_metadata(MetadataCallback before, MetadataCallback after) override {
@@ -58,6 +61,30 @@ class FileWriter final : public Writer {
   }
   std::vector<TraceEvent> gather_trace() override;
   std::vector<std::string> field_paths() const override;
+
+  // --- For the GatheringWriter around it.
+
+  /// Whoever adds to this writer's steps. It must outlive them.
+  void invite(StepGuest& guest) { guest_ = &guest; }
+  StepRecord& record() { return record_; }
+  const FileOptions& options() const { return options_; }
+  /// Why nothing can be written any more. The same on every rank.
+  Status usable() const;
+  std::uint64_t n_steps() const { return n_steps_; }
+  /// Memory that the lanes of the next steps must leave alone, and what of it is held now. Not
+  /// collective.
+  void set_aside(std::uint64_t n_bytes, std::uint64_t n_held_bytes) {
+    set_aside_bytes_ = n_bytes;
+    held_aside_bytes_ = n_held_bytes;
+  }
+  /// Whether fields that wait could be written: all that does not depend on their values.
+  /// Collective, and the error is agreed. Cost: a broadcast where the file was opened, two
+  /// agreements.
+  Status try_waiting(std::span<const std::size_t> field_indices);
+  /// close(), where others end an open step, and end what is then under way.
+  /// @param more_is_open  on this rank, besides what is recorded here.
+  Status close_after(bool more_is_open, const std::function<Status()>& end_open_step,
+                     const std::function<Status()>& end_all);
 
  private:
   void share_within_node();
@@ -70,7 +97,9 @@ class FileWriter final : public Writer {
   void keep_events(Step& step, const std::vector<WrittenChunk>& written);
   void repeat_last_step(Step& step) const;
   Status settle_step(Step& step);
-  Status hear_what_is_there(Status& mine);
+  Status hear_what_is_there(std::vector<FieldState>& fields, Status& mine);
+  Status check_tried(std::span<const std::size_t> field_indices,
+                     std::vector<FieldState>& fields) const;
   Status settle_codecs_and_owners(Step& step);
   bool in_front() const { return options_.field_defaults.layout == front_layout; }
   Status check_front() const;
@@ -121,6 +150,9 @@ class FileWriter final : public Writer {
   double write_s_per_byte_ = 0;            ///< This rank's, as measured; 0: not yet.
   std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing; writers=node.
   std::uint64_t n_shared_steps_ = 0;
+  StepGuest* guest_ = nullptr;
+  std::uint64_t set_aside_bytes_ = 0;
+  std::uint64_t held_aside_bytes_ = 0;
   bool appended_ = false;  ///< The file was opened, not created.
   std::uint64_t n_steps_ = 0;
   bool closed_ = false;

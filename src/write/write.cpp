@@ -40,17 +40,20 @@
 #include <optional>
 
 #include "core/comm.hpp"
+#include "exec/encode_lane.hpp"
 #include "exec/executor.hpp"
 #include "exec/fine_timers.hpp"
 #include "exec/lane_clock.hpp"
 #include "exec/placer.hpp"
 #include "exec/thread_team.hpp"
 #include "exec/trace_file.hpp"
+#include "field/candidates.hpp"
 #include "field/codec_choice.hpp"
 #include "field/field_book.hpp"
 #include "layout/chunk_shape.hpp"
 #include "output/output.hpp"
 #include "schedule/flow_shop.hpp"
+#include "write/gathering_writer.hpp"
 #include "write/write_idle.hpp"
 #include "write/write_plan.hpp"
 #include "write/write_report.hpp"
@@ -138,7 +141,7 @@ Result<StepReport> FileWriter::end_step() {
 Result<StepReport> FileWriter::write_step() {
   Step step;
   step.start_s = clock_.now_s();
-  StepOpening opening(*comm_, record_, last_puts_);
+  StepOpening opening(*comm_, record_, last_puts_, guest_->numbers());
   opening.numbers().reduce(*comm_);
   Status done = prepare_step(step, opening);
   if (done.ok()) {
@@ -155,10 +158,19 @@ Status FileWriter::prepare_step(Step& step, StepOpening& opening) {
   output_.tail().start_step();
   step.report.step_index = n_steps_;
   TAILRACE_TAKE(const bool repeats, opening.repeats());
-  if (repeats) {
+  TAILRACE_TAKE(const bool joined, guest_->join());
+  if (repeats && !joined) {
     repeat_last_step(step);
-  } else {
+  } else if (!repeats) {
     TAILRACE_TRY(settle_step(step));
+  } else {  // What has joined does not do so in the next step: that may repeat the last one again.
+    const std::optional<PutPattern> puts = last_puts_;
+    const std::vector<std::size_t> field_indices = last_field_indices_;
+    const std::shared_ptr<const Ownership> ownership = last_ownership_;
+    TAILRACE_TRY(settle_step(step));
+    last_puts_ = puts;
+    last_field_indices_ = field_indices;
+    last_ownership_ = ownership;
   }
   const std::vector<FieldState*> active = step.active(record_);
   TAILRACE_TRY(reserve_front(active));
@@ -173,7 +185,7 @@ Status FileWriter::settle_step(Step& step) {
   std::vector<FieldState>& fields = record_.fields;
   last_puts_.reset();
   Status mine;
-  TAILRACE_TRY(hear_what_is_there(mine));
+  TAILRACE_TRY(hear_what_is_there(fields, mine));
   ValueRanges ranges(fields);
   if (mine.ok()) mine = ranges.scanned();
   least_threads_ = n_threads();
@@ -193,14 +205,11 @@ Status FileWriter::settle_step(Step& step) {
 
 /// What only rank 0 can look up: what the file has of the new fields. Nothing is said of a file
 /// that is new: rank 0's failure is agreed on with what comes next.
-Status FileWriter::hear_what_is_there(Status& mine) {
+Status FileWriter::hear_what_is_there(std::vector<FieldState>& fields, Status& mine) {
   if (appended_) TAILRACE_TRY(output_.finish_commit());  // what follows reads the file
-  const auto look = [&] {
-    return look_up_existing(output_.file(), path_, appended_, record_.fields);
-  };
+  const auto look = [&] { return look_up_existing(output_.file(), path_, appended_, fields); };
   if (!appended_) {
     const auto makes_dataset = [](const FieldState& field) { return field.makes_dataset(); };
-    const auto& fields = record_.fields;
     // Else nothing is asked, and the metadata of the step before may still be in the making.
     const bool asked = std::any_of(fields.begin(), fields.end(), makes_dataset);
     if (comm_->is_root() && asked) mine = look();
@@ -208,12 +217,67 @@ Status FileWriter::hear_what_is_there(Status& mine) {
   }
   const Result<Bytes> said = hear_rank_0(*comm_, [&](ByteWriter& words) {
     TAILRACE_TRY(look());
-    pack_continued(record_.fields, words);
+    pack_continued(fields, words);
     return Status();
   });
   if (!said.ok()) return said.status();
   ByteReader reader(*said);
-  take_continued(reader, record_.fields);
+  take_continued(reader, fields);
+  return Status();
+}
+
+Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
+  std::vector<FieldState> fields(record_.fields.size());  // Of the others only names count here.
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    fields[f].definition.path = record_.fields[f].definition.path;
+    fields[f].life =
+        record_.fields[f].life == FieldLife::retired ? FieldLife::retired : FieldLife::in_file;
+  }
+  for (const std::size_t index : field_indices) {
+    fields[index].definition = record_.fields[index].definition;
+    fields[index].life = FieldLife::defined;
+  }
+  Status mine;
+  TAILRACE_TRY(hear_what_is_there(fields, mine));
+  TAILRACE_TRY(choose_chunk_shapes(*comm_, fields, mine, {}).status());
+  const bool targets = options_.target_bytes > 0 || options_.target_psnr_db > 0;
+  Status possible = try_codecs(*comm_, fields, options_.plugin_path, targets);
+  if (possible.ok() && comm_->is_root()) possible = check_continued_codecs(fields);
+  if (possible.ok()) possible = check_tried(field_indices, fields);
+  return comm_->agree(possible);
+}
+
+/// What there must be besides: a way to hand them over, and memory.
+Status FileWriter::check_tried(std::span<const std::size_t> field_indices,
+                               std::vector<FieldState>& fields) const {
+  // Which codec it will be, its values say: the most hungry of the usual ones (trz, a preset that
+  // tries decimals) takes so many chunks and a MiB.
+  constexpr std::uint64_t kMostOfAnyCodec = 9;
+  // What waits has the other half at most; windows for writes within the node are an eighth.
+  const std::uint64_t window_bytes = shared_ != nullptr ? options_.memory_bytes / 8 : 0;
+  const std::uint64_t there = options_.memory_bytes / 2 - window_bytes;
+  for (const std::size_t index : field_indices) {
+    FieldState* const field = &fields[index];
+    const FieldDefinition& definition = field->definition;
+    if (in_front()) {
+      return Status(Code::unsupported, definition.name() +
+                                           ": layout=front serves new files of one step; steps "
+                                           "that are gathered in a chunk are several");
+    }
+    if (options_.mode != StepMode::sync) TAILRACE_TRY(check_can_be_handed_over({&field, 1}));
+    const FieldPlan plan = field_plan(index, definition, field->resolved);
+    std::uint64_t needed = encode_memory_bytes(plan);
+    if (codec_is_ours_to_choose(record_.fields[index].definition.options)) {
+      needed = std::max(needed, kMostOfAnyCodec * plan.chunk_bytes() + (1U << 20));
+    }
+    if (needed <= there) continue;
+    return Status(Code::out_of_memory,
+                  definition.name() + ": encoding a chunk of " +
+                      std::to_string(definition.steps_per_entry) + " steps needs " +
+                      bytes_text(needed) + " with codec " + std::string(plan.codec->name()) +
+                      ", half of the memory cap is " + bytes_text(options_.memory_bytes / 2) +
+                      "; raise memory= or lower chunk=");
+  }
   return Status();
 }
 
@@ -254,6 +318,7 @@ Status FileWriter::complete_step(Step& step, const RankNumbers& along) {
   ExecutorReport done;
   double sync_s = 0;
   Status written = encode_and_write(step, done, sync_s);
+  done.peak_memory_bytes += held_aside_bytes_;
   report.backpressure_s = done.short_of_memory_s + clock_.now_s() - start_s;
   last_claimed_bytes_ = 0;
   for (const WrittenChunk& chunk : done.written) {
@@ -404,7 +469,7 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
         std::make_unique<LaneStock>(n_threads(), beside ? Manners::waiting : Manners::equal);
   }
   ExecutorSettings settings;
-  settings.memory_bytes = options_.memory_bytes;
+  settings.memory_bytes = options_.memory_bytes - set_aside_bytes_;
   settings.write_buffer_bytes = options_.write_buffer_bytes;
   settings.alignment_bytes = options_.alignment_bytes;
   settings.order = step.plan.order;
@@ -602,16 +667,23 @@ void FileWriter::forget_step(bool failed) {
 
 // --- the end
 
-Status FileWriter::close() {
+Status FileWriter::usable() const {
+  if (!output_.broken().ok()) return output_.broken();
+  return closed_ ? Status(Code::invalid_argument, "the file is closed") : Status();
+}
+
+Status FileWriter::close_after(bool more_is_open, const std::function<Status()>& end_open_step,
+                               const std::function<Status()>& end_all) {
   if (closed_) return Status(Code::invalid_argument, "the file is closed already");
   Status ended = output_.broken();
   if (ended.ok()) {
     const bool never_committed = !output_.in_place() && !output_.pending();
-    std::uint64_t any_open = record_.anything() || (never_committed && flight_ == nullptr) ? 1 : 0;
+    const bool open = more_is_open || record_.anything();
+    std::uint64_t any_open = open || (never_committed && flight_ == nullptr) ? 1 : 0;
     comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);
-    if (any_open != 0) ended = end_step().status();
+    if (any_open != 0) ended = end_open_step();
     // Also after a step that has failed: the commit of the one before may be under way.
-    const Status waited = wait().status();
+    const Status waited = end_all();
     if (ended.ok()) ended = waited;
     if (ended.ok() && !options_.record_path.empty()) {
       ended = recorder_.write(*comm_, options_.record_path);
@@ -662,7 +734,7 @@ Result<std::unique_ptr<Writer>> make_writer(std::unique_ptr<Comm> comm, const st
                                             const FileOptions& options, bool append) {
   auto writer = std::make_unique<FileWriter>(std::move(comm), path, options);
   if (Status started = writer->start(append); !started.ok()) return started;
-  return std::unique_ptr<Writer>(std::move(writer));
+  return std::unique_ptr<Writer>(std::make_unique<GatheringWriter>(std::move(writer)));
 }
 
 }  // namespace

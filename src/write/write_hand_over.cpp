@@ -34,7 +34,7 @@ constexpr double kNapShare = 0.05;  ///< Of the idle time so far, between two lo
 Result<StepReport> FileWriter::hand_over_step() {
   const double start_s = clock_.now_s();
   end_iteration(start_s);
-  StepOpening opening(*comm_, record_, last_puts_);
+  StepOpening opening(*comm_, record_, last_puts_, guest_->numbers());
   if (flight_ == nullptr) opening.numbers().reduce(*comm_);
   Result<std::optional<StepReport>> before = complete_flight(opening.numbers());
   auto step = std::make_unique<Step>();

@@ -95,7 +95,8 @@ bool StepRecord::anything() const {
 std::string StepRecord::definitions_text() const {
   std::string text;
   for (const FieldState& field : fields) {
-    if (field.is_new()) text += definition_text(field.definition);
+    const bool begins_to_wait = field.life == FieldLife::waiting && !field.has_waited;
+    if (field.is_new() || begins_to_wait) text += definition_text(field.definition);
   }
   for (const PendingAttribute& attribute : attributes) text += attribute_text(attribute);
   return text;
@@ -105,7 +106,10 @@ void StepRecord::forget_step(bool failed) {
   for (FieldState& field : fields) {
     field.puts.clear();
     field.put_called = false;
-    if (failed && field.life != FieldLife::in_file) field.life = FieldLife::retired;
+    if (failed && field.life != FieldLife::in_file) {
+      const bool waits_on = field.has_waited && field.life != FieldLife::retired;
+      field.life = waits_on ? FieldLife::waiting : FieldLife::retired;
+    }
     if (field.is_open()) continue;
     // A file with a group per step has thousands of these: what no step needs again goes.
     field.resolved = ResolvedField();
@@ -151,8 +155,9 @@ std::optional<PutPattern> repeatable_puts(const StepRecord& record) {
 }
 
 StepOpening::StepOpening(Comm& comm, const StepRecord& record,
-                         const std::optional<PutPattern>& last_puts)
-    : definitions_(comm, "the definitions", record.definitions_text(), record.put_status) {
+                         const std::optional<PutPattern>& last_puts, RankNumbers along)
+    : definitions_(comm, "the definitions", record.definitions_text(), record.put_status),
+      along_(std::move(along)) {
   const std::optional<PutPattern> puts = repeatable_puts(record);
   differs_ = puts && last_puts && *puts == *last_puts ? 0 : 1;
 }
@@ -160,6 +165,7 @@ StepOpening::StepOpening(Comm& comm, const StepRecord& record,
 RankNumbers StepOpening::numbers() {
   RankNumbers numbers = definitions_.numbers();
   numbers.add(Reduction::max, differs_);
+  numbers.add_all(along_);
   return numbers;
 }
 

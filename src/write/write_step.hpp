@@ -70,7 +70,9 @@ struct PutPattern {
 class StepOpening {
  public:
   /// @param last_puts  of this rank, in the last step that was settled.
-  StepOpening(Comm& comm, const StepRecord& record, const std::optional<PutPattern>& last_puts);
+  /// @param along  more numbers to be reduced, as many on every rank.
+  StepOpening(Comm& comm, const StepRecord& record, const std::optional<PutPattern>& last_puts,
+              RankNumbers along = {});
   /// To be reduced over all ranks, with whatever they reduce next.
   RankNumbers numbers();
   /// What that has come to: whether the step repeats the last one. Collective, where ranks do not
@@ -80,6 +82,20 @@ class StepOpening {
  private:
   std::uint64_t differs_;
   TextAgreement definitions_;
+  RankNumbers along_;
+};
+
+/// Who adds to a step what has waited for it, once all ranks have said what they mean by the step
+/// (gathering_writer).
+class StepGuest {
+ public:
+  virtual ~StepGuest() = default;
+  /// Numbers that all ranks must know before join(), as many on every rank; they go with those of
+  /// the opening.
+  virtual RankNumbers numbers() = 0;
+  /// Collective, definitions and numbers being agreed. @returns whether puts have been added.
+  /// @error agreed; the step fails.
+  virtual Result<bool> join() = 0;
 };
 
 struct Step {

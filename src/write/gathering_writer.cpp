@@ -1,0 +1,397 @@
+// What waits: taken in, checked, handed in, taken back, told of.
+
+#include "write/gathering_writer.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+
+namespace tailrace {
+namespace {
+
+/// Of a field over time whose chunks are asked for with one extent more than it has; 1: none are.
+std::uint64_t steps_in_chunk(const FieldDefinition& definition) {
+  const std::optional<Shape>& chunk = definition.options.chunk_shape;
+  if (!definition.options.over_time || definition.as_stored != nullptr || !chunk) return 1;
+  const bool has_time = chunk->size() == definition.shape.size() + 1 && n_elements(*chunk) > 0;
+  return has_time ? chunk->front() : 1;
+}
+
+/// The same field with entries of so many steps.
+FieldDefinition definition_of_entry(FieldDefinition definition, std::uint64_t n_steps) {
+  Shape& chunk = *definition.options.chunk_shape;
+  for (std::size_t d = 0; d < definition.shape.size(); ++d) {
+    chunk[d + 1] = std::min(chunk[d + 1], std::max<std::uint64_t>(definition.shape[d], 1));
+  }
+  definition.shape.insert(definition.shape.begin(), n_steps);
+  definition.steps_per_entry = n_steps;
+  return definition;
+}
+
+std::vector<Box> boxes_of(std::span<const PutRecord> puts) {
+  std::vector<Box> boxes;
+  for (const PutRecord& put : puts) boxes.push_back(put.box);
+  return boxes;
+}
+
+}  // namespace
+
+// --- What the application says.
+
+Result<std::size_t> GatheringWriter::define_field(const FieldDefinition& definition) {
+  const std::optional<Shape>& chunk = definition.options.chunk_shape;
+  const std::uint64_t n_steps = steps_in_chunk(definition);
+  if (n_steps == 1) {
+    FieldDefinition plain = definition;
+    const bool has_time = definition.options.over_time && definition.as_stored == nullptr &&
+                          chunk && chunk->size() == definition.shape.size() + 1 &&
+                          chunk->front() == 1;
+    if (has_time) plain.options.chunk_shape->erase(plain.options.chunk_shape->begin());
+    return inner_->define_field(plain);
+  }
+  GatheredField field;
+  field.step = definition;
+  field.entry = definition_of_entry(definition, n_steps);
+  TAILRACE_TAKE(const std::size_t index, inner_->define_field(field.entry));
+  inner_->record().fields[index].life = FieldLife::waiting;
+  fields_.emplace(index, std::move(field));
+  return index;
+}
+
+Status GatheringWriter::put(std::size_t field_index, const Box& box, const void* values,
+                            bool copy) {
+  const auto found = fields_.find(field_index);
+  if (found == fields_.end()) return inner_->put(field_index, box, values, copy);
+  GatheredField& field = found->second;
+  StepRecord& record = inner_->record();
+  if (Status fits = check_box(field.step, box); !fits.ok()) return record.note(fits);
+  field.put_called = true;
+  if (box.empty()) return Status();
+  if (values == nullptr) {
+    return record.note(Status(Code::invalid_argument, field.step.name() + ": box " + box_text(box) +
+                                                          " was put without values"));
+  }
+  const Status kept = keep_values(field, box, static_cast<const std::byte*>(values));
+  return kept.ok() ? kept : record.note(kept);
+}
+
+Status GatheringWriter::put_source(std::size_t field_index, const Box& box, BoxSource& source) {
+  const auto found = fields_.find(field_index);
+  if (found == fields_.end()) return inner_->put_source(field_index, box, source);
+  return inner_->record().note(Status(
+      Code::unsupported, found->second.step.name() +
+                             ": values that are pulled from a source cannot wait until a chunk of "
+                             "several steps is full"));
+}
+
+/// Copy a box of the open step, if what waits has room for it.
+Status GatheringWriter::keep_values(GatheredField& field, const Box& box, const std::byte* values) {
+  const std::size_t element = dtype_bytes(field.step.dtype);
+  const std::uint64_t more = field.steps.bytes_to_take(box, element, field.n_per_chunk());
+  if (more > 0) {
+    std::uint64_t waiting = more;
+    std::uint64_t under_way = 0;
+    for (const auto& [index, other] : fields_) {
+      waiting += other.steps.held_bytes();
+      if (other.under_way) under_way += other.under_way->held_bytes();
+    }
+    // A chunk that is handed over stays until it is known to be committed, beside the next one.
+    const std::uint64_t needed = waiting + (defers() ? std::max(waiting, under_way) : 0);
+    const std::uint64_t most = inner_->options().memory_bytes / 2;
+    if (needed > most) {
+      return Status(Code::out_of_memory,
+                    field.step.name() + ": steps that wait for chunks of " +
+                        std::to_string(field.n_per_chunk()) + " would need " + bytes_text(needed) +
+                        " with it, half of the memory cap is " + bytes_text(most) +
+                        "; raise memory= or gather fewer steps");
+    }
+  }
+  TAILRACE_TRY(
+      field.steps.put(box, element, field.n_per_chunk(), values).within(field.step.name()));
+  field.puts.emplace_back();
+  field.puts.back().box = box;
+  return Status();
+}
+
+std::uint64_t GatheringWriter::held_bytes() const {
+  std::uint64_t n_bytes = 0;
+  for (const auto& [index, field] : fields_) {
+    n_bytes += field.steps.held_bytes() + (field.under_way ? field.under_way->held_bytes() : 0);
+  }
+  return n_bytes;
+}
+
+/// Lanes that go on while the application puts cannot give back what they have.
+void GatheringWriter::set_aside() {
+  const std::uint64_t held = held_bytes();
+  inner_->set_aside(defers() ? inner_->options().memory_bytes / 2 : held, held);
+}
+
+// --- A step, seen from within: the ranks have told what they mean by it.
+
+RankNumbers GatheringWriter::numbers() {
+  RankNumbers numbers;
+  for (auto& [index, field] : fields_) {
+    if (!field.has_waited) continue;  // Other ranks may have defined others.
+    field.any_put = field.put_called ? 1 : 0;
+    field.differs = boxes_of(field.puts) != field.covered_by ? 1 : 0;
+    numbers.add(Reduction::max, field.any_put, field.differs);
+  }
+  return numbers;
+}
+
+Result<bool> GatheringWriter::join() {
+  if (fields_.empty()) return false;
+  StepRecord& record = inner_->record();
+  Status handed_in;
+  const auto add = [&](std::size_t index, GatheredField& field, std::uint64_t n_steps) {
+    const Status added = local_part([&] { return hand_in(index, field, n_steps); });
+    if (handed_in.ok()) handed_in = added;
+  };
+  if (!writing_now_.empty()) {
+    for (const std::size_t index : writing_now_) {
+      GatheredField& field = fields_.at(index);
+      add(index, field, field.steps.n_steps());
+    }
+    TAILRACE_TRY(comm().agree(handed_in));
+    return true;
+  }
+  std::vector<std::size_t> fresh;
+  for (auto& [index, field] : fields_) {
+    if (!field.has_waited) fresh.push_back(index);
+    field.takes_part = !field.has_waited || field.any_put != 0;
+  }
+  if (!fresh.empty()) TAILRACE_TRY(inner_->try_waiting(fresh));
+  TAILRACE_TRY(check_coverage());
+  bool any_due = false;
+  for (auto& [index, field] : fields_) {
+    if (record.fields[index].life == FieldLife::waiting) {  // It has no dataset for them yet.
+      const auto rest = std::stable_partition(
+          record.attributes.begin(), record.attributes.end(),
+          [&](const PendingAttribute& set) { return set.object_path != field.step.path; });
+      std::move(rest, record.attributes.end(), std::back_inserter(field.attributes));
+      record.attributes.erase(rest, record.attributes.end());
+    }
+    const std::uint64_t n_steps = field.steps.n_steps() + 1;
+    if (!field.takes_part || n_steps < field.n_per_chunk()) continue;
+    any_due = true;
+    add(index, field, n_steps);
+    field.handed_in = true;
+  }
+  if (any_due) TAILRACE_TRY(comm().agree(handed_in));
+  return any_due;
+}
+
+/// Whether every element is put once, where that is not known already.
+Status GatheringWriter::check_coverage() {
+  std::vector<OwnedField> owned;
+  std::vector<GatheredField*> checked;
+  for (auto& [index, field] : fields_) {
+    if (!field.takes_part || (field.has_waited && field.differs == 0)) continue;
+    const Shape& chunk = *field.entry.options.chunk_shape;
+    owned.push_back({field.step.path,
+                     {field.step.shape, Shape(chunk.begin() + 1, chunk.end())},
+                     field.step.options.allow_holes,
+                     std::span<const PutRecord>(field.puts)});
+    checked.push_back(&field);
+  }
+  if (owned.empty()) return Status();
+  Settlement settlement(comm(), owned);
+  const RankNumbers waiting = settlement.numbers();
+  const auto no_more = [](const Ownership&) { return Status(); };
+  TAILRACE_TRY(settlement.finish(waiting, no_more).status());
+  for (GatheredField* field : checked) field->covered_by = boxes_of(field->puts);
+  return Status();
+}
+
+/// Give the writer an entry of so many steps. Not collective.
+Status GatheringWriter::hand_in(std::size_t field_index, GatheredField& field,
+                                std::uint64_t n_steps) {
+  StepRecord& record = inner_->record();
+  FieldState& state = record.fields[field_index];
+  if (state.life == FieldLife::waiting) {
+    state = FieldState();  // An attempt before may have left its marks.
+    state.definition = field.entry;
+    state.has_waited = field.has_waited;
+    record.attributes.insert(record.attributes.end(), field.attributes.begin(),
+                             field.attributes.end());
+  }
+  state.definition.shape.front() = n_steps;
+  const std::size_t rank = state.definition.shape.size();
+  TAILRACE_TRY(record.put(field_index, {Shape(rank, 0), Shape(rank, 0)}, nullptr, false));
+  for (const WaitingSteps::Run& run : field.steps.runs()) {
+    TAILRACE_TRY(record.put(field_index, run.box_in_chunk(), run.values.data(), false));
+  }
+  return Status();
+}
+
+// --- What has become of a step.
+
+/// The open step is whole; where steps are handed over it is under way.
+void GatheringWriter::keep_step() {
+  for (auto& [index, field] : fields_) {
+    if (field.takes_part) field.steps.keep_step();
+    if (field.handed_in) {
+      if (defers()) {
+        field.under_way = std::move(field.steps);
+      } else {
+        field.attributes.clear();
+      }
+      field.steps = WaitingSteps();
+    } else if (field.takes_part) {
+      field.steps.trim();
+    }
+    field.part_of_flight = defers() && field.takes_part && !field.handed_in;
+    field.first_in_flight = defers() && !field.has_waited;
+    field.n_attributes_of_step = field.attributes.size();
+    if (!defers()) field.n_attributes_kept = field.attributes.size();
+    field.has_waited = true;
+    inner_->record().fields[index].has_waited = true;
+  }
+  flight_ = defers();
+  forget_open_step();
+}
+
+/// What the open step has brought goes; a field that came with it, too.
+void GatheringWriter::drop_step() {
+  for (auto& [index, field] : fields_) {
+    field.steps.drop_open_step();
+    field.attributes.resize(std::min(field.attributes.size(), field.n_attributes_kept));
+  }
+  std::erase_if(fields_, [](const auto& entry) { return !entry.second.has_waited; });
+  forget_open_step();
+}
+
+void GatheringWriter::forget_open_step() {
+  for (auto& [index, field] : fields_) {
+    field.put_called = field.takes_part = field.handed_in = false;
+    field.puts.clear();
+  }
+}
+
+void GatheringWriter::flight_is_committed() {
+  for (auto& [index, field] : fields_) {
+    field.n_attributes_kept = field.n_attributes_of_step;
+    if (field.under_way) {
+      field.under_way.reset();
+      field.attributes.clear();
+      field.n_attributes_kept = 0;
+    }
+    field.part_of_flight = field.first_in_flight = false;
+  }
+}
+
+/// The step that was handed over has failed: what had waited before it waits again.
+void GatheringWriter::take_flight_back() {
+  for (auto& [index, field] : fields_) {
+    field.steps.drop_open_step();
+    if (field.under_way) {
+      field.steps = std::move(*field.under_way);
+      field.under_way.reset();
+      field.steps.drop_last_step();
+    } else if (field.part_of_flight) {
+      field.steps.drop_last_step();
+    }
+    if (field.first_in_flight) {
+      field.has_waited = false;  // It goes with its first step.
+      inner_->record().fields[index].life = FieldLife::retired;
+    }
+    field.part_of_flight = field.first_in_flight = false;
+  }
+}
+
+/// Let the writer end a step, or wait for one, and keep or drop what waits by what comes of it.
+template <class Call>
+auto GatheringWriter::settle(Call&& call, bool ends_step) {
+  const std::uint64_t n_before = inner_->n_steps();
+  const auto conclude = [&](bool went_well) {
+    const bool flight_went_well = went_well || inner_->n_steps() > n_before;
+    if (std::exchange(flight_, false)) {
+      if (flight_went_well) {
+        flight_is_committed();
+      } else {
+        take_flight_back();
+      }
+    }
+    if (!went_well) {
+      drop_step();
+    } else if (ends_step) {
+      keep_step();
+    }
+  };
+  try {
+    auto result = call();
+    conclude(result.ok());
+    return result;
+  } catch (...) {
+    conclude(false);
+    throw;
+  }
+}
+
+void GatheringWriter::tell(StepReport& report) const {
+  for (const auto& [index, field] : fields_) {
+    const std::uint64_t n_steps = field.steps.n_steps();
+    report.n_waiting_steps = std::max(report.n_waiting_steps, n_steps);
+    report.waiting_bytes += n_steps * field.step.raw_bytes();
+  }
+}
+
+Result<StepReport> GatheringWriter::end_step() {
+  if (fields_.empty()) return inner_->end_step();
+  set_aside();
+  Result<StepReport> ended = settle([this] { return inner_->end_step(); }, true);
+  if (ended.ok()) tell(*ended);
+  return ended;
+}
+
+Result<std::optional<StepReport>> GatheringWriter::wait() {
+  if (fields_.empty()) return inner_->wait();
+  Result<std::optional<StepReport>> waited = settle([this] { return inner_->wait(); }, false);
+  if (waited.ok() && *waited) tell(**waited);
+  return waited;
+}
+
+// --- The end.
+
+Status GatheringWriter::close() {
+  const bool open = std::any_of(fields_.begin(), fields_.end(), [](const auto& entry) {
+    return entry.second.put_called || !entry.second.has_waited;
+  });
+  const auto end_all = [this] {
+    const Status waited = wait().status();
+    const Status written = write_what_waits();
+    return waited.ok() ? written : waited;
+  };
+  return inner_->close_after(
+      open, [this] { return end_step().status(); }, end_all);
+}
+
+/// All that waits, in chunks that are not full; if that fails, each field by itself, so that one
+/// that cannot be written does not take the others along.
+Status GatheringWriter::write_what_waits() {
+  std::vector<std::size_t> waiting;
+  for (const auto& [index, field] : fields_) {
+    if (field.steps.n_steps() > 0) waiting.push_back(index);
+  }
+  if (waiting.empty()) return Status();
+  Status written = write_now(waiting);
+  if (written.ok() || waiting.size() == 1) return written;
+  for (const std::size_t index : waiting) {
+    if (inner_->usable().ok()) (void)write_now({index});
+  }
+  return written;
+}
+
+Status GatheringWriter::write_now(const std::vector<std::size_t>& field_indices) {
+  set_aside();
+  writing_now_ = field_indices;
+  Status written = inner_->end_step().status();
+  if (written.ok() && defers()) written = inner_->wait().status();
+  writing_now_.clear();
+  if (!written.ok()) return written;
+  for (const std::size_t index : field_indices) fields_.at(index).steps = WaitingSteps();
+  return written;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,67 @@
+// WaitingSteps: copies of what one rank has put of a field's steps, as the boxes of a chunk that
+// holds several.
+//
+// A box that is put again in the next step goes behind its last values, so that both are one box of
+// the chunk, with time in front. Where boxes change, new runs begin; memory is taken for one step
+// of a box that has just come, else for all steps of the chunk that are left.
+//
+// Not collective, no thread but the caller's.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/box.hpp"
+#include "core/buffer.hpp"
+#include "core/status.hpp"
+
+namespace tailrace {
+
+class WaitingSteps {
+ public:
+  /// One box in steps that follow each other.
+  struct Run {
+    Box box;                       ///< Without time.
+    std::uint64_t first_step = 0;  ///< Of the chunk.
+    std::uint64_t n_steps = 0;
+    std::uint64_t n_places = 0;  ///< Steps for which there is memory.
+    std::uint64_t step_bytes = 0;
+    Buffer values;  ///< Row-major, time first.
+
+    std::uint64_t end_step() const { return first_step + n_steps; }
+    Box box_in_chunk() const;
+  };
+
+  /// Whole steps that wait.
+  std::uint64_t n_steps() const { return n_steps_; }
+  const std::vector<Run>& runs() const { return runs_; }
+  std::uint64_t held_bytes() const { return held_bytes_; }
+
+  /// Bytes that put() would take for one more box.
+  std::uint64_t bytes_to_take(const Box& box, std::size_t element_bytes, std::uint64_t n_per_chunk);
+  /// Copy the values of a box of the next step. @error out_of_memory
+  Status put(const Box& box, std::size_t element_bytes, std::uint64_t n_per_chunk,
+             const std::byte* values);
+  /// The next step is whole: it waits.
+  void keep_step();
+  /// Give back memory that will not be used. Values move; whoever has been told where they lie must
+  /// be done with them.
+  void trim();
+  /// What was put of the next step goes.
+  void drop_open_step();
+  /// The last of the whole steps goes.
+  void drop_last_step();
+
+ private:
+  std::size_t find(const Box& box);
+  std::uint64_t places_for(const Box& box, std::uint64_t n_per_chunk) const;
+  void drop_from(std::uint64_t step);
+
+  std::vector<Run> runs_;
+  std::uint64_t n_steps_ = 0;
+  std::uint64_t held_bytes_ = 0;
+  std::size_t next_ = 0;  ///< Where boxes that are put as in the step before go on.
+};
+
+}  // namespace tailrace
