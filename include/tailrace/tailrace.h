@@ -172,8 +172,8 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   none.
  *   chunk=8MiB      About this size for chunks, whose shape follows the ranks' boxes.
  *   chunk=64x64x64  Exactly this shape of chunks.
- *   chunk=4x64x64x64   Given to an over-time field of 3 dimensions itself: 4 steps in a chunk, for a
- *                   better ratio where steps are alike. Steps wait in memory, as copies, until a
+ *   chunk=4x64x64x64   Given to an over-time field of 3 dimensions itself: 4 steps in a chunk, for
+ *                   a better ratio where steps are alike. Steps wait in memory, as copies, until a
  *                   chunk is full: at most half of memory= on each rank, else end_step is refused.
  *                   Until then they are not in the file, and a crash loses them; close writes what
  *                   waits, wait does not, and the report counts it. A step that fails takes no

@@ -127,6 +127,22 @@ TEST_P(Collectives, OfAStepThatRepeatsTheLastOne) {
   steps.end();
 }
 
+/// Steps that wait for a chunk of several cost no message more than others.
+TEST_P(Collectives, OfAStepThatWaits) {
+  const std::string options = GetParam();
+  Steps steps(options, "chunk=4x8x40");
+  const auto n_levels = static_cast<std::uint64_t>(std::bit_width(unsigned(n_ranks() - 1)));
+  for (int i = 0; i < 12; ++i) {
+    const Counted counted = steps.run();
+    if (i < 5 || i % 4 == 0 || i % 4 == 3) continue;  // the first, those that are due, and behind
+    const bool balances = options == "mode=in_situ" || options == "mode=in_situ,bound=rel=1e-3";
+    const std::uint64_t most = options.starts_with("mode=sync") ? 2 : balances ? 2 : 1;
+    EXPECT_LE(counted.collectives, n_ranks() == 1 ? 0 : most) << i;
+    EXPECT_LE(counted.sends, 2 * n_levels) << i;
+  }
+  steps.end();
+}
+
 /// Where a rank's rows are chunks of its own, and where ranks share chunks.
 TEST_P(Collectives, OfTheFirstStepOfAField) {
   const std::string options = GetParam();

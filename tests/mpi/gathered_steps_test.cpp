@@ -772,11 +772,11 @@ TEST_P(GatheredSteps, MemoryIsDecidedBeforeItIsTaken) {
 
 TEST_P(GatheredSteps, AJobGoesOnBehindWholeChunks) {
   std::vector<std::uint64_t> steps;
-  for (const bool append : {false, true}) {
-    Program program(scratch(), mode(), append);
+  for (const std::uint64_t n_more : {6U, 3U, 1U}) {
+    Program program(scratch(), mode(), !steps.empty());
     const auto field = program.define("/u", kSpace, "chunk=3x4x14x11,codec=trz,bound=rel=1e-3");
     program.steps[field] = steps;
-    for (std::uint64_t step = 0; step < (append ? 4U : 6U); ++step) {
+    for (std::uint64_t step = 0; step < n_more; ++step) {
       program.put_all(field, steps.size() + step);
       program.end_step();
     }
