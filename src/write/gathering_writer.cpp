@@ -134,7 +134,8 @@ RankNumbers GatheringWriter::numbers() {
   for (auto& [index, field] : fields_) {
     if (!field.has_waited) continue;  // Other ranks may have defined others.
     field.any_put = field.put_called ? 1 : 0;
-    field.differs = boxes_of(field.puts) != field.covered_by ? 1 : 0;
+    const bool as_checked = std::ranges::equal(field.puts, field.covered_by, {}, &PutRecord::box);
+    field.differs = as_checked ? 0 : 1;
     numbers.add(Reduction::max, field.any_put, field.differs);
   }
   return numbers;
@@ -376,9 +377,11 @@ Status GatheringWriter::write_what_waits() {
   }
   if (waiting.empty()) return Status();
   Status written = write_now(waiting);
-  if (written.ok() || waiting.size() == 1) return written;
+  if (written.ok() || waiting.size() == 1 || !inner_->usable().ok()) return written;
+  written = Status();
   for (const std::size_t index : waiting) {
-    if (inner_->usable().ok()) (void)write_now({index});
+    const Status alone = write_now({index});
+    if (written.ok()) written = alone;
   }
   return written;
 }

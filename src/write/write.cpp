@@ -264,6 +264,11 @@ Status FileWriter::check_tried(std::span<const std::size_t> field_indices,
                                            ": layout=front serves new files of one step; steps "
                                            "that are gathered in a chunk are several");
     }
+    if (!options_.record_path.empty()) {
+      return Status(Code::unsupported, definition.name() +
+                                           ": record= is of steps that are alike; where steps are "
+                                           "gathered in a chunk, only some have chunks");
+    }
     if (options_.mode != StepMode::sync) TAILRACE_TRY(check_can_be_handed_over({&field, 1}));
     const FieldPlan plan = field_plan(index, definition, field->resolved);
     std::uint64_t needed = encode_memory_bytes(plan);

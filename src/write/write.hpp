@@ -51,8 +51,8 @@ class Writer {
   /// @error not_found, corrupt
   static Result<std::unique_ptr<Writer>> open(std::unique_ptr<Comm> comm, const std::string& path,
                                               const FileOptions& options);
-  /// Without a close() before: the step under way is lost, a file that was never committed is
-  /// removed. Not collective then, so that a rank can give up alone.
+  /// Without a close() before: the step under way is lost, and steps that wait until a chunk of
+  /// several is full (gathering_writer); a file that was never committed is removed. Not collective then, so that a rank can give up alone.
   virtual ~Writer() = default;
 
   virtual Comm& comm() = 0;
@@ -81,6 +81,8 @@ class Writer {
   /// those of the step before (`completed` is false if there was none).
   /// Every field defined since the last end_step must have been put in whole; a field with
   /// over_time may be put again in each step. On failure nothing of this step is in the file.
+  /// Steps of a field whose chunks hold several wait until one is full, or for close(); those that
+  /// wait outlive the failure of a later step. The report counts them.
   virtual Result<StepReport> end_step() = 0;
   /// Modes async and in_situ: wait until the step that was handed over last is committed.
   /// Collective. @returns its report; nothing if there is none to wait for.
@@ -96,7 +98,7 @@ class Writer {
   virtual void idle(double seconds, const std::function<bool()>& done,
                     const std::function<void()>& wait = {}) = 0;
 
-  /// End a step that is still open, commit, close. Collective. The object is unusable afterwards.
+  /// End a step that is still open, write what waits, also after a failure, commit, close. Collective. The object is unusable afterwards.
   virtual Status close() = 0;
 
   /// Chunk shape that Tailrace would choose for a field of this shape that `n_ranks` ranks share

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,7 @@ std::string stock_text(const std::string& file, const std::string& object, const
 
 std::atomic<bool> no_room{false};
 std::atomic<int> n_refused_writes{0};
+std::atomic<int> n_to_refuse{0};  ///< Of this rank's next writes.
 
 Status refused() {
   ++n_refused_writes;
@@ -133,12 +135,12 @@ class StorageWithoutRoom final : public StorageOver {
  public:
   using StorageOver::StorageOver;
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
-    if (no_room) return refused();
+    if (no_room || n_to_refuse-- > 0) return refused();
     return inner_->write_at(address, bytes);
   }
   Status write_pieces_at(std::uint64_t address,
                          std::span<const std::span<const std::byte>> pieces) override {
-    if (no_room) return refused();
+    if (no_room || n_to_refuse-- > 0) return refused();
     return inner_->write_pieces_at(address, pieces);
   }
 };
@@ -226,6 +228,7 @@ class Program {
     now_.clear();
     return writer->end_step().status();
   }
+  void failing_step_is_over() { now_.clear(); }
   void wait() {
     const auto waited = writer->wait();
     EXPECT_TRUE(waited.ok()) << waited.status().message();
@@ -541,6 +544,24 @@ TEST_P(GatheredSteps, CloseWritesWhatWaitsAlsoAfterAnError) {
   }
 }
 
+/// Where all fields' last chunks cannot be written at once, each is by itself.
+TEST_P(GatheredSteps, CloseWritesEachFieldByItself) {
+  Program program(scratch(), mode());
+  const auto field = program.define("/u", kSpace, "chunk=4x9x14x11,codec=none");
+  const auto other = program.define("/v", {29}, "chunk=3x7,codec=none");
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    program.put_all(field, step);
+    program.put_all(other, step);
+    program.end_step();
+  }
+  program.wait();
+  n_to_refuse = is_root() ? 1 : 0;
+  EXPECT_TRUE(program.close().ok());
+  n_to_refuse = 0;
+  program.check(field, {4, 9, 14, 11});
+  program.check(other, {3, 7});
+}
+
 /// A step that is open is ended by close(), and what waits then is written.
 TEST_P(GatheredSteps, CloseEndsAnOpenStep) {
   for (const std::uint64_t n_steps : {1U, 3U, 4U}) {
@@ -683,6 +704,11 @@ TEST_P(GatheredSteps, RefusedInTheFirstStep) {
 }
 
 TEST_P(GatheredSteps, LayoutsThatDoNotFit) {
+  if (std::string(GetParam()) == "in_situ") {
+    Program recorded(scratch("recorded.h5"), mode() + "record=" + scratch("record.json"));
+    recorded.put_all(recorded.define("/u", {40}, "chunk=2x8"), 0);
+    expect_failed(recorded.failing_step(), Code::unsupported, "record=");
+  }
   Program program(scratch(), mode() + "layout=dense");
   const auto field = program.define("/u", {40}, "chunk=2x8");
   program.put_all(field, 0);
@@ -699,6 +725,83 @@ TEST_P(GatheredSteps, LayoutsThatDoNotFit) {
   Program in_front(scratch("front.h5"), mode() + "layout=front");
   in_front.put_all(in_front.define("/u", {40}, "chunk=2x8"), 0);
   expect_failed(in_front.failing_step(), Code::unsupported, "layout=front");
+}
+
+TEST_P(GatheredSteps, Targets) {
+  Program program(scratch(), mode() + "target-psnr=70");
+  const auto field = program.define("/u", kSpace, "chunk=3x4x7x11,codec=trz");
+  const auto chosen = program.define("/v", kSpace, "chunk=2x4x7x11");
+  for (std::uint64_t step = 0; step < 8; ++step) {
+    program.put_all(field, step);
+    program.put_all(chosen, step);
+    program.end_step();
+  }
+  const Status closed = program.close();
+  EXPECT_TRUE(closed.ok()) << closed.message();
+  program.check(field, {3, 4, 7, 11}, 0.1);
+  program.check(chosen, {2, 4, 7, 11}, 0.1);
+}
+
+/// Programs at random: which fields are put, in which boxes, what goes wrong, and when. The file
+/// must have the steps that went well, and no others.
+TEST_P(GatheredSteps, AtRandom) {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    std::mt19937 random(seed);  // the same on every rank
+    const auto one_in = [&](unsigned n) { return random() % n == 0; };
+    Program program(scratch(), mode() + "replace=on");
+    const auto plain = program.define("/plain", {40}, "chunk=8x,codec=none");
+    std::vector<std::pair<std::size_t, Shape>> fields;
+    for (int f = 0; f < 3; ++f) {
+      const std::uint64_t n = 2 + random() % 4;
+      const std::string codec = one_in(2) ? "none" : "deflate";
+      fields.emplace_back(program.define("/u" + std::to_string(f), {13, 17},
+                                         "chunk=" + std::to_string(n) + "x5x9,codec=" + codec),
+                          Shape{n, 5, 9});
+    }
+    int n_boxes = n_ranks();
+    for (std::uint64_t step = 0; step < 25; ++step) {
+      if (one_in(4)) n_boxes = 1 + static_cast<int>(random() % 9);
+      const auto put_some = [&](std::uint64_t now) {
+        program.put_all(plain, now, 1 + static_cast<int>(random() % 3));
+        for (const auto& [field, chunk] : fields) {
+          if (now == 0 || !one_in(5)) program.put_all(field, now, n_boxes, static_cast<int>(now));
+        }
+      };
+      const bool first = step == 0;  // new fields would go with it
+      if (!first && one_in(6)) {
+        put_some(1000 + step);
+        if (one_in(2)) {
+          program.put_badly(plain);
+        } else {
+          program.put(fields[random() % 3].first, {{{0, 0}, {1, 1}}}, 0);
+        }
+        EXPECT_FALSE(program.failing_step().ok());
+      }
+      if (!first && one_in(6)) {
+        program.wait();
+        MPI_Barrier(MPI_COMM_WORLD);
+        no_room = true;
+        put_some(2000 + step);
+        Status failed = program.failing_step();
+        if (program.deferred) {
+          EXPECT_TRUE(failed.ok()) << failed.message();
+          put_some(3000 + step);
+          failed = one_in(2) ? program.failing_step() : program.writer->wait().status();
+          program.failing_step_is_over();
+        }
+        EXPECT_EQ(failed.code(), Code::no_space) << failed.message();
+        MPI_Barrier(MPI_COMM_WORLD);
+        no_room = false;
+      }
+      put_some(step);
+      program.end_step();
+      if (one_in(7)) program.wait();
+    }
+    EXPECT_TRUE(program.close().ok());
+    program.check(plain, {1, 8});
+    for (const auto& [field, chunk] : fields) program.check(field, chunk);
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
 }
 
 TEST_P(GatheredSteps, AllLayouts) {
