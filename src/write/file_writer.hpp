@@ -71,6 +71,7 @@ class FileWriter final : public Writer {
   /// Why nothing can be written any more. The same on every rank.
   Status usable() const;
   std::uint64_t n_steps() const { return n_steps_; }
+  bool is_under_way() const { return flight_ != nullptr; }
   /// Memory that the lanes of the next steps must leave alone, and what of it is held now. Not
   /// collective.
   void set_aside(std::uint64_t n_bytes, std::uint64_t n_held_bytes) {

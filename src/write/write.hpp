@@ -51,8 +51,9 @@ class Writer {
   /// @error not_found, corrupt
   static Result<std::unique_ptr<Writer>> open(std::unique_ptr<Comm> comm, const std::string& path,
                                               const FileOptions& options);
-  /// Without a close() before: the step under way is lost, and steps that wait until a chunk of
-  /// several is full (gathering_writer); a file that was never committed is removed. Not collective then, so that a rank can give up alone.
+  /// Without a close() before: the step under way is lost, as are steps that wait until a chunk of
+  /// several is full (gathering_writer); a file that was never committed is removed. Not collective
+  /// then, so that a rank can give up alone.
   virtual ~Writer() = default;
 
   virtual Comm& comm() = 0;
@@ -98,7 +99,8 @@ class Writer {
   virtual void idle(double seconds, const std::function<bool()>& done,
                     const std::function<void()>& wait = {}) = 0;
 
-  /// End a step that is still open, write what waits, also after a failure, commit, close. Collective. The object is unusable afterwards.
+  /// End a step that is still open, write what waits, also after a failure, commit, close.
+  /// Collective. The object is unusable afterwards.
   virtual Status close() = 0;
 
   /// Chunk shape that Tailrace would choose for a field of this shape that `n_ranks` ranks share

@@ -1,0 +1,329 @@
+// Several steps in one chunk, when something goes wrong: what is refused, and when; what a step
+// that fails takes along, and what stays. Each row of docs/adr/steps-in-one-chunk.md has its tests.
+
+#include "gathered_support.hpp"
+
+namespace {
+
+using namespace gathered_test;
+
+class GatheredFailures : public InAllModes {};
+
+INSTANTIATE_TEST_SUITE_P(Modes, GatheredFailures, all_modes(), name_of_mode);
+
+/// Of a step that fails by another field nothing stays, and all that waited before: in a step that
+/// is due, and in one that is not.
+TEST_P(GatheredFailures, AnotherFieldsFault) {
+  for (const std::uint64_t failing : {1U, 2U, 4U}) {
+    Program program(scratch(), mode() + "replace=on");
+    const auto field = program.define("/u", kSpace, "chunk=3x9x14x11");
+    const auto late = program.define("/late", {12}, "chunk=5x12");
+    const auto plain = program.define("/plain", {40}, "chunk=8x");
+    for (std::uint64_t step = 0; step < 8; ++step) {
+      program.put_all(field, step);
+      program.put_all(late, step);
+      program.put_all(plain, step);
+      if (step == failing) {
+        program.put_badly(plain);
+        expect_failed(program.failing_step(), Code::bad_coverage, "/plain");
+        continue;
+      }
+      program.end_step();
+    }
+    EXPECT_TRUE(program.close().ok());
+    program.check(field, {3, 9, 14, 11});
+    program.check(late, {5, 12});
+    program.check(plain, {1, 8});
+  }
+}
+
+TEST_P(GatheredFailures, WhatNobodyPutOrTwoIsAnErrorOfItsStep) {
+  Program program(scratch(), mode());
+  const auto field = program.define("/u", kSpace, "chunk=4x9x14x11");
+  const auto whole = Box{{0, 0, 0}, kSpace};
+  for (std::uint64_t step = 0; step < 6; ++step) {
+    if (step == 1 || step == 3) {  // A hole; of a new kind later.
+      if (is_root()) program.put(field, {{{0, 0, 0}, {9, 14, 10}}}, step);
+      expect_failed(program.failing_step(), Code::bad_coverage, "were put by no rank");
+    }
+    if (step == 2) {
+      program.put_all(field, step);
+      if (is_last()) program.put(field, {{{2, 3, 4}, {1, 1, 1}}}, step);
+      expect_failed(program.failing_step(), Code::bad_coverage, "overlap");
+    }
+    if (step == 4) {
+      if (is_last()) program.put(field, {whole}, step);
+      if (is_root()) {
+        EXPECT_FALSE(program.writer->put(field, whole, nullptr).ok());
+      }
+      expect_failed(program.failing_step(), Code::invalid_argument, "without values");
+    }
+    program.put_all(field, step);
+    program.end_step();
+  }
+  EXPECT_TRUE(program.close().ok());
+  program.check(field, {4, 9, 14, 11});
+}
+
+TEST_P(GatheredFailures, FirstStepThatFailsTakesTheFieldAlong) {
+  Program program(scratch(), mode());
+  const auto plain = program.define("/plain", {40}, "chunk=8x");
+  program.put_all(plain, 0);
+  program.end_step();
+  const auto lost = program.define("/u", kSpace, "chunk=4x9x14x11");
+  EXPECT_TRUE(program.writer->set_attribute("/u", "units", {std::string("lost")}).ok());
+  program.put_all(plain, 1);
+  if (is_root()) program.put(lost, {{{0, 0, 0}, {1, 1, 1}}}, 1);
+  expect_failed(program.failing_step(), Code::bad_coverage, "/u");
+  const auto field = program.define("/u", kSpace, "chunk=2x9x14x11");
+  EXPECT_NE(field, lost);
+  for (std::uint64_t step = 2; step < 5; ++step) {
+    if (step == 2) {
+      EXPECT_TRUE(program.writer->set_attribute("/u", "units", {std::string("m")}).ok());
+    }
+    program.put_all(plain, step);
+    program.put_all(field, step);
+    program.end_step();
+  }
+  EXPECT_TRUE(program.close().ok());
+  program.check(field, {2, 9, 14, 11});
+  program.check(plain, {1, 8});
+  if (is_root()) {
+    EXPECT_EQ(stock_text(scratch(), "/u", "units"), "m");
+  }
+}
+
+/// The disk is full when a chunk is due: the step goes, and those that waited for it do not. Where
+/// steps are handed over, the call that finds out drops its own, too.
+TEST_P(GatheredFailures, FullDisk) {
+  Program program(scratch(), mode());
+  const auto field = program.define("/u", kSpace, "chunk=3x9x14x11,codec=none");
+  const auto other = program.define("/v", {29}, "chunk=5x7");
+  const auto plain = program.define("/plain", {40}, "chunk=8x,codec=none");
+  for (std::uint64_t step = 0; step < 9; ++step) {
+    const auto put_all = [&](std::uint64_t now) {
+      program.put_all(field, now);
+      program.put_all(other, now, n_ranks(), static_cast<int>(now));
+      program.put_all(plain, now);
+    };
+    if (step == 2) {
+      program.wait();
+      MPI_Barrier(MPI_COMM_WORLD);
+      no_room = true;
+      put_all(100);
+      if (program.deferred) {
+        EXPECT_TRUE(program.failing_step().ok());
+        put_all(101);
+      }
+      const Status failed = program.failing_step();
+      MPI_Barrier(MPI_COMM_WORLD);
+      no_room = false;
+      expect_failed(failed, Code::no_space, "the disk is full");
+    }
+    put_all(step);
+    program.end_step();
+  }
+  EXPECT_TRUE(program.close().ok());
+  program.check(field, {3, 9, 14, 11});
+  program.check(other, {5, 7});
+  program.check(plain, {1, 8});
+}
+
+/// wait() finds out.
+TEST_P(GatheredFailures, FullDiskFoundByWait) {
+  Program program(scratch(), mode());
+  const auto field = program.define("/u", kSpace, "chunk=3x9x14x11,codec=none");
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    if (step == 2) {
+      program.wait();
+      MPI_Barrier(MPI_COMM_WORLD);
+      no_room = true;
+      program.put_all(field, 100);
+      Status failed = program.failing_step();
+      if (program.deferred) {
+        EXPECT_TRUE(failed.ok()) << failed.message();
+        program.put_all(field, 101);
+        failed = program.writer->wait().status();
+      }
+      MPI_Barrier(MPI_COMM_WORLD);
+      no_room = false;
+      expect_failed(failed, Code::no_space, "the disk is full");
+    }
+    program.put_all(field, step);
+    program.end_step();
+  }
+  EXPECT_TRUE(program.close().ok());
+  program.check(field, {3, 9, 14, 11});
+}
+
+TEST_P(GatheredFailures, CloseWritesWhatWaitsAlsoAfterAnError) {
+  for (const bool committed_before : {false, true}) {
+    Program program(scratch(), mode() + "replace=on");
+    const auto field = program.define("/u", kSpace, "chunk=4x9x14x11");
+    const auto other = program.define("/v", {29}, "chunk=3x7");
+    const auto plain = program.define("/plain", {40}, "chunk=8x");
+    const std::uint64_t n_steps = committed_before ? 6 : 2;
+    for (std::uint64_t step = 0; step < n_steps; ++step) {
+      for (const auto all : {field, other, plain}) program.put_all(all, step);
+      program.end_step();
+    }
+    program.put_all(field, 50);
+    program.put_all(other, 50);
+    program.put_badly(plain);
+    expect_failed(program.close(), Code::bad_coverage, "/plain");
+    program.steps[field].resize(n_steps);
+    program.check(field, {4, 9, 14, 11});
+    program.check(other, {3, 7});
+    program.check(plain, {1, 8});
+  }
+}
+
+/// Where all fields' last chunks cannot be written at once, each is by itself.
+TEST_P(GatheredFailures, CloseWritesEachFieldByItself) {
+  Program program(scratch(), mode());
+  const auto field = program.define("/u", kSpace, "chunk=4x9x14x11,codec=none");
+  const auto other = program.define("/v", {29}, "chunk=3x7,codec=none");
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    program.put_all(field, step);
+    program.put_all(other, step);
+    program.end_step();
+  }
+  program.wait();
+  n_to_refuse = is_root() ? 1 : 0;
+  EXPECT_TRUE(program.close().ok());
+  n_to_refuse = 0;
+  program.check(field, {4, 9, 14, 11});
+  program.check(other, {3, 7});
+}
+
+/// close() finds out that a chunk could not be written: its last step is lost, as any that fails.
+TEST_P(GatheredFailures, CloseAfterAFlightThatFails) {
+  for (const bool open : {false, true}) {
+    Program program(scratch(), mode() + "replace=on");
+    const auto field = program.define("/u", kSpace, "chunk=3x9x14x11,codec=none");
+    const auto other = program.define("/v", {29}, "chunk=7x7,codec=none");
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      program.put_all(field, step);
+      program.put_all(other, step);
+      program.end_step();
+    }
+    program.wait();
+    n_refused_writes = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    no_room = true;
+    program.put_all(field, 100);
+    program.put_all(other, 100);
+    Status failed = program.failing_step();
+    EXPECT_EQ(failed.ok(), program.deferred);
+    if (program.deferred) {
+      program.put_all(field, 101);
+      if (!open) {
+        failed = program.writer->wait().status();
+        EXPECT_FALSE(failed.ok());
+      } else {
+        int n_refused = 0;
+        while (n_refused == 0) {  // It is to fail before there is room again.
+          program.writer->idle(0.01, {}, {});
+          int here = n_refused_writes;
+          MPI_Allreduce(&here, &n_refused, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        }
+      }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    no_room = false;
+    EXPECT_EQ(program.close().ok(), !(program.deferred && open));
+    program.check(field, {3, 9, 14, 11});
+    program.check(other, {7, 7});
+  }
+}
+
+struct Refusal {
+  const char* file;
+  const char* field;
+  Code code;
+  const char* part;
+};
+
+TEST_P(GatheredFailures, RefusedInTheFirstStep) {
+  const Refusal refusals[] = {
+      {"", "chunk=4x9x14x11,codec=id=32999,cd=1", Code::plugin_missing, "/u"},
+      {"", "chunk=200000x9x14x11", Code::invalid_argument, "at most"},
+      {"", "chunk=4x9x14x11,codec=trz,bound=abs=1e-3,guard=sum", Code::unsupported, "sum"},
+      {"", "chunk=4x9x14x11,codec=trz,bound=abs=1e-3,guard=minmax", Code::unsupported, "minmax"},
+      {"", "chunk=4x9x14x11,codec=deflate,level=77", Code::invalid_argument, "level"},
+      {"memory=4MiB", "chunk=256x9x14x11", Code::out_of_memory, "memory="},
+  };
+  for (const Refusal& refusal : refusals) {
+    Program program(scratch(), mode() + "replace=on," + refusal.file);
+    program.define("/u", kSpace, refusal.field);
+    expect_failed(program.failing_step(), refusal.code, refusal.part);
+    const auto field = program.define("/u", {40}, "chunk=2x8");
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      program.put_all(field, step);
+      program.end_step();
+    }
+    EXPECT_TRUE(program.close().ok());
+    program.check(field, {2, 8});
+  }
+}
+
+TEST_P(GatheredFailures, LayoutsThatDoNotFit) {
+  if (std::string(GetParam()) == "in_situ") {
+    Program recorded(scratch("recorded.h5"), mode() + "record=" + scratch("record.json"));
+    recorded.put_all(recorded.define("/u", {40}, "chunk=2x8"), 0);
+    expect_failed(recorded.failing_step(), Code::unsupported, "record=");
+  }
+  Program program(scratch(), mode() + "layout=dense");
+  const auto field = program.define("/u", {40}, "chunk=2x8");
+  program.put_all(field, 0);
+  if (program.deferred) {
+    expect_failed(program.failing_step(), Code::unsupported, "layout dense");
+    EXPECT_TRUE(program.close().ok());
+    return;
+  }
+  program.end_step();
+  program.put_all(field, 1);
+  program.end_step();
+  EXPECT_TRUE(program.close().ok());
+  program.check(field, {2, 8});
+  Program in_front(scratch("front.h5"), mode() + "layout=front");
+  in_front.put_all(in_front.define("/u", {40}, "chunk=2x8"), 0);
+  expect_failed(in_front.failing_step(), Code::unsupported, "layout=front");
+}
+
+TEST_P(GatheredFailures, RanksThatDiffer) {
+  if (n_ranks() == 1) return;
+  Program program(scratch(), mode());
+  const auto plain = program.define("/plain", {40}, "chunk=8x");
+  program.put_all(plain, 0);
+  program.end_step();
+  program.define("/u", {40}, is_last() ? "chunk=3x8" : "chunk=2x8");
+  expect_failed(program.failing_step(), Code::disagreement, "/u");
+  if (is_last()) program.define("/u", {40}, "chunk=3x8");
+  expect_failed(program.failing_step(), Code::disagreement, "/u");
+  program.define("/u", {40}, is_last() ? "chunk=1x8" : "chunk=2x8");
+  expect_failed(program.failing_step(), Code::disagreement, "/u");
+  program.put_all(plain, 1);
+  program.end_step();
+  EXPECT_TRUE(program.close().ok());
+  program.check(plain, {1, 8});
+}
+
+TEST_P(GatheredFailures, PathsThatAreTaken) {
+  Program program(scratch(), mode());
+  const auto field = program.define("/u", kSpace, "chunk=3x4x14x11");
+  program.put_all(field, 0);
+  program.end_step();
+  FieldDefinition below{"/u/x", DType::f64, {4}, FieldOptions()};
+  const auto child = program.writer->define_field(below);
+  ASSERT_TRUE(child.ok());
+  expect_failed(program.failing_step(), Code::invalid_argument, "is a field, not a group");
+  EXPECT_FALSE(program.writer->define_field({"/u", DType::f64, {4}, {}}).ok());
+  expect_failed(program.failing_step(), Code::already_exists, "defined before");
+  program.put_all(field, 1);
+  program.end_step();
+  EXPECT_TRUE(program.close().ok());
+  program.check(field, {3, 4, 14, 11});
+}
+
+}  // namespace
