@@ -211,11 +211,12 @@ Status GatheringWriter::hand_in(std::size_t field_index, GatheredField& field,
   StepRecord& record = inner_->record();
   FieldState& state = record.fields[field_index];
   if (state.life == FieldLife::waiting) {
-    state = FieldState();  // An attempt before may have left its marks.
-    state.definition = field.entry;
-    state.has_waited = field.has_waited;
     record.attributes.insert(record.attributes.end(), field.attributes.begin(),
                              field.attributes.end());
+    FieldState anew;  // An attempt before may have left its marks.
+    anew.definition = field.entry;
+    anew.has_waited = field.has_waited;
+    state = std::move(anew);  // All or nothing: memory may be short.
   }
   state.definition.shape.front() = n_steps;
   field.n_entries_before = state.n_entries;
