@@ -167,9 +167,10 @@ Result<bool> GatheringWriter::join() {
   bool any_due = false;
   for (auto& [index, field] : fields_) {
     if (record.fields[index].life == FieldLife::waiting) {  // It has no dataset for them yet.
+      const std::string& path = field.step.path;
       const auto rest = std::stable_partition(
           record.attributes.begin(), record.attributes.end(),
-          [&](const PendingAttribute& set) { return set.object_path != field.step.path; });
+          [&](const PendingAttribute& set) { return set.object_path != path; });
       std::move(rest, record.attributes.end(), std::back_inserter(field.attributes));
       record.attributes.erase(rest, record.attributes.end());
     }
