@@ -383,16 +383,6 @@ Result<std::string> stored_codec(const FieldState& field, const std::string& plu
                     "auto makes; name its codec and settings");
 }
 
-Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugin_path) {
-  const Result<Bytes> said = hear_rank_0(comm, [&](ByteWriter& words) {
-    const Result<std::string> codec = stored_codec(field, plugin_path);
-    if (codec.ok()) words.add_text(*codec);
-    return codec.status();
-  });
-  if (!said.ok()) return said.status();
-  return name_codec(ByteReader(*said).take_text(), field.definition.options);
-}
-
 /// Speeds as rank 0's core has them, since all must reckon with the same. Collective: a broadcast.
 Status scale_to_core(Comm& comm, MachineProfile& profile) {
   TAILRACE_TAKE(const Bytes said, hear_rank_0(comm, [](ByteWriter& words) {
@@ -467,6 +457,24 @@ Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
   return Status();
 }
 
+Status check_chosen_settings(const FieldDefinition& definition) {
+  const auto& settings = definition.options.codec_settings;
+  if (settings.empty()) return Status();
+  return Status(Code::invalid_argument,
+                definition.name() + ": setting \"" + settings.front().first +
+                    "\" needs a codec's name: codec auto takes no settings");
+}
+
+Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugin_path) {
+  const Result<Bytes> said = hear_rank_0(comm, [&](ByteWriter& words) {
+    const Result<std::string> codec = stored_codec(field, plugin_path);
+    if (codec.ok()) words.add_text(*codec);
+    return codec.status();
+  });
+  if (!said.ok()) return said.status();
+  return name_codec(ByteReader(*said).take_text(), field.definition.options);
+}
+
 Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,
                          MachineProfile& profile, const ThreadCounts& n_threads,
                          RankNumbers& along) {
@@ -475,11 +483,7 @@ Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const File
   for (FieldState& field : fields) {
     FieldOptions& wish = field.definition.options;
     if (!field.is_new() || !codec_is_ours_to_choose(wish)) continue;
-    if (!wish.codec_settings.empty()) {
-      return Status(Code::invalid_argument,
-                    field.definition.name() + ": setting \"" + wish.codec_settings.front().first +
-                        "\" needs a codec's name: codec auto takes no settings");
-    }
+    TAILRACE_TRY(check_chosen_settings(field.definition));
     if (field.continued) {
       TAILRACE_TRY(name_stored_codec(comm, field, options.plugin_path));
     } else if (stored_plainly(field.definition)) {

@@ -51,6 +51,15 @@ Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const File
                          MachineProfile& profile, const ThreadCounts& n_threads,
                          RankNumbers& along);
 
+/// Of a field whose codec is ours to choose: it has no settings. Not collective.
+/// @error invalid_argument
+Status check_chosen_settings(const FieldDefinition& definition);
+
+/// Name the codec of a field that continues a dataset, and whose codec is ours to choose: the
+/// candidate that makes the same filters. Collective. Cost: one broadcast.
+/// @error invalid_argument  there is none; the same on every rank.
+Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugin_path);
+
 // --- Targets: the bounds that a wished file size or PSNR comes to (target-size=, target-psnr=).
 //
 // Both by a sample on every rank and sums over all ranks in whole numbers, so that every rank finds

@@ -13,6 +13,7 @@
 #include "core/option_table.hpp"
 #include "field/box_codec.hpp"
 #include "field/candidates.hpp"
+#include "field/codec_choice.hpp"
 #include "field/covered_values.hpp"
 #include "field/edge_codec.hpp"
 #include "field/region_codec.hpp"
@@ -468,8 +469,7 @@ Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::st
   return Status();
 }
 
-Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path,
-                  bool targets) {
+Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path) {
   for (FieldState& field : fields) {
     if (!field.is_new()) continue;
     FieldOptions& options = field.definition.options;
@@ -477,17 +477,18 @@ Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string
       return setting.first == "book" && setting.second.starts_with("auto");
     };
     if (codec_is_ours_to_choose(options)) {
-      options.codec = exact_codec;
-      options.codec_settings.clear();
-      field.continued = false;  // its dataset says which
+      TAILRACE_TRY(check_chosen_settings(field.definition));
+      if (field.continued) {
+        TAILRACE_TRY(name_stored_codec(comm, field, plugin_path));
+      } else {
+        const bool lossy = is_floating(field.definition.dtype) && !options.bound.lossless();
+        TAILRACE_TRY(name_codec(std::string(lossy ? yardstick_codec : exact_codec), options));
+      }
     } else if (std::erase_if(options.codec_settings, is_auto_book) > 0) {
-      field.continued = false;  // likewise
+      field.continued = false;  // its dataset says which book
     }
     if (field.continued) continue;
     ResolvedField& resolved = field.resolved;
-    if (targets && options.bound.lossless() && !options.bound_given) {
-      options.bound = {BoundMode::abs, 1};
-    }
     if (needs_range(options)) resolved.value_greatest = 1;
     resolved.absolute_bound =
         absolute_bound(options.bound, resolved.value_least, resolved.value_greatest);

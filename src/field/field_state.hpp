@@ -168,10 +168,10 @@ Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::st
                       const LogCallback& log);
 
 /// Make the bounds, codecs and layouts of fields whose values nobody has seen yet: whether they can
-/// be had at all. Bounds that depend on values are made up, and of codecs that are still to be
-/// chosen an exact one stands for all. As prepare_codecs(); `targets`: bounds are still to be set.
-Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path,
-                  bool targets);
+/// be had at all. Bounds that depend on values are made up, and for codecs that are still to be
+/// chosen stands trz where there is a bound, else an exact one. As prepare_codecs(), and a
+/// broadcast for each of these that the file has already.
+Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path);
 
 /// What the lanes must know of a field; its values come from puts or patches, still to be named.
 FieldPlan field_plan(std::size_t field_index, const FieldDefinition& definition,

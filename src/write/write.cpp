@@ -240,8 +240,7 @@ Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
   Status mine;
   TAILRACE_TRY(hear_what_is_there(fields, mine));
   TAILRACE_TRY(choose_chunk_shapes(*comm_, fields, mine, {}).status());
-  const bool targets = options_.target_bytes > 0 || options_.target_psnr_db > 0;
-  Status possible = try_codecs(*comm_, fields, options_.plugin_path, targets);
+  Status possible = try_codecs(*comm_, fields, options_.plugin_path);
   if (possible.ok() && comm_->is_root()) possible = check_continued_codecs(fields);
   if (possible.ok()) possible = check_tried(field_indices, fields);
   return comm_->agree(possible);
@@ -269,19 +268,27 @@ Status FileWriter::check_tried(std::span<const std::size_t> field_indices,
                                            ": record= is of steps that are alike; where steps are "
                                            "gathered in a chunk, only some have chunks");
     }
+    if (options_.target_bytes > 0 || options_.target_psnr_db > 0) {
+      return Status(Code::unsupported,
+                    definition.name() + ": " +
+                        (options_.target_bytes > 0 ? "target-size" : "target-psnr") +
+                        "= speaks of a step; where " + std::to_string(definition.steps_per_entry) +
+                        " are gathered in a chunk, most have no bytes. Give a bound");
+    }
     if (options_.mode != StepMode::sync) TAILRACE_TRY(check_can_be_handed_over({&field, 1}));
     const FieldPlan plan = field_plan(index, definition, field->resolved);
     std::uint64_t needed = encode_memory_bytes(plan);
-    if (codec_is_ours_to_choose(record_.fields[index].definition.options)) {
+    const bool ours = codec_is_ours_to_choose(record_.fields[index].definition.options);
+    if (ours) {
       needed = std::max(needed, kMostOfAnyCodec * plan.chunk_bytes() + (1U << 20));
     }
     if (needed <= there) continue;
-    return Status(Code::out_of_memory,
-                  definition.name() + ": encoding a chunk of " +
-                      std::to_string(definition.steps_per_entry) + " steps needs " +
-                      bytes_text(needed) + " with codec " + std::string(plan.codec->name()) +
-                      ", half of the memory cap is " + bytes_text(options_.memory_bytes / 2) +
-                      "; raise memory= or lower chunk=");
+    return Status(
+        Code::out_of_memory,
+        definition.name() + ": encoding a chunk of " + std::to_string(definition.steps_per_entry) +
+            " steps needs " + bytes_text(needed) + " with codec " +
+            std::string(ours ? auto_codec : plan.codec->name()) + ", half of the memory cap is " +
+            bytes_text(options_.memory_bytes / 2) + "; raise memory= or lower chunk=");
   }
   return Status();
 }

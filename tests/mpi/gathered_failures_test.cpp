@@ -251,6 +251,17 @@ TEST_P(GatheredFailures, RefusedInTheFirstStep) {
       {"", "chunk=4x9x14x11,codec=trz,bound=abs=1e-3,guard=sum", Code::unsupported, "sum"},
       {"", "chunk=4x9x14x11,codec=trz,bound=abs=1e-3,guard=minmax", Code::unsupported, "minmax"},
       {"", "chunk=4x9x14x11,codec=deflate,level=77", Code::invalid_argument, "level"},
+      // Of codecs that are still to be chosen, likewise.
+      {"", "chunk=4x9x14x11,bound=abs=1e-3,guard=sum", Code::unsupported, "sum"},
+      {"", "chunk=4x9x14x11,codec=auto,bound=abs=1e-3,guard=sum", Code::unsupported, "sum"},
+      {"", "chunk=4x9x14x11,bound=rel=1e-3,guard=monotone=1", Code::unsupported, "monotone"},
+      {"", "chunk=4x9x14x11,bound=abs=1e-3,guard=minmax", Code::unsupported, "minmax"},
+      {"", "chunk=4x9x14x11,bound=abs=1e-2,guard=region=0..5x0..9x0..14x*:1e-5", Code::unsupported,
+       "the first axis is time"},
+      {"", "chunk=4x9x14x11,bound=abs=1e-3,preset=fast", Code::invalid_argument,
+       "codec auto takes no settings"},
+      {"", "chunk=4x9x14x11,codec=auto,level=3", Code::invalid_argument,
+       "codec auto takes no settings"},
       {"memory=4MiB", "chunk=256x9x14x11", Code::out_of_memory, "memory="},
   };
   for (const Refusal& refusal : refusals) {
@@ -265,6 +276,50 @@ TEST_P(GatheredFailures, RefusedInTheFirstStep) {
     EXPECT_TRUE(program.close().ok());
     program.check(field, {2, 8});
   }
+}
+
+/// A target speaks of a step, and such a field has none in most of them.
+TEST_P(GatheredFailures, TargetsAreRefusedInTheFirstStep) {
+  for (const std::string target : {"target-psnr=70", "target-size=1MiB"}) {
+    for (const char* field : {"chunk=3x4x7x11,codec=trz", "chunk=2x4x7x11"}) {
+      Program program(scratch(), mode() + "replace=on," + target);
+      program.put_all(program.define("/u", kSpace, field), 0);
+      expect_failed(program.failing_step(), Code::unsupported, "/u");
+      program.put_all(program.define("/v", kSpace, field), 0);
+      expect_failed(program.failing_step(), Code::unsupported, target.substr(0, 8));
+      const auto plain = program.define("/u", kSpace, "chunk=4x7x11");
+      program.put_all(plain, 1);
+      program.end_step();
+      EXPECT_TRUE(program.close().ok());
+      program.check(plain, {1, 4, 7, 11}, 0.3);
+    }
+  }
+}
+
+/// A file whose filters none of our candidates makes, and a codec that is to be chosen.
+TEST_P(GatheredFailures, StoredFiltersThatNoCandidateMakes) {
+  std::vector<std::uint64_t> steps;
+  {
+    Program program(scratch(), mode());
+    const auto field = program.define("/u", {40}, "chunk=2x8,codec=deflate,level=2");
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      program.put_all(field, step);
+      program.end_step();
+    }
+    EXPECT_TRUE(program.close().ok());
+    steps = program.steps[field];
+  }
+  Program program(scratch(), mode(), true);
+  program.put_all(program.define("/u", {40}, "chunk=2x8,codec=auto"), 2);
+  expect_failed(program.failing_step(), Code::invalid_argument, "no candidate");
+  const auto field = program.define("/u", {40}, "chunk=2x8,codec=deflate,level=2");
+  program.steps[field] = steps;
+  for (std::uint64_t step = 2; step < 5; ++step) {
+    program.put_all(field, step);
+    program.end_step();
+  }
+  EXPECT_TRUE(program.close().ok());
+  program.check(field, {2, 8});
 }
 
 TEST_P(GatheredFailures, LayoutsThatDoNotFit) {

@@ -155,21 +155,6 @@ TEST_P(GatheredSteps, HolesAreFilled) {
   }
 }
 
-TEST_P(GatheredSteps, Targets) {
-  Program program(scratch(), mode() + "target-psnr=70");
-  const auto field = program.define("/u", kSpace, "chunk=3x4x7x11,codec=trz");
-  const auto chosen = program.define("/v", kSpace, "chunk=2x4x7x11");
-  for (std::uint64_t step = 0; step < 8; ++step) {
-    program.put_all(field, step);
-    program.put_all(chosen, step);
-    program.end_step();
-  }
-  const Status closed = program.close();
-  EXPECT_TRUE(closed.ok()) << closed.message();
-  program.check(field, {3, 4, 7, 11}, 0.1);
-  program.check(chosen, {2, 4, 7, 11}, 0.1);
-}
-
 /// Programs at random: which fields are put, in which boxes, what goes wrong, and when. The file
 /// must have the steps that went well, and no others.
 TEST_P(GatheredSteps, AtRandom) {
