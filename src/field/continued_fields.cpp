@@ -31,6 +31,15 @@ Status check_parents(Hdf5File& file, const FieldState& field, const std::set<std
   return Status();
 }
 
+/// Nor can one take the place of a group that the file does not have yet, for a field that waits.
+Status check_children(const FieldState& field, const std::set<std::string>& paths) {
+  const std::string below = field.definition.path + "/";
+  const auto child = paths.lower_bound(below);
+  if (child == paths.end() || !child->starts_with(below)) return Status();
+  return refuse(field, Code::invalid_argument,
+                "\"" + *child + "\" lies below it, so that it is a group");
+}
+
 /// Whether its chunks hold as many steps as the definition's, and all of them are full: what a
 /// chunk holds already would err twice if it were decoded and encoded again.
 Status check_steps_in_chunks(const FieldState& field, const StoredDataset& dataset) {
@@ -131,10 +140,13 @@ Status look_up_existing(Hdf5File& file, const std::string& path, bool appended,
   for (const FieldState& field : fields) {
     if (field.life != FieldLife::retired) paths.insert(field.definition.path);
   }
+  for (const FieldState& field : fields) {
+    if (field.makes_dataset()) TAILRACE_TRY(check_parents(file, field, paths));
+  }
   std::vector<FieldState*> known;
   for (FieldState& field : fields) {
     if (!field.makes_dataset()) continue;
-    TAILRACE_TRY(check_parents(file, field, paths));
+    TAILRACE_TRY(check_children(field, paths));
     if (!file.exists(field.definition.path)) continue;
     const bool dataset = file.dataset_shape(field.definition.path).ok();
     if (!appended || !dataset || !field.definition.options.over_time) {

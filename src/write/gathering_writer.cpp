@@ -28,6 +28,18 @@ FieldDefinition definition_of_entry(FieldDefinition definition, std::uint64_t n_
   return definition;
 }
 
+/// As fields have it: what HDF5 passes over, empty names and ".", is left out.
+std::string plain_path(const std::string& path) {
+  std::string plain;
+  for (std::size_t start = 0; start < path.size();) {
+    const std::size_t end = std::min(path.find('/', start), path.size());
+    const std::string name = path.substr(start, end - start);
+    if (!name.empty() && name != ".") plain += "/" + name;
+    start = end + 1;
+  }
+  return plain;
+}
+
 std::vector<Box> boxes_of(std::span<const PutRecord> puts) {
   std::vector<Box> boxes;
   for (const PutRecord& put : puts) boxes.push_back(put.box);
@@ -163,6 +175,7 @@ Result<bool> GatheringWriter::join() {
     field.takes_part = !field.has_waited || field.any_put != 0;
   }
   if (!fresh.empty()) TAILRACE_TRY(inner_->try_waiting(fresh));
+  TAILRACE_TRY(check_attributes());
   TAILRACE_TRY(check_coverage());
   bool any_due = false;
   for (auto& [index, field] : fields_) {
@@ -170,7 +183,7 @@ Result<bool> GatheringWriter::join() {
       const std::string& path = field.step.path;
       const auto rest = std::stable_partition(
           record.attributes.begin(), record.attributes.end(),
-          [&](const PendingAttribute& set) { return set.object_path != path; });
+          [&](const PendingAttribute& set) { return plain_path(set.object_path) != path; });
       std::move(rest, record.attributes.end(), std::back_inserter(field.attributes));
       record.attributes.erase(rest, record.attributes.end());
     }
@@ -182,6 +195,22 @@ Result<bool> GatheringWriter::join() {
   }
   if (any_due) TAILRACE_TRY(comm().agree(handed_in));
   return any_due;
+}
+
+/// An object below a field that waits would take its path. All ranks have the same attributes.
+Status GatheringWriter::check_attributes() const {
+  const StepRecord& record = inner_->record();
+  for (const PendingAttribute& set : record.attributes) {
+    const std::string object = plain_path(set.object_path);
+    for (const auto& [index, field] : fields_) {
+      if (record.fields[index].life != FieldLife::waiting) continue;
+      if (!object.starts_with(field.step.path + "/")) continue;
+      return Status(Code::invalid_argument, "attribute \"" + set.name + "\" of \"" +
+                                                set.object_path + "\": \"" + field.step.path +
+                                                "\" is a field, not a group");
+    }
+  }
+  return Status();
 }
 
 /// Whether every element is put once, where that is not known already.

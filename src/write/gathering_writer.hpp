@@ -93,6 +93,7 @@ class GatheringWriter final : public Writer, private StepGuest {
 
   RankNumbers numbers() override;
   Result<bool> join() override;
+  Status check_attributes() const;
   Status check_coverage();
   Status hand_in(std::size_t field_index, GatheredField& field, std::uint64_t n_steps);
 

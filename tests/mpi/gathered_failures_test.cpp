@@ -381,4 +381,42 @@ TEST_P(GatheredFailures, PathsThatAreTaken) {
   program.check(field, {3, 4, 14, 11});
 }
 
+/// Nothing in the file says that a field waits: what would take its place does not come about.
+TEST_P(GatheredFailures, PathsOfFieldsThatWait) {
+  Program program(scratch(), mode());
+  const auto field = program.define("/u/x", kSpace, "chunk=3x4x14x11");
+  std::vector<std::size_t> all{field};
+  const auto end_step = [&](std::uint64_t step) {
+    for (const auto one : all) program.put_all(one, step);
+    program.end_step();
+  };
+  end_step(0);
+  for (const char* chunk : {"chunk=8x", "chunk=2x8"}) {  // A group is to be here.
+    program.put_all(program.define("/u", {40}, chunk), 0);
+    program.put_all(field, 100);
+    expect_failed(program.failing_step(), Code::invalid_argument, "/u/x");
+  }
+  const AttributeValue text{std::string("m")};
+  for (const char* below : {"/u/x/meta", "/u//x/meta/deep", "/u/./x/y"}) {
+    EXPECT_TRUE(program.writer->set_attribute(below, "units", text).ok());
+    program.put_all(field, 100);
+    expect_failed(program.failing_step(), Code::invalid_argument, "/u/x");
+  }
+  // Another name of the same, and what only begins as it does.
+  EXPECT_TRUE(program.writer->set_attribute("/u/x/", "units", text).ok());
+  EXPECT_TRUE(program.writer->set_attribute("/u/xyz", "units", text).ok());
+  EXPECT_TRUE(program.writer->set_attribute("/u", "units", text).ok());
+  all.push_back(program.define("/u/x0", {40}, "chunk=8x"));
+  end_step(1);
+  end_step(2);
+  end_step(3);
+  EXPECT_TRUE(program.close().ok());
+  program.check(field, {3, 4, 14, 11});
+  program.check(all.back(), {1, 8});
+  if (!is_root()) return;
+  for (const char* object : {"/u/x", "/u", "/u/xyz"}) {
+    EXPECT_EQ(stock_text(scratch(), object, "units"), "m") << object;
+  }
+}
+
 }  // namespace
