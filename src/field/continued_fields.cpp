@@ -161,10 +161,11 @@ Status look_up_existing(Hdf5File& file, const std::string& path, bool appended,
 void pack_continued(const std::vector<FieldState>& fields, ByteWriter& writer) {
   const auto taken_up = [](const FieldState& field) { return field.continued && field.is_new(); };
   writer.add(std::count_if(fields.begin(), fields.end(), taken_up));
-  for (std::size_t f = 0; f < fields.size(); ++f) {
-    const FieldState& field = fields[f];
+  std::size_t n_new = 0;
+  for (const FieldState& field : fields) {
+    n_new += field.is_new() ? 1 : 0;
     if (!taken_up(field)) continue;
-    writer.add(f);
+    writer.add(n_new - 1);
     writer.add(field.resolved.chunk_shape);
     writer.add(field.n_entries);
     writer.add(field.resolved.absolute_bound);
@@ -175,8 +176,12 @@ void pack_continued(const std::vector<FieldState>& fields, ByteWriter& writer) {
 }
 
 void take_continued(ByteReader& reader, std::vector<FieldState>& fields) {
+  std::vector<std::size_t> fresh;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    if (fields[f].is_new()) fresh.push_back(f);
+  }
   for (auto n = reader.take<std::ptrdiff_t>(); n > 0; --n) {
-    FieldState& field = fields[reader.take<std::size_t>()];
+    FieldState& field = fields[fresh[reader.take<std::size_t>()]];
     field.continued = true;
     field.resolved.chunk_shape = reader.take_shape();
     field.n_entries = reader.take<std::uint64_t>();

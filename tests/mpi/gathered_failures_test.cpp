@@ -322,6 +322,31 @@ TEST_P(GatheredFailures, StoredFiltersThatNoCandidateMakes) {
   program.check(field, {2, 8});
 }
 
+/// Where a rank has defined a field in vain, its numbers are not the other ranks'.
+TEST_P(GatheredFailures, FieldNumbersThatDiffer) {
+  std::vector<std::uint64_t> steps;
+  for (const bool append : {false, true}) {
+    Program program(scratch(), mode(), append);
+    if (append) {
+      if (is_last()) program.define("/in/vain", {40}, "chunk=2x8");
+      const Status failed = program.failing_step();
+      EXPECT_FALSE(failed.ok()) << failed.message();
+    }
+    const auto other = program.define("/v" + std::string(append ? "2" : ""), {12}, "chunk=12");
+    const auto plain = program.define("/plain", {40}, "chunk=8x,codec=trz,bound=abs=1e-3");
+    const auto field = program.define("/u", {40}, "chunk=2x8,codec=trz,bound=rel=1e-3");
+    program.steps[field] = program.steps[plain] = steps;
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      for (const auto all : {other, plain, field}) program.put_all(all, steps.size() + step);
+      program.end_step();
+    }
+    EXPECT_TRUE(program.close().ok());
+    program.check(plain, {1, 8}, 1e-3);
+    program.check(field, {2, 8}, 2.1e-3);
+    steps = program.steps[field];
+  }
+}
+
 TEST_P(GatheredFailures, LayoutsThatDoNotFit) {
   if (std::string(GetParam()) == "in_situ") {
     Program recorded(scratch("recorded.h5"), mode() + "record=" + scratch("record.json"));
