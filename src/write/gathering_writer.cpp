@@ -136,7 +136,8 @@ std::uint64_t GatheringWriter::held_bytes() const {
 /// Lanes that go on while the application puts cannot give back what they have.
 void GatheringWriter::set_aside() {
   const std::uint64_t held = held_bytes();
-  inner_->set_aside(defers() ? inner_->options().memory_bytes / 2 : held, held);
+  const bool half = defers() && !fields_.empty();
+  inner_->set_aside(half ? inner_->options().memory_bytes / 2 : held, held);
 }
 
 // --- A step, seen from within: the ranks have told what they mean by it.
@@ -382,8 +383,8 @@ void GatheringWriter::tell(StepReport& report) const {
 }
 
 Result<StepReport> GatheringWriter::end_step() {
-  if (fields_.empty()) return inner_->end_step();
   set_aside();
+  if (fields_.empty()) return inner_->end_step();
   Result<StepReport> ended = settle([this] { return inner_->end_step(); }, true);
   if (ended.ok()) tell(*ended);
   return ended;

@@ -347,6 +347,22 @@ TEST_P(GatheredFailures, FieldNumbersThatDiffer) {
   }
 }
 
+/// What was kept free for steps that wait is the lanes' again when no field gathers any more.
+TEST_P(GatheredFailures, MemoryComesBackWithTheLastField) {
+  Program program(scratch(), mode() + "memory=1MiB,threads=1");
+  const Shape shape{100, 100 * static_cast<std::uint64_t>(n_ranks())};
+  const Box own{{0, 100 * static_cast<std::uint64_t>(rank())}, {100, 100}};
+  const auto field = program.define("/u", shape, "chunk=2x10x100,codec=none");
+  program.put(field, {own}, 0);
+  program.put(field, {{{0, 0}, {1, 1}}}, 0);
+  expect_failed(program.failing_step(), Code::bad_coverage, "overlap");
+  const auto plain = program.define("/plain", {112'000}, "chunk=112000x,codec=none");
+  program.put_all(plain, 1, 1);
+  program.end_step();
+  EXPECT_TRUE(program.close().ok());
+  program.check(plain, {1, 112'000});
+}
+
 TEST_P(GatheredFailures, LayoutsThatDoNotFit) {
   if (std::string(GetParam()) == "in_situ") {
     Program recorded(scratch("recorded.h5"), mode() + "record=" + scratch("record.json"));
