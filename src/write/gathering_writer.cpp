@@ -99,9 +99,9 @@ Status GatheringWriter::put_source(std::size_t field_index, const Box& box, BoxS
 /// Copy a box of the open step, if what waits has room for it.
 Status GatheringWriter::keep_values(GatheredField& field, const Box& box, const std::byte* values) {
   const std::size_t element = dtype_bytes(field.step.dtype);
-  const std::uint64_t more = field.steps.bytes_to_take(box, element, field.n_per_chunk());
-  if (more > 0) {
-    std::uint64_t waiting = more;
+  const WaitingSteps::Place place = field.steps.place_for(box, element, field.n_per_chunk());
+  if (place.bytes_to_take > 0) {
+    std::uint64_t waiting = place.bytes_to_take;
     std::uint64_t under_way = 0;
     for (const auto& [index, other] : fields_) {
       waiting += other.steps.held_bytes();
@@ -118,8 +118,7 @@ Status GatheringWriter::keep_values(GatheredField& field, const Box& box, const 
                         "; raise memory= or gather fewer steps");
     }
   }
-  TAILRACE_TRY(
-      field.steps.put(box, element, field.n_per_chunk(), values).within(field.step.name()));
+  TAILRACE_TRY(field.steps.put(place, box, values).within(field.step.name()));
   field.puts.emplace_back();
   field.puts.back().box = box;
   return Status();

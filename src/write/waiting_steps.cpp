@@ -9,6 +9,23 @@
 #include <utility>
 
 namespace tailrace {
+namespace {
+
+/// An order of boxes, to look them up.
+bool before(const Box& a, const Box& b) {
+  return a.start != b.start ? a.start < b.start : a.count < b.count;
+}
+
+/// What a run takes beside its values: for boxes of a few elements the most of it.
+std::uint64_t bytes_of_run(const Box& box) {
+  return sizeof(WaitingSteps::Run) + 2 * box.rank() * sizeof(std::uint64_t);
+}
+
+std::uint64_t bytes_held_by(const WaitingSteps::Run& run) {
+  return run.values.capacity() + bytes_of_run(run.box);
+}
+
+}  // namespace
 
 Box WaitingSteps::Run::box_in_chunk() const {
   Box whole = box;
@@ -17,60 +34,74 @@ Box WaitingSteps::Run::box_in_chunk() const {
   return whole;
 }
 
-/// The run that this box continues in the next step; runs_.size(): none has room. As a rule boxes
-/// come in the order in which they came before.
-std::size_t WaitingSteps::find(const Box& box) {
-  const auto continues = [&](const Run& run) {
-    return run.end_step() == n_steps_ && run.n_steps < run.n_places && run.box == box;
-  };
-  for (std::size_t n = 0; n < runs_.size(); ++n) {
-    const std::size_t i = (next_ + n) % runs_.size();
-    if (continues(runs_[i])) return i;
+/// Runs that go up to the open step, by their boxes. Looked up where boxes come in another order
+/// than in the step before; made once a step.
+const std::vector<std::size_t>& WaitingSteps::continued_by_box() {
+  if (by_box_is_made_) return by_box_;
+  by_box_.clear();
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    if (runs_[i].end_step() == n_steps_) by_box_.push_back(i);
   }
-  return runs_.size();
+  std::sort(by_box_.begin(), by_box_.end(),
+            [&](std::size_t a, std::size_t b) { return before(runs_[a].box, runs_[b].box); });
+  by_box_is_made_ = true;
+  return by_box_;
 }
 
-std::uint64_t WaitingSteps::places_for(const Box& box, std::uint64_t n_per_chunk) const {
-  if (n_steps_ == 0) return n_per_chunk;
-  const bool repeats = std::any_of(runs_.begin(), runs_.end(), [&](const Run& run) {
-    return run.end_step() == n_steps_ && run.box == box;
-  });
-  return repeats ? n_per_chunk - n_steps_ : 1;
+WaitingSteps::Place WaitingSteps::place_for(const Box& box, std::size_t element_bytes,
+                                            std::uint64_t n_per_chunk) {
+  Place place;
+  place.run = runs_.size();
+  place.n_places = n_steps_ == 0 ? n_per_chunk : 1;
+  const auto look_at = [&](std::size_t i) {
+    const Run& run = runs_[i];
+    if (run.end_step() != n_steps_ || run.box != box) return false;
+    place.n_places = n_per_chunk - n_steps_;  // It repeats: so it will go on.
+    if (run.n_steps < run.n_places) place.run = i;
+    return true;
+  };
+  place.step_bytes = box.n_elements() * element_bytes;
+  if (n_steps_ > 0 && !(next_ < runs_.size() && look_at(next_))) {
+    const std::vector<std::size_t>& by_box = continued_by_box();
+    auto found = std::lower_bound(
+        by_box.begin(), by_box.end(), box,
+        [&](std::size_t i, const Box& wanted) { return before(runs_[i].box, wanted); });
+    // Twice the same box: an error of the step that is found when it ends.
+    for (; found != by_box.end() && runs_[*found].box == box; ++found) {
+      if (look_at(*found)) break;
+    }
+  }
+  const bool begins = place.run == runs_.size();
+  place.bytes_to_take = begins ? place.n_places * place.step_bytes + bytes_of_run(box) : 0;
+  return place;
 }
 
-std::uint64_t WaitingSteps::bytes_to_take(const Box& box, std::size_t element_bytes,
-                                          std::uint64_t n_per_chunk) {
-  if (find(box) < runs_.size()) return 0;
-  return places_for(box, n_per_chunk) * box.n_elements() * element_bytes;
-}
-
-Status WaitingSteps::put(const Box& box, std::size_t element_bytes, std::uint64_t n_per_chunk,
-                         const std::byte* values) {
-  std::size_t i = find(box);
-  if (i == runs_.size()) {
+Status WaitingSteps::put(const Place& place, const Box& box, const std::byte* values) {
+  if (place.run == runs_.size()) {
     Run run;
     run.box = box;
     run.first_step = n_steps_;
-    run.n_places = places_for(box, n_per_chunk);
-    run.step_bytes = box.n_elements() * element_bytes;
+    run.n_places = place.n_places;
+    run.step_bytes = place.step_bytes;
     run.values = Buffer(run.n_places * run.step_bytes);
     if (!run.values.allocated()) {
       return Status(Code::out_of_memory,
                     "no memory to keep a box of " + std::to_string(run.n_places) + " steps");
     }
-    held_bytes_ += run.values.capacity();
     runs_.push_back(std::move(run));
+    held_bytes_ += bytes_held_by(runs_.back());
   }
-  Run& run = runs_[i];
+  Run& run = runs_[place.run];
   std::memcpy(run.values.data() + run.n_steps * run.step_bytes, values, run.step_bytes);
   ++run.n_steps;
-  next_ = i + 1;
+  next_ = place.run + 1;
   return Status();
 }
 
 void WaitingSteps::keep_step() {
   ++n_steps_;
   next_ = 0;
+  by_box_is_made_ = false;
 }
 
 void WaitingSteps::trim() {
@@ -91,11 +122,12 @@ void WaitingSteps::drop_from(std::uint64_t step) {
   }
   const auto gone = [this](const Run& run) {
     if (run.n_steps > 0) return false;
-    held_bytes_ -= run.values.capacity();
+    held_bytes_ -= bytes_held_by(run);
     return true;
   };
   runs_.erase(std::remove_if(runs_.begin(), runs_.end(), gone), runs_.end());
   next_ = 0;
+  by_box_is_made_ = false;
 }
 
 void WaitingSteps::drop_open_step() { drop_from(n_steps_); }

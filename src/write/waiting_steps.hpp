@@ -38,11 +38,17 @@ class WaitingSteps {
   const std::vector<Run>& runs() const { return runs_; }
   std::uint64_t held_bytes() const { return held_bytes_; }
 
-  /// Bytes that put() would take for one more box.
-  std::uint64_t bytes_to_take(const Box& box, std::size_t element_bytes, std::uint64_t n_per_chunk);
-  /// Copy the values of a box of the next step. @error out_of_memory
-  Status put(const Box& box, std::size_t element_bytes, std::uint64_t n_per_chunk,
-             const std::byte* values);
+  /// Where a box of the next step goes; good until the next put().
+  struct Place {
+    std::size_t run = 0;              ///< That it continues; behind the last one: it begins one,
+    std::uint64_t n_places = 0;       ///< with memory for so many steps.
+    std::uint64_t step_bytes = 0;     ///< Of its values.
+    std::uint64_t bytes_to_take = 0;  ///< By put().
+  };
+  /// Cost: O(1) where boxes come as in the step before, else O(log n) and once a step O(n log n).
+  Place place_for(const Box& box, std::size_t element_bytes, std::uint64_t n_per_chunk);
+  /// Copy the values of the box. @error out_of_memory
+  Status put(const Place& place, const Box& box, const std::byte* values);
   /// The next step is whole: it waits.
   void keep_step();
   /// Give back memory that will not be used. Values move; whoever has been told where they lie must
@@ -54,14 +60,15 @@ class WaitingSteps {
   void drop_last_step();
 
  private:
-  std::size_t find(const Box& box);
-  std::uint64_t places_for(const Box& box, std::uint64_t n_per_chunk) const;
+  const std::vector<std::size_t>& continued_by_box();
   void drop_from(std::uint64_t step);
 
   std::vector<Run> runs_;
   std::uint64_t n_steps_ = 0;
   std::uint64_t held_bytes_ = 0;
-  std::size_t next_ = 0;  ///< Where boxes that are put as in the step before go on.
+  std::size_t next_ = 0;             ///< Where boxes that are put as in the step before go on.
+  std::vector<std::size_t> by_box_;  ///< Of runs_, those that the open step continues, sorted.
+  bool by_box_is_made_ = false;
 };
 
 }  // namespace tailrace

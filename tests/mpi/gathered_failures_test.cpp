@@ -363,6 +363,23 @@ TEST_P(GatheredFailures, MemoryComesBackWithTheLastField) {
   program.check(plain, {1, 112'000});
 }
 
+/// Boxes of few values take more memory for what they are than for what they hold.
+TEST_P(GatheredFailures, ManySmallBoxesCount) {
+  Program program(scratch(), mode() + "memory=1MiB");
+  const std::uint64_t n_boxes = 20'000;
+  const auto field = program.define("/u", {n_boxes}, "chunk=2x20000,codec=none");
+  Status put;
+  for (std::uint64_t i = 0; i < n_boxes && put.ok() && is_last(); ++i) {
+    const double value = 0;
+    put = program.writer->put(field, {{i}, {1}}, &value);
+  }
+  if (is_last()) {
+    EXPECT_EQ(put.code(), Code::out_of_memory) << put.message();
+  }
+  expect_failed(program.failing_step(), Code::out_of_memory, "memory=");
+  EXPECT_TRUE(program.close().ok());
+}
+
 TEST_P(GatheredFailures, LayoutsThatDoNotFit) {
   if (std::string(GetParam()) == "in_situ") {
     Program recorded(scratch("recorded.h5"), mode() + "record=" + scratch("record.json"));

@@ -155,6 +155,30 @@ TEST_P(GatheredSteps, HolesAreFilled) {
   }
 }
 
+/// Boxes continue those of the step before, in whatever order they come.
+TEST_P(GatheredSteps, BoxesInAnyOrder) {
+  Program program(scratch(), mode() + "memory=8MiB");
+  const Shape shape{30'000};
+  const auto field = program.define("/u", shape, "chunk=4x5000,codec=deflate");
+  std::vector<Box> boxes;
+  for (std::uint64_t at = 0, i = 0; at < 30'000; ++i) {
+    const std::uint64_t n = std::min<std::uint64_t>(10 + i % 7, 30'000 - at);
+    if (i % static_cast<std::uint64_t>(n_ranks()) == static_cast<std::uint64_t>(rank())) {
+      boxes.push_back({{at}, {n}});
+    }
+    at += n;
+  }
+  std::mt19937 random(7);
+  for (std::uint64_t step = 0; step < 6; ++step) {
+    std::shuffle(boxes.begin(), boxes.end(), random);
+    program.put(field, boxes, step);
+    program.steps[field].push_back(step);
+    program.end_step();
+  }
+  EXPECT_TRUE(program.close().ok());
+  program.check(field, {4, 5000});
+}
+
 /// Programs at random: which fields are put, in which boxes, what goes wrong, and when. The file
 /// must have the steps that went well, and no others.
 TEST_P(GatheredSteps, AtRandom) {
