@@ -70,7 +70,8 @@ class FileWriter final : public Writer {
   const FileOptions& options() const { return options_; }
   /// Why nothing can be written any more. The same on every rank.
   Status usable() const;
-  std::uint64_t n_steps() const { return n_steps_; }
+  std::uint64_t n_steps() const { return n_steps_; }              ///< Committed.
+  std::uint64_t n_handed_over() const { return n_handed_over_; }  ///< Modes async and in_situ.
   bool is_under_way() const { return flight_ != nullptr; }
   /// Memory that the lanes of the next steps must leave alone, and what of it is held now. Not
   /// collective.
@@ -128,6 +129,7 @@ class FileWriter final : public Writer {
   void trace_plan_of(const Step& step, double start_s);
   void trace_root(TraceEvent::Kind kind, std::int32_t lane, double start_s, double end_s);
   void forget_step(bool failed);
+  void forget_after_throw();
   std::uint64_t n_threads() const;
 
   std::unique_ptr<Comm> comm_;
@@ -156,6 +158,7 @@ class FileWriter final : public Writer {
   std::uint64_t held_aside_bytes_ = 0;
   bool appended_ = false;  ///< The file was opened, not created.
   std::uint64_t n_steps_ = 0;
+  std::uint64_t n_handed_over_ = 0;
   bool closed_ = false;
 
   ProgressCallback progress_;

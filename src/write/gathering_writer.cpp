@@ -249,7 +249,6 @@ Status GatheringWriter::hand_in(std::size_t field_index, GatheredField& field,
     state = std::move(anew);  // All or nothing: memory may be short.
   }
   state.definition.shape.front() = n_steps;
-  field.n_entries_before = state.n_entries;
   const std::size_t rank = state.definition.shape.size();
   TAILRACE_TRY(record.put(field_index, {Shape(rank, 0), Shape(rank, 0)}, nullptr, false));
   for (const WaitingSteps::Run& run : field.steps.runs()) {
@@ -333,34 +332,31 @@ void GatheringWriter::take_flight_back() {
   }
 }
 
-/// Whether the file has what was handed in.
-bool GatheringWriter::is_committed(std::size_t field_index, const GatheredField& field) const {
-  return inner_->record().fields[field_index].n_entries > field.n_entries_before;
-}
-
 /// Let the writer end a step, or wait for one, and keep or drop what waits by what comes of it.
-/// Where it lacks memory it may throw when all is done: then its own numbers tell.
+/// Where it lacks memory it may throw, before it has looked at what is under way, or when all is
+/// done: so its own numbers tell.
 template <class Call>
 auto GatheringWriter::settle(Call&& call, bool ends_step) {
   const std::uint64_t n_before = inner_->n_steps();
-  const auto conclude = [this, n_before, ends_step](bool went_well) {
-    bool flight_went_well = went_well || inner_->n_steps() > n_before;
-    for (const auto& [index, field] : fields_) {
-      flight_went_well |= field.under_way && is_committed(index, field);
-      went_well |= field.handed_in && is_committed(index, field);
-    }
-    went_well |= ends_step && inner_->is_under_way();
-    if (std::exchange(flight_, false)) {
-      if (flight_went_well) {
+  const std::uint64_t n_handed_over_before = inner_->n_handed_over();
+  const auto conclude = [=, this](bool returned_well) {
+    const bool committed = inner_->n_steps() > n_before;
+    const bool handed_over = inner_->n_handed_over() > n_handed_over_before;
+    // What is under way still, its lanes read.
+    const bool flies_on = inner_->is_under_way() && !handed_over;
+    if (flight_ && !flies_on) {
+      flight_ = false;
+      if (committed) {
         flight_is_committed();
       } else {
         take_flight_back();
       }
     }
-    if (!went_well) {
-      drop_step();
-    } else if (ends_step) {
+    const bool step_went_well = defers() ? handed_over : committed;
+    if (ends_step && step_went_well) {
       keep_step();
+    } else if (ends_step || !returned_well) {
+      drop_step();
     }
   };
   try {

@@ -80,7 +80,6 @@ class GatheringWriter final : public Writer, private StepGuest {
     std::uint64_t differs = 0;    ///< Likewise: boxes that are to be checked.
     bool takes_part = false;
     bool handed_in = false;  ///< With all that waited.
-    std::uint64_t n_entries_before = 0;
 
     // Modes async and in_situ: the step that was handed over last.
     std::optional<WaitingSteps> under_way;  ///< With these, till it is known to be committed.
@@ -100,7 +99,6 @@ class GatheringWriter final : public Writer, private StepGuest {
   bool defers() const { return inner_->options().mode != StepMode::sync; }
   Status keep_values(GatheredField& field, const Box& box, const std::byte* values);
   std::uint64_t held_bytes() const;
-  bool is_committed(std::size_t field_index, const GatheredField& field) const;
   void set_aside();
   void keep_step();
   void drop_step();

@@ -130,10 +130,20 @@ Result<StepReport> FileWriter::end_step() {
   try {
     return options_.mode == StepMode::sync ? write_step() : hand_over_step();
   } catch (...) {
-    // Its commit may be done: what was put must not be put again. Alone only, and with nothing
-    // under way: other ranks wait elsewhere, and lanes claim space.
-    if (comm_->n_ranks() == 1 && flight_ == nullptr) forget_step(true);
+    forget_after_throw();
     throw;
+  }
+}
+
+/// Its commit may be done: what was put must not be put again. Alone only: other ranks wait
+/// elsewhere. With a step under way its lanes claim space, and keep what they have claimed.
+void FileWriter::forget_after_throw() {
+  if (comm_->n_ranks() > 1) return;
+  if (flight_ == nullptr) {
+    forget_step(true);
+  } else {
+    record_.forget_open_step();
+    last_puts_.reset();
   }
 }
 
@@ -356,7 +366,6 @@ Status FileWriter::complete_step(Step& step, const RankNumbers& along) {
   if (options_.mode == StepMode::sync) report.step_s += sums.publish_s;
   books.learn(*comm_, report);
   lineages_.keep(active, report);
-  ++n_steps_;
   return Status();
 }
 
@@ -583,6 +592,7 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active, cons
     field->life = FieldLife::in_file;
     ++field->n_entries;
   }
+  ++n_steps_;
   sums.keep_max_errors();
   output_.commit_is_finished();
   if (options_.mode == StepMode::sync) {

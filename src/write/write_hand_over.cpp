@@ -53,6 +53,7 @@ Result<StepReport> FileWriter::hand_over_step() {
   if (done.ok()) {
     step->take(record_);
     flight_ = std::move(step);
+    ++n_handed_over_;
   }
   forget_step(!done.ok());
   idle_.begin_iteration(end_s);
@@ -107,14 +108,15 @@ Result<std::optional<StepReport>> FileWriter::complete_flight(const RankNumbers&
 Result<std::optional<StepReport>> FileWriter::wait() {
   if (!output_.broken().ok()) return output_.broken();
   if (closed_) return Status(Code::invalid_argument, "the file is closed");
-  Result<std::optional<StepReport>> report = complete_flight({});
-  if (!report.ok()) {
-    forget_step(true);
+  try {
+    Result<std::optional<StepReport>> report = complete_flight({});
+    if (!report.ok()) forget_step(true);
     TAILRACE_TRY(output_.finish_commit());  // of the step before, whose failure is the worse one
     return report;
+  } catch (...) {
+    forget_after_throw();
+    throw;
   }
-  TAILRACE_TRY(output_.finish_commit());
-  return report;
 }
 
 void FileWriter::mark(Lane lane, bool begins) {

@@ -119,6 +119,17 @@ void StepRecord::forget_step(bool failed) {
   if (failed) attributes.clear();
 }
 
+void StepRecord::forget_open_step() {
+  for (FieldState& field : fields) {
+    const bool begins_to_wait = field.life == FieldLife::waiting && !field.has_waited;
+    if (field.is_new() || begins_to_wait) field.life = FieldLife::retired;
+    field.puts.clear();
+    field.put_called = false;
+  }
+  put_status = Status();
+  attributes.clear();
+}
+
 // --- A step's own copy of what was recorded for it.
 
 std::vector<FieldState*> Step::active(StepRecord& record) const {

@@ -42,6 +42,8 @@ class StepRecord {
   /// Forget what was put. After a failure also forget attributes and the fields that are not in the
   /// file: their paths are free again.
   void forget_step(bool failed);
+  /// Forget a step that never began, beside one that is under way.
+  void forget_open_step();
 
   std::vector<FieldState> fields;
   std::vector<PendingAttribute> attributes;
