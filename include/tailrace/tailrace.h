@@ -438,7 +438,8 @@ typedef struct tailrace_step_report {
   uint64_t n_delayed_obstacles; /* obstacles that began late because a chunk was not finished */
   double largest_delay_s;       /* the longest of these delays */
   uint64_t n_moved_writes;      /* chunks another rank of the node wrote: balance=, writers= */
-  /* Fields whose chunks hold several steps; see chunk=. */
+  /* Fields whose chunks hold several steps; see chunk=. Of a chunk that modes async and in_situ
+   * have been handed, steps wait no more, though it is in the file after the next call only. */
   uint64_t n_waiting_steps; /* not in the file yet, of the field of which the most wait */
   uint64_t waiting_bytes;   /* of all that wait, uncompressed, all ranks */
 } tailrace_step_report;
