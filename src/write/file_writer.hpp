@@ -1,5 +1,7 @@
-// FileWriter: the Writer. Its chapters: write.cpp, the story of a step; write_hand_over.cpp, steps
-// that go on while the application computes.
+// FileWriter: all that a Writer does, but for steps that wait until a chunk of several is full:
+// these are the GatheringWriter's, which stands around it. Its calls are those of the Writer. Its
+// chapters: write.cpp, the story of a step; write_hand_over.cpp, steps that go on while the
+// application computes.
 //
 // Invariants stand at the head of write.cpp.
 
@@ -23,49 +25,46 @@
 
 namespace tailrace {
 
-class FileWriter final : public Writer {
+class FileWriter final {
  public:
-  FileWriter(std::unique_ptr<Comm> comm, std::string path, const FileOptions& options)
-      : comm_(std::move(comm)), path_(std::move(path)), options_(options) {}
-  ~FileWriter() override;
+  /// @param guest  adds to the steps, and outlives them.
+  FileWriter(std::unique_ptr<Comm> comm, std::string path, const FileOptions& options,
+             StepGuest& guest)
+      : comm_(std::move(comm)), path_(std::move(path)), options_(options), guest_(&guest) {}
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+  ~FileWriter();
 
   Status start(bool append);
 
-  Comm& comm() override { return *comm_; }
-  Result<std::size_t> define_field(const FieldDefinition& definition) override;
+  Comm& comm() { return *comm_; }
+  Result<std::size_t> define_field(const FieldDefinition& definition);
   Status set_attribute(const std::string& object_path, const std::string& name,
-                       AttributeValue value) override {
+                       AttributeValue value) {
     return record_.set_attribute(object_path, name, std::move(value));
   }
-  Status put(std::size_t field_index, const Box& box, const void* values, bool copy) override {
+  Status put(std::size_t field_index, const Box& box, const void* values, bool copy) {
     return record_.put(field_index, box, values, copy);
   }
-  Status put_source(std::size_t field_index, const Box& box, BoxSource& source) override {
+  Status put_source(std::size_t field_index, const Box& box, BoxSource& source) {
     return record_.put_source(field_index, box, source);
   }
-  void note_failure(const Status& failure) override { (void)record_.note(failure); }
-  Result<StepReport> end_step() override;
-  Result<std::optional<StepReport>> wait() override;
-  void mark(Lane lane, bool begins) override;
-  void idle(double seconds, const std::function<bool()>& done,
-            const std::function<void()>& wait) override;
-  Status close() override {
-    return close_after(
-        false, [this] { return end_step().status(); }, [this] { return wait().status(); });
-  }
-  void on_progress(ProgressCallback callback) override { progress_ = std::move(callback); }
-  void on_log(LogCallback callback) override;
-  void on_metadata(MetadataCallback before, MetadataCallback after) override {
+  void note_failure(const Status& failure) { (void)record_.note(failure); }
+  Result<StepReport> end_step();
+  Result<std::optional<StepReport>> wait();
+  void mark(Lane lane, bool begins);
+  void idle(double seconds, const std::function<bool()>& done, const std::function<void()>& wait);
+  void on_progress(ProgressCallback callback) { progress_ = std::move(callback); }
+  void on_log(LogCallback callback);
+  void on_metadata(MetadataCallback before, MetadataCallback after) {
     before_datasets_ = std::move(before);
     after_datasets_ = std::move(after);
   }
-  std::vector<TraceEvent> gather_trace() override;
-  std::vector<std::string> field_paths() const override;
+  std::vector<TraceEvent> gather_trace();
+  std::vector<std::string> field_paths() const;
 
   // --- For the GatheringWriter around it.
 
-  /// Whoever adds to this writer's steps. It must outlive them.
-  void invite(StepGuest& guest) { guest_ = &guest; }
   StepRecord& record() { return record_; }
   const FileOptions& options() const { return options_; }
   /// Why nothing can be written any more. The same on every rank.
@@ -135,6 +134,7 @@ class FileWriter final : public Writer {
   std::unique_ptr<Comm> comm_;
   std::string path_;
   FileOptions options_;
+  StepGuest* guest_;
   LaneClock clock_;
   Trace trace_;
   IterationRecorder recorder_;
@@ -153,7 +153,6 @@ class FileWriter final : public Writer {
   double write_s_per_byte_ = 0;            ///< This rank's, as measured; 0: not yet.
   std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing; writers=node.
   std::uint64_t n_shared_steps_ = 0;
-  StepGuest* guest_ = nullptr;
   std::uint64_t set_aside_bytes_ = 0;
   std::uint64_t held_aside_bytes_ = 0;
   bool appended_ = false;  ///< The file was opened, not created.

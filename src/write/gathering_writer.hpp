@@ -33,9 +33,10 @@ namespace tailrace {
 
 class GatheringWriter final : public Writer, private StepGuest {
  public:
-  explicit GatheringWriter(std::unique_ptr<FileWriter> inner) : inner_(std::move(inner)) {
-    inner_->invite(*this);
-  }
+  GatheringWriter(std::unique_ptr<Comm> comm, std::string path, const FileOptions& options)
+      : inner_(std::make_unique<FileWriter>(std::move(comm), std::move(path), options,
+                                            static_cast<StepGuest&>(*this))) {}
+  Status start(bool append) { return inner_->start(append); }
 
   Comm& comm() override { return inner_->comm(); }
   Result<std::size_t> define_field(const FieldDefinition& definition) override;

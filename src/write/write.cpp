@@ -754,9 +754,9 @@ namespace {
 
 Result<std::unique_ptr<Writer>> make_writer(std::unique_ptr<Comm> comm, const std::string& path,
                                             const FileOptions& options, bool append) {
-  auto writer = std::make_unique<FileWriter>(std::move(comm), path, options);
+  auto writer = std::make_unique<GatheringWriter>(std::move(comm), path, options);
   if (Status started = writer->start(append); !started.ok()) return started;
-  return std::unique_ptr<Writer>(std::make_unique<GatheringWriter>(std::move(writer)));
+  return std::unique_ptr<Writer>(std::move(writer));
 }
 
 }  // namespace
