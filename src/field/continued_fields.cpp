@@ -57,7 +57,8 @@ Status check_steps_in_chunks(const FieldState& field, const StoredDataset& datas
                 "the file ends in the midst of a chunk: it has " + std::to_string(n_steps) +
                     " steps in chunks of " + std::to_string(asked) +
                     ", and to fill the last one it would have to be encoded twice; go on in "
-                    "another file, and join both by tailrace concat");
+                    "another file: tailrace concat joins both, by --codec deflate where they are "
+                    "lossy");
 }
 
 /// Take over what the dataset's header fixes; refuse a definition that means something else.
