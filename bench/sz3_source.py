@@ -35,7 +35,8 @@ def fetch():
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "Cargo.toml").write_text(PACKAGE)
     (FOLDER / "none.rs").touch()
-    subprocess.run(["cargo", "vendor", "--quiet"], cwd=FOLDER, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cargo", "vendor", "--quiet"], cwd=FOLDER, check=True,
+                   stdout=subprocess.DEVNULL)
     if SHA256 not in (FOLDER / "Cargo.lock").read_text():
         raise RuntimeError("cargo's package sz3-sys is not the one that was expected")
     template, = FOLDER.glob("vendor/sz3-sys/SZ3/include/SZ3/version.hpp.in")

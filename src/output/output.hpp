@@ -104,8 +104,8 @@ class Output {
   /// Let the file end at `start` again, behind which a step or flush that has failed has claimed
   /// space, and may have written. On several nodes all sync first: a client that still has such
   /// bytes could write them over what another node puts there next. Where that cannot be had, the
-  /// space stays a gap. Collective, and no claim may be under way. Cost: a barrier; on several nodes
-  /// a sync and an agreement more. @returns where the file ends now, at rank 0.
+  /// space stays a gap. Collective, and no claim may be under way. Cost: a barrier; on several
+  /// nodes a sync and an agreement more. @returns where the file ends now, at rank 0.
   std::uint64_t hand_back(std::uint64_t start);
 
   /// Why there will be no further commit; ok as a rule. The same on every rank, but in a forked

@@ -432,9 +432,9 @@ TEST(SeveralNodes, WhatAFailedStepHasWrittenComesOverNothing) {
     SCOPED_TRACE(mode);
     std::atomic<bool> full = false;
     FileOptions options;
-    ASSERT_TRUE(apply_file_options("fsync=off,buffer=1K,threads=1,codec=none,chunk=1024,mode=" +
-                                       std::string(mode),
-                                   options)
+    ASSERT_TRUE(apply_file_options(
+                    "fsync=off,buffer=1K,threads=1,codec=none,chunk=1024,mode=" + std::string(mode),
+                    options)
                     .ok());
     options.open_storage = [&](const std::string& name,
                                bool create) -> Result<std::unique_ptr<Storage>> {
