@@ -278,8 +278,8 @@ Status ArrayEngine::complete_flight() {
     return finish_flush(*flush);
   }
   // What it has claimed stays a gap: the program's metadata may lie behind it. Claims that a lane
-  // has given up waiting for are forgotten.
-  output_.tail().reset(output_.tail().end());
+  // has given up waiting for are forgotten. Nothing comes later over chunks that stay in place.
+  output_.hand_back(output_.tail().end());
   forget_decisions(*flush);
   taken_back(*flush);
   put_bytes_ += flush->staged_bytes;

@@ -265,6 +265,7 @@ Status DatasetArray::read_contiguous(std::size_t v, const Slab& slab, std::span<
 
 Status DatasetArray::read_by_hdf5(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   if (plain_file_id_ < 0) {
+    output_.hear_of_last_commit();
     TAILRACE_TAKE(plain_file_id_, open_last_commit(output_.path()));
   }
   return read_elements(plain_file_id_, live_[v].file_address, slab, values);
