@@ -147,8 +147,10 @@ Status look_up_existing(Hdf5File& file, const std::string& path, bool appended,
   std::vector<FieldState*> known;
   for (FieldState& field : fields) {
     if (!field.makes_dataset()) continue;
-    TAILRACE_TRY(check_children(field, paths));
-    if (!file.exists(field.definition.path)) continue;
+    if (!file.exists(field.definition.path)) {
+      TAILRACE_TRY(check_children(field, paths));
+      continue;
+    }
     const bool dataset = file.dataset_shape(field.definition.path).ok();
     if (!appended || !dataset || !field.definition.options.over_time) {
       return refuse(field, Code::already_exists,

@@ -61,12 +61,15 @@ Result<std::size_t> GatheringWriter::define_field(const FieldDefinition& definit
     if (has_time) plain.options.chunk_shape->erase(plain.options.chunk_shape->begin());
     return inner_->define_field(plain);
   }
-  GatheredField field;
+  Fields made;  // First, since what follows must not end half way for want of memory.
+  GatheredField& field = made[0];
   field.step = definition;
   field.entry = definition_of_entry(definition, n_steps);
+  Fields::node_type node = made.extract(made.begin());
   TAILRACE_TAKE(const std::size_t index, inner_->define_field(field.entry));
   inner_->record().fields[index].life = FieldLife::waiting;
-  fields_.emplace(index, std::move(field));
+  node.key() = index;
+  fields_.insert(std::move(node));
   return index;
 }
 
@@ -118,10 +121,12 @@ Status GatheringWriter::keep_values(GatheredField& field, const Box& box, const 
                         "; raise memory= or gather fewer steps");
     }
   }
-  TAILRACE_TRY(field.steps.put(place, box, values).within(field.step.name()));
-  field.puts.emplace_back();
-  field.puts.back().box = box;
-  return Status();
+  PutRecord record;
+  record.box = box;
+  field.puts.push_back(std::move(record));
+  const Status kept = local_part([&] { return field.steps.put(place, box, values); });
+  if (!kept.ok()) field.puts.pop_back();
+  return kept.within(field.step.name());
 }
 
 std::uint64_t GatheringWriter::held_bytes() const {
@@ -278,7 +283,10 @@ void GatheringWriter::keep_step() {
     field.n_attributes_of_step = field.attributes.size();
     if (!defers()) field.n_attributes_kept = field.attributes.size();
     field.has_waited = true;
-    inner_->record().fields[index].has_waited = true;
+    FieldState& state = inner_->record().fields[index];
+    state.has_waited = true;
+    // Whoever threw behind the commit has taken the step for one that failed.
+    if (state.life == FieldLife::retired) state.life = FieldLife::waiting;
   }
   flight_ = defers();
   forget_open_step();
@@ -428,12 +436,21 @@ Status GatheringWriter::write_what_waits() {
 Status GatheringWriter::write_now(const std::vector<std::size_t>& field_indices) {
   set_aside();
   writing_now_ = field_indices;
-  Status written = inner_->end_step().status();
-  if (written.ok() && defers()) written = inner_->wait().status();
-  writing_now_.clear();
-  if (!written.ok()) return written;
-  for (const std::size_t index : field_indices) fields_.at(index).steps = WaitingSteps();
-  return written;
+  const std::uint64_t n_before = inner_->n_steps();
+  const auto conclude = [&] {
+    writing_now_.clear();
+    if (inner_->n_steps() == n_before) return;  // Else they are in the file, whatever was thrown.
+    for (const std::size_t index : field_indices) fields_.at(index).steps = WaitingSteps();
+  };
+  try {
+    Status written = inner_->end_step().status();
+    if (written.ok() && defers()) written = inner_->wait().status();
+    conclude();
+    return written;
+  } catch (...) {
+    conclude();
+    throw;
+  }
 }
 
 }  // namespace tailrace
