@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "python"))
 import numpy as np  # noqa: E402
 
 import comparison_data  # noqa: E402
-from compare_sz3 import Pysz, Trz, heading_of_machine  # noqa: E402
+from compare_sz3 import Pysz, Trz, heading_of_machine, zstd_bytes  # noqa: E402
 
 PRESETS = ("fast", "default", "ratio", "max")
 RELS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -39,18 +39,10 @@ COLUMNS = ("file", "field", "dtype", "shape", "rel", "codec", "raw_bytes", "enco
 
 # --- codecs: (data, bound) -> encoded bytes, decoded values
 
-def trz(preset):
+def coded_by(make, *settings):
+    """By a codec of compare_sz3.py: make(data, bound, *settings)."""
     def run(data, bound):
-        codec = Trz(data, bound, preset)
-        codec.encode()
-        codec.decode()
-        return codec.n_encoded, codec.decoded
-    return run
-
-
-def sz3(lorenzo):
-    def run(data, bound):
-        codec = Pysz(data, bound, lorenzo)
+        codec = make(data, bound, *settings)
         codec.encode()
         codec.decode()
         return codec.n_encoded, codec.decoded
@@ -87,9 +79,9 @@ def pcodec(data, bound):
     return len(encoded), (steps * (2 * bound)).astype(data.values.dtype)
 
 
-OURS = {f"trz-{preset}": trz(preset) for preset in PRESETS}
+OURS = {f"trz-{preset}": coded_by(Trz, preset) for preset in PRESETS}
 PEERS = {
-    "sz3": sz3(0), "sz3-lorenzo": sz3(1), "pcodec": pcodec,
+    "sz3": coded_by(Pysz, 0), "sz3-lorenzo": coded_by(Pysz, 1), "pcodec": pcodec,
     "sperr": through_hdf5(lambda plugin, bound: plugin.Sperr(absolute=bound)),
     "zfp": through_hdf5(lambda plugin, bound: plugin.Zfp(accuracy=bound)),
 }
@@ -103,8 +95,6 @@ def filled(data):
     kept = data.kept
     values = np.where(kept, data.values, data.values[kept].mean(dtype="f8"))
     mask = comparison_data.DataSet(data.file, data.field, np.packbits(kept))
-    from compare_sz3 import zstd_bytes
-
     full = comparison_data.DataSet(data.file, data.field,
                                    np.ascontiguousarray(values, data.values.dtype))
     return full, zstd_bytes(mask, level=19)
