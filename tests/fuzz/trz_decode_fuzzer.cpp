@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "codec/trz/chunk_header.hpp"
+#include "codec/trz/joined.hpp"
 #include "codec/trz/trz.hpp"
 #include "fuzz/fuzz_support.hpp"
 
@@ -19,6 +20,28 @@ namespace {
 constexpr std::size_t kValueBytesMax = std::size_t{1} << 19;
 /// Most runs are short: a head of a few bytes may ask for more values than all else costs.
 constexpr std::size_t kShortBytesMax = std::size_t{1} << 12;
+
+void put_head_right(std::span<std::byte> chunk) {
+  fuzz::put_trz_magic(chunk.data(), chunk.size());
+  trz::seal({reinterpret_cast<std::uint8_t*>(chunk.data()), chunk.size()});
+}
+
+/// The heads of the parts of a joined chunk.
+void put_parts_right(std::span<std::byte> chunk) {
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(chunk.data());
+  trz::ChunkReader in({bytes, chunk.size()});
+  trz::ChunkHead head;
+  trz::JoinedParts parts;
+  if (read_head_alone(in, head) != trz::HeadFailure::none || head.method != trz::Method::joined ||
+      !read_parts(in, head, parts)) {
+    return;
+  }
+  for (const trz::JoinedPart& part : parts.all()) {
+    if (part.chunk.size() < trz::kChecksummedFrom) continue;
+    const auto begin = static_cast<std::size_t>(part.chunk.data() - bytes);
+    put_head_right(chunk.subspan(begin, part.chunk.size()));
+  }
+}
 
 std::span<std::byte> with_right_head(std::span<const std::uint8_t> data) {
   static fuzz::Room room;
@@ -40,6 +63,7 @@ std::span<std::byte> with_right_head(std::span<const std::uint8_t> data) {
     fuzz::put_trz_magic(nested[n].data(), nested[n].size());
     ++n;
   }
+  if (n == 1) put_parts_right(chunk);
   for (; n > 0; --n) {
     trz::seal({reinterpret_cast<std::uint8_t*>(nested[n - 1].data()), nested[n - 1].size()});
   }

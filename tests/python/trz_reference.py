@@ -22,8 +22,9 @@ from trz_reference_patches import patch
 
 DTYPES = [np.dtype(name) for name in
           ("<f4", "<f8", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8")]
-STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY, FITTED, NESTED, DECIMAL = range(9)
-VERSIONS = {VOCABULARY: 2, FITTED: 3, NESTED: 4, DECIMAL: 5}  # of all other methods 1
+(STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY, FITTED, NESTED, DECIMAL,
+ JOINED) = range(10)
+VERSIONS = {VOCABULARY: 2, FITTED: 3, NESTED: 4, DECIMAL: 5, JOINED: 6}  # of all other methods 1
 
 
 def decode(chunk, n_values=None, book=None):
@@ -37,12 +38,15 @@ def decoded(reader, n_values, book):
     dtype, method, extents = read_head(reader)
     n = math.prod(extents)
     check(n_values is None or n == n_values, f"{n} values, not {n_values}")
+    if method == JOINED:
+        return joined(reader, dtype, n, book)
     return content(reader, dtype, method, extents, book)
 
 
 def content(reader, dtype, method, extents, book):
     """What follows a head."""
     n = math.prod(extents)
+    check(method != JOINED, "joined within another chunk")
     check(n > 0 or method == STORED, "no values, but not stored")
     if method == STORED:
         values = reader.array(dtype, n)
@@ -60,11 +64,30 @@ def content(reader, dtype, method, extents, book):
     return values
 
 
+def joined(reader, dtype, n, book):
+    """Section 15."""
+    n_parts = reader.varint()
+    check(2 <= n_parts <= 64, "another number of parts than 2 to 64")
+    parts = [(reader.varint(), reader.varint()) for _ in range(n_parts)]
+    check(all(own > 0 for own, _ in parts), "a part without values")
+    check(sum(own for own, _ in parts) == n, "another number of values in all parts")
+    values = np.empty(n, dtype)
+    begin = 0
+    for own, n_bytes in parts:
+        part = Reader(reader.take(n_bytes))
+        its_dtype, method, extents = read_head(part)
+        check(its_dtype == dtype and math.prod(extents) == n, "a part that does not fit")
+        values[begin:begin + own] = content(part, dtype, method, extents, book)[begin:begin + own]
+        begin += own
+    reader.end()
+    return values
+
+
 def read_head(reader):
     """Type, method and extents of section 1."""
     check(reader.take(3) == b"TRZ", "not a trz chunk")
     version = reader.byte()
-    check(1 <= version <= 5, "another version than 1 to 5")
+    check(1 <= version <= 6, "another version than 1 to 6")
     checksum = int.from_bytes(reader.take(4), "little")
     check(zlib.crc32(reader.data[8:]) == checksum, "the checksum does not fit")
     dtype, method, extents = read_bare_head(reader)
@@ -75,7 +98,7 @@ def read_head(reader):
 def read_bare_head(reader):
     """The head from byte 8 on."""
     types = reader.byte()
-    check(types & 15 < len(DTYPES) and types >> 4 <= DECIMAL, "unknown type or method")
+    check(types & 15 < len(DTYPES) and types >> 4 <= JOINED, "unknown type or method")
     return DTYPES[types & 15], types >> 4, head_extents(reader)
 
 

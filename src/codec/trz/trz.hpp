@@ -101,6 +101,18 @@ Result<std::size_t> encode(const ChunkType& type, const Settings& settings,
 Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, const Book* book,
               Workspace& workspace);
 
+/// Join two chunks of the same type and number of values to one that decodes to the first `n_first`
+/// values of `first` and the others of `second`, as each decodes by itself. A chunk that is joined
+/// already can be the first; parts of which nothing is left go. Not collective. Thread-safe.
+/// @param out  at least joined_bytes_max() of both.  @returns bytes written to it.
+/// @error invalid_argument  chunks that do not fit each other, or none of whose values would count.
+/// @error unsupported       more than joined_parts_max parts.
+/// @error corrupt           what is no chunk, or has changed.
+inline constexpr std::size_t joined_parts_max = 64;
+std::size_t joined_bytes_max(std::size_t n_first_bytes, std::size_t n_second_bytes);
+Result<std::size_t> join(std::span<const std::byte> first, std::uint64_t n_first,
+                         std::span<const std::byte> second, std::span<std::byte> out);
+
 /// Bytes of a chunk.
 struct ByteRange {
   std::size_t begin = 0;

@@ -8,6 +8,7 @@
 #include "codec/trz/entropy/patches.hpp"
 #include "codec/trz/exact/decimals.hpp"
 #include "codec/trz/exact/exact.hpp"
+#include "codec/trz/joined.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/pointwise.hpp"
 #include "codec/trz/trz.hpp"
@@ -24,6 +25,7 @@ struct Decoding {
   const Book* book;
   std::span<std::byte> values;
   Workspace& workspace;
+  bool may_be_joined = false;  ///< It lies in no other chunk.
 };
 
 template <class T>
@@ -163,6 +165,33 @@ DecodeFailure decode_decimal(Decoding& d) {
                                     : finish_with_patches<double>(d);
 }
 
+/// Each part decodes to as many values as the whole, of which its own are kept.
+DecodeFailure decode_joined(Decoding& d) {
+  JoinedParts parts;
+  if (!read_parts(d.in, d.head, parts)) return DecodeFailure::corrupt;
+  const std::size_t element_bytes = dtype_bytes(d.head.dtype);
+  std::size_t begin = 0;
+  for (const JoinedPart& part : parts.all()) {
+    std::span<std::byte> values = d.values;
+    if (begin > 0) {
+      auto* apart = d.workspace.area<std::byte>(Slot::joined, d.values.size());
+      if (apart == nullptr) return DecodeFailure::memory_out;
+      values = {apart, d.values.size()};
+    }
+    ChunkReader in(part.chunk);
+    ChunkHead head;
+    if (!read_part_head(part, d.head, in, head)) return DecodeFailure::corrupt;
+    Decoding alone{in, head, d.book, values, d.workspace};
+    const DecodeFailure failure = decode_method(alone);
+    if (failure != DecodeFailure::none) return failure;
+    if (!in.at_end()) return DecodeFailure::corrupt;
+    const std::size_t n_bytes = part.n_values * element_bytes;
+    if (begin > 0) std::memcpy(d.values.data() + begin, values.data() + begin, n_bytes);
+    begin += n_bytes;
+  }
+  return DecodeFailure::none;
+}
+
 DecodeFailure decode_method(Decoding& d) {
   const bool floating = is_floating(d.head.dtype);
   switch (d.head.method) {
@@ -188,6 +217,7 @@ DecodeFailure decode_method(Decoding& d) {
     case Method::decimal:
       if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
       return decode_decimal(d);
+    case Method::joined: return d.may_be_joined ? decode_joined(d) : DecodeFailure::corrupt;
   }
   return DecodeFailure::corrupt;
 }
@@ -221,7 +251,7 @@ Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, c
   if (values.size() % element_bytes != 0 || head.n_values != values.size() / element_bytes) {
     return corrupt("it holds another number of values than the chunk's shape");
   }
-  Decoding decoding{in, head, book, values, workspace};
+  Decoding decoding{in, head, book, values, workspace, true};
   switch (decode_method(decoding)) {
     case DecodeFailure::none: break;
     case DecodeFailure::corrupt: return corrupt("its content is inconsistent");
@@ -290,6 +320,7 @@ Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
       break;
     case Method::fitted: summary.method = "fitted interpolation"; break;
     case Method::decimal: summary.method = decimal_text(in, head.dtype); break;
+    case Method::joined: summary.method = std::to_string(in.varint()) + " chunks, joined"; break;
     case Method::nested: {
       int n_views = 0;
       while (n_views < coarse_views_max && coarse_view(encoded, n_views + 1)) ++n_views;

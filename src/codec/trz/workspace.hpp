@@ -41,6 +41,7 @@ enum class Slot : std::uint8_t {
   ranks,         ///< Which of them each value takes; before, its code.
   nested,        ///< Values of the chunks within a chunk, whole numbers of decimals.
   nested_bytes,  ///< The one that comes next, encoded.
+  joined,        ///< Values of chunks that are joined.
   n_slots
 };
 
