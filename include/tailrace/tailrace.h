@@ -177,8 +177,9 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   chunk is full: at most half of memory= on each rank, else end_step is refused.
  *                   Until then they are not in the file, and a crash loses them; close writes what
  *                   waits, wait does not, and the report counts it. A step that fails takes no
- *                   step before it along. Not with guard=sum, monotone, layout=front, nor in a file
- *                   that ends in the midst of a chunk and is opened anew.
+ *                   step before it along. Not with guard=sum, monotone, layout=front. A file that
+ *                   is opened and ends in the midst of a chunk is gone on with, by lossless codecs
+ *                   and trz: what is there stays as it is.
  *   layout=NAME     Where chunks go in the file; no reader needs to know (docs/layouts.md).
  *                   claimed (default): the tail, nobody waits and nothing stays unused. dense:
  *                   packed by rank, once all sizes are known. contiguous: by shape, codec none.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "describe/input_bytes.hpp"
+#include "field/stored_values.hpp"
 
 namespace tailrace {
 // --- Owners and places.
@@ -122,30 +123,6 @@ Status ChunkPlaces::load(Comm& comm, const PatchedField& field,
   });
   const Status kept = keep(comm, std::span(&field, 1), known).status();
   return listed.ok() ? kept : listed;
-}
-
-Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const ChunkPlace& place,
-                                  std::uint64_t raw_bytes, std::size_t swapped_bytes) {
-  EncodedBytes encoded;
-  encoded.buffer = Buffer(place.encoded_bytes);
-  encoded.filter_mask = place.filter_mask;
-  if (!encoded.buffer.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
-  TAILRACE_TRY(storage.read_at(place.address, encoded.buffer.bytes()));
-  const std::uint64_t all = (std::uint64_t{1} << codec.filters().size()) - 1;
-  if ((place.filter_mask & all) == all) {
-    if (place.encoded_bytes == raw_bytes) {
-      swap_elements(encoded.buffer.bytes(), swapped_bytes);
-      return std::move(encoded.buffer);
-    }
-    return Status(Code::corrupt, "has " + std::to_string(place.encoded_bytes) + " bytes, must be " +
-                                     std::to_string(raw_bytes));
-  }
-  Result<Buffer> values = codec.decode(std::move(encoded));
-  if (values.ok() && values->n_bytes() != raw_bytes) {
-    return Status(Code::corrupt, "decodes to " + std::to_string(values->n_bytes()) +
-                                     " bytes, must be " + std::to_string(raw_bytes));
-  }
-  return values;
 }
 
 // --- Laying chunks together.

@@ -79,12 +79,6 @@ class ChunkPlaces {
   std::vector<Places> places_;
 };
 
-/// The values of a chunk as the file has it. Not collective. Thread-safe as the storage is.
-/// @param swapped_bytes  an element's, where chunks without filters have the other byte order.
-/// @error corrupt, io_error, codec_failed
-Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const ChunkPlace& place,
-                                  std::uint64_t raw_bytes, std::size_t swapped_bytes = 1);
-
 // --- ChunkOrder: who has put each element of a chunk last, so far.
 
 class ChunkOrder {

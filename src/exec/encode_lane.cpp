@@ -67,6 +67,9 @@ bool may_refuse(const FieldPlan& plan) {
   return plan.codec->lossy() && !plan.codec->keeps_bound_by_construction();
 }
 
+/// Whether the values may be needed once they are encoded.
+bool keeps_values(const FieldPlan& plan) { return may_refuse(plan) || plan.beginnings != nullptr; }
+
 std::string describe(const FieldPlan& plan, const ChunkComparison& found) {
   std::string text = "codec " + std::string(plan.codec->name());
   if (found.n_beyond_bound > 0) {
@@ -143,6 +146,7 @@ void pad_edges(const FieldPlan& plan, const ChunkJob& job, Buffer& values) {
 
 std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& job) {
   if (!plan.codec->filters().empty() || plan.verify || plan.edit != nullptr) return {};
+  if (plan.beginnings != nullptr) return {};
   if (!job.remote.empty() || job.local.size() != 1) return {};
   const Box& part = job.local.front().box;
   const PutRecord& put = plan.puts[job.local.front().put_index];
@@ -164,7 +168,7 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
   Result<std::unique_ptr<Codec>> own = plan.codec->made_for(plan.grid, chunk_index);
   if (!own.ok()) return at_chunk(plan, chunk_index, own.status());
   const Codec& codec = *own != nullptr ? **own : plan.codec->of_chunk(chunk_index);
-  if (!plan.verify && !may_refuse(plan)) {
+  if (!plan.verify && !keeps_values(plan)) {
     Result<EncodedBytes> encoded = codec.encodes_apart()
                                        ? codec.encode_from(std::as_const(values).bytes())
                                        : codec.encode(std::move(values));
@@ -174,6 +178,9 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
   }
   Result<EncodedBytes> encoded = codec.encode_from(std::as_const(values).bytes());
   Status verdict = encoded.status();
+  if (verdict.ok() && plan.beginnings != nullptr) {
+    verdict = plan.beginnings->keep(chunk_index, *encoded);
+  }
   const auto verify_start = std::chrono::steady_clock::now();
   if (verdict.ok() && plan.verify) {
     EncodedBytes again{Buffer::copy_of(encoded->buffer.bytes()), encoded->filter_mask};
@@ -193,7 +200,8 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
     outcome.encoded = std::move(*encoded);
     return outcome;
   }
-  if (!plan.fall_back_to_raw || verdict.code() == Code::out_of_memory) {
+  const bool of_codec = verdict.code() != Code::out_of_memory && verdict.code() != Code::io_error;
+  if (!plan.fall_back_to_raw || !of_codec) {
     return at_chunk(plan, chunk_index, verdict);
   }
   const double verify_s = outcome.verify_s;
@@ -213,14 +221,15 @@ ChunkOutcome store_raw(const FieldPlan& plan, Buffer values) {
 
 std::uint64_t encode_memory_bytes(const FieldPlan& plan) {
   const std::uint64_t raw = plan.chunk_bytes();
-  const std::uint64_t patched = plan.patches == nullptr ? 0 : plan.patches->extra_bytes();
+  const std::uint64_t patched = (plan.patches == nullptr ? 0 : plan.patches->extra_bytes()) +
+                                (plan.beginnings == nullptr ? 0 : plan.beginnings->extra_bytes());
   if (plan.codec->filters().empty() && !plan.verify) return raw + patched;
   const std::uint64_t most = plan.codec->encoded_bytes_max(raw);
   const std::uint64_t working = plan.codec->working_bytes(raw);
   // Verifying keeps the values besides the codec's own copy, and decodes a copy of the output.
-  const std::uint64_t encoding = plan.verify        ? 2 * raw + 2 * most + working
-                                 : may_refuse(plan) ? 2 * raw + most + working
-                                                    : raw + most + working;
+  const std::uint64_t encoding = plan.verify          ? 2 * raw + 2 * most + working
+                                 : keeps_values(plan) ? 2 * raw + most + working
+                                                      : raw + most + working;
   if (plan.edit == nullptr) return encoding + patched;
   // The values stay beside those that are tried, and what has come out smallest so far; an edit is
   // over before the codec begins.
@@ -239,8 +248,12 @@ constexpr auto kMemoryNap = std::chrono::microseconds(200);
 /// edited.
 Result<ChunkOutcome> pad_and_encode(const FieldPlan& plan, const ChunkJob& job, bool pads,
                                     Buffer& values) {
-  const auto finish = [&](Buffer& complete) {
+  const auto finish = [&](Buffer& complete) -> Result<ChunkOutcome> {
     if (pads) pad_edges(plan, job, complete);
+    if (plan.beginnings != nullptr) {  // Last: of the pad, too, what is there stays.
+      const Status completed = plan.beginnings->complete(job.chunk_index, complete);
+      if (!completed.ok()) return at_chunk(plan, job.chunk_index, completed);
+    }
     return encode_chunk(plan, job.chunk_index, complete);
   };
   const std::uint64_t n_values = plan.grid.clipped_box(job.chunk_index).n_elements();

@@ -82,6 +82,22 @@ class ChunkPatches {
   virtual std::uint64_t extra_bytes() const = 0;
 };
 
+// --- ChunkBeginnings: chunks of which the file holds the first values, which stay as they are.
+
+class ChunkBeginnings {
+ public:
+  virtual ~ChunkBeginnings() = default;
+  /// Lay what the file holds over the first of a chunk's values. Thread-safe.
+  /// @error io_error, codec_failed, corrupt  of what the file holds.
+  virtual Status complete(std::uint64_t chunk_index, Buffer& values) const = 0;
+  /// Let those decode to the same bits from what the chunk has been encoded to. Thread-safe.
+  /// @error unsupported  this codec's bytes cannot say so: it must be stored as it is.
+  /// @error io_error, corrupt, out_of_memory
+  virtual Status keep(std::uint64_t chunk_index, EncodedBytes& encoded) const = 0;
+  /// Memory that one chunk takes besides what encoding it takes.
+  virtual std::uint64_t extra_bytes() const = 0;
+};
+
 // --- ChunkEdit: values that need not be kept become others where that makes their chunk smaller.
 
 class ChunkEdit {
@@ -111,6 +127,7 @@ struct FieldPlan {
   ChunkGrid grid;
   std::span<const PutRecord> puts;  ///< This rank's.
   ChunkPatches* patches = nullptr;  ///< Where values come from instead; null: from `puts`.
+  const ChunkBeginnings* beginnings = nullptr;  ///< Null: chunks are new.
   const ChunkEdit* edit = nullptr;  ///< Null: all values are kept. Fields of one dimension have it.
   const Codec* codec = nullptr;
   const Layout* layout = nullptr;

@@ -8,6 +8,7 @@
 #include "describe/field_attributes.hpp"
 #include "describe/stored_file.hpp"
 #include "field/field_state.hpp"
+#include "field/stored_values.hpp"
 #include "hdf5/hdf5_file.hpp"
 
 namespace tailrace {
@@ -40,29 +41,50 @@ Status check_children(const FieldState& field, const std::set<std::string>& path
                 "\"" + *child + "\" lies below it, so that it is a group");
 }
 
-/// Whether its chunks hold as many steps as the definition's, and all of them are full: what a
-/// chunk holds already would err twice if it were decoded and encoded again.
+/// Whether its chunks hold as many steps as the definition's.
 Status check_steps_in_chunks(const FieldState& field, const StoredDataset& dataset) {
   const std::uint64_t asked = field.definition.steps_per_entry;
   const std::uint64_t stored = dataset.storage.chunk_shape.front();
-  const std::uint64_t n_steps = dataset.shape.front();
   if (stored != asked) {
     return refuse(field, Code::already_exists,
                   "the file has it with chunks of " + shape_text(dataset.storage.chunk_shape) +
                       ", of " + std::to_string(stored) + " along its first dimension; chunks of " +
                       std::to_string(asked) + " cannot be added");
   }
-  if (n_steps % asked == 0) return Status();
+  return Status();
+}
+
+Status refuse_midst(const FieldState& field, const std::string& why) {
   return refuse(field, Code::unsupported,
-                "the file ends in the midst of a chunk: it has " + std::to_string(n_steps) +
-                    " steps in chunks of " + std::to_string(asked) +
-                    ", and to fill the last one it would have to be encoded twice; go on in "
-                    "another file: tailrace concat joins both, by --codec deflate where they are "
-                    "lossy");
+                "the file ends in the midst of a chunk: it has " + std::to_string(field.n_begun) +
+                    " of " + std::to_string(field.definition.steps_per_entry) +
+                    " steps of the last one, " + why +
+                    "; go on in another file: tailrace concat joins both, by --codec deflate where "
+                    "they are lossy");
+}
+
+/// Find the chunks of an entry that has begun. Rank 0 only. Cost: a look at the dataset's index.
+Status find_begun_chunks(FieldState& field, const std::string& path, const StoredDataset& dataset) {
+  const std::uint64_t n_steps = dataset.shape.front();
+  field.n_begun = n_steps % field.definition.steps_per_entry;
+  if (field.n_begun == 0) return Status();
+  if (field.definition.options.allow_holes) {
+    return refuse_midst(field, "and where elements may be left out it cannot be filled");
+  }
+  const std::uint64_t n_chunks = field.grid().n_chunks();
+  TAILRACE_TAKE(const std::vector<StoredChunk> all, read_chunk_index(path, dataset.path));
+  for (StoredChunk chunk : all) {
+    if (chunk.chunk_index < field.n_entries * n_chunks) continue;
+    chunk.chunk_index -= field.n_entries * n_chunks;
+    field.begun_chunks.push_back(chunk);
+  }
+  if (field.begun_chunks.size() == n_chunks) return Status();
+  return refuse_midst(field, "of which chunks were never written");
 }
 
 /// Take over what the dataset's header fixes; refuse a definition that means something else.
-Status adopt(FieldState& field, const StoredDataset& dataset, const FieldAttributes& stored) {
+Status adopt(FieldState& field, const std::string& path, const StoredDataset& dataset,
+             const FieldAttributes& stored) {
   const FieldDefinition& definition = field.definition;
   const bool growing = dataset.extendable && !dataset.shape.empty() && dataset.chunked();
   if (!growing) return refuse(field, Code::already_exists, "the file has it, but it does not grow");
@@ -110,7 +132,7 @@ Status adopt(FieldState& field, const StoredDataset& dataset, const FieldAttribu
   resolved.pointwise_bound = stored.pointwise_bound;
   field.learned.max_error = stored.max_error.value_or(0);
   field.stored_filters = dataset.storage.filters;
-  return Status();
+  return find_begun_chunks(field, path, dataset);
 }
 
 Status adopt_from_file(const std::string& path, std::vector<FieldState*>& known) {
@@ -128,7 +150,7 @@ Status adopt_from_file(const std::string& path, std::vector<FieldState*>& known)
     if (found == nullptr) {
       return refuse(*known[i], Code::already_exists, "the file has something else of this name");
     }
-    TAILRACE_TRY(adopt(*known[i], *found, stored[i]));
+    TAILRACE_TRY(adopt(*known[i], path, *found, stored[i]));
   }
   return Status();
 }
@@ -171,6 +193,9 @@ void pack_continued(const std::vector<FieldState>& fields, ByteWriter& writer) {
     writer.add(n_new - 1);
     writer.add(field.resolved.chunk_shape);
     writer.add(field.n_entries);
+    writer.add(field.n_begun);
+    writer.add(field.begun_chunks.size());
+    for (const StoredChunk& chunk : field.begun_chunks) writer.add(chunk);
     writer.add(field.resolved.absolute_bound);
     writer.add(field.resolved.pointwise_bound);
     writer.add_text(guards_text(field.resolved.stored_guards));
@@ -188,6 +213,9 @@ void take_continued(ByteReader& reader, std::vector<FieldState>& fields) {
     field.continued = true;
     field.resolved.chunk_shape = reader.take_shape();
     field.n_entries = reader.take<std::uint64_t>();
+    field.n_begun = reader.take<std::uint64_t>();
+    field.begun_chunks.resize(reader.take<std::size_t>());
+    for (StoredChunk& chunk : field.begun_chunks) chunk = reader.take<StoredChunk>();
     field.resolved.absolute_bound = reader.take<double>();
     field.resolved.pointwise_bound = reader.take<double>();
     const Result<Guards> guards = parse_guards(reader.take_text());
@@ -208,7 +236,11 @@ Status check_continued_codecs(const std::vector<FieldState>& fields) {
   for (const FieldState& field : fields) {
     const Codec* codec = field.resolved.codec.get();
     if (!field.continued || !field.is_new() || codec == nullptr) continue;
-    if (has_filters(field.stored_filters, *codec)) continue;
+    if (has_filters(field.stored_filters, *codec)) {
+      if (field.n_begun == 0 || keeps_beginnings(*codec)) continue;
+      return refuse_midst(field, "and codec " + std::string(codec->name()) +
+                                     " would have to encode these again, with a second error");
+    }
     std::string stored;
     for (const FilterSpec& filter : field.stored_filters) {
       stored += (stored.empty() ? "" : ", ") + filter.name + " (" +

@@ -22,6 +22,7 @@
 #include "exec/field_plan.hpp"
 #include "field/field.hpp"
 #include "field/lineage.hpp"
+#include "hdf5/chunk_index_reader.hpp"
 #include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
 #include "model/dump_time.hpp"
@@ -85,6 +86,9 @@ struct FieldState {
   bool continued = false;                  ///< Its dataset was there when the file was opened.
   std::uint64_t n_entries = 0;             ///< Over time: entries committed.
   std::vector<FilterSpec> stored_filters;  ///< Of a continued field; rank 0 only.
+  std::uint64_t n_begun = 0;               ///< Steps of the next entry that it holds already,
+  std::vector<StoredChunk> begun_chunks;   ///< in these chunks, numbered within the entry.
+  std::shared_ptr<const ChunkBeginnings> beginnings;  ///< How they go on; null: none does.
 
   // This rank's, this step's.
   std::vector<PutRecord> puts;

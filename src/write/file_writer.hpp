@@ -78,7 +78,8 @@ class FileWriter final {
     set_aside_bytes_ = n_bytes;
     held_aside_bytes_ = n_held_bytes;
   }
-  /// Whether fields that wait could be written: all that does not depend on their values.
+  /// Whether fields that wait could be written: all that does not depend on their values. Says how
+  /// many steps of their next entry the file has (FieldState::n_begun).
   /// Collective, and the error is agreed. Cost: a broadcast where the file was opened, two
   /// agreements.
   Status try_waiting(std::span<const std::size_t> field_indices);
@@ -102,6 +103,7 @@ class FileWriter final {
   Status check_tried(std::span<const std::size_t> field_indices,
                      std::vector<FieldState>& fields) const;
   Status settle_codecs_and_owners(Step& step);
+  Status go_on_with_chunks(std::vector<FieldState>& fields);
   bool in_front() const { return options_.field_defaults.layout == front_layout; }
   Status check_front() const;
   Status reserve_front(std::span<FieldState* const> active);

@@ -180,6 +180,9 @@ Result<bool> GatheringWriter::join() {
     field.takes_part = !field.has_waited || field.any_put != 0;
   }
   if (!fresh.empty()) TAILRACE_TRY(inner_->try_waiting(fresh));
+  for (const std::size_t index : fresh) {
+    fields_.at(index).steps.stand_behind(record.fields[index].n_begun);
+  }
   TAILRACE_TRY(check_attributes());
   TAILRACE_TRY(check_coverage());
   bool any_due = false;
@@ -379,7 +382,7 @@ auto GatheringWriter::settle(Call&& call, bool ends_step) {
 
 void GatheringWriter::tell(StepReport& report) const {
   for (const auto& [index, field] : fields_) {
-    const std::uint64_t n_steps = field.steps.n_steps();
+    const std::uint64_t n_steps = field.steps.n_steps() - field.steps.n_in_file();
     report.n_waiting_steps = std::max(report.n_waiting_steps, n_steps);
     report.waiting_bytes += n_steps * field.step.raw_bytes();
   }
@@ -420,7 +423,7 @@ Status GatheringWriter::close() {
 Status GatheringWriter::write_what_waits() {
   std::vector<std::size_t> waiting;
   for (const auto& [index, field] : fields_) {
-    if (field.steps.n_steps() > 0) waiting.push_back(index);
+    if (field.steps.n_steps() > field.steps.n_in_file()) waiting.push_back(index);
   }
   if (waiting.empty()) return Status();
   Status written = write_now(waiting);

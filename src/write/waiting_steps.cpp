@@ -98,6 +98,17 @@ Status WaitingSteps::put(const Place& place, const Box& box, const std::byte* va
   return Status();
 }
 
+void WaitingSteps::stand_behind(std::uint64_t n_in_file) {
+  for (Run& run : runs_) {  // Each is of one step, and has places for all of the chunk.
+    for (std::uint64_t s = 1; s <= n_in_file; ++s) {
+      std::memcpy(run.values.data() + s * run.step_bytes, run.values.data(), run.step_bytes);
+    }
+    run.n_steps += n_in_file;
+  }
+  n_steps_ = n_in_file_ = n_in_file;
+  by_box_is_made_ = false;
+}
+
 void WaitingSteps::keep_step() {
   ++n_steps_;
   next_ = 0;

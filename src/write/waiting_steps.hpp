@@ -33,8 +33,9 @@ class WaitingSteps {
     Box box_in_chunk() const;
   };
 
-  /// Whole steps that wait.
+  /// Whole steps of the chunk that are there: those that wait, behind those in the file.
   std::uint64_t n_steps() const { return n_steps_; }
+  std::uint64_t n_in_file() const { return n_in_file_; }
   const std::vector<Run>& runs() const { return runs_; }
   std::uint64_t held_bytes() const { return held_bytes_; }
 
@@ -49,6 +50,9 @@ class WaitingSteps {
   Place place_for(const Box& box, std::size_t element_bytes, std::uint64_t n_per_chunk);
   /// Copy the values of the box. @error out_of_memory
   Status put(const Place& place, const Box& box, const std::byte* values);
+  /// The file has the chunk's first steps, fewer than it is to have, and the open step is the first
+  /// to come behind them. In their place lie copies of it, for the shape alone.
+  void stand_behind(std::uint64_t n_in_file);
   /// The next step is whole: it waits.
   void keep_step();
   /// Give back memory that will not be used. Values move; whoever has been told where they lie must
@@ -65,6 +69,7 @@ class WaitingSteps {
 
   std::vector<Run> runs_;
   std::uint64_t n_steps_ = 0;
+  std::uint64_t n_in_file_ = 0;
   std::uint64_t held_bytes_ = 0;
   std::size_t next_ = 0;             ///< Where boxes that are put as in the step before go on.
   std::vector<std::size_t> by_box_;  ///< Of runs_, those that the open step continues, sorted.

@@ -50,6 +50,7 @@
 #include "field/candidates.hpp"
 #include "field/codec_choice.hpp"
 #include "field/field_book.hpp"
+#include "field/stored_values.hpp"
 #include "layout/chunk_shape.hpp"
 #include "output/output.hpp"
 #include "schedule/flow_shop.hpp"
@@ -251,8 +252,11 @@ Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
   TAILRACE_TRY(hear_what_is_there(fields, mine));
   TAILRACE_TRY(choose_chunk_shapes(*comm_, fields, mine, {}).status());
   Status possible = try_codecs(*comm_, fields, options_.plugin_path);
+  if (possible.ok()) possible = local_part([&] { return go_on_with_chunks(fields); });
   if (possible.ok() && comm_->is_root()) possible = check_continued_codecs(fields);
   if (possible.ok()) possible = check_tried(field_indices, fields);
+  for (const std::size_t index : field_indices)
+    record_.fields[index].n_begun = fields[index].n_begun;
   return comm_->agree(possible);
 }
 
@@ -286,7 +290,8 @@ Status FileWriter::check_tried(std::span<const std::size_t> field_indices,
                         " are gathered in a chunk, most have no bytes. Give a bound");
     }
     if (options_.mode != StepMode::sync) TAILRACE_TRY(check_can_be_handed_over({&field, 1}));
-    const FieldPlan plan = field_plan(index, definition, field->resolved);
+    FieldPlan plan = field_plan(index, definition, field->resolved);
+    plan.beginnings = field->beginnings.get();
     std::uint64_t needed = encode_memory_bytes(plan);
     const bool ours = codec_is_ours_to_choose(record_.fields[index].definition.options);
     if (ours) {
@@ -303,6 +308,15 @@ Status FileWriter::check_tried(std::span<const std::size_t> field_indices,
   return Status();
 }
 
+/// Of new fields whose entries go on where the file's last chunks are not full.
+Status FileWriter::go_on_with_chunks(std::vector<FieldState>& fields) {
+  for (FieldState& field : fields) {
+    if (!field.is_new() || field.n_begun == 0) continue;
+    field.beginnings = chunk_beginnings(field, output_.storage());
+  }
+  return Status();
+}
+
 /// Codecs need no owners, and owners no codecs: what all must agree on of both goes together.
 Status FileWriter::settle_codecs_and_owners(Step& step) {
   const std::vector<FieldState*> active = step.active(record_);
@@ -313,6 +327,7 @@ Status FileWriter::settle_codecs_and_owners(Step& step) {
   TAILRACE_TRY(prepare_books(*comm_, record_.fields));
   Status prepared = prepare_codecs(*comm_, record_.fields, options_.plugin_path,
                                    comm_->is_root() ? log_ : nullptr);
+  if (prepared.ok()) prepared = local_part([&] { return go_on_with_chunks(record_.fields); });
   if (prepared.ok() && comm_->is_root()) prepared = check_continued_codecs(record_.fields);
   const auto check = [&](const Ownership& ownership) {
     TAILRACE_TRY(prepared);
@@ -591,6 +606,9 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active, cons
   for (FieldState* field : active) {  // First: nothing here can fail.
     field->life = FieldLife::in_file;
     ++field->n_entries;
+    field->n_begun = 0;
+    field->begun_chunks = {};
+    field->beginnings.reset();
   }
   ++n_steps_;
   sums.keep_max_errors();

@@ -517,6 +517,7 @@ std::vector<FieldPlan> make_field_plans(const std::vector<FieldState>& fields,
     plans.push_back(field_plan(static_cast<std::size_t>(field - fields.data()), field->definition,
                                field->resolved));
     plans.back().puts = field->puts;
+    plans.back().beginnings = field->beginnings.get();
   }
   return plans;
 }

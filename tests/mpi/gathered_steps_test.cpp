@@ -1,9 +1,13 @@
 // Several steps in one chunk (write/gathering_writer): what waits, what is written, and when; in
 // all modes. What goes wrong: gathered_failures_test.cpp.
 
+#include <array>
+#include <fstream>
+#include <optional>
 #include <random>
 
 #include "gathered_support.hpp"
+#include "hdf5/chunk_index_reader.hpp"
 
 namespace {
 
@@ -179,64 +183,92 @@ TEST_P(GatheredSteps, BoxesInAnyOrder) {
   program.check(field, {4, 5000});
 }
 
-/// Programs at random: which fields are put, in which boxes, what goes wrong, and when. The file
-/// must have the steps that went well, and no others.
+/// Programs at random: which fields are put, in which boxes, what goes wrong, and when, and when
+/// the job ends and another one goes on. The file must have the steps that went well, and no
+/// others.
 TEST_P(GatheredSteps, AtRandom) {
-  for (unsigned seed = 0; seed < 12; ++seed) {
+  struct Gathered {
+    std::size_t number;
+    std::string options;
+    Shape chunk;
+    double bound;
+  };
+  for (unsigned seed = 0; seed < 16; ++seed) {
     std::mt19937 random(seed);  // the same on every rank
     const auto one_in = [&](unsigned n) { return random() % n == 0; };
-    Program program(scratch(), mode() + "replace=on");
-    const auto plain = program.define("/plain", {40}, "chunk=8x,codec=none");
-    std::vector<std::pair<std::size_t, Shape>> fields;
-    for (int f = 0; f < 3; ++f) {
+    const auto either = [&](auto... of) { return std::array{of...}[random() % sizeof...(of)]; };
+    std::vector<Gathered> fields;
+    for (std::size_t f = 0; f < 3; ++f) {
       const std::uint64_t n = 2 + random() % 4;
-      const std::string codec = one_in(2) ? "none" : "deflate";
-      fields.emplace_back(program.define("/u" + std::to_string(f), {13, 17},
-                                         "chunk=" + std::to_string(n) + "x5x9,codec=" + codec),
-                          Shape{n, 5, 9});
+      const char* const bound = either("", "", ",bound=abs=1e-3");
+      const char* const codec = *bound != 0 ? "trz" : either("none", "deflate", "trz");
+      fields.push_back({f + 1,
+                        "chunk=" + std::to_string(n) + "x5x9,codec=" + codec + bound,
+                        {n, 5, 9},
+                        *bound != 0 ? 1e-3 : 0});
     }
+    std::optional<Program> program;
+    bool first = true;  // of a job: new fields would go with a step that fails
+    const auto begin = [&] {
+      const auto steps = program ? program->steps : decltype(program->steps)();
+      const bool append = program.has_value();
+      program.emplace(scratch(), mode() + "replace=on", append);
+      program->steps = steps;
+      ASSERT_EQ(program->define("/plain", {40}, "chunk=8x,codec=none"), 0U);
+      for (const Gathered& field : fields) {
+        const std::string path = "/u" + std::to_string(field.number);
+        ASSERT_EQ(program->define(path, {13, 17}, field.options), field.number);
+      }
+      first = true;
+    };
+    begin();
     int n_boxes = n_ranks();
-    for (std::uint64_t step = 0; step < 25; ++step) {
+    for (std::uint64_t step = 0; step < 30; ++step) {
       if (one_in(4)) n_boxes = 1 + static_cast<int>(random() % 9);
       const auto put_some = [&](std::uint64_t now) {
-        program.put_all(plain, now, 1 + static_cast<int>(random() % 3));
-        for (const auto& [field, chunk] : fields) {
-          if (now == 0 || !one_in(5)) program.put_all(field, now, n_boxes, static_cast<int>(now));
+        program->put_all(0, now, 1 + static_cast<int>(random() % 3));
+        for (const Gathered& field : fields) {
+          if (first || !one_in(5)) {
+            program->put_all(field.number, now, n_boxes, static_cast<int>(now));
+          }
         }
       };
-      const bool first = step == 0;  // new fields would go with it
       if (!first && one_in(6)) {
         put_some(1000 + step);
         if (one_in(2)) {
-          program.put_badly(plain);
+          program->put_badly(0);
         } else {
-          program.put(fields[random() % 3].first, {{{0, 0}, {1, 1}}}, 0);
+          program->put(fields[random() % 3].number, {{{0, 0}, {1, 1}}}, 0);
         }
-        EXPECT_FALSE(program.failing_step().ok());
+        EXPECT_FALSE(program->failing_step().ok());
       }
       if (!first && one_in(6)) {
-        program.wait();
+        program->wait();
         MPI_Barrier(MPI_COMM_WORLD);
         no_room = true;
         put_some(2000 + step);
-        Status failed = program.failing_step();
-        if (program.deferred) {
+        Status failed = program->failing_step();
+        if (program->deferred) {
           EXPECT_TRUE(failed.ok()) << failed.message();
           put_some(3000 + step);
-          failed = one_in(2) ? program.failing_step() : program.writer->wait().status();
-          program.failing_step_is_over();
+          failed = one_in(2) ? program->failing_step() : program->writer->wait().status();
+          program->failing_step_is_over();
         }
         EXPECT_EQ(failed.code(), Code::no_space) << failed.message();
         MPI_Barrier(MPI_COMM_WORLD);
         no_room = false;
       }
       put_some(step);
-      program.end_step();
-      if (one_in(7)) program.wait();
+      program->end_step();
+      first = false;
+      if (one_in(7)) program->wait();
+      if (step == 29 || !one_in(6)) continue;
+      expect_well(program->close());
+      begin();
     }
-    EXPECT_TRUE(program.close().ok());
-    program.check(plain, {1, 8});
-    for (const auto& [field, chunk] : fields) program.check(field, chunk);
+    expect_well(program->close());
+    program->check(0, {1, 8});
+    for (const Gathered& field : fields) program->check(field.number, field.chunk, field.bound);
     if (HasFailure()) FAIL() << "seed " << seed;
   }
 }
@@ -292,7 +324,7 @@ TEST_P(GatheredSteps, MemoryIsDecidedBeforeItIsTaken) {
 
 TEST_P(GatheredSteps, AJobGoesOnBehindWholeChunks) {
   std::vector<std::uint64_t> steps;
-  for (const std::uint64_t n_more : {6U, 3U, 1U}) {
+  for (const std::uint64_t n_more : {6U, 3U}) {
     Program program(scratch(), mode(), !steps.empty());
     const auto field = program.define("/u", kSpace, "chunk=3x4x14x11,codec=trz,bound=rel=1e-3");
     program.steps[field] = steps;
@@ -304,18 +336,87 @@ TEST_P(GatheredSteps, AJobGoesOnBehindWholeChunks) {
     program.check(field, {3, 4, 14, 11}, 2.1e-3);
     steps = program.steps[field];
   }
-  // Now it has ten: one is alone in its chunk.
   Program program(scratch(), mode(), true);
-  const auto field = program.define("/u", kSpace, "chunk=3x4x14x11,codec=trz,bound=rel=1e-3");
-  const auto other = program.define("/v", {29}, "chunk=3x7");
-  program.put_all(field, 10);
-  program.put_all(other, 10);
-  expect_failed(program.failing_step(), Code::unsupported, "in the midst of a chunk");
-  program.define("/u", kSpace, "chunk=4x14x11,codec=trz,bound=rel=1e-3");
+  const auto field = program.define("/u", kSpace, "chunk=4x14x11,codec=trz,bound=rel=1e-3");
+  program.put_all(field, 9);
   EXPECT_FALSE(program.failing_step().ok());
   EXPECT_TRUE(program.close().ok());
   program.steps[field] = steps;
   program.check(field, {3, 4, 14, 11}, 2.1e-3);
+}
+
+/// What the file has of a chunk stays to the bit, however often jobs go on in its midst, and what
+/// comes behind it is within its bound.
+TEST_P(GatheredSteps, JobsGoOnInTheMidstOfChunks) {
+  struct Form {
+    const char* options;
+    Shape chunk;
+  };
+  for (const auto& [options, chunk] : std::initializer_list<Form>{
+           {"chunk=5x4x14x11,codec=trz,bound=rel=1e-3", {5, 4, 14, 11}},
+           {"chunk=5x3x5x11,codec=trz,bound=abs=0.02", {5, 3, 5, 11}},
+           {"chunk=5x4x14x11,codec=trz,bound=pw_rel=0.01", {5, 4, 14, 11}},
+           {"chunk=5x4x14x11,codec=trz", {5, 4, 14, 11}},
+           {"chunk=5x4x5x11,codec=deflate", {5, 4, 5, 11}},
+           {"chunk=5x4x14x11,codec=none", {5, 4, 14, 11}},
+           {"chunk=5x4x14x11,codec=trz,bound=abs=0.02,verify=on", {5, 4, 14, 11}}}) {
+    SCOPED_TRACE(options);
+    const bool lossy = std::string(options).find("bound") != std::string::npos;
+    std::vector<std::uint64_t> steps;
+    std::vector<double> before;
+    for (const std::uint64_t n_more : {1U, 1U, 2U, 4U, 1U, 3U, 1U}) {
+      Program program(scratch(), "replace=on," + mode(), !steps.empty());
+      const auto field = program.define("/u", kSpace, options);
+      program.steps[field] = steps;
+      for (std::uint64_t step = 0; step < n_more; ++step) {
+        program.put_all(field, steps.size() + step);
+        const std::uint64_t n = steps.size() + step + 1;
+        const StepReport report = program.end_step();
+        EXPECT_EQ(report.n_waiting_steps, std::min(n % 5, step + 1)) << n;
+        for (const FieldReport& of : report.fields) EXPECT_EQ(of.n_raw_chunks, 0U) << n;
+      }
+      EXPECT_TRUE(program.close().ok());
+      program.check(field, chunk, lossy ? 0.02 : 0);
+      steps = program.steps[field];
+      const std::vector<double> now = read_back(scratch(), "/u").values;
+      EXPECT_TRUE(std::equal(before.begin(), before.end(), now.begin()));
+      before = now;
+    }
+    EXPECT_EQ(steps.size(), 13U);
+  }
+}
+
+/// A chunk that was begun and has changed since is not gone on with.
+TEST_P(GatheredSteps, NothingGoesOnBehindADamagedChunk) {
+  for (const char* const codec : {"codec=trz,bound=abs=0.01", "codec=trz"}) {
+    const std::string options = std::string("chunk=4x9x14x11,") + codec;
+    Program first(scratch(), "replace=on," + mode());
+    const auto field = first.define("/u", kSpace, options);
+    for (std::uint64_t step = 0; step < 6; ++step) {
+      first.put_all(field, step);
+      first.end_step();
+    }
+    EXPECT_TRUE(first.close().ok());
+    if (is_root()) {
+      const auto chunks = read_chunk_index(scratch(), "/u");
+      ASSERT_TRUE(chunks.ok());
+      ASSERT_EQ(chunks->size(), 2U);
+      const Extent& place = chunks->back().extent;
+      std::fstream file(scratch(), std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(place.address + place.encoded_bytes / 2));
+      file.write("x", 1);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    Program second(scratch(), mode(), true);
+    second.define("/u", kSpace, options);
+    for (std::uint64_t step = 6; step < 8; ++step) {
+      second.put_all(field, step);
+      if (step == 6 || second.deferred) second.end_step();
+    }
+    expect_failed(second.deferred ? second.writer->wait().status() : second.failing_step(),
+                  Code::codec_failed, "the checksum is wrong");
+    EXPECT_FALSE(second.close().ok());  // What waits still cannot be written.
+  }
 }
 
 }  // namespace

@@ -153,6 +153,8 @@ inline Result<std::unique_ptr<Storage>> open_storage(const std::string& path, bo
   return std::unique_ptr<Storage>(std::make_unique<StorageWithoutRoom>(std::move(*storage)));
 }
 
+inline void expect_well(const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); }
+
 /// The same failure on every rank.
 inline void expect_failed(const Status& status, Code code, const std::string& part) {
   EXPECT_EQ(status.code(), code) << status.message();

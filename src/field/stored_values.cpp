@@ -1,0 +1,121 @@
+// Reading a chunk back, and going on with it.
+
+#include "field/stored_values.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "codec/trz/trz.hpp"
+#include "core/codec_registry.hpp"
+#include "describe/input_bytes.hpp"
+#include "field/field_state.hpp"
+
+namespace tailrace {
+namespace {
+
+Result<EncodedBytes> read_stored(Storage& storage, const ChunkPlace& place) {
+  EncodedBytes encoded;
+  encoded.buffer = Buffer(place.encoded_bytes);
+  encoded.filter_mask = place.filter_mask;
+  if (!encoded.buffer.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+  TAILRACE_TRY(storage.read_at(place.address, encoded.buffer.bytes()));
+  return encoded;
+}
+
+class StoredBeginnings final : public ChunkBeginnings {
+ public:
+  StoredBeginnings(const FieldState& field, Storage& storage)
+      : storage_(storage), codec_(*field.resolved.codec), chunks_(field.begun_chunks) {
+    const std::uint64_t plane =
+        n_elements(field.resolved.chunk_shape) / field.resolved.chunk_shape.front();
+    n_values_ = field.n_begun * plane;
+    n_bytes_ = n_values_ * dtype_bytes(field.definition.dtype);
+    std::uint64_t longest = 0;
+    for (const StoredChunk& chunk : chunks_) {
+      longest = std::max(longest, chunk.extent.encoded_bytes);
+    }
+    const std::uint64_t raw = field.chunk_bytes();
+    extra_bytes_ = raw + 2 * longest + codec_.encoded_bytes_max(raw);
+  }
+
+  Status complete(std::uint64_t chunk_index, Buffer& values) const override {
+    const StoredChunk* const chunk = find(chunk_index);
+    if (chunk == nullptr) return Status(Code::corrupt, "the file lacks what it had of the chunk");
+    TAILRACE_TAKE(const Buffer old,
+                  read_stored_values(storage_, codec_, place_of(*chunk), values.n_bytes()));
+    std::memcpy(values.data(), old.data(), n_bytes_);
+    return Status();
+  }
+
+  Status keep(std::uint64_t chunk_index, EncodedBytes& encoded) const override {
+    if (!codec_.lossy()) return Status();
+    const StoredChunk* const chunk = find(chunk_index);
+    TAILRACE_TAKE(const EncodedBytes old, read_stored(storage_, place_of(*chunk)));
+    if (old.filter_mask != 0 || encoded.filter_mask != 0) {
+      return Status(Code::unsupported, "a chunk without filters is not joined");
+    }
+    Buffer joined(trz::joined_bytes_max(old.buffer.n_bytes(), encoded.buffer.n_bytes()));
+    if (!joined.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+    TAILRACE_TAKE(const std::size_t n_bytes,
+                  trz::join(std::as_const(old.buffer).bytes(), n_values_,
+                            std::as_const(encoded.buffer).bytes(), joined.bytes()));
+    joined.set_n_bytes(n_bytes);
+    encoded.buffer = std::move(joined);
+    return Status();
+  }
+
+  std::uint64_t extra_bytes() const override { return extra_bytes_; }
+
+ private:
+  static ChunkPlace place_of(const StoredChunk& chunk) {
+    return {chunk.extent.address, chunk.extent.encoded_bytes, chunk.filter_mask};
+  }
+  const StoredChunk* find(std::uint64_t chunk_index) const {
+    const auto found =
+        std::ranges::lower_bound(chunks_, chunk_index, {}, &StoredChunk::chunk_index);
+    return found != chunks_.end() && found->chunk_index == chunk_index ? &*found : nullptr;
+  }
+
+  Storage& storage_;
+  const Codec& codec_;
+  std::vector<StoredChunk> chunks_;  ///< Of the entry, by their number in it.
+  std::uint64_t n_values_ = 0;       ///< Of a chunk, that are there.
+  std::uint64_t n_bytes_ = 0;
+  std::uint64_t extra_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const ChunkPlace& place,
+                                  std::uint64_t raw_bytes, std::size_t swapped_bytes) {
+  TAILRACE_TAKE(EncodedBytes encoded, read_stored(storage, place));
+  const std::uint64_t all = (std::uint64_t{1} << codec.filters().size()) - 1;
+  if ((place.filter_mask & all) == all) {
+    if (place.encoded_bytes == raw_bytes) {
+      swap_elements(encoded.buffer.bytes(), swapped_bytes);
+      return std::move(encoded.buffer);
+    }
+    return Status(Code::corrupt, "has " + std::to_string(place.encoded_bytes) + " bytes, must be " +
+                                     std::to_string(raw_bytes));
+  }
+  Result<Buffer> values = codec.decode(std::move(encoded));
+  if (values.ok() && values->n_bytes() != raw_bytes) {
+    return Status(Code::corrupt, "decodes to " + std::to_string(values->n_bytes()) +
+                                     " bytes, must be " + std::to_string(raw_bytes));
+  }
+  return values;
+}
+
+std::shared_ptr<const ChunkBeginnings> chunk_beginnings(const FieldState& field, Storage& storage) {
+  if (field.n_begun == 0) return nullptr;
+  return std::make_shared<const StoredBeginnings>(field, storage);
+}
+
+bool keeps_beginnings(const Codec& codec) {
+  return !codec.lossy() || (codec.name() == yardstick_codec && codec.filters().size() == 1);
+}
+
+}  // namespace tailrace
