@@ -124,23 +124,20 @@ class PosixStorage final : public Storage {
     return Status();
   }
 
-  /// Opened once more: JuiceFS keeps what it has read (ahead, too) with each descriptor. By /proc,
-  /// since the name may lead elsewhere by now; where a client goes by names all the same (sshfs) or
-  /// there is no /proc, the old one has to do.
+  /// Opened once more: JuiceFS and sshfs keep what they have read (ahead, too) with each
+  /// descriptor.
   void renew_reads() override {
-    const std::string own = "/proc/self/fd/" + std::to_string(descriptor_);
-    const int opened = ::open(own.c_str(), O_RDONLY | O_CLOEXEC);
+    const int opened = open_again();
     if (opened < 0) return;
-    struct stat before {};
-    struct stat now {};
-    const bool same = ::fstat(descriptor_, &before) == 0 && ::fstat(opened, &now) == 0 &&
-                      before.st_dev == now.st_dev && before.st_ino == now.st_ino;
-    const int unused = same ? std::exchange(reading_descriptor_, opened) : opened;
-    if (unused >= 0) ::close(unused);
+    if (reading_descriptor_ >= 0) ::close(reading_descriptor_);
+    reading_descriptor_ = opened;
     // Its length, too, of which the kernel would go by what it knew a second ago. GlusterFS answers
     // from its memory but after a sync.
     (void)::fdatasync(descriptor_);
     (void)length_of(descriptor_, path());
+    // And what the kernel keeps of the pages in which this node's own bytes lie: FUSE drops them
+    // where it is told that the file has changed, by a time that sshfs has in whole seconds.
+    (void)::posix_fadvise(reading_descriptor_, 0, 0, POSIX_FADV_DONTNEED);
   }
 
   Result<std::uint64_t> file_bytes() override {
@@ -264,6 +261,24 @@ class PosixStorage final : public Storage {
   int descriptor_;
   int direct_descriptor_;
   int reading_descriptor_ = -1;  ///< Since renew_reads().
+  /// By /proc, since the name may lead elsewhere by now. A client that goes by names all the same
+  /// (sshfs) does not find the file by the one that another node has changed: then by the new one,
+  /// which for this client is another file. -1: it cannot be opened.
+  int open_again() const {
+    const std::string own = "/proc/self/fd/" + std::to_string(descriptor_);
+    const int opened = ::open(own.c_str(), O_RDONLY | O_CLOEXEC);
+    if (opened < 0) {
+      return renamed_ ? ::open(path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    }
+    struct stat before {};
+    struct stat now {};
+    const bool same = ::fstat(descriptor_, &before) == 0 && ::fstat(opened, &now) == 0 &&
+                      before.st_dev == now.st_dev && before.st_ino == now.st_ino;
+    if (same) return opened;
+    ::close(opened);
+    return -1;
+  }
+
   std::mutex bounce_mutex_;
   void* bounce_ = nullptr;
 };
