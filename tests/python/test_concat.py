@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import concat_cases
-from cli_tools import ENVIRONMENT, numbers, tailrace
+from cli_tools import ENVIRONMENT, let_clients_forget, numbers, tailrace
 from concat_reference import all_objects, check
 
 
@@ -38,6 +38,8 @@ def concat(output, files, *options, ranks=1, **keywords):
     report = numbers("concat", "-o", output, *options, *files, ranks=ranks, **keywords)
     assert report["n_files"] + len(report["skipped"]) == len(files)
     assert not list(output.parent.glob(output.name + ".*")), "something is left beside the output"
+    if "-a" in options:  # A file that was there before.
+        let_clients_forget()
     return report
 
 
