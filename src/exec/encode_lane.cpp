@@ -68,7 +68,9 @@ bool may_refuse(const FieldPlan& plan) {
 }
 
 /// Whether the values may be needed once they are encoded.
-bool keeps_values(const FieldPlan& plan) { return may_refuse(plan) || plan.beginnings != nullptr; }
+bool keeps_values(const FieldPlan& plan) {
+  return may_refuse(plan) || (plan.beginnings != nullptr && plan.beginnings->joins());
+}
 
 std::string describe(const FieldPlan& plan, const ChunkComparison& found) {
   std::string text = "codec " + std::string(plan.codec->name());
@@ -168,6 +170,12 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
   Result<std::unique_ptr<Codec>> own = plan.codec->made_for(plan.grid, chunk_index);
   if (!own.ok()) return at_chunk(plan, chunk_index, own.status());
   const Codec& codec = *own != nullptr ? **own : plan.codec->of_chunk(chunk_index);
+  const ChunkBeginnings* const begun = plan.beginnings;
+  const bool joins = begun != nullptr && begun->joins();
+  if (begun != nullptr && !joins) {
+    const Status completed = begun->complete(chunk_index, values);
+    if (!completed.ok()) return at_chunk(plan, chunk_index, completed);
+  }
   if (!plan.verify && !keeps_values(plan)) {
     Result<EncodedBytes> encoded = codec.encodes_apart()
                                        ? codec.encode_from(std::as_const(values).bytes())
@@ -178,8 +186,10 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
   }
   Result<EncodedBytes> encoded = codec.encode_from(std::as_const(values).bytes());
   Status verdict = encoded.status();
-  if (verdict.ok() && plan.beginnings != nullptr) {
-    verdict = plan.beginnings->keep(chunk_index, *encoded);
+  if (verdict.ok() && joins) verdict = begun->join(chunk_index, *encoded);
+  if (joins && (plan.verify || !verdict.ok())) {
+    const Status completed = begun->complete(chunk_index, values);
+    if (!completed.ok()) return at_chunk(plan, chunk_index, completed);
   }
   const auto verify_start = std::chrono::steady_clock::now();
   if (verdict.ok() && plan.verify) {
@@ -248,12 +258,8 @@ constexpr auto kMemoryNap = std::chrono::microseconds(200);
 /// edited.
 Result<ChunkOutcome> pad_and_encode(const FieldPlan& plan, const ChunkJob& job, bool pads,
                                     Buffer& values) {
-  const auto finish = [&](Buffer& complete) -> Result<ChunkOutcome> {
+  const auto finish = [&](Buffer& complete) {
     if (pads) pad_edges(plan, job, complete);
-    if (plan.beginnings != nullptr) {  // Last: of the pad, too, what is there stays.
-      const Status completed = plan.beginnings->complete(job.chunk_index, complete);
-      if (!completed.ok()) return at_chunk(plan, job.chunk_index, completed);
-    }
     return encode_chunk(plan, job.chunk_index, complete);
   };
   const std::uint64_t n_values = plan.grid.clipped_box(job.chunk_index).n_elements();

@@ -90,10 +90,14 @@ class ChunkBeginnings {
   /// Lay what the file holds over the first of a chunk's values. Thread-safe.
   /// @error io_error, codec_failed, corrupt  of what the file holds.
   virtual Status complete(std::uint64_t chunk_index, Buffer& values) const = 0;
-  /// Let those decode to the same bits from what the chunk has been encoded to. Thread-safe.
-  /// @error unsupported  this codec's bytes cannot say so: it must be stored as it is.
+  /// Whether chunks are encoded with anything else there, and then joined; else they are completed
+  /// before.
+  virtual bool joins() const = 0;
+  /// Let the first values decode, to the bit, as the file has them, from what the chunk has been
+  /// encoded to. Thread-safe.
+  /// @error unsupported  it must be completed and stored without filters.
   /// @error io_error, corrupt, out_of_memory
-  virtual Status keep(std::uint64_t chunk_index, EncodedBytes& encoded) const = 0;
+  virtual Status join(std::uint64_t chunk_index, EncodedBytes& encoded) const = 0;
   /// Memory that one chunk takes besides what encoding it takes.
   virtual std::uint64_t extra_bytes() const = 0;
 };

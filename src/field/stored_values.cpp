@@ -37,8 +37,8 @@ class StoredBeginnings final : public ChunkBeginnings {
     for (const StoredChunk& chunk : chunks_) {
       longest = std::max(longest, chunk.extent.encoded_bytes);
     }
-    const std::uint64_t raw = field.chunk_bytes();
-    extra_bytes_ = raw + 2 * longest + codec_.encoded_bytes_max(raw);
+    raw_bytes_ = field.chunk_bytes();
+    extra_bytes_ = raw_bytes_ + 2 * longest + codec_.encoded_bytes_max(raw_bytes_);
   }
 
   Status complete(std::uint64_t chunk_index, Buffer& values) const override {
@@ -50,8 +50,9 @@ class StoredBeginnings final : public ChunkBeginnings {
     return Status();
   }
 
-  Status keep(std::uint64_t chunk_index, EncodedBytes& encoded) const override {
-    if (!codec_.lossy()) return Status();
+  bool joins() const override { return codec_.lossy(); }
+
+  Status join(std::uint64_t chunk_index, EncodedBytes& encoded) const override {
     const StoredChunk* const chunk = find(chunk_index);
     TAILRACE_TAKE(const EncodedBytes old, read_stored(storage_, place_of(*chunk)));
     if (old.filter_mask != 0 || encoded.filter_mask != 0) {
@@ -62,6 +63,9 @@ class StoredBeginnings final : public ChunkBeginnings {
     TAILRACE_TAKE(const std::size_t n_bytes,
                   trz::join(std::as_const(old.buffer).bytes(), n_values_,
                             std::as_const(encoded.buffer).bytes(), joined.bytes()));
+    if (n_bytes >= raw_bytes_) {
+      return Status(Code::unsupported, "joined it would be longer than its values");
+    }
     joined.set_n_bytes(n_bytes);
     encoded.buffer = std::move(joined);
     return Status();
@@ -84,6 +88,7 @@ class StoredBeginnings final : public ChunkBeginnings {
   std::vector<StoredChunk> chunks_;  ///< Of the entry, by their number in it.
   std::uint64_t n_values_ = 0;       ///< Of a chunk, that are there.
   std::uint64_t n_bytes_ = 0;
+  std::uint64_t raw_bytes_ = 0;  ///< Of a whole chunk.
   std::uint64_t extra_bytes_ = 0;
 };
 
