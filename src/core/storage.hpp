@@ -32,7 +32,7 @@ class Storage {
   virtual Status read_at(std::uint64_t address, std::span<std::byte> bytes) = 0;
 
   /// Read from now on what others have synced until now. Clients of shared file systems may keep
-  /// for as long as a file is open what they have read of it, and ahead. Not while others read.
+  /// for as long as a file is open what they have read of it, and ahead. Any thread.
   virtual void renew_reads() {}
 
   /// Bytes in the file now.

@@ -449,13 +449,14 @@ void Executor::take_encoded(EncodedChunk chunk) {
     chunk.write_position =
         write_positions_[static_cast<std::size_t>(chunk.job - ownership_.jobs.data())];
   }
-  if (plan.patches != nullptr) {
-    if (const auto fixed = plan.patches->fixed_address(chunk.chunk.chunk_index)) {
-      chunk.address_from = AddressFrom::place;
-      chunk.chunk.address = *fixed;
-      io_lane_.push(std::move(chunk));
-      return;
-    }
+  std::optional<std::uint64_t> fixed;
+  if (plan.patches != nullptr) fixed = plan.patches->fixed_address(chunk.chunk.chunk_index);
+  if (plan.beginnings != nullptr) fixed = plan.beginnings->fixed_address(chunk.chunk.chunk_index);
+  if (fixed) {
+    chunk.address_from = AddressFrom::place;
+    chunk.chunk.address = *fixed;
+    io_lane_.push(std::move(chunk));
+    return;
   }
   if (needs_rounds(*plan.layout)) {
     chunk.held_since_s = clock_.now_s();

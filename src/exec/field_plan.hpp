@@ -98,6 +98,9 @@ class ChunkBeginnings {
   /// @error unsupported  it must be completed and stored without filters.
   /// @error io_error, corrupt, out_of_memory
   virtual Status join(std::uint64_t chunk_index, EncodedBytes& encoded) const = 0;
+  /// The place where the chunk lies and stays, since it has no filters: nothing of what is there
+  /// changes. Nothing: it goes where its layout says.
+  virtual std::optional<std::uint64_t> fixed_address(std::uint64_t chunk_index) const = 0;
   /// Memory that one chunk takes besides what encoding it takes.
   virtual std::uint64_t extra_bytes() const = 0;
 };

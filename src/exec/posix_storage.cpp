@@ -16,6 +16,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -83,6 +84,15 @@ namespace {
 constexpr std::uint64_t kDirectBlock = 4096;                // what every local file system accepts
 constexpr std::size_t kBounceBytes = std::size_t{4} << 20;  // container notes: 4 MiB writes suffice
 
+/// A descriptor that is closed with the last who uses it.
+struct OwnedDescriptor {
+  explicit OwnedDescriptor(int own) : number(own) {}
+  OwnedDescriptor(const OwnedDescriptor&) = delete;
+  OwnedDescriptor& operator=(const OwnedDescriptor&) = delete;
+  ~OwnedDescriptor() { ::close(number); }
+  const int number;
+};
+
 class PosixStorage final : public Storage {
  public:
   PosixStorage(std::string path, int descriptor, int direct_descriptor)
@@ -90,7 +100,6 @@ class PosixStorage final : public Storage {
   ~PosixStorage() override {
     ::close(descriptor_);
     if (direct_descriptor_ >= 0) ::close(direct_descriptor_);
-    if (reading_descriptor_ >= 0) ::close(reading_descriptor_);
     std::free(bounce_);
   }
 
@@ -108,7 +117,8 @@ class PosixStorage final : public Storage {
   }
 
   Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
-    const int descriptor = reading_descriptor_ >= 0 ? reading_descriptor_ : descriptor_;
+    const std::shared_ptr<const OwnedDescriptor> renewed = renewed_descriptor();
+    const int descriptor = renewed != nullptr ? renewed->number : descriptor_;
     while (!bytes.empty()) {
       const ssize_t n =
           ::pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(address));
@@ -127,17 +137,18 @@ class PosixStorage final : public Storage {
   /// Opened once more: JuiceFS and sshfs keep what they have read (ahead, too) with each
   /// descriptor.
   void renew_reads() override {
-    const int opened = open_again();
-    if (opened < 0) return;
-    if (reading_descriptor_ >= 0) ::close(reading_descriptor_);
-    reading_descriptor_ = opened;
+    if (const int opened = open_again(); opened >= 0) {
+      auto renewed = std::make_shared<const OwnedDescriptor>(opened);
+      const std::scoped_lock lock(reading_mutex_);
+      reading_.swap(renewed);
+    }
     // Its length, too, of which the kernel would go by what it knew a second ago. GlusterFS answers
     // from its memory but after a sync.
     (void)::fdatasync(descriptor_);
     (void)length_of(descriptor_, path());
     // And what the kernel keeps of the pages in which this node's own bytes lie: FUSE drops them
     // where it is told that the file has changed, by a time that sshfs has in whole seconds.
-    (void)::posix_fadvise(reading_descriptor_, 0, 0, POSIX_FADV_DONTNEED);
+    (void)::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
   }
 
   Result<std::uint64_t> file_bytes() override {
@@ -260,20 +271,27 @@ class PosixStorage final : public Storage {
   std::atomic<bool> renamed_ = false;
   int descriptor_;
   int direct_descriptor_;
-  int reading_descriptor_ = -1;  ///< Since renew_reads().
+  mutable std::mutex reading_mutex_;
+  std::shared_ptr<const OwnedDescriptor> reading_;  ///< Since renew_reads(). Who reads holds it.
+  std::shared_ptr<const OwnedDescriptor> renewed_descriptor() const {
+    const std::scoped_lock lock(reading_mutex_);
+    return reading_;
+  }
+
   /// By /proc, since the name may lead elsewhere by now. A client that goes by names all the same
   /// (sshfs) does not find the file by the one that another node has changed: then by the new one,
   /// which for this client is another file. -1: it cannot be opened.
   int open_again() const {
     const std::string own = "/proc/self/fd/" + std::to_string(descriptor_);
-    const int opened = ::open(own.c_str(), O_RDONLY | O_CLOEXEC);
-    if (opened < 0) {
-      return renamed_ ? ::open(path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    }
+    int opened = ::open(own.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool by_name = opened < 0 && errno == ENOENT && renamed_;
+    if (by_name) opened = ::open(path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (opened < 0) return -1;
     struct stat before {};
     struct stat now {};
-    const bool same = ::fstat(descriptor_, &before) == 0 && ::fstat(opened, &now) == 0 &&
-                      before.st_dev == now.st_dev && before.st_ino == now.st_ino;
+    const bool known = ::fstat(descriptor_, &before) == 0 && ::fstat(opened, &now) == 0;
+    const bool same = known && before.st_dev == now.st_dev && S_ISREG(now.st_mode) &&
+                      (by_name || before.st_ino == now.st_ino);
     if (same) return opened;
     ::close(opened);
     return -1;

@@ -64,12 +64,16 @@ Status refuse_midst(const FieldState& field, const std::string& why) {
 }
 
 /// Find the chunks of an entry that has begun. Rank 0 only. Cost: a look at the dataset's index.
-Status find_begun_chunks(FieldState& field, const std::string& path, const StoredDataset& dataset) {
+Status find_begun_chunks(const Hdf5File& file, const std::string& path,
+                         const StoredDataset& dataset, FieldState& field) {
   const std::uint64_t n_steps = dataset.shape.front();
   field.n_begun = n_steps % field.definition.steps_per_entry;
   if (field.n_begun == 0) return Status();
   if (field.definition.options.allow_holes) {
     return refuse_midst(field, "and where elements may be left out it cannot be filled");
+  }
+  if (!file.keeps_replaced()) {
+    return refuse_midst(field, "whose places HDF5 would use again before the next commit");
   }
   const std::uint64_t n_chunks = field.grid().n_chunks();
   TAILRACE_TAKE(const std::vector<StoredChunk> all, read_chunk_index(path, dataset.path));
@@ -78,13 +82,24 @@ Status find_begun_chunks(FieldState& field, const std::string& path, const Store
     chunk.chunk_index -= field.n_entries * n_chunks;
     field.begun_chunks.push_back(chunk);
   }
-  if (field.begun_chunks.size() == n_chunks) return Status();
-  return refuse_midst(field, "of which chunks were never written");
+  if (field.begun_chunks.size() != n_chunks) {
+    return refuse_midst(field, "of which chunks were never written");
+  }
+  // Without filters they are written where they lie.
+  const auto may_be_shared = [](const StoredChunk& chunk) {
+    return chunk.extent.encoded_bytes <= shared_chunk_bytes_max;
+  };
+  if (!dataset.storage.filters.empty() || std::ranges::none_of(field.begun_chunks, may_be_shared)) {
+    return Status();
+  }
+  const std::vector<std::string> sharing = datasets_that_share_chunks(path);
+  if (std::ranges::find(sharing, dataset.path) == sharing.end()) return Status();
+  return refuse_midst(field, "and chunks of it lie where others do");
 }
 
 /// Take over what the dataset's header fixes; refuse a definition that means something else.
-Status adopt(FieldState& field, const std::string& path, const StoredDataset& dataset,
-             const FieldAttributes& stored) {
+Status adopt(const Hdf5File& file, const std::string& path, const StoredDataset& dataset,
+             const FieldAttributes& stored, FieldState& field) {
   const FieldDefinition& definition = field.definition;
   const bool growing = dataset.extendable && !dataset.shape.empty() && dataset.chunked();
   if (!growing) return refuse(field, Code::already_exists, "the file has it, but it does not grow");
@@ -132,10 +147,11 @@ Status adopt(FieldState& field, const std::string& path, const StoredDataset& da
   resolved.pointwise_bound = stored.pointwise_bound;
   field.learned.max_error = stored.max_error.value_or(0);
   field.stored_filters = dataset.storage.filters;
-  return find_begun_chunks(field, path, dataset);
+  return find_begun_chunks(file, path, dataset, field);
 }
 
-Status adopt_from_file(const std::string& path, std::vector<FieldState*>& known) {
+Status adopt_from_file(const Hdf5File& output, const std::string& path,
+                       std::vector<FieldState*>& known) {
   std::vector<std::string> paths;
   paths.reserve(known.size());
   for (const FieldState* field : known) paths.push_back(field->definition.path);
@@ -150,7 +166,7 @@ Status adopt_from_file(const std::string& path, std::vector<FieldState*>& known)
     if (found == nullptr) {
       return refuse(*known[i], Code::already_exists, "the file has something else of this name");
     }
-    TAILRACE_TRY(adopt(*known[i], path, *found, stored[i]));
+    TAILRACE_TRY(adopt(output, path, *found, stored[i], *known[i]));
   }
   return Status();
 }
@@ -180,7 +196,7 @@ Status look_up_existing(Hdf5File& file, const std::string& path, bool appended,
     }
     known.push_back(&field);
   }
-  return known.empty() ? Status() : adopt_from_file(path, known);
+  return known.empty() ? Status() : adopt_from_file(file, path, known);
 }
 
 void pack_continued(const std::vector<FieldState>& fields, ByteWriter& writer) {

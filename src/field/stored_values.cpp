@@ -25,6 +25,12 @@ Result<EncodedBytes> read_stored(Storage& storage, const ChunkPlace& place) {
   return encoded;
 }
 
+Status not_joined() {
+  return Status(Code::unsupported, "a chunk without filters, or of " +
+                                       std::to_string(trz::joined_parts_max) +
+                                       " parts, is not joined");
+}
+
 class StoredBeginnings final : public ChunkBeginnings {
  public:
   StoredBeginnings(const FieldState& field, Storage& storage)
@@ -56,7 +62,7 @@ class StoredBeginnings final : public ChunkBeginnings {
     const StoredChunk* const chunk = find(chunk_index);
     TAILRACE_TAKE(const EncodedBytes old, read_stored(storage_, place_of(*chunk)));
     if (old.filter_mask != 0 || encoded.filter_mask != 0) {
-      return Status(Code::unsupported, "a chunk without filters is not joined");
+      return not_joined();
     }
     Buffer joined(trz::joined_bytes_max(old.buffer.n_bytes(), encoded.buffer.n_bytes()));
     if (!joined.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
@@ -71,7 +77,27 @@ class StoredBeginnings final : public ChunkBeginnings {
     return Status();
   }
 
+  std::optional<std::uint64_t> fixed_address(std::uint64_t chunk_index) const override {
+    const StoredChunk* const chunk = codec_.filters().empty() ? find(chunk_index) : nullptr;
+    return chunk == nullptr ? std::optional<std::uint64_t>() : chunk->extent.address;
+  }
+
   std::uint64_t extra_bytes() const override { return extra_bytes_; }
+
+  /// As check_begun_chunks().
+  Status check(std::size_t first, std::size_t stride, bool must_join) const {
+    Buffer values(raw_bytes_);
+    if (!values.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+    for (std::size_t i = first; i < chunks_.size(); i += stride) {
+      TAILRACE_TRY(complete(chunks_[i].chunk_index, values));
+      if (!must_join || !joins()) continue;
+      TAILRACE_TAKE(const EncodedBytes old, read_stored(storage_, place_of(chunks_[i])));
+      if (old.filter_mask != 0) return not_joined();
+      TAILRACE_TAKE(const trz::ChunkSummary summary, trz::describe(old.buffer.bytes()));
+      if (summary.n_parts == trz::joined_parts_max) return not_joined();
+    }
+    return Status();
+  }
 
  private:
   static ChunkPlace place_of(const StoredChunk& chunk) {
@@ -112,6 +138,15 @@ Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const Ch
                                      " bytes, must be " + std::to_string(raw_bytes));
   }
   return values;
+}
+
+Status check_begun_chunks(const Comm& comm, const FieldState& field, Storage& storage) {
+  if (field.n_begun == 0) return Status();
+  const StoredBeginnings beginnings(field, storage);
+  return beginnings
+      .check(static_cast<std::size_t>(comm.rank()), static_cast<std::size_t>(comm.n_ranks()),
+             !field.definition.options.fall_back_to_raw)
+      .within(field.definition.name() + ": the last chunks in the file, which are to go on");
 }
 
 std::shared_ptr<const ChunkBeginnings> chunk_beginnings(const FieldState& field, Storage& storage) {

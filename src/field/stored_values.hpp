@@ -9,6 +9,7 @@
 
 #include "core/buffer.hpp"
 #include "core/codec.hpp"
+#include "core/comm.hpp"
 #include "core/storage.hpp"
 #include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
@@ -31,6 +32,11 @@ Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const Ch
 /// For a field whose entry goes on (FieldState::n_begun) and whose codec is made; null for others.
 /// @param storage  outlives it.
 std::shared_ptr<const ChunkBeginnings> chunk_beginnings(const FieldState& field, Storage& storage);
+
+/// Whether they can be read, and where nothing may be stored without filters, joined: so that it is
+/// found before anything waits for them. Not collective: each rank looks at its share.
+/// @error io_error, codec_failed, corrupt, unsupported, out_of_memory
+Status check_begun_chunks(const Comm& comm, const FieldState& field, Storage& storage);
 
 /// Whether chunks of this codec can go on so.
 bool keeps_beginnings(const Codec& codec);

@@ -101,6 +101,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   }
   FrontPlan front_as_used() const { return driver_->front_as_used(); }
   bool reuses_space() const override { return reuses_space_; }
+  bool keeps_replaced() const override { return keeps_replaced_; }
   std::vector<ChunkRecord> take_moved_chunks() override { return std::exchange(moved_, {}); }
   Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
                                      std::span<const std::byte> fill_value, bool planned,
@@ -138,6 +139,9 @@ class Hdf5FileOnDriver final : public Hdf5File {
                                           const void* guard, herr_t& written);
   Status insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
                     const void* guard, bool may_keep_mask);
+  Status replace_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
+                     const void* guard);
+  Status keep_unused(const Extent& place, const void* guard);
   Result<Hdf5Id> create_planned(const ExactDataset& dataset, hid_t link_list);
   const void* guard_of(std::uint64_t n_bytes);
 
@@ -155,7 +159,15 @@ class Hdf5FileOnDriver final : public Hdf5File {
   };
   std::map<std::string, Open> open_;
   bool reuses_space_ = true;  // HDF5 hands out freed space.
+  bool keeps_replaced_ = true;
   std::vector<ChunkRecord> moved_;
+  /// A dataset without a name whose chunks lie where replaced ones do.
+  struct Unused {
+    Hdf5Id id;
+    std::uint64_t n_chunks = 0;
+    std::uint64_t n_extended = 0;
+  };
+  Unused unused_;
   std::unique_ptr<GuardBuffer> guard_;  // As long as the longest chunk so far.
 };
 
@@ -202,6 +214,9 @@ Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
   if (creation.valid() &&
       H5Pget_file_space_strategy(creation.get(), &strategy, &persist, &threshold) >= 0) {
     reuses_space_ = strategy != H5F_FSPACE_STRATEGY_AGGR && strategy != H5F_FSPACE_STRATEGY_NONE;
+    hsize_t user_block = 0;
+    keeps_replaced_ = H5Pget_userblock(creation.get(), &user_block) >= 0 && user_block == 0 &&
+                      persist == 0 && strategy != H5F_FSPACE_STRATEGY_PAGE;
   }
   if (H5Fset_libver_bounds(file_.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
     return hdf5_failure(Code::internal, what);
@@ -476,6 +491,63 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
   return Status();
 }
 
+/// HDF5 frees a chunk's place when another length comes, and hands it out again at once, to the
+/// next chunk perhaps, whose bytes would then come over those of the last commit. So each place
+/// that becomes free is given to a dataset that nobody sees.
+Status Hdf5FileOnDriver::replace_one(hid_t dataset, const ChunkRecord& record,
+                                     const hsize_t* offset, const void* guard) {
+  const std::uint64_t n_bytes = record.extent.encoded_bytes;
+  const std::uint64_t n_before = record.replaced.encoded_bytes;
+  // One that fits the place would get it: a longer one first. Its rest is another chunk's.
+  if (n_bytes <= n_before) {
+    herr_t written = 0;
+    const auto longer = write_guard(dataset, record, n_before + 1, offset, guard, written);
+    if (written < 0 || !longer.written) return hdf5_failure(Code::internal, "a chunk in between");
+    if (longer.address != record.extent.address) driver_->forget_copy();
+    TAILRACE_TRY(keep_unused(record.replaced, guard));
+    TAILRACE_TRY(insert_one(dataset, record, offset, guard, false));
+    return keep_unused({longer.address + n_bytes, n_before + 1 - n_bytes}, guard);
+  }
+  TAILRACE_TRY(insert_one(dataset, record, offset, guard, false));
+  return keep_unused(record.replaced, guard);
+}
+
+Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
+  if (!reuses_space_) return Status();
+  constexpr hsize_t nominal_bytes = hsize_t{1} << 30;
+  if (!unused_.id.valid()) {
+    const hsize_t none = 0;
+    const hsize_t unlimited = H5S_UNLIMITED;
+    const Hdf5Id space(H5Screate_simple(1, &none, &unlimited));
+    const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+    // A filter, so that chunks may have any length.
+    const bool set = H5Pset_chunk(list.get(), 1, &nominal_bytes) >= 0 &&
+                     H5Pset_fletcher32(list.get()) >= 0 &&
+                     H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER) >= 0;
+    if (!set) return hdf5_failure(Code::internal, "a list for what is unused");
+    unused_.id =
+        Hdf5Id(H5Dcreate_anon(file_.get(), H5T_NATIVE_UINT8, space.get(), list.get(), H5P_DEFAULT));
+    if (!unused_.id.valid()) return hdf5_failure(Code::internal, "a dataset for what is unused");
+  }
+  if (unused_.n_chunks == unused_.n_extended) {
+    unused_.n_extended = std::max<std::uint64_t>(2 * unused_.n_extended, 64);
+    const hsize_t extent = unused_.n_extended * nominal_bytes;
+    if (H5Dset_extent(unused_.id.get(), &extent) < 0) {
+      return hdf5_failure(Code::internal, "growing what is unused");
+    }
+  }
+  const hsize_t offset = unused_.n_chunks * nominal_bytes;
+  herr_t written = 0;
+  const auto outcome = write_guard(unused_.id.get(), {0, place, 0, {}}, place.encoded_bytes,
+                                   &offset, guard, written);
+  if (written < 0 || !outcome.written) {
+    return hdf5_failure(Code::internal, "keeping a replaced chunk's place");
+  }
+  if (outcome.address != place.address) driver_->forget_copy();
+  ++unused_.n_chunks;
+  return Status();
+}
+
 Status Hdf5FileOnDriver::insert_chunks(const std::string& path,
                                        std::span<const ChunkRecord> records) {
   if (records.empty()) return Status();
@@ -513,7 +585,7 @@ Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::
   std::uint64_t longest = 0;
   for (const ChunkRecord& record : records) {
     const std::uint64_t n_bytes = record.extent.encoded_bytes;
-    longest = std::max(longest, n_bytes);
+    longest = std::max({longest, n_bytes, record.replaced.encoded_bytes + 1});
     if (record.chunk_index >= n_chunks || n_bytes == 0 || n_bytes >= chunk_bytes_limit) {
       return Status(Code::invalid_argument,
                     what + ": chunk " + std::to_string(record.chunk_index) + " of " +
@@ -541,7 +613,10 @@ Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::
     }
     // Of a program's datasets HDF5 may have encoded the chunk that is there, to any length.
     const bool by_program = settings_.access_list_id >= 0;
-    TAILRACE_TRY(insert_one(dataset_id, record, offset.data(), guard, by_program).within(what));
+    const Status inserted = record.replaced.encoded_bytes > 0
+                                ? replace_one(dataset_id, record, offset.data(), guard)
+                                : insert_one(dataset_id, record, offset.data(), guard, by_program);
+    TAILRACE_TRY(inserted.within(what));
   }
   return Status();
 }
@@ -597,6 +672,7 @@ Status Hdf5FileOnDriver::commit() {
 
 Status Hdf5FileOnDriver::close_hdf5() {
   open_.clear();
+  unused_ = {};
   const bool closed = H5Fclose(file_.get()) >= 0;
   if (!closed || driver_->is_in_use()) {
     // HDF5 keeps the file and closes it later, at the latest when the process ends; the driver has

@@ -243,11 +243,17 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field) {
 }
 
 void list_chunks(Hdf5File::DatasetUpdate& update, std::span<const WrittenChunk> chunks,
-                 std::uint64_t n_before) {
+                 std::uint64_t n_before, std::span<const StoredChunk> begun) {
   if (update.dataset.chunk_shape.empty()) {
     update.dataset.contiguous_address = chunks.empty() ? 0 : chunks.front().address;
-  } else {
-    update.records = chunk_records(chunks, n_before);
+    return;
+  }
+  update.records = chunk_records(chunks, n_before);
+  if (update.dataset.filters.empty()) return;  // They stay where they are.
+  for (Hdf5File::ChunkRecord& record : update.records) {
+    const std::uint64_t in_entry = record.chunk_index - n_before;
+    const auto old = std::ranges::lower_bound(begun, in_entry, {}, &StoredChunk::chunk_index);
+    if (old != begun.end() && old->chunk_index == in_entry) record.replaced = old->extent;
   }
 }
 

@@ -81,8 +81,9 @@ NamedAttribute max_error_attribute(double max_error);
 /// attributes.
 Hdf5File::DatasetUpdate update_of(const FieldState& field);
 /// The chunks of it, sorted by chunk index, in a dataset whose entries before have `n_before`.
+/// @param begun  the entry's chunks that are there already, sorted; empty: it is new.
 void list_chunks(Hdf5File::DatasetUpdate& update, std::span<const WrittenChunk> chunks,
-                 std::uint64_t n_before);
+                 std::uint64_t n_before, std::span<const StoredChunk> begun);
 
 /// Make the groups of new datasets, where these are many. Rank 0 only.
 Status publish_groups(Hdf5File& file, std::span<const Hdf5File::DatasetUpdate> updates);

@@ -118,7 +118,8 @@ class FileWriter final {
   /// What a step changes of the file's datasets.
   struct Updates {
     std::vector<Hdf5File::DatasetUpdate> of_datasets;
-    std::vector<std::uint64_t> n_before;  ///< Chunks of their entries before.
+    std::vector<std::uint64_t> n_before;          ///< Chunks of their entries before.
+    std::vector<std::vector<StoredChunk>> begun;  ///< What takes the place of these.
   };
   Updates updates_of(std::span<FieldState* const> active) const;
   static Status publish_datasets(Hdf5File& file, Updates& updates,

@@ -233,7 +233,11 @@ Status FileWriter::hear_what_is_there(std::vector<FieldState>& fields, Status& m
   });
   if (!said.ok()) return said.status();
   ByteReader reader(*said);
-  take_continued(reader, fields);
+  const Status taken = local_part([&] {
+    take_continued(reader, fields);
+    return Status();
+  });
+  if (mine.ok()) mine = taken;
   return Status();
 }
 
@@ -255,6 +259,11 @@ Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
   if (possible.ok()) possible = local_part([&] { return go_on_with_chunks(fields); });
   if (possible.ok() && comm_->is_root()) possible = check_continued_codecs(fields);
   if (possible.ok()) possible = check_tried(field_indices, fields);
+  for (const std::size_t index : field_indices) {
+    if (!possible.ok()) break;
+    possible =
+        local_part([&] { return check_begun_chunks(*comm_, fields[index], output_.storage()); });
+  }
   for (const std::size_t index : field_indices)
     record_.fields[index].n_begun = fields[index].n_begun;
   return comm_->agree(possible);
@@ -631,6 +640,7 @@ FileWriter::Updates FileWriter::updates_of(std::span<FieldState* const> active) 
     }
     const bool has_chunks = !updates.of_datasets.back().dataset.chunk_shape.empty();
     updates.n_before.push_back(has_chunks ? field->n_entries * field->grid().n_chunks() : 0);
+    updates.begun.push_back(field->begun_chunks);
   }
   return updates;
 }
@@ -641,7 +651,7 @@ Status FileWriter::publish_datasets(Hdf5File& file, Updates& updates,
   TAILRACE_TRY(publish_groups(file, updates.of_datasets));
   for (std::size_t p = 0; p < by_plan.size(); ++p) {
     Hdf5File::DatasetUpdate& update = updates.of_datasets[p];
-    list_chunks(update, by_plan[p], updates.n_before[p]);
+    list_chunks(update, by_plan[p], updates.n_before[p], updates.begun[p]);
     TAILRACE_TRY(file.update_dataset(update));
     update.records = {};  // There may be many.
   }

@@ -114,6 +114,8 @@ void StepRecord::forget_step(bool failed) {
     // A file with a group per step has thousands of these: what no step needs again goes.
     field.resolved = ResolvedField();
     field.learned = LearnedField();
+    field.beginnings.reset();
+    field.begun_chunks = {};
   }
   put_status = Status();
   if (failed) attributes.clear();

@@ -4,6 +4,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <random>
+#include <utility>
+#include <vector>
 
 #include "container_support.hpp"
 #include "hdf5/chunk_index_reader.hpp"
@@ -108,6 +111,111 @@ TEST_P(AppendTo, ExtendOverwriteAndAdd) {
   }
   const int dumped = run_tool({"h5dump", path});
   EXPECT_TRUE(dumped == 0 || dumped == -1);
+}
+
+/// Thousands of them, in a file of our own, again and again.
+TEST(Hdf5Open, ManyReplacedChunksKeepTheirPlaces) {
+  const TestFolder folder;
+  const std::string path = folder / "many.h5";
+  const ChunkGrid many{{5000, 10}, {1, 5}};
+  ScatteringTail tail;
+  RecordingStorage storage(path, false);
+  std::vector<Extent> now(many.n_chunks());
+  std::mt19937 random(6);
+  for (unsigned salt = 1; salt < 7; ++salt) {
+    std::unique_ptr<Hdf5File> file;
+    if (salt == 1) {
+      auto created = Hdf5File::create(storage, tail.allocate(), {});
+      ASSERT_TRUE(created.ok());
+      file = std::move(*created);
+      DatasetDefinition definition;
+      definition.path = "/u";
+      definition.shape = many.shape;
+      definition.chunk_shape = many.chunk_shape;
+      definition.extendable = true;
+      definition.filters = shuffle_deflate(4);
+      ASSERT_DONE(file->create_dataset(definition));
+    } else {
+      std::uint64_t end = 0;
+      auto opened = Hdf5File::open(storage, tail.allocate(), {}, end);
+      ASSERT_TRUE(opened.ok()) << text_of(opened.status());
+      EXPECT_TRUE((*opened)->keeps_replaced());
+      tail.reset(end);
+      file = std::move(*opened);
+    }
+    std::vector<Hdf5File::ChunkRecord> records;
+    for (std::uint64_t index = 0; index < now.size(); ++index) {
+      const auto bytes = encode_stored(chunk_values(many, index, salt), unsigned(random() % 12));
+      const Extent place{tail.claim(bytes.size()), bytes.size()};
+      ASSERT_DONE(storage.write_at(place.address, bytes));
+      records.push_back({index, place, 0, std::exchange(now[index], place)});
+    }
+    ASSERT_DONE(file->insert_chunks("/u", records));
+    EXPECT_TRUE(file->take_moved_chunks().empty());
+    ASSERT_DONE(file->commit());
+    EXPECT_TRUE(holds_test_values(path, "/u", salt));
+    ASSERT_DONE(file->close());
+    EXPECT_TRUE(holds_test_values(path, "/u", salt));
+  }
+}
+
+std::vector<std::byte> bytes_at(RecordingStorage& storage, const Extent& place) {
+  std::vector<std::byte> bytes(place.encoded_bytes);
+  EXPECT_TRUE(storage.read_at(place.address, bytes).ok());
+  return bytes;
+}
+
+/// Chunks of which it is said what they replace come over nothing that any commit has had, whether
+/// they are longer, shorter or as long, and nothing comes over them.
+TEST_P(AppendTo, ReplacedChunksKeepTheirPlaces) {
+  const TestFolder folder;
+  const std::string path = folder / "base.h5";
+  make_base(path, GetParam());
+  RecordingStorage storage(path, true);
+  ScatteringTail tail;
+  std::uint64_t end = 0;
+  auto opened = Hdf5File::open(storage, tail.allocate(), {}, end);
+  ASSERT_TRUE(opened.ok()) << text_of(opened.status());
+  tail.reset(end);
+  const std::string name = GetParam().name;
+  const bool keeps = name != "persistent_free_space" && name != "user_block" && name != "paged";
+  ASSERT_EQ((*opened)->keeps_replaced(), keeps);
+  if (!keeps) return;
+  const auto stored = read_chunk_index(path, "/old/growing");
+  ASSERT_TRUE(stored.ok());
+  std::vector<Extent> now;
+  for (const StoredChunk& chunk : *stored) now.push_back(chunk.extent);
+  ASSERT_EQ(now.size(), grid.n_chunks());
+  struct Kept {
+    Extent place;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Kept> kept;
+  std::mt19937 random(5);
+  for (unsigned salt = 2; salt < 7; ++salt) {
+    for (const Extent& place : now) kept.push_back({place, bytes_at(storage, place)});
+    std::vector<Hdf5File::ChunkRecord> records;
+    for (std::uint64_t index = 0; index < now.size(); ++index) {
+      const auto bytes = encode_stored(chunk_values(grid, index, salt), unsigned(random() % 12));
+      const Extent place{tail.claim(bytes.size()), bytes.size()};
+      ASSERT_DONE(storage.write_at(place.address, bytes));
+      records.push_back({index, place, 0, std::exchange(now[index], place)});
+    }
+    ASSERT_DONE((*opened)->insert_chunks("/old/growing", records));
+    for (const Hdf5File::ChunkRecord& moved : (*opened)->take_moved_chunks()) {
+      now[moved.chunk_index] = moved.extent;
+    }
+    ASSERT_DONE((*opened)->commit());
+    for (const Kept& before : kept) ASSERT_EQ(bytes_at(storage, before.place), before.bytes);
+    EXPECT_TRUE(holds_test_values(path, "/old/growing", salt));
+  }
+  ASSERT_DONE((*opened)->close());
+  EXPECT_TRUE(holds_test_values(path, "/old/growing", 6));
+  EXPECT_TRUE(holds_test_values(path, "/old/flat", 1, 120));
+  const std::string packed = folder / "packed.h5";
+  if (run_tool({"h5repack", path, packed}) == 0) {
+    EXPECT_EQ(run_tool({"h5diff", path, packed}), 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -320,7 +320,10 @@ Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
       break;
     case Method::fitted: summary.method = "fitted interpolation"; break;
     case Method::decimal: summary.method = decimal_text(in, head.dtype); break;
-    case Method::joined: summary.method = std::to_string(in.varint()) + " chunks, joined"; break;
+    case Method::joined:
+      summary.n_parts = in.varint();
+      summary.method = std::to_string(summary.n_parts) + " chunks, joined";
+      break;
     case Method::nested: {
       int n_views = 0;
       while (n_views < coarse_views_max && coarse_view(encoded, n_views + 1)) ++n_views;
