@@ -10,6 +10,7 @@
 
 #include "exec/comm_factory.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "hdf5/one_file.hpp"
 #include "hdf5_filter/own_filters.hpp"
 
 namespace tailrace::python {
@@ -166,6 +167,7 @@ Result<std::optional<VariableStorage>> EngineFile::storage(std::size_t variable)
   // What is in the file already can be looked at by anybody; what is staged is nowhere yet.
   std::error_code failure;
   if (!std::filesystem::exists(path_, failure)) return std::optional<VariableStorage>();
+  hear_of_last_commit(array_->comm(), path_);
   TAILRACE_TAKE(std::unique_ptr<Reader> reader, Reader::open(make_self_comm(), path_));
   const Result<std::size_t> dataset =
       reader->find(array_->model().variables[variable].dataset_path);

@@ -21,6 +21,7 @@
 #include "field/region_codec.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "hdf5/one_file.hpp"
 #include "hdf5/stored_codec.hpp"
 #include "layout/layout.hpp"
 
@@ -637,7 +638,7 @@ void NetcdfArrayFile::prepare_publish() {
 Result<Reader*> NetcdfArrayFile::fresh_reader() {
   if (reader_ != nullptr) return reader_.get();
   if (local_reader_ == nullptr) {
-    output_.hear_of_last_commit();
+    hear_of_last_commit(*comm_, path_);
     TAILRACE_TAKE(local_reader_, Reader::open(make_self_comm(), path_, options_.read));
   }
   return local_reader_.get();
@@ -646,7 +647,7 @@ Result<Reader*> NetcdfArrayFile::fresh_reader() {
 /// The reader of all ranks, which knows the last flush. Collective.
 Status NetcdfArrayFile::open_shared_reader() {
   if (reader_ != nullptr) return Status();
-  output_.hear_of_last_commit();
+  hear_of_last_commit(*comm_, path_);
   TAILRACE_TAKE(reader_,
                 Reader::open(std::make_unique<BorrowedComm>(*comm_), path_, options_.read));
   return Status();
@@ -767,7 +768,7 @@ Status NetcdfArrayFile::read_by_own_codec(const StoredDataset& dataset, std::siz
     return Status(Code::unsupported, "a codec of the caller's cannot turn the file's byte order");
   }
   fill_values(values, variable.fill);
-  output_.hear_of_last_commit();
+  hear_of_last_commit(*comm_, path_);
   TAILRACE_TAKE(std::vector<StoredChunk> chunks, read_chunk_index(path_, file_paths_[v]));
   std::ifstream file(path_, std::ios::binary);
   const ChunkGrid grid{dataset.shape, dataset.storage.chunk_shape};

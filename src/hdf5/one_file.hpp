@@ -46,5 +46,9 @@ void refresh_file(const std::string& path, std::uint64_t n_bytes);
 /// The same on every node but a single one, for all bytes. Not collective: what reads follows an
 /// agreement.
 void refresh_file_on_nodes(const Comm& comm, const std::string& path);
+/// Who opens the file's name to read, alone, sees what was committed last, of which this node's
+/// client need not know yet. Not collective; costs nothing on a single node, else a question to the
+/// server.
+void hear_of_last_commit(const Comm& comm, const std::string& path);
 
 }  // namespace tailrace

@@ -162,10 +162,6 @@ void Output::see_other_nodes() {
   if (!comm_->place().empty()) storage_->renew_reads();
 }
 
-void Output::hear_of_last_commit() const {
-  if (is_open() && !comm_->place().empty()) refresh_file(path_, UINT64_MAX);
-}
-
 Status Output::open_at(const std::string& path) {
   if (path != path_) refresh_file_on_nodes(*comm_, path);
   TAILRACE_TRY(comm_->agree(open_storage(path, false)));

@@ -89,9 +89,6 @@ class Output {
   /// What storage() reads from now on is what all nodes have synced. On every rank, behind an
   /// agreement; costs nothing on a single node.
   void see_other_nodes();
-  /// Who opens the file's name to read sees the last commit, which this node's client need not know
-  /// of yet. Not collective; costs nothing on a single node, else a question to the server.
-  void hear_of_last_commit() const;
   Tail& tail() { return *tail_; }
   /// Rank 0 only; takes its space from tail(). Waits while a thread publishes.
   Hdf5File& file();

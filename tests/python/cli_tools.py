@@ -45,6 +45,15 @@ def launcher():
     return path
 
 
+def launcher_on_this_node():
+    """Also where mpiexec is that of tests/nodes/cluster, which deals ranks over its nodes."""
+    if "CLUSTER_NODES" not in os.environ:
+        return launcher()
+    folders = os.environ["PATH"].split(os.pathsep)
+    others = [folder for folder in folders if not folder.startswith("/mnt/cluster")]
+    return shutil.which("mpiexec", path=os.pathsep.join(others))
+
+
 def command(*arguments, ranks=1):
     words = [program(), *map(str, arguments)]
     return [launcher(), "-n", str(ranks), *words] if ranks > 1 else words

@@ -17,7 +17,8 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
-from cli_tools import ENVIRONMENT, launcher, numbers, program, tailrace
+from cli_tools import (ENVIRONMENT, launcher, launcher_on_this_node, let_clients_forget, numbers,
+                       program, tailrace)
 
 PROGRAMS = ["access_errors", "access_forms", "agreement", "definitions", "filetypes", "records"]
 
@@ -32,7 +33,9 @@ def built(*parts):
 def run(words, ranks=1, code=0, mode="relinked", **more):
     """Run a program with our library preloaded, found by name, linked in, or "real": without."""
     environment = {**ENVIRONMENT, **more}
-    words = [launcher(), "-n", str(ranks), *map(str, words)]
+    # Between nodes the real library's MPI-IO waits for ever, or errs, on file systems of FUSE.
+    start = launcher_on_this_node() if mode == "real" else launcher()
+    words = [start, "-n", str(ranks), *map(str, words)]
     library = str(built("lib", "libtailrace_pnetcdf.so"))
     if mode == "preloaded":
         words[3:3] = ["env", f"LD_PRELOAD={library}"]
@@ -179,6 +182,7 @@ def test_a_dead_jobs_lock_is_told_of(tmp_path):
         (tmp_path / "run.nc.lock").write_text(lock)
         done = run([*words, n_steps, first], 2)
         assert done.stderr.count("another job (process 7 on elsewhere, since then) died") == 1
+        let_clients_forget()
 
 
 def test_a_program_that_ends_without_mpi_finalize_is_told_what_is_lost(tmp_path):
