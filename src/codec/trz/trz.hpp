@@ -138,7 +138,7 @@ std::optional<ByteRange> coarse_view(std::span<const std::byte> beginning, int l
 struct ChunkSummary {
   DType dtype = DType::f32;
   std::uint64_t n_values = 0;
-  std::string method;  ///< "interpolation cubic, last axis 0, 3 levels", "stored", ...
+  std::string method;         ///< "interpolation cubic, last axis 0, 3 levels", "stored", ...
   std::uint64_t n_parts = 1;  ///< That are joined.
 };
 Result<ChunkSummary> describe(std::span<const std::byte> encoded);
