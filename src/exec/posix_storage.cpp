@@ -144,7 +144,7 @@ class PosixStorage final : public Storage {
     }
     // Its length, too, of which the kernel would go by what it knew a second ago. GlusterFS answers
     // from its memory but after a sync.
-    (void)::fdatasync(descriptor_);
+    if (::fdatasync(descriptor_) != 0) unsynced_errno_ = errno;  // The system says so only once.
     (void)length_of(descriptor_, path());
     // And what the kernel keeps of the pages in which this node's own bytes lie: FUSE drops them
     // where it is told that the file has changed, by a time that sshfs has in whole seconds.
@@ -169,9 +169,9 @@ class PosixStorage final : public Storage {
   }
 
   Status sync() override {
-    if (::fdatasync(descriptor_) != 0)
-      return status_from_errno(errno, "sync of \"" + path() + "\"");
-    return Status();
+    const int before = unsynced_errno_.exchange(0);
+    if (::fdatasync(descriptor_) == 0 && before == 0) return Status();
+    return status_from_errno(before != 0 ? before : errno, "sync of \"" + path() + "\"");
   }
 
   const std::string& path() const override { return renamed_ ? new_path_ : path_; }
@@ -271,6 +271,7 @@ class PosixStorage final : public Storage {
   std::atomic<bool> renamed_ = false;
   int descriptor_;
   int direct_descriptor_;
+  std::atomic<int> unsynced_errno_ = 0;  ///< What a sync that was no sync() has come to.
   mutable std::mutex reading_mutex_;
   std::shared_ptr<const OwnedDescriptor> reading_;  ///< Since renew_reads(). Who reads holds it.
   std::shared_ptr<const OwnedDescriptor> renewed_descriptor() const {

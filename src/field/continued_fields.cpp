@@ -219,6 +219,10 @@ void pack_continued(const std::vector<FieldState>& fields, ByteWriter& writer) {
   }
 }
 
+bool is_any_continued(std::span<const std::byte> packed) {
+  return ByteReader(packed).take<std::ptrdiff_t>() > 0;
+}
+
 void take_continued(ByteReader& reader, std::vector<FieldState>& fields) {
   std::vector<std::size_t> fresh;
   for (std::size_t f = 0; f < fields.size(); ++f) {

@@ -197,6 +197,7 @@ Status look_up_existing(Hdf5File& file, const std::string& path, bool appended,
 /// What rank 0 has found, for the others: which fields are continued, and how.
 void pack_continued(const std::vector<FieldState>& fields, ByteWriter& writer);
 void take_continued(ByteReader& reader, std::vector<FieldState>& fields);
+bool is_any_continued(std::span<const std::byte> packed);
 
 /// Whether the codec makes the very filters of a continued field's dataset.
 bool has_filters(const std::vector<FilterSpec>& stored, const Codec& codec);

@@ -141,6 +141,8 @@ class Hdf5FileOnDriver final : public Hdf5File {
                     const void* guard, bool may_keep_mask);
   Status replace_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
                      const void* guard);
+  Status insert_between(hid_t dataset, const Extent& place, const hsize_t* offset,
+                        const void* guard);
   Status keep_unused(const Extent& place, const void* guard);
   Result<Hdf5Id> create_planned(const ExactDataset& dataset, hid_t link_list);
   const void* guard_of(std::uint64_t n_bytes);
@@ -207,6 +209,7 @@ Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
   const Result<std::uint64_t> end = driver_->finish_open();
   if (!end.ok()) return end.status();
   end_of_file = *end;
+  keeps_replaced_ = false;
   const Hdf5Id creation(H5Fget_create_plist(file_.get()));
   H5F_fspace_strategy_t strategy = H5F_FSPACE_STRATEGY_FSM_AGGR;
   hbool_t persist = 0;
@@ -494,24 +497,38 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
 /// HDF5 frees a chunk's place when another length comes, and hands it out again at once, to the
 /// next chunk perhaps, whose bytes would then come over those of the last commit. So each place
 /// that becomes free is given to a dataset that nobody sees.
+///
+/// A chunk that fits its old place would get it. So it goes, for HDF5, by way of a longer one in
+/// space of its own, and one of a byte there, after which the planned place is the next to come.
 Status Hdf5FileOnDriver::replace_one(hid_t dataset, const ChunkRecord& record,
                                      const hsize_t* offset, const void* guard) {
-  const std::uint64_t n_bytes = record.extent.encoded_bytes;
   const std::uint64_t n_before = record.replaced.encoded_bytes;
-  // One that fits the place would get it: a longer one first. Its rest is another chunk's.
-  if (n_bytes <= n_before) {
-    herr_t written = 0;
-    const auto longer = write_guard(dataset, record, n_before + 1, offset, guard, written);
-    if (written < 0 || !longer.written) return hdf5_failure(Code::internal, "a chunk in between");
-    if (longer.address != record.extent.address) driver_->forget_copy();
-    TAILRACE_TRY(keep_unused(record.replaced, guard));
+  if (record.extent.encoded_bytes > n_before) {
     TAILRACE_TRY(insert_one(dataset, record, offset, guard, false));
-    return keep_unused({longer.address + n_bytes, n_before + 1 - n_bytes}, guard);
+    return keep_unused(record.replaced, guard);
   }
+  const Extent longer{driver_->take_unused(n_before + 1), n_before + 1};
+  TAILRACE_TRY(insert_between(dataset, longer, offset, guard));
+  TAILRACE_TRY(keep_unused(record.replaced, guard));
+  TAILRACE_TRY(insert_between(dataset, {longer.address, 1}, offset, guard));
+  TAILRACE_TRY(keep_unused({longer.address + 1, n_before}, guard));
   TAILRACE_TRY(insert_one(dataset, record, offset, guard, false));
-  return keep_unused(record.replaced, guard);
+  return keep_unused({longer.address, 1}, guard);
 }
 
+/// Let HDF5 have a chunk at this place until the next one comes.
+Status Hdf5FileOnDriver::insert_between(hid_t dataset, const Extent& place, const hsize_t* offset,
+                                        const void* guard) {
+  herr_t written = 0;
+  const auto outcome =
+      write_guard(dataset, {0, place, 0, {}}, place.encoded_bytes, offset, guard, written);
+  if (written < 0 || !outcome.written) return hdf5_failure(Code::internal, "a chunk in between");
+  if (outcome.address != place.address) driver_->forget_copy();
+  return Status();
+}
+
+/// Other free space that HDF5 takes first is kept, too; once it has none left that fits, the driver
+/// answers.
 Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
   if (!reuses_space_) return Status();
   constexpr hsize_t nominal_bytes = hsize_t{1} << 30;
@@ -529,22 +546,26 @@ Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
         Hdf5Id(H5Dcreate_anon(file_.get(), H5T_NATIVE_UINT8, space.get(), list.get(), H5P_DEFAULT));
     if (!unused_.id.valid()) return hdf5_failure(Code::internal, "a dataset for what is unused");
   }
-  if (unused_.n_chunks == unused_.n_extended) {
-    unused_.n_extended = std::max<std::uint64_t>(2 * unused_.n_extended, 64);
-    const hsize_t extent = unused_.n_extended * nominal_bytes;
-    if (H5Dset_extent(unused_.id.get(), &extent) < 0) {
-      return hdf5_failure(Code::internal, "growing what is unused");
+  bool kept = false;
+  while (!kept) {
+    if (unused_.n_chunks == unused_.n_extended) {
+      unused_.n_extended = std::max<std::uint64_t>(2 * unused_.n_extended, 64);
+      const hsize_t extent = unused_.n_extended * nominal_bytes;
+      if (H5Dset_extent(unused_.id.get(), &extent) < 0) {
+        return hdf5_failure(Code::internal, "growing what is unused");
+      }
     }
+    const hsize_t offset = unused_.n_chunks * nominal_bytes;
+    herr_t written = 0;
+    const auto outcome = write_guard(unused_.id.get(), {0, place, 0, {}}, place.encoded_bytes,
+                                     &offset, guard, written);
+    if (written < 0 || !outcome.written) {
+      return hdf5_failure(Code::internal, "keeping a replaced chunk's place");
+    }
+    ++unused_.n_chunks;
+    kept = outcome.address == place.address;
+    if (!kept) driver_->forget_copy();
   }
-  const hsize_t offset = unused_.n_chunks * nominal_bytes;
-  herr_t written = 0;
-  const auto outcome = write_guard(unused_.id.get(), {0, place, 0, {}}, place.encoded_bytes,
-                                   &offset, guard, written);
-  if (written < 0 || !outcome.written) {
-    return hdf5_failure(Code::internal, "keeping a replaced chunk's place");
-  }
-  if (outcome.address != place.address) driver_->forget_copy();
-  ++unused_.n_chunks;
   return Status();
 }
 

@@ -267,6 +267,10 @@ MetadataDriver::PlanOutcome MetadataDriver::disarm() {
   return plan_.outcome;
 }
 
+std::uint64_t MetadataDriver::take_unused(std::uint64_t n_bytes) {
+  return on_alloc(H5FD_MEM_DRAW, n_bytes);
+}
+
 void MetadataDriver::forget_copy() { copies_.pop_back(); }
 
 void MetadataDriver::move_planned(std::uint64_t address) {

@@ -88,6 +88,8 @@ class MetadataDriver {
   /// The next raw allocation of exactly `n_bytes` gets `address`; the next raw write is dropped.
   void arm(std::uint64_t address, std::uint64_t n_bytes);
   PlanOutcome disarm();
+  /// Space at the end that will hold nothing, but for which HDF5 may be told.
+  std::uint64_t take_unused(std::uint64_t n_bytes);
   /// After disarm(), where HDF5 wrote to another place than planned: that write will be undone by
   /// another one, so nothing is to be copied there.
   void forget_copy();

@@ -50,10 +50,10 @@ std::string bytes_at(int fd, std::uint64_t address, std::uint64_t n_bytes) {
 }
 
 /// See refresh_file(). @returns false  the file has been replaced: its name leads elsewhere, and
-/// this client learns it late.
-bool ask_server(const std::string& path, std::uint64_t n_bytes) {
+/// this client learns it late; or it is known to be there, and this client does not know it yet.
+bool ask_server(const std::string& path, std::uint64_t n_bytes, bool is_there = false) {
   const Result<RegularFile> file = open_regular(path, O_RDONLY);
-  if (!file.ok()) return true;
+  if (!file.ok()) return !is_there || file.status().code() != Code::not_found;
   // GlusterFS answers the question from its memory but after a sync. It gives a write the time at
   // which it was asked for, so that one which comes late changes the bytes and no time by which the
   // kernel could tell that what it keeps is old.
@@ -164,7 +164,8 @@ void refresh_file(const std::string& path, std::uint64_t n_bytes) {
 }
 
 void hear_of_last_commit(const Comm& comm, const std::string& path) {
-  if (!comm.place().empty()) refresh_file(path, UINT64_MAX);
+  if (comm.place().empty()) return;
+  look_again_and_again(path, [&] { return ask_server(path, UINT64_MAX, true); });
 }
 
 void refresh_file_on_nodes(const Comm& comm, const std::string& path) {

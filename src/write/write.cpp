@@ -233,12 +233,12 @@ Status FileWriter::hear_what_is_there(std::vector<FieldState>& fields, Status& m
   });
   if (!said.ok()) return said.status();
   ByteReader reader(*said);
-  const Status taken = local_part([&] {
+  if (!is_any_continued(*said)) return Status();
+  // What ranks reduce next depends on which fields are continued.
+  return comm_->agree(local_part([&] {
     take_continued(reader, fields);
     return Status();
-  });
-  if (mine.ok()) mine = taken;
-  return Status();
+  }));
 }
 
 Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
