@@ -193,7 +193,7 @@ TEST_P(GatheredSteps, AtRandom) {
     Shape chunk;
     double bound;
   };
-  for (unsigned seed = 0; seed < 16; ++seed) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
     std::mt19937 random(seed);  // the same on every rank
     const auto one_in = [&](unsigned n) { return random() % n == 0; };
     const auto either = [&](auto... of) { return std::array{of...}[random() % sizeof...(of)]; };
@@ -223,7 +223,7 @@ TEST_P(GatheredSteps, AtRandom) {
     };
     begin();
     int n_boxes = n_ranks();
-    for (std::uint64_t step = 0; step < 30; ++step) {
+    for (std::uint64_t step = 0; step < 24; ++step) {
       if (one_in(4)) n_boxes = 1 + static_cast<int>(random() % 9);
       const auto put_some = [&](std::uint64_t now) {
         program->put_all(0, now, 1 + static_cast<int>(random() % 3));
@@ -262,7 +262,7 @@ TEST_P(GatheredSteps, AtRandom) {
       program->end_step();
       first = false;
       if (one_in(7)) program->wait();
-      if (step == 29 || !one_in(6)) continue;
+      if (step == 23 || !one_in(6)) continue;
       expect_well(program->close());
       begin();
     }
@@ -374,7 +374,7 @@ TEST_P(GatheredSteps, JobsGoOnInTheMidstOfChunks) {
     std::vector<double> before;
     std::vector<Extent> places;  // Of all chunks that ever were; of the last commit, nothing goes.
     std::vector<std::string> bytes;
-    for (const std::uint64_t n_more : {1U, 1U, 2U, 4U, 1U, 3U, 1U}) {
+    for (const std::uint64_t n_more : {1U, 2U, 1U, 5U, 2U}) {
       Program program(scratch(), "replace=on," + mode(), !steps.empty());
       const auto field = program.define("/u", kSpace, options);
       program.steps[field] = steps;
@@ -404,7 +404,7 @@ TEST_P(GatheredSteps, JobsGoOnInTheMidstOfChunks) {
       }
       MPI_Barrier(MPI_COMM_WORLD);
     }
-    EXPECT_EQ(steps.size(), 13U);
+    EXPECT_EQ(steps.size(), 11U);
   }
 }
 
