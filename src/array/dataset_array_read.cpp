@@ -6,6 +6,7 @@
 
 #include "array/dataset_array.hpp"
 #include "core/byte_stream.hpp"
+#include "field/stored_values.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/one_file.hpp"
 
