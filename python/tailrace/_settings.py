@@ -69,7 +69,7 @@ def cd_values(
     train_book(), which then stand in the words. Settings: preset ("default", "fast", "ratio",
     "max"), predictor ("auto", "none", "lorenzo", "interpolation"), dimension (1 to 4), spline
     ("linear", "cubic", "natural"), last_axis (0 to 2, or "joint"), lossless (True, False), coarse
-    (0 to 3 coarser views at each chunk's beginning).
+    (0 to 3 coarser views at each chunk's beginning), refine (0 to 8 bit planes at its end).
 
     >>> cd_values(abs=0.5, preset="fast")
     (257, 1, 0, 1071644672)
@@ -78,7 +78,7 @@ def cd_values(
     for key, value in settings.items():
         if value is not None:
             word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-            if key == "coarse" and value == 0:
+            if key in ("coarse", "refine") and value == 0:
                 continue
             parts.append(f"{key}={word}")
     text = ",".join(part for part in parts if part)

@@ -116,10 +116,10 @@ const std::vector<CodecEntry>& built_in_codecs() {
       {.name = "trz",
        .summary = "lossy within the bound at memory speed, or lossless (preset=fast|default|ratio|"
                   "max, predictor=, dimension=1..4, spline=, last_axis=, lossless=on|off, "
-                  "coarse=off|1|2|3); readers need libh5trz.so",
+                  "coarse=off|1|2|3, refine=off|1..8); readers need libh5trz.so",
        .make = make_trz_codec,
        .settings = {"preset", "predictor", "dimension", "spline", "last_axis", "lossless", "coarse",
-                    "book", "book_loss"},
+                    "refine", "book", "book_loss"},
        .loss = Loss::in_bound,
        .keeps_pw_rel = true,
        .keeps_guards = true,

@@ -112,6 +112,12 @@ std::vector<std::uint32_t> CodecSettings::words(std::string_view key) {
   return words;
 }
 
+void CodecSettings::refuse(const std::string& why) {
+  if (first_error_.ok()) {
+    first_error_ = Status(Code::invalid_argument, "codec " + request_.name + ": " + why);
+  }
+}
+
 Status CodecSettings::finish() const {
   if (!first_error_.ok()) return first_error_;
   for (const auto& [name, text] : request_.settings) {

@@ -36,6 +36,8 @@ class CodecSettings {
                      std::size_t otherwise);
   /// "1:2:0x1f:-3" as 32-bit words (negative numbers in two's complement); empty where absent.
   std::vector<std::uint32_t> words(std::string_view key);
+  /// What the values of several keys cannot be together, as the error of all.
+  void refuse(const std::string& why);
   /// Whether the key was given.
   bool has(std::string_view key);
 

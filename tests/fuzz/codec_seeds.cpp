@@ -79,6 +79,7 @@ Seed round_trip_seed(const trz_cases::Case& chunk) {
   byte(chunk.settings.spline);
   byte(chunk.settings.last_axis + 1);
   byte(static_cast<int>(chunk.settings.lossless_stage) + 3 * chunk.settings.coarse_views);
+  byte(chunk.settings.bit_planes);
   byte(chunk.type.shape.size());
   for (const std::uint64_t extent : chunk.type.shape)
     seed.number(static_cast<std::uint16_t>(extent));

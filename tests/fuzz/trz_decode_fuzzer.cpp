@@ -5,11 +5,13 @@
 // memory must stay within the codec's word. Crashes and sanitizer reports are the rest.
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <optional>
 
 #include "codec/trz/chunk_header.hpp"
 #include "codec/trz/joined.hpp"
+#include "codec/trz/refined.hpp"
 #include "codec/trz/trz.hpp"
 #include "fuzz/fuzz_support.hpp"
 
@@ -64,6 +66,7 @@ std::span<std::byte> with_right_head(std::span<const std::uint8_t> data) {
     ++n;
   }
   if (n == 1) put_parts_right(chunk);
+  trz::seal_refined({reinterpret_cast<std::uint8_t*>(chunk.data()), chunk.size()});
   for (; n > 0; --n) {
     trz::seal({reinterpret_cast<std::uint8_t*>(nested[n - 1].data()), nested[n - 1].size()});
   }
@@ -77,13 +80,14 @@ struct Outcome {
 
 /// What no decoder writes must not pass for a value: each begins with bytes of its own.
 Outcome decode_with(trz::Workspace& workspace, std::span<const std::byte> chunk,
-                    std::size_t n_bytes, const trz::Book* book) {
+                    std::size_t n_bytes, const trz::Book* book, bool prefix = false) {
   static fuzz::Room rooms[3];
   static fuzz::Count count("decodings");
   const auto isa = static_cast<std::size_t>(workspace.isa());
   Outcome outcome;
   outcome.values = rooms[isa].filled(n_bytes, static_cast<unsigned char>(0x5A + isa));
-  outcome.code = trz::decode(chunk, outcome.values, book, workspace).code();
+  outcome.code = prefix ? trz::decode_prefix(chunk, outcome.values, book, workspace).code()
+                        : trz::decode(chunk, outcome.values, book, workspace).code();
   if (outcome.code != Code::ok) outcome.values = {};
   count.one_more();
   return outcome;
@@ -115,6 +119,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n_by
   const Outcome plain = decode_with(workspace, chunk, n_values_bytes, book);
   FUZZ_CHECK(!fresh ||
              fresh->held_bytes() <= 16 * (n_values_bytes + chunk.size()) + (std::size_t{1} << 20));
+  const std::optional<std::size_t> first = trz::bound_prefix(chunk, HUGE_VAL);
+  if (first && *first <= chunk.size()) {
+    decode_with(workspace, chunk.first(*first), n_values_bytes, book, true);
+  }
   for (const trz::Isa isa : {trz::Isa::avx2, trz::Isa::avx512}) {
     if (!trz::isa_supported(isa)) continue;
     const Outcome other = decode_with(fuzz::kept_workspace(isa), chunk, n_values_bytes, book);

@@ -35,6 +35,8 @@ trz_cases::Case case_of(fuzz::Input& in) {
   const unsigned knobs = in.below(3 * (trz::coarse_views_max + 1));
   chunk.settings.lossless_stage = static_cast<trz::Choice>(knobs % 3);
   chunk.settings.coarse_views = static_cast<int>(knobs / 3);
+  const unsigned n_planes = in.below(trz::bit_planes_max + 1);
+  if (chunk.settings.coarse_views == 0) chunk.settings.bit_planes = static_cast<int>(n_planes);
   const unsigned rank = in.below(7);
   std::uint64_t left = kValuesMax;
   for (unsigned axis = 0; axis < rank; ++axis) {
@@ -51,6 +53,23 @@ void take_values(trz_cases::Case& chunk, std::span<const std::uint8_t> bytes) {
   for (std::size_t at = 0; at < chunk.values.size() && !bytes.empty(); at += bytes.size()) {
     std::memcpy(chunk.values.data() + at, bytes.data(),
                 std::min(bytes.size(), chunk.values.size() - at));
+  }
+}
+
+/// What every prefix of a chunk gives is within the bound that it was asked for.
+void check_prefixes(const trz_cases::Case& chunk, std::span<const std::byte> encoded,
+                    trz::Workspace& workspace) {
+  trz::ChunkType type = chunk.type;
+  for (unsigned level = 1; level <= trz::bit_planes_max; ++level) {
+    type.bound = std::ldexp(chunk.type.bound, static_cast<int>(level));
+    const auto n = trz::bound_prefix(encoded, type.bound);
+    if (!n) continue;
+    FUZZ_CHECK(*n < encoded.size());
+    const std::vector<std::byte> prefix(encoded.begin(),
+                                        encoded.begin() + static_cast<std::ptrdiff_t>(*n));
+    std::vector<std::byte> decoded(chunk.values.size(), std::byte{0xA5});
+    FUZZ_CHECK(trz::decode_prefix(prefix, decoded, type.book, workspace).ok());
+    FUZZ_CHECK(trz_cases::count_violations(type, chunk.values, decoded) == 0);
   }
 }
 
@@ -75,6 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n_by
     FUZZ_CHECK(trz::decode(encoded, decoded, chunk.type.book, workspace).ok());
     FUZZ_CHECK(trz_cases::count_violations(chunk.type, chunk.values, decoded) == 0);
     FUZZ_CHECK(trz::describe(encoded).ok());
+    check_prefixes(chunk, encoded, workspace);
     if (isa == trz::Isa::plain) first = encoded;
     FUZZ_CHECK(encoded == first);
   }

@@ -17,7 +17,7 @@ CASES = pathlib.Path(__file__).parent / "trz_format_cases.py"
 @pytest.mark.parametrize("group, least", [
     ("bounded", 2500), ("special", 2000), ("exact", 3000), ("long", 12), ("books", 20),
     ("vocabulary", 24), ("fitted", 90), ("nested", 60), ("decimals", 600), ("joined", 80),
-    ("damaged", 1000), ("golden", 44),
+    ("refined", 150), ("damaged", 1000), ("golden", 47),
 ])
 def test_both_decoders_agree(group, least):
     """Bit for bit; `damaged`: whatever one refuses the other refuses."""

@@ -203,6 +203,24 @@ def join(chunks, lengths):
     return b"TRZ\x06" + zlib.crc32(content).to_bytes(4, "little") + content
 
 
+def refined():
+    """Bit planes: noise at all rates, so that they are kept; masks, patches, joined chunks."""
+    generator = np.random.default_rng(12)
+    shapes = [(6000,), (93, 70), (18, 19, 20), (4, 12, 12, 13)]
+    for shape, dtype, n_planes in itertools.product(shapes, ("f4", "f8"), range(1, 9)):
+        base = smooth(shape, generator) + generator.standard_normal(shape)
+        masked = base.copy()
+        masked.reshape(-1)[40:90] = np.nan
+        masked.reshape(-1)[100:900] = -999.0
+        masked.reshape(-1)[::91] = 1e20
+        near = base * 1e-4 + 1000
+        for values, bound, preset in [(base, 1e-3, "default"), (masked, 1e-5, "default"),
+                                      (masked, 1e-4, "fast"), (base, 1e-6, "ratio"),
+                                      (near, 4e-9 if dtype == "f8" else 2e-6, "default")]:
+            yield values.astype(dtype), {"abs": bound, "preset": preset, "fill": -999.0,
+                                         "refine": n_planes}
+
+
 class Joined(dict):
     """Settings of values whose runs along the first axis are encoded one by one."""
 
@@ -211,7 +229,8 @@ def joined():
     """Whole chunks by all methods, of which runs count."""
     generator = np.random.default_rng(11)
     settings = [{"abs": 1e-3}, {"abs": 1e-3, "preset": "max"}, {"pw_rel": 1e-2}, {},
-                {"abs": 1e-2, "preset": "ratio", "coarse": 1}, {"rel": 0.2}]
+                {"abs": 1e-2, "preset": "ratio", "coarse": 1}, {"rel": 0.2},
+                {"abs": 1e-4, "refine": 3}]
     for shape, dtype, setting in itertools.product(
             [(2,), (9, 20), (5, 6, 7, 8), (70, 3)], ("f4", "f8", "i4"), settings):
         if dtype == "i4" and setting:
@@ -252,7 +271,7 @@ def compare(values, settings):
 
 
 def golden():
-    """The chunks of tests/golden/trz-1 to trz-6: how many, and what differs."""
+    """The chunks of tests/golden/trz-1 to trz-7: how many, and what differs."""
     differences = []
     chunks = sorted(GOLDEN.glob("trz-*/*.trz"))
     for path in chunks:
@@ -276,7 +295,8 @@ def damaged_chunks(n_chunks):
     generator = np.random.default_rng(6)
     whole = [encode(values, settings)
              for make, first in ((special, 200), (exact, 200), (bounded, 200), (vocabulary, 0),
-                                 (fitted, 0), (nested, 0), (decimals, 0), (joined, 0))
+                                 (fitted, 0), (nested, 0), (decimals, 0), (joined, 0),
+                                 (refined, 0))
              for values, settings in itertools.islice(make(), first, 3000, 29 if first else 1)]
     whole = [chunk for chunk in whole if chunk[8] >> 4 and FRAME not in chunk]
     for _ in range(n_chunks):
@@ -318,9 +338,10 @@ def compare_damaged(n_chunks=4000):
 
 GROUPS = {"bounded": bounded, "special": special, "exact": exact, "long": long, "books": books,
           "vocabulary": vocabulary, "fitted": fitted, "nested": nested, "decimals": decimals,
-          "joined": joined}
+          "joined": joined, "refined": refined}
 # Of each of these versions there are to be chunks.
-VERSIONS = {"vocabulary": 2, "fitted": 3, "nested": 4, "decimals": 5, "joined": 6}
+VERSIONS = {"vocabulary": 2, "fitted": 3, "nested": 4, "decimals": 5, "joined": 6,
+            "refined": 7}
 
 
 def main(group):

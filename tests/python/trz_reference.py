@@ -23,8 +23,8 @@ from trz_reference_patches import patch
 DTYPES = [np.dtype(name) for name in
           ("<f4", "<f8", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8")]
 (STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY, FITTED, NESTED, DECIMAL,
- JOINED) = range(10)
-VERSIONS = {VOCABULARY: 2, FITTED: 3, NESTED: 4, DECIMAL: 5, JOINED: 6}  # of all other methods 1
+ JOINED, REFINED) = range(11)
+VERSIONS = {VOCABULARY: 2, FITTED: 3, NESTED: 4, DECIMAL: 5, JOINED: 6, REFINED: 7}  # others: 1
 
 
 def decode(chunk, n_values=None, book=None):
@@ -40,13 +40,15 @@ def decoded(reader, n_values, book):
     check(n_values is None or n == n_values, f"{n} values, not {n_values}")
     if method == JOINED:
         return joined(reader, dtype, n, book)
+    if method == REFINED:
+        return refined(reader, dtype, n, book)
     return content(reader, dtype, method, extents, book)
 
 
 def content(reader, dtype, method, extents, book):
     """What follows a head."""
     n = math.prod(extents)
-    check(method != JOINED, "joined within another chunk")
+    check(method not in (JOINED, REFINED), "joined or refined within another chunk")
     check(n > 0 or method == STORED, "no values, but not stored")
     if method == STORED:
         values = reader.array(dtype, n)
@@ -77,17 +79,65 @@ def joined(reader, dtype, n, book):
         part = Reader(reader.take(n_bytes))
         its_dtype, method, extents = read_head(part)
         check(its_dtype == dtype and math.prod(extents) == n, "a part that does not fit")
-        values[begin:begin + own] = content(part, dtype, method, extents, book)[begin:begin + own]
+        whole = (refined(part, dtype, n, book) if method == REFINED
+                 else content(part, dtype, method, extents, book))
+        values[begin:begin + own] = whole[begin:begin + own]
         begin += own
     reader.end()
     return values
+
+
+def refined(reader, dtype, n, book, n_read=None):
+    """Section 16; of a prefix, with `n_read` planes."""
+    check(dtype.kind == "f" and n > 0, "bit planes of no floats")
+    n_planes = reader.byte()
+    check(1 <= n_planes <= 8, "another number of planes than 1 to 8")
+    bound, half = reader.array(dtype, 2)
+    check(np.isfinite([bound, half]).all() and bound > 0 and half > 0, "bound or cell")
+    n_inner, n_patches, *lengths = (reader.varint() for _ in range(2 + n_planes))
+    check(max(n_inner, n_patches, *lengths) <= 1 << 56, "a part that is too long")
+    inner, patches = Reader(reader.take(n_inner)), Reader(reader.take(n_patches))
+    check_sum(reader, reader.data[8:reader.at])
+    its_dtype, method, extents = read_bare_head(inner)
+    check(its_dtype == dtype and math.prod(extents) == n, "an inner chunk that does not fit")
+    values = content(inner, dtype, method, extents, book)
+    n_read = n_planes if n_read is None else n_read
+    cells = np.zeros(n, np.int64)
+    for length in lengths[:n_read]:
+        section = Reader(reader.take(length))
+        check_sum(reader, section.data)
+        cells = cells * 2 + bits_of(byte_section(section, -(-n // 8)))[:n]
+        section.end()
+    reader.end()
+    if n_read > 0:
+        places = (2 * cells + 1) * 2**(n_planes - n_read) - 2**n_planes
+        values = np.where(np.isfinite(values), values + places.astype(dtype) * half, values)
+    patch(patches, values)
+    patches.end()
+    return values
+
+
+def check_sum(reader, data):
+    """The CRC-32 that follows is that of these bytes."""
+    check(zlib.crc32(data) == int.from_bytes(reader.take(4), "little"), "a part's checksum")
+
+
+def prefix(chunk, n_read, book=None):
+    """What the bytes of a refined chunk up to the end of some planes decode to."""
+    with np.errstate(all="ignore"):
+        reader = Reader(chunk)
+        reader.take(8)
+        dtype, method, extents = read_bare_head(reader)
+        check(method == REFINED, "no bit planes")
+        return refined(reader, dtype, math.prod(extents), None if book is None else Book(book),
+                       n_read)
 
 
 def read_head(reader):
     """Type, method and extents of section 1."""
     check(reader.take(3) == b"TRZ", "not a trz chunk")
     version = reader.byte()
-    check(1 <= version <= 6, "another version than 1 to 6")
+    check(1 <= version <= 7, "another version than 1 to 7")
     checksum = int.from_bytes(reader.take(4), "little")
     check(zlib.crc32(reader.data[8:]) == checksum, "the checksum does not fit")
     dtype, method, extents = read_bare_head(reader)
@@ -98,7 +148,7 @@ def read_head(reader):
 def read_bare_head(reader):
     """The head from byte 8 on."""
     types = reader.byte()
-    check(types & 15 < len(DTYPES) and types >> 4 <= JOINED, "unknown type or method")
+    check(types & 15 < len(DTYPES) and types >> 4 <= REFINED, "unknown type or method")
     return DTYPES[types & 15], types >> 4, head_extents(reader)
 
 
@@ -430,7 +480,7 @@ def magnitudes_of(y, limits):
     return (m.view(word) + (k.view(word) << np.array(n_mantissa_bits, word))).view(y.dtype)
 
 
-__all__ = ["FormatError", "decode"]
+__all__ = ["FormatError", "decode", "prefix"]
 
 
 # 10 Vocabulary

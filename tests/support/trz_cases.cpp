@@ -44,7 +44,8 @@ std::string Case::text() const {
                      splines[static_cast<std::size_t>(settings.spline)] + " last axis " +
                      std::to_string(settings.last_axis) + " lossless " +
                      std::to_string(static_cast<int>(settings.lossless_stage)) + " views " +
-                     std::to_string(settings.coarse_views);
+                     std::to_string(settings.coarse_views) + " planes " +
+                     std::to_string(settings.bit_planes);
   if (type.fill_value) {
     std::snprintf(bound, sizeof bound, " fill %a", *type.fill_value);
     text += bound;
@@ -86,6 +87,9 @@ trz::Settings random_settings(Random& random) {
   settings.lossless_stage = static_cast<trz::Choice>(random.below(3));
   if (random.chance(0.5)) {
     settings.coarse_views = static_cast<int>(random.below(trz::coarse_views_max + 1));
+    if (settings.coarse_views == 0) {
+      settings.bit_planes = static_cast<int>(random.below(trz::bit_planes_max + 1));
+    }
   }
   return settings;
 }

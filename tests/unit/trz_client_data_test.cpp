@@ -40,6 +40,27 @@ TEST(TrzClientData, PinnedWords) {
             (std::vector<std::uint32_t>{0x30001, 0, 0, 0, 0x301, 7, 1, 0xFFFFFFFF, 0, 0x3FF00000}));
 }
 
+/// Bits that a plug-in from before there were bit planes refuses.
+TEST(TrzClientData, BitPlanesStandWhereNothingDid) {
+  FilterRequest request = some_request();
+  request.settings.bit_planes = 8;
+  EXPECT_EQ(client_words(request)[1], 0x80233422U);
+  const Result<ClientData> read = read_client_words(client_words(request));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->request, request);
+  request.settings.bit_planes = 9;
+  EXPECT_FALSE(read_client_words(client_words(request)).ok());
+  request.settings.bit_planes = 1;
+  request.settings.coarse_views = 1;
+  EXPECT_FALSE(read_client_words(client_words(request)).ok());
+  EXPECT_EQ(parse_filter_request("abs=1,refine=3")->settings.bit_planes, 3);
+  for (const auto& [text, why] :
+       {std::pair{"abs=1,refine=9", "refine must be one of off, 1, 2, 3, 4, 5, 6, 7, 8"},
+        {"abs=1,refine=2,coarse=1", "coarse and refine exclude each other"}}) {
+    EXPECT_THAT(parse_filter_request(text).status().message(), HasSubstr(why));
+  }
+}
+
 TEST(TrzClientData, ReadsWhatIsWritten) {
   FilterRequest with_book = some_request();
   with_book.book_bytes = {'T', 'R', 'Z', 'B', 5};

@@ -689,7 +689,7 @@ TEST(TrzDecimalHostile, ValidChunksOfOtherKindsWithinAreRefused) {
 }
 
 TEST(TrzDecimalHostile, IsOfTheFifthVersionAlone) {
-  for (const unsigned version : {0U, 1U, 2U, 3U, 4U, 6U, 7U, 255U}) {
+  for (const unsigned version : {0U, 1U, 2U, 3U, 4U, 6U, 7U, 8U, 255U}) {
     EXPECT_EQ(code_after([&](Parts& p) { p.version = static_cast<std::uint8_t>(version); }),
               Code::corrupt)
         << version;
@@ -702,7 +702,7 @@ TEST(TrzDecimalHostile, IsOfTheFifthVersionAlone) {
   EXPECT_EQ(code_after([](Parts& p) { p.dtype = DType::i32; }), Code::corrupt);
   // What a reader of another version says.
   Parts parts;
-  parts.version = 7;
+  parts.version = 8;
   const Result<ChunkSummary> summary = describe(chunk_of(parts));
   ASSERT_FALSE(summary.ok());
   EXPECT_NE(summary.status().message().find("another version of the format"), std::string::npos);

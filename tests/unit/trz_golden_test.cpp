@@ -1,8 +1,8 @@
-// Chunks of trz's formats 1 to 6 must decode for ever, to the same bits.
+// Chunks of trz's formats 1 to 7 must decode for ever, to the same bits.
 //
 // tests/golden/trz-1 holds chunks of every method (NAME.trz) and their values (NAME.npy), made when
 // the format was frozen and never rewritten; a new version of the format adds a folder: trz-2 to
-// trz-6 have what they brought. The decoder in plain Python reads the same files
+// trz-7 have what they brought. The decoder in plain Python reads the same files
 // (test_trz_format.py). A chunk that needs a shared book (NAME.trzb) is left to that test, as a
 // codec takes its book from the client data of a file.
 
@@ -81,6 +81,7 @@ TEST(TrzGolden, ChunksOfFormat3DecodeToTheirValues) { expect_values_of("trz-3", 
 TEST(TrzGolden, ChunksOfFormat4DecodeToTheirValues) { expect_values_of("trz-4", 6); }
 TEST(TrzGolden, ChunksOfFormat5DecodeToTheirValues) { expect_values_of("trz-5", 6); }
 TEST(TrzGolden, ChunksOfFormat6DecodeToTheirValues) { expect_values_of("trz-6", 3); }
+TEST(TrzGolden, ChunksOfFormat7DecodeToTheirValues) { expect_values_of("trz-7", 3); }
 
 }  // namespace
 }  // namespace tailrace

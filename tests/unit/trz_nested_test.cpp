@@ -145,6 +145,7 @@ TEST(TrzNested, AChunkGrowsByTwoPercentAtMost) {
     Bytes plain;
     Bytes nested;
     chunk.settings.coarse_views = 0;
+    chunk.settings.bit_planes = 0;
     ASSERT_TRUE(round_trip(chunk, workspace, &plain));
     chunk.settings.coarse_views = coarse_views_max;
     ASSERT_TRUE(round_trip(chunk, workspace, &nested));

@@ -1,8 +1,8 @@
 // The head of a trz chunk: what it is, how large, and its checksum.
 //
 //   0  magic "TRZ" and the version: 2 for a vocabulary, 3 for fitted interpolation, 4 for a nested
-//      chunk, 5 for decimals, 6 for chunks that are joined, else 1, so that old readers read the
-//      rest
+//      chunk, 5 for decimals, 6 for chunks that are joined, 7 for bit planes, else 1, so that old
+//      readers read the rest
 //   4  CRC-32 (of zlib) of all bytes from 8 to the end
 //   8  dtype (low four bits) and method (high four bits)
 //   9  number of extents e, 0 to 4; then e varints, slowest axis first
@@ -38,12 +38,14 @@ enum class Method : std::uint8_t {
   nested = 7,      ///< Absolute bound: a chunk of every second value, and what lies between.
   decimal = 8,     ///< Lossless: a chunk of whole numbers, and how they become values.
   joined = 9,      ///< Whole chunks, each for a run of the values.
+  refined = 10,    ///< Absolute bound: a chunk within a coarser one, and bit planes.
 };
-inline constexpr std::uint8_t kMethods = 10;
+inline constexpr std::uint8_t kMethods = 11;
 
 /// The version of the format that brought a method: the one that its chunks bear.
 constexpr std::uint8_t version_of(Method method) {
   switch (method) {
+    case Method::refined: return 7;
     case Method::joined: return 6;
     case Method::decimal: return 5;
     case Method::nested: return 4;
@@ -52,7 +54,7 @@ constexpr std::uint8_t version_of(Method method) {
     default: return 1;
   }
 }
-inline constexpr std::uint8_t kFormatVersions = 6;
+inline constexpr std::uint8_t kFormatVersions = 7;
 
 /// Words of a vocabulary, at most: a rank has two bytes.
 inline constexpr std::size_t kWordsMax = 65536;

@@ -42,7 +42,8 @@ std::uint32_t knob_word(const Settings& settings) {
          static_cast<std::uint32_t>(settings.spline) << 12 |
          static_cast<std::uint32_t>(settings.last_axis + 1) << 16 |
          static_cast<std::uint32_t>(settings.lossless_stage) << 20 |
-         static_cast<std::uint32_t>(settings.coarse_views) << 24;
+         static_cast<std::uint32_t>(settings.coarse_views) << 24 |
+         static_cast<std::uint32_t>(settings.bit_planes) << 28;
 }
 
 void append_double(double value, std::vector<std::uint32_t>& words) {
@@ -101,7 +102,8 @@ class WordReader {
 Status read_knobs(std::uint32_t word, Settings& settings) {
   const auto knob = [word](int index) { return word >> (4 * index) & 15U; };
   if (knob(0) > 3 || knob(1) > 3 || knob(2) > 4 || knob(3) > 3 || knob(4) > 4 || knob(5) > 2 ||
-      knob(6) > unsigned{coarse_views_max} || word >> 28 != 0) {
+      knob(6) > unsigned{coarse_views_max} || knob(7) > unsigned{bit_planes_max} ||
+      (knob(6) > 0 && knob(7) > 0)) {
     return bad_words("word 1 is " + std::to_string(word) + ", which is no set of knobs");
   }
   settings.preset = preset_of(knob(0));
@@ -111,6 +113,7 @@ Status read_knobs(std::uint32_t word, Settings& settings) {
   settings.last_axis = static_cast<int>(knob(4)) - 1;
   settings.lossless_stage = static_cast<Choice>(knob(5));
   settings.coarse_views = static_cast<int>(knob(6));
+  settings.bit_planes = static_cast<int>(knob(7));
   return Status();
 }
 
@@ -227,6 +230,11 @@ Settings read_settings(CodecSettings& keys) {
       static_cast<int>(keys.choice("last_axis", {"auto", "0", "1", "2", "joint"}, 0)) - 1;
   settings.lossless_stage = static_cast<Choice>(keys.choice("lossless", {"auto", "off", "on"}, 0));
   settings.coarse_views = static_cast<int>(keys.choice("coarse", {"off", "1", "2", "3"}, 0));
+  settings.bit_planes =
+      static_cast<int>(keys.choice("refine", {"off", "1", "2", "3", "4", "5", "6", "7", "8"}, 0));
+  if (settings.coarse_views > 0 && settings.bit_planes > 0) {
+    keys.refuse("coarse and refine exclude each other");
+  }
   return settings;
 }
 

@@ -10,7 +10,7 @@
 //   word 1   knobs of four bits each from bit 0 on, 0 = chosen by the codec: preset (0 default,
 //            1 fast, 2 ratio), predictor (1 none, 2 lorenzo, 3 interpolation), dimensions (1..4),
 //            spline (1 linear, 2 cubic, 3 natural), last axis + 1 (4: joint), lossless stage
-//            (1 off, 2 on), coarse views (1..3)
+//            (1 off, 2 on), coarse views (1..3), bit planes (1..8; not with coarse views)
 //   word 2-3 the bound, a double: low half, high half
 //   [book]   number of bytes of the shared book (book.hpp), then those, four to a word, the first
 //            in the lowest bits, the last word filled up with zeros
@@ -82,8 +82,8 @@ Result<ClientData> read_client_words(std::span<const std::uint32_t> words);
 /// than the values do. Integers are lossless, and NaN returns exactly in any case: none for those.
 std::optional<double> recorded_fill(DType dtype, std::optional<double> fill_value);
 
-/// The codec's own keys: preset, predictor, dimension, spline, last_axis, lossless, coarse. A
-/// wrong value is left in `keys` as its error.
+/// The codec's own keys: preset, predictor, dimension, spline, last_axis, lossless, coarse, refine.
+/// A wrong value is left in `keys` as its error.
 Settings read_settings(CodecSettings& keys);
 
 /// The key book: a shared book as it stands in the words above, "41:0x425A5254:...": its number of

@@ -80,4 +80,11 @@ template <class T>
 Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill, bool is_found,
                           std::size_t to_beat);
 
+/// Bit planes behind a coarser chunk (refined.hpp), into the trial area.
+/// @param coarser  the same values within 2^bit_planes times the lattice's bound; not in Slot
+/// trial, nested or refined.
+template <class T>
+Attempt encode_refined(Work& work, const Lattice<T>& lattice, const T* fill,
+                       std::span<const std::uint8_t> coarser);
+
 }  // namespace tailrace::trz

@@ -45,6 +45,10 @@ struct Settings {
   /// finer along every axis; 0..coarse_views_max. Left out where they would cost more than
   /// 2 % of the chunk, or its values are not interpolated.
   int coarse_views = 0;
+  /// Bit planes that a chunk shall end with (refined.hpp), so that its beginning gives all values
+  /// within 2, 4, ... times the bound; 0..bit_planes_max, for absolute bounds. Left out where they
+  /// would cost more than 2 % of the chunk. Not together with coarse views.
+  int bit_planes = 0;
   bool operator==(const Settings&) const = default;
 };
 
@@ -53,6 +57,7 @@ struct Settings {
 enum class BoundKind : std::uint8_t { exact, absolute, pointwise };
 
 inline constexpr int coarse_views_max = 3;
+inline constexpr int bit_planes_max = 8;
 
 /// A Huffman book shared by many chunks, kept outside them (in the filter's client data).
 class Book;
@@ -134,12 +139,24 @@ std::optional<ByteRange> coarse_view(const ChunkType& type, const Settings& sett
 /// The same, along whatever axes the chunk has it.
 std::optional<ByteRange> coarse_view(std::span<const std::byte> beginning, int level);
 
+/// How many of a chunk's first bytes give all of its values within a coarser bound: what
+/// decode_prefix() takes. Their checksums are their own.
+/// @param beginning  the chunk's first bytes: prefix_head_bytes, or all if it has fewer.
+/// @returns nothing: the chunk has no bit planes, or all of them are needed.
+inline constexpr std::size_t prefix_head_bytes = 192;
+std::optional<std::size_t> bound_prefix(std::span<const std::byte> beginning, double bound);
+
+/// As decode(), of that many first bytes of a chunk. NaN, Inf and fill values are as in the whole.
+Status decode_prefix(std::span<const std::byte> prefix, std::span<std::byte> values,
+                     const Book* book, Workspace& workspace);
+
 /// What a chunk says about itself without being decoded; for info, tests and the fuzzers.
 struct ChunkSummary {
   DType dtype = DType::f32;
   std::uint64_t n_values = 0;
   std::string method;         ///< "interpolation cubic, last axis 0, 3 levels", "stored", ...
   std::uint64_t n_parts = 1;  ///< That are joined.
+  std::uint64_t n_planes = 0;
 };
 Result<ChunkSummary> describe(std::span<const std::byte> encoded);
 

@@ -11,6 +11,7 @@
 #include "codec/trz/joined.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
 #include "codec/trz/predict/pointwise.hpp"
+#include "codec/trz/refined.hpp"
 #include "codec/trz/trz.hpp"
 
 namespace tailrace::trz {
@@ -25,6 +26,8 @@ struct Decoding {
   const Book* book;
   std::span<std::byte> values;
   Workspace& workspace;
+  /// All its bytes, if it lies in no other chunk, or is part of a joined one; else empty.
+  std::span<const std::uint8_t> whole = {};
   bool may_be_joined = false;  ///< It lies in no other chunk.
 };
 
@@ -181,7 +184,7 @@ DecodeFailure decode_joined(Decoding& d) {
     ChunkReader in(part.chunk);
     ChunkHead head;
     if (!read_part_head(part, d.head, in, head)) return DecodeFailure::corrupt;
-    Decoding alone{in, head, d.book, values, d.workspace};
+    Decoding alone{in, head, d.book, values, d.workspace, part.chunk};
     const DecodeFailure failure = decode_method(alone);
     if (failure != DecodeFailure::none) return failure;
     if (!in.at_end()) return DecodeFailure::corrupt;
@@ -190,6 +193,17 @@ DecodeFailure decode_joined(Decoding& d) {
     begin += n_bytes;
   }
   return DecodeFailure::none;
+}
+
+/// @param planes  which there must be.
+DecodeFailure decode_planes(Decoding& d, PlanesRead planes) {
+  const auto coarser = [&d](ChunkReader& in, const ChunkHead& head, std::span<std::byte> values) {
+    Decoding within{in, head, d.book, values, d.workspace};
+    return decode_method(within);
+  };
+  if (d.whole.empty()) return DecodeFailure::corrupt;
+  d.in.take(d.in.rest().size());
+  return decode_refined(d.whole, planes, d.values, coarser, d.workspace);
 }
 
 DecodeFailure decode_method(Decoding& d) {
@@ -218,6 +232,7 @@ DecodeFailure decode_method(Decoding& d) {
       if (!floating || d.head.n_values == 0) return DecodeFailure::corrupt;
       return decode_decimal(d);
     case Method::joined: return d.may_be_joined ? decode_joined(d) : DecodeFailure::corrupt;
+    case Method::refined: return decode_planes(d, PlanesRead::all);
   }
   return DecodeFailure::corrupt;
 }
@@ -235,6 +250,25 @@ Status head_status(HeadFailure failure) {
   return {};
 }
 
+Status check_room(const ChunkHead& head, std::span<const std::byte> values) {
+  const std::size_t element_bytes = dtype_bytes(head.dtype);
+  const bool fits =
+      values.size() % element_bytes == 0 && head.n_values == values.size() / element_bytes;
+  return fits ? Status() : corrupt("it holds another number of values than the chunk's shape");
+}
+
+Status decoded_status(DecodeFailure failure) {
+  switch (failure) {
+    case DecodeFailure::none: break;
+    case DecodeFailure::corrupt: return corrupt("its content is inconsistent");
+    case DecodeFailure::book_missing:
+      return {Code::not_found, "trz chunk: it needs a shared book that the dataset does not have"};
+    case DecodeFailure::memory_out:
+      return {Code::out_of_memory, "trz: no memory for the working areas of a chunk"};
+  }
+  return {};
+}
+
 std::span<const std::uint8_t> as_uint8(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
@@ -247,20 +281,31 @@ Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, c
   ChunkReader in(as_uint8(encoded));
   ChunkHead head;
   TAILRACE_TRY(head_status(read_head(as_uint8(encoded), in, head)));
-  const std::size_t element_bytes = dtype_bytes(head.dtype);
-  if (values.size() % element_bytes != 0 || head.n_values != values.size() / element_bytes) {
-    return corrupt("it holds another number of values than the chunk's shape");
-  }
-  Decoding decoding{in, head, book, values, workspace, true};
-  switch (decode_method(decoding)) {
-    case DecodeFailure::none: break;
-    case DecodeFailure::corrupt: return corrupt("its content is inconsistent");
-    case DecodeFailure::book_missing:
-      return {Code::not_found, "trz chunk: it needs a shared book that the dataset does not have"};
-    case DecodeFailure::memory_out:
-      return {Code::out_of_memory, "trz: no memory for the working areas of a chunk"};
-  }
+  TAILRACE_TRY(check_room(head, values));
+  Decoding decoding{in, head, book, values, workspace, as_uint8(encoded), true};
+  TAILRACE_TRY(decoded_status(decode_method(decoding)));
   return in.at_end() ? Status() : corrupt("bytes are left over behind its end");
+}
+
+std::optional<std::size_t> bound_prefix(std::span<const std::byte> beginning, double bound) {
+  const std::optional<RefinedParts> parts = read_refined_parts(as_uint8(beginning));
+  if (!parts) return std::nullopt;
+  for (int n = 0; n < parts->n_planes; ++n) {
+    if (parts->bound_of(n) <= bound) return parts->end_of(n);
+  }
+  return std::nullopt;
+}
+
+Status decode_prefix(std::span<const std::byte> prefix, std::span<std::byte> values,
+                     const Book* book, Workspace& workspace) {
+  const FloatEnvironment environment;
+  ChunkReader in(as_uint8(prefix));
+  ChunkHead head;
+  TAILRACE_TRY(head_status(read_head_alone(in, head)));
+  TAILRACE_TRY(check_room(head, values));
+  if (head.method != Method::refined) return corrupt("it has no bit planes");
+  Decoding decoding{in, head, book, values, workspace, as_uint8(prefix)};
+  return decoded_status(decode_planes(decoding, PlanesRead::some));
 }
 
 namespace {
@@ -324,6 +369,14 @@ Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
       summary.n_parts = in.varint();
       summary.method = std::to_string(summary.n_parts) + " chunks, joined";
       break;
+    case Method::refined: {
+      const std::optional<RefinedParts> parts = read_refined_parts(as_uint8(encoded));
+      if (!parts) return corrupt("its content is inconsistent");
+      summary.n_planes = static_cast<std::uint64_t>(parts->n_planes);
+      summary.method = std::to_string(parts->n_planes) + " bit plane" +
+                       (parts->n_planes == 1 ? "" : "s") + " over a coarser chunk";
+      break;
+    }
     case Method::nested: {
       int n_views = 0;
       while (n_views < coarse_views_max && coarse_view(encoded, n_views + 1)) ++n_views;

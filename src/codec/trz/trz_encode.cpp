@@ -356,6 +356,7 @@ DecimalAttempt attempt_decimals(Work& work) {
   if (!tries_decimals(work.type, work.settings.preset)) return {};
   Settings settings = work.settings;
   settings.coarse_views = 0;
+  settings.bit_planes = 0;
   const auto inner = [&](DType dtype, std::span<const std::byte> values, std::span<std::byte> out) {
     ChunkType type;
     type.dtype = dtype;
@@ -562,6 +563,56 @@ Result<std::size_t> encode_with_views(Work& work, const Sampled& sampled, const 
   return deliver(attempt.chunk, out);
 }
 
+// --- Bit planes behind a coarser chunk.
+
+/// What a value needs besides its planes: with less left, codes of the coarser chunk take more than
+/// what the planes take from them, and by more than 2 % in nearly all real fields.
+constexpr double kBitsLeft = 1.5;
+
+/// The chunk within, on its own: by the smallest of all forms, at 2^bit_planes times the bound.
+template <class T>
+Attempt attempt_refined(Work& work, const Lattice<T>& lattice, const T* fill,
+                        BookHistograms* counted) {
+  Workspace& workspace = work.workspace;
+  const int n_planes = work.settings.bit_planes;
+  if (!std::isfinite(lattice.bound * static_cast<T>(1 << n_planes))) return {};
+  ChunkType type;  // Without guards: they are seen to on what the planes make of it.
+  type.dtype = work.type.dtype;
+  type.bound = std::ldexp(static_cast<double>(lattice.bound), n_planes);
+  type.fill_value = work.type.fill_value;
+  type.book = work.type.book;
+  Settings settings = work.settings;
+  settings.bit_planes = 0;
+  const std::size_t room = encoded_bytes_max(work.values.size());
+  auto* coarser = workspace.area<std::uint8_t>(Slot::nested_bytes, room + kSlack);
+  if (coarser == nullptr) return out_of_memory();
+  Work within{type, settings, work.values, work.n_values, work.head, workspace, counted};
+  const Result<std::size_t> n_bytes = encode_work(within, {coarser, room});
+  if (!n_bytes.ok()) return out_of_memory();
+  return encode_refined(work, lattice, fill, {coarser, *n_bytes});
+}
+
+/// Both forms, where the sample does not say that one is out of question: 2 % are less than what it
+/// foretells.
+template <class T>
+Result<std::size_t> encode_with_planes(Work& work, const Sampled& sampled,
+                                       const Lattice<T>& lattice, const T* absent, const T* fill,
+                                       std::span<std::uint8_t> out) {
+  const Result<std::size_t> plain = encode_by_sample(work, sampled, lattice, absent, out);
+  const double least_bits = work.settings.bit_planes + kBitsLeft;
+  if (!plain.ok() || sampled.best().bits_per_value < least_bits) return plain;
+  BookHistograms counted;
+  if (work.counted != nullptr) counted = *work.counted;
+  const Attempt attempt =
+      attempt_refined(work, lattice, fill, work.counted != nullptr ? &counted : nullptr);
+  if (attempt.memory_out) return memory_failure();
+  const double most = kViewsWithin * static_cast<double>(*plain);
+  const bool cheap = static_cast<double>(attempt.chunk.size()) <= most;
+  if (attempt.chunk.empty() || !cheap || attempt.chunk.size() > out.size()) return plain;
+  if (work.counted != nullptr) *work.counted = counted;
+  return deliver(attempt.chunk, out);
+}
+
 template <class T>
 Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
   const auto* values = reinterpret_cast<const T*>(work.values.data());
@@ -598,6 +649,9 @@ Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
   T found{};
   const T* absent = sampled.fill_of(fill, found);
   if (sampled.has_fill) work.most_exact = kMostExactPresent * (1 - sampled.special_share);
+  if (work.settings.bit_planes > 0) {
+    return encode_with_planes(work, sampled, *lattice, absent, fill, out);
+  }
   return work.settings.coarse_views == 0 ? encode_by_sample(work, sampled, *lattice, absent, out)
                                          : encode_with_views(work, sampled, *lattice, absent, out);
 }
@@ -636,9 +690,13 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
   }
   if (settings.dimensions < 0 || settings.dimensions > 4 || settings.last_axis < -1 ||
       settings.last_axis > 3 || settings.coarse_views < 0 ||
-      settings.coarse_views > coarse_views_max) {
+      settings.coarse_views > coarse_views_max || settings.bit_planes < 0 ||
+      settings.bit_planes > bit_planes_max) {
     return {Code::invalid_argument,
-            "trz: dimensions must be 0..4, last_axis -1..3 and coarse views 0..3"};
+            "trz: dimensions must be 0..4, last_axis -1..3, coarse views 0..3 and bit planes 0..8"};
+  }
+  if (settings.coarse_views > 0 && settings.bit_planes > 0) {
+    return {Code::invalid_argument, "trz: a chunk has coarse views or bit planes, not both"};
   }
   return {};
 }

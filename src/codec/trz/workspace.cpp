@@ -124,10 +124,12 @@ std::size_t working_bytes_max(std::size_t n_bytes, const ChunkType& type,
   // Measured: up to 2 n_bytes, but 3.4 where preset ratio makes a vocabulary and 5.7 where exact
   // coding tries zstd on long stretches; pointwise keeps two copies of the transformed values, in
   // f64 for f32 under tight bounds: 6.6. Fitted interpolation, beside what came before it: 5.4.
-  // Coarse views, of one axis: 2.6 copies of their values, and half a chunk of their bytes.
+  // Coarse views, of one axis: 2.6 copies of their values, and half a chunk of their bytes. Bit
+  // planes: the coarser values, their bytes, and a byte and more a value.
   // Floats without a bound, as decimals or not: 5.7, 6.8 and, where numbers are fitted, 11.7.
   const bool fitted = settings.preset == Preset::max && type.kind == BoundKind::absolute;
   const bool nested = settings.coarse_views > 0 && type.kind == BoundKind::absolute;
+  const bool refined = settings.bit_planes > 0 && type.kind == BoundKind::absolute;
   std::size_t n_copies = 3;
   if (tries_decimals(type, settings.preset)) {
     n_copies = settings.preset == Preset::max ? 12 : settings.preset == Preset::ratio ? 7 : 6;
@@ -136,7 +138,7 @@ std::size_t working_bytes_max(std::size_t n_bytes, const ChunkType& type,
   } else if (fitted) {
     n_copies = 6;
   }
-  return (n_copies + (nested ? 3 : 0)) * n_bytes + (std::size_t{1} << 20);
+  return (n_copies + (nested || refined ? 3 : 0)) * n_bytes + (std::size_t{1} << 20);
 }
 
 }  // namespace tailrace::trz

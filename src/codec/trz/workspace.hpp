@@ -42,6 +42,7 @@ enum class Slot : std::uint8_t {
   nested,        ///< Values of the chunks within a chunk, whole numbers of decimals.
   nested_bytes,  ///< The one that comes next, encoded.
   joined,        ///< Values of chunks that are joined.
+  refined,       ///< Bit planes.
   n_slots
 };
 
