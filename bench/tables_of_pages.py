@@ -14,7 +14,7 @@ PAGES = {
     "docs/in-situ.md": ["step_cost", "step_cost_threads"],
     "docs/layouts.md": ["space_times"],
     "docs/python.md": ["wheels"],
-    "docs/read.md": ["coarse_views", "read_gains"],
+    "docs/read.md": ["coarse_views", "bit_planes", "read_gains"],
     "docs/nodes.md": ["node_step_times"],
     "docs/reliability.md": ["node_events"],
     "docs/schedule.md": ["order_gains", "balance_rules"],

@@ -46,6 +46,8 @@ Examples:
       a part of all datasets of three dimensions, with their coordinates
   tailrace export small.nc -o overview.nc --level 2
       every fourth value along each axis of the grid, with the coordinates
+  tailrace export small.h5 -o density.npy --only /density --abs 1e-2
+      values within a coarser bound, from fewer bytes of fields with bit planes
 )help";
 
 constexpr const char* export_footer =
@@ -174,6 +176,9 @@ Command add_export(CLI::App& app) {
   input("--level", request.level, "K",
         "Every 2^K-th value along the last dimensions, three at most, along which chunks have "
         "several: of fields with coarse views (codec trz,coarse=K) only these are read.");
+  input("--abs", request.abs_bound, "E",
+        "Values that differ from the originals by at most E, or by their field's own bound if that "
+        "is coarser: of fields with bit planes (codec trz,refine=K) fewer bytes are read.");
   resources("--read-options", request.read_options, "KEY=VALUE,...",
             "threads=N, memory=SIZE, read=SIZE, gap=SIZE, prefetch=on|off.");
   resources("--plugin-path", request.plugin_path, "FOLDERS", plugin_path_help);

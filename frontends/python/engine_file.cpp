@@ -181,12 +181,13 @@ Status EngineFile::put(std::size_t variable, const Slab& slab, std::span<const s
   return array_->put(variable, slab, values);
 }
 
-Status EngineFile::get(std::size_t variable, const Slab& slab, std::span<std::byte> values) {
+Status EngineFile::get(std::size_t variable, const Slab& slab, std::span<std::byte> values,
+                       double abs_bound) {
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(false));
   if (array_ != nullptr) return array_->get(variable, slab, values);
   TAILRACE_TAKE(const std::size_t dataset, dataset_of(variable));
-  return reader_->read(dataset, slab, values);
+  return reader_->read(dataset, slab, values, abs_bound);
 }
 
 Status EngineFile::put_texts(std::size_t variable, const Slab& slab,

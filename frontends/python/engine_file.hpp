@@ -79,7 +79,8 @@ class EngineFile {
   Result<std::optional<VariableStorage>> storage(std::size_t variable);
 
   Status put(std::size_t variable, const Slab& slab, std::span<const std::byte> values);
-  Status get(std::size_t variable, const Slab& slab, std::span<std::byte> values);
+  /// @param abs_bound  as that of Reader::read; nothing in a file opened for writing.
+  Status get(std::size_t variable, const Slab& slab, std::span<std::byte> values, double abs_bound);
   Status put_texts(std::size_t variable, const Slab& slab, std::span<const std::string> texts);
   Result<std::vector<std::string>> get_texts(std::size_t variable, const Slab& slab);
   /// Collective; ReadRequest::dataset is the variable's position in the model.

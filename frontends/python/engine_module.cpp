@@ -55,10 +55,10 @@ void put(EngineFile& file, std::size_t variable, const Numbers& start, const Num
 }
 
 void get(EngineFile& file, std::size_t variable, const Numbers& start, const Numbers& count,
-         const Numbers& stride, const Values& values) {
+         const Numbers& stride, const Values& values, double abs_bound) {
   const Slab slab = slab_from_python(start, count, stride);
   const std::span bytes(reinterpret_cast<std::byte*>(values.data()), values.size());
-  check(unlocked([&] { return file.get(variable, slab, bytes); }));
+  check(unlocked([&] { return file.get(variable, slab, bytes, abs_bound); }));
 }
 
 nb::list get_texts(EngineFile& file, std::size_t variable, const Numbers& start,

@@ -252,7 +252,7 @@ def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None, 
 
     mode: "r" read; "w" make, replacing what is there; "x" make, refusing to replace; "a" read and
     write, made if it is missing. comm: a communicator of mpi4py, all of whose ranks call this.
-    options: "key=value,..."; for reading threads, memory, read, gap, prefetch,
+    options: "key=value,..."; for reading threads, memory, read, gap, abs, prefetch,
     follow-external; for writing also codec, bound, chunk and others, and "GLOB: options" for
     variables (docs/python.md). What of the file cannot be read (a damaged attribute) is a
     RuntimeWarning.

@@ -167,25 +167,38 @@ class Variable:
         """
         return self[coarse_slices(self, level)]
 
-    def _read(self, selection: Selection) -> Any:
+    def within(self, abs: float, key: Any = ...) -> Any:
+        """Values that differ from the originals by at most `abs`, or by the variable's own bound
+        if that is coarser.
+
+        Of a variable that was written with refine=K only the beginnings of its chunks are read,
+        where abs is at least twice its bound: K bits a value less at 2**K times the bound. Of
+        another one all is. Fill values and NaN are as ever.
+        """
+        if not isinstance(abs, (int, float, np.number)) or not abs >= 0:
+            raise ArgumentError(f"{self.path}: abs is {abs!r}, must be a number >= 0")
+        return self._read(select(key, self.shape), float(abs))
+
+    def _read(self, selection: Selection, abs_bound: float = 0.0) -> Any:
         if self._model.type == "text":
             values = self._read_texts(selection)
         else:
-            values = self._read_numbers(selection)
+            values = self._read_numbers(selection, abs_bound)
         result = selection.arrange(values)
         return result[()] if result.ndim == 0 else result
 
-    def _read_numbers(self, selection: Selection) -> np.ndarray[Any, Any]:
+    def _read_numbers(self, selection: Selection,
+                      abs_bound: float = 0.0) -> np.ndarray[Any, Any]:
         dtype = self._number_type()
         values = np.empty(selection.read_shape, dtype)
         engine_file = self._file._engine_file
         pieces = list(selection.pieces())
         for start, count, stride, target in pieces:
             if len(pieces) == 1:
-                engine_file.get(self._position, start, count, stride, _bytes_of(values))
+                engine_file.get(self._position, start, count, stride, _bytes_of(values), abs_bound)
                 continue
             part = np.empty(count, dtype)
-            engine_file.get(self._position, start, count, stride, _bytes_of(part))
+            engine_file.get(self._position, start, count, stride, _bytes_of(part), abs_bound)
             values[target] = part
         return values
 

@@ -131,6 +131,36 @@ class TrzViews final : public CoarseViews {
   const trz::Settings& settings_;
 };
 
+/// The beginnings of refined chunks.
+class TrzPrefixes final : public BoundPrefixes {
+ public:
+  TrzPrefixes(const trz::ChunkType& type, const trz::Settings& settings)
+      : type_(type), settings_(settings) {}
+
+  /// Whether chunks of this type and these settings may be refined.
+  bool possible() const {
+    return settings_.bit_planes > 0 && is_floating(type_.dtype) &&
+           type_.kind == trz::BoundKind::absolute && type_.bound > 0;
+  }
+
+  std::uint64_t head_bytes() const override { return trz::prefix_head_bytes; }
+
+  std::optional<std::uint64_t> find(std::span<const std::byte> beginning,
+                                    double bound) const override {
+    return trz::bound_prefix(beginning, bound);
+  }
+
+  Status decode(std::span<const std::byte> prefix, std::span<std::byte> values) const override {
+    BorrowedWorkspace workspace;
+    const Status done = trz::decode_prefix(prefix, values, type_.book, *workspace);
+    return done.ok() ? done : as_codec_failure(done);
+  }
+
+ private:
+  const trz::ChunkType& type_;
+  const trz::Settings& settings_;
+};
+
 class TrzStage final : public OwnStage {
  public:
   /// `book` is what request.book_bytes parse to. `counter` may be null.
@@ -169,6 +199,9 @@ class TrzStage final : public OwnStage {
   }
   bool lossy() const override { return type_.kind != trz::BoundKind::exact; }
   const CoarseViews* coarse_views() const override { return views_.possible() ? &views_ : nullptr; }
+  const BoundPrefixes* bound_prefixes() const override {
+    return prefixes_.possible() ? &prefixes_ : nullptr;
+  }
 
   Result<std::size_t> encode_into(std::span<const std::byte> values,
                                   std::span<std::byte> to) const override {
@@ -244,6 +277,7 @@ class TrzStage final : public OwnStage {
   std::optional<trz::ChunkType> without_patches_;  ///< The other way to keep regions' bounds.
   trz::Settings settings_;
   TrzViews views_{type_, settings_};
+  TrzPrefixes prefixes_{type_, settings_};
   std::unique_ptr<trz::Book> book_;  ///< Null: every chunk has codes of its own.
   std::shared_ptr<trz::BookCounter> counter_;
   std::uint64_t chunk_bytes_;

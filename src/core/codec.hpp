@@ -94,6 +94,20 @@ class CoarseViews {
   virtual Status decode(std::span<const std::byte> view, std::span<std::byte> values) const = 0;
 };
 
+/// Chunks whose first bytes decode to all of their values, within a coarser bound than the chunk's
+/// own. Each chunk may be one or not. Thread-safe.
+class BoundPrefixes {
+ public:
+  virtual ~BoundPrefixes() = default;
+  /// So many bytes of a chunk's beginning are all that find() looks at.
+  virtual std::uint64_t head_bytes() const = 0;
+  /// How many first bytes give all values within this absolute bound; nothing: it takes them all.
+  virtual std::optional<std::uint64_t> find(std::span<const std::byte> beginning,
+                                            double bound) const = 0;
+  /// Decode so many bytes to the whole chunk's values. @error codec_failed
+  virtual Status decode(std::span<const std::byte> prefix, std::span<std::byte> values) const = 0;
+};
+
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -159,6 +173,8 @@ class Codec {
                              std::span<std::byte> values) const;
   /// The views that chunks of filter mask 0 may begin with; null: none does.
   virtual const CoarseViews* coarse_views() const { return nullptr; }
+  /// How chunks of filter mask 0 may be read in part; null: none may.
+  virtual const BoundPrefixes* bound_prefixes() const { return nullptr; }
 };
 
 /// Another codec, but for what a subclass does in a way of its own; without a model of itself.

@@ -125,6 +125,9 @@ class PipelineCodec final : public Codec {
   const CoarseViews* coarse_views() const override {
     return stages_.size() == 1 ? stages_.front()->coarse_views() : nullptr;
   }
+  const BoundPrefixes* bound_prefixes() const override {
+    return stages_.size() == 1 ? stages_.front()->bound_prefixes() : nullptr;
+  }
 
   std::optional<Estimate> estimate(const StridedValues& values) const override {
     if (stages_.empty()) return Estimate{static_cast<double>(values.n_bytes())};

@@ -58,8 +58,9 @@ class FilterStage {
   /// The same into memory that is there. @returns the length.
   virtual Result<std::size_t> decode_into(std::span<const std::byte> encoded,
                                           std::span<std::byte> to) const;
-  /// As Codec::coarse_views, for a stage that stands alone.
+  /// As the same of Codec, for a stage that stands alone.
   virtual const CoarseViews* coarse_views() const { return nullptr; }
+  virtual const BoundPrefixes* bound_prefixes() const { return nullptr; }
   /// As Codec::estimate, for a stage that stands alone.
   virtual std::optional<Estimate> estimate(const StridedValues& values) const {
     static_cast<void>(values);

@@ -273,6 +273,7 @@ class CheckedCodec final : public Codec {
     return inner_->decode_into(encoded, filter_mask, values);
   }
   const CoarseViews* coarse_views() const override { return inner_->coarse_views(); }
+  const BoundPrefixes* bound_prefixes() const override { return inner_->bound_prefixes(); }
 
   Result<EncodedBytes> encode(Buffer values) const override {
     const Buffer original = Buffer::copy_of(std::as_const(values).bytes());

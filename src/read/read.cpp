@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/comm.hpp"
+#include "core/error_bound.hpp"
 #include "core/options.hpp"
 #include "describe/stored_file.hpp"
 #include "exec/chunk_homes.hpp"
@@ -371,7 +372,12 @@ class FileReader final : public Reader {
     return Status();
   }
 
-  Status read(std::size_t number, const Slab& slab, std::span<std::byte> values) override {
+  using Reader::read;
+  Status read(std::size_t number, const Slab& slab, std::span<std::byte> values,
+              double abs_bound) override {
+    if (!(abs_bound >= 0)) {
+      return Status(Code::invalid_argument, "the bound is negative or NaN, must be >= 0");
+    }
     std::uint64_t n_bytes = 0;
     TAILRACE_TRY(check_slab_of(number, slab, n_bytes));
     if (n_bytes != values.size()) {
@@ -384,7 +390,7 @@ class FileReader final : public Reader {
     if (slab.empty()) return Status();
     report_.value_bytes += n_bytes;
     TAILRACE_TRY(open_file());
-    return chunks_->read(*file_, number, list_.datasets[number], slab, values);
+    return chunks_->read(*file_, number, list_.datasets[number], slab, values, abs_bound);
   }
 
   Result<std::vector<std::string>> read_texts(std::size_t number, const Slab& slab) override {
@@ -521,7 +527,7 @@ class FileReader final : public Reader {
       const ReadRequest& request = requests[i];
       if (request.slab.empty() || !by_chunks(request.dataset)) continue;
       ReadDataset& dataset = chunks_->prepared(request.dataset);
-      if (chunks_->by_views(dataset, request.slab)) continue;
+      if (chunks_->reads_parts(dataset, request.slab)) continue;
       TouchedChunks touched(dataset.grid, request.slab);
       while (true) {
         touched.next(65536, batch);
@@ -546,7 +552,7 @@ class FileReader final : public Reader {
     report_.value_bytes += n_bytes;
     ReadDataset& dataset = chunks_->prepared(request.dataset);
     // Its chunks were not wished for: others may share them all the same.
-    if (chunks_->by_views(dataset, request.slab)) {
+    if (chunks_->reads_parts(dataset, request.slab)) {
       return chunks_->read(*file_, dataset, request.slab, request.values);
     }
     return chunks_->read(*file_, dataset, request.slab, request.values,
@@ -627,6 +633,11 @@ Status assign(const KeyValue& entry, ReadOptions& options) {
   if (key == "memory") return assign_bytes(entry, memory_bytes_min, options.memory_bytes);
   if (key == "read") return assign_bytes(entry, read_bytes_min, options.read_bytes);
   if (key == "gap") return assign_bytes(entry, 0, options.gap_bytes);
+  if (key == "abs") {
+    TAILRACE_TAKE(const ErrorBound bound, parse_error_bound("abs=" + entry.second));
+    options.abs_bound = bound.value;
+    return Status();
+  }
   if (key == "prefetch" || key == "follow-external") {
     TAILRACE_TAKE(const bool parsed, parse_switch(key, entry.second));
     (key == "prefetch" ? options.prefetch : options.follow_external) = parsed;
@@ -638,7 +649,7 @@ Status assign(const KeyValue& entry, ReadOptions& options) {
   }
   return Status(Code::invalid_argument,
                 "option " + key +
-                    ": unknown to a reader; it knows threads, memory, read, gap, prefetch, "
+                    ": unknown to a reader; it knows threads, memory, read, gap, abs, prefetch, "
                     "follow-external and plugin-path");
 }
 

@@ -43,6 +43,9 @@ struct ReadOptions {
   std::uint64_t gap_bytes = 64ULL << 10;      ///< Bytes between chunks that are read over.
   bool prefetch = true;                       ///< Fetch and decode ahead of a run of slabs.
   std::string plugin_path;                    ///< Searched before HDF5_PLUGIN_PATH.
+  /// Values of floating-point fields need be no nearer to the originals than this, or than their
+  /// field's own bound if that is coarser: chunks that allow it are read in part.
+  double abs_bound = 0;
   bool follow_external = false;  ///< Read values that lie in other files, see OtherFiles.
   /// Of an input: have HDF5 itself read all, as any program would: for who checks what was written.
   bool by_hdf5 = false;
@@ -54,7 +57,7 @@ struct ReadOptions {
 
 OtherFiles other_files_of(const ReadOptions& options);
 
-/// Apply "threads=2,memory=256MB,read=16MiB,gap=64k,prefetch=off" on top of `options`.
+/// Apply "threads=2,memory=256MB,read=16MiB,gap=64k,abs=1e-3" on top of `options`.
 /// @error invalid_argument
 Status apply_read_options(std::string_view text, ReadOptions& options);
 
@@ -105,7 +108,12 @@ class Reader {
   /// @error invalid_argument, bad_coverage  the slab.  @error corrupt, codec_failed  a chunk: the
   /// text names dataset, chunk and address.  @error plugin_missing
   /// @error unsupported  elements that point elsewhere (variable length, references): read_texts.
-  virtual Status read(std::size_t dataset, const Slab& slab, std::span<std::byte> values) = 0;
+  /// @param abs_bound  as ReadOptions::abs_bound, of which the coarser counts.
+  virtual Status read(std::size_t dataset, const Slab& slab, std::span<std::byte> values,
+                      double abs_bound) = 0;
+  Status read(std::size_t dataset, const Slab& slab, std::span<std::byte> values) {
+    return read(dataset, slab, values, 0);
+  }
   /// Variable-length and fixed-length strings. Not collective. @error unsupported  no strings.
   virtual Result<std::vector<std::string>> read_texts(std::size_t dataset, const Slab& slab) = 0;
 

@@ -129,18 +129,22 @@ Status ChunkReader::prepare(std::size_t number, const StoredDataset& listed,
 }
 
 Status ChunkReader::read(StoredFile& file, std::size_t number, const StoredDataset& listed,
-                         const Slab& slab, std::span<std::byte> values) {
+                         const Slab& slab, std::span<std::byte> values, double abs_bound) {
   if (listed.by_hdf5()) return file.read_slab(listed, slab, values);
   ReadDataset* dataset = nullptr;
   TAILRACE_TRY(prepare(number, listed, dataset));
-  if (dataset->chunked()) return read(file, *dataset, slab, values.data());
+  if (dataset->chunked()) return read(file, *dataset, slab, values.data(), {}, abs_bound);
   return read_contiguous(file, *dataset, slab, values.data());
 }
 
 Status ChunkReader::decode(const ReadDataset& dataset, const StoredChunk& job,
-                           std::span<const std::byte> encoded, std::span<std::byte> values) {
+                           std::span<const std::byte> encoded, std::span<std::byte> values,
+                           bool prefix) {
   const ReadStopwatch watch(counts_.decode_ns);
-  if (dataset.is_raw(job)) {
+  if (prefix) {
+    const Status decoded = dataset.codec->bound_prefixes()->decode(encoded, values);
+    if (!decoded.ok()) return decoded.within(dataset.chunk_text(job));
+  } else if (dataset.is_raw(job)) {
     TAILRACE_CHECK(encoded.size() == values.size());
     std::memcpy(values.data(), encoded.data(), values.size());
   } else {
@@ -243,13 +247,13 @@ std::uint64_t ChunkReader::work_bytes_for(const Reading& reading) {
 }
 
 Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk& job,
-                                 std::span<const std::byte> encoded) {
+                                 std::span<const std::byte> encoded, bool prefix) {
   const ReadDataset& dataset = reading.dataset;
   const Box box = dataset.grid.full_box(job.chunk_index);
   const SlabPart part = part_within(reading.slab, box);
   const bool keeps = reading.keep_whole || (reading.keep_parts && !uses_up(reading, part, box));
   const ChunkKey id{dataset.number, job.chunk_index};
-  const ReadCache::Entry entry = keeps ? cache_.begin(id, dataset.chunk_bytes) : nullptr;
+  const ReadCache::Entry entry = keeps && !prefix ? cache_.begin(id, dataset.chunk_bytes) : nullptr;
   std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
   if (values == nullptr) {
     values = one_piece(dataset.grid.chunk_shape, part, reading.slab, reading.values,
@@ -262,7 +266,7 @@ Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk
   }
   // Whoever waits for the entry must hear of the end, whatever is thrown.
   const Status decoded = local_part([&] {
-    return decode(dataset, job, encoded, {values, dataset.chunk_bytes});
+    return decode(dataset, job, encoded, {values, dataset.chunk_bytes}, prefix);
   });
   if (entry != nullptr) cache_.finish(id, entry, decoded);
   TAILRACE_TRY(decoded);
@@ -336,6 +340,7 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
   std::vector<StoredChunk> jobs;
   std::vector<StoredChunk> raw_jobs;
   std::vector<StoredChunk> viewed;
+  std::vector<StoredChunk> in_part;
   std::vector<std::pair<StoredChunk, ReadCache::Entry>> hits;
   TAILRACE_TRY(
       dataset.index.find(reading.file, *dataset.listed, dataset.n_chunks, chunk_indexes, found));
@@ -349,6 +354,8 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
       viewed.push_back(chunk);
     } else if (dataset.chunk_bytes >= raw_chunk_bytes_min && dataset.is_raw(chunk)) {
       raw_jobs.push_back(chunk);
+    } else if (reading.abs_bound > 0) {
+      in_part.push_back(chunk);
     } else {
       jobs.push_back(chunk);
     }
@@ -359,6 +366,11 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
   const std::uint64_t work_bytes = work_bytes_for(reading);
   TAILRACE_TRY(for_each_fetched(reading.file, dataset, jobs, work_bytes, finish));
   TAILRACE_TRY(read_views(reading, viewed));
+  const std::uint64_t n_part_lanes =
+      in_part.empty() ? 1 : n_lanes_for(dataset, in_part, work_bytes);
+  TAILRACE_TRY(team_.run(in_part.size(), n_part_lanes, [&](std::size_t i, std::size_t lane) {
+    return read_prefix(reading, lanes_[lane], in_part[i]);
+  }));
   const std::uint64_t n_raw_lanes =
       raw_jobs.empty() ? 1 : n_lanes_for(dataset, raw_jobs, work_bytes);
   TAILRACE_TRY(team_.run(raw_jobs.size(), n_raw_lanes, [&](std::size_t i, std::size_t lane) {
@@ -419,43 +431,48 @@ std::optional<ChunkReader::ViewSlab> ChunkReader::view_slab(ReadDataset& dataset
   return coarsest;
 }
 
-bool ChunkReader::by_views(ReadDataset& dataset, const Slab& slab) const {
-  return view_slab(dataset, slab).has_value();
+bool ChunkReader::reads_parts(ReadDataset& dataset, const Slab& slab) const {
+  return view_slab(dataset, slab).has_value() || prefix_bound(dataset, 0) > 0;
 }
 
 Status ChunkReader::fetch_part(const Reading& reading, const StoredChunk& job, std::uint64_t begin,
-                               std::uint64_t n_bytes, Lane& lane) {
-  TAILRACE_TRY(grow(lane.fetched, n_bytes));
+                               std::uint64_t n_bytes, std::byte* to) {
+  if (n_bytes == 0) return Status();
   const ReadStopwatch watch(counts_.fetch_ns);
-  const Status read =
-      reading.file.bytes().read_at(job.extent.address + begin, {lane.fetched.data(), n_bytes});
+  const Status read = reading.file.bytes().read_at(job.extent.address + begin, {to, n_bytes});
   if (!read.ok()) return read.within(reading.dataset.chunk_text(job));
   ++counts_.n_reads;
   counts_.fetched_bytes += n_bytes;
   return Status();
 }
 
+Status ChunkReader::fetch_head(const Reading& reading, const StoredChunk& job,
+                               std::uint64_t n_bytes, Lane& lane, std::uint64_t& n_fetched) {
+  TAILRACE_TRY(reading.dataset.check_chunk(reading.file.bytes(), job));
+  TAILRACE_TRY(grow(lane.fetched, job.extent.encoded_bytes));
+  n_fetched = std::min(std::max(n_bytes, page_bytes), job.extent.encoded_bytes);
+  return fetch_part(reading, job, 0, n_fetched, lane.fetched.data());
+}
+
 Status ChunkReader::read_view(Reading& reading, Lane& lane, const StoredChunk& job) {
   const ReadDataset& dataset = reading.dataset;
   const ViewSlab& view = *reading.view;
   const std::uint64_t chunk_length = job.extent.encoded_bytes;
-  TAILRACE_TRY(dataset.check_chunk(reading.file.bytes(), job));
   const CoarseViews& views = *dataset.codec->coarse_views();
-  const std::uint64_t head_bytes = std::min(std::max(views.head_bytes(), page_bytes), chunk_length);
-  TAILRACE_TRY(fetch_part(reading, job, 0, head_bytes, lane));
+  std::uint64_t head_bytes = 0;
+  TAILRACE_TRY(fetch_head(reading, job, views.head_bytes(), lane, head_bytes));
   std::optional<std::pair<std::uint64_t, std::uint64_t>> found;
   if (job.filter_mask == 0) found = views.find({lane.fetched.data(), head_bytes}, view.level);
   if (!found || found->first > chunk_length || found->second > chunk_length - found->first) {
-    if (head_bytes < chunk_length) {
-      TAILRACE_TRY(fetch_part(reading, job, 0, chunk_length, lane));
-    }
+    TAILRACE_TRY(fetch_part(reading, job, head_bytes, chunk_length - head_bytes,
+                            lane.fetched.data() + head_bytes));
     return finish_chunk(reading, lane, job, {lane.fetched.data(), chunk_length});
   }
   std::span<const std::byte> encoded(lane.fetched.data(), head_bytes);
   if (found->first + found->second <= head_bytes) {
     encoded = encoded.subspan(found->first, found->second);
   } else {
-    TAILRACE_TRY(fetch_part(reading, job, found->first, found->second, lane));
+    TAILRACE_TRY(fetch_part(reading, job, found->first, found->second, lane.fetched.data()));
     encoded = {lane.fetched.data(), found->second};
   }
   const Box box = view.grid.full_box(job.chunk_index);
@@ -481,6 +498,31 @@ Status ChunkReader::read_view(Reading& reading, Lane& lane, const StoredChunk& j
   counts_.decoded_bytes += view.chunk_bytes;
   gather_part(part, box, values, view.slab, reading.values, dataset.element_bytes);
   return Status();
+}
+
+double ChunkReader::prefix_bound(ReadDataset& dataset, double abs_bound) const {
+  abs_bound = std::max(abs_bound, options_.abs_bound);
+  // Where no codec can be made, reading the chunks says why.
+  if (!(abs_bound > 0) || !dataset.make_codec(options_.plugin_path).ok()) return 0;
+  return dataset.codec->bound_prefixes() != nullptr ? abs_bound : 0;
+}
+
+Status ChunkReader::read_prefix(Reading& reading, Lane& lane, const StoredChunk& job) {
+  const std::uint64_t chunk_length = job.extent.encoded_bytes;
+  const BoundPrefixes& prefixes = *reading.dataset.codec->bound_prefixes();
+  std::uint64_t head_bytes = 0;
+  TAILRACE_TRY(fetch_head(reading, job, prefixes.head_bytes(), lane, head_bytes));
+  std::optional<std::uint64_t> found;
+  if (job.filter_mask == 0) {
+    found = prefixes.find({lane.fetched.data(), head_bytes}, reading.abs_bound);
+  }
+  const bool prefix = found && *found < chunk_length;
+  const std::uint64_t n_bytes = prefix ? *found : chunk_length;
+  if (n_bytes > head_bytes) {
+    TAILRACE_TRY(fetch_part(reading, job, head_bytes, n_bytes - head_bytes,
+                            lane.fetched.data() + head_bytes));
+  }
+  return finish_chunk(reading, lane, job, {lane.fetched.data(), n_bytes}, prefix);
 }
 
 Status ChunkReader::read_views(Reading& reading, std::span<const StoredChunk> chunks) {
@@ -509,10 +551,11 @@ Status ChunkReader::read_views(Reading& reading, std::span<const StoredChunk> ch
 constexpr std::uint64_t kept_times_max = 2;
 
 Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& slab,
-                         std::byte* values, const LeftOut& left_out) {
+                         std::byte* values, const LeftOut& left_out, double abs_bound) {
   TouchedChunks touched(dataset.grid, slab);
   const std::optional<ViewSlab> view = view_slab(dataset, slab);
-  Reading reading{file, dataset, slab, values, view ? &*view : nullptr};
+  Reading reading{
+      file, dataset, slab, values, view ? &*view : nullptr, prefix_bound(dataset, abs_bound)};
   reading.keep_whole =
       !options_.one_pass &&
       touched.n_chunks() <= small_slab_bytes / std::max<std::uint64_t>(dataset.chunk_bytes, 1) &&
@@ -521,7 +564,7 @@ Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& sla
   reading.keep_parts = !options_.one_pass || touched.n_chunks() * touched_bytes_each <=
                                                  kept_times_max * cache_.bytes_max();
   // One chunk keeps one thread busy: the others can work ahead meanwhile.
-  const bool works_ahead = !left_out && !view;
+  const bool works_ahead = !left_out && !view && reading.abs_bound == 0;
   const bool ahead_first = touched.n_chunks() == 1 && works_ahead;
   if (ahead_first) look_ahead(file, dataset, slab);
   std::vector<std::uint64_t> batch;

@@ -153,18 +153,18 @@ class ChunkReader {
   /// Read a slab (checked, not empty) of any dataset: by chunks, in one piece, or by HDF5 what only
   /// HDF5 can read. Not collective; one thread at a time.
   Status read(StoredFile& file, std::size_t number, const StoredDataset& listed, const Slab& slab,
-              std::span<std::byte> values);
+              std::span<std::byte> values, double abs_bound = 0);
 
   /// Whether a chunk, by its number, is somebody else's to read.
   using LeftOut = std::function<bool(std::uint64_t)>;
   /// Read a slab of a chunked dataset.
   /// @param left_out  chunks whose elements stay as they are; empty: none.
   Status read(StoredFile& file, ReadDataset& dataset, const Slab& slab, std::byte* values,
-              const LeftOut& left_out = {});
-  /// Whether the slab leaves out at least every second value along all axes along which coarse
-  /// views of the chunks do: it is read from these, by itself, without sharing chunks. Makes the
-  /// dataset's codec.
-  bool by_views(ReadDataset& dataset, const Slab& slab) const;
+              const LeftOut& left_out = {}, double abs_bound = 0);
+  /// Whether the slab is read from parts of chunks, by itself, without sharing these: as it leaves
+  /// out at least every second value along all axes along which coarse views do, or because of
+  /// ReadOptions::abs_bound. Makes the dataset's codec.
+  bool reads_parts(ReadDataset& dataset, const Slab& slab) const;
   /// Whether the chunk is kept here, decoded or nearly so.
   bool holds(const ChunkKey& id) { return cache_.holds(id); }
   /// Call visit(chunk number in `chunks`, its values) for each of these stored chunks, decoded; on
@@ -199,6 +199,7 @@ class ChunkReader {
     const Slab& slab;
     std::byte* values;
     const ViewSlab* view = nullptr;  ///< Null: from whole chunks.
+    double abs_bound = 0;            ///< Above 0: from chunks' first bytes, where these will do.
     bool keep_whole = false;         ///< Also chunks that are used up are kept.
     bool keep_parts = true;          ///< Chunks that are used in part are kept.
   };
@@ -219,9 +220,15 @@ class ChunkReader {
   std::optional<ViewSlab> view_slab(ReadDataset& dataset, const Slab& slab) const;
   Status read_views(Reading& reading, std::span<const StoredChunk> chunks);
   Status read_view(Reading& reading, Lane& lane, const StoredChunk& job);
-  /// Read bytes of a chunk into a lane's memory.
+  /// What counts of the bound that is asked for: 0 where the dataset's chunks are read whole.
+  double prefix_bound(ReadDataset& dataset, double abs_bound) const;
+  Status read_prefix(Reading& reading, Lane& lane, const StoredChunk& job);
+  /// Read a chunk's first bytes into a lane's memory, which has room for all: a page at least.
+  Status fetch_head(const Reading& reading, const StoredChunk& job, std::uint64_t n_bytes,
+                    Lane& lane, std::uint64_t& n_fetched);
+  /// Read bytes of a chunk.
   Status fetch_part(const Reading& reading, const StoredChunk& job, std::uint64_t begin,
-                    std::uint64_t n_bytes, Lane& lane);
+                    std::uint64_t n_bytes, std::byte* to);
   /// Whether the slab wants all values of the chunk.
   static bool uses_up(const Reading& reading, const SlabPart& part, const Box& box);
   Status take_hits(Reading& reading, std::span<const std::pair<StoredChunk, ReadCache::Entry>> hits,
@@ -234,11 +241,13 @@ class ChunkReader {
   std::uint64_t n_lanes_for(const ReadDataset& dataset, std::span<const StoredChunk> jobs,
                             std::uint64_t work_bytes) const;
   std::uint64_t work_bytes_for(const Reading& reading);
+  /// @param prefix  the bytes are a chunk's first ones: what they decode to is not kept.
   Status finish_chunk(Reading& reading, Lane& lane, const StoredChunk& job,
-                      std::span<const std::byte> encoded);
+                      std::span<const std::byte> encoded, bool prefix = false);
   Status read_raw_part(Reading& reading, Lane& lane, const StoredChunk& job, const SlabPart& part);
   Status decode(const ReadDataset& dataset, const StoredChunk& job,
-                std::span<const std::byte> encoded, std::span<std::byte> values);
+                std::span<const std::byte> encoded, std::span<std::byte> values,
+                bool prefix = false);
   void look_ahead(StoredFile& file, ReadDataset& dataset, const Slab& slab);
   void post_ahead(StoredFile& file, ReadDataset& dataset, const StoredChunk& job);
 

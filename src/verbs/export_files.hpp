@@ -30,6 +30,7 @@ struct ExportRequest {
   std::string slab;  ///< "0:10,5:20:2"; empty: all.
   int level = 0;  ///< In its place: every 2^level-th value along the axes that coarse views halve.
   std::string read_options;  ///< See core/options.
+  double abs_bound = 0;      ///< As ReadOptions::abs_bound; not where all becomes HDF5.
   std::string plugin_path;
   bool follow_external = false;  ///< Values in other files, too (OtherFiles).
   /// Called at rank 0 for each .npy or raw file, once it is there. May be empty.

@@ -15,6 +15,7 @@
 #include "codec/trz/client_data.hpp"
 #include "codec/xor/xor_chunk.hpp"
 #include "fuzz/fuzz_support.hpp"
+#include "support/refined_chunks.hpp"
 #include "support/trz_cases.hpp"
 
 namespace {
@@ -184,7 +185,13 @@ int main(int n_arguments, char** arguments) {
     if (!n.ok()) return 1;
     const auto bytes = std::span<const std::byte>(encoded).first(*n);
     const std::vector<std::byte> joined = joined_with_itself(chunk, bytes);
-    const auto decoded = k % 8 == 1 ? std::span<const std::byte>(joined) : bytes;
+    std::vector<std::byte> refined;
+    if (k % 8 == 2 && is_floating(chunk.type.dtype)) {
+      refined = trz_cases::refined_chunk(chunk, 1 + static_cast<int>(k / 8 % 8), workspace);
+    }
+    const auto decoded = !refined.empty() ? std::span<const std::byte>(refined)
+                         : k % 8 == 1     ? std::span<const std::byte>(joined)
+                                          : bytes;
     good = decode_seed(chunk, decoded).write(folder / "trz_decode", k) &&
            round_trip_seed(chunk).write(folder / "trz_round_trip", k) &&
            xor_seed(chunk, k).write(folder / "xor_decode", k);

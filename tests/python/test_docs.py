@@ -209,6 +209,10 @@ def names_of_read(_, package):
     with package.open("density.nc", "w") as file:
         file.create_variable("density", ("z", "y", "x"), data=smooth((64, 64, 64)), codec="trz",
                              coarse=2, abs=1e-3)
+    with package.open("rough.nc", "w") as file:
+        noise = np.random.default_rng(1).normal(0, 0.1, (64, 64, 64))
+        file.create_variable("u", ("z", "y", "x"), data=(smooth((64, 64, 64)) + noise).astype("f4"),
+                             codec="trz", refine=4, abs=1e-4)
     return {}
 
 

@@ -257,13 +257,15 @@ TEST(Read, RefreshSeesWhatChangedAlthoughAnotherReaderHasItOpen) {
 
 TEST(Read, OptionsAreChecked) {
   ReadOptions options;
-  ASSERT_DONE(apply_read_options("threads=2,memory=256MB,read=1MiB,gap=64k,prefetch=off", options));
+  ASSERT_DONE(
+      apply_read_options("threads=2,memory=256MB,read=1MiB,gap=64k,prefetch=off,abs=0.5", options));
   EXPECT_EQ(options.n_threads, 2U);
+  EXPECT_EQ(options.abs_bound, 0.5);
   EXPECT_EQ(options.memory_bytes, 256000000U);
   EXPECT_EQ(options.read_bytes, 1U << 20);
   EXPECT_FALSE(options.prefetch);
   for (const char* text : {"threads=x", "threads=-1", "threads=99999", "memory=1", "cache=2",
-                           "prefetch=perhaps", "read=0"}) {
+                           "prefetch=perhaps", "read=0", "abs=-1", "abs=nan", "abs="}) {
     EXPECT_EQ(apply_read_options(text, options).code(), Code::invalid_argument) << text;
   }
   EXPECT_EQ(options.n_threads, 2U);
