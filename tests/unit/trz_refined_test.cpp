@@ -193,6 +193,30 @@ TEST(TrzRefined, WhatIsExactIsExactAtEveryLevel) {
   }
 }
 
+/// Values that the coarser chunk has exactly have an error of nearly the bound: above and below in
+/// turn, so that sums do not drift.
+TEST(TrzRefined, ErrorsOfWhatRepeatsBalance) {
+  Case chunk = noisy<float>({3000}, 1e-3);
+  for (std::size_t i = 0; i < 3000; i += 3) {
+    const float repeated = 0.25F;
+    std::memcpy(chunk.values.data() + 4 * i, &repeated, 4);
+  }
+  Workspace workspace;
+  for (const int n_planes : {1, 4, 8}) {
+    const Bytes bytes = refined(chunk, n_planes, workspace);
+    ASSERT_TRUE(keeps_all_bounds(chunk, bytes, workspace));
+    Bytes decoded(chunk.values.size());
+    ASSERT_TRUE(decode(bytes, decoded, nullptr, workspace).ok());
+    double sum = 0;
+    for (std::size_t i = 0; i < 3000; i += 3) {
+      float value = 0;
+      std::memcpy(&value, decoded.data() + 4 * i, 4);
+      sum += static_cast<double>(value) - 0.25;
+    }
+    EXPECT_LT(std::fabs(sum), 0.1 * 1000 * 1e-3) << n_planes;
+  }
+}
+
 TEST(TrzRefined, AreChosenWhereTheyCostLittle) {
   Workspace workspace;
   const Shape shape{30, 40, 50};

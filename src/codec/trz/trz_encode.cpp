@@ -570,6 +570,7 @@ Result<std::size_t> encode_with_views(Work& work, const Sampled& sampled, const 
 constexpr double kBitsLeft = 1.5;
 
 /// The chunk within, on its own: by the smallest of all forms, at 2^bit_planes times the bound.
+/// @param fill  named or found: planes would move it.
 template <class T>
 Attempt attempt_refined(Work& work, const Lattice<T>& lattice, const T* fill,
                         BookHistograms* counted) {
@@ -579,7 +580,7 @@ Attempt attempt_refined(Work& work, const Lattice<T>& lattice, const T* fill,
   ChunkType type;  // Without guards: they are seen to on what the planes make of it.
   type.dtype = work.type.dtype;
   type.bound = std::ldexp(static_cast<double>(lattice.bound), n_planes);
-  type.fill_value = work.type.fill_value;
+  type.fill_value = fill != nullptr ? std::optional(static_cast<double>(*fill)) : std::nullopt;
   type.book = work.type.book;
   Settings settings = work.settings;
   settings.bit_planes = 0;
@@ -596,9 +597,9 @@ Attempt attempt_refined(Work& work, const Lattice<T>& lattice, const T* fill,
 /// foretells.
 template <class T>
 Result<std::size_t> encode_with_planes(Work& work, const Sampled& sampled,
-                                       const Lattice<T>& lattice, const T* absent, const T* fill,
+                                       const Lattice<T>& lattice, const T* fill,
                                        std::span<std::uint8_t> out) {
-  const Result<std::size_t> plain = encode_by_sample(work, sampled, lattice, absent, out);
+  const Result<std::size_t> plain = encode_by_sample(work, sampled, lattice, fill, out);
   const double least_bits = work.settings.bit_planes + kBitsLeft;
   if (!plain.ok() || sampled.best().bits_per_value < least_bits) return plain;
   BookHistograms counted;
@@ -650,7 +651,7 @@ Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
   const T* absent = sampled.fill_of(fill, found);
   if (sampled.has_fill) work.most_exact = kMostExactPresent * (1 - sampled.special_share);
   if (work.settings.bit_planes > 0) {
-    return encode_with_planes(work, sampled, *lattice, absent, fill, out);
+    return encode_with_planes(work, sampled, *lattice, absent, out);
   }
   return work.settings.coarse_views == 0 ? encode_by_sample(work, sampled, *lattice, absent, out)
                                          : encode_with_views(work, sampled, *lattice, absent, out);

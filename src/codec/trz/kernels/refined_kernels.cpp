@@ -45,6 +45,9 @@ T refined(T coarser, std::int32_t known, int n_left, std::int32_t n_cells, T hal
   return coarser + static_cast<T>(((2 * known + 1) << n_left) - n_cells) * half_cell;
 }
 
+/// Of a cell's width; it makes no value's error larger than the bound.
+constexpr float kAside = 0x1p-12F;
+
 template <class T>
 bool find_in(const T* x, const T* coarser, std::size_t n, const CellPlan<T>& plan,
              std::uint8_t* cells) {
@@ -55,8 +58,9 @@ bool find_in(const T* x, const T* coarser, std::size_t n, const CellPlan<T>& pla
   std::int32_t found[kCellBlock];
   Flag bad[kCellBlock];
   for (std::size_t i = 0; i < n; ++i) {
-    // What is no number counts as the first cell, so that the cast always fits.
-    T place = (x[i] - coarser[i]) * plan.inverse_cell + middle;
+    // What is no number counts as the first cell, so that the cast always fits. Where the coarser
+    // value is the value itself, both cells beside it are as far away: they take turns.
+    T place = (x[i] - coarser[i]) * plan.inverse_cell + (middle - (i % 2 == 1 ? T(kAside) : T(0)));
     place = place > T(0) ? place : T(0);
     place = place < greatest ? place : greatest;
     found[i] = static_cast<std::int32_t>(place);
