@@ -180,7 +180,7 @@ Command add_export(CLI::App& app) {
         "Values that differ from the originals by at most E, or by their field's own bound if that "
         "is coarser: of fields with bit planes (codec trz,refine=K) fewer bytes are read.");
   resources("--read-options", request.read_options, "KEY=VALUE,...",
-            "threads=N, memory=SIZE, read=SIZE, gap=SIZE, prefetch=on|off.");
+            "threads=N, memory=SIZE, read=SIZE, gap=SIZE, abs=E, prefetch=on|off.");
   resources("--plugin-path", request.plugin_path, "FOLDERS", plugin_path_help);
   Group(sub, "Reports").flag("-q,--quiet", arguments->quiet, "Print nothing but errors.");
   return [arguments](Session& session) {

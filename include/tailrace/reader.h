@@ -30,10 +30,11 @@
  *   read=SIZE        largest read of neighbouring chunks (default 16MiB)
  *   gap=SIZE         bytes between chunks that are read over (default 64KiB)
  *   abs=E            values of floating-point fields may differ from the originals by E, or by
- * their field's own bound if that is coarser: of chunks with bit planes (codec trz,refine=K) only
- * the first bytes are read (default 0) prefetch=on|off  decode ahead of slabs that run on along a
- * dimension (default on) follow-external=on|off  read values that the file says lie in other files
- * (external storage, virtual datasets): any that this process may read (default off: unsupported)
+ *                    their field's own bound if that is coarser (default 0): of chunks with bit
+ *                    planes (codec trz,refine=K) only the first bytes are read
+ *   prefetch=on|off  decode ahead of slabs that run on along a dimension (default on)
+ *   follow-external=on|off  read values that the file says lie in other files (external storage,
+ *                    virtual datasets): any that this process may read (default off: unsupported)
  *   plugin-path=FOLDERS  searched for filter plug-ins before HDF5_PLUGIN_PATH
  */
 

@@ -144,6 +144,8 @@ class TrzPrefixes final : public BoundPrefixes {
   }
 
   std::uint64_t head_bytes() const override { return trz::prefix_head_bytes; }
+  /// A chunk that a region's bound makes tighter is read whole at once.
+  double least_bound() const override { return 2 * type_.bound; }
 
   std::optional<std::uint64_t> find(std::span<const std::byte> beginning,
                                     double bound) const override {

@@ -101,6 +101,8 @@ class BoundPrefixes {
   virtual ~BoundPrefixes() = default;
   /// So many bytes of a chunk's beginning are all that find() looks at.
   virtual std::uint64_t head_bytes() const = 0;
+  /// Below this bound find() has nothing to say, of any chunk.
+  virtual double least_bound() const = 0;
   /// How many first bytes give all values within this absolute bound; nothing: it takes them all.
   virtual std::optional<std::uint64_t> find(std::span<const std::byte> beginning,
                                             double bound) const = 0;

@@ -10,6 +10,7 @@
 #include "read/read.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <map>
 #include <set>
@@ -627,6 +628,13 @@ Status assign_threads(const KeyValue& entry, std::uint64_t& target) {
   return Status();
 }
 
+bool is_zero(const std::string& text) {
+  double number = 1;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  return parsed.ec == std::errc() && parsed.ptr == end && number == 0;
+}
+
 Status assign(const KeyValue& entry, ReadOptions& options) {
   const std::string& key = entry.first;
   if (key == "threads") return assign_threads(entry, options.n_threads);
@@ -634,6 +642,10 @@ Status assign(const KeyValue& entry, ReadOptions& options) {
   if (key == "read") return assign_bytes(entry, read_bytes_min, options.read_bytes);
   if (key == "gap") return assign_bytes(entry, 0, options.gap_bytes);
   if (key == "abs") {
+    if (is_zero(entry.second)) {  // Every field's own.
+      options.abs_bound = 0;
+      return Status();
+    }
     TAILRACE_TAKE(const ErrorBound bound, parse_error_bound("abs=" + entry.second));
     options.abs_bound = bound.value;
     return Status();

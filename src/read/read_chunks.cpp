@@ -504,7 +504,8 @@ double ChunkReader::prefix_bound(ReadDataset& dataset, double abs_bound) const {
   abs_bound = std::max(abs_bound, options_.abs_bound);
   // Where no codec can be made, reading the chunks says why.
   if (!(abs_bound > 0) || !dataset.make_codec(options_.plugin_path).ok()) return 0;
-  return dataset.codec->bound_prefixes() != nullptr ? abs_bound : 0;
+  const BoundPrefixes* prefixes = dataset.codec->bound_prefixes();
+  return prefixes != nullptr && abs_bound >= prefixes->least_bound() ? abs_bound : 0;
 }
 
 Status ChunkReader::read_prefix(Reading& reading, Lane& lane, const StoredChunk& job) {

@@ -662,12 +662,8 @@ Status export_part(const VerbRanks& ranks, Reader& reader, const ExportRequest& 
   return PartExport(ranks, reader, request).run(options, memory_bytes);
 }
 
-Status export_by_reader(const VerbRanks& ranks, const ExportRequest& request, Format format) {
-  ReadOptions options;
-  options.plugin_path = request.plugin_path;
-  options.follow_external = request.follow_external;
-  TAILRACE_TRY(apply_read_options(request.read_options, options).within("--read-options"));
-  options.abs_bound = std::max(options.abs_bound, request.abs_bound);
+Status export_by_reader(const VerbRanks& ranks, const ExportRequest& request, Format format,
+                        const ReadOptions& options) {
   TAILRACE_TAKE(auto reader, Reader::open(ranks.world(), request.input, options));
   Status status = format == Format::hdf5
                       ? export_part(ranks, *reader, request, options.memory_bytes)
@@ -709,15 +705,20 @@ Result<ExportReport> export_files(const VerbRanks& ranks, const ExportRequest& r
     return Status(Code::invalid_argument,
                   fmt::format("--abs {}: expected a number >= 0", request.abs_bound));
   }
+  ReadOptions options;
+  options.plugin_path = request.plugin_path;
+  options.follow_external = request.follow_external;
+  TAILRACE_TRY(apply_read_options(request.read_options, options).within("--read-options"));
+  options.abs_bound = std::max(options.abs_bound, request.abs_bound);
   ExportReport report;
   if (format != Format::hdf5 || !request.slab.empty() || request.level > 0) {
-    TAILRACE_TRY(export_by_reader(ranks, request, format));
+    TAILRACE_TRY(export_by_reader(ranks, request, format, options));
     return report;
   }
-  if (request.abs_bound > 0) {
+  if (options.abs_bound > 0) {
     return Status(Code::invalid_argument,
                   "--abs is for files of .npy and raw values and for parts (--slab): all as HDF5 "
-                  "keeps what the attributes say of the values");
+                  "keeps the attributes that name each field's bound");
   }
   TAILRACE_TAKE(report.repacked, export_whole(ranks, request));
   return report;

@@ -1,7 +1,10 @@
 // Reading by several processes: indexes shared within nodes, chunks shared between ranks, and
 // failures that every rank returns.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "api_support.hpp"
@@ -80,6 +83,43 @@ TEST(Read, OverlappingAndStridedSlabsAndRanksWithNone) {
   reader.refresh();
   const tailrace::Selection row{{me, 0}, {1, kColumns}};
   expect_values(row, reader.read<float>("/f", row));
+  reader.close();
+}
+
+/// Ranks that are content with less read parts of chunks, the others share whole ones; even ranks
+/// have kept some already.
+TEST(Read, EachRankWithinABoundOfItsOwn) {
+  const std::string path = scratch();
+  constexpr double own = 1e-4;
+  std::vector<float> original(kRows * kColumns);
+  std::uint64_t seed = 1;
+  for (float& value : original) {
+    seed = seed * 6364136223846793005U + 1442695040888963407U;
+    value = static_cast<float>(seed >> 40U) * 0x1p-24F;
+  }
+  if (is_root()) {
+    auto file = tailrace::File::create(path, tailrace::serial(),
+                                       "codec=trz,refine=5,bound=abs=1e-4,chunk=48x35");
+    file.define<float>("/f", {kRows, kColumns}).put({{0, 0}, {kRows, kColumns}}, original);
+    file.close();
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double asked = rank() % 3 == 0 ? 0 : own * (1 << (2 * (rank() % 3)));
+  auto reader = tailrace::Reader::open(path, tailrace::mpi(MPI_COMM_WORLD),
+                                       "threads=1,abs=" + std::to_string(asked));
+  std::vector<float> values(kRows * kColumns);
+  const tailrace::Selection corner{{0, 0}, {3, 3}};
+  if (rank() % 2 == 0) reader.read<float>("/f", corner);
+  for (int round = 0; round < 2; ++round) {
+    std::fill(values.begin(), values.end(), -1.0F);
+    reader.read_all("/f", {{0, 0}, {kRows, kColumns}}, std::span(values));
+    double farthest = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      farthest = std::max(farthest, std::fabs(double{values[i]} - double{original[i]}));
+    }
+    EXPECT_LE(farthest, std::max(own, asked));
+    EXPECT_GT(farthest, std::max(own, asked) / 2);
+  }
   reader.close();
 }
 

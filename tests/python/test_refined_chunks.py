@@ -138,6 +138,8 @@ def test_export_on_ranks_that_share_chunks(cube, tmp_path, ranks):
         np.testing.assert_array_equal(file["u"][...], values[3:50, :, 20:])
     done = tailrace("export", path, "-o", tmp_path / "all.h5", "--abs", 4 * BOUND, code=2)
     assert "--abs is for" in done.stderr
+    tailrace("export", path, "-o", tmp_path / "all.h5", "--read-options", "abs=1", code=2)
+    tailrace("export", path, "-o", tmp_path / "all.h5", "--read-options", "abs=0")
     tailrace("export", path, "-o", tmp_path / "no.npy", "--abs", "-1", code=2)
 
 
@@ -160,6 +162,30 @@ def test_masks_odd_edges_and_other_bounds(tmp_path, dtype, bound):
             np.testing.assert_array_equal(np.isnan(found), np.isnan(values))
             assert found[5, 5, 5] == np.inf and found[5, 5, 6] == -np.inf
             assert farthest(found[finite], values[finite]) <= max(factor, 1) * own
+
+
+def test_a_fill_value_that_nobody_has_named_is_exact(tmp_path):
+    values = rippled((48, 48, 48), "f8")
+    values[:, 5:20, :30] = -999
+    path = write(tmp_path / "out.h5", values, (48, 48, 48), 4)
+    assert [chunk[3] for _, chunk in chunks_of(path)] == [7]
+    with package.open(path) as file:
+        for factor in (1, 2, 4, 8, 16):
+            found = file["u"].within(factor * BOUND)
+            np.testing.assert_array_equal(found == -999, values == -999)
+            assert farthest(found, values) <= factor * BOUND
+
+
+def test_a_bound_that_no_prefix_gives_costs_no_request(cube):
+    """Below twice the field's bound chunks are fetched as ever, several at once."""
+    path, original = cube
+    counts = []
+    for options in ("", f"abs={1.9 * BOUND}", f"abs={2 * BOUND}"):
+        with package.open(path, options=options) as file:
+            values = file["u"][...]
+            counts.append(file.report["n_reads"])
+        assert farthest(values, original) <= 2 * BOUND
+    assert counts[1] == counts[0] < counts[2]
 
 
 def test_chunks_without_planes_are_read_whole(tmp_path):

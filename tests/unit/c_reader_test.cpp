@@ -80,6 +80,42 @@ TEST(CReader, ReadsSlabsAndSaysWhatDatasetsAre) {
   ASSERT_EQ(tailrace_reader_close(reader), TAILRACE_OK);
 }
 
+TEST(CReader, ReadsWithinACoarserBound) {
+  const TestFolder folder;
+  const std::string path = folder / "f.h5";
+  std::vector<float> values(256 * 192);
+  std::uint64_t seed = 1;
+  for (float& value : values) {
+    seed = seed * 6364136223846793005U + 1442695040888963407U;
+    value = static_cast<float>(seed >> 40U) * 0x1p-24F;
+  }
+  auto file = tailrace::File::create(path, tailrace::serial(), "codec=trz,refine=4,bound=abs=1e-4");
+  file.define<float>("/g/t", {256, 192}).put({{0, 0}, {256, 192}}, values);
+  file.close();
+  const std::uint64_t start[] = {0, 0};
+  const std::uint64_t count[] = {256, 192};
+  std::uint64_t fetched_bytes[2] = {};
+  for (const double bound : {1e-4, 8e-4}) {
+    tailrace_reader* reader = nullptr;
+    const std::string options = "abs=" + std::to_string(bound);
+    ASSERT_EQ(tailrace_reader_open(path.c_str(), TAILRACE_SERIAL, options.c_str(), &reader),
+              TAILRACE_OK);
+    std::size_t number = 99;
+    ASSERT_EQ(tailrace_reader_find(reader, "/g/t", &number), TAILRACE_OK);
+    std::vector<float> found(values.size());
+    ASSERT_EQ(tailrace_reader_read(reader, number, start, count, nullptr, found.data(),
+                                   4 * found.size()),
+              TAILRACE_OK)
+        << tailrace_thread_error();
+    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(found[i], values[i], bound);
+    tailrace_read_report report;
+    ASSERT_EQ(tailrace_reader_report(reader, &report), TAILRACE_OK);
+    fetched_bytes[bound > 5e-4 ? 1 : 0] = report.fetched_bytes;
+    ASSERT_EQ(tailrace_reader_close(reader), TAILRACE_OK);
+  }
+  EXPECT_LT(fetched_bytes[1], fetched_bytes[0] - 1000);
+}
+
 TEST(CReader, RefusesNullsAndWrongSizesWithTexts) {
   const TestFolder folder;
   std::vector<float> values;

@@ -261,6 +261,11 @@ TEST(Read, OptionsAreChecked) {
       apply_read_options("threads=2,memory=256MB,read=1MiB,gap=64k,prefetch=off,abs=0.5", options));
   EXPECT_EQ(options.n_threads, 2U);
   EXPECT_EQ(options.abs_bound, 0.5);
+  for (const char* text : {"abs=0", "abs=0.000", "abs=0e5"}) {
+    options.abs_bound = 0.5;
+    ASSERT_DONE(apply_read_options(text, options));
+    EXPECT_EQ(options.abs_bound, 0);
+  }
   EXPECT_EQ(options.memory_bytes, 256000000U);
   EXPECT_EQ(options.read_bytes, 1U << 20);
   EXPECT_FALSE(options.prefetch);
