@@ -1,26 +1,33 @@
 // The long run: random, adversarial and real values through the codec trz, every value judged.
 //
-//   trz_stress [--seconds S] [--values N] [--seed K] [--mode abs|pw_rel|exact|fill] [--type
-//   f32|f64]
-//              [--largest N] [FILE...]
+//   trz_stress [--seconds S] [--values N] [--seed K] [--mode MODE] [--type f32|f64] [--largest N]
+//              [FILE...]
 //   trz_stress --digest N [--seed K]
 //
 // The first form goes through modes and types in turn until each has seen N values (default: until
 // S seconds are over), prints values checked and violations for each, and fails if there was one.
-// FILEs of raw f32 values are cut into chunks among the random ones. The second prints a digest of
+// FILEs of raw f32 values are cut into chunks among the random ones. Modes: abs, pw_rel, exact;
+// fill (masked values, within an absolute bound); planes (refined chunks, judged at each of their
+// bounds); joined (two chunks, within an absolute bound). The second form prints a digest of
 // the bytes and of the decoded values of N random chunks, to be compared between machines,
 // compilers and instruction sets; --isa plain, avx2 or avx512 sets the latter.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "support/refined_chunks.hpp"
 #include "support/trz_cases.hpp"
 
 namespace {
@@ -29,9 +36,10 @@ using namespace tailrace;
 using trz_cases::Case;
 using trz_cases::Data;
 using trz_cases::Random;
+using Bytes = std::vector<std::byte>;
 
-enum class Mode : std::uint8_t { abs, pw_rel, exact, fill, n_modes };
-constexpr const char* mode_names[] = {"abs", "pw_rel", "exact", "fill"};
+enum class Mode : std::uint8_t { abs, pw_rel, exact, fill, planes, joined, n_modes };
+constexpr const char* mode_names[] = {"abs", "pw_rel", "exact", "fill", "planes", "joined"};
 constexpr std::size_t n_modes = static_cast<std::size_t>(Mode::n_modes);
 
 struct Options {
@@ -114,29 +122,104 @@ Case make_case(Mode mode, DType dtype, const Options& options, Random& random) {
   return chunk;
 }
 
-/// Encode and decode; false, with a message, if that fails.
-bool round_trip(const Case& chunk, trz::Workspace& workspace, std::vector<std::byte>& encoded,
-                std::vector<std::byte>& decoded) {
-  encoded.resize(trz::encoded_bytes_max(chunk.values.size()));
-  const Result<std::size_t> n =
-      trz::encode(chunk.type, chunk.settings, chunk.values, encoded, workspace);
-  if (!n.ok()) {
-    std::printf("encode: %s: %s\n", n.status().message().c_str(), chunk.text().c_str());
-    return false;
-  }
-  encoded.resize(*n);
-  decoded.assign(chunk.values.size(), std::byte{0xA5});
-  const Status status = trz::decode(encoded, decoded, chunk.type.book, workspace);
+bool says_done(const char* what, const Status& status, const Case& chunk) {
   if (!status.ok()) {
-    std::printf("decode: %s: %s\n", status.message().c_str(), chunk.text().c_str());
+    std::printf("%s: %s: %s\n", what, status.message().c_str(), chunk.text().c_str());
   }
   return status.ok();
 }
 
+/// Encode one chunk; false, with a message, if that fails. So do the next ones.
+bool encode(const Case& chunk, trz::Workspace& workspace, Bytes& encoded) {
+  encoded.resize(trz::encoded_bytes_max(chunk.values.size()));
+  const Result<std::size_t> n =
+      trz::encode(chunk.type, chunk.settings, chunk.values, encoded, workspace);
+  if (n.ok()) encoded.resize(*n);
+  return says_done("encode", n.status(), chunk);
+}
+
+bool decode(const Case& chunk, trz::Workspace& workspace, const Bytes& encoded, Bytes& decoded) {
+  decoded.assign(chunk.values.size(), std::byte{0xA5});
+  return says_done("decode", trz::decode(encoded, decoded, chunk.type.book, workspace), chunk);
+}
+
+bool round_trip(const Case& chunk, trz::Workspace& workspace, Bytes& encoded, Bytes& decoded) {
+  return encode(chunk, workspace, encoded) && decode(chunk, workspace, encoded, decoded);
+}
+
+/// Refine a chunk, and decode what its levels promise.
+bool judge_planes(const Case& chunk, int n_planes, trz::Workspace& workspace, Bytes& encoded,
+                  std::uint64_t& n_bad) {
+  Bytes decoded;
+  encoded = trz_cases::refined_chunk(chunk, n_planes, workspace);
+  if (encoded.empty()) {
+    if (!round_trip(chunk, workspace, encoded, decoded)) return false;
+    n_bad += trz_cases::count_violations(chunk.type, chunk.values, decoded);
+    return true;
+  }
+  if (!decode(chunk, workspace, encoded, decoded)) return false;
+  n_bad += trz_cases::count_violations(chunk.type, chunk.values, decoded);
+  trz::ChunkType coarser = chunk.type;
+  for (int n_left = 1; n_left <= n_planes; ++n_left) {
+    coarser.bound = std::ldexp(chunk.type.bound, n_left);
+    const std::optional<std::size_t> n_bytes = trz::bound_prefix(encoded, coarser.bound);
+    if (!n_bytes || *n_bytes >= encoded.size()) {
+      std::printf("no prefix for %d of %d planes left out: %s\n", n_left, n_planes,
+                  chunk.text().c_str());
+      return false;
+    }
+    decoded.assign(chunk.values.size(), std::byte{0xA5});
+    const std::span<const std::byte> prefix = std::span(std::as_const(encoded)).first(*n_bytes);
+    const Status status = trz::decode_prefix(prefix, decoded, chunk.type.book, workspace);
+    if (!says_done("decode_prefix", status, chunk)) return false;
+    n_bad += trz_cases::count_violations(coarser, chunk.values, decoded);
+  }
+  return true;
+}
+
+/// Join the chunk and another one of its kind, somewhere in their midst.
+bool judge_joined(Case chunk, Random& random, trz::Workspace& workspace, Bytes& encoded,
+                  std::uint64_t& n_bad) {
+  Case second = chunk;
+  trz_cases::make_values(second, random);
+  Bytes first_bytes;
+  Bytes second_bytes;
+  if (!encode(chunk, workspace, first_bytes) || !encode(second, workspace, second_bytes)) {
+    return false;
+  }
+  const std::uint64_t n_first = 1 + random.below(chunk.n_values() - 1);
+  encoded.resize(trz::joined_bytes_max(first_bytes.size(), second_bytes.size()));
+  const Result<std::size_t> n = trz::join(first_bytes, n_first, second_bytes, encoded);
+  if (!says_done("join", n.status(), chunk)) return false;
+  encoded.resize(*n);
+  const auto at = static_cast<std::ptrdiff_t>(n_first * dtype_bytes(chunk.type.dtype));
+  std::copy(second.values.begin() + at, second.values.end(), chunk.values.begin() + at);
+  Bytes decoded;
+  if (!decode(chunk, workspace, encoded, decoded)) return false;
+  n_bad += trz_cases::count_violations(chunk.type, chunk.values, decoded);
+  return true;
+}
+
+/// @param n_bad  values beyond their bound are added.
+bool judge(Mode mode, const Case& chunk, Random& random, trz::Workspace& workspace, Bytes& encoded,
+           std::uint64_t& n_bad) {
+  if (mode == Mode::planes) {
+    const int n_planes = 1 + static_cast<int>(random.below(trz::bit_planes_max));
+    return judge_planes(chunk, n_planes, workspace, encoded, n_bad);
+  }
+  if (mode == Mode::joined && chunk.n_values() > 1) {
+    return judge_joined(chunk, random, workspace, encoded, n_bad);
+  }
+  Bytes decoded;
+  if (!round_trip(chunk, workspace, encoded, decoded)) return false;
+  n_bad += trz_cases::count_violations(chunk.type, chunk.values, decoded);
+  return true;
+}
+
 int print_digests(const Options& options) {
   trz::Workspace workspace(options.isa);
-  std::vector<std::byte> encoded;
-  std::vector<std::byte> decoded;
+  Bytes encoded;
+  Bytes decoded;
   for (std::uint64_t k = 0; k < options.n_digests; ++k) {
     Random random(options.seed + k);
     const Case chunk =
@@ -154,8 +237,7 @@ int print_digests(const Options& options) {
 int run_long(const Options& options) {
   std::array<std::array<Tally, 2>, n_modes> tallies{};
   trz::Workspace workspace(options.isa);
-  std::vector<std::byte> encoded;
-  std::vector<std::byte> decoded;
+  Bytes encoded;
   const double end_s = now_s() + options.seconds;
   bool failed = false;
   const auto wanted = [&](std::size_t mode, std::size_t wide) {
@@ -175,9 +257,9 @@ int run_long(const Options& options) {
       const double begin_s = now_s();
       const DType dtype = which % 2 == 0 ? DType::f32 : DType::f64;
       const Case chunk = make_case(static_cast<Mode>(mode), dtype, options, random);
-      const bool decodes = round_trip(chunk, workspace, encoded, decoded);
-      const std::uint64_t n_bad =
-          decodes ? trz_cases::count_violations(chunk.type, chunk.values, decoded) : 0;
+      std::uint64_t n_bad = 0;
+      const bool decodes =
+          judge(static_cast<Mode>(mode), chunk, random, workspace, encoded, n_bad);
       if (n_bad != 0) {
         std::printf("seed %llu: %llu violations: %s\n", static_cast<unsigned long long>(seed),
                     static_cast<unsigned long long>(n_bad), chunk.text().c_str());
