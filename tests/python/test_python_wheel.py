@@ -6,6 +6,7 @@ The wheel is built with compiler and flags of the build under test, and its sour
 
 import base64
 import doctest
+import faulthandler
 import importlib
 import json
 import os
@@ -108,6 +109,9 @@ def pip(python, *words, fails=False):
     the environment; of what should fail, what it said."""
     clean = {key: value for key, value in os.environ.items()
              if not key.startswith(("PYTHON", "TAILRACE"))}
+    # It compiles beside the tests of other workers. The limit of a test as a whole (pyproject.toml)
+    # would end it before its own one, and the worker with it.
+    faulthandler.cancel_dump_traceback_later()
     done = subprocess.run(
         [str(python), "-m", "pip", "--disable-pip-version-check", *map(str, words)],
         capture_output=True, text=True, timeout=1500, env=clean)
