@@ -258,8 +258,7 @@ int run_long(const Options& options) {
       const DType dtype = which % 2 == 0 ? DType::f32 : DType::f64;
       const Case chunk = make_case(static_cast<Mode>(mode), dtype, options, random);
       std::uint64_t n_bad = 0;
-      const bool decodes =
-          judge(static_cast<Mode>(mode), chunk, random, workspace, encoded, n_bad);
+      const bool decodes = judge(static_cast<Mode>(mode), chunk, random, workspace, encoded, n_bad);
       if (n_bad != 0) {
         std::printf("seed %llu: %llu violations: %s\n", static_cast<unsigned long long>(seed),
                     static_cast<unsigned long long>(n_bad), chunk.text().c_str());

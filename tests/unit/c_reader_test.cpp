@@ -103,9 +103,9 @@ TEST(CReader, ReadsWithinACoarserBound) {
     std::size_t number = 99;
     ASSERT_EQ(tailrace_reader_find(reader, "/g/t", &number), TAILRACE_OK);
     std::vector<float> found(values.size());
-    ASSERT_EQ(tailrace_reader_read(reader, number, start, count, nullptr, found.data(),
-                                   4 * found.size()),
-              TAILRACE_OK)
+    ASSERT_EQ(
+        tailrace_reader_read(reader, number, start, count, nullptr, found.data(), 4 * found.size()),
+        TAILRACE_OK)
         << tailrace_thread_error();
     for (std::size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(found[i], values[i], bound);
     tailrace_read_report report;
