@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -50,22 +49,14 @@ Box box_around(std::span<const Box> boxes) {
   return all;
 }
 
-/// A file in memory takes what it is to spare, and one behind a network's client (NFS, or FUSE as
-/// GlusterFS, JuiceFS and sshfs are) may take longer than to decode again.
-bool pays_in(int descriptor) {
+/// A file in memory takes what it is to spare.
+bool lies_in_memory(int descriptor) {
+  constexpr unsigned long tmpfs_magic = 0x01021994;
+  constexpr unsigned long ramfs_magic = 0x858458f6;
   struct statfs facts {};
-  if (::fstatfs(descriptor, &facts) != 0) return true;
-  // As <linux/magic.h> has them, of which older ones lack some.
-  constexpr std::array<unsigned long, 6> not_in = {
-      0x01021994,  // tmpfs
-      0x858458F6,  // ramfs
-      0x6969,      // NFS
-      0x65735546,  // FUSE
-      0xFF534D42,  // CIFS
-      0xFE534D42   // SMB2
-  };
-  const auto type = static_cast<unsigned long>(facts.f_type) & 0xFFFFFFFFUL;
-  return std::find(not_in.begin(), not_in.end(), type) == not_in.end();
+  if (::fstatfs(descriptor, &facts) != 0) return false;
+  const auto type = static_cast<unsigned long>(facts.f_type);
+  return type == tmpfs_magic || type == ramfs_magic;
 }
 
 int open_nameless(const std::string& folder) {
@@ -79,9 +70,7 @@ int open_nameless(const std::string& folder) {
 }
 
 Status reserve(int descriptor, std::uint64_t n_bytes, std::uint64_t spared_bytes) {
-  if (!pays_in(descriptor)) {
-    return Status(Code::unsupported, "the folder lies in memory, or behind a network");
-  }
+  if (lies_in_memory(descriptor)) return Status(Code::unsupported, "the folder lies in memory");
   bool reserved = true;
   {
     const FileLimitScope scope;

@@ -389,7 +389,7 @@ TEST(ScratchFile, HasNoNameAndRefusesWhatDoesNotFit) {
   std::filesystem::create_directory(folder);
   {
     auto file = open_scratch_file(folder, 1 << 20, 0);
-    if (file.ok()) {  // Else the folder lies in memory, or behind a network.
+    if (file.ok()) {  // Else the folder lies in memory.
       const std::vector<std::byte> written(4096, std::byte{7});
       EXPECT_TRUE((*file)->write_at(1 << 19, written).ok());
       std::vector<std::byte> found(4096);
