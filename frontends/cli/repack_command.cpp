@@ -85,9 +85,8 @@ GLOB is matched against the whole path (/group/name) and, without a '/', against
 'component:GLOB:bound=...' is for the components of plotfiles (AMReX, Chombo), by their names.
 
 Memory: --memory bounds what each rank holds at once, however large the input is; stored chunks with
-filters that are too large to be decoded within it are an error. Values for which it has no room
-while chunks are made of others may wait in a nameless file beside OUT. Beside it a rank needs about
-700 bytes for each of its own chunks, for their boxes and the chunk index.
+filters that are too large to be decoded within it are an error. Beside it a rank needs about 700
+bytes for each of its own chunks, for their boxes and the chunk index.
 
 Exit codes: 0 done, 1 a bound was broken, 2 usage or bad input, 3 storage or memory gave out.)";
 
