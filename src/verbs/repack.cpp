@@ -107,10 +107,6 @@ class InputSource final : public BoxSource {
     const std::scoped_lock alone(*reading_);
     return reader_->read(field_index_, tiles_, box, values);
   }
-  Status look(const Box& box, std::span<std::byte> values) override {
-    const std::scoped_lock alone(*reading_);
-    return reader_->look(field_index_, tiles_, box, values);
-  }
   Result<std::optional<EncodedBytes>> stored(const Box& chunk) override {
     if (input_ == nullptr) return std::optional<EncodedBytes>();
     const ChunkGrid& grid = tiles_.grid();
@@ -120,8 +116,6 @@ class InputSource final : public BoxSource {
     return input_->read_stored(field_index_, grid.index_of(at));
   }
   const ChunkTiles& tiles() const { return tiles_; }
-  /// These chunks are going to be read, as values.
-  void expect(const ChunkPositions& chunks) { reader_->expect(field_index_, chunks); }
 
  private:
   TileReader* reader_;
@@ -288,7 +282,6 @@ class Repack {
   ChunkTiles tiles_of(const PlannedField& planned, std::uint64_t bytes_max) const;
   LargestStored largest_stored() const;
   Result<std::uint64_t> divide_memory();
-  void allow_scratch();
   Result<std::uint64_t> share_of_reading(std::uint64_t all_bytes, bool asked);
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
@@ -581,23 +574,9 @@ Result<std::uint64_t> Repack::divide_memory() {
     if (in_tile > 1) tile_bytes = std::max(tile_bytes, in_tile * each);
   }
   tile_bytes = std::min(tile_bytes, tile_bytes_of(all_bytes));
-  const std::uint64_t pack_bytes = tile_bytes > 0 ? TileReader::pack_bytes(tile_bytes) : 0;
-  const std::uint64_t set_aside = reading_bytes + pack_bytes;
-  const bool divides = all_bytes - tile_bytes >= encoded_chunks_min * chunk_bytes + pack_bytes;
+  const bool divides = all_bytes - tile_bytes >= encoded_chunks_min * chunk_bytes;
   reader_.emplace(*input_, divides ? tile_bytes : all_bytes / memory_over_reading);
-  if (tile_bytes > 0) allow_scratch();
-  return report_.options.memory_bytes - set_aside - (divides ? tile_bytes : 0);
-}
-
-/// Beside the output, where there must be room for all of its values, should none become smaller.
-void Repack::allow_scratch() {
-  constexpr std::uint64_t metadata_bytes = 16U << 20;
-  std::string folder = std::filesystem::path(request_.output).parent_path().string();
-  if (folder.empty()) folder = ".";
-  const std::uint64_t spared_bytes = report_.options.input_bytes + metadata_bytes;
-  reader_->use_scratch([folder, spared_bytes](std::uint64_t n_bytes) {
-    return open_scratch_file(folder, n_bytes, spared_bytes);
-  });
+  return report_.options.memory_bytes - reading_bytes - (divides ? tile_bytes : 0);
 }
 
 Status Repack::define_fields(Writer& writer) {
@@ -621,10 +600,6 @@ Status Repack::put_own_chunks(Writer& writer) {
   for (const ChunkRun& run : deal_chunks(dealt, comm_.rank(), comm_.n_ranks())) {
     InputSource& source = sources_[run.field_index];
     const ChunkTiles& tiles = source.tiles();
-    const PlannedField& planned = report_.plan[run.field_index];
-    const StoredDataset& stored = input_->fields()[planned.input_index];
-    const bool decoded = planned.definition.as_stored == nullptr && !stored.storage.filters.empty();
-    if (decoded) source.expect({run.first, run.end});
     for (std::uint64_t position = run.first; position < run.end; ++position) {
       const Box box = tiles.grid().clipped_box(tiles.chunk_at(position));
       TAILRACE_TRY(writer.put_source(field_indices_[run.field_index], box, source));
@@ -694,8 +669,6 @@ Status Repack::run() {
   std::uint64_t tile_bytes = reader_->peak_bytes();
   comm_.allreduce(std::span(&tile_bytes, 1), Reduction::max);
   report_.step.peak_memory_bytes += tile_bytes;
-  report_.scratch_bytes = reader_->scratch_bytes();
-  comm_.allreduce(std::span(&report_.scratch_bytes, 1), Reduction::sum);
   if (report_.options.trace) {
     report_.events = writer.gather_trace();
     report_.field_paths = writer.field_paths();

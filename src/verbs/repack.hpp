@@ -57,7 +57,6 @@ struct RepackReport {
   FileOptions options;
   std::vector<PlannedField> plan;        ///< In the order of step.fields.
   StepReport step;                       ///< file_bytes: at rank 0.
-  std::uint64_t scratch_bytes = 0;       ///< Values that all ranks kept in scratch files.
   double total_s = 0;                    ///< From opening the input to the closed output.
   std::vector<std::string> remarks;      ///< What could not be carried over; at rank 0.
   std::vector<TraceEvent> events;        ///< options.trace: of all ranks, at rank 0.
@@ -170,7 +169,6 @@ void report_fields(const RepackReport& report, Visit&& visit) {
   TAILRACE_STEP_REPORT_LIST(TAILRACE_VISIT)
 #undef TAILRACE_VISIT
   visit("read_s", step.read_s);
-  visit("scratch_bytes", report.scratch_bytes);
   visit("index_s", step.index_s);
   visit("total_s", report.total_s);
   visit("remarks", report.remarks);
