@@ -43,7 +43,6 @@ struct RepackRequest {
   bool follow_external = false;            ///< Values in other files, too (OtherFiles).
   FileOptions options = repack_options();  ///< With `trace`, the report has the events.
   bool chunk_given = false;                ///< The user has named the size or shape of chunks.
-  bool memory_given = false;               ///< ... and options.memory_bytes, which then must do.
 };
 
 /// What became of one file.
@@ -71,7 +70,6 @@ Result<std::vector<std::string>> repack_outputs(const std::vector<std::string>& 
 /// Write request.output, whole or not at all. Every rank opens the input by itself and encodes
 /// whole chunks of the output; nothing is held but the chunks in flight.
 /// Collective. @error what opening, planning and writing return; an older output stays then.
-/// @error out_of_memory  request.memory_given, and a stored chunk takes more to be decoded.
 Result<RepackReport> repack(const VerbRanks& ranks, const RepackRequest& request);
 
 // --- what the report tells; docs/cli.md explains the names

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import re
 import shutil
 import subprocess
 import time
@@ -241,39 +240,6 @@ def test_other_chunks_within_the_memory_cap(tmp_path, ranks):
         with h5py.File(tmp_path / f"{target}.h5") as file:
             assert file["u"].chunks == chunk
             assert file["u"][...].tobytes() == values.tobytes()
-
-
-def in_maps(path, shape, chunks, name="u", **keywords):
-    """Maps, deflated, which become smaller by it."""
-    values = smooth(shape) + np.arange(shape[0], dtype="f4").reshape(-1, *[1] * (len(shape) - 1))
-    values = np.round(values * 64) / 64
-    with h5py.File(path, "w") as file:
-        file.create_dataset(name, data=values, chunks=chunks, compression=1, shuffle=True,
-                            **keywords)
-    return values
-
-
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_a_stored_chunk_that_is_too_large_for_the_memory(tmp_path, ranks):
-    """Refused before there is an output, with the memory that does; with that it is kept to."""
-    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
-    values = in_maps(source, (4, 1500, 2000), (2, 1500, 2000), name="tas")
-    words = ("repack", source, "-o", target, "--chunk", "1x250x250", "--codec", "deflate,level=1")
-    said = own_lines(tailrace(*words, "--memory", "30MB", ranks=ranks, code=3).stderr)
-    assert len(said) == 1 and '"/tas"' in said[0] and "22.9 MiB" in said[0]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.h5"]
-    enough = int(re.search(r"([0-9]+)MB would do", said[0]).group(1))
-    tailrace(*words, "--memory", f"{enough - 1}MB", ranks=ranks, code=3)
-    entry = numbers(*words, "--memory", f"{enough}MB", ranks=ranks)["files"][0]
-    assert entry["remarks"] == []
-    assert entry["peak_memory_bytes"] <= enough * 1e6 - 2 * 4 * 2 * 1500 * 2000  # Less the chunk.
-    with h5py.File(target) as file:
-        assert file["tas"][...].tobytes() == values.tobytes()
-    # Chunks that are copied are not decoded.
-    in_maps(source, (4, 1500, 2000), (4, 1500, 2000))
-    tailrace("repack", source, "-o", tmp_path / "no.h5", "--memory", "150MB", ranks=ranks, code=3)
-    tailrace("repack", source, "-o", tmp_path / "copy.h5", "--as-stored", "--memory", "150MB",
-             ranks=ranks)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
