@@ -10,16 +10,17 @@
 #include "read/read.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "core/comm.hpp"
-#include "core/error_bound.hpp"
 #include "core/options.hpp"
 #include "describe/stored_file.hpp"
 #include "exec/chunk_homes.hpp"
@@ -628,13 +629,6 @@ Status assign_threads(const KeyValue& entry, std::uint64_t& target) {
   return Status();
 }
 
-bool is_zero(const std::string& text) {
-  double number = 1;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  return parsed.ec == std::errc() && parsed.ptr == end && number == 0;
-}
-
 Status assign(const KeyValue& entry, ReadOptions& options) {
   const std::string& key = entry.first;
   if (key == "threads") return assign_threads(entry, options.n_threads);
@@ -642,12 +636,12 @@ Status assign(const KeyValue& entry, ReadOptions& options) {
   if (key == "read") return assign_bytes(entry, read_bytes_min, options.read_bytes);
   if (key == "gap") return assign_bytes(entry, 0, options.gap_bytes);
   if (key == "abs") {
-    if (is_zero(entry.second)) {  // Every field's own.
-      options.abs_bound = 0;
-      return Status();
+    std::string_view rest;
+    const std::optional<double> bound = leading_number(entry.second, rest);
+    if (!bound || !rest.empty() || !(*bound >= 0) || !std::isfinite(*bound)) {
+      return bad_option_value(key, entry.second, "a finite number >= 0");
     }
-    TAILRACE_TAKE(const ErrorBound bound, parse_error_bound("abs=" + entry.second));
-    options.abs_bound = bound.value;
+    options.abs_bound = *bound;
     return Status();
   }
   if (key == "prefetch" || key == "follow-external") {

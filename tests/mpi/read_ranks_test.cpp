@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -92,11 +93,8 @@ TEST(Read, EachRankWithinABoundOfItsOwn) {
   const std::string path = scratch();
   constexpr double own = 1e-4;
   std::vector<float> original(kRows * kColumns);
-  std::uint64_t seed = 1;
-  for (float& value : original) {
-    seed = seed * 6364136223846793005U + 1442695040888963407U;
-    value = static_cast<float>(seed >> 40U) * 0x1p-24F;
-  }
+  std::mt19937 random(1);
+  for (float& value : original) value = static_cast<float>(random()) * 0x1p-32F;
   if (is_root()) {
     auto file = tailrace::File::create(path, tailrace::serial(),
                                        "codec=trz,refine=5,bound=abs=1e-4,chunk=48x35");

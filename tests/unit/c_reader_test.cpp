@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -84,11 +85,8 @@ TEST(CReader, ReadsWithinACoarserBound) {
   const TestFolder folder;
   const std::string path = folder / "f.h5";
   std::vector<float> values(256 * 192);
-  std::uint64_t seed = 1;
-  for (float& value : values) {
-    seed = seed * 6364136223846793005U + 1442695040888963407U;
-    value = static_cast<float>(seed >> 40U) * 0x1p-24F;
-  }
+  std::mt19937 random(1);
+  for (float& value : values) value = static_cast<float>(random()) * 0x1p-32F;
   auto file = tailrace::File::create(path, tailrace::serial(), "codec=trz,refine=4,bound=abs=1e-4");
   file.define<float>("/g/t", {256, 192}).put({{0, 0}, {256, 192}}, values);
   file.close();
