@@ -168,48 +168,6 @@ void put_table(const Table& table, BitsOut& out) {
   }
 }
 
-/// The symbol of each code, and the bits that follow. @returns the bytes of these.
-std::size_t find_symbols(const std::int32_t* codes, std::size_t n_codes, std::uint8_t* symbols,
-                         std::uint8_t* bit_bytes) {
-  BitsOut bits(bit_bytes);
-  for (std::size_t begin = 0; begin < n_codes; begin += kPartCodes) {
-    const std::size_t end = std::min(n_codes, begin + kPartCodes);
-    std::uint32_t any = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::uint32_t z = zigzag(codes[i]);
-      any |= z;
-      symbols[i] = static_cast<std::uint8_t>(z);
-    }
-    if (any < kPlain) continue;
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::uint32_t z = zigzag(codes[i]);
-      if (z < kPlain) continue;
-      const Symbol symbol = model_symbol(z);
-      symbols[i] = static_cast<std::uint8_t>(symbol.symbol);
-      bits.put(z & ((1U << symbol.n_bits) - 1), symbol.n_bits);
-    }
-  }
-  return bits.finish();
-}
-
-/// How often each symbol is in each context.
-std::array<Frequencies, kContexts> count_symbols(const std::uint8_t* symbols,
-                                                 const std::uint8_t* contexts, std::size_t n) {
-  // Neighbours are often alike: by two counters they need not wait for each other.
-  std::array<Frequencies, kContexts> counts{};
-  std::array<Frequencies, kContexts> others{};
-  std::size_t i = 0;
-  for (; i + 2 <= n; i += 2) {
-    ++counts[contexts[i]][symbols[i]];
-    ++others[contexts[i + 1]][symbols[i + 1]];
-  }
-  if (i < n) ++counts[contexts[i]][symbols[i]];
-  for (std::size_t c = 0; c < kContexts; ++c) {
-    for (unsigned s = 0; s < kModelSymbols; ++s) counts[c][s] += others[c][s];
-  }
-  return counts;
-}
-
 /// About the bits that symbols and their table take.
 double bits_of(const Frequencies& counts) {
   double total = 0;
@@ -258,15 +216,11 @@ void join_contexts(const std::array<Frequencies, kContexts>& counts, Tables& tab
 
 // --- coding
 
-/// What the coder needs of one symbol in one table. A state is below frequency * 2^20 when a symbol
-/// is coded; so its product with the inverse, rounded up, fits 64 bits, and the quotient is exact:
-/// the rounding adds less than state * frequency < 2^44 to the product.
+/// What the coder needs of one symbol in one table.
 struct Step {
-  std::uint64_t inverse;  ///< 2^44 over the frequency.
   std::uint16_t frequency;
   std::uint16_t start;
 };
-constexpr unsigned kInverseBits = 32 + kFrequencyBits;
 
 using Steps = std::array<std::array<Step, kModelSymbols>, kContexts>;
 
@@ -276,33 +230,28 @@ Steps steps_of(const Tables& tables) {
     std::uint32_t start = 0;
     for (unsigned s = 0; s < kModelSymbols; ++s) {
       const std::uint32_t frequency = tables.table[t].frequency[s];
-      if (frequency == 0) continue;
-      steps[t][s] = {((std::uint64_t{1} << kInverseBits) + frequency - 1) / frequency,
-                     static_cast<std::uint16_t>(frequency), static_cast<std::uint16_t>(start)};
+      steps[t][s] = {static_cast<std::uint16_t>(frequency), static_cast<std::uint16_t>(start)};
       start += frequency;
     }
   }
   return steps;
 }
 
-/// Code `symbols` from the last to the first; words go downwards from `end`, and one more may be
-/// stored than count. Returns the first.
+/// Code `symbols` from the last to the first; words go downwards from `end`. Returns the first.
 std::uint16_t* code_symbols(const std::uint8_t* symbols, const std::uint8_t* table_of_code,
                             std::size_t n, const Steps& steps,
                             std::array<std::uint32_t, kModelStates>& states, std::uint16_t* end) {
   states.fill(kStateLeast);
   std::uint16_t* to = end;
   const auto code = [&](std::size_t i, std::uint32_t& state) {
-    const Step& step = steps[table_of_code[i]][symbols[i]];
+    const Step step = steps[table_of_code[i]][symbols[i]];
     const std::uint32_t frequency = step.frequency;
-    // One word at most: a state below 2^32 less 16 bits is below the limit of any frequency. Stored
-    // in any case: whether it counts is as hard to foretell as the codes are.
-    const std::uint32_t full = state >> (32 - kFrequencyBits) >= frequency ? 1 : 0;
-    to[-1] = static_cast<std::uint16_t>(state);
-    to -= full;
-    state >>= 16 * full;
-    const auto quotient = static_cast<std::uint32_t>(state * step.inverse >> kInverseBits);
-    state = (quotient << kFrequencyBits) + (state - quotient * frequency) + step.start;
+    // One word at most: a state below 2^32 less 16 bits is below the limit of any frequency.
+    if (state >> (32 - kFrequencyBits) >= frequency) {
+      *--to = static_cast<std::uint16_t>(state);
+      state >>= 16;
+    }
+    state = ((state / frequency) << kFrequencyBits) + state % frequency + step.start;
   };
   std::size_t i = n;
   while (i % kModelStates != 0) {
@@ -339,9 +288,18 @@ bool write_modelled(const std::int32_t* codes, const std::uint8_t* contexts, std
   auto* symbols = reinterpret_cast<std::uint8_t*>(words + n_words_max);
   std::uint8_t* table_of_code = symbols + n_codes;
 
-  const std::size_t n_bit_bytes = find_symbols(codes, n_codes, symbols, bit_bytes);
+  std::array<Frequencies, kContexts> counts{};
+  BitsOut bits(bit_bytes);
+  for (std::size_t i = 0; i < n_codes; ++i) {
+    const std::uint32_t z = zigzag(codes[i]);
+    const Symbol symbol = model_symbol(z);
+    symbols[i] = static_cast<std::uint8_t>(symbol.symbol);
+    ++counts[contexts[i]][symbol.symbol];
+    if (symbol.n_bits > 0) bits.put(z & ((1U << symbol.n_bits) - 1), symbol.n_bits);
+  }
+  const std::size_t n_bit_bytes = bits.finish();
   Tables tables;
-  join_contexts(count_symbols(symbols, contexts, n_codes), tables);
+  join_contexts(counts, tables);
   for (std::size_t i = 0; i < n_codes; ++i) table_of_code[i] = tables.of_context[contexts[i]];
 
   out.number(static_cast<std::uint8_t>(tables.n_tables));
