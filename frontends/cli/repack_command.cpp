@@ -84,8 +84,9 @@ Keys of --field 'GLOB:key=value,...':
 GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
 'component:GLOB:bound=...' is for the components of plotfiles (AMReX, Chombo), by their names.
 
-Memory: --memory bounds what each rank holds at once, however large the input is. Beside it a rank
-needs about 700 bytes for each of its own chunks, for their boxes and the chunk index.
+Memory: --memory bounds what each rank holds at once, however large the input is; stored chunks with
+filters that are too large to be decoded within it are an error. Beside it a rank needs about 700
+bytes for each of its own chunks, for their boxes and the chunk index.
 
 Exit codes: 0 done, 1 a bound was broken, 2 usage or bad input, 3 storage or memory gave out.)";
 
@@ -95,6 +96,7 @@ Result<verbs::RepackRequest> request_of(const RepackArguments& arguments) {
   FileOptions& options = request.options;
   for (const KeyValue& entry : arguments.file_options) {
     request.chunk_given = request.chunk_given || entry.first == "chunk";
+    request.memory_given = request.memory_given || entry.first == "memory";
     TAILRACE_TRY(apply_file_option(entry, options).within("--" + entry.first));
   }
   if (!arguments.why.empty()) {
@@ -276,6 +278,11 @@ Command add_repack(CLI::App& app) {
                    "Encode threads of each rank. Default 0: the node's cores shared by its ranks.");
   resources.engine("--memory", file, "memory", "SIZE",
                    "Most memory for buffers in each rank. Default 1GiB.");
+  resources(
+      "--scratch", repack.request.scratch, "off|FOLDER",
+      "Where values wait for which --memory has no room while chunks are made of others: in a "
+      "nameless file in this folder. Default: beside OUT, if that is on a disk of this "
+      "machine. off: stored chunks are decoded several times instead.");
   resources.engine("--buffer", file, "buffer", "SIZE",
                    "Encoded chunks are gathered into writes of up to this. Default 16MiB.");
   resources.engine("--layout", file, "layout", "NAME",

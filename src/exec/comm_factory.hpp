@@ -40,6 +40,9 @@ class MpiSession {
 Result<std::unique_ptr<Storage>> open_posix_storage(const std::string& path, bool create,
                                                     bool direct_io);
 
+/// An open file as Storage, which closes it. `name` is for messages.
+std::unique_ptr<Storage> storage_of_descriptor(int descriptor, const std::string& name);
+
 // --- Making a file longer while others write to it.
 //
 // A commit states how long the file is, and in the background it runs beside writers of the next

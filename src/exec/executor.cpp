@@ -422,13 +422,17 @@ Status Executor::pull(const ChunkJob& job, Buffer& values) {
   const Box full = plan.values_box(job.chunk_index);
   BoxSource& source = *plan.puts[job.local.front().put_index].source;
   const double start_s = clock_.now_s();
+  const auto read_held = [&](std::span<std::byte> to) {
+    if (!source.reads_more(held)) return source.read(held, to);
+    return serve_while(tail_, [&] { return source.read(held, to); });
+  };
   Status read;
   if (held == full) {
-    read = source.read(held, values.bytes());
+    read = read_held(values.bytes());
   } else {
     Buffer part(held.n_elements() * plan.element_bytes());
     if (!part.allocated()) return Status(Code::out_of_memory, "no memory to read a chunk");
-    read = source.read(held, part.bytes());
+    read = read_held(part.bytes());
     if (read.ok()) copy_box(held, held, part.data(), full, values.data(), plan.element_bytes());
   }
   const double end_s = clock_.now_s();

@@ -22,12 +22,17 @@ namespace tailrace {
 
 // --- Puts: boxes of values that are in memory, or are pulled when they are needed.
 
-/// Where a pulled field's values come from; read() is called on the rank's main thread only.
+/// Where a pulled field's values come from; one thread at a time calls, read() perhaps another than
+/// the rank's main thread, which waits.
 class BoxSource {
  public:
   virtual ~BoxSource() = default;
   /// Fill `values` (row-major, box.n_elements() elements of the field's dtype) with one box.
   virtual Status read(const Box& box, std::span<std::byte> values) = 0;
+  /// Whether to read a box may take much longer than its size tells, since more is read with it.
+  virtual bool reads_more(const Box& /*box*/) { return false; }
+  /// The same, for a look at some boxes here and there before all are read.
+  virtual Status look(const Box& box, std::span<std::byte> values) { return read(box, values); }
   /// A chunk that the source has encoded already, as the field's codec decodes it; it is written as
   /// it is. Nothing: there is none, and read() gives its values. Main thread, as read().
   virtual Result<std::optional<EncodedBytes>> stored(const Box& chunk) {

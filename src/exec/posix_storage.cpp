@@ -304,6 +304,10 @@ class PosixStorage final : public Storage {
 
 }  // namespace
 
+std::unique_ptr<Storage> storage_of_descriptor(int descriptor, const std::string& name) {
+  return std::make_unique<PosixStorage>(name, descriptor, -1);
+}
+
 Result<std::unique_ptr<Storage>> open_posix_storage(const std::string& path, bool create,
                                                     bool direct_io) {
   const int flags = O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL | O_NOFOLLOW : 0);

@@ -57,7 +57,7 @@ Status add_part(const TouchedPut& touched, Box part, DType dtype, std::uint64_t 
   } else {
     Buffer values(part.n_elements() * dtype_bytes(dtype));
     if (!values.allocated()) return Status(Code::out_of_memory, "no memory to sample a chunk");
-    TAILRACE_TRY(put.source->read(part, values.bytes()));
+    TAILRACE_TRY(put.source->look(part, values.bytes()));
     sample.parts.push_back(strided_part(part, values.data(), dtype, part));
     sample.read.push_back(std::move(values));
   }

@@ -65,6 +65,82 @@ class TileCut {
   std::uint64_t n_tried_ = 0;
 };
 
+/// A cell of a box of chunks that is cut into cells, one after another.
+struct Cell {
+  Shape first;   ///< Its first chunk.
+  Shape extent;  ///< Chunks; the box's last cells have fewer.
+  std::uint64_t position = 0;
+};
+
+/// Settles a cell dimension by dimension, by where `cell_along` says that it begins: a row of cells
+/// is as high as its cells, the last one lower.
+template <class CellAlong>
+Cell settle_cell(const Shape& n_chunks, const Shape& cell_shape, CellAlong&& cell_along) {
+  const std::size_t n_dims = n_chunks.size();
+  Cell cell{Shape(n_dims), Shape(n_dims), 0};
+  std::uint64_t column = 1;  // Chunks across all cells that `first` has settled so far.
+  for (std::size_t d = 0; d < n_dims; ++d) {
+    std::uint64_t per_chunk = column;  // Positions that one chunk along d stands for.
+    for (std::size_t e = d + 1; e < n_dims; ++e) per_chunk *= n_chunks[e];
+    cell.first[d] = cell_along(d, per_chunk, cell.position) * cell_shape[d];
+    cell.extent[d] = std::min(cell_shape[d], n_chunks[d] - cell.first[d]);
+    cell.position += cell.first[d] * per_chunk;
+    column *= cell.extent[d];
+  }
+  return cell;
+}
+
+Cell cell_at(std::uint64_t position, const Shape& n_chunks, const Shape& cell_shape) {
+  return settle_cell(n_chunks, cell_shape,
+                     [&](std::size_t d, std::uint64_t per_chunk, std::uint64_t before) {
+                       return (position - before) / (per_chunk * cell_shape[d]);
+                     });
+}
+
+Cell cell_around(const Shape& chunk, const Shape& n_chunks, const Shape& cell_shape) {
+  return settle_cell(n_chunks, cell_shape, [&](std::size_t d, std::uint64_t, std::uint64_t) {
+    return chunk[d] / cell_shape[d];
+  });
+}
+
+Shape row_major_at(std::uint64_t position, const Shape& extent) {
+  Shape at(extent.size());
+  for (std::size_t d = extent.size(); d-- > 0;) {
+    at[d] = position % extent[d];
+    position /= extent[d];
+  }
+  return at;
+}
+
+void add_to(Shape& at, const Shape& more) {
+  for (std::size_t d = 0; d < at.size(); ++d) at[d] += more[d];
+}
+
+void take_from(Shape& at, const Shape& less) {
+  for (std::size_t d = 0; d < at.size(); ++d) at[d] -= less[d];
+}
+
+/// The smallest box of an array in row-major order that holds positions [first, end).
+Box box_of_positions(const ChunkPositions& positions, const Shape& extent) {
+  Box box{row_major_at(positions.first, extent), Shape(extent.size(), 1)};
+  const Shape last = row_major_at(positions.end - 1, extent);
+  for (std::size_t d = 0; d < extent.size(); ++d) {
+    box.count[d] = last[d] - box.start[d] + 1;
+    if (box.count[d] == 1) continue;
+    for (++d; d < extent.size(); ++d) {
+      box.start[d] = 0;
+      box.count[d] = extent[d];
+    }
+  }
+  return box;
+}
+
+/// A group of fewer tiles costs little more to decode again than to write and read.
+constexpr std::size_t scratch_tiles_min = 3;
+/// Values are packed in so many bytes for each write.
+constexpr std::uint64_t pack_bytes_max = 1U << 20;
+constexpr std::uint64_t pack_bytes_min = 64U << 10;
+
 }  // namespace
 
 Shape box_shape_for(const Shape& shape, const Shape& chunk_shape, DType dtype) {
@@ -83,35 +159,68 @@ Shape box_shape_for(const Shape& shape, const Shape& chunk_shape, DType dtype) {
 }
 
 ChunkTiles::ChunkTiles(ChunkGrid grid, const Shape& stored_chunk, std::uint64_t n_max)
-    : grid_(std::move(grid)), n_chunks_(grid_.n_per_dimension()), tile_shape_(n_chunks_.size(), 1) {
+    : grid_(std::move(grid)),
+      stored_chunk_(stored_chunk),
+      n_chunks_(grid_.n_per_dimension()),
+      tile_shape_(n_chunks_.size(), 1) {
   for (std::size_t d = 0; d < stored_chunk.size() && d < tile_shape_.size(); ++d) {
     const std::uint64_t extent = std::max<std::uint64_t>(stored_chunk[d], 1);
     const std::uint64_t reached = (extent - 1) / grid_.chunk_shape[d] + 1;
     tile_shape_[d] = std::max<std::uint64_t>(1, std::min(reached, n_chunks_[d]));
   }
-  if (n_elements(tile_shape_) > n_max) tile_shape_ = Shape(TileCut(tile_shape_, n_max).best());
+  group_shape_ = tile_shape_;
+  if (n_elements(tile_shape_) <= n_max) return;
+  tile_shape_ = Shape(TileCut(group_shape_, n_max).best());
+  for (std::size_t d = 0; d < tile_shape_.size(); ++d) {
+    group_shape_[d] = ((group_shape_[d] - 1) / tile_shape_[d] + 1) * tile_shape_[d];
+  }
 }
 
 std::uint64_t ChunkTiles::chunk_at(std::uint64_t position) const {
-  const std::size_t n_dims = n_chunks_.size();
-  // The tile, dimension by dimension: a row of tiles is as high as its tiles, the last one lower.
-  Shape first(n_dims);
-  Shape extent(n_dims);
-  std::uint64_t column = 1;  // Chunks across all tiles that `first` has settled so far.
-  for (std::size_t d = 0; d < n_dims; ++d) {
-    std::uint64_t per_chunk = column;  // Positions that one chunk along d stands for.
-    for (std::size_t e = d + 1; e < n_dims; ++e) per_chunk *= n_chunks_[e];
-    const std::uint64_t tile = position / (per_chunk * tile_shape_[d]);
-    first[d] = tile * tile_shape_[d];
-    extent[d] = std::min(tile_shape_[d], n_chunks_[d] - first[d]);
-    position -= first[d] * per_chunk;
-    column *= extent[d];
+  const Cell group = cell_at(position, n_chunks_, group_shape_);
+  position -= group.position;
+  const Cell tile = cell_at(position, group.extent, tile_shape_);
+  Shape chunk = row_major_at(position - tile.position, tile.extent);
+  add_to(chunk, tile.first);
+  add_to(chunk, group.first);
+  return grid_.index_of(chunk);
+}
+
+std::uint64_t ChunkTiles::position_of(const Shape& coordinates) const {
+  Shape chunk = coordinates;
+  const Cell group = cell_around(chunk, n_chunks_, group_shape_);
+  take_from(chunk, group.first);
+  const Cell tile = cell_around(chunk, group.extent, tile_shape_);
+  take_from(chunk, tile.first);
+  std::uint64_t in_tile = 0;
+  for (std::size_t d = 0; d < chunk.size(); ++d) in_tile = in_tile * tile.extent[d] + chunk[d];
+  return group.position + tile.position + in_tile;
+}
+
+ChunkPositions ChunkTiles::group_at(std::uint64_t position) const {
+  const Cell group = cell_at(position, n_chunks_, group_shape_);
+  return {group.position, group.position + n_elements(group.extent)};
+}
+
+std::vector<Box> ChunkTiles::tile_parts(const ChunkPositions& chunks) const {
+  const Cell group = cell_at(chunks.first, n_chunks_, group_shape_);
+  std::vector<Box> parts;
+  for (std::uint64_t position = chunks.first; position < chunks.end;) {
+    const Cell tile = cell_at(position - group.position, group.extent, tile_shape_);
+    const std::uint64_t tile_first = group.position + tile.position;
+    const std::uint64_t end = std::min(chunks.end, tile_first + n_elements(tile.extent));
+    Box part = box_of_positions({position - tile_first, end - tile_first}, tile.extent);
+    add_to(part.start, tile.first);
+    add_to(part.start, group.first);
+    for (std::size_t d = 0; d < part.rank(); ++d) {
+      part.start[d] *= grid_.chunk_shape[d];
+      part.count[d] =
+          std::min(part.count[d] * grid_.chunk_shape[d], grid_.shape[d] - part.start[d]);
+    }
+    parts.push_back(std::move(part));
+    position = end;
   }
-  for (std::size_t d = n_dims; d-- > 0;) {
-    first[d] += position % extent[d];
-    position /= extent[d];
-  }
-  return grid_.index_of(first);
+  return parts;
 }
 
 Box ChunkTiles::box_from(const Shape& start, std::uint64_t n_max) const {
@@ -130,24 +239,136 @@ Box ChunkTiles::box_from(const Shape& start, std::uint64_t n_max) const {
   return box;
 }
 
+// --- Boxes that are read together, and scratch files.
+
+std::uint64_t TileReader::pack_bytes(std::uint64_t bytes_max) {
+  return std::clamp(bytes_max / 16, pack_bytes_min, pack_bytes_max);
+}
+
+void TileReader::expect(std::size_t field_index, const ChunkPositions& chunks) {
+  expected_.emplace(field_index, chunks);
+}
+
+/// Room for so many bytes in `values_`, whose content is lost.
+bool TileReader::make_room(std::uint64_t n_bytes) {
+  held_.reset();
+  if (values_.capacity() < n_bytes) values_ = Buffer();  // Never both in memory.
+  if (values_.capacity() < n_bytes) values_ = Buffer(n_bytes);
+  const std::uint64_t packs = scratch_ ? scratch_->pack_bytes() : 0;
+  peak_bytes_ = std::max<std::uint64_t>(peak_bytes_, values_.capacity() + packs);
+  return values_.allocated();
+}
+
+void TileReader::drop_scratch(const Status& why) {
+  scratch_.reset();
+  open_scratch_ = nullptr;
+  scratch_failure_ = why;
+}
+
+bool TileReader::in_scratch(std::size_t field_index, const Box& box) {
+  return scratch_ && scratch_field_ == field_index && scratch_->find(box);
+}
+
+bool TileReader::holds(std::size_t field_index, const Box& box) {
+  const bool held = held_ && held_field_ == field_index && contains(*held_, box);
+  return held || in_scratch(field_index, box);
+}
+
+/// Where the first chunk of this rank's in a group is read, decode them all: whoever reads here and
+/// there begins no group, or each of them once. What goes wrong costs the scratch alone.
+void TileReader::begin_group(std::size_t field_index, const ChunkTiles& tiles, const Box& box,
+                             std::uint64_t element_bytes) {
+  if (!open_scratch_ || tiles.tiles_of_group() < scratch_tiles_min) return;
+  if (in_scratch(field_index, box)) return;
+  const ChunkGrid& grid = tiles.grid();
+  Shape chunk = box.start;
+  for (std::size_t d = 0; d < chunk.size(); ++d) chunk[d] /= grid.chunk_shape[d];
+  if (box != grid.clipped_box(grid.index_of(chunk))) return;
+  const std::uint64_t position = tiles.position_of(chunk);
+  ChunkPositions own = tiles.group_at(position);
+  const auto [begin, end] = expected_.equal_range(field_index);
+  const auto run = std::find_if(begin, end, [&](const auto& expected) {
+    return expected.second.first <= position && position < expected.second.end;
+  });
+  if (run == end) return;
+  own = {std::max(own.first, run->second.first), std::min(own.end, run->second.end)};
+  if (position != own.first) return;
+  std::vector<Box> parts = tiles.tile_parts(own);
+  const std::uint64_t stored_bytes = n_elements(tiles.stored_chunk()) * element_bytes;
+  if (parts.size() < scratch_tiles_min || stored_bytes > std::max(bytes_max_, whole_bytes_)) {
+    return;
+  }
+
+  scratch_.reset();  // Its space may be needed.
+  std::uint64_t n_bytes = 0;
+  for (const Box& part : parts) n_bytes += part.n_elements() * element_bytes;
+  Result<std::unique_ptr<Storage>> storage = open_scratch_(n_bytes);
+  if (!storage.ok()) return;  // Perhaps there is room for a smaller group.
+  const Status filled = local_part([&] {
+    scratch_.emplace(std::move(*storage), std::move(parts), element_bytes, pack_bytes(bytes_max_));
+    scratch_field_ = field_index;
+    const std::uint64_t memory_bytes = std::max(stored_bytes, std::min(n_bytes, bytes_max_));
+    if (!make_room(memory_bytes)) return Status(Code::out_of_memory, "no memory for a scratch");
+    return scratch_->fill(*input_, field_index, tiles.stored_chunk(),
+                          {values_.data(), memory_bytes});
+  });
+  // If that was the input's fault, who reads on finds it again.
+  if (values_.capacity() > bytes_max_) values_ = Buffer();  // Set aside to decode, not to hold.
+  if (!filled.ok()) return drop_scratch(filled);
+  scratch_bytes_ += n_bytes;
+}
+
+/// Hold the part of a scratch that has this box, or read it into `values` if it is no more.
+/// @returns false: there is none, or it cannot be read.
+bool TileReader::take_from_scratch(std::size_t field_index, const Box& box,
+                                   std::span<std::byte> values, std::uint64_t element_bytes) {
+  if (!in_scratch(field_index, box)) return false;
+  const std::size_t index = *scratch_->find(box);
+  const Box& part = scratch_->part(index);
+  const bool whole = part == box;
+  const std::uint64_t n_bytes = part.n_elements() * element_bytes;
+  if (!whole && !make_room(n_bytes)) return false;
+  const std::span<std::byte> to = whole ? values : std::span(values_.data(), n_bytes);
+  if (const Status read = scratch_->read(index, to); !read.ok()) {
+    drop_scratch(read);
+    return false;
+  }
+  if (whole) return true;
+  held_field_ = field_index;
+  held_ = part;
+  copy_box(box, *held_, values_.data(), box, values.data(), element_bytes);
+  return true;
+}
+
 Status TileReader::read(std::size_t field_index, const ChunkTiles& tiles, const Box& box,
+                        std::span<std::byte> values) {
+  const std::uint64_t element_bytes = values.size() / std::max<std::uint64_t>(box.n_elements(), 1);
+  if (!box.empty() && element_bytes > 0) {
+    // Without memory for the plan of one there is none.
+    static_cast<void>(local_part([&] {
+      begin_group(field_index, tiles, box, element_bytes);
+      return Status();
+    }));
+  }
+  return look(field_index, tiles, box, values);
+}
+
+Status TileReader::look(std::size_t field_index, const ChunkTiles& tiles, const Box& box,
                         std::span<std::byte> values) {
   const std::uint64_t n_elements = std::max<std::uint64_t>(box.n_elements(), 1);
   const std::uint64_t element_bytes = values.size() / n_elements;
   if (box.empty() || element_bytes == 0) return input_->read(field_index, box, values);
   if (!held_ || held_field_ != field_index || !contains(*held_, box)) {
+    if (take_from_scratch(field_index, box, values, element_bytes)) return Status();
     const std::uint64_t n_max = bytes_max_ / (n_elements * element_bytes);
     held_.reset();
     const Box wanted = tiles.box_from(box.start, n_max);
     if (wanted == box) return input_->read(field_index, box, values);
     const std::uint64_t n_bytes = wanted.n_elements() * element_bytes;
-    if (values_.capacity() < n_bytes) values_ = Buffer();  // Never both in memory.
-    if (values_.capacity() < n_bytes) values_ = Buffer(n_bytes);
-    if (!values_.allocated()) {
+    if (!make_room(n_bytes)) {
       bytes_max_ /= 2;  // The next one asks for less.
       return input_->read(field_index, box, values);
     }
-    peak_bytes_ = std::max<std::uint64_t>(peak_bytes_, values_.capacity());
     TAILRACE_TRY(input_->read(field_index, wanted, {values_.data(), n_bytes}));
     held_field_ = field_index;
     held_ = wanted;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -50,6 +51,9 @@ constexpr std::uint64_t process_bytes = 64U << 20;
 /// Chunks that the rest of the memory must have room for where boxes that are read together take
 /// the most of it.
 constexpr std::uint64_t encoded_chunks_min = 16;
+/// With less than so many chunks of the output and a MiB no Writer begins, whatever the codec (trz,
+/// a preset that tries decimals, takes nine).
+constexpr std::uint64_t encoded_chunks_least = 10;
 
 /// Datasets whose guards do not all hold in a copy, of which there is a line each.
 constexpr std::size_t less_guarded_named = 8;
@@ -60,6 +64,35 @@ constexpr std::size_t names_in_remark = 8;
 std::uint64_t tile_bytes_of(std::uint64_t memory_bytes) {
   const std::uint64_t most = memory_bytes / 8 * 5;
   return std::max(memory_bytes / 4, most - std::min(most, process_bytes));
+}
+
+constexpr std::uint32_t deflate_id = 1;  ///< HDF5's.
+
+/// A stored chunk with filters, which is decoded whole whatever its size.
+struct LargestStored {
+  const StoredDataset* dataset = nullptr;
+  std::uint64_t chunk_bytes = 0;   ///< Decoded.
+  std::uint64_t needed_bytes = 0;  ///< While it is decoded; at most.
+};
+
+/// What decoding a chunk of this dataset takes: its encoded bytes, its values, and a block for each
+/// further filter, of which there are two that take turns and may be an eighth larger. A filter of
+/// a plug-in takes a block where it is the only one, too; deflate does not.
+LargestStored need_of_stored_chunk(const StoredDataset& stored) {
+  LargestStored need{&stored, n_elements(stored.storage.chunk_shape) * stored.value_bytes(), 0};
+  // What single chunks have of it only the index says; filters hardly ever make more of them.
+  const std::uint64_t encoded_bytes = std::min(stored.stored_bytes, need.chunk_bytes);
+  const auto& filters = stored.storage.filters;
+  const bool is_deflate = filters.size() == 1 && filters.front().filter_id == deflate_id;
+  const std::uint64_t n_blocks = is_deflate ? 0 : filters.size() > 2 ? 2 : 1;
+  const std::uint64_t block_bytes = need.chunk_bytes + need.chunk_bytes / 8;
+  need.needed_bytes = encoded_bytes + need.chunk_bytes + n_blocks * block_bytes;
+  return need;
+}
+
+/// What a reader has for chunks in work, beside those that it keeps.
+std::uint64_t work_bytes_of(std::uint64_t memory_bytes) {
+  return std::clamp(memory_bytes / memory_over_reading, reading_bytes_min, reading_bytes_max) / 2;
 }
 
 /// One array of the input, as the Writer pulls it.
@@ -78,6 +111,14 @@ class InputSource final : public BoxSource {
     const std::scoped_lock alone(*reading_);
     return reader_->read(field_index_, tiles_, box, values);
   }
+  bool reads_more(const Box& box) override {
+    const bool alone = tiles_.tiles_of_group() * tiles_.chunks_of_tile() == 1;
+    return !alone && !reader_->holds(field_index_, box);
+  }
+  Status look(const Box& box, std::span<std::byte> values) override {
+    const std::scoped_lock alone(*reading_);
+    return reader_->look(field_index_, tiles_, box, values);
+  }
   Result<std::optional<EncodedBytes>> stored(const Box& chunk) override {
     if (input_ == nullptr) return std::optional<EncodedBytes>();
     const ChunkGrid& grid = tiles_.grid();
@@ -87,6 +128,8 @@ class InputSource final : public BoxSource {
     return input_->read_stored(field_index_, grid.index_of(at));
   }
   const ChunkTiles& tiles() const { return tiles_; }
+  /// These chunks are going to be read, as values.
+  void expect(const ChunkPositions& chunks) { reader_->expect(field_index_, chunks); }
 
  private:
   TileReader* reader_;
@@ -116,6 +159,12 @@ Status check_output(const RepackRequest& request) {
   }
   TAILRACE_TRY(check_replaceable(output, request.options.replace, "--force replaces it"));
   return check_folder_is_writable(output);
+}
+
+/// Each rank's own view counts: the folder may be on the disk of its node.
+Status check_scratch(const std::string& scratch) {
+  if (scratch.empty() || scratch == "off" || is_directory(scratch)) return Status();
+  return Status(Code::not_found, fmt::format("--scratch {}: there is no such folder", scratch));
 }
 
 /// Books are read by every rank: the codec of each must have the same.
@@ -251,7 +300,11 @@ class Repack {
   CopiedNotes words_of(const std::vector<PlannedField>& plan, const PlannedField& planned);
   Result<std::vector<double>> component_bounds(const PlannedField& planned);
   ChunkTiles tiles_of(const PlannedField& planned, std::uint64_t bytes_max) const;
-  std::uint64_t divide_memory();
+  LargestStored largest_stored() const;
+  Result<std::uint64_t> divide_memory();
+  void allow_scratch(std::uint64_t whole_bytes);
+  void tell_of_scratch();
+  Result<std::uint64_t> share_of_reading(std::uint64_t all_bytes, bool asked);
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
   void carry_over(Writer& writer);
@@ -275,9 +328,9 @@ Status Repack::prepare() {
   ReadOptions reading;
   reading.n_threads = report_.n_threads;
   reading.follow_external = request_.follow_external;
-  reading.memory_bytes = std::clamp(request_.options.memory_bytes / memory_over_reading,
-                                    reading_bytes_min, reading_bytes_max);
+  reading.memory_bytes = 2 * work_bytes_of(request_.options.memory_bytes);
   TAILRACE_TRY(check_one_file(comm_, request_.input));
+  TAILRACE_TRY(ranks_.settle(check_scratch(request_.scratch)));
   TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
   reader_.emplace(*input_, reading.memory_bytes);  // Before the plan: for the ranges of values.
   report_.input_format = input_->format();
@@ -480,11 +533,62 @@ ChunkTiles Repack::tiles_of(const PlannedField& planned, std::uint64_t bytes_max
   return ChunkTiles(grid, stored.storage.chunk_shape, std::max<std::uint64_t>(n_max, 1));
 }
 
+/// The stored chunk that takes most to decode, of all that are not copied.
+LargestStored Repack::largest_stored() const {
+  LargestStored largest;
+  for (const PlannedField& planned : report_.plan) {
+    const StoredDataset& stored = input_->fields()[planned.input_index];
+    const bool decoded = planned.definition.as_stored == nullptr && stored.stored_bytes > 0 &&
+                         !stored.storage.filters.empty();
+    if (!decoded) continue;
+    const LargestStored need = need_of_stored_chunk(stored);
+    if (need.needed_bytes > largest.needed_bytes) largest = need;
+  }
+  return largest;
+}
+
+/// What the largest stored chunk takes, if the reader's own share has no room for it; else 0.
+/// Whatever it goes by all ranks have alike. @param asked  the user has said how much memory.
+/// @error out_of_memory  asked, and too little is left for the output.
+Result<std::uint64_t> Repack::share_of_reading(std::uint64_t all_bytes, bool asked) {
+  const LargestStored largest = largest_stored();
+  if (largest.needed_bytes <= work_bytes_of(all_bytes)) return std::uint64_t{0};
+  std::uint64_t chunk_bytes = 0;
+  for (const PlannedField& planned : report_.plan) {
+    if (planned.definition.as_stored != nullptr) continue;
+    chunk_bytes = std::max(chunk_bytes, n_elements(*planned.definition.options.chunk_shape) *
+                                            dtype_bytes(planned.definition.dtype));
+  }
+  const std::uint64_t least_bytes =
+      encoded_chunks_least * chunk_bytes + TileReader::pack_bytes(all_bytes) + (1U << 20);
+  const std::uint64_t needed_bytes = largest.needed_bytes + least_bytes;
+  if (needed_bytes <= all_bytes) return largest.needed_bytes;
+  const std::string why = fmt::format(
+      "dataset \"{}\": a stored chunk has {} and is decoded whole, since it has filters, which "
+      "takes up to {}",
+      largest.dataset->path, bytes_text(largest.chunk_bytes), bytes_text(largest.needed_bytes));
+  if (asked) {
+    return Status(Code::out_of_memory,
+                  fmt::format("{}: --memory {} is too little, {}MB would do", why,
+                              bytes_text(all_bytes), (needed_bytes + 999'999) / 1'000'000));
+  }
+  if (comm_.is_root()) {
+    report_.remarks.push_back(fmt::format("{}: more than the memory that Tailrace keeps to", why));
+  }
+  return std::uint64_t{0};  // Less for all else would have it decoded many times.
+}
+
 /// Memory for boxes that are read together, as the plan has use for it: the least of any rank's,
-/// since boxes decide which chunks are whose. Collective: an allreduce. @returns the Writer's.
-std::uint64_t Repack::divide_memory() {
-  std::uint64_t all_bytes = report_.options.memory_bytes;
-  comm_.allreduce(std::span(&all_bytes, 1), Reduction::min);
+/// since boxes decide which chunks are whose. Collective: an allreduce and an agreement.
+/// @returns the Writer's.  @error out_of_memory
+Result<std::uint64_t> Repack::divide_memory() {
+  // Asked on one rank is asked on all.
+  std::array<std::uint64_t, 2> agreed{report_.options.memory_bytes,
+                                      request_.memory_given ? 0U : 1U};
+  comm_.allreduce(std::span(agreed), Reduction::min);
+  TAILRACE_TAKE(const std::uint64_t reading_bytes,
+                ranks_.settle(share_of_reading(agreed[0], agreed[1] == 0)));
+  const std::uint64_t all_bytes = agreed[0] - reading_bytes;
   std::uint64_t tile_bytes = 0;
   std::uint64_t chunk_bytes = 0;
   for (const PlannedField& planned : report_.plan) {
@@ -495,9 +599,37 @@ std::uint64_t Repack::divide_memory() {
     if (in_tile > 1) tile_bytes = std::max(tile_bytes, in_tile * each);
   }
   tile_bytes = std::min(tile_bytes, tile_bytes_of(all_bytes));
-  const bool divides = all_bytes - tile_bytes >= encoded_chunks_min * chunk_bytes;
+  const std::uint64_t pack_bytes = tile_bytes > 0 ? TileReader::pack_bytes(tile_bytes) : 0;
+  const std::uint64_t set_aside = reading_bytes + pack_bytes;
+  const bool divides = all_bytes - tile_bytes >= encoded_chunks_min * chunk_bytes + pack_bytes;
   reader_.emplace(*input_, divides ? tile_bytes : all_bytes / memory_over_reading);
-  return divides ? report_.options.memory_bytes - tile_bytes : report_.options.memory_bytes;
+  const bool scratches = tile_bytes > 0 && request_.scratch != "off";
+  if (scratches) allow_scratch(reading_bytes > 0 ? largest_stored().chunk_bytes : 0);
+  return report_.options.memory_bytes - set_aside - (divides ? tile_bytes : 0);
+}
+
+/// Where the user says, or beside the output; there must be room for all of the output's values,
+/// should none become smaller.
+void Repack::allow_scratch(std::uint64_t whole_bytes) {
+  constexpr std::uint64_t metadata_bytes = 16U << 20;
+  ScratchPlace place;
+  place.output_folder = folder_of(request_.output);
+  place.output_bytes = report_.options.input_bytes + metadata_bytes;
+  place.anywhere = !request_.scratch.empty();
+  place.folder = place.anywhere ? request_.scratch : place.output_folder;
+  reader_->use_scratch([place](std::uint64_t n_bytes) { return open_scratch_file(place, n_bytes); },
+                       whole_bytes);
+}
+
+/// How much went through scratch files, and why no more did. Collective: an allreduce, an
+/// agreement.
+void Repack::tell_of_scratch() {
+  report_.scratch_bytes = reader_->scratch_bytes();
+  comm_.allreduce(std::span(&report_.scratch_bytes, 1), Reduction::sum);
+  const Status used = comm_.agree(reader_->scratch_failure());
+  if (used.ok() || !comm_.is_root()) return;
+  report_.remarks.push_back(
+      "stored chunks were decoded several times, since a scratch file failed: " + used.message());
 }
 
 Status Repack::define_fields(Writer& writer) {
@@ -521,6 +653,10 @@ Status Repack::put_own_chunks(Writer& writer) {
   for (const ChunkRun& run : deal_chunks(dealt, comm_.rank(), comm_.n_ranks())) {
     InputSource& source = sources_[run.field_index];
     const ChunkTiles& tiles = source.tiles();
+    const PlannedField& planned = report_.plan[run.field_index];
+    const StoredDataset& stored = input_->fields()[planned.input_index];
+    const bool decoded = planned.definition.as_stored == nullptr && !stored.storage.filters.empty();
+    if (decoded) source.expect({run.first, run.end});
     for (std::uint64_t position = run.first; position < run.end; ++position) {
       const Box box = tiles.grid().clipped_box(tiles.chunk_at(position));
       TAILRACE_TRY(writer.put_source(field_indices_[run.field_index], box, source));
@@ -575,7 +711,7 @@ Status Repack::run() {
     report_.options.input_bytes += planned.definition.raw_bytes();
   }
   FileOptions options = report_.options;
-  options.memory_bytes = divide_memory();
+  TAILRACE_TAKE(options.memory_bytes, divide_memory());
   TAILRACE_TAKE(auto created, Writer::create(ranks_.world(), request_.output, options));
   Writer& writer = *created;
 
@@ -590,6 +726,7 @@ Status Repack::run() {
   std::uint64_t tile_bytes = reader_->peak_bytes();
   comm_.allreduce(std::span(&tile_bytes, 1), Reduction::max);
   report_.step.peak_memory_bytes += tile_bytes;
+  tell_of_scratch();
   if (report_.options.trace) {
     report_.events = writer.gather_trace();
     report_.field_paths = writer.field_paths();

@@ -43,6 +43,8 @@ struct RepackRequest {
   bool follow_external = false;            ///< Values in other files, too (OtherFiles).
   FileOptions options = repack_options();  ///< With `trace`, the report has the events.
   bool chunk_given = false;                ///< The user has named the size or shape of chunks.
+  bool memory_given = false;               ///< ... and options.memory_bytes, which then must do.
+  std::string scratch;  ///< "off", or the folder of scratch files; empty: beside the output.
 };
 
 /// What became of one file.
@@ -56,6 +58,7 @@ struct RepackReport {
   FileOptions options;
   std::vector<PlannedField> plan;        ///< In the order of step.fields.
   StepReport step;                       ///< file_bytes: at rank 0.
+  std::uint64_t scratch_bytes = 0;       ///< Values that all ranks kept in scratch files.
   double total_s = 0;                    ///< From opening the input to the closed output.
   std::vector<std::string> remarks;      ///< What could not be carried over; at rank 0.
   std::vector<TraceEvent> events;        ///< options.trace: of all ranks, at rank 0.
@@ -70,6 +73,7 @@ Result<std::vector<std::string>> repack_outputs(const std::vector<std::string>& 
 /// Write request.output, whole or not at all. Every rank opens the input by itself and encodes
 /// whole chunks of the output; nothing is held but the chunks in flight.
 /// Collective. @error what opening, planning and writing return; an older output stays then.
+/// @error out_of_memory  request.memory_given, and a stored chunk takes more to be decoded.
 Result<RepackReport> repack(const VerbRanks& ranks, const RepackRequest& request);
 
 // --- what the report tells; docs/cli.md explains the names
@@ -167,6 +171,7 @@ void report_fields(const RepackReport& report, Visit&& visit) {
   TAILRACE_STEP_REPORT_LIST(TAILRACE_VISIT)
 #undef TAILRACE_VISIT
   visit("read_s", step.read_s);
+  visit("scratch_bytes", report.scratch_bytes);
   visit("index_s", step.index_s);
   visit("total_s", report.total_s);
   visit("remarks", report.remarks);

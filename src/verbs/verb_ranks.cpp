@@ -69,11 +69,6 @@ Result<std::vector<std::string>> inputs_here(const std::vector<std::string>& fil
   return inputs;
 }
 
-std::string folder_of(const std::string& output) {
-  const std::filesystem::path parent = std::filesystem::path(output).parent_path();
-  return parent.empty() ? "." : parent.string();
-}
-
 }  // namespace
 
 Status settle(Comm& comm, const Status& mine) {
@@ -92,6 +87,11 @@ bool is_directory(const std::string& path) {
 std::uint64_t file_bytes_of(const std::string& path) {
   struct stat entry {};
   return ::stat(path.c_str(), &entry) == 0 ? static_cast<std::uint64_t>(entry.st_size) : 0;
+}
+
+std::string folder_of(const std::string& output) {
+  const std::filesystem::path parent = std::filesystem::path(output).parent_path();
+  return parent.empty() ? "." : parent.string();
 }
 
 Status check_folder_is_there(const std::string& output) {

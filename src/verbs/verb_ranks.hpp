@@ -57,6 +57,8 @@ struct VerbRanks {
 bool is_directory(const std::string& path);
 /// Bytes in a file; 0 if there is none.
 std::uint64_t file_bytes_of(const std::string& path);
+/// "." where the path names none.
+std::string folder_of(const std::string& output);
 /// Whether there is a folder for this output, and whether it takes files: found out before the
 /// work. Not collective. @error not_found, io_error  names both.
 Status check_folder_is_there(const std::string& output);

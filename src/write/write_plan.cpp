@@ -421,7 +421,7 @@ Result<std::optional<Estimate>> JobSampler::sample_pulled(const ChunkJob& job) c
   const Box held = field.grid().clipped_box(job.chunk_index);
   Buffer values(held.n_elements() * dtype_bytes(dtype));
   if (!values.allocated()) return Status(Code::out_of_memory, "no memory to sample a chunk");
-  TAILRACE_TRY(pulled_put(job)->source->read(held, values.bytes()));
+  TAILRACE_TRY(pulled_put(job)->source->look(held, values.bytes()));
   Result<Estimate> estimate = estimators_[job.field]->estimate(
       strided_part(held, values.data(), dtype, held), values.n_bytes());
   if (!estimate.ok()) return estimate.status();

@@ -1,7 +1,10 @@
 """tailrace repack: real files, every codec, 1 to 4 ranks, and what stock readers then find."""
 
 import json
+import os
 import pathlib
+import re
+import resource
 import shutil
 import subprocess
 import time
@@ -237,9 +240,163 @@ def test_other_chunks_within_the_memory_cap(tmp_path, ranks):
         entry = report["files"][0]
         assert entry["memory_cap_bytes"] == 20_000_000
         assert 5_000_000 < entry["peak_memory_bytes"] <= 20_000_000
+        assert entry["scratch_bytes"] == (values.nbytes if takes_scratch_files(tmp_path) else 0)
         with h5py.File(tmp_path / f"{target}.h5") as file:
             assert file["u"].chunks == chunk
             assert file["u"][...].tobytes() == values.tobytes()
+
+
+def in_maps(path, shape, chunks, name="u", **keywords):
+    """Maps, deflated, which become smaller by it."""
+    values = smooth(shape) + np.arange(shape[0], dtype="f4").reshape(-1, *[1] * (len(shape) - 1))
+    values = np.round(values * 64) / 64
+    with h5py.File(path, "w") as file:
+        file.create_dataset(name, data=values, chunks=chunks, compression=1, shuffle=True,
+                            **keywords)
+    return values
+
+
+#: Extents, chunks before and after; so that memory holds a small part of them.
+RECHUNKED = [((96, 80_001), (1, 80_001), (96, 300)),
+             ((65, 201, 303), (1, 201, 303), (65, 16, 32)),
+             ((65, 201, 303), (65, 7, 13), (1, 201, 303)),
+             ((31, 5, 83, 97), (1, 5, 83, 97), (31, 1, 16, 32)),
+             ((31, 5, 83, 97), (31, 1, 16, 32), (1, 5, 83, 97))]
+
+
+def takes_scratch_files(folder):
+    """Not where files lie in memory, which is what there is too little of, or on other machines."""
+    kind = subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True,
+                          check=True).stdout.strip()
+    return kind in ("ext2/ext3", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlayfs")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("shape,before,after", RECHUNKED)
+def test_other_chunks_through_a_scratch_file(tmp_path, shape, before, after, ranks):
+    """Stored chunks are decoded once, and nothing is left beside the output."""
+    values = in_maps(tmp_path / "in.h5", shape, before)
+    report = numbers("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk",
+                     "x".join(map(str, after)), "--codec", "deflate,level=1", "--memory", "6MB",
+                     ranks=ranks)["files"][0]
+    assert report["peak_memory_bytes"] <= 6_000_000
+    if ranks == 1 and takes_scratch_files(tmp_path):
+        assert report["scratch_bytes"] >= values.nbytes / 2
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["u"].chunks == after
+        assert file["u"][...].tobytes() == values.tobytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.h5", "out.h5"]
+
+
+def test_a_range_of_values_goes_through_the_scratch_file_too(tmp_path):
+    """All values are read twice where a bound needs their range; chunks are decoded once."""
+    values = in_maps(tmp_path / "in.h5", (65, 201, 303), (1, 201, 303))
+    report = numbers("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk",
+                     "65x16x32", "--bound", "rel=1e-3", "--codec", "portable", "--memory",
+                     "6MB")["files"][0]
+    assert report["scratch_bytes"] == (values.nbytes if takes_scratch_files(tmp_path) else 0)
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert np.abs(file["u"][...] - values).max() <= report["fields"][0]["absolute_bound"]
+
+
+def test_without_room_for_a_scratch_file(tmp_path):
+    """Files must not grow as large as that: chunks are decoded again, and nothing is said."""
+    values = in_maps(tmp_path / "in.h5", (65, 201, 303), (1, 201, 303))
+    words = command("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk",
+                    "65x16x32", "--codec", "deflate,level=1", "--memory", "6MB", "--json", "-",
+                    "--quiet")
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    had_one = json.loads(done.stdout)["files"][0]["scratch_bytes"] > 0
+    assert had_one == takes_scratch_files(tmp_path)
+    (tmp_path / "out.h5").unlink()
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                (15_000_000, 15_000_000)))
+    assert json.loads(done.stdout)["files"][0]["scratch_bytes"] == 0 and done.stderr == ""
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["u"][...].tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("where", ["off", "elsewhere", "memory"])
+def test_where_scratch_files_go(tmp_path, where):
+    """Nowhere, or in a folder that the user names, of whatever kind; it stays empty."""
+    values = in_maps(tmp_path / "in.h5", (65, 201, 303), (1, 201, 303))
+    words = ("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk", "65x16x32",
+             "--codec", "deflate,level=1", "--memory", "6MB")
+    said = own_lines(tailrace(*words, "--scratch", tmp_path / "nowhere", code=2).stderr)
+    assert len(said) == 1 and "--scratch" in said[0] and "nowhere" in said[0]
+    assert not (tmp_path / "out.h5").exists()
+    folder = {"off": "off", "elsewhere": tmp_path / "elsewhere", "memory": "/dev/shm"}[where]
+    (tmp_path / "elsewhere").mkdir()
+    entry = numbers(*words, "--scratch", folder)["files"][0]
+    assert entry["scratch_bytes"] == (0 if where == "off" else values.nbytes)
+    assert entry["remarks"] == []
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["u"][...].tobytes() == values.tobytes()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_others_are_served_while_a_scratch_is_filled(tmp_path):
+    """As on two nodes, where claims travel through rank 0's main thread."""
+    environment = {**ENVIRONMENT, "TAILRACE_RANKS_PER_NODE": "1"}
+    values = in_maps(tmp_path / "in.h5", (65, 201, 303), (1, 201, 303))
+    entry = numbers("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk", "65x16x32",
+                    "--codec", "deflate,level=1", "--memory", "6MB", "--scratch", tmp_path,
+                    ranks=2, environment=environment)["files"][0]
+    assert entry["scratch_bytes"] >= values.nbytes / 2
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["u"][...].tobytes() == values.tobytes()
+
+
+def test_a_scratch_file_goes_with_its_process(tmp_path):
+    """Killed while it is there; what stays is what a crash always leaves."""
+    if not takes_scratch_files(tmp_path):
+        pytest.skip("files lie in memory here")
+    in_maps(tmp_path / "in.h5", (65, 403, 406), (1, 403, 406))
+    words = command("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk",
+                    "65x16x32", "--codec", "deflate,level=9", "--memory", "20MB", "--quiet")
+    process = subprocess.Popen(words, env=ENVIRONMENT)
+    folder = pathlib.Path("/proc") / str(process.pid) / "fd"
+
+    def scratch_is_open():
+        try:
+            return any("(deleted)" in os.readlink(entry) and str(tmp_path) in os.readlink(entry)
+                       for entry in folder.iterdir())
+        except OSError:
+            return False
+
+    seen = False
+    while process.poll() is None and not seen:
+        seen = scratch_is_open()
+    process.kill()
+    process.wait()
+    assert seen
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left <= {"in.h5", "out.h5.partial", "out.h5.lock"}
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_stored_chunk_that_is_too_large_for_the_memory(tmp_path, ranks):
+    """Refused before there is an output, with the memory that does; with that it is kept to."""
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    values = in_maps(source, (4, 1500, 2000), (2, 1500, 2000), name="tas")
+    words = ("repack", source, "-o", target, "--chunk", "1x250x250", "--codec", "deflate,level=1")
+    said = own_lines(tailrace(*words, "--memory", "30MB", ranks=ranks, code=3).stderr)
+    assert len(said) == 1 and '"/tas"' in said[0] and "22.9 MiB" in said[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.h5"]
+    enough = int(re.search(r"([0-9]+)MB would do", said[0]).group(1))
+    tailrace(*words, "--memory", f"{enough - 1}MB", ranks=ranks, code=3)
+    entry = numbers(*words, "--memory", f"{enough}MB", ranks=ranks)["files"][0]
+    assert entry["remarks"] == []
+    # Less a filter's block, which the peak lacks.
+    assert entry["peak_memory_bytes"] <= enough * 1e6 - 9 / 8 * 4 * 2 * 1500 * 2000
+    with h5py.File(target) as file:
+        assert file["tas"][...].tobytes() == values.tobytes()
+    # Chunks that are copied are not decoded.
+    in_maps(source, (4, 1500, 2000), (4, 1500, 2000))
+    tailrace("repack", source, "-o", tmp_path / "no.h5", "--memory", "150MB", ranks=ranks, code=3)
+    tailrace("repack", source, "-o", tmp_path / "copy.h5", "--as-stored", "--memory", "150MB",
+             ranks=ranks)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

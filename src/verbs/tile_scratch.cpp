@@ -1,0 +1,299 @@
+// The file without a name, the pass that fills it, and parts put together again.
+
+#include "verbs/tile_scratch.hpp"
+
+#include <fcntl.h>
+#include <libdeflate.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/file_limit.hpp"
+#include "exec/comm_factory.hpp"
+
+namespace tailrace::verbs {
+namespace {
+
+/// Visit a box in pieces of at most so many elements, which one behind the other are the box
+/// row-major.
+template <class Visit>
+Status for_each_piece(const Box& box, std::uint64_t n_max, Visit&& visit) {
+  const std::uint64_t n = box.n_elements();
+  if (n <= n_max) return visit(box);
+  std::size_t d = 0;
+  while (box.count[d] == 1) ++d;
+  const std::uint64_t n_rows = std::max<std::uint64_t>(n_max / (n / box.count[d]), 1);
+  Box piece = box;
+  for (std::uint64_t row = 0; row < box.count[d]; row += n_rows) {
+    piece.start[d] = box.start[d] + row;
+    piece.count[d] = std::min(n_rows, box.count[d] - row);
+    TAILRACE_TRY(for_each_piece(piece, n_max, visit));
+  }
+  return Status();
+}
+
+void widen(Box& all, const Box& box) {
+  for (std::size_t d = 0; d < all.rank(); ++d) {
+    const std::uint64_t end = std::max(all.start[d] + all.count[d], box.start[d] + box.count[d]);
+    all.start[d] = std::min(all.start[d], box.start[d]);
+    all.count[d] = end - all.start[d];
+  }
+}
+
+/// Whether a file is on a disk of this machine. In memory it would take what it is to spare; behind
+/// a network it may take longer than to decode again.
+bool is_on_disk(int descriptor) {
+  struct statfs facts {};
+  if (::fstatfs(descriptor, &facts) != 0) return false;
+  // As <linux/magic.h> has them, of which older ones lack some.
+  constexpr std::array<unsigned long, 7> disks = {
+      0xEF53,      // ext2 to ext4
+      0x58465342,  // XFS
+      0x9123683E,  // btrfs
+      0xF2F52010,  // F2FS
+      0x2FC12FC1,  // ZFS
+      0xCA451A4E,  // bcachefs
+      0x794C7630   // overlay, of containers
+  };
+  const auto type = static_cast<unsigned long>(facts.f_type) & 0xFFFFFFFFUL;
+  return std::find(disks.begin(), disks.end(), type) != disks.end();
+}
+
+bool is_on_same_device(int descriptor, const std::string& folder) {
+  struct stat file {};
+  struct stat other {};
+  const bool known = ::fstat(descriptor, &file) == 0 && ::stat(folder.c_str(), &other) == 0;
+  return !known || file.st_dev == other.st_dev;
+}
+
+int open_nameless(const std::string& folder) {
+  const int opened = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+  if (opened >= 0) return opened;
+  // Not every file system has such files, and overlays have them late.
+  std::string name = folder + "/.tailrace-scratch-XXXXXX";
+  const int made = ::mkostemp(name.data(), O_CLOEXEC);
+  if (made < 0 || ::unlink(name.c_str()) == 0) return made;
+  const int failure = errno;
+  ::close(made);
+  errno = failure;
+  return -1;
+}
+
+/// Space for the file; first with that for the output, so that also a quota says whether both fit.
+Status reserve(int descriptor, std::uint64_t n_bytes, std::uint64_t spared_bytes) {
+  constexpr std::uint64_t most = std::numeric_limits<off_t>::max();
+  if (n_bytes > most || spared_bytes > most - n_bytes) return Status(Code::no_space, "too large");
+  const FileLimitScope scope;
+  // Not by writing: where blocks cannot be had before, there is no such file.
+  while (::fallocate(descriptor, 0, 0, static_cast<off_t>(n_bytes + spared_bytes)) != 0) {
+    if (errno != EINTR) return status_from_errno(errno, "reserving a scratch file");
+  }
+  if (::ftruncate(descriptor, static_cast<off_t>(n_bytes)) == 0) return Status();
+  return status_from_errno(errno, "a scratch file");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Storage>> open_scratch_file(const ScratchPlace& place,
+                                                   std::uint64_t n_bytes) {
+  const int descriptor = open_nameless(place.folder);
+  if (descriptor < 0) return status_from_errno(errno, "a scratch file in \"" + place.folder + "\"");
+  auto storage = storage_of_descriptor(descriptor, "scratch file in " + place.folder);
+  if (!place.anywhere && !is_on_disk(descriptor)) {
+    return Status(Code::unsupported, "\"" + place.folder + "\" is on no disk of this machine");
+  }
+  const bool shares = is_on_same_device(descriptor, place.output_folder);
+  TAILRACE_TRY(reserve(descriptor, n_bytes, shares ? place.output_bytes : 0));
+  return storage;
+}
+
+TileScratch::TileScratch(std::unique_ptr<Storage> storage, std::vector<Box> parts,
+                         std::uint64_t element_bytes, std::uint64_t pack_bytes)
+    : storage_(std::move(storage)),
+      element_bytes_(element_bytes),
+      pack_(std::max(pack_bytes, element_bytes)) {
+  std::uint64_t begin = 0;
+  for (Box& box : parts) {
+    const std::uint64_t n_bytes = bytes_of(box);
+    parts_.push_back({std::move(box), begin});
+    begin += n_bytes;
+  }
+}
+
+// --- The pass that fills it.
+
+/// Cuts what the parts touch of the grid of stored chunks into boxes in which all chunks are
+/// wanted, and that fit the memory.
+class TileScratch::Pass {
+ public:
+  Pass(TileScratch& scratch, InputFile& input, std::size_t field_index, const Shape& stored_chunk,
+       std::span<std::byte> memory)
+      : scratch_(scratch),
+        input_(input),
+        field_index_(field_index),
+        memory_(memory),
+        all_(scratch.parts_.front().box) {
+    for (const Part& part : scratch_.parts_) widen(all_, part.box);
+    Shape end(all_.rank());
+    for (std::size_t d = 0; d < end.size(); ++d) end[d] = all_.start[d] + all_.count[d];
+    grid_ = ChunkGrid{std::move(end), stored_chunk};
+    range_ = grid_.touched(all_);
+    wanted_.assign(range_.n_elements(), false);
+    for (const Part& part : scratch_.parts_) {
+      for_each_position(grid_.touched(part.box),
+                        [&](const Shape& at) { wanted_[index_of(at)] = true; });
+    }
+  }
+
+  Status run() { return visit(range_); }
+
+ private:
+  std::uint64_t index_of(const Shape& at) const {
+    std::uint64_t index = 0;
+    for (std::size_t d = 0; d < at.size(); ++d) {
+      index = index * range_.count[d] + (at[d] - range_.start[d]);
+    }
+    return index;
+  }
+
+  /// The elements of a box of chunks.
+  Box elements_of(const Box& chunks) const {
+    Box box = chunks;
+    for (std::size_t d = 0; d < box.rank(); ++d) {
+      box.start[d] *= grid_.chunk_shape[d];
+      box.count[d] *= grid_.chunk_shape[d];
+    }
+    return intersect(box, all_);
+  }
+
+  Status visit(const Box& chunks) {
+    std::uint64_t n_wanted = 0;
+    for_each_position(chunks, [&](const Shape& at) { n_wanted += wanted_[index_of(at)] ? 1 : 0; });
+    if (n_wanted == 0) return Status();
+    const std::uint64_t n_chunks = chunks.n_elements();
+    const Box box = elements_of(chunks);
+    const bool fits = scratch_.bytes_of(box) <= memory_.size();
+    if (fits && n_wanted == n_chunks) return take(box);
+    if (n_chunks == 1) return Status(Code::out_of_memory, "no room for one stored chunk");
+    // The slowest dimension is halved, so that rows stay long.
+    std::size_t d = 0;
+    while (chunks.count[d] == 1) ++d;
+    Box half = chunks;
+    half.count[d] = (chunks.count[d] + 1) / 2;
+    TAILRACE_TRY(visit(half));
+    half.start[d] += half.count[d];
+    half.count[d] = chunks.count[d] - half.count[d];
+    return visit(half);
+  }
+
+  Status take(const Box& box) {
+    TAILRACE_TRY(input_.read(field_index_, box, memory_.first(scratch_.bytes_of(box))));
+    scratch_.boxes_.push_back(box);
+    for (Part& part : scratch_.parts_) {
+      const Box common = intersect(part.box, box);
+      if (common.empty()) continue;
+      TAILRACE_TRY(scratch_.append_common(part, common, box, memory_.data()));
+    }
+    return Status();
+  }
+
+  TileScratch& scratch_;
+  InputFile& input_;
+  std::size_t field_index_;
+  std::span<std::byte> memory_;
+  Box all_;  ///< Around all parts.
+  ChunkGrid grid_;
+  Box range_;  ///< Of stored chunks.
+  std::vector<bool> wanted_;
+};
+
+Status TileScratch::fill(InputFile& input, std::size_t field_index, const Shape& stored_chunk,
+                         std::span<std::byte> memory) {
+  if (!pack_.allocated()) return Status(Code::out_of_memory, "no memory to pack values");
+  return Pass(*this, input, field_index, stored_chunk, memory).run();
+}
+
+Status TileScratch::append(Part& part, std::span<const std::byte> bytes) {
+  TAILRACE_TRY(storage_->write_at(part.begin + part.n_written, bytes));
+  part.n_written += bytes.size();
+  part.checksum = libdeflate_crc32(part.checksum, bytes.data(), bytes.size());
+  return Status();
+}
+
+/// What a box that was read has in common with a part.
+Status TileScratch::append_common(Part& part, const Box& common, const Box& box,
+                                  const std::byte* values) {
+  if (common == box) return append(part, {values, bytes_of(box)});
+  std::uint64_t n_packed = 0;
+  const auto flush = [&] { return append(part, {pack_.data(), std::exchange(n_packed, 0)}); };
+  const auto pack = [&](const Box& piece) {
+    if (n_packed + bytes_of(piece) > pack_.capacity()) TAILRACE_TRY(flush());
+    copy_box(piece, box, values, piece, pack_.data() + n_packed, element_bytes_);
+    n_packed += bytes_of(piece);
+    return Status();
+  };
+  TAILRACE_TRY(for_each_piece(common, pack_.capacity() / element_bytes_, pack));
+  return flush();
+}
+
+// --- Parts put together again.
+
+std::optional<std::size_t> TileScratch::find(const Box& box) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const std::size_t index = (found_ + i) % parts_.size();
+    if (!contains(parts_[index].box, box)) continue;
+    found_ = index;
+    return index;
+  }
+  return std::nullopt;
+}
+
+Status TileScratch::read(std::size_t index, std::span<std::byte> values) {
+  const Part& part = parts_[index];
+  const std::uint64_t end = part.begin + bytes_of(part.box);
+  std::uint64_t address = part.begin;
+  std::uint32_t checksum = 0;
+  const auto read_on = [&](std::span<std::byte> bytes) {
+    TAILRACE_TRY(storage_->read_at(address, bytes));
+    checksum = libdeflate_crc32(checksum, bytes.data(), bytes.size());
+    address += bytes.size();
+    return Status();
+  };
+  std::uint64_t n_read = 0;  // Bytes in the pack, of which so many are used.
+  std::uint64_t n_used = 0;
+  const auto take_piece = [&](const Box& piece) {
+    const std::uint64_t n_bytes = bytes_of(piece);
+    if (n_read - n_used < n_bytes) {
+      std::memmove(pack_.data(), pack_.data() + n_used, n_read - n_used);
+      n_read -= std::exchange(n_used, 0);
+      const std::uint64_t n_more =
+          std::min<std::uint64_t>(pack_.capacity() - n_read, end - address);
+      TAILRACE_TRY(read_on({pack_.data() + n_read, n_more}));
+      n_read += n_more;
+    }
+    copy_box(piece, piece, pack_.data() + n_used, part.box, values.data(), element_bytes_);
+    n_used += n_bytes;
+    return Status();
+  };
+  for (const Box& box : boxes_) {
+    const Box common = intersect(part.box, box);
+    if (common.empty()) continue;
+    if (common == part.box) {
+      TAILRACE_TRY(read_on(values.first(bytes_of(part.box))));
+      break;
+    }
+    TAILRACE_TRY(for_each_piece(common, pack_.capacity() / element_bytes_, take_piece));
+  }
+  if (address == end && checksum == part.checksum) return Status();
+  return Status(Code::corrupt, storage_->path() + " gives other bytes than were written");
+}
+
+}  // namespace tailrace::verbs

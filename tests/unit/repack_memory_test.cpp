@@ -1,0 +1,73 @@
+// What a repack does where one stored chunk takes more memory than there is to be.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <vector>
+
+#include "container_support.hpp"
+#include "core/option_table.hpp"
+#include "exec/comm_factory.hpp"
+#include "verbs/repack.hpp"
+
+namespace tailrace {
+namespace {
+
+using test::TestFolder;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class RepackMemory : public ::testing::Test {
+ protected:
+  /// A file whose one chunk has 8 MiB of values, deflated.
+  RepackMemory() {
+    std::vector<float> values(std::size_t{2048} * 1024);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(float(i) * 0.01F);
+    std::ofstream(folder_ / "in.raw", std::ios::binary)
+        .write(reinterpret_cast<const char*>(values.data()),
+               static_cast<std::streamsize>(4 * values.size()));
+    EXPECT_TRUE(repack("in.raw", "in.h5", "chunk=2048x1024", false).ok());
+  }
+
+  Result<verbs::RepackReport> repack(const char* input, const char* output, const char* options,
+                                     bool memory_given) {
+    const std::unique_ptr<Comm> comm = make_self_comm();
+    verbs::RepackRequest request;
+    request.input = folder_ / input;
+    request.output = folder_ / output;
+    if (std::string_view(input).ends_with(".raw")) request.raw_format = "f32:2048x1024";
+    request.fields.codec = "deflate,level=1";
+    request.options.sync = false;
+    request.chunk_given = true;
+    request.memory_given = memory_given;
+    TAILRACE_TRY(apply_file_options(options, request.options));
+    return verbs::repack({*comm, make_self_comm, {}, {}}, request);
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(RepackMemory, WhatTheUserAskedForIsKeptToOrRefused) {
+  const auto refused = repack("in.h5", "out.h5", "memory=16MB,chunk=64x64", true);
+  EXPECT_EQ(refused.status().code(), Code::out_of_memory);
+  EXPECT_THAT(refused.status().message(), AllOf(HasSubstr("/in"), HasSubstr("would do")));
+  EXPECT_FALSE(std::ifstream(folder_ / "out.h5").good());
+  const auto done = repack("in.h5", "out.h5", "memory=32MB,chunk=64x64", true);
+  ASSERT_TRUE(done.ok()) << done.status().message();
+  EXPECT_THAT(done->remarks, IsEmpty());
+  // Less the encoded bytes, which the peak lacks.
+  EXPECT_LE(done->step.peak_memory_bytes, 32'000'000U - (4U << 20));
+}
+
+TEST_F(RepackMemory, WhereNobodyAskedItGoesOnAndSaysSo) {
+  const auto done = repack("in.h5", "out.h5", "memory=16MB,chunk=64x64", false);
+  ASSERT_TRUE(done.ok()) << done.status().message();
+  EXPECT_THAT(done->remarks, ElementsAre(AllOf(HasSubstr("/in"), HasSubstr("8"))));
+}
+
+}  // namespace
+}  // namespace tailrace
