@@ -212,7 +212,8 @@ Status serve_while(Tail& tail, const std::function<Status()>& work) {
     done = true;
     ended.notify_one();
   });
-  if (!worker.joinable()) return Status(Code::out_of_memory, "the system refuses a thread");
+  // Better late for the others than not at all.
+  if (!worker.joinable()) return local_part(work);
   std::unique_lock lock(mutex);
   while (!ended.wait_for(lock, tail_service_interval, [&] { return done; })) {
     lock.unlock();

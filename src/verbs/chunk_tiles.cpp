@@ -269,9 +269,8 @@ bool TileReader::in_scratch(std::size_t field_index, const Box& box) {
   return scratch_ && scratch_field_ == field_index && scratch_->find(box);
 }
 
-bool TileReader::holds(std::size_t field_index, const Box& box) {
-  const bool held = held_ && held_field_ == field_index && contains(*held_, box);
-  return held || in_scratch(field_index, box);
+bool TileReader::holds(std::size_t field_index, const Box& box) const {
+  return held_ && held_field_ == field_index && contains(*held_, box);
 }
 
 /// Where the first chunk of this rank's in a group is read, decode them all: whoever reads here and
@@ -303,7 +302,10 @@ void TileReader::begin_group(std::size_t field_index, const ChunkTiles& tiles, c
   std::uint64_t n_bytes = 0;
   for (const Box& part : parts) n_bytes += part.n_elements() * element_bytes;
   Result<std::unique_ptr<Storage>> storage = open_scratch_(n_bytes);
-  if (!storage.ok()) return;  // Perhaps there is room for a smaller group.
+  if (!storage.ok()) {  // Perhaps there is room for a smaller group.
+    if (scratch_refusal_.ok()) scratch_refusal_ = storage.status();
+    return;
+  }
   const Status filled = local_part([&] {
     scratch_.emplace(std::move(*storage), std::move(parts), element_bytes, pack_bytes(bytes_max_));
     scratch_field_ = field_index;
@@ -358,7 +360,7 @@ Status TileReader::look(std::size_t field_index, const ChunkTiles& tiles, const 
   const std::uint64_t n_elements = std::max<std::uint64_t>(box.n_elements(), 1);
   const std::uint64_t element_bytes = values.size() / n_elements;
   if (box.empty() || element_bytes == 0) return input_->read(field_index, box, values);
-  if (!held_ || held_field_ != field_index || !contains(*held_, box)) {
+  if (!holds(field_index, box)) {
     if (take_from_scratch(field_index, box, values, element_bytes)) return Status();
     const std::uint64_t n_max = bytes_max_ / (n_elements * element_bytes);
     held_.reset();

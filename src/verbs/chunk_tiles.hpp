@@ -98,14 +98,16 @@ class TileReader {
   /// The same of any box, here and there: no scratch is made for it.
   Status look(std::size_t field_index, const ChunkTiles& tiles, const Box& box,
               std::span<std::byte> values);
-  /// Whether a box has been read already, with others.
-  bool holds(std::size_t field_index, const Box& box);
+  /// Whether a box is in memory, since it was read with others.
+  bool holds(std::size_t field_index, const Box& box) const;
   /// The most bytes that were held so.
   std::uint64_t peak_bytes() const { return peak_bytes_; }
   /// That were written to scratch files.
   std::uint64_t scratch_bytes() const { return scratch_bytes_; }
   /// Why there have been no more of them: what writing or reading one said.
   const Status& scratch_failure() const { return scratch_failure_; }
+  /// Why the first of those that could not be made could not.
+  const Status& scratch_refusal() const { return scratch_refusal_; }
 
  private:
   bool make_room(std::uint64_t n_bytes);
@@ -129,6 +131,7 @@ class TileReader {
   std::optional<TileScratch> scratch_;  ///< Of a part of that field.
   std::uint64_t scratch_bytes_ = 0;
   Status scratch_failure_;
+  Status scratch_refusal_;
 };
 
 struct DealtField {

@@ -113,7 +113,7 @@ class InputSource final : public BoxSource {
   }
   bool reads_more(const Box& box) override {
     const bool alone = tiles_.tiles_of_group() * tiles_.chunks_of_tile() == 1;
-    return !alone && !reader_->holds(field_index_, box);
+    return !alone && !reader_->holds(field_index_, box);  // Also where a scratch has it.
   }
   Status look(const Box& box, std::span<std::byte> values) override {
     const std::scoped_lock alone(*reading_);
@@ -560,9 +560,10 @@ Result<std::uint64_t> Repack::share_of_reading(std::uint64_t all_bytes, bool ask
                                             dtype_bytes(planned.definition.dtype));
   }
   const std::uint64_t least_bytes =
-      encoded_chunks_least * chunk_bytes + TileReader::pack_bytes(all_bytes) + (1U << 20);
+      encoded_chunks_least * chunk_bytes + TileReader::pack_bytes(UINT64_MAX) + (1U << 20);
   const std::uint64_t needed_bytes = largest.needed_bytes + least_bytes;
-  if (needed_bytes <= all_bytes) return largest.needed_bytes;
+  // Less for all else would have stored chunks decoded many times, which nobody has asked for.
+  if (needed_bytes <= all_bytes) return asked ? largest.needed_bytes : 0;
   const std::string why = fmt::format(
       "dataset \"{}\": a stored chunk has {} and is decoded whole, since it has filters, which "
       "takes up to {}",
@@ -575,7 +576,7 @@ Result<std::uint64_t> Repack::share_of_reading(std::uint64_t all_bytes, bool ask
   if (comm_.is_root()) {
     report_.remarks.push_back(fmt::format("{}: more than the memory that Tailrace keeps to", why));
   }
-  return std::uint64_t{0};  // Less for all else would have it decoded many times.
+  return std::uint64_t{0};
 }
 
 /// Memory for boxes that are read together, as the plan has use for it: the least of any rank's,
@@ -586,8 +587,9 @@ Result<std::uint64_t> Repack::divide_memory() {
   std::array<std::uint64_t, 2> agreed{report_.options.memory_bytes,
                                       request_.memory_given ? 0U : 1U};
   comm_.allreduce(std::span(agreed), Reduction::min);
+  const bool asked = agreed[1] == 0;
   TAILRACE_TAKE(const std::uint64_t reading_bytes,
-                ranks_.settle(share_of_reading(agreed[0], agreed[1] == 0)));
+                ranks_.settle(share_of_reading(agreed[0], asked)));
   const std::uint64_t all_bytes = agreed[0] - reading_bytes;
   std::uint64_t tile_bytes = 0;
   std::uint64_t chunk_bytes = 0;
@@ -600,12 +602,19 @@ Result<std::uint64_t> Repack::divide_memory() {
   }
   tile_bytes = std::min(tile_bytes, tile_bytes_of(all_bytes));
   const std::uint64_t pack_bytes = tile_bytes > 0 ? TileReader::pack_bytes(tile_bytes) : 0;
-  const std::uint64_t set_aside = reading_bytes + pack_bytes;
-  const bool divides = all_bytes - tile_bytes >= encoded_chunks_min * chunk_bytes + pack_bytes;
-  reader_.emplace(*input_, divides ? tile_bytes : all_bytes / memory_over_reading);
-  const bool scratches = tile_bytes > 0 && request_.scratch != "off";
-  if (scratches) allow_scratch(reading_bytes > 0 ? largest_stored().chunk_bytes : 0);
-  return report_.options.memory_bytes - set_aside - (divides ? tile_bytes : 0);
+  const std::uint64_t least_bytes = encoded_chunks_min * chunk_bytes + pack_bytes;
+  const bool divides = all_bytes - tile_bytes >= least_bytes;
+  const std::uint64_t held_bytes = divides ? tile_bytes : all_bytes / memory_over_reading;
+  reader_.emplace(*input_, held_bytes);
+  std::uint64_t set_aside = reading_bytes + pack_bytes + (divides ? tile_bytes : 0);
+  if (tile_bytes == 0 || request_.scratch == "off") return report_.options.memory_bytes - set_aside;
+  // A scratch is filled in boxes of whole stored chunks, and one may be larger than what is held.
+  const std::uint64_t stored_bytes = asked ? largest_stored().chunk_bytes : held_bytes;
+  const std::uint64_t excess_bytes = stored_bytes - std::min(stored_bytes, held_bytes);
+  const bool fits = divides && all_bytes - tile_bytes >= least_bytes + excess_bytes;
+  if (fits) set_aside += excess_bytes;
+  allow_scratch(fits ? stored_bytes : 0);
+  return report_.options.memory_bytes - set_aside;
 }
 
 /// Where the user says, or beside the output; there must be room for all of the output's values,
@@ -626,7 +635,11 @@ void Repack::allow_scratch(std::uint64_t whole_bytes) {
 void Repack::tell_of_scratch() {
   report_.scratch_bytes = reader_->scratch_bytes();
   comm_.allreduce(std::span(&report_.scratch_bytes, 1), Reduction::sum);
-  const Status used = comm_.agree(reader_->scratch_failure());
+  // That none can be made is told where the user has named a place for them.
+  const bool named = !request_.scratch.empty() && report_.scratch_bytes == 0;
+  const Status used =
+      comm_.agree(named && reader_->scratch_failure().ok() ? reader_->scratch_refusal()
+                                                           : reader_->scratch_failure());
   if (used.ok() || !comm_.is_root()) return;
   report_.remarks.push_back(
       "stored chunks were decoded several times, since a scratch file failed: " + used.message());
@@ -726,12 +739,12 @@ Status Repack::run() {
   std::uint64_t tile_bytes = reader_->peak_bytes();
   comm_.allreduce(std::span(&tile_bytes, 1), Reduction::max);
   report_.step.peak_memory_bytes += tile_bytes;
-  tell_of_scratch();
   if (report_.options.trace) {
     report_.events = writer.gather_trace();
     report_.field_paths = writer.field_paths();
   }
   TAILRACE_TRY(writer.close());
+  tell_of_scratch();
   if (comm_.is_root()) find_doubts();
   if (comm_.is_root()) report_.step.file_bytes = file_bytes_of(request_.output);
   report_.total_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -6,6 +6,7 @@
 #include <libdeflate.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,17 +88,22 @@ int open_nameless(const std::string& folder) {
   return -1;
 }
 
-/// Space for the file; first with that for the output, so that also a quota says whether both fit.
+/// Space for the file, if so much stays free besides. To try is no way to find that out: what an
+/// attempt takes for a moment others may need.
 Status reserve(int descriptor, std::uint64_t n_bytes, std::uint64_t spared_bytes) {
+  struct statvfs facts {};
+  if (::fstatvfs(descriptor, &facts) != 0) return status_from_errno(errno, "a scratch file");
+  const std::uint64_t free_bytes = std::uint64_t{facts.f_bavail} * facts.f_frsize;
   constexpr std::uint64_t most = std::numeric_limits<off_t>::max();
-  if (n_bytes > most || spared_bytes > most - n_bytes) return Status(Code::no_space, "too large");
+  if (n_bytes > most || n_bytes > free_bytes || spared_bytes > free_bytes - n_bytes) {
+    return Status(Code::no_space, "a scratch file: too little space is free");
+  }
   const FileLimitScope scope;
   // Not by writing: where blocks cannot be had before, there is no such file.
-  while (::fallocate(descriptor, 0, 0, static_cast<off_t>(n_bytes + spared_bytes)) != 0) {
-    if (errno != EINTR) return status_from_errno(errno, "reserving a scratch file");
+  while (::fallocate(descriptor, 0, 0, static_cast<off_t>(n_bytes)) != 0) {
+    if (errno != EINTR) return status_from_errno(errno, "a scratch file");
   }
-  if (::ftruncate(descriptor, static_cast<off_t>(n_bytes)) == 0) return Status();
-  return status_from_errno(errno, "a scratch file");
+  return Status();
 }
 
 }  // namespace
@@ -110,7 +116,8 @@ Result<std::unique_ptr<Storage>> open_scratch_file(const ScratchPlace& place,
   if (!place.anywhere && !is_on_disk(descriptor)) {
     return Status(Code::unsupported, "\"" + place.folder + "\" is on no disk of this machine");
   }
-  const bool shares = is_on_same_device(descriptor, place.output_folder);
+  const bool shares =
+      place.folder == place.output_folder || is_on_same_device(descriptor, place.output_folder);
   TAILRACE_TRY(reserve(descriptor, n_bytes, shares ? place.output_bytes : 0));
   return storage;
 }

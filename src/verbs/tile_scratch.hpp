@@ -35,7 +35,7 @@ using ScratchOpener = std::function<Result<std::unique_ptr<Storage>>(std::uint64
 struct ScratchPlace {
   std::string folder;
   bool anywhere = false;  ///< Else on a disk of this machine only.
-  /// Where so many bytes must stay free, by quotas, too, if that is the same file system.
+  /// Where so many bytes must stay free, if that is the same file system. Quotas are not looked at.
   std::string output_folder = {};
   std::uint64_t output_bytes = 0;
 };

@@ -317,6 +317,16 @@ def test_without_room_for_a_scratch_file(tmp_path):
         assert file["u"][...].tobytes() == values.tobytes()
 
 
+def test_a_scratch_that_cannot_be_made_where_it_was_asked_for_is_told(tmp_path):
+    """As is one that gives out: it takes many times as long then."""
+    in_maps(tmp_path / "in.h5", (65, 201, 303), (1, 201, 303))
+    entry = numbers("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk", "65x16x32",
+                    "--codec", "deflate,level=1", "--memory", "6MB", "--scratch",
+                    "/proc/self")["files"][0]
+    assert entry["scratch_bytes"] == 0
+    assert len(entry["remarks"]) == 1 and "/proc/self" in entry["remarks"][0]
+
+
 @pytest.mark.parametrize("where", ["off", "elsewhere", "memory"])
 def test_where_scratch_files_go(tmp_path, where):
     """Nowhere, or in a folder that the user names, of whatever kind; it stays empty."""

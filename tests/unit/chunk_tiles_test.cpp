@@ -409,6 +409,8 @@ TEST(ScratchFile, HasNoNameAndRefusesWhatDoesNotFit) {
   }
   EXPECT_FALSE(open_scratch_file({folder, true, folder, std::uint64_t{1} << 62}, 1 << 20).ok());
   EXPECT_TRUE(open_scratch_file({folder, true, "/proc", std::uint64_t{1} << 62}, 1 << 20).ok());
+  const std::uint64_t free_bytes = std::filesystem::space(folder).available;
+  EXPECT_FALSE(open_scratch_file({folder, true, folder, free_bytes}, 1 << 20).ok());
   EXPECT_FALSE(open_scratch_file({folder, true}, std::uint64_t{1} << 62).ok());
   EXPECT_FALSE(open_scratch_file({folder / "nowhere", true}, 1 << 20).ok());
   EXPECT_TRUE(std::filesystem::is_empty(folder));

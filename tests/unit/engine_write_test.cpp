@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "container_support.hpp"
 #include "core/option_table.hpp"
@@ -199,6 +202,41 @@ class CountingSource final : public BoxSource {
  private:
   Shape shape_;
 };
+
+/// Reads on only once others have been served meanwhile.
+class LongSource final : public BoxSource {
+ public:
+  bool reads_more(const Box& box) override { return box.start[0] == 0; }
+  Status read(const Box& box, std::span<std::byte> values) override {
+    std::memset(values.data(), 7, values.size());
+    if (!reads_more(box)) return Status();
+    const std::uint64_t n_before = test::TailsWantService::n_served();
+    for (int i = 0; i < 10'000; ++i) {
+      if (test::TailsWantService::n_served() > n_before + 2) return Status();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return Status(Code::internal, "nobody is served");
+  }
+};
+
+/// Ranks of other nodes may wait for the place of a chunk while this one reads for a minute.
+TEST(EngineWrite, OthersAreServedWhileASourceReadsForLong) {
+  const TestFolder folder;
+  const test::TailsWantService several_nodes;
+  run_ranks(1, [&](std::unique_ptr<Comm> ranks) {
+    FileOptions options;
+    ASSERT_TRUE(apply_file_options("chunk=2x3,codec=none", options).ok());
+    auto writer = Writer::create(std::move(ranks), folder / "out.h5", options);
+    ASSERT_TRUE(writer.ok());
+    auto index = (*writer)->define_field({"/f", DType::f32, {8, 3}, options.field_defaults, false});
+    ASSERT_TRUE(index.ok());
+    LongSource source;
+    ASSERT_TRUE((*writer)->put_source(*index, whole_box({8, 3}), source).ok());
+    const auto written = (*writer)->end_step();
+    EXPECT_TRUE(written.ok()) << written.status().message();
+    EXPECT_TRUE((*writer)->close().ok());
+  });
+}
 
 /// A source may have reasons for the order: what is stored in other chunks is decoded less often.
 TEST(EngineWrite, PulledChunksAreReadInTheOrderOfTheirPuts) {
