@@ -35,7 +35,7 @@ constexpr double kWithin = 1.05;
 
 /// What auto looks at, as fixed settings.
 constexpr const char* default_candidates =
-    "none;trz;trz,preset=fast;trz,preset=ratio;sz3;zfp;zstd;portable;deflate;"
+    "none;trz;trz,preset=fast;trz,preset=ratio;trz,preset=max;sz3;zfp;zstd;portable;deflate;"
     "trz,predictor=lorenzo,dimension=1;trz,predictor=lorenzo,dimension=2;"
     "trz,predictor=lorenzo,dimension=3;trz,predictor=interpolation";
 

@@ -174,7 +174,7 @@ Command add_profile(CLI::App& app) {
   what.raw(profile.raw_format, "The input");
   what("-c,--codecs", profile.codecs, "LIST",
        "Codecs with their settings, separated by commas. Default: what codec=auto considers (none, "
-       "trz in seven settings, portable, deflate, zstd, sz3, zfp); plug-ins that are missing are "
+       "trz in eight settings, portable, deflate, zstd, sz3, zfp); plug-ins that are missing are "
        "left out.");
   what("--plugin-path", profile.plugin_path, "FOLDERS",
        "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");

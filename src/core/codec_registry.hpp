@@ -63,7 +63,10 @@ struct CodecVariant {
   /// Not looked at by itself: so much of the yardstick's estimate, ...
   double of_yardstick = 0;
   bool of_unstaged = false;  ///< ... of that without its lossless stage.
-  SpeedFit encode = {};      ///< One core, for the built-in machine profile.
+  /// So many times as long as its speed says it may take to encode (small chunks, cores that are
+  /// shared): who chooses reckons with that.
+  double encode_doubt = 1;
+  SpeedFit encode = {};  ///< One core, for the built-in machine profile.
   SpeedFit decode = {};
   /// MB/s at which that core encodes the chunk by which others are compared with it
   /// (measure/measure_machine.cpp); 0: it is not compared.

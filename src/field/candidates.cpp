@@ -254,25 +254,48 @@ bool verifies(Verify wish, const std::string& codec, bool lossy) {
   return lossy && !codec_entry(codec).proves_bound;
 }
 
+namespace {
+
+struct Times {
+  const CodecProfile* known = nullptr;
+  double encode_doubt = 1;
+};
+
+/// What the profile has of a codec; of one that is measured by itself that alone: a profile from
+/// before it was knows nothing of it.
+Times times_of(const MachineProfile& profile, const std::string& codec) {
+  Times times{profile.find(codec)};
+  for (const CodecVariant* variant : codec_variants()) {
+    if (variant->codec != codec) continue;
+    times.encode_doubt = variant->encode_doubt;
+    const bool of_another = times.known != nullptr && times.known->codec != codec;
+    if (of_another && variant->encode[0] > 0) times.known = nullptr;
+  }
+  return times;
+}
+
+}  // namespace
+
 std::optional<double> candidate_seconds(const MachineProfile& profile, const std::string& codec,
                                         double raw_bytes, double encoded_bytes, bool verified) {
-  const CodecProfile* times = profile.find(codec);
-  if (times == nullptr) return std::nullopt;
+  const Times times = times_of(profile, codec);
+  if (times.known == nullptr) return std::nullopt;
   if (raw_bytes <= 0) return 0.0;
   double encode_s = encoded_bytes * copy_s_per_byte;
   if (!codec_entry(codec).stores_plainly) {
-    encode_s += times->encode.seconds(raw_bytes, encoded_bytes) + raw_bytes * handling_s_per_byte;
+    encode_s += times.encode_doubt * times.known->encode.seconds(raw_bytes, encoded_bytes) +
+                raw_bytes * handling_s_per_byte;
   }
-  return encode_s + (verified ? times->decode.seconds(raw_bytes, encoded_bytes) : 0);
+  return encode_s + (verified ? times.known->decode.seconds(raw_bytes, encoded_bytes) : 0);
 }
 
 std::optional<double> least_candidate_seconds(const MachineProfile& profile,
                                               const std::string& codec, double raw_bytes,
                                               bool verified) {
-  const CodecProfile* times = profile.find(codec);
-  if (times == nullptr) return std::nullopt;
-  const double encode_s = raw_bytes / times->encode.greatest_bytes_per_s;
-  return encode_s + (verified ? raw_bytes / times->decode.greatest_bytes_per_s : 0);
+  const Times times = times_of(profile, codec);
+  if (times.known == nullptr) return std::nullopt;
+  const double encode_s = times.encode_doubt * raw_bytes / times.known->encode.greatest_bytes_per_s;
+  return encode_s + (verified ? raw_bytes / times.known->decode.greatest_bytes_per_s : 0);
 }
 
 Status name_codec(const std::string& codec, FieldOptions& options) {

@@ -303,6 +303,37 @@ TEST_F(WriteChoose, SlowStorageTakesFewerBytesThanFastStorage) {
   EXPECT_GE(chosen(*slow).encode_s, chosen(*fast).encode_s);
 }
 
+TEST_F(WriteChoose, PresetMaxIsForStorageThatHidesIt) {
+  const auto forecast_of = [](const StepReport& report, const std::string& codec) {
+    for (const CandidateForecast& one : report.fields.at(0).candidates) {
+      if (one.codec == codec) return one;
+    }
+    return CandidateForecast();
+  };
+  const std::string max = "trz,preset=max";
+  Job job;
+  job.file_options = "bound=rel=1e-3" + profile_with_bandwidth(1e6);
+  const Result<StepReport> slow = write(job);
+  ASSERT_TRUE(slow.ok()) << slow.status().message();
+  EXPECT_EQ(chosen(*slow).codec, max);
+  EXPECT_LT(forecast_of(*slow, max).encoded_bytes, forecast_of(*slow, "trz").encoded_bytes);
+  EXPECT_NEAR(forecast_of(*slow, max).encoded_bytes / static_cast<double>(slow->encoded_bytes), 1,
+              0.1);
+
+  job.file_options = "bound=rel=1e-3" + profile_with_bandwidth(1e9);
+  const Result<StepReport> fast = write(job);
+  ASSERT_TRUE(fast.ok()) << fast.status().message();
+  EXPECT_EQ(forecast_of(*fast, max).refused, "not sampled: could not win at its best");
+
+  // Who has measured before it was a candidate does not know what it takes.
+  MachineProfile older = built_in_profile();
+  std::erase_if(older.codecs, [&](const CodecProfile& codec) { return codec.codec == max; });
+  job.file_options = "bound=rel=1e-3" + profile_with_bandwidth(1e6, older);
+  const Result<StepReport> unknown = write(job);
+  ASSERT_TRUE(unknown.ok()) << unknown.status().message();
+  EXPECT_EQ(forecast_of(*unknown, max).refused, "the machine profile has no times of it");
+}
+
 TEST_F(WriteChoose, ObjectiveSizeTakesTheFewestPredictedBytes) {
   Job job;
   job.file_options += ",for=size" + profile_with_bandwidth(1e12);

@@ -136,6 +136,31 @@ TEST(Estimates, WorkInAnyNumberOfDimensions) {
   }
 }
 
+/// What preset max gains is told by a part of the chunk, which may be all of it, or have any shape.
+TEST(Estimates, KnowWhatPresetMaxGains) {
+  for (const Shape& shape : {Shape{64, 64, 96}, Shape{1, 48, 64, 64}, Shape{7, 9, 11},
+                             Shape{300, 400}, Shape{200000}, Shape{1, 1}}) {
+    const std::vector<float> values = waves(shape);
+    std::vector<double> estimates;
+    std::vector<double> sizes;
+    for (const char* preset : {"default", "max"}) {
+      CodecRequest request{"trz", {{"preset", preset}}, DType::f32, shape, 1e-3};
+      const Result<std::unique_ptr<Codec>> codec = make_codec(request, "");
+      ASSERT_TRUE(codec.ok());
+      const auto estimate = (*codec)->estimate(whole(values, shape));
+      ASSERT_TRUE(estimate.has_value());
+      estimates.push_back(estimate->encoded_bytes);
+      auto encoded = (*codec)->encode(Buffer::copy_of(std::as_bytes(std::span(values))));
+      ASSERT_TRUE(encoded.ok());
+      sizes.push_back(static_cast<double>(encoded->buffer.n_bytes()));
+    }
+    EXPECT_LE(estimates[1], estimates[0]);
+    // Of small chunks much is head; where all lies in one row, max is ratio.
+    if (values.size() < 100'000 || shape.size() == 1) continue;
+    EXPECT_NEAR(estimates[1] / estimates[0], sizes[1] / sizes[0], 0.1) << shape_text(shape);
+  }
+}
+
 TEST(Estimates, OfARefusedSampleAreTheUncompressedBytes) {
   const Shape shape = {64, 64, 64};
   const std::vector<float> values(n_elements(shape), std::nanf(""));
