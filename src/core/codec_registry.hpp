@@ -63,8 +63,9 @@ struct CodecVariant {
   /// Not looked at by itself: so much of the yardstick's estimate, ...
   double of_yardstick = 0;
   bool of_unstaged = false;  ///< ... of that without its lossless stage.
+  double look_share = 0.03;  ///< Of the time to encode a chunk of 1 MB: to look at one.
   /// So many times as long as its speed says it may take to encode (small chunks, cores that are
-  /// shared): who chooses reckons with that.
+  /// shared): who chooses reckons with that, and above 1 takes it only where writing hides it.
   double encode_doubt = 1;
   SpeedFit encode = {};  ///< One core, for the built-in machine profile.
   SpeedFit decode = {};

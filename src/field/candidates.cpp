@@ -127,6 +127,8 @@ FieldCandidates::FieldCandidates(const FieldState& field, FieldSample sample,
     CandidateView& view = views_.emplace_back();
     view.codec = variant->codec;
     view.least_share = *share;
+    view.look_share = variant->look_share;
+    view.encode_doubt = variant->encode_doubt;
     view.of_yardstick = variant->of_yardstick;
     view.of_unstaged = variant->of_unstaged;
   }

@@ -46,9 +46,11 @@ Result<FieldSample> take_sample(const FieldState& field, const SampleSize& size)
 
 /// What this rank knows of one candidate. Bytes are of the sample's parts.
 struct CandidateView {
-  std::string codec;        ///< As on the command line.
-  double least_share = 0;   ///< Of trz's bytes: smaller was never seen. 0: always looked at.
-  double of_yardstick = 0;  ///< So much of trz's estimate; 0: looked at by itself.
+  std::string codec;         ///< As on the command line.
+  double least_share = 0;    ///< Of trz's bytes: smaller was never seen. 0: always looked at.
+  double look_share = 0.03;  ///< Of the time to encode a chunk: to look at it.
+  double encode_doubt = 1;   ///< See CodecVariant.
+  double of_yardstick = 0;   ///< So much of trz's estimate; 0: looked at by itself.
   bool of_unstaged = false;
   bool sampled = false;
   std::string refused;

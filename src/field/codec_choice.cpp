@@ -52,8 +52,6 @@ SampleSize sample_size_for(std::uint64_t n_ranks, const std::vector<FieldState*>
   return size;
 }
 
-/// Of a candidate's encode time: what a look at a chunk takes (chunk_estimator.cpp).
-constexpr double look_share = 0.03;
 /// A step that is at best so much of the fastest known is not worth a look: forecasts err by more,
 /// and among steps as near as that the fewest bytes count (longest_step_s()).
 constexpr double worthwhile_share = 0.97;
@@ -126,8 +124,10 @@ class StepChooser {
   FieldForecast forecast(const FieldCandidates& field, const FieldSum& sum) const;
   void forecast_candidate(const FieldCandidates& field, const FieldSum& sum, std::size_t candidate,
                           CandidateForecast& one) const;
+  bool hidden(const CandidateView& view, const CandidateForecast& one) const;
   double step_with(std::size_t field, const CandidateForecast& replacement) const;
   bool could_win(std::size_t field, std::size_t candidate) const;
+  Status look_at_others(std::size_t field, bool plugins);
   Status look_at_rest();
   Status search_predictors();
   FieldSum own_share(std::size_t field) const;
@@ -174,6 +174,13 @@ void StepChooser::forecast_candidate(const FieldCandidates& field, const FieldSu
   one.encode_s = *candidate_seconds(profile_, one.codec, raw, one.encoded_bytes, verified);
 }
 
+/// Whether a candidate whose time is in doubt is no risk: chunks of one field come one after
+/// another, and where they take longer to encode than to write, the write lane waits for them.
+bool StepChooser::hidden(const CandidateView& view, const CandidateForecast& one) const {
+  return view.encode_doubt <= 1 || options_.objective == Objective::size ||
+         one.encode_lane_s <= one.write_lane_s;
+}
+
 FieldForecast StepChooser::forecast(const FieldCandidates& field, const FieldSum& sum) const {
   FieldForecast made;
   made.path = field.field().definition.path;
@@ -186,6 +193,8 @@ FieldForecast StepChooser::forecast(const FieldCandidates& field, const FieldSum
     forecast_candidate(field, sum, c, one);
     one.encode_lane_s = encode_lane_s(one.encode_s, n_chunks, setting_);
     one.write_lane_s = write_lane_s(one.encoded_bytes, setting_);
+    if (one.refused.empty() && !hidden(field.views()[c], one))
+      one.refused = "writing would not hide it";
     one.alone_s = overlapped_dump_s(one.encoded_bytes, one.encode_s, n_chunks, setting_);
     made.candidates.push_back(std::move(one));
   }
@@ -255,12 +264,17 @@ bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
       candidate_seconds(profile_, view.codec, known.raw_bytes, hoped.encoded_bytes, verified);
   if (!hoped_s) return false;
   hoped.encode_s = *hoped_s;
+  const double n_chunks =
+      static_cast<double>(known.n_chunks) / static_cast<double>(setting_.n_ranks);
+  hoped.encode_lane_s = encode_lane_s(*hoped_s, n_chunks, setting_);
+  hoped.write_lane_s = write_lane_s(trz_bytes, setting_);
+  if (!hidden(view, hoped)) return false;
   // A look takes a share of the encode time of the chunks that are looked at, on one thread.
   const FieldSample& sample = fields_[field].sample();
   const double looked_share = static_cast<double>(sample.parts.size()) /
                               static_cast<double>(std::max<std::uint64_t>(sample.n_rank_chunks, 1));
   const double look_s =
-      look_share * looked_share * *hoped_s / static_cast<double>(setting_.n_ranks);
+      view.look_share * looked_share * *hoped_s / static_cast<double>(setting_.n_ranks);
   const double step_s = step_with(field, hoped) + look_s;
   // What is faster is worth a look for `balanced`, too: it sets how long others may take.
   const bool faster = step_s < choice_.predicted_s * worthwhile_share;
@@ -270,15 +284,22 @@ bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
   return smaller || (faster && options_.objective == Objective::balanced);
 }
 
-/// On the main thread: making a plug-in's codec calls HDF5.
-Status StepChooser::look_at_rest() {
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
-    const std::vector<CandidateView>& views = fields_[f].views();
-    for (std::size_t c = 0; c < views.size(); ++c) {
-      if (views[c].least_share == 0 || fields_[f].is_searched(c)) continue;
-      if (could_win(f, c)) TAILRACE_TRY(fields_[f].look_at(c));
-    }
+/// Look at the others of one field that could win: plug-ins, or those that are none.
+Status StepChooser::look_at_others(std::size_t field, bool plugins) {
+  const std::vector<CandidateView>& views = fields_[field].views();
+  for (std::size_t c = 0; c < views.size(); ++c) {
+    if (views[c].least_share == 0 || fields_[field].is_searched(c)) continue;
+    if (codec_entry(views[c].codec).plugin != plugins || !could_win(field, c)) continue;
+    TAILRACE_TRY(fields_[field].look_at(c));
   }
+  return Status();
+}
+
+Status StepChooser::look_at_rest() {
+  TAILRACE_TRY(run_on_threads(fields_.size(), n_threads_,
+                              [&](std::size_t f) { return look_at_others(f, false); }));
+  // On the main thread: making a plug-in's codec calls HDF5.
+  for (std::size_t f = 0; f < fields_.size(); ++f) TAILRACE_TRY(look_at_others(f, true));
   return Status();
 }
 
