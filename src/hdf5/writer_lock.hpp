@@ -5,15 +5,22 @@
 // (HDF5 locks what it opens) hold those too, and a new file has another name and inode until its
 // first commit.
 //
-// Where the file system has locks (flock), a lock file that nobody has locked is a dead job's and
-// is taken over. Where it has none, the text decides: the process that it names lives on this
-// machine, or is gone, or ran elsewhere, and then it is not ours to judge.
+// Where the file system has locks (flock) that hold for all nodes, a lock file that nobody has
+// locked is a dead job's and is taken over. Where it has none, or each node has its own (sshfs,
+// BeeGFS as it comes), the text decides: the process that it names lives on this machine, or is
+// gone, or ran elsewhere, and then it is not ours to judge. Which of both it is, the kind of the
+// file system tells (core/mount_kind), or that another node of that job has seen the lock held.
 //
-// Invariant 1: a job that does not get the lock changes nothing. Invariant 2: the lock file is
-// removed by its holder only, or by who takes a dead job's over.
+// A job on several nodes may write on from the others when rank 0 has died. So one process of each
+// other node, and rank 1, hold FILE.lock.nodes together, and who takes over waits until nobody
+// does.
+//
+// Invariant 1: a job that does not get the lock changes nothing. Invariant 2: the lock files are
+// removed by rank 0 of who holds them only, or by who takes a dead job's over.
 
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "core/status.hpp"
@@ -30,8 +37,10 @@ class WriterLock {
 
   /// Become the only writer of `path` (its links resolved). Not collective: rank 0. A folder in
   /// which no file can be made is taken as it is: then only the file itself can be opened.
-  /// @error io_error  another job has it; names the machine, process and start.
-  Status take(const std::string& path);
+  /// @param patience  for what of a dead job still ends on other nodes.
+  /// @error io_error  another job has it, or may have it; names the machine, process and start.
+  Status take(const std::string& path,
+              std::chrono::milliseconds patience = std::chrono::seconds(10));
   /// Let others write. Nothing happens if it is not held, nor in a process that was forked since.
   void release();
   /// Of whom a dead job's lock was taken over; empty: of nobody.
@@ -44,10 +53,35 @@ class WriterLock {
   int holder_pid_ = 0;
 };
 
-/// The name of a file's lock file.
-std::string lock_path_of(const std::string& path);
+/// What a process of another node than rank 0's holds as long as it may write.
+class NodesLock {
+ public:
+  NodesLock() = default;
+  ~NodesLock() { release(); }
+  NodesLock(const NodesLock&) = delete;
+  NodesLock& operator=(const NodesLock&) = delete;
 
-/// Who writes the file now ("another job (process 12 on host ...)"); empty: nobody. Not collective.
+  /// `path` as rank 0 has taken it, behind a message from there. Where that is not possible, as
+  /// without locks between nodes, the job goes on without. Not collective. Cost: one file for all;
+  /// on file systems of which nothing is known 20 ms, to see whether rank 0's lock is seen.
+  void join(const std::string& path);
+  /// Nothing happens if it is not held, nor in a process that was forked since.
+  void release();
+
+ private:
+  void note_whether_locks_are_seen() const;
+
+  Descriptor lock_;
+  std::string path_;
+  int pid_ = 0;
+};
+
+/// The name of a file's lock file, and of that which other nodes hold.
+std::string lock_path_of(const std::string& path);
+std::string nodes_lock_path_of(const std::string& path);
+
+/// Who writes the file now ("another job (process 12 on host ...)"), and what to do where that can
+/// not be known; empty: nobody. Not collective.
 std::string writer_of(const std::string& path);
 
 }  // namespace tailrace

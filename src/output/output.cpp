@@ -56,6 +56,11 @@ Status Output::claim(Comm& comm, const std::string& path) {
   TAILRACE_TRY(as_rank_0_says(comm, claimed));
   comm.broadcast(resolved, 0);
   path_.assign(reinterpret_cast<const char*>(resolved.data()), resolved.size());
+  // Rank 1 as well: it may outlive rank 0 on the same node.
+  const bool stands_for_node = comm.leads_node() || comm.rank() == 1;
+  if (!comm.place().empty() && !comm.is_root() && stands_for_node) {
+    nodes_lock_.join(path_);
+  }
   // The job before may have ended a moment ago on other nodes. Who reads the file does so behind an
   // agreement that follows.
   refresh_file_on_nodes(comm, path_);
@@ -383,6 +388,7 @@ Status Output::close(bool keep) {
   }
   committer_.end();
   storage_.reset();
+  nodes_lock_.release();  // Nothing more is written but by rank 0, which goes last.
   finished = comm_->agree(finished);
   refresh_file_on_nodes(*comm_, path_);  // Who reads it next sees all nodes' bytes.
   // Before what the ranks free together: whose close() has returned can open the file again alone.
@@ -407,6 +413,7 @@ void Output::abandon() {
   file_.reset();
   if (comm_->is_root()) remove_temporary();
   storage_.reset();
+  nodes_lock_.release();
   lock_.release();
 }
 

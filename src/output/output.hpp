@@ -179,7 +179,8 @@ class Output {
 
   Comm* comm_ = nullptr;
   int pid_ = 0;
-  WriterLock lock_;  ///< Rank 0 only; first: it ends last.
+  WriterLock lock_;       ///< Rank 0 only; first: it ends last.
+  NodesLock nodes_lock_;  ///< Of one rank of each other node, and of rank 1.
   std::string path_;
   FileOptions options_;
   std::unique_ptr<Storage> storage_;

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <libdeflate.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "core/file_limit.hpp"
+#include "core/mount_kind.hpp"
 #include "exec/comm_factory.hpp"
 
 namespace tailrace::verbs {
@@ -47,25 +47,6 @@ void widen(Box& all, const Box& box) {
     all.start[d] = std::min(all.start[d], box.start[d]);
     all.count[d] = end - all.start[d];
   }
-}
-
-/// Whether a file is on a disk of this machine. In memory it would take what it is to spare; behind
-/// a network it may take longer than to decode again.
-bool is_on_disk(int descriptor) {
-  struct statfs facts {};
-  if (::fstatfs(descriptor, &facts) != 0) return false;
-  // As <linux/magic.h> has them, of which older ones lack some.
-  constexpr std::array<unsigned long, 7> disks = {
-      0xEF53,      // ext2 to ext4
-      0x58465342,  // XFS
-      0x9123683E,  // btrfs
-      0xF2F52010,  // F2FS
-      0x2FC12FC1,  // ZFS
-      0xCA451A4E,  // bcachefs
-      0x794C7630   // overlay, of containers
-  };
-  const auto type = static_cast<unsigned long>(facts.f_type) & 0xFFFFFFFFUL;
-  return std::find(disks.begin(), disks.end(), type) != disks.end();
 }
 
 bool is_on_same_device(int descriptor, const std::string& folder) {
@@ -113,7 +94,9 @@ Result<std::unique_ptr<Storage>> open_scratch_file(const ScratchPlace& place,
   const int descriptor = open_nameless(place.folder);
   if (descriptor < 0) return status_from_errno(errno, "a scratch file in \"" + place.folder + "\"");
   auto storage = storage_of_descriptor(descriptor, "scratch file in " + place.folder);
-  if (!place.anywhere && !is_on_disk(descriptor)) {
+  // In memory it would take what it is to spare; behind a network it may take longer than to decode
+  // again.
+  if (!place.anywhere && mount_kind_of(descriptor) != MountKind::own_disk) {
     return Status(Code::unsupported, "\"" + place.folder + "\" is on no disk of this machine");
   }
   const bool shares =

@@ -126,7 +126,8 @@ def broken_promise(job, kind, committed, seen):
     if job.keeps_partial or any("keep the one you want" in text for text in seen.findings):
         kept.add(job.name_of_file + ".partial")
     nothing = seen.error.startswith(f"{NOT_FOUND} ") and set(seen.left) <= {
-        job.name_of_file + suffix for suffix in (".lock", ".partial.journal", ".journal")}
+        job.name_of_file + suffix
+        for suffix in (".lock", ".lock.nodes", ".partial.journal", ".journal")}
     left = set(seen.left) - kept
     if left and promised and not nothing:
         return f"recovery leaves {sorted(left)} ({seen.error or seen.findings})"

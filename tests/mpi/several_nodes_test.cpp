@@ -2,6 +2,9 @@
 // With TAILRACE_RANKS_PER_NODE the ranks are several nodes; on one node the same must hold. A rank
 // that hangs is killed by the watchdog of rank_support.hpp.
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -18,6 +21,7 @@
 #include "core/option_table.hpp"
 #include "core/storage_over.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/writer_lock.hpp"
 #include "output/output.hpp"
 #include "rank_support.hpp"
 #include "read/read.hpp"
@@ -202,6 +206,30 @@ void expect_refused(const Status& status) {
   EXPECT_TRUE(status.message().starts_with("rank ")) << status.message();
   for (const char* part : {" on ", "is not rank 0's file here", "is the shared file system"}) {
     EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+}
+
+/// Who takes over from a rank 0 that has died must know that the others are gone, too.
+TEST(SeveralNodes, OtherNodesHoldTheFileWhileTheyMayWrite) {
+  const auto comm = api_test::comm_of_all();
+  if (comm->place().empty()) GTEST_SKIP() << "a single node";
+  const std::string path = "held.h5";
+  auto writer = Writer::create(api_test::comm_of_all(), path, FileOptions());
+  ASSERT_TRUE(writer.ok()) << writer.status().message();
+  comm->barrier();
+  const std::string held = nodes_lock_path_of(std::filesystem::absolute(path));
+  const bool holds = comm->rank() == 1 || (comm->leads_node() && !comm->is_root());
+  EXPECT_TRUE(!holds || std::filesystem::exists(held));
+  if (comm->is_root()) {
+    const Descriptor at(::open(held.c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_NE(::flock(at.fd(), LOCK_EX | LOCK_NB), 0);
+  }
+  comm->barrier();
+  EXPECT_TRUE((*writer)->close().ok());
+  comm->barrier();
+  if (comm->is_root()) {
+    EXPECT_FALSE(std::filesystem::exists(held));
+    std::filesystem::remove(path);
   }
 }
 

@@ -183,6 +183,80 @@ def test_a_rank_is_killed_on_another_node(source, tmp_path):
     check(source, target)
 
 
+def file_system():
+    mounts = [line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+    return [fields[2] for fields in mounts if fields[1] == "/mnt/shared"][-1]    # the topmost
+
+
+def begun(target):
+    for _ in range(500):
+        if pathlib.Path(f"{target}.partial").exists():
+            return
+        time.sleep(0.02)
+    pytest.fail("the job did not begin")
+
+
+def started(words):
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            env=ENVIRONMENT)
+
+
+def on(node, *words):
+    return [CLUSTER, "on", str(node), *words]
+
+
+@pytest.fixture()
+def long_source(tmp_path):
+    """Encoding it at deflate's level 9 takes seconds."""
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        values = np.random.default_rng(1).random((256, 256, 128))
+        file.create_dataset("u", data=values, chunks=(16, 64, 64))
+    return path
+
+
+def test_two_nodes_write_one_file(long_source, tmp_path):
+    """On sshfs each node has locks of its own: what another holds is free there."""
+    target = tmp_path / "out.h5"
+    words = command("repack", long_source, "-o", target, "--codec", "deflate,level=9")
+    with started(on(1, *words)) as first:
+        begun(target)
+        words = command("repack", long_source, "-o", target, "--codec", "deflate", "--force")
+        second = subprocess.run(on(2, *words), capture_output=True, text=True, timeout=60,
+                                env=ENVIRONMENT, check=False)
+        said = first.communicate(timeout=60)[0]
+    assert second.returncode == 3, second
+    assert "is being written by another job (process " in second.stderr
+    assert "on node1, since" in second.stderr
+    assert ("if it is dead" in second.stderr) == (file_system() == "fuse.sshfs")
+    assert first.returncode == 0, said
+    check(long_source, target)
+
+
+def test_a_node_outlives_rank_0(long_source, tmp_path):
+    """Rank 0 is dead, and another node's ranks are stopped: they may yet write."""
+    if file_system() == "fuse.sshfs":
+        pytest.skip("sshfs has no locks between nodes")
+    target = tmp_path / "out.h5"
+    words = command("repack", long_source, "-o", target, "--codec", "deflate,level=9",
+                    ranks=2 * N_NODES)
+    everything = "$(pgrep -x 'tailrace|orted|prted|hydra_pmi_prox')"
+    with started(words) as job:
+        begun(target)
+        time.sleep(0.3)
+        cluster("on", N_NODES, "sh", "-c", f"kill -STOP {everything}")
+        cluster("on", 1, "sh", "-c", "kill -9 $(pgrep -x tailrace)", check=False)
+        words = command("repack", long_source, "-o", target, "--codec", "deflate", "--force")
+        second = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False,
+                                env=ENVIRONMENT)
+        cluster("on", N_NODES, "sh", "-c", f"kill -CONT {everything}")
+        job.communicate(timeout=60)
+    assert second.returncode == 3, second
+    assert "is still being written on other nodes by another job" in second.stderr
+    tailrace("repack", long_source, "-o", target, "--codec", "deflate", "--force", ranks=2)
+    check(long_source, target)
+
+
 def test_appended_chunks_that_move(tmp_path):
     """HDF5 puts some of them into freed space: rank 0 copies what ranks elsewhere have written, of
     which its own kernel can keep the first page as it was, zeros behind a chunk of its own. One in
