@@ -7,7 +7,7 @@ from table_parts import TABLES, lines
 
 PAGES = {
     "docs/choice.md": ["choice_cells"],
-    "docs/codecs.md": ["codecs_nyx128"],
+    "docs/codecs.md": ["codecs_nyx128", "deflate_parts"],
     "docs/concat.md": ["deflate_levels"],
     "docs/guards.md": ["guard_costs"],
     "docs/hdf5.md": ["plotfile_ratios", "covered_cells"],

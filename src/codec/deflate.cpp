@@ -2,8 +2,8 @@
 //
 // Two engines write the same format. zlib gives the very bytes of HDF5's own filter. libdeflate,
 // the default, is two to three times as fast at the same level and ratio (docs/codecs.md has the
-// numbers); readers cannot tell. Decoding always uses libdeflate, which also checks the Adler-32
-// sum.
+// numbers), and is spared the bytes in which it would find nothing (zlib_stream.hpp); readers
+// cannot tell. Decoding always uses libdeflate, which also checks the Adler-32 sum.
 
 #include "codec/deflate.hpp"
 
@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "codec/registry.hpp"
+#include "codec/zlib_stream.hpp"
 #include "core/kept_by_thread.hpp"
 
 namespace tailrace {
@@ -81,7 +82,8 @@ class DeflateStage final : public OwnStage {
     // 268 KB.
     const bool small = engine_ == Engine::zlib || level_ <= 1;
     const std::uint64_t compressor_bytes = small ? 288U << 10 : 768U << 10;
-    return encoded_bytes_max(n_bytes) + compressor_bytes;
+    const std::uint64_t parts_bytes = engine_ == Engine::zlib ? 0 : zlib_parts_bytes(n_bytes);
+    return encoded_bytes_max(n_bytes) + compressor_bytes + parts_bytes;
   }
 
   Result<std::size_t> encode_into(std::span<const std::byte> values,
@@ -90,8 +92,9 @@ class DeflateStage final : public OwnStage {
     if (engine_ == Engine::libdeflate) {
       libdeflate_compressor* compressor = thread_compressor(level_);
       if (compressor == nullptr) return no_memory(0);
-      n_packed =
-          libdeflate_zlib_compress(compressor, values.data(), values.size(), to.data(), to.size());
+      n_packed = level_ == 0 ? libdeflate_zlib_compress(compressor, values.data(), values.size(),
+                                                        to.data(), to.size())
+                             : encode_zlib_stream(*compressor, level_, values, to);
     } else {
       uLongf n_written = to.size();
       const int rc =
