@@ -53,7 +53,7 @@ class MatchSample {
     }
     // From where a certain byte stands: finds what comes once more, wherever that is.
     choose_mark(counts);
-    const double one_in = n_counted / std::max(1U, counts[mark_]);
+    const double one_in = static_cast<double>(n_counted) / std::max(1U, counts[mark_]);
     for (std::size_t at = begin; at < end; ++at) {
       const void* found = std::memchr(&all_[at], mark_, end - at);
       if (found == nullptr) break;

@@ -37,63 +37,14 @@
 #include "verbs/book_file.hpp"
 #include "verbs/chunk_tiles.hpp"
 #include "verbs/region_masks.hpp"
+#include "verbs/repack_memory.hpp"
 
 namespace tailrace::verbs {
 namespace {
 
-/// What the reader may take beside what is encoded: for chunks that boxes have used in part, and
-/// for those in work. The most is what the default cap gives it.
-constexpr std::uint64_t memory_over_reading = 4;
-constexpr std::uint64_t reading_bytes_min = 4U << 20;
-constexpr std::uint64_t reading_bytes_max = 256U << 20;
-/// What a process takes beside its buffers.
-constexpr std::uint64_t process_bytes = 64U << 20;
-/// Chunks that the rest of the memory must have room for where boxes that are read together take
-/// the most of it.
-constexpr std::uint64_t encoded_chunks_min = 16;
-/// With less than so many chunks of the output and a MiB no Writer begins, whatever the codec (trz,
-/// a preset that tries decimals, takes nine).
-constexpr std::uint64_t encoded_chunks_least = 10;
-
 /// Datasets whose guards do not all hold in a copy, of which there is a line each.
 constexpr std::size_t less_guarded_named = 8;
 constexpr std::size_t names_in_remark = 8;
-
-/// For boxes that are read together, since stored chunks reach over many of them: what does not fit
-/// has all of these decoded once more.
-std::uint64_t tile_bytes_of(std::uint64_t memory_bytes) {
-  const std::uint64_t most = memory_bytes / 8 * 5;
-  return std::max(memory_bytes / 4, most - std::min(most, process_bytes));
-}
-
-constexpr std::uint32_t deflate_id = 1;  ///< HDF5's.
-
-/// A stored chunk with filters, which is decoded whole whatever its size.
-struct LargestStored {
-  const StoredDataset* dataset = nullptr;
-  std::uint64_t chunk_bytes = 0;   ///< Decoded.
-  std::uint64_t needed_bytes = 0;  ///< While it is decoded; at most.
-};
-
-/// What decoding a chunk of this dataset takes: its encoded bytes, its values, and a block for each
-/// further filter, of which there are two that take turns and may be an eighth larger. A filter of
-/// a plug-in takes a block where it is the only one, too; deflate does not.
-LargestStored need_of_stored_chunk(const StoredDataset& stored) {
-  LargestStored need{&stored, n_elements(stored.storage.chunk_shape) * stored.value_bytes(), 0};
-  // What single chunks have of it only the index says; filters hardly ever make more of them.
-  const std::uint64_t encoded_bytes = std::min(stored.stored_bytes, need.chunk_bytes);
-  const auto& filters = stored.storage.filters;
-  const bool is_deflate = filters.size() == 1 && filters.front().filter_id == deflate_id;
-  const std::uint64_t n_blocks = is_deflate ? 0 : filters.size() > 2 ? 2 : 1;
-  const std::uint64_t block_bytes = need.chunk_bytes + need.chunk_bytes / 8;
-  need.needed_bytes = encoded_bytes + need.chunk_bytes + n_blocks * block_bytes;
-  return need;
-}
-
-/// What a reader has for chunks in work, beside those that it keeps.
-std::uint64_t work_bytes_of(std::uint64_t memory_bytes) {
-  return std::clamp(memory_bytes / memory_over_reading, reading_bytes_min, reading_bytes_max) / 2;
-}
 
 /// One array of the input, as the Writer pulls it.
 class InputSource final : public BoxSource {
@@ -299,12 +250,9 @@ class Repack {
   void settle_words(std::vector<PlannedField>& plan, bool copies);
   CopiedNotes words_of(const std::vector<PlannedField>& plan, const PlannedField& planned);
   Result<std::vector<double>> component_bounds(const PlannedField& planned);
-  ChunkTiles tiles_of(const PlannedField& planned, std::uint64_t bytes_max) const;
-  LargestStored largest_stored() const;
   Result<std::uint64_t> divide_memory();
   void allow_scratch(std::uint64_t whole_bytes);
   void tell_of_scratch();
-  Result<std::uint64_t> share_of_reading(std::uint64_t all_bytes, bool asked);
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
   void carry_over(Writer& writer);
@@ -328,7 +276,7 @@ Status Repack::prepare() {
   ReadOptions reading;
   reading.n_threads = report_.n_threads;
   reading.follow_external = request_.follow_external;
-  reading.memory_bytes = 2 * work_bytes_of(request_.options.memory_bytes);
+  reading.memory_bytes = reading_bytes_of(request_.options.memory_bytes);
   TAILRACE_TRY(check_one_file(comm_, request_.input));
   TAILRACE_TRY(ranks_.settle(check_scratch(request_.scratch)));
   TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
@@ -523,98 +471,23 @@ Status Repack::settle_boxes() {
   return Status();
 }
 
-ChunkTiles Repack::tiles_of(const PlannedField& planned, std::uint64_t bytes_max) const {
-  const StoredDataset& stored = input_->fields()[planned.input_index];
-  const ChunkGrid grid{planned.definition.shape, *planned.definition.options.chunk_shape};
-  const std::uint64_t chunk_bytes = n_elements(grid.chunk_shape) * stored.value_bytes();
-  // A rank's run of chunks is one box at most, so that boxes do not reach beyond the runs.
-  const std::uint64_t n_max = std::min(bytes_max / std::max<std::uint64_t>(chunk_bytes, 1),
-                                       grid.n_chunks() / static_cast<unsigned>(comm_.n_ranks()));
-  return ChunkTiles(grid, stored.storage.chunk_shape, std::max<std::uint64_t>(n_max, 1));
-}
-
-/// The stored chunk that takes most to decode, of all that are not copied.
-LargestStored Repack::largest_stored() const {
-  LargestStored largest;
-  for (const PlannedField& planned : report_.plan) {
-    const StoredDataset& stored = input_->fields()[planned.input_index];
-    const bool decoded = planned.definition.as_stored == nullptr && stored.stored_bytes > 0 &&
-                         !stored.storage.filters.empty();
-    if (!decoded) continue;
-    const LargestStored need = need_of_stored_chunk(stored);
-    if (need.needed_bytes > largest.needed_bytes) largest = need;
-  }
-  return largest;
-}
-
-/// What the largest stored chunk takes, if the reader's own share has no room for it; else 0.
-/// Whatever it goes by all ranks have alike. @param asked  the user has said how much memory.
-/// @error out_of_memory  asked, and too little is left for the output.
-Result<std::uint64_t> Repack::share_of_reading(std::uint64_t all_bytes, bool asked) {
-  const LargestStored largest = largest_stored();
-  if (largest.needed_bytes <= work_bytes_of(all_bytes)) return std::uint64_t{0};
-  std::uint64_t chunk_bytes = 0;
-  for (const PlannedField& planned : report_.plan) {
-    if (planned.definition.as_stored != nullptr) continue;
-    chunk_bytes = std::max(chunk_bytes, n_elements(*planned.definition.options.chunk_shape) *
-                                            dtype_bytes(planned.definition.dtype));
-  }
-  const std::uint64_t least_bytes =
-      encoded_chunks_least * chunk_bytes + TileReader::pack_bytes(UINT64_MAX) + (1U << 20);
-  const std::uint64_t needed_bytes = largest.needed_bytes + least_bytes;
-  // Less for all else would have stored chunks decoded many times, which nobody has asked for.
-  if (needed_bytes <= all_bytes) return asked ? largest.needed_bytes : 0;
-  const std::string why = fmt::format(
-      "dataset \"{}\": a stored chunk has {} and is decoded whole, since it has filters, which "
-      "takes up to {}",
-      largest.dataset->path, bytes_text(largest.chunk_bytes), bytes_text(largest.needed_bytes));
-  if (asked) {
-    return Status(Code::out_of_memory,
-                  fmt::format("{}: --memory {} is too little, {}MB would do", why,
-                              bytes_text(all_bytes), (needed_bytes + 999'999) / 1'000'000));
-  }
-  if (comm_.is_root()) {
-    report_.remarks.push_back(fmt::format("{}: more than the memory that Tailrace keeps to", why));
-  }
-  return std::uint64_t{0};
-}
-
-/// Memory for boxes that are read together, as the plan has use for it: the least of any rank's,
-/// since boxes decide which chunks are whose. Collective: an allreduce and an agreement.
-/// @returns the Writer's.  @error out_of_memory
+/// Collective: an allreduce and an agreement. @returns the Writer's memory.  @error out_of_memory
 Result<std::uint64_t> Repack::divide_memory() {
   // Asked on one rank is asked on all.
   std::array<std::uint64_t, 2> agreed{report_.options.memory_bytes,
                                       request_.memory_given ? 0U : 1U};
   comm_.allreduce(std::span(agreed), Reduction::min);
-  const bool asked = agreed[1] == 0;
-  TAILRACE_TAKE(const std::uint64_t reading_bytes,
-                ranks_.settle(share_of_reading(agreed[0], asked)));
-  const std::uint64_t all_bytes = agreed[0] - reading_bytes;
-  std::uint64_t tile_bytes = 0;
-  std::uint64_t chunk_bytes = 0;
-  for (const PlannedField& planned : report_.plan) {
-    const std::uint64_t each = n_elements(*planned.definition.options.chunk_shape) *
-                               input_->fields()[planned.input_index].value_bytes();
-    chunk_bytes = std::max(chunk_bytes, each);
-    const std::uint64_t in_tile = tiles_of(planned, UINT64_MAX).chunks_of_tile();
-    if (in_tile > 1) tile_bytes = std::max(tile_bytes, in_tile * each);
-  }
-  tile_bytes = std::min(tile_bytes, tile_bytes_of(all_bytes));
-  const std::uint64_t pack_bytes = tile_bytes > 0 ? TileReader::pack_bytes(tile_bytes) : 0;
-  const std::uint64_t least_bytes = encoded_chunks_min * chunk_bytes + pack_bytes;
-  const bool divides = all_bytes - tile_bytes >= least_bytes;
-  const std::uint64_t held_bytes = divides ? tile_bytes : all_bytes / memory_over_reading;
-  reader_.emplace(*input_, held_bytes);
-  std::uint64_t set_aside = reading_bytes + pack_bytes + (divides ? tile_bytes : 0);
-  if (tile_bytes == 0 || request_.scratch == "off") return report_.options.memory_bytes - set_aside;
-  // A scratch is filled in boxes of whole stored chunks, and one may be larger than what is held.
-  const std::uint64_t stored_bytes = asked ? largest_stored().chunk_bytes : held_bytes;
-  const std::uint64_t excess_bytes = stored_bytes - std::min(stored_bytes, held_bytes);
-  const bool fits = divides && all_bytes - tile_bytes >= least_bytes + excess_bytes;
-  if (fits) set_aside += excess_bytes;
-  allow_scratch(fits ? stored_bytes : 0);
-  return report_.options.memory_bytes - set_aside;
+  TAILRACE_TAKE(const MemoryDivision division,
+                ranks_.settle(verbs::divide_memory({.plan = report_.plan,
+                                                    .stored = input_->fields(),
+                                                    .n_ranks = comm_.n_ranks(),
+                                                    .all_bytes = agreed[0],
+                                                    .asked = agreed[1] == 0,
+                                                    .scratch = request_.scratch != "off"})));
+  if (comm_.is_root() && !division.remark.empty()) report_.remarks.push_back(division.remark);
+  reader_.emplace(*input_, division.held_bytes);
+  if (division.scratch_whole_bytes) allow_scratch(*division.scratch_whole_bytes);
+  return report_.options.memory_bytes - division.set_aside_bytes;
 }
 
 /// Where the user says, or beside the output; there must be room for all of the output's values,
@@ -651,7 +524,10 @@ Status Repack::define_fields(Writer& writer) {
     field_indices_.push_back(index);
     const FieldDefinition& field = planned.definition;
     sources_.emplace_back(*reader_, field.as_stored != nullptr ? input_.get() : nullptr,
-                          planned.input_index, tiles_of(planned, reader_->bytes_max()), reading_);
+                          planned.input_index,
+                          tiles_of(planned, input_->fields()[planned.input_index], comm_.n_ranks(),
+                                   reader_->bytes_max()),
+                          reading_);
   }
   return Status();
 }

@@ -11,6 +11,7 @@
 #include "core/option_table.hpp"
 #include "exec/comm_factory.hpp"
 #include "verbs/repack.hpp"
+#include "verbs/repack_memory.hpp"
 
 namespace tailrace {
 namespace {
@@ -67,6 +68,58 @@ TEST_F(RepackMemory, WhereNobodyAskedItGoesOnAndSaysSo) {
   const auto done = repack("in.h5", "out.h5", "memory=16MB,chunk=64x64", false);
   ASSERT_TRUE(done.ok()) << done.status().message();
   EXPECT_THAT(done->remarks, ElementsAre(AllOf(HasSubstr("/in"), HasSubstr("8"))));
+}
+
+/// Maps, a chunk each, which become series of all times.
+struct MapsToSeries {
+  MapsToSeries() {
+    StoredDataset maps;
+    maps.dtype = DType::f32;
+    maps.shape = {400, 256, 256};
+    maps.storage = {StoredForm::Kind::chunked, {1, 256, 256}, {FilterSpec{}}};
+    maps.stored_bytes = 50U << 20;
+    stored.push_back(maps);
+    verbs::PlannedField series;
+    series.definition.dtype = DType::f32;
+    series.definition.shape = maps.shape;
+    series.definition.options.chunk_shape = Shape{400, 16, 16};
+    plan.push_back(series);
+  }
+  verbs::MemoryDivision divided(bool scratch, int n_ranks = 1) const {
+    const auto division = verbs::divide_memory({.plan = plan,
+                                                .stored = stored,
+                                                .n_ranks = n_ranks,
+                                                .all_bytes = 128U << 20,
+                                                .asked = true,
+                                                .scratch = scratch});
+    EXPECT_TRUE(division.ok()) << division.status().message();
+    return *division;
+  }
+  std::vector<StoredDataset> stored;
+  std::vector<verbs::PlannedField> plan;
+};
+
+TEST(DivideMemory, ScratchFilesTakeALittleMoreAndWithoutThemNothingIsSetAside) {
+  const MapsToSeries job;
+  const verbs::MemoryDivision with = job.divided(true);
+  const verbs::MemoryDivision without = job.divided(false);
+  EXPECT_TRUE(with.scratch_whole_bytes.has_value());
+  EXPECT_FALSE(without.scratch_whole_bytes.has_value());
+  EXPECT_EQ(with.held_bytes, without.held_bytes);
+  EXPECT_EQ(without.set_aside_bytes, without.held_bytes);
+  EXPECT_EQ(with.set_aside_bytes,
+            without.set_aside_bytes + verbs::TileReader::pack_bytes(with.held_bytes));
+  EXPECT_GE(with.held_bytes, 32U << 20);
+  EXPECT_LT(with.set_aside_bytes, 128U << 20);
+}
+
+TEST(DivideMemory, NoMoreIsHeldThanARanksRunHasUseFor) {
+  MapsToSeries job;
+  const std::uint64_t chunk_bytes = 400 * 16 * 16 * sizeof(float);
+  EXPECT_LE(job.divided(false, 16).held_bytes, 256 / 16 * chunk_bytes);
+  job.stored.front().storage.chunk_shape = *job.plan.front().definition.options.chunk_shape;
+  EXPECT_EQ(job.divided(true).held_bytes, 0U);  // Each stored chunk is read for one.
+  EXPECT_EQ(job.divided(true).set_aside_bytes, 0U);
 }
 
 }  // namespace

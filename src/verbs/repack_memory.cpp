@@ -1,0 +1,155 @@
+// The shares, each as large as the plan has use for it.
+
+#include "verbs/repack_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tailrace::verbs {
+namespace {
+
+/// What the reader may take beside what is encoded: for chunks that boxes have used in part, and
+/// for those in work. The most is what the default cap gives it.
+constexpr std::uint64_t memory_over_reading = 4;
+constexpr std::uint64_t reading_bytes_min = 4U << 20;
+constexpr std::uint64_t reading_bytes_max = 256U << 20;
+/// What a process takes beside its buffers.
+constexpr std::uint64_t process_bytes = 64U << 20;
+/// Chunks that the rest of the memory must have room for where boxes that are read together take
+/// the most of it.
+constexpr std::uint64_t encoded_chunks_min = 16;
+/// With less than so many chunks of the output and a MiB no Writer begins, whatever the codec (trz,
+/// a preset that tries decimals, takes nine).
+constexpr std::uint64_t encoded_chunks_least = 10;
+
+/// For boxes that are read together, since stored chunks reach over many of them: what does not fit
+/// has all of these decoded once more.
+std::uint64_t tile_bytes_of(std::uint64_t memory_bytes) {
+  const std::uint64_t most = memory_bytes / 8 * 5;
+  return std::max(memory_bytes / 4, most - std::min(most, process_bytes));
+}
+
+constexpr std::uint32_t deflate_id = 1;  ///< HDF5's.
+
+/// A stored chunk with filters, which is decoded whole whatever its size.
+struct LargestStored {
+  const StoredDataset* dataset = nullptr;
+  std::uint64_t chunk_bytes = 0;   ///< Decoded.
+  std::uint64_t needed_bytes = 0;  ///< While it is decoded; at most.
+};
+
+/// What decoding a chunk of this dataset takes: its encoded bytes, its values, and a block for each
+/// further filter, of which there are two that take turns and may be an eighth larger. A filter of
+/// a plug-in takes a block where it is the only one, too; deflate does not.
+LargestStored need_of_stored_chunk(const StoredDataset& stored) {
+  LargestStored need{&stored, n_elements(stored.storage.chunk_shape) * stored.value_bytes(), 0};
+  // What single chunks have of it only the index says; filters hardly ever make more of them.
+  const std::uint64_t encoded_bytes = std::min(stored.stored_bytes, need.chunk_bytes);
+  const auto& filters = stored.storage.filters;
+  const bool is_deflate = filters.size() == 1 && filters.front().filter_id == deflate_id;
+  const std::uint64_t n_blocks = is_deflate ? 0 : filters.size() > 2 ? 2 : 1;
+  const std::uint64_t block_bytes = need.chunk_bytes + need.chunk_bytes / 8;
+  need.needed_bytes = encoded_bytes + need.chunk_bytes + n_blocks * block_bytes;
+  return need;
+}
+
+std::uint64_t chunk_bytes_of(const PlannedField& planned, std::uint64_t value_bytes) {
+  return n_elements(*planned.definition.options.chunk_shape) * value_bytes;
+}
+
+/// The stored chunk that takes most to decode, of all that are not copied. Cost: O(fields).
+LargestStored largest_stored(const MemoryQuestion& question) {
+  LargestStored largest;
+  for (const PlannedField& planned : question.plan) {
+    const StoredDataset& stored = question.stored[planned.input_index];
+    const bool decoded = planned.definition.as_stored == nullptr && stored.stored_bytes > 0 &&
+                         !stored.storage.filters.empty();
+    if (!decoded) continue;
+    const LargestStored need = need_of_stored_chunk(stored);
+    if (need.needed_bytes > largest.needed_bytes) largest = need;
+  }
+  return largest;
+}
+
+/// What the largest stored chunk takes, if the reader's own share has no room for it; else 0.
+/// @param remark  where that is more than what is kept to.
+/// @error out_of_memory  asked, and too little is left for the output.
+Result<std::uint64_t> share_of_reading(const MemoryQuestion& question, const LargestStored& largest,
+                                       std::string& remark) {
+  // The other half is for chunks that boxes have used in part.
+  if (largest.needed_bytes <= reading_bytes_of(question.all_bytes) / 2) return std::uint64_t{0};
+  std::uint64_t chunk_bytes = 0;
+  for (const PlannedField& planned : question.plan) {
+    if (planned.definition.as_stored != nullptr) continue;
+    const std::size_t value_bytes = dtype_bytes(planned.definition.dtype);
+    chunk_bytes = std::max(chunk_bytes, chunk_bytes_of(planned, value_bytes));
+  }
+  const std::uint64_t least_bytes =
+      encoded_chunks_least * chunk_bytes + TileReader::pack_bytes(UINT64_MAX) + (1U << 20);
+  const std::uint64_t needed_bytes = largest.needed_bytes + least_bytes;
+  // Less for all else would have stored chunks decoded many times, which nobody has asked for.
+  if (needed_bytes <= question.all_bytes) return question.asked ? largest.needed_bytes : 0;
+  const std::string why = fmt::format(
+      "dataset \"{}\": a stored chunk has {} and is decoded whole, since it has filters, which "
+      "takes up to {}",
+      largest.dataset->path, bytes_text(largest.chunk_bytes), bytes_text(largest.needed_bytes));
+  if (question.asked) {
+    return Status(Code::out_of_memory, fmt::format("{}: --memory {} is too little, {}MB would do",
+                                                   why, bytes_text(question.all_bytes),
+                                                   (needed_bytes + 999'999) / 1'000'000));
+  }
+  remark = fmt::format("{}: more than the memory that Tailrace keeps to", why);
+  return std::uint64_t{0};
+}
+
+}  // namespace
+
+std::uint64_t reading_bytes_of(std::uint64_t memory_bytes) {
+  return std::clamp(memory_bytes / memory_over_reading, reading_bytes_min, reading_bytes_max);
+}
+
+ChunkTiles tiles_of(const PlannedField& planned, const StoredDataset& stored, int n_ranks,
+                    std::uint64_t bytes_max) {
+  const ChunkGrid grid{planned.definition.shape, *planned.definition.options.chunk_shape};
+  const std::uint64_t chunk_bytes = chunk_bytes_of(planned, stored.value_bytes());
+  // A rank's run of chunks is one box at most, so that boxes do not reach beyond the runs.
+  const std::uint64_t n_max = std::min(bytes_max / std::max<std::uint64_t>(chunk_bytes, 1),
+                                       grid.n_chunks() / static_cast<unsigned>(n_ranks));
+  return ChunkTiles(grid, stored.storage.chunk_shape, std::max<std::uint64_t>(n_max, 1));
+}
+
+Result<MemoryDivision> divide_memory(const MemoryQuestion& question) {
+  MemoryDivision division;
+  const LargestStored largest = largest_stored(question);
+  TAILRACE_TAKE(const std::uint64_t reading_bytes,
+                share_of_reading(question, largest, division.remark));
+  const std::uint64_t all_bytes = question.all_bytes - reading_bytes;
+  std::uint64_t tile_bytes = 0;
+  std::uint64_t chunk_bytes = 0;
+  for (const PlannedField& planned : question.plan) {
+    const StoredDataset& stored = question.stored[planned.input_index];
+    const std::uint64_t each = chunk_bytes_of(planned, stored.value_bytes());
+    chunk_bytes = std::max(chunk_bytes, each);
+    const ChunkTiles tiles = tiles_of(planned, stored, question.n_ranks, UINT64_MAX);
+    const std::uint64_t in_tile = tiles.chunks_of_tile();
+    if (in_tile > 1) tile_bytes = std::max(tile_bytes, in_tile * each);
+  }
+  tile_bytes = std::min(tile_bytes, tile_bytes_of(all_bytes));
+  const bool scratch = tile_bytes > 0 && question.scratch;
+  const std::uint64_t pack_bytes = scratch ? TileReader::pack_bytes(tile_bytes) : 0;
+  const std::uint64_t least_bytes = encoded_chunks_min * chunk_bytes + pack_bytes;
+  const bool divides = all_bytes - tile_bytes >= least_bytes;
+  division.held_bytes = divides ? tile_bytes : all_bytes / memory_over_reading;
+  division.set_aside_bytes = reading_bytes + pack_bytes + (divides ? tile_bytes : 0);
+  if (!scratch) return division;
+  // A scratch is filled in boxes of whole stored chunks, and one may be larger than what is held.
+  const std::uint64_t stored_bytes = question.asked ? largest.chunk_bytes : division.held_bytes;
+  const std::uint64_t excess_bytes = stored_bytes - std::min(stored_bytes, division.held_bytes);
+  const bool fits = divides && all_bytes - tile_bytes >= least_bytes + excess_bytes;
+  if (fits) division.set_aside_bytes += excess_bytes;
+  division.scratch_whole_bytes = fits ? stored_bytes : 0;
+  return division;
+}
+
+}  // namespace tailrace::verbs
