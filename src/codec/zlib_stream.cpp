@@ -133,8 +133,6 @@ std::size_t encode_zlib_stream(libdeflate_compressor& compressor, int level,
                                     to.size());
   };
   const bool too_large = values.size() > std::numeric_limits<std::uint32_t>::max();
-  constexpr std::size_t n_header = 2;
-  constexpr std::size_t n_sum = 4;
   if (too_large || values.size() < segment_bytes) return by_libdeflate();
   const Bytes8 bytes(reinterpret_cast<const std::uint8_t*>(values.data()), values.size());
   std::vector<bool>& by_search = kept_by_thread<Segments>().by_search;
@@ -142,8 +140,11 @@ std::size_t encode_zlib_stream(libdeflate_compressor& compressor, int level,
   const std::size_t n_segments = by_search.size();
   if (by_search[0] && end_of_search(by_search, 0) == n_segments) return by_libdeflate();
 
-  BitWriter out(to.first(to.size() < n_sum ? 0 : to.size() - n_sum));
-  if (to.size() < n_sum || !out.has_room(n_header)) return 0;
+  constexpr std::size_t n_header = 2;
+  constexpr std::size_t n_sum = 4;
+  if (to.size() < n_sum) return 0;
+  BitWriter out(to.first(to.size() - n_sum));
+  if (!out.has_room(n_header)) return 0;
   // A window of 32 KiB; how hard the encoder tries.
   const unsigned effort = level < 2 ? 0 : level < 6 ? 1 : level < 8 ? 2 : 3;
   const unsigned first = 0x78;

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <sstream>
@@ -23,8 +22,6 @@
 namespace tailrace {
 namespace {
 
-constexpr const char* lock_ending = ".lock";
-constexpr const char* nodes_ending = ".nodes";
 constexpr int attempts = 8;  // Each is lost to another job that ends or takes over meanwhile.
 
 std::string host_name() {
@@ -113,13 +110,17 @@ Lock try_lock(int fd, int kind) {
 
 constexpr std::chrono::milliseconds between_tries(20);
 
+/// Open a lock file to look at it. A pipe of that name must not keep us waiting.
+Descriptor look_at(const std::string& name) {
+  return Descriptor(::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
 /// What nodes write into the file that they hold once they have seen a lock of rank 0's node.
 constexpr const char* seen_between_nodes = "locks are seen between nodes\n";
 
 /// Whether somebody of the job has seen, from another node, that its lock was held.
 bool locks_were_seen(const std::string& path) {
-  const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const Descriptor at(::open(nodes_lock_path_of(path).c_str(), flags));
+  const Descriptor at = look_at(nodes_lock_path_of(path));
   std::array<char, 64> text{};
   const ssize_t n = at.open() ? ::pread(at.fd(), text.data(), text.size(), 0) : 0;
   return n > 0 && std::string(text.data(), static_cast<std::size_t>(n)) == seen_between_nodes;
@@ -128,8 +129,7 @@ bool locks_were_seen(const std::string& path) {
 /// Whether a process of another node holds the file. Only where its rank 0 holds nothing: others of
 /// that job would not get their hold meanwhile.
 bool nodes_hold(const std::string& path) {
-  const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const Descriptor at(::open(nodes_lock_path_of(path).c_str(), flags));
+  const Descriptor at = look_at(nodes_lock_path_of(path));
   return at.open() && try_lock(at.fd(), LOCK_EX) == Lock::held;
 }
 
@@ -183,7 +183,7 @@ Status wait_for_nodes(const std::string& path, const Holder& before,
   return Status();
 }
 
-/// What others look at a file by holds it for a moment.
+/// Take the lock of a file that we have made. Who looks at it in between holds it for a moment.
 Lock lock_what_was_made(int fd) {
   Lock lock = try_lock(fd, LOCK_EX);
   for (int i = 0; lock == Lock::held && i < attempts; ++i) {
@@ -206,15 +206,11 @@ Status sign(int fd, const std::string& what) {
 
 }  // namespace
 
-std::string lock_path_of(const std::string& path) { return path + lock_ending; }
-std::string nodes_lock_path_of(const std::string& path) {
-  return lock_path_of(path) + nodes_ending;
-}
+std::string lock_path_of(const std::string& path) { return path + ".lock"; }
+std::string nodes_lock_path_of(const std::string& path) { return lock_path_of(path) + ".nodes"; }
 
 std::string writer_of(const std::string& path) {
-  // A pipe of this name must not keep us waiting.
-  const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const Descriptor at(::open(lock_path_of(path).c_str(), flags));
+  const Descriptor at = look_at(lock_path_of(path));
   if (!at.open()) return "";
   const Lock lock = try_lock(at.fd(), LOCK_SH);
   const Holder holder = Holder::read(at.fd());
@@ -224,14 +220,15 @@ std::string writer_of(const std::string& path) {
 }
 
 Status WriterLock::take(const std::string& path, std::chrono::milliseconds patience) {
-  lock_path_ = lock_path_of(path);
-  const std::string what = "lock file \"" + lock_path_ + "\"";
+  path_ = path;
+  const std::string lock_path = lock_path_of(path);
+  const std::string what = "lock file \"" + lock_path + "\"";
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
-    Descriptor at(::open(lock_path_.c_str(), flags | O_CREAT | O_EXCL, 0666));
+    Descriptor at(::open(lock_path.c_str(), flags | O_CREAT | O_EXCL, 0666));
     const bool created = at.open();
     if (!created && errno == EEXIST) {
-      at.reset(::open(lock_path_.c_str(), flags));
+      at.reset(::open(lock_path.c_str(), flags));
       if (!at.open() && errno == ENOENT) continue;
     }
     if (!at.open()) {
@@ -250,17 +247,17 @@ Status WriterLock::take(const std::string& path, std::chrono::milliseconds patie
     }
     if (lock == Lock::unsupported && !created) {  // Whoever removes it may make it anew.
       if (!before.pid.empty()) taken_over_from_ = before.sentence();
-      ::unlink(lock_path_.c_str());
+      ::unlink(lock_path.c_str());
       continue;
     }
-    if (!still_named(at.fd(), lock_path_)) continue;
+    if (!still_named(at.fd(), lock_path)) continue;
     // A new file says at once whose it is: nobody could tell of an empty one whether he lives. Of a
     // dead job's nothing changes before it is ours.
     Status taken = created ? sign(at.fd(), what) : Status();
     if (taken.ok()) taken = wait_for_nodes(path, before, patience);
     if (taken.ok() && !created) taken = sign(at.fd(), what);
     if (!taken.ok()) {
-      if (created) ::unlink(lock_path_.c_str());
+      if (created) ::unlink(lock_path.c_str());
       return taken;
     }
     if (!created && !before.pid.empty()) taken_over_from_ = before.sentence();
@@ -273,11 +270,11 @@ Status WriterLock::take(const std::string& path, std::chrono::milliseconds patie
 
 void WriterLock::release() {
   // Someone may have removed it, on the advice above, and another have made it anew.
-  if (lock_.open() && holder_pid_ == ::getpid() && still_named(lock_.fd(), lock_path_)) {
-    const std::string path = lock_path_.substr(0, lock_path_.size() - std::strlen(lock_ending));
+  const std::string lock_path = lock_path_of(path_);
+  if (lock_.open() && holder_pid_ == ::getpid() && still_named(lock_.fd(), lock_path)) {
     // Where the job ends as a whole, nobody does any more; else they keep the next one waiting.
-    if (!nodes_hold(path)) ::unlink(nodes_lock_path_of(path).c_str());
-    ::unlink(lock_path_.c_str());
+    if (!nodes_hold(path_)) ::unlink(nodes_lock_path_of(path_).c_str());
+    ::unlink(lock_path.c_str());
   }
   lock_.close();
 }
@@ -294,8 +291,7 @@ void NodesLock::join(const std::string& path) {
 }
 
 void NodesLock::note_whether_locks_are_seen() const {
-  const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const Descriptor first(::open(lock_path_of(path_).c_str(), flags));
+  const Descriptor first = look_at(lock_path_of(path_));
   if (!first.open()) return;
   const std::string host = Holder::read(first.fd()).host;
   if (host.empty() || host == host_name()) return;

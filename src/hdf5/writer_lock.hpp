@@ -47,7 +47,7 @@ class WriterLock {
   const std::string& taken_over_from() const { return taken_over_from_; }
 
  private:
-  std::string lock_path_;
+  std::string path_;
   std::string taken_over_from_;
   Descriptor lock_;
   int holder_pid_ = 0;

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 
+#include "codec/deflate.hpp"
+#include "core/options.hpp"
+
 namespace tailrace::verbs {
 namespace {
 
@@ -30,8 +33,6 @@ std::uint64_t tile_bytes_of(std::uint64_t memory_bytes) {
   return std::max(memory_bytes / 4, most - std::min(most, process_bytes));
 }
 
-constexpr std::uint32_t deflate_id = 1;  ///< HDF5's.
-
 /// A stored chunk with filters, which is decoded whole whatever its size.
 struct LargestStored {
   const StoredDataset* dataset = nullptr;
@@ -47,7 +48,7 @@ LargestStored need_of_stored_chunk(const StoredDataset& stored) {
   // What single chunks have of it only the index says; filters hardly ever make more of them.
   const std::uint64_t encoded_bytes = std::min(stored.stored_bytes, need.chunk_bytes);
   const auto& filters = stored.storage.filters;
-  const bool is_deflate = filters.size() == 1 && filters.front().filter_id == deflate_id;
+  const bool is_deflate = filters.size() == 1 && filters.front().filter_id == deflate_filter_id;
   const std::uint64_t n_blocks = is_deflate ? 0 : filters.size() > 2 ? 2 : 1;
   const std::uint64_t block_bytes = need.chunk_bytes + need.chunk_bytes / 8;
   need.needed_bytes = encoded_bytes + need.chunk_bytes + n_blocks * block_bytes;
