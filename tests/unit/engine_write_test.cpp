@@ -238,6 +238,44 @@ TEST(EngineWrite, OthersAreServedWhileASourceReadsForLong) {
   });
 }
 
+/// Places on other nodes are asked for before they are needed: as much as the values took last
+/// time.
+TEST(EngineWrite, AStepExpectsToClaimWhatAsManyValuesTookInTheLast) {
+  const TestFolder folder;
+  for (const char* mode : {"sync", "async"}) {
+    run_ranks(2, [&](std::unique_ptr<Comm> ranks) {
+      Comm& comm = *ranks;
+      const auto rank = static_cast<std::uint64_t>(comm.rank());
+      FileOptions options;
+      const std::string text = std::string("chunk=2x3,codec=none,threads=1,mode=") + mode;
+      ASSERT_TRUE(apply_file_options(text, options).ok());
+      auto writer = Writer::create(std::move(ranks), folder / mode, options);
+      ASSERT_TRUE(writer.ok());
+      std::uint64_t before = test::TailsWantService::expected_bytes();
+      const std::vector<std::uint64_t> n_fields = {2, 2, 5, 1};
+      for (std::size_t step = 0; step < n_fields.size(); ++step) {
+        const std::vector<float> values(12, 1.0F);
+        for (std::uint64_t f = 0; f < n_fields[step]; ++f) {
+          const std::string name = "/s" + std::to_string(step) + "/f" + std::to_string(f);
+          auto index =
+              (*writer)->define_field({name, DType::f32, {8, 3}, options.field_defaults, false});
+          ASSERT_TRUE(index.ok());
+          ASSERT_TRUE((*writer)->put(*index, {{4 * rank, 0}, {4, 3}}, values.data()).ok());
+        }
+        ASSERT_TRUE((*writer)->end_step().ok());
+        ASSERT_TRUE((*writer)->wait().ok());
+        comm.barrier();
+        const std::uint64_t now = test::TailsWantService::expected_bytes();
+        comm.barrier();
+        const std::uint64_t of_field = 2 * 12 * sizeof(float);
+        EXPECT_EQ(now - before, step == 0 ? 0 : n_fields[step] * of_field) << mode << ' ' << step;
+        before = now;
+      }
+      EXPECT_TRUE((*writer)->close().ok());
+    });
+  }
+}
+
 /// A source may have reasons for the order: what is stored in other chunks is decoded less often.
 TEST(EngineWrite, PulledChunksAreReadInTheOrderOfTheirPuts) {
   const TestFolder folder;

@@ -57,11 +57,13 @@ struct Hub {
 
 std::atomic<bool> tails_want_service = false;
 std::atomic<std::uint64_t> n_services = 0;
+std::atomic<std::uint64_t> n_expected_bytes = 0;
 
 class ThreadTail final : public Tail {
  public:
   bool needs_service() const override { return wants_service_; }
   void service() override { ++n_services; }
+  void expect(std::uint64_t n_bytes) override { n_expected_bytes += n_bytes; }
   ThreadTail(std::shared_ptr<Hub> hub, std::shared_ptr<TailState> state, int rank)
       : hub_(std::move(hub)), state_(std::move(state)), rank_(rank) {}
   std::uint64_t claim(std::uint64_t n_bytes) override { return state_->end.fetch_add(n_bytes); }
@@ -289,6 +291,7 @@ int PostsWithoutMemory::n_refused() { return short_of_memory.n_refused; }
 TailsWantService::TailsWantService() { tails_want_service = true; }
 TailsWantService::~TailsWantService() { tails_want_service = false; }
 std::uint64_t TailsWantService::n_served() { return n_services; }
+std::uint64_t TailsWantService::expected_bytes() { return n_expected_bytes; }
 
 void run_ranks(int n_ranks, const std::function<void(std::unique_ptr<Comm>)>& body) {
   const auto hub = std::make_shared<Hub>(n_ranks);

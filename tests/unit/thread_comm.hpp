@@ -23,6 +23,8 @@ class TailsWantService {
   TailsWantService& operator=(const TailsWantService&) = delete;
   /// How often any has been served in this process.
   static std::uint64_t n_served();
+  /// What all ranks have told them to expect, in this process.
+  static std::uint64_t expected_bytes();
 };
 
 /// While it lives, some posts of one rank find no memory: those from number `first` on, counted
