@@ -46,6 +46,10 @@ class Storage {
   /// where the file system has holes. Only where no other rank writes.
   virtual Status resize(std::uint64_t n_bytes);
 
+  /// What is written from now on will be synced: the system may begin with it while more is made.
+  /// Before the first write. Costs nothing where there is no such hint.
+  virtual void expect_sync() {}
+
   /// Make all completed writes durable (fdatasync).
   virtual Status sync() = 0;
 

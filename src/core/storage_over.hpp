@@ -24,6 +24,7 @@ class StorageOver : public Storage {
   Result<std::uint64_t> file_bytes() override { return inner_->file_bytes(); }
   Status extend(std::uint64_t n_bytes) override { return inner_->extend(n_bytes); }
   Status resize(std::uint64_t n_bytes) override { return inner_->resize(n_bytes); }
+  void expect_sync() override { inner_->expect_sync(); }
   Status sync() override { return inner_->sync(); }
   const std::string& path() const override { return inner_->path(); }
   void set_path(const std::string& path) override { inner_->set_path(path); }

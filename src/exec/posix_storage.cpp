@@ -84,6 +84,10 @@ namespace {
 constexpr std::uint64_t kDirectBlock = 4096;                // what every local file system accepts
 constexpr std::size_t kBounceBytes = std::size_t{4} << 20;  // container notes: 4 MiB writes suffice
 
+/// As much is given to the disk at a time ahead of a sync: less is many requests, and of more the
+/// last are waited for.
+constexpr std::uint64_t kSyncAheadBytes = 8U << 20;
+
 /// A descriptor that is closed with the last who uses it.
 struct OwnedDescriptor {
   explicit OwnedDescriptor(int own) : number(own) {}
@@ -168,6 +172,8 @@ class PosixStorage final : public Storage {
     return status_from_errno(errno, "resizing \"" + path_ + "\"");
   }
 
+  void expect_sync() override { syncs_ahead_ = true; }
+
   Status sync() override {
     const int before = unsynced_errno_.exchange(0);
     if (::fdatasync(descriptor_) == 0 && before == 0) return Status();
@@ -189,12 +195,13 @@ class PosixStorage final : public Storage {
 
   /// One pwritev per IOV_MAX pieces; goes on after short writes and signals.
   Status write_gathered(std::uint64_t address,
-                        std::span<const std::span<const std::byte>> pieces) const {
+                        std::span<const std::span<const std::byte>> pieces) {
     std::vector<iovec> vectors;
     for (const std::span<const std::byte> piece : pieces) {
       if (!piece.empty()) vectors.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
     }
     const FileLimitScope scope;
+    std::uint64_t n_written = 0;
     std::size_t next = 0;
     while (next < vectors.size()) {
       const int n_vectors = static_cast<int>(std::min<std::size_t>(vectors.size() - next, IOV_MAX));
@@ -203,6 +210,7 @@ class PosixStorage final : public Storage {
       if (n == 0) errno = ENOSPC;  // a device that takes nothing will take nothing for ever
       if (n <= 0) return write_failed(address);
       address += static_cast<std::uint64_t>(n);
+      n_written += static_cast<std::uint64_t>(n);
       while (n > 0) {
         iovec& first = vectors[next];
         const std::size_t taken = std::min(first.iov_len, static_cast<std::size_t>(n));
@@ -212,7 +220,16 @@ class PosixStorage final : public Storage {
         if (first.iov_len == 0) ++next;
       }
     }
+    if (syncs_ahead_) sync_ahead(n_written);
     return Status();
+  }
+
+  /// Let the system begin with what lies in its memory, and wait for nothing. Whether it fails, the
+  /// sync says: this neither sees nor takes the error.
+  void sync_ahead(std::uint64_t n_written) {
+    if (n_waiting_.fetch_add(n_written) + n_written < kSyncAheadBytes) return;
+    n_waiting_ = 0;
+    (void)::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);
   }
 
   Status write_direct(std::uint64_t address, std::span<const std::span<const std::byte>> pieces) {
@@ -271,7 +288,9 @@ class PosixStorage final : public Storage {
   std::atomic<bool> renamed_ = false;
   int descriptor_;
   int direct_descriptor_;
-  std::atomic<int> unsynced_errno_ = 0;  ///< What a sync that was no sync() has come to.
+  std::atomic<bool> syncs_ahead_ = false;
+  std::atomic<std::uint64_t> n_waiting_ = 0;  ///< Bytes written since sync_ahead() last did it.
+  std::atomic<int> unsynced_errno_ = 0;       ///< What a sync that was no sync() has come to.
   mutable std::mutex reading_mutex_;
   std::shared_ptr<const OwnedDescriptor> reading_;  ///< Since renew_reads(). Who reads holds it.
   std::shared_ptr<const OwnedDescriptor> renewed_descriptor() const {

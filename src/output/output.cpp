@@ -97,6 +97,7 @@ Status Output::open_storage(const std::string& path, bool create) {
                             : open_posix_storage(path, create, options_.direct_io);
   if (!storage.ok()) return storage.status();
   storage_ = std::move(*storage);
+  if (options_.sync) storage_->expect_sync();
   if (comm_->is_root()) {
     TAILRACE_TAKE(identity_, FileIdentity::of(path));
   }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "container_support.hpp"
+#include "core/storage_over.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5/recover.hpp"
@@ -80,6 +81,84 @@ std::vector<std::string> names_in(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+/// Counts in how many writes it is known that they will be synced.
+class ExpectingStorage final : public StorageOver {
+ public:
+  struct Seen {
+    int n_expected = 0;
+    int n_not_expected = 0;
+    int n_syncs = 0;
+  };
+  ExpectingStorage(std::unique_ptr<Storage> inner, Seen& seen)
+      : StorageOver(std::move(inner)), seen_(seen) {}
+  Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    ++(expects_ ? seen_.n_expected : seen_.n_not_expected);
+    return inner_->write_at(address, bytes);
+  }
+  void expect_sync() override {
+    expects_ = true;
+    inner_->expect_sync();
+  }
+  Status sync() override {
+    ++seen_.n_syncs;
+    return inner_->sync();
+  }
+
+ private:
+  Seen& seen_;
+  bool expects_ = false;
+};
+
+/// What is synced in the end is given to the disk while more is written, in new files and in old.
+TEST(Output, TheStorageKnowsFromTheFirstWriteThatItWillBeSynced) {
+  const TestFolder folder;
+  for (const bool sync : {true, false}) {
+    const std::string path = folder / (sync ? "synced.h5" : "unsynced.h5");
+    ExpectingStorage::Seen seen;
+    FileOptions options = options_of("");
+    options.sync = sync;
+    options.open_storage = [&](const std::string& name,
+                               bool create) -> Result<std::unique_ptr<Storage>> {
+      TAILRACE_TAKE(auto inner, open_posix_storage(name, create, false));
+      return std::unique_ptr<Storage>(std::make_unique<ExpectingStorage>(std::move(inner), seen));
+    };
+    for (const char* const field : {"/first", "/second"}) {
+      const bool first = field == std::string("/first");
+      auto writer = first ? Writer::create(make_self_comm(), path, options)
+                          : Writer::open(make_self_comm(), path, options);
+      ASSERT_TRUE(writer.ok()) << text_of(writer.status());
+      ASSERT_DONE(write_step(**writer, field));
+      ASSERT_DONE((*writer)->close());
+      EXPECT_EQ(seen.n_expected > 0, sync);
+      EXPECT_EQ(seen.n_not_expected > 0, !sync);
+      EXPECT_EQ(seen.n_syncs > 0, sync);
+    }
+  }
+}
+
+/// What a storage gives to the disk early is the same file, whatever the sizes of the writes.
+TEST(Output, WhatIsGivenToTheDiskEarlyIsWhatWasWritten) {
+  const TestFolder folder;
+  auto storage = open_posix_storage(folder / "file", true, false);
+  ASSERT_TRUE(storage.ok()) << text_of(storage.status());
+  (*storage)->expect_sync();
+  std::vector<std::byte> expected(40'000'003);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    expected[i] = static_cast<std::byte>((i * 2654435761U) >> 11);
+  }
+  const std::size_t n_bytes[] = {1, 4095, 1 << 20, 9 << 20, 77};
+  std::size_t end = expected.size();  // From the end on, so that pages are written in two halves.
+  for (std::size_t w = 0; end > 0; ++w) {
+    const std::size_t n = std::min(n_bytes[w % std::size(n_bytes)], end);
+    end -= n;
+    ASSERT_DONE((*storage)->write_at(end, std::span(expected).subspan(end, n)));
+  }
+  ASSERT_DONE((*storage)->sync());
+  std::vector<std::byte> read(expected.size());
+  ASSERT_DONE((*storage)->read_at(0, read));
+  EXPECT_TRUE(read == expected);
 }
 
 /// Invariant 5: whoever comes second changes nothing, whatever it wants, and the first goes on.

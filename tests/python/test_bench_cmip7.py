@@ -1,0 +1,31 @@
+"""bench/cmip7.py on a small file: every tool's output has the very values and passes CMIP7's check,
+which the script tries; times are looked at for being there only."""
+
+import csv
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+from cli_tools import ENVIRONMENT, ROOT, program
+
+
+def test_tools(tmp_path):
+    if not (pathlib.Path(sys.executable).parent / "cmip7repack").exists():
+        pytest.skip("cmip7repack is not installed")
+    if not shutil.which("h5repack"):
+        pytest.skip("h5repack is not installed")
+    done = subprocess.run([sys.executable, str(ROOT / "bench" / "cmip7.py"), "--rounds", "1",
+                           "--size", "12MB", "--folder", str(tmp_path), "--csv",
+                           str(tmp_path / "x.csv")], capture_output=True, text=True, timeout=300,
+                          check=False, env={**ENVIRONMENT, "TAILRACE": program()})
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(tmp_path / "x.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["case"] for row in rows] == ["cmip7repack", "tailrace, unsynced", "tailrace",
+                                             "tailrace, chunks copied"]
+    for row in rows:
+        assert float(row["s"]) > 0 and float(row["cpu_s"]) > 0
+        assert int(row["file_bytes"]) < int(row["raw_bytes"])
+    assert not list(tmp_path.glob("tmp*"))  # nothing is left behind
