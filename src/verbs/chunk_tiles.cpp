@@ -307,7 +307,8 @@ void TileReader::begin_group(std::size_t field_index, const ChunkTiles& tiles, c
     return;
   }
   const Status filled = local_part([&] {
-    scratch_.emplace(std::move(*storage), std::move(parts), element_bytes, pack_bytes(bytes_max_));
+    scratch_.emplace(std::move(*storage), std::move(parts), element_bytes, pack_bytes(bytes_max_),
+                     scratch_threads_);
     scratch_field_ = field_index;
     const std::uint64_t memory_bytes = std::max(stored_bytes, std::min(n_bytes, bytes_max_));
     if (!make_room(memory_bytes)) return Status(Code::out_of_memory, "no memory for a scratch");

@@ -82,9 +82,11 @@ class TileReader {
   TileReader(InputFile& input, std::uint64_t bytes_max) : input_(&input), bytes_max_(bytes_max) {}
   std::uint64_t bytes_max() const { return bytes_max_; }
   /// From now on groups of several tiles may be decoded once, into a scratch file.
+  /// @param n_threads    that write and read it, the caller's among them.
   /// @param whole_bytes  of one stored chunk, where memory has been set aside to decode it.
-  void use_scratch(ScratchOpener open, std::uint64_t whole_bytes = 0) {
+  void use_scratch(ScratchOpener open, std::uint64_t n_threads, std::uint64_t whole_bytes = 0) {
     open_scratch_ = std::move(open);
+    scratch_threads_ = n_threads;
     whole_bytes_ = whole_bytes;
   }
   /// These chunks of a field are going to be read, as a rule in order. Only such are scratched.
@@ -126,6 +128,7 @@ class TileReader {
   Buffer values_;
   std::uint64_t whole_bytes_ = 0;
   ScratchOpener open_scratch_;  ///< Empty: without.
+  std::uint64_t scratch_threads_ = 1;
   std::multimap<std::size_t, ChunkPositions> expected_;
   std::size_t scratch_field_ = 0;
   std::optional<TileScratch> scratch_;  ///< Of a part of that field.

@@ -500,7 +500,7 @@ void Repack::allow_scratch(std::uint64_t whole_bytes) {
   place.anywhere = !request_.scratch.empty();
   place.folder = place.anywhere ? request_.scratch : place.output_folder;
   reader_->use_scratch([place](std::uint64_t n_bytes) { return open_scratch_file(place, n_bytes); },
-                       whole_bytes);
+                       report_.n_threads, whole_bytes);
 }
 
 /// How much went through scratch files, and why no more did. Collective: an allreduce, an

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/file_limit.hpp"
@@ -21,6 +22,14 @@
 
 namespace tailrace::verbs {
 namespace {
+
+/// Less for a thread makes small writes, so that there are fewer threads.
+constexpr std::uint64_t thread_pack_bytes_min = 16U << 10;
+
+/// Pieces are written by any thread, in any order: their sum says what has been.
+std::uint64_t mark_of(std::uint32_t checksum, std::size_t box_index) {
+  return (std::uint64_t{checksum} + 1) * (2 * std::uint64_t{box_index} + 1) * 0x9e3779b97f4a7c15U;
+}
 
 /// Visit a box in pieces of at most so many elements, which one behind the other are the box
 /// row-major.
@@ -105,16 +114,26 @@ Result<std::unique_ptr<Storage>> open_scratch_file(const ScratchPlace& place,
 }
 
 TileScratch::TileScratch(std::unique_ptr<Storage> storage, std::vector<Box> parts,
-                         std::uint64_t element_bytes, std::uint64_t pack_bytes)
+                         std::uint64_t element_bytes, std::uint64_t pack_bytes,
+                         std::uint64_t n_threads)
     : storage_(std::move(storage)),
       element_bytes_(element_bytes),
-      pack_(std::max(pack_bytes, element_bytes)) {
+      team_(std::clamp<std::uint64_t>(pack_bytes / thread_pack_bytes_min, 1, n_threads)) {
+  for (std::uint64_t t = 0; t < team_.n_threads(); ++t) {
+    packs_.emplace_back(std::max(pack_bytes / team_.n_threads(), element_bytes));
+  }
   std::uint64_t begin = 0;
   for (Box& box : parts) {
     const std::uint64_t n_bytes = bytes_of(box);
     parts_.push_back({std::move(box), begin});
     begin += n_bytes;
   }
+}
+
+std::uint64_t TileScratch::pack_bytes() const {
+  std::uint64_t n_bytes = 0;
+  for (const Buffer& pack : packs_) n_bytes += pack.capacity();
+  return n_bytes;
 }
 
 // --- The pass that fills it.
@@ -185,13 +204,18 @@ class TileScratch::Pass {
 
   Status take(const Box& box) {
     TAILRACE_TRY(input_.read(field_index_, box, memory_.first(scratch_.bytes_of(box))));
+    const std::size_t box_index = scratch_.boxes_.size();
     scratch_.boxes_.push_back(box);
+    std::vector<Part*> parts;
     for (Part& part : scratch_.parts_) {
-      const Box common = intersect(part.box, box);
-      if (common.empty()) continue;
-      TAILRACE_TRY(scratch_.append_common(part, common, box, memory_.data()));
+      if (!intersect(part.box, box).empty()) parts.push_back(&part);
     }
-    return Status();
+    const std::uint64_t n_threads = scratch_.team_.n_threads();
+    return scratch_.team_.run(parts.size(), n_threads, [&](std::size_t p, std::size_t thread) {
+      Part& part = *parts[p];
+      const Piece piece{box_index, intersect(part.box, box), part.begin + part.n_written};
+      return scratch_.write_piece(part, piece, box, memory_.data(), scratch_.packs_[thread]);
+    });
   }
 
   TileScratch& scratch_;
@@ -206,31 +230,37 @@ class TileScratch::Pass {
 
 Status TileScratch::fill(InputFile& input, std::size_t field_index, const Shape& stored_chunk,
                          std::span<std::byte> memory) {
-  if (!pack_.allocated()) return Status(Code::out_of_memory, "no memory to pack values");
+  const bool allocated = std::ranges::all_of(packs_, &Buffer::allocated);
+  if (!allocated) return Status(Code::out_of_memory, "no memory to pack values");
   return Pass(*this, input, field_index, stored_chunk, memory).run();
 }
 
-Status TileScratch::append(Part& part, std::span<const std::byte> bytes) {
-  TAILRACE_TRY(storage_->write_at(part.begin + part.n_written, bytes));
-  part.n_written += bytes.size();
-  part.checksum = libdeflate_crc32(part.checksum, bytes.data(), bytes.size());
-  return Status();
-}
-
-/// What a box that was read has in common with a part.
-Status TileScratch::append_common(Part& part, const Box& common, const Box& box,
-                                  const std::byte* values) {
-  if (common == box) return append(part, {values, bytes_of(box)});
-  std::uint64_t n_packed = 0;
-  const auto flush = [&] { return append(part, {pack_.data(), std::exchange(n_packed, 0)}); };
-  const auto pack = [&](const Box& piece) {
-    if (n_packed + bytes_of(piece) > pack_.capacity()) TAILRACE_TRY(flush());
-    copy_box(piece, box, values, piece, pack_.data() + n_packed, element_bytes_);
-    n_packed += bytes_of(piece);
+/// @param values  of the box that was read.
+Status TileScratch::write_piece(Part& part, const Piece& piece, const Box& box,
+                                const std::byte* values, Buffer& pack) {
+  std::uint32_t checksum = 0;
+  const auto append = [&](std::span<const std::byte> bytes) {
+    TAILRACE_TRY(storage_->write_at(part.begin + part.n_written, bytes));
+    part.n_written += bytes.size();
+    checksum = libdeflate_crc32(checksum, bytes.data(), bytes.size());
     return Status();
   };
-  TAILRACE_TRY(for_each_piece(common, pack_.capacity() / element_bytes_, pack));
-  return flush();
+  std::uint64_t n_packed = 0;
+  const auto flush = [&] { return append({pack.data(), std::exchange(n_packed, 0)}); };
+  const auto add = [&](const Box& rows) {
+    if (n_packed + bytes_of(rows) > pack.capacity()) TAILRACE_TRY(flush());
+    copy_box(rows, box, values, rows, pack.data() + n_packed, element_bytes_);
+    n_packed += bytes_of(rows);
+    return Status();
+  };
+  if (piece.box == box) {
+    TAILRACE_TRY(append({values, bytes_of(box)}));
+  } else {
+    TAILRACE_TRY(for_each_piece(piece.box, pack.capacity() / element_bytes_, add));
+    TAILRACE_TRY(flush());
+  }
+  part.checksum += mark_of(checksum, piece.box_index);
+  return Status();
 }
 
 // --- Parts put together again.
@@ -247,42 +277,60 @@ std::optional<std::size_t> TileScratch::find(const Box& box) {
 
 Status TileScratch::read(std::size_t index, std::span<std::byte> values) {
   const Part& part = parts_[index];
-  const std::uint64_t end = part.begin + bytes_of(part.box);
-  std::uint64_t address = part.begin;
-  std::uint32_t checksum = 0;
+  std::vector<Piece> pieces;
+  std::uint64_t end = part.begin;
+  for (std::size_t b = 0; b < boxes_.size(); ++b) {
+    Box common = intersect(part.box, boxes_[b]);
+    if (common.empty()) continue;
+    const std::uint64_t n_bytes = bytes_of(common);
+    pieces.push_back({b, std::move(common), end});
+    end += n_bytes;
+  }
+  std::vector<std::uint64_t> checksums(pieces.size());
+  const auto read_one = [&](std::size_t p, std::size_t thread) {
+    return read_piece(part, pieces[p], values.data(), packs_[thread], checksums[p]);
+  };
+  TAILRACE_TRY(team_.run(pieces.size(), team_.n_threads(), read_one));
+  const std::uint64_t checksum =
+      std::accumulate(checksums.begin(), checksums.end(), std::uint64_t{0});
+  if (end == part.begin + bytes_of(part.box) && checksum == part.checksum) return Status();
+  return Status(Code::corrupt, storage_->path() + " gives other bytes than were written");
+}
+
+/// @param values  of the part.
+Status TileScratch::read_piece(const Part& part, const Piece& piece, std::byte* values,
+                               Buffer& pack, std::uint64_t& checksum) {
+  const std::uint64_t end = piece.begin + bytes_of(piece.box);
+  std::uint64_t address = piece.begin;
+  std::uint32_t of_bytes = 0;
   const auto read_on = [&](std::span<std::byte> bytes) {
     TAILRACE_TRY(storage_->read_at(address, bytes));
-    checksum = libdeflate_crc32(checksum, bytes.data(), bytes.size());
+    of_bytes = libdeflate_crc32(of_bytes, bytes.data(), bytes.size());
     address += bytes.size();
     return Status();
   };
   std::uint64_t n_read = 0;  // Bytes in the pack, of which so many are used.
   std::uint64_t n_used = 0;
-  const auto take_piece = [&](const Box& piece) {
-    const std::uint64_t n_bytes = bytes_of(piece);
+  const auto take_rows = [&](const Box& rows) {
+    const std::uint64_t n_bytes = bytes_of(rows);
     if (n_read - n_used < n_bytes) {
-      std::memmove(pack_.data(), pack_.data() + n_used, n_read - n_used);
+      std::memmove(pack.data(), pack.data() + n_used, n_read - n_used);
       n_read -= std::exchange(n_used, 0);
-      const std::uint64_t n_more =
-          std::min<std::uint64_t>(pack_.capacity() - n_read, end - address);
-      TAILRACE_TRY(read_on({pack_.data() + n_read, n_more}));
+      const std::uint64_t n_more = std::min<std::uint64_t>(pack.capacity() - n_read, end - address);
+      TAILRACE_TRY(read_on({pack.data() + n_read, n_more}));
       n_read += n_more;
     }
-    copy_box(piece, piece, pack_.data() + n_used, part.box, values.data(), element_bytes_);
+    copy_box(rows, rows, pack.data() + n_used, part.box, values, element_bytes_);
     n_used += n_bytes;
     return Status();
   };
-  for (const Box& box : boxes_) {
-    const Box common = intersect(part.box, box);
-    if (common.empty()) continue;
-    if (common == part.box) {
-      TAILRACE_TRY(read_on(values.first(bytes_of(part.box))));
-      break;
-    }
-    TAILRACE_TRY(for_each_piece(common, pack_.capacity() / element_bytes_, take_piece));
+  if (piece.box == part.box) {
+    TAILRACE_TRY(read_on({values, bytes_of(part.box)}));
+  } else {
+    TAILRACE_TRY(for_each_piece(piece.box, pack.capacity() / element_bytes_, take_rows));
   }
-  if (address == end && checksum == part.checksum) return Status();
-  return Status(Code::corrupt, storage_->path() + " gives other bytes than were written");
+  checksum = mark_of(of_bytes, piece.box_index);
+  return Status();
 }
 
 }  // namespace tailrace::verbs

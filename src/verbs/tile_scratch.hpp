@@ -3,7 +3,8 @@
 // Where a stored chunk reaches over more tiles than memory holds, each of them would have it
 // decoded again. Instead all stored chunks are decoded once, in boxes of whole ones as large as
 // memory allows, and what of a box lies in a tile is written behind what that tile has already: few
-// writes, each of them long, and a tile is one piece of the file.
+// writes, each of them long, and a tile is one piece of the file. Threads share the tiles of a box
+// that is written, and the boxes of a tile that is read.
 //
 // It holds nothing that could not be decoded again: whoever finds that a call has failed drops the
 // scratch and reads as without one. A checksum of each part proves that what is read was written,
@@ -25,6 +26,7 @@
 #include "core/status.hpp"
 #include "core/storage.hpp"
 #include "describe/input_file.hpp"
+#include "exec/thread_team.hpp"
 
 namespace tailrace::verbs {
 
@@ -48,9 +50,11 @@ Result<std::unique_ptr<Storage>> open_scratch_file(const ScratchPlace& place,
 /// One thread at a time.
 class TileScratch {
  public:
-  /// @param parts  boxes of one array that share no element; not empty.
+  /// @param parts       boxes of one array that share no element; not empty.
+  /// @param pack_bytes  that all threads together copy at once.
+  /// @param n_threads   the caller's among them; >= 1.
   TileScratch(std::unique_ptr<Storage> storage, std::vector<Box> parts, std::uint64_t element_bytes,
-              std::uint64_t pack_bytes);
+              std::uint64_t pack_bytes, std::uint64_t n_threads);
 
   /// Read all stored chunks that the parts touch, each in one box, and write the parts.
   /// @param memory  for a box: one stored chunk at least.
@@ -65,7 +69,7 @@ class TileScratch {
   /// @error corrupt  other bytes than were written; whatever reading says
   Status read(std::size_t index, std::span<std::byte> values);
   /// That are copied at once, beside what the calls are given.
-  std::uint64_t pack_bytes() const { return pack_.capacity(); }
+  std::uint64_t pack_bytes() const;
 
  private:
   class Pass;
@@ -73,18 +77,27 @@ class TileScratch {
     Box box;
     std::uint64_t begin = 0;      ///< In the file.
     std::uint64_t n_written = 0;  ///< Bytes so far.
-    std::uint32_t checksum = 0;   ///< Of these.
+    std::uint64_t checksum = 0;   ///< Of these: of each piece, and of which it is.
+  };
+  /// What a part has in common with a box that was read.
+  struct Piece {
+    std::size_t box_index = 0;
+    Box box;
+    std::uint64_t begin = 0;  ///< In the file.
   };
   std::uint64_t bytes_of(const Box& box) const { return box.n_elements() * element_bytes_; }
-  Status append(Part& part, std::span<const std::byte> bytes);
-  Status append_common(Part& part, const Box& common, const Box& box, const std::byte* values);
+  Status write_piece(Part& part, const Piece& piece, const Box& box, const std::byte* values,
+                     Buffer& pack);
+  Status read_piece(const Part& part, const Piece& piece, std::byte* values, Buffer& pack,
+                    std::uint64_t& checksum);
 
   std::unique_ptr<Storage> storage_;
   std::vector<Part> parts_;
   std::size_t found_ = 0;   ///< By the last find().
   std::vector<Box> boxes_;  ///< As they were read: so parts lie in pieces.
   std::uint64_t element_bytes_;
-  Buffer pack_;
+  std::vector<Buffer> packs_;  ///< Of each thread.
+  ThreadTeam team_;            ///< Last: its threads use the others.
 };
 
 }  // namespace tailrace::verbs

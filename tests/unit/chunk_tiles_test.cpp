@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -196,7 +198,7 @@ TEST(ChunkTiles, AGroupIsTilesInARowAndPositionsAreFoundAgain) {
   }
 }
 
-/// A file in memory that fails as it is told.
+/// A file in memory that fails as it is told. Of several threads, as any storage.
 class ScratchInMemory final : public Storage {
  public:
   struct Orders {
@@ -207,6 +209,7 @@ class ScratchInMemory final : public Storage {
   };
   ScratchInMemory(Orders& orders, std::uint64_t n_bytes) : orders_(orders), bytes_(n_bytes) {}
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
+    const std::scoped_lock lock(mutex_);
     EXPECT_LE(address + bytes.size(), bytes_.size());
     if (orders_.writes_that_work-- <= 0) return Status(Code::no_space, "the disk is full");
     ++orders_.n_writes;
@@ -214,6 +217,7 @@ class ScratchInMemory final : public Storage {
     return Status();
   }
   Status read_at(std::uint64_t address, std::span<std::byte> bytes) override {
+    const std::scoped_lock lock(mutex_);
     EXPECT_LE(address + bytes.size(), bytes_.size());
     if (orders_.reads_that_work-- <= 0) return Status(Code::io_error, "the disk is broken");
     std::memcpy(bytes.data(), bytes_.data() + address, bytes.size());
@@ -227,6 +231,7 @@ class ScratchInMemory final : public Storage {
 
  private:
   Orders& orders_;
+  std::mutex mutex_;
   std::vector<std::byte> bytes_;
   std::string path_ = "scratch";
 };
@@ -239,9 +244,10 @@ class Rechunked {
         shape_(one.shape),
         input_(one.shape),
         reader_(input_, std::max(one.n_held * n_elements(one.chunk), n_elements(one.stored)) * 8) {
-    reader_.use_scratch([&orders](std::uint64_t n_bytes) -> Result<std::unique_ptr<Storage>> {
+    const auto open = [&orders](std::uint64_t n_bytes) -> Result<std::unique_ptr<Storage>> {
       return std::unique_ptr<Storage>(std::make_unique<ScratchInMemory>(orders, n_bytes));
-    });
+    };
+    reader_.use_scratch(open, 3);
     const DealtField field{tiles_.grid().n_chunks(), n_elements(one.shape) * 8};
     for (const ChunkRun& run : deal_chunks({&field, 1}, rank, n_ranks)) {
       reader_.expect(0, {run.first, run.end});
@@ -370,9 +376,10 @@ TEST(TileReader, AScratchThatFailsCostsNothingButDecoding) {
     }
     ScratchInMemory::Orders none;
     Rechunked without(one, 0, 1, none);
-    without.reader().use_scratch([](std::uint64_t) -> Result<std::unique_ptr<Storage>> {
+    const auto open = [](std::uint64_t) -> Result<std::unique_ptr<Storage>> {
       return Status(Code::no_space, "no room");
-    });
+    };
+    without.reader().use_scratch(open, 3);
     without.read_all();
     EXPECT_EQ(without.reader().scratch_bytes(), 0U);
   }
