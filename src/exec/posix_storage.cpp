@@ -194,8 +194,7 @@ class PosixStorage final : public Storage {
   }
 
   /// One pwritev per IOV_MAX pieces; goes on after short writes and signals.
-  Status write_gathered(std::uint64_t address,
-                        std::span<const std::span<const std::byte>> pieces) {
+  Status write_gathered(std::uint64_t address, std::span<const std::span<const std::byte>> pieces) {
     std::vector<iovec> vectors;
     for (const std::span<const std::byte> piece : pieces) {
       if (!piece.empty()) vectors.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
