@@ -36,6 +36,7 @@ class DeferredStorage final : public Storage {
   }
   Result<std::uint64_t> file_bytes() override { return storage_->file_bytes(); }
   Status extend(std::uint64_t n_bytes) override { return storage_->extend(n_bytes); }
+  void expect_sync() override { storage_->expect_sync(); }
   Status sync() override {
     TAILRACE_TRY(flush());
     return storage_->sync();

@@ -74,9 +74,9 @@ class Tail {
   /// Whether claims of this rank may take a message.
   virtual bool claims_travel() const { return false; }
   virtual std::uint64_t finish_claim(Claim& claim) { return claim.address.value_or(0); }
-  /// Tell that this rank is going to claim so many bytes in this step, as far as it knows, while
-  /// main threads do not serve: they are asked for at once. What is too much is a gap. Not
-  /// collective.
+  /// Tell that this rank is going to claim so many bytes in this step, as far as it knows: they are
+  /// asked for at once. What is too much serves the steps that follow; of the last one it is a gap.
+  /// Not collective.
   virtual void expect(std::uint64_t /*n_bytes*/) {}
   /// What one claim can have without a message, if anything; else all. It may be less at once.
   virtual std::uint64_t room() const { return UINT64_MAX; }

@@ -4,8 +4,8 @@
 // the node's first rank, its leader, asks rank 0 for the bytes of all tickets that wait, by a
 // message, and deals out the place that comes back. So a claim takes just what it needs and leaves
 // no gap; claims that come while an answer is under way are the next question. Where ranks tell
-// what they are going to claim while nobody can ask (steps that are handed over), their node gets
-// that much ahead, and a little more; the rests serve later claims, or are gaps.
+// what they are going to claim, their node gets that much ahead, and a little more; the rests serve
+// later claims, or are gaps.
 //
 // Messages, no one-sided operations: not every MPI can make a window between nodes (Open MPI 4.1
 // cannot over TCP), and who waits for one there does nothing else, while others may wait for him.
@@ -15,6 +15,8 @@
 //   never waits, and all waits of the engine and of MpiComm call it (Errands).
 // Invariant 3: rank 0 stays in a call of ours while a claim is waited for: a collective call, or
 //   let_go(). Invariant 4: with a single node there are no tickets and no messages.
+// Invariant 5: every message has been received when the tail goes: the next one's communicator may
+//   look the same to MPI.
 //
 // A failure travels likewise: from its node to the leader, to rank 0, to all leaders.
 
@@ -105,12 +107,12 @@ class MpiTail final : public Tail {
   }
 
   ~MpiTail() override {
-    std::erase(*errands_, this);
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized != 0 || abandoned_) return;
-    for (auto& [letter, request] : sends_) wait_politely(&request);
-    wait_politely(&gone_request_);
+    const bool over = finalized != 0 || abandoned_;
+    if (!over && leaders_ != MPI_COMM_NULL) receive_all();
+    std::erase(*errands_, this);
+    if (over) return;
     if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
     if (node_window_ != MPI_WIN_NULL) {
       MPI_Win_unlock_all(node_window_);
@@ -404,15 +406,36 @@ class MpiTail final : public Tail {
     if (range.n_bytes() > 0) keep_ahead(range);
   }
 
-  /// Under way, until MPI has done with them.
+  /// Nobody asks any more, nor fails, once all leaders are here; what rank 0 then still passes on
+  /// is received before any of them leaves. Collective over leaders: two barriers.
+  void receive_all() {
+    wait_for_own();
+    barrier_politely(leaders_, *errands_);
+    wait_for_own();
+    barrier_politely(leaders_, *errands_);
+  }
+
+  /// Until what this leader has asked is answered, and what it has sent received.
+  void wait_for_own() {
+    Nap nap(long_nap);
+    int complete = 0;
+    while (true) {
+      run_errands(*errands_);
+      MPI_Test(&gone_request_, &complete, MPI_STATUS_IGNORE);
+      if (complete != 0 && asked_bytes_ == 0 && sends_.empty()) return;
+      nap.take();
+    }
+  }
+
+  /// Under way, until they have been received.
   using Sends = std::list<std::pair<Letter, MPI_Request>>;
 
   /// Memory for one, before anything is changed: what was taken of others must be told.
   static Sends new_letter() { return Sends(1, {Letter{}, MPI_REQUEST_NULL}); }
 
   void start_send(const Letter& letter, int node, Word word, MPI_Request& request) {
-    MPI_Isend(letter.data(), static_cast<int>(letter.size()), MPI_UINT64_T, node, word, leaders_,
-              &request);
+    MPI_Issend(letter.data(), static_cast<int>(letter.size()), MPI_UINT64_T, node, word, leaders_,
+               &request);
   }
 
   void send(Sends memory, int node, Word word, std::uint64_t value) {

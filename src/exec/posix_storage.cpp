@@ -200,7 +200,7 @@ class PosixStorage final : public Storage {
       if (!piece.empty()) vectors.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
     }
     const FileLimitScope scope;
-    std::uint64_t n_written = 0;
+    const std::uint64_t start = address;
     std::size_t next = 0;
     while (next < vectors.size()) {
       const int n_vectors = static_cast<int>(std::min<std::size_t>(vectors.size() - next, IOV_MAX));
@@ -209,7 +209,6 @@ class PosixStorage final : public Storage {
       if (n == 0) errno = ENOSPC;  // a device that takes nothing will take nothing for ever
       if (n <= 0) return write_failed(address);
       address += static_cast<std::uint64_t>(n);
-      n_written += static_cast<std::uint64_t>(n);
       while (n > 0) {
         iovec& first = vectors[next];
         const std::size_t taken = std::min(first.iov_len, static_cast<std::size_t>(n));
@@ -219,16 +218,31 @@ class PosixStorage final : public Storage {
         if (first.iov_len == 0) ++next;
       }
     }
-    if (syncs_ahead_) sync_ahead(n_written);
+    if (syncs_ahead_) sync_ahead(start, address);
     return Status();
   }
 
-  /// Let the system begin with what lies in its memory, and wait for nothing. Whether it fails, the
-  /// sync says: this neither sees nor takes the error.
-  void sync_ahead(std::uint64_t n_written) {
-    if (n_waiting_.fetch_add(n_written) + n_written < kSyncAheadBytes) return;
-    n_waiting_ = 0;
-    (void)::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);
+  /// Let the system begin with what was written, and not wait until it has ended. Only with that:
+  /// pages of which a neighbour has filled the half would be written twice.
+  void sync_ahead(std::uint64_t start, std::uint64_t end) {
+    {
+      const std::scoped_lock lock(ahead_mutex_);
+      if (n_ahead_ == 0) ahead_ = {start, end};
+      ahead_ = {std::min(ahead_.start, start), std::max(ahead_.end, end)};
+      n_ahead_ += end - start;
+      if (n_ahead_ < kSyncAheadBytes) return;
+      n_ahead_ = 0;
+      start = ahead_.start;
+      end = ahead_.end;
+    }
+    if (::sync_file_range(descriptor_, static_cast<off_t>(start), static_cast<off_t>(end - start),
+                          SYNC_FILE_RANGE_WRITE) == 0) {
+      return;
+    }
+    // What a page is said to have failed with, the sync says, too; what only the call was told,
+    // perhaps nobody says again.
+    const bool lost = errno == EIO || errno == ENOSPC || errno == EDQUOT;
+    if (lost) unsynced_errno_ = errno;
   }
 
   Status write_direct(std::uint64_t address, std::span<const std::span<const std::byte>> pieces) {
@@ -288,8 +302,13 @@ class PosixStorage final : public Storage {
   int descriptor_;
   int direct_descriptor_;
   std::atomic<bool> syncs_ahead_ = false;
-  std::atomic<std::uint64_t> n_waiting_ = 0;  ///< Bytes written since sync_ahead() last did it.
-  std::atomic<int> unsynced_errno_ = 0;       ///< What a sync that was no sync() has come to.
+  std::mutex ahead_mutex_;
+  struct {
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;
+  } ahead_;                              ///< Around what was written since sync_ahead() did it,
+  std::uint64_t n_ahead_ = 0;            ///< so many bytes.
+  std::atomic<int> unsynced_errno_ = 0;  ///< What a sync that was no sync() has come to.
   mutable std::mutex reading_mutex_;
   std::shared_ptr<const OwnedDescriptor> reading_;  ///< Since renew_reads(). Who reads holds it.
   std::shared_ptr<const OwnedDescriptor> renewed_descriptor() const {

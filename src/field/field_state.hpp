@@ -59,6 +59,7 @@ struct LearnedField {
   double max_error = 0;          ///< Largest over all steps so far; the same on every rank.
   SizeHistory history;           ///< Of the sizes of this rank's chunks,
   double encode_correction = 1;  ///< and of the time they take: measured over forecast.
+  ClaimedSpace claimed;          ///< By this rank's chunks, in the last step of it.
   Inheritance inherited;         ///< From a field of the same kind in an earlier step.
   BookState book;                ///< Of codec trz,book=auto.
 };

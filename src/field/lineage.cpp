@@ -111,6 +111,7 @@ void LineageTable::inherit(std::vector<FieldState>& fields) {
     own.codec = choose ? "" : lineage.codec;
     learned.history = lineage.history;
     learned.encode_correction = lineage.encode_correction;
+    learned.claimed = lineage.claimed;
     if (own.boxes_hash != lineage.boxes_hash) learned.history.forget_chunks();
     learned.book = lineage.book;
   }
@@ -150,6 +151,7 @@ void LineageTable::keep(std::span<FieldState* const> active, const StepReport& r
     lineage.boxes_hash = own.boxes_hash;
     lineage.history = std::exchange(learned.history, {});  // This dataset is complete.
     lineage.encode_correction = learned.encode_correction;
+    lineage.claimed = learned.claimed;
     keep_codec(lineage, own.codec, report.fields[p]);
     lineage.book = inheritable(std::exchange(learned.book, {}));
   }

@@ -3,8 +3,9 @@
 // Many applications write a NEW dataset for each output: /step_0010/density, then
 // /step_0011/density. To the file these have nothing to do with each other; here they are one
 // lineage, and the younger begins with what the older has shown: chunk sizes and encode times
-// (model/size_history.hpp), the codec that codec=auto chose, the shared book (field_book.hpp).
-// Fields over time need none of this: what they have learned is theirs (LearnedField).
+// (model/size_history.hpp), the space that its chunks took of the file's end, the codec that
+// codec=auto chose, the shared book (field_book.hpp). Fields over time need none of this: what they
+// have learned is theirs (LearnedField).
 //
 // Invariant 1: only a step that was committed changes the table. Invariant 2: key, codec and book
 // are the same on every rank; sizes are each rank's own. Invariant 3: a lineage that no step has
@@ -38,6 +39,12 @@ struct Inheritance {
 /// The path with every run of digits replaced by "#": "/step_#/density".
 std::string normalised_path(const std::string& path);
 
+/// What this rank put of a field in its last step, and what its chunks took of the file.
+struct ClaimedSpace {
+  std::uint64_t put_bytes = 0;
+  std::uint64_t encoded_bytes = 0;
+};
+
 class LineageTable {
  public:
   /// Steps after which codec=auto chooses anew, and the factor between the encoded share of the
@@ -69,6 +76,7 @@ class LineageTable {
     std::uint64_t age = 0;
     SizeHistory history;
     double encode_correction = 1;
+    ClaimedSpace claimed;
     std::uint64_t boxes_hash = 0;
     std::string codec;            ///< By codec=auto; empty: the user named one.
     std::uint64_t codec_age = 0;  ///< Steps since the choice.

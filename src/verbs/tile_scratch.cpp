@@ -28,7 +28,7 @@ constexpr std::uint64_t thread_pack_bytes_min = 16U << 10;
 
 /// Pieces are written by any thread, in any order: their sum says what has been.
 std::uint64_t mark_of(std::uint32_t checksum, std::size_t box_index) {
-  return (std::uint64_t{checksum} + 1) * (2 * std::uint64_t{box_index} + 1) * 0x9e3779b97f4a7c15U;
+  return (std::uint64_t{checksum} + 1) * (2 * std::uint64_t{box_index} + 1);
 }
 
 /// Visit a box in pieces of at most so many elements, which one behind the other are the box
@@ -118,7 +118,8 @@ TileScratch::TileScratch(std::unique_ptr<Storage> storage, std::vector<Box> part
                          std::uint64_t n_threads)
     : storage_(std::move(storage)),
       element_bytes_(element_bytes),
-      team_(std::clamp<std::uint64_t>(pack_bytes / thread_pack_bytes_min, 1, n_threads)) {
+      team_(std::clamp<std::uint64_t>(pack_bytes / std::max(thread_pack_bytes_min, element_bytes),
+                                      1, n_threads)) {
   for (std::uint64_t t = 0; t < team_.n_threads(); ++t) {
     packs_.emplace_back(std::max(pack_bytes / team_.n_threads(), element_bytes));
   }
@@ -206,15 +207,15 @@ class TileScratch::Pass {
     TAILRACE_TRY(input_.read(field_index_, box, memory_.first(scratch_.bytes_of(box))));
     const std::size_t box_index = scratch_.boxes_.size();
     scratch_.boxes_.push_back(box);
-    std::vector<Part*> parts;
+    std::vector<std::pair<Part*, Piece>> pieces;
     for (Part& part : scratch_.parts_) {
-      if (!intersect(part.box, box).empty()) parts.push_back(&part);
+      Box common = intersect(part.box, box);
+      if (!common.empty()) pieces.push_back({&part, {box_index, std::move(common)}});
     }
     const std::uint64_t n_threads = scratch_.team_.n_threads();
-    return scratch_.team_.run(parts.size(), n_threads, [&](std::size_t p, std::size_t thread) {
-      Part& part = *parts[p];
-      const Piece piece{box_index, intersect(part.box, box), part.begin + part.n_written};
-      return scratch_.write_piece(part, piece, box, memory_.data(), scratch_.packs_[thread]);
+    return scratch_.team_.run(pieces.size(), n_threads, [&](std::size_t p, std::size_t thread) {
+      auto& [part, piece] = pieces[p];
+      return scratch_.write_piece(*part, piece, box, memory_.data(), scratch_.packs_[thread]);
     });
   }
 
@@ -278,37 +279,40 @@ std::optional<std::size_t> TileScratch::find(const Box& box) {
 Status TileScratch::read(std::size_t index, std::span<std::byte> values) {
   const Part& part = parts_[index];
   std::vector<Piece> pieces;
+  std::vector<std::size_t> runs{0};  // Pieces of which each thread takes a pack at a time, or more.
   std::uint64_t end = part.begin;
+  std::uint64_t run_begin = end;
   for (std::size_t b = 0; b < boxes_.size(); ++b) {
     Box common = intersect(part.box, boxes_[b]);
     if (common.empty()) continue;
     const std::uint64_t n_bytes = bytes_of(common);
     pieces.push_back({b, std::move(common), end});
     end += n_bytes;
+    if (end - run_begin < packs_.front().capacity()) continue;
+    runs.push_back(pieces.size());
+    run_begin = end;
   }
-  std::vector<std::uint64_t> checksums(pieces.size());
-  const auto read_one = [&](std::size_t p, std::size_t thread) {
-    return read_piece(part, pieces[p], values.data(), packs_[thread], checksums[p]);
+  if (runs.back() != pieces.size()) runs.push_back(pieces.size());
+  std::vector<std::uint64_t> checksums(runs.size() - 1);
+  const auto read_run = [&](std::size_t r, std::size_t thread) {
+    const auto of_run = std::span(pieces).subspan(runs[r], runs[r + 1] - runs[r]);
+    return read_pieces(part, of_run, values.data(), packs_[thread], checksums[r]);
   };
-  TAILRACE_TRY(team_.run(pieces.size(), team_.n_threads(), read_one));
+  TAILRACE_TRY(team_.run(checksums.size(), team_.n_threads(), read_run));
   const std::uint64_t checksum =
       std::accumulate(checksums.begin(), checksums.end(), std::uint64_t{0});
   if (end == part.begin + bytes_of(part.box) && checksum == part.checksum) return Status();
   return Status(Code::corrupt, storage_->path() + " gives other bytes than were written");
 }
 
-/// @param values  of the part.
-Status TileScratch::read_piece(const Part& part, const Piece& piece, std::byte* values,
-                               Buffer& pack, std::uint64_t& checksum) {
-  const std::uint64_t end = piece.begin + bytes_of(piece.box);
-  std::uint64_t address = piece.begin;
-  std::uint32_t of_bytes = 0;
-  const auto read_on = [&](std::span<std::byte> bytes) {
-    TAILRACE_TRY(storage_->read_at(address, bytes));
-    of_bytes = libdeflate_crc32(of_bytes, bytes.data(), bytes.size());
-    address += bytes.size();
-    return Status();
-  };
+/// Pieces that lie one behind the other.
+/// @param values    of the part.
+/// @param checksum  gets the sum of theirs.
+Status TileScratch::read_pieces(const Part& part, std::span<const Piece> pieces, std::byte* values,
+                                Buffer& pack, std::uint64_t& checksum) {
+  std::uint64_t address = pieces.front().begin;
+  const std::uint64_t end = pieces.back().begin + bytes_of(pieces.back().box);
+  std::uint32_t of_piece = 0;
   std::uint64_t n_read = 0;  // Bytes in the pack, of which so many are used.
   std::uint64_t n_used = 0;
   const auto take_rows = [&](const Box& rows) {
@@ -317,19 +321,26 @@ Status TileScratch::read_piece(const Part& part, const Piece& piece, std::byte* 
       std::memmove(pack.data(), pack.data() + n_used, n_read - n_used);
       n_read -= std::exchange(n_used, 0);
       const std::uint64_t n_more = std::min<std::uint64_t>(pack.capacity() - n_read, end - address);
-      TAILRACE_TRY(read_on({pack.data() + n_read, n_more}));
+      TAILRACE_TRY(storage_->read_at(address, {pack.data() + n_read, n_more}));
+      address += n_more;
       n_read += n_more;
     }
+    of_piece = libdeflate_crc32(of_piece, pack.data() + n_used, n_bytes);
     copy_box(rows, rows, pack.data() + n_used, part.box, values, element_bytes_);
     n_used += n_bytes;
     return Status();
   };
-  if (piece.box == part.box) {
-    TAILRACE_TRY(read_on({values, bytes_of(part.box)}));
-  } else {
-    TAILRACE_TRY(for_each_piece(piece.box, pack.capacity() / element_bytes_, take_rows));
+  for (const Piece& piece : pieces) {
+    of_piece = 0;
+    if (piece.box == part.box) {
+      const std::uint64_t n_bytes = bytes_of(part.box);
+      TAILRACE_TRY(storage_->read_at(address, {values, n_bytes}));
+      of_piece = libdeflate_crc32(0, values, n_bytes);
+    } else {
+      TAILRACE_TRY(for_each_piece(piece.box, pack.capacity() / element_bytes_, take_rows));
+    }
+    checksum += mark_of(of_piece, piece.box_index);
   }
-  checksum = mark_of(of_bytes, piece.box_index);
   return Status();
 }
 

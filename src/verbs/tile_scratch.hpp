@@ -88,8 +88,8 @@ class TileScratch {
   std::uint64_t bytes_of(const Box& box) const { return box.n_elements() * element_bytes_; }
   Status write_piece(Part& part, const Piece& piece, const Box& box, const std::byte* values,
                      Buffer& pack);
-  Status read_piece(const Part& part, const Piece& piece, std::byte* values, Buffer& pack,
-                    std::uint64_t& checksum);
+  Status read_pieces(const Part& part, std::span<const Piece> pieces, std::byte* values,
+                     Buffer& pack, std::uint64_t& checksum);
 
   std::unique_ptr<Storage> storage_;
   std::vector<Part> parts_;

@@ -127,8 +127,6 @@ class FileWriter final {
   Status publish_at_root(const Step& step, std::span<FieldState* const> active,
                          GatheredChunks&& chunks, StepReport& report);
   Status write_trace();
-  std::uint64_t bytes_to_claim(const StepPlan& plan, const Ownership& ownership) const;
-  static std::uint64_t raw_bytes_to_claim(const StepPlan& plan, const Ownership& ownership);
   void trace_plan_of(const Step& step, double start_s);
   void trace_root(TraceEvent::Kind kind, std::int32_t lane, double start_s, double end_s);
   void forget_step(bool failed);
@@ -153,12 +151,6 @@ class FileWriter final {
   bool needs_main_lane();
   IdleTime idle_;
   std::optional<MachineProfile> profile_;  ///< Read when the file is opened.
-  /// By this rank's chunks in the last step, for what they hold.
-  struct Claimed {
-    std::uint64_t raw_bytes = 0;
-    std::uint64_t encoded_bytes = 0;
-  };
-  Claimed last_claimed_;
   double write_s_per_byte_ = 0;           ///< This rank's, as measured; 0: not yet.
   std::unique_ptr<SharedWrites> shared_;  ///< Mode in_situ with balancing; writers=node.
   std::uint64_t n_shared_steps_ = 0;

@@ -366,14 +366,10 @@ Status FileWriter::complete_step(Step& step, const RankNumbers& along) {
   Status written = encode_and_write(step, done, sync_s);
   done.peak_memory_bytes += held_aside_bytes_;
   report.backpressure_s = done.short_of_memory_s + clock_.now_s() - start_s;
-  last_claimed_ = {raw_bytes_to_claim(step.plan, *step.ownership), 0};
-  for (const WrittenChunk& chunk : done.written) {
-    const bool claimed = step.plan.fields[chunk.field].layout->base_from() == BaseFrom::claim;
-    if (claimed) last_claimed_.encoded_bytes += chunk.encoded_bytes;
-  }
   const Status kept = local_part([&] {
     keep_events(step, done.written);
     learn_speeds(active, *step.ownership, step.plan, done, write_s_per_byte_);
+    if (written.ok()) learn_claims(active, step.plan, done.written);
     return Status();
   });
   if (written.ok()) written = kept;
@@ -543,37 +539,9 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
         write_s_per_byte_ > 0 ? write_s_per_byte_ : profile_->write.seconds(1e6, 1) / 1e6;
   }
   if (options_.mode == StepMode::sync) trace_plan_of(step, clock_.now_s());
-  output_.tail().expect(bytes_to_claim(step.plan, *step.ownership));
+  output_.tail().expect(bytes_to_claim(step.active(record_), *step.ownership, step.plan));
   return std::make_unique<Executor>(*comm_, output_.tail(), output_.storage(), step.plan.fields,
                                     *step.ownership, settings, *lane_stock_, clock_);
-}
-
-/// What this rank's chunks are going to take of the file's end, by their history, or else by what
-/// as many values took in the last step. Samples err too much to take space by. 0: it cannot tell.
-std::uint64_t FileWriter::bytes_to_claim(const StepPlan& plan, const Ownership& ownership) const {
-  if (plan.forecasts.empty()) {
-    if (last_claimed_.raw_bytes == 0) return 0;
-    return static_cast<std::uint64_t>(static_cast<double>(last_claimed_.encoded_bytes) *
-                                      static_cast<double>(raw_bytes_to_claim(plan, ownership)) /
-                                      static_cast<double>(last_claimed_.raw_bytes));
-  }
-  double expected_bytes = 0;
-  for (std::size_t j = 0; j < plan.forecasts.size(); ++j) {
-    const bool claims = plan.fields[ownership.jobs[j].field].layout->base_from() == BaseFrom::claim;
-    const bool sampled = plan.forecasts[j].sampled_bytes.has_value();
-    if (claims && !sampled) expected_bytes += plan.forecasts[j].encoded_bytes;
-  }
-  return static_cast<std::uint64_t>(std::max(expected_bytes, 0.0));
-}
-
-/// The values of this rank's chunks that claim their places.
-std::uint64_t FileWriter::raw_bytes_to_claim(const StepPlan& plan, const Ownership& ownership) {
-  std::uint64_t raw_bytes = 0;
-  for (const ChunkJob& job : ownership.jobs) {
-    const FieldPlan& field = plan.fields[job.field];
-    if (field.layout->base_from() == BaseFrom::claim) raw_bytes += field.chunk_bytes();
-  }
-  return raw_bytes;
 }
 
 void FileWriter::trace_plan_of(const Step& step, double start_s) {

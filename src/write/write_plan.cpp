@@ -589,6 +589,52 @@ std::vector<ForecastSums> learn_sizes(std::span<FieldState* const> active,
   return sums;
 }
 
+// --- Space at the file's end, which is asked for ahead.
+
+namespace {
+
+bool claims(const FieldPlan& field) { return field.layout->base_from() == BaseFrom::claim; }
+
+/// Not of its chunks: of those that gather steps the last ones may be anything but full.
+double put_bytes(const FieldPlan& field) {
+  double n_elements = 0;
+  for (const PutRecord& put : field.puts) n_elements += static_cast<double>(put.box.n_elements());
+  return n_elements * static_cast<double>(field.element_bytes());
+}
+
+}  // namespace
+
+std::uint64_t bytes_to_claim(std::span<FieldState* const> active, const Ownership& ownership,
+                             const StepPlan& step) {
+  double n_bytes = 0;
+  if (!step.forecasts.empty()) {
+    for (std::size_t j = 0; j < ownership.jobs.size(); ++j) {
+      const JobForecast& forecast = step.forecasts[j];
+      const bool known = claims(step.fields[ownership.jobs[j].field]) && !forecast.sampled_bytes;
+      if (known) n_bytes += std::max(forecast.encoded_bytes, 0.0);
+    }
+    return static_cast<std::uint64_t>(n_bytes);
+  }
+  for (std::size_t f = 0; f < active.size(); ++f) {
+    const ClaimedSpace& last = active[f]->learned.claimed;
+    if (!claims(step.fields[f]) || last.put_bytes == 0) continue;
+    // No more than the values: a field of a few bytes says little.
+    const auto taken = static_cast<double>(std::min(last.encoded_bytes, last.put_bytes));
+    n_bytes += put_bytes(step.fields[f]) * taken / static_cast<double>(last.put_bytes);
+  }
+  return static_cast<std::uint64_t>(n_bytes);
+}
+
+void learn_claims(std::span<FieldState* const> active, const StepPlan& step,
+                  std::span<const WrittenChunk> written) {
+  for (std::size_t f = 0; f < active.size(); ++f) {
+    active[f]->learned.claimed = {static_cast<std::uint64_t>(put_bytes(step.fields[f])), 0};
+  }
+  for (const WrittenChunk& chunk : written) {
+    active[chunk.field]->learned.claimed.encoded_bytes += chunk.encoded_bytes;
+  }
+}
+
 // --- The loads of a node, brought together on each of its ranks.
 
 namespace {

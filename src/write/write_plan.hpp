@@ -127,6 +127,17 @@ std::vector<ForecastSums> learn_sizes(std::span<FieldState* const> active,
                                       const Ownership& ownership, const StepPlan& step,
                                       std::span<const WrittenChunk> written);
 
+/// What this rank's chunks are going to take of the file's end, so that places on other nodes are
+/// asked for before they are needed: by their history, or else by what as many values of their
+/// field took in its last step. Samples err too much to take space by. 0: it cannot tell.
+/// Not collective; other ranks may not know better, and each says its own.
+std::uint64_t bytes_to_claim(std::span<FieldState* const> active, const Ownership& ownership,
+                             const StepPlan& step);
+
+/// Learn that from a step that was written. Not collective.
+void learn_claims(std::span<FieldState* const> active, const StepPlan& step,
+                  std::span<const WrittenChunk> written);
+
 // --- Balancing: which of a rank's writes another rank of its node makes. Mode in_situ.
 //
 // The ranks of a node tell each other how long each of their writes should take, and all come to

@@ -45,8 +45,8 @@ TEST(ApiSteps, AGroupPerStep) {
   }
 }
 
-/// Between nodes what steps in the background are expected to take is asked for ahead. What nobody
-/// needs then is a gap: 1/128 of it, as far as steps are alike. Others leave none.
+/// Between nodes what a step is expected to take is asked for ahead. What nobody needs then is a
+/// gap: 1/128 of it, as far as steps are alike.
 TEST(ApiSteps, GapsAreFewerThanWhatIsWritten) {
   for (const char* options : {"codec=none", "codec=deflate", "codec=deflate,mode=async",
                               "codec=deflate,mode=in_situ", "codec=none,mode=in_situ"}) {

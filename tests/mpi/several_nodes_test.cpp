@@ -122,6 +122,28 @@ TEST(SeveralNodes, WhatIsExpectedIsHadBeforeRanksAreLetGo) {
   }
 }
 
+/// What a tail has asked for, and nobody waits for, is no answer to the next one, which MPI may
+/// give the same place.
+TEST(SeveralNodes, ATailThatGoesLeavesNoMessageToTheNext) {
+  const auto comm = api_test::comm_of_all();
+  std::mt19937 random(static_cast<unsigned>(rank()) + 1);
+  for (std::uint64_t file = 0; file < 25; ++file) {
+    const std::uint64_t start = kStart + (25 - file) * 10'000'000;
+    auto tail = comm->create_tail(start);
+    ASSERT_TRUE(tail.ok());
+    (*tail)->start_step();
+    const std::vector<Claim> all = gathered(*comm, claim_in_threads(**tail, 2));
+    std::uint64_t next = start;
+    for (const Claim& claim : all) {
+      ASSERT_EQ(claim.address, next) << file;
+      next += claim.n_bytes;
+    }
+    if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    (*tail)->expect(1 + random() % 1000);
+    if (random() % 2 == 0) serve(**tail);
+  }
+}
+
 /// Claims that wait when the program goes on to calls of its own, in which rank 0 serves nobody.
 TEST(SeveralNodes, ClaimsThatWaitLetRanksGo) {
   const auto comm = api_test::comm_of_all();
