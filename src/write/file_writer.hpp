@@ -151,8 +151,8 @@ class FileWriter final {
   bool needs_main_lane();
   IdleTime idle_;
   std::optional<MachineProfile> profile_;  ///< Read when the file is opened.
-  double write_s_per_byte_ = 0;           ///< This rank's, as measured; 0: not yet.
-  std::unique_ptr<SharedWrites> shared_;  ///< Mode in_situ with balancing; writers=node.
+  double write_s_per_byte_ = 0;            ///< This rank's, as measured; 0: not yet.
+  std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing; writers=node.
   std::uint64_t n_shared_steps_ = 0;
   std::uint64_t set_aside_bytes_ = 0;
   std::uint64_t held_aside_bytes_ = 0;
