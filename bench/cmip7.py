@@ -17,7 +17,6 @@ netCDF4 and numpy.
 """
 
 import argparse
-import csv
 import os
 import pathlib
 import shutil
@@ -31,7 +30,7 @@ import netCDF4
 import numpy as np
 from byte_sizes import bytes_of
 from make_climate import ROOT, Atmosphere
-from rechunk import program, run
+from rechunk import program, run, write_csv
 
 NAME = "tas"
 COLUMNS = ["case", "rounds", "raw_bytes", "file_bytes", "s", "s_spread", "cpu_s"]
@@ -166,10 +165,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         rows = measure(options, pathlib.Path(folder))
     if options.csv:
-        with open(options.csv, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_csv(options.csv, COLUMNS, rows)
     print(table(rows))
 
 

@@ -157,6 +157,13 @@ def row_of(case, spent, raw_bytes, file_bytes):
             "cpu_s": f"{statistics.median(processor):.4g}", "resident_bytes": max(resident)}
 
 
+def write_csv(path, columns, rows):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def table(rows):
     lines = [f"{'':<15}{'':<10}{'asked MB':>9}{'s':>8}{'spread':>8}{'CPU s':>8}"
              f"{'resident MB':>13}{'file MB':>9}"]
@@ -187,10 +194,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         rows = measure(options, pathlib.Path(folder))
     if options.csv:
-        with open(options.csv, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_csv(options.csv, COLUMNS, rows)
     print(table(rows))
 
 
