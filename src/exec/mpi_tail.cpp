@@ -65,10 +65,10 @@ struct NodeState {
   Extent ahead[kExtents];             ///< What is free of what was expected; as above.
   std::uint64_t claimed_bytes;        ///< Of all claims; as above.
   std::uint64_t n_claims;
-  std::atomic<std::uint64_t> expected_bytes;  ///< Told by expect(), and not asked for yet.
   /// Of the steps with an even and with an odd number. A rank that begins a step has heard from all
   /// that the one before is over for them, so nobody looks at the other one any more, or yet.
   std::atomic<std::uint64_t> done_bytes[2];
+  std::atomic<std::uint64_t> expected_bytes[2];  ///< Told by expect(), and not asked for yet.
   std::atomic<std::uint32_t> failed[2];
   std::atomic<std::uint32_t> n_let_go[2];
   std::atomic<std::uint32_t> locked;  ///< Guards tickets and extents.
@@ -110,7 +110,7 @@ class MpiTail final : public Tail {
     int finalized = 0;
     MPI_Finalized(&finalized);
     const bool over = finalized != 0 || abandoned_;
-    if (!over && leaders_ != MPI_COMM_NULL) receive_all();
+    if (!over && connected_) receive_all();
     std::erase(*errands_, this);
     if (over) return;
     if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
@@ -156,6 +156,7 @@ class MpiTail final : public Tail {
         MPI_Comm_size(leaders_, &n_nodes_);
       }
       errands_->push_back(this);
+      connected_ = true;
     }
     reset(address);
     return Status();
@@ -224,7 +225,7 @@ class MpiTail final : public Tail {
     if (!leads()) return;
     const auto node_is_through = [this] {
       return node_->n_let_go[parity()].load() == static_cast<std::uint32_t>(n_node_) &&
-             asked_bytes_ == 0 && node_->expected_bytes.load() == 0;
+             asked_bytes_ == 0 && node_->expected_bytes[parity()].load() == 0;
     };
     serve_until(node_is_through);
     if (world_rank_ == 0) {
@@ -255,7 +256,7 @@ class MpiTail final : public Tail {
     if (leads()) {
       std::fill(std::begin(node_->tickets), std::end(node_->tickets), NodeState::Ticket{});
       std::fill(std::begin(node_->ahead), std::end(node_->ahead), NodeState::Extent{});
-      node_->expected_bytes.store(0);
+      for (auto& expected : node_->expected_bytes) expected.store(0);
       node_->cursor.store(address);
     }
     barrier_politely(world_, *errands_);
@@ -266,16 +267,13 @@ class MpiTail final : public Tail {
   void start_step() override {
     ++step_;
     if (!leads()) return;
-    {
-      const NodeLock lock(*node_);
-      rest_bytes_ = usable_rests();
-    }
     node_->failed[parity() ^ 1U].store(0);
     node_->done_bytes[parity() ^ 1U].store(0);
+    node_->expected_bytes[parity() ^ 1U].store(0);
     node_->n_let_go[parity() ^ 1U].store(0);
   }
   void expect(std::uint64_t n_bytes) override {
-    if (!has_cursor_) node_->expected_bytes.fetch_add(n_bytes);
+    if (!has_cursor_) node_->expected_bytes[parity()].fetch_add(n_bytes);
   }
   void add_done(std::uint64_t n_bytes) override { node_->done_bytes[parity()].fetch_add(n_bytes); }
   std::uint64_t done() const override { return node_->done_bytes[parity()].load(); }
@@ -371,15 +369,29 @@ class MpiTail final : public Tail {
     if (!has_cursor_ && asked_bytes_ == 0) ask_for_what_is_wanted();
   }
 
+  /// What is expected of this step, or by a rank that is ahead of the next one, less what earlier
+  /// steps have left over: that is counted when the first expectation of a step is heard, no
+  /// answer being under way. Under the lock.
+  std::uint64_t take_expected() {
+    std::uint64_t lacking = 0;
+    for (const std::uint64_t step : {step_, step_ + 1}) {
+      const std::uint64_t told = node_->expected_bytes[step & 1U].exchange(0);
+      if (told == 0) continue;
+      if (std::exchange(step_of_rests_, step) != step) rest_bytes_ = usable_rests();
+      const std::uint64_t left_over = std::min(told, rest_bytes_);
+      rest_bytes_ -= left_over;
+      lacking += told - left_over;
+    }
+    return lacking;
+  }
+
   /// What tickets wait for is part of what was expected, if anything was.
   void ask_for_what_is_wanted() {
     Sends letter = new_letter();
     std::uint64_t n_bytes = 0;
     {
       const NodeLock lock(*node_);
-      const std::uint64_t told = node_->expected_bytes.exchange(0);
-      const std::uint64_t expected = told - std::min(told, rest_bytes_);
-      rest_bytes_ -= told - expected;
+      const std::uint64_t expected = take_expected();
       for (NodeState::Ticket& ticket : node_->tickets) {
         if (ticket.state != NodeState::Ticket::waiting) continue;
         ticket.state = NodeState::Ticket::asked;
@@ -406,9 +418,12 @@ class MpiTail final : public Tail {
     if (range.n_bytes() > 0) keep_ahead(range);
   }
 
-  /// Nobody asks any more, nor fails, once all leaders are here; what rank 0 then still passes on
-  /// is received before any of them leaves. Collective over leaders: two barriers.
+  /// No rank of a node expects any more, nor fails, once all of them are here, and its leader asks
+  /// no more once that is answered; what rank 0 then still passes on is received before any leader
+  /// leaves. Collective: a barrier within nodes, two between leaders.
   void receive_all() {
+    barrier_politely(node_comm_, *errands_);
+    if (!leads()) return;
     wait_for_own();
     barrier_politely(leaders_, *errands_);
     wait_for_own();
@@ -491,11 +506,13 @@ class MpiTail final : public Tail {
   int n_nodes_ = 1;  ///< Known to leaders.
   bool single_node_ = true;
   bool has_cursor_ = true;  ///< This is rank 0's node.
+  bool connected_ = false;  ///< To other nodes, by prepare().
   bool abandoned_ = false;
   std::uint64_t step_ = 0;
   std::uint64_t told_step_ = UINT64_MAX;  ///< That it has failed.
   std::uint64_t asked_bytes_ = 0;         ///< Rank 0 owes a place for so many.
-  std::uint64_t rest_bytes_ = 0;          ///< usable_rests() for what is expected yet.
+  std::uint64_t step_of_rests_ = 0;       ///< No step has this number: they begin with 1.
+  std::uint64_t rest_bytes_ = 0;          ///< usable_rests() for what is expected of that step yet.
   int n_nodes_gone_ = 0;
   Sends sends_;
   Letter gone_letter_{};
