@@ -73,6 +73,15 @@ const H5Z_class2_t* class_of_plugin(const FilterSpec& filter) {
   return found.ok() ? (*found)->filter_class : nullptr;
 }
 
+/// With its class, if a plug-in has one.
+FilterEntry& entry_of(const FilterSpec& filter) {
+  FilterEntry& entry = filters_of_process()[filter.filter_id];
+  if (entry.real == nullptr && !std::exchange(entry.searched, true)) {
+    entry.real = class_of_plugin(filter);
+  }
+  return entry;
+}
+
 /// Store `value` as a T if T can hold it exactly (floating types may round).
 template <class T>
 Status set_fill_as(hid_t creation_list, hid_t type, double value) {
@@ -144,6 +153,12 @@ bool StubFilters::decodes(std::uint32_t filter_id) {
   return !is_stub(filter_id) || filters_of_process().at(filter_id).real != nullptr;
 }
 
+bool StubFilters::known(const FilterSpec& filter) {
+  const FilterEntry& entry = entry_of(filter);
+  return entry.real != nullptr || entry.stub ||
+         H5Zfilter_avail(H5Z_filter_t(filter.filter_id)) <= 0;
+}
+
 Status StubFilters::set_real(const H5Z_class2_t& filter_class) {
   FilterEntry& entry = filters_of_process()[std::uint32_t(filter_class.id)];
   entry.real = &filter_class;
@@ -153,10 +168,7 @@ Status StubFilters::set_real(const H5Z_class2_t& filter_class) {
 Status StubFilters::add(const FilterSpec& filter) {
   const std::uint32_t id = filter.filter_id;
   if (std::find(filter_ids_.begin(), filter_ids_.end(), id) != filter_ids_.end()) return Status();
-  FilterEntry& entry = filters_of_process()[id];
-  if (entry.real == nullptr && !std::exchange(entry.searched, true)) {
-    entry.real = class_of_plugin(filter);
-  }
+  FilterEntry& entry = entry_of(filter);
   ++entry.n_files;
   if (!entry.stub) {
     entry.name = filter.name.empty() ? "filter " + std::to_string(id) : filter.name;
@@ -201,6 +213,27 @@ Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filter
     if (H5Pset_filter(creation_list, id, filter.flags, data.size(), data.data()) < 0) {
       return hdf5_failure(Code::internal, "filter " + std::to_string(filter.filter_id));
     }
+  }
+  return Status();
+}
+
+Status stand_in_for_filters(hid_t dataset, StubFilters& loaded, StubFilters& missing) {
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  const int n_filters = list.valid() ? H5Pget_nfilters(list.get()) : 0;
+  for (int i = 0; i < n_filters; ++i) {
+    unsigned config = 0;
+    std::size_t n_values = 0;
+    char name[256] = {};
+    FilterSpec filter;
+    const H5Z_filter_t id = H5Pget_filter2(list.get(), unsigned(i), &filter.flags, &n_values,
+                                           nullptr, sizeof(name), name, &config);
+    if (id < H5Z_FILTER_RESERVED) continue;
+    filter.filter_id = std::uint32_t(id);
+    filter.name = name;
+    if (!StubFilters::known(filter)) continue;
+    StubFilters& stubs =
+        StubFilters::decodes(filter.filter_id) && H5Zfilter_avail(id) > 0 ? loaded : missing;
+    TAILRACE_TRY(stubs.add(filter));
   }
   return Status();
 }

@@ -45,6 +45,8 @@ class StubFilters {
   static bool is_stub(std::uint32_t filter_id);
   /// Whether it decodes, if it is there.
   static bool decodes(std::uint32_t filter_id);
+  /// Whether add() knows its class, or there is none to be known.
+  static bool known(const FilterSpec& filter);
   /// The class that decodes, and is HDF5's where no file needs a stub. It lives as long as the
   /// process. @error internal  HDF5 refuses.
   static Status set_real(const H5Z_class2_t& filter_class);
@@ -59,6 +61,11 @@ class StubFilters {
 /// @error internal  HDF5 refuses.
 Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filters,
                       StubFilters& stubs);
+
+/// Add stubs for the filters of a dataset: to `loaded` where this process has the filter (not for
+/// one that only the program knows), to `missing` where not. HDF5 drops a stub of `missing` when
+/// the dataset is closed, and so is the file. @error internal  HDF5 refuses.
+Status stand_in_for_filters(hid_t dataset, StubFilters& loaded, StubFilters& missing);
 
 /// Check that the dataset's header names the client data with which the chunks are encoded.
 /// @error unsupported  a plug-in's set_local decided otherwise than the codec was told.

@@ -112,7 +112,6 @@ class LayoutOnHdf5 final : public NetcdfLayout {
   Status move_datasets(const NetcdfModel& next, std::vector<std::string>& paths);
   Status change_variables(const NetcdfModel& next, const std::vector<std::string>& paths);
   Status grow_dataset(const ModelVariable& variable);
-  Status make_filters_known(hid_t dataset);
   Result<Hdf5Id> creation_list(const ModelVariable& variable, const Shape& shape,
                                const ModelStorage& storage);
 
@@ -222,43 +221,16 @@ Status LayoutOnHdf5::move_datasets(const NetcdfModel& next, std::vector<std::str
   return Status();
 }
 
-/// HDF5 extends no dataset with a filter that it cannot find, although it would not call it: a
-/// creation list with the same filters has stand-ins registered.
-Status LayoutOnHdf5::make_filters_known(hid_t dataset) {
-  const Hdf5Id list(H5Dget_create_plist(dataset));
-  const int n_filters = H5Pget_nfilters(list.get());
-  StoredForm form;
-  for (int i = 0; i < n_filters; ++i) {
-    const auto index = static_cast<unsigned>(i);
-    unsigned config = 0;
-    std::size_t n_values = 0;
-    FilterSpec filter;
-    const H5Z_filter_t id =
-        H5Pget_filter2(list.get(), index, &filter.flags, &n_values, nullptr, 0, nullptr, &config);
-    if (id < H5Z_FILTER_RESERVED || H5Zfilter_avail(id) > 0) continue;
-    filter.filter_id = static_cast<std::uint32_t>(id);
-    // What matters is that there are some: they mark the filter as one not to be called.
-    filter.final_client_data.assign(1, 0);
-    form.filters.push_back(std::move(filter));
-  }
-  if (form.filters.empty()) return Status();
-  form.kind = StoredForm::Kind::chunked;
-  form.chunk_shape = {1};
-  TAILRACE_TAKE(const auto made, file_.creation_list(form, H5T_NATIVE_INT8,
-                                                     std::span<const std::byte>(), false, false));
-  const Hdf5Id unused(made);
-  return Status();
-}
-
 Status LayoutOnHdf5::grow_dataset(const ModelVariable& variable) {
   const std::string what = "variable \"" + variable.dataset_path + "\"";
   const Hdf5Id dataset(H5Dopen2(hdf5(), variable.dataset_path.c_str(), H5P_DEFAULT));
   const Hdf5Id space(H5Dget_space(dataset.get()));
-  std::vector<hsize_t> extents(variable.dimensions.size());
-  if (H5Sget_simple_extent_ndims(space.get()) != static_cast<int>(extents.size())) {
+  std::vector<hsize_t> now(variable.dimensions.size());
+  if (H5Sget_simple_extent_ndims(space.get()) != static_cast<int>(now.size())) {
     return hdf5_failure(Code::internal, what);
   }
-  H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  H5Sget_simple_extent_dims(space.get(), now.data(), nullptr);
+  Shape extents(now.begin(), now.end());
   bool grows = false;
   for (std::size_t d = 0; d < extents.size(); ++d) {
     const ModelDimension& dimension = model_.dimensions[variable.dimensions[d]];
@@ -267,9 +239,7 @@ Status LayoutOnHdf5::grow_dataset(const ModelVariable& variable) {
     grows = true;
   }
   if (!grows) return Status();
-  TAILRACE_TRY(make_filters_known(dataset.get()).within(what));
-  if (H5Dset_extent(dataset.get(), extents.data()) >= 0) return Status();
-  return hdf5_failure(Code::internal, what);
+  return file_.set_extents(dataset.get(), extents).within(what);
 }
 
 /// `model_` is the next one already but for the variables, whose attributes are still to change.

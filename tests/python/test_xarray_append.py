@@ -47,6 +47,22 @@ def test_appending_equals_what_was_one_before(keys, tmp_path):
         assert (file["t"].attrs["tailrace_bound_mode"] == "abs") == ("abs" in keys)
 
 
+@pytest.mark.parametrize("codec", ["zfp", "sz3"])
+def test_variables_of_plugins_are_appended_to(codec, tmp_path):
+    """hdf5plugin's plug-ins call h5py's HDF5, which knows nothing of the engine's datasets."""
+    pytest.importorskip("hdf5plugin")
+    target = tmp_path / "out.nc"
+    rng = np.random.default_rng(5)
+    whole = xr.Dataset({"u": (("time", "y", "x"), rng.random((12, 18, 36), dtype="f4"))})
+    for start in (0, 8):
+        how = {} if start else {"encoding": {"u": {"codec": codec, "abs": 1e-3}}}
+        tailrace.write_dataset(whole.isel(time=slice(start, 8 if start == 0 else 12)), target,
+                               append_dim="time", **how)
+    with tailrace.open(target) as file:
+        assert file["u"].shape == (12, 18, 36)
+        assert 0 < abs(file["u"][:] - whole.u.values).max() <= 1e-3
+
+
 def test_what_cannot_be_appended(tmp_path):
     target = tmp_path / "out.nc"
     whole = dataset()

@@ -10,6 +10,7 @@
 
 #include "container_support.hpp"
 #include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/superblock.hpp"
@@ -271,6 +272,84 @@ TEST(Hdf5Open, NetcdfFileGrowsAlongTime) {
   ASSERT_DONE((*opened)->close());
   EXPECT_TRUE(holds_test_values(path, "/field", 1, 90));
   EXPECT_EQ(read_stock(path, "/x")->at(9), 9.0F);
+}
+
+constexpr std::uint32_t reluctant_id = 31997;
+int n_asked_of_reluctant = 0;
+
+/// As a plug-in that calls another HDF5 of the process than the one that asks it.
+htri_t refuse_to_apply(hid_t, hid_t, hid_t) {
+  ++n_asked_of_reluctant;
+  return -1;
+}
+std::size_t apply_nothing(unsigned, std::size_t, const unsigned*, std::size_t n_bytes, std::size_t*,
+                          void**) {
+  return n_bytes;
+}
+
+Shape read_shape(const std::string& path, const char* dataset_path) {
+  const Hdf5Scope scope;
+  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  const Hdf5Id dataset(H5Dopen2(file.get(), dataset_path, H5P_DEFAULT));
+  const Hdf5Id space(H5Dget_space(dataset.get()));
+  hsize_t extents[2] = {};
+  H5Sget_simple_extent_dims(space.get(), extents, nullptr);
+  return Shape(extents, extents + 2);
+}
+
+/// Where there is a fill value HDF5 wants a filter's consent before it extends a dataset.
+TEST(Hdf5Open, GrowsWhatHasAFilterThatIsNotThereOrRefuses) {
+  static const H5Z_class2_t reluctant = {
+      H5Z_CLASS_T_VERS, H5Z_filter_t(reluctant_id), 1, 1, "reluctant", refuse_to_apply, nullptr,
+      apply_nothing};
+  const TestFolder folder;
+  const std::string path = folder / "a.h5";
+  DatasetDefinition definition;
+  definition.path = "/growing";
+  definition.shape = definition.chunk_shape = {2, 8};
+  definition.extendable = true;
+  definition.fill_value = -1;
+  definition.filters.resize(1);
+  definition.filters[0].filter_id = reluctant_id;
+  definition.filters[0].name = "reluctant";
+  definition.filters[0].final_client_data = {3, 4};
+  {
+    RecordingStorage storage(path, false);
+    ScatteringTail tail;
+    auto file = Hdf5File::create(storage, tail.allocate(), {});
+    ASSERT_TRUE(file.ok()) << text_of(file.status());
+    ASSERT_DONE((*file)->create_dataset(definition));
+    ASSERT_DONE((*file)->close());
+  }
+  const auto grows = [&](std::uint64_t n_rows) {
+    RecordingStorage storage(path, true);
+    ScatteringTail tail;
+    std::uint64_t end = 0;
+    auto file = Hdf5File::open(storage, tail.allocate(), {}, end);
+    EXPECT_TRUE(file.ok()) << text_of(file.status());
+    tail.reset(end);
+    const Status extended = (*file)->extend_dataset("/growing", {n_rows, 8});
+    EXPECT_TRUE(extended.ok()) << text_of(extended);
+    EXPECT_TRUE((*file)->close().ok());
+    return read_shape(path, "/growing") == Shape{n_rows, 8};
+  };
+  EXPECT_TRUE(grows(4));  // Nobody has the filter.
+  ASSERT_DONE(register_filter_class(&reluctant));
+  EXPECT_TRUE(grows(6));
+  EXPECT_GT(n_asked_of_reluctant, 0);
+  // Whatever else the process makes asks the filter as ever.
+  n_asked_of_reluctant = 0;
+  const Hdf5Scope scope;
+  const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+  const hsize_t eight = 8;
+  H5Pset_chunk(list.get(), 1, &eight);
+  H5Pset_filter(list.get(), H5Z_filter_t(reluctant_id), H5Z_FLAG_MANDATORY, 0, nullptr);
+  const Hdf5Id space(H5Screate_simple(1, &eight, nullptr));
+  const Hdf5Id other(H5Fcreate((folder / "b.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+  const Hdf5Id made(H5Dcreate2(other.get(), "/made", H5T_NATIVE_FLOAT, space.get(), H5P_DEFAULT,
+                               list.get(), H5P_DEFAULT));
+  EXPECT_FALSE(made.valid());
+  EXPECT_EQ(n_asked_of_reluctant, 1);
 }
 
 TEST(Hdf5Open, RefusesWhatIsNoHdf5File) {

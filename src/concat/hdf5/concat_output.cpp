@@ -242,7 +242,7 @@ Status Hdf5ConcatOutput::extend(hid_t dataset, const ConcatTarget& target) {
   const int rank = H5Sget_simple_extent_dims(space.get(), now.data(), most.data());
   if (rank < 0) return hdf5_failure(Code::corrupt, what);
   now.resize(static_cast<std::size_t>(rank));
-  std::vector<hsize_t> wanted(target.like.shape.begin(), target.like.shape.end());
+  Shape wanted(target.like.shape.begin(), target.like.shape.end());
   if (!wanted.empty()) wanted[0] = target.n_rows;
   const Shape there(now.begin(), now.end());
   const bool same_inner = wanted.size() == now.size() && !now.empty() &&
@@ -252,10 +252,7 @@ Status Hdf5ConcatOutput::extend(hid_t dataset, const ConcatTarget& target) {
                                               ", cannot be given " + std::to_string(target.n_rows) +
                                               " rows");
   }
-  if (wanted[0] > now[0] && H5Dset_extent(dataset, wanted.data()) < 0) {
-    return hdf5_failure(Code::internal, what + " cannot be extended");
-  }
-  return Status();
+  return wanted[0] > now[0] ? file_.set_extents(dataset, wanted).within(what) : Status();
 }
 
 /// Contiguous storage cannot grow, so that a new dataset takes the old one's name, attributes,
