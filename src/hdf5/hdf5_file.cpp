@@ -132,8 +132,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Status create_parents(const std::string& path);
   Result<Hdf5Id> make_dataset(const DatasetDefinition& definition);
   Result<Hdf5Id> open_dataset(const std::string& path);
-  Status extend(hid_t dataset, const std::string& path, const Shape& now,
-                       const Shape& shape);
+  Status extend(hid_t dataset, const std::string& path, const Shape& now, const Shape& shape);
   Result<Shape> shape_of(hid_t dataset, const std::string& path);
   MetadataDriver::PlanOutcome write_guard(hid_t dataset, const ChunkRecord& record,
                                           std::uint64_t n_bytes, const hsize_t* offset,
