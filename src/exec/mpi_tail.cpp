@@ -249,7 +249,9 @@ class MpiTail final : public Tail {
   std::uint64_t end_at_root() override { return node_->cursor.load(); }
 
   void reset(std::uint64_t address) override {
-    // Claims that a failure has cut short may have left a question under way.
+    // Claims that a failure has cut short may have left a question under way; now nobody of this
+    // node waits for another.
+    if (connected_) barrier_politely(node_comm_, *errands_);
     if (leads()) serve_until([this] { return asked_bytes_ == 0; });
     broadcast(address);  // also: nobody claims any more
     barrier_politely(world_, *errands_);
@@ -374,10 +376,13 @@ class MpiTail final : public Tail {
   /// answer being under way. Under the lock.
   std::uint64_t take_expected() {
     std::uint64_t lacking = 0;
+    bool rests_are_promised = false;
     for (const std::uint64_t step : {step_, step_ + 1}) {
       const std::uint64_t told = node_->expected_bytes[step & 1U].exchange(0);
       if (told == 0) continue;
-      if (std::exchange(step_of_rests_, step) != step) rest_bytes_ = usable_rests();
+      const bool is_first = std::exchange(step_of_rests_, step) != step;
+      if (is_first && !rests_are_promised) rest_bytes_ = usable_rests();
+      rests_are_promised = true;
       const std::uint64_t left_over = std::min(told, rest_bytes_);
       rest_bytes_ -= left_over;
       lacking += told - left_over;

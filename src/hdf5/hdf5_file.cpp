@@ -419,19 +419,16 @@ Status Hdf5FileOnDriver::extend(hid_t dataset, const std::string& path, const Sh
                                               shape_text(shape) + ", must be as " +
                                               shape_text(now) + " with a larger first extent");
   }
-  return set_extents(dataset, shape).within(quoted("dataset", path));
+  const Status extended = set_extents(dataset, shape);
+  if (extended.ok()) return Status();
+  return Status(Code::invalid_argument, quoted("dataset", path) + " " + extended.message());
 }
 
 Status Hdf5FileOnDriver::set_extents(std::int64_t dataset_id, const Shape& extents) {
   const Hdf5Scope scope;
   const std::vector<hsize_t> wanted(extents.begin(), extents.end());
-  if (H5Dset_extent(dataset_id, wanted.data()) >= 0) return Status();
-  // HDF5 calls no filter for it, but wants to have each, and its consent, which a plug-in that
-  // calls another HDF5 of the process cannot give: once more, with stand-ins.
-  StubFilters for_this_call;
-  TAILRACE_TRY(stand_in_for_filters(dataset_id, for_this_call, stubs_));
-  if (H5Dset_extent(dataset_id, wanted.data()) >= 0) return Status();
-  return hdf5_failure(Code::invalid_argument, "cannot be extended");
+  if (extend_with_filters(dataset_id, wanted, stubs_) >= 0) return Status();
+  return hdf5_failure(Code::internal, "cannot be extended");
 }
 
 Status Hdf5FileOnDriver::update_dataset(const DatasetUpdate& update) {
@@ -822,7 +819,10 @@ Status write_slab(std::int64_t hdf5_id, const std::string& path, const Slab& sla
                                              stride.data(), count.data(), nullptr) < 0) {
     return hdf5_failure(Code::internal, what);
   }
-  if (H5Dwrite(dataset.get(), memory, in_memory.get(), in_file.get(), H5P_DEFAULT, buffer) < 0) {
+  const auto write = [&] {
+    return H5Dwrite(dataset.get(), memory, in_memory.get(), in_file.get(), H5P_DEFAULT, buffer);
+  };
+  if (call_with_filters(dataset.get(), write) < 0) {
     return hdf5_failure(Code::internal, what);
   }
   return Status();

@@ -212,8 +212,8 @@ class Hdf5File {
   /// Create a dataset; no group on the way is made. @returns its open id, for the caller to close.
   /// @error already_exists, unsupported (a filter stores other client data), internal
   virtual Result<std::int64_t> create_exact(const ExactDataset& dataset) = 0;
-  /// Change the extents of a dataset that is open; none of its filters is called, or needed.
-  /// @error invalid_argument  HDF5 refuses.
+  /// Change the extents of a dataset that is open; see extend_with_filters() (stub_filters.hpp).
+  /// @error internal  HDF5 refuses.
   virtual Status set_extents(std::int64_t dataset_id, const Shape& extents) = 0;
   /// insert_chunks() for a dataset that is open and whose grid is known: saves a look-up and three
   /// property calls per dataset, which is what insertion costs where datasets are small.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -13,74 +12,9 @@
 #include <variant>
 #include <vector>
 
-#include "hdf5/filter_plugins.hpp"
-#include "hdf5/plugin_known.hpp"
-#include "hdf5/plugin_library.hpp"
-
 namespace tailrace {
 
 namespace {
-
-/// What stands in HDF5 under a filter's number, and what for.
-struct FilterEntry {
-  const H5Z_class2_t* real = nullptr;  ///< It decodes; nullptr: nobody has shown it to us.
-  bool searched = false;               ///< A plug-in was looked for.
-  bool stub = false;                   ///< HDF5 has a class that takes final client data.
-  int n_files = 0;                     ///< Those that need it to.
-  std::string name;                    ///< HDF5 keeps a pointer to it.
-};
-
-/// By number, guarded by the HDF5 lock. Entries stay at one place in memory.
-std::map<std::uint32_t, FilterEntry>& filters_of_process() {
-  static auto* filters = new std::map<std::uint32_t, FilterEntry>;
-  return *filters;
-}
-
-/// Fails every chunk: a stub stands for a plug-in that is not there.
-size_t refuse_chunk(unsigned, size_t, const unsigned*, size_t, size_t*, void**) { return 0; }
-
-/// Give HDF5 the class that a number needs now. HDF5 copies it, and replaces one that is there even
-/// while datasets use it, which it would not drop then.
-Status enter_filter(std::uint32_t id, FilterEntry& entry) {
-  entry.stub = entry.n_files > 0 || entry.real == nullptr;
-  H5Z_class2_t made{};
-  if (entry.real != nullptr) {
-    made = *entry.real;
-  } else {
-    made.version = H5Z_CLASS_T_VERS;
-    made.id = H5Z_filter_t(id);
-    made.encoder_present = made.decoder_present = 1;
-    made.filter = refuse_chunk;
-  }
-  if (entry.stub) {
-    made.name = entry.name.c_str();  // which HDF5 writes into datasets
-    made.can_apply = nullptr;        // These would make other client data of final ones.
-    made.set_local = nullptr;
-  }
-  if (H5Zregister(&made) >= 0) return Status();
-  return hdf5_failure(Code::internal, "filter " + std::to_string(id));
-}
-
-/// The class of a plug-in that HDF5 finds by itself; nullptr: none, or one that the program has
-/// registered, which HDF5 does not tell.
-const H5Z_class2_t* class_of_plugin(const FilterSpec& filter) {
-  if (H5Zfilter_avail(H5Z_filter_t(filter.filter_id)) <= 0) return nullptr;
-  const KnownPlugin* known = find_known_plugin(filter.filter_id);
-  const std::vector<std::string_view> hints =
-      known != nullptr ? known->hints : std::vector<std::string_view>{filter.name};
-  const Result<const PluginLibrary*> found =
-      load_plugin(filter.filter_id, hints, plugin_folders(""));
-  return found.ok() ? (*found)->filter_class : nullptr;
-}
-
-/// With its class, if a plug-in has one.
-FilterEntry& entry_of(const FilterSpec& filter) {
-  FilterEntry& entry = filters_of_process()[filter.filter_id];
-  if (entry.real == nullptr && !std::exchange(entry.searched, true)) {
-    entry.real = class_of_plugin(filter);
-  }
-  return entry;
-}
 
 /// Store `value` as a T if T can hold it exactly (floating types may round).
 template <class T>
@@ -144,58 +78,6 @@ Status set_fill_value(hid_t creation_list, DType dtype, double fill_value) {
   return Status(Code::internal, "unknown dtype");
 }
 
-bool StubFilters::is_stub(std::uint32_t filter_id) {
-  const auto at = filters_of_process().find(filter_id);
-  return at != filters_of_process().end() && at->second.stub;
-}
-
-bool StubFilters::decodes(std::uint32_t filter_id) {
-  return !is_stub(filter_id) || filters_of_process().at(filter_id).real != nullptr;
-}
-
-bool StubFilters::known(const FilterSpec& filter) {
-  const FilterEntry& entry = entry_of(filter);
-  return entry.real != nullptr || entry.stub ||
-         H5Zfilter_avail(H5Z_filter_t(filter.filter_id)) <= 0;
-}
-
-Status StubFilters::set_real(const H5Z_class2_t& filter_class) {
-  FilterEntry& entry = filters_of_process()[std::uint32_t(filter_class.id)];
-  entry.real = &filter_class;
-  return enter_filter(std::uint32_t(filter_class.id), entry);
-}
-
-Status StubFilters::add(const FilterSpec& filter) {
-  const std::uint32_t id = filter.filter_id;
-  if (std::find(filter_ids_.begin(), filter_ids_.end(), id) != filter_ids_.end()) return Status();
-  FilterEntry& entry = entry_of(filter);
-  ++entry.n_files;
-  if (!entry.stub) {
-    entry.name = filter.name.empty() ? "filter " + std::to_string(id) : filter.name;
-    const Status entered = enter_filter(id, entry);
-    if (!entered.ok()) --entry.n_files;
-    TAILRACE_TRY(entered);
-  }
-  filter_ids_.push_back(id);
-  return Status();
-}
-
-void StubFilters::release() {
-  if (filter_ids_.empty()) return;
-  const Hdf5Scope scope;
-  for (const std::uint32_t id : filter_ids_) {
-    FilterEntry& entry = filters_of_process().at(id);
-    if (--entry.n_files > 0) continue;
-    if (entry.real != nullptr) {
-      (void)enter_filter(id, entry);
-    } else {
-      // While another file's dataset needs the class HDF5 keeps it, until there is a real one.
-      entry.stub = H5Zunregister(H5Z_filter_t(id)) < 0;
-    }
-  }
-  filter_ids_.clear();
-}
-
 Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filters,
                       StubFilters& stubs) {
   for (const FilterSpec& filter : filters) {
@@ -213,27 +95,6 @@ Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filter
     if (H5Pset_filter(creation_list, id, filter.flags, data.size(), data.data()) < 0) {
       return hdf5_failure(Code::internal, "filter " + std::to_string(filter.filter_id));
     }
-  }
-  return Status();
-}
-
-Status stand_in_for_filters(hid_t dataset, StubFilters& loaded, StubFilters& missing) {
-  const Hdf5Id list(H5Dget_create_plist(dataset));
-  const int n_filters = list.valid() ? H5Pget_nfilters(list.get()) : 0;
-  for (int i = 0; i < n_filters; ++i) {
-    unsigned config = 0;
-    std::size_t n_values = 0;
-    char name[256] = {};
-    FilterSpec filter;
-    const H5Z_filter_t id = H5Pget_filter2(list.get(), unsigned(i), &filter.flags, &n_values,
-                                           nullptr, sizeof(name), name, &config);
-    if (id < H5Z_FILTER_RESERVED) continue;
-    filter.filter_id = std::uint32_t(id);
-    filter.name = name;
-    if (!StubFilters::known(filter)) continue;
-    StubFilters& stubs =
-        StubFilters::decodes(filter.filter_id) && H5Zfilter_avail(id) > 0 ? loaded : missing;
-    TAILRACE_TRY(stubs.add(filter));
   }
   return Status();
 }

@@ -13,14 +13,13 @@
 #include "core/status.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/stub_filters.hpp"
 
 namespace tailrace {
 
 // --- What a dataset's creation list needs: element types, fill values and the filter pipeline.
 //
-// Helpers of hdf5_file.cpp. A filter that HDF5 cannot load is entered by a stub class of its number
-// and name: HDF5 asks for a registered class when a dataset is created, but chunks arrive encoded
-// and the class is never called. Callers hold an Hdf5Scope.
+// Helpers of hdf5_file.cpp; callers hold an Hdf5Scope.
 
 /// HDF5's native type for `dtype`; a constant of the library, not to be closed.
 hid_t hdf5_native_type(DType dtype);
@@ -28,44 +27,10 @@ hid_t hdf5_native_type(DType dtype);
 /// Set the fill value of `creation_list`. @error invalid_argument  `dtype` cannot hold it exactly.
 Status set_fill_value(hid_t creation_list, DType dtype, double fill_value);
 
-/// The filters that one file needs HDF5 to take with final client data. For each a stub stands in
-/// HDF5: the real class, where this process knows it, without its set_local, so that whatever else
-/// the process reads goes on being decoded; else one that refuses every chunk, and that is taken
-/// back at the file's end, so that a later search for the plug-in is not answered by it.
-class StubFilters {
- public:
-  StubFilters() = default;
-  StubFilters(const StubFilters&) = delete;
-  StubFilters& operator=(const StubFilters&) = delete;
-  ~StubFilters() { release(); }
-
-  /// Let HDF5 take final client data of this filter until release().
-  Status add(const FilterSpec& filter);
-  /// Whether what HDF5 has under this number takes final client data.
-  static bool is_stub(std::uint32_t filter_id);
-  /// Whether it decodes, if it is there.
-  static bool decodes(std::uint32_t filter_id);
-  /// Whether add() knows its class, or there is none to be known.
-  static bool known(const FilterSpec& filter);
-  /// The class that decodes, and is HDF5's where no file needs a stub. It lives as long as the
-  /// process. @error internal  HDF5 refuses.
-  static Status set_real(const H5Z_class2_t& filter_class);
-  /// What no other file needs. The files that used it must be closed.
-  void release();
-
- private:
-  std::vector<std::uint32_t> filter_ids_;
-};
-
 /// Append `filters` to the pipeline of `creation_list`, stubs where HDF5 finds no plug-in.
 /// @error internal  HDF5 refuses.
 Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filters,
                       StubFilters& stubs);
-
-/// Add stubs for the filters of a dataset: to `loaded` where this process has the filter (not for
-/// one that only the program knows), to `missing` where not. HDF5 drops a stub of `missing` when
-/// the dataset is closed, and so is the file. @error internal  HDF5 refuses.
-Status stand_in_for_filters(hid_t dataset, StubFilters& loaded, StubFilters& missing);
 
 /// Check that the dataset's header names the client data with which the chunks are encoded.
 /// @error unsupported  a plug-in's set_local decided otherwise than the codec was told.

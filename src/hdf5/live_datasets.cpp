@@ -236,9 +236,12 @@ Status write_elements(std::int64_t dataset_id, const Slab& slab,
   Hdf5Id in_file;
   Hdf5Id in_memory;
   const Hdf5Id type(H5Dget_type(dataset_id));
+  const auto write = [&] {
+    return H5Dwrite(dataset_id, type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT,
+                    values.data());
+  };
   if (!type.valid() || !select_slab(dataset_id, slab, in_file, in_memory) ||
-      H5Dwrite(dataset_id, type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, values.data()) <
-          0) {
+      call_with_filters(dataset_id, write) < 0) {
     return hdf5_failure(Code::internal, "slab " + slab_text(slab) + " cannot be written");
   }
   return Status();
@@ -253,10 +256,13 @@ Status write_member(std::int64_t dataset_id, const std::string& name, const Slab
   const int index = type.valid() ? H5Tget_member_index(type.get(), name.c_str()) : -1;
   const Hdf5Id member(index >= 0 ? H5Tget_member_type(type.get(), unsigned(index)) : -1);
   const Hdf5Id alone(member.valid() ? H5Tcreate(H5T_COMPOUND, H5Tget_size(member.get())) : -1);
+  const auto write = [&] {
+    return H5Dwrite(dataset_id, alone.get(), in_memory.get(), in_file.get(), H5P_DEFAULT,
+                    values.data());
+  };
   if (!alone.valid() || H5Tinsert(alone.get(), name.c_str(), 0, member.get()) < 0 ||
       !select_slab(dataset_id, slab, in_file, in_memory) ||
-      H5Dwrite(dataset_id, alone.get(), in_memory.get(), in_file.get(), H5P_DEFAULT,
-               values.data()) < 0) {
+      call_with_filters(dataset_id, write) < 0) {
     return hdf5_failure(Code::internal, "member \"" + name + "\" of slab " + slab_text(slab) +
                                             " cannot be written");
   }

@@ -179,7 +179,8 @@ class Hdf5ChunkCodec final : public Codec {
   Status clear() const {
     std::vector<hsize_t> none = extents_;
     none[0] = 0;
-    if (H5Dset_extent(dataset_.get(), none.data()) < 0 ||
+    const auto empty = [&] { return H5Dset_extent(dataset_.get(), none.data()); };
+    if (call_with_filters(dataset_.get(), empty) < 0 ||
         H5Dset_extent(dataset_.get(), extents_.data()) < 0) {
       return hdf5_failure(Code::internal, "file in memory");
     }

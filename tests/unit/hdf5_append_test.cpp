@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/live_datasets.hpp"
 #include "hdf5/superblock.hpp"
 
 namespace tailrace::test {
@@ -276,70 +278,92 @@ TEST(Hdf5Open, NetcdfFileGrowsAlongTime) {
 
 constexpr std::uint32_t reluctant_id = 31997;
 int n_asked_of_reluctant = 0;
+bool reluctant_agrees = false;
+bool reluctant_encodes = true;
 
-/// As a plug-in that calls another HDF5 of the process than the one that asks it.
-htri_t refuse_to_apply(hid_t, hid_t, hid_t) {
+/// Refuses as a plug-in that calls another HDF5 of the process than the one that asks it.
+htri_t ask_reluctant(hid_t, hid_t, hid_t) {
   ++n_asked_of_reluctant;
-  return -1;
+  return reluctant_agrees ? 1 : -1;
 }
-std::size_t apply_nothing(unsigned, std::size_t, const unsigned*, std::size_t n_bytes, std::size_t*,
-                          void**) {
-  return n_bytes;
+std::size_t call_reluctant(unsigned, std::size_t, const unsigned*, std::size_t n_bytes,
+                           std::size_t*, void**) {
+  return reluctant_encodes ? n_bytes : 0;
 }
+const H5Z_class2_t reluctant_class = {
+    H5Z_CLASS_T_VERS, H5Z_filter_t(reluctant_id), 1, 1, "reluctant", ask_reluctant, nullptr,
+    call_reluctant};
 
-Shape read_shape(const std::string& path, const char* dataset_path) {
-  const Hdf5Scope scope;
-  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  const Hdf5Id dataset(H5Dopen2(file.get(), dataset_path, H5P_DEFAULT));
-  const Hdf5Id space(H5Dget_space(dataset.get()));
-  hsize_t extents[2] = {};
-  H5Sget_simple_extent_dims(space.get(), extents, nullptr);
-  return Shape(extents, extents + 2);
-}
-
-/// Where there is a fill value HDF5 wants a filter's consent before it extends a dataset.
-TEST(Hdf5Open, GrowsWhatHasAFilterThatIsNotThereOrRefuses) {
-  static const H5Z_class2_t reluctant = {
-      H5Z_CLASS_T_VERS, H5Z_filter_t(reluctant_id), 1, 1, "reluctant", refuse_to_apply, nullptr,
-      apply_nothing};
-  const TestFolder folder;
-  const std::string path = folder / "a.h5";
-  DatasetDefinition definition;
-  definition.path = "/growing";
-  definition.shape = definition.chunk_shape = {2, 8};
-  definition.extendable = true;
-  definition.fill_value = -1;
-  definition.filters.resize(1);
-  definition.filters[0].filter_id = reluctant_id;
-  definition.filters[0].name = "reluctant";
-  definition.filters[0].final_client_data = {3, 4};
-  {
+/// A dataset of 2 by 8 values that can grow, has a fill value, for which HDF5 wants a filter's
+/// consent before it extends it, and the reluctant filter.
+class ReluctantFile : public testing::Test {
+ protected:
+  ReluctantFile() {
+    DatasetDefinition definition;
+    definition.path = "/growing";
+    definition.shape = definition.chunk_shape = {2, 8};
+    definition.extendable = true;
+    definition.fill_value = -1;
+    definition.filters.resize(1);
+    definition.filters[0].filter_id = reluctant_id;
+    definition.filters[0].name = "reluctant";
+    definition.filters[0].flags = H5Z_FLAG_MANDATORY;
+    definition.filters[0].final_client_data = {3, 4};
     RecordingStorage storage(path, false);
     ScatteringTail tail;
     auto file = Hdf5File::create(storage, tail.allocate(), {});
-    ASSERT_TRUE(file.ok()) << text_of(file.status());
-    ASSERT_DONE((*file)->create_dataset(definition));
-    ASSERT_DONE((*file)->close());
+    EXPECT_TRUE((*file)->create_dataset(definition).ok());
+    definition.path = "/fixed";
+    definition.extendable = false;
+    EXPECT_TRUE((*file)->create_dataset(definition).ok());
+    EXPECT_TRUE((*file)->close().ok());
   }
-  const auto grows = [&](std::uint64_t n_rows) {
+  ~ReluctantFile() override {
+    reluctant_agrees = false;
+    reluctant_encodes = true;
+  }
+
+  Status extend(const std::string& dataset, std::uint64_t n_rows) const {
     RecordingStorage storage(path, true);
     ScatteringTail tail;
     std::uint64_t end = 0;
     auto file = Hdf5File::open(storage, tail.allocate(), {}, end);
-    EXPECT_TRUE(file.ok()) << text_of(file.status());
+    if (!file.ok()) return file.status();
     tail.reset(end);
-    const Status extended = (*file)->extend_dataset("/growing", {n_rows, 8});
-    EXPECT_TRUE(extended.ok()) << text_of(extended);
-    EXPECT_TRUE((*file)->close().ok());
-    return read_shape(path, "/growing") == Shape{n_rows, 8};
-  };
-  EXPECT_TRUE(grows(4));  // Nobody has the filter.
-  ASSERT_DONE(register_filter_class(&reluctant));
-  EXPECT_TRUE(grows(6));
-  EXPECT_GT(n_asked_of_reluctant, 0);
+    const Status extended = (*file)->extend_dataset(dataset, {n_rows, 8});
+    const Status closed = (*file)->close();
+    return extended.ok() ? closed : extended;
+  }
+
+  hsize_t n_rows() const {
+    const Hdf5Scope scope;
+    const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+    const Hdf5Id dataset(H5Dopen2(file.get(), "/growing", H5P_DEFAULT));
+    const Hdf5Id space(H5Dget_space(dataset.get()));
+    hsize_t extents[2] = {};
+    H5Sget_simple_extent_dims(space.get(), extents, nullptr);
+    return extents[0];
+  }
+
+  TestFolder folder;
+  std::string path = folder / "a.h5";
+};
+
+TEST_F(ReluctantFile, GrowsWithoutTheFilterAndWhereItRefuses) {
+  const Hdf5Scope scope;
+  H5Zunregister(H5Z_filter_t(reluctant_id));  // Another test may have shown it to the process.
+  ASSERT_DONE(extend("/growing", 4));
+  EXPECT_EQ(n_rows(), 4U);
+  EXPECT_LE(H5Zfilter_avail(H5Z_filter_t(reluctant_id)), 0);
+  ASSERT_DONE(register_filter_class(&reluctant_class));
+  n_asked_of_reluctant = 0;
+  ASSERT_DONE(extend("/growing", 6));
+  EXPECT_EQ(n_rows(), 6U);
+  EXPECT_EQ(n_asked_of_reluctant, 1);
+  // Another refusal is no matter of filters.
+  EXPECT_EQ(extend("/fixed", 6).code(), Code::invalid_argument);
   // Whatever else the process makes asks the filter as ever.
   n_asked_of_reluctant = 0;
-  const Hdf5Scope scope;
   const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
   const hsize_t eight = 8;
   H5Pset_chunk(list.get(), 1, &eight);
@@ -350,6 +374,52 @@ TEST(Hdf5Open, GrowsWhatHasAFilterThatIsNotThereOrRefuses) {
                                list.get(), H5P_DEFAULT));
   EXPECT_FALSE(made.valid());
   EXPECT_EQ(n_asked_of_reluctant, 1);
+}
+
+/// Chunks that are filled at once are encoded: HDF5 must not be asked again once it has changed
+/// the extents and failed, since it would find nothing left to do, and store nothing.
+TEST_F(ReluctantFile, WhatCannotBeEncodedDoesNotGrow) {
+  const Hdf5Scope scope;
+  ASSERT_DONE(register_filter_class(&reluctant_class));
+  reluctant_agrees = true;
+  path = folder / "early.h5";
+  {
+    const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
+    const hsize_t extents[2] = {2, 8};
+    const hsize_t most[2] = {H5S_UNLIMITED, 8};
+    const float fill = -1;
+    H5Pset_chunk(list.get(), 2, extents);
+    H5Pset_filter(list.get(), H5Z_filter_t(reluctant_id), H5Z_FLAG_MANDATORY, 0, nullptr);
+    H5Pset_fill_value(list.get(), H5T_NATIVE_FLOAT, &fill);
+    H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY);
+    const Hdf5Id space(H5Screate_simple(2, extents, most));
+    const Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    const Hdf5Id made(H5Dcreate2(file.get(), "/growing", H5T_NATIVE_FLOAT, space.get(), H5P_DEFAULT,
+                                 list.get(), H5P_DEFAULT));
+    ASSERT_TRUE(made.valid());
+  }
+  reluctant_encodes = false;
+  for (const bool agrees : {true, false}) {
+    reluctant_agrees = agrees;
+    EXPECT_FALSE(extend("/growing", 4).ok());
+    EXPECT_EQ(n_rows(), 2U);
+  }
+  reluctant_encodes = true;
+  EXPECT_TRUE(extend("/growing", 4).ok());
+  EXPECT_EQ(n_rows(), 4U);
+}
+
+TEST_F(ReluctantFile, IsWrittenByHdf5WhereTheFilterRefuses) {
+  const Hdf5Scope scope;
+  ASSERT_DONE(register_filter_class(&reluctant_class));
+  const std::vector<float> values(16, 2.5F);
+  {
+    const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
+    const Hdf5Id dataset(H5Dopen2(file.get(), "/growing", H5P_DEFAULT));
+    ASSERT_DONE(
+        write_elements(dataset.get(), Slab{{0, 0}, {2, 8}, {}}, std::as_bytes(std::span(values))));
+  }
+  EXPECT_EQ(*read_stock(path, "/growing"), values);
 }
 
 TEST(Hdf5Open, RefusesWhatIsNoHdf5File) {

@@ -8,6 +8,7 @@
 
 #include "core/buffer.hpp"
 #include "describe/hdf5_copy.hpp"
+#include "hdf5/stub_filters.hpp"
 
 namespace tailrace {
 
@@ -135,8 +136,11 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
       n_per_piece = std::max<std::uint64_t>(1, n_piece / 4);
       continue;
     }
-    if (H5Dwrite(to, type.get(), piece.get(), to_rows.space.get(), transfer.get(), values.data()) <
-        0) {
+    const auto write = [&] {
+      return H5Dwrite(to, type.get(), piece.get(), to_rows.space.get(), transfer.get(),
+                      values.data());
+    };
+    if (call_with_filters(to, write) < 0) {
       return hdf5_failure(Code::io_error, where + " cannot be written");
     }
     done += n_piece;

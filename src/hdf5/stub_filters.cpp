@@ -1,0 +1,207 @@
+// StubFilters, and calls of HDF5 that want filters which they may not call.
+
+#include "hdf5/stub_filters.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "hdf5/filter_plugins.hpp"
+#include "hdf5/plugin_known.hpp"
+#include "hdf5/plugin_library.hpp"
+
+namespace tailrace {
+
+namespace {
+
+/// What stands in HDF5 under a filter's number, and what for.
+struct FilterEntry {
+  const H5Z_class2_t* real = nullptr;  ///< It decodes; nullptr: nobody has shown it to us.
+  bool searched = false;               ///< A plug-in was looked for.
+  bool stub = false;                   ///< HDF5 has a class that takes final client data.
+  int n_files = 0;                     ///< Those that need it to.
+  std::string name;                    ///< HDF5 keeps a pointer to it.
+};
+
+/// By number, guarded by the HDF5 lock. Entries stay at one place in memory.
+std::map<std::uint32_t, FilterEntry>& filters_of_process() {
+  static auto* filters = new std::map<std::uint32_t, FilterEntry>;
+  return *filters;
+}
+
+/// Fails every chunk: a stub stands for a plug-in that is not there.
+size_t refuse_chunk(unsigned, size_t, const unsigned*, size_t, size_t*, void**) { return 0; }
+
+/// Give HDF5 the class that a number needs now. HDF5 copies it, and replaces one that is there even
+/// while datasets use it, which it would not drop then.
+Status enter_filter(std::uint32_t id, FilterEntry& entry) {
+  entry.stub = entry.n_files > 0 || entry.real == nullptr;
+  H5Z_class2_t made{};
+  if (entry.real != nullptr) {
+    made = *entry.real;
+  } else {
+    made.version = H5Z_CLASS_T_VERS;
+    made.id = H5Z_filter_t(id);
+    made.encoder_present = made.decoder_present = 1;
+    made.filter = refuse_chunk;
+  }
+  if (entry.stub) {
+    made.name = entry.name.c_str();  // which HDF5 writes into datasets
+    made.can_apply = nullptr;        // These would make other client data of final ones.
+    made.set_local = nullptr;
+  }
+  if (H5Zregister(&made) >= 0) return Status();
+  return hdf5_failure(Code::internal, "filter " + std::to_string(id));
+}
+
+/// The class of a plug-in that HDF5 finds by itself; nullptr: none, or one that the program has
+/// registered, which HDF5 does not tell.
+const H5Z_class2_t* class_of_plugin(const FilterSpec& filter) {
+  if (H5Zfilter_avail(H5Z_filter_t(filter.filter_id)) <= 0) return nullptr;
+  const KnownPlugin* known = find_known_plugin(filter.filter_id);
+  const std::vector<std::string_view> hints =
+      known != nullptr ? known->hints : std::vector<std::string_view>{filter.name};
+  const Result<const PluginLibrary*> found =
+      load_plugin(filter.filter_id, hints, plugin_folders(""));
+  return found.ok() ? (*found)->filter_class : nullptr;
+}
+
+/// Whether HDF5's last call ended before it did anything, since a filter is not there or refuses.
+bool filters_refused() {
+  bool refused = false;
+  H5Ewalk2(
+      H5E_DEFAULT, H5E_WALK_UPWARD,
+      [](unsigned, const H5E_error2_t* error, void* found) -> herr_t {
+        if (error->min_num == H5E_CANAPPLY) *static_cast<bool*>(found) = true;
+        return 0;
+      },
+      &refused);
+  return refused;
+}
+
+/// Where there are neither a plug-in, nor a class that is known, nor `missing`, nothing changes:
+/// the program's own class is asked as ever, and what is not there stays missing.
+Status add_stubs_of(hid_t creation_list, StubFilters& for_this_call, StubFilters* missing) {
+  const int n_filters = H5Pget_nfilters(creation_list);
+  for (int i = 0; i < n_filters; ++i) {
+    unsigned config = 0;
+    std::size_t n_values = 0;
+    char name[256] = {};
+    FilterSpec filter;
+    const H5Z_filter_t id = H5Pget_filter2(creation_list, unsigned(i), &filter.flags, &n_values,
+                                           nullptr, sizeof(name), name, &config);
+    if (id < H5Z_FILTER_RESERVED) continue;
+    filter.filter_id = std::uint32_t(id);
+    filter.name = name;
+    if (StubFilters::known(filter.filter_id)) {
+      TAILRACE_TRY(for_this_call.add(filter));
+    } else if (H5Zfilter_avail(id) <= 0 && missing != nullptr &&
+               (filter.flags & H5Z_FLAG_OPTIONAL) == 0) {
+      TAILRACE_TRY(missing->add(filter));
+    }
+  }
+  return Status();
+}
+
+herr_t call_with_stubs(hid_t dataset, const std::function<herr_t()>& call, StubFilters* missing) {
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  StubFilters for_this_call;
+  // Where that fails the call does, too, and says what HDF5 wants.
+  const Status added = add_stubs_of(list.get(), for_this_call, missing);
+  static_cast<void>(added);
+  return call();
+}
+
+/// Whether filters are called: chunks are written as soon as they are there, or chunks at the edge,
+/// which are stored without filters, are there no longer.
+bool encodes_when_extended(hid_t dataset, std::span<const hsize_t> extents) {
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  H5D_alloc_time_t allocated = H5D_ALLOC_TIME_EARLY;
+  H5Pget_alloc_time(list.get(), &allocated);
+  if (allocated == H5D_ALLOC_TIME_EARLY) return true;
+  unsigned options = 0;
+  H5Pget_chunk_opts(list.get(), &options);
+  if ((options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0) return false;
+  const Hdf5Id space(H5Dget_space(dataset));
+  std::vector<hsize_t> now(extents.size());
+  std::vector<hsize_t> chunk(extents.size(), 1);
+  H5Sget_simple_extent_dims(space.get(), now.data(), nullptr);
+  H5Pget_chunk(list.get(), int(chunk.size()), chunk.data());
+  for (std::size_t d = 0; d < now.size(); ++d) {
+    if (extents[d] != now[d] && now[d] % chunk[d] != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool StubFilters::is_stub(std::uint32_t filter_id) {
+  const auto at = filters_of_process().find(filter_id);
+  return at != filters_of_process().end() && at->second.stub;
+}
+
+bool StubFilters::decodes(std::uint32_t filter_id) {
+  return !is_stub(filter_id) || filters_of_process().at(filter_id).real != nullptr;
+}
+
+bool StubFilters::known(std::uint32_t filter_id) {
+  const auto at = filters_of_process().find(filter_id);
+  return at != filters_of_process().end() && at->second.real != nullptr;
+}
+
+Status StubFilters::set_real(const H5Z_class2_t& filter_class) {
+  FilterEntry& entry = filters_of_process()[std::uint32_t(filter_class.id)];
+  entry.real = &filter_class;
+  return enter_filter(std::uint32_t(filter_class.id), entry);
+}
+
+Status StubFilters::add(const FilterSpec& filter) {
+  const std::uint32_t id = filter.filter_id;
+  if (std::find(filter_ids_.begin(), filter_ids_.end(), id) != filter_ids_.end()) return Status();
+  FilterEntry& entry = filters_of_process()[id];
+  if (entry.real == nullptr && !std::exchange(entry.searched, true)) {
+    entry.real = class_of_plugin(filter);
+  }
+  ++entry.n_files;
+  if (!entry.stub) {
+    entry.name = filter.name.empty() ? "filter " + std::to_string(id) : filter.name;
+    const Status entered = enter_filter(id, entry);
+    if (!entered.ok()) --entry.n_files;
+    TAILRACE_TRY(entered);
+  }
+  filter_ids_.push_back(id);
+  return Status();
+}
+
+void StubFilters::release() {
+  if (filter_ids_.empty()) return;
+  const Hdf5Scope scope;
+  for (const std::uint32_t id : filter_ids_) {
+    FilterEntry& entry = filters_of_process().at(id);
+    if (--entry.n_files > 0) continue;
+    if (entry.real != nullptr) {
+      (void)enter_filter(id, entry);
+    } else {
+      // While another file's dataset needs the class HDF5 keeps it, until there is a real one.
+      entry.stub = H5Zunregister(H5Z_filter_t(id)) < 0;
+    }
+  }
+  filter_ids_.clear();
+}
+
+herr_t call_with_filters(hid_t dataset, const std::function<herr_t()>& call) {
+  const herr_t done = call();
+  return done >= 0 || !filters_refused() ? done : call_with_stubs(dataset, call, nullptr);
+}
+
+herr_t extend_with_filters(hid_t dataset, std::span<const hsize_t> extents, StubFilters& missing) {
+  const auto extend = [&] { return H5Dset_extent(dataset, extents.data()); };
+  const herr_t done = extend();
+  if (done >= 0 || !filters_refused()) return done;
+  const bool encodes = encodes_when_extended(dataset, extents);
+  return call_with_stubs(dataset, extend, encodes ? nullptr : &missing);
+}
+
+}  // namespace tailrace
