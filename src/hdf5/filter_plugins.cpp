@@ -23,6 +23,7 @@
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5/plugin_known.hpp"
 #include "hdf5/plugin_library.hpp"
+#include "hdf5/stub_filters.hpp"
 
 namespace tailrace {
 namespace {

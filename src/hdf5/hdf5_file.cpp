@@ -31,6 +31,7 @@
 #include "hdf5/journal.hpp"
 #include "hdf5/metadata_driver.hpp"
 #include "hdf5/private_storage.hpp"
+#include "hdf5/stub_filters.hpp"
 
 namespace tailrace {
 

@@ -9,6 +9,7 @@
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_properties.hpp"
+#include "hdf5/stub_filters.hpp"
 
 namespace tailrace {
 namespace {

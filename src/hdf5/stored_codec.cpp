@@ -11,6 +11,7 @@
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5/plugin_known.hpp"
 #include "hdf5/plugin_library.hpp"
+#include "hdf5/stub_filters.hpp"
 
 namespace tailrace {
 namespace {
@@ -127,7 +128,10 @@ class Hdf5ChunkCodec final : public Codec {
     if (values.n_bytes() != chunk_bytes_) return wrong_length("encode", values.n_bytes());
     const Hdf5Scope scope;
     TAILRACE_TRY(clear());
-    if (H5Dwrite(dataset_.get(), type_.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
+    const auto write = [&] {
+      return H5Dwrite(dataset_.get(), type_.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+    };
+    if (call_with_filters(dataset_.get(), write) < 0) {
       return hdf5_failure(Code::codec_failed, "encode");
     }
     hsize_t n_stored = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,8 @@ struct FilterEntry {
   bool stub = false;                   ///< HDF5 has a class that takes final client data.
   int n_files = 0;                     ///< Those that need it to.
   std::string name;                    ///< HDF5 keeps a pointer to it.
+
+  bool refuses() const { return stub && real == nullptr; }
 };
 
 /// By number, guarded by the HDF5 lock. Entries stay at one place in memory.
@@ -37,7 +40,7 @@ size_t refuse_chunk(unsigned, size_t, const unsigned*, size_t, size_t*, void**) 
 /// Give HDF5 the class that a number needs now. HDF5 copies it, and replaces one that is there even
 /// while datasets use it, which it would not drop then.
 Status enter_filter(std::uint32_t id, FilterEntry& entry) {
-  entry.stub = entry.n_files > 0 || entry.real == nullptr;
+  const bool stub = entry.n_files > 0 || entry.real == nullptr;
   H5Z_class2_t made{};
   if (entry.real != nullptr) {
     made = *entry.real;
@@ -47,13 +50,16 @@ Status enter_filter(std::uint32_t id, FilterEntry& entry) {
     made.encoder_present = made.decoder_present = 1;
     made.filter = refuse_chunk;
   }
-  if (entry.stub) {
+  if (stub) {
     made.name = entry.name.c_str();  // which HDF5 writes into datasets
     made.can_apply = nullptr;        // These would make other client data of final ones.
     made.set_local = nullptr;
   }
-  if (H5Zregister(&made) >= 0) return Status();
-  return hdf5_failure(Code::internal, "filter " + std::to_string(id));
+  if (H5Zregister(&made) < 0) {
+    return hdf5_failure(Code::internal, "filter " + std::to_string(id));
+  }
+  entry.stub = stub;
+  return Status();
 }
 
 /// The class of a plug-in that HDF5 finds by itself; nullptr: none, or one that the program has
@@ -66,6 +72,15 @@ const H5Z_class2_t* class_of_plugin(const FilterSpec& filter) {
   const Result<const PluginLibrary*> found =
       load_plugin(filter.filter_id, hints, plugin_folders(""));
   return found.ok() ? (*found)->filter_class : nullptr;
+}
+
+/// With its class, if a plug-in has one.
+FilterEntry& entry_of(const FilterSpec& filter) {
+  FilterEntry& entry = filters_of_process()[filter.filter_id];
+  if (entry.real == nullptr && !std::exchange(entry.searched, true)) {
+    entry.real = class_of_plugin(filter);
+  }
+  return entry;
 }
 
 /// Whether HDF5's last call ended before it did anything, since a filter is not there or refuses.
@@ -81,9 +96,10 @@ bool filters_refused() {
   return refused;
 }
 
-/// Where there are neither a plug-in, nor a class that is known, nor `missing`, nothing changes:
-/// the program's own class is asked as ever, and what is not there stays missing.
-Status add_stubs_of(hid_t creation_list, StubFilters& for_this_call, StubFilters* missing) {
+/// The filters of a creation list that are plug-ins', by number and name, and whether HDF5 may
+/// leave them out.
+std::vector<FilterSpec> plugin_filters_of(hid_t creation_list) {
+  std::vector<FilterSpec> filters;
   const int n_filters = H5Pget_nfilters(creation_list);
   for (int i = 0; i < n_filters; ++i) {
     unsigned config = 0;
@@ -95,42 +111,75 @@ Status add_stubs_of(hid_t creation_list, StubFilters& for_this_call, StubFilters
     if (id < H5Z_FILTER_RESERVED) continue;
     filter.filter_id = std::uint32_t(id);
     filter.name = name;
-    if (StubFilters::known(filter.filter_id)) {
+    filters.push_back(std::move(filter));
+  }
+  return filters;
+}
+
+/// Where there are neither a plug-in, nor a class that is known, nor `missing`, nothing changes:
+/// the program's own class is asked as ever, and what is not there stays missing.
+Status add_stubs_of(hid_t dataset, StubFilters& for_this_call, StubFilters* missing) {
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  for (const FilterSpec& filter : plugin_filters_of(list.get())) {
+    const bool optional = (filter.flags & H5Z_FLAG_OPTIONAL) != 0;
+    if (StubFilters::known(filter)) {
       TAILRACE_TRY(for_this_call.add(filter));
-    } else if (H5Zfilter_avail(id) <= 0 && missing != nullptr &&
-               (filter.flags & H5Z_FLAG_OPTIONAL) == 0) {
+    } else if (!optional && missing != nullptr &&
+               H5Zfilter_avail(H5Z_filter_t(filter.filter_id)) <= 0) {
       TAILRACE_TRY(missing->add(filter));
     }
   }
   return Status();
 }
 
+/// HDF5's error stack is that of the call.
 herr_t call_with_stubs(hid_t dataset, const std::function<herr_t()>& call, StubFilters* missing) {
-  const Hdf5Id list(H5Dget_create_plist(dataset));
-  StubFilters for_this_call;
-  // Where that fails the call does, too, and says what HDF5 wants.
-  const Status added = add_stubs_of(list.get(), for_this_call, missing);
-  static_cast<void>(added);
-  return call();
+  herr_t done = 0;
+  hid_t errors = H5I_INVALID_HID;
+  {
+    StubFilters for_this_call;  // Of known classes alone, which take the stubs' places again.
+    // Where that fails the call does, too, and says what HDF5 wants.
+    const Status added = add_stubs_of(dataset, for_this_call, missing);
+    static_cast<void>(added);
+    done = call();
+    if (done < 0) errors = H5Eget_current_stack();
+  }
+  if (errors >= 0) H5Eset_current_stack(errors);
+  return done;
 }
 
-/// Whether filters are called: chunks are written as soon as they are there, or chunks at the edge,
-/// which are stored without filters, are there no longer.
+/// A filter of the dataset for which a stub stands that refuses every chunk: HDF5 would find that
+/// out when it empties its cache, and tell nobody. An optional one it leaves out, chunk by chunk.
+std::optional<std::uint32_t> refusing_filter_of(hid_t dataset) {
+  const auto refuses = [](const auto& entry) { return entry.second.refuses(); };
+  if (std::ranges::none_of(filters_of_process(), refuses)) return std::nullopt;
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  for (const FilterSpec& filter : plugin_filters_of(list.get())) {
+    const bool optional = (filter.flags & H5Z_FLAG_OPTIONAL) != 0;
+    if (!optional && !StubFilters::decodes(filter.filter_id)) return filter.filter_id;
+  }
+  return std::nullopt;
+}
+
+/// Whether filters may be called: chunks are filled as soon as they are there, or those at the
+/// edge, which are stored without filters, lie there no longer, or a dataset is cut through chunks.
 bool encodes_when_extended(hid_t dataset, std::span<const hsize_t> extents) {
   const Hdf5Id list(H5Dget_create_plist(dataset));
   H5D_alloc_time_t allocated = H5D_ALLOC_TIME_EARLY;
   H5Pget_alloc_time(list.get(), &allocated);
   if (allocated == H5D_ALLOC_TIME_EARLY) return true;
-  unsigned options = 0;
-  H5Pget_chunk_opts(list.get(), &options);
-  if ((options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0) return false;
   const Hdf5Id space(H5Dget_space(dataset));
+  if (H5Sget_simple_extent_ndims(space.get()) != int(extents.size())) return true;
+  unsigned options = 0;
   std::vector<hsize_t> now(extents.size());
   std::vector<hsize_t> chunk(extents.size(), 1);
+  H5Pget_chunk_opts(list.get(), &options);
   H5Sget_simple_extent_dims(space.get(), now.data(), nullptr);
   H5Pget_chunk(list.get(), int(chunk.size()), chunk.data());
+  const bool plain_edges = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) != 0;
   for (std::size_t d = 0; d < now.size(); ++d) {
-    if (extents[d] != now[d] && now[d] % chunk[d] != 0) return true;
+    if (extents[d] < now[d]) return true;
+    if (plain_edges && extents[d] > now[d] && now[d] % chunk[d] != 0) return true;
   }
   return false;
 }
@@ -143,13 +192,11 @@ bool StubFilters::is_stub(std::uint32_t filter_id) {
 }
 
 bool StubFilters::decodes(std::uint32_t filter_id) {
-  return !is_stub(filter_id) || filters_of_process().at(filter_id).real != nullptr;
+  const auto at = filters_of_process().find(filter_id);
+  return at == filters_of_process().end() || !at->second.refuses();
 }
 
-bool StubFilters::known(std::uint32_t filter_id) {
-  const auto at = filters_of_process().find(filter_id);
-  return at != filters_of_process().end() && at->second.real != nullptr;
-}
+bool StubFilters::known(const FilterSpec& filter) { return entry_of(filter).real != nullptr; }
 
 Status StubFilters::set_real(const H5Z_class2_t& filter_class) {
   FilterEntry& entry = filters_of_process()[std::uint32_t(filter_class.id)];
@@ -160,10 +207,7 @@ Status StubFilters::set_real(const H5Z_class2_t& filter_class) {
 Status StubFilters::add(const FilterSpec& filter) {
   const std::uint32_t id = filter.filter_id;
   if (std::find(filter_ids_.begin(), filter_ids_.end(), id) != filter_ids_.end()) return Status();
-  FilterEntry& entry = filters_of_process()[id];
-  if (entry.real == nullptr && !std::exchange(entry.searched, true)) {
-    entry.real = class_of_plugin(filter);
-  }
+  FilterEntry& entry = entry_of(filter);
   ++entry.n_files;
   if (!entry.stub) {
     entry.name = filter.name.empty() ? "filter " + std::to_string(id) : filter.name;
@@ -192,6 +236,11 @@ void StubFilters::release() {
 }
 
 herr_t call_with_filters(hid_t dataset, const std::function<herr_t()>& call) {
+  if (const auto filter = refusing_filter_of(dataset)) {
+    H5Epush2(H5E_DEFAULT, "tailrace", "write", 0, H5E_ERR_CLS, H5E_PLINE, H5E_NOTFOUND,
+             "required filter %u is not there", *filter);
+    return -1;
+  }
   const herr_t done = call();
   return done >= 0 || !filters_refused() ? done : call_with_stubs(dataset, call, nullptr);
 }

@@ -35,8 +35,8 @@ class StubFilters {
   static bool is_stub(std::uint32_t filter_id);
   /// Whether it decodes, if it is there.
   static bool decodes(std::uint32_t filter_id);
-  /// Whether its class has been shown to us.
-  static bool known(std::uint32_t filter_id);
+  /// Whether its class has been shown to us, or a plug-in has it.
+  static bool known(const FilterSpec& filter);
   /// The class that decodes, and is HDF5's where no file needs a stub. It lives as long as the
   /// process. @error internal  HDF5 refuses.
   static Status set_real(const H5Z_class2_t& filter_class);
@@ -47,11 +47,12 @@ class StubFilters {
   std::vector<std::uint32_t> filter_ids_;
 };
 
-/// What `call` returns, which writes or extends the dataset. HDF5 first wants each filter to be
-/// loaded, which opening the dataset does not do, and its class's consent, which a plug-in that
-/// calls another HDF5 of the process cannot give. Where that fails nothing has been done, and the
-/// call is repeated with the plug-ins that HDF5 finds, and without the questions to classes that
-/// are known.
+/// What `call` returns, which writes the dataset or changes its extents. HDF5 first wants each
+/// filter to be loaded, which opening the dataset does not do, and its class's consent, which a
+/// plug-in that calls another HDF5 of the process cannot give. Where that fails nothing has been
+/// done, and the call is repeated with the plug-ins that HDF5 finds, and without the questions to
+/// classes that are known. Fails where a filter's stub refuses chunks. HDF5's error stack tells
+/// why.
 herr_t call_with_filters(hid_t dataset, const std::function<herr_t()>& call);
 
 /// H5Dset_extent like that. Unless it fills or completes chunks it calls no filter, so that those

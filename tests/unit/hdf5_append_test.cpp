@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <random>
@@ -276,7 +277,6 @@ TEST(Hdf5Open, NetcdfFileGrowsAlongTime) {
   EXPECT_EQ(read_stock(path, "/x")->at(9), 9.0F);
 }
 
-constexpr std::uint32_t reluctant_id = 31997;
 int n_asked_of_reluctant = 0;
 bool reluctant_agrees = false;
 bool reluctant_encodes = true;
@@ -290,9 +290,15 @@ std::size_t call_reluctant(unsigned, std::size_t, const unsigned*, std::size_t n
                            std::size_t*, void**) {
   return reluctant_encodes ? n_bytes : 0;
 }
-const H5Z_class2_t reluctant_class = {
-    H5Z_CLASS_T_VERS, H5Z_filter_t(reluctant_id), 1, 1, "reluctant", ask_reluctant, nullptr,
-    call_reluctant};
+
+/// Each under a number of its own, since the process does not forget what it was shown.
+H5Z_class2_t& new_reluctant_class() {
+  static std::deque<H5Z_class2_t> classes;
+  const auto id = static_cast<H5Z_filter_t>(31500 + classes.size());
+  classes.push_back(
+      {H5Z_CLASS_T_VERS, id, 1, 1, "reluctant", ask_reluctant, nullptr, call_reluctant});
+  return classes.back();
+}
 
 /// A dataset of 2 by 8 values that can grow, has a fill value, for which HDF5 wants a filter's
 /// consent before it extends it, and the reluctant filter.
@@ -305,7 +311,7 @@ class ReluctantFile : public testing::Test {
     definition.extendable = true;
     definition.fill_value = -1;
     definition.filters.resize(1);
-    definition.filters[0].filter_id = reluctant_id;
+    definition.filters[0].filter_id = static_cast<std::uint32_t>(reluctant_class.id);
     definition.filters[0].name = "reluctant";
     definition.filters[0].flags = H5Z_FLAG_MANDATORY;
     definition.filters[0].final_client_data = {3, 4};
@@ -347,27 +353,34 @@ class ReluctantFile : public testing::Test {
 
   TestFolder folder;
   std::string path = folder / "a.h5";
+  const H5Z_class2_t& reluctant_class = new_reluctant_class();
 };
 
 TEST_F(ReluctantFile, GrowsWithoutTheFilterAndWhereItRefuses) {
   const Hdf5Scope scope;
-  H5Zunregister(H5Z_filter_t(reluctant_id));  // Another test may have shown it to the process.
+  ASSERT_LE(H5Zfilter_avail(reluctant_class.id), 0);
   ASSERT_DONE(extend("/growing", 4));
   EXPECT_EQ(n_rows(), 4U);
-  EXPECT_LE(H5Zfilter_avail(H5Z_filter_t(reluctant_id)), 0);
+  EXPECT_LE(H5Zfilter_avail(reluctant_class.id), 0);
   ASSERT_DONE(register_filter_class(&reluctant_class));
   n_asked_of_reluctant = 0;
   ASSERT_DONE(extend("/growing", 6));
   EXPECT_EQ(n_rows(), 6U);
   EXPECT_EQ(n_asked_of_reluctant, 1);
   // Another refusal is no matter of filters.
-  EXPECT_EQ(extend("/fixed", 6).code(), Code::invalid_argument);
+  reluctant_agrees = true;
+  n_asked_of_reluctant = 0;
+  const Status fixed = extend("/fixed", 6);
+  EXPECT_EQ(fixed.code(), Code::invalid_argument);
+  EXPECT_NE(fixed.message().find("HDF5 says: "), std::string::npos) << fixed.message();
+  EXPECT_EQ(n_asked_of_reluctant, 1);
+  reluctant_agrees = false;
   // Whatever else the process makes asks the filter as ever.
   n_asked_of_reluctant = 0;
   const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
   const hsize_t eight = 8;
   H5Pset_chunk(list.get(), 1, &eight);
-  H5Pset_filter(list.get(), H5Z_filter_t(reluctant_id), H5Z_FLAG_MANDATORY, 0, nullptr);
+  H5Pset_filter(list.get(), reluctant_class.id, H5Z_FLAG_MANDATORY, 0, nullptr);
   const Hdf5Id space(H5Screate_simple(1, &eight, nullptr));
   const Hdf5Id other(H5Fcreate((folder / "b.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
   const Hdf5Id made(H5Dcreate2(other.get(), "/made", H5T_NATIVE_FLOAT, space.get(), H5P_DEFAULT,
@@ -389,7 +402,7 @@ TEST_F(ReluctantFile, WhatCannotBeEncodedDoesNotGrow) {
     const hsize_t most[2] = {H5S_UNLIMITED, 8};
     const float fill = -1;
     H5Pset_chunk(list.get(), 2, extents);
-    H5Pset_filter(list.get(), H5Z_filter_t(reluctant_id), H5Z_FLAG_MANDATORY, 0, nullptr);
+    H5Pset_filter(list.get(), reluctant_class.id, H5Z_FLAG_MANDATORY, 0, nullptr);
     H5Pset_fill_value(list.get(), H5T_NATIVE_FLOAT, &fill);
     H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_EARLY);
     const Hdf5Id space(H5Screate_simple(2, extents, most));
@@ -401,7 +414,8 @@ TEST_F(ReluctantFile, WhatCannotBeEncodedDoesNotGrow) {
   reluctant_encodes = false;
   for (const bool agrees : {true, false}) {
     reluctant_agrees = agrees;
-    EXPECT_FALSE(extend("/growing", 4).ok());
+    const Status extended = extend("/growing", 4);
+    EXPECT_NE(extended.message().find("HDF5 says: "), std::string::npos) << text_of(extended);
     EXPECT_EQ(n_rows(), 2U);
   }
   reluctant_encodes = true;
@@ -420,6 +434,27 @@ TEST_F(ReluctantFile, IsWrittenByHdf5WhereTheFilterRefuses) {
         write_elements(dataset.get(), Slab{{0, 0}, {2, 8}, {}}, std::as_bytes(std::span(values))));
   }
   EXPECT_EQ(*read_stock(path, "/growing"), values);
+}
+
+/// HDF5 keeps a chunk, and would find out at the end that nobody can encode it.
+TEST_F(ReluctantFile, IsNotWrittenByHdf5WithoutTheFilter) {
+  const std::vector<float> values(16, 2.5F);
+  RecordingStorage storage(path, true);
+  ScatteringTail tail;
+  std::uint64_t end = 0;
+  auto file = Hdf5File::open(storage, tail.allocate(), {}, end);
+  ASSERT_TRUE(file.ok()) << text_of(file.status());
+  tail.reset(end);
+  for (const bool extended : {false, true}) {
+    if (extended) ASSERT_DONE((*file)->extend_dataset("/growing", {4, 8}));
+    const Hdf5Scope scope;
+    const Hdf5Id dataset(H5Dopen2((*file)->hdf5_id(), "/growing", H5P_DEFAULT));
+    const Status written =
+        write_elements(dataset.get(), Slab{{0, 0}, {2, 8}, {}}, std::as_bytes(std::span(values)));
+    EXPECT_NE(written.message().find(std::to_string(reluctant_class.id)), std::string::npos)
+        << text_of(written);
+  }
+  ASSERT_DONE((*file)->close());
 }
 
 TEST(Hdf5Open, RefusesWhatIsNoHdf5File) {
