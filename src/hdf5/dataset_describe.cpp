@@ -67,32 +67,6 @@ Status failed(const StoredDataset& described, const char* what) {
                       "dataset \"" + described.path + "\": its " + what + " cannot be read");
 }
 
-/// One filter as the header has it.
-bool read_filter(hid_t list, unsigned index, FilterSpec& filter) {
-  std::array<unsigned, 32> values = {};
-  std::size_t n_values = values.size();
-  std::array<char, 256> name = {};
-  unsigned flags = 0;
-  unsigned config = 0;
-  H5Z_filter_t id = H5Pget_filter2(list, index, &flags, &n_values, values.data(), name.size(),
-                                   name.data(), &config);
-  if (id < 0) return false;
-  filter.final_client_data.assign(values.begin(),
-                                  values.begin() + std::min(n_values, values.size()));
-  if (n_values > values.size()) {
-    // HDF5 answers with the true number of values even when fewer fit: ask again.
-    filter.final_client_data.resize(n_values);
-    id = H5Pget_filter2(list, index, &flags, &n_values, filter.final_client_data.data(),
-                        name.size(), name.data(), &config);
-    if (id < 0) return false;
-  }
-  name.back() = '\0';
-  filter.filter_id = static_cast<std::uint32_t>(id);
-  filter.flags = flags;
-  filter.name = name.data();
-  return true;
-}
-
 /// What numbers of this type are read as: the smallest dtype that holds them.
 std::optional<DType> number_dtype(hid_t type) {
   const std::size_t n_bytes = H5Tget_size(type);
@@ -188,16 +162,11 @@ Status describe_chunks(hid_t dataset, hid_t list, StoredDataset& described) {
                                      " bytes, expected 1 to 2^32 - 1 bytes");
   }
   TAILRACE_TRY(check_places_of_chunks(dataset, described, chunk_bytes));
-  const int n_filters = H5Pget_nfilters(list);
-  if (n_filters < 0) return failed(described, "filter pipeline");
-  described.storage.filters.resize(std::size_t(n_filters));
-  for (int i = 0; i < n_filters; ++i) {
-    if (!read_filter(list, unsigned(i), described.storage.filters[std::size_t(i)])) {
-      return failed(described, "filter pipeline");
-    }
-  }
+  std::optional<std::vector<FilterSpec>> filters = stored_filters(list);
+  if (!filters) return failed(described, "filter pipeline");
+  described.storage.filters = std::move(*filters);
   unsigned options = 0;
-  if (n_filters > 0 && H5Pget_chunk_opts(list, &options) < 0) {
+  if (!described.storage.filters.empty() && H5Pget_chunk_opts(list, &options) < 0) {
     return failed(described, "chunk options");
   }
   described.plain_edges = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) != 0;

@@ -11,6 +11,7 @@
 
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_properties.hpp"
 #include "hdf5/plugin_library.hpp"
 
 namespace tailrace {
@@ -110,21 +111,14 @@ Status plain_read_failure(hid_t dataset, const std::string& what) {
   const Code code = code_of_error_stack();
   const Status failure = hdf5_failure(code, what);
   const Hdf5Id creation(H5Dget_create_plist(dataset));
-  const int n_filters = creation.valid() ? H5Pget_nfilters(creation.get()) : 0;
-  for (int i = 0; i < n_filters; ++i) {
-    unsigned flags = 0;
-    unsigned config = 0;
-    std::size_t n_client_data = 0;
-    std::array<char, 256> name = {};
-    const H5Z_filter_t id =
-        H5Pget_filter2(creation.get(), static_cast<unsigned>(i), &flags, &n_client_data, nullptr,
-                       name.size() - 1, name.data(), &config);
-    if (H5Zfilter_avail(id) > 0) continue;
-    return Status(Code::plugin_missing, what + ": filter " + std::to_string(id) + " (" +
-                                            (name[0] != '\0' ? name.data() : "without a name") +
-                                            ") is needed, but no plug-in for it is in " +
-                                            plugin_folder_text() + "; set HDF5_PLUGIN_PATH" +
-                                            plugin_source_text(static_cast<std::uint32_t>(id)));
+  for (const FilterSpec& filter :
+       stored_filters(creation.get()).value_or(std::vector<FilterSpec>())) {
+    if (H5Zfilter_avail(static_cast<H5Z_filter_t>(filter.filter_id)) > 0) continue;
+    return Status(Code::plugin_missing,
+                  what + ": filter " + std::to_string(filter.filter_id) + " (" +
+                      (filter.name.empty() ? "without a name" : filter.name) +
+                      ") is needed, but no plug-in for it is in " + plugin_folder_text() +
+                      "; set HDF5_PLUGIN_PATH" + plugin_source_text(filter.filter_id));
   }
   return failure;
 }

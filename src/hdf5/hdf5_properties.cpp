@@ -3,6 +3,7 @@
 #include "hdf5/hdf5_properties.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -99,31 +100,62 @@ Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filter
   return Status();
 }
 
+namespace {
+
+bool read_filter(hid_t list, unsigned index, FilterSpec& filter) {
+  std::array<unsigned, 32> values = {};
+  std::size_t n_values = values.size();
+  std::array<char, 256> name = {};
+  unsigned config = 0;
+  H5Z_filter_t id = H5Pget_filter2(list, index, &filter.flags, &n_values, values.data(),
+                                   name.size(), name.data(), &config);
+  if (id < 0) return false;
+  filter.final_client_data.assign(values.begin(),
+                                  values.begin() + std::min(n_values, values.size()));
+  if (n_values > values.size()) {
+    // HDF5 answers with the true number of values even when fewer fit: ask again.
+    filter.final_client_data.resize(n_values);
+    id = H5Pget_filter2(list, index, &filter.flags, &n_values, filter.final_client_data.data(),
+                        name.size(), name.data(), &config);
+    if (id < 0) return false;
+  }
+  name.back() = '\0';
+  filter.filter_id = static_cast<std::uint32_t>(id);
+  filter.name = name.data();
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<FilterSpec>> stored_filters(hid_t creation_list) {
+  const int n_filters = H5Pget_nfilters(creation_list);
+  if (n_filters < 0) return std::nullopt;
+  std::vector<FilterSpec> filters(static_cast<std::size_t>(n_filters));
+  for (std::size_t i = 0; i < filters.size(); ++i) {
+    if (!read_filter(creation_list, static_cast<unsigned>(i), filters[i])) return std::nullopt;
+  }
+  return filters;
+}
+
 Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters) {
   const Hdf5Id list(H5Dget_create_plist(dataset));
-  const int n_stored = list.valid() ? H5Pget_nfilters(list.get()) : -1;
-  if (n_stored != int(filters.size())) {
-    return Status(Code::unsupported, "dataset has " + std::to_string(n_stored) +
+  const std::optional<std::vector<FilterSpec>> stored = stored_filters(list.get());
+  if (!stored || stored->size() != filters.size()) {
+    return Status(Code::unsupported, "dataset has " +
+                                         (stored ? std::to_string(stored->size()) : "unreadable") +
                                          " filters, must have " + std::to_string(filters.size()));
   }
   for (std::size_t i = 0; i < filters.size(); ++i) {
-    if (filters[i].final_client_data.empty()) continue;
-    // HDF5 answers with the true number of values even when fewer fit: ask twice.
-    unsigned flags = 0;
-    unsigned config = 0;
-    std::size_t n_values = 0;
-    char name[8] = {};
-    H5Pget_filter2(list.get(), unsigned(i), &flags, &n_values, nullptr, sizeof(name), name,
-                   &config);
-    std::vector<std::uint32_t> stored(n_values);
-    const H5Z_filter_t id = H5Pget_filter2(list.get(), unsigned(i), &flags, &n_values,
-                                           stored.data(), sizeof(name), name, &config);
-    if (id != H5Z_filter_t(filters[i].filter_id) || stored != filters[i].final_client_data) {
-      return Status(Code::unsupported, "filter " + std::to_string(filters[i].filter_id) +
-                                           " was stored as filter " + std::to_string(id) +
-                                           " with client data " + client_data_text(stored) +
-                                           ", chunks are encoded with " +
-                                           client_data_text(filters[i].final_client_data));
+    const FilterSpec& wanted = filters[i];
+    const FilterSpec& found = (*stored)[i];
+    if (wanted.final_client_data.empty()) continue;
+    if (found.filter_id != wanted.filter_id ||
+        found.final_client_data != wanted.final_client_data) {
+      return Status(Code::unsupported,
+                    "filter " + std::to_string(wanted.filter_id) + " was stored as filter " +
+                        std::to_string(found.filter_id) + " with client data " +
+                        client_data_text(found.final_client_data) + ", chunks are encoded with " +
+                        client_data_text(wanted.final_client_data));
     }
   }
   return Status();

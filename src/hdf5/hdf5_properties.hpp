@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,10 @@ Status set_fill_value(hid_t creation_list, DType dtype, double fill_value);
 /// @error internal  HDF5 refuses.
 Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filters,
                       StubFilters& stubs);
+
+/// The filters of a dataset's creation list as its header has them: numbers, flags, names and final
+/// client data. Nothing: HDF5 cannot tell.
+std::optional<std::vector<FilterSpec>> stored_filters(hid_t creation_list);
 
 /// Check that the dataset's header names the client data with which the chunks are encoded.
 /// @error unsupported  a plug-in's set_local decided otherwise than the codec was told.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "hdf5/filter_plugins.hpp"
+#include "hdf5/hdf5_properties.hpp"
 #include "hdf5/plugin_known.hpp"
 #include "hdf5/plugin_library.hpp"
 
@@ -96,35 +97,22 @@ bool filters_refused() {
   return refused;
 }
 
-/// The filters of a creation list that are plug-ins', by number and name, and whether HDF5 may
-/// leave them out.
-std::vector<FilterSpec> plugin_filters_of(hid_t creation_list) {
-  std::vector<FilterSpec> filters;
-  const int n_filters = H5Pget_nfilters(creation_list);
-  for (int i = 0; i < n_filters; ++i) {
-    unsigned config = 0;
-    std::size_t n_values = 0;
-    char name[256] = {};
-    FilterSpec filter;
-    const H5Z_filter_t id = H5Pget_filter2(creation_list, unsigned(i), &filter.flags, &n_values,
-                                           nullptr, sizeof(name), name, &config);
-    if (id < H5Z_FILTER_RESERVED) continue;
-    filter.filter_id = std::uint32_t(id);
-    filter.name = name;
-    filters.push_back(std::move(filter));
-  }
+std::vector<FilterSpec> plugin_filters_of(hid_t dataset) {
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  auto filters = stored_filters(list.get()).value_or(std::vector<FilterSpec>());
+  std::erase_if(filters, [](const auto& filter) { return filter.filter_id < H5Z_FILTER_RESERVED; });
   return filters;
 }
+
+bool may_be_left_out(const FilterSpec& filter) { return (filter.flags & H5Z_FLAG_OPTIONAL) != 0; }
 
 /// Where there are neither a plug-in, nor a class that is known, nor `missing`, nothing changes:
 /// the program's own class is asked as ever, and what is not there stays missing.
 Status add_stubs_of(hid_t dataset, StubFilters& for_this_call, StubFilters* missing) {
-  const Hdf5Id list(H5Dget_create_plist(dataset));
-  for (const FilterSpec& filter : plugin_filters_of(list.get())) {
-    const bool optional = (filter.flags & H5Z_FLAG_OPTIONAL) != 0;
+  for (const FilterSpec& filter : plugin_filters_of(dataset)) {
     if (StubFilters::known(filter)) {
       TAILRACE_TRY(for_this_call.add(filter));
-    } else if (!optional && missing != nullptr &&
+    } else if (!may_be_left_out(filter) && missing != nullptr &&
                H5Zfilter_avail(H5Z_filter_t(filter.filter_id)) <= 0) {
       TAILRACE_TRY(missing->add(filter));
     }
@@ -153,10 +141,10 @@ herr_t call_with_stubs(hid_t dataset, const std::function<herr_t()>& call, StubF
 std::optional<std::uint32_t> refusing_filter_of(hid_t dataset) {
   const auto refuses = [](const auto& entry) { return entry.second.refuses(); };
   if (std::ranges::none_of(filters_of_process(), refuses)) return std::nullopt;
-  const Hdf5Id list(H5Dget_create_plist(dataset));
-  for (const FilterSpec& filter : plugin_filters_of(list.get())) {
-    const bool optional = (filter.flags & H5Z_FLAG_OPTIONAL) != 0;
-    if (!optional && !StubFilters::decodes(filter.filter_id)) return filter.filter_id;
+  for (const FilterSpec& filter : plugin_filters_of(dataset)) {
+    if (!may_be_left_out(filter) && !StubFilters::decodes(filter.filter_id)) {
+      return filter.filter_id;
+    }
   }
   return std::nullopt;
 }

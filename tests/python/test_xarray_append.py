@@ -50,7 +50,6 @@ def test_appending_equals_what_was_one_before(keys, tmp_path):
 @pytest.mark.parametrize("codec", ["zfp", "sz3"])
 def test_variables_of_plugins_are_appended_to(codec, tmp_path):
     """hdf5plugin's plug-ins call h5py's HDF5, which knows nothing of the engine's datasets."""
-    pytest.importorskip("hdf5plugin")
     target = tmp_path / "out.nc"
     rng = np.random.default_rng(5)
     whole = xr.Dataset({"u": (("time", "y", "x"), rng.random((12, 18, 36), dtype="f4"))})

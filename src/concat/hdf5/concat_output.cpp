@@ -242,7 +242,7 @@ Status Hdf5ConcatOutput::extend(hid_t dataset, const ConcatTarget& target) {
   const int rank = H5Sget_simple_extent_dims(space.get(), now.data(), most.data());
   if (rank < 0) return hdf5_failure(Code::corrupt, what);
   now.resize(static_cast<std::size_t>(rank));
-  Shape wanted(target.like.shape.begin(), target.like.shape.end());
+  Shape wanted = target.like.shape;
   if (!wanted.empty()) wanted[0] = target.n_rows;
   const Shape there(now.begin(), now.end());
   const bool same_inner = wanted.size() == now.size() && !now.empty() &&
