@@ -297,10 +297,8 @@ def parse():
                if not path.exists()]
     if lacking:
         parser.error("what it needs is not there: " + ", ".join(lacking))
-    cache = runs.build() / "CMakeCache.txt"
-    slow = cache.exists() and "RELWITHDEBINFO:STRING=-Og" in cache.read_text()
-    if slow and not options.quick:
-        parser.error(f"{runs.build()} is not optimised (preset ci)")
+    if not options.quick and (why := runs.why_not_measured()):
+        parser.error(why)
     if os.getloadavg()[0] > IDLE_LOAD and not (options.any_load or options.quick):
         parser.error(f"the load is {load()}, above {IDLE_LOAD} (--any-load)")
     with open("/proc/cpuinfo", encoding="utf-8") as file:

@@ -9,28 +9,10 @@
 #include <cstdlib>
 
 #include "describe/field_attributes.hpp"
+#include "exec/comm_factory.hpp"
 #include "measure/machine_identity.hpp"
 
-#ifdef TAILRACE_WITH_MPI
-#include <mpi.h>
-#endif
-
 namespace tailrace::bench {
-namespace {
-
-std::string mpi_version() {
-#ifdef TAILRACE_WITH_MPI
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  const std::string all(text, static_cast<std::size_t>(length));
-  return all.substr(0, all.find_first_of(",\n"));
-#else
-  return "none";
-#endif
-}
-
-}  // namespace
 
 MachineFacts find_machine_facts(const std::string& folder) {
   MachineFacts facts;
@@ -44,7 +26,7 @@ MachineFacts find_machine_facts(const std::string& folder) {
   double loads[1] = {0};
   if (::getloadavg(loads, 1) == 1) facts.load_average = loads[0];
   facts.compiler = "g++ " __VERSION__;
-  facts.mpi = mpi_version();
+  facts.mpi = mpi_library_version();
   facts.hdf5 = hdf5_library_version();
   facts.date = utc_now();
   return facts;

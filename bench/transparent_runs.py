@@ -26,6 +26,18 @@ def build():
     return tailrace.absolute().parent.parent
 
 
+def why_not_measured():
+    """Why times of this build say nothing of a user's, or an empty string."""
+    path = build() / "CMakeCache.txt"
+    cache = path.read_text() if path.exists() else ""
+    if "RELWITHDEBINFO:STRING=-Og" in cache:
+        return f"{build()} is not optimised (preset ci)"
+    if "CMAKE_BUILD_TYPE:STRING=RelWithDebInfo" in cache and (
+            "TAILRACE_OPTIMISE_EVERYTHING:BOOL=ON" not in cache):
+        return f"{build()} is not optimised everywhere (-DTAILRACE_OPTIMISE_EVERYTHING=ON)"
+    return ""
+
+
 def library():
     path = build() / "lib" / "libtailrace_pnetcdf.so"
     return path if path.exists() else None

@@ -1,8 +1,11 @@
 # The libraries that Tailrace stands on, gathered in interface targets:
 #
 #   tailrace_codec_requirements  what the codecs need: deflate, zstd
-#   tailrace_requirements   what the engine needs: MPI (if on), threads, deflate, zlib, zstd, fmt,
-#                           nlohmann_json (headers only: nothing of it is left to link or install)
+#   tailrace_requirements   what the engine needs: threads, deflate, zlib, zstd, fmt, nlohmann_json
+#                           (headers only), and MPI to link, but not to compile
+#   tailrace_mpi            MPI's headers and flags, for the few sources that include mpi.h; absent
+#                           without MPI. All other objects are the same with MPI and without, so
+#                           ccache compiles them once for both.
 #   tailrace_hdf5           the one HDF5 of the library and the command line (serial if possible)
 #   tailrace_hdf5_parallel  the parallel HDF5 of tailrace-bench; absent if there is none
 #   tailrace_tools          what only programs need: CLI11
@@ -75,17 +78,19 @@ endif()
 add_library(tailrace_python_requirements INTERFACE)
 target_include_directories(tailrace_python_requirements SYSTEM INTERFACE
                            ${TAILRACE_DEFLATE_INCLUDE_DIRS} ${TAILRACE_ZSTD_INCLUDE_DIRS})
-set(python_libraries ${TAILRACE_LINK_LIBRARIES})
-list(REMOVE_ITEM python_libraries MPI::MPI_C)
-target_link_libraries(tailrace_python_requirements INTERFACE ${python_libraries} tailrace_hdf5
+set(libraries_without_mpi ${TAILRACE_LINK_LIBRARIES})
+list(REMOVE_ITEM libraries_without_mpi MPI::MPI_C)
+target_link_libraries(tailrace_python_requirements INTERFACE ${libraries_without_mpi} tailrace_hdf5
                       nlohmann_json::nlohmann_json)
 
-target_link_libraries(tailrace_requirements INTERFACE ${TAILRACE_LINK_LIBRARIES}
+target_link_libraries(tailrace_requirements INTERFACE ${libraries_without_mpi}
                       nlohmann_json::nlohmann_json)
 if(TAILRACE_MPI)
+  target_link_libraries(tailrace_requirements INTERFACE $<LINK_ONLY:MPI::MPI_C>)
+  add_library(tailrace_mpi INTERFACE)
+  target_link_libraries(tailrace_mpi INTERFACE MPI::MPI_C)
   # Only the C interface of MPI is used; the old C++ one would drag in another library.
-  target_compile_definitions(tailrace_requirements INTERFACE
-                             TAILRACE_WITH_MPI=1 OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
+  target_compile_definitions(tailrace_mpi INTERFACE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
 endif()
 
 if(TAILRACE_BUILD_CLI OR TAILRACE_BUILD_BENCH)

@@ -97,6 +97,14 @@ endif()
 add_library(tailrace_hdf5 INTERFACE)
 target_include_directories(tailrace_hdf5 SYSTEM INTERFACE ${SERIAL_HDF5_INCLUDE_DIRS})
 target_link_libraries(tailrace_hdf5 INTERFACE ${SERIAL_HDF5_LIBRARIES})
+if(hdf5_is_parallel)
+  # Its headers include mpi.h; Python's engine has them, too, and links no MPI.
+  foreach(property INTERFACE_INCLUDE_DIRECTORIES INTERFACE_COMPILE_DEFINITIONS)
+    set_property(TARGET tailrace_hdf5 APPEND PROPERTY ${property}
+                 $<TARGET_PROPERTY:MPI::MPI_C,${property}>)
+  endforeach()
+  target_compile_definitions(tailrace_hdf5 INTERFACE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
+endif()
 list(APPEND TAILRACE_LINK_LIBRARIES ${SERIAL_HDF5_LIBRARIES})
 
 set(TAILRACE_PARALLEL_HDF5_VERSION "")
@@ -115,6 +123,6 @@ if(TAILRACE_MPI)
     add_library(tailrace_hdf5_parallel INTERFACE)
     target_include_directories(tailrace_hdf5_parallel SYSTEM INTERFACE
                                ${PARALLEL_HDF5_INCLUDE_DIRS})
-    target_link_libraries(tailrace_hdf5_parallel INTERFACE ${PARALLEL_HDF5_LIBRARIES})
+    target_link_libraries(tailrace_hdf5_parallel INTERFACE ${PARALLEL_HDF5_LIBRARIES} tailrace_mpi)
   endif()
 endif()

@@ -1,10 +1,11 @@
 # libtailrace_hdf5.so: parallel HDF5's calls, served by Tailrace (docs/hdf5.md); and the engine's
-# HDF5 rooms compiled against that HDF5, for it and for tailrace-bench.
+# HDF5 rooms for that HDF5, for it and for tailrace-bench.
 #
 # A process of such a program holds one HDF5, which is its own, the parallel one: so the engine's
-# objects that know no HDF5 are those of the library, and the container is compiled again, for each
-# HDF5 once: for the system's, which gives libtailrace_hdf5.so, and for those of
-# TAILRACE_HDF5_PROGRAMS_ROOT, each of which gives libtailrace_hdf5-MAJOR.MINOR.so. Calls are
+# objects that know no HDF5 are those of the library, and the container is compiled again for each
+# HDF5: not for the system's parallel one if it is the library's release, which gives
+# libtailrace_hdf5.so, and for each of TAILRACE_HDF5_PROGRAMS_ROOT, which gives
+# libtailrace_hdf5-MAJOR.MINOR.so. Calls are
 # exported as that HDF5 has them: by its version nodes (Debian's), or without any (self-built).
 
 set(TAILRACE_HDF5_PROGRAMS_ROOT "" CACHE STRING
@@ -15,10 +16,16 @@ set(TAILRACE_HDF5_PROGRAMS_ROOT "" CACHE STRING
 set(TAILRACE_HDF5_PROGRAMS "")
 
 if(TARGET tailrace_hdf5_parallel)
-  tailrace_object_library(tailrace_container_parallel ${container_sources})
-  target_link_libraries(tailrace_container_parallel PUBLIC tailrace_hdf5_parallel)
-  tailrace_join_sources(tailrace_container_parallel "/hdf5/[a-i][^/]*$")
-  set_target_properties(tailrace_container_parallel PROPERTIES EXCLUDE_FROM_ALL ON)
+  if(TAILRACE_PARALLEL_HDF5_VERSION STREQUAL TAILRACE_HDF5_VERSION)
+    # One release has one public interface, and MPI only adds to it. src/ asks for nothing that is
+    # added (tests/arrows_test.py), so its objects fit both libraries.
+    set(parallel_container tailrace_container)
+  else()
+    set(parallel_container tailrace_container_parallel)
+    tailrace_add_container(tailrace_container_parallel tailrace_hdf5_parallel)
+    set_target_properties(tailrace_container_parallel tailrace_container_parallel_describe
+                          PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
 endif()
 
 file(GLOB hdf5_program_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/frontends/hdf5/*.cpp")
@@ -162,7 +169,7 @@ function(tailrace_add_hdf5_front target hdf5 container library suffix)
        CONTENT "{ global: tailrace_hdf5_serving; local: *; };\n")
   add_library(${target}_serving SHARED
               $<TARGET_OBJECTS:${target}_objects> ${TAILRACE_ENGINE_OBJECTS}
-              $<TARGET_OBJECTS:${container}> ${TAILRACE_TRZ_OBJECTS}
+              ${${container}_OBJECTS} ${TAILRACE_TRZ_OBJECTS}
               ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
   target_link_libraries(${target}_serving PRIVATE tailrace_requirements ${hdf5})
   set_target_properties(${target}_serving PROPERTIES
@@ -206,7 +213,7 @@ else()
   set(why "there is no parallel HDF5 (libhdf5-openmpi-dev)")
 endif()
 if(NOT why)
-  tailrace_add_hdf5_front(tailrace_hdf5_programs tailrace_hdf5_parallel tailrace_container_parallel
+  tailrace_add_hdf5_front(tailrace_hdf5_programs tailrace_hdf5_parallel ${parallel_container}
                           "${parallel_hdf5_library}" "")
 else()
   message(STATUS "No libtailrace_hdf5 for the system's HDF5: ${why}")
@@ -235,10 +242,8 @@ foreach(root ${TAILRACE_HDF5_PROGRAMS_ROOT})
   endif()
   add_library(${hdf5} INTERFACE)
   target_include_directories(${hdf5} SYSTEM INTERFACE ${${found}_INCLUDE_DIRS})
-  target_link_libraries(${hdf5} INTERFACE ${${found}_LIBRARIES})
-  tailrace_object_library(tailrace_container_${minor} ${container_sources})
-  target_link_libraries(tailrace_container_${minor} PUBLIC ${hdf5})
-  tailrace_join_sources(tailrace_container_${minor} "/hdf5/[a-i][^/]*$")
+  target_link_libraries(${hdf5} INTERFACE ${${found}_LIBRARIES} tailrace_mpi)
+  tailrace_add_container(tailrace_container_${minor} ${hdf5})
   tailrace_add_hdf5_front(tailrace_hdf5_programs-${minor} ${hdf5} tailrace_container_${minor}
                           "${library}" "-${minor}")
 endforeach()

@@ -67,9 +67,8 @@ file(CONFIGURE OUTPUT "${generated}/serial_call_nodes.inc" @ONLY CONTENT
      "// The version nodes of the calls of ${serial_hdf5}.\n${defined}")
 
 file(GLOB serial_sources CONFIGURE_DEPENDS "${serial_folder}/*.cpp")
-file(GLOB codec_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/codec/*.cpp")
 tailrace_codec_library(tailrace_hdf5_serial_objects
-                       ${serial_sources} ${codec_sources}
+                       ${serial_sources}
                        "${PROJECT_SOURCE_DIR}/src/exec/thread_team.cpp"
                        "${PROJECT_SOURCE_DIR}/src/layout/chunk_shape.cpp")
 target_include_directories(tailrace_hdf5_serial_objects PRIVATE
@@ -78,8 +77,10 @@ target_include_directories(tailrace_hdf5_serial_objects SYSTEM PRIVATE
                            $<TARGET_PROPERTY:tailrace_hdf5,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_definitions(tailrace_hdf5_serial_objects PRIVATE
                            TAILRACE_SERIAL_HDF5="${serial_soname}")
+tailrace_join_sources(tailrace_hdf5_serial_objects)
 add_library(tailrace_hdf5_serial SHARED
             $<TARGET_OBJECTS:tailrace_hdf5_serial_objects> $<TARGET_OBJECTS:tailrace_core>
+            $<TARGET_OBJECTS:tailrace_codecs>
             ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
 target_link_libraries(tailrace_hdf5_serial PRIVATE ${filter_zstd} ${filter_deflate} ZLIB::ZLIB Threads::Threads
                       ${CMAKE_DL_LIBS})

@@ -19,6 +19,7 @@ set(TAILRACE_PNETCDF ON)
 
 file(GLOB pnetcdf_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/frontends/pnetcdf/*.cpp")
 tailrace_object_library(tailrace_pnetcdf_objects ${pnetcdf_sources})
+target_link_libraries(tailrace_pnetcdf_objects PUBLIC tailrace_mpi)
 target_include_directories(tailrace_pnetcdf_objects SYSTEM PUBLIC
                            "${TAILRACE_PNETCDF_INCLUDE_DIR}")
 # PnetCDF's own declarations say nothing of visibility; the version script leaves out the rest.
@@ -32,7 +33,7 @@ endif()
 
 add_library(tailrace_pnetcdf SHARED
             $<TARGET_OBJECTS:tailrace_pnetcdf_objects> ${TAILRACE_ENGINE_OBJECTS}
-            $<TARGET_OBJECTS:tailrace_container> $<TARGET_OBJECTS:tailrace_verbs>
+            ${tailrace_container_OBJECTS} $<TARGET_OBJECTS:tailrace_verbs>
             ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
 target_link_libraries(tailrace_pnetcdf PRIVATE ${TAILRACE_LINK_LIBRARIES})
 set(pnetcdf_script "${PROJECT_SOURCE_DIR}/frontends/pnetcdf/pnetcdf.map")

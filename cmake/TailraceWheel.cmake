@@ -11,7 +11,7 @@ set(TAILRACE_WHEEL_OMITS
     "/frontends/c/[^/]*$"
     "/src/concat/([^/]*|hdf5/[^/]*)$"
     "/verbs/(book_file|concat_request|export_files|lay_in_front|repack|repack_plan)\\.cpp$"
-    "/exec/mpi_[^/]*$"  # of the module _mpi, which names them itself
+    "/report/(html_page|report_json)\\.cpp$"
     "/simulate/simulate_(clock|node|run)\\.cpp$"
     "/(describe/concat_input|netcdf/netcdf_dimension_names)\\.cpp$")
 list(JOIN TAILRACE_WHEEL_OMITS "|" TAILRACE_WHEEL_OMITS)

@@ -95,6 +95,8 @@ def check_library_file(path, text):
     system = {header for kind, header in INCLUDE.findall(text) if kind == "<"}
     if "mpi.h" in system and not (room == "exec" and path.name.startswith("mpi_")):
         complain(path, "includes <mpi.h>; only src/exec/mpi_* may")
+    if "H5_HAVE_PARALLEL" in text:
+        complain(path, "asks whether HDF5 is parallel; its object serves both kinds of HDF5")
     if room not in HDF5_ROOMS and reaches_hdf5(path, text):
         complain(path, "includes HDF5's header, perhaps through another; only "
                  + ", ".join(HDF5_ROOMS) + " may")

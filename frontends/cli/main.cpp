@@ -22,13 +22,10 @@
 #include "core/codec_registry.hpp"
 #include "core/utf8.hpp"
 #include "describe/field_attributes.hpp"
+#include "exec/comm_factory.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "help_formatter.hpp"
 #include "layout/layout.hpp"
-
-#ifdef TAILRACE_WITH_MPI
-#include <mpi.h>
-#endif
 
 namespace {
 
@@ -79,19 +76,6 @@ Examples:
   tailrace info small.h5
 )";
 
-std::string mpi_version() {
-#ifdef TAILRACE_WITH_MPI
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  const std::string all(text, static_cast<std::size_t>(length));
-  // Open MPI adds its packager and date behind a comma, MPICH a page of build options.
-  return all.substr(0, all.find_first_of(",\n"));
-#else
-  return "none (built without MPI)";
-#endif
-}
-
 /// Whether a plug-in codec can be loaded, by making one.
 std::string plugin_state(const CodecEntry& entry) {
   CodecRequest request;
@@ -128,7 +112,7 @@ std::string version_text() {
                    trz::isa_name(trz::best_isa())));
   line(instruction_sets());
   line(fmt::format("HDF5     {} (built against {})", hdf5_library_version(), build_hdf5));
-  line(fmt::format("MPI      {}", mpi_version()));
+  line(fmt::format("MPI      {}", mpi_library_version()));
   std::string codecs = "codecs   built in:";
   std::string plugins;
   for (const CodecEntry* codec : codec_registry()) {

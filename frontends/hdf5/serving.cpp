@@ -138,9 +138,12 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
   session->access_list = Hdf5Id(H5Pcopy(call.access_list));
   const Hdf5Id without_mpi(H5Pcopy(call.access_list));
   // HDF5 1.14 keeps the communicator in the list, whatever the driver: this one is each rank's own.
+  // Rank 0 writes the metadata alone, so metadata calls are not collective.
   const bool copied = session->access_list.valid() &&
                       H5Pset_fapl_mpio(without_mpi.get(), MPI_COMM_SELF, MPI_INFO_NULL) >= 0 &&
-                      H5Pset_fapl_sec2(without_mpi.get()) >= 0;
+                      H5Pset_fapl_sec2(without_mpi.get()) >= 0 &&
+                      H5Pset_all_coll_metadata_ops(without_mpi.get(), false) >= 0 &&
+                      H5Pset_coll_metadata_write(without_mpi.get(), false) >= 0;
   if (prepared.ok() && !copied) {
     prepared = hdf5_failure(Code::invalid_argument, "the file access list");
   }

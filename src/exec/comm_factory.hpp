@@ -21,6 +21,10 @@ std::unique_ptr<Comm> make_self_comm();
 /// @error unsupported  built without MPI, or with another MPI.
 Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t handle_bytes);
 
+/// Name and version of the MPI library, for instance "Open MPI v4.1.4"; "none (built without MPI)"
+/// without one. Not collective. Callable before MPI_Init.
+std::string mpi_library_version();
+
 /// For programs (CLI, bench): initialise MPI when the process was started by mpiexec, and finalise
 /// it at scope end. Without MPI, or outside mpiexec, world() is a single rank.
 class MpiSession {

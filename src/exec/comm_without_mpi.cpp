@@ -1,6 +1,4 @@
-// The stand-ins for a build without MPI: one rank, and a clear refusal of communicators.
-
-#ifndef TAILRACE_WITH_MPI
+// Stand-ins for exec/mpi_*.cpp in programs without MPI: one rank, and an error for communicators.
 
 #include "exec/comm_factory.hpp"
 
@@ -10,10 +8,10 @@ Result<std::unique_ptr<Comm>> make_mpi_comm(const void*, std::size_t) {
   return Status(Code::unsupported, "this Tailrace was built without MPI; pass no communicator");
 }
 
+std::string mpi_library_version() { return "none (built without MPI)"; }
+
 MpiSession::MpiSession(int*, char***) {}
 MpiSession::~MpiSession() { initialised_ = false; }
 std::unique_ptr<Comm> MpiSession::world() { return make_self_comm(); }
 
 }  // namespace tailrace
-
-#endif

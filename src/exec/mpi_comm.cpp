@@ -413,6 +413,15 @@ Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t ha
   return std::unique_ptr<Comm>(std::make_unique<MpiComm>(*static_cast<const MPI_Comm*>(mpi_comm)));
 }
 
+std::string mpi_library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string all(text, static_cast<std::size_t>(length));
+  // Open MPI adds its packager and date behind a comma, MPICH a page of build options.
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
 MpiSession::MpiSession(int* argc, char*** argv) {
   int already = 0;
   MPI_Initialized(&already);

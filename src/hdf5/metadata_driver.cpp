@@ -201,16 +201,12 @@ bool enlarge_metadata_cache(hid_t list) {
   return H5Pset_mdc_config(list, &config) >= 0;
 }
 
-/// What of a program's list does not go with this driver: MPI, pages, and objects that outlive
-/// their file. A program that has not chosen when a file ends gets what MPI's driver would do.
+/// Replace settings of a program's list that this driver does not support: page buffers, and
+/// objects that outlive their file. The default close degree becomes that of MPI's driver.
 bool adapt_access_list(hid_t list) {
   H5F_close_degree_t degree = H5F_CLOSE_DEFAULT;
   bool done = H5Pget_fclose_degree(list, &degree) >= 0;
   if (degree == H5F_CLOSE_DEFAULT) done = done && H5Pset_fclose_degree(list, H5F_CLOSE_SEMI) >= 0;
-#ifdef H5_HAVE_PARALLEL
-  done = done && H5Pset_all_coll_metadata_ops(list, false) >= 0 &&
-         H5Pset_coll_metadata_write(list, false) >= 0;
-#endif
   return done && H5Pset_page_buffer_size(list, 0, 0, 0) >= 0 && enlarge_metadata_cache(list);
 }
 
