@@ -5,6 +5,9 @@
 
 results=()
 failed=0
+load_at_start="$(cut -d ' ' -f 1 /proc/loadavg)"
+cache_at_start=cold
+[ ! -d "${CCACHE_DIR:-${HOME:-/}/.cache/ccache}" ] || cache_at_start=warm
 failures="$(mktemp)"
 times_file="$(mktemp)"
 
@@ -60,6 +63,22 @@ finish() {
   exit "$failed"
 }
 
+# Write the table into a file, to be committed with the change: growth of a part is seen there.
+#   keep_times FILE TITLE
+keep_times() {
+  read_cpu_s
+  {
+    printf '# %s\n\n' "$2"
+    printf 'Commit %s, %s cores, load at its start %s, compiler cache %s.\n\n' \
+      "$(git rev-parse --short HEAD)" "$(nproc)" "$load_at_start" "$cache_at_start"
+    printf '| part | verdict | wall s | CPU s |\n|---|---|---|---|\n'
+    printf '%s\n' "${results[@]}" |
+      sed -E 's/^(.*[^ ]) +(passed|FAILED) +([0-9]+) s +([0-9]+) CPU s$/| \1 | \2 | \3 | \4 |/'
+    printf '| all | %s | %d | %d |\n' "$([ "$failed" = 0 ] && echo passed || echo FAILED)" \
+      "$SECONDS" "$cpu_s"
+  } > "$1"
+}
+
 # --- parts that both have -------------------------------------------------------------------------
 
 # The thread sanitizer of g++ 12 cannot place its shadow where the kernel spreads addresses widely.
@@ -67,10 +86,33 @@ without_address_randomisation() {
   if setarch -R true 2> /dev/null; then setarch -R "$@"; else "$@"; fi
 }
 
-configure() {
-  scripts/setup --no-build && . scripts/env.sh &&
-    cmake --preset "$preset" "-DTAILRACE_DEFAULT_PLUGIN_PATH=$plugin_dir" \
-      "-DPython3_EXECUTABLE=$PYTHON" > /dev/null
+# True if a file below one of the folders differs from the commit that the file `base` names, or
+# if that commit is not known here.
+#   changed_since BASE FOLDER...
+changed_since() {
+  local base
+  base="$(cat "$1" 2> /dev/null || true)"
+  shift
+  ! git cat-file -e "$base^{commit}" 2> /dev/null || ! git diff --quiet "$base" -- "$@"
+}
+
+# Code whose threads the unit tests of the preset `tsan` run.
+threaded=(src/{array,concat,core,exec,output,read,schedule,write} tests/unit tests/support
+  scripts/tsan.supp CMakePresets.json)
+
+# Set up a tier (--merge, --full) and configure the preset for the tests of programs on HDF5, too:
+# the system's, and one without symbol versions, which is built if need be. Ours serves both,
+# preloaded and by the VOL connector.
+configure_with_hdf5() {
+  local prefix fresh=()
+  scripts/setup "$1" --no-build && . scripts/env.sh || return
+  prefix="$(scripts/build-hdf5 --parallel --quickly --jobs "$(nproc)" 1.14 | tail -n 1)" || return
+  if [ -f "$build_dir/.configured-for-program" ]; then  # by ./demo, without the tests
+    fresh=(--fresh)
+    rm -f "$build_dir/.configured-for-program"
+  fi
+  cmake "${fresh[@]}" --preset "$preset" "-DTAILRACE_DEFAULT_PLUGIN_PATH=$plugin_dir" \
+    "-DPython3_EXECUTABLE=$PYTHON" "-DTAILRACE_HDF5_PROGRAMS_ROOT=$prefix" > /dev/null
 }
 
 # Configure a preset's folder beside the main one; more arguments are settings.
@@ -82,39 +124,28 @@ configure_preset() {
     > /dev/null
 }
 
-# One preset's unit tests; with more arguments, settings, on all rank counts, else those that differ
-# in nothing else on 2 ranks only. Under the sanitizers these judge every 29th crash point of a
-# commit only (tests/CMakeLists.txt), as reading a file back is work of stock HDF5; ./test judges
-# all, on all rank counts.
+# Build what the tests need, and check that each HDF5 has its library and its VOL connector.
+build_tests() {
+  local end
+  ninja -C "$build_dir" "$@" && [ -s "$build_dir/hdf5_programs.txt" ] || return
+  for end in $(grep -vx system "$build_dir/hdf5_programs.txt"); do
+    ls "$build_dir/lib/libtailrace_hdf5$end.so" \
+      "$build_dir/lib/hdf5/vol$end/libtailrace_vol$end.so" || return
+  done
+}
+
+# One preset's unit tests. With more arguments, settings: all of them, on all rank counts. Without:
+# those of the merge tier, on 2 ranks. The sanitizers judge every 29th crash point of a commit only
+# (tests/CMakeLists.txt), as reading a file back is work of stock HDF5.
 unit_tests_of() {
-  local left_out=()
-  [ $# -gt 1 ] || left_out=(-E '(^OfRanks/.*[/_][1347]|[/_][1347]ranks|_on_[134])$')
+  local tier=(TAILRACE_TEST_TIER=merge TAILRACE_TEST_RANKS=2)
+  [ $# -eq 1 ] || tier=(TAILRACE_TEST_TIER=full)
   configure_preset "$@" && ninja -C "build/$1" tailrace_unit_tests &&
-    without_address_randomisation ctest --test-dir "build/$1" --output-on-failure -L unit \
-      --no-tests=error -j "$(nproc)" "${left_out[@]}"
+    without_address_randomisation env "${tier[@]}" ctest --test-dir "build/$1" \
+      --output-on-failure -L unit --no-tests=error -j "$(nproc)"
 }
 
 check_format() {
   git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | xargs clang-format-14 --dry-run -Werror &&
     echo "format: $(git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | wc -l) files are clean"
-}
-
-# Programs on the system's HDF5 and on one without symbol versions, which is built if need be, with
-# ours preloaded and by the VOL connector. Arguments: pytest's, which of the tests.
-programs_on_hdf5() {
-  local prefix
-  if ! command -v cargo > /dev/null; then
-    echo "not run: cargo, which fetches HDF5 1.14, is missing (scripts/build-hdf5)"
-    return
-  fi
-  prefix="$(scripts/build-hdf5 --parallel --jobs "$(nproc)" 1.14 | tail -n 1)" &&
-    configure_preset hdf5 "-DTAILRACE_HDF5_PROGRAMS_ROOT=$prefix" &&
-    ninja -C build/hdf5 hdf5_programs tailrace_cli &&
-    [ -e build/hdf5/lib/libtailrace_hdf5-1.14.so ] &&
-    [ -e build/hdf5/lib/hdf5/vol-1.14/libtailrace_vol-1.14.so ] &&
-    TAILRACE="$repo/build/hdf5/bin/tailrace" env -u CI -u HDF5_PLUGIN_PATH \
-      "$PYTHON" -m pytest tests/python/test_hdf5_programs.py \
-      tests/python/test_hdf5_regions.py tests/python/test_hdf5_beside.py \
-      tests/python/test_hdf5_plotfiles.py \
-      -ra -q -n "$(nproc)" "$@"
 }

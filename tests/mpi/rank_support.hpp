@@ -19,7 +19,7 @@
 
 namespace api_test {
 
-constexpr unsigned kTestSeconds = 100;
+constexpr unsigned kTestSeconds = 600;
 
 inline int rank() {
   int value = 0;

@@ -41,7 +41,7 @@ def preload(options=""):
     return [f"LD_PRELOAD={library}", f"HDF5_PLUGIN_PATH={plugins}", f"TAILRACE_OPTIONS={options}"]
 
 
-def start(name, *arguments, ranks=1, timeout=300, variables=()):
+def start(name, *arguments, ranks=1, timeout=600, variables=()):
     """Run to the end, whatever comes of it. `variables` are set for the ranks, not the launcher."""
     command = [launcher(), "-n", str(ranks), "env", *variables, str(application(name)),
                *map(str, arguments)]

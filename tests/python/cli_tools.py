@@ -59,7 +59,7 @@ def command(*arguments, ranks=1):
     return [launcher(), "-n", str(ranks), *words] if ranks > 1 else words
 
 
-def tailrace(*arguments, ranks=1, code=0, timeout=120, environment=None):
+def tailrace(*arguments, ranks=1, code=0, timeout=600, environment=None):
     """Run to the end and check the exit code; stdout and stderr are in the result."""
     done = subprocess.run(command(*arguments, ranks=ranks), capture_output=True, text=True,
                           timeout=timeout, env=environment or ENVIRONMENT)

@@ -14,6 +14,7 @@ import atexit
 import os
 import shutil
 import tempfile
+import zlib
 
 import h5py  # noqa: F401
 import hdf5plugin  # noqa: F401
@@ -25,6 +26,81 @@ atexit.register(shutil.rmtree, _sessions, ignore_errors=True)
 os.environ["OMPI_MCA_orte_tmpdir_base"] = _sessions
 os.environ["PRTE_MCA_prte_tmpdir_base"] = _sessions
 os.environ["XDG_CACHE_HOME"] = os.path.join(_sessions, "cache")
+
+
+TIERS = ["quick", "merge", "full"]
+#: The rank count of the merge tier: the first of these that a test has. Nearly all other tests run
+#: on one rank.
+MERGE_RANKS = [3, 2, 4]
+#: Modules of the quick tier, which runs the first variant of each of their tests.
+QUICK_MODULES = {
+    "test_cli_errors", "test_cli_repack", "test_cli_verify", "test_codec_edges", "test_concat",
+    "test_docs", "test_every_reader", "test_examples", "test_export_part", "test_fortran",
+    "test_hdf5_programs", "test_hdf5_serial", "test_layouts", "test_netcdf_files", "test_pnetcdf",
+    "test_python_files", "test_python_mpi", "test_read", "test_trz_filter", "test_xor",
+}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--tier", choices=TIERS, default=os.environ.get("TAILRACE_TEST_TIER", "full"),
+                     help="which tests to run: CONTRIBUTING.md, \"Tiers\" (default: full, all)")
+
+
+def parameters_of(item):
+    return item.callspec.params if hasattr(item, "callspec") else {}
+
+
+def without_other_ranks(variants):
+    """Drop all but one of the variants that differ in the parameter `ranks` alone."""
+    best, rank_counts = {}, {}
+    for item in variants:
+        ranks = parameters_of(item).get("ranks")
+        others = repr(sorted((k, repr(v)) for k, v in parameters_of(item).items() if k != "ranks"))
+        if not isinstance(ranks, int):
+            others, ranks = item.nodeid, 0
+        place = MERGE_RANKS.index(ranks) if ranks in MERGE_RANKS else len(MERGE_RANKS) - ranks / 1e6
+        if others not in best or place < rank_counts[others]:
+            best[others], rank_counts[others] = item, place
+    return list(best.values())
+
+
+def sampled(name, variants, step):
+    """One in `step` variants of the test `name`, at least one. Which one differs between tests, and
+    from each `step` variants to the next, so that every value of every parameter is met."""
+    offset = zlib.crc32(name.encode())
+    chosen = [variant for i, variant in enumerate(variants)
+              if (i + i // step + offset) % step == 0]
+    return chosen or [variants[offset % len(variants)]]
+
+
+def of_tier(items, tier):
+    """The items that the merge or the quick tier runs: those that are not marked `full`, on one
+    rank count, and of a test with the mark `sample(n)` one variant in n."""
+    tests = {}
+    for item in items:
+        left_out = item.get_closest_marker("full") is not None
+        if not left_out and (tier == "merge" or item.path.stem in QUICK_MODULES):
+            name = getattr(item, "originalname", None) or item.name
+            tests.setdefault((item.path, item.cls, name), []).append(item)
+    kept = set()
+    for (_, _, name), variants in tests.items():
+        sample = variants[0].get_closest_marker("sample")
+        variants = without_other_ranks(variants)
+        if tier == "quick":
+            kept.add(variants[0])
+        else:
+            kept |= set(sampled(name, variants, sample.args[0] if sample else 1))
+    return kept
+
+
+def pytest_collection_modifyitems(config, items):
+    tier = config.getoption("--tier")
+    if tier not in TIERS:  # Of the environment: pytest checks the command line alone.
+        raise pytest.UsageError(f"TAILRACE_TEST_TIER is {tier}, not one of {', '.join(TIERS)}")
+    if tier != "full":
+        kept = of_tier(items, tier)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def run(words, ranks, ours, code=0, front="", **more):
     """Run a program as it is, or served by a front. @returns what it said on stderr."""
     served = [f"{name}={value}" for name, value in served_by(front).items()] if ours else []
     words = [launcher(), "-n", str(ranks), *(["env", *served] if ours else []), *map(str, words)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120,
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600,
                           env={**ENVIRONMENT, "TAILRACE_REPORT": "1", **more})
     if code is not None:
         assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}{done.stderr}"

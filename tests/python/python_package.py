@@ -48,7 +48,7 @@ def load():
     return package
 
 
-def run(text, *, ranks=0, timeout=120, **more):
+def run(text, *, ranks=0, timeout=600, **more):
     """Run Python source in a process of its own, or on several ranks; its output."""
     words = [sys.executable, "-c", textwrap.dedent(text)]
     if ranks:

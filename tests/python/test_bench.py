@@ -13,6 +13,8 @@ import h5py
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROW_KEYS = {
     "method", "seconds", "median_s", "min_s", "max_s", "file_bytes", "encoded_bytes", "ratio",
@@ -48,7 +50,7 @@ def run(folder, *options, ranks=1, **variables):
     command = [*set_there, str(program()), "bench", "--dir", str(folder), *options]
     if ranks > 1:
         command = ["mpiexec", "-n", str(ranks), *command]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=ENVIRONMENT)
 
 
 def rows_of(folder, *options, ranks=1, **variables):

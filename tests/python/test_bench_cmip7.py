@@ -10,6 +10,8 @@ import sys
 import pytest
 from cli_tools import ENVIRONMENT, ROOT, program
 
+pytestmark = pytest.mark.full
+
 
 def test_tools(tmp_path):
     beside = pathlib.Path(sys.executable).parent / "cmip7repack"
@@ -19,7 +21,7 @@ def test_tools(tmp_path):
         pytest.skip("h5repack is not installed")
     done = subprocess.run([sys.executable, str(ROOT / "bench" / "cmip7.py"), "--rounds", "1",
                            "--size", "12MB", "--folder", str(tmp_path), "--csv",
-                           str(tmp_path / "x.csv")], capture_output=True, text=True, timeout=300,
+                           str(tmp_path / "x.csv")], capture_output=True, text=True, timeout=600,
                           check=False, env={**ENVIRONMENT, "TAILRACE": program()})
     assert done.returncode == 0, done.stdout + done.stderr
     with open(tmp_path / "x.csv", newline="", encoding="utf-8") as file:

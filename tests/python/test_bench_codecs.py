@@ -10,6 +10,8 @@ import pytest
 
 from cli_tools import program, smooth, tailrace
 
+pytestmark = pytest.mark.full
+
 OURS = "trz,preset=fast,trz,preset=default,trz,preset=ratio,deflate,portable,none"
 
 

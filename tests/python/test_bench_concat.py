@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from cli_tools import ENVIRONMENT, ROOT, launcher, program, tailrace
 
+pytestmark = pytest.mark.full
+
 TINY = ["--files", 3, "--datasets", 60, "--images", 1, "--image-width", 32, "--size", "600KB"]
 
 
 def script(name, *arguments, code=0):
     done = subprocess.run([sys.executable, str(ROOT / "bench" / name), *map(str, arguments)],
-                          capture_output=True, text=True, timeout=300, check=False,
+                          capture_output=True, text=True, timeout=600, check=False,
                           env=ENVIRONMENT)
     assert done.returncode == code, done.stdout + done.stderr
     return done
@@ -38,7 +40,7 @@ def baseline(tiny_set):
         pytest.skip("tailrace-bench is not built")
     probe = subprocess.run([program(), "bench", "concat-hdf5", "-o",
                             str(tiny_set.parent / "probe.h5"), "-i", str(tiny_set)],
-                           capture_output=True, text=True, timeout=120, check=False,
+                           capture_output=True, text=True, timeout=600, check=False,
                            env=ENVIRONMENT)
     if "built without a parallel HDF5" in probe.stderr:
         pytest.skip("built without a parallel HDF5")

@@ -9,6 +9,8 @@ import pytest
 from application_runs import build_folder
 from cli_tools import ENVIRONMENT, ROOT, launcher, program
 
+pytestmark = pytest.mark.full
+
 
 def bench(folder, *words):
     launcher()
@@ -18,7 +20,7 @@ def bench(folder, *words):
     done = subprocess.run([sys.executable, str(ROOT / "bench" / "e3sm.py"), "--limits", "0",
                            "--rounds", "1", "--folder", str(folder), "--csv",
                            str(folder / "x.csv"), *words], capture_output=True, text=True,
-                          timeout=300, check=False, env={**ENVIRONMENT, "TAILRACE": program()})
+                          timeout=600, check=False, env={**ENVIRONMENT, "TAILRACE": program()})
     assert done.returncode == 0, done.stdout + done.stderr
     with open(folder / "x.csv", newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

@@ -4,14 +4,17 @@ import csv
 import subprocess
 import sys
 
+import pytest
 from application_runs import run
 from cli_tools import ENVIRONMENT, ROOT, program
+
+pytestmark = pytest.mark.full
 
 
 def bench(folder, *words):
     return subprocess.run([sys.executable, str(ROOT / "bench" / "gather_steps.py"), "--csv",
                            str(folder / "x.csv"), "--data", str(folder), *words],
-                          capture_output=True, text=True, timeout=300, check=False,
+                          capture_output=True, text=True, timeout=600, check=False,
                           env={**ENVIRONMENT, "TAILRACE": program()})
 
 

@@ -11,6 +11,8 @@ import pytest
 from application_runs import build_folder
 from cli_tools import ENVIRONMENT, ROOT, launcher, program
 
+pytestmark = pytest.mark.full
+
 SCRIPT = ROOT / "bench" / "hdf5_programs.py"
 CSVS = ["hdf5_fields.csv", "hdf5_calls.csv", "hdf5_plotfiles.csv"]
 
@@ -22,7 +24,7 @@ def read(path):
 
 def script(*words, code=0):
     done = subprocess.run([sys.executable, str(SCRIPT), *map(str, words)], capture_output=True,
-                          text=True, timeout=500, env={**ENVIRONMENT, "TAILRACE": program()})
+                          text=True, timeout=600, env={**ENVIRONMENT, "TAILRACE": program()})
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

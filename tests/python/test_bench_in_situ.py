@@ -9,6 +9,8 @@ import pytest
 from application_runs import application
 from cli_tools import ENVIRONMENT, ROOT, launcher
 
+pytestmark = pytest.mark.full
+
 OUTPUTS = ["sync none", "async none", "sync", "async", "in_situ"]
 
 
@@ -22,7 +24,7 @@ def programs():
 def bench(programs, *arguments):
     environment = {**ENVIRONMENT, "TAILRACE_EXAMPLES": str(programs)}
     command = [sys.executable, str(ROOT / "bench" / "in_situ.py"), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
                           env=environment)
 
 

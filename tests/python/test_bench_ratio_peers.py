@@ -10,6 +10,8 @@ import pytest
 import python_package
 from cli_tools import ROOT
 
+pytestmark = pytest.mark.full
+
 python_package.load()  # First: it says where the codec is.
 sys.path.insert(0, str(ROOT / "bench"))
 import comparison_data  # noqa: E402

@@ -9,12 +9,14 @@ import sys
 import pytest
 from cli_tools import ENVIRONMENT, ROOT, program
 
+pytestmark = pytest.mark.full
+
 
 def bench(folder, *words):
     return subprocess.run([sys.executable, str(ROOT / "bench" / "rechunk.py"), "--rounds", "1",
                            "--size", "25MB", "--memory", "64MB", "--folder", str(folder), "--csv",
                            str(folder / "x.csv"), *words], capture_output=True, text=True,
-                          timeout=300, check=False, env={**ENVIRONMENT, "TAILRACE": program()})
+                          timeout=600, check=False, env={**ENVIRONMENT, "TAILRACE": program()})
 
 
 def test_tools(tmp_path):

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from test_bench import ENVIRONMENT, ROOT, program, rows_of, run
 
+pytestmark = pytest.mark.full
+
 QUICK = ["--repeat", "1", "--bound", "rel=1e-3", "--codec", "trz"]
 REAL_DATA = ROOT.parent / "shared" / "data"
 
@@ -213,7 +215,7 @@ def test_choice_grid(tmp_path):
     command = [str(program()), "bench", "choice", "--dir", str(tmp_path), "--cells", "32x32x32",
                "--bandwidth", "2MB/s/rank,unlimited", "--bound", "rel=1e-2,1e-4", "--repeat", "1",
                "--candidates", "none;trz;trz,preset=fast;deflate", "--csv", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
                           env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     lines = path.read_text().splitlines()
@@ -250,7 +252,7 @@ def test_scaling(tmp_path):
                "--repeat", "1", "--bandwidth", "100MB/s/rank", "--methods",
                "tailrace-claimed-none", "--bound", "none", "--codec", "deflate"]
     program()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
                           env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     document = json.loads(path.read_text())

@@ -13,6 +13,8 @@ from application_runs import application, build_folder
 from cli_tools import ENVIRONMENT, ROOT, launcher, program
 from climate_cases import source
 
+pytestmark = pytest.mark.full
+
 LIBRARY = build_folder() / "lib" / "libtailrace_pnetcdf.so"
 
 
@@ -25,7 +27,7 @@ def bench(what, folder, *words):
                "--climate", f"--source {folder / 'source.h5'} --field T", "--folder", str(folder),
                "--csv", str(folder / "x.csv"), "--json", str(folder / "x.json"), "--rounds", "1",
                "--ranks", "2", "--limits", "100", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300,
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600,
                           env={**ENVIRONMENT, "TAILRACE": program()})
     assert done.returncode == 0, done.stdout + done.stderr
     with open(folder / "x.csv", newline="", encoding="utf-8") as file:
@@ -77,7 +79,7 @@ def test_md(tmp_path):
 def test_refuses(words):
     application("at-pnetcdf")
     done = subprocess.run([sys.executable, str(ROOT / "bench" / "transparent.py"), "read", *words],
-                          capture_output=True, text=True, timeout=60,
+                          capture_output=True, text=True, timeout=600,
                           env={**ENVIRONMENT, "TAILRACE": program()})
     assert done.returncode == 2
     assert "needs a round" in done.stderr

@@ -12,6 +12,8 @@ import pytest
 import python_package
 from cli_tools import ROOT
 
+pytestmark = pytest.mark.full
+
 python_package.load()
 
 
@@ -21,7 +23,7 @@ def test_xarray_dask(tmp_path):
     done = subprocess.run(
         [sys.executable, str(ROOT / "bench" / "xarray_dask.py"), "--size", "2MB", "--rounds", "1",
          "--folder", str(tmp_path), "--csv", str(tmp_path / "x.csv")],
-        capture_output=True, text=True, timeout=300, env=python_package.package_environment())
+        capture_output=True, text=True, timeout=600, env=python_package.package_environment())
     assert done.returncode == 0, done.stdout + done.stderr
     with open(tmp_path / "x.csv", newline="", encoding="utf-8") as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}

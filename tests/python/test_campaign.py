@@ -10,6 +10,8 @@ import pytest
 
 from cli_tools import ENVIRONMENT, ROOT, program
 
+pytestmark = pytest.mark.full
+
 JOBS = ("sync, 2 ranks", "async, growing", "in_situ", "journal, growing, 2 ranks",
         "no fsync, 2 ranks", "replace, 2 ranks", "added to, 2 ranks", "records, added to",
         "concat, many commits", "concat -a, 2 ranks", "export")

@@ -24,7 +24,7 @@ def repack(source, target, *options):
     if not pathlib.Path(program).exists():
         pytest.skip(f"{program} is not built")
     done = subprocess.run([program, "repack", str(source), "-o", str(target), *options],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

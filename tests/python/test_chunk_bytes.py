@@ -47,7 +47,7 @@ def repack(source, target, *options):
         **os.environ,
         "HDF5_PLUGIN_PATH": hdf5plugin.PLUGIN_PATH,
     }
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

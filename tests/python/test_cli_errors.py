@@ -14,6 +14,8 @@ import pytest
 
 from cli_tools import (ENVIRONMENT, command, datasets, own_lines, small_disk_at, smooth, tailrace)
 
+pytestmark = pytest.mark.sample(3)
+
 
 @pytest.fixture
 def source(tmp_path):

@@ -46,7 +46,7 @@ def test_pages_are_clean_and_hold_every_option(pages, options):
     for command, names in options.items():
         page = pages / f"tailrace-{command}.1"
         done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-rLL=80n", "-P-cbou", page],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=600)
         assert done.returncode == 0 and done.stderr == "", done.stderr
         assert max(map(len, done.stdout.splitlines())) <= 80
         said = re.sub(r"\s+", " ", done.stdout)
@@ -67,7 +67,7 @@ def test_completions_name_every_option(shell, options, tmp_path):
             assert word in script.read_text(), (command, name)
     if not shutil.which(shell):
         pytest.skip(f"no {shell}")
-    done = subprocess.run([shell, "-n", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([shell, "-n", script], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0 and done.stderr == "", done.stderr
 
 
@@ -80,7 +80,7 @@ def test_bash_completes(words, completed, tmp_path):
     script.write_text(tailrace("completions", "bash").stdout)
     asked = f'source {script}; COMP_WORDS=(tailrace {" ".join(words)}); COMP_CWORD={len(words)}; '
     done = subprocess.run(["bash", "-c", asked + '_tailrace; echo "${COMPREPLY[@]}"'],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=600)
     assert done.stderr == "" and done.stdout.split() == completed
 
 

@@ -147,6 +147,7 @@ def test_masks(tmp_path, ranks):
     assert "break guard=region=/masks/disc:1e-04" in out
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_refusals_are_those_of_every_rank(tmp_path, ranks):
     u = smooth((60, 70))

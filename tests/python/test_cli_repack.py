@@ -16,6 +16,8 @@ import pytest
 from cli_tools import (ENVIRONMENT, attributes, command, data_file, datasets, largest_error,
                        numbers, own_lines, program, smooth, tailrace)
 
+pytestmark = pytest.mark.sample(2)
+
 # A covering subset: every file, every codec, every number of ranks.
 CASES = [
     ("nyx64_s060.h5", "sz3", "rel=1e-3", 1),
@@ -72,7 +74,7 @@ def test_stock_tools_take_the_output(tmp_path):
                   ["h5diff", target, copied]):
         if shutil.which(words[0]) is None:
             pytest.skip(f"{words[0]} is not installed")
-        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60,
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=600,
                               env=ENVIRONMENT)
         assert done.returncode == 0, words[0] + done.stdout + done.stderr
         assert "error" not in done.stderr.lower(), done.stderr
@@ -385,6 +387,7 @@ def test_a_scratch_file_goes_with_its_process(tmp_path):
     assert left <= {"in.h5", "out.h5.partial", "out.h5.lock"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_stored_chunk_that_is_too_large_for_the_memory(tmp_path, ranks):
     """Refused before there is an output, with the memory that does; with that it is kept to."""

@@ -9,6 +9,8 @@ import pytest
 
 from cli_tools import ENVIRONMENT, data_file, datasets, numbers, own_lines, smooth, tailrace
 
+pytestmark = pytest.mark.sample(3)
+
 
 @pytest.fixture
 def pair(tmp_path):

@@ -42,7 +42,7 @@ def on_terminal(columns, *words, code=0, environment=None):
             while part := os.read(master, 65536):
                 said += part
         os.close(master)
-        assert process.wait(timeout=120) == code, said.decode()
+        assert process.wait(timeout=600) == code, said.decode()
     # The progress line is drawn over itself, and is gone at the end.
     text = re.sub(r"\r\x1b\[2K[^\n\r]*(?=\r\x1b\[2K)", "", said.decode())
     return text.replace("\r\x1b[2K", "").replace("\r\n", "\n").splitlines()
@@ -135,6 +135,7 @@ def test_help_fits_and_breaks_no_word(verb):
     assert said.stdout.splitlines() == narrow
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("part", [[], ["codecs"], ["choice"], ["concat-hdf5"]])
 def test_help_of_bench_fits(part):
     if not BENCH.exists():
@@ -146,6 +147,7 @@ def test_help_of_bench_fits(part):
                             for lines in (narrow, wide)])
 
 
+@pytest.mark.full
 def test_tables_of_bench_fit(tmp_path):
     if not BENCH.exists():
         pytest.skip("no tailrace-bench")
@@ -187,7 +189,7 @@ def test_columns_goes_before_the_terminal(files):
 def test_under_a_launcher_nothing_is_left_out(files):
     """Open MPI puts a terminal of no width between: 80 columns, and all of the data."""
     done = subprocess.run([launcher(), "-n", "2", program(), "info", str(files / "out.h5")],
-                          capture_output=True, text=True, timeout=120, env=WITHOUT_WIDTH)
+                          capture_output=True, text=True, timeout=600, env=WITHOUT_WIDTH)
     assert done.returncode == 0
     assert "no room for" not in done.stdout
     for i in range(3):

@@ -12,6 +12,8 @@ from application_runs import application, build_folder, preload
 from climate_cases import analyse, assert_at, assert_matt, make, write_cells
 from cli_tools import ENVIRONMENT, tailrace
 
+pytestmark = pytest.mark.full
+
 FILL = np.float32(-1e10)
 
 
@@ -87,7 +89,7 @@ def test_limited_reads_are_counted(name, transfer, climate, tmp_path):
 def refused(*words, program=None):
     """Without a launcher, which may lose the last words of a rank that aborts."""
     command = [str(program or application("at-pnetcdf")), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=600)
     assert done.returncode != 0
     return done
 

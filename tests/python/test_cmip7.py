@@ -21,6 +21,8 @@ import pytest
 from cli_tools import (ENVIRONMENT, REAL_DATA, ROOT, command, data_file, datasets, numbers,
                        own_lines, tailrace)
 
+pytestmark = pytest.mark.sample(3)
+
 netCDF4 = pytest.importorskip("netCDF4")
 
 MIB4 = 4 << 20
@@ -126,7 +128,7 @@ def assert_checked(path):
     check = pathlib.Path(sys.executable).parent / "check_cmip7_packing"
     if check.exists():
         done = subprocess.run([sys.executable, check, path], capture_output=True, text=True,
-                              timeout=60)
+                              timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.startswith("PASS"), done.stdout
 
@@ -150,7 +152,7 @@ def assert_same(first, second):
 def kind_of(path):
     if shutil.which("ncdump") is None:
         pytest.skip("ncdump is not installed")
-    return subprocess.run(["ncdump", "-k", path], capture_output=True, text=True, timeout=60,
+    return subprocess.run(["ncdump", "-k", path], capture_output=True, text=True, timeout=600,
                           check=True).stdout.strip()
 
 
@@ -229,6 +231,7 @@ def test_chunks_that_fit_are_copied(tmp_path):
     assert_same(source, again)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_for_readers_over_a_network(tmp_path, ranks):
     """--cloud: every field in chunks of 8 to 16 MiB, or one; the second time all are copied."""
@@ -439,7 +442,7 @@ def test_a_disk_that_fills_up(tmp_path):
     target.write_bytes(b"an older file")
     limit = 1 << 20
     words = command("repack", source, "-o", target, "--cmip7", "--force")
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=ENVIRONMENT,
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=ENVIRONMENT,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
                                                                 (limit, limit)))
     assert done.returncode == 3, done.stdout + done.stderr

@@ -16,6 +16,8 @@ import concat_cases
 from cli_tools import ENVIRONMENT, let_clients_forget, numbers, tailrace
 from concat_reference import all_objects, check
 
+pytestmark = pytest.mark.sample(3)
+
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
@@ -446,7 +448,6 @@ def test_report_for_people(inputs, tmp_path):
     assert quiet.stdout == "" and quiet.stderr == ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_requests(seed, inputs, tmp_path):
     """Options in any combination, on any number of ranks."""

@@ -22,6 +22,8 @@ from cli_tools import (ENVIRONMENT, command, launcher, numbers, program, small_d
                        tailrace)
 from concat_reference import check
 
+pytestmark = pytest.mark.sample(2)
+
 
 def refusal(*arguments, code=2, ranks=1, **keywords):
     """What a refused command says, once, on any number of ranks."""
@@ -277,7 +279,7 @@ def test_full_disk(bytes_allowed, tmp_path, large):
         resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_allowed, bytes_allowed))
 
     out = tmp_path / "out.h5"
-    done = subprocess.run(command("concat", "-o", out, *files), preexec_fn=limit, timeout=120,
+    done = subprocess.run(command("concat", "-o", out, *files), preexec_fn=limit, timeout=600,
                           capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 3, done.stderr
     assert done.stderr.count("tailrace concat: ") == 1 and "out.h5" in done.stderr
@@ -286,6 +288,7 @@ def test_full_disk(bytes_allowed, tmp_path, large):
     check(out, files)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_no_memory_is_said_of_something(ranks, tmp_path, large):
     """Whichever of our requests for memory is refused: one line that names a file or dataset."""
@@ -302,7 +305,7 @@ def test_no_memory_is_said_of_something(ranks, tmp_path, large):
                  program(), "concat", "--force", "-o", tmp_path / "out" / "out.h5", *files]
         if ranks > 1:
             words = [launcher(), "-n", str(ranks), *words]
-        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60,
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=600,
                               env=ENVIRONMENT)
         if done.returncode == 0:
             continue
@@ -429,7 +432,7 @@ def test_resume_of_something_else(tmp_path, large):
     run_and_kill([*words, *files], slowed(out.parent, 4_000_000), 2.0)
     assert list(out.parent.glob("out.h5*"))
     done = subprocess.run(command("concat", *words, "--resume", *files[:2]), env=ENVIRONMENT,
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=600)
     if done.returncode == 0:
         check(out, files[:2])
     else:

@@ -10,6 +10,8 @@ import pytest
 from cli_tools import attributes, datasets, numbers, smooth, tailrace
 from test_front import raw_chunks
 
+pytestmark = pytest.mark.sample(2)
+
 #: Of values, not of how they are encoded.
 OF_VALUES = {"tailrace_bound_mode", "tailrace_bound_asked", "tailrace_absolute_bound",
              "tailrace_max_error", "tailrace_guard"}
@@ -174,7 +176,7 @@ def test_classic_copies_of_ours(exact, tmp_path):
     with h5py.File(lossy, "r+") as file:
         file["t"].attrs["tailrace_guard"] = np.bytes_("sign")
     copied = subprocess.run(["nccopy", "-k", "nc3", lossy, classic], capture_output=True, text=True,
-                            timeout=60)
+                            timeout=600)
     assert copied.returncode == 0, copied.stderr
     tailrace("repack", classic, "-o", plain, "--bound", "rel=1e-3", "--codec", "trz")
     words = said(plain, "t")
@@ -333,6 +335,7 @@ def told_exact(path):
             and field["absolute_bound"] == 0}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_note_does_not_speak_of_more_than_it_did(tmp_path, ranks):
     """It does not speak of contiguous data, or of chunks that always lose digits."""

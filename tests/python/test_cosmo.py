@@ -37,9 +37,9 @@ BOUNDS = {  # As in universe.cpp.
 }
 PLAIN_HDF5 = (BUILD / "examples" / "cosmo-hdf5").exists()
 
-pytestmark = pytest.mark.skipif(
+pytestmark = [pytest.mark.full, pytest.mark.skipif(
     not (BUILD / "examples" / "cosmo").exists(), reason="cosmo is not built"
-)
+)]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,7 +53,7 @@ def codec_trz():
 
 def start(ranks, *options):
     command = ["mpiexec", "-n", str(ranks), str(BUILD / "examples" / "cosmo"), *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=ENVIRONMENT)
 
 
 def run(ranks, tmp_path, *options):

@@ -11,6 +11,8 @@ import pytest
 from cli_tools import datasets, numbers, smooth, tailrace
 from hdf5_runs import FRONTS, by_deflate, program_of, run, same, verified
 
+pytestmark = pytest.mark.sample(3)
+
 REMARK = "without values of covered cells: /level_"
 NAMES = ["density", "energy"]
 

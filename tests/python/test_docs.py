@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 import warnings
 
 import h5py
@@ -23,7 +24,7 @@ from application_runs import build_folder
 from cli_tools import ENVIRONMENT, ROOT, launcher, numbers, program, smooth, tailrace
 from test_repack_plotfile import write_plotfile
 
-FOLDERS = ["docs", "bench", "examples", "tests"]
+FOLDERS = ["docs", "bench", "examples", "tests", "packaging", "python"]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 #: Blocks that are not run, by page and first words, and why.
@@ -42,16 +43,34 @@ NOT_RUN = {
     ("docs/serial-tools.md", "TAILRACE_OPTIONS='bound"): "test_hdf5_serial_bounds runs such",
     ("docs/transparent.md", "bench/transparent.py"): "test_bench_transparent runs a smaller one",
 }
+#: Pages whose commands run for ten seconds and more, or run tailrace-bench.
+FULL_PAGES = ("docs/cli.md", "docs/codecs.md", "docs/profile.md", "docs/xor.md")
 #: What a text, which nobody runs, may not begin a line with.
 COMMANDS = re.compile(r"^(\w+=\S+ )?(tailrace|mpiexec|cmake|pip|python3?|h5repack|import|from|use"
                       r"|#include|call|g\+\+|mpicc|mpifort|scripts/\S+|bench/\S+)\s", re.MULTILINE)
 
 
 def anchors(page):
-    """What headings are called in links, as code hosts make it of them."""
+    """Anchors of a page's headings that are the same on code hosts and on the site (scripts/site).
+
+    A heading of which the two make different anchors has none: "JSON (`--json`)" is `json---json`
+    on a code host and `json-json` on the site.
+    """
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    found = re.findall(r"^#+ +(.*?)\s*$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+    found = set()
+    for heading in re.findall(r"^#+ +(.*?)\s*$", text, re.MULTILINE):
+        code_host = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        ascii_only = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+        site = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_only).strip().lower())
+        if code_host == site:
+            found.add(site)
+    return found
+
+
+def test_an_anchor_is_the_same_everywhere(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# One name\n```\n# code\n```\n## JSON (`--json`)\n### d\u00e9j\u00e0\n")
+    assert anchors(page) == {"one-name"}
 
 
 def test_links_lead_somewhere():
@@ -148,7 +167,8 @@ DECLARATIONS = {
 
 
 @pytest.mark.parametrize("name", pages_with("c", "cpp"))
-@pytest.mark.parametrize("compiler", ["g++", "clang++-14"])
+@pytest.mark.parametrize("compiler", [
+    "g++", pytest.param("clang++-14", marks=pytest.mark.full)])
 def test_c_and_cpp_compile(name, compiler, tmp_path):
     """Includes stand in front, as in any program; warnings are errors."""
     if shutil.which(compiler) is None:
@@ -167,7 +187,7 @@ def test_c_and_cpp_compile(name, compiler, tmp_path):
         done = subprocess.run(
             [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable",
              "-DOMPI_SKIP_MPICXX", f"-I{ROOT / 'include'}", *flags.stdout.split(), "-fsyntax-only",
-             f"{number}.cpp"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+             f"{number}.cpp"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, f"{name}\n{source}\n{done.stderr}"
 
 
@@ -185,10 +205,10 @@ def test_fortran_runs(name, tmp_path):
         subprocess.run([compiler, "-std=f2018", "-Wall", "-Werror", source,
                         f"-I{build_folder() / 'fortran'}", f"-L{library.parent}",
                         "-ltailrace_fortran", "-ltailrace", f"-Wl,-rpath,{library.parent}",
-                        "-o", source.with_suffix("")], check=True, cwd=tmp_path, timeout=60)
+                        "-o", source.with_suffix("")], check=True, cwd=tmp_path, timeout=600)
         ranks = "2" if "MPI_Init" in text else "1"
         subprocess.run([launcher(), "-n", ranks, source.with_suffix("")],
-                       check=True, cwd=tmp_path, timeout=60, env=ENVIRONMENT)
+                       check=True, cwd=tmp_path, timeout=600, env=ENVIRONMENT)
 
 
 # --- Python: a page's blocks in one process, from the top of the page to its end ------------------
@@ -361,7 +381,7 @@ def simulation(kind, folder):
     source.write_text(SIMULATIONS[kind])
     words = {"pnetcdf": "-lpnetcdf", "hdf5": "$(pkg-config --cflags --libs hdf5-openmpi)"}[kind]
     done = subprocess.run(["bash", "-c", f"mpicc simulation.c {words} -o simulation"], cwd=folder,
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         pytest.skip(f"no program on {kind} can be made here: {done.stderr[:200]}")
     shutil.copy(folder / "simulation", folder / "analysis")
@@ -440,7 +460,9 @@ def shell_environment(folder):
             "OMPI_MCA_hwloc_base_binding_policy": "none"}
 
 
-@pytest.mark.parametrize("name", pages_with("sh"))
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.full if name in FULL_PAGES else [])
+    for name in pages_with("sh")])
 def test_shell_runs(name, tmp_path):
     FILES[name](tmp_path)
     environment = shell_environment(tmp_path)
@@ -448,7 +470,7 @@ def test_shell_runs(name, tmp_path):
         source = source.replace("/usr/local/lib", str(build_folder() / "lib"))
         source = source.replace("/scratch/me", ".")
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", source], cwd=tmp_path,
-                              capture_output=True, text=True, timeout=300, env=environment)
+                              capture_output=True, text=True, timeout=600, env=environment)
         assert done.returncode == 0, f"{source}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
     if "./simulation" in "".join(to_run(name, "sh")):
         was_served(tmp_path)
@@ -480,7 +502,7 @@ def test_options_of_pages_are_taken(kind, language, number, tmp_path):
     library = build_folder() / "lib" / f"libtailrace_{kind}.so"
     done = subprocess.run([launcher(), "-n", "2", "env", f"LD_PRELOAD={library}",
                            f"TAILRACE_OPTIONS=@{tmp_path / 'options.txt'}", "./simulation"],
-                          cwd=tmp_path, capture_output=True, text=True, timeout=120,
+                          cwd=tmp_path, capture_output=True, text=True, timeout=600,
                           env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     assert was_served(tmp_path) == 481 or kind == "hdf5"

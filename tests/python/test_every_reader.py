@@ -25,6 +25,8 @@ import stock_readers
 import test_examples
 from cli_tools import smooth, tailrace
 
+pytestmark = pytest.mark.sample(2)
+
 package = python_package.load()
 pytest.importorskip("h5netcdf")
 xarray = pytest.importorskip("xarray")
@@ -214,7 +216,7 @@ def libraries():
             os.environ.clear()
             os.environ.update(before)
             yield lambda function, *arguments: pool.apply_async(
-                function, arguments).get(timeout=120)
+                function, arguments).get(timeout=600)
     finally:
         os.environ.clear()
         os.environ.update(before)
@@ -225,7 +227,7 @@ def run(*words):
     if program is None:
         pytest.skip(f"{words[0]} is not installed")
     done = subprocess.run([program, *map(str, words[1:])], capture_output=True, text=True,
-                          timeout=120, env={**os.environ, "HDF5_PLUGIN_PATH": plugin_folders()})
+                          timeout=600, env={**os.environ, "HDF5_PLUGIN_PATH": plugin_folders()})
     assert done.returncode == 0, f"{words}\n{done.stdout[-2000:]}{done.stderr}"
     return done.stdout
 

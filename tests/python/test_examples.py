@@ -38,7 +38,7 @@ def run(name, ranks, path):
         "OMPI_MCA_hwloc_base_binding_policy": "none",
         **os.environ,
     }
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

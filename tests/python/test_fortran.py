@@ -21,7 +21,7 @@ def run(program, *arguments, ranks):
     if not pathlib.Path(program).exists():
         pytest.skip(f"{program} is not built (no Fortran compiler, or no MPI for Fortran)")
     done = subprocess.run([launcher(), "-n", str(ranks), str(program), *map(str, arguments)],
-                          capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+                          capture_output=True, text=True, timeout=600, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -84,7 +84,7 @@ def writer(tmp_path_factory):
 def test_stock_h5py_reads_them(ranks, mode, writer, tmp_path):
     target = tmp_path / "steps.h5"
     done = subprocess.run(["mpiexec", "-n", str(ranks), writer, str(target), mode],
-                          capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+                          capture_output=True, text=True, timeout=600, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
     said = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
     waiting = [(step + 1) % PER_CHUNK for step in range(STEPS)]

@@ -14,6 +14,8 @@ import pytest
 
 from cli_tools import REAL_DATA, data_file, datasets, tailrace
 
+pytestmark = pytest.mark.full
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     safeguards = pytest.importorskip("compression_safeguards")

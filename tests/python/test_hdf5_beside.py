@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hdf5_runs import FRONTS, by_deflate, patterns, row_values, same
 
+pytestmark = pytest.mark.sample(3)
+
 # Those of write_patterns.c that test_hdf5_programs.py compares with a plain run.
 NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads", "changes",
          "grows", "overlaps", "lives", "left_open", "rewrites"]

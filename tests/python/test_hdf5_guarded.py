@@ -8,6 +8,8 @@ import pytest
 from cli_tools import datasets, smooth, tailrace
 from hdf5_runs import h5py_of_mpi, run
 
+pytestmark = pytest.mark.sample(3)
+
 GUARDED_BY = """
 import os, sys, h5py, numpy as np
 from mpi4py import MPI

@@ -6,6 +6,8 @@ import pytest
 
 from hdf5_runs import FRONTS, LATER_FRONTS, patterns, row_values, same
 
+pytestmark = pytest.mark.sample(3)
+
 
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])

@@ -8,6 +8,8 @@ import pytest
 from hdf5_runs import (FRONTS, by_deflate, filters_of, program_of, run, same, trz_shapes,
                        verified)
 
+pytestmark = pytest.mark.sample(3)
+
 
 def plotfile_boxes(kind):
     """Extents of the boxes, slowest axis first: tests/hdf5_programs/write_plotfile.cpp."""

@@ -2,7 +2,7 @@
 
 The programs are tests/hdf5_programs: C programs of patterns of calls, built against the parallel
 HDF5 of the system, which has symbol versions, and against those that the build was given
-(TAILRACE_HDF5_PROGRAMS_ROOT; scripts/build-hdf5, scripts/ci-full hdf5), which have none; and one on
+(TAILRACE_HDF5_PROGRAMS_ROOT; scripts/build-hdf5, scripts/parts.sh), which have none; and one on
 h5py's parallel build (Debian: python3-h5py-mpi), which the system's own Python runs. What they
 leave is compared by stock serial h5py.
 """
@@ -21,6 +21,8 @@ from hdf5_runs import (ALL_FRONTS, CONNECTOR, FRONTS, HERE, LATER, LATER_FRONTS,
                        patterns, program_of, row_values, run, same, served_by, trz_shapes,
                        verified)
 
+pytestmark = pytest.mark.sample(3)
+
 NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads", "changes",
          "grows", "overlaps", "lives", "left_open", "rewrites"]
 
@@ -29,8 +31,9 @@ CONNECTORS = pytest.mark.parametrize("front", [end for end in ALL_FRONTS if CONN
                                      ids=lambda end: f"hdf5{end}")
 
 
-@pytest.fixture(scope="module", params=[(front, n) for front in ALL_FRONTS for n in (1, 2, 4)],
-                ids=lambda chosen: f"hdf5{chosen[0]}-{chosen[1]}_ranks")
+@pytest.fixture(scope="module", params=[
+    pytest.param((front, n), id=f"hdf5{front}-{n}_ranks", marks=[] if n == 2 else pytest.mark.full)
+    for front in ALL_FRONTS for n in (1, 2, 4)])
 def both(request, tmp_path_factory):
     """All patterns by one run of the program, plain and with ours: the folders, what was said."""
     front, ranks = request.param
@@ -88,7 +91,7 @@ def test_what_was_written_is_there(both):
 
 
 @FRONTS
-@pytest.mark.parametrize("ranks_per_node", ["1", "2"])
+@pytest.mark.parametrize("ranks_per_node", [pytest.param("1", marks=pytest.mark.full), "2"])
 def test_several_nodes_write_the_same(ranks_per_node, front, tmp_path):
     names = ["chunks", "selections", "append", "grows", "overlaps"]
     patterns(names, tmp_path / "one", 4, front=front)
@@ -437,7 +440,7 @@ def test_where_one_rank_serves_nothing_no_rank_does(lacking, first, ranks, front
     most = [str(ranks - 1), *there]
     parts = ["1", *other, ":", "-n", *most] if first else [*most, ":", "-n", "1", *other]
     done = subprocess.run([launcher(), "-n", *map(str, parts)], capture_output=True, text=True,
-                          timeout=120, env=ENVIRONMENT)
+                          timeout=600, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.count("tailrace: ") == 1
     assert f"files are written by HDF5 alone: rank {0 if first else ranks - 1}: " in done.stderr
@@ -453,7 +456,7 @@ def test_where_one_rank_has_the_connector_off_no_rank_serves(front, tmp_path):
     words = [*served, program_of(front, "write_patterns"), tmp_path, "blocks"]
     parts = ["env", *words, ":", "-n", "1", "env", "TAILRACE_HDF5=off", *words]
     done = subprocess.run([launcher(), "-n", "1", *map(str, parts)], capture_output=True, text=True,
-                          timeout=120, env=ENVIRONMENT)
+                          timeout=600, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "files are written by HDF5 alone: rank 1: TAILRACE_HDF5=off" in done.stderr
     with h5py.File(tmp_path / "blocks.h5") as file:
@@ -715,6 +718,7 @@ def test_the_last_flush_of_small_datasets_stands(ranks, front, tmp_path):
                                           row_values(0, 420) + 1000 * i + 100000)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_more_boxes_than_an_attribute_has_room_for(ranks, tmp_path):
     """Each component has its bound; what says where they are is left out, so that verify knows the
@@ -739,6 +743,7 @@ def test_more_boxes_than_an_attribute_has_room_for(ranks, tmp_path):
     assert verified(plain, ours).returncode == 0
 
 
+@pytest.mark.full
 def test_components_whose_names_cannot_be_read_are_kept_exactly(tmp_path):
     """One of them may be the one that is asked for: texts of variable length, as h5py writes."""
     plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"

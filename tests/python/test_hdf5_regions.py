@@ -6,6 +6,8 @@ import pytest
 
 from hdf5_runs import FRONTS, MANY_BOXES, by_deflate, h5py_of_mpi, patterns, row_values, run
 
+pytestmark = pytest.mark.sample(3)
+
 
 @FRONTS
 @pytest.mark.parametrize("bound", ["abs=1e-2", "rel=1e-5"])

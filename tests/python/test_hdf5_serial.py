@@ -18,7 +18,7 @@ CHUNK = (1, 96, 144)
 def run(words, **environment):
     """What a program says on stderr; it has to succeed."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          timeout=300, env={**os.environ, **environment})
+                          timeout=600, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -128,8 +128,8 @@ def test_damaged_chunks_are_refused_as_hdf5_does(tmp_path):
     bytes_there[place.byte_offset + place.size // 2] ^= 0xFF
     path.write_bytes(bytes_there)
     words = [tool("h5dump"), "-d", "x", str(path)]
-    native = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    ours = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60,
+    native = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
+    ours = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600,
                           env={**os.environ,
                                "LD_PRELOAD": str(built("lib", "libtailrace_hdf5_serial.so"))})
     assert native.returncode != 0

@@ -13,13 +13,15 @@ import pytest
 from cli_tools import numbers, tailrace
 from hdf5_runs import built
 
+pytestmark = pytest.mark.sample(2)
+
 LOSSY_TEMP = 3  # Chunks of 4 records of 10.
 
 
 def preloaded(words, options, code=0, **environment):
     """What a program says on stderr with ours preloaded and these options."""
     done = subprocess.run(
-        [str(word) for word in words], capture_output=True, text=True, timeout=300,
+        [str(word) for word in words], capture_output=True, text=True, timeout=600,
         env={**os.environ, "LD_PRELOAD": str(built("lib", "libtailrace_hdf5_serial.so")),
              "TAILRACE_REPORT": "1", "HDF5_PLUGIN_PATH": "", "TAILRACE_OPTIONS": options,
              **environment})
@@ -43,7 +45,7 @@ def stored(path):
             "h5py.File(sys.argv[1]).visititems(note)\n"
             "np.savez(sys.argv[2], **found)\n")
     values = f"{path}.npz"
-    subprocess.run([sys.executable, "-c", code, str(path), values], check=True, timeout=120,
+    subprocess.run([sys.executable, "-c", code, str(path), values], check=True, timeout=600,
                    env={**os.environ, "HDF5_PLUGIN_PATH": str(built("lib", "hdf5", "plugin"))})
     return dict(np.load(values))
 
@@ -73,7 +75,7 @@ def worst(native, ours, name):
 @pytest.fixture(scope="module", name="native")
 def native_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("root_rank") / "native.h5"
-    subprocess.run([built("bin", "hdf5_serial", "root_rank"), path], check=True, timeout=60)
+    subprocess.run([built("bin", "hdf5_serial", "root_rank"), path], check=True, timeout=600)
     return path
 
 
@@ -168,7 +170,7 @@ def test_records_that_are_appended_keep_their_bound(tmp_path):
     native, ours = tmp_path / "native.h5", tmp_path / "ours.h5"
     program = built("bin", "hdf5_serial", "root_rank")
     for more in ([], ["append"]):
-        subprocess.run([program, native, *more], check=True, timeout=60)
+        subprocess.run([program, native, *more], check=True, timeout=600)
     root_rank(ours, "bound=rel=1e-3")
     told = attributes(ours, "temp")["tailrace_absolute_bound"]
     # Of the chunk of records 8 to 11 the file has two: it is exact now. The next one is new.
@@ -299,10 +301,11 @@ def test_threads_that_are_no_number_are_named(tmp_path):
     assert said.count("TAILRACE_THREADS=two: expected 1 to 1024; all cores are taken") == 1
 
 
+@pytest.mark.full
 def test_a_coordinate_may_become_one_behind_its_values(tmp_path):
     native, ours, late = tmp_path / "native.h5", tmp_path / "ours.h5", tmp_path / "late.h5"
     program = built("bin", "hdf5_serial", "root_rank")
-    subprocess.run([program, native, "scale"], check=True, timeout=60)
+    subprocess.run([program, native, "scale"], check=True, timeout=600)
     before = stored(native)
     # It waits in memory, while as much as is encoded together goes on by itself.
     said = root_rank(ours, "bound=abs=1e-3", more=["scale"])
@@ -355,7 +358,7 @@ def test_all_ways_to_write_leave_the_same_values(tmp_path, options):
     names = ["whole", "by_rows", "partly", "grows", "selected", "transformed", "left_open"]
     program = built("bin", "hdf5_serial", "serial_patterns")
     native, ours = tmp_path / "native.h5", tmp_path / "ours.h5"
-    subprocess.run([program, native], check=True, timeout=60)
+    subprocess.run([program, native], check=True, timeout=600)
     said = preloaded([program, ours], ";".join(f"{name}: {options}" for name in names))
     assert counts_of(said)["encoded"] > 500
     before, after = stored(native), stored(ours)
@@ -372,6 +375,7 @@ def test_attributes_can_be_left_out(tmp_path):
     assert attributes(path, "temp") == {}
 
 
+@pytest.mark.full
 def test_no_allocation_that_fails_ends_the_program(tmp_path, native):
     """An exception that left a call would: the program is C."""
     failing = built("bin", "hdf5_serial", "failing_new.so")
@@ -381,7 +385,7 @@ def test_no_allocation_that_fails_ends_the_program(tmp_path, native):
         path = tmp_path / f"{which}.h5"
         done = subprocess.run(
             [built("bin", "hdf5_serial", "root_rank"), path], capture_output=True, text=True,
-            timeout=120, check=False,
+            timeout=600, check=False,
             env={**os.environ, "LD_PRELOAD": both, "TAILRACE_OPTIONS": "bound=abs=1e-2",
                  "TAILRACE_THREADS": "1", "FAILING_NEW": str(which)})
         assert done.returncode >= 0, (which, done.stderr)

@@ -16,11 +16,13 @@ import pytest
 
 from cli_tools import ENVIRONMENT, ROOT, command, datasets, numbers, own_lines, tailrace
 
+pytestmark = pytest.mark.sample(2)
+
 ADDRESS_SPACE = 6 << 30  # Threads reserve much of it; what is in use is checked by itself.
 RESIDENT = 1 << 30
 
 
-def bounded(*arguments, codes=(0,), timeout=60):
+def bounded(*arguments, codes=(0,), timeout=600):
     """Run to the end within RESIDENT bytes; the result has stdout and stderr."""
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
@@ -329,7 +331,7 @@ def test_a_full_stdout_is_an_error(tmp_path):
                   ["repack", source, "-o", tmp_path / "out.h5"]):
         with open("/dev/full", "w") as full:
             done = subprocess.run(command(*words), stdout=full, stderr=subprocess.PIPE, text=True,
-                                  env=ENVIRONMENT, timeout=60)
+                                  env=ENVIRONMENT, timeout=600)
         assert done.returncode == 3, (words, done)
         assert "No space left" in done.stderr, words
     assert tailrace("info", source).stdout
@@ -350,7 +352,7 @@ def test_a_limit_on_file_sizes_is_an_error(tmp_path, ranks):
                   ["export", source, "-o", tmp_path / "x.npy"],
                   ["concat", source, twin(source), "-o", target]):
         done = subprocess.run(command(*words, ranks=ranks), capture_output=True, text=True,
-                              env=ENVIRONMENT, timeout=60, preexec_fn=limit)
+                              env=ENVIRONMENT, timeout=600, preexec_fn=limit)
         assert done.returncode == 3, (words, done)
         assert "File too large" in done.stderr, words
         assert len(own_lines(done.stderr)) == 1, done.stderr
@@ -428,6 +430,7 @@ def test_a_view_of_itself(tmp_path):
 
 # --- The fuzzer's seeds (tests/fuzz): what has gone wrong with one of them stays mended.
 
+@pytest.mark.full
 def test_what_the_fuzzer_starts_from(tmp_path):
     files = sorted((ROOT / "tests/fuzz").glob("*-input-file/*"))
     assert len(files) >= 50

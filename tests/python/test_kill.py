@@ -5,6 +5,7 @@ Tailrace reports as committed. After the kill, stock HDF5 must find all of these
 step that it finds, also those beyond what was said, must have its values.
 """
 
+import os
 import pathlib
 import random
 import signal
@@ -20,8 +21,9 @@ from cli_tools import ENVIRONMENT, program, tailrace
 SHAPE = (192, 160)
 MODES = ("sync", "async", "in_situ")
 # Each mode's share of the time; how many kills that makes depends on the machine.
-SECONDS = 8
+SECONDS = 8 if os.environ.get("TAILRACE_TEST_TIER", "full") == "full" else 2
 LEAST_KILLS = 5
+MOST_KILLS = 200
 
 
 def writer():
@@ -43,7 +45,7 @@ def run_and_kill(path, mode, options, alive_s):
                           text=True, env=ENVIRONMENT) as process:
         time.sleep(alive_s)
         process.send_signal(signal.SIGKILL)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=600)
     assert process.returncode == -signal.SIGKILL, errors
     # The last line may be cut short.
     lines = output.split("\n")[:-1]
@@ -79,9 +81,14 @@ def test_a_killed_program_leaves_its_last_committed_step(tmp_path, mode, options
     end = time.monotonic() + SECONDS / 2
     n_kills = 0
     n_steps = 0
-    while n_kills < LEAST_KILLS or time.monotonic() < end:
+    longest_s = 0.5
+    # On a busy machine the first kills may all come before the program has written anything.
+    while (n_kills < LEAST_KILLS or time.monotonic() < end
+           or (n_steps == 0 and n_kills < MOST_KILLS)):
+        if n_kills >= LEAST_KILLS and n_steps == 0:
+            longest_s = min(1.5 * longest_s, 30)
         path = tmp_path / f"killed_{n_kills}.h5"
-        committed = run_and_kill(path, mode, options, moments.uniform(0.005, 0.5))
+        committed = run_and_kill(path, mode, options, moments.uniform(0.005, longest_s))
         n_kills += 1
         # A journal, or a file without a first commit, is what recover is for.
         leftovers = [p for p in tmp_path.iterdir() if p.name.startswith(path.name)]

@@ -72,7 +72,7 @@ def test_stock_readers_take_every_layout(tmp_path, case, ranks):
     corner = ",".join(str(extent - 1) for extent in before[last[1:]].shape)
     for words in (["h5dump", "-H", "-p", target],
                   ["h5dump", "-d", last, "-s", corner, "-c", "1,1,1", target]):
-        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60,
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=600,
                               env=ENVIRONMENT)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "error" not in done.stderr.lower(), done.stderr

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from climate_cases import make, make_climate, source
 
+pytestmark = pytest.mark.full
+
 
 def test_equal_arguments_make_equal_bytes(tmp_path):
     make(tmp_path / "a.nc")

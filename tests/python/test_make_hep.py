@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from cli_tools import ROOT
 
+pytestmark = pytest.mark.full
+
 SMALL = ["--files", 3, "--datasets", 150, "--images", 2, "--image-width", 32, "--size", "2MB"]
 IDS = {"run", "subrun", "evt", "subevt", "vtxid", "npng"}
 
@@ -19,7 +21,7 @@ def make(folder, *arguments):
     report = folder.parent / f"{folder.name}.json"
     command = [sys.executable, str(ROOT / "bench" / "make_hep.py"), str(folder), "--json",
                str(report), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(report.read_text()), (folder / "list.txt").read_text().split()
 
@@ -130,7 +132,7 @@ def test_seed_and_jobs(tmp_path):
 def test_bad_usage(tmp_path, arguments, words):
     command = [sys.executable, str(ROOT / "bench" / "make_hep.py"), str(tmp_path / "x"),
                *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode != 0
     assert words in done.stderr
     assert not (tmp_path / "x").exists()

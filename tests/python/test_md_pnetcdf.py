@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from application_runs import application, arrays, exact_arrays, preload, run, start
 
+pytestmark = pytest.mark.full
+
 SHORT = ["--cells", 5, "--steps", 24, "--every", 3]
 
 

@@ -29,7 +29,7 @@ def run(*words):
     if program is None:
         pytest.skip(f"{words[0]} is not installed")
     done = subprocess.run([program, *map(str, words[1:])], capture_output=True, text=True,
-                          timeout=120)
+                          timeout=600)
     assert done.returncode == 0, f"{words}\n{done.stdout[-2000:]}{done.stderr}"
     return done.stdout
 

@@ -53,7 +53,7 @@ def test_the_command_line_refuses_it_by_name(other, tmp_path):
     for words in (["info", tmp_path / "in.h5"],
                   ["repack", tmp_path / "u.npy", "-o", tmp_path / "out.h5"]):
         done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True,
-                              env=environment, timeout=120, check=False)
+                              env=environment, timeout=600, check=False)
         assert done.returncode not in (0, -6)
         refused(done.stderr, library, said)
     assert not list(tmp_path.glob("out.h5*"))
@@ -65,7 +65,7 @@ def test_python_is_told(other, tmp_path):
     library, said = other
     program_text = "import sys, tailrace; tailrace.open(sys.argv[1], 'w')"
     done = subprocess.run([sys.executable, "-c", program_text, str(tmp_path / "out.nc")],
-                          capture_output=True, text=True, timeout=120, check=False,
+                          capture_output=True, text=True, timeout=600, check=False,
                           env={**python_package.package_environment(), "LD_PRELOAD": str(library)})
     assert done.returncode == 1 and "UnsupportedError" in done.stderr
     refused(done.stderr, library, said)
@@ -75,7 +75,7 @@ def test_python_is_told(other, tmp_path):
 def test_a_program_on_the_c_api_is_told(other, tmp_path):
     library, said = other
     done = subprocess.run([str(folder_of_examples() / "write_field"), str(tmp_path / "out.h5")],
-                          capture_output=True, text=True, timeout=120, check=False,
+                          capture_output=True, text=True, timeout=600, check=False,
                           env={**ENVIRONMENT, "LD_PRELOAD": str(library)})
     assert done.returncode not in (0, -6)
     refused(done.stderr, library, said)

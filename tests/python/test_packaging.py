@@ -177,8 +177,9 @@ def test_headers_that_recipes_look_for_are_there(path):
 
 def test_install_page_names_what_the_set_up_installs():
     """docs/install.md, docs/python.md, both containers: no package that scripts/setup has not."""
-    setup = re.search(r"^packages=\((.*?)^\)", (ROOT / "scripts" / "setup").read_text(),
-                      re.DOTALL | re.MULTILINE)[1].split()
+    setup = " ".join(re.findall(r"^ *packages\+?=\((.*?)\)",
+                                (ROOT / "scripts" / "setup").read_text(),
+                                re.DOTALL | re.MULTILINE)).split()
     for name in ("install", "python"):
         page = (ROOT / "docs" / f"{name}.md").read_text()
         listed = re.search(r"apt(?:-get)? install((?:[^\n]*\\\n)*[^\n]*)", page)[1]

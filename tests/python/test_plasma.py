@@ -9,6 +9,8 @@ import pytest
 from application_runs import (OUTPUTS, arrays, assert_within_bounds, exact_arrays,
                               facts_and_checks, run, start)
 
+pytestmark = pytest.mark.full
+
 SMALL = ["--nx", 64, "--ny", 16]
 SHORT = ["--nx", 32, "--ny", 14, "--thermal", 0.05, "--steps", 24, "--every", 3]
 PROBLEMS = {

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from cli_tools import ROOT, smooth
 
+pytestmark = pytest.mark.full
+
 matplotlib.use("Agg")
 RESULTS = ROOT / "bench" / "results"
 PICTURES = {

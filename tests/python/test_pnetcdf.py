@@ -41,7 +41,7 @@ def run(words, ranks=1, code=0, mode="relinked", on_one_node=False, **more):
         words[3:3] = ["env", f"LD_PRELOAD={library}"]
     elif mode == "by name":
         words[3:3] = ["env", f"LD_LIBRARY_PATH={built('lib', 'pnetcdf')}"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=environment)
     if code is not None:
         assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
     return done
@@ -236,6 +236,7 @@ def test_what_was_never_put_is_no_readers_memory(tmp_path):
     assert n_never > 0
 
 
+@pytest.mark.full
 def test_settings(tmp_path):
     """By glob, from a file; a bound that is kept; one codec for the rest."""
     settings = tmp_path / "settings"
@@ -268,7 +269,8 @@ def test_settings(tmp_path):
     assert done.returncode != 0 and "/does/not/exist" in done.stderr
 
 
-@pytest.mark.parametrize("attributes", ["off", "one", "all", None])
+@pytest.mark.parametrize("attributes", [
+    None, *(pytest.param(name, marks=pytest.mark.full) for name in ("off", "one", "all"))])
 def test_attributes_that_say_how_values_are_stored(attributes, tmp_path):
     """One of the file for all that is exact, or each variable's own; never seen by the program."""
     exact, lossy = tmp_path / "exact.nc", tmp_path / "lossy.nc"

@@ -24,6 +24,7 @@ def quick(folder, *words, **keywords):
     return tailrace("profile", *QUICK, "--dir", folder, "-o", folder / "p.json", *words, **keywords)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_measures_codecs_and_storage_and_leaves_one_file(tmp_path, ranks):
     done = quick(tmp_path, *FEW, ranks=ranks)
@@ -91,7 +92,7 @@ def test_draws_points_and_fits(tmp_path, ending, begins):
     plot = tmp_path / f"p.{ending}"
     done = subprocess.run(
         command("profile", *QUICK, "--dir", tmp_path, "-o", tmp_path / "p.json", *FEW, "--plot",
-                plot), capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+                plot), capture_output=True, text=True, timeout=600, env=ENVIRONMENT)
     if "without cairo" in done.stderr:
         pytest.skip("built without cairo")
     assert done.returncode == 0, done.stderr
@@ -162,7 +163,7 @@ def test_refuses_with_one_clear_line_and_no_file(tmp_path, ranks, words, code, t
     words = [names.get(word, word) for word in words]
     base = [*QUICK, "--codecs", "trz", "--dir", tmp_path, "-o", tmp_path / "p.json"]
     done = subprocess.run(command("profile", *base, *words, ranks=ranks), capture_output=True,
-                          text=True, timeout=120, env=ENVIRONMENT)
+                          text=True, timeout=600, env=ENVIRONMENT)
     assert done.returncode == code or (code is None and done.returncode in (2, 3)), done.stderr
     lines = own_lines(done.stderr)
     assert len(lines) == 1 and text in lines[0], done.stderr

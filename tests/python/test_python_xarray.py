@@ -68,6 +68,7 @@ def test_dask_takes_the_files_chunks(path):
             xr.testing.assert_allclose(mean, theirs.t.mean("time"))
 
 
+@pytest.mark.full
 def test_dask_workers_in_other_processes(path):
     """The graph is pickled, so the file is opened again over there."""
     pytest.importorskip("dask")
@@ -147,6 +148,7 @@ def test_what_is_refused(path, tmp_path):
     assert not TailraceBackend().guess_can_open(str(path))
 
 
+@pytest.mark.full
 def test_from_a_distributed_cluster(tmp_path):
     """Workers compute, the client writes one file; a task that fails leaves the old one."""
     distributed = pytest.importorskip("distributed")

@@ -53,13 +53,13 @@ def test_what_nco_has_rounded(option, algorithm, unit, tmp_path):
         pytest.skip("no ncks")
     source, path = ocean(tmp_path / "plain.nc"), tmp_path / "in.nc"
     done = subprocess.run(["ncks", "-4", "-h", f"--baa={option}", "--ppc", "ta=5", source, path],
-                          capture_output=True, text=True, timeout=120, check=False)
+                          capture_output=True, text=True, timeout=600, check=False)
     if done.returncode != 0:
         pytest.skip("an ncks that does not round")
     found, _ = stated(path)
     assert found == {"algorithm": algorithm, "implementation": None, "kept": 5, "unit": unit}
     copy = tmp_path / "copy.nc"
-    subprocess.run(["nccopy", path, copy], check=True, timeout=120)
+    subprocess.run(["nccopy", path, copy], check=True, timeout=600)
     assert stated(copy)[0] == found
 
 

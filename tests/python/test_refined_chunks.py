@@ -89,6 +89,7 @@ def test_coarser_bounds_hold_and_take_fewer_bytes(cube):
     assert last < 0.55 * stored
 
 
+@pytest.mark.full
 def test_levels_are_those_of_the_format(cube):
     """By the decoder that was written from the format's page."""
     path, _ = cube

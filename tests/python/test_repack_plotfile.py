@@ -9,6 +9,8 @@ import pytest
 from cli_tools import datasets, numbers, smooth, tailrace
 from hdf5_runs import by_deflate, trz_shapes
 
+pytestmark = pytest.mark.sample(3)
+
 NAMES = ["density", "velocity", "species: H2", "temperature"]
 SCALES = [1.0, 1e6, 1e-8, 3e4]
 KINDS = {"equal": [(16, 16, 16)] * 5,

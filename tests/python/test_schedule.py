@@ -25,7 +25,7 @@ SOLVERS = {"ilp": "highspy", "cp-sat": "ortools"}
 def needs(*solvers):
     for solver in solvers:
         if "TAILRACE_PYTHON" not in os.environ and not importlib.util.find_spec(SOLVERS[solver]):
-            pytest.skip(f"{SOLVERS[solver]} is not installed: pip install -r requirements-test.txt")
+            pytest.skip(f"{SOLVERS[solver]} is not installed: pip install -r requirements-full.txt")
 
 
 def instance_file(folder, instance, name="instance.json"):

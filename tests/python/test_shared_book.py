@@ -106,7 +106,7 @@ def write(writer, values, target, ranks, over_time=False, mode="sync"):
     done = subprocess.run(
         ["mpiexec", "-n", str(ranks), writer, str(values[0]), str(target),
          f"fsync=off,replace=on,mode={mode}", options, str(EDGE), str(STEPS),
-         str(int(over_time))], capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+         str(int(over_time))], capture_output=True, text=True, timeout=600, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
     return [int(line.split()[0]) for line in done.stdout.splitlines()]
 

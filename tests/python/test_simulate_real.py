@@ -20,6 +20,8 @@ import pytest
 from application_runs import build_folder
 from cli_tools import ENVIRONMENT, launcher, numbers
 
+pytestmark = pytest.mark.full
+
 AGREEMENT = 0.15
 N_STEPS = 11
 
@@ -46,7 +48,7 @@ def record(folder, ranks, bytes_per_s):
                "env", *(f"{name}={value}" for name, value in own.items()),
                str(program), str(folder / "steady.h5"),
                f"record={folder / 'recording.json'}", str(N_STEPS)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120,
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600,
                           env={"OMPI_MCA_hwloc_base_binding_policy": "none", **ENVIRONMENT})
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads((folder / "recording.json").read_text())

@@ -38,7 +38,7 @@ def run(*words, with_plugin=True, package=False, code=0):
         environment["PYTHONPATH"] = str(ROOT / "python")
         environment["TAILRACE_H5TRZ"] = str(plugin())
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          timeout=300, env=environment)
+                          timeout=600, env=environment)
     assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
     return done
 

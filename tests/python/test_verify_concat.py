@@ -6,6 +6,8 @@ import pytest
 
 from cli_tools import numbers, tailrace
 
+pytestmark = pytest.mark.sample(3)
+
 ROWS = [50, 0, 7, 131]  # Of the spills of each input.
 EMPTY, FEW = "rec/empty", "rec/few"
 

@@ -165,7 +165,11 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+LARGE = ("climate.h5", "nyx64_s060.h5")
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.full if name in LARGE else []) for name in CASES])
 def test_every_number_is_its_formula(name, tmp_path):
     fields, *options = CASES[name]
     source, target = data_file(name, tmp_path), tmp_path / "out.h5"

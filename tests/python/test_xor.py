@@ -30,7 +30,7 @@ def plugin_folder():
 def run(*words, code=0):
     """Run words where HDF5 finds our plug-ins and nobody else's."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          timeout=300,
+                          timeout=600,
                           env={**ENVIRONMENT, "HDF5_PLUGIN_PATH": str(plugin_folder())})
     assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
     return done
@@ -232,7 +232,7 @@ def test_the_package_registers_it_with_h5py(tmp_path, first):
     environment = {k: v for k, v in ENVIRONMENT.items() if k != "HDF5_PLUGIN_PATH"}
     environment.update(PYTHONPATH=str(ROOT / "python"), TAILRACE_H5TRZ=str(plugin))
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True,
-                          text=True, timeout=120, env=environment)
+                          text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr
 
 

@@ -16,6 +16,7 @@
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/recover.hpp"
+#include "support/test_tier.hpp"
 
 namespace tailrace::test {
 namespace {
@@ -71,13 +72,14 @@ Verdict verdict_apart(Series& series, const std::string& path, std::size_t n_com
   return WIFEXITED(status) ? Verdict(WEXITSTATUS(status)) : damaged;
 }
 
-/// Whether the next crash point is judged: all of them are, or every n-th where the environment
-/// says so (see crash_points.hpp). The first commit's own points are skipped: until it returns, the
+/// Whether the next crash point is judged: every n-th, by the tier or the environment (see
+/// crash_points.hpp). The first commit's own points are skipped: until it returns, the
 /// file has a temporary name and nobody has been promised anything.
 bool is_judged(std::size_t n_commits, Tally& tally) {
   static const std::size_t stride = [] {
     const char* text = std::getenv("TAILRACE_CRASH_POINT_STRIDE");
-    return std::max<std::size_t>(text == nullptr ? 1 : std::strtoul(text, nullptr, 10), 1);
+    const auto by_tier = static_cast<std::size_t>(tier_stride(5));
+    return std::max<std::size_t>(text == nullptr ? by_tier : std::strtoul(text, nullptr, 10), 1);
   }();
   return n_commits > 0 && tally.n_points++ % stride == 0;
 }

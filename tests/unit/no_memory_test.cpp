@@ -22,6 +22,7 @@
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/thread_team.hpp"
+#include "support/test_tier.hpp"
 #include "write/write.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -61,11 +62,14 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 namespace tailrace::test {
 namespace {
 
-/// Do `work` with its k-th request refused, for k = 0, 1, ... until it has no more.
+/// Distance between two refused requests. The merge tier refuses every seventh.
+int refusal_stride() { return tier_stride(7); }
+
+/// Do `work` with its k-th request refused, for each k of the tier until it has no more.
 /// @returns how often it failed.
 int refuse_each(const std::function<Status()>& work) {
   int n_failed = 0;
-  for (int k = 0; k < 20000; ++k) {
+  for (int k = 0; k < 20000; k += refusal_stride()) {
     refused = false;
     requests_left = k;
     const Status done = local_part(work);
@@ -324,7 +328,7 @@ TEST_P(NoMemoryInAStep, OfOneRank) {
   if (!TAILRACE_TEST_REFUSES) GTEST_SKIP() << "the sanitizer has the memory";
   TwoSteps steps(GetParam());
   int n_failed = 0;
-  for (int k = 0; k < 20000; ++k) {
+  for (int k = 0; k < 20000; k += refusal_stride()) {
     refused = false;
     const Status first = steps.write(k);
     if (!refused) break;
@@ -332,8 +336,8 @@ TEST_P(NoMemoryInAStep, OfOneRank) {
     ++n_failed;
   }
   EXPECT_FALSE(refused);
-  EXPECT_GT(n_failed, 20);
-  EXPECT_GT(steps.n_broken, 5);
+  EXPECT_GT(n_failed, 20 / refusal_stride());
+  EXPECT_GT(steps.n_broken, 5 / refusal_stride());
 }
 
 /// Refuse one request after the other of what `write` does, until it needs no more.
@@ -344,7 +348,7 @@ void refuse_each(const std::string& mode, Write&& write, Next&& next, int least_
   const std::string text = "replace=on,fsync=off,threads=2,codec=deflate," + mode;
   ASSERT_TRUE(apply_file_options(text, options).ok());
   int n_failed = 0;
-  for (int k = 0; k < 20000; k = next(k)) {
+  for (int k = 0; k < 20000; k = next(k) + refusal_stride() - 1) {
     refused = false;
     const Status ended = write(options, folder / "out.h5", k);
     if (!refused) break;
@@ -352,7 +356,7 @@ void refuse_each(const std::string& mode, Write&& write, Next&& next, int least_
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_FALSE(refused);
-  EXPECT_GT(n_failed, least_failed);
+  EXPECT_GT(n_failed, least_failed / refusal_stride());
 }
 
 // Each request would take a minute for all modes.
