@@ -44,7 +44,7 @@ if(TAILRACE_PYTHON)
                       $<TARGET_OBJECTS:tailrace_verbs> $<TARGET_OBJECTS:tailrace_report>
                       ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
   if(TARGET nanobind-static AND TAILRACE_JOIN_SOURCES AND NOT TAILRACE_WHEEL)
-    # nanobind's own sources can be compiled as one, in a third of the time.
+    # nanobind's own sources share most of their headers, and can be compiled as one.
     set_target_properties(nanobind-static PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   endif()
   set_target_properties(tailrace_python PROPERTIES OUTPUT_NAME _engine

@@ -35,18 +35,16 @@ if(TAILRACE_X86_64)
 endif()
 
 # Debug keeps its own level, and the sanitizers' presets, whose tests take longer with less than -O1.
-# The preset `ci` (-Og) takes -O1 for what is no kernel, in half the time of -O3.
-string(TOUPPER "CMAKE_CXX_FLAGS_${CMAKE_BUILD_TYPE}" tailrace_level_flags)
+# The preset `ci` (-Og) takes -O1 for all but the kernels, which compiles faster than -O3.
 if(TAILRACE_SANITIZE)
   set(trz_optimisation -O1)
+  set(trz_kernel_optimisation -O1)
 elseif("${${tailrace_level_flags}}" MATCHES "-Og")
   set(trz_optimisation -O1)
+  set(trz_kernel_optimisation -O2)
 else()
   set(trz_optimisation "$<$<NOT:$<CONFIG:Debug>>:-O3>")
-endif()
-set(trz_kernel_optimisation "${trz_optimisation}")
-if(NOT TAILRACE_SANITIZE AND trz_optimisation STREQUAL "-O1")
-  set(trz_kernel_optimisation -O2)
+  set(trz_kernel_optimisation "${trz_optimisation}")
 endif()
 
 # A call for each comparison of a loop takes longer than the loop; it helps to find constants, and

@@ -72,7 +72,7 @@ Verdict verdict_apart(Series& series, const std::string& path, std::size_t n_com
   return WIFEXITED(status) ? Verdict(WEXITSTATUS(status)) : damaged;
 }
 
-/// Whether the next crash point is judged: every n-th, by the tier or the environment (see
+/// True if the next crash point is judged: every n-th, by the tier or the environment (see
 /// crash_points.hpp). The first commit's own points are skipped: until it returns, the
 /// file has a temporary name and nobody has been promised anything.
 bool is_judged(std::size_t n_commits, Tally& tally) {
