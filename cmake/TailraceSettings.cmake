@@ -57,9 +57,10 @@ find_program(TAILRACE_CCACHE ccache)
 mark_as_advanced(TAILRACE_CCACHE)
 if(TAILRACE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths of sources are absolute, and those of joined ones (TailraceJoin.cmake), which lie in the
-  # build folder, relative to it: so build folders can share what they compiled.
-  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_NOHASHDIR=1 "CCACHE_BASEDIR=${PROJECT_BINARY_DIR}"
-      "${TAILRACE_CCACHE}")
+  # build folder, relative to it: so build folders can share what they compiled. The compiler's own
+  # list of headers serves the cache: without it what is not there is preprocessed twice.
+  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_DEPEND=1 CCACHE_NOHASHDIR=1
+      "CCACHE_BASEDIR=${PROJECT_BINARY_DIR}" "${TAILRACE_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()

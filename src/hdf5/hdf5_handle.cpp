@@ -38,10 +38,14 @@ herr_t ignore_unlock(H5FD_t*) { return 0; }
 std::recursive_mutex& hdf5_mutex() {
   // Never destroyed: HDF5's own exit handler may run after our static objects are gone. A process
   // that forks while a thread publishes waits until that is out of HDF5, so that the copy finds
-  // HDF5 in order; the lock's owner is another thread there, by its number.
+  // HDF5 in order; the lock's owner is another thread there, by its number. Hence a new lock; the
+  // unlock before it fails, but tells the thread sanitizer that nobody holds this address.
   static auto* mutex = [] {
     ::pthread_atfork([] { hdf5_mutex().lock(); }, [] { hdf5_mutex().unlock(); },
-                     [] { new (&hdf5_mutex()) std::recursive_mutex; });
+                     [] {
+                       hdf5_mutex().unlock();
+                       new (&hdf5_mutex()) std::recursive_mutex;
+                     });
     return new std::recursive_mutex;
   }();
   return *mutex;

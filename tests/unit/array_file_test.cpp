@@ -6,6 +6,7 @@
 #include "array_support.hpp"
 #include "container_support.hpp"
 #include "engine_support.hpp"
+#include "support/test_tier.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
@@ -130,7 +131,7 @@ TEST_P(ArrayFileRanks, RandomPutsAreAsInMemory) {
   unsigned seed = 1;
   for (const RandomCase& what : cases) {
     SCOPED_TRACE(what.options + " of " + shape_text(what.lengths));
-    run_random(GetParam(), what, seed++, 6);
+    run_random(GetParam(), what, seed++, tier_rounds(6, 2));
   }
 }
 

@@ -13,7 +13,7 @@
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
 #include "engine_support.hpp"
-#include "support/sanitized.hpp"
+#include "support/test_tier.hpp"
 
 namespace tailrace::test {
 namespace {
@@ -253,7 +253,7 @@ TEST(StagingLog, ScatteredPutsAreFound) {
 /// Random puts of all shapes, strided and not, over each other, small enough that blocks fill and
 /// are sorted: values and epochs are those of an array in memory.
 TEST(StagingLog, RandomPutsAreAsInMemory) {
-  for (unsigned seed = 0; seed < (sanitized ? 4 : 12); ++seed) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(tier_rounds(12, 2)); ++seed) {
     std::mt19937 random(seed);
     const std::size_t rank = 1 + seed % 3;
     const Shape shape(rank, rank == 1 ? 4000 : rank == 2 ? 63 : 16);

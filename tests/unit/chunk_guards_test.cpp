@@ -13,6 +13,7 @@
 #include "codec/trz/trz.hpp"
 #include "core/error_bound.hpp"
 #include "core/guards.hpp"
+#include "support/test_tier.hpp"
 #include "support/trz_cases.hpp"
 #include "unit/trz_support.hpp"
 #include "verbs/fidelity.hpp"
@@ -219,7 +220,7 @@ TEST(ChunkGuards, TheLastChunkAlongAnAxisHasOneEnd) {
 TEST(ChunkGuards, RandomChunks) {
   Random random(20261126);
   std::uint64_t n_checked = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < test::tier_rounds(3000, 5); ++round) {
     trz_cases::Limits limits;
     limits.integers = false;
     limits.n_values_max = round % 20 == 0 ? 40000 : 2000;
@@ -255,7 +256,7 @@ TEST(ChunkGuards, RandomChunks) {
     chunk.type.dtype == DType::f32 ? judge(float{}) : judge(double{});
     ASSERT_FALSE(::testing::Test::HasFailure()) << "round " << round;
   }
-  EXPECT_GT(n_checked, 1000U);
+  EXPECT_GT(n_checked, unsigned(test::tier_rounds(1000, 5)));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/codec_registry.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "support/sanitized.hpp"
+#include "support/test_tier.hpp"
 #include "unit/codec_samples.hpp"
 
 namespace tailrace {
@@ -112,6 +113,7 @@ const Shape odd_shapes[] = {{1},        {2},          {3},         {17},        
                             {1, 1, 33}, {16, 16, 16}, {3, 33, 65}, {2, 3, 5, 7}};
 
 TEST(CodecConformance, BuiltInsKeepTheBoundOnEverything) {
+  test::TierSample some(3);
   for (const Candidate& candidate : builtin_candidates()) {
     for (const DType dtype : all_dtypes) {
       for (const Shape& shape : odd_shapes) {
@@ -122,7 +124,7 @@ TEST(CodecConformance, BuiltInsKeepTheBoundOnEverything) {
             EXPECT_TRUE((*codec)->keeps_bound_by_construction());
             // Every bound on small chunks; on large ones, and without loss, one says it all.
             const bool once = !(*codec)->lossy() || n_elements(shape) > 1000 || sanitized;
-            if (once && bound != 0.1) continue;
+            if ((once && bound != 0.1) || !some.take()) continue;
             check_round_trip(candidate, **codec, sample, bound);
           }
         }
@@ -133,6 +135,7 @@ TEST(CodecConformance, BuiltInsKeepTheBoundOnEverything) {
 
 /// A codec may refuse the mode, or a type in it; what it takes it must keep, zeros included.
 TEST(CodecConformance, BuiltInsKeepThePointwiseBoundOnEverything) {
+  test::TierSample some(3);
   for (const Candidate& candidate : builtin_candidates()) {
     for (const DType dtype : all_dtypes) {
       for (const Shape& shape : odd_shapes) {
@@ -146,7 +149,7 @@ TEST(CodecConformance, BuiltInsKeepThePointwiseBoundOnEverything) {
               continue;
             }
             const bool once = !(*codec)->lossy() || n_elements(shape) > 1000 || sanitized;
-            if (once && bound != 1e-3) continue;
+            if ((once && bound != 1e-3) || !some.take()) continue;
             check_round_trip(candidate, **codec, sample, bound, true);
           }
         }
@@ -156,11 +159,13 @@ TEST(CodecConformance, BuiltInsKeepThePointwiseBoundOnEverything) {
 }
 
 TEST(CodecConformance, PluginsKeepTheBoundOnOrdinaryValues) {
+  test::TierSample some(3);
   int n_made = 0;
   for (const Candidate& candidate : plugin_candidates()) {
     for (const DType dtype : all_dtypes) {
       for (const Shape& shape : odd_shapes) {
         for (const Sample& sample : samples_of(dtype, n_elements(shape))) {
+          if (!some.take()) continue;
           const double bound = 0.05;
           Result<std::unique_ptr<Codec>> codec = candidate.make(sample, shape, bound);
           if (!codec.ok() && codec.status().code() == Code::plugin_missing) continue;
@@ -290,7 +295,7 @@ TEST(CodecConformance, EightThreadsGiveTheSameBytes) {
     }
     const auto work = [&](std::size_t thread) {
       std::size_t n_wrong = 0;
-      for (std::size_t round = 0; round < 8; ++round) {
+      for (std::size_t round = 0; round < std::size_t(test::tier_rounds(8, 2)); ++round) {
         const std::size_t at = (round + thread) % samples.size();
         const Outcome found = encode_and_decode(**codec, samples[at]);
         const bool stored_same = same_bytes(found.stored, expected[at].stored) ||

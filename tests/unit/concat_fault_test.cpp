@@ -17,6 +17,7 @@
 #include "hdf5/journal.hpp"
 #include "hdf5/recover.hpp"
 #include "output/output.hpp"
+#include "support/test_tier.hpp"
 #include "write/write.hpp"
 
 namespace tailrace::test {
@@ -102,7 +103,7 @@ TEST_P(ConcatFault, EveryWriteOfEachRank) {
   int n_failed = 0;
   for (int victim = 0; victim < fault.n_ranks; ++victim) {
     bool struck = true;
-    for (int k = victim % fault.stride; struck && k < 300; k += fault.stride) {
+    for (int k = victim % fault.stride; struck && k < 300; k += fault.stride * tier_stride(3)) {
       const std::string what = "write " + std::to_string(k) + " of rank " + std::to_string(victim);
       make_older_output();
       std::vector<StorageProbe> probes(static_cast<std::size_t>(fault.n_ranks));
@@ -124,7 +125,7 @@ TEST_P(ConcatFault, EveryWriteOfEachRank) {
     }
     EXPECT_FALSE(struck);
   }
-  EXPECT_GE(n_failed, 8);
+  EXPECT_GE(n_failed, tier_rounds(8, 3));
 }
 
 /// The k-th sync fails.
@@ -133,7 +134,7 @@ TEST_P(ConcatFault, EverySyncOfEachRank) {
   int n_failed = 0;
   for (int victim = 0; victim < fault.n_ranks; ++victim) {
     bool struck = true;
-    for (int k = 0; struck && k < 100; k += fault.stride) {
+    for (int k = 0; struck && k < 100; k += fault.stride * tier_stride(3)) {
       const std::string what = "sync " + std::to_string(k) + " of rank " + std::to_string(victim);
       make_older_output();
       std::vector<StorageProbe> probes(static_cast<std::size_t>(fault.n_ranks));
@@ -155,7 +156,7 @@ TEST_P(ConcatFault, EverySyncOfEachRank) {
     }
     EXPECT_FALSE(struck);
   }
-  EXPECT_GE(n_failed, fault.n_ranks);
+  EXPECT_GE(n_failed, tier_rounds(fault.n_ranks, 2));
 }
 
 /// What becomes of an input after it was listed; the output is opened between the two.
@@ -262,7 +263,7 @@ TEST(ConcatAppendFault, EveryWriteOfEachRank) {
   int n_recovered = 0;
   for (int victim = 0; victim < n_ranks; ++victim) {
     bool struck = true;
-    for (int k = 0; struck && k < 300; ++k) {
+    for (int k = 0; struck && k < 300; k += tier_stride(3)) {
       const std::string what = "write " + std::to_string(k) + " of rank " + std::to_string(victim);
       std::ofstream(output, std::ios::binary) << older;
       std::vector<StorageProbe> probes(n_ranks);
@@ -298,9 +299,9 @@ TEST(ConcatAppendFault, EveryWriteOfEachRank) {
     }
     EXPECT_FALSE(struck);
   }
-  EXPECT_GE(n_unchanged, 4);
-  EXPECT_GE(n_cut, 4);
-  EXPECT_GE(n_recovered, 2);
+  EXPECT_GE(n_unchanged, tier_rounds(4, 4));
+  EXPECT_GE(n_cut, tier_rounds(4, 4));
+  EXPECT_GE(n_recovered, tier_rounds(2, 2));
 }
 
 /// What a dead job has left half done must be dealt with first, before anything is read of it.

@@ -78,7 +78,7 @@ Verdict verdict_apart(Series& series, const std::string& path, std::size_t n_com
 bool is_judged(std::size_t n_commits, Tally& tally) {
   static const std::size_t stride = [] {
     const char* text = std::getenv("TAILRACE_CRASH_POINT_STRIDE");
-    const auto by_tier = static_cast<std::size_t>(tier_stride(5));
+    const auto by_tier = static_cast<std::size_t>(tier_stride(9));
     return std::max<std::size_t>(text == nullptr ? by_tier : std::strtoul(text, nullptr, 10), 1);
   }();
   return n_commits > 0 && tally.n_points++ % stride == 0;

@@ -12,6 +12,7 @@
 #include "schedule/flow_shop.hpp"
 #include "schedule/flow_shop_walk.hpp"
 #include "schedule/random_flow_shop.hpp"
+#include "support/test_tier.hpp"
 
 namespace tailrace {
 namespace {
@@ -151,7 +152,7 @@ TEST(FlowShopConformance, SearchHalvesTheGap) {
   for (const std::size_t n : {10U, 20U, 50U, 100U, 200U}) {
     double gap_bf = 0;
     double gap_search = 0;
-    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    for (std::uint64_t seed = 1; seed <= std::uint64_t(test::tier_rounds(100, 5)); ++seed) {
       const FlowShop shop = random_flow_shop(n, seed);
       const double bound_s = makespan_lower_bound_s(shop);
       const double bf_s = schedule_flow_shop(shop, Scheduler::ext_johnson_bf).makespan_s;

@@ -17,6 +17,7 @@
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/superblock.hpp"
+#include "support/test_tier.hpp"
 
 namespace tailrace::test {
 namespace {
@@ -121,7 +122,7 @@ TEST_P(AppendTo, ExtendOverwriteAndAdd) {
 TEST(Hdf5Open, ManyReplacedChunksKeepTheirPlaces) {
   const TestFolder folder;
   const std::string path = folder / "many.h5";
-  const ChunkGrid many{{5000, 10}, {1, 5}};
+  const ChunkGrid many{{static_cast<std::uint64_t>(tier_rounds(5000, 4)), 10}, {1, 5}};
   ScatteringTail tail;
   RecordingStorage storage(path, false);
   std::vector<Extent> now(many.n_chunks());

@@ -63,7 +63,7 @@ namespace tailrace::test {
 namespace {
 
 /// Distance between two refused requests. The merge tier refuses every seventh.
-int refusal_stride() { return tier_stride(7); }
+int refusal_stride() { return tier_stride(11); }
 
 /// Do `work` with its k-th request refused, for each k of the tier until it has no more.
 /// @returns how often it failed.

@@ -18,6 +18,7 @@
 #include "core/codec_registry.hpp"
 #include "core/error_bound.hpp"
 #include "core/guards.hpp"
+#include "support/test_tier.hpp"
 #include "support/trz_cases.hpp"
 #include "unit/trz_support.hpp"
 
@@ -94,7 +95,7 @@ TEST(Regions, AnyTextThatIsReadSurvives) {
       "=",       "e",     ".",    "0.5",  "/",  "none", "gradient=3"};
   Random random(31);
   std::uint64_t n_read = 0;
-  for (int round = 0; round < 400000; ++round) {
+  for (int round = 0; round < test::tier_rounds(400000, 4); ++round) {
     std::string text = random.chance(0.7) ? "region=" : "";
     for (std::size_t k = 1 + random.below(9); k > 0; --k) text += words[random.below(words.size())];
     const Result<Guards> guards = parse_guards(text);
@@ -104,7 +105,7 @@ TEST(Regions, AnyTextThatIsReadSurvives) {
     ASSERT_TRUE(again.ok()) << text << " became " << guards_text(*guards);
     ASSERT_EQ(*again, *guards) << text;
   }
-  EXPECT_GT(n_read, 1000U);
+  EXPECT_GT(n_read, unsigned(test::tier_rounds(1000, 4)));
 }
 
 TEST(Regions, BoxesAreHeldToTheShape) {
@@ -289,7 +290,7 @@ TEST(RegionGuards, RandomChunksKeepRandomRegions) {
   std::uint64_t n_pointwise = 0;
   std::uint64_t n_views = 0;
   std::uint64_t n_zero = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < test::tier_rounds(4000, 5); ++round) {
     trz_cases::Limits limits;
     limits.integers = false;
     limits.n_values_max = round % 20 == 0 ? 40000 : 3000;
@@ -312,10 +313,10 @@ TEST(RegionGuards, RandomChunksKeepRandomRegions) {
     n_views += chunk.settings.coarse_views > 0 ? 1 : 0;
     n_zero += levels.bounds.back() == 0 ? 1 : 0;
   }
-  EXPECT_GT(n_would_break, 500U);
-  EXPECT_GT(n_pointwise, 50U);
-  EXPECT_GT(n_views, 50U);
-  EXPECT_GT(n_zero, 50U);
+  EXPECT_GT(n_would_break, unsigned(test::tier_rounds(500, 5)));
+  EXPECT_GT(n_pointwise, unsigned(test::tier_rounds(50, 5)));
+  EXPECT_GT(n_views, unsigned(test::tier_rounds(50, 5)));
+  EXPECT_GT(n_zero, unsigned(test::tier_rounds(50, 5)));
 }
 
 std::vector<float> region_waves(const Shape& shape, double noise) {

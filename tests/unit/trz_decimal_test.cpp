@@ -19,6 +19,7 @@
 #include "codec/trz/predict/choose.hpp"
 #include "core/codec.hpp"
 #include "core/large_block.hpp"
+#include "support/test_tier.hpp"
 #include "unit/trz_isas.hpp"
 #include "unit/trz_support.hpp"
 
@@ -390,7 +391,7 @@ TYPED_TEST(TrzDecimals, RepeatedOnesAreNotLargerThanExact) {
 TYPED_TEST(TrzDecimals, RandomRepeatsAreNotLargerThanExact) {
   using T = TypeParam;
   Random random(99);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::tier_rounds(60, 5); ++round) {
     const std::size_t n = 3000 + random.below(150000);
     const std::size_t period = 2 + random.below(std::size_t{1} << (2 + random.below(15)));
     const std::uint64_t reach = 1 + random.below(std::uint64_t{1} << random.below(12));

@@ -12,6 +12,7 @@
 
 #include "codec/trz/chunk_header.hpp"
 #include "codec/trz/predict/lattice_coding.hpp"
+#include "support/test_tier.hpp"
 #include "support/trz_cases.hpp"
 #include "unit/trz_support.hpp"
 
@@ -233,7 +234,7 @@ TEST(TrzFitted, MutatedChunksGiveOneAnswerOnEveryInstructionSet) {
   std::size_t n_refused = 0;
   std::size_t n_taken = 0;
   for (const auto& [chunk, whole_bytes] : hostile_seeds()) {
-    for (int round = 0; round < 1000; ++round) {
+    for (int round = 0; round < test::tier_rounds(1000, 5); ++round) {
       Bytes bytes = whole_bytes;
       for (std::uint64_t k = 1 + random.below(3); k > 0; --k) {
         // Parameters, weights and tables stand in front.
@@ -253,8 +254,8 @@ TEST(TrzFitted, MutatedChunksGiveOneAnswerOnEveryInstructionSet) {
       ++(*first == Code::ok ? n_taken : n_refused);
     }
   }
-  EXPECT_GT(n_refused, 10000U);
-  EXPECT_GT(n_taken, 100U);
+  EXPECT_GT(n_refused, unsigned(test::tier_rounds(10000, 5)));
+  EXPECT_GT(n_taken, unsigned(test::tier_rounds(100, 5)));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "codec/trz/trz.hpp"
 #include "codec/verify.hpp"
 #include "core/error_bound.hpp"
+#include "support/test_tier.hpp"
 #include "support/trz_cases.hpp"
 #include "unit/trz_support.hpp"
 
@@ -102,7 +103,7 @@ TEST(TrzGuards, RandomChunksKeepRandomGuards) {
   Random random(20261125);
   std::map<Preset, std::uint64_t> n_guarded;  // Chunks of which some value would have broken one.
   std::map<std::string, std::uint64_t> n_by_method;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < test::tier_rounds(4000, 5); ++round) {
     trz_cases::Limits limits;
     limits.integers = false;
     limits.n_values_max = round % 20 == 0 ? 40000 : 3000;
@@ -117,7 +118,7 @@ TEST(TrzGuards, RandomChunksKeepRandomGuards) {
     ++n_by_method[form_of(both.kept)];
   }
   for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
-    EXPECT_GT(n_guarded[preset], 50U) << static_cast<int>(preset);
+    EXPECT_GT(n_guarded[preset], unsigned(test::tier_rounds(50, 5))) << static_cast<int>(preset);
   }
   EXPECT_GT(n_by_method.size(), 4U);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/trz/chunk_header.hpp"
+#include "support/test_tier.hpp"
 #include "support/trz_cases.hpp"
 #include "unit/trz_support.hpp"
 
@@ -48,7 +49,7 @@ Case one_more(Case chunk, Random& random) {
 TEST(TrzJoined, PartsDecodeAsTheyDoAlone) {
   Random random(1);
   int n_joined = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < test::tier_rounds(1500, 5); ++round) {
     const Case chunk = trz_cases::random_case(random, {});
     const std::size_t n = chunk.n_values();
     if (n < 2) continue;
@@ -72,7 +73,7 @@ TEST(TrzJoined, PartsDecodeAsTheyDoAlone) {
     EXPECT_EQ(summary->n_values, n);
     ++n_joined;
   }
-  EXPECT_GT(n_joined, 1000);
+  EXPECT_GT(n_joined, test::tier_rounds(1000, 5));
 }
 
 /// As a job does that goes on again and again in the midst of one chunk.
