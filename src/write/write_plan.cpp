@@ -42,7 +42,8 @@ std::uint64_t chunk_mark(ChunkKey key) {
 /// Two of the boxes that overlap, if any do. Sorted along the first dimension, so that disjoint
 /// boxes are compared with their neighbours only.
 std::optional<std::pair<HeldBox, HeldBox>> find_overlap(std::vector<HeldBox> boxes) {
-  if (boxes.size() > 1 && boxes.front().box.rank() == 0) return {{boxes[0], boxes[1]}};
+  if (boxes.size() < 2) return std::nullopt;
+  if (boxes.front().box.rank() == 0) return {{boxes[0], boxes[1]}};  // Boxes of a scalar.
   std::sort(boxes.begin(), boxes.end(),
             [](const HeldBox& a, const HeldBox& b) { return a.box.start[0] < b.box.start[0]; });
   for (std::size_t i = 0; i < boxes.size(); ++i) {

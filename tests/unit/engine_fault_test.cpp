@@ -167,6 +167,27 @@ TEST_P(EngineFault, AHoleNobodyTouched) {
   EXPECT_NE(failure.message().find("holes=on"), std::string::npos) << failure.message();
 }
 
+/// A scalar has no first dimension, which boxes of other fields are sorted by.
+TEST_P(EngineFault, AScalarBesideAHoleAndWithHoles) {
+  for (const bool holes : {false, true}) {
+    const Status failure = failing_step(
+        GetParam(), holes ? "chunk=4x4,holes=on" : "chunk=4x4",
+        [holes](Writer& w, std::size_t f, int rank) {
+          auto time = w.define_field({"/time", DType::f64, {}, FieldOptions(), false});
+          auto other =
+              w.define_field({"/t2", DType::f64, {}, options_of("holes=on").field_defaults, false});
+          ASSERT_TRUE(time.ok() && other.ok());
+          if (rank != 0) return;
+          const double now = 3;
+          ASSERT_TRUE(w.put(*time, {}, &now).ok());
+          ASSERT_TRUE(w.put(*other, {}, &now).ok());
+          ASSERT_TRUE(w.put(f, {{0, 0}, {4, 8}}, kValues.data()).ok());
+        });
+    EXPECT_EQ(failure.code(), holes ? Code::ok : Code::bad_coverage) << failure.message();
+    EXPECT_EQ(failure.message().find("\"/f\"") != std::string::npos, !holes) << failure.message();
+  }
+}
+
 TEST_P(EngineFault, ABoxOutsideTheShapeOnOneRank) {
   const Status failure = failing_step(GetParam(), "", [](Writer& w, std::size_t f, int rank) {
     if (rank == 0) {
