@@ -728,14 +728,18 @@ Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
     if (request.slab.empty()) continue;
     const ArrayVariable& variable = variables_[request.dataset];
     const std::uint64_t n_bytes = request.slab.n_elements() * variable.log.element_bytes();
-    const Result<std::size_t> dataset = reader_->find(file_paths_[request.dataset]);
-    if (variable.own_codec != nullptr && variable.in_file()) {
+    if (!variable.in_file()) {  // Defined since the last flush, and never put.
+      fill_values({request.values, n_bytes}, variable.fill);
+      continue;
+    }
+    if (variable.own_codec != nullptr) {
       const Status read = read_file(request.dataset, request.slab, {request.values, n_bytes});
       if (mine.ok()) mine = read.within(quoted(request.dataset));
       continue;
     }
-    if (!variable.in_file() || !dataset.ok()) {
-      fill_values({request.values, n_bytes}, variable.fill);
+    const Result<std::size_t> dataset = reader_->find(file_paths_[request.dataset]);
+    if (!dataset.ok()) {
+      if (mine.ok()) mine = dataset.status().within(quoted(request.dataset));
       continue;
     }
     // A dataset may have fewer records than the dimension: the rest reads as fill values.

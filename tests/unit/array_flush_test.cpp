@@ -339,6 +339,32 @@ TEST_P(ArrayFlushRanks, ReadAllSeesEveryRanksValues) {
   });
 }
 
+/// Values that nobody has put yet are fill values, wherever a variable stands.
+TEST_P(ArrayFlushRanks, ReadAllOfAVariableDefinedSinceTheLastFlush) {
+  const TestFolder folder;
+  run_ranks(GetParam(), [&](std::unique_ptr<Comm> comm) {
+    auto file = created(std::move(comm), folder / "new.nc", array_options("chunk=3"));
+    ASSERT_NE(file, nullptr);
+    NetcdfModel model = one_variable(ModelType::f32, {10});
+    EXPECT_OK(file->change_model(model));
+    EXPECT_OK(put_values(*file, 0, {{0}, {10}, {}}, smooth(10, 1)));
+    EXPECT_OK(file->flush());
+    model.variables.push_back(model.variables[0]);
+    model.variables[1].name = "later";
+    EXPECT_OK(file->change_model(model));
+    std::vector<float> old(10);
+    std::vector<float> values(10);
+    const std::vector<ReadRequest> requests = {
+        {0, {{0}, {10}, {}}, reinterpret_cast<std::byte*>(old.data())},
+        {1, {{0}, {10}, {}}, reinterpret_cast<std::byte*>(values.data())}};
+    EXPECT_OK(file->get_all(requests));
+    EXPECT_EQ(old, smooth(10, 1));
+    EXPECT_EQ(values, std::vector<float>(10, 9.9692099683868690e+36F));
+    EXPECT_EQ(get_values<float>(*file, 1, {{0}, {10}, {}}), values);
+    EXPECT_OK(file->close());
+  });
+}
+
 TEST_P(ArrayFlushRanks, AnOpenedFileIsWrittenOn) {
   const TestFolder folder;
   const std::string path = folder / "again.nc";
