@@ -25,6 +25,7 @@
 #include <map>
 #include <utility>
 
+#include "array/staged_ranges.hpp"
 #include "core/byte_stream.hpp"
 #include "describe/input_bytes.hpp"
 #include "exec/placer.hpp"
@@ -446,18 +447,15 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   }
   TAILRACE_TRY(comm_->agree(mine));
   TAILRACE_TRY(comm_->agree(choose_shapes(numbers, fields)));
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const StagingLog& log = variables_[numbers[i]].log;
-    for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      fields[i].puts.push_back({log.box_of_values(e), log.values(e), nullptr, Buffer()});
-    }
-  }
-  TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
+  std::vector<const StagingLog*> logs;
+  for (const std::size_t v : numbers) logs.push_back(&variables_[v].log);
+  TAILRACE_TRY(resolve_staged_bounds(*comm_, logs, fields));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     // What is no box is looked at as one: near in the file are its neighbours, too.
-    const StagingLog& log = variables_[numbers[i]].log;
+    const StagingLog& log = *logs[i];
     for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      fields[i].puts[e].box = log.box_of_sample(e, fields[i].definition.shape);
+      const Box box = log.box_of_sample(e, fields[i].definition.shape);
+      fields[i].puts.push_back({box, log.values(e), nullptr, Buffer()});
     }
   }
   TAILRACE_TRY(choose_codecs(fields));

@@ -536,7 +536,15 @@ void StagingLog::add_run(Head& head, std::uint64_t n_before, StagedRun run) {
 }
 
 void StagingLog::lay_over(const Slab& wanted, std::span<std::byte> values) const {
-  if (heads_.empty()) return;
+  for_each_touching(wanted, 0, [&](const Slab& from, const std::byte* staged) {
+    Overlay overlay(from, wanted);
+    if (overlay.match()) overlay.copy(staged, values.data(), element_bytes_);
+  });
+}
+
+void StagingLog::for_each_touching(const Slab& wanted, std::size_t first_entry,
+                                   const SlabVisit& visit) const {
+  if (first_entry >= heads_.size()) return;
   const std::size_t rank = wanted.rank();
   if (heads_.size() > index_.n_boxes() + kMostScanned) {
     index_.extend(
@@ -551,25 +559,23 @@ void StagingLog::lay_over(const Slab& wanted, std::span<std::byte> values) const
   std::vector<std::size_t> touched;
   const auto look = [&](std::size_t e) {
     bounding_words(heads_[e], other);
-    if (boxes_touch(box, other)) touched.push_back(e);
+    if (e >= first_entry && boxes_touch(box, other)) touched.push_back(e);
     return true;
   };
   index_.visit(box, look);
   std::ranges::sort(touched);
-  for (std::size_t e = index_.n_boxes(); e < heads_.size(); ++e) look(e);
+  for (std::size_t e = std::max(index_.n_boxes(), first_entry); e < heads_.size(); ++e) look(e);
   for (const std::size_t e : touched) {
     if (heads_[e].scattered) {
-      lay_scattered(e, wanted, values);
-      continue;
+      visit_scattered(e, wanted, visit);
+    } else {
+      visit(slab(e), heads_[e].values);
     }
-    const Slab from = slab(e);
-    Overlay overlay(from, wanted);
-    if (overlay.match()) overlay.copy(heads_[e].values, values.data(), element_bytes_);
   }
 }
 
-void StagingLog::lay_scattered(std::size_t entry, const Slab& wanted,
-                               std::span<std::byte> values) const {
+void StagingLog::visit_scattered(std::size_t entry, const Slab& wanted,
+                                 const SlabVisit& visit) const {
   const std::size_t rank = heads_[entry].rank;
   const auto lengths = words(heads_[entry]).subspan(2 * rank, rank);
   const Box around = wanted.bounding_box();
@@ -579,11 +585,9 @@ void StagingLog::lay_scattered(std::size_t entry, const Slab& wanted,
     begin = (d == 0 ? 0 : begin * lengths[d]) + around.start[d];
     last = (d == 0 ? 0 : last * lengths[d]) + around.start[d] + around.count[d] - 1;
   }
-  for_each_scattered_box(entry, begin, last,
-                         [&](const Slab& from, std::uint64_t, const std::byte* staged) {
-                           Overlay overlay(from, wanted);
-                           if (overlay.match()) overlay.copy(staged, values.data(), element_bytes_);
-                         });
+  for_each_scattered_box(
+      entry, begin, last,
+      [&](const Slab& from, std::uint64_t, const std::byte* staged) { visit(from, staged); });
 }
 
 // --- A block that is full is sorted.

@@ -148,6 +148,25 @@ class StagingLog {
   /// was put since it was last asked, also their sorting.
   void lay_over(const Slab& wanted, std::span<std::byte> values) const;
 
+  /// Elements of another rank.
+  struct Cover {
+    Slab slab;
+    std::uint64_t epoch = 0;
+  };
+  /// A run of elements that no later put replaces: `n` of a piece's dense array, from `first` on.
+  struct Lasting {
+    const Slab& piece;
+    std::uint64_t first = 0;
+    std::uint64_t n = 0;
+    std::uint64_t epoch = 0;
+    const std::byte* values = nullptr;  ///< Of the run.
+  };
+  using LastingVisit = std::function<void(const Lasting& run)>;
+  /// Call `visit` for all elements that last: replaced neither by a later entry nor by a put of
+  /// `others` in a later epoch. Cost: that of lay_over() for each entry, and a bit per element of
+  /// an entry that is replaced in part.
+  void for_each_lasting(std::span<const Cover> others, const LastingVisit& visit) const;
+
  private:
   struct Head {
     std::byte* values = nullptr;
@@ -194,7 +213,11 @@ class StagingLog {
   /// Of the runs that lie, in part at least, among the elements from `begin` to `last`.
   void for_each_scattered_box(std::size_t entry, std::uint64_t begin, std::uint64_t last,
                               const PieceVisit& visit) const;
-  void lay_scattered(std::size_t entry, const Slab& wanted, std::span<std::byte> values) const;
+  /// Call visit(slab, values) for the elements of entries from `first_entry` on whose boxes touch
+  /// `wanted`, in the order of the entries.
+  using SlabVisit = std::function<void(const Slab& slab, const std::byte* values)>;
+  void for_each_touching(const Slab& wanted, std::size_t first_entry, const SlabVisit& visit) const;
+  void visit_scattered(std::size_t entry, const Slab& wanted, const SlabVisit& visit) const;
   bool overwrite_last(const SortedRuns& sorted, std::span<const std::byte> values,
                       std::uint64_t epoch);
   static void copy_in_order(const SortedRuns& sorted, std::span<const std::byte> values,

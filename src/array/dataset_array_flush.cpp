@@ -308,21 +308,19 @@ std::vector<double> DatasetArray::component_ranges(std::size_t v) const {
   const Level& level = *live_[v].level;
   const BoxChunks chunks(*level.boxes, length);
   std::vector<ValueRange> ranges(level.component_bounds.size());
-  for (std::size_t e = 0; e < log.n_entries(); ++e) {
-    log.for_each_piece(e, [&](const Slab& slab, std::uint64_t, const std::byte* values) {
-      const std::uint64_t stride = slab.stride_of(0);
-      for (std::uint64_t done = 0; done < slab.count[0];) {
-        const std::uint64_t at = slab.start[0] + done * stride;
-        const std::uint64_t left = ((at / length + 1) * length - at + stride - 1) / stride;
-        const std::uint64_t n_here = std::min(left, slab.count[0] - done);
-        ranges[chunks.part(at / length).component].merge(
-            value_range(variable.definition.dtype,
-                        {values + done * element, static_cast<std::size_t>(n_here) * element},
-                        variable.definition.options.fill_value));
-        done += n_here;
-      }
-    });
-  }
+  log.for_each_lasting({}, [&](const StagingLog::Lasting& run) {
+    const std::uint64_t stride = run.piece.stride_of(0);
+    for (std::uint64_t done = 0; done < run.n;) {
+      const std::uint64_t at = run.piece.start[0] + (run.first + done) * stride;
+      const std::uint64_t left = ((at / length + 1) * length - at + stride - 1) / stride;
+      const std::uint64_t n_here = std::min(left, run.n - done);
+      ranges[chunks.part(at / length).component].merge(
+          value_range(variable.definition.dtype,
+                      {run.values + done * element, static_cast<std::size_t>(n_here) * element},
+                      variable.definition.options.fill_value));
+      done += n_here;
+    }
+  });
   return reducible(ranges);
 }
 
@@ -362,6 +360,7 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
   TAILRACE_TRY(resolve_component_bounds(flush));
   std::vector<std::size_t> open;
   std::vector<FieldState> fields;
+  std::vector<const StagingLog*> logs;
   for (const std::size_t v : flush.variables) {
     if (!live_[v].bound_open) continue;
     open.push_back(v);
@@ -369,13 +368,10 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     field.definition = variables_[v].definition;
     field.definition.shape = live_[v].shape;
     field.resolved.chunk_shape = variables_[v].resolved.chunk_shape;
-    const StagingLog& log = variables_[v].log;
-    for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      field.puts.push_back({log.box_of_values(e), log.values(e), nullptr, Buffer()});
-    }
+    logs.push_back(&variables_[v].log);
   }
   if (open.empty()) return Status();
-  TAILRACE_TRY(comm_->agree(resolve_bounds(*comm_, fields)));
+  TAILRACE_TRY(resolve_staged_bounds(*comm_, logs, fields));
   TAILRACE_TRY(comm_->agree(prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr)));
   Status mine;
   for (std::size_t i = 0; i < open.size(); ++i) {

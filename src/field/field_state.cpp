@@ -412,11 +412,13 @@ Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<Fie
   return active;
 }
 
-ValueRanges::ValueRanges(const std::vector<FieldState>& fields) {
-  for (const FieldState& field : fields) {
+ValueRanges::ValueRanges(const std::vector<FieldState>& fields, const Scan& scan) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const FieldState& field = fields[i];
     if (!field.makes_dataset() || !needs_range(field.definition.options)) continue;
     ValueRange range;
-    if (Status status = scan_values(field, range); scanned_.ok()) scanned_ = status;
+    const Status status = scan ? scan(i, range) : scan_values(field, range);
+    if (scanned_.ok()) scanned_ = status;
     least_.push_back(range.least);
     least_.push_back(-range.greatest);
   }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -138,11 +139,16 @@ Result<std::vector<DecompositionFacts>> common_facts(Comm& comm, std::span<const
 Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields,
                                                      const Status& mine, const RankNumbers& along);
 
+struct ValueRange;
+
 /// The ranges of values that the bounds of new fields are relative to.
 class ValueRanges {
  public:
-  /// Scan this rank's values. Not collective. Cost: one pass over those that are asked for.
-  explicit ValueRanges(const std::vector<FieldState>& fields);
+  /// Finds the range of this rank's values of a field.
+  using Scan = std::function<Status(std::size_t field, ValueRange& range)>;
+  /// Scan this rank's values: what the fields have put, or by `scan`. Not collective. Cost: one
+  /// pass over those that are asked for.
+  explicit ValueRanges(const std::vector<FieldState>& fields, const Scan& scan = nullptr);
   /// Why not all values could be scanned. The range is that of the others then.
   const Status& scanned() const { return scanned_; }
   /// Let the ranges become those of all ranks.

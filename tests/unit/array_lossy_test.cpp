@@ -115,5 +115,77 @@ INSTANTIATE_TEST_SUITE_P(OfRanks, ArrayLossy,
                                   std::to_string(std::get<1>(it.param));
                          });
 
+// --- Bounds that are relative to the values.
+
+/// What is put, by one rank or by several one after the other; the last rank puts last. Values up
+/// to 1e9 are superseded by others within 0 to 1.
+void put_superseded(ArrayFile& file, int form) {
+  constexpr std::uint64_t kLength = 1000;
+  const bool first = file.comm().rank() == 0;
+  const bool last = file.comm().rank() + 1 == file.comm().n_ranks();
+  if (first) {
+    std::vector<float> large(kLength);
+    for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i) * 1e6F;
+    EXPECT_OK(put_values(file, 0, Slab{{0}, {kLength}, {}}, large));
+  }
+  if (file.comm().n_ranks() > 1) EXPECT_OK(file.settle());
+  if (!last) return;
+  const auto small = [](std::uint64_t at) { return static_cast<float>(at) * 1e-3F; };
+  const auto put_every = [&](const Slab& slab) {
+    std::vector<float> values;
+    for (std::uint64_t i = 0; i < slab.count[0]; ++i) {
+      values.push_back(small(slab.start[0] + i * slab.stride_of(0)));
+    }
+    EXPECT_OK(put_values(file, 0, slab, values));
+  };
+  if (form == 0) {
+    put_every({{500}, {500}, {}});
+    put_every({{0}, {500}, {}});
+  } else if (form == 1) {
+    put_every({{1}, {500}, {2}});
+    put_every({{0}, {500}, {2}});
+  } else {
+    put_every({{0}, {300}, {}});
+    ElementRuns runs;
+    std::vector<float> values;
+    for (std::uint64_t at = 300; at < kLength; at += 20) {
+      runs.add(at, 10);
+      for (std::uint64_t i = at; i < at + 10; ++i) values.push_back(small(i));
+    }
+    EXPECT_OK(put_values(file, 0, runs, values));
+    for (std::uint64_t at = 310; at < kLength; at += 20) put_every({{at}, {10}, {}});
+  }
+}
+
+class ArrayRelative : public ::testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(ArrayRelative, TheRangeIsThatOfTheValuesThatStay) {
+  const auto& [n_ranks, form] = GetParam();
+  const TestFolder folder;
+  const std::string path = folder / "a.nc";
+  run_ranks(n_ranks, [&, form = form](std::unique_ptr<Comm> comm) {
+    auto file = created(std::move(comm), path, array_options("chunk=100,codec=trz,bound=rel=1e-3"));
+    ASSERT_NE(file, nullptr);
+    EXPECT_OK(file->change_model(one_variable(ModelType::f32, {1000})));
+    put_superseded(*file, form);
+    EXPECT_OK(file->close());
+  });
+  const std::string names[] = {"/v"};
+  const Result<std::vector<FieldAttributes>> stored = read_field_attributes(path, names);
+  ASSERT_TRUE(stored.ok());
+  EXPECT_NEAR((*stored)[0].absolute_bound, 0.999e-3, 1e-9);
+  auto file = opened(make_self_comm(), path, ArrayFile::Access::read, array_options(""));
+  ASSERT_NE(file, nullptr);
+  const std::vector<float> values = get_values<float>(*file, 0, {{0}, {1000}, {}});
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_NEAR(values[i], static_cast<float>(i) * 1e-3F, 1e-3) << "at " << i;
+  }
+  EXPECT_OK(file->close());
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRanks, ArrayRelative,
+                         ::testing::Combine(::testing::Values(1, 2, 3),
+                                            ::testing::Values(0, 1, 2)));
+
 }  // namespace
 }  // namespace tailrace::test
