@@ -677,7 +677,7 @@ Status NetcdfArrayFile::get(std::size_t v, const Slab& slab, std::span<std::byte
 /// What the last flush holds, and fill values where that is nothing.
 Status NetcdfArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   const ArrayVariable& variable = variables_[v];
-  if (!variable.in_file() || (writable_ && !output_.in_place())) {
+  if (!variable.in_file() || !in_place()) {
     fill_values(values, variable.fill);
     return Status();
   }
@@ -809,7 +809,7 @@ Result<std::vector<std::string>> NetcdfArrayFile::get_texts(std::size_t v, const
     return Status(Code::unsupported, quoted(v) + " does not hold texts");
   }
   std::vector<std::string> texts(slab.n_elements());
-  if (variables_[v].in_file() && !(writable_ && !output_.in_place())) {
+  if (variables_[v].in_file() && in_place()) {
     TAILRACE_TAKE(Reader* const reader, fresh_reader());
     TAILRACE_TAKE(const std::size_t dataset, reader->find(file_paths_[v]));
     const SlabPart part = part_within(slab, whole_box(reader->datasets()[dataset].shape));

@@ -163,6 +163,9 @@ class ArrayFile {
   virtual const ArrayFileReport& report() const = 0;
   virtual Comm& comm() = 0;
   virtual bool writable() const = 0;
+  /// The file has its name. Until its first flush, a new file lies elsewhere, and its name may
+  /// belong to an older one. Not collective, alike on all ranks.
+  virtual bool in_place() const = 0;
   virtual const std::string& path() const = 0;
 };
 

@@ -46,6 +46,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   const ArrayFileReport& report() const override { return report_; }
   Comm& comm() override { return *comm_; }
   bool writable() const override { return writable_; }
+  bool in_place() const override { return !writable_ || output_.in_place(); }
   const std::string& path() const override { return path_; }
 
  private:

@@ -331,6 +331,23 @@ def test_what_cannot_be_created(path, wrong, kind, words):
         assert "a" not in file
 
 
+@pytest.mark.parametrize("older", ["empty", "text", "netCDF-3", "HDF5"])
+def test_a_file_that_is_replaced_is_not_asked(path, older):
+    if older == "HDF5":
+        with h5py.File(path, "w") as file:
+            file.create_dataset("v", data=np.arange(8), chunks=(2,), compression="gzip")
+    else:
+        path.write_bytes({"empty": b"", "text": b"hello " * 100,
+                          "netCDF-3": b"CDF\x01" + bytes(28)}[older])
+    with tailrace.open(path, "w") as file:
+        file.create_dimension("x", 10)
+        variable = file.create_variable("v", "x", data=np.arange(10, dtype="f4"))
+        assert variable.chunks is None and variable.filters == ()
+        assert np.array_equal(variable[...], np.arange(10))
+    with netCDF4.Dataset(path) as file:
+        assert np.array_equal(file["v"][:], np.arange(10))
+
+
 def test_modes_and_their_refusals(written, tmp_path):
     with pytest.raises(ValueError, match="mode"):
         tailrace.open(written, "r+")
