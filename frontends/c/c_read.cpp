@@ -1,9 +1,8 @@
 // Readers of the C API. Translation only: what is allowed, and what it means, is decided by
 // tailrace::Reader.
 //
-// The ranks agree on their arguments before anything collective touches the file, and a read_all
-// whose arguments are wrong on one rank still takes part in it: with a request that the reader
-// refuses, so that every rank gets the error.
+// The ranks agree on their arguments before anything collective touches the file: where those of
+// one rank are wrong, every rank gets the error.
 
 #include <cstddef>
 #include <cstdint>
@@ -89,14 +88,24 @@ Status make_request(const Reader& reader, const tailrace_read_request& from, Rea
 }
 
 Status read_all(Reader& reader, std::size_t n_requests, const tailrace_read_request* requests) {
-  std::vector<ReadRequest> translated(n_requests);
-  Status mine;
-  if (n_requests > 0 && requests == nullptr) mine = null_argument("the list of requests");
-  for (std::size_t i = 0; i < n_requests && mine.ok(); ++i) {
-    mine = make_request(reader, requests[i], translated[i]);
-  }
+  std::vector<ReadRequest> translated;
+  const Status mine = local_part([&] {
+    if (n_requests > 0 && requests == nullptr) return null_argument("the list of requests");
+    translated.resize(n_requests);
+    for (std::size_t i = 0; i < n_requests; ++i) {
+      TAILRACE_TRY(make_request(reader, requests[i], translated[i]));
+    }
+    return Status();
+  });
   TAILRACE_TRY(reader.comm().agree(mine));
   return reader.read_all(translated);
+}
+
+/// Meets the others at the agreement of read_all().
+Status fail_read_all(Reader& reader, tailrace_error error, const char* text) {
+  const bool known = error > TAILRACE_OK && error <= static_cast<int>(Code::internal);
+  const Code code = known ? static_cast<Code>(error) : Code::invalid_argument;
+  return reader.comm().agree(Status(code, text == nullptr ? "failed without a text" : text));
 }
 
 }  // namespace
@@ -185,6 +194,12 @@ tailrace_error tailrace_reader_read_all(tailrace_reader* reader, size_t n_reques
                                         const tailrace_read_request* requests) {
   return tailrace::guarded_reader(
       reader, [&] { return tailrace::read_all(*reader->reader, n_requests, requests); });
+}
+
+tailrace_error tailrace_reader_fail_read_all(tailrace_reader* reader, tailrace_error error,
+                                             const char* text) {
+  return tailrace::guarded_reader(
+      reader, [&] { return tailrace::fail_read_all(*reader->reader, error, text); });
 }
 
 tailrace_error tailrace_reader_refresh(tailrace_reader* reader) {

@@ -495,9 +495,7 @@ tailrace_error tailrace_fortran_read(tailrace_reader* reader, const char* path,
   } else if (collective) {
     char reason[sizeof own_text];
     snprintf(reason, sizeof reason, "%s", tailrace_fortran_error());
-    it->dataset = SIZE_MAX;
-    (void)tailrace_reader_read_all(reader, 1, it);
-    snprintf(own_text, sizeof own_text, "%s", reason);
+    error = passed_on(tailrace_reader_fail_read_all(reader, error, reason));
   }
   if (made.dense != NULL && error == TAILRACE_OK) copy_elements(values, made.dense, 0);
   free(made.dense);

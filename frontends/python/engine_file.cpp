@@ -215,10 +215,15 @@ Status EngineFile::get_all(std::span<const ReadRequest> requests) {
     if (!dataset.ok()) found = dataset.status();
     if (dataset.ok()) request.dataset = *dataset;
   }
-  // A rank that cannot say what it wants takes part without wanting anything.
-  if (!found.ok()) of_datasets.clear();
-  const Status read = reader_->read_all(of_datasets);
-  return found.ok() ? read : found;
+  TAILRACE_TRY(reader_->comm().agree(found));
+  return reader_->read_all(of_datasets);
+}
+
+Status EngineFile::fail_get_all(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  TAILRACE_TRY(check_open(false));
+  Comm& comm = array_ != nullptr ? array_->comm() : reader_->comm();
+  return comm.agree(Status(Code::invalid_argument, why));
 }
 
 Status EngineFile::settle() {

@@ -85,6 +85,8 @@ class EngineFile {
   Result<std::vector<std::string>> get_texts(std::size_t variable, const Slab& slab);
   /// Collective; ReadRequest::dataset is the variable's position in the model.
   Status get_all(std::span<const ReadRequest> requests);
+  /// Take part in the get_all() of the others without a request: it fails on all ranks. Collective.
+  Status fail_get_all(const std::string& why);
 
   Status settle();  ///< Collective. Nothing to do in a file opened for reading.
   Status flush();   ///< Collective. Likewise.

@@ -235,6 +235,10 @@ void bind_file(nb::module_& module) {
       .def("put", &put)
       .def("get", &get)
       .def("get_all", &get_all)
+      .def("fail_get_all",
+           [](EngineFile& file, const std::string& why) {
+             check(unlocked([&] { return file.fail_get_all(why); }));
+           })
       .def("put_texts",
            [](EngineFile& file, std::size_t variable, const Numbers& start, const Numbers& count,
               const Numbers& stride, const std::vector<std::string>& texts) {

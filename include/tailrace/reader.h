@@ -140,6 +140,12 @@ TAILRACE_API tailrace_error tailrace_reader_read(tailrace_reader* reader, size_t
 TAILRACE_API tailrace_error tailrace_reader_read_all(tailrace_reader* reader, size_t n_requests,
                                                      const tailrace_read_request* requests);
 
+/* Take part in the read_all of the other ranks although this rank cannot make its request: every
+ * rank's call returns `error` with this text and the rank's number. Collective, in place of
+ * read_all. Errors: `error`; INVALID_ARGUMENT where that is none, or for no text. */
+TAILRACE_API tailrace_error tailrace_reader_fail_read_all(tailrace_reader* reader,
+                                                          tailrace_error error, const char* text);
+
 /* The file has changed (a writer has committed): list it anew. Collective. */
 TAILRACE_API tailrace_error tailrace_reader_refresh(tailrace_reader* reader);
 

@@ -110,14 +110,24 @@ class Reader {
     return read<T>(path, dataset(find(path)).whole());
   }
 
-  /// Every rank reads its own slab of one dataset at once; an empty one is fine. Collective.
+  /// Every rank reads its own slab of one dataset at once; an empty one is fine. Where one rank's
+  /// request cannot be made, all throw its error. Collective.
   template <class T>
   void read_all(const std::string& path, const Selection& slab, std::span<T> values) {
-    const std::size_t number = find(path);
-    check_type<T>(number);
-    check_dims(number, slab);
-    const tailrace_read_request request{number,          slab.start.data(), slab.count.data(),
-                                        stride_of(slab), values.data(),     values.size_bytes()};
+    tailrace_read_request request{0,
+                                  slab.start.data(),
+                                  slab.count.data(),
+                                  stride_of(slab),
+                                  values.data(),
+                                  values.size_bytes()};
+    try {
+      request.dataset = find(path);
+      check_type<T>(request.dataset);
+      check_dims(request.dataset, slab);
+    } catch (const Error& error) {  // The others wait.
+      check(tailrace_reader_fail_read_all(reader_.get(), error.code(), error.what()));
+      throw;
+    }
     check(tailrace_reader_read_all(reader_.get(), 1, &request));
   }
   /// Any number of slabs. Collective.
@@ -164,9 +174,12 @@ class Reader {
         (slab.stride.empty() || slab.stride.size() == info.n_dims)) {
       return;
     }
-    throw Error(TAILRACE_ERROR_INVALID_ARGUMENT, std::string("dataset \"") + info.path +
-                                                     "\": the slab has not its " +
-                                                     std::to_string(info.n_dims) + " dimensions");
+    throw Error(TAILRACE_ERROR_INVALID_ARGUMENT,
+                std::string("dataset \"") + info.path + "\": the slab has " +
+                    std::to_string(slab.start.size()) + " starts, " +
+                    std::to_string(slab.count.size()) + " counts and " +
+                    std::to_string(slab.stride.size()) + " strides; the dataset has " +
+                    std::to_string(info.n_dims) + " dimensions");
   }
   template <class T>
   void read_bytes(std::size_t number, const Selection& slab, T* values, std::size_t n_bytes) {

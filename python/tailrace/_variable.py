@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Optional
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from ._attributes import Attributes
-from ._errors import ArgumentError, CoverageError, UnsupportedError
+from ._errors import ArgumentError, CoverageError, TailraceError, UnsupportedError
 from ._index import Selection, select
 from ._model import ModelVariable, dtype_of, joined
 from ._progress import Progress, progress_bar
@@ -252,15 +253,21 @@ class Variable:
     def read_all(self, key: Any = ...) -> Any:
         """Every rank of the communicator reads its own selection; None: nothing. Collective.
 
-        A chunk that several ranks want is read and decoded by one of them.
+        A chunk that several ranks want is read and decoded by one of them. Where one rank's
+        selection cannot be read, the others raise ArgumentError.
         """
         if key is None:
             self._file._engine_file.get_all([])
             return None
-        selection = select(key, self.shape)
-        dtype = self._number_type()
-        values = np.empty(selection.read_shape, dtype)
-        parts = [(piece, np.empty(piece.extents, dtype)) for piece in selection.pieces()]
+        try:
+            selection = select(key, self.shape)
+            dtype = self._number_type()
+            values = np.empty(selection.read_shape, dtype)
+            parts = [(piece, np.empty(piece.extents, dtype)) for piece in selection.pieces()]
+        except Exception as failure:  # The other ranks wait.
+            with contextlib.suppress(TailraceError):
+                self._file._engine_file.fail_get_all(f"{self.path}: {failure}")
+            raise
         self._file._engine_file.get_all([
             (self._position, piece.start, piece.extents, piece.stride, _bytes_of(part))
             for piece, part in parts])

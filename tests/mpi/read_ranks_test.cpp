@@ -139,4 +139,33 @@ TEST(Read, AFailingRankFailsAll) {
                     TAILRACE_ERROR_NOT_FOUND, {"none.h5"});
 }
 
+/// What C++ checks by itself is checked by all: the others must not wait for a rank that throws.
+TEST(Read, ARequestThatCannotBeMadeFailsAll) {
+  const std::string path = scratch();
+  write_file(path);
+  auto reader = tailrace::Reader::open(path, tailrace::mpi(MPI_COMM_WORLD));
+  std::vector<float> values(kRows * kColumns);
+  std::vector<double> wide(kRows * kColumns);
+  const tailrace::Selection whole{{0, 0}, {kRows, kColumns}};
+  const auto read_whole = [&] { reader.read_all("/f", whole, std::span(values)); };
+  expect_everywhere(outcome_of([&] {
+                      if (!is_last()) return read_whole();
+                      reader.read_all("/f", {{0}, {kRows}}, std::span(values));
+                    }),
+                    TAILRACE_ERROR_INVALID_ARGUMENT, {"/f", "2 dimensions"});
+  expect_everywhere(outcome_of([&] {
+                      if (!is_last()) return read_whole();
+                      reader.read_all("/g", whole, std::span(values));
+                    }),
+                    TAILRACE_ERROR_NOT_FOUND, {"/g"});
+  expect_everywhere(outcome_of([&] {
+                      if (!is_last()) return read_whole();
+                      reader.read_all("/f", whole, std::span(wide));
+                    }),
+                    TAILRACE_ERROR_INVALID_ARGUMENT, {"/f", "f32"});
+  read_whole();
+  expect_values(whole, values);
+  reader.close();
+}
+
 }  // namespace

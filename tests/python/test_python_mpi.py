@@ -97,6 +97,23 @@ def test_an_exception_in_one_rank_hangs_nobody(tmp_path):
     """, ranks=2)
 
 
+@pytest.mark.parametrize("mode", ["r", "a"])
+def test_a_selection_that_cannot_be_read_fails_all(tmp_path, mode):
+    python_package.run(START.format(path=str(tmp_path / "file.nc")) + f"""
+    with tailrace.open(path, "w", comm=comm) as file:
+        file.create_variable("v", "x", data=np.arange(4))
+    with tailrace.open(path, "{mode}", comm=comm) as file:
+        for wrong, kind in ((9, IndexError), ("x", TypeError)):
+            try:
+                file["v"].read_all(wrong if rank == 1 else ...)
+            except kind if rank == 1 else ValueError as error:
+                assert rank == 1 or "/v" in str(error) and "rank 1" in str(error), error
+            else:
+                raise AssertionError("nothing was refused")
+        assert np.array_equal(file["v"].read_all(), np.arange(4))
+    """, ranks=3)
+
+
 def test_what_is_no_communicator(tmp_path):
     with pytest.raises(ValueError, match="mpi4py"):
         tailrace.open(tmp_path / "file.nc", "w", comm=7)

@@ -145,6 +145,13 @@ TEST(CReader, RefusesNullsAndWrongSizesWithTexts) {
             TAILRACE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(tailrace_reader_dataset(reader, 0, nullptr), TAILRACE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(tailrace_reader_read_all(reader, 1, nullptr), TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_fail_read_all(reader, TAILRACE_ERROR_NOT_FOUND, "no /t here"),
+            TAILRACE_ERROR_NOT_FOUND);
+  EXPECT_NE(std::string(tailrace_thread_error()).find("no /t here"), std::string::npos);
+  EXPECT_EQ(tailrace_reader_fail_read_all(reader, TAILRACE_OK, nullptr),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_fail_read_all(nullptr, TAILRACE_ERROR_IO, ""),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
   tailrace_reader_abandon(reader);
   tailrace_reader_abandon(nullptr);
   // A reader that is closed stays so, whichever way and how often.
