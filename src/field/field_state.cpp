@@ -476,7 +476,7 @@ Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string
     if (!field.is_new()) continue;
     FieldOptions& options = field.definition.options;
     const auto is_auto_book = [](const KeyValue& setting) {
-      return setting.first == "book" && setting.second.starts_with("auto");
+      return setting.first == "book" && setting.second == "auto";
     };
     if (codec_is_ours_to_choose(options)) {
       TAILRACE_TRY(check_chosen_settings(field.definition));

@@ -37,6 +37,16 @@ TEST_P(GatheredFailures, AnotherFieldsFault) {
   }
 }
 
+/// A book that is none is found by the first step, and not when the first chunk is full.
+TEST_P(GatheredFailures, ABookThatIsNone) {
+  Program program(scratch(), mode());
+  const auto field =
+      program.define("/u", kSpace, "codec=trz,bound=abs=1e-3,book=autox,chunk=4x9x14x11");
+  program.put_all(field, 0);
+  expect_failed(program.failing_step(), Code::invalid_argument, "book must be");
+  EXPECT_TRUE(program.close().ok());
+}
+
 TEST_P(GatheredFailures, WhatNobodyPutOrTwoIsAnErrorOfItsStep) {
   Program program(scratch(), mode());
   const auto field = program.define("/u", kSpace, "chunk=4x9x14x11");
