@@ -39,6 +39,7 @@ namespace tailrace {
 struct ArrayFlush {
   std::vector<std::size_t> variables;  ///< With staged values on some rank; the same everywhere.
   std::vector<std::size_t> created;    ///< Of these, and at the end of all: without a dataset.
+  Status refused;                      ///< Why a variable cannot be stored, and stays staged.
   bool hold_back = false;
   // Parallel to each other: the variables that are stored in chunks.
   std::vector<std::size_t> chunked;

@@ -147,7 +147,7 @@ Status NetcdfArrayFile::set_variable_options(std::size_t variable, const std::st
   if (mine.ok()) {
     std::vector<std::string> own = variables_[variable].own_options;
     own.push_back(options);
-    mine = variable_options(model_, variable, listed_coordinates(model_), options_, own).status();
+    mine = local_part([&] { return try_options(variable, own); });
   }
   const std::string text = "the options of variable " + std::to_string(variable) + ": " + options;
   TAILRACE_TRY(agree_on_text(*comm_, "a variable's options", text, mine));

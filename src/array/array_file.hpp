@@ -118,7 +118,8 @@ class ArrayFile {
   /// follow the boxes that are put. Collective: one agreement on a hash.
   /// @error invalid_argument (also a file opened for reading)
   virtual Status change_model(const NetcdfModel& next) = 0;
-  /// Options of one variable on top of those by glob, before its dataset exists.
+  /// Options of one variable on top of those by glob, before its dataset exists. Collective.
+  /// @error of options with which it cannot be stored, as far as that is known before values come
   virtual Status set_variable_options(std::size_t variable, const std::string& options) = 0;
   /// Encode and decode this variable by the caller's codec (its filters() go into the header).
   /// For a variable that exists: to read it. Must be alike on all ranks.
@@ -152,7 +153,8 @@ class ArrayFile {
   /// Agree on the lengths of unlimited dimensions, and flush if some rank's staging is over its
   /// cap. Collective; cheap otherwise (one allreduce): for the end of every collective put.
   virtual Status settle() = 0;
-  /// Write and commit all that is staged. Collective.
+  /// Write and commit all that is staged. Collective. A new variable that cannot be stored stays
+  /// staged: its error is returned, and all others are committed.
   virtual Status flush() = 0;
   /// Flush, create the datasets that are missing, close. Collective.
   virtual Status close() = 0;

@@ -1,7 +1,8 @@
 // The story of a flush: all that is staged comes into the file at once.
 //
 //   agree_on_staged   lengths of unlimited dimensions, and whose values there are   (array_file)
-//   prepare_new       chunk shapes, bounds, codecs of variables that are new
+//   prepare_new       chunk shapes, bounds, codecs of variables that are new; one that cannot be
+//                     stored is left out: the flush returns its error, and writes all others
 //   load_places       where an opened file has its chunks                           (array_file)
 //   settle_chunks     which rank writes which touched chunk      (array_patches, exec/chunk_homes)
 //   encode_chunks     pieces travel, chunks are completed, encoded, written       (exec/executor)
@@ -25,14 +26,11 @@
 #include <map>
 #include <utility>
 
-#include "array/staged_ranges.hpp"
 #include "core/byte_stream.hpp"
 #include "describe/input_bytes.hpp"
 #include "exec/placer.hpp"
 #include "exec/thread_team.hpp"
-#include "field/codec_choice.hpp"
 #include "hdf5/hdf5_file.hpp"
-#include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
 #include "output/publish_fields.hpp"
 
@@ -63,7 +61,10 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
   // Definitions since the last flush have taken space already, which must stay theirs.
   const std::uint64_t start = output_.tail().end();
   const Status written = write_variables(flush);
-  if (written.ok()) return finish_flush(flush);
+  if (written.ok()) {
+    TAILRACE_TRY(finish_flush(flush));
+    return flush.refused;
+  }
   forget_decisions(flush);
   output_.hand_back(start);
   return written;
@@ -315,178 +316,6 @@ Status ArrayEngine::stage_rest(ArrayFlush& flush) {
     TAILRACE_TRY(flush.patches[key.field]->copy_staged(key.chunk_index, flush.rest[key.field]));
   }
   return Status();
-}
-
-// --- What a variable's first flush decides: chunk shape, bound, codec, layout; all ranks alike.
-
-namespace {
-
-/// Variables of tiny records get so many of them into a chunk (as netCDF does, NC_DEFAULT_1D...):
-/// every flush of a growing variable writes its last chunk anew.
-constexpr std::uint64_t kSmallChunkBytes = 4096;
-/// Encoding takes several times a chunk's bytes, of half the memory cap.
-constexpr std::uint64_t kChunksPerCap = 32;
-
-/// Room for more records where a chunk of those there are would be tiny.
-void stretch(const ArrayVariable& variable, std::uint64_t element_bytes, Shape& chunk) {
-  for (std::size_t d = 0; d < chunk.size(); ++d) {
-    const std::uint64_t row_bytes = n_elements(chunk) / chunk[d] * element_bytes;
-    if (!variable.growing[d]) continue;
-    chunk[d] = std::max(chunk[d], kSmallChunkBytes / std::max<std::uint64_t>(row_bytes, 1));
-  }
-}
-
-Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t element_bytes) {
-  if (n_elements(chunk) <= largest_chunk_bytes / element_bytes) return Status();
-  return Status(Code::invalid_argument, what + ": a chunk of " + shape_text(chunk) +
-                                            " is larger than " + bytes_text(largest_chunk_bytes));
-}
-
-}  // namespace
-
-/// The variable as a field of the engine, with options of its own yet to come.
-FieldDefinition NetcdfArrayFile::define(std::size_t v, const Shape& shape) const {
-  const std::vector<bool>& growing = variables_[v].growing;
-  FieldDefinition definition;
-  definition.path = paths_[v];
-  definition.dtype = array_dtype(variables_[v].type).value_or(DType::u8);
-  definition.shape = shape;
-  for (std::size_t d = 0; d < growing.size(); ++d) {
-    if (d == 0) definition.extendable = growing[0];
-    if (d > 0 && growing[d]) definition.more_unlimited |= std::uint64_t{1} << d;
-  }
-  return definition;
-}
-
-Result<FieldDefinition> NetcdfArrayFile::define_new(std::size_t v,
-                                                    const CoordinateNames& listed) const {
-  const ArrayVariable& variable = variables_[v];
-  TAILRACE_TAKE(FieldOptions options,
-                variable_options(model_, v, listed, options_, variable.own_options));
-  FieldDefinition definition = define(v, shape_of(v));
-  FieldOptions& made = definition.options;
-  made = std::move(options);
-  if (variable.own_codec != nullptr) {
-    made.codec = plain_codec;
-    made.codec_settings.clear();
-    made.codec_given = true;
-  }
-  if (definition.grows() && made.layout == "contiguous") made.layout = "claimed";
-  if (made.layout == front_layout) {
-    return Status(Code::unsupported, definition.name() +
-                                         ": layout=front is not served here; it serves new files "
-                                         "of one step (repack, tailrace.h)");
-  }
-  made.chunk_bytes = std::min(made.chunk_bytes, std::max(options_.file.memory_bytes / kChunksPerCap,
-                                                         smallest_own_chunk_bytes));
-  TAILRACE_TRY(check_array_guards(made).within(definition.name()));
-  if (variable.own_codec != nullptr && !made.guards.empty()) {
-    return Status(
-        Code::unsupported,
-        definition.name() + ": a codec of the caller's keeps no guard=" + guards_text(made.guards));
-  }
-  TAILRACE_TRY(check_definition(definition));
-  return definition;
-}
-
-/// Chunks that follow the boxes that were put. Collective: one agreement; errors are alike.
-Status NetcdfArrayFile::choose_shapes(const std::vector<std::size_t>& created,
-                                      std::vector<FieldState>& fields) {
-  std::vector<LocalBoxes> local;
-  for (std::size_t i = 0; i < created.size(); ++i) {
-    local.push_back({fields[i].definition.shape, variables_[created[i]].log.boxes()});
-  }
-  const Result<std::vector<DecompositionFacts>> facts = common_facts(*comm_, local);
-  if (!facts.ok()) return facts.status();
-  for (std::size_t i = 0; i < created.size(); ++i) {
-    const ArrayVariable& variable = variables_[created[i]];
-    const FieldDefinition& definition = fields[i].definition;
-    Shape& chunk = fields[i].resolved.chunk_shape;
-    const std::uint64_t element = dtype_bytes(definition.dtype);
-    Shape shape = definition.shape;
-    for (std::uint64_t& extent : shape) extent = std::max<std::uint64_t>(extent, 1);
-    if (stored_plainly(definition) || definition.options.layout == "contiguous") {
-      chunk = shape;
-      continue;
-    }
-    if (definition.options.chunk_shape) {
-      chunk = *definition.options.chunk_shape;
-      for (std::size_t d = 0; d < shape.size(); ++d) {
-        if (!variable.growing[d]) chunk[d] = std::min(chunk[d], shape[d]);
-      }
-    } else {
-      chunk = chunk_shape_for(shape, element, definition.options.chunk_bytes, (*facts)[i]);
-      stretch(variable, element, chunk);
-    }
-    TAILRACE_TRY(check_chunk(quoted(created[i]), chunk, element));
-  }
-  return Status();
-}
-
-/// Decide how the variables that get a dataset now are stored. Errors are agreed.
-Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
-  if (flush.created.empty()) return Status();
-  std::vector<std::size_t> numbers;  // of elements, as the engine handles them
-  std::vector<FieldState> fields;
-  Status mine;
-  const CoordinateNames listed = listed_coordinates(model_);
-  for (const std::size_t v : flush.created) {
-    if (!array_dtype(variables_[v].type)) {
-      variables_[v].storage = ArrayStorage::by_hdf5;
-      variables_[v].definition.path = paths_[v];
-      continue;
-    }
-    Result<FieldDefinition> definition = define_new(v, listed);
-    if (!definition.ok()) {
-      mine = definition.status();
-      break;
-    }
-    numbers.push_back(v);
-    fields.emplace_back();
-    fields.back().definition = std::move(*definition);
-  }
-  TAILRACE_TRY(comm_->agree(mine));
-  TAILRACE_TRY(comm_->agree(choose_shapes(numbers, fields)));
-  std::vector<const StagingLog*> logs;
-  for (const std::size_t v : numbers) logs.push_back(&variables_[v].log);
-  TAILRACE_TRY(resolve_staged_bounds(*comm_, logs, fields));
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    // What is no box is looked at as one: near in the file are its neighbours, too.
-    const StagingLog& log = *logs[i];
-    for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      const Box box = log.box_of_sample(e, fields[i].definition.shape);
-      fields[i].puts.push_back({box, log.values(e), nullptr, Buffer()});
-    }
-  }
-  TAILRACE_TRY(choose_codecs(fields));
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    ArrayVariable& variable = variables_[numbers[i]];
-    variable.definition = std::move(fields[i].definition);
-    variable.resolved = std::move(fields[i].resolved);
-    ResolvedField& resolved = variable.resolved;
-    if (variable.own_codec != nullptr) {
-      resolved.codec = share_codec(variable.own_codec);
-      resolved.verify = variable.definition.options.verify == Verify::on;
-    }
-    const bool plain = resolved.layout->contiguous();
-    if (variable.definition.grows() && resolved.layout->base_from() == BaseFrom::shape) {
-      resolved.layout = make_layout("claimed").value();  // places by shape end with the shape
-    }
-    variable.storage = plain ? ArrayStorage::contiguous : ArrayStorage::chunked;
-  }
-  return Status();
-}
-
-/// Codecs and layouts. Errors are agreed.
-Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields) {
-  TAILRACE_TRY(need_profile(*comm_, options_.file, nullptr, path_, profile_));
-  // All must reckon with the same number: a flush is as fast as its slowest rank.
-  std::uint64_t least_threads = n_threads();
-  comm_->allreduce(std::span<std::uint64_t>(&least_threads, 1), Reduction::min);
-  RankNumbers none;
-  TAILRACE_TRY(choose_codecs_for(*comm_, fields, options_.file, *profile_,
-                                 {n_threads(), least_threads}, none));
-  return comm_->agree(prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr));
 }
 
 // --- Values that are not stored in chunks: contiguous ones, which each rank writes where they

@@ -1,5 +1,6 @@
 // NetcdfArrayFile: the implementation of ArrayFile, by netCDF's data model, whose metadata it makes
-// itself. array_file.cpp holds its calls, opening and reading; array_flush.cpp what a flush asks.
+// itself. array_file.cpp holds its calls, opening and reading; array_prepare.cpp what a
+// variable's first flush decides; array_flush.cpp what a flush asks besides.
 
 #pragma once
 
@@ -84,15 +85,23 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   static void place_texts(const Slab& from, const std::vector<std::string>& texts, const Slab& to,
                           std::vector<std::string>& target);
 
+  // array_prepare.cpp
+  Status prepare_new(ArrayFlush& flush) override;
+  FieldDefinition define(std::size_t variable, const Shape& shape) const;
+  /// @param own_options  of the variable.
+  Result<FieldDefinition> define_new(std::size_t variable, const CoordinateNames& listed,
+                                     const std::vector<std::string>& own_options) const;
+  Status choose_shape(std::size_t variable, const DecompositionFacts& facts,
+                      FieldState& field) const;
+  Status try_options(std::size_t variable, const std::vector<std::string>& own_options) const;
+  Status leave_out_refused(ArrayFlush& flush, const std::vector<Status>& mine,
+                           std::vector<std::size_t>& variables, std::vector<FieldState>& fields);
+  Status choose_codecs(std::vector<FieldState>& fields, std::vector<Status>& prepared);
+
   // array_flush.cpp
   Shape shape_of(std::size_t variable) const override {
     return model_.shape_of(model_.variables[variable]);
   }
-  Status prepare_new(ArrayFlush& flush) override;
-  FieldDefinition define(std::size_t variable, const Shape& shape) const;
-  Result<FieldDefinition> define_new(std::size_t variable, const CoordinateNames& listed) const;
-  Status choose_shapes(const std::vector<std::size_t>& variables, std::vector<FieldState>& fields);
-  Status choose_codecs(std::vector<FieldState>& fields);
   Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
                          const std::vector<Bytes>& plain) override;
   void published(const ArrayFlush& flush) override;

@@ -348,6 +348,17 @@ def test_a_file_that_is_replaced_is_not_asked(path, older):
         assert np.array_equal(file["v"][:], np.arange(10))
 
 
+def test_what_cannot_be_stored_is_refused_at_once(path):
+    with tailrace.open(path, "w") as file:
+        file.create_variable("a", "x", data=np.arange(64.0))
+        with pytest.raises(NotImplementedError, match="/b.*bound"):
+            file.create_variable("b", "x", "f4", codec="zfp")
+        with pytest.raises(NotImplementedError, match="/c.*ranks"):
+            file.create_variable("c", "x", "f4", codec="sperr", abs=0.1)
+    with netCDF4.Dataset(path) as file:
+        assert np.array_equal(file["a"][:], np.arange(64.0))
+
+
 def test_modes_and_their_refusals(written, tmp_path):
     with pytest.raises(ValueError, match="mode"):
         tailrace.open(written, "r+")

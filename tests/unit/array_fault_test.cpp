@@ -243,6 +243,50 @@ TEST(ArrayFileFaults, AMissingCodecIsRefusedAndAnotherOneTaken) {
   EXPECT_OK(file->close());
 }
 
+/// A variable whose codec, chunk or settings cannot be is refused; the others' values are written.
+TEST_P(ArrayFileFault, AVariableThatCannotBeStoredTakesNoOthersValues) {
+  for (const char* wrong : {"codec=nosuch", "chunk=99999x99999x99999", "guard=monotone=1",
+                            "codec=auto,bound=abs=1,level=3"}) {
+    const TestFolder folder;
+    const std::string path = folder / "v.nc";
+    run_ranks(GetParam(), [&](std::unique_ptr<Comm> comm) {
+      const bool root = comm->is_root();
+      auto file = created(std::move(comm), path, array_options("bad: " + std::string(wrong)));
+      ASSERT_NE(file, nullptr);
+      NetcdfModel model = one_variable(ModelType::f32, {0, 0, 0});
+      for (const char* name : {"bad", "idle"}) {
+        model.variables.push_back(model.variables[0]);
+        model.variables.back().name = name;
+      }
+      EXPECT_OK(file->change_model(model));
+      for (std::uint64_t t = 0; t < 3; ++t) {
+        for (std::size_t v = 0; root && v < 2; ++v) {
+          EXPECT_OK(put_values(*file, v, {{t, 0, 0}, {1, 1, 1}, {}}, std::vector<float>(1, 5)));
+        }
+        const Status flushed = t == 2 ? file->close() : file->flush();
+        EXPECT_FALSE(flushed.ok()) << wrong;
+        EXPECT_NE(flushed.message().find("/bad"), std::string::npos) << flushed.message();
+      }
+    });
+    EXPECT_EQ(read_field(path, "/v").size(), 3 * sizeof(float)) << wrong;
+    const NetcdfModel stored = model_of(path);
+    EXPECT_EQ(stored.variables.size(), 2U) << wrong;
+  }
+}
+
+TEST(ArrayFileFaults, WhatCannotBeStoredIsRefusedWithTheOptions) {
+  const TestFolder folder;
+  auto file = created(make_self_comm(), folder / "v.nc", array_options(""));
+  ASSERT_NE(file, nullptr);
+  EXPECT_OK(file->change_model(one_variable(ModelType::f32, {64})));
+  EXPECT_EQ(file->set_variable_options(0, "codec=id=32099").code(), Code::plugin_missing);
+  EXPECT_EQ(file->set_variable_options(0, "guard=monotone=1").code(), Code::unsupported);
+  EXPECT_EQ(file->set_variable_options(0, "codec=trz,level=3").code(), Code::invalid_argument);
+  EXPECT_OK(file->set_variable_options(0, "codec=trz,bound=rel=1e-3"));
+  EXPECT_OK(put_values(*file, 0, {{0}, {64}, {}}, std::vector<float>(64, 1)));
+  EXPECT_OK(file->close());
+}
+
 TEST(ArrayFileFaults, OptionsAreCheckedWhereTheyStand) {
   ArrayFileOptions options;
   EXPECT_OK(apply_glob_options(

@@ -1,0 +1,242 @@
+// What a variable's first flush decides: chunk shape, bound, codec, layout; all ranks alike.
+//
+// A variable that cannot be stored is left out of the flush: it stays staged, the flush returns its
+// error, and what was put into other variables is written. What can be known earlier,
+// set_variable_options() refuses.
+
+#include <algorithm>
+#include <utility>
+
+#include "array/netcdf_array.hpp"
+#include "array/staged_ranges.hpp"
+#include "describe/input_bytes.hpp"
+#include "field/candidates.hpp"
+#include "field/codec_choice.hpp"
+#include "layout/chunk_shape.hpp"
+#include "layout/layout.hpp"
+
+namespace tailrace {
+
+namespace {
+
+/// Variables of tiny records get so many of them into a chunk (as netCDF does, NC_DEFAULT_1D...):
+/// every flush of a growing variable writes its last chunk anew.
+constexpr std::uint64_t kSmallChunkBytes = 4096;
+/// Encoding takes several times a chunk's bytes, of half the memory cap.
+constexpr std::uint64_t kChunksPerCap = 32;
+
+/// Room for more records where a chunk of those there are would be tiny.
+void stretch(const ArrayVariable& variable, std::uint64_t element_bytes, Shape& chunk) {
+  for (std::size_t d = 0; d < chunk.size(); ++d) {
+    const std::uint64_t row_bytes = n_elements(chunk) / chunk[d] * element_bytes;
+    if (!variable.growing[d]) continue;
+    chunk[d] = std::max(chunk[d], kSmallChunkBytes / std::max<std::uint64_t>(row_bytes, 1));
+  }
+}
+
+Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t element_bytes) {
+  if (n_elements(chunk) <= largest_chunk_bytes / element_bytes) return Status();
+  return Status(Code::invalid_argument, what + ": a chunk of " + shape_text(chunk) +
+                                            " is larger than " + bytes_text(largest_chunk_bytes));
+}
+
+}  // namespace
+
+/// The variable as a field of the engine, with options of its own yet to come.
+FieldDefinition NetcdfArrayFile::define(std::size_t v, const Shape& shape) const {
+  const std::vector<bool>& growing = variables_[v].growing;
+  FieldDefinition definition;
+  definition.path = paths_[v];
+  definition.dtype = array_dtype(variables_[v].type).value_or(DType::u8);
+  definition.shape = shape;
+  for (std::size_t d = 0; d < growing.size(); ++d) {
+    if (d == 0) definition.extendable = growing[0];
+    if (d > 0 && growing[d]) definition.more_unlimited |= std::uint64_t{1} << d;
+  }
+  return definition;
+}
+
+Result<FieldDefinition> NetcdfArrayFile::define_new(
+    std::size_t v, const CoordinateNames& listed,
+    const std::vector<std::string>& own_options) const {
+  const ArrayVariable& variable = variables_[v];
+  TAILRACE_TAKE(FieldOptions options, variable_options(model_, v, listed, options_, own_options));
+  FieldDefinition definition = define(v, shape_of(v));
+  FieldOptions& made = definition.options;
+  made = std::move(options);
+  if (variable.own_codec != nullptr) {
+    made.codec = plain_codec;
+    made.codec_settings.clear();
+    made.codec_given = true;
+  }
+  if (definition.grows() && made.layout == "contiguous") made.layout = "claimed";
+  if (made.layout == front_layout) {
+    return Status(Code::unsupported, definition.name() +
+                                         ": layout=front is not served here; it serves new files "
+                                         "of one step (repack, tailrace.h)");
+  }
+  made.chunk_bytes = std::min(made.chunk_bytes, std::max(options_.file.memory_bytes / kChunksPerCap,
+                                                         smallest_own_chunk_bytes));
+  TAILRACE_TRY(check_array_guards(made).within(definition.name()));
+  if (variable.own_codec != nullptr && !made.guards.empty()) {
+    return Status(
+        Code::unsupported,
+        definition.name() + ": a codec of the caller's keeps no guard=" + guards_text(made.guards));
+  }
+  TAILRACE_TRY(check_definition(definition));
+  if (codec_is_ours_to_choose(made)) TAILRACE_TRY(check_chosen_settings(definition));
+  return definition;
+}
+
+/// Chunks that follow the boxes that were put. Not collective; the same on every rank.
+Status NetcdfArrayFile::choose_shape(std::size_t v, const DecompositionFacts& facts,
+                                     FieldState& field) const {
+  const ArrayVariable& variable = variables_[v];
+  const FieldDefinition& definition = field.definition;
+  Shape& chunk = field.resolved.chunk_shape;
+  const std::uint64_t element = dtype_bytes(definition.dtype);
+  Shape shape = definition.shape;
+  for (std::uint64_t& extent : shape) extent = std::max<std::uint64_t>(extent, 1);
+  if (stored_plainly(definition) || definition.options.layout == "contiguous") {
+    chunk = shape;
+    return Status();
+  }
+  if (definition.options.chunk_shape) {
+    chunk = *definition.options.chunk_shape;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (!variable.growing[d]) chunk[d] = std::min(chunk[d], shape[d]);
+    }
+  } else {
+    chunk = chunk_shape_for(shape, element, definition.options.chunk_bytes, facts);
+    stretch(variable, element, chunk);
+  }
+  return check_chunk(quoted(v), chunk, element);
+}
+
+/// Refuse options with which the variable could not be stored, before values come. Chunks that
+/// follow the boxes are not known yet: whole ones are tried, and those of one row. Not collective.
+Status NetcdfArrayFile::try_options(std::size_t v,
+                                    const std::vector<std::string>& own_options) const {
+  if (!array_dtype(variables_[v].type)) return Status();
+  std::vector<FieldState> fields(1);
+  TAILRACE_TAKE(fields[0].definition, define_new(v, listed_coordinates(model_), own_options));
+  const FieldDefinition& definition = fields[0].definition;
+  DecompositionFacts facts;
+  facts.cut_gcd = definition.shape;
+  for (std::uint64_t& extent : facts.cut_gcd) extent = std::max<std::uint64_t>(extent, 1);
+  facts.largest_box = facts.cut_gcd;
+  TAILRACE_TRY(choose_shape(v, facts, fields[0]));
+  const FieldDefinition wanted = definition;
+  BorrowedComm comm(*comm_);
+  Status tried = try_codecs(comm, fields, options_.file.plugin_path);
+  if (tried.ok() || wanted.options.chunk_shape || wanted.shape.empty()) return tried;
+  fields[0].definition = wanted;
+  fields[0].resolved.chunk_shape[0] = 1;
+  return try_codecs(comm, fields, options_.file.plugin_path).ok() ? Status() : tried;
+}
+
+/// Leave out the variables that cannot be stored on some rank: they stay staged, and what was put
+/// into others is written. Collective: one agreement, and one per variable where one is refused.
+/// @param mine  this rank's, per field.  @error what does not concern single variables
+Status NetcdfArrayFile::leave_out_refused(ArrayFlush& flush, const std::vector<Status>& mine,
+                                          std::vector<std::size_t>& numbers,
+                                          std::vector<FieldState>& fields) {
+  const auto failed = std::ranges::find_if_not(mine, &Status::ok);
+  const Status all = comm_->agree(failed == mine.end() ? Status() : *failed);
+  if (all.ok()) return all;
+  bool found = false;
+  for (std::size_t i = mine.size(); i-- > 0;) {
+    const Status refused = comm_->agree(mine[i]);
+    if (refused.ok()) continue;
+    found = true;
+    flush.refused = refused;
+    std::erase(flush.variables, numbers[i]);
+    std::erase(flush.created, numbers[i]);
+    numbers.erase(numbers.begin() + static_cast<std::ptrdiff_t>(i));
+    fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return found ? Status() : all;  // Else ranks disagree.
+}
+
+/// Decide how the variables that get a dataset now are stored. Errors are agreed.
+Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
+  if (flush.created.empty()) return Status();
+  std::vector<std::size_t> numbers;  // of elements, as the engine handles them
+  std::vector<FieldState> fields;
+  std::vector<Status> mine;
+  const CoordinateNames listed = listed_coordinates(model_);
+  for (const std::size_t v : flush.created) {
+    if (!array_dtype(variables_[v].type)) {
+      variables_[v].storage = ArrayStorage::by_hdf5;
+      variables_[v].definition.path = paths_[v];
+      continue;
+    }
+    Result<FieldDefinition> definition = define_new(v, listed, variables_[v].own_options);
+    numbers.push_back(v);
+    fields.emplace_back();
+    mine.push_back(definition.status());
+    if (definition.ok()) fields.back().definition = std::move(*definition);
+  }
+  TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
+  std::vector<LocalBoxes> local;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    local.push_back({fields[i].definition.shape, variables_[numbers[i]].log.boxes()});
+  }
+  TAILRACE_TAKE(const std::vector<DecompositionFacts> facts, common_facts(*comm_, local));
+  mine.clear();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    mine.push_back(choose_shape(numbers[i], facts[i], fields[i]));
+  }
+  TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
+  std::vector<const StagingLog*> logs;
+  for (const std::size_t v : numbers) logs.push_back(&variables_[v].log);
+  TAILRACE_TRY(resolve_staged_bounds(*comm_, logs, fields));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    // What is no box is looked at as one: near in the file are its neighbours, too.
+    const StagingLog& log = *logs[i];
+    for (std::size_t e = 0; e < log.n_entries(); ++e) {
+      const Box box = log.box_of_sample(e, fields[i].definition.shape);
+      fields[i].puts.push_back({box, log.values(e), nullptr, Buffer()});
+    }
+  }
+  TAILRACE_TRY(choose_codecs(fields, mine));
+  TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    ArrayVariable& variable = variables_[numbers[i]];
+    variable.definition = std::move(fields[i].definition);
+    variable.resolved = std::move(fields[i].resolved);
+    ResolvedField& resolved = variable.resolved;
+    if (variable.own_codec != nullptr) {
+      resolved.codec = share_codec(variable.own_codec);
+      resolved.verify = variable.definition.options.verify == Verify::on;
+    }
+    const bool plain = resolved.layout->contiguous();
+    if (variable.definition.grows() && resolved.layout->base_from() == BaseFrom::shape) {
+      resolved.layout = make_layout("claimed").value();  // places by shape end with the shape
+    }
+    variable.storage = plain ? ArrayStorage::contiguous : ArrayStorage::chunked;
+  }
+  return Status();
+}
+
+/// Codecs and layouts. Errors are agreed, but for those of single fields, which are this rank's.
+Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields,
+                                      std::vector<Status>& prepared) {
+  TAILRACE_TRY(need_profile(*comm_, options_.file, nullptr, path_, profile_));
+  // All must reckon with the same number: a flush is as fast as its slowest rank.
+  std::uint64_t least_threads = n_threads();
+  comm_->allreduce(std::span<std::uint64_t>(&least_threads, 1), Reduction::min);
+  RankNumbers none;
+  TAILRACE_TRY(choose_codecs_for(*comm_, fields, options_.file, *profile_,
+                                 {n_threads(), least_threads}, none));
+  prepared.clear();
+  for (FieldState& field : fields) {
+    std::vector<FieldState> one;
+    one.push_back(std::move(field));
+    prepared.push_back(prepare_codecs(*comm_, one, options_.file.plugin_path, nullptr));
+    field = std::move(one.front());
+  }
+  return Status();
+}
+
+}  // namespace tailrace
