@@ -164,6 +164,17 @@ inline std::uint64_t chunk_index_bytes(hid_t dataset) {
   return got < 0 ? 0 : info.meta_size.obj.index_size;
 }
 
+/// Have HDF5 read one stored chunk, encoded as it is, of any length.
+inline herr_t read_stored_chunk(hid_t dataset, const hsize_t* offset, std::uint32_t* filter_mask,
+                                void* bytes) {
+#if H5_VERSION_GE(2, 0, 0)
+  std::size_t n_bytes = std::size_t{1} << 32;
+  return H5Dread_chunk(dataset, H5P_DEFAULT, offset, filter_mask, bytes, &n_bytes);
+#else
+  return H5Dread_chunk(dataset, H5P_DEFAULT, offset, filter_mask, bytes);
+#endif
+}
+
 /// Visit the links of a group in increasing order of `index`.
 inline herr_t iterate_links(hid_t group, H5_index_t index,
                             herr_t (*visit)(hid_t, const char*, const LinkInfo*, void*),

@@ -173,17 +173,6 @@ hid_t noting_driver_id() {
   return registered_driver(driver, id);
 }
 
-/// Have HDF5 read one stored chunk whole.
-herr_t read_stored_chunk(hid_t dataset, const hsize_t* offset, std::uint32_t* filter_mask) {
-  char unused = 0;  // The driver writes nothing into it.
-#if H5_VERSION_GE(2, 0, 0)
-  std::size_t n_bytes = std::size_t{1} << 32;
-  return H5Dread_chunk(dataset, H5P_DEFAULT, offset, filter_mask, &unused, &n_bytes);
-#else
-  return H5Dread_chunk(dataset, H5P_DEFAULT, offset, filter_mask, &unused);
-#endif
-}
-
 /// Note where the chunk at these grid coordinates lies.
 std::optional<StoredChunk> note_at(NotedFile& file, hid_t dataset, const ChunkGrid& grid,
                                    std::uint64_t index, const Shape& at) {
@@ -192,7 +181,8 @@ std::optional<StoredChunk> note_at(NotedFile& file, hid_t dataset, const ChunkGr
   std::uint32_t filter_mask = 0;
   file.noted.reset();
   file.noting = true;
-  const herr_t read = read_stored_chunk(dataset, offset, &filter_mask);
+  char unused = 0;  // The driver writes nothing into it.
+  const herr_t read = read_stored_chunk(dataset, offset, &filter_mask, &unused);
   file.noting = false;
   if (read < 0 || !file.noted) return std::nullopt;
   // What lies behind the end is as good as lost; its length is anybody's guess.
@@ -251,7 +241,7 @@ class ChunkWalk {
       return file_.failure.ok() ? hdf5_failure(Code::corrupt, what_) : file_.failure.within(what_);
     }
     n_stored_ = n_stored;
-    return n_stored_ > file_.bytes_there ? too_many() : Status();
+    return n_stored_ > file_.bytes_there ? too_many() : read_limits();
   }
 
   Status too_many() const {
@@ -259,10 +249,11 @@ class ChunkWalk {
                                      std::to_string(file_.bytes_there) + ")");
   }
 
-  /// Few chunks in a large grid: ask the index for one entry after the other.
+  /// Few chunks in a large grid: ask the index for one entry after the other. Entries only suggest
+  /// where to look; a chunk counts where HDF5 finds it, and each that is stored must be found.
   Status list_entries() {
     const std::size_t n_before = chunks_.size();
-    const Shape n_per_dimension = grid_.n_per_dimension();
+    std::vector<std::uint64_t> places;
     for (std::uint64_t entry = 0; entry < n_stored_; ++entry) {
       hsize_t offset[max_rank] = {};
       unsigned filter_mask = 0;
@@ -272,26 +263,64 @@ class ChunkWalk {
                             &n_bytes) < 0) {
         return hdf5_failure(Code::corrupt, what_);
       }
-      Shape at(n_per_dimension.size());
-      bool inside = true;
-      for (std::size_t d = 0; d < at.size(); ++d) {
-        at[d] = offset[d] / grid_.chunk_shape[d];
-        inside = inside && at[d] < n_per_dimension[d];
-      }
-      if (!inside) continue;  // Left over from a larger extent.
-      // Its address comes from a read again: what HDF5 says of files with a user block differs
-      // between its versions.
-      if (!note(grid_.index_of(at), at)) return lost(chunks_.size() - n_before);
+      Shape at(grid_.shape.size());
+      for (std::size_t d = 0; d < at.size(); ++d) at[d] = offset[d] / grid_.chunk_shape[d];
+      add_place(at, places);
+      if (slowest_ > 0) add_place(in_order_of_dimensions(at), places);
     }
-    std::sort(
-        chunks_.begin() + std::ptrdiff_t(n_before), chunks_.end(),
-        [](const StoredChunk& a, const StoredChunk& b) { return a.chunk_index < b.chunk_index; });
-    const auto twice = std::adjacent_find(
-        chunks_.begin() + std::ptrdiff_t(n_before), chunks_.end(),
-        [](const StoredChunk& a, const StoredChunk& b) { return a.chunk_index == b.chunk_index; });
-    if (twice == chunks_.end()) return Status();
-    return Status(Code::corrupt, what_ + ": chunk " + std::to_string(twice->chunk_index) +
-                                     " stands in its index twice");
+    std::ranges::sort(places);
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    // Its address comes from a read, too: what HDF5 says of files with a user block differs between
+    // its versions.
+    for (const std::uint64_t index : places) note(index, grid_.coordinates(index));
+    const std::uint64_t n_found = chunks_.size() - n_before;
+    return n_found == n_stored_ ? Status() : lost(n_found);
+  }
+
+  void add_place(const Shape& at, std::vector<std::uint64_t>& places) const {
+    const Shape n_per_dimension = grid_.n_per_dimension();
+    const bool inside = std::ranges::equal(at, n_per_dimension, std::less<>());
+    if (inside) places.push_back(grid_.index_of(at));
+  }
+
+  /// The chunk that HDF5 1.10.8, 1.14.6 and 2.0.0 mean by `listed`. An extensible array is ordered
+  /// as if the unlimited dimension was the first one, and H5Dget_chunk_info does not turn that
+  /// back.
+  Shape in_order_of_dimensions(const Shape& listed) const {
+    std::uint64_t rest = listed[slowest_];
+    for (std::size_t d = slowest_ + 1; d < listed.size(); ++d) {
+      rest = rest * n_per_dimension_max_[d] + listed[d];
+    }
+    Shape at(listed.size());
+    for (std::size_t d = listed.size(); d-- > 0;) {
+      if (d == slowest_) continue;
+      at[d] = rest % n_per_dimension_max_[d];
+      rest /= n_per_dimension_max_[d];
+    }
+    at[slowest_] = rest;
+    return at;
+  }
+
+  /// The only unlimited dimension, and the chunks that the others can have.
+  Status read_limits() {
+    hsize_t limits[max_rank] = {};
+    if (H5Sget_simple_extent_dims(space_.get(), nullptr, limits) != int(grid_.shape.size())) {
+      return hdf5_failure(Code::corrupt, what_);
+    }
+    n_per_dimension_max_ = grid_.n_per_dimension();
+    std::size_t n_unlimited = 0;
+    for (std::size_t d = 0; d < grid_.shape.size(); ++d) {
+      if (limits[d] == H5S_UNLIMITED) {
+        slowest_ = d;
+        ++n_unlimited;
+        continue;
+      }
+      // A damaged limit may be smaller than the extent.
+      const std::uint64_t n_max = (limits[d] + grid_.chunk_shape[d] - 1) / grid_.chunk_shape[d];
+      n_per_dimension_max_[d] = std::max(n_per_dimension_max_[d], n_max);
+    }
+    if (n_unlimited != 1) slowest_ = 0;
+    return Status();
   }
 
   Status lost(std::uint64_t n_found) const {
@@ -307,6 +336,9 @@ class ChunkWalk {
   std::vector<StoredChunk>& chunks_;
   Hdf5Id space_;
   std::uint64_t n_stored_ = 0;
+  // After count_stored():
+  std::size_t slowest_ = 0;  ///< In the order of the index; 0: that of the dimensions.
+  Shape n_per_dimension_max_;
 };
 
 }  // namespace

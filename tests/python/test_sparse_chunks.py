@@ -1,0 +1,196 @@
+"""Datasets that were written in part: every door reads and changes them as h5py does.
+
+Random shapes, chunks, limits, filters and chunk indexes. HDF5 lists the entries of an extensible
+array with wrong coordinates if its unlimited dimension is not the first one.
+"""
+
+import random
+import re
+import shutil
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+import python_package
+from cli_tools import tailrace
+from hdf5_runs import h5py_of_mpi, run
+
+tailrace_package = python_package.load()
+
+FILL = -1
+N_DATASETS = 24
+
+
+def random_dataset(rng, netcdf):
+    """Extents, limits and chunks of a dataset with many chunks, any of its dimensions unlimited."""
+    rank = rng.randint(1, 4)
+    n_chunks = [rng.choice([1, 2, 3, 5])] * rank
+    while np.prod(n_chunks) < 200:
+        n_chunks[rng.randrange(rank)] *= rng.randint(2, 6)
+    chunks = [rng.randint(1, 4) for _ in range(rank)]
+    shape = [n * c - rng.randrange(c) for n, c in zip(n_chunks, chunks)]
+    chunks = [min(c, n) for c, n in zip(chunks, shape)]
+    n_unlimited = rng.choice([0, 1, 1, 1, 1, 2])
+    unlimited = rng.sample(range(rank), min(n_unlimited, rank))
+    spare = 0 if netcdf else rng.choice([0, 0, 7])
+    limits = [None if d in unlimited else shape[d] + rng.randint(0, spare) for d in range(rank)]
+    return shape, limits, chunks, rng.choice([None, "gzip", "shuffle"])
+
+
+def write_parts(rng, shape, variable):
+    """A few boxes with values; the last element, so that extents are as drawn in netCDF, too."""
+    for _ in range(rng.randint(1, 5)):
+        start = [rng.randrange(n) for n in shape]
+        box = tuple(slice(s, min(n, s + rng.randint(1, 5))) for s, n in zip(start, shape))
+        variable[box] = rng.randint(0, 10**6)
+    variable[tuple(n - 1 for n in shape)] = rng.randint(0, 10**6)
+
+
+def write_h5py(path, seed, contents, libver):
+    rng, values = random.Random(seed), random.Random(contents)
+    with h5py.File(path, "w", libver=libver) as file:
+        for i in range(N_DATASETS):
+            shape, limits, chunks, packed = random_dataset(rng, netcdf=False)
+            variable = file.create_dataset(
+                f"v{i}", shape, "i4", maxshape=limits, chunks=tuple(chunks), fillvalue=FILL,
+                compression="gzip" if packed == "gzip" else None, shuffle=packed == "shuffle")
+            write_parts(values, shape, variable)
+
+
+def write_netcdf(path, seed, contents):
+    rng, values = random.Random(seed), random.Random(contents)
+    with netCDF4.Dataset(path, "w") as file:
+        for i in range(N_DATASETS):
+            shape, limits, chunks, packed = random_dataset(rng, netcdf=True)
+            names = [f"d{i}_{d}" for d in range(len(shape))]
+            for name, limit in zip(names, limits):
+                file.createDimension(name, limit)
+            variable = file.createVariable(
+                f"v{i}", "i4", names, chunksizes=chunks, fill_value=FILL,
+                zlib=packed == "gzip", shuffle=packed == "shuffle")
+            write_parts(values, shape, variable)
+
+
+def write_tailrace(path, seed, contents):
+    rng, values = random.Random(seed), random.Random(contents)
+    with tailrace_package.open(path, "w") as file:
+        for i in range(N_DATASETS):
+            shape, limits, chunks, packed = random_dataset(rng, netcdf=True)
+            names = [f"d{i}_{d}" for d in range(len(shape))]
+            for name, limit in zip(names, limits):
+                file.create_dimension(name, limit)
+            variable = file.create_variable(
+                f"v{i}", names, "i4", chunks=tuple(chunks), fill_value=FILL,
+                codec="deflate" if packed else "none")
+            write_parts(values, shape, variable)
+
+
+WRITERS = {
+    "h5py-earliest": lambda *at: write_h5py(*at, "earliest"),
+    "h5py-v110": lambda *at: write_h5py(*at, ("v110", "v110")),
+    "h5py-v114": lambda *at: write_h5py(*at, ("v114", "v114")),
+    "netcdf": write_netcdf,
+    "tailrace": write_tailrace,
+}
+
+
+def all_values(path):
+    with h5py.File(path) as file:
+        return {f"v{i}": file[f"v{i}"][()] for i in range(N_DATASETS)}
+
+
+def n_stored(path):
+    """All chunks; a dataset in one piece counts as one."""
+    with h5py.File(path) as file:
+        datasets = [item for item in file.values() if isinstance(item, h5py.Dataset)]
+        return sum(item.id.get_num_chunks() if item.chunks else item.id.get_storage_size() > 0
+                   for item in datasets)
+
+
+def assert_same(found, expected):
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+@pytest.fixture(scope="module", params=[
+    pytest.param((writer, seed), id=f"{writer}-{seed}", marks=[] if seed == 1 else pytest.mark.full)
+    for writer in WRITERS for seed in (1, 2, 3)])
+def written(request, tmp_path_factory):
+    """A file, and one of the same shapes with other values."""
+    writer, seed = request.param
+    folder = tmp_path_factory.mktemp("sparse")
+    for name, contents in (("a", 10), ("b", 20)):
+        WRITERS[writer](folder / f"{name}.h5", seed, contents + seed)
+    return folder
+
+
+def test_reader(written):
+    expected = all_values(written / "a.h5")
+    with tailrace_package.open(written / "a.h5") as file:
+        assert_same({name: file[name][...] for name in expected}, expected)
+        assert_same({name: file[name][..., ::3] for name in expected},
+                    {name: values[..., ::3] for name, values in expected.items()})
+
+
+@pytest.mark.parametrize("codec", ["deflate", "none"])
+def test_repack_and_verify(written, codec, tmp_path):
+    source, target = written / "a.h5", tmp_path / "out.h5"
+    tailrace("repack", source, "-o", target, "--lossless-codec", codec)
+    assert_same(all_values(target), all_values(source))
+    tailrace("verify", source, target)
+    tailrace("verify", source, written / "b.h5", code=1)
+
+
+def test_concat(written, tmp_path):
+    sources = [written / "a.h5", written / "b.h5"]
+    tailrace("concat", "-o", tmp_path / "out.h5", *sources)
+    first, second = map(all_values, sources)
+    assert_same(all_values(tmp_path / "out.h5"),
+                {name: np.concatenate([first[name], second[name]]) for name in first})
+
+
+def test_recover(written):
+    said = tailrace("recover", written / "a.h5").stdout
+    assert int(re.search(r"(\d+) chunks are listed", said)[1]) == n_stored(written / "a.h5")
+
+
+def change(file, expected, rng):
+    for name, values in expected.items():
+        at = tuple(rng.randrange(n) for n in values.shape)
+        file[name][at] = values[at] = rng.randint(0, 10**6)
+
+
+def test_update(written, tmp_path):
+    path = shutil.copy(written / "a.h5", tmp_path)
+    expected = all_values(path)
+    for round_ in range(2):
+        with tailrace_package.open(path, "a") as file:
+            change(file, expected, random.Random(round_))
+        assert_same(all_values(path), expected)
+
+
+CHANGES = """
+import random, sys, h5py
+from mpi4py import MPI
+with h5py.File(sys.argv[1], "a", driver="mpio", comm=MPI.COMM_WORLD) as file:
+    rng = random.Random(5)
+    for i in range(int(sys.argv[2])):
+        at = tuple(rng.randrange(n) for n in file[f"v{i}"].shape)
+        value = rng.randint(0, 10**6)
+        if MPI.COMM_WORLD.rank == 0:
+            file[f"v{i}"][at] = value
+"""
+
+
+def test_program_on_parallel_hdf5(written, tmp_path):
+    """Programs write datasets with filters only by collective calls: so the others alone."""
+    path = shutil.copy(written / "a.h5", tmp_path)
+    expected = all_values(path)
+    run(["/usr/bin/python3", "-c", CHANGES, path, N_DATASETS], 2, ours=True, **h5py_of_mpi())
+    rng = random.Random(5)
+    for values in expected.values():
+        at = tuple(rng.randrange(n) for n in values.shape)
+        values[at] = rng.randint(0, 10**6)
+    assert_same(all_values(path), expected)
