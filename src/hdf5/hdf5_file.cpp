@@ -138,10 +138,11 @@ class Hdf5FileOnDriver final : public Hdf5File {
   MetadataDriver::PlanOutcome write_guard(hid_t dataset, const ChunkRecord& record,
                                           std::uint64_t n_bytes, const hsize_t* offset,
                                           const void* guard, herr_t& written);
+  bool has_mask(hid_t dataset, const hsize_t* offset, const hsize_t* other, std::uint32_t mask);
   Status insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
-                    const void* guard, bool may_keep_mask);
+                    const hsize_t* other, const void* guard);
   Status replace_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
-                     const void* guard);
+                     const hsize_t* other, const void* guard);
   Status insert_between(hid_t dataset, const Extent& place, const hsize_t* offset,
                         const void* guard);
   Status keep_unused(const Extent& place, const void* guard);
@@ -472,8 +473,24 @@ MetadataDriver::PlanOutcome Hdf5FileOnDriver::write_guard(hid_t dataset, const C
   return driver_->disarm();
 }
 
+/// Whether a chunk that was just written has this filter mask in the index. HDF5 (1.10.8, 1.14.6)
+/// remembers the chunk it wrote last with the mask from before, and so must look up another one in
+/// between. @param other  where that is; null: there is none, and the answer is no
+bool Hdf5FileOnDriver::has_mask(hid_t dataset, const hsize_t* offset, const hsize_t* other,
+                                std::uint32_t mask) {
+  if (other == nullptr) return false;
+  std::uint32_t found = 0;
+  char unused = 0;  // The driver reads nothing.
+  driver_->skip_raw_reads(true);
+  const bool read = read_stored_chunk(dataset, other, &found, &unused) >= 0 &&
+                    read_stored_chunk(dataset, offset, &found, &unused) >= 0;
+  driver_->skip_raw_reads(false);
+  return read && found == mask;
+}
+
+/// @param other  the place of another chunk of the dataset; may be null
 Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
-                                    const void* guard, bool may_keep_mask) {
+                                    const hsize_t* other, const void* guard) {
   const std::uint64_t n_bytes = record.extent.encoded_bytes;
   const auto moved = [&](const MetadataDriver::PlanOutcome& outcome) {
     return outcome.written && outcome.address != record.extent.address;
@@ -481,14 +498,15 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
   herr_t written = 0;
   MetadataDriver::PlanOutcome outcome =
       write_guard(dataset, record, n_bytes, offset, guard, written);
-  if (written >= 0 && moved(outcome) && (!reuses_space_ || may_keep_mask)) {
+  if (written >= 0 && moved(outcome) &&
+      !(reuses_space_ && has_mask(dataset, offset, other, record.filter_mask))) {
     // A chunk of the same length is there, and HDF5 keeps its place, and its filter mask. One of
     // another length in between has a new place, and then so has this one.
     driver_->forget_copy();
-    const std::uint64_t other_length = n_bytes > 1 ? n_bytes - 1 : 2;
-    outcome = write_guard(dataset, record, other_length, offset, guard, written);
-    if (moved(outcome)) driver_->forget_copy();
-    if (written >= 0) outcome = write_guard(dataset, record, n_bytes, offset, guard, written);
+    const Extent between = n_bytes > 1 ? Extent{record.extent.address, n_bytes - 1}
+                                       : Extent{driver_->take_unused(2), 2};
+    TAILRACE_TRY(insert_between(dataset, between, offset, guard));
+    outcome = write_guard(dataset, record, n_bytes, offset, guard, written);
   }
   if (moved(outcome)) {
     moved_.push_back({record.chunk_index, {outcome.address, n_bytes}, record.filter_mask});
@@ -507,10 +525,11 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
 /// A chunk that fits its old place would get it. So it goes, for HDF5, by way of a longer one in
 /// space of its own, and one of a byte there, after which the planned place is the next to come.
 Status Hdf5FileOnDriver::replace_one(hid_t dataset, const ChunkRecord& record,
-                                     const hsize_t* offset, const void* guard) {
+                                     const hsize_t* offset, const hsize_t* other,
+                                     const void* guard) {
   const std::uint64_t n_before = record.replaced.encoded_bytes;
   if (record.extent.encoded_bytes > n_before) {
-    TAILRACE_TRY(insert_one(dataset, record, offset, guard, false));
+    TAILRACE_TRY(insert_one(dataset, record, offset, other, guard));
     return keep_unused(record.replaced, guard);
   }
   const Extent longer{driver_->take_unused(n_before + 1), n_before + 1};
@@ -518,7 +537,7 @@ Status Hdf5FileOnDriver::replace_one(hid_t dataset, const ChunkRecord& record,
   TAILRACE_TRY(keep_unused(record.replaced, guard));
   TAILRACE_TRY(insert_between(dataset, {longer.address, 1}, offset, guard));
   TAILRACE_TRY(keep_unused({longer.address + 1, n_before}, guard));
-  TAILRACE_TRY(insert_one(dataset, record, offset, guard, false));
+  TAILRACE_TRY(insert_one(dataset, record, offset, other, guard));
   return keep_unused({longer.address, 1}, guard);
 }
 
@@ -631,18 +650,21 @@ Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::
   if (guard == nullptr) return Status(Code::out_of_memory, what + ": no address space");
   moved_.clear();
   std::vector<hsize_t> offset(grid.shape.size());
+  std::vector<hsize_t> before;  // Of another chunk.
   const Shape n_per_dimension = grid.n_per_dimension();
+  const ChunkRecord* last = nullptr;
   for (const ChunkRecord& record : sorted) {
+    if (last != nullptr && last->chunk_index != record.chunk_index) before = offset;
+    last = &record;
+    const hsize_t* const other = before.empty() ? nullptr : before.data();
     std::uint64_t rest = record.chunk_index;
     for (std::size_t d = offset.size(); d-- > 0;) {
       offset[d] = rest % n_per_dimension[d] * grid.chunk_shape[d];
       rest /= n_per_dimension[d];
     }
-    // Of a program's datasets HDF5 may have encoded the chunk that is there, to any length.
-    const bool by_program = settings_.access_list_id >= 0;
     const Status inserted = record.replaced.encoded_bytes > 0
-                                ? replace_one(dataset_id, record, offset.data(), guard)
-                                : insert_one(dataset_id, record, offset.data(), guard, by_program);
+                                ? replace_one(dataset_id, record, offset.data(), other, guard)
+                                : insert_one(dataset_id, record, offset.data(), other, guard);
     TAILRACE_TRY(inserted.within(what));
   }
   return Status();

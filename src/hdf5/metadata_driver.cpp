@@ -122,8 +122,9 @@ haddr_t get_end_of_file(const H5FD_t* file, H5FD_mem_t) {
   return called_by_hdf5([&] { return driver_of(file).on_get_eof(); });
 }
 
-herr_t read_bytes(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t n, void* bytes) {
-  return called_by_hdf5([&] { return driver_of(file).on_read(address, n, bytes); });
+herr_t read_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
+                  void* bytes) {
+  return called_by_hdf5([&] { return driver_of(file).on_read(type, address, n, bytes); });
 }
 
 herr_t write_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
@@ -448,7 +449,8 @@ herr_t MetadataDriver::on_write(H5FD_mem_t type, haddr_t address, std::size_t n_
   return 0;
 }
 
-herr_t MetadataDriver::on_read(haddr_t address, std::size_t n_bytes, void* bytes) {
+herr_t MetadataDriver::on_read(H5FD_mem_t type, haddr_t address, std::size_t n_bytes, void* bytes) {
+  if (skips_raw_reads_ && type == H5FD_MEM_DRAW) return 0;
   const std::span<std::byte> wanted(static_cast<std::byte*>(bytes), n_bytes);
   const Result<std::uint64_t> on_disk = stored_bytes();
   if (!on_disk.ok()) return failed_read(on_disk.status());

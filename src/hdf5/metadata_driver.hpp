@@ -96,6 +96,8 @@ class MetadataDriver {
   /// After disarm(): HDF5 took `address` out of space that it knew as free, without asking. The
   /// next commit copies the planned bytes there.
   void move_planned(std::uint64_t address);
+  /// Let raw reads succeed and fill nothing: for asking HDF5 about a chunk by reading it.
+  void skip_raw_reads(bool skip) { skips_raw_reads_ = skip; }
 
   /// To be called before HDF5 states in the superblock where the file ends (invariant 10).
   void own_the_end();
@@ -133,7 +135,7 @@ class MetadataDriver {
   // What HDF5's callbacks do; called by the driver class in metadata_driver.cpp only.
   haddr_t on_alloc(H5FD_mem_t type, hsize_t n_bytes);
   herr_t on_write(H5FD_mem_t type, haddr_t address, std::size_t n_bytes, const void* bytes);
-  herr_t on_read(haddr_t address, std::size_t n_bytes, void* bytes);
+  herr_t on_read(H5FD_mem_t type, haddr_t address, std::size_t n_bytes, void* bytes);
   herr_t on_set_eoa(haddr_t address);
   haddr_t on_get_eof();
   void on_open() { ++n_uses_; }
@@ -174,6 +176,7 @@ class MetadataDriver {
   bool creating_ = true;  ///< A new file that has not been committed yet.
   Status failure_;
   Plan plan_;
+  bool skips_raw_reads_ = false;
   DirtyBytes dirty_;
   SpanSet fresh_;  ///< Allocated since the last prepare(): neither on disk nor pending.
   /// Chunks that HDF5 wants elsewhere than where they were written.

@@ -223,6 +223,65 @@ TEST_P(AppendTo, ReplacedChunksKeepTheirPlaces) {
   }
 }
 
+/// Chunks of one length, whatever filters they skip: shuffled, or as they are.
+std::vector<std::byte> encode_at_length(std::span<const float> values, std::uint32_t mask) {
+  const std::span<const std::byte> plain = std::as_bytes(values);
+  std::vector<std::byte> bytes(plain.begin(), plain.end());
+  if (mask == 3) return bytes;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    bytes[i % 4 * values.size() + i / 4] = plain[i];
+  }
+  return bytes;
+}
+
+/// HDF5 keeps the entry of a chunk that is replaced by one of its length, and its filter mask.
+TEST_P(AppendTo, ReplacedChunksOfTheSameLengthGetTheirFilterMasks) {
+  const TestFolder folder;
+  const std::string path = folder / "base.h5";
+  make_base(path, GetParam());
+  RecordingStorage storage(path, true);
+  ScatteringTail tail;
+  std::uint64_t end = 0;
+  auto opened = Hdf5File::open(storage, tail.allocate(), {}, end);
+  ASSERT_TRUE(opened.ok()) << text_of(opened.status());
+  tail.reset(end);
+  const ChunkGrid one{{1, 5}, {1, 5}};
+  DatasetDefinition definition;
+  definition.path = "/one";
+  definition.shape = definition.chunk_shape = one.shape;
+  definition.filters = shuffle_deflate(4);
+  ASSERT_DONE((*opened)->create_dataset(definition));
+  std::mt19937 random(7);
+  for (unsigned salt = 2; salt < 12; ++salt) {
+    for (const auto& [name, chunks] : {std::pair{"/old/growing", grid}, std::pair{"/one", one}}) {
+      std::vector<Hdf5File::ChunkRecord> records;
+      for (std::uint64_t index = 0; index < chunks.n_chunks(); ++index) {
+        if (salt > 2 && salt < 11 && random() % 3 == 0) continue;
+        const std::uint32_t mask = 2 + random() % 2;
+        const auto bytes = encode_at_length(chunk_values(chunks, index, salt), mask);
+        records.push_back({index, {tail.claim(bytes.size()), bytes.size()}, mask});
+        ASSERT_DONE(storage.write_at(records.back().extent.address, bytes));
+      }
+      if (salt % 2 == 0) {
+        ASSERT_DONE((*opened)->insert_chunks(name, records));
+      } else {
+        for (const auto& record : records) {
+          ASSERT_DONE((*opened)->insert_chunks(name, std::span(&record, 1)));
+        }
+      }
+    }
+    ASSERT_DONE((*opened)->commit());
+    if (salt == 2 || salt == 11) {
+      EXPECT_TRUE(holds_test_values(path, "/old/growing", salt, 120));
+      EXPECT_TRUE(holds_test_values(path, "/one", salt));
+    }
+    EXPECT_TRUE(read_stock(path, "/old/growing") && read_stock(path, "/one"));
+  }
+  ASSERT_DONE((*opened)->close());
+  EXPECT_TRUE(holds_test_values(path, "/old/growing", 11, 120));
+  EXPECT_TRUE(holds_test_values(path, "/old/flat", 1, 120));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Bases, AppendTo,
     ::testing::Values(

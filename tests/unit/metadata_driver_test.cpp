@@ -31,7 +31,7 @@ class Driver : public ::testing::Test {
   }
   std::vector<std::byte> read(std::uint64_t address, std::size_t n) {
     std::vector<std::byte> bytes(n);
-    EXPECT_EQ(driver_.on_read(address, n, bytes.data()), 0);
+    EXPECT_EQ(driver_.on_read(H5FD_MEM_DRAW, address, n, bytes.data()), 0);
     return bytes;
   }
   void SetUp() override {
