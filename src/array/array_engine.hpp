@@ -52,7 +52,9 @@ struct ArrayFlush {
   std::vector<WrittenChunk> fresh;  ///< Of this rank's chunks those that the index has not yet.
   Bytes plain;                      ///< As of pack_plain().
   std::vector<bool> larger_error;   ///< Than any flush of the variable has had before.
-  std::vector<WrittenChunk> moved;  ///< Chunks that HDF5 put elsewhere; the same everywhere.
+  std::vector<WrittenChunk> moved;  ///< Chunks that HDF5 put elsewhere; rank 0 only.
+  /// Contiguous variables that HDF5 put elsewhere, with their addresses; rank 0 only.
+  std::vector<std::pair<std::size_t, std::uint64_t>> moved_whole;
   bool closing = false;
   std::uint64_t staged_bytes = 0;  ///< Put by this rank.
   // Of a flush that is handed over:

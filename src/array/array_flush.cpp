@@ -543,7 +543,12 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
                                         const std::vector<Bytes>& plain) {
   Hdf5File& file = output_.file();
   TAILRACE_TRY(layout_->change(model_));
-  for (const std::size_t v : flush.created) TAILRACE_TRY(create_at_root(v));
+  for (const std::size_t v : flush.created) {
+    TAILRACE_TRY(create_at_root(v));
+    for (const Hdf5File::ChunkRecord& moved : file.take_moved_chunks()) {
+      flush.moved_whole.emplace_back(v, moved.extent.address);
+    }
+  }
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     const ArrayVariable& variable = variables_[flush.chunked[f]];
     if (flush.larger_error[f] && variable.tells_max_error) {
@@ -613,17 +618,26 @@ Shape NetcdfArrayFile::text_chunk_shape(std::size_t v) const {
   return chunk;
 }
 
-/// The homes must know where chunks really are.
+/// The homes must know where chunks really are, and all ranks where contiguous variables are.
 void ArrayEngine::take_moves(ArrayFlush& flush) {
-  std::uint64_t n_moved = flush.moved.size();
+  std::uint64_t n_moved = flush.moved.size() + flush.moved_whole.size();
   comm_->allreduce(std::span<std::uint64_t>(&n_moved, 1), Reduction::max);
   if (n_moved == 0) return;
   ByteWriter writer;
+  writer.add(flush.moved_whole.size());
+  for (const auto& [v, address] : flush.moved_whole) {
+    writer.add(v);
+    writer.add(address);
+  }
   for (const WrittenChunk& moved : flush.moved) writer.add(moved);
   Bytes bytes = writer.take();
   comm_->broadcast(bytes, 0);
   std::map<ChunkKey, std::uint64_t> addresses;
   ByteReader reader(bytes);
+  for (auto n_whole = reader.take<std::size_t>(); n_whole > 0; --n_whole) {
+    const auto v = reader.take<std::size_t>();
+    variables_[v].address = reader.take<std::uint64_t>();
+  }
   while (!reader.at_end()) {
     const auto moved = reader.take<WrittenChunk>();
     addresses[{static_cast<std::size_t>(moved.field), moved.chunk_index}] = moved.address;

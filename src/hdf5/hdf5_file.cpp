@@ -343,6 +343,7 @@ Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid
     const haddr_t taken = H5Dget_offset(made.get());
     if (taken != HADDR_UNDEF) {
       driver_->move_planned(taken);
+      moved_.push_back({0, {taken, dataset.contiguous_bytes}, 0});
       return made;
     }
   }

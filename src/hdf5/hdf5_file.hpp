@@ -183,7 +183,7 @@ class Hdf5File {
 
   /// The chunks that HDF5 put elsewhere than the last insertion said, with the address where the
   /// next commit copies them: it has given them space that it knew as free, or, a chunk of the
-  /// same length being there, that chunk's.
+  /// same length being there, that chunk's. After create_exact(), a contiguous dataset as chunk 0.
   virtual std::vector<ChunkRecord> take_moved_chunks() = 0;
 
   /// A creation list for a dataset that is stored as `storage` says, its filters exactly as they

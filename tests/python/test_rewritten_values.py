@@ -1,6 +1,7 @@
-"""Values that are written again and again while a file is open.
+"""Values that are written again and again while a file is open, and what becomes of their places.
 
-HDF5 keeps the index entry of a chunk whose encoded length stays.
+HDF5 keeps the index entry of a chunk whose encoded length stays, and puts new datasets into space
+that replaced chunks have left.
 """
 
 import h5py
@@ -10,6 +11,7 @@ import pytest
 
 import python_package
 from cli_tools import tailrace
+from python_package import run
 
 tailrace_package = python_package.load()
 
@@ -53,3 +55,33 @@ def test_small_chunks_of_another_writer(tmp_path, seed):
         with h5py.File(path) as file:
             np.testing.assert_array_equal(file["u"][:], expected)
         tailrace("recover", path)
+
+
+CONTIGUOUS = """
+import sys
+from mpi4py import MPI
+import numpy as np, tailrace
+with tailrace.open(sys.argv[1], "w", comm=MPI.COMM_WORLD) as file:
+    file.create_dimension("x", 400)
+    array = file.create_variable("u", ("x",), "f8")
+    rng = np.random.default_rng(1)
+    scalars = {}
+    for step in range(12):
+        if step % 3 == 1:
+            scalars[step] = file.create_variable(f"s{step}", (), "f8")
+        array[:] = rng.integers(0, 10**rng.integers(1, 9), 400)
+        for name, scalar in scalars.items():
+            scalar[...] = 100 * step + name
+        file.flush()
+    for name, scalar in scalars.items():
+        assert float(scalar[...]) == 1100 + name, (name, float(scalar[...]))
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_contiguous_variables_where_chunks_were(tmp_path, ranks):
+    words = CONTIGUOUS.replace("sys.argv[1]", repr(str(tmp_path / "u.nc")))
+    run(words, ranks=ranks)
+    with h5py.File(tmp_path / "u.nc") as file:
+        assert {name: file[name][()] for name in file if name.startswith("s")} == {
+            f"s{step}": 1100.0 + step for step in (1, 4, 7, 10)}
