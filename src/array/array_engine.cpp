@@ -63,7 +63,9 @@ Status ArrayEngine::open_output(std::vector<std::string>& sharing) {
   TAILRACE_TRY(output_.open(*comm_, path_, options_.file));
   Status unshared;
   if (comm_->is_root()) {
-    sharing = datasets_that_share_chunks(output_.path());
+    Result<std::vector<std::string>> found = datasets_that_share_chunks(output_.path());
+    if (found.ok()) sharing = std::move(*found);
+    unshared = found.status();
     if (!sharing.empty() && output_.file().reuses_space()) {
       unshared = Status(Code::unsupported,
                         "file \"" + path_ + "\": chunks of dataset \"" + sharing.front() +

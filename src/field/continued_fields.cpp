@@ -92,7 +92,7 @@ Status find_begun_chunks(const Hdf5File& file, const std::string& path,
   if (!dataset.storage.filters.empty() || std::ranges::none_of(field.begun_chunks, may_be_shared)) {
     return Status();
   }
-  const std::vector<std::string> sharing = datasets_that_share_chunks(path);
+  TAILRACE_TAKE(const std::vector<std::string> sharing, datasets_that_share_chunks(path));
   if (std::ranges::find(sharing, dataset.path) == sharing.end()) return Status();
   return refuse_midst(field, "and chunks of it lie where others do");
 }

@@ -139,29 +139,29 @@ Result<std::unique_ptr<ChunkIndexReader>> ChunkIndexReader::open(const std::stri
   return std::unique_ptr<ChunkIndexReader>(std::move(reader));
 }
 
-std::vector<std::string> datasets_that_share_chunks(const std::string& path) {
-  const Result<std::unique_ptr<ChunkIndexReader>> reader = ChunkIndexReader::open(path);
-  if (!reader.ok()) return {};
-  const Result<std::vector<std::string>> datasets = (*reader)->dataset_paths();
-  if (!datasets.ok()) return {};
+Result<std::vector<std::string>> datasets_that_share_chunks(const std::string& path) {
+  TAILRACE_TAKE(const std::unique_ptr<ChunkIndexReader> reader, ChunkIndexReader::open(path));
+  TAILRACE_TAKE(const std::vector<std::string> datasets, reader->dataset_paths());
   std::vector<std::pair<std::uint64_t, std::size_t>> places;  // Address, dataset.
-  for (std::size_t d = 0; d < datasets->size(); ++d) {
-    const Result<std::vector<StoredChunk>> chunks = (*reader)->read((*datasets)[d]);
-    for (std::size_t i = 0; chunks.ok() && i < chunks->size(); ++i) {
-      const Extent& extent = (*chunks)[i].extent;
+  for (std::size_t d = 0; d < datasets.size(); ++d) {
+    const Result<std::vector<StoredChunk>> chunks = reader->read(datasets[d]);
+    if (!chunks.ok() && chunks.status().code() == Code::unsupported) continue;  // Not our file's.
+    if (!chunks.ok()) return chunks.status();
+    for (const StoredChunk& chunk : *chunks) {
+      const Extent& extent = chunk.extent;
       const bool small = extent.encoded_bytes <= shared_chunk_bytes_max;
       if (small && extent.encoded_bytes > 0) places.emplace_back(extent.address, d);
     }
   }
   std::sort(places.begin(), places.end());
-  std::vector<bool> shares(datasets->size(), false);
+  std::vector<bool> shares(datasets.size(), false);
   for (std::size_t i = 1; i < places.size(); ++i) {
     if (places[i].first != places[i - 1].first) continue;
     shares[places[i].second] = shares[places[i - 1].second] = true;
   }
   std::vector<std::string> found;
   for (std::size_t d = 0; d < shares.size(); ++d) {
-    if (shares[d]) found.push_back((*datasets)[d]);
+    if (shares[d]) found.push_back(datasets[d]);
   }
   return found;
 }

@@ -63,10 +63,10 @@ Result<std::vector<StoredChunk>> read_chunk_index(const std::string& path,
 inline constexpr std::uint64_t shared_chunk_bytes_max = 4U << 10;
 
 /// The paths of those datasets of a file of which chunks lie where others do, too, of the same or
-/// of other datasets. Datasets that cannot be read are left out. Not collective; takes the HDF5
-/// lock. Cost: as ChunkIndexReader::read() of all datasets, and 16 bytes for each chunk of at most
-/// shared_chunk_bytes_max.
-std::vector<std::string> datasets_that_share_chunks(const std::string& path);
+/// of other datasets. Not collective; takes the HDF5 lock. Cost: as ChunkIndexReader::read() of all
+/// datasets, and 16 bytes for each chunk of at most shared_chunk_bytes_max.
+/// @error as ChunkIndexReader::open() and read(): of no dataset can it be told then
+Result<std::vector<std::string>> datasets_that_share_chunks(const std::string& path);
 
 // --- ChunkList: where the stored chunks of one dataset lie, in 12 bytes a chunk.
 //

@@ -33,6 +33,22 @@ def test_a_damaged_attribute_costs_no_variables(damaged, mode):
         assert file["u"].attrs["scale"] == 2.5
 
 
+def test_a_file_is_not_changed_while_an_index_cannot_be_read(tmp_path):
+    """Whether its chunks lie where others do (concat --dedup) cannot be told then."""
+    path = tmp_path / "damaged.h5"
+    with h5py.File(path, "w", libver=("v110", "v110")) as file:
+        file.create_dataset("u", data=np.arange(40), chunks=(5,), maxshape=(None,))
+        file.create_dataset("w", data=np.arange(4))
+    data = path.read_bytes()
+    assert data.count(b"EAIB") == 1
+    path.write_bytes(data.replace(b"EAIB", b"EA\0B"))
+    with tailrace.open(path) as file:
+        assert np.array_equal(file["w"][:], np.arange(4))
+    with pytest.raises(tailrace.TailraceError, match='"/u"'):
+        tailrace.open(path, "a")
+    assert path.read_bytes() == data.replace(b"EAIB", b"EA\0B")
+
+
 def test_misspelt_options_are_named(tmp_path):
     with pytest.raises(ValueError, match='"layuot"; did you mean "layout"'):
         tailrace.open(tmp_path / "a.nc", "w", options="layuot=dense")
