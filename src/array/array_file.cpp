@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <utility>
 
 #include "array/netcdf_array.hpp"
@@ -488,11 +489,12 @@ Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
     ArrayVariable& variable = variables_[v];
     if (variable.places_known || variable.storage == ArrayStorage::by_hdf5) continue;
+    const ChunkGrid grid{shape_of(v), variable.resolved.chunk_shape};
     std::vector<StoredChunk> chunks;
     Status mine;
     if (variable.storage == ArrayStorage::chunked) mine = make_existing_codec(v);
     if (comm_->is_root() && mine.ok()) {
-      Result<std::vector<StoredChunk>> found = read_chunk_index(path_, file_paths_[v]);
+      Result<std::vector<StoredChunk>> found = stored_chunks(v, grid);
       mine = found.status();
       if (found.ok()) chunks = std::move(*found);
     }
@@ -503,14 +505,31 @@ Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
       // Without space yet: HDF5 takes it when it writes.
       if (variable.address == 0) variable.storage = ArrayStorage::by_hdf5;
     } else {
-      // The shape in the file is that of the last flush; numbers of chunks do not depend on growth.
-      const ChunkGrid grid{variable.stored->shape, variable.resolved.chunk_shape};
       const Status loaded = places_.load(*comm_, {v, grid, {}, variable.growing}, chunks);
       TAILRACE_TRY(comm_->agree(loaded));
     }
     variable.places_known = true;
   }
   return Status();
+}
+
+/// A variable's chunks in the file, numbered in a grid as large as the file's or larger. Rank 0.
+Result<std::vector<StoredChunk>> NetcdfArrayFile::stored_chunks(std::size_t v,
+                                                                const ChunkGrid& grid) {
+  TAILRACE_TAKE(const std::unique_ptr<ChunkIndexReader> reader, ChunkIndexReader::open(path_));
+  TAILRACE_TAKE(std::vector<StoredChunk> chunks, reader->read(file_paths_[v]));
+  if (variables_[v].storage != ArrayStorage::chunked) return chunks;
+  // The dataset grows with its dimensions at every flush, whether its values are touched or not.
+  const ChunkGrid in_file{reader->shape(), grid.chunk_shape};
+  const Shape n_per_dimension = grid.n_per_dimension();
+  for (StoredChunk& chunk : chunks) {
+    const Shape at = in_file.coordinates(chunk.chunk_index);
+    if (!std::ranges::equal(at, n_per_dimension, std::less<>())) {
+      return Status(Code::internal, "it is larger in the file than its dimensions");
+    }
+    chunk.chunk_index = grid.index_of(at);
+  }
+  return chunks;
 }
 
 Status NetcdfArrayFile::make_existing_codec(std::size_t v) {

@@ -72,6 +72,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   Status finish(bool commit);
   Status adopt(std::size_t variable);
   Status load_places(const ArrayFlush& flush) override;
+  Result<std::vector<StoredChunk>> stored_chunks(std::size_t variable, const ChunkGrid& grid);
   Status make_existing_codec(std::size_t variable);
   Status continue_own(std::size_t variable);
   bool continue_lossy(std::size_t variable);

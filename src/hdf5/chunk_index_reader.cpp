@@ -96,11 +96,14 @@ class ReaderOverDriver final : public ChunkIndexReader {
     return chunks_of(Hdf5Id(opened), path);
   }
 
+  const Shape& shape() const override { return shape_; }
+
  private:
   Result<std::vector<StoredChunk>> chunks_of(const Hdf5Id& dataset,
                                              const std::string& dataset_path);
 
   std::string path_;
+  Shape shape_;
   PlainFile noted_;
   Hdf5Id hdf5_file_;
   DatasetDescriber describer_{DatasetDescriber::Foreign::describe};
@@ -114,6 +117,7 @@ Result<std::vector<StoredChunk>> ReaderOverDriver::chunks_of(const Hdf5Id& datas
   StoredDataset described;
   described.path = dataset_path;
   TAILRACE_TRY(describer_.describe(dataset.get(), described));
+  shape_ = described.shape;
   std::vector<StoredChunk> chunks;
   if (described.chunked()) {
     const ChunkGrid grid{described.shape, described.storage.chunk_shape};

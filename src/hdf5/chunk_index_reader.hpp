@@ -53,6 +53,8 @@ class ChunkIndexReader {
   /// The same of the dataset whose header lies at `address`; `path` is for messages.
   virtual Result<std::vector<StoredChunk>> read_at(std::uint64_t address,
                                                    const std::string& path) = 0;
+  /// Extents of the dataset that was read last: the numbers of its chunks are those of its grid.
+  virtual const Shape& shape() const = 0;
 };
 
 /// One dataset's stored chunks. Not collective. Any thread (under the HDF5 lock).

@@ -4,6 +4,8 @@ HDF5 keeps the index entry of a chunk whose encoded length stays, and puts new d
 that replaced chunks have left.
 """
 
+import random
+
 import h5py
 import netCDF4
 import numpy as np
@@ -85,3 +87,52 @@ def test_contiguous_variables_where_chunks_were(tmp_path, ranks):
     with h5py.File(tmp_path / "u.nc") as file:
         assert {name: file[name][()] for name in file if name.startswith("s")} == {
             f"s{step}": 1100.0 + step for step in (1, 4, 7, 10)}
+
+
+def test_places_after_growth(tmp_path):
+    """A variable whose chunks are looked up once other variables have made its dimension longer."""
+    rng = random.Random(3)
+    path = tmp_path / "u.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", 6)
+        file.createDimension("t", None)
+        for name in "ab":
+            variable = file.createVariable(name, "i4", ("x", "t"), chunksizes=(2, 3), zlib=True)
+            variable[:] = np.arange(30).reshape(6, 5)
+    expected = {name: np.arange(30).reshape(6, 5) for name in "ab"}
+    with tailrace_package.open(path, "a") as file:
+        for round_ in range(6):
+            name = "ab"[round_ % 2]
+            length = 5 + 4 * (round_ + 1)
+            column = np.arange(6) + 1000 * (round_ + 1)
+            file[name][:, length - 1] = column
+            x, t = rng.randrange(6), rng.randrange(5)
+            file[name][x, t] = round_
+            for other, values in expected.items():
+                grown = np.full((6, length), -2147483647)
+                grown[:, :values.shape[1]] = values
+                expected[other] = grown
+            expected[name][:, length - 1] = column
+            expected[name][x, t] = round_
+            file.flush()
+    with h5py.File(path) as file:
+        for name, values in expected.items():
+            np.testing.assert_array_equal(file[name][:], values, err_msg=name)
+
+
+def test_places_while_a_dimension_grows(tmp_path):
+    """HDF5 knows of a longer dimension as soon as a variable is created, the file only later."""
+    path = tmp_path / "u.nc"
+    expected = np.full((4, 11), -7, "i4")
+    expected[:, :9] = np.arange(36).reshape(4, 9)
+    with tailrace_package.open(path, "w") as file:
+        file.create_dimension("x", 4)
+        file.create_dimension("t", None)
+        file.create_variable("u", ("x", "t"), "i4", chunks=(3, 3), fill_value=-7)[:, :9] = (
+            expected[:, :9])
+    with tailrace_package.open(path, "a") as file:
+        expected[1:4] = np.arange(33).reshape(3, 11)
+        file["u"][1:4, 0:11] = expected[1:4]
+        file.create_variable("later", ("t", "x"), "i4")
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(file["u"][:], expected)
