@@ -34,7 +34,13 @@ inline namespace api {
 struct Selection {
   std::vector<std::uint64_t> start;
   std::vector<std::uint64_t> count;
-  std::vector<std::uint64_t> stride = {};
+  std::vector<std::uint64_t> stride;
+
+  Selection() = default;
+  Selection(Extents from, Extents counts, Extents strides = {})
+      : start(std::move(from).shape()),
+        count(std::move(counts).shape()),
+        stride(std::move(strides).shape()) {}
 
   std::uint64_t n_elements() const {
     std::uint64_t n = 1;

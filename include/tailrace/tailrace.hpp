@@ -4,7 +4,7 @@
 //                                      "codec=sz3,bound=rel=1e-3");
 //   auto density = file.define<double>("/density", {1024, 1024});
 //   density.put({{first_row, 0}, {n_rows, 1024}}, values);    // start, count; any contiguous range
-//   tailrace::StepReport report = file.end_step();
+//   tailrace::StepReport report = file.end_step();            // `values` is read until here
 //   file.close();
 //
 // In the modes async and in_situ, between two steps (see "Idle time" in tailrace.h):
@@ -163,6 +163,34 @@ class Options {
 /// Extents or positions per dimension, slowest first.
 using Shape = std::vector<std::uint64_t>;
 
+/// One number per dimension as an argument, of any integral types: {i, 0, n}, a Shape, a
+/// std::vector<int>, a std::array, a span. A negative number fails where it is used.
+class Extents {
+ public:
+  struct Extent {
+    std::uint64_t value;
+    template <std::integral Number>
+    Extent(Number number) : value(static_cast<std::uint64_t>(number)) {}
+  };
+
+  Extents() = default;
+  Extents(std::initializer_list<Extent> extents) {
+    for (const Extent& extent : extents) values_.push_back(extent.value);
+  }
+  Extents(Shape extents) : values_(std::move(extents)) {}
+  template <std::ranges::input_range Numbers>
+  requires(std::integral<std::ranges::range_value_t<Numbers>> &&
+           !std::is_same_v<std::remove_cvref_t<Numbers>, Shape>) Extents(Numbers&& numbers) {
+    for (const auto number : numbers) values_.push_back(static_cast<std::uint64_t>(number));
+  }
+
+  const Shape& shape() const& { return values_; }
+  Shape shape() && { return std::move(values_); }
+
+ private:
+  Shape values_;
+};
+
 /// A rectangular part of a field: {{first row, first column}, {rows, columns}}; in one dimension
 /// also {first, count}.
 struct Box {
@@ -170,8 +198,8 @@ struct Box {
   Shape count;
 
   Box() = default;
-  Box(Shape box_start, Shape box_count)
-      : start(std::move(box_start)), count(std::move(box_count)) {}
+  Box(Extents box_start, Extents box_count)
+      : start(std::move(box_start).shape()), count(std::move(box_count).shape()) {}
   /// A template, so that Box({}, {}) means the one box of a scalar.
   template <std::integral First, std::integral Count>
   Box(First first, Count n)
@@ -189,6 +217,13 @@ template <class T>
 concept Element = (std::is_same_v<T, float> || std::is_same_v<T, double> ||
                    std::is_integral_v<T>)&&!std::is_same_v<T, bool> &&
                   std::is_same_v<T, std::remove_cv_t<T>>;
+
+/// A range that owns its values and is gone at the end of the statement, such as what a function
+/// returns. A span or another view is none.
+template <class Range>
+concept TemporaryValues =
+    std::ranges::contiguous_range<Range> && !std::is_lvalue_reference_v<Range> &&
+    !std::ranges::borrowed_range<Range>;
 
 template <Element T>
 constexpr tailrace_dtype dtype_of() {
@@ -244,7 +279,9 @@ template <class T>
 class Field {
  public:
   /// Put a box. `values` is read until end_step() or close() returns, under hold=promise until the
-  /// next end_step(), wait() or close() does: keep it unchanged till then.
+  /// next end_step(), wait() or close() does: keep it alive and unchanged till then. What is gone
+  /// before, such as a vector that is local to an inner block, is for put_copy(); with a temporary
+  /// put() does not compile.
   /// Not collective. Never throws for what is wrong with it: a rank that left its step by an
   /// exception would keep the others waiting. The next end_step() throws it, on all ranks. Errors:
   /// also invalid_argument if there are not box.n_elements() values.
@@ -252,8 +289,12 @@ class Field {
     if (!check_box(box, values.size())) return;
     (void)tailrace_field_put(file_, field_, box.start.data(), box.count.data(), values.data());
   }
+  template <TemporaryValues Range>
+  void put(const Box& box, Range&& values) const = delete;
   /// Put the whole field.
   void put(std::span<const T> values) const { put(Box(Shape(shape_.size(), 0), shape_), values); }
+  template <TemporaryValues Range>
+  void put(Range&& values) const = delete;
 
   /// As put, but a copy is taken, and `values` may change or go at once.
   void put_copy(const Box& box, std::span<const T> values) const {
@@ -262,6 +303,23 @@ class Field {
   }
   void put_copy(std::span<const T> values) const {
     put_copy(Box(Shape(shape_.size(), 0), shape_), values);
+  }
+  /// As put_copy, from an array of any layout, such as one with ghost cells or in Fortran's order:
+  /// the box's element (i, j) is element i * strides[0] + j * strides[1] of `values`, which begin
+  /// with the box's first. Errors: also invalid_argument if that is beyond `values`.
+  ///   field.put_copy({{x0, y0}, {nx, ny}}, std::span(u).subspan(ghosts * pitch + ghosts),
+  ///                  {pitch, 1});
+  void put_copy(const Box& box, std::span<const T> values, const Extents& strides) const {
+    if (!check_strides(box, values.size(), strides.shape())) return;
+    std::vector<T> dense;
+    try {
+      dense.reserve(box.n_elements() * n_parts());
+      gather(box.count, strides.shape(), values, dense);
+    } catch (const std::exception&) {
+      fail("no memory for " + std::to_string(box.n_elements()) + " elements");
+      return;
+    }
+    put_copy(box, dense);
   }
 
   template <class Value>
@@ -283,21 +341,69 @@ class Field {
         shape_(std::move(shape)),
         element_bytes_(element_bytes) {}
 
+  /// Values of T in an element: 1, or the element's bytes.
+  std::size_t n_parts() const { return element_bytes_ / sizeof(T); }
+
+  void fail(const std::string& why) const {
+    (void)tailrace_file_fail_step(file_, ("field \"" + path_ + "\": " + why).c_str());
+  }
+
+  bool check_dimensions(const Box& box) const {
+    if (box.start.size() == shape_.size() && box.count.size() == shape_.size()) return true;
+    fail("the box has " + std::to_string(box.start.size()) + " and " +
+         std::to_string(box.count.size()) + " numbers, the field has " +
+         std::to_string(shape_.size()) + " dimensions");
+    return false;
+  }
+
   /// The C API trusts its pointers, so what a span and a vector know is checked here.
   bool check_box(const Box& box, std::size_t n_values) const {
-    std::string wrong;
-    const std::uint64_t n_expected = box.n_elements() * (element_bytes_ / sizeof(T));
-    if (box.start.size() != shape_.size() || box.count.size() != shape_.size()) {
-      wrong = "the box has " + std::to_string(box.start.size()) + " and " +
-              std::to_string(box.count.size()) + " numbers, the field has " +
-              std::to_string(shape_.size()) + " dimensions";
-    } else if (n_values != n_expected) {
-      wrong = "the box needs " + std::to_string(n_expected) + " values, " +
-              std::to_string(n_values) + " were given";
-    }
-    if (wrong.empty()) return true;
-    (void)tailrace_file_fail_step(file_, ("field \"" + path_ + "\": " + wrong).c_str());
+    if (!check_dimensions(box)) return false;
+    const std::uint64_t n_expected = box.n_elements() * n_parts();
+    if (n_values == n_expected) return true;
+    fail("the box needs " + std::to_string(n_expected) + " values, " + std::to_string(n_values) +
+         " were given");
     return false;
+  }
+
+  bool check_strides(const Box& box, std::size_t n_values, const Shape& strides) const {
+    if (!check_dimensions(box)) return false;
+    if (strides.size() != shape_.size()) {
+      fail(std::to_string(strides.size()) + " strides, the field has " +
+           std::to_string(shape_.size()) + " dimensions");
+      return false;
+    }
+    if (box.n_elements() == 0) return true;
+    // Each step may take no more than what is left, so that nothing overflows.
+    const std::uint64_t n_elements = n_values / n_parts();
+    std::uint64_t left = n_elements;
+    bool inside = n_elements > 0;
+    for (std::size_t d = 0; inside && d < strides.size(); ++d) {
+      const std::uint64_t steps = box.count[d] - 1;
+      inside = steps == 0 || strides[d] <= (left - 1) / steps;
+      if (inside) left -= steps * strides[d];
+    }
+    if (inside) return true;
+    fail("with these strides the box reaches beyond the " + std::to_string(n_elements) +
+         " elements that were given");
+    return false;
+  }
+
+  void gather(const Shape& count, const Shape& strides, std::span<const T> values,
+              std::vector<T>& dense) const {
+    std::uint64_t n_left = 1;
+    for (const std::uint64_t extent : count) n_left *= extent;
+    Shape at(count.size(), 0);
+    for (std::uint64_t from = 0; n_left > 0; --n_left) {
+      const T* const element = values.data() + from * n_parts();
+      dense.insert(dense.end(), element, element + n_parts());
+      for (std::size_t d = count.size(); d-- > 0;) {
+        from += strides[d];
+        if (++at[d] < count[d]) break;
+        from -= count[d] * strides[d];
+        at[d] = 0;
+      }
+    }
   }
 
   tailrace_file* file_;
@@ -338,15 +444,15 @@ class File {
 
   /// Define a field of elements T. Alike on all ranks.
   template <Element T>
-  Field<T> define(const std::string& path, const Shape& shape, const Options& options = {}) {
-    return Field<T>(handle_.get(), define_any(path, dtype_of<T>(), shape, options), path, shape,
-                    sizeof(T));
+  Field<T> define(const std::string& path, const Extents& shape, const Options& options = {}) {
+    return Field<T>(handle_.get(), define_any(path, dtype_of<T>(), shape.shape(), options), path,
+                    shape.shape(), sizeof(T));
   }
   /// The same with a type that is known at run time only; values are put as bytes.
-  Field<std::byte> define(const std::string& path, tailrace_dtype dtype, const Shape& shape,
+  Field<std::byte> define(const std::string& path, tailrace_dtype dtype, const Extents& shape,
                           const Options& options = {}) {
-    return Field<std::byte>(handle_.get(), define_any(path, dtype, shape, options), path, shape,
-                            tailrace_dtype_bytes(dtype));
+    return Field<std::byte>(handle_.get(), define_any(path, dtype, shape.shape(), options), path,
+                            shape.shape(), tailrace_dtype_bytes(dtype));
   }
 
   template <class Value>

@@ -329,6 +329,21 @@ TEST(ApiErrors, RangeOfAnotherLengthThanTheBoxOnOneRank) {
   expect_usable(file, path);
 }
 
+TEST(ApiErrors, StridesThatReachBeyondTheValuesOnOneRank) {
+  const std::string path = scratch();
+  auto file = create(path);
+  constexpr std::uint64_t far = std::uint64_t{1} << 63;
+  for (const tailrace::Shape& strides :
+       {tailrace::Shape{4, 1}, {3, 2}, {1, far}, {far, far}, {far, 1}, {3}, {}}) {
+    auto field = file.define<float>("/bad", kShape, "holes=on");
+    const std::vector<float> values(6);
+    if (is_last()) field.put_copy(Box({0, 0}, {2, 3}), values, strides);
+    expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                      {"/bad", "strides"});
+  }
+  expect_usable(file, path);
+}
+
 // --- steps and close --------------------------------------------------------------------------
 
 TEST(ApiErrors, FailedStepAfterACommittedOne) {

@@ -333,6 +333,65 @@ TEST(ApiShapes, SpecialValuesSurviveALossyCodec) {
   }
 }
 
+// A temporary is gone before end_step() reads it.
+template <class Values>
+concept CanBePut = requires(tailrace::Field<double> field, Values&& values) {
+  field.put({{0}, {3}}, std::forward<Values>(values));
+};
+template <class Values>
+concept CanBePutWhole = requires(tailrace::Field<double> field, Values&& values) {
+  field.put(std::forward<Values>(values));
+};
+static_assert(!CanBePut<std::vector<double>> && !CanBePutWhole<std::vector<double>>);
+static_assert(!CanBePut<const std::vector<double>> && !CanBePutWhole<std::array<double, 3>>);
+static_assert(CanBePut<std::vector<double>&> && CanBePutWhole<const std::vector<double>&>);
+static_assert(CanBePut<std::span<const double>> && CanBePutWhole<std::span<double>>);
+
+TEST(ApiShapes, CopiesFromArraysOfAnyLayout) {
+  const std::string path = scratch();
+  const int nx = 7;  // Of any integral types.
+  const short ny = 5;
+  constexpr unsigned n_ghosts = 2;
+  auto file = create(path);
+  auto inner = file.define<double>("/inner", {n_ranks() * nx, ny});
+  auto turned = file.define<double>("/turned", std::array<int, 2>{n_ranks() * nx, ny});
+  auto one = file.define<double>("/one", {1L});
+  auto bytes = file.define("/bytes", TAILRACE_F32, {2, 3});
+  {
+    const std::size_t pitch = ny + 2 * n_ghosts;
+    std::vector<double> padded((nx + 2 * n_ghosts) * pitch, -1);
+    std::vector<double> by_columns(std::size_t{nx} * ny);
+    for (std::size_t i = 0; i < nx; ++i) {
+      for (std::size_t j = 0; j < ny; ++j) {
+        const double value = 1000.0 * rank() + 10.0 * double(i) + double(j);
+        padded[(i + n_ghosts) * pitch + j + n_ghosts] = value;
+        by_columns[i + j * nx] = value;
+      }
+    }
+    const Box own({rank() * nx, 0}, {nx, ny});
+    inner.put_copy(own, std::span<const double>(padded).subspan(n_ghosts * pitch + n_ghosts),
+                   {pitch, 1});
+    turned.put_copy(own, by_columns, {1, nx});
+    if (is_last()) one.put_copy({0, 1}, std::array{0.5, 7.0}, {99});
+    const std::array<float, 6> numbers = {0, 1, 2, 3, 4, 5};
+    if (is_last()) bytes.put_copy({{0, 0}, {2, 3}}, std::as_bytes(std::span(numbers)), {1, 2});
+  }  // All of them are gone.
+  file.end_step();
+  file.close();
+  if (!is_root()) return;
+  const StockFile stock(path);
+  std::vector<double> expected;
+  for (int r = 0; r < n_ranks(); ++r) {
+    for (int i = 0; i < nx; ++i) {
+      for (int j = 0; j < ny; ++j) expected.push_back(1000.0 * r + 10.0 * i + j);
+    }
+  }
+  EXPECT_EQ(stock.read<double>("/inner"), expected);
+  EXPECT_EQ(stock.read<double>("/turned"), expected);
+  EXPECT_EQ(stock.read<double>("/one"), std::vector{0.5});
+  EXPECT_EQ(stock.read<float>("/bytes"), (std::vector<float>{0, 2, 4, 1, 3, 5}));
+}
+
 TEST(ApiShapes, HolesGetTheFillValue) {
   const std::string path = scratch();
   const Shape shape{30, 20};
