@@ -75,7 +75,8 @@ def sampled(name, variants, step):
 
 def of_tier(items, tier):
     """The items that the merge or the quick tier runs: those that are not marked `full`, on one
-    rank count, and of a test with the mark `sample(n)` one variant in n."""
+    rank count, and of a test with the mark `sample(n)` one variant in n. Without that mark, of
+    three variants and more every second one."""
     tests = {}
     for item in items:
         left_out = item.get_closest_marker("full") is not None
@@ -89,7 +90,8 @@ def of_tier(items, tier):
         if tier == "quick":
             kept.add(variants[0])
         else:
-            kept |= set(sampled(name, variants, sample.args[0] if sample else 1))
+            step = sample.args[0] if sample else 2 if len(variants) > 2 else 1
+            kept |= set(sampled(name, variants, step))
     return kept
 
 
