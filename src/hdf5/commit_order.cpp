@@ -184,6 +184,17 @@ Result<bool> is_orderly(Storage& storage, const PlannedWrite& write) {
   return std::memcmp(now.data(), write.bytes.data(), signature_bytes) == 0;
 }
 
+/// True if the blocks may be parts of one object's header, whose messages HDF5 moves between them:
+/// a continuation block (OCHK) beside another block. Blocks that begin a header are of one object
+/// each.
+bool may_split_a_header(const std::vector<PlannedWrite>& object_headers) {
+  return object_headers.size() > 1 &&
+         std::ranges::any_of(object_headers, [](const PlannedWrite& write) {
+           const SignatureRank* const known = find_signature(write.bytes);
+           return known != nullptr && known->signature == "OCHK";
+         });
+}
+
 /// The order of old blocks: by rank, version 1 B-tree nodes by descending level.
 struct RewriteOrder {
   BlockRank rank = BlockRank::other;
@@ -310,6 +321,7 @@ Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const 
     (order.rank == BlockRank::object_header ? plan.object_headers : plan.index_blocks)
         .push_back(write);
   }
+  plan.orderly = plan.orderly && !may_split_a_header(plan.object_headers);
   return plan;
 }
 

@@ -217,6 +217,32 @@ TEST_P(FailingOperation, ReturnsTheErrorAndKeepsEarlierSteps_Invariant3) {
 INSTANTIATE_TEST_SUITE_P(Codes, FailingOperation,
                          ::testing::Values(Code::no_space, Code::io_error));
 
+/// A commit that rewrites old header blocks with these signatures.
+bool is_orderly_for(const std::vector<std::string>& signatures) {
+  const TestFolder folder;
+  RecordingStorage storage(folder / "old.h5", false);
+  DirtyBytes dirty;
+  for (std::size_t i = 0; i < signatures.size(); ++i) {
+    std::vector<std::byte> block(64);
+    std::memcpy(block.data(), signatures[i].data(), 4);
+    EXPECT_TRUE(storage.write_at(100 * i, block).ok());
+    block.back() = std::byte{1};
+    dirty.put(100 * i, block);
+  }
+  const Result<CommitPlan> plan = plan_commit(storage, dirty, SpanSet(), 1000);
+  EXPECT_TRUE(plan.ok());
+  return plan.ok() && plan->orderly;
+}
+
+TEST(CommitOrder, AHeaderThatIsRewrittenInSeveralBlocksNeedsTheJournal) {
+  EXPECT_TRUE(is_orderly_for({"OHDR"}));
+  EXPECT_TRUE(is_orderly_for({"OHDR", "OHDR"}));  // Of two objects.
+  EXPECT_TRUE(is_orderly_for({"OCHK"}));
+  EXPECT_FALSE(is_orderly_for({"OHDR", "OCHK"}));
+  EXPECT_FALSE(is_orderly_for({"OCHK", "OCHK"}));
+  EXPECT_TRUE(is_orderly_for({"EADB", "OCHK"}));
+}
+
 TEST(CommitOrder, BlocksAreRankedBySignature) {
   const auto rank_of = [](const char* text) {
     std::vector<std::byte> block(64);
