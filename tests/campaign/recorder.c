@@ -70,22 +70,30 @@ static long sys(long number, long a, long b, long c, long d, long e, long f) {
 #define SYS(name, a, b, c, d, e) \
   sys(SYS_##name, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
 
+/* Set the fault of CAMPAIGN_FAULT's form, and count calls anew: for a process that has forked. */
+HOOK void campaign_set_fault(const char* fault);
+void campaign_set_fault(const char* fault) {
+  char name[16] = "";
+  memset(n_calls, 0, sizeof n_calls);
+  fault_class = -1;
+  if (fault == NULL || sscanf(fault, "%15[^:]:%ld:%15[^:]:%d:%d", name, &fault_call, fault_action,
+                              &fault_rank, &fault_sticky) != 5) {
+    return;
+  }
+  for (int i = IO; i <= MEMORY; ++i) {
+    if (strcmp(name, class_names[i]) == 0) fault_class = i;
+  }
+  fault_error = atoi(fault_action);
+  if (fault_rank >= 0 && fault_rank != rank_here) fault_class = -1;
+}
+
 __attribute__((constructor)) static void begin_recording(void) {
   const char* const log_path = getenv("CAMPAIGN_LOG");
   const char* const below_folder = getenv("CAMPAIGN_FOLDER");
   const char* const rank = getenv("OMPI_COMM_WORLD_RANK");
-  const char* const fault = getenv("CAMPAIGN_FAULT");
   if (log_path == NULL || below_folder == NULL) return;
   rank_here = rank == NULL ? 0 : atoi(rank);
-  char name[16] = "";
-  if (fault != NULL && sscanf(fault, "%15[^:]:%ld:%15[^:]:%d:%d", name, &fault_call, fault_action,
-                              &fault_rank, &fault_sticky) == 5) {
-    for (int i = IO; i <= MEMORY; ++i) {
-      if (strcmp(name, class_names[i]) == 0) fault_class = i;
-    }
-    fault_error = atoi(fault_action);
-    if (fault_rank >= 0 && fault_rank != rank_here) fault_class = -1;
-  }
+  campaign_set_fault(getenv("CAMPAIGN_FAULT"));
   log_at = (int)SYS(openat, AT_FDCWD, log_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666, 0);
   snprintf(folder, sizeof folder, "%s", below_folder);
 }

@@ -1,0 +1,103 @@
+"""A little of the workload: random programs by every door, held to a model (tests/workload).
+
+Fixed seeds, and a new one, which is printed: `scripts/workload --seed S` runs it again.
+"""
+
+import os
+import random
+import sys
+
+import pytest
+
+import python_package
+from cli_tools import ROOT
+
+python_package.load()
+sys.path.insert(0, str(ROOT / "tests"))
+
+from workload import harness  # noqa: E402
+from workload.doors import DOORS  # noqa: E402
+from workload.generate import generate  # noqa: E402
+from workload.language import Program  # noqa: E402
+from workload.shrink import shrink  # noqa: E402
+from workload.verdict import Verdict  # noqa: E402
+
+#: Seconds for each of the two tests that run all doors in turn.
+SECONDS = 120 if os.environ.get("TAILRACE_TEST_TIER", "full") == "full" else 15
+
+
+def run(seed):
+    doors = [door for door, its in DOORS.items() if not its.missing()]
+    counts = harness.campaign(doors, seed, seconds=SECONDS, least=len(doors), shrink_s=60,
+                              failures_max=3)
+    print(f"scripts/workload --seed {seed}: {counts}")
+    assert not counts.failures, "\n".join(map(str, counts.failures))
+
+
+def test_random_programs_of_a_fixed_seed():
+    run("fixed")
+
+
+def test_random_programs_of_a_new_seed():
+    run(str(random.SystemRandom().randrange(10**9)))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_is_there(door):
+    """A door that is missing is left out of the tests above."""
+    missing = DOORS[door].missing()
+    if missing:
+        pytest.skip(missing)
+
+
+def test_a_seed_gives_one_program():
+    for door, its in DOORS.items():
+        assert generate("a:7", door, its.TRAITS) == generate("a:7", door, its.TRAITS)
+
+
+BROKEN = """{"door": "array", "ops": [
+    {"op": "open", "mode": "w", "options": "fsync=off"},
+    {"op": "dim", "name": "x", "size": 40}, {"op": "dim", "name": "y", "size": 3},
+    {"op": "var", "name": "other", "dims": ["y"], "dtype": "i4"},
+    {"op": "var", "name": "v", "dims": ["x", "y"], "dtype": "f8", "codec": "deflate"},
+    {"op": "put", "name": "other", "key": [["s", 0, 3, 1]], "values": {"kind": "ramp"}},
+    {"op": "put", "name": "v", "key": [["s", 0, 40, 1], ["i", 1]], "values": {"kind": "noise"}},
+    {"op": "flush"},
+    {"op": "attr", "of": "", "name": "p_a", "value": "text"},
+    {"op": "CRIME", "name": "v", "key": [["s", 3, 20, 1], ["i", 1]], "values": {"kind": "ramp"}},
+    {"op": "close"}]}"""
+
+
+def test_the_auditor_sees_a_value_that_the_program_did_not_put():
+    """The performer is told of a put that the model is not, and of none."""
+    for crime, expected in (("put", "ok"), ("forgotten", "wrong"), ("extra", "wrong")):
+        verdict = harness.replay(BROKEN.replace("CRIME", crime))
+        assert verdict.kind == expected, verdict
+        if expected == "wrong":
+            assert verdict.reader == "h5py" and "v[3, 1]" in verdict.text.replace("g/", "")
+
+
+def test_a_crash_belongs_to_the_program_that_ran():
+    judge = harness.JudgeProcess()
+    try:
+        fine = Program.from_json(BROKEN.replace("CRIME", "put"))
+        crashes = Program.from_json(BROKEN.replace("CRIME", "crash"))
+        assert [judge.judge(one).kind for one in (fine, crashes, fine)] == ["ok", "crash", "ok"]
+        assert judge.judge(crashes).reader == "SIGSEGV"
+    finally:
+        judge.end()
+
+
+def test_a_failing_program_becomes_small():
+    """What fails here is any program that puts a slice into v."""
+    def judged(program):
+        hit = [at for at, op in enumerate(program.ops)
+               if op["op"] == "put" and op["name"] == "v" and op["key"][:1]
+               and op["key"][0][0] == "s"]
+        return Verdict("wrong", "h5py", at=hit[0]) if hit else Verdict()
+
+    program = Program.from_json(BROKEN.replace("CRIME", "put"))
+    small, verdict = shrink(program, judged(program), judged)
+    assert verdict.kind == "wrong" and [op["op"] for op in small.ops] == [
+        "open", "dim", "var", "put"]
+    assert small.ops[1]["size"] == 1 and small.ops[3]["key"] == [["s", 0, 1, 1]]

@@ -1,0 +1,58 @@
+"""Programs that the workload (tests/workload) has found to fail, one named test each.
+
+A new one is pasted as it was printed. Faults that have a test of their own elsewhere are not here.
+"""
+
+import json
+import sys
+
+import pytest
+
+import python_package
+from cli_tools import ROOT
+
+python_package.load()
+sys.path.insert(0, str(ROOT / "tests"))
+
+from workload import harness  # noqa: E402
+from workload.doors import DOORS  # noqa: E402
+
+
+def judged(program):
+    missing = DOORS[program["door"]].missing()
+    if missing:
+        pytest.skip(missing)
+    return harness.replay(json.dumps(program))
+
+
+def var(name, dims, dtype, **more):
+    return {"op": "var", "name": name, "dims": dims, "dtype": dtype, **more}
+
+
+def put(name, key, kind="ramp"):
+    return {"op": "put", "name": name, "key": key, "values": {"kind": kind, "seed": 1}}
+
+
+FLUSH, CLOSE = {"op": "flush"}, {"op": "close"}
+
+
+# How many calls come before the one that matters depends on threads.
+@pytest.mark.parametrize("call", range(66, 84, 3))
+@pytest.mark.sample(3)
+def test_a_kill_while_a_header_of_two_blocks_is_rewritten(call):
+    """The root's header and its continuation were rewritten one after the other, without a journal:
+    a kill between the two left a header that no reader could open."""
+    verdict = judged({"door": "array-kill", "ops": [
+        {"op": "fault", "kind": "kill", "call": call},
+        {"op": "open", "mode": "w", "options": "fsync=off,layout=predictive"},
+        {"op": "dim", "name": "d1", "size": 31}, {"op": "dim", "name": "d2", "size": 3},
+        var("v3", ["d1"], "f8", fill=-999, chunks=[17]),
+        var("g/v4", ["d2"], "i4", codec="zstd", options="layout=sparse"),
+        var("v5", ["d1"], "i8", chunks=[1], options="layout=claimed"), FLUSH,
+        put("g/v4", [["p", [1]]]), put("v3", [["s", 0, 14, 2]], "noise"),
+        put("g/v4", [["p", [1, 2, 0]]], "wide"), FLUSH, CLOSE,
+        {"op": "open", "mode": "a", "options": "fsync=off"},
+        {"op": "dim", "name": "d6", "size": 31},
+        var("v7", ["d2", "d6"], "f8", codec="bzip2", settings={"level": 1}),
+        put("v5", [["s", 0, 31, 1]]), put("v7", [["s", 0, 1, 3], ["i", 8]], "smooth"), CLOSE]})
+    assert verdict.kind == "ok", verdict.text

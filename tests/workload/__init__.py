@@ -1,0 +1,1 @@
+"""Random programs against a model, through every door: CONTRIBUTING.md, "The workload"."""

@@ -1,0 +1,280 @@
+"""Reads a file by stock readers and by ours, and holds it to the model.
+
+h5py and netCDF4 read everything; tailrace.open reads everything, then parts; `tailrace verify`
+compares it with a file of the values that were put; `tailrace recover` must call it whole.
+"""
+
+import json
+import os
+import random
+import subprocess
+import warnings
+
+import h5py
+import hdf5plugin  # noqa: F401 - before netCDF4, as tests/python/conftest.py says.
+import netCDF4
+import numpy as np
+import tailrace
+
+from .known_open import KNOWN_OPEN
+from .language import as_slices
+
+#: Attributes that the programs set begin so; all others are the writers' own.
+PREFIX = "p_"
+
+
+class Mismatch(Exception):
+    """A reader does not see what the model holds."""
+
+    def __init__(self, reader, text):
+        super().__init__(f"{reader}: {text}")
+        self.reader = reader
+
+
+def wrong_elements(variable, values, found, tolerance):
+    """True where `found` is not what was put, within the tolerance."""
+    found = np.asarray(found)
+    if found.dtype != values.dtype:
+        return np.ones(values.shape, bool)
+    equal = found == values
+    if values.dtype.kind != "f":
+        with np.errstate(all="ignore"):
+            off = np.abs(found.astype(np.longdouble) - values.astype(np.longdouble))
+        return ~(equal | (off <= tolerance))
+    both_nan = np.isnan(values) & np.isnan(found)
+    if variable.keeps_exactly():
+        return ~((equal & (np.signbit(values) == np.signbit(found))) | both_nan)
+    with np.errstate(all="ignore"):
+        off = np.abs(found.astype(np.longdouble) - values.astype(np.longdouble))
+        close = np.isfinite(values) & np.isfinite(found) & (off <= tolerance)
+    return ~(equal | both_nan | close)
+
+
+def compare(reader, variable, values, found, tolerance, allowed=None):
+    """Mismatch if the values that a reader has found are not the model's.
+    allowed: elements that may differ all the same."""
+    found = np.asarray(found)
+    if found.shape != values.shape:
+        raise Mismatch(reader, f"{variable.name} has shape {found.shape}, not {values.shape}")
+    if found.dtype != values.dtype:
+        raise Mismatch(reader, f"{variable.name} has type {found.dtype}, not {values.dtype}")
+    wrong = wrong_elements(variable, values, found, tolerance)
+    if allowed is not None:
+        wrong &= ~allowed
+    if not wrong.any():
+        return
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    raise Mismatch(reader, f"{variable.name}{list(at)} is {found[at]!r}, not {values[at]!r} within "
+                           f"{float(tolerance[at])!r}; {int(wrong.sum())} of {wrong.size} wrong")
+
+
+def same_attribute(one, other):
+    """`one` of the model, `other` as a reader gives it."""
+    if isinstance(other, h5py.Empty):  # As netCDF stores a text without characters.
+        other = ""
+    if isinstance(one, str) or isinstance(other, (str, bytes)):
+        return (other.decode() if isinstance(other, bytes) else other) == one
+    one, other = np.atleast_1d(one), np.atleast_1d(other)
+    return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+class _Hdf5Reader:
+    name = "h5py"
+
+    def __init__(self, path):
+        self.file = h5py.File(path, "r")
+
+    def has(self, name):
+        return name in self.file
+
+    def values(self, name):
+        return self.file[name][()]
+
+    def attributes(self, name):
+        of = self.file[name] if name else self.file
+        return {key: of.attrs[key] for key in of.attrs if key.startswith(PREFIX)}
+
+    def close(self):
+        self.file.close()
+
+
+class _NetcdfReader:
+    name = "netCDF4"
+
+    def __init__(self, path):
+        self.file = netCDF4.Dataset(path)
+        self.file.set_auto_maskandscale(False)
+
+    def has(self, name):
+        try:
+            return self.file[name] is not None
+        except (IndexError, KeyError):
+            return False
+
+    def values(self, name):
+        return self.file[name][...].reshape(self.file[name].shape)
+
+    def attributes(self, name):
+        of = self.file[name] if name else self.file
+        return {key: of.getncattr(key) for key in of.ncattrs() if key.startswith(PREFIX)}
+
+    def close(self):
+        self.file.close()
+
+
+class _OwnReader(_Hdf5Reader):
+    name = "tailrace.open"
+
+    def __init__(self, path):
+        self.file = tailrace.open(path)
+
+
+READERS = (_Hdf5Reader, _NetcdfReader, _OwnReader)
+
+
+def random_key(shape, rng):
+    """A key of indexes, slices with steps and lists that a reader may ask for."""
+    key = []
+    for n in shape:
+        kind = rng.choice("iss" if n else "s")
+        if kind == "i":
+            key.append(["i", rng.randrange(n)])
+        else:
+            step = rng.choice([1, 1, 2, 3, -1])
+            count = rng.randint(0, max(0, (n - 1) // abs(step) + 1 if n else 0))
+            room = n - 1 - (count - 1) * abs(step) if count else 0
+            start = rng.randint(0, max(0, room))
+            key.append(["s", start if step > 0 else start + (count - 1) * abs(step) if count else 0,
+                        count, step])
+    return key
+
+
+class Auditor:
+    """Judges one file against states of the model."""
+
+    def __init__(self, folder, program):
+        self.folder = folder
+        self.program = program  # The command line's, `tailrace`.
+        self.rng = random.Random(0)
+
+    def audit(self, path, state, other=None, complete=True, last=True):
+        """Mismatch unless the file holds `state`. other: where the writer died in a commit, the
+        state at the commit's other end. New variables may be missing then, and variables that are
+        overwritten in place may hold some values of the other state.
+        complete: the file is closed, and `verify` judges it, too; last: so does `recover`."""
+        for make in READERS:
+            try:
+                reader = make(path)
+            except Exception as error:
+                raise Mismatch(make.name, f"does not open: {error}") from error
+            try:
+                self._audit_by(reader, state, other)
+            except Mismatch:
+                raise
+            except Exception as error:
+                raise Mismatch(reader.name, f"cannot read: {error}") from error
+            finally:
+                reader.close()
+        self._bounds(path, state)
+        if complete:
+            if "attributes=off" not in state.options and other is None:
+                self._verify(path, state)
+            if last:
+                self._recover(path)
+
+    def _audit_by(self, reader, state, other):
+        for name, variable in state.variables.items():
+            if not reader.has(name):
+                if other is not None and not put_in(other, name):
+                    continue
+                if state.closed or variable.put_before or "Z" not in KNOWN_OPEN:
+                    raise Mismatch(reader.name, f"{name} does not exist")
+                continue
+            tolerance = variable.tolerance()
+            found = reader.values(name)
+            allowed = None
+            if other is not None and overwrites_in_place(variable) and put_in(other, name):
+                allowed = elements_of(other.variables[name], np.asarray(found))
+            compare(reader.name, variable, variable.values, found, tolerance, allowed)
+            if isinstance(reader, _OwnReader) and allowed is None:
+                self._parts(reader, variable, tolerance)
+        owners = ["", *(name for name in state.variables if reader.has(name))]
+        for name in owners:
+            wanted = {key: value for (of, key), value in state.attributes.items() if of == name}
+            found = reader.attributes(name)
+            if wanted.keys() != found.keys():
+                raise Mismatch(reader.name, f"attributes of {name or '/'} are {sorted(found)}, not "
+                                            f"{sorted(wanted)}")
+            for key, value in wanted.items():
+                if not same_attribute(value, found[key]):
+                    raise Mismatch(reader.name, f"attribute {name}/{key} is {found[key]!r}, not "
+                                                f"{value!r}")
+
+    def _parts(self, reader, variable, tolerance):
+        for _ in range(2):
+            words = as_slices(random_key(variable.values.shape, self.rng))
+            found = reader.file[variable.name][words]
+            compare(reader.name, variable, np.asarray(variable.values[words]), found,
+                    np.asarray(tolerance[words]))
+
+    @staticmethod
+    def _bounds(path, state):
+        """What the file records as a bound is not wider than what was asked for."""
+        with h5py.File(path, "r") as file:
+            for name, variable in state.variables.items():
+                if name not in file or variable.absolute_bound is None:
+                    continue
+                recorded = file[name].attrs.get("tailrace_absolute_bound")
+                if recorded is not None and recorded > variable.absolute_bound * (1 + 1e-9):
+                    raise Mismatch("recorded bound", f"{name} records {recorded!r}, not "
+                                                     f"{variable.absolute_bound!r}")
+
+    def _verify(self, path, state):
+        original = os.path.join(self.folder, "original.h5")
+        with h5py.File(original, "w") as file, h5py.File(path, "r") as there:
+            # Until the file is closed variables that nobody has put are not in it.
+            names = [name for name in state.variables if state.closed or name in there]
+            for name in names:
+                file.create_dataset(name, data=state.variables[name].values)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                verdict = tailrace.verify(original, path)
+        except Exception as error:
+            raise Mismatch("verify", str(error)) from error
+        if not verdict.ok or len(verdict) != len(names):
+            raise Mismatch("verify", repr(verdict))
+
+    def _recover(self, path):
+        done = subprocess.run([self.program, "recover", path, "--json", "-"], capture_output=True,
+                              text=True, timeout=60, check=False)
+        if done.returncode or json.loads(done.stdout)["state"] != "whole":
+            raise Mismatch("recover", f"exit {done.returncode}: {done.stdout}{done.stderr}")
+
+    def repair(self, path):
+        """`tailrace recover --apply`, after a kill."""
+        done = subprocess.run([self.program, "recover", path, "--apply"], capture_output=True,
+                              text=True, timeout=60, check=False)
+        if done.returncode:
+            raise Mismatch("recover", f"--apply exits {done.returncode}: {done.stdout}"
+                                      f"{done.stderr}")
+
+
+def put_in(state, name):
+    """True if the state has values of the variable."""
+    return name in state.variables and state.variables[name].put_before
+
+
+def overwrites_in_place(variable):
+    """Values without a filter are overwritten where they lie (docs/array-file.md)."""
+    return (not variable.dims or variable.codec in ("none", None)
+            or "layout=contiguous" in variable.op.get("options", ""))
+
+
+def elements_of(variable, found):
+    """True where `found`, which may have another shape, holds the variable's values."""
+    equal = np.zeros(found.shape, bool)
+    common = tuple(slice(0, min(n, m)) for n, m in zip(found.shape, variable.values.shape))
+    equal[common] = ~wrong_elements(variable, variable.values[common], found[common],
+                                    variable.tolerance()[common])
+    return equal

@@ -1,0 +1,287 @@
+"""Random programs that a door can serve, made from a seed.
+
+Each operation is tried on the model first, and dropped if the program would be wrong, if its result
+would not be determined, or if it would meet a fault that is known (known_open.py).
+"""
+
+import random
+
+import numpy as np
+
+from .doors import LOSSY_CODECS
+from .known_open import keeps_out
+from .language import Program
+from .model import Invalid, Model
+
+#: Most elements of one variable, so that a program takes milliseconds.
+_ELEMENTS_MAX = 6000
+_LENGTHS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 40)
+_KINDS = ("const", "ramp", "smooth", "smooth", "noise", "noise", "wide", "specials", "bits")
+#: A range, or an extreme value, that says nothing of the rest makes rel and psnr meaningless.
+_KINDS_OF_RANGE = ("const", "ramp", "smooth", "noise")
+_SETTINGS = {
+    "deflate": ({"level": 1}, {"level": 9}, {"shuffle": False}, {"checksum": True},
+                {"engine": "zlib"}, {"level": 0}),
+    "portable": ({"level": 1}, {"shuffle": False}, {"checksum": True}),
+    "trz": ({"preset": "fast"}, {"preset": "ratio"}, {"preset": "max"}, {"predictor": "none"},
+            {"predictor": "lorenzo"}, {"predictor": "interpolation"}, {"dimension": 1},
+            {"coarse": 1}, {"coarse": 2}, {"refine": 3}, {"lossless": False}),
+    "gzip": ({"compression_opts": 1}, {"shuffle": True}, {"fletcher32": True},
+             {"shuffle": True, "compression_opts": 9}),
+    "zstd": ({"level": 1}, {"shuffle": False}), "lz4": ({"shuffle": False},),
+    "bzip2": ({"level": 1},), "blosc": ({"inner": "zlib"}, {"shuffle": "bit"}),
+    "blosc2": ({"inner": "zstd"},), "bitshuffle": ({"inner": "zstd"}, {"inner": "none"}),
+    "xor": ({"dimension": 1},),
+}
+
+
+class Generator:
+    """Makes one program."""
+
+    def __init__(self, seed, door, traits):
+        self.rng = random.Random(seed)
+        self.traits = traits
+        self.program = Program(door, [], self.rng.choice(traits.ranks), seed)
+        self.model = Model(self.program.ranks)
+        self.n_names = 0
+
+    def chance(self, share):
+        return self.rng.random() < share
+
+    def name(self, letter):
+        self.n_names += 1
+        return f"{letter}{self.n_names}"
+
+    def add(self, op):
+        """Add the operation if it is valid here. @returns whether it is."""
+        if keeps_out(self.model, op):
+            return False
+        try:
+            self.model.apply(op)
+        except Invalid:
+            return False
+        self.program.ops.append(op)
+        return True
+
+    def make(self):
+        if self.traits.faults and self.chance(0.95):
+            self.program.ops.append({"op": "fault", "kind": self.rng.choice(self.traits.faults),
+                                     "call": int(np.exp(self.rng.uniform(0, 5.5)))})
+        sessions = self.rng.choice([1, 1, 2, 2, 3])
+        for at in range(sessions):
+            self.session(at)
+        return self.program
+
+    # --- a session --------------------------------------------------------------------------------
+
+    def session(self, at):
+        mode = "w" if at == 0 or self.chance(0.15) or "append" not in self.traits.ops else "a"
+        if self.model.on_disk is None and self.chance(0.2):
+            mode = self.rng.choice([mode for mode, op in (("a", "append"), ("x", "exclusive"))
+                                    if op in self.traits.ops] or ["w"])
+        options = ["fsync=off"] if "fsync=on" in self.traits.file_options else []
+        if self.chance(0.4) and self.traits.file_options:
+            options.append(self.rng.choice(self.traits.file_options))
+            if options[-1].startswith("fsync"):
+                del options[0]
+        if self.chance(0.2) and self.traits.layouts:
+            options.append("layout=" + self.rng.choice(self.traits.layouts))
+        self.add({"op": "open", "mode": mode, "options": ",".join(options)})
+        starts_anew = at == 0 or mode == "w"
+        for _ in range(self.rng.randint(1, 3) if starts_anew else self.rng.randint(0, 1)):
+            self.define()
+        if self.chance(0.25) and not self.time_steps():
+            return
+        for _ in range(self.rng.randint(1, 4)):
+            for _ in range(self.rng.randint(1, 5)):
+                self.step()
+            if self.chance(0.7) and not self.commit("flush"):
+                return
+        if not ("abort" in self.traits.ops and self.chance(0.1) and self.add({"op": "abort"})):
+            self.commit("close")
+
+    def time_steps(self):
+        """As simulations write: the same variables in every step, new ones now and then, and a
+        flush behind each step. @returns False if the file was given up."""
+        for _ in range(self.rng.randint(3, 6)):
+            if self.chance(0.25):
+                self.define()
+            for variable in list(self.model.now.variables.values()):
+                if self.chance(0.8):
+                    self.put(variable)
+            if not self.commit("flush"):
+                return False
+        return True
+
+    def commit(self, kind):
+        """Put what must have values by then (known_open.py), and commit. @returns whether it is."""
+        for variable in list(self.model.now.variables.values()):
+            if self.add({"op": kind}):
+                return True
+            self.put(variable)
+        return self.add({"op": kind}) or not self.add({"op": "abort"})
+
+    def step(self):
+        roll = self.rng.random()
+        variables = list(self.model.now.variables.values())
+        if not variables or roll < 0.08:
+            self.define()
+        elif roll < 0.2 and "get" in self.traits.ops:
+            variable = self.rng.choice(variables)
+            self.add({"op": "get", "name": variable.name, "rank": self.rank(),
+                      "key": self.key(variable, False), "style": self.rng.choice(["", "whole"])})
+        elif roll < 0.3 and "attr" in self.traits.ops:
+            self.attribute(variables)
+        else:
+            self.put(self.rng.choice(variables))
+
+    def rank(self):
+        return self.rng.randrange(self.program.ranks)
+
+    def attribute(self, variables):
+        of = self.rng.choice(["", *[variable.name for variable in variables]])
+        mine = [name for owner, name in self.model.now.attributes if owner == of]
+        if mine and "delattr" in self.traits.ops and self.chance(0.3):
+            self.add({"op": "delattr", "of": of, "name": self.rng.choice(mine)})
+            return
+        name = self.rng.choice(mine) if mine and self.chance(0.4) else "p_" + self.name("a")
+        value = self.rng.choice([
+            "text", "", "longer " * 40, "\u00b0C", ["i4", [self.rng.randint(-9, 9)]],
+            ["f8", [self.rng.gauss(0, 1) for _ in range(self.rng.randint(1, 30))]], ["u1", [1, 2]],
+            ["i8", [2**40]], ["f4", [0.5, -1.0]]])
+        self.add({"op": "attr", "of": of, "name": name, "value": value})
+
+    # --- definitions ------------------------------------------------------------------------------
+
+    def define(self):
+        n_dims = self.rng.choice([0, 1, 1, 1, 2, 2, 2, 3, 3, 4])
+        names, elements = [], 1
+        for _ in range(n_dims):
+            known = [name for name, (length, _) in self.model.now.dims.items()
+                     if name not in names and max(length, 8) * elements <= _ELEMENTS_MAX]
+            if known and self.chance(0.5):
+                name = self.rng.choice(known)
+            else:
+                lengths = [n for n in _LENGTHS if n * elements <= _ELEMENTS_MAX]
+                if not lengths:
+                    break
+                name = self.name("d")
+                size = None if self.traits.growing and self.chance(0.3) else (
+                    self.rng.choice(lengths))
+                self.add({"op": "dim", "name": name, "size": size})
+            names.append(name)
+            elements *= self.model.now.dims[name][0] or 8
+        dtype = self.rng.choice(self.traits.dtypes) if self.chance(0.4) else (
+            self.rng.choice([name for name in ("f4", "f8") if name in self.traits.dtypes]))
+        op = {"op": "var", "name": ("g/" if self.chance(0.15) else "") + self.name("v"),
+              "dims": names, "dtype": dtype, "codec": None, "bound": None}
+        if self.chance(0.5):
+            op["fill"] = self.rng.choice([0, 1, -1, -999]) if dtype[0] != "u" else (
+                self.rng.choice([0, 1, 255]))
+            if dtype == "i1" and op["fill"] == -999:
+                op["fill"] = 99
+        self.storage(op, [self.model.now.dims[name] for name in names])
+        self.add(op)
+
+    def storage(self, op, dims):
+        """Chunks, codec, bound and options of a new variable."""
+        if dims and self.chance(0.6):
+            op["chunks"] = [self.rng.choice([n for n in _LENGTHS if unlimited or n <= length])
+                            for length, unlimited in dims]
+        if self.traits.lossy_codecs and self.chance(0.6):
+            self.lossy(op, len(dims))
+        elif self.traits.exact_codecs and self.chance(0.7):
+            op["codec"] = self.rng.choice(self.traits.exact_codecs)
+        if self.traits.settings and op["codec"] in _SETTINGS and self.chance(0.3):
+            op["settings"] = dict(self.rng.choice(_SETTINGS[op["codec"]]))
+        if self.traits.layouts and self.chance(0.15):
+            op["options"] = "layout=" + self.rng.choice(self.traits.layouts)
+        elif op["codec"] == "none" and not any(unlimited for _, unlimited in dims) and (
+                "chunks" not in op and self.traits.layouts and self.chance(0.3)):
+            op["options"] = "layout=contiguous"
+
+    def lossy(self, op, n_dims):
+        codec = self.rng.choice(self.traits.lossy_codecs)
+        dtypes, modes, ranks = LOSSY_CODECS[codec]
+        if op["dtype"] not in dtypes or n_dims not in ranks:
+            return
+        modes = [mode for mode in modes if mode in self.traits.bounds]
+        if op["dtype"] not in self.traits.lossy_dtypes or not modes:
+            return
+        if codec in ("zfp", "sperr", "sz3") and (
+                "chunks" not in op or min(op["chunks"]) < (8 if codec == "sperr" else 4)):
+            return
+        mode = self.rng.choice(modes)
+        if op["dtype"][0] in "iu" and mode == "pw_rel":
+            return
+        op["codec"] = codec or None
+        if mode == "none":
+            return
+        numbers = {"abs": (1e-6, 1e-3, 0.01, 0.5, 3.0), "rel": (1e-6, 1e-3, 0.1),
+                   "psnr": (40.0, 80.0, 120.0), "pw_rel": (1e-6, 1e-3, 0.1)}
+        op["bound"] = [mode, self.rng.choice(numbers[mode])]
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def put(self, variable):
+        op = {"op": "put", "name": variable.name, "key": self.key(variable, True),
+              "rank": self.rank(), "values": self.values(variable)}
+        style = self.rng.choice(["", "", "", "strided", "fortran", "wider"])
+        if style and not (style == "wider" and op["values"]["kind"] == "bits"):
+            op["style"] = style
+        self.add(op)
+
+    def values(self, variable):
+        of_range = variable.bound[0] in ("rel", "psnr")
+        spec = {"kind": self.rng.choice(_KINDS_OF_RANGE if of_range else _KINDS),
+                "seed": self.rng.randrange(1000)}
+        spec["scale"] = self.rng.choice([1.0, 1.0, 0.01, 30.0, 1e4])
+        spec["offset"] = self.rng.choice([0.0, 0.0, 280.0, -3.0])
+        if variable.op.get("fill") is not None and self.chance(0.3):
+            spec["with_fill"] = True
+        return spec
+
+    def key(self, variable, may_grow):
+        """A key of any kind. Dimensions grow by slices and indexes."""
+        key = []
+        whole = self.chance(0.25)
+        elements = 1
+        for name in variable.dims:
+            length, unlimited = self.model.now.dims[name]
+            grows = may_grow and unlimited and self.chance(0.6 if length else 0.95)
+            room = length + self.rng.choice([1, 2, 3, 5, 9]) if grows else length
+            if elements * room > _ELEMENTS_MAX:
+                room = length
+            part = self.part(room, whole, room == length)
+            key.append(part)
+            elements *= max(1, room)
+        return key
+
+    def part(self, room, whole, within):
+        if room == 0:
+            return ["s", 0, 0, 1]
+        if whole:
+            return ["s", 0, room, 1]
+        kind = self.rng.choice("iisssssn" + ("p" if within else "s"))
+        if kind == "i":
+            return ["i", self.rng.randrange(room)]
+        if kind == "p":
+            at = [self.rng.randrange(room) for _ in range(self.rng.randint(1, min(room, 6)))]
+            return ["p", at if self.chance(0.3) else sorted(set(at))]
+        step = self.rng.choice([1, 1, 1, 1, 2, 3])
+        count = self.rng.randint(1, (room - 1) // step + 1)
+        start = self.rng.randint(0, room - 1 - (count - 1) * step)
+        if kind == "n" and within and self.chance(0.5):
+            return ["s", start + (count - 1) * step, count, -step]
+        return ["s", start, count, step]
+
+
+def generate(seed, door, traits):
+    """The program of a seed.
+
+    >>> from workload.doors import DOORS
+    >>> one = generate("1", "array", DOORS["array"].TRAITS)
+    >>> one == generate("1", "array", DOORS["array"].TRAITS)
+    True
+    """
+    return Generator(seed, door, traits).make()

@@ -1,0 +1,293 @@
+"""What a file must hold: a model of the language in NumPy.
+
+The model knows each element's value as it was put, whether it was written at all, and how far a
+reader's value may be off. It refuses programs that are wrong or whose result is not determined
+(Invalid), so that the generator and the shrinker need no rules of their own.
+"""
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import numpy as np
+
+from .language import (COMMITS, DEFAULT_FILL, attribute_value, index_of, key_shape, positions,
+                       values_of)
+
+class Invalid(Exception):
+    """The program is not one that a door must serve; the text says why."""
+
+
+@dataclass
+class Variable:
+    """One variable: as it was defined, and its elements."""
+
+    name: str
+    dims: list[str]
+    dtype: str
+    op: dict[str, Any]
+    values: Any = None
+    written: Any = None  # False: the element has the fill value.
+    last_rank: Any = None  # Who put an element since the last collective call, else -1.
+    puts: int = 0  # Since the last commit.
+    first_commit: int = -1  # The number of the commit that brought its first values.
+    absolute_bound: Optional[float] = None  # Of rel and psnr: known from that commit on.
+
+    @property
+    def fill(self):
+        given = self.op.get("fill")
+        return np.array(DEFAULT_FILL[self.dtype] if given is None else given, self.dtype)[()]
+
+    @property
+    def codec(self):
+        return self.op.get("codec")
+
+    @property
+    def bound(self):
+        return self.op.get("bound") or ["none", 0.0]
+
+    @property
+    def put_before(self):
+        return self.first_commit >= 0
+
+    def keeps_exactly(self):
+        """True if no codec may change a value."""
+        kind = np.dtype(self.dtype).kind
+        exact_codecs = ("none", "gzip", "deflate", "xor", "zstd", "lz4", "bzip2", "blosc", "blosc2",
+                        "bitshuffle")
+        if self.bound[0] == "none" or self.codec in exact_codecs:
+            return True
+        return kind in "iu" and (self.codec != "portable" or self.bound[0] == "pw_rel")
+
+    def tolerance(self):
+        """How far each element may be off, in the unit of the values; 0: equal."""
+        mode, number = self.bound
+        if self.keeps_exactly():
+            return np.zeros(self.values.shape, np.longdouble)
+        with np.errstate(invalid="ignore"):  # Signalling NaN.
+            values = self.values.astype(np.longdouble)
+        if mode == "pw_rel":
+            allowed = np.longdouble(number) * np.abs(values)
+        elif mode == "abs":
+            allowed = np.full(self.values.shape, np.longdouble(number))
+        else:
+            # The engine resolves the range in double precision, the model may round otherwise.
+            allowed = np.full(self.values.shape,
+                              np.longdouble(self.absolute_bound or 0.0) * (1 + 1e-12))
+        exact = ~np.isfinite(values) | ~self.written | (self.values == self.fill)
+        return np.where(exact, np.longdouble(0), allowed)
+
+    def value_range(self):
+        """Of the finite values that were put and are not fill."""
+        used = self.values[self.written & (self.values != self.fill)]
+        if np.dtype(self.dtype).kind == "f":
+            used = used[np.isfinite(used)]
+        return float(used.max()) - float(used.min()) if used.size else 0.0
+
+    def resolve(self):
+        """Fix the bound of modes rel and psnr by the values of the first commit."""
+        value_range = self.value_range()
+        mode, number = self.bound
+        if mode == "rel":
+            self.absolute_bound = number * value_range
+        elif mode == "psnr":
+            self.absolute_bound = value_range * 10.0 ** (-number / 20.0)
+        elif mode == "abs":
+            self.absolute_bound = number
+        if self.absolute_bound is not None and not np.isfinite(self.absolute_bound):
+            raise Invalid(f"{self.name}: the value range is beyond f8")
+
+
+@dataclass
+class State:
+    """All that one file holds."""
+
+    dims: dict[str, list[Any]] = field(default_factory=dict)  # [length, is unlimited]
+    variables: dict[str, Variable] = field(default_factory=dict)
+    attributes: dict[tuple[str, str], Any] = field(default_factory=dict)
+    closed: bool = False  # By close(), which creates what nobody has put.
+    options: str = ""
+
+    def shape(self, variable):
+        return tuple(self.dims[name][0] for name in variable.dims)
+
+    def grow(self):
+        """Bring all variables to the lengths of their dimensions."""
+        for variable in self.variables.values():
+            shape = self.shape(variable)
+            if variable.values is not None and variable.values.shape == shape:
+                continue
+            grown = {"values": np.full(shape, variable.fill, variable.dtype),
+                     "written": np.zeros(shape, bool), "last_rank": np.full(shape, -1)}
+            for name, array in grown.items():
+                old = getattr(variable, name)
+                if old is not None:
+                    array[tuple(slice(0, n) for n in old.shape)] = old
+                setattr(variable, name, array)
+
+
+class Model:
+    """The file on disk, and what an open session has made of it since."""
+
+    def __init__(self, ranks=1):
+        self.ranks = ranks
+        self.on_disk: Optional[State] = None
+        self.now: Optional[State] = None
+        self.mode = ""
+        self.n_commits = 0
+        self.n_commits_at_open = 0
+        #: Lengths as a rank knows them without asking the others: those of the last commit, and
+        #: what it has put itself.
+        self.known: list[dict[str, int]] = []
+
+    # --- operations -------------------------------------------------------------------------------
+
+    def apply(self, op):
+        """Perform an operation. @returns the values that `get` must find, with their tolerance."""
+        name = op["op"]
+        if name != "fault" and (name == "open") == (self.now is not None):
+            raise Invalid(f"{name} while the file is {'open' if self.now else 'closed'}")
+        result = getattr(self, f"_{name}")(op)
+        if name not in ("put", "get", "fault"):
+            self._forget_ranks()
+        return result
+
+    def _fault(self, op):
+        """A fault happens to the process; the model goes on."""
+
+    def _open(self, op):
+        if op["mode"] == "x" and self.on_disk is not None:
+            raise Invalid("mode x and a file that exists")
+        appends = op["mode"] == "a" and self.on_disk is not None
+        self.now = copy.deepcopy(self.on_disk) if appends else State()
+        self.now.closed = False
+        self.now.options = op.get("options", "")
+        self.mode = op["mode"]
+        self.n_commits_at_open = self.n_commits
+        self._learn_lengths()
+
+    def _dim(self, op):
+        if op["name"] in self.now.dims:
+            raise Invalid(f"dimension {op['name']} exists")
+        self.now.dims[op["name"]] = [op["size"] or 0, op["size"] is None]
+        for lengths in self.known:
+            lengths[op["name"]] = op["size"] or 0
+
+    def _var(self, op):
+        if op["name"] in self.now.variables:
+            raise Invalid(f"variable {op['name']} exists")
+        if any(name not in self.now.dims for name in op["dims"]):
+            raise Invalid(f"{op['name']}: a dimension does not exist")
+        if op.get("chunks") and len(op["chunks"]) != len(op["dims"]):
+            raise Invalid(f"{op['name']}: chunks and dimensions differ in number")
+        self.now.variables[op["name"]] = Variable(op["name"], list(op["dims"]), op["dtype"],
+                                                  dict(op))
+        self.now.grow()
+
+    def _target(self, op):
+        variable = self.now.variables.get(op["name"])
+        if variable is None:
+            raise Invalid(f"variable {op['name']} does not exist")
+        if len(op["key"]) != len(variable.dims):
+            raise Invalid(f"{op['name']}: the key has {len(op['key'])} parts")
+        if op.get("rank", 0) >= self.ranks:
+            raise Invalid(f"rank {op['rank']} does not exist")
+        return variable
+
+    def _check_key(self, variable, key, rank, may_grow):
+        """Positions lie within the lengths that the rank knows, or grow a dimension by a slice."""
+        ends = []
+        for name, part in zip(variable.dims, key):
+            at = positions(part)
+            length, unlimited = self.known[rank][name], self.now.dims[name][1]
+            end = int(at.max()) + 1 if at.size else 0
+            if at.size and at.min() < 0:
+                raise Invalid("negative positions")
+            forward = part[0] == "i" or (part[0] == "s" and part[3] > 0)
+            if end > length and not (may_grow and unlimited and forward):
+                raise Invalid(f"{variable.name}: position {end - 1} of {length}")
+            ends.append(end)
+        if any(positions(part).size == 0 for part in key):
+            return None
+        return ends
+
+    def _put(self, op):
+        variable = self._target(op)
+        rank = op.get("rank", 0)
+        ends = self._check_key(variable, op["key"], rank, True)
+        if ends is None:
+            return
+        inside = [positions(part)[positions(part) < n]
+                  for part, n in zip(op["key"], variable.last_rank.shape)]
+        owners = variable.last_rank[np.ix_(*inside)] if inside else variable.last_rank
+        if np.any((owners >= 0) & (owners != rank)):
+            raise Invalid(f"{variable.name}: two ranks put an element and no call orders them")
+        for name, end in zip(variable.dims, ends):
+            self.now.dims[name][0] = max(self.now.dims[name][0], end)
+            self.known[rank][name] = max(self.known[rank][name], end)
+        self.now.grow()
+        at = index_of(op["key"]) if op["key"] else ()
+        values = values_of(op["values"], variable.dtype, key_shape(op["key"]), variable.fill)
+        full = [len(positions(part)) for part in op["key"]]
+        variable.values[at] = values.reshape(full)
+        variable.written[at] = True
+        variable.last_rank[at] = rank
+        variable.puts += 1
+
+    _forgotten = _put
+
+    def _extra(self, op):
+        """See language.CRIMES."""
+
+    _crash = _extra
+
+    def _get(self, op):
+        variable = self._target(op)
+        self._check_key(variable, op["key"], op.get("rank", 0), False)
+        if self.ranks > 1 and variable.puts:
+            raise Invalid(f"{variable.name}: another rank's values may not be committed")
+        at = index_of(op["key"]) if op["key"] else ()
+        shape = key_shape(op["key"])
+        return variable.values[at].reshape(shape), variable.tolerance()[at].reshape(shape)
+
+    def _attr(self, op):
+        if op["of"] and op["of"] not in self.now.variables:
+            raise Invalid(f"variable {op['of']} does not exist")
+        self.now.attributes[op["of"], op["name"]] = attribute_value(op["value"])
+
+    def _delattr(self, op):
+        if (op["of"], op["name"]) not in self.now.attributes:
+            raise Invalid(f"attribute {op['name']} does not exist")
+        del self.now.attributes[op["of"], op["name"]]
+
+    def _flush(self, op):
+        assert op["op"] in COMMITS
+        self.now.grow()
+        for variable in self.now.variables.values():
+            if variable.puts and not variable.put_before:
+                variable.first_commit = self.n_commits
+                variable.resolve()
+            variable.puts = 0
+        self.n_commits += 1
+        self._learn_lengths()
+        self.on_disk = copy.deepcopy(self.now)
+
+    def _close(self, op):
+        self.now.closed = True
+        self._flush(op)
+        self.now = None
+
+    def _abort(self, op):
+        self.now = None
+
+    # --- helpers ----------------------------------------------------------------------------------
+
+    def _learn_lengths(self):
+        lengths = {name: length for name, (length, _) in self.now.dims.items()}
+        self.known = [dict(lengths) for _ in range(self.ranks)]
+
+    def _forget_ranks(self):
+        """A collective call orders what ranks put before it and after it."""
+        if self.now is not None:
+            for variable in self.now.variables.values():
+                variable.last_rank.fill(-1)
