@@ -148,6 +148,10 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
   }
   // Where nothing is lost, integers have no use for it.
   if (is_float(it.type) || !made.bound.lossless()) made.fill_value = kept_value(it);
+  // A codec is given the fill value as an f64. Codecs would round one that is not: netCDF's
+  // defaults of i64 and u64.
+  const bool has_fill = !it.no_fill || it.attribute("_FillValue") || it.attribute("missing_value");
+  if (!is_float(it.type) && has_fill && !made.fill_value) made.bound = ErrorBound();
   return made;
 }
 

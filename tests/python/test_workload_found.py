@@ -56,3 +56,13 @@ def test_a_kill_while_a_header_of_two_blocks_is_rewritten(call):
         var("v7", ["d2", "d6"], "f8", codec="bzip2", settings={"level": 1}),
         put("v5", [["s", 0, 31, 1]]), put("v7", [["s", 0, 1, 3], ["i", 8]], "smooth"), CLOSE]})
     assert verdict.kind == "ok", verdict.text
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_a_fill_value_that_no_double_holds_is_kept(dtype):
+    """netCDF's default fill values of 64-bit integers were rounded like other values."""
+    verdict = judged({"door": "array", "ops": [
+        {"op": "open", "mode": "w"}, {"op": "dim", "name": "x", "size": 40},
+        var("v", ["x"], dtype, codec="portable", bound=["abs", 100.0]),
+        put("v", [["s", 0, 20, 1]], "noise"), CLOSE]})
+    assert verdict.kind == "ok", verdict.text

@@ -18,7 +18,6 @@ KNOWN_OPEN = {
     "D": "a contiguous variable gets its first values after the first commit, and others later",
     "F": "a variable of a plug-in codec is not put before the next commit, or is constant and has "
          "a bound of its range: the commit fails",
-    "Q1": "the default fill value of i8 and u8 under a bound, which no double holds",
     "Z": "what was flushed of a variable that nobody has put is given up: the file lacks it",
 }
 #: scripts/workload --include ROW, for this process and those that it starts.
@@ -81,18 +80,12 @@ def _row_f(model, op):
         for variable in model.now.variables.values())
 
 
-def _row_q1(_, op):
-    return (op["op"] == "var" and op["dtype"] in ("i8", "u8") and op.get("fill") is None
-            and op.get("bound") is not None and op.get("codec") == "portable")
-
-
 def _row_z(model, op):
     return op["op"] == "abort" and model.on_disk is not None and any(
         not variable.put_before for variable in model.on_disk.variables.values())
 
 
-_RULES = {"A": _row_a, "B": _row_b, "C": _row_c, "D": _row_d, "F": _row_f, "Q1": _row_q1,
-          "Z": _row_z}
+_RULES = {"A": _row_a, "B": _row_b, "C": _row_c, "D": _row_d, "F": _row_f, "Z": _row_z}
 
 
 def keeps_out(model, op):
