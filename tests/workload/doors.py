@@ -5,6 +5,7 @@ and states what it supports. The generator makes programs of nothing else.
 """
 
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import os
@@ -206,11 +207,7 @@ class ArrayRanksDoor(Door):
         return ["mpiexec", "-n", str(self.ranks), *super().command(), "ranks"]
 
     def environment(self):
-        return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
-                "OMPI_MCA_hwloc_base_binding_policy": "none",
-                "OMPI_MCA_orte_tmpdir_base": self._folder,
-                "PRTE_MCA_prte_tmpdir_base": self._folder}
+        return {**os.environ, **mpi_environment(self._folder)}
 
 
 class SerialHdf5Door(Door):
@@ -244,6 +241,41 @@ class SerialHdf5Door(Door):
         return "" if asked.returncode == 0 else "no h5py on the system's HDF5 (python3-h5py)"
 
 
+class ParallelHdf5Door(SerialHdf5Door):
+    """An h5py program on the system's parallel HDF5, with libtailrace_hdf5.so preloaded."""
+
+    LIBRARY = "libtailrace_hdf5.so"
+    TRAITS = dataclasses.replace(SerialHdf5Door.TRAITS, ranks=(1, 2, 3),
+                                 bounds=("abs", "pw_rel", "none"))
+
+    def command(self):
+        return ["mpiexec", "-n", str(self.ranks), "env", f"LD_PRELOAD={library(self.LIBRARY)}",
+                *super().command(), "ranks"]
+
+    def environment(self):
+        return {name: value for name, value in {
+            **super().environment(), **mpi_environment(self._folder)}.items()
+            if name != "LD_PRELOAD"}
+
+    @classmethod
+    def missing(cls):
+        if not library(cls.LIBRARY).exists() or shutil.which("mpiexec") is None:
+            return f"no mpiexec, or {cls.LIBRARY} is not built"
+        asked = subprocess.run(["/usr/bin/python3", "-c", "import h5py._debian_h5py_mpi, mpi4py"],
+                               capture_output=True, check=False, env={
+                                   name: value for name, value in os.environ.items()
+                                   if name not in ("PYTHONPATH", "PYTHONHOME")})
+        return "" if asked.returncode == 0 else "no h5py on parallel HDF5 (python3-h5py-mpi)"
+
+
+def mpi_environment(folder):
+    """More ranks than cores, as root, and what mpiexec keeps in the folder."""
+    return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+            "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_orte_tmpdir_base": folder,
+            "PRTE_MCA_prte_tmpdir_base": folder}
+
+
 def library(name):
     built = os.environ.get("TAILRACE_WORKLOAD_BUILD")
     folder = pathlib.Path(built) if built else pathlib.Path(os.environ["TAILRACE"]).parents[1]
@@ -255,4 +287,4 @@ def recorder():
 
 
 DOORS = {"array": ArrayDoor, "array-mpi": ArrayRanksDoor, "serial": SerialHdf5Door,
-         "array-kill": KilledDoor}
+         "hdf5-mpi": ParallelHdf5Door, "array-kill": KilledDoor}
