@@ -47,7 +47,22 @@ def wrong_elements(variable, values, found, tolerance):
     with np.errstate(all="ignore"):
         off = np.abs(found.astype(np.longdouble) - values.astype(np.longdouble))
         close = np.isfinite(values) & np.isfinite(found) & (off <= tolerance)
+        close &= ~breaks_guard(variable, values, found)
     return ~(equal | both_nan | close)
+
+
+def breaks_guard(variable, values, found):
+    """True where a guard of the variable does not hold (docs/guards.md)."""
+    broken = np.zeros(values.shape, bool)
+    for guard in (variable.op.get("settings") or {}).get("guard", "").split("+"):
+        if guard == "sign":
+            broken |= np.sign(values) != np.sign(found)
+        elif guard == "zero":
+            broken |= (values == 0) & (found != 0)
+        elif guard:
+            limit = float(guard.partition("=")[2])
+            broken |= np.sign(values - limit) != np.sign(found - limit)
+    return broken
 
 
 def compare(reader, variable, values, found, tolerance, allowed=None):

@@ -25,7 +25,8 @@ _SETTINGS = {
     "portable": ({"level": 1}, {"shuffle": False}, {"checksum": True}),
     "trz": ({"preset": "fast"}, {"preset": "ratio"}, {"preset": "max"}, {"predictor": "none"},
             {"predictor": "lorenzo"}, {"predictor": "interpolation"}, {"dimension": 1},
-            {"coarse": 1}, {"coarse": 2}, {"refine": 3}, {"lossless": False}),
+            {"coarse": 1}, {"coarse": 2}, {"refine": 3}, {"lossless": False},
+            {"guard": "sign"}, {"guard": "zero"}, {"guard": "threshold=0.5+zero"}),
     "gzip": ({"compression_opts": 1}, {"shuffle": True}, {"fletcher32": True},
              {"shuffle": True, "compression_opts": 9}),
     "zstd": ({"level": 1}, {"shuffle": False}), "lz4": ({"shuffle": False},),
@@ -194,6 +195,8 @@ class Generator:
             op["codec"] = self.rng.choice(self.traits.exact_codecs)
         if self.traits.settings and op["codec"] in _SETTINGS and self.chance(0.3):
             op["settings"] = dict(self.rng.choice(_SETTINGS[op["codec"]]))
+            if "guard" in op["settings"] and op["bound"] and op["bound"][0] == "pw_rel":
+                del op["settings"]  # Codecs refuse guards beside it.
         if self.traits.layouts and self.chance(0.15):
             op["options"] = "layout=" + self.rng.choice(self.traits.layouts)
         elif op["codec"] == "none" and not any(unlimited for _, unlimited in dims) and (

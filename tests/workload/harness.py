@@ -151,6 +151,8 @@ def campaign(doors, seed, *, seconds=None, programs=None, least=0, failures_max=
                                         DOORS[door].TRAITS.ranks)
                     counts.failures.append(Failure(small, why))
                     report(counts.failures[-1])
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
     finally:
         judge.end()
     return counts

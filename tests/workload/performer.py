@@ -16,6 +16,7 @@ import os
 import signal
 import socket
 import sys
+import time
 import traceback
 
 import numpy as np
@@ -314,12 +315,24 @@ def arm(fault):
     recorder.campaign_set_fault(f"io:{fault['call']}:{fault['kind']}:-1:0".encode())
 
 
+def share(comm, channel):
+    """The next request, from rank 0. The other ranks sleep until it comes: MPI would poll."""
+    if channel is None:
+        while not comm.iprobe(0):
+            time.sleep(0.001)
+        return comm.recv(source=0)
+    op = channel.receive()
+    for rank in range(1, comm.size):
+        comm.send(op, rank)
+    return op
+
+
 def serve_ranks(name):
     from mpi4py import MPI  # noqa: PLC0415
     comm = MPI.COMM_WORLD
     door, ours = DOORS[name](comm), comm.Dup()
     channel = Channel(os.environ["TAILRACE_WORKLOAD_SOCKET"]) if comm.rank == 0 else None
-    while (op := ours.bcast(channel.receive() if channel else None)) is not None:
+    while (op := share(ours, channel)) is not None:
         answers = ours.gather(perform(door, op, comm.rank))
         if channel is None:
             continue
