@@ -5,6 +5,7 @@ import netCDF4
 import numpy as np
 import pytest
 
+import python_package
 from cli_tools import tailrace
 
 VALUES = np.arange(6 * 4 * 5, dtype="f4").reshape(6, 4, 5)
@@ -59,3 +60,33 @@ def test_limits_are_told(tmp_path):
     with h5py.File(target) as file:
         assert file["free"].maxshape == (None, None)
         assert np.array_equal(file["limited"][...], VALUES[0])
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_chunks_stay_theirs_when_another_variable_lengthens_an_inner_dimension(tmp_path, ranks):
+    """The index numbers chunks by the extents in the file: those before the lengthening would give
+    the second row's chunks the places of their neighbours."""
+    path = tmp_path / "a.nc"
+    python_package.run(f"""
+    from mpi4py import MPI
+    import numpy as np, tailrace
+    comm, path = MPI.COMM_WORLD, {str(path)!r}
+    with tailrace.open(path, "w", comm=comm) as file:
+        file.create_dimension("station", 4)
+        file.create_dimension("time")
+        for name in ("u", "v"):
+            x = file.create_variable(name, ("station", "time"), "i4", chunks=(1, 2))
+            if comm.rank == 0:
+                x[:, 0:6] = np.arange(24).reshape(4, 6)
+    with tailrace.open(path, "a", comm=comm) as file:
+        if comm.rank == 0:
+            file["u"][0, 6:8] = [-1, -2]
+        file.flush()
+        if comm.rank == 0:
+            file["v"][:, 2] = -3
+    """, ranks=ranks)
+    expected = np.arange(24).reshape(4, 6)
+    expected[:, 2] = -3
+    with h5py.File(path) as file:
+        assert np.array_equal(file["v"][:, :6], expected)
+        assert np.array_equal(file["u"][0, 6:], [-1, -2])
