@@ -31,6 +31,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 NOT_RUN = {
     ("README.md", "./demo"): ".ci/run runs both programs",
     ("CONTRIBUTING.md", "./test"): "what .ci/run and scripts/ci-full run themselves",
+    ("CONTRIBUTING.md", "scripts/workload"): "runs for hours; test_workload runs a little of it",
     ("docs/codecs.md", "g++ -std=c++20"): "measures for minutes, on data that is not ours to ship",
     ("docs/fortran.md", "mpifort run.f90"): "tests/package/run_package_test compiles so",
     ("docs/hdf5.md", "cmake -B build"): "builds everything against another HDF5: scripts/ci-full",
