@@ -172,7 +172,7 @@ TEST_P(EngineFault, AScalarBesideAHoleAndWithHoles) {
   for (const bool holes : {false, true}) {
     const Status failure = failing_step(
         GetParam(), holes ? "chunk=4x4,holes=on" : "chunk=4x4",
-        [holes](Writer& w, std::size_t f, int rank) {
+        [](Writer& w, std::size_t f, int rank) {
           auto time = w.define_field({"/time", DType::f64, {}, FieldOptions(), false});
           auto other =
               w.define_field({"/t2", DType::f64, {}, options_of("holes=on").field_defaults, false});
