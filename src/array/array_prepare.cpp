@@ -189,6 +189,7 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   }
   TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
   std::vector<const StagingLog*> logs;
+  logs.reserve(numbers.size());
   for (const std::size_t v : numbers) logs.push_back(&variables_[v].log);
   TAILRACE_TRY(resolve_staged_bounds(*comm_, logs, fields));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
