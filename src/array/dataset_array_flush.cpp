@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "array/dataset_array.hpp"
+#include "array/staged_ranges.hpp"
 #include "codec/verify.hpp"
 #include "core/byte_stream.hpp"
 #include "field/box_codec.hpp"

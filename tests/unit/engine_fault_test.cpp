@@ -178,7 +178,7 @@ TEST_P(EngineFault, AScalarBesideAHoleAndWithHoles) {
               w.define_field({"/t2", DType::f64, {}, options_of("holes=on").field_defaults, false});
           ASSERT_TRUE(time.ok() && other.ok());
           if (rank != 0) return;
-          const double now = 3;
+          static const double now = 3;  // Read by end_step().
           ASSERT_TRUE(w.put(*time, {}, &now).ok());
           ASSERT_TRUE(w.put(*other, {}, &now).ok());
           ASSERT_TRUE(w.put(f, {{0, 0}, {4, 8}}, kValues.data()).ok());
