@@ -164,7 +164,7 @@ Result<std::optional<VariableStorage>> EngineFile::storage(std::size_t variable)
     return std::optional<VariableStorage>(storage_of(reader_->datasets()[dataset]));
   }
   if (variable >= array_->model().variables.size()) return no_such_variable(variable);
-  // What is staged is nowhere yet, and a new file's name may belong to the one that it replaces.
+  // Staged values are in no file, and a new file's name may belong to the one that it replaces.
   if (!array_->in_place()) return std::optional<VariableStorage>();
   hear_of_last_commit(array_->comm(), path_);
   TAILRACE_TAKE(std::unique_ptr<Reader> reader, Reader::open(make_self_comm(), path_));

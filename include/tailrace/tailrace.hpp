@@ -304,7 +304,7 @@ class Field {
   void put_copy(std::span<const T> values) const {
     put_copy(Box(Shape(shape_.size(), 0), shape_), values);
   }
-  /// As put_copy, from an array of any layout, such as one with ghost cells or in Fortran's order:
+  /// Copy a box from an array of any layout, such as one with ghost cells or in Fortran's order:
   /// the box's element (i, j) is element i * strides[0] + j * strides[1] of `values`, which begin
   /// with the box's first. Errors: also invalid_argument if that is beyond `values`.
   ///   field.put_copy({{x0, y0}, {nx, ny}}, std::span(u).subspan(ghosts * pitch + ghosts),

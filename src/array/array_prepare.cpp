@@ -1,4 +1,4 @@
-// What a variable's first flush decides: chunk shape, bound, codec, layout; all ranks alike.
+// Decisions of a variable's first flush: chunk shape, bound, codec, layout; all ranks alike.
 //
 // A variable that cannot be stored is left out of the flush: it stays staged, the flush returns its
 // error, and what was put into other variables is written. What can be known earlier,
@@ -193,7 +193,7 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   for (const std::size_t v : numbers) logs.push_back(&variables_[v].log);
   TAILRACE_TRY(resolve_staged_bounds(*comm_, logs, fields));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    // What is no box is looked at as one: near in the file are its neighbours, too.
+    // Scattered elements are sampled as a box: their neighbours are near in the file, too.
     const StagingLog& log = *logs[i];
     for (std::size_t e = 0; e < log.n_entries(); ++e) {
       const Box box = log.box_of_sample(e, fields[i].definition.shape);

@@ -474,7 +474,7 @@ MetadataDriver::PlanOutcome Hdf5FileOnDriver::write_guard(hid_t dataset, const C
   return driver_->disarm();
 }
 
-/// Whether a chunk that was just written has this filter mask in the index. HDF5 (1.10.8, 1.14.6)
+/// True if a chunk that was just written has this filter mask in the index. HDF5 (1.10.8, 1.14.6)
 /// remembers the chunk it wrote last with the mask from before, and so must look up another one in
 /// between. @param other  where that is; null: there is none, and the answer is no
 bool Hdf5FileOnDriver::has_mask(hid_t dataset, const hsize_t* offset, const hsize_t* other,

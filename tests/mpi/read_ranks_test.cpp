@@ -139,7 +139,7 @@ TEST(Read, AFailingRankFailsAll) {
                     TAILRACE_ERROR_NOT_FOUND, {"none.h5"});
 }
 
-/// What C++ checks by itself is checked by all: the others must not wait for a rank that throws.
+/// A request that the C++ header refuses fails on all ranks: none waits for the one that throws.
 TEST(Read, ARequestThatCannotBeMadeFailsAll) {
   const std::string path = scratch();
   write_file(path);

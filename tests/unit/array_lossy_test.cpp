@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(OfRanks, ArrayLossy,
 
 // --- Bounds that are relative to the values.
 
-/// What is put, by one rank or by several one after the other; the last rank puts last. Values up
+/// Values that one rank puts, or several one after the other; the last rank puts last. Values up
 /// to 1e9 are superseded by others within 0 to 1.
 void put_superseded(ArrayFile& file, int form) {
   constexpr std::uint64_t kLength = 1000;

@@ -136,7 +136,7 @@ class Judge:
 
 
 def main():
-    # What libraries print on stdout must not come between the verdicts.
+    # Lines that libraries print on stdout must not come between the verdicts.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     judge = Judge()
