@@ -179,8 +179,8 @@ class Extents {
   }
   Extents(Shape extents) : values_(std::move(extents)) {}
   template <std::ranges::input_range Numbers>
-  requires(std::integral<std::ranges::range_value_t<Numbers>> &&
-           !std::is_same_v<std::remove_cvref_t<Numbers>, Shape>) Extents(Numbers&& numbers) {
+  requires(std::integral<std::ranges::range_value_t<Numbers>> && !std::is_same_v<Numbers, Shape>)
+      Extents(const Numbers& numbers) {
     for (const auto number : numbers) values_.push_back(static_cast<std::uint64_t>(number));
   }
 
