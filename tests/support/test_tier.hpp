@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
@@ -17,33 +18,41 @@ inline std::string_view test_tier() {
   return tier == nullptr ? std::string_view("full") : std::string_view(tier);
 }
 
+/// How many times fewer points and inputs the quick and merge tiers try under a sanitizer.
+inline constexpr int thinner_when_sanitized = 6;
+
 inline bool is_tier(std::string_view name) {
   return name == "quick" || name == "merge" || name == "full";
 }
 
 /// Increment for a loop over every point of failure or combination: 1 in the full tier, else
 /// `merge_stride`, and more under a sanitizer, which asks what code does and not with which values.
-/// Odd, so that it meets each choice of a grid whose inner loops have 2, 4 or 8.
 inline int tier_stride(int merge_stride) {
   if (test_tier() == "full") return 1;
-  return sanitized ? (3 * merge_stride) | 1 : merge_stride;
+  return sanitized ? (thinner_when_sanitized * merge_stride) | 1 : merge_stride;
 }
 
 /// Rounds of a loop over random inputs: `n` in the full tier, else one in `merge_part`.
 inline int tier_rounds(int n, int merge_part) {
   if (test_tier() == "full") return n;
-  return std::max(n / (sanitized ? 3 * merge_part : merge_part), 1);
+  return std::max(n / (sanitized ? thinner_when_sanitized * merge_part : merge_part), 1);
 }
 
-/// Takes every tier_stride-th of what it is asked about, the first one too.
+/// Takes one in tier_stride(merge_stride) of what it is asked about, among them the first: the same
+/// ones in each run, and in no step with the inner loops of a grid.
 class TierSample {
  public:
-  explicit TierSample(int merge_stride) : stride_(tier_stride(merge_stride)) {}
-  bool take() { return n_++ % stride_ == 0; }
+  explicit TierSample(int merge_stride) : part_(std::uint64_t(tier_stride(merge_stride))) {}
+  bool take() {
+    std::uint64_t mixed = n_++;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
+    return (mixed ^ (mixed >> 31)) % part_ == 0;
+  }
 
  private:
-  int stride_;
-  int n_ = 0;
+  std::uint64_t part_;
+  std::uint64_t n_ = 0;
 };
 
 }  // namespace tailrace::test

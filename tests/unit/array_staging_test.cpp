@@ -70,7 +70,7 @@ TEST(BoxIndex, FindsWhatTouches) {
     const auto box_of = [&](std::size_t i, std::span<std::uint64_t> words) {
       std::ranges::copy(words_of(boxes[i]), words.begin());
     };
-    for (int step = 0; step < 60; ++step) {
+    for (int step = 0; step < tier_rounds(60, 1); ++step) {
       for (int i = 0; i < 37; ++i) {
         boxes.push_back(random_slab(shape, random).bounding_box());
         for (std::uint64_t& count : boxes.back().count) count = 1 + count % 5;
@@ -116,7 +116,7 @@ TEST(StagingLog, RunsOfABoxAreBoxes) {
 
 /// Puts of epochs of their own, that go on where the one before ended, are one entry.
 TEST(StagingLog, NeighboursOfOtherEpochsMerge) {
-  constexpr std::uint64_t kPuts = 100000;
+  const auto kPuts = static_cast<std::uint64_t>(tier_rounds(100000, 1));
   constexpr std::uint64_t kElements = 64;
   StagingMemory memory(1 << 30, "");
   StagingLog log(memory, sizeof(std::int32_t));
@@ -168,7 +168,7 @@ TEST(StagingLog, StreamsThatAlternateMerge) {
 TEST(StagingLog, RowsPutAgainAndAgainTakeTheirSpaceOnce) {
   StagingMemory memory(1 << 30, "");
   StagingLog log(memory, sizeof(std::int32_t));
-  constexpr std::uint64_t kTimes = 2000;
+  const auto kTimes = static_cast<std::uint64_t>(tier_rounds(2000, 1));
   for (std::uint64_t time = 0; time < kTimes; ++time) {
     for (std::uint64_t row = 0; row < 100; ++row) {
       const Values values(64, static_cast<std::int32_t>(time + row));
@@ -209,7 +209,7 @@ TEST(StagingLog, PiecesOfOnePutAreOneEntry) {
   }
   EXPECT_EQ(log.box_of_sample(0, shape), (Box{{0, 0}, {200, 1000}}));
   // One by one they are found without a look at all of them.
-  for (std::uint64_t i = 0; i < kPieces; ++i) {
+  for (std::uint64_t i = 0; i < kPieces; i += static_cast<std::uint64_t>(tier_stride(1))) {
     const std::uint64_t e = 3 * (i * 7919 % kPieces) + i % 3;
     ASSERT_EQ(laid(log, {{e / 1000, e % 1000}, {1, 1}, {}})[0],
               i % 3 == 2 ? -1 : static_cast<std::int32_t>(e));
@@ -235,7 +235,7 @@ TEST(StagingLog, PiecesOfOnePutAreOneEntry) {
 }
 
 TEST(StagingLog, ScatteredPutsAreFound) {
-  constexpr std::uint64_t kPuts = 30000;
+  const auto kPuts = static_cast<std::uint64_t>(tier_rounds(30000, 1));
   StagingMemory memory(1 << 30, "");
   StagingLog log(memory, sizeof(std::int32_t));
   for (std::uint64_t i = 0; i < kPuts; ++i) {
@@ -423,7 +423,7 @@ TEST(PatchedChunks, TheLaterStaysInWhateverOrderPiecesCome) {
   const TestFolder folder;
   constexpr int kRanks = 7;
   const Shape shape{24, 20};
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(tier_rounds(40, 1)); ++seed) {
     std::mt19937 random(seed);
     SharedChunk chunk(folder / "c", kRanks, shape);
     struct Known {

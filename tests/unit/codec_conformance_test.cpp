@@ -19,9 +19,9 @@
 namespace tailrace {
 namespace {
 
-using testing::all_dtypes;
-using testing::Sample;
-using testing::samples_of;
+using test::all_dtypes;
+using test::Sample;
+using test::samples_of;
 
 /// A codec with settings, and whether its bound holds on every input whatever.
 struct Candidate {
@@ -211,7 +211,7 @@ TEST(CodecConformance, LossyPluginsSurviveOddValues) {
 
 TEST(CodecConformance, BuiltInsRefuseDamagedInput) {
   const Shape shape = {16, 16, 16};
-  testing::Random random;
+  test::Random random;
   for (const Candidate& candidate : builtin_candidates()) {
     for (const Sample& sample : samples_of(DType::f32, n_elements(shape))) {
       Result<std::unique_ptr<Codec>> codec = candidate.make(sample, shape, 0.1);

@@ -16,7 +16,7 @@
 #include "core/buffer.hpp"
 #include "core/dtype.hpp"
 
-namespace tailrace::testing {
+namespace tailrace::test {
 
 inline constexpr DType all_dtypes[] = {DType::f32, DType::f64, DType::i8,  DType::i16, DType::i32,
                                        DType::i64, DType::u8,  DType::u16, DType::u32, DType::u64};
@@ -135,4 +135,4 @@ inline std::vector<Sample> samples_of(DType dtype, std::size_t n) {
   return samples;
 }
 
-}  // namespace tailrace::testing
+}  // namespace tailrace::test

@@ -47,13 +47,13 @@ Hdf5Id chunked(const std::vector<hsize_t>& chunk) {
   return creation;
 }
 
-void number_attribute(hid_t object, const char* name, hid_t type, double value) {
+void scalar_attribute(hid_t object, const char* name, hid_t type, double value) {
   const Hdf5Id space = simple_space({1});
   const Hdf5Id attribute(H5Acreate2(object, name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT));
   H5Awrite(attribute.get(), H5T_NATIVE_DOUBLE, &value);
 }
 
-void text_attribute(hid_t object, const char* name, const std::string& text) {
+void string_attribute(hid_t object, const char* name, const std::string& text) {
   const Hdf5Id type(H5Tcopy(H5T_C_S1));
   H5Tset_size(type.get(), text.size());
   const Hdf5Id space = simple_space({});
@@ -225,16 +225,16 @@ TEST(InputHdf5, FindsFillValuesCoordinatesAndExtendableFields) {
     counting_dataset(file.get(), "/by_hdf5", H5T_STD_I16BE, {2}, with_fill.get());
     const Hdf5Id both =
         counting_dataset(file.get(), "/by_attribute", H5T_IEEE_F32BE, {2}, with_fill.get());
-    number_attribute(both.get(), "missing_value", H5T_IEEE_F64LE, 5);
-    number_attribute(both.get(), "_FillValue", H5T_IEEE_F64BE, -1e34);
-    text_attribute(both.get(), "coordinates", "lat  lon");
-    text_attribute(both.get(), "bounds", "edges");
+    scalar_attribute(both.get(), "missing_value", H5T_IEEE_F64LE, 5);
+    scalar_attribute(both.get(), "_FillValue", H5T_IEEE_F64BE, -1e34);
+    string_attribute(both.get(), "coordinates", "lat  lon");
+    string_attribute(both.get(), "bounds", "edges");
     const Hdf5Id missing = counting_dataset(file.get(), "/missing", H5T_STD_I32LE, {2});
-    number_attribute(missing.get(), "missing_value", H5T_STD_I64LE, -99);
+    scalar_attribute(missing.get(), "missing_value", H5T_STD_I64LE, -99);
     const Hdf5Id too_large = counting_dataset(file.get(), "/too_large", H5T_STD_I8LE, {2});
-    number_attribute(too_large.get(), "_FillValue", H5T_STD_I32LE, 1000);
+    scalar_attribute(too_large.get(), "_FillValue", H5T_STD_I32LE, 1000);
     const Hdf5Id axis = counting_dataset(file.get(), "/axis", H5T_IEEE_F32LE, {2});
-    text_attribute(axis.get(), "CLASS", "DIMENSION_SCALE");
+    string_attribute(axis.get(), "CLASS", "DIMENSION_SCALE");
     counting_dataset(file.get(), "/lat", H5T_IEEE_F32LE, {2, 2});
     counting_dataset(file.get(), "/edges", H5T_IEEE_F32LE, {2, 2});
     counting_dataset(file.get(), "/time_bnds", H5T_IEEE_F32LE, {2, 2});

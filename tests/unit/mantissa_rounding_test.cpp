@@ -8,7 +8,7 @@
 namespace tailrace {
 namespace {
 
-using testing::Random;
+using test::Random;
 
 constexpr Rounding kRoundings[] = {Rounding::nearest, Rounding::coarse, Rounding::held};
 

@@ -14,7 +14,7 @@
 #include "hdf5/hdf5_properties.hpp"
 #include "unit/codec_samples.hpp"
 
-namespace tailrace::testing {
+namespace tailrace::test {
 
 /// One dataset of one chunk in a file that exists in memory only.
 class MemoryDataset {
@@ -98,4 +98,4 @@ class MemoryDataset {
   Hdf5Id dataset_;
 };
 
-}  // namespace tailrace::testing
+}  // namespace tailrace::test

@@ -23,9 +23,9 @@ namespace tailrace {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::MemoryDataset;
-using testing::Sample;
-using testing::samples_of;
+using test::MemoryDataset;
+using test::Sample;
+using test::samples_of;
 
 Result<std::unique_ptr<Codec>> make(const CodecRequest& request) { return make_codec(request, ""); }
 

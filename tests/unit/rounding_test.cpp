@@ -9,7 +9,7 @@
 namespace tailrace {
 namespace {
 
-using testing::Random;
+using test::Random;
 
 constexpr Rounding kRoundings[] = {Rounding::nearest, Rounding::coarse, Rounding::held};
 
@@ -133,7 +133,7 @@ TEST(RoundingTest, TheFillValueIsKeptAndNeverMade) {
 }
 
 TEST(RoundingTest, NearestGivesMultiplesOfAPowerOfTwo) {
-  std::vector<float> values = testing::smooth_values<float>(1000);
+  std::vector<float> values = test::smooth_values<float>(1000);
   round_values(*Lattice<float>::within(0.3), Rounding::nearest, std::optional<float>(),
                values.data(), values.size());
   for (const float value : values) EXPECT_EQ(value, std::nearbyint(value * 2) / 2);

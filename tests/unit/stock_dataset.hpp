@@ -15,7 +15,7 @@
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/stored_codec.hpp"
 
-namespace tailrace::testing {
+namespace tailrace::test {
 
 using ListSetup = std::function<void(hid_t creation)>;
 
@@ -123,4 +123,4 @@ class StockDataset {
   StoredDataset schema_;
 };
 
-}  // namespace tailrace::testing
+}  // namespace tailrace::test

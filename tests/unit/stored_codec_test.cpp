@@ -22,8 +22,8 @@
 namespace tailrace {
 namespace {
 
-using testing::ListSetup;
-using testing::StockDataset;
+using test::ListSetup;
+using test::StockDataset;
 
 template <class T>
 Bytes bytes_of(const std::vector<T>& values) {

@@ -23,7 +23,7 @@ std::vector<std::int32_t> awkward_codes() {
       codes.push_back(-((1 << b) + d));
     }
   }
-  testing::Random random;
+  test::Random random;
   for (int i = 0; i < 3000; ++i) {
     const std::uint64_t r = random.next();
     codes.push_back(static_cast<std::int32_t>(r) >> (r >> 32) % 32);

@@ -21,11 +21,11 @@
 namespace tailrace {
 namespace {
 
-using testing::all_dtypes;
+using test::all_dtypes;
 using ::testing::HasSubstr;
-using testing::MemoryDataset;
-using testing::Sample;
-using testing::samples_of;
+using test::MemoryDataset;
+using test::Sample;
+using test::samples_of;
 
 // What hdf5_abi.hpp declares is what this HDF5 has.
 static_assert(std::is_same_v<hdf5::hid_t, ::hid_t> && sizeof(hdf5::hsize_t) == sizeof(::hsize_t));

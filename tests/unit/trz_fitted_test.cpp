@@ -188,7 +188,7 @@ std::vector<std::pair<Case, Bytes>> hostile_seeds() {
   return all;
 }
 
-void make_checksum_fit(Bytes& bytes) {
+void make_fitted_checksum_fit(Bytes& bytes) {
   seal({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});
 }
 
@@ -198,14 +198,14 @@ TEST(TrzFitted, IsOfTheThirdVersionAlone) {
     Bytes values(chunk.values.size());
     for (const int version : {0, 1, 2, 4, 255}) {
       bytes[3] = static_cast<std::byte>(version);
-      make_checksum_fit(bytes);
+      make_fitted_checksum_fit(bytes);
       EXPECT_EQ(decode(bytes, values, nullptr, workspace).code(), Code::corrupt);
     }
     bytes[3] = std::byte{3};
     for (const unsigned method : {0x00U, 0x10U, 0x20U, 0x30U, 0x40U, 0x50U, 0x70U, 0x62U}) {
       Bytes other = bytes;
       other[8] = static_cast<std::byte>(method);
-      make_checksum_fit(other);
+      make_fitted_checksum_fit(other);
       EXPECT_EQ(decode(other, values, nullptr, workspace).code(), Code::corrupt);
     }
   }
@@ -219,7 +219,7 @@ TEST(TrzFitted, TruncatedAndLengthenedChunksAreRefused) {
       if (n == bytes.size()) continue;
       Bytes other = bytes;
       other.resize(n);
-      make_checksum_fit(other);
+      make_fitted_checksum_fit(other);
       EXPECT_EQ(decode(other, values, nullptr, workspace).code(), Code::corrupt) << n;
     }
   }
@@ -242,7 +242,7 @@ TEST(TrzFitted, MutatedChunksGiveOneAnswerOnEveryInstructionSet) {
         const std::size_t at = 8 + random.below(std::min(reach, bytes.size() - 8));
         bytes[at] ^= static_cast<std::byte>(1U << random.below(8));
       }
-      make_checksum_fit(bytes);
+      make_fitted_checksum_fit(bytes);
       std::optional<Code> first;
       for (const auto& workspace : workspaces) {
         Bytes values(chunk.values.size());

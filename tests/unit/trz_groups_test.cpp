@@ -122,7 +122,7 @@ Streams reference_split(const std::vector<std::int32_t>& codes) {
 
 /// Codes of every magnitude: groups of one scale with a few larger ones, as real data has them.
 std::vector<std::int32_t> mixed_codes(std::size_t n_groups, std::uint64_t seed) {
-  testing::Random random{seed};
+  test::Random random{seed};
   std::vector<std::int32_t> codes;
   for (std::size_t g = 0; g < n_groups; ++g) {
     const std::uint64_t n_bits = random.next() % 34;
@@ -200,7 +200,7 @@ TEST(TrzGroups, CodesAtTheEdgesOfTheClassesSplitAsDocumentedAndJoin) {
 }
 
 TEST(TrzGroups, HostileClassesAndExceptionsAreRefusedOrHarmless) {
-  testing::Random random{7};
+  test::Random random{7};
   for (const Isa isa : isas()) {
     SCOPED_TRACE(isa_name(isa));
     const GroupKernels& kernels = group_kernels(isa);

@@ -9,9 +9,9 @@
 namespace tailrace {
 namespace {
 
-using testing::Random;
-using testing::Sample;
-using testing::samples_of;
+using test::Random;
+using test::Sample;
+using test::samples_of;
 
 template <class T>
 ChunkComparison compare(DType dtype, const std::vector<T>& original, const std::vector<T>& decoded,
@@ -21,7 +21,7 @@ ChunkComparison compare(DType dtype, const std::vector<T>& original, const std::
 }
 
 TEST(VerifyPointwise, EqualValuesHaveNoError) {
-  for (const DType dtype : testing::all_dtypes) {
+  for (const DType dtype : test::all_dtypes) {
     for (const std::size_t n : {1U, 3U, 1024U, 1025U, 5000U}) {
       for (const Sample& sample : samples_of(dtype, n)) {
         for (const double bound : {0.0, 1e-9, 0.9}) {
@@ -134,7 +134,7 @@ void check_random_mixtures(DType dtype) {
   Random random;
   for (int round = 0; round < 200; ++round) {
     const std::size_t n = 1 + random.next() % 3000;
-    std::vector<T> x = testing::smooth_values<T>(n);
+    std::vector<T> x = test::smooth_values<T>(n);
     std::vector<T> y = x;
     const double bound = round % 3 == 0 ? 0x1p-7 : 0.01;
     for (std::size_t i = 0; i < n; ++i) {

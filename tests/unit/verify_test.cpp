@@ -9,9 +9,9 @@
 namespace tailrace {
 namespace {
 
-using testing::Random;
-using testing::Sample;
-using testing::samples_of;
+using test::Random;
+using test::Sample;
+using test::samples_of;
 
 template <class T>
 std::span<const std::byte> bytes_of(const std::vector<T>& values) {
@@ -26,7 +26,7 @@ ChunkComparison compare_within(DType dtype, const std::vector<T>& original,
 }
 
 TEST(Verify, EqualValuesHaveNoError) {
-  for (const DType dtype : testing::all_dtypes) {
+  for (const DType dtype : test::all_dtypes) {
     for (const std::size_t n : {1U, 2U, 3U, 5U, 1023U, 1024U, 1025U, 5000U}) {
       for (const Sample& sample : samples_of(dtype, n)) {
         for (const double bound : {0.0, 1e-9, 1.0}) {
@@ -65,7 +65,7 @@ TEST(Verify, TheEdgeOfTheBoundIsExact) {
 
 TEST(Verify, FindsTheOneBadValue) {
   for (const std::size_t at : {0U, 1U, 1023U, 1024U, 4000U, 4998U}) {
-    std::vector<float> original = testing::smooth_values<float>(4999);
+    std::vector<float> original = test::smooth_values<float>(4999);
     std::vector<float> decoded = original;
     decoded[at] += 3;
     decoded[(at + 2500) % 4999] += 1;
@@ -158,7 +158,7 @@ TEST(Verify, AgreesWithTheDefinitionOnRandomMixtures) {
   Random random;
   for (int round = 0; round < 200; ++round) {
     const std::size_t n = 1 + random.next() % 3000;
-    std::vector<float> x = testing::smooth_values<float>(n);
+    std::vector<float> x = test::smooth_values<float>(n);
     std::vector<float> y = x;
     const double bound = 0.01;
     for (std::size_t i = 0; i < n; ++i) {
@@ -180,7 +180,7 @@ TEST(Verify, AgreesWithTheDefinitionOnRandomMixtures) {
 }
 
 TEST(Verify, PartsMergeInAnyOrder) {
-  std::vector<float> x = testing::smooth_values<float>(3000);
+  std::vector<float> x = test::smooth_values<float>(3000);
   std::vector<float> y = x;
   y[10] += 1;
   y[1500] += 4;
@@ -204,7 +204,7 @@ TEST(Verify, PartsMergeInAnyOrder) {
 }
 
 TEST(ValueRangeTest, CountsAndFindsLikeTheDefinition) {
-  for (const DType dtype : testing::all_dtypes) {
+  for (const DType dtype : test::all_dtypes) {
     for (const std::size_t n : {1U, 3U, 4U, 5U, 1000U, 70001U}) {
       for (const Sample& sample : samples_of(dtype, n)) {
         ValueRange expected;

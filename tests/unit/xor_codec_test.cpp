@@ -15,7 +15,7 @@
 namespace tailrace::neighbour_xor {
 namespace {
 
-using tailrace::testing::Random;
+using tailrace::test::Random;
 using Bytes = std::vector<std::byte>;
 
 /// Encode with a build; the buffer is exactly as large as it must be.
@@ -86,8 +86,8 @@ TEST(XorCodec, EveryShapeAndDimensionReturns) {
                           {5000},      {3, 5},       {700, 6},      {40, 33},         {2, 31, 33},
                           {9, 11, 64}, {2, 1, 3000}, {3, 4, 5, 70}, {2, 3, 4, 5, 60}, {}};
   for (const Shape& shape : shapes) {
-    for (const DType dtype : tailrace::testing::all_dtypes) {
-      for (const auto& sample : tailrace::testing::samples_of(dtype, n_elements(shape))) {
+    for (const DType dtype : tailrace::test::all_dtypes) {
+      for (const auto& sample : tailrace::test::samples_of(dtype, n_elements(shape))) {
         for (int dimension = 0; dimension <= 3; ++dimension) {
           SCOPED_TRACE(sample.name + ", " + shape_text(shape) + ", dimension " +
                        std::to_string(dimension));
