@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -17,6 +18,9 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+
+from .language import key_shape, positions, values_of
+from .performing import option_words
 
 FLOATS = ("f4", "f8")
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
@@ -49,6 +53,13 @@ class Traits:
                            "buffer=64KiB", "attributes=all", "for=size", "fsync=on")
     settings: bool = True  # Codecs' own.
     growing: bool = True  # Unlimited dimensions.
+    records: bool = False  # One of them in a file, the first of its variables.
+    groups: bool = True
+    steps: bool = False  # Of fields, as in tailrace.h: put whole, each element once in a step.
+    attribute_types: tuple = ("text", "i4", "f8", "u1", "i8", "f4")
+    hows: tuple = ()  # Ways of a put: language.py, "how".
+    clock: bool = False  # Of puts of several ranks the later stays, where no call orders them, too.
+    commits_early: bool = False  # Also before a get, and before a put with "how" independent.
     faults: tuple = ()
 
 
@@ -113,6 +124,10 @@ class Door:
         """The end of what the performer has printed."""
         return self._log.read_text(errors="replace")[-1500:] if self._log.exists() else ""
 
+    def request(self, op):
+        """The line that the performer gets."""
+        return json.dumps({**op, "id": self._n_requests})
+
     def do(self, op):
         """Perform one operation. @returns the answer; Died if there is none."""
         if self._process is None:
@@ -120,7 +135,7 @@ class Door:
         self._n_requests += 1
         answer = {}
         try:
-            self._socket.sendall(json.dumps({**op, "id": self._n_requests}).encode() + b"\n")
+            self._socket.sendall(self.request(op).encode() + b"\n")
             # A program's process may have died before the request; then its parent answers that.
             while answer.get("id") != self._n_requests and answer.get("error") != "Died":
                 line = self._lines.readline()
@@ -246,7 +261,8 @@ class ParallelHdf5Door(SerialHdf5Door):
 
     LIBRARY = "libtailrace_hdf5.so"
     TRAITS = dataclasses.replace(SerialHdf5Door.TRAITS, ranks=(1, 2, 3),
-                                 bounds=("abs", "pw_rel", "none"))
+                                 bounds=("abs", "pw_rel", "none"),
+                                 hows=("", "", "collective"), clock=True)
 
     def command(self):
         return ["mpiexec", "-n", str(self.ranks), "env", f"LD_PRELOAD={library(self.LIBRARY)}",
@@ -268,6 +284,129 @@ class ParallelHdf5Door(SerialHdf5Door):
         return "" if asked.returncode == 0 else "no h5py on parallel HDF5 (python3-h5py-mpi)"
 
 
+class ConnectorDoor(ParallelHdf5Door):
+    """A program on an HDF5 1.14 of its own (hdf5_calls.py), served by our VOL connector."""
+
+    PERFORMER = "hdf5-calls"
+
+    @staticmethod
+    def hdf5():
+        """What is preloaded, and the connector: of the build's first HDF5 that has one."""
+        cache = (library("").parent / "CMakeCache.txt").read_text()
+        roots = re.search(r"TAILRACE_HDF5_PROGRAMS_ROOT:\w+=(.*)", cache)
+        for root in roots[1].split(";") if roots and roots[1] else ():
+            for connector in library("hdf5").glob("vol-*/libtailrace_vol-1.14.so"):
+                for hdf5 in pathlib.Path(root).glob("lib*/libhdf5.so"):
+                    return hdf5, connector
+        return None
+
+    @classmethod
+    def missing(cls):
+        if shutil.which("mpiexec") is None or not importlib.util.find_spec("mpi4py"):
+            return "no MPI for Python"
+        return "" if cls.hdf5() else "no VOL connector for an HDF5 1.14 of a program's own"
+
+    def command(self):
+        hdf5, connector = self.hdf5()
+        return ["mpiexec", "-n", str(self.ranks), "env", f"LD_PRELOAD={hdf5}",
+                "HDF5_VOL_CONNECTOR=tailrace", f"HDF5_PLUGIN_PATH={connector.parent}",
+                sys.executable, "-m", "workload.performer", self.PERFORMER, "ranks"]
+
+
+class PnetcdfDoor(ArrayRanksDoor):
+    """A program on PnetCDF, with libtailrace_pnetcdf.so preloaded."""
+
+    PERFORMER = "pnetcdf"
+    LIBRARY = "libtailrace_pnetcdf.so"
+    TRAITS = dataclasses.replace(
+        ArrayRanksDoor.TRAITS, ranks=(1, 2, 3), records=True, groups=False,
+        ops=("get", "attr", "delattr", "append", "exclusive"),
+        hows=("collective", "independent", "nonblocking"), commits_early=True)
+
+    @classmethod
+    def missing(cls):
+        if not library(cls.LIBRARY).exists():
+            return f"{cls.LIBRARY} is not built"
+        return super().missing()
+
+    def command(self):
+        words = super().command()
+        return [*words[:3], "env", f"LD_PRELOAD={library(self.LIBRARY)}", *words[3:]]
+
+
+class StepsDoor(Door):
+    """The C++ API: workload_writer.cpp, on the ranks of a communicator."""
+
+    TRAITS = Traits(
+        ranks=(1, 2, 3, 4), steps=True, growing=False, ops=("abort", "attr", "append"),
+        attribute_types=("text", "i8", "f8", "u8"),
+        exact_codecs=("none", "deflate", "deflate", "xor", "zstd", "bitshuffle"),
+        file_options=("threads=1", "threads=2", "journal=on", "memory=16MiB", "align=512",
+                      "buffer=64KiB", "order=largest-first", "order=johnson", "writers=node",
+                      "for=size", "mode=async", "mode=async", "mode=async,hold=promise",
+                      "mode=in_situ", "mode=in_situ", "mode=in_situ,hold=promise",
+                      "mode=in_situ,balance=off", "mode=async,writers=node", "fsync=on"))
+
+    @staticmethod
+    def program():
+        return library("").parent / "bin" / "workload_writer"
+
+    @classmethod
+    def missing(cls):
+        if not cls.program().exists() or shutil.which("mpiexec") is None:
+            return f"no mpiexec, or {cls.program()} is not built"
+        return ""
+
+    def command(self):
+        return ["mpiexec", "-n", str(self.ranks), str(self.program())]
+
+    def environment(self):
+        return {**os.environ, **mpi_environment(self._folder)}
+
+    def do(self, op):
+        if op["op"] == "begin":
+            self._dims, self._variables = {}, {}
+        if op["op"] == "dim":
+            self._dims[op["name"]] = op["size"]
+            return {"ok": True}
+        return super().do(op)
+
+    def request(self, op):
+        words = [self._n_requests, op["op"]]
+        if op["op"] == "begin":
+            words.append(op["path"])
+        elif op["op"] == "open":
+            words += [op["mode"], op.get("options") or "-"]
+        elif op["op"] == "var":
+            words += self._definition(op)
+        elif op["op"] == "put":
+            words += self._boxes(op)
+        elif op["op"] == "attr":
+            words += ["/" + op["of"], op["name"]]
+            if isinstance(op["value"], str):
+                words += ["text", op["value"].encode().hex() or "-"]
+            else:
+                words += [op["value"][0], *map(repr, op["value"][1])]
+        return " ".join(map(str, words))
+
+    def _definition(self, op):
+        self._variables[op["name"]] = op
+        grows = bool(op.get("over_time"))
+        words = option_words({**op, "chunks": (op.get("chunks") or [])[grows:]})
+        words += ["over-time=on"] if grows else []
+        words += [f"fill={op['fill']}"] if op.get("fill") is not None else []
+        return ["/" + op["name"], op["dtype"], ",".join(words) or "-",
+                *(self._dims[name] for name in op["dims"][grows:])]
+
+    def _boxes(self, op):
+        var = self._variables[op["name"]]
+        key = op["key"][bool(var.get("over_time")):]
+        at = [positions(part) for part in key]
+        values = values_of(op["values"], var["dtype"], key_shape(op["key"]), var.get("fill"))
+        return ["/" + op["name"], op.get("rank", 0), op.get("style") or "-", len(key),
+                *(part[0] for part in at), *(len(part) for part in at), values.tobytes().hex()]
+
+
 def mpi_environment(folder):
     """More ranks than cores, as root, and what mpiexec keeps in the folder."""
     return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -287,4 +426,5 @@ def recorder():
 
 
 DOORS = {"array": ArrayDoor, "array-mpi": ArrayRanksDoor, "serial": SerialHdf5Door,
-         "hdf5-mpi": ParallelHdf5Door, "array-kill": KilledDoor}
+         "hdf5-mpi": ParallelHdf5Door, "array-kill": KilledDoor, "pnetcdf": PnetcdfDoor,
+         "steps": StepsDoor, "vol": ConnectorDoor}

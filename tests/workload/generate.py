@@ -43,7 +43,7 @@ class Generator:
         self.rng = random.Random(seed)
         self.traits = traits
         self.program = Program(door, [], self.rng.choice(traits.ranks), seed)
-        self.model = Model(self.program.ranks)
+        self.model = Model(self.program.ranks, traits)
         self.n_names = 0
 
     def chance(self, share):
@@ -53,9 +53,14 @@ class Generator:
         self.n_names += 1
         return f"{letter}{self.n_names}"
 
+    def layout(self, file_options):
+        """A layout that the mode of the file serves."""
+        return "layout=" + self.rng.choice([name for name in self.traits.layouts
+                                            if name != "dense" or "mode=" not in file_options])
+
     def add(self, op):
         """Add the operation if it is valid here. @returns whether it is."""
-        if keeps_out(self.model, op):
+        if keeps_out(self.model, op) or (op["op"] == "abort" and "abort" not in self.traits.ops):
             return False
         try:
             self.model.apply(op)
@@ -70,7 +75,10 @@ class Generator:
                                      "call": int(np.exp(self.rng.uniform(0, 5.5)))})
         sessions = self.rng.choice([1, 1, 2, 2, 3])
         for at in range(sessions):
-            self.session(at)
+            if self.traits.steps:
+                self.session_of_steps(at)
+            else:
+                self.session(at)
         return self.program
 
     # --- a session --------------------------------------------------------------------------------
@@ -80,14 +88,7 @@ class Generator:
         if self.model.on_disk is None and self.chance(0.2):
             mode = self.rng.choice([mode for mode, op in (("a", "append"), ("x", "exclusive"))
                                     if op in self.traits.ops] or ["w"])
-        options = ["fsync=off"] if "fsync=on" in self.traits.file_options else []
-        if self.chance(0.4) and self.traits.file_options:
-            options.append(self.rng.choice(self.traits.file_options))
-            if options[-1].startswith("fsync"):
-                del options[0]
-        if self.chance(0.2) and self.traits.layouts:
-            options.append("layout=" + self.rng.choice(self.traits.layouts))
-        self.add({"op": "open", "mode": mode, "options": ",".join(options)})
+        self.open(mode)
         starts_anew = at == 0 or mode == "w"
         for _ in range(self.rng.randint(1, 3) if starts_anew else self.rng.randint(0, 1)):
             self.define()
@@ -101,6 +102,16 @@ class Generator:
         if not ("abort" in self.traits.ops and self.chance(0.1) and self.add({"op": "abort"})):
             self.commit("close")
 
+    def open(self, mode):
+        options = ["fsync=off"] if "fsync=on" in self.traits.file_options else []
+        if self.chance(0.4) and self.traits.file_options:
+            options.append(self.rng.choice(self.traits.file_options))
+            if options[-1].startswith("fsync"):
+                del options[0]
+        if self.chance(0.2) and self.traits.layouts:
+            options.append(self.layout(",".join(options)))
+        self.add({"op": "open", "mode": mode, "options": ",".join(options)})
+
     def time_steps(self):
         """As simulations write: the same variables in every step, new ones now and then, and a
         flush behind each step. @returns False if the file was given up."""
@@ -113,6 +124,73 @@ class Generator:
             if not self.commit("flush"):
                 return False
         return True
+
+    def session_of_steps(self, at):
+        """Fields of one step, in groups, and fields over time; some steps are waited for."""
+        self.open("a" if at and self.model.on_disk is not None and self.chance(0.85) else "w")
+        for n in range(self.rng.randint(1, 5)):
+            for _ in range(self.rng.choice([0, 1, 1, 2]) if n else self.rng.randint(1, 3)):
+                self.define_field()
+            for variable in list(self.model.now.variables.values()):
+                if variable.over_time and not variable.puts and self.chance(0.85):
+                    self.put_whole(variable)
+            if self.chance(0.3):
+                self.attribute(list(self.model.now.variables.values()))
+            if self.chance(0.06) and self.add({"op": "abort"}):
+                return
+            if not self.add({"op": self.rng.choice(["flush", "flush", "step"])}):
+                break
+        if self.chance(0.15) or not self.add({"op": "close"}):
+            self.add({"op": "abort"})
+
+    def define_field(self):
+        over_time = self.chance(0.5)
+        names, elements = [], 1
+        for _ in range(self.rng.choice([0, 1, 1, 2, 2, 3])):
+            lengths = [length for length in _LENGTHS if length * elements <= _ELEMENTS_MAX // 3]
+            names.append(self.name("d"))
+            self.add({"op": "dim", "name": names[-1], "size": self.rng.choice(lengths)})
+            elements *= self.model.now.dims[names[-1]][0]
+        dtype = self.rng.choice(self.traits.dtypes if self.chance(0.4) else ("f4", "f8"))
+        group = self.rng.choice(["", f"s{self.model.n_commits}/", f"s{self.model.n_commits}/g/"])
+        op = {"op": "var", "name": group + self.name("v"), "dims": names, "dtype": dtype,
+              "codec": None, "bound": None}
+        if self.chance(0.5):
+            op["fill"] = self.rng.choice([0, 1, 99])
+        self.storage(op, [self.model.now.dims[name] for name in names])
+        if over_time:
+            op["over_time"] = True
+            op["dims"] = [self.name("t"), *names]
+            self.add({"op": "dim", "name": op["dims"][0], "size": None})
+            if op.get("chunks"):
+                op["chunks"] = [1, *op["chunks"]]
+            if op.get("options") == "layout=contiguous":
+                del op["options"]
+        if op.get("fill") is not None and self.chance(0.3):
+            op["options"] = ",".join(filter(None, [op.get("options"), "holes=on"]))
+        if self.add(op):
+            self.put_whole(self.model.now.variables[op["name"]])
+
+    def put_whole(self, variable):
+        """Put a field in the boxes of a random partition; some may lack where holes are allowed."""
+        boxes = [[(0, self.model.now.dims[name][0])
+                  for name in variable.dims[variable.over_time:]]]
+        for _ in range(self.rng.choice([0, 1, 2, 4]) if boxes[0] else 0):
+            box = boxes.pop(self.rng.randrange(len(boxes)))
+            d = self.rng.randrange(len(box))
+            first, n = box[d]
+            cut = self.rng.randint(1, n - 1) if n > 1 else n
+            for part in ((first, cut), (first + cut, n - cut)):
+                if part[1]:
+                    boxes.append([*box[:d], part, *box[d + 1:]])
+        if "holes=on" in variable.op.get("options", ""):
+            boxes = [box for at, box in enumerate(boxes) if not at or self.chance(0.6)]
+        for box in boxes:
+            key = [["i", variable.entry]] if variable.over_time else []
+            self.add({"op": "put", "name": variable.name, "rank": self.rank(),
+                      "key": key + [["s", first, n, 1] for first, n in box],
+                      "values": self.values(variable),
+                      "style": self.rng.choice(["", "", "copy", "strided", "fortran"])})
 
     def commit(self, kind):
         """Put what must have values by then (known_open.py), and commit. @returns whether it is."""
@@ -146,10 +224,12 @@ class Generator:
             self.add({"op": "delattr", "of": of, "name": self.rng.choice(mine)})
             return
         name = self.rng.choice(mine) if mine and self.chance(0.4) else "p_" + self.name("a")
-        value = self.rng.choice([
+        values = [
             "text", "", "longer " * 40, "\u00b0C", ["i4", [self.rng.randint(-9, 9)]],
             ["f8", [self.rng.gauss(0, 1) for _ in range(self.rng.randint(1, 30))]], ["u1", [1, 2]],
-            ["i8", [2**40]], ["f4", [0.5, -1.0]]])
+            ["i8", [2**40]], ["f4", [0.5, -1.0]]]
+        value = self.rng.choice([value for value in values if isinstance(value, str)
+                                 or value[0] in self.traits.attribute_types])
         self.add({"op": "attr", "of": of, "name": name, "value": value})
 
     # --- definitions ------------------------------------------------------------------------------
@@ -158,8 +238,9 @@ class Generator:
         n_dims = self.rng.choice([0, 1, 1, 1, 2, 2, 2, 3, 3, 4])
         names, elements = [], 1
         for _ in range(n_dims):
-            known = [name for name, (length, _) in self.model.now.dims.items()
-                     if name not in names and max(length, 8) * elements <= _ELEMENTS_MAX]
+            known = [name for name, (length, unlimited) in self.model.now.dims.items()
+                     if name not in names and max(length, 8) * elements <= _ELEMENTS_MAX
+                     and not (unlimited and self.traits.records and names)]
             if known and self.chance(0.5):
                 name = self.rng.choice(known)
             else:
@@ -167,15 +248,16 @@ class Generator:
                 if not lengths:
                     break
                 name = self.name("d")
-                size = None if self.traits.growing and self.chance(0.3) else (
+                size = None if self.may_grow(names) and self.chance(0.3) else (
                     self.rng.choice(lengths))
                 self.add({"op": "dim", "name": name, "size": size})
             names.append(name)
             elements *= self.model.now.dims[name][0] or 8
         dtype = self.rng.choice(self.traits.dtypes) if self.chance(0.4) else (
             self.rng.choice([name for name in ("f4", "f8") if name in self.traits.dtypes]))
-        op = {"op": "var", "name": ("g/" if self.chance(0.15) else "") + self.name("v"),
-              "dims": names, "dtype": dtype, "codec": None, "bound": None}
+        group = "g/" if self.chance(0.15) and self.traits.groups else ""
+        op = {"op": "var", "name": group + self.name("v"), "dims": names, "dtype": dtype,
+              "codec": None, "bound": None}
         if self.chance(0.5):
             op["fill"] = self.rng.choice([0, 1, -1, -999]) if dtype[0] != "u" else (
                 self.rng.choice([0, 1, 255]))
@@ -183,6 +265,12 @@ class Generator:
                 op["fill"] = 99
         self.storage(op, [self.model.now.dims[name] for name in names])
         self.add(op)
+
+    def may_grow(self, names):
+        """True if a new dimension behind these can be unlimited."""
+        if not self.traits.records:
+            return self.traits.growing
+        return not names and not any(one for _, one in self.model.now.dims.values())
 
     def storage(self, op, dims):
         """Chunks, codec, bound and options of a new variable."""
@@ -198,7 +286,7 @@ class Generator:
             if "guard" in op["settings"] and op["bound"] and op["bound"][0] == "pw_rel":
                 del op["settings"]  # Codecs refuse guards beside it.
         if self.traits.layouts and self.chance(0.15):
-            op["options"] = "layout=" + self.rng.choice(self.traits.layouts)
+            op["options"] = self.layout(self.model.now.options)
         elif op["codec"] == "none" and not any(unlimited for _, unlimited in dims) and (
                 "chunks" not in op and self.traits.layouts and self.chance(0.3)):
             op["options"] = "layout=contiguous"
@@ -211,8 +299,9 @@ class Generator:
         modes = [mode for mode in modes if mode in self.traits.bounds]
         if op["dtype"] not in self.traits.lossy_dtypes or not modes:
             return
+        least = 4 if codec != "sperr" else 9 if self.traits.steps else 8
         if codec in ("zfp", "sperr", "sz3") and (
-                "chunks" not in op or min(op["chunks"]) < (8 if codec == "sperr" else 4)):
+                "chunks" not in op or min(op["chunks"]) < least):
             return
         mode = self.rng.choice(modes)
         if op["dtype"][0] in "iu" and mode == "pw_rel":
@@ -232,6 +321,8 @@ class Generator:
         style = self.rng.choice(["", "", "", "strided", "fortran", "wider"])
         if style and not (style == "wider" and op["values"]["kind"] == "bits"):
             op["style"] = style
+        if self.traits.hows:
+            op["how"] = self.rng.choice(self.traits.hows)
         self.add(op)
 
     def values(self, variable):

@@ -61,7 +61,7 @@ class Judge:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _run(self, program, door, folder):
-        model, auditor = Model(program.ranks), Auditor(folder, self.program)
+        model, auditor = Model(program.ranks, door.TRAITS), Auditor(folder, self.program)
         path = os.path.join(folder, "file.nc")
         faults = [op for op in program.ops if op["op"] == "fault"]
         door.do({"op": "begin", "path": path, "ops": program.ops,

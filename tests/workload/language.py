@@ -6,17 +6,20 @@ A program is a list of operations, each a dict that JSON can hold:
     {"op": "dim", "name": NAME, "size": N | null}              null: unlimited
     {"op": "var", "name": PATH, "dims": [NAME...], "dtype": NUMPY, "fill": NUMBER | null,
      "codec": NAME | null, "bound": [MODE, NUMBER] | null, "settings": {...},
-     "chunks": [N...] | null, "options": TEXT}
-    {"op": "put", "name": PATH, "key": KEY, "values": VALUES, "rank": R, "style": ...}
+     "chunks": [N...] | null, "options": TEXT, "over_time": true | null}
+    {"op": "put", "name": PATH, "key": KEY, "values": VALUES, "rank": R, "style": ..., "how": ...}
     {"op": "get", "name": PATH, "key": KEY, "rank": R, "style": ...}
     {"op": "attr", "of": PATH | "", "name": NAME, "value": TEXT | [NUMPY, [NUMBER...]]}
     {"op": "delattr", "of": PATH | "", "name": NAME}
     {"op": "flush"}, {"op": "close"}, {"op": "abort"}
+    {"op": "step"}                           a step ends, and is committed by the next such call
     {"op": "fault", "kind": "kill", "call": N}                  the process dies at its Nth call
 
-`put` and `get` are one rank's own; all ranks make the other calls. A KEY has one part for each
-dimension: ["i", at], ["s", start, count, step] with a step that may be negative, or ["p",
-[positions...]]. VALUES name a kind of field, not its numbers, so that programs stay short.
+`put` and `get` are one rank's own; all ranks make the other calls, and take part in a put that has
+a "how" ("collective", "independent" between two collective calls, "nonblocking" up to one). A KEY
+has one part for each dimension: ["i", at], ["s", start, count, step] with a step that may be
+negative, or ["p", [positions...]]. VALUES name a kind of field, not its numbers, so that programs
+stay short.
 """
 
 import json

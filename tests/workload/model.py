@@ -28,7 +28,10 @@ class Variable:
     op: dict[str, Any]
     values: Any = None
     written: Any = None  # False: the element has the fill value.
-    last_rank: Any = None  # Who put an element since the last collective call, else -1.
+    last_rank: Any = None  # Who put an element since ranks have met, else -1.
+    opened: bool = False  # The file had it when it was opened.
+    in_step: Any = None  # Of doors with steps: True where an element was put in this one.
+    entry: int = 0  # Of a field over time: the index that this step's values will have.
     puts: int = 0  # Since the last commit.
     first_commit: int = -1  # The number of the commit that brought its first values.
     absolute_bound: Optional[float] = None  # Of rel and psnr: known from that commit on.
@@ -49,6 +52,15 @@ class Variable:
     @property
     def put_before(self):
         return self.first_commit >= 0
+
+    @property
+    def over_time(self):
+        return bool(self.op.get("over_time"))
+
+    @property
+    def ordered_by_calls(self):
+        """Of large datasets that were opened where they lie no clock counts (docs/hdf5.md)."""
+        return self.opened and not self.op.get("chunks") and self.values.nbytes >= 16384
 
     def keeps_exactly(self):
         """True if no codec may change a value."""
@@ -129,9 +141,11 @@ class State:
 class Model:
     """The file on disk, and what an open session has made of it since."""
 
-    def __init__(self, ranks=1):
+    def __init__(self, ranks, traits):
         self.ranks = ranks
+        self.traits = traits
         self.on_disk: Optional[State] = None
+        self.handed_over: Optional[State] = None  # By a step that the next such call commits.
         self.now: Optional[State] = None
         self.mode = ""
         self.n_commits = 0
@@ -148,8 +162,7 @@ class Model:
         if name != "fault" and (name == "open") == (self.now is not None):
             raise Invalid(f"{name} while the file is {'open' if self.now else 'closed'}")
         result = getattr(self, f"_{name}")(op)
-        if name not in ("put", "get", "fault"):
-            self._forget_ranks()
+        self._forget_ranks(op)
         return result
 
     def _fault(self, op):
@@ -159,7 +172,11 @@ class Model:
         if op["mode"] == "x" and self.on_disk is not None:
             raise Invalid("mode x and a file that exists")
         appends = op["mode"] == "a" and self.on_disk is not None
+        if op["mode"] == "a" and self.traits.steps and not appends:
+            raise Invalid("there is no file to open")
         self.now = copy.deepcopy(self.on_disk) if appends else State()
+        for variable in self.now.variables.values():
+            variable.opened = True
         self.now.closed = False
         self.now.options = op.get("options", "")
         self.mode = op["mode"]
@@ -222,6 +239,10 @@ class Model:
         owners = variable.last_rank[np.ix_(*inside)] if inside else variable.last_rank
         if np.any((owners >= 0) & (owners != rank)):
             raise Invalid(f"{variable.name}: two ranks put an element and no call orders them")
+        if self.traits.commits_early and op.get("how") == "independent":
+            self._commit()
+        if self.traits.steps:
+            self._put_in_step(variable, op["key"])
         for name, end in zip(variable.dims, ends):
             self.now.dims[name][0] = max(self.now.dims[name][0], end)
             self.known[rank][name] = max(self.known[rank][name], end)
@@ -234,6 +255,31 @@ class Model:
         variable.last_rank[at] = rank
         variable.puts += 1
 
+    def _put_in_step(self, variable, key):
+        """A field is put once in a step, in boxes, and over time into a new entry."""
+        if variable.put_before and not variable.over_time:
+            raise Invalid(f"{variable.name} belongs to an earlier step")
+        if any(part[0] == "p" or part[-1] != 1 for part in key if part[0] != "i"):
+            raise Invalid(f"{variable.name}: not a box")
+        if variable.over_time:
+            if key[0] != ["i", variable.entry]:
+                raise Invalid(f"{variable.name}: the step's entry is {variable.entry}")
+            key = key[1:]
+        if variable.in_step is None:
+            lengths = [self.now.dims[name][0] for name in variable.dims[variable.over_time:]]
+            variable.in_step = np.zeros(lengths, bool)
+        at = index_of(key) if key else ()
+        if variable.in_step[at].any():
+            raise Invalid(f"{variable.name}: an element is put twice in a step")
+        variable.in_step[at] = True
+
+    def _check_steps(self):
+        for variable in self.now.variables.values():
+            wanted = variable.puts or not variable.put_before
+            holes = "holes=on" in variable.op.get("options", "")
+            if wanted and (variable.in_step is None or not (holes or variable.in_step.all())):
+                raise Invalid(f"{variable.name} is not put whole")
+
     _forgotten = _put
 
     def _extra(self, op):
@@ -244,6 +290,8 @@ class Model:
     def _get(self, op):
         variable = self._target(op)
         self._check_key(variable, op["key"], op.get("rank", 0), False)
+        if self.traits.commits_early:
+            self._commit()
         if self.ranks > 1 and variable.puts:
             raise Invalid(f"{variable.name}: another rank's values may not be committed")
         at = index_of(op["key"]) if op["key"] else ()
@@ -262,15 +310,28 @@ class Model:
 
     def _flush(self, op):
         assert op["op"] in COMMITS
+        self._commit()
+
+    def _step(self, op):
+        self._commit(waits="mode=" not in self.now.options)
+
+    def _commit(self, waits=True):
+        if self.traits.steps:
+            self._check_steps()
         self.now.grow()
         for variable in self.now.variables.values():
             if variable.puts and not variable.put_before:
                 variable.first_commit = self.n_commits
                 variable.resolve()
-            variable.puts = 0
+            variable.puts, variable.in_step = 0, None
+            variable.entry = self.now.dims[variable.dims[0]][0] if variable.over_time else 0
         self.n_commits += 1
         self._learn_lengths()
-        self.on_disk = copy.deepcopy(self.now)
+        self.on_disk, self.handed_over = self.handed_over or self.on_disk, None
+        if waits:
+            self.on_disk = copy.deepcopy(self.now)
+        else:
+            self.handed_over = copy.deepcopy(self.now)
 
     def _close(self, op):
         self.now.closed = True
@@ -278,7 +339,7 @@ class Model:
         self.now = None
 
     def _abort(self, op):
-        self.now = None
+        self.now = self.handed_over = None
 
     # --- helpers ----------------------------------------------------------------------------------
 
@@ -286,8 +347,13 @@ class Model:
         lengths = {name: length for name, (length, _) in self.now.dims.items()}
         self.known = [dict(lengths) for _ in range(self.ranks)]
 
-    def _forget_ranks(self):
-        """A collective call orders what ranks put before it and after it."""
-        if self.now is not None:
-            for variable in self.now.variables.values():
+    def _forget_ranks(self, op):
+        """Puts that come now are known to be later than those of other ranks before."""
+        if self.now is None:
+            return
+        clock = self.traits.clock
+        met = op["op"] in ("flush", "close") or op.get("how") or (
+            op["op"] not in ("put", "get", "fault") and not clock)
+        for variable in self.now.variables.values():
+            if met or (clock and not variable.ordered_by_calls):
                 variable.last_rank.fill(-1)

@@ -9,8 +9,6 @@ language.py, come one by one between these. An answer is {"ok": true}, with "arr
 requests to the other ranks. A performer in any language can take this one's place.
 """
 
-import base64
-import itertools
 import json
 import os
 import signal
@@ -22,42 +20,10 @@ import traceback
 import numpy as np
 
 from .language import (DEFAULT_FILL, OWN, as_slices, attribute_value, index_of, key_shape,
-                       positions, values_of)
-
-
-def encoded(array):
-    array = np.asarray(array)
-    return {"dtype": array.dtype.str, "shape": list(array.shape),
-            "data": base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()}
-
-
-def put_values(op, dtype, fill):
-    """The values of a put, in the memory layout that its style asks for."""
-    values = values_of(op["values"], dtype, key_shape(op["key"]), fill)
-    style = op.get("style")
-    if style == "wider" and values.dtype == np.dtype("f4"):
-        return values.astype("f8")
-    if style == "strided" and values.ndim:
-        loose = np.zeros((*values.shape, 2), values.dtype)
-        loose[..., 0] = values
-        return loose[..., 0]
-    return np.asfortranarray(values) if style == "fortran" and values.ndim else values
-
-
-class Door:
-    """What the classes below share."""
-
-    def prepare(self, op):
-        """What all ranks do before one rank's own operation."""
-
-    def forgotten(self, _):
-        """See language.CRIMES."""
-
-    def extra(self, op):
-        self.put(op)
-
-    def crash(self, _):
-        os.kill(os.getpid(), signal.SIGSEGV)
+                       positions)
+from .performing import (Door, encoded, hdf5_pieces, key_lengths, put_values,
+                         tailrace_options)
+from .performing_pnetcdf import PnetcdfFile
 
 
 class ArrayFile(Door):
@@ -136,17 +102,9 @@ class Hdf5File(Door):
 
     def begin(self, op):
         self.path, self.dims, self.defined, self.kept = op["path"], {}, {}, None
-        words = []
-        for var in op["ops"]:
-            if var["op"] == "var" and (var.get("codec") or var.get("bound")):
-                if var.get("codec") in (None, "gzip", "none") and not var.get("bound"):
-                    continue
-                text = [f"codec={var['codec']}"] if var.get("codec") else []
-                text += [f"bound={var['bound'][0]}={var['bound'][1]}"] if var.get("bound") else []
-                for key, value in (var.get("settings") or {}).items():
-                    word = ("off", "on")[value] if isinstance(value, bool) else value
-                    text.append(f"{key}={word}")
-                words.append(f"/{var['name']}: {','.join(text)}")
+        ours = [{**var, "chunks": None, "options": None} for var in op["ops"] if var["op"] == "var"
+                and (var.get("codec") not in (None, "gzip", "none") or var.get("bound"))]
+        words = tailrace_options(ours)
         if words:
             os.environ["TAILRACE_OPTIONS"] = "; ".join(words)
         else:
@@ -198,6 +156,26 @@ class Hdf5File(Door):
         for path, (dims, _, _) in self.defined.items():
             if grown & set(dims):
                 self.file[path].resize(tuple(self.dims[name][0] for name in dims))
+        if not op.get("how") or op.get("rank", 0) == self.comm.rank:
+            return
+        nothing = np.zeros(1, self.defined[op["name"]][1])
+        for _ in hdf5_pieces(op["key"]) if 0 not in key_lengths(op["key"]) else ():
+            self.put_together(self.file[op["name"]], None, nothing)
+
+    def put_together(self, dataset, words, values):
+        """A collective H5Dwrite, with nothing to write where `words` is None."""
+        h5s, h5p, h5fd = self.h5py.h5s, self.h5py.h5p, self.h5py.h5fd
+        together = h5p.create(h5p.DATASET_XFER)
+        together.set_dxpl_mpio(h5fd.MPIO_COLLECTIVE)
+        there = dataset.id.get_space()
+        here = h5s.create_simple(values.shape or (1,))
+        if words is None:
+            there.select_none()
+            here.select_none()
+        elif words:
+            there.select_hyperslab(tuple(w.start for w in words), values.shape,
+                                   tuple(w.step or 1 for w in words))
+        dataset.id.write(here, there, np.ascontiguousarray(values), dxpl=together)
 
     def put(self, op):
         _, dtype, fill = self.defined[op["name"]]
@@ -207,7 +185,10 @@ class Hdf5File(Door):
             return
         values = np.asarray(values).reshape(key_lengths(op["key"]))
         for words, part in hdf5_pieces(op["key"]):
-            dataset[words] = values[part]
+            if op.get("how"):
+                self.put_together(dataset, words, np.asarray(values[part]))
+            else:
+                dataset[words] = values[part]
 
     def get(self, op):
         dataset = self.file[op["name"]]
@@ -236,26 +217,23 @@ class Hdf5File(Door):
         self.file.close()
 
 
-def key_lengths(key):
-    return tuple(len(positions(part)) for part in key)
+class Hdf5Calls(Hdf5File):
+    """The same on an HDF5 of the process, which has no h5py."""
+
+    def __init__(self, comm):
+        from . import hdf5_calls  # noqa: PLC0415 - loads what others need not have.
+        self.h5py, self.comm, self.file = hdf5_calls, comm, None
+
+    def open(self, op):
+        super().open(op)
+        self.file.types = {name: dtype for name, (_, dtype, _) in self.defined.items()}
+
+    def put_together(self, dataset, words, values):
+        dataset.write(words, values, True)
 
 
-def hdf5_pieces(key):
-    """The key in selections that HDF5 knows, boxes with steps, each with its part of the values."""
-    choices = []
-    for part in key:
-        at = positions(part)
-        if part[0] == "s" and part[3] > 0:
-            choices.append([(slice(part[1], part[1] + (part[2] - 1) * part[3] + 1, part[3]),
-                             slice(0, len(at)))])
-        else:  # One by one, in order: of a position that is named twice the last one counts.
-            choices.append([(slice(int(i), int(i) + 1), slice(n, n + 1))
-                            for n, i in enumerate(at)])
-    for chosen in itertools.product(*choices):
-        yield tuple(words for words, _ in chosen), tuple(part for _, part in chosen)
-
-
-DOORS = {"array": ArrayFile, "hdf5": Hdf5File}
+DOORS = {"array": ArrayFile, "hdf5": Hdf5File, "hdf5-calls": Hdf5Calls,
+         "pnetcdf": PnetcdfFile}
 
 
 class Channel:

@@ -8,6 +8,7 @@ import copy
 import json
 import time
 
+from .doors import DOORS
 from .known_open import keeps_out
 from .language import Program
 from .model import Invalid, Model
@@ -15,7 +16,7 @@ from .model import Invalid, Model
 
 def is_valid(program):
     """True if the model takes the program, and it meets no known fault."""
-    model = Model(program.ranks)
+    model = Model(program.ranks, DOORS[program.door].TRAITS)
     try:
         for op in program.ops:
             if keeps_out(model, op):
@@ -65,7 +66,8 @@ def _plainer_parts(part):
 def _plainer_ops(program):
     for at, op in enumerate(program.ops):
         for key, plain in (("options", ""), ("settings", None), ("codec", None), ("bound", None),
-                           ("chunks", None), ("fill", None), ("style", ""), ("rank", 0),
+                           ("chunks", None), ("fill", None), ("style", ""), ("how", ""),
+                           ("rank", 0),
                            ("mode", "w"), ("dtype", "f4")):
             if op.get(key, plain) != plain:
                 yield _with(program, at, **{key: plain})

@@ -1,0 +1,388 @@
+// The workload's performer for the C++ API: fields over time and fields of one step, put in boxes
+// by the ranks of a communicator, in any mode. The judge's side is StepsDoor in doors.py.
+//
+// Rank 0 reads requests from the socket that TAILRACE_WORKLOAD_SOCKET names, one a line, words
+// between blanks, and broadcasts them; "-" is an empty word. It answers with a line of JSON, once
+// all ranks have done what was asked:
+//
+//   ID begin PATH            ID reset
+//   ID open w|a OPTIONS      ID step      ID flush      ID close      ID abort      ID crash
+//   ID var PATH DTYPE OPTIONS EXTENT...
+//   ID put PATH RANK STYLE N START...(N) COUNT...(N) HEX
+//   ID attr OBJECT NAME text HEX | i8|u8|f8 NUMBER...
+
+#include <mpi.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <tailrace/tailrace.hpp>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using Words = std::vector<std::string>;
+
+/// Lines from and to the judge.
+class Channel {
+ public:
+  explicit Channel(const char* path) : socket_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+    const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+    if (::connect(socket_, generic, sizeof(address)) != 0) throw std::runtime_error("no judge");
+  }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  ~Channel() { ::close(socket_); }
+
+  /// The next line; nothing when the judge has gone.
+  std::optional<std::string> receive() {
+    std::size_t end = 0;
+    while ((end = waiting_.find('\n')) == std::string::npos) {
+      std::array<char, 65536> part{};
+      const ssize_t n = ::read(socket_, part.data(), part.size());
+      if (n <= 0) return std::nullopt;
+      waiting_.append(part.data(), static_cast<std::size_t>(n));
+    }
+    std::string line = waiting_.substr(0, end);
+    waiting_.erase(0, end + 1);
+    return line;
+  }
+  void send(const std::string& line) {
+    for (std::size_t at = 0; at < line.size();) {
+      const ssize_t n = ::write(socket_, line.data() + at, line.size() - at);
+      if (n <= 0) throw std::runtime_error("the judge has gone");
+      at += static_cast<std::size_t>(n);
+    }
+  }
+
+ private:
+  int socket_;
+  std::string waiting_;
+};
+
+std::string quoted(const std::string& text) {
+  std::string found = "\"";
+  for (const char c : text) {
+    std::array<char, 8> code{};
+    if (c == '"' || c == '\\') {
+      found += '\\';
+      found += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      std::snprintf(code.data(), code.size(), "\\u%04x", static_cast<unsigned>(c));
+      found += code.data();
+    } else {
+      found += c;
+    }
+  }
+  return found + "\"";
+}
+
+Bytes from_hex(const std::string& text) {
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  Bytes bytes(text.size() / 2);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(digit(text[2 * i]) * 16 + digit(text[2 * i + 1]));
+  }
+  return bytes;
+}
+
+std::string option_text(const std::string& word) { return word == "-" ? "" : word; }
+
+tailrace_dtype dtype_named(const std::string& name) {
+  static const std::map<std::string, tailrace_dtype> types = {
+      {"f4", TAILRACE_F32}, {"f8", TAILRACE_F64}, {"i1", TAILRACE_I8}, {"i2", TAILRACE_I16},
+      {"i4", TAILRACE_I32}, {"i8", TAILRACE_I64}, {"u1", TAILRACE_U8}, {"u2", TAILRACE_U16},
+      {"u4", TAILRACE_U32}, {"u8", TAILRACE_U64}};
+  return types.at(name);
+}
+
+/// What one rank does for a request.
+class Performer {
+ public:
+  explicit Performer(int rank) : rank_(rank) {}
+
+  void perform(const Words& words) {
+    const std::string& verb = words.at(1);
+    if (verb == "begin") {
+      path_ = words.at(2);
+      definitions_.clear();
+    } else if (verb == "reset") {
+      drop();
+    } else if (verb == "open") {
+      open(words.at(2), option_text(words.at(3)));
+    } else if (verb == "var") {
+      define(words);
+    } else if (verb == "put") {
+      put(words);
+    } else if (verb == "attr") {
+      set_attribute(words);
+    } else if (verb == "step" || verb == "flush") {
+      end_step(verb == "flush");
+    } else if (verb == "close") {
+      fields_.clear();
+      tailrace::File closing = std::move(*file_);
+      file_.reset();
+      closing.close();
+      buffers_.clear();
+    } else if (verb == "abort") {
+      drop();
+    } else if (verb == "crash") {
+      std::raise(SIGSEGV);
+    } else {
+      throw std::invalid_argument("request " + verb);
+    }
+  }
+
+ private:
+  struct Definition {
+    tailrace_dtype dtype;
+    tailrace::Shape shape;
+    std::string options;
+  };
+
+  void drop() {
+    fields_.clear();
+    file_.reset();
+    buffers_.clear();
+  }
+
+  void open(const std::string& mode, const std::string& options) {
+    const tailrace::Comm comm = tailrace::mpi(MPI_COMM_WORLD);
+    promise_ = options.find("hold=promise") != std::string::npos;
+    if (mode == "a") {
+      file_ = tailrace::File::open(path_, comm, options);
+    } else {
+      definitions_.clear();
+      file_ = tailrace::File::create(path_, comm,
+                                     options + (options.empty() ? "" : ",") + "replace=on");
+    }
+  }
+
+  void define(const Words& words) {
+    Definition made{dtype_named(words.at(3)), {}, option_text(words.at(4))};
+    for (std::size_t i = 5; i < words.size(); ++i) made.shape.push_back(std::stoull(words[i]));
+    definitions_[words.at(2)] = made;
+    field(words.at(2));
+  }
+
+  /// Fields of an opened file are defined again as they were, once they are put.
+  const tailrace::Field<std::byte>& field(const std::string& path) {
+    const auto found = fields_.find(path);
+    if (found != fields_.end()) return found->second;
+    const Definition& as = definitions_.at(path);
+    return fields_.emplace(path, file_->define(path, as.dtype, as.shape, as.options)).first->second;
+  }
+
+  void put(const Words& words) {
+    const tailrace::Field<std::byte>& target = field(words.at(2));
+    if (std::stoi(words.at(3)) != rank_) return;
+    const std::string& style = words.at(4);
+    const std::size_t n = std::stoull(words.at(5));
+    tailrace::Box box;
+    for (std::size_t d = 0; d < n; ++d) {
+      box.start.push_back(std::stoull(words.at(6 + d)));
+      box.count.push_back(std::stoull(words.at(6 + n + d)));
+    }
+    const Bytes values = from_hex(option_text(words.at(6 + 2 * n)));
+    const std::size_t element = tailrace_dtype_bytes(definitions_.at(words[2]).dtype);
+    if (style == "strided" || style == "fortran") {
+      put_strided(target, box, values, element, style == "fortran");
+    } else if (style == "copy") {
+      target.put_copy(box, values);
+    } else {  // Kept until the step has ended; with hold=promise, until the next one has.
+      buffers_.push_back({n_steps_, values});
+      target.put(box, buffers_.back().values);
+    }
+  }
+
+  /// The box out of an array with gaps, or with the first index running fastest.
+  static void put_strided(const tailrace::Field<std::byte>& target, const tailrace::Box& box,
+                          const Bytes& values, std::size_t element, bool fortran) {
+    const std::size_t n = box.count.size();
+    tailrace::Shape dense(n, 1);
+    tailrace::Shape strides(n, 1);
+    for (std::size_t d = n; d-- > 1;) dense[d - 1] = dense[d] * box.count[d];
+    if (fortran) {
+      for (std::size_t d = 1; d < n; ++d) strides[d] = strides[d - 1] * box.count[d - 1];
+    } else {
+      for (std::size_t d = 0; d < n; ++d) strides[d] = 3 * dense[d];
+    }
+    Bytes loose(values.size() * (fortran ? 1 : 3) + element);
+    for (std::size_t i = 0; i < values.size() / element; ++i) {
+      std::size_t to = 0;
+      for (std::size_t d = 0; d < n; ++d) to += i / dense[d] % box.count[d] * strides[d];
+      std::memcpy(&loose[to * element], &values[i * element], element);
+    }
+    target.put_copy(box, loose, strides);
+  }
+
+  void set_attribute(const Words& words) {
+    const std::string& object = words.at(2);
+    const std::string& name = words.at(3);
+    const std::string& kind = words.at(4);
+    if (kind == "text") {
+      const Bytes raw = from_hex(option_text(words.at(5)));
+      const std::string_view text(reinterpret_cast<const char*>(raw.data()), raw.size());
+      file_->set_attribute(object, name, text);
+      return;
+    }
+    std::vector<std::int64_t> signed_numbers;
+    std::vector<std::uint64_t> unsigned_numbers;
+    std::vector<double> real_numbers;
+    for (std::size_t i = 5; i < words.size(); ++i) {
+      if (kind == "i8") signed_numbers.push_back(std::stoll(words[i]));
+      if (kind == "u8") unsigned_numbers.push_back(std::stoull(words[i]));
+      if (kind == "f8") real_numbers.push_back(std::strtod(words[i].c_str(), nullptr));
+    }
+    if (kind == "i8") file_->set_attribute(object, name, signed_numbers);
+    if (kind == "u8") file_->set_attribute(object, name, unsigned_numbers);
+    if (kind == "f8") file_->set_attribute(object, name, real_numbers);
+  }
+
+  void end_step(bool wait) {
+    file_->end_step();
+    ++n_steps_;
+    release(promise_ ? 1 : 0);
+    { const auto scope = file_->compute(); }
+    file_->idle(0.0005);
+    if (!wait) return;
+    file_->wait();
+    release(0);
+  }
+
+  /// Overwrite and free what was put before the last `n` steps: nobody may read it any more.
+  void release(std::uint64_t n) {
+    while (!buffers_.empty() && buffers_.front().step + n < n_steps_) {
+      Bytes& old = buffers_.front().values;
+      std::fill(old.begin(), old.end(), std::byte{0x5a});
+      buffers_.pop_front();
+    }
+  }
+
+  struct Buffer {
+    std::uint64_t step;
+    Bytes values;
+  };
+
+  int rank_;
+  std::string path_;
+  bool promise_ = false;
+  std::uint64_t n_steps_ = 0;
+  std::map<std::string, Definition> definitions_;
+  std::map<std::string, tailrace::Field<std::byte>> fields_;
+  std::list<Buffer> buffers_;
+  std::optional<tailrace::File> file_;
+};
+
+/// The next request on all ranks. Those that wait sleep, which MPI would not.
+std::optional<std::string> share(MPI_Comm comm, int rank, int n_ranks, Channel* channel) {
+  std::optional<std::string> line;
+  if (rank == 0) {
+    line = channel->receive();
+    const std::string text = line ? *line : "";
+    for (int to = 1; to < n_ranks; ++to) {
+      MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, to, 0, comm);
+    }
+    return line;
+  }
+  int is_there = 0;
+  MPI_Status status;
+  for (;;) {
+    MPI_Iprobe(0, 0, comm, &is_there, &status);
+    if (is_there != 0) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  int n = 0;
+  MPI_Get_count(&status, MPI_CHAR, &n);
+  std::string text(static_cast<std::size_t>(n), ' ');
+  MPI_Recv(text.data(), n, MPI_CHAR, 0, 0, comm, MPI_STATUS_IGNORE);
+  if (n > 0) line = text;
+  return line;
+}
+
+/// What became of a request on a rank: nothing, or an error's name and text.
+std::string answer_of(Performer& performer, const Words& words) {
+  try {
+    performer.perform(words);
+  } catch (const tailrace::Error& error) {
+    return std::string(error.name()) + ": " + error.what();
+  } catch (const std::exception& error) {
+    return std::string("performer: ") + error.what();
+  }
+  return "";
+}
+
+/// All ranks' answers, at rank 0.
+std::vector<std::string> gather(MPI_Comm comm, int rank, int n_ranks, const std::string& mine) {
+  std::vector<std::string> all = {mine};
+  if (rank != 0) {
+    MPI_Send(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, 0, 1, comm);
+    return all;
+  }
+  for (int from = 1; from < n_ranks; ++from) {
+    MPI_Status status;
+    int n = 0;
+    MPI_Probe(from, 1, comm, &status);
+    MPI_Get_count(&status, MPI_CHAR, &n);
+    std::string text(static_cast<std::size_t>(n), ' ');
+    MPI_Recv(text.data(), n, MPI_CHAR, from, 1, comm, MPI_STATUS_IGNORE);
+    all.push_back(text);
+  }
+  return all;
+}
+
+void serve(MPI_Comm comm, int rank, int n_ranks) {
+  std::unique_ptr<Channel> channel;
+  if (rank == 0) channel = std::make_unique<Channel>(std::getenv("TAILRACE_WORKLOAD_SOCKET"));
+  Performer performer(rank);
+  while (const std::optional<std::string> line = share(comm, rank, n_ranks, channel.get())) {
+    std::istringstream stream(*line);
+    Words words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    const auto answers = gather(comm, rank, n_ranks, answer_of(performer, words));
+    if (rank != 0) continue;
+    std::string error = answers[0];
+    for (int r = 1; r < n_ranks; ++r) {
+      const std::string& other = answers[static_cast<std::size_t>(r)];
+      if (other != answers[0]) error = "ranks differ: " + answers[0] + " / " + other;
+    }
+    std::string what = "\"ok\": true";
+    if (!error.empty()) {
+      what =
+          "\"error\": " + quoted(error.substr(0, error.find(':'))) + ", \"text\": " + quoted(error);
+    }
+    channel->send("{\"id\": " + words.at(0) + ", " + what + "}\n");
+  }
+}
+
+}  // namespace
+
+int main(int n_words, char** words) {
+  MPI_Init(&n_words, &words);
+  int rank = 0;
+  int n_ranks = 1;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &n_ranks);
+  serve(comm, rank, n_ranks);
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+}
