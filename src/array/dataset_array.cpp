@@ -610,11 +610,13 @@ Status DatasetArray::adopt(std::size_t v) {
   Live& live = live_[v];
   const bool by_value = stored.by_value && !stored.foreign;
   const bool by_ranks = by_value && has_dtype(stored.element_bytes);
-  // What HDF5 has copied has space on rank 0 alone.
+  // What HDF5 has copied has space on rank 0 alone. Small datasets are rank 0's, as in files that
+  // are created: so of puts of several ranks the later one stays.
   const bool opened = live.origin == Origin::opened;
+  const std::uint64_t least_bytes = comm_->n_ranks() > 1 ? least_bytes_in_chunks : 1;
   variable.storage = ArrayStorage::by_hdf5;
   if (by_ranks && opened && stored.storage.kind == StoredForm::Kind::contiguous &&
-      stored.contiguous.encoded_bytes > 0) {
+      stored.contiguous.encoded_bytes >= least_bytes) {
     variable.storage = ArrayStorage::contiguous;
     variable.address = stored.contiguous.address;
     variable.definition.shape = stored.shape;

@@ -66,3 +66,14 @@ def test_a_fill_value_that_no_double_holds_is_kept(dtype):
         var("v", ["x"], dtype, codec="portable", bound=["abs", 100.0]),
         put("v", [["s", 0, 20, 1]], "noise"), CLOSE]})
     assert verdict.kind == "ok", verdict.text
+
+
+def test_of_puts_into_an_opened_scalar_the_later_stays():
+    """Ranks wrote what they had put there in no order, but where a collective call lay between.
+    Plain parallel HDF5 writes at once."""
+    both = [{**put("v", [], "const"), "rank": rank, "values": {"kind": "const", "offset": value}}
+            for rank, value in ((2, 1.0), (0, 5.0), (1, 3.0), (0, 7.0))]
+    verdict = judged({"door": "hdf5-mpi", "ranks": 3, "ops": [
+        {"op": "open", "mode": "w"}, var("v", [], "f4"), CLOSE,
+        {"op": "open", "mode": "a"}, *both[:2], FLUSH, *both[2:], FLUSH, *both, CLOSE]})
+    assert verdict.kind == "ok", verdict.text
