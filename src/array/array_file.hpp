@@ -46,6 +46,8 @@ namespace tailrace {
 /// `spill_folder`.
 struct ArrayFileOptions : GlobOptions {
   ReadOptions read;
+  /// The settings of file.field_defaults are the library's, for deflate where no codec is named.
+  bool default_settings = false;
 };
 
 /// What TAILRACE_OPTIONS says, a text or a file ("@FILE", or its path) as rank 0 has it; the

@@ -136,6 +136,12 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
   for (const std::string& text : own_options) {
     TAILRACE_TRY(apply_field_options(text, made).within("variable \"" + path + "\""));
   }
+  // A bound without a codec leaves the choice of another one, which has settings of its own.
+  const bool chosen = !made.codec_given && !made.bound.lossless();
+  if (chosen && options.default_settings &&
+      made.codec_settings == options.file.field_defaults.codec_settings) {
+    made.codec_settings.clear();
+  }
   if (it.type == ModelType::text_char && !made.bound.lossless()) {
     return Status(Code::unsupported,
                   "variable \"" + path + "\" holds text, which can only be kept exactly");
@@ -196,6 +202,7 @@ Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes) {
   FieldOptions& defaults = options.file.field_defaults;
   if (!defaults.codec_given && !defaults.bound_given && defaults.codec_settings.empty()) {
     defaults.codec_settings = {{"level", "1"}};
+    options.default_settings = true;
   }
   return Status();
 }

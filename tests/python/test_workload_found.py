@@ -77,3 +77,12 @@ def test_of_puts_into_an_opened_scalar_the_later_stays():
         {"op": "open", "mode": "w"}, var("v", [], "f4"), CLOSE,
         {"op": "open", "mode": "a"}, *both[:2], FLUSH, *both[2:], FLUSH, *both, CLOSE]})
     assert verdict.kind == "ok", verdict.text
+
+
+@pytest.mark.parametrize("dims", [[], ["x"]], ids=["scalar", "array"])
+def test_a_bound_that_names_no_codec(dims):
+    """The settings of PnetCDF programs' default codec were held against the one that is chosen."""
+    verdict = judged({"door": "pnetcdf", "ranks": 1, "ops": [
+        {"op": "open", "mode": "w"}, {"op": "dim", "name": "x", "size": 40},
+        var("v", dims, "f4", bound=["abs", 1e-3]), put("v", [["s", 0, 40, 1]][:len(dims)]), CLOSE]})
+    assert verdict.kind == "ok", verdict.text
