@@ -27,7 +27,9 @@ ArrayEngine::ArrayEngine(std::unique_ptr<Comm> comm, std::string path,
     : comm_(std::move(comm)),
       path_(std::move(path)),
       options_(options),
-      memory_(staging_bytes(options.file.memory_bytes), options.spill_folder) {}
+      memory_(staging_bytes(options.file.memory_bytes), options.spill_folder) {
+  options_.file.whole_commits = true;
+}
 
 double ArrayEngine::now_s() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - born_).count();

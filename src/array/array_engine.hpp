@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <set>
 #include <span>
@@ -86,6 +87,8 @@ class ArrayEngine {
 
   /// The extents that a variable has now, as agreed on; the same on every rank.
   virtual Shape shape_of(std::size_t variable) const = 0;
+  /// The extents that a variable has in the file; where none are known, shape_of().
+  virtual Shape committed_shape_of(std::size_t variable) const = 0;
   /// As messages call it: variable "/g/x".
   virtual std::string quoted(std::size_t variable) const = 0;
   /// Decide how the variables of the flush that are new are stored. Errors are agreed.
@@ -96,7 +99,7 @@ class ArrayEngine {
   /// Between which collective calls a put of this epoch was made; ascends with it. Writes to places
   /// in the file are made phase by phase.
   virtual std::uint64_t phase_of(std::uint64_t epoch) const { return epoch; }
-  /// This rank's values of what rank 0 writes with HDF5.
+  /// This rank's values of what rank 0 writes: with HDF5, or where they lie (goes_with_commit()).
   virtual Bytes pack_plain(const ArrayFlush& flush) const = 0;
   /// Before a commit: nobody may keep the file open over it who is to read afterwards. Collective.
   virtual void prepare_publish() {}
@@ -143,6 +146,13 @@ class ArrayEngine {
   Status flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing,
                          FlushMode mode = FlushMode::at_once);
   std::uint64_t n_threads() const;
+  /// True if the variable's values in the file change with the commit, under its journal: rank 0
+  /// writes them. Those of a larger variable without filters are overwritten where they lie.
+  bool goes_with_commit(std::size_t variable) const;
+  /// True if rank 0 writes what the flush has of a variable: by HDF5, or with the commit.
+  bool goes_to_root(const ArrayFlush& flush, std::size_t variable) const;
+  /// Add values of a contiguous variable to the next commit. Rank 0 only.
+  Status commit_contiguous(std::size_t variable, const Slab& slab, const std::byte* values);
   /// Whether a flush is under way that has values of a variable.
   bool is_under_way(std::size_t variable) const;
   /// The rank ends alone: threads drop what is left of a flush. Not collective.
@@ -207,6 +217,10 @@ class ArrayEngine {
   std::vector<PhasePart> phase_parts(const ArrayFlush& flush) const;
   Status write_contiguous(const PhasePart& part);
   Status write_contiguous(std::size_t variable, const Slab& slab, const std::byte* values);
+  /// Writes bytes at an address of the file.
+  using WriteRow = std::function<Status(std::uint64_t, std::span<const std::byte>)>;
+  Status write_rows(std::size_t variable, const Slab& slab, const std::byte* values,
+                    const WriteRow& write) const;
   Status publish(ArrayFlush& flush);
   void share_errors(ArrayFlush& flush);
   void take_moves(ArrayFlush& flush);

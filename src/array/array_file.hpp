@@ -12,9 +12,9 @@
 // What a put has staged is seen by this rank's gets at once, by others after a flush.
 //
 // Invariant 1: the file is at its last flush at every moment; a crash loses what was staged since.
-//   Not so values that are stored without any filter: those are written where they lie, so that a
-//   crash within a flush leaves some of them old and some new. And where the commit has left a
-//   journal, recovery completes it first.
+//   Where the commit has left a journal, recovery completes it first. Exception: variables without
+//   filters of more than 64 KiB are overwritten where they lie, so that a crash within a flush
+//   leaves some of their values old and some new.
 // Invariant 2: where puts overlap, the later one wins: within a rank always, between ranks if a
 //   collective call of the file lies between them; else either does, element by element.
 // Invariant 3: values keep their bound however often their neighbours in a chunk are rewritten: a

@@ -6,17 +6,17 @@
 //   load_places       where an opened file has its chunks                           (array_file)
 //   settle_chunks     which rank writes which touched chunk      (array_patches, exec/chunk_homes)
 //   encode_chunks     pieces travel, chunks are completed, encoded, written       (exec/executor)
-//   write_plain       values that are not stored in chunks
+//   write_plain       values of large variables that are not stored in chunks
 //   publish           datasets, lengths, chunk index, texts, commit
 //
 // In mode async, where a kind of file asks for it, the same in another order (hand_over(),
 // complete_flight()): write_plain comes before encode_chunks, which only hands over; publish begins
 // the next collective call.
 //
-// Every stage ends in one agreement. Until publish nothing refers to the flush's bytes, but for
-// values that are stored without filters, which are written where the file has them: a crash, or a
-// full disk, may leave some of those old and some new. A flush that fails keeps what was staged: it
-// can be tried again.
+// Every stage ends in one agreement. Until publish nothing refers to the flush's bytes, except for
+// large variables without filters, whose values are overwritten where they lie: a crash, or a full
+// disk, may leave some of these values old and some new. Small ones change with the commit, under
+// its journal. A flush that fails keeps what was staged: it can be tried again.
 // Cost, besides the data: about a dozen allreduces, three sparse exchanges of about 40 bytes per
 // touched chunk, one gather of 40 bytes per touched chunk to rank 0.
 
@@ -170,7 +170,8 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
       flush.patches.push_back(std::make_unique<PatchedChunks>(
           PatchedChunks::Variable{variable.definition.path, grid, variable.log.element_bytes(),
                                   variable.fill, variable.resolved.codec.get(), variable.swapped,
-                                  comm_->n_ranks() == 1},
+                                  comm_->n_ranks() == 1,
+                                  goes_with_commit(v) ? committed_shape_of(v) : Shape()},
           variable.log, output_.storage()));
       flush.fields.back().claims = flush.patches.back()->claims();
       return Status();
@@ -324,6 +325,9 @@ Status ArrayEngine::stage_rest(ArrayFlush& flush) {
 namespace {
 
 constexpr std::uint64_t kPieceBytes = 4U << 20;
+/// The largest variable without filters whose values are changed under the journal. Rank 0 holds
+/// them twice; a journal of so many bytes takes no longer to sync than one of a few.
+constexpr std::uint64_t kCommittedBytesMax = 64U << 10;
 constexpr std::uint64_t kAlignment = 8;  // so that a reader may map the values in place
 
 /// Fill bytes [first, end) from `address` on with an element.
@@ -343,6 +347,16 @@ Status write_fill(Storage& storage, std::uint64_t address, std::uint64_t first, 
 }
 
 }  // namespace
+
+bool ArrayEngine::goes_with_commit(std::size_t v) const {
+  return n_elements(shape_of(v)) <= kCommittedBytesMax / variables_[v].log.element_bytes();
+}
+
+bool ArrayEngine::goes_to_root(const ArrayFlush& flush, std::size_t v) const {
+  if (variables_[v].storage == ArrayStorage::by_hdf5) return true;
+  if (variables_[v].storage != ArrayStorage::contiguous || !goes_with_commit(v)) return false;
+  return !std::binary_search(flush.created.begin(), flush.created.end(), v);
+}
 
 /// Places for contiguous variables that are created, with fill values there. Errors are agreed.
 /// Cost: one broadcast and one agreement for all of them.
@@ -386,7 +400,8 @@ Status ArrayEngine::write_plain(ArrayFlush& flush) {
   TAILRACE_TRY(place_contiguous(created));
   std::uint64_t n_plain = 0;
   for (const std::size_t v : flush.variables) {
-    if (variables_[v].storage == ArrayStorage::contiguous) ++n_plain;
+    const bool plain = variables_[v].storage == ArrayStorage::contiguous;
+    if (plain && !goes_to_root(flush, v)) ++n_plain;
   }
   if (n_plain == 0) return Status();
   // In rounds, so that what any rank has put later stays; each begins with an allreduce, which also
@@ -412,7 +427,7 @@ std::vector<ArrayEngine::PhasePart> ArrayEngine::phase_parts(const ArrayFlush& f
   std::vector<PhasePart> parts;
   for (const std::size_t v : flush.variables) {
     const StagingLog& log = variables_[v].log;
-    if (variables_[v].storage != ArrayStorage::contiguous) continue;
+    if (variables_[v].storage != ArrayStorage::contiguous || goes_to_root(flush, v)) continue;
     for (std::size_t e = 0; e < log.n_entries(); ++e) {
       std::uint64_t first = 0;
       for (std::size_t r = 0; r < log.n_runs(e); ++r) {
@@ -455,6 +470,21 @@ Status ArrayEngine::write_contiguous(const PhasePart& part) {
 }
 
 Status ArrayEngine::write_contiguous(std::size_t v, const Slab& slab, const std::byte* values) {
+  return write_rows(v, slab, values, [&](std::uint64_t address, std::span<const std::byte> row) {
+    return output_.storage().write_at(address, row);
+  });
+}
+
+Status ArrayEngine::commit_contiguous(std::size_t v, const Slab& slab, const std::byte* values) {
+  return write_rows(v, slab, values, [&](std::uint64_t address, std::span<const std::byte> row) {
+    output_.file().write_values_at(address, row);
+    return Status();
+  });
+}
+
+/// Write a slab of a contiguous variable row by row, in the file's byte order.
+Status ArrayEngine::write_rows(std::size_t v, const Slab& slab, const std::byte* values,
+                               const WriteRow& write_row) const {
   const ArrayVariable& variable = variables_[v];
   const std::size_t element = variable.log.element_bytes();
   const Shape& shape = variable.definition.shape;
@@ -467,7 +497,7 @@ Status ArrayEngine::write_contiguous(std::size_t v, const Slab& slab, const std:
       swap_elements(swapped, element);
       row = swapped;
     }
-    written = output_.storage().write_at(variable.address + first * element, row);
+    written = write_row(variable.address + first * element, row);
   };
   // Dimensions behind `outer` form one run of the file.
   std::size_t outer = slab.rank();
@@ -527,7 +557,18 @@ Status ArrayEngine::publish(ArrayFlush& flush) {
   model_changed_ = false;
   published(flush);
   take_moves(flush);
+  // Values that lie where they did, but are not what other nodes have cached.
+  const auto to_root = [&](std::size_t v) { return goes_to_root(flush, v); };
+  if (std::ranges::any_of(flush.variables, to_root)) output_.see_other_nodes();
   return Status();
+}
+
+Shape NetcdfArrayFile::committed_shape_of(std::size_t v) const {
+  Shape shape;
+  for (const std::size_t d : model_.variables[v].dimensions) {
+    shape.push_back(d < file_lengths_.size() ? file_lengths_[d] : model_.dimensions[d].length);
+  }
+  return shape;
 }
 
 void NetcdfArrayFile::published(const ArrayFlush&) {
@@ -665,7 +706,7 @@ Bytes NetcdfArrayFile::pack_plain(const ArrayFlush& flush) const {
       add(v, staged.epoch, staged.slab);
       for (const std::string& text : staged.texts) writer.add_text(text);
     }
-    if (variable.storage != ArrayStorage::by_hdf5) continue;
+    if (!goes_to_root(flush, v)) continue;
     const StagingLog& log = variable.log;
     for (std::size_t e = 0; e < log.n_entries(); ++e) {
       log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
@@ -711,6 +752,10 @@ Status NetcdfArrayFile::write_plain_at_root(const std::vector<Bytes>& plain) {
     const std::string& path = paths_[part.variable];
     if (variable.type == ModelType::text) {
       TAILRACE_TRY(write_dataset_texts(file, path, part.slab, part.texts));
+      continue;
+    }
+    if (variable.storage == ArrayStorage::contiguous) {
+      TAILRACE_TRY(commit_contiguous(part.variable, part.slab, part.values.data()));
       continue;
     }
     TAILRACE_TRY(write_dataset_values(file, path, part.slab, *array_dtype(variable.type),

@@ -190,6 +190,16 @@ void for_each_row(const SlabPart& part, const Shape& counts, const Box& box, Vis
   });
 }
 
+/// True if an element of `box`, a part of `chunk`, has such a bit.
+bool any_bit(const std::vector<std::uint64_t>& bits, bool value, const Box& box, const Box& chunk) {
+  bool any = false;
+  for_each_row(part_within(Slab::of(box), box), box.count, chunk,
+               [&](std::uint64_t first, std::uint64_t n, std::uint64_t, std::uint64_t) {
+                 any = any || find_bit(bits, value, first, first + n) < first + n;
+               });
+  return any;
+}
+
 /// Copy `n` elements to places `stride` apart.
 void lay_row(std::uint64_t n, const std::byte* from, std::byte* to, std::uint64_t stride,
              std::size_t element) {
@@ -361,7 +371,10 @@ void PatchedChunks::set_before(std::uint64_t chunk_index, const ChunkPlace& plac
 std::optional<std::uint64_t> PatchedChunks::fixed_address(std::uint64_t chunk_index) const {
   if (!variable_.codec->filters().empty()) return std::nullopt;
   const auto before = before_.find(chunk_index);
-  return before == before_.end() ? std::nullopt : std::optional(before->second.address);
+  if (before == before_.end()) return std::nullopt;
+  const std::scoped_lock lock(mutex_);
+  if (overwritten_.contains(chunk_index)) return std::nullopt;
+  return before->second.address;
 }
 
 /// What the file holds, encoded and decoded; or before that pieces of others, the message that is
@@ -749,11 +762,14 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
     completed.fresh = true;
     return completed;
   }
-  bool kept = false;
-  for_each_row(part_within(Slab::of(clipped), clipped), clipped.count, chunk,
-               [&](std::uint64_t first, std::uint64_t n, std::uint64_t, std::uint64_t) {
-                 kept = kept || find_bit(put, false, first, first + n) < first + n;
-               });
+  if (!variable_.committed.empty()) {
+    const Box committed = intersect(clipped, whole_box(variable_.committed));
+    if (!committed.empty() && any_bit(put, true, committed, chunk)) {
+      const std::scoped_lock lock(mutex_);
+      overwritten_.insert(chunk_index);
+    }
+  }
+  const bool kept = any_bit(put, false, clipped, chunk);
   if (!kept && clipped == chunk) return completed;
   const std::size_t swapped = variable_.swapped ? variable_.element_bytes : 1;
   Result<Buffer> old = read_stored_values(storage_, *variable_.codec, before->second,

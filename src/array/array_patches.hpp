@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -139,6 +140,10 @@ class PatchedChunks final : public ChunkPatches {
     const Codec* codec = nullptr;
     bool swapped = false;  ///< In the file, elements have the other byte order.
     bool alone = false;    ///< There is one rank: no pieces come.
+    /// Extents at the last commit, where values within these change with the next commit alone: a
+    /// chunk without filters is written elsewhere, and the commit moves it. Empty: such a chunk is
+    /// overwritten where it lies.
+    Shape committed;
   };
 
   /// `log` and `storage` must stay while chunks are laid together.
@@ -240,6 +245,7 @@ class PatchedChunks final : public ChunkPatches {
   std::atomic<std::uint64_t> n_merged_{0};
 
   mutable std::mutex mutex_;  ///< Guards what follows, but a chunk whose pieces still come.
+  std::set<std::uint64_t> overwritten_;  ///< Chunks of which committed values change.
   std::map<std::uint64_t, Patched> patched_;
   std::uint64_t held_bytes_ = 0;
   std::uint64_t peak_bytes_ = 0;

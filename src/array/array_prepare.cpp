@@ -9,6 +9,7 @@
 
 #include "array/netcdf_array.hpp"
 #include "array/staged_ranges.hpp"
+#include "core/codec_registry.hpp"
 #include "describe/input_bytes.hpp"
 #include "field/candidates.hpp"
 #include "field/codec_choice.hpp"
@@ -32,6 +33,18 @@ void stretch(const ArrayVariable& variable, std::uint64_t element_bytes, Shape& 
     if (!variable.growing[d]) continue;
     chunk[d] = std::max(chunk[d], kSmallChunkBytes / std::max<std::uint64_t>(row_bytes, 1));
   }
+}
+
+/// Store a field that codec=auto leaves uncompressed in a dataset with filters, which every chunk
+/// skips. HDF5 keeps the place of a chunk for ever where there are no filters, so that a rewrite
+/// would have to overwrite it.
+Status skip_filters(FieldState& field) {
+  CodecRequest request = codec_request(field.definition, field.resolved);
+  request.name = exact_codec;
+  request.settings.clear();
+  TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(request, ""));
+  field.resolved.codec = skipping_codec(std::move(codec));
+  return Status();
 }
 
 Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t element_bytes) {
@@ -227,15 +240,25 @@ Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields,
   // All must reckon with the same number: a flush is as fast as its slowest rank.
   std::uint64_t least_threads = n_threads();
   comm_->allreduce(std::span<std::uint64_t>(&least_threads, 1), Reduction::min);
+  std::vector<bool> ours;
+  for (const FieldState& field : fields) {
+    ours.push_back(codec_is_ours_to_choose(field.definition.options));
+  }
   RankNumbers none;
   TAILRACE_TRY(choose_codecs_for(*comm_, fields, options_.file, *profile_,
                                  {n_threads(), least_threads}, none));
   prepared.clear();
-  for (FieldState& field : fields) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
     std::vector<FieldState> one;
-    one.push_back(std::move(field));
-    prepared.push_back(prepare_codecs(*comm_, one, options_.file.plugin_path, nullptr));
-    field = std::move(one.front());
+    one.push_back(std::move(fields[i]));
+    Status status = prepare_codecs(*comm_, one, options_.file.plugin_path, nullptr);
+    fields[i] = std::move(one.front());
+    const ResolvedField& resolved = fields[i].resolved;
+    if (status.ok() && ours[i] && resolved.codec->filters().empty() &&
+        !resolved.layout->contiguous()) {
+      status = local_part([&] { return skip_filters(fields[i]); });
+    }
+    prepared.push_back(std::move(status));
   }
   return Status();
 }

@@ -55,6 +55,25 @@ std::unique_ptr<Codec> share_codec(std::shared_ptr<const Codec> codec) {
   return std::make_unique<CodecOver>(std::move(codec));
 }
 
+namespace {
+
+class SkippingCodec final : public CodecOver {
+ public:
+  using CodecOver::CodecOver;
+  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override { return n_bytes; }
+  std::uint64_t working_bytes(std::uint64_t) const override { return 0; }
+  Result<EncodedBytes> encode(Buffer values) const override {
+    const std::uint32_t mask = (std::uint32_t{1} << filters().size()) - 1;
+    return EncodedBytes{std::move(values), mask};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> skipping_codec(std::unique_ptr<Codec> codec) {
+  return std::make_unique<SkippingCodec>(std::move(codec));
+}
+
 std::optional<DType> array_dtype(ModelType type) {
   return type == ModelType::text_char ? DType::u8 : model_dtype(type);
 }

@@ -91,6 +91,9 @@ std::vector<bool> growing_dimensions(const NetcdfModel& model, const ModelVariab
 /// A Codec that is somebody else's, too.
 std::unique_ptr<Codec> share_codec(std::shared_ptr<const Codec> codec);
 
+/// Stores values as they are, in a dataset with the filters of another codec, all of them skipped.
+std::unique_ptr<Codec> skipping_codec(std::unique_ptr<Codec> codec);
+
 /// Names of variables that a `coordinates` or `bounds` attribute of their group lists, with the
 /// group.
 using CoordinateNames = std::set<std::pair<std::size_t, std::string>>;

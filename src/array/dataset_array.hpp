@@ -353,6 +353,10 @@ class DatasetArray final : private ArrayEngine {
   std::uint64_t now_epoch() const;
   std::uint64_t phase_of(std::uint64_t epoch) const override;
   Shape shape_of(std::size_t dataset) const override { return live_[dataset].shape; }
+  Shape committed_shape_of(std::size_t dataset) const override {
+    const Live& live = live_[dataset];
+    return live.file_shape.empty() ? live.shape : live.file_shape;
+  }
   std::string quoted(std::size_t dataset) const override {
     return "dataset \"" + variables_[dataset].definition.path + "\"";
   }

@@ -435,12 +435,12 @@ std::vector<DatasetArray::PackedPart> DatasetArray::unpack_logs(
   return parts;
 }
 
-/// This rank's staged values of what rank 0 writes with HDF5.
+/// This rank's staged values of what rank 0 writes.
 Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
   for (std::size_t i = 0; i < flush.variables.size(); ++i) {
     const std::size_t v = flush.variables[i];
-    if (variables_[v].storage == ArrayStorage::by_hdf5) pack_log(v, staged_of(flush, i), writer);
+    if (goes_to_root(flush, v)) pack_log(v, staged_of(flush, i), writer);
   }
   return writer.take();
 }
@@ -559,6 +559,10 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
     for (; i < parts.size() && parts[i].dataset == v; ++i) {
       const PackedPart& part = parts[i];
       if (!alive || !written.ok()) continue;
+      if (variables_[v].storage == ArrayStorage::contiguous) {
+        written = commit_contiguous(v, part.slab, part.values.data());
+        continue;
+      }
       // Once it is open, HDF5 may have buffered what is to be written over.
       if (dataset < 0 && !buffered && write_in_place(part)) continue;
       if (dataset < 0) {

@@ -103,6 +103,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   Shape shape_of(std::size_t variable) const override {
     return model_.shape_of(model_.variables[variable]);
   }
+  Shape committed_shape_of(std::size_t variable) const override;
   Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
                          const std::vector<Bytes>& plain) override;
   void published(const ArrayFlush& flush) override;

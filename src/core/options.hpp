@@ -159,6 +159,9 @@ struct FileOptions {
   bool bare_exact = false;
   /// Several chunks may lie at one place. Not for the user; only who writes such a file knows.
   bool shares_chunks = false;
+  /// A kill within a commit leaves all of the commit or nothing: commits that change several blocks
+  /// of the file in place have a journal. Array files set it. No option of a text.
+  bool whole_commits = false;
   /// Lists of a program that makes the metadata itself, by HDF5's ids; -1: none. No options of a
   /// text.
   std::int64_t hdf5_creation_list = -1;

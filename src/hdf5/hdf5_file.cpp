@@ -71,6 +71,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
     driver.existing = existing;
     driver.sync = settings.sync;
     driver.journal = settings.journal;
+    driver.whole_commits = settings.whole_commits;
     driver.journal_path = journal_path_of(path_);
     driver.extent_bytes = settings.metadata_extent_bytes;
     driver.on_nodes = settings.on_nodes;
@@ -489,6 +490,12 @@ bool Hdf5FileOnDriver::has_mask(hid_t dataset, const hsize_t* offset, const hsiz
   return read && found == mask;
 }
 
+/// False if chunks of the dataset are stored as they are: then each keeps its place for ever.
+bool has_filters(hid_t dataset) {
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  return !list.valid() || H5Pget_nfilters(list.get()) != 0;
+}
+
 /// @param other  the place of another chunk of the dataset; may be null
 Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
                                     const hsize_t* other, const void* guard) {
@@ -499,7 +506,7 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
   herr_t written = 0;
   MetadataDriver::PlanOutcome outcome =
       write_guard(dataset, record, n_bytes, offset, guard, written);
-  if (written >= 0 && moved(outcome) &&
+  if (written >= 0 && moved(outcome) && has_filters(dataset) &&
       !(reuses_space_ && has_mask(dataset, offset, other, record.filter_mask))) {
     // A chunk of the same length is there, and HDF5 keeps its place, and its filter mask. One of
     // another length in between has a new place, and then so has this one.

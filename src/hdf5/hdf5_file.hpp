@@ -83,6 +83,9 @@ class Hdf5File {
     /// Without it, only commits that cannot be ordered safely have one (old or foreign files, very
     /// large groups).
     bool journal = false;
+    /// Commits that change several blocks in place have a journal, too: a kill leaves such a commit
+    /// whole or absent. Else a kill may leave some of the datasets that a commit changes as before.
+    bool whole_commits = false;
     std::uint64_t expected_steps = 1024;    ///< Pre-sizes the root group for group-per-step files.
     std::uint64_t expected_root_links = 0;  ///< If many, the root group has a heap from the start.
     bool track_creation_order = true;       ///< netCDF-4 needs it to append.

@@ -530,6 +530,9 @@ Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
   if (!creating_) {
     if (const Status moved = plan_moves_in_place(*plan); !moved.ok()) return fail(moved);
   }
+  if (settings_.whole_commits && plan->index_blocks.size() + plan->object_headers.size() > 1) {
+    plan->orderly = false;
+  }
   pending_ = std::make_shared<PendingCommit>(*storage_, std::exchange(dirty_, {}), std::move(*plan),
                                              std::exchange(copies_, {}), std::move(how));
   fresh_.clear();

@@ -35,6 +35,7 @@ class MetadataDriver {
     bool existing = false;  ///< The file is opened, not created.
     bool sync = true;
     bool journal = false;
+    bool whole_commits = false;  ///< See Hdf5File::Settings.
     std::string journal_path;
     /// Space for metadata is taken in multiples of this; 1: exactly what HDF5 asks for.
     std::uint64_t extent_bytes = 1;

@@ -21,6 +21,7 @@ Hdf5File::Settings metadata_settings(const FileOptions& options) {
   Hdf5File::Settings settings;
   settings.sync = options.sync;
   settings.journal = options.journal;
+  settings.whole_commits = options.whole_commits;
   settings.expected_steps = 0;  // each would cost 35 bytes in every file; commits are safe without
   settings.expected_root_links = options.expected_root_links;
   settings.shares_chunks = options.shares_chunks;

@@ -86,3 +86,16 @@ def test_a_bound_that_names_no_codec(dims):
         {"op": "open", "mode": "w"}, {"op": "dim", "name": "x", "size": 40},
         var("v", dims, "f4", bound=["abs", 1e-3]), put("v", [["s", 0, 40, 1]][:len(dims)]), CLOSE]})
     assert verdict.kind == "ok", verdict.text
+
+
+@pytest.mark.parametrize("call", range(14, 29, 2))
+@pytest.mark.sample(2)
+def test_a_kill_within_a_flush_leaves_no_scalar_of_it(call):
+    """Scalars were written where they lie before the commit that made the flush's other values."""
+    verdict = judged({"door": "array-kill", "ops": [
+        {"op": "fault", "kind": "kill", "call": call},
+        {"op": "open", "mode": "w", "options": "fsync=off"},
+        var("g/v3", [], "f4"), put("g/v3", [], "const"), FLUSH, var("v6", [], "f4"),
+        {"op": "put", "name": "g/v3", "key": [], "values": {"kind": "const", "offset": 5.0}},
+        put("v6", [], "const"), FLUSH]})
+    assert verdict.kind == "ok", verdict.text

@@ -174,8 +174,8 @@ class Auditor:
 
     def audit(self, path, state, other=None, complete=True, last=True):
         """Mismatch unless the file holds `state`. other: where the writer died in a commit, the
-        state at the commit's other end. New variables may be missing then, and variables that are
-        overwritten in place may hold some values of the other state.
+        state at the commit's other end. Variables that are overwritten in place may hold some
+        values of that state.
         complete: the file is closed, and `verify` judges it, too; last: so does `recover`."""
         for make in READERS:
             try:
@@ -200,8 +200,6 @@ class Auditor:
     def _audit_by(self, reader, state, other):
         for name, variable in state.variables.items():
             if not reader.has(name):
-                if other is not None and not put_in(other, name):
-                    continue
                 if state.closed or variable.put_before or "Z" not in KNOWN_OPEN:
                     raise Mismatch(reader.name, f"{name} does not exist")
                 continue
@@ -281,9 +279,9 @@ def put_in(state, name):
 
 
 def overwrites_in_place(variable):
-    """Values without a filter are overwritten where they lie (docs/array-file.md)."""
-    return (not variable.dims or variable.codec in ("none", None)
-            or "layout=contiguous" in variable.op.get("options", ""))
+    """Large variables without a filter are overwritten where they lie (docs/array-file.md)."""
+    return variable.values.nbytes > 65536 and (
+        variable.codec == "none" or "layout=contiguous" in variable.op.get("options", ""))
 
 
 def elements_of(variable, found):
