@@ -168,7 +168,7 @@ def _runs_of(positions: Any) -> list[Run]:
     return runs
 
 
-def _array_axis(key: Any, length: int, position: int, reading: bool) -> _Axis:
+def _array_axis(key: Any, length: int, position: int, grows: bool, reading: bool) -> _Axis:
     if key.ndim == 0 and key.dtype.kind not in "biu":
         raise TypeError(f"dimension {position}: an index is an integer, a slice, ... or an array "
                         f"of these, not {key.item()!r:.60}")
@@ -184,7 +184,8 @@ def _array_axis(key: Any, length: int, position: int, reading: bool) -> _Axis:
                             f"not {key.dtype}")
     positions = key.astype(np.int64)
     positions = np.where(positions < 0, positions + length, positions)
-    if positions.size and (positions.min() < 0 or positions.max() >= length):
+    beyond = not grows and positions.size and positions.max() >= length
+    if positions.size and (positions.min() < 0 or beyond):
         raise CoverageError(f"an index of {key.tolist()!r:.60} is outside dimension {position} "
                             f"of length {length}")
     if positions.size == 0:
@@ -252,5 +253,6 @@ def select(key: Any, shape: Sequence[int], *, unlimited: Optional[Sequence[bool]
         elif isinstance(entry, slice):
             axes.append(_slice_axis(entry, length, grows[position], n_values[position]))
         else:
-            axes.append(_array_axis(np.asarray(entry), length, position, reading))
+            axes.append(
+                _array_axis(np.asarray(entry), length, position, grows[position], reading))
     return Selection(axes, new_axes)

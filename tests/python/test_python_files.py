@@ -107,6 +107,23 @@ def test_appending_along_an_unlimited_dimension(written):
         assert np.abs(file["u"][20:23] - FIELD[:3]).max() <= BOUND
 
 
+def test_positions_beyond_the_end_grow_a_dimension_as_slices_do(path):
+    values = np.arange(12.0).reshape(3, 4)
+    with tailrace.open(path, "w") as file:
+        file.create_dimension("t", None)
+        u = file.create_variable("u", ("t", "x"), "f8", data=np.zeros((2, 4)), fill_value=-1.0)
+        u[[9, 0, 5]] = values
+        assert u.shape == (10, 4)
+        with pytest.raises(IndexError):
+            u[0, [1, 4]] = 7
+    with netCDF4.Dataset(path) as file:
+        file.set_auto_mask(False)
+        expected = np.full((10, 4), -1.0)
+        expected[1] = 0
+        expected[[9, 0, 5]] = values
+        assert (file["u"][:] == expected).all()
+
+
 def test_rows_written_one_by_one_and_partly(path):
     with tailrace.open(path, "w") as file:
         file.create_dimension("y", 10)

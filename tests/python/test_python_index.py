@@ -115,6 +115,16 @@ def test_writing_beyond_the_end_of_unlimited_dimensions():
     assert write(three, slice(2, None), np.ones((3, 3), int)).shape == (5, 3)
     assert write(three, slice(None), np.array(1)).shape == (3, 3)
     assert write(three, slice(0, 8, 4), np.ones((2, 3), int))[4].tolist() == [1] * 3
+    rows = np.arange(6).reshape(3, 2) + 1
+    grown = write(np.zeros((3, 2), int), [9, 0, 5], rows)
+    assert grown.shape == (10, 2)
+    assert grown[[9, 0, 5]].tolist() == rows.tolist() and grown[[3, 4, 8]].tolist() == [[-1] * 2] * 3
+    assert write(three, (slice(None), np.array([1, 3])), np.ones((3, 2), int)).shape == (3, 4)
+    assert write(three, [-1, 3], np.ones((2, 3), int))[2:].tolist() == [[1] * 3] * 2
+    with pytest.raises(IndexError):
+        index.select([0, 3], (3,), unlimited=(False,), value_shape=(2,))
+    with pytest.raises(IndexError):
+        index.select([-4], (3,), unlimited=(True,), value_shape=(1,))
 
 
 @pytest.mark.parametrize("key, kind", [
