@@ -437,9 +437,6 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// Links up to this number stay in a group's header, as in files of our own (hdf5_properties.cpp).
-constexpr unsigned kCompactLinksMax = 512;
-
 /// The links of one group, in their order.
 struct Members {
   std::vector<std::string> names;
@@ -466,11 +463,12 @@ Hdf5Id creation_like(hid_t group, const Members& members) {
   constexpr unsigned ordered = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
   H5Pset_link_creation_order(creation.get(), link_order | ordered);
   H5Pset_attr_creation_order(creation.get(), attribute_order | ordered);
-  // Room for all links in the group's header: a heap and a B-tree cost 4 KiB and more. Where there
-  // are too many for that, none starts there: moving 512 of them out takes HDF5 half a minute.
-  const bool compact = members.names.size() <= kCompactLinksMax;
-  H5Pset_link_phase_change(creation.get(), compact ? kCompactLinksMax : 0,
-                           compact ? kCompactLinksMax / 2 : 0);
+  // Room for all links in the group's header, as in files of our own (hdf5_properties.cpp): a heap
+  // and a B-tree cost 4 KiB and more.
+  const bool compact = members.names.size() <= compact_links_max;
+  const unsigned n_max =
+      compact ? static_cast<unsigned>(members.names.size()) + unexpected_links_max : 0;
+  H5Pset_link_phase_change(creation.get(), n_max, n_max / 2);
   if (compact && !members.names.empty()) {
     H5Pset_est_link_info(creation.get(), static_cast<unsigned>(members.names.size()),
                          static_cast<unsigned>(members.name_bytes / members.names.size() + 2));

@@ -81,13 +81,13 @@ class DirtyBytes {
 //   5. object headers    old headers rewritten: the new state becomes visible            then sync
 //
 // A file that is created has no old blocks: its superblock is the last write and makes it one.
-// Files that Tailrace made and that grow by groups under the root or along a dimension need no
-// more. Other changes cannot be ordered: heaps and B-trees whose blocks check each other's counts,
-// freed blocks whose space HDF5 has used again, a header that is rewritten in several blocks, and
-// blocks that cross a border of pages, within which a kill can cut a write. Such a commit is made
-// under the journal, asked for or not; then one sync stands for those of 3 to 5. Splitting the plan
-// from its execution lets tests look at the order without a disk. Source: measured crash behaviour,
-// docs/format.md; block signatures: HDF5 File Format Specification.
+// Files that Tailrace made and that grow along a dimension, or by groups whose links lie in one
+// header block, need no more. Other changes cannot be ordered: heaps and B-trees whose blocks check
+// each other's counts, freed blocks whose space HDF5 has used again, a header that is rewritten in
+// several blocks, and blocks that cross a border of pages, within which a kill can cut a write.
+// Such a commit is made under the journal, asked for or not; then one sync stands for those of 3 to
+// 5. Splitting the plan from its execution lets tests look at the order without a disk. Source:
+// measured crash behaviour, docs/format.md; block signatures: HDF5 File Format Specification.
 
 /// How far at the end of a commit an old block is rewritten; smaller goes first.
 ///

@@ -238,14 +238,13 @@ bool Hdf5FileOnDriver::exists(const std::string& path) {
   });
 }
 
-/// A new file into which nothing was put yet is made once more, with a root group that has a heap
-/// from the start: no call gives it one later.
+/// A new file into which nothing was put yet is made once more, with a root group that has room for
+/// these links, or a heap, from the start: no call gives it one later.
 Status Hdf5FileOnDriver::expect_root_links(std::uint64_t n_links) {
   const bool programs = settings_.creation_list_id >= 0 || settings_.access_list_id >= 0;
-  if (programs || n_links <= compact_links_max ||
-      settings_.expected_root_links > compact_links_max) {
-    return Status();
-  }
+  const std::uint64_t n_expected =
+      std::max<std::uint64_t>(settings_.expected_root_links, unexpected_links_max);
+  if (programs || n_links <= n_expected || n_expected > compact_links_max) return Status();
   const Hdf5Id root(H5Gopen2(file_.get(), "/", H5P_DEFAULT));
   H5G_info_t links;
   ObjectFacts facts;

@@ -87,7 +87,7 @@ class Hdf5File {
     /// whole or absent. Else a kill may leave some of the datasets that a commit changes as before.
     bool whole_commits = false;
     std::uint64_t expected_steps = 1024;    ///< Pre-sizes the root group for group-per-step files.
-    std::uint64_t expected_root_links = 0;  ///< If many, the root group has a heap from the start.
+    std::uint64_t expected_root_links = 0;  ///< Room in the root group; if many, a heap.
     bool track_creation_order = true;       ///< netCDF-4 needs it to append.
     /// Forms of HDF5 1.8, for readers that are not the HDF5 library: chunk indexes are version 1
     /// B-trees, and headers do not say when attributes become dense.

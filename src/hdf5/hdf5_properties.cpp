@@ -165,13 +165,8 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters) 
 
 namespace {
 
-/// Length of a step's name that the root group is pre-sized for; longer names only waste the
-/// effort.
-constexpr unsigned step_name_bytes = 12;
-/// A link's size in an object header beside its name.
-constexpr std::uint64_t link_overhead_bytes = 22;
-/// Object header chunks above 64 KiB are split by HDF5 2.x, so pre-size below that.
-constexpr std::uint64_t root_header_bytes_max = 60000;
+/// Length of a link's name for which a group's header has room.
+constexpr unsigned link_name_bytes = 12;
 /// Attributes up to this number stay in the object header; HDF5's own limit is 8, after which it
 /// spends 4 KiB and more on a heap and B-trees per dataset.
 constexpr unsigned compact_attributes_max = 64;
@@ -194,25 +189,31 @@ bool set_object_properties(hid_t list, ObjectForms forms) {
   return done;
 }
 
-bool set_group_properties(hid_t list, ObjectForms forms) {
-  if (!set_object_properties(list, forms)) return false;
+/// The links that are expected lie in the group's header, which has room for them from the start:
+/// adding one rewrites one old block only, and a commit has one in-place write that a crash could
+/// tear. Of many none starts there. Each link that is added to a header, or found in it, takes HDF5
+/// time that grows with their number.
+bool set_group_properties(hid_t list, ObjectForms forms, std::uint64_t expected_links) {
+  const bool compact = expected_links <= compact_links_max;
+  const unsigned n_expected = compact ? static_cast<unsigned>(expected_links) : 0;
+  const unsigned n_max = compact ? n_expected + unexpected_links_max : 0;
+  if (!set_object_properties(list, forms) || H5Pset_link_phase_change(list, n_max, n_max / 2) < 0 ||
+      (n_expected > unexpected_links_max &&
+       H5Pset_est_link_info(list, n_expected, link_name_bytes) < 0)) {
+    return false;
+  }
   if (!forms.track_order) return true;
   return H5Pset_link_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
 }
 
-/// Links in the root group's own header, with room for all steps: then adding a step rewrites one
-/// old block only, and a commit has one in-place write that a crash could tear.
-/// But where more are announced than other groups hold there, none starts there: each new one takes
-/// HDF5 time that grows with their number (docs/format.md).
 bool set_root_properties(hid_t list, ObjectForms forms, std::uint64_t expected_steps,
                          std::uint64_t expected_links) {
-  if (expected_links > compact_links_max) {
-    return set_group_properties(list, forms) && H5Pset_link_phase_change(list, 0, 0) >= 0;
-  }
-  const std::uint64_t n_links_max = root_header_bytes_max / (step_name_bytes + link_overhead_bytes);
-  const std::uint64_t n_links = std::clamp<std::uint64_t>(expected_steps, 4, n_links_max);
-  return set_group_properties(list, forms) && H5Pset_link_phase_change(list, 65535, 0) >= 0 &&
-         H5Pset_est_link_info(list, unsigned(n_links), step_name_bytes) >= 0;
+  constexpr unsigned n_usual = 4;
+  const std::uint64_t n_links = std::max<std::uint64_t>(
+      expected_links, std::min<std::uint64_t>(expected_steps, compact_links_max));
+  return set_group_properties(list, forms, n_links) &&
+         (n_links > unexpected_links_max ||
+          H5Pset_est_link_info(list, n_usual, link_name_bytes) >= 0);
 }
 
 /// Layout `kind` in a dataset creation list. `planned`: contiguous data lie where the caller says,
@@ -252,9 +253,7 @@ Result<Hdf5Id> program_creation_list(hid_t program) {
 
 Result<Hdf5Id> group_creation_list(ObjectForms forms, std::uint64_t expected_links) {
   Hdf5Id list(H5Pcreate(H5P_GROUP_CREATE));
-  const unsigned n_max = expected_links > compact_links_max ? 0 : compact_links_max;
-  if (!list.valid() || !set_group_properties(list.get(), forms) ||
-      H5Pset_link_phase_change(list.get(), n_max, n_max / 2) < 0) {
+  if (!list.valid() || !set_group_properties(list.get(), forms, expected_links)) {
     return hdf5_failure(Code::internal, "group creation list");
   }
   return list;

@@ -243,7 +243,7 @@ Result<std::uint64_t> MetadataDriver::finish_open() {
 
 bool MetadataDriver::only_created() const {
   return creating_ && phase_ == Phase::running && !pending() && failure_.ok() &&
-         fresh_.contains(0, eoa_ - end_pad_bytes);
+         front_.n_bytes == 0 && fresh_.contains(0, eoa_ - end_pad_bytes);
 }
 
 std::shared_ptr<MetadataDriver> MetadataDriver::anew() const {

@@ -143,6 +143,38 @@ TEST(CommitOrder, StepsBeyondTheRootGroupsRoom) {
   EXPECT_EQ(clean.n_half_steps, 0U);
 }
 
+/// The root group's links move into a heap, whose blocks cannot be rewritten in a safe order: the
+/// journal is used unasked.
+TEST(CommitOrder, StepsBeyondTheLinksOfTheRootGroupsHeaderAreGoodAfterRecovery) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  {
+    RecordingStorage storage(path, false);
+    ScatteringTail tail;
+    Hdf5File::Settings settings;
+    settings.expected_steps = 0;
+    auto file = Hdf5File::create(storage, tail.allocate(), settings);
+    ASSERT_TRUE(file.ok()) << text_of(file.status());
+    for (int g = 0; g < 28; ++g) ASSERT_DONE((*file)->create_group("/g" + std::to_string(g)));
+    ASSERT_DONE((*file)->close());
+  }
+  GroupPerStep series;
+  const Recording recording = record(series, path, true, false, 100);
+  {
+    const Hdf5Scope scope;
+    const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+    H5G_info_t links{};
+    ASSERT_GE(H5Gget_info_by_name(file.get(), "/", &links, H5P_DEFAULT), 0);
+    EXPECT_EQ(links.storage_type, H5G_STORAGE_TYPE_DENSE);
+  }
+  Tally tally{.apart = true};
+  judge_recovered(series, folder / "crash.h5", recording, tally);
+  report("root group's links in a heap, recovered", tally);
+  EXPECT_GT(tally.n_points, 150U);
+  EXPECT_EQ(tally.n_damaged, 0U);
+  EXPECT_EQ(tally.n_half_steps, 0U);
+}
+
 /// An old-style file (superblock 0, symbol tables) made by stock HDF5, steps appended to it: its
 /// groups cannot be changed in a safe order, so the journal is used unasked.
 TEST(CommitOrder, AppendedStepsOfAnOldFileAreGoodAfterRecovery) {

@@ -646,6 +646,73 @@ TEST(Hdf5File, AGroupOfManyLinksHasAHeapFromTheStart) {
   ASSERT_DONE(file->close());
 }
 
+/// More links than a new root group's header has blocks for, all at once: it gets room for these.
+TEST(Hdf5File, ANewFileGetsRoomForItsRootLinks) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  RecordingStorage storage(path, false);
+  ScatteringTail tail;
+  auto file = create_file(storage, tail);
+  ASSERT_DONE(file->create_group("/", 300));
+  for (int g = 0; g < 300; ++g) ASSERT_DONE(file->create_group("/g" + std::to_string(g)));
+  ASSERT_DONE(file->commit());
+  // Some more, one by one.
+  for (int g = 300; g < 332; ++g) ASSERT_DONE(file->create_group("/g" + std::to_string(g)));
+  const auto root = [&] {
+    const Hdf5Scope scope;
+    H5G_info_t info{};
+    H5Gget_info_by_name(file->hdf5_id(), "/", &info, H5P_DEFAULT);
+    return info;
+  };
+  EXPECT_EQ(root().storage_type, H5G_STORAGE_TYPE_COMPACT);
+  ASSERT_DONE(file->create_group("/g332"));
+  EXPECT_EQ(root().storage_type, H5G_STORAGE_TYPE_DENSE);
+  ASSERT_DONE(file->close());
+  const Hdf5Scope scope;
+  const Hdf5Id stock(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  for (int g = 0; g <= 332; ++g) {
+    EXPECT_GT(H5Lexists(stock.get(), ("g" + std::to_string(g)).c_str(), H5P_DEFAULT), 0) << g;
+  }
+}
+
+/// A header takes HDF5 time that grows with its links, for each that is added: so of steps in
+/// groups of the root, one by one, its header holds only the first.
+TEST(Hdf5File, TheRootGroupOfManyStepsHasAHeap) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  RecordingStorage storage(path, false);
+  ScatteringTail tail(0, 64);
+  constexpr int n_steps = 600;
+  {
+    Hdf5File::Settings settings;
+    settings.sync = false;
+    auto file = create_file(storage, tail, settings);
+    std::uint64_t largest_commit = 0;
+    for (int step = 0; step < n_steps; ++step) {
+      ASSERT_DONE(file->create_group("/step_" + std::to_string(step)));
+      const std::uint64_t before = file->metadata_bytes();
+      ASSERT_DONE(file->commit());
+      if (step >= 100) largest_commit = std::max(largest_commit, file->metadata_bytes() - before);
+    }
+    // A block of the heap, of its two B-trees and of the new group, and their heads.
+    EXPECT_LE(largest_commit, 20000U);
+    ASSERT_DONE(file->close());
+  }
+  const Hdf5Scope scope;
+  const Hdf5Id stock(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  H5G_info_t links{};
+  ASSERT_GE(H5Gget_info_by_name(stock.get(), "/", &links, H5P_DEFAULT), 0);
+  EXPECT_EQ(links.nlinks, hsize_t(n_steps));
+  EXPECT_EQ(links.storage_type, H5G_STORAGE_TYPE_DENSE);
+  for (int step = 0; step < n_steps; ++step) {
+    char name[32] = "";
+    ASSERT_GT(H5Lget_name_by_idx(stock.get(), "/", H5_INDEX_CRT_ORDER, H5_ITER_INC, hsize_t(step),
+                                 name, sizeof name, H5P_DEFAULT),
+              0);
+    ASSERT_EQ(std::string(name), "step_" + std::to_string(step));
+  }
+}
+
 /// What was created is made once more in the space that it had, behind which others have claimed.
 TEST(Hdf5File, ANewFileGetsAHeapForItsRootGroup) {
   const TestFolder folder;
@@ -654,7 +721,7 @@ TEST(Hdf5File, ANewFileGetsAHeapForItsRootGroup) {
   auto file = create_file(storage, tail);
   const std::uint64_t created_end = tail.end();
   const std::uint64_t chunk_address = tail.claim(100);
-  ASSERT_DONE(file->create_group("/", 512));
+  ASSERT_DONE(file->create_group("/", 32));
   ASSERT_DONE(file->create_group("/", 1000));
   ASSERT_DONE(file->create_group("/", 2000));
   EXPECT_EQ(tail.end(), chunk_address + 100) << "the new root group has gone elsewhere";
