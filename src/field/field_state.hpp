@@ -78,6 +78,9 @@ struct LearnedField {
 enum class FieldLife : std::uint8_t { waiting, defined, under_way, in_file, retired };
 
 struct FieldState {
+  static constexpr std::size_t no_number = static_cast<std::size_t>(-1);
+
+  std::size_t number = no_number;  ///< As define_field() has returned it.
   FieldDefinition definition;
   ResolvedField resolved;
   LearnedField learned;
@@ -104,6 +107,8 @@ struct FieldState {
     return life != FieldLife::retired && life != FieldLife::waiting &&
            (life != FieldLife::in_file || definition.options.over_time);
   }
+  /// True if no later step needs it.
+  bool is_done() const { return !is_open() && life != FieldLife::waiting; }
   ChunkGrid grid() const { return {definition.shape, resolved.chunk_shape}; }
   std::uint64_t chunk_bytes() const {
     return n_elements(resolved.chunk_shape) * dtype_bytes(definition.dtype);

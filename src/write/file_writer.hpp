@@ -61,7 +61,7 @@ class FileWriter final {
     after_datasets_ = std::move(after);
   }
   std::vector<TraceEvent> gather_trace();
-  std::vector<std::string> field_paths() const;
+  std::vector<std::string> field_paths() const { return record_.paths(); }
 
   // --- For the GatheringWriter around it.
 
@@ -100,8 +100,7 @@ class FileWriter final {
   void repeat_last_step(Step& step) const;
   Status settle_step(Step& step);
   Status hear_what_is_there(std::vector<FieldState>& fields, Status& mine);
-  Status check_tried(std::span<const std::size_t> field_indices,
-                     std::vector<FieldState>& fields) const;
+  Status check_tried(std::span<const std::size_t> places, std::vector<FieldState>& fields) const;
   Status settle_codecs_and_owners(Step& step);
   Status go_on_with_chunks(std::vector<FieldState>& fields);
   bool in_front() const { return options_.field_defaults.layout == front_layout; }

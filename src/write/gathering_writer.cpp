@@ -67,7 +67,7 @@ Result<std::size_t> GatheringWriter::define_field(const FieldDefinition& definit
   field.entry = definition_of_entry(definition, n_steps);
   Fields::node_type node = made.extract(made.begin());
   TAILRACE_TAKE(const std::size_t index, inner_->define_field(field.entry));
-  inner_->record().fields[index].life = FieldLife::waiting;
+  inner_->record().field(index).life = FieldLife::waiting;
   node.key() = index;
   fields_.insert(std::move(node));
   return index;
@@ -181,13 +181,13 @@ Result<bool> GatheringWriter::join() {
   }
   if (!fresh.empty()) TAILRACE_TRY(inner_->try_waiting(fresh));
   for (const std::size_t index : fresh) {
-    fields_.at(index).steps.stand_behind(record.fields[index].n_begun);
+    fields_.at(index).steps.stand_behind(record.field(index).n_begun);
   }
   TAILRACE_TRY(check_attributes());
   TAILRACE_TRY(check_coverage());
   bool any_due = false;
   for (auto& [index, field] : fields_) {
-    if (record.fields[index].life == FieldLife::waiting) {  // It has no dataset for them yet.
+    if (record.field(index).life == FieldLife::waiting) {  // It has no dataset for them yet.
       const std::string& path = field.step.path;
       const auto rest = std::stable_partition(
           record.attributes.begin(), record.attributes.end(),
@@ -211,7 +211,7 @@ Status GatheringWriter::check_attributes() const {
   for (const PendingAttribute& set : record.attributes) {
     const std::string object = plain_path(set.object_path);
     for (const auto& [index, field] : fields_) {
-      if (record.fields[index].life != FieldLife::waiting) continue;
+      if (record.field(index).life != FieldLife::waiting) continue;
       if (!object.starts_with(field.step.path + "/")) continue;
       return Status(Code::invalid_argument, "attribute \"" + set.name + "\" of \"" +
                                                 set.object_path + "\": \"" + field.step.path +
@@ -247,11 +247,12 @@ Status GatheringWriter::check_coverage() {
 Status GatheringWriter::hand_in(std::size_t field_index, GatheredField& field,
                                 std::uint64_t n_steps) {
   StepRecord& record = inner_->record();
-  FieldState& state = record.fields[field_index];
+  FieldState& state = record.field(field_index);
   if (state.life == FieldLife::waiting) {
     record.attributes.insert(record.attributes.end(), field.attributes.begin(),
                              field.attributes.end());
     FieldState anew;  // An attempt before may have left its marks.
+    anew.number = field_index;
     anew.definition = field.entry;
     anew.has_waited = field.has_waited;
     state = std::move(anew);  // All or nothing: memory may be short.
@@ -286,7 +287,7 @@ void GatheringWriter::keep_step() {
     field.n_attributes_of_step = field.attributes.size();
     if (!defers()) field.n_attributes_kept = field.attributes.size();
     field.has_waited = true;
-    FieldState& state = inner_->record().fields[index];
+    FieldState& state = inner_->record().field(index);
     state.has_waited = true;
     // Whoever threw behind the commit has taken the step for one that failed.
     if (state.life == FieldLife::retired) state.life = FieldLife::waiting;
@@ -337,7 +338,7 @@ void GatheringWriter::take_flight_back() {
     }
     if (field.first_in_flight) {
       field.has_waited = false;  // It goes with its first step.
-      inner_->record().fields[index].life = FieldLife::retired;
+      inner_->record().field(index).life = FieldLife::retired;
     }
     field.part_of_flight = field.first_in_flight = false;
   }

@@ -242,15 +242,17 @@ Status FileWriter::hear_what_is_there(std::vector<FieldState>& fields, Status& m
 }
 
 Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
+  std::vector<std::size_t> places;
+  for (const std::size_t index : field_indices) places.push_back(record_.place_of(index));
   std::vector<FieldState> fields(record_.fields.size());  // Of the others only names count here.
   for (std::size_t f = 0; f < fields.size(); ++f) {
     fields[f].definition.path = record_.fields[f].definition.path;
     fields[f].life =
         record_.fields[f].life == FieldLife::retired ? FieldLife::retired : FieldLife::in_file;
   }
-  for (const std::size_t index : field_indices) {
-    fields[index].definition = record_.fields[index].definition;
-    fields[index].life = FieldLife::defined;
+  for (const std::size_t place : places) {
+    fields[place].definition = record_.fields[place].definition;
+    fields[place].life = FieldLife::defined;
   }
   Status mine;
   TAILRACE_TRY(hear_what_is_there(fields, mine));
@@ -258,19 +260,18 @@ Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
   Status possible = try_codecs(*comm_, fields, options_.plugin_path);
   if (possible.ok()) possible = local_part([&] { return go_on_with_chunks(fields); });
   if (possible.ok() && comm_->is_root()) possible = check_continued_codecs(fields);
-  if (possible.ok()) possible = check_tried(field_indices, fields);
-  for (const std::size_t index : field_indices) {
+  if (possible.ok()) possible = check_tried(places, fields);
+  for (const std::size_t place : places) {
     if (!possible.ok()) break;
     possible =
-        local_part([&] { return check_begun_chunks(*comm_, fields[index], output_.storage()); });
+        local_part([&] { return check_begun_chunks(*comm_, fields[place], output_.storage()); });
   }
-  for (const std::size_t index : field_indices)
-    record_.fields[index].n_begun = fields[index].n_begun;
+  for (const std::size_t place : places) record_.fields[place].n_begun = fields[place].n_begun;
   return comm_->agree(possible);
 }
 
 /// What there must be besides: a way to hand them over, and memory.
-Status FileWriter::check_tried(std::span<const std::size_t> field_indices,
+Status FileWriter::check_tried(std::span<const std::size_t> places,
                                std::vector<FieldState>& fields) const {
   // Which codec it will be, its values say: the most hungry of the usual ones (trz, a preset that
   // tries decimals) takes so many chunks and a MiB.
@@ -278,8 +279,8 @@ Status FileWriter::check_tried(std::span<const std::size_t> field_indices,
   // What waits has the other half at most; windows for writes within the node are an eighth.
   const std::uint64_t window_bytes = shared_ != nullptr ? options_.memory_bytes / 8 : 0;
   const std::uint64_t there = options_.memory_bytes / 2 - window_bytes;
-  for (const std::size_t index : field_indices) {
-    FieldState* const field = &fields[index];
+  for (const std::size_t place : places) {
+    FieldState* const field = &fields[place];
     const FieldDefinition& definition = field->definition;
     if (in_front()) {
       return Status(Code::unsupported, definition.name() +
@@ -299,10 +300,10 @@ Status FileWriter::check_tried(std::span<const std::size_t> field_indices,
                         " are gathered in a chunk, most have no bytes. Give a bound");
     }
     if (options_.mode != StepMode::sync) TAILRACE_TRY(check_can_be_handed_over({&field, 1}));
-    FieldPlan plan = field_plan(index, definition, field->resolved);
+    FieldPlan plan = field_plan(place, definition, field->resolved);
     plan.beginnings = field->beginnings.get();
     std::uint64_t needed = encode_memory_bytes(plan);
-    const bool ours = codec_is_ours_to_choose(record_.fields[index].definition.options);
+    const bool ours = codec_is_ours_to_choose(record_.fields[place].definition.options);
     if (ours) {
       needed = std::max(needed, kMostOfAnyCodec * plan.chunk_bytes() + (1U << 20));
     }
@@ -407,7 +408,7 @@ std::string FileWriter::profile_name() const {
 /// What the step will take, in which order, and where it goes. Errors are agreed.
 Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
   StepPlan& plan = step.plan;
-  plan.fields = make_field_plans(record_.fields, active);
+  plan.fields = make_field_plans(active);
   reserve_by_shape(*comm_, output_.tail(), options_.alignment_bytes, plan.fields);
   if (!sizes_are_asked_for(active, options_)) return Status();
   const double start_s = clock_.now_s();
@@ -752,12 +753,6 @@ Status FileWriter::write_trace() {
 }
 
 std::vector<TraceEvent> FileWriter::gather_trace() { return gather_events(*comm_, trace_); }
-
-std::vector<std::string> FileWriter::field_paths() const {
-  std::vector<std::string> paths;
-  for (const FieldState& field : record_.fields) paths.push_back(field.definition.path);
-  return paths;
-}
 
 namespace {
 

@@ -511,12 +511,10 @@ void add_times(std::span<FieldState* const> active, const Ownership& ownership,
 
 }  // namespace
 
-std::vector<FieldPlan> make_field_plans(const std::vector<FieldState>& fields,
-                                        std::span<FieldState* const> active) {
+std::vector<FieldPlan> make_field_plans(std::span<FieldState* const> active) {
   std::vector<FieldPlan> plans;
   for (const FieldState* field : active) {
-    plans.push_back(field_plan(static_cast<std::size_t>(field - fields.data()), field->definition,
-                               field->resolved));
+    plans.push_back(field_plan(field->number, field->definition, field->resolved));
     plans.back().puts = field->puts;
     plans.back().beginnings = field->beginnings.get();
   }

@@ -100,9 +100,8 @@ struct WorkForce {
   std::uint64_t n_threads = 1;  ///< Encode threads of each rank.
 };
 
-/// What the lanes must know of the active fields; `fields` are all of the writer's.
-std::vector<FieldPlan> make_field_plans(const std::vector<FieldState>& fields,
-                                        std::span<FieldState* const> active);
+/// What the lanes must know of the active fields.
+std::vector<FieldPlan> make_field_plans(std::span<FieldState* const> active);
 
 /// Whether this step's layouts, order or trace want forecasts. The same on all ranks.
 bool sizes_are_asked_for(std::span<FieldState* const> active, const FileOptions& options);

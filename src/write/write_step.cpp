@@ -14,16 +14,52 @@ Status StepRecord::note(const Status& failure) {
   return failure;
 }
 
+const FieldState* StepRecord::find(std::size_t number) const {
+  if (number >= known_.size()) return nullptr;
+  const FieldState& field = fields[known_[number].place];
+  return field.number == number ? &field : nullptr;
+}
+
+/// True if a field of this path is defined or in the file.
+bool StepRecord::is_taken(const std::string& path) const {
+  const auto newest = newest_.find(path);
+  if (newest == newest_.end()) return false;
+  const FieldState* const field = find(newest->second);
+  return field != nullptr ? field->life != FieldLife::retired : known_[newest->second].in_file;
+}
+
+/// The first place whose field is done: the same on every rank, as fields' lives are.
+std::size_t StepRecord::take_place() {
+  const auto done = std::ranges::find_if(fields, &FieldState::is_done);
+  const auto place = static_cast<std::size_t>(done - fields.begin());
+  if (done == fields.end()) {
+    fields.emplace_back().life = FieldLife::retired;
+  } else if (find(done->number) != nullptr) {
+    known_[done->number].in_file = done->life == FieldLife::in_file;
+  }
+  return place;
+}
+
 Result<std::size_t> StepRecord::define_field(const FieldDefinition& definition) {
   if (Status checked = check_definition(definition); !checked.ok()) return note(checked);
-  for (const FieldState& field : fields) {
-    if (field.life != FieldLife::retired && field.definition.path == definition.path) {
-      return note(Status(Code::already_exists, definition.name() + " has been defined before"));
-    }
+  if (is_taken(definition.path)) {
+    return note(Status(Code::already_exists, definition.name() + " has been defined before"));
   }
-  fields.emplace_back();
-  fields.back().definition = definition;
-  return fields.size() - 1;
+  FieldState field;
+  field.definition = definition;
+  field.number = known_.size();
+  const std::size_t number = field.number;
+  const std::size_t place = take_place();
+  known_.push_back({definition.path, place});
+  newest_[definition.path] = number;
+  fields[place] = std::move(field);
+  return number;
+}
+
+std::vector<std::string> StepRecord::paths() const {
+  std::vector<std::string> paths;
+  for (const Known& known : known_) paths.push_back(known.path);
+  return paths;
 }
 
 Status StepRecord::set_attribute(const std::string& object_path, const std::string& name,
@@ -36,53 +72,56 @@ Status StepRecord::set_attribute(const std::string& object_path, const std::stri
   return Status();
 }
 
-Result<PutRecord> StepRecord::check_put(std::size_t field_index, const Box& box) {
-  if (field_index >= fields.size() || fields[field_index].life == FieldLife::retired) {
+Result<PutRecord> StepRecord::check_put(std::size_t number, const Box& box) {
+  const FieldState* const found = find(number);
+  const bool gone = found == nullptr && number < known_.size() && known_[number].in_file;
+  if (!gone && (found == nullptr || found->life == FieldLife::retired)) {
     return note(
-        Status(Code::invalid_argument, "there is no field number " + std::to_string(field_index)));
+        Status(Code::invalid_argument, "there is no field number " + std::to_string(number)));
   }
-  FieldState& field = fields[field_index];
-  if (Status checked = check_box(field.definition, box); !checked.ok()) return note(checked);
-  if (!field.is_new() && !field.definition.options.over_time) {
-    return note(Status(
-        Code::invalid_argument,
-        field.definition.name() + " is in the file already; only over-time fields are put again"));
+  if (!gone) {
+    if (Status checked = check_box(found->definition, box); !checked.ok()) return note(checked);
   }
-  field.put_called = true;
+  if (gone || (!found->is_new() && !found->definition.options.over_time)) {
+    return note(Status(Code::invalid_argument,
+                       "field \"" + known_[number].path +
+                           "\" is in the file already; only over-time fields are put again"));
+  }
+  field(number).put_called = true;
   PutRecord record;
   record.box = box;
   return record;
 }
 
-Status StepRecord::put(std::size_t field_index, const Box& box, const void* values, bool copy) {
-  Result<PutRecord> record = check_put(field_index, box);
+Status StepRecord::put(std::size_t number, const Box& box, const void* values, bool copy) {
+  Result<PutRecord> record = check_put(number, box);
   if (!record.ok()) return record.status();
   if (box.empty()) return Status();
-  FieldState& field = fields[field_index];
+  FieldState& its = field(number);
   if (values == nullptr) {
-    return note(Status(Code::invalid_argument, field.definition.name() + ": box " + box_text(box) +
+    return note(Status(Code::invalid_argument, its.definition.name() + ": box " + box_text(box) +
                                                    " was put without values"));
   }
   record->values = static_cast<const std::byte*>(values);
   if (copy) {
     record->copy =
-        Buffer::copy_of({record->values, box.n_elements() * dtype_bytes(field.definition.dtype)});
+        Buffer::copy_of({record->values, box.n_elements() * dtype_bytes(its.definition.dtype)});
     if (!record->copy.allocated()) {
       return note(
-          Status(Code::out_of_memory, "no memory to copy a box of " + field.definition.name()));
+          Status(Code::out_of_memory, "no memory to copy a box of " + its.definition.name()));
     }
     record->values = record->copy.data();
   }
-  field.puts.push_back(std::move(*record));
+  its.puts.push_back(std::move(*record));
   return Status();
 }
 
-Status StepRecord::put_source(std::size_t field_index, const Box& box, BoxSource& source) {
-  Result<PutRecord> record = check_put(field_index, box);
+Status StepRecord::put_source(std::size_t number, const Box& box, BoxSource& source) {
+  Result<PutRecord> record = check_put(number, box);
   if (!record.ok()) return record.status();
   if (box.empty()) return Status();
   record->source = &source;
-  fields[field_index].puts.push_back(std::move(*record));
+  field(number).puts.push_back(std::move(*record));
   return Status();
 }
 
@@ -111,7 +150,7 @@ void StepRecord::forget_step(bool failed) {
       field.life = waits_on ? FieldLife::waiting : FieldLife::retired;
     }
     if (field.is_open()) continue;
-    // A file with a group per step has thousands of these: what no step needs again goes.
+    // What no step needs again goes.
     field.resolved = ResolvedField();
     field.learned = LearnedField();
     field.beginnings.reset();

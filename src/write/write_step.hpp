@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/comm.hpp"
@@ -26,12 +27,12 @@ namespace tailrace {
 
 class StepRecord {
  public:
-  /// As the Writer's calls of the same names.
+  /// As the Writer's calls of the same names; a field's index is its number.
   Result<std::size_t> define_field(const FieldDefinition& definition);
   Status set_attribute(const std::string& object_path, const std::string& name,
                        AttributeValue value);
-  Status put(std::size_t field_index, const Box& box, const void* values, bool copy);
-  Status put_source(std::size_t field_index, const Box& box, BoxSource& source);
+  Status put(std::size_t number, const Box& box, const void* values, bool copy);
+  Status put_source(std::size_t number, const Box& box, BoxSource& source);
   /// Keep the first failure of this rank's calls, for end_step to share. @returns `failure`.
   Status note(const Status& failure);
 
@@ -45,12 +46,34 @@ class StepRecord {
   /// Forget a step that never began, beside one that is under way.
   void forget_open_step();
 
+  /// The field of this number, which is not done.
+  FieldState& field(std::size_t number) { return fields[known_[number].place]; }
+  const FieldState& field(std::size_t number) const { return fields[known_[number].place]; }
+  /// The place in `fields` of the field of this number, which is not done.
+  std::size_t place_of(std::size_t number) const { return known_[number].place; }
+  /// Paths of all fields, by number.
+  std::vector<std::string> paths() const;
+
+  /// Fields by place. A field that is done leaves its place to one that is defined later: a file
+  /// with a group per step has thousands of these, and a step looks at every place.
   std::vector<FieldState> fields;
   std::vector<PendingAttribute> attributes;
   Status put_status;  ///< The first bad call since the last step, on this rank.
 
  private:
-  Result<PutRecord> check_put(std::size_t field_index, const Box& box);
+  struct Known {
+    std::string path;
+    std::size_t place = 0;
+    bool in_file = false;  ///< Of a field that has left its place: it was written.
+  };
+  /// Null: it was done, and has left its place.
+  const FieldState* find(std::size_t number) const;
+  bool is_taken(const std::string& path) const;
+  std::size_t take_place();
+  Result<PutRecord> check_put(std::size_t number, const Box& box);
+
+  std::vector<Known> known_;                             ///< By number.
+  std::unordered_map<std::string, std::size_t> newest_;  ///< By path, the last number of it.
 };
 
 // --- Step: all that belongs to one step between its puts and its commit.
@@ -61,7 +84,7 @@ class StepRecord {
 
 /// What a rank puts in a step, as far as chunks and their owners depend on it.
 struct PutPattern {
-  std::vector<std::size_t> field_indices;  ///< Of the fields that were put here, also if empty.
+  std::vector<std::size_t> field_indices;  ///< Places of the fields put here, also if empty.
   std::vector<std::vector<Box>> boxes;     ///< Parallel to it.
 
   bool operator==(const PutPattern&) const = default;
@@ -101,7 +124,7 @@ class StepGuest {
 };
 
 struct Step {
-  std::vector<std::size_t> field_indices;      ///< Of the fields that take part, in plan order.
+  std::vector<std::size_t> field_indices;      ///< Places of its fields, in plan order.
   std::vector<std::vector<PutRecord>> puts;    ///< Handed over with them; empty in mode sync.
   std::vector<PendingAttribute> attributes;    ///< Likewise.
   std::shared_ptr<const Ownership> ownership;  ///< Shared by steps that repeat the same puts.
