@@ -341,3 +341,22 @@ def test_recover(pair):
     assert report["state"] == "damaged" and report["findings"]
     done = tailrace("recover", target.with_name("absent.h5"), code=2)
     assert len(own_lines(done.stderr)) == 1
+
+
+def test_references_are_compared_by_what_they_lead_to(tmp_path):
+    """A hard link gives an object another name, and HDF5 finds either one in each file."""
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        file["g/x"] = np.arange(1000.)
+        file["b"] = file["g/x"]
+        file["refs"] = np.array([file["b"].ref, file["g/x"].ref], dtype=h5py.ref_dtype)
+        file["one"] = file["g/x"].ref
+        file["b"].attrs["self"] = file["b"].ref
+    tailrace("repack", source, "-o", target)
+    with h5py.File(target) as file:
+        assert file["b"] == file["g/x"] == file[file["refs"][0]] == file[file["one"][()]]
+    tailrace("verify", source, target)
+    with h5py.File(target, "r+") as file:
+        file["one"][()] = h5py.Reference()
+    done = tailrace("verify", source, target, code=1)
+    assert 'dataset "/one" is -> , -> /b in the original' in done.stdout, done.stdout

@@ -118,7 +118,8 @@ def test_writing_beyond_the_end_of_unlimited_dimensions():
     rows = np.arange(6).reshape(3, 2) + 1
     grown = write(np.zeros((3, 2), int), [9, 0, 5], rows)
     assert grown.shape == (10, 2)
-    assert grown[[9, 0, 5]].tolist() == rows.tolist() and grown[[3, 4, 8]].tolist() == [[-1] * 2] * 3
+    assert grown[[9, 0, 5]].tolist() == rows.tolist()
+    assert grown[[3, 4, 8]].tolist() == [[-1] * 2] * 3
     assert write(three, (slice(None), np.array([1, 3])), np.ones((3, 2), int)).shape == (3, 4)
     assert write(three, [-1, 3], np.ones((2, 3), int))[2:].tolist() == [[1] * 3] * 2
     with pytest.raises(IndexError):

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/encoding_notes.hpp"
@@ -21,14 +22,9 @@ namespace tailrace {
 
 namespace {
 
-/// Where an object reference leads: a path; empty if nowhere.
+/// Where an object reference leads: a name of CheckedPaths; empty if nowhere.
 std::string path_of(const CheckedFile& file, const std::byte* bytes) {
-  if (file.paths != nullptr) return file.paths->of(bytes);
-  hobj_ref_t reference{};
-  std::memcpy(&reference, bytes, sizeof reference);
-  char name[1024] = {};
-  if (reference == 0 || H5Rget_name(file, H5R_OBJECT, &reference, name, sizeof name) < 0) return "";
-  return name;
+  return file.paths->of(bytes);
 }
 
 bool is_object_reference(hid_t type) { return H5Tequal(type, H5T_STD_REF_OBJ) > 0; }
@@ -265,6 +261,19 @@ class ObjectLister final : public Hdf5Visitor {
   }
 };
 
+/// Every hard link, and the first path of the object that it leads to.
+class PathLister final : public Hdf5Visitor {
+ public:
+  Status group(hid_t, const std::string& path) override { return again(path, path); }
+  Status dataset(hid_t, const std::string& path) override { return again(path, path); }
+  Status other_object(hid_t, const std::string& path) override { return again(path, path); }
+  Status again(const std::string& path, const std::string& first_path) override {
+    paths.emplace_back(path, first_path);
+    return Status();
+  }
+  std::vector<std::pair<std::string, std::string>> paths;
+};
+
 herr_t note_name(hid_t, const char* name, const H5A_info_t*, void* data) {
   return called_by_hdf5([&] {
     static_cast<std::vector<std::string>*>(data)->emplace_back(name);
@@ -445,25 +454,40 @@ CheckedElements::~CheckedElements() {
   }
 }
 
-std::string CheckedPaths::of(const std::byte* reference) {
-  if (!learnt_) {
-    learnt_ = true;
-    const Result<std::vector<CheckedObject>> objects = list_checked_objects(file_, "");
-    for (std::size_t i = 0; objects.ok() && i < objects->size(); ++i) {
-      const std::string& path = (*objects)[i].path;
-      const Hdf5Id object(H5Oopen(file_, path.c_str(), H5P_DEFAULT));
-      ObjectFacts facts;
-      if (object.valid() && get_object_facts(object.get(), facts)) paths_.emplace(facts.key, path);
-    }
+/// What cannot be walked has no names: the files were walked before, and that was an error.
+void CheckedPaths::learn() {
+  learnt_ = true;
+  PathLister lister;
+  static_cast<void>(walk_hdf5(file_, lister, WalkOrder::names));
+  for (const auto& [path, first] : lister.paths) {
+    const Hdf5Id object(H5Oopen(file_, first.c_str(), H5P_DEFAULT));
+    ObjectFacts facts;
+    if (!object.valid() || !get_object_facts(object.get(), facts)) continue;
+    names_[facts.key].paths.push_back(path);
   }
+}
+
+std::string CheckedPaths::name_of(hid_t object) {
+  if (!learnt_) learn();
+  ObjectFacts facts;
+  if (!get_object_facts(object, facts)) return "";
+  const auto found = names_.find(facts.key);
+  if (found == names_.end()) return "";
+  Names& names = found->second;
+  for (std::size_t i = 0; other_ != nullptr && names.name.empty() && i < names.paths.size(); ++i) {
+    const Hdf5Id there(H5Oopen(other_->file_, names.paths[i].c_str(), H5P_DEFAULT));
+    if (there.valid()) names.name = other_->name_of(there.get());
+  }
+  if (names.name.empty()) names.name = names.paths.front();
+  return names.name;
+}
+
+std::string CheckedPaths::of(const std::byte* reference) {
   hobj_ref_t stored{};
   std::memcpy(&stored, reference, sizeof stored);
   if (stored == 0) return "";
   const Hdf5Id object(H5Rdereference2(file_, H5P_DEFAULT, H5R_OBJECT, &stored));
-  ObjectFacts facts;
-  if (!object.valid() || !get_object_facts(object.get(), facts)) return "";
-  const auto found = paths_.find(facts.key);
-  return found == paths_.end() ? "" : found->second;
+  return object.valid() ? name_of(object.get()) : "";
 }
 
 Result<std::vector<CheckedObject>> list_checked_objects(hid_t file, const std::string& file_name) {

@@ -22,27 +22,38 @@ namespace tailrace {
 // equals the same NaN; strings and sequences of variable length by content; object references by
 // the path that they lead to, since addresses differ between files. Callers hold an Hdf5Scope.
 
-/// The first path, in the order of names, of every object of a file. HDF5 itself would walk the
-/// file for each reference that is asked about, and find another path in each file.
+/// Names the objects of a file, of whose hard links each could be the name: by the first path in
+/// the order of names. HDF5 itself would walk the file for each reference that is asked about, and
+/// find another path in each file.
 class CheckedPaths {
  public:
-  explicit CheckedPaths(hid_t file) : file_(file) {}
+  /// @param other  names of the file that this one is compared with: an object that is found there
+  ///               by one of its paths gets the name that it has there. Outlives this.
+  explicit CheckedPaths(hid_t file, CheckedPaths* other = nullptr) : file_(file), other_(other) {}
   /// Where an object reference leads; empty if nowhere. Cost: O(objects), once, at the first use.
   std::string of(const std::byte* reference);
 
  private:
+  struct Names {
+    std::vector<std::string> paths;  ///< Of all hard links, as walked.
+    std::string name;                ///< Once it was asked for.
+  };
+  void learn();
+  std::string name_of(hid_t object);
+
   hid_t file_;
+  CheckedPaths* other_;
   bool learnt_ = false;
-  std::unordered_map<ObjectKey, std::string> paths_;
+  std::unordered_map<ObjectKey, Names> names_;
 };
 
-/// An open file, and the paths of its objects where many are asked for.
+/// An open file, and the names of its objects.
 struct CheckedFile {
-  CheckedFile(hid_t file_id = H5I_INVALID_HID, CheckedPaths* file_paths = nullptr)
-      : id(file_id), paths(file_paths) {}
+  CheckedFile() = default;
+  CheckedFile(hid_t file_id, CheckedPaths& file_paths) : id(file_id), paths(&file_paths) {}
   operator hid_t() const { return id; }
-  hid_t id;
-  CheckedPaths* paths;
+  hid_t id = H5I_INVALID_HID;
+  CheckedPaths* paths = nullptr;
 };
 
 /// An element in memory and the file that its references point into.
@@ -54,7 +65,8 @@ struct CheckedValue {
 /// Whether elements of `type` are their bytes: nothing of variable length, no reference.
 bool is_plain_type(hid_t type);
 
-/// Whether two elements of `type` (as it is in memory) say the same.
+/// Whether two elements of `type` (as it is in memory) say the same. A reference of `a`, the
+/// original, to what the other file does not have may have become anything there.
 bool same_value(hid_t type, CheckedValue a, CheckedValue b);
 
 /// An element for a message: "3", "-1.5", "nan (7fc00000)", "\"text\"", "{1, 2}".

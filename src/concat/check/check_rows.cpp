@@ -77,7 +77,7 @@ class Window {
 /// One dataset of the output beside those of the inputs.
 class DatasetComparison {
  public:
-  DatasetComparison(hid_t output, const std::string& path, ConcatFindings& findings)
+  DatasetComparison(CheckedFile output, const std::string& path, ConcatFindings& findings)
       : output_(output),
         path_(path),
         findings_(findings),
@@ -187,7 +187,7 @@ class DatasetComparison {
     }
   }
 
-  hid_t output_;
+  CheckedFile output_;
   const std::string& path_;
   ConcatFindings& findings_;
   Hdf5Id dataset_;

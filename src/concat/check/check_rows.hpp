@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "concat/check/check_objects.hpp"
 #include "concat/check/concat_check.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
@@ -19,7 +20,7 @@ namespace tailrace {
 
 /// Rows that an input has of the dataset.
 struct CheckedRows {
-  hid_t file = H5I_INVALID_HID;
+  CheckedFile file;
   std::string file_name;
   std::uint64_t n_rows = 0;
 };
@@ -27,7 +28,7 @@ struct CheckedRows {
 class RowComparison {
  public:
   /// @param memory_bytes  a quarter of it is the most that either side's window takes.
-  RowComparison(hid_t output, std::uint64_t memory_bytes)
+  RowComparison(CheckedFile output, std::uint64_t memory_bytes)
       : output_(output), window_bytes_(memory_bytes / 4) {}
 
   /// Compare the rows of `sources`, one behind the other, with the output's from `first_row` on.
@@ -38,7 +39,7 @@ class RowComparison {
                  ConcatFindings& findings);
 
  private:
-  hid_t output_;
+  CheckedFile output_;
   std::uint64_t window_bytes_;
 };
 

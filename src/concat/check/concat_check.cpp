@@ -3,6 +3,7 @@
 #include "concat/check/concat_check.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -80,7 +81,7 @@ Status compare_single(const std::string& who, const CheckedSide& input, const Ch
   if (here.n_elements() == 0) return Status();
   const CheckedValue value{here.at(0), output.file};
   const CheckedValue expected{there.at(0), input.file};
-  if (!same_value(here.type(), value, expected)) {
+  if (!same_value(here.type(), expected, value)) {
     findings.add(who + " is " + checked_value_text(here.type(), value) + ", " +
                  checked_value_text(here.type(), expected) + " in " + against_text(against));
   }
@@ -131,6 +132,8 @@ class ConcatCheckImpl final : public ConcatCheck {
   Status compare_objects(ConcatFindings& findings) override {
     const Hdf5Scope scope;
     TAILRACE_TAKE(Hdf5Id first, open_checked_file(first_name_));
+    CheckedPaths paths_here(output_.get());
+    CheckedPaths paths_there(first.get(), &paths_here);
     std::unordered_map<std::string, H5O_type_t> found;
     for (const CheckedObject& object : found_) found.emplace(object.path, object.type);
     for (const CheckedObject& object : wanted_) {
@@ -151,8 +154,8 @@ class ConcatCheckImpl final : public ConcatCheck {
       if (!input.valid() || !output.valid()) {
         return hdf5_failure(Code::corrupt, who + ": cannot be opened");
       }
-      const CheckedSide a{input.get(), first.get()};
-      const CheckedSide b{output.get(), output_.get()};
+      const CheckedSide a{input.get(), {first.get(), paths_there}};
+      const CheckedSide b{output.get(), {output_.get(), paths_here}};
       compare_attributes(a, b, Against::first_input, who, findings);
       if (type == H5O_TYPE_DATASET) TAILRACE_TRY(compare_dataset(object.path, a, b, findings));
     }
@@ -206,18 +209,21 @@ class ConcatCheckImpl final : public ConcatCheck {
                       std::span<std::uint64_t> first_rows, const Progress& progress,
                       ConcatFindings& findings) override {
     const Hdf5Scope scope;
+    CheckedPaths paths_here(output_.get());
     std::vector<Hdf5Id> files;
+    std::deque<CheckedPaths> paths;
     for (const std::string& input : inputs) {
       TAILRACE_TAKE(Hdf5Id file, open_checked_file(input));
+      paths.emplace_back(file.get(), &paths_here);
       files.push_back(std::move(file));
     }
     std::vector<std::vector<CheckedRows>> sources(datasets_.size());
     for (std::size_t f = 0; f < inputs.size(); ++f) {
       for (const InputRows& part : rows[f]) {
-        sources[part.dataset_index].push_back({files[f].get(), inputs[f], part.n_rows});
+        sources[part.dataset_index].push_back({{files[f].get(), paths[f]}, inputs[f], part.n_rows});
       }
     }
-    RowComparison comparison(output_.get(), memory_bytes_);
+    RowComparison comparison({output_.get(), paths_here}, memory_bytes_);
     for (std::size_t d = 0; d < datasets_.size(); ++d) {
       if (sources[d].empty()) continue;
       TAILRACE_TRY(
@@ -400,8 +406,8 @@ Status compare_copies(const std::string& original, const std::string& copy,
   const Hdf5Scope scope;
   TAILRACE_TAKE(const Hdf5Id from, open_checked_file(original));
   TAILRACE_TAKE(const Hdf5Id to, open_checked_file(copy));
-  CheckedPaths paths_from(from.get());
   CheckedPaths paths_to(to.get());
+  CheckedPaths paths_from(from.get(), &paths_to);
   for (const CopiedObject& object : objects) {
     const Hdf5Id input(H5Oopen(from.get(), object.path.c_str(), H5P_DEFAULT));
     const Hdf5Id output(H5Oopen(to.get(), object.path.c_str(), H5P_DEFAULT));
@@ -413,8 +419,8 @@ Status compare_copies(const std::string& original, const std::string& copy,
       findings.add(who + " is another kind of object than in the original");
       continue;
     }
-    const CheckedSide a{input.get(), {from.get(), &paths_from}};
-    const CheckedSide b{output.get(), {to.get(), &paths_to}};
+    const CheckedSide a{input.get(), {from.get(), paths_from}};
+    const CheckedSide b{output.get(), {to.get(), paths_to}};
     compare_attributes(a, b, Against::original, who, findings);
     if (object.values) {
       TAILRACE_TRY(compare_copied_values(original, object.path, a, b, who, memory_bytes, findings));
