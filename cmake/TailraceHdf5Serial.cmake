@@ -70,7 +70,8 @@ file(GLOB serial_sources CONFIGURE_DEPENDS "${serial_folder}/*.cpp")
 tailrace_codec_library(tailrace_hdf5_serial_objects
                        ${serial_sources}
                        "${PROJECT_SOURCE_DIR}/src/exec/thread_team.cpp"
-                       "${PROJECT_SOURCE_DIR}/src/layout/chunk_shape.cpp")
+                       "${PROJECT_SOURCE_DIR}/src/layout/chunk_shape.cpp"
+                       "${PROJECT_SOURCE_DIR}/src/policy/bound_width.cpp")
 target_include_directories(tailrace_hdf5_serial_objects PRIVATE
                            "${PROJECT_SOURCE_DIR}/frontends" "${generated}")
 target_include_directories(tailrace_hdf5_serial_objects SYSTEM PRIVATE

@@ -15,7 +15,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve()
 ROOT = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE.parents[1]
 
-PURE = ("codec", "layout", "model", "schedule")
+PURE = ("codec", "layout", "model", "policy", "schedule")
 # Who calls HDF5. The folders below src/concat are what a concatenation asks of it.
 HDF5_ROOMS = ("hdf5", "describe", "netcdf", "concat/hdf5", "concat/check")
 # A room may include itself and these; floor by floor, so no arrow runs back up.

@@ -77,9 +77,9 @@ Guards (--guard sign+threshold=273.15+...), of codec trz:
 
 Keys of --field 'GLOB:key=value,...':
   codec=NAME, bound=MODE=VALUE or none, guard=GUARD+..., chunk=SIZE or SHAPE, verify=on|off|auto,
-  layout=NAME, fill=NUMBER (kept exactly, and left out of the range), raw-fallback=on|off,
-  covered=keep|drop, and the codec's own: level=5, id=32028,cd=1:2:3, book=FILE (trz, see
-  train-book), ...
+  layout=NAME, fill=NUMBER (kept exactly, and left out of the range), allow-wide-bound=on|off,
+  raw-fallback=on|off, covered=keep|drop, and the codec's own: level=5, id=32028,cd=1:2:3,
+  book=FILE (trz, see train-book), ...
 
 GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
 'component:GLOB:bound=...' is for the components of plotfiles (AMReX, Chombo), by their names.
@@ -251,6 +251,12 @@ Command add_repack(CLI::App& app) {
   compression(
       "-b,--bound", repack.request.fields.bound, "MODE=VALUE",
       "Largest error allowed: abs=, rel=, psnr= or pw_rel= (below). Default: none, lossless.");
+  compression.engine("--fill", file, "fill", "NUMBER",
+                     "Fill value of the fields that declare none: kept exactly, and left out of "
+                     "the range that rel= and psnr= are relative to.");
+  compression.engine_flag("--allow-wide-bound", file, "allow-wide-bound",
+                          "Keep to a rel or psnr bound also where an undeclared fill value widens "
+                          "it; else such a field is an error, since the bound swamps its values.");
   compression.engine("--guard", file, "guard", "GUARD+...",
                      "What values keep besides the bound, exactly (below). Default: none.");
   compression.engine("--covered", file, "covered", "keep|drop",

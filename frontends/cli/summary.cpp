@@ -107,21 +107,6 @@ std::string field_table(const verbs::RepackReport& outcome, const std::string& g
   return table.text();
 }
 
-/// An end of the value range that looks like a fill value which nobody declared; 0: it does not.
-/// Such a value makes a relative bound useless, and real files are full of them. The Writer warns
-/// of the customary huge ones by itself (1e20, -1e34); here it is -1e10, -9999, -999 and so on:
-/// round, and far below everything else.
-double suspected_fill(const FieldReport& field) {
-  if (!field.bound.needs_range()) return 0;
-  const double depth = -field.value_least;
-  constexpr double least_depth = 999;
-  constexpr double most_depth = 1e19;
-  if (depth < least_depth || depth >= most_depth) return 0;
-  if (depth <= 10 * std::fabs(field.value_greatest)) return 0;
-  const double power = std::pow(10.0, std::round(std::log10(depth)));
-  return depth == power || depth == power - 1 ? -depth : 0;
-}
-
 /// What a reader needs for the codecs that were chosen for the user; empty: nothing.
 std::string reader_note(const StepReport& report) {
   std::vector<std::string_view> needed;  // those of ours first
@@ -163,7 +148,6 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   std::map<std::string, std::vector<std::string>> kept_exact;
   std::vector<std::string> constant;
   std::vector<std::string> lossy_before;
-  std::map<double, std::vector<std::string>> suspects;
   for (std::size_t f = 0; f < outcome.step.fields.size(); ++f) {
     const FieldReport& field = outcome.step.fields[f];
     if (field.n_raw_chunks > 0) {
@@ -176,7 +160,6 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
     if (field.bound.needs_range() && field.absolute_bound == 0 && field.raw_bytes > 0) {
       constant.push_back(field.path);
     }
-    if (const double fill = suspected_fill(field); fill != 0) suspects[fill].push_back(field.path);
     if (f >= outcome.plan.size()) continue;
     const verbs::PlannedField& planned = outcome.plan[f];
     if (!planned.exact_reason.empty()) kept_exact[planned.exact_reason].push_back(field.path);
@@ -189,12 +172,6 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   for (const auto& [reason, names] : kept_exact) {
     lines.push_back(
         fmt::format("kept exactly ({}): {}", reason, first_names_text(names, most_named)));
-  }
-  for (const auto& [fill, names] : suspects) {
-    lines.push_back(
-        fmt::format("{:g} is taken for a value and widens the range of {}: if it is a "
-                    "fill value, say --field '{}:fill={:g}'",
-                    fill, first_names_text(names, most_named), names.front(), fill));
   }
   if (!constant.empty()) {
     lines.push_back(fmt::format("kept exactly (all values equal, so the bound is 0): {}",

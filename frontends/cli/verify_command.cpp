@@ -41,8 +41,12 @@ bound, prints its coordinates, its original and its decoded value.
 )";
 
 constexpr const char* verify_footer =
-    R"(Exit codes: 0 all fields keep their bounds, 1 a bound is broken, or something is missing or
-of another shape, 2 usage or bad input, 3 storage or memory gave out.)";
+    R"(DOUBTFUL is a field that keeps a bound which says little of it: an undeclared fill value
+widens the range that the bound is relative to, or more than a quarter of the values are smaller
+than it.
+
+Exit codes: 0 all fields keep their bounds, DOUBTFUL ones too, 1 a bound is broken, or something is
+missing or of another shape, 2 usage or bad input, 3 storage or memory gave out.)";
 
 std::string verdict_text(const verbs::VerifyConcatReport& report) {
   TextTable table(">inputs|>datasets|>empty|>keys|>rows|>bytes|>ranks?1|>time|verdict");
@@ -107,9 +111,10 @@ int run_verify(Session& session, const VerifyArguments& arguments) {
     if (!report.ok()) return report.status();
     if (session.speaks()) written = page.finish(report_document(arguments.report_path, *report));
     TAILRACE_TRY(session.settle(written));
-    return Shown{verify_text(*report),
-                 json_text(json_of(*report)),
-                 {},
+    // Not even a quiet run lets a promise that says little pass for success.
+    const bool doubtful = report->n_doubtful() > 0 && arguments.quiet;
+    return Shown{verify_text(*report), json_text(json_of(*report)),
+                 doubtful ? report->doubts : std::vector<std::string>(),
                  report->n_failed() == 0 ? exit_done : exit_check_failed};
   });
 }

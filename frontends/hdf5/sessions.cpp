@@ -298,6 +298,9 @@ Status end_session(Session& session) {
       if (!remark.empty()) {
         std::fprintf(stderr, "tailrace: %s: %s\n", session.name.c_str(), remark.c_str());
       }
+      for (const std::string& line : session.array->take_remarks()) {
+        std::fprintf(stderr, "tailrace: %s: %s\n", session.name.c_str(), line.c_str());
+      }
       return Status();
     });
   }

@@ -143,6 +143,32 @@ CodecRequest AskedDataset::request_for(double absolute_bound) const {
 void AskedDataset::note_values(std::span<const std::byte> values) {
   if (!options_.bound.needs_range()) return;
   range_.merge(value_range(facts_.dtype, values, facts_.fill_value));
+  sample_.add(facts_.dtype, values, facts_.fill_value);
+}
+
+ValueFacts AskedDataset::facts_now(double absolute_bound) const {
+  return {range_.least,
+          range_.greatest,
+          range_.n_finite,
+          range_.n_least,
+          range_.n_greatest,
+          range_.next_least,
+          range_.next_greatest,
+          sample_.n_nonzero(),
+          sample_.n_below(absolute_bound),
+          sample_.lower_quartile()};
+}
+
+std::string AskedDataset::take_bound_remark() {
+  constexpr DoorWords words = {"VALUE as the dataset's fill value, or as its attribute _FillValue",
+                               "allow-wide-bound=on in TAILRACE_OPTIONS"};
+  if (width_told_ || width_.fine()) return "";
+  width_told_ = true;
+  const double bound = absolute_bound(options_.bound, range_.least, range_.greatest);
+  const BoundSubject subject{
+      facts_.path, "dataset \"" + facts_.path + "\"", facts_.dtype, options_.bound, bound, words};
+  if (!width_.refused(options_.allow_wide_bound)) return remark_text(subject, width_);
+  return "kept exactly from here on: " + refusal_text(subject, width_);
 }
 
 const Codec* AskedDataset::codec_now() {
@@ -150,6 +176,8 @@ const Codec* AskedDataset::codec_now() {
   const double bound = range_.empty()
                            ? absolute_bound(options_.bound, 0, 0)
                            : absolute_bound(options_.bound, range_.least, range_.greatest);
+  if (!range_.empty()) width_ = judge_bound(options_.bound, bound, facts_now(bound));
+  if (width_.refused(options_.allow_wide_bound)) return nullptr;
   const bool pointwise = options_.bound.mode == BoundMode::pw_rel;
   if (!pointwise && !(bound > 0)) return nullptr;
   if (codec_ != nullptr && bound == codec_bound_) return codec_->lossy() ? codec_.get() : nullptr;
@@ -254,6 +282,7 @@ void AskedFiles::tell_idle(const File& file) {
     std::fprintf(stderr, "tailrace: %s: %s\n", file.name.c_str(), remark.c_str());
   };
   for (const auto& [why, paths] : file.left_out) tell(left_out_text(why, paths));
+  for (const auto& [address, dataset] : file.datasets) tell(dataset->take_bound_remark());
   const FieldOptions& of_all = file.options.file.field_defaults;
   const bool alone = asks_for_chunks(of_all) || !of_all.guards.empty();
   if (alone && !file.asked && !file.paths.empty()) tell(only_with_codec);

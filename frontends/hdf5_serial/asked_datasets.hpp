@@ -35,6 +35,7 @@
 #include "core/glob_options.hpp"
 #include "core/status.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
+#include "policy/bound_width.hpp"
 
 namespace tailrace::hdf5_serial {
 
@@ -76,6 +77,8 @@ class AskedDataset {
   void note_values(std::span<const std::byte> values);
   /// What encodes chunks now; null: the header's filters. Valid until the next call.
   const Codec* codec_now();
+  /// Once: what the user should hear of the bound, after codec_now(); empty: nothing.
+  std::string take_bound_remark();
   /// A chunk that it has encoded is in the file.
   void note_stored();
 
@@ -97,7 +100,12 @@ class AskedDataset {
   std::unique_ptr<Codec> codec_;  ///< Within `codec_bound_`.
   double codec_bound_ = 0;
   double largest_bound_ = 0;
+  ValueFacts facts_now(double absolute_bound) const;
+
   ValueRange range_;
+  MagnitudeSample sample_;
+  BoundVerdict width_;
+  bool width_told_ = false;
   bool late_told_ = false;
   bool lossy_ = false;     ///< A chunk has lost digits.
   bool described_ = true;  ///< Attributes say all there is to say.

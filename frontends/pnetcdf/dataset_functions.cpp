@@ -379,6 +379,9 @@ int close_file(OpenFile& file) {
   if (!remark.empty() && file.array->comm().is_root()) {
     std::fprintf(stderr, "tailrace: %s: %s\n", file.path.c_str(), remark.c_str());
   }
+  for (const std::string& line : file.array->take_remarks()) {
+    std::fprintf(stderr, "tailrace: %s: %s\n", file.path.c_str(), line.c_str());
+  }
   if (closed == NC_NOERR) closed = lay_in_front(file);
   remove_file(file.id);
   return status != NC_NOERR ? status : closed;

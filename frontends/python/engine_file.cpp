@@ -136,6 +136,11 @@ Result<std::vector<std::string>> EngineFile::remarks() {
   return remarks;
 }
 
+std::vector<std::string> EngineFile::take_remarks() {
+  const std::lock_guard lock(mutex_);
+  return array_ != nullptr ? array_->take_remarks() : std::exchange(last_remarks_, {});
+}
+
 Status EngineFile::edit(const std::function<Status(NetcdfModel&)>& edit) {
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(true));
@@ -242,7 +247,10 @@ Status EngineFile::close() {
   const std::lock_guard lock(mutex_);
   if (is_parents()) return check_open(true);
   Status closed;
-  if (array_ != nullptr) closed = array_->close();
+  if (array_ != nullptr) {
+    closed = array_->close();
+    last_remarks_ = array_->take_remarks();
+  }
   if (reader_ != nullptr) closed = reader_->close();
   array_.reset();
   reader_.reset();

@@ -71,6 +71,8 @@ class EngineFile {
   /// What the user should hear: of objects that the model leaves out, and of how the file was come
   /// by (rank 0 of those that write it). Each names the file.
   Result<std::vector<std::string>> remarks();
+  /// As ArrayFile's; also of a file that is closed.
+  std::vector<std::string> take_remarks();
   /// Apply `edit` to the model. Collective in a file opened for writing. @error invalid_argument
   Status edit(const std::function<Status(NetcdfModel&)>& edit);
   /// Options of a variable without a dataset. Collective.
@@ -109,8 +111,9 @@ class EngineFile {
   std::string path_;
   int pid_;
   std::mutex mutex_;
-  std::unique_ptr<Reader> reader_;    ///< Mode 'r'.
-  std::unique_ptr<ArrayFile> array_;  ///< The other modes.
+  std::unique_ptr<Reader> reader_;         ///< Mode 'r'.
+  std::unique_ptr<ArrayFile> array_;       ///< The other modes.
+  std::vector<std::string> last_remarks_;  ///< Of close().
 };
 
 // --- the edits of a model that the Python package makes, as functions for EngineFile::edit. Each

@@ -16,6 +16,7 @@
 #include "core/option_table.hpp"
 #include "describe/field_attributes.hpp"
 #include "exec/comm_factory.hpp"
+#include "field/range_evidence.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "python/engine_convert.hpp"
@@ -46,6 +47,37 @@ std::unique_ptr<EngineFile> open_file(const std::string& path, const std::string
   Opening opening{path, mode.empty() ? 'r' : mode[0], options, plugin_path, comm_from_python(comm)};
   return take(unlocked([&] { return EngineFile::open(std::move(opening)); }));
 }
+
+/// Values that pass by, as the one rule on wide bounds looks at them.
+class RangeScan {
+ public:
+  RangeScan(bool single, std::optional<double> fill)
+      : dtype_(single ? DType::f32 : DType::f64), fill_(fill) {}
+
+  void add(const ConstValues& values) {
+    const std::span bytes(reinterpret_cast<const std::byte*>(values.data()), values.size());
+    range_.merge(unlocked([&] { return value_range(dtype_, bytes, fill_); }));
+  }
+  /// (0, 0) without a value.
+  std::pair<double, double> range() const {
+    if (range_.empty()) return {0, 0};
+    return {range_.least, range_.greatest};
+  }
+  std::optional<double> undeclared_fill() const {
+    if (range_.empty()) return std::nullopt;
+    const ErrorBound whole{BoundMode::rel, 1};
+    const BoundVerdict verdict =
+        judge_bound(whole, absolute_bound(whole, range_.least, range_.greatest),
+                    facts_of(range_, MagnitudeCount{}));
+    if (!verdict.refused(false)) return std::nullopt;
+    return verdict.extreme;
+  }
+
+ private:
+  DType dtype_;
+  std::optional<double> fill_;
+  ValueRange range_;
+};
 
 void put(EngineFile& file, std::size_t variable, const Numbers& start, const Numbers& count,
          const Numbers& stride, const ConstValues& values) {
@@ -188,6 +220,14 @@ void bind_file(nb::module_& module) {
              }
              return remarks;
            })
+      .def("take_remarks",
+           [](EngineFile& file) {
+             nb::list remarks;
+             for (const std::string& remark : unlocked([&] { return file.take_remarks(); })) {
+               remarks.append(text_to_python(remark));
+             }
+             return remarks;
+           })
       .def("group_attributes",
            [](EngineFile& file, std::size_t at) { return attributes(file, Owner::group, at); })
       .def("variable_attributes",
@@ -268,6 +308,12 @@ NB_MODULE(_engine, module) {
              nb::arg("per_field"), nb::arg("only"), nb::arg("exclude"), nb::arg("comm").none(),
              nb::arg("progress").none());
   module.def("info", &info);
+  nb::class_<RangeScan>(module, "RangeScan")
+      .def(nb::init<bool, std::optional<double>>(), nb::arg("single"), nb::arg("fill").none())
+      .def("add", &RangeScan::add)
+      .def("range", &RangeScan::range)
+      .def("undeclared_fill", &RangeScan::undeclared_fill);
+  module.attr("below_share_max") = below_share_max;
   module.def("end_with_failure", &end_with_failure);
   module.def("search_plugins_in", &verbs::search_plugins_in);
   module.def("check_options", [](const std::string& options) {

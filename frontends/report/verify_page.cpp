@@ -59,7 +59,10 @@ std::string errors_table(const VerifyReport& report) {
     const Fidelity& fidelity = *field.fidelity;
     rows.push_back({field.task.path, verify_bound_text(field.task),
                     number_cell(field.finding.comparison.largest_error, 4),
-                    verify_share_text(field), field.kept() ? "kept" : "BROKEN",
+                    verify_share_text(field),
+                    !field.kept()          ? "BROKEN"
+                    : field.width().fine() ? "kept"
+                                           : "DOUBTFUL",
                     number_cell(fidelity.mean_bias), number_cell(fidelity.root_mean_square_error)});
   }
   return html_table(
@@ -192,13 +195,19 @@ std::string verify_page(const VerifyReport& report) {
   const std::uint64_t n_failed = report.n_failed();
   page += html_fact(
       "Verdict",
-      n_failed == 0 ? "every value within its bound"
-                    : fmt::format("{} of {} failed", n_failed,
-                                  counted(report.fields.size() + report.problems.size(), "check")));
+      n_failed == 0
+          ? (report.n_doubtful() == 0 ? std::string("every value within its bound")
+                                      : fmt::format("every value within its bound, {} DOUBTFUL",
+                                                    counted(report.n_doubtful(), "variable")))
+          : fmt::format("{} of {} failed", n_failed,
+                        counted(report.fields.size() + report.problems.size(), "check")));
   page += html_fact("Made by", fmt::format("tailrace {}", std::string(version_text)));
   page += "</dl>\n";
   for (const std::string& problem : report.problems) {
     page += "<p><strong>" + html_escaped(problem) + "</strong></p>\n";
+  }
+  for (const std::string& doubt : report.doubts) {
+    page += "<p><strong>" + html_escaped(doubt) + "</strong></p>\n";
   }
   page += "<h2>All variables</h2>\n" + errors_table(report) + likeness_table(report);
   for (const VerifiedField& field : report.fields) {

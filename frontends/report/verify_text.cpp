@@ -41,7 +41,9 @@ void add_row(TextTable& table, const VerifiedField& field, std::string_view grou
                  verify_share_text(field),
                  fmt::format("{}", found.n_beyond_bound + found.n_special_changed),
                  psnr_cell(finding), ratio_text(task.raw_bytes, task.stored_bytes),
-                 field.kept() ? "ok" : "FAILED"});
+                 !field.kept()          ? "FAILED"
+                 : field.width().fine() ? "ok"
+                                        : "DOUBTFUL"});
 }
 
 std::string offender_line(const VerifiedField& field, const Offender& offender, bool worst) {
@@ -134,7 +136,7 @@ std::string verify_text(const VerifyReport& report) {
     const VerifiedField& field = report.fields[f];
     if (differs(field.finding)) ++n_differ;
     const bool good = field.kept();
-    if (good && report.fields.size() > most_rows && f >= most_rows) {
+    if (good && field.width().fine() && report.fields.size() > most_rows && f >= most_rows) {
       ++n_left_out;
       continue;
     }
@@ -174,8 +176,10 @@ std::string verify_text(const VerifyReport& report) {
     return out + fmt::format("{} of {} failed\n", n_failed,
                              counted(report.fields.size() + report.problems.size(), "field"));
   }
-  return out + fmt::format("{}: 0 values beyond the bound ({} exactly equal)\n",
-                           counted(report.fields.size(), "field"), report.fields.size() - n_differ);
+  const std::uint64_t n_doubtful = report.n_doubtful();
+  return out + fmt::format("{}: 0 values beyond the bound ({} exactly equal{})\n",
+                           counted(report.fields.size(), "field"), report.fields.size() - n_differ,
+                           n_doubtful > 0 ? fmt::format(", {} DOUBTFUL", n_doubtful) : "");
 }
 
 }  // namespace tailrace::report

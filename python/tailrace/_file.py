@@ -102,6 +102,12 @@ class File(Group):
         """Compress, write and commit all that was written to variables. Collective."""
         self._engine_file.flush()
         self._forget_model()
+        self._warn_of_bounds(2)
+
+    def _warn_of_bounds(self, stacklevel: int) -> None:
+        """Bounds that mean little for what was written. Rank 0 has them."""
+        for remark in self._engine_file.take_remarks():
+            warnings.warn(f"{self.filename}: {remark}", RuntimeWarning, stacklevel + 1)
 
     def close(self) -> None:
         """Flush and close. Collective. A second time does nothing."""
@@ -110,7 +116,10 @@ class File(Group):
             from ._sharing import note_what_readers_need
             note_what_readers_need(self, self._comm)
         self._forget_model()
-        self._engine_file.close()
+        try:
+            self._engine_file.close()
+        finally:
+            self._warn_of_bounds(2)
 
     def abort(self) -> None:
         """Close without writing what was not flushed; a file never flushed is removed. Collective.
@@ -240,6 +249,8 @@ def _close_dropped(engine_file: Any, alone: bool, path: str, pid: int) -> None:
         return
     try:
         engine_file.close()
+        for remark in engine_file.take_remarks():
+            print(f"tailrace: {path}: {remark}", file=sys.stderr, flush=True)
     except Exception as error:  # noqa: BLE001 - in a finalizer there is nobody to catch it.
         print(f"tailrace: {path} was not closed by the program, and cannot be now: {error}",
               file=sys.stderr, flush=True)

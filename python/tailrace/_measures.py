@@ -22,8 +22,6 @@ Numbers = npt.NDArray[np.float64]
 
 #: Spectra and differences run along this many of the last dimensions where nothing else is said.
 SPACE_RANK_MAX = 3
-#: A bound is too great for a field of which more than this share is smaller than the bound itself.
-BELOW_MAX = 0.25
 #: A shell of wave numbers is kept while its power changes by at most this share.
 SHELL_CHANGE_MAX = 0.05
 
@@ -205,7 +203,7 @@ class Effects:
         self.n += values.size
         sizes = np.abs(values)
         bound = math.ldexp(self._bound, -self._exponent) if self._exponent else self._bound
-        self._n_below += [np.count_nonzero((sizes <= bound) & (sizes > 0)),
+        self._n_below += [np.count_nonzero((sizes < bound) & (sizes > 0)),
                           np.count_nonzero(sizes)]
         error = np.abs(others - values)
         self.max_error = max(self.max_error, self._unscaled(float(error.max())))

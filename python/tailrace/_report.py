@@ -11,6 +11,7 @@ import contextlib
 import math
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -123,8 +124,10 @@ class Report(Mapping[str, VariableReport]):
     """The page that report() has written: a mapping of its variables; true if all bounds hold."""
 
     def __init__(self, path: str, variables: Sequence[VariableReport],
-                 problems: Sequence[str]) -> None:
+                 problems: Sequence[str], doubts: Sequence[str] = ()) -> None:
         self.path = path
+        #: Sentences on kept bounds that say little, as Verification.doubts.
+        self.doubts = list(doubts)
         #: What else is wrong: variables that only one side has, of different shapes, ...
         self.problems = list(problems)
         self._variables = {one.path: one for one in variables}
@@ -135,9 +138,11 @@ class Report(Mapping[str, VariableReport]):
         return not self.problems and not any(one.failed for one in self._variables.values())
 
     def check(self) -> Report:
-        """Itself, or BoundError."""
+        """Itself, or BoundError. Of doubts it warns."""
         if not self.ok:
             raise BoundError(repr(self))
+        for doubt in self.doubts:
+            warnings.warn(doubt, RuntimeWarning, stacklevel=2)
         return self
 
     def __bool__(self) -> bool:
@@ -158,7 +163,7 @@ class Report(Mapping[str, VariableReport]):
                  + ("all within their bounds" if self.ok else "NOT all within their bounds")]
         lines += [f"  {one.path}: {one.n_beyond_bound:,} values beyond the bound {one.bound}, "
                   f"largest error {one.max_error:.4g}" for one in failed]
-        return "\n".join([*lines, *(f"  {problem}" for problem in self.problems)])
+        return "\n".join([*lines, *(f"  {line}" for line in (*self.problems, *self.doubts))])
 
     def _repr_html_(self) -> str:
         from ._report_page import summary_table
@@ -212,7 +217,7 @@ def report(
         variables = [_variable_report(verdict, sources, stored or bool(words), stored=stored)
                      for verdict in found.values()]
         problems = _problems(found, variables)
-        made = Report(target, variables, problems)
+        made = Report(target, variables, problems, found.doubts)
         write_page(made, names, title, figures, _sizes(original, compressed))
     return made
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Optional
 
-from ._measures import BELOW_MAX, bytes_text, percent_text, ratio_text, shape_text
+from ._measures import bytes_text, percent_text, ratio_text, shape_text
 from ._native import __version__
 
 if TYPE_CHECKING:
@@ -126,19 +126,9 @@ def _banner(report: Report) -> str:
 
 
 def _doubts(report: Report) -> str:
-    """Bounds that hold and mean nothing: as a rule for a fill value that nobody has named."""
-    texts = []
-    for one in report.values():
-        was = one.effects
-        if was is None or not one.absolute_bound or was.below <= BELOW_MAX:
-            continue
-        least, greatest = was.range
-        texts.append(f"{one.path.lstrip('/')}: {percent_text(was.below)} % of its values are "
-                     f"smaller than the bound {one.absolute_bound:.4g} itself, and may have become "
-                     f"any others of that size (they reach from {least:.4g} to {greatest:.4g}; was "
-                     "a fill value not named?).")
-    lines = "<br>".join(map(escape, texts))
-    return f'<p class="banner doubt" role="alert">{lines}</p>' if texts else ""
+    """Bounds that hold and say little: as a rule for a fill value that nobody has declared."""
+    lines = "<br>".join(map(escape, report.doubts))
+    return f'<p class="banner doubt" role="alert">{lines}</p>' if lines else ""
 
 
 def _special_text(details: dict[str, Any]) -> str:

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _native, _plugins
+from ._bound_width import check_bound_width
 from ._errors import ArgumentError, text_of
 from ._filter_reference import FilterReference
 
@@ -17,14 +19,20 @@ from ._filter_reference import FilterReference
 _WORDS_MAX = 8192
 
 
-def value_range(array: Any, fill: Optional[float] = None) -> tuple[float, float]:
-    """Least and greatest of the finite values that are not fill; (0, 0) if there are none."""
+def counted_values(array: Any, fill: Optional[float] = None) -> npt.NDArray[Any]:
+    """The finite values that are not fill."""
     values = np.asarray(array).ravel()
     if fill is not None:
         values = values[values != np.asarray(fill).astype(values.dtype)]
     # Most arrays are finite, and then two passes over them do.
     if values.dtype.kind == "f" and not np.isfinite(values.sum(dtype="f8")):
         values = values[np.isfinite(values)]
+    return values
+
+
+def value_range(array: Any, fill: Optional[float] = None) -> tuple[float, float]:
+    """Least and greatest of the finite values that are not fill; (0, 0) if there are none."""
+    values = counted_values(array, fill)
     if values.size == 0:
         return 0.0, 0.0
     return float(values.min()), float(values.max())
@@ -32,7 +40,7 @@ def value_range(array: Any, fill: Optional[float] = None) -> tuple[float, float]
 
 def bound_text(
     abs: Optional[float], rel: Optional[float], pw_rel: Optional[float], psnr: Optional[float],
-    data: Any, fill: Optional[float],
+    data: Any, fill: Optional[float], allow_wide_bound: bool = False,
 ) -> str:
     """The one bound that is given, as the codec takes it: absolute, pointwise or none."""
     modes = {"abs": abs, "rel": rel, "pw_rel": pw_rel, "psnr": psnr}
@@ -52,20 +60,25 @@ def bound_text(
             f"trz: {mode} is relative to the range of the whole field, which a filter does not "
             "see; give the array too (data=), or give abs"
         )
-    least, greatest = value_range(data, fill)
+    values = counted_values(data, fill)
+    least, greatest = value_range(values)
     bound = (greatest - least) * (value if mode == "rel" else 10.0 ** (-value / 20.0))
+    refused = check_bound_width(f"{mode}={value:g}", values, bound, allow_wide_bound)
+    if refused:
+        raise _native.TrzError(f"trz: {refused}")
     return f"abs={bound!r}" if bound > 0 and math.isfinite(bound) else ""
 
 
 def cd_values(
     *, abs: Optional[float] = None, rel: Optional[float] = None, pw_rel: Optional[float] = None,
     psnr: Optional[float] = None, data: Any = None, fill: Optional[float] = None,
-    book: Optional[bytes] = None, **settings: Any,
+    book: Optional[bytes] = None, allow_wide_bound: bool = False, **settings: Any,
 ) -> tuple[int, ...]:
     """The filter's client data for one of the bounds (none: exact) and the codec's settings.
 
     abs: no value changes by more than this. pw_rel: ... than this times the value itself.
-    rel, psnr: relative to the range of `data`, without `fill`. book: shared Huffman codes of
+    rel, psnr: relative to the range of `data`, without `fill`; data with an extreme that must be a
+    fill value is refused, unless allow_wide_bound. book: shared Huffman codes of
     train_book(), which then stand in the words. Settings: preset ("default", "fast", "ratio",
     "max"), predictor ("auto", "none", "lorenzo", "interpolation"), dimension (1 to 4), spline
     ("linear", "cubic", "natural"), last_axis (0 to 2, or "joint"), lossless (True, False), coarse
@@ -74,7 +87,7 @@ def cd_values(
     >>> cd_values(abs=0.5, preset="fast")
     (257, 1, 0, 1071644672)
     """
-    parts = [bound_text(abs, rel, pw_rel, psnr, data, fill)]
+    parts = [bound_text(abs, rel, pw_rel, psnr, data, fill, allow_wide_bound)]
     for key, value in settings.items():
         if value is not None:
             word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
@@ -161,6 +174,8 @@ def option_text(
         parts.append(f"codec={codec}")
     for key, value in settings.items():
         word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+        # The engine's options of two words have a hyphen, codecs' settings an underscore.
+        key = "allow-wide-bound" if key == "allow_wide_bound" else key
         parts.append(f"{key}={word}")
     words = bound_words(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
     if words:

@@ -12,17 +12,19 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Optional, Union, overload
 
 import numpy as np
 
+from ._bound_width import BELOW_SHARE_MAX
+from ._engine_loader import engine
 from ._errors import ArgumentError
 from ._file import File
 from ._measures import (
-    BELOW_MAX,
     SHELL_CHANGE_MAX,
     Effects,
     Numbers,
@@ -30,7 +32,6 @@ from ._measures import (
     Values,
     as_stored,
     bytes_text,
-    counted,
     fill_among,
     percent_text,
     ratio_text,
@@ -46,8 +47,6 @@ _REL_DEFAULT = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 _SAMPLE_BYTES = 32 << 20
 _CHUNK_BYTES = 1 << 20
 _PASS_BYTES = 32 << 20
-#: The customary fill values are 1e20, 1e30, 9.97e36 and -1e34.
-_LEAST_FILL = 1e19
 
 
 @dataclass(frozen=True)
@@ -91,6 +90,9 @@ class BoundTable(Sequence[BoundEffect]):
         self.mean: float = about["mean"]
         self.std: float = about["std"]
         self.range: tuple[float, float] = about["range"]
+        #: An extreme that must be a fill value which nobody has declared, by the rule that refuses
+        #: such a field under rel= and psnr= when it is written; None: none.
+        self.unnamed_fill: Optional[float] = about["unnamed_fill"]
         #: Dimensions along which gradients and spectra run.
         self.axes: tuple[int, ...] = about["axes"]
         #: Of the shells of the spectra, in cycles per grid spacing (at most 0.5).
@@ -119,16 +121,10 @@ class BoundTable(Sequence[BoundEffect]):
         a bound that more than a quarter of the values are smaller than.
         """
         good = [row for row in self._rows
-                if row.below <= BELOW_MAX and abs(row.mean_shift) <= mean
+                if row.below <= BELOW_SHARE_MAX and abs(row.mean_shift) <= mean
                 and abs(row.std_change) <= std and row.gradient_error <= gradient
                 and row.spectrum_kept >= spectrum]
         return max(good, key=lambda row: row.ratio, default=None)
-
-    @property
-    def unnamed_fill(self) -> Optional[float]:
-        """An extreme so great that it must be a fill value which nobody has named; None: none."""
-        suspect = max(self.range, key=abs)
-        return suspect if abs(suspect) >= _LEAST_FILL else None
 
     # --- for people -------------------------------------------------------------------------------
 
@@ -143,8 +139,8 @@ class BoundTable(Sequence[BoundEffect]):
                          "and left out here")
         suspect = self.unnamed_fill
         if suspect is not None:
-            lines.append(f"values reach {suspect:g}: if that is a fill value, name it with "
-                         f"fill_value={suspect:g}; these numbers mean nothing then")
+            lines.append(f"{suspect:g} is a fill value that nobody has declared: name it with "
+                         f"fill_value={suspect:g}; these numbers mean nothing without")
         return lines
 
     def _foot(self) -> list[str]:
@@ -154,7 +150,7 @@ class BoundTable(Sequence[BoundEffect]):
                  f"along dimensions {', '.join(map(str, self.axes))}"]
         if self.unnamed_fill is not None:
             return lines
-        great = [row.bound for row in self._rows if row.below > BELOW_MAX]
+        great = [row.bound for row in self._rows if row.below > BELOW_SHARE_MAX]
         if great:
             lines += [f"more than a quarter of the values are smaller than the bound {great[-1]};",
                       "if the field has a fill value, name it with fill_value="]
@@ -378,17 +374,21 @@ def _chunks_of(data: Any, shape: tuple[int, ...], item_bytes: int) -> tuple[int,
     return tuple(extents)
 
 
-def _range_of(data: Any, fill_value: Any) -> tuple[float, float]:
-    """Least and greatest of all values that count, in one pass."""
-    least, greatest = math.inf, -math.inf
-    row_bytes = max(1, math.prod(data.shape[1:]) * np.dtype(data.dtype).itemsize)
-    n_rows = max(1, _PASS_BYTES // row_bytes)
-    for start in range(0, data.shape[0], n_rows):
-        values = _native(data[start:start + n_rows])
-        values = values[counted(values, fill_value)]
-        if values.size:
-            least, greatest = min(least, float(values.min())), max(greatest, float(values.max()))
-    return (least, greatest) if least <= greatest else (0.0, 0.0)
+def _scan_of(name: str, data: Any, fill_value: Any, blocks: Optional[Sequence[Values]]) -> Any:
+    """The engine's look at the values of the blocks, or at all values in one pass."""
+    dtype = np.dtype(data.dtype)
+    fill = None if fill_value is None else as_number(f"{name}: fill_value", fill_value)
+    scan = engine().RangeScan(dtype.itemsize == 4, fill)
+    if blocks is None:
+        row_bytes = max(1, math.prod(data.shape[1:]) * dtype.itemsize)
+        n_rows = max(1, _PASS_BYTES // row_bytes)
+        parts: Iterable[Values] = (_native(data[start:start + n_rows])
+                                   for start in range(0, data.shape[0], n_rows))
+    else:
+        parts = blocks
+    for values in parts:
+        scan.add(values.reshape(-1).view(np.uint8))
+    return scan
 
 
 # --- measuring --------------------------------------------------------------------------------
@@ -400,9 +400,9 @@ def _measure(
 ) -> tuple[list[BoundEffect], dict[str, Any]]:
     shells = Shells([sample.extents[axis] for axis in axes])
     blocks = list(sample.blocks(data))
-    of_all: Optional[tuple[float, float]] = None
-    if not sample.whole and any(mode in ("rel", "psnr") for mode, _ in bounds):
-        of_all = _range_of(data, fill_value)
+    of_range = not sample.whole and any(mode in ("rel", "psnr") for mode, _ in bounds)
+    scan = _scan_of(name, data, fill_value, None if of_range else blocks)
+    of_all: Optional[tuple[float, float]] = scan.range() if of_range else None
     rows: list[BoundEffect] = []
     effects = Effects(axes, fill_value, shells)
     folder = tempfile.mkdtemp(prefix="tailrace_suggest_")
@@ -430,6 +430,7 @@ def _measure(
     n_all = sum(block.size for block in blocks)
     return rows, {"n_values": effects.n, "n_special": n_all - effects.n, "mean": effects.mean,
                   "std": effects.std, "range": of_all or effects.range,
+                  "unnamed_fill": scan.undeclared_fill(),
                   "wave_numbers": shells.wave_numbers, "power": effects.power}
 
 
@@ -449,9 +450,11 @@ def _store(path: str, name: str, blocks: list[Values], sample: _Sample, asked: t
     own. @returns the absolute bound and the bytes of the chunks."""
     mode, value = asked
     words: dict[str, Any] = {mode: value} if value > 0 else {}
+    words["allow_wide_bound"] = True  # The table says what is wide.
     extents = sample.extents
     dims = tuple(f"dim_{at}" for at in range(len(extents)))
-    with File(path, "w") as file:
+    with warnings.catch_warnings(), File(path, "w") as file:
+        warnings.simplefilter("ignore", RuntimeWarning)
         for dim, n in zip(dims, (len(blocks) * extents[0], *extents[1:])):
             file.create_dimension(dim, n)
         # HDF5 has names that netCDF-4 has not.

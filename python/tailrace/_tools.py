@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple, Optional, Union
@@ -37,6 +38,8 @@ class Verification(Mapping[str, FieldVerdict]):
     def __init__(self, document: dict[str, Any], text: str) -> None:
         self.document = document
         self.problems: list[str] = document["problems"]
+        #: Sentences on kept bounds that say little: undeclared fill values, broad distributions.
+        self.doubts: list[str] = document["doubts"]
         self.n_failed: int = document["n_failed"]
         self._text = text
         self._fields = {entry["path"]: _verdict(entry) for entry in document["fields"]}
@@ -46,9 +49,11 @@ class Verification(Mapping[str, FieldVerdict]):
         return self.n_failed == 0
 
     def check(self) -> Verification:
-        """Itself, or BoundError with the whole table."""
+        """Itself, or BoundError with the whole table. Of doubts it warns."""
         if not self.ok:
             raise BoundError(self._text)
+        for doubt in self.doubts:
+            warnings.warn(doubt, RuntimeWarning, stacklevel=2)
         return self
 
     def __bool__(self) -> bool:

@@ -56,6 +56,15 @@ Status ArrayEngine::agree_on_options(const std::string& more) {
   return Status();
 }
 
+void ArrayEngine::note_remark(const std::function<std::string()>& make) {
+  if (!comm_->is_root()) return;
+  // What is written does not depend on memory for words.
+  (void)local_part([&] {
+    if (std::string remark = make(); !remark.empty()) remarks_.push_back(std::move(remark));
+    return Status();
+  });
+}
+
 void ArrayEngine::note_idle_options(std::span<const std::string> paths,
                                     const std::set<std::string>& component_globs) {
   closing_remark_ = idle_globs_remark(options_, paths, component_globs);

@@ -138,6 +138,8 @@ class ArrayEngine {
   /// This rank cannot go on as the others do: the next collective call breaks off, on all ranks.
   void lose(const Status& failure);
   double now_s() const;
+  /// Keep a sentence for the user; empty: none. Rank 0 alone needs it. Local.
+  void note_remark(const std::function<std::string()>& make);
   /// Before the last words: which globs of the options none of all paths matches. Local.
   void note_idle_options(std::span<const std::string> paths,
                          const std::set<std::string>& component_globs);
@@ -172,6 +174,7 @@ class ArrayEngine {
   ChunkPlaces places_;
   ArrayFileReport report_;
   std::string closing_remark_;
+  std::vector<std::string> remarks_;       ///< Not taken yet; rank 0.
   std::uint64_t put_bytes_ = 0;            ///< By this rank since the last flush.
   std::unique_ptr<LaneStock> lane_stock_;  ///< From the first flush on.
   std::uint64_t epoch_ = 0;                ///< Collective calls so far: says which puts are later.

@@ -115,6 +115,9 @@ class ArrayFile {
   virtual std::string remark() const = 0;
   /// The same of what close() has found: globs of the options that no variable's path matches.
   virtual std::string closing_remark() const = 0;
+  /// What flushes have found since this was last asked: bounds that mean little for a variable's
+  /// values (policy/bound_width). Rank 0; also after close().
+  virtual std::vector<std::string> take_remarks() = 0;
   /// Bring the file to `next` (see NetcdfLayout::change), which must be alike on all ranks.
   /// Datasets are created when values are flushed or the file is closed, so that their chunks
   /// follow the boxes that are put. Collective: one agreement on a hash.

@@ -13,6 +13,7 @@
 #include "describe/input_bytes.hpp"
 #include "field/candidates.hpp"
 #include "field/codec_choice.hpp"
+#include "field/range_evidence.hpp"
 #include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
 
@@ -215,6 +216,9 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   }
   TAILRACE_TRY(choose_codecs(fields, mine));
   TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
+  for (const FieldState& field : fields) {
+    note_remark([&] { return bound_width_remark(field, words_of_arrays); });
+  }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     ArrayVariable& variable = variables_[numbers[i]];
     variable.definition = std::move(fields[i].definition);
@@ -258,6 +262,7 @@ Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields,
         !resolved.layout->contiguous()) {
       status = local_part([&] { return skip_filters(fields[i]); });
     }
+    if (status.ok()) status = check_bound_width(fields[i], words_of_arrays);
     prepared.push_back(std::move(status));
   }
   return Status();

@@ -28,6 +28,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "array/array_engine.hpp"
@@ -103,6 +104,7 @@ class DatasetArray final : private ArrayEngine {
   const ArrayFileReport& report() const { return report_; }
   std::string remark() const { return output_.remark(); }
   std::string closing_remark() const { return closing_remark_; }  ///< As ArrayFile's.
+  std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }  ///< Likewise.
   /// What has become of datasets, and which they are; for the report.
   const std::map<std::string, std::set<std::string>>& outcomes() const { return outcomes_; }
   /// Of this rank; HDF5's id of it, through which nothing of the program's is open.

@@ -11,6 +11,7 @@
 #include "core/byte_stream.hpp"
 #include "field/box_codec.hpp"
 #include "field/covered_values.hpp"
+#include "field/range_evidence.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "output/publish_fields.hpp"
 
@@ -379,6 +380,12 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     ResolvedField& resolved = variables_[open[i]].resolved;
     ResolvedField& now = fields[i].resolved;
     live_[open[i]].bound_open = false;
+    // The program cannot be asked, and an error would cost it the values: they are kept exactly.
+    if (const Status refused = check_bound_width(fields[i], words_of_datasets); !refused.ok()) {
+      note_remark([&] { return "kept exactly: " + refused.message(); });
+      continue;
+    }
+    note_remark([&] { return bound_width_remark(fields[i], words_of_datasets); });
     const std::vector<FilterSpec> header = resolved.codec->filters();
     const std::vector<FilterSpec>& made = now.codec->filters();
     // All values alike: there is nothing to lose, and the exact form stays.

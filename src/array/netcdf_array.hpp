@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "array/array_engine.hpp"
@@ -29,6 +30,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   const NetcdfModel& model() const override { return model_; }
   std::string remark() const override { return output_.remark(); }
   std::string closing_remark() const override { return closing_remark_; }
+  std::vector<std::string> take_remarks() override { return std::exchange(remarks_, {}); }
   Status change_model(const NetcdfModel& next) override;
   Status set_variable_options(std::size_t variable, const std::string& options) override;
   Status set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) override;

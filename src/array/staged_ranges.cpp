@@ -10,6 +10,7 @@
 
 #include "codec/verify.hpp"
 #include "core/byte_stream.hpp"
+#include "field/range_evidence.hpp"
 
 namespace tailrace {
 namespace {
@@ -38,13 +39,15 @@ class StagedRange {
   void scan(const FieldDefinition& definition) {
     if (known_) return;
     known_ = asked_ = true;
-    range_ = {};
+    evidence_ = {};
     ends_ = {};
     first_epoch_ = UINT64_MAX;
     last_epoch_ = 0;
     log_.for_each_lasting(others_, [&](const StagingLog::Lasting& run) {
       const ValueRange here = range_of(definition, run.values, run.n);
-      range_.merge(here);
+      evidence_.range.merge(here);
+      evidence_.sample.add(definition.dtype, {run.values, run.n * log_.element_bytes()},
+                           definition.options.fill_value);
       first_epoch_ = std::min(first_epoch_, run.epoch);
       last_epoch_ = std::max(last_epoch_, run.epoch);
       for (std::size_t k = 0; k < ends_.size(); ++k) {
@@ -54,7 +57,7 @@ class StagedRange {
       }
     });
   }
-  const ValueRange& range() const { return range_; }
+  const RangeEvidence& evidence() const { return evidence_; }
   void add_epochs(RankNumbers& numbers) {
     if (!asked_) return;
     numbers.add(Reduction::min, first_epoch_);
@@ -128,7 +131,7 @@ class StagedRange {
   std::vector<StagingLog::Cover> others_;
   bool asked_ = false;
   bool known_ = false;
-  ValueRange range_;
+  RangeEvidence evidence_;
   std::array<RangeEnd, 2> ends_;
   std::uint64_t first_epoch_ = UINT64_MAX;
   std::uint64_t last_epoch_ = 0;
@@ -207,10 +210,10 @@ Status resolve_staged_bounds(Comm& comm, std::span<const StagingLog* const> logs
   std::vector<StagedRange> staged;
   for (const StagingLog* log : logs) staged.emplace_back(*log);
   for (bool again = true; again;) {
-    ValueRanges ranges(fields, [&](std::size_t i, ValueRange& range) {
+    ValueRanges ranges(fields, [&](std::size_t i, RangeEvidence& evidence) {
       return local_part([&] {
         staged[i].scan(fields[i].definition);
-        range = staged[i].range();
+        evidence = staged[i].evidence();
         return Status();
       });
     });
@@ -218,7 +221,9 @@ Status resolve_staged_bounds(Comm& comm, std::span<const StagingLog* const> logs
     for (StagedRange& range : staged) range.add_epochs(numbers);
     numbers.reduce(comm);
     ranges.resolve_bounds(fields);
-    TAILRACE_TRY(comm.agree(ranges.scanned()));
+    BoundVerdicts verdicts(fields);
+    TAILRACE_TRY(comm.agree(ranges.scanned(), verdicts.numbers()));
+    verdicts.note(fields);
     TAILRACE_TAKE(again, learn_of_others(comm, fields, staged));
   }
   return Status();

@@ -325,6 +325,38 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Values scanned before the lanes' counters are emptied; far below 2^31.
 constexpr std::size_t kBlockValues = 1U << 16;
 
+/// How often a block's least and greatest value occur, and which are the next ones. The block is
+/// still in the cache.
+template <class T>
+void scan_ends(const T* values, std::size_t n, T fill, ValueRange& block) {
+  using L = Lanes<T>;
+  const auto fills = L::all(fill);
+  const auto first = L::all(static_cast<T>(block.least));
+  const auto last = L::all(static_cast<T>(block.greatest));
+  auto least = L::all(std::numeric_limits<T>::infinity());
+  auto greatest = L::all(-std::numeric_limits<T>::infinity());
+  typename L::Mask n_least{};
+  typename L::Mask n_greatest{};
+  for (std::size_t i = 0; i < n; i += L::count) {
+    const auto x = L::load(values + i);
+    const typename L::Mask counted = L::counted(x, fills);
+    const typename L::Mask is_first = L::opaque(x == first) & counted;
+    const typename L::Mask is_last = L::opaque(x == last) & counted;
+    n_least -= is_first;
+    n_greatest -= is_last;
+    const auto low = L::select(counted & ~is_first, x, least);
+    const auto high = L::select(counted & ~is_last, x, greatest);
+    least = low < least ? low : least;
+    greatest = high > greatest ? high : greatest;
+  }
+  for (std::size_t lane = 0; lane < L::count; ++lane) {
+    block.next_least = std::min(block.next_least, static_cast<double>(least[lane]));
+    block.next_greatest = std::max(block.next_greatest, static_cast<double>(greatest[lane]));
+  }
+  block.n_least = static_cast<std::uint64_t>(L::sum(n_least));
+  block.n_greatest = static_cast<std::uint64_t>(L::sum(n_greatest));
+}
+
 /// The branch-free pass over n values, n a multiple of the lanes.
 template <class T>
 void scan_block(const T* values, std::size_t n, T fill, ValueRange& range) {
@@ -355,6 +387,9 @@ void scan_block(const T* values, std::size_t n, T fill, ValueRange& range) {
   block.n_nan = static_cast<std::uint64_t>(L::sum(n_nan));
   block.n_fill = static_cast<std::uint64_t>(L::sum(n_fill));
   block.n_inf = n - block.n_finite - block.n_nan - block.n_fill;
+  // Ends of the block that are none of the range are at most its next ones, which need no counts.
+  const bool is_end = block.least <= range.least || block.greatest >= range.greatest;
+  if (block.n_finite > 0 && is_end) scan_ends(values, n, fill, block);
   range.merge(block);
 }
 
@@ -394,17 +429,53 @@ ValueRange scan(const T* values, std::size_t n, std::optional<T> fill) {
       range.least = static_cast<double>(least);
       range.greatest = static_cast<double>(greatest);
     }
+    for (std::size_t i = 0; i < n; ++i) {
+      const T x = values[i];
+      if (fill && x == *fill) continue;
+      range.n_least += x == least ? 1 : 0;
+      range.n_greatest += x == greatest ? 1 : 0;
+      if (x != least) range.next_least = std::min(range.next_least, static_cast<double>(x));
+      if (x != greatest)
+        range.next_greatest = std::max(range.next_greatest, static_cast<double>(x));
+    }
   }
   return range;
 }
 
+/// Merge the least values of two parts; the greatest ones, negated, likewise.
+struct LeastValues {
+  double least;
+  std::uint64_t n;
+  double next;
+
+  void merge(const LeastValues& other) {
+    if (other.least < least) {
+      *this = {other.least, other.n, std::min(least, other.next)};
+    } else if (other.least > least) {
+      next = std::min(next, other.least);
+    } else {
+      n += other.n;
+      next = std::min(next, other.next);
+    }
+  }
+};
+
 }  // namespace
 
-ValueRange::ValueRange() : least(kInfinity), greatest(-kInfinity) {}
+ValueRange::ValueRange()
+    : least(kInfinity), greatest(-kInfinity), next_least(kInfinity), next_greatest(-kInfinity) {}
 
 void ValueRange::merge(const ValueRange& other) {
-  least = std::min(least, other.least);
-  greatest = std::max(greatest, other.greatest);
+  LeastValues low{least, n_least, next_least};
+  low.merge({other.least, other.n_least, other.next_least});
+  LeastValues high{-greatest, n_greatest, -next_greatest};
+  high.merge({-other.greatest, other.n_greatest, -other.next_greatest});
+  least = low.least;
+  n_least = low.n;
+  next_least = low.next;
+  greatest = -high.least;
+  n_greatest = high.n;
+  next_greatest = -high.next;
   n_finite += other.n_finite;
   n_nan += other.n_nan;
   n_inf += other.n_inf;
@@ -416,6 +487,23 @@ ValueRange value_range(DType dtype, std::span<const std::byte> values,
   return visit_dtype(dtype, [&]<class T>() {
     return scan<T>(reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T),
                    fill_as<T>(fill_value));
+  });
+}
+
+MagnitudeCount count_below(DType dtype, std::span<const std::byte> values, double bound,
+                           std::optional<double> fill_value) {
+  return visit_dtype(dtype, [&]<class T>() {
+    const std::optional<T> fill = fill_as<T>(fill_value);
+    const std::span<const T> all(reinterpret_cast<const T*>(values.data()),
+                                 values.size() / sizeof(T));
+    MagnitudeCount count;
+    for (const T value : all) {
+      const double magnitude = std::fabs(static_cast<double>(value));
+      const bool counts = magnitude > 0 && magnitude < kInfinity && !(fill && value == *fill);
+      count.n_nonzero += counts ? 1 : 0;
+      count.n_below += counts && magnitude < bound ? 1 : 0;
+    }
+    return count;
   });
 }
 

@@ -71,6 +71,10 @@ struct ValueRange {
   std::uint64_t n_nan = 0;
   std::uint64_t n_inf = 0;
   std::uint64_t n_fill = 0;
+  std::uint64_t n_least = 0;  ///< Values that equal the least one,
+  std::uint64_t n_greatest = 0;
+  double next_least = 0;     ///< and the least of those that do not; +Inf without any.
+  double next_greatest = 0;  ///< Likewise; -Inf without any.
 
   ValueRange();
   bool empty() const { return n_finite == 0; }
@@ -81,8 +85,19 @@ struct ValueRange {
 };
 
 /// Scan values; a NaN is counted as n_nan even if the fill value is NaN.
-/// Not collective. Thread-safe. Cost: one pass, vectorised.
+/// Not collective. Thread-safe. Cost: one pass, vectorised, and a second one over blocks of 64 Ki
+/// values that hold the least or the greatest so far.
 ValueRange value_range(DType dtype, std::span<const std::byte> values,
                        std::optional<double> fill_value = std::nullopt);
+
+/// How many of the values that are finite and not fill are other than 0, and of these smaller in
+/// magnitude than a bound.
+struct MagnitudeCount {
+  std::uint64_t n_nonzero = 0;
+  std::uint64_t n_below = 0;
+};
+/// Not collective. Thread-safe. Cost: one pass.
+MagnitudeCount count_below(DType dtype, std::span<const std::byte> values, double bound,
+                           std::optional<double> fill_value = std::nullopt);
 
 }  // namespace tailrace

@@ -367,7 +367,7 @@ constexpr std::array<File, 24> file_table = {{
                                            "Searched for filter plug-ins before HDF5_PLUGIN_PATH."),
 }};
 
-constexpr std::array<Field, 14> field_table = {{
+constexpr std::array<Field, 15> field_table = {{
     {"codec", "auto, none, deflate, portable, trz, xor, sz3, ..., id=NUMBER",
      "What chunks are encoded with; deflate, or auto where a bound is given. Its own settings "
      "follow as key=value.",
@@ -396,6 +396,10 @@ constexpr std::array<Field, 14> field_table = {{
      alike, by_steps_and_arrays, assign_verify, verify_text},
     {"fill", "NUMBER", "The fill value, kept exactly and left out of the value range.", alike,
      by_steps_and_arrays, assign_fill, fill_text},
+    switch_option<&FieldOptions::allow_wide_bound>(
+        "allow-wide-bound", by_all_but_concat,
+        "A rel or psnr bound is kept to, where else it would be refused since an undeclared fill "
+        "value widens it."),
     switch_option<&FieldOptions::fall_back_to_raw>(
         "raw-fallback", by_steps_and_arrays,
         "A chunk that its codec cannot keep within the bound is stored raw, or is an error."),

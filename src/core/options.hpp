@@ -98,6 +98,7 @@ struct FieldOptions {
       true;                  ///< A chunk that its codec cannot keep within bounds: raw, or error.
   bool allow_holes = false;  ///< Elements that no rank puts get the fill value.
   std::optional<double> fill_value;  ///< Kept exactly, and left out of the value range.
+  bool allow_wide_bound = false;     ///< A bound that an undeclared fill value widens is kept to.
   /// covered=drop: of a plotfile's level, cells under finer boxes need not keep their values.
   bool drop_covered = false;
   bool over_time = false;    ///< A leading unlimited dimension; each end_step adds one entry.

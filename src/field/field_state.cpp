@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 #include <utility>
 
 #include "codec/verify.hpp"
@@ -16,6 +15,7 @@
 #include "field/codec_choice.hpp"
 #include "field/covered_values.hpp"
 #include "field/edge_codec.hpp"
+#include "field/range_evidence.hpp"
 #include "field/region_codec.hpp"
 #include "hdf5/stored_codec.hpp"
 
@@ -48,9 +48,10 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
                        ", at most " + bytes_text(largest_chunk_bytes) + " are possible");
 }
 
-/// The range of this rank's values of one field. Pulled ones are read piece by piece, as large as
-/// chunks: those that were asked for, or a guess, since these may not have been chosen yet.
-Status scan_values(const FieldState& field, ValueRange& range) {
+/// What a relative bound asks of this rank's values of one field. Pulled ones are read piece by
+/// piece, as large as chunks: those that were asked for, or a guess, since these may not have been
+/// chosen yet.
+Status scan_values(const FieldState& field, RangeEvidence& evidence) {
   const FieldDefinition& definition = field.definition;
   const FieldOptions& options = definition.options;
   const std::size_t element = dtype_bytes(definition.dtype);
@@ -61,8 +62,8 @@ Status scan_values(const FieldState& field, ValueRange& range) {
   for (const PutRecord& put : field.puts) {
     if (put.box.empty()) continue;
     if (put.source == nullptr) {
-      range.merge(value_range(definition.dtype, {put.values, put.box.n_elements() * element},
-                              definition.options.fill_value));
+      evidence.add(definition.dtype, {put.values, put.box.n_elements() * element},
+                   definition.options.fill_value);
       continue;
     }
     Status read;
@@ -76,7 +77,7 @@ Status scan_values(const FieldState& field, ValueRange& range) {
       }
       read = put.source->read(part, values.bytes());
       if (read.ok()) {
-        range.merge(value_range(definition.dtype, values.bytes(), definition.options.fill_value));
+        evidence.add(definition.dtype, values.bytes(), definition.options.fill_value);
       }
     });
     if (!read.ok()) return read.within(definition.name());
@@ -87,23 +88,6 @@ Status scan_values(const FieldState& field, ValueRange& range) {
 /// Whether how the field is encoded depends on the least and the greatest of its values.
 bool needs_range(const FieldOptions& options) {
   return options.bound.needs_range() || options.guards.minmax;
-}
-
-/// A range that only a fill value explains makes a rel bound meaningless: every real value would be
-/// free to become any other. The caller may mean it, so it is said and not refused.
-void warn_of_unnamed_fill(const FieldDefinition& definition, const ResolvedField& resolved,
-                          const LogCallback& log) {
-  constexpr double kLeastFill = 1e19;  // the customary ones: 1e20, 1e30, 9.97e36, -1e34
-  const double least = resolved.value_least;
-  const double greatest = resolved.value_greatest;
-  if (!log || !definition.options.bound.needs_range()) return;
-  if (std::abs(least) < kLeastFill && std::abs(greatest) < kLeastFill) return;
-  const double suspect = std::abs(least) > std::abs(greatest) ? least : greatest;
-  std::ostringstream text;
-  text << definition.name() << ": values reach " << suspect << ", so the bound "
-       << error_bound_text(definition.options.bound) << " comes to " << resolved.absolute_bound
-       << "; if that is a fill value, name it with fill=" << suspect;
-  log(text.str());
 }
 
 /// Whether the field's axes and chunks are such as these guards speak of.
@@ -147,7 +131,6 @@ Status prepare_codec(const FieldDefinition& definition,
                                       .within(definition.name()));
     return Status();
   }
-  warn_of_unnamed_fill(definition, resolved, log);
   CodecRequest request = codec_request(definition, resolved);
   Result<std::unique_ptr<Codec>> codec = counter != nullptr
                                              ? trz::make_counting_codec(request, counter)
@@ -416,11 +399,13 @@ ValueRanges::ValueRanges(const std::vector<FieldState>& fields, const Scan& scan
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const FieldState& field = fields[i];
     if (!field.makes_dataset() || !needs_range(field.definition.options)) continue;
-    ValueRange range;
-    const Status status = scan ? scan(i, range) : scan_values(field, range);
+    const auto evidence = std::make_shared<RangeEvidence>();
+    const Status status =
+        local_part([&] { return scan ? scan(i, *evidence) : scan_values(field, *evidence); });
     if (scanned_.ok()) scanned_ = status;
-    least_.push_back(range.least);
-    least_.push_back(-range.greatest);
+    least_.push_back(evidence->range.least);
+    least_.push_back(-evidence->range.greatest);
+    evidence_.push_back(evidence);
   }
 }
 
@@ -432,11 +417,13 @@ RankNumbers ValueRanges::numbers() {
 
 void ValueRanges::resolve_bounds(std::vector<FieldState>& fields) const {
   auto entry = least_.begin();
+  auto evidence = evidence_.begin();
   for (FieldState& field : fields) {
     if (!field.makes_dataset()) continue;
     const ErrorBound& bound = field.definition.options.bound;
     ResolvedField& resolved = field.resolved;
     if (needs_range(field.definition.options)) {
+      field.evidence = *evidence++;
       resolved.value_least = *entry++;
       resolved.value_greatest = -*entry++;
       if (resolved.value_greatest < resolved.value_least) {

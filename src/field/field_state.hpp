@@ -28,10 +28,12 @@
 #include "layout/layout.hpp"
 #include "model/dump_time.hpp"
 #include "model/size_history.hpp"
+#include "policy/bound_width.hpp"
 
 namespace tailrace {
 
 class Hdf5File;
+struct RangeEvidence;
 
 /// Bytes of a chunk beyond this do not fit one message between ranks.
 inline constexpr std::uint64_t largest_chunk_bytes = 1ULL << 30;
@@ -49,6 +51,7 @@ struct ResolvedField {
   bool verify = false;
   double value_least = 0;  ///< Of the finite, non-fill values, if bound or target need them.
   double value_greatest = 0;
+  BoundVerdict width;           ///< Of a bound that is relative to these.
   double expected_psnr_db = 0;  ///< Under target-psnr=; 0: no target.
   /// Codecs that were compared for codec=auto, and which one won; empty: the user has named one.
   std::vector<CandidateForecast> candidates;
@@ -97,7 +100,8 @@ struct FieldState {
 
   // This rank's, this step's.
   std::vector<PutRecord> puts;
-  bool put_called = false;  ///< An empty box counts.
+  std::shared_ptr<const RangeEvidence> evidence;  ///< Until all ranks' is added up.
+  bool put_called = false;                        ///< An empty box counts.
 
   /// Whether its first step is still to come: most of what is resolved is resolved then.
   bool is_new() const { return life == FieldLife::defined; }
@@ -144,13 +148,11 @@ Result<std::vector<DecompositionFacts>> common_facts(Comm& comm, std::span<const
 Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields,
                                                      const Status& mine, const RankNumbers& along);
 
-struct ValueRange;
-
 /// The ranges of values that the bounds of new fields are relative to.
 class ValueRanges {
  public:
   /// Finds the range of this rank's values of a field.
-  using Scan = std::function<Status(std::size_t field, ValueRange& range)>;
+  using Scan = std::function<Status(std::size_t field, RangeEvidence& evidence)>;
   /// Scan this rank's values: what the fields have put, or by `scan`. Not collective. Cost: one
   /// pass over those that are asked for.
   explicit ValueRanges(const std::vector<FieldState>& fields, const Scan& scan = nullptr);
@@ -158,11 +160,13 @@ class ValueRanges {
   const Status& scanned() const { return scanned_; }
   /// Let the ranges become those of all ranks.
   RankNumbers numbers();
-  /// Turn the bounds of these very fields into absolute ones, as soon as they are.
+  /// Turn the bounds of these very fields into absolute ones, as soon as they are. The fields get
+  /// what BoundVerdicts are made of.
   void resolve_bounds(std::vector<FieldState>& fields) const;
 
  private:
   std::vector<double> least_;  ///< Of each value range, and of its greatest value negated.
+  std::vector<std::shared_ptr<const RangeEvidence>> evidence_;
   Status scanned_;
 };
 

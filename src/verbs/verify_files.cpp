@@ -19,6 +19,7 @@
 #include "describe/field_attributes.hpp"
 #include "describe/netcdf_classic_copy.hpp"
 #include "exec/thread_team.hpp"
+#include "field/range_evidence.hpp"
 #include "hdf5/one_file.hpp"
 #include "verbs/chunk_tiles.hpp"
 #include "verbs/region_masks.hpp"
@@ -29,6 +30,9 @@ namespace tailrace::verbs {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<VerifyFinding>, "findings travel as bytes");
+
+constexpr DoorWords words_of_verify = {
+    "write the file anew; tailrace repack: --field 'PATH:fill=VALUE'"};
 
 /// What is read of the original at a time where its chunks reach over several of those.
 constexpr std::uint64_t tile_bytes = 64U << 20;
@@ -165,6 +169,10 @@ VerifyFinding compare_box(const ComparedBox& box) {
   finding.comparison = box.compare(0, count);
   finding.n_covered = static_cast<std::uint64_t>(std::ranges::count(box.covered, 1));
   finding.range = value_range(box.task.dtype, box.original, box.task.fill_value);
+  if (box.task.width_matters()) {
+    finding.magnitudes =
+        count_below(box.task.dtype, box.original, box.task.absolute_bound, box.task.fill_value);
+  }
   if (!finding.comparison.within_bound()) find_offenders(box, 0, count, finding);
   check_guards(box, finding);
   ChunkComparison& comparison = finding.comparison;
@@ -558,6 +566,13 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
 void find_doubts(VerifyReport& report) {
   for (const VerifiedField& field : report.fields) {
     const ValueRange& range = field.finding.range;
+    const VerifyTask& task = field.task;
+    const BoundSubject subject{task.path,           fmt::format("DOUBTFUL {}", task.path),
+                               task.dtype,          task.asked,
+                               task.absolute_bound, words_of_verify};
+    if (std::string text = remark_text(subject, field.width()); !text.empty()) {
+      report.doubts.push_back(std::move(text));
+    }
     if (!field.task.quantization || !field.has_bound() || range.empty()) continue;
     std::string doubt = quantization_doubt(
         field.task.path, *field.task.quantization, field.task.absolute_bound,
@@ -613,6 +628,8 @@ void VerifyFinding::merge(const VerifyFinding& other) {
   decoded_range.merge(other.decoded_range);
   comparison.merge(other.comparison);
   range.merge(other.range);
+  magnitudes.n_nonzero += other.magnitudes.n_nonzero;
+  magnitudes.n_below += other.magnitudes.n_below;
   std::array<Offender, 2 * most_offenders> both{};
   std::ranges::merge(std::span(first).first(n_first), std::span(other.first).first(other.n_first),
                      both.begin(), {}, &Offender::index, &Offender::index);
@@ -647,6 +664,21 @@ bool VerifiedField::has_bound() const { return task.bound() > 0 && std::isfinite
 std::uint64_t VerifyReport::n_failed() const {
   const auto broken = [](const VerifiedField& field) { return !field.kept(); };
   return problems.size() + static_cast<std::uint64_t>(std::ranges::count_if(fields, broken));
+}
+
+BoundVerdict VerifiedField::width() const {
+  if (task.psnr_asked()) {
+    const ErrorBound& asked = task.asked;
+    const double bound = absolute_bound(asked, finding.range.least, finding.range.greatest);
+    return judge_bound(asked, bound, facts_of(finding.range, {}));
+  }
+  if (!task.width_matters()) return {};
+  return judge_bound(task.asked, task.absolute_bound, facts_of(finding.range, finding.magnitudes));
+}
+
+std::uint64_t VerifyReport::n_doubtful() const {
+  const auto doubtful = [](const VerifiedField& field) { return !field.width().fine(); };
+  return static_cast<std::uint64_t>(std::ranges::count_if(fields, doubtful));
 }
 
 Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& request) {

@@ -22,6 +22,7 @@
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
 #include "core/guards.hpp"
+#include "policy/bound_width.hpp"
 #include "verbs/chunk_tiles.hpp"
 #include "verbs/fidelity.hpp"
 #include "verbs/input_fields.hpp"
@@ -72,6 +73,10 @@ struct VerifyTask {
 
   /// What errors are held to, in their unit; 0: exact, infinite: nothing.
   double bound() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
+  /// Whether the bound is relative to the range, and one number for all values.
+  bool width_matters() const {
+    return asked.needs_range() && std::isfinite(absolute_bound) && absolute_bound > 0;
+  }
   bool psnr_asked() const { return asked.mode == BoundMode::psnr && resolve_range; }
 };
 
@@ -88,6 +93,7 @@ struct VerifyFinding {
   ChunkComparison comparison;
   std::uint64_t n_covered = 0;  ///< Not compared: covered cells.
   ValueRange range;
+  MagnitudeCount magnitudes;                     ///< Of the originals, under an absolute bound.
   Offender worst;                                ///< Valid if comparison.worst_index is.
   std::array<Offender, most_offenders> first{};  ///< The first ones, by index.
   std::uint64_t n_first = 0;
@@ -111,6 +117,9 @@ struct VerifiedField {
   std::uint64_t n_guards_broken() const;
   /// Held to more than equality, and to something at all.
   bool has_bound() const;
+  /// Whether a bound that is relative to the range of the values means something for them; a kept
+  /// promise says little where it does not.
+  BoundVerdict width() const;
 };
 
 struct VerifyReport {
@@ -118,10 +127,13 @@ struct VerifyReport {
   std::string compressed_path;
   std::vector<VerifiedField> fields;
   std::vector<std::string> problems;  ///< What is missing, or of another shape or type.
-  std::vector<std::string> doubts;    ///< Bounds that keep what an earlier rounding has made.
+  /// Bounds that keep what an earlier rounding has made, or mean little for most values.
+  std::vector<std::string> doubts;
 
   /// Fields that do not keep their promise, and problems.
   std::uint64_t n_failed() const;
+  /// Fields whose kept promise says little.
+  std::uint64_t n_doubtful() const;
 };
 
 /// Open both files, pair their fields by path and compare them. Collective.
@@ -188,6 +200,7 @@ void report_fields(const VerifiedField& field, Visit&& visit) {
   visit("raw_bytes", task.raw_bytes);
   visit("encoded_bytes", task.stored_bytes);
   visit("kept", field.kept());
+  visit("doubtful", !field.width().fine());
   if (found.worst_index != ChunkComparison::no_index) {
     visit("worst", OffendingValue{task, finding.worst});
   }

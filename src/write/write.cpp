@@ -10,6 +10,7 @@
 //   inherit                what earlier steps' fields of the kind taught  (field/lineage)
 //   resolve_bounds         rel and psnr become absolute                   (field/field_state)
 //   choose_codecs          codec=auto, by sample and machine profile      (field/codec_choice)
+//   BoundVerdicts          bounds that an undeclared fill value widens    (field/range_evidence)
 //   prepare_books          trz's shared books, of the step before         (field/field_book)
 //   prepare_codecs         plug-ins loaded, client data fixed             (field/field_state)
 //   Settlement             which rank encodes which chunk     (write_plan, exec/chunk_homes)
@@ -50,6 +51,7 @@
 #include "field/candidates.hpp"
 #include "field/codec_choice.hpp"
 #include "field/field_book.hpp"
+#include "field/range_evidence.hpp"
 #include "field/stored_values.hpp"
 #include "layout/chunk_shape.hpp"
 #include "output/output.hpp"
@@ -334,6 +336,7 @@ Status FileWriter::settle_codecs_and_owners(Step& step) {
   Settlement settlement(*comm_, owned);
   RankNumbers waiting = settlement.numbers();
   TAILRACE_TRY(choose_codecs(step.report, waiting));
+  BoundVerdicts verdicts(record_.fields);
   TAILRACE_TRY(prepare_books(*comm_, record_.fields));
   Status prepared = prepare_codecs(*comm_, record_.fields, options_.plugin_path,
                                    comm_->is_root() ? log_ : nullptr);
@@ -344,8 +347,15 @@ Status FileWriter::settle_codecs_and_owners(Step& step) {
     TAILRACE_TRY(check_pulled_chunks(owned, ownership));
     return options_.mode == StepMode::sync ? Status() : check_can_be_handed_over(active);
   };
-  Result<Ownership> settled = settlement.finish(waiting, check);
+  Result<Ownership> settled = settlement.finish(waiting, check, verdicts.numbers());
   if (!settled.ok()) return settled.status();
+  verdicts.note(record_.fields);
+  TAILRACE_TRY(check_bound_widths(record_.fields, words_of_steps));
+  for (const FieldState& field : record_.fields) {
+    if (!log_ || !comm_->is_root() || !field.makes_dataset()) continue;
+    const std::string remark = bound_width_remark(field, words_of_steps);
+    if (!remark.empty()) log_(remark);
+  }
   step.ownership = std::make_shared<const Ownership>(std::move(*settled));
   return Status();
 }

@@ -263,12 +263,14 @@ Settlement::~Settlement() = default;
 RankNumbers Settlement::numbers() { return parts_->numbers(); }
 
 Result<Ownership> Settlement::finish(RankNumbers waiting,
-                                     const std::function<Status(const Ownership&)>& check) {
+                                     const std::function<Status(const Ownership&)>& check,
+                                     RankNumbers along) {
   Status own;
   if (waiting.empty() && !parts_->proved()) own = parts_->go_on(waiting);
   while (true) {
     if (own.ok()) own = check(parts_->so_far());
-    TAILRACE_TRY(parts_->comm().agree(own, waiting));
+    along.add_all(waiting);
+    TAILRACE_TRY(parts_->comm().agree(own, std::exchange(along, {})));
     if (parts_->proved()) return parts_->take();
     own = parts_->go_on(waiting);
   }

@@ -65,8 +65,10 @@ class Settlement {
   /// where coverage is bad, two exchanges and an agreement more.
   /// @error bad_coverage  boxes overlap or leave holes; the text names field, box and ranks.
   /// @error internal  as of ask_homes(). The same on every rank.
+  /// @param along  numbers that become all ranks' with the first agreement.
   Result<Ownership> finish(RankNumbers waiting,
-                           const std::function<Status(const Ownership&)>& check);
+                           const std::function<Status(const Ownership&)>& check,
+                           RankNumbers along = {});
 
  private:
   class Parts;

@@ -58,6 +58,7 @@ const std::map<std::string, Pair>& pairs() {
       {"expected-ratio", {"2", "3"}},
       {"verify", {"auto", "on"}},
       {"fill", {"1", "2"}},
+      {"allow-wide-bound", {"off", "on"}},
       {"raw-fallback", {"on", "off"}},
       {"holes", {"off", "on"}},
       {"covered", {"keep", "drop"}},

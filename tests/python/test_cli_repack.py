@@ -506,13 +506,66 @@ def test_contiguous_fields_in_slabs(tmp_path):
     assert "no chunks of shape 8x8x8" in done.stderr
 
 
-def test_undeclared_fill_value_is_suspected(tmp_path):
+def test_an_undeclared_fill_value_is_refused(tmp_path):
     values = smooth((40, 50, 60))
     values[:, :10] = -1e10
     np.save(tmp_path / "u.npy", values)
-    done = tailrace("repack", tmp_path / "u.npy", "-o", tmp_path / "a.h5", "--bound", "rel=1e-3")
-    assert "--field '/u:fill=-1e+10'" in " ".join(done.stdout.split())
-    done = tailrace("repack", tmp_path / "u.npy", "-o", tmp_path / "b.h5", "--bound", "rel=1e-3",
-                    "--codec", "portable", "--field", "/u:fill=-1e+10")
-    assert "fill value" not in " ".join(done.stdout.split())
-    assert largest_error(values, datasets(tmp_path / "b.h5")["u"]) < 0.01
+
+    def repack(*options, code=0):
+        return tailrace("repack", tmp_path / "u.npy", "-o", tmp_path / "out.h5", "--force",
+                        "--codec", "portable", *options, code=code)
+
+    for bound in (("--bound", "rel=1e-3"), ("--bound", "psnr=80"), ("--target-psnr", "60")):
+        said = " ".join(repack(*bound, code=2).stderr.split())
+        assert "--field '/u:fill=-1e+10'" in said and "24000 times" in said, said
+        assert "--fill -1e+10" in said and "--allow-wide-bound" in said
+        assert not (tmp_path / "out.h5").exists()
+    for declared in (("--field", "/u:fill=-1e+10"), ("--fill", "-1e10")):
+        done = repack("--bound", "rel=1e-3", *declared)
+        assert "fill value" not in done.stdout + done.stderr
+        assert largest_error(values, datasets(tmp_path / "out.h5")["u"]) < 0.01
+        verified = tailrace("verify", tmp_path / "u.npy", tmp_path / "out.h5")
+        assert "DOUBTFUL" not in verified.stdout
+    for allowed in (("--allow-wide-bound",), ("--field", "/u:allow-wide-bound=on")):
+        done = repack("--bound", "rel=1e-3", *allowed)
+        assert "-1e+10 occurs 24000 times" in " ".join(done.stderr.split())
+
+
+def test_verify_doubts_a_bound_that_an_undeclared_fill_value_widens(tmp_path):
+    values = smooth((40, 50, 60))
+    values[:, :10] = -1e10
+    np.save(tmp_path / "u.npy", values)
+    tailrace("repack", tmp_path / "u.npy", "-o", tmp_path / "u.h5", "--bound", "rel=1e-3",
+             "--codec", "portable", "--allow-wide-bound")
+    done = tailrace("verify", tmp_path / "u.npy", tmp_path / "u.h5", "--json",
+                    tmp_path / "v.json", "--report", tmp_path / "v.html")
+    assert "DOUBTFUL /u" in done.stdout and "1 DOUBTFUL)" in done.stdout
+    found = json.loads((tmp_path / "v.json").read_text())
+    assert found["n_failed"] == 0 and found["fields"][0]["doubtful"]
+    assert len(found["doubts"]) == 1 and "-1e+10 occurs 24000 times" in found["doubts"][0]
+    page = (tmp_path / "v.html").read_text()
+    assert 0 < page.index("DOUBTFUL /u") < page.index("All variables")
+    quiet = tailrace("verify", tmp_path / "u.npy", tmp_path / "u.h5", "-q")
+    assert not quiet.stdout and "DOUBTFUL /u" in " ".join(quiet.stderr.split())
+    # Against a bound of the user's: a PSNR is relative to the range as well.
+    done = tailrace("verify", tmp_path / "u.npy", tmp_path / "u.h5", "--bound", "psnr=20")
+    assert "DOUBTFUL /u" in done.stdout
+
+
+def test_broad_distributions_are_written_with_a_remark(tmp_path):
+    density = np.exp(12 * smooth((40, 50, 60)).astype("f8"))
+    np.save(tmp_path / "rho.npy", density)
+    done = tailrace("repack", tmp_path / "rho.npy", "-o", tmp_path / "rho.h5", "--bound",
+                    "rel=1e-2", "--codec", "trz")
+    said = " ".join(done.stderr.split())
+    assert said.count("of the values other than 0 are smaller") == 1
+    assert "pw_rel=0.01" in said and "guard=log=0.01" in said
+    proposed = re.search(r"bound=(abs=[^ ]+)", said).group(1)
+    done = tailrace("verify", tmp_path / "rho.npy", tmp_path / "rho.h5")
+    assert "DOUBTFUL /rho" in done.stdout
+    for bound in (proposed, "pw_rel=0.01"):
+        done = tailrace("repack", tmp_path / "rho.npy", "-o", tmp_path / "rho.h5", "--bound",
+                        bound, "--codec", "trz", "--force")
+        assert "smaller" not in done.stderr
+        done = tailrace("verify", tmp_path / "rho.npy", tmp_path / "rho.h5")
+        assert "DOUBTFUL" not in done.stdout

@@ -4,6 +4,7 @@ import base64
 import html.parser
 import re
 import sys
+import warnings
 
 import h5py
 import netCDF4
@@ -156,13 +157,25 @@ def test_a_bound_above_the_values_is_doubted(tmp_path):
     field = FIELD.copy()
     field[:, :5] = 1e10
     for name, fill in (("doubt", None), ("good", 1e10)):
-        for part, how in (("first", {}), ("small", {"rel": 1e-3, "codec": "trz"})):
-            with tailrace.open(tmp_path / f"{part}.nc", "w") as file:
-                file.create_variable("u", ("z", "y", "x"), data=field, fill_value=fill, **how)
+        doubted = name == "doubt"
+        how = {"rel": 1e-3, "codec": "trz", "allow_wide_bound": doubted}
+        for part, words in (("first", {}), ("small", how)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore" if doubted else "error")
+                with tailrace.open(tmp_path / f"{part}.nc", "w") as file:
+                    file.create_variable("u", ("z", "y", "x"), data=field, fill_value=fill,
+                                         **words)
         made = tailrace.report(tmp_path / "first.nc", tmp_path / "small.nc", tmp_path / "r.html",
                                figures=False)
         page = read(tmp_path / "r.html")
-        assert made.ok and ("was a fill value not named?" in page.words) == (name == "doubt")
+        assert made.ok and ("DOUBTFUL /u" in page.words) == doubted == bool(made.doubts)
+        verified = tailrace.verify(tmp_path / "first.nc", tmp_path / "small.nc")
+        assert verified["u"].details["doubtful"] == doubted == bool(verified.doubts)
+        for found in (made, verified):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                assert found.check() is found
+            assert [str(one.message) for one in caught] == found.doubts
 
 
 def test_what_comes_from_files_is_escaped(tmp_path):

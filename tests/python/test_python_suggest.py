@@ -170,10 +170,15 @@ def test_a_bound_above_the_values_is_not_suggested():
     field = FIELD.copy()
     field[:, :5] = 1e10
     table = tailrace.suggest_bound(field)
-    assert table.unnamed_fill is None and table.suggest() is None
-    assert "smaller than the bound rel=1e-06" in str(table) and "fill_value=" in str(table)
-    below = np.count_nonzero((np.abs(field) <= table[0].absolute_bound) & (field != 0))
+    assert table.unnamed_fill == 1e10 and table.suggest() is None
+    assert "fill_value=1e+10" in str(table) and "suggested" not in str(table)
+    below = np.count_nonzero((np.abs(field) < table[0].absolute_bound) & (field != 0))
     assert table[0].below == below / np.count_nonzero(field) > 0.8
+    field[:, 1:5] = FIELD[:, 1:5]
+    field[:, 0] = np.geomspace(1e6, 1e10, 48)  # Not one value, but a broad distribution.
+    table = tailrace.suggest_bound(field)
+    assert table.unnamed_fill is None and table.suggest() is None
+    assert "smaller than the bound rel=1e-06" in str(table)
     assert "fill_value=" not in str(tailrace.suggest_bound(FIELD, rel=1e-3))
 
 

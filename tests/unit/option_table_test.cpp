@@ -89,6 +89,7 @@ TEST(OptionTable, TextsTellValuesApart) {
                            "expected-error=0.1",
                            "verify=off",
                            "fill=-0",
+                           "allow-wide-bound=on",
                            "raw-fallback=off",
                            "holes=on",
                            "over-time=on"}) {

@@ -53,6 +53,8 @@ class ArrayFile(Door):
         words = dict(op.get("settings") or {})
         if op.get("bound"):
             words[op["bound"][0]] = op["bound"][1]
+            if op["bound"][0] in ("rel", "psnr"):
+                words["allow_wide_bound"] = True  # Random parts repeat any extreme.
         if op.get("chunks"):
             words["chunks"] = tuple(op["chunks"])
         self.file.create_variable(op["name"], op["dims"], op["dtype"], fill_value=op.get("fill"),

@@ -1,0 +1,123 @@
+// Facts of one rank beside those of all.
+
+#include "field/range_evidence.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "field/field_state.hpp"
+
+namespace tailrace {
+namespace {
+
+BoundSubject subject_of(const FieldState& field, const DoorWords& words) {
+  const FieldDefinition& definition = field.definition;
+  return {definition.path,
+          definition.name(),
+          definition.dtype,
+          definition.options.bound,
+          field.resolved.absolute_bound,
+          words};
+}
+
+bool is_refused(const FieldState& field) {
+  return field.resolved.codec->lossy() &&
+         field.resolved.width.refused(field.definition.options.allow_wide_bound);
+}
+
+}  // namespace
+
+void RangeEvidence::add(DType dtype, std::span<const std::byte> values,
+                        std::optional<double> fill_value) {
+  range.merge(value_range(dtype, values, fill_value));
+  sample.add(dtype, values, fill_value);
+}
+
+ValueFacts RangeEvidence::facts(double least, double greatest, double absolute_bound) const {
+  ValueFacts facts;
+  facts.least = least;
+  facts.greatest = greatest;
+  facts.n_values = range.n_finite;
+  const bool has_least = range.least == least;
+  const bool has_greatest = range.greatest == greatest;
+  facts.n_least = has_least ? range.n_least : 0;
+  facts.next_least = has_least ? range.next_least : range.least;
+  facts.n_greatest = has_greatest ? range.n_greatest : 0;
+  facts.next_greatest = has_greatest ? range.next_greatest : range.greatest;
+  facts.n_nonzero = sample.n_nonzero();
+  facts.n_below = sample.n_below(absolute_bound);
+  facts.lower_quartile = sample.lower_quartile();
+  return facts;
+}
+
+ValueFacts facts_of(const ValueRange& range, const MagnitudeCount& magnitudes) {
+  return {range.least,         range.greatest,
+          range.n_finite,      range.n_least,
+          range.n_greatest,    range.next_least,
+          range.next_greatest, magnitudes.n_nonzero,
+          magnitudes.n_below,  0};
+}
+
+BoundVerdicts::BoundVerdicts(const std::vector<FieldState>& fields) {
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const FieldState& field = fields[f];
+    const ResolvedField& resolved = field.resolved;
+    if (field.evidence == nullptr || !field.makes_dataset()) continue;
+    if (!field.definition.options.bound.needs_range()) continue;
+    Entry& entry = entries_.emplace_back();
+    entry.field = f;
+    entry.facts = field.evidence->facts(resolved.value_least, resolved.value_greatest,
+                                        resolved.absolute_bound);
+    entry.greatest_negated = -entry.facts.next_greatest;
+  }
+}
+
+RankNumbers BoundVerdicts::numbers() {
+  RankNumbers numbers;
+  for (Entry& entry : entries_) {
+    ValueFacts& facts = entry.facts;
+    numbers.add(Reduction::sum, facts.n_values, facts.n_least, facts.n_greatest, facts.n_nonzero,
+                facts.n_below);
+    numbers.add(Reduction::min, facts.next_least, entry.greatest_negated, facts.lower_quartile);
+  }
+  return numbers;
+}
+
+void BoundVerdicts::note(std::vector<FieldState>& fields) const {
+  for (const Entry& entry : entries_) {
+    FieldState& field = fields[entry.field];
+    ValueFacts facts = entry.facts;
+    facts.next_greatest = -entry.greatest_negated;
+    field.resolved.width =
+        judge_bound(field.definition.options.bound, field.resolved.absolute_bound, facts);
+    field.evidence.reset();
+  }
+}
+
+Status check_bound_width(const FieldState& field, const DoorWords& words) {
+  if (!is_refused(field)) return Status();
+  return Status(Code::invalid_argument,
+                refusal_text(subject_of(field, words), field.resolved.width));
+}
+
+Status check_bound_widths(const std::vector<FieldState>& fields, const DoorWords& words) {
+  std::string text;
+  std::string others;
+  for (const FieldState& field : fields) {
+    if (!field.is_new() || !is_refused(field)) continue;
+    if (text.empty()) {
+      text = refusal_text(subject_of(field, words), field.resolved.width);
+    } else {
+      others += (others.empty() ? ". Likewise " : ", ") + field.definition.name() + " (" +
+                value_text(field.resolved.width.extreme, field.definition.dtype) + ")";
+    }
+  }
+  return text.empty() ? Status() : Status(Code::invalid_argument, text + others);
+}
+
+std::string bound_width_remark(const FieldState& field, const DoorWords& words) {
+  if (!field.resolved.codec->lossy()) return "";
+  return remark_text(subject_of(field, words), field.resolved.width);
+}
+
+}  // namespace tailrace

@@ -1,0 +1,207 @@
+// The rule, its words, and the sample of magnitudes.
+
+#include "policy/bound_width.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <type_traits>
+
+namespace tailrace {
+namespace {
+
+constexpr std::size_t most_sampled = 2048;
+
+/// One end of the range. Differences are of 128th parts, so that those of the largest numbers do
+/// not overflow.
+struct RangeEnd {
+  double value = 0;
+  std::uint64_t n = 0;
+  double beyond = 0;  ///< From the nearest of all other values.
+  double rest_least = 0;
+  double rest_greatest = 0;
+
+  /// How many times the spread of all other values it lies beyond them.
+  double distance() const {
+    const double spread = rest_greatest / 128 - rest_least / 128;
+    return spread > 0 ? beyond / spread : 0;
+  }
+};
+
+std::array<RangeEnd, 2> ends_of(const ValueFacts& facts) {
+  return {{{facts.least, facts.n_least, facts.next_least / 128 - facts.least / 128,
+            facts.next_least, facts.greatest},
+           {facts.greatest, facts.n_greatest, facts.greatest / 128 - facts.next_greatest / 128,
+            facts.least, facts.next_greatest}}};
+}
+
+/// A fill value is repeated. 0 is a value of its own right in most fields, and a range from it is
+/// what users of rel think of: it is doubted at most.
+BoundWidth width_by_end(const RangeEnd& end, std::uint64_t n_values) {
+  if (end.n < 2 || !(end.distance() >= suspect_distance_min)) return BoundWidth::fine;
+  const bool is_fill =
+      end.distance() >= fill_distance_min && end.value != 0 && n_values - end.n >= fill_rest_min;
+  return is_fill ? BoundWidth::fill : BoundWidth::suspect;
+}
+
+std::string digits_text(double number, int n_digits) {
+  std::array<char, 32> digits{};
+  const auto printed = std::to_chars(digits.data(), digits.data() + digits.size(), number,
+                                     std::chars_format::general, n_digits);
+  return std::string(digits.data(), printed.ptr);
+}
+
+/// Rounded down to one digit: for a bound that is proposed.
+double one_digit_below(double number) {
+  const double power = std::pow(10.0, std::floor(std::log10(number)));
+  const double rounded = std::floor(number / power * (1 + 1e-12)) * power;
+  return std::isfinite(rounded) ? rounded : number;
+}
+
+std::string extreme_text(const BoundSubject& subject, const BoundVerdict& verdict) {
+  const auto text = [&](double value) { return value_text(value, subject.dtype); };
+  return "bound " + error_bound_text(subject.bound) + " comes to " +
+         digits_text(subject.absolute_bound, 3) + " because " + text(verdict.extreme) + " occurs " +
+         std::to_string(verdict.n_extreme) + " times, while all other values lie in " +
+         text(verdict.rest_least) + " to " + text(verdict.rest_greatest);
+}
+
+std::string in_words(std::string_view pattern, const BoundSubject& subject,
+                     const BoundVerdict& verdict) {
+  std::string text(pattern);
+  const auto put = [&](std::string_view name, const std::string& value) {
+    for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += value.size()) {
+      text.replace(at, name.size(), value);
+    }
+  };
+  put("VALUE", value_text(verdict.extreme, subject.dtype));
+  put("PATH", subject.path);
+  return text;
+}
+
+}  // namespace
+
+BoundVerdict judge_bound(const ErrorBound& bound, double absolute_bound, const ValueFacts& facts) {
+  BoundVerdict verdict;
+  if (!bound.needs_range() || !(absolute_bound > 0)) return verdict;
+  for (const RangeEnd& end : ends_of(facts)) {
+    const BoundWidth width = width_by_end(end, facts.n_values);
+    // A file's recorded bound may be of a range without that value.
+    const bool widened =
+        absolute_bound > tailrace::absolute_bound(bound, end.rest_least, end.rest_greatest);
+    if (width <= verdict.width || !widened) continue;
+    verdict = {width, end.value, end.n, end.rest_least, end.rest_greatest, 0, 0};
+  }
+  const auto n_nonzero = static_cast<double>(facts.n_nonzero);
+  if (facts.n_nonzero > 0) verdict.share_below = static_cast<double>(facts.n_below) / n_nonzero;
+  if (std::isfinite(facts.lower_quartile)) verdict.lower_quartile = facts.lower_quartile;
+  if (verdict.fine() && verdict.share_below > below_share_max) verdict.width = BoundWidth::broad;
+  return verdict;
+}
+
+std::string refusal_text(const BoundSubject& subject, const BoundVerdict& verdict) {
+  return subject.name + ": " + extreme_text(subject, verdict) +
+         ": it is a fill value that nobody has declared. Declare it (" +
+         in_words(subject.words.declare, subject, verdict) + "), or allow the bound (" +
+         in_words(subject.words.allow, subject, verdict) + ")";
+}
+
+std::string remark_text(const BoundSubject& subject, const BoundVerdict& verdict) {
+  switch (verdict.width) {
+    case BoundWidth::fine: return "";
+    case BoundWidth::suspect:
+    case BoundWidth::fill:
+      return subject.name + ": " + extreme_text(subject, verdict) +
+             "; if it is a fill value, declare it (" +
+             in_words(subject.words.declare, subject, verdict) +
+             "), else give bound=abs= in the field's unit";
+    case BoundWidth::broad: break;
+  }
+  const bool of_decibels = subject.bound.mode == BoundMode::psnr;
+  const double share =
+      of_decibels ? std::pow(10.0, -subject.bound.value / 20) : subject.bound.value;
+  const std::string share_text = digits_text(std::min(share, 0.5), 3);
+  std::string text =
+      subject.name + ": bound " + error_bound_text(subject.bound) + " comes to " +
+      digits_text(subject.absolute_bound, 3) + ", and " +
+      digits_text(100 * verdict.share_below, 3) +
+      " % of the values other than 0 are smaller than that; bound=pw_rel=" + share_text +
+      " or guard=log=" + share_text + " keeps each value to its own size";
+  if (verdict.lower_quartile > 0) {
+    text += ", bound=abs=" + digits_text(one_digit_below(verdict.lower_quartile), 1) +
+            " three quarters of them";
+  }
+  return text;
+}
+
+std::string value_text(double value, DType dtype) {
+  if (dtype != DType::f32) return number_text(value);
+  std::array<char, 32> digits{};
+  const auto printed =
+      std::to_chars(digits.data(), digits.data() + digits.size(), static_cast<float>(value));
+  return std::string(digits.data(), printed.ptr);
+}
+
+// --- The sample.
+
+std::uint64_t MagnitudeSample::jitter() {
+  state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+  return (state_ >> 33U) % stride_;
+}
+
+void MagnitudeSample::thin() {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < magnitudes_.size(); i += 2) magnitudes_[kept++] = magnitudes_[i];
+  magnitudes_.resize(kept);
+  stride_ *= 2;
+}
+
+template <class T>
+void MagnitudeSample::take(std::span<const std::byte> bytes, std::optional<double> fill_value) {
+  const T* const values = reinterpret_cast<const T*>(bytes.data());
+  const std::uint64_t n = bytes.size() / sizeof(T);
+  while (n / stride_ > most_sampled) thin();
+  std::uint64_t at = skip_;
+  while (at < n) {
+    const auto value = static_cast<double>(values[at]);
+    const bool counts = std::isfinite(value) && value != 0 &&
+                        !(fill_value && value == static_cast<double>(static_cast<T>(*fill_value)));
+    if (counts) magnitudes_.push_back(std::fabs(value));
+    if (magnitudes_.size() > most_sampled) thin();
+    const std::uint64_t next = jitter();
+    at += stride_ - std::min(offset_, stride_ - 1) + next;
+    offset_ = next;
+  }
+  skip_ = at - n;
+}
+
+void MagnitudeSample::add(DType dtype, std::span<const std::byte> values,
+                          std::optional<double> fill_value) {
+  visit_dtype(dtype, [&]<class T>() {
+    std::optional<double> fill = fill_value;
+    if constexpr (std::is_integral_v<T>) {
+      // A number that the type does not have is no value's fill.
+      const double past = std::ldexp(1.0, std::numeric_limits<T>::digits);
+      if (fill && !(*fill >= static_cast<double>(std::numeric_limits<T>::min()) && *fill < past)) {
+        fill.reset();
+      }
+    }
+    take<T>(values, fill);
+  });
+}
+
+std::uint64_t MagnitudeSample::n_below(double bound) const {
+  const auto below = [&](double magnitude) { return magnitude < bound; };
+  return static_cast<std::uint64_t>(std::ranges::count_if(magnitudes_, below)) * stride_;
+}
+
+double MagnitudeSample::lower_quartile() const {
+  if (magnitudes_.empty()) return std::numeric_limits<double>::infinity();
+  std::vector<double> sorted = magnitudes_;
+  const std::size_t at = sorted.size() / 4;
+  std::ranges::nth_element(sorted, sorted.begin() + static_cast<std::ptrdiff_t>(at));
+  return sorted[at];
+}
+
+}  // namespace tailrace
