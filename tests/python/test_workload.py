@@ -3,7 +3,6 @@
 Fixed seeds, and a new one, which is printed: `scripts/workload --seed S` runs it again.
 """
 
-import os
 import random
 import sys
 
@@ -23,7 +22,7 @@ from workload.shrink import shrink  # noqa: E402
 from workload.verdict import Verdict  # noqa: E402
 
 #: Programs of the fixed seed, all doors in turn: a number, so that every machine runs the same.
-PROGRAMS = 800 if os.environ.get("TAILRACE_TEST_TIER", "full") == "full" else 80
+PROGRAMS, PROGRAMS_OF_FULL = 80, 800
 
 
 def run(seed, **until):
@@ -33,8 +32,9 @@ def run(seed, **until):
     assert not counts.failures, "\n".join(map(str, counts.failures))
 
 
-def test_random_programs_of_a_fixed_seed():
-    run("fixed", programs=PROGRAMS)
+def test_random_programs_of_a_fixed_seed(pytestconfig):
+    full = pytestconfig.getoption("--tier") == "full"
+    run("fixed", programs=PROGRAMS_OF_FULL if full else PROGRAMS)
 
 
 # Not before a merge as long as long runs still find faults: no merge may fail for an older fault.

@@ -164,8 +164,8 @@ class Generator:
             self.add({"op": "dim", "name": op["dims"][0], "size": None})
             if op.get("chunks"):
                 op["chunks"] = [1, *op["chunks"]]
-            if op.get("options") == "layout=contiguous":
-                del op["options"]
+            if op.get("options") in ("layout=contiguous", "layout=dense"):
+                del op["options"]  # No field that grows has the one, no mode but sync the other.
         if op.get("fill") is not None and self.chance(0.3):
             op["options"] = ",".join(filter(None, [op.get("options"), "holes=on"]))
         if self.add(op):

@@ -197,6 +197,8 @@ class Model:
             raise Invalid(f"{op['name']}: a dimension does not exist")
         if op.get("chunks") and len(op["chunks"]) != len(op["dims"]):
             raise Invalid(f"{op['name']}: chunks and dimensions differ in number")
+        if op.get("over_time") and not (op["dims"] and self.now.dims[op["dims"][0]][1]):
+            raise Invalid(f"{op['name']}: no unlimited dimension comes first")
         self.now.variables[op["name"]] = Variable(op["name"], list(op["dims"]), op["dtype"],
                                                   dict(op))
         self.now.grow()

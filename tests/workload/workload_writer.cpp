@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -24,6 +25,7 @@
 #include <cstring>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -304,10 +306,10 @@ std::optional<std::string> share(MPI_Comm comm, int rank, int n_ranks, Channel* 
   }
   int is_there = 0;
   MPI_Status status;
-  for (;;) {
+  for (int n_tries = 0;; ++n_tries) {
     MPI_Iprobe(0, 0, comm, &is_there, &status);
     if (is_there != 0) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1 + std::min(49, n_tries / 8)));
   }
   int n = 0;
   MPI_Get_count(&status, MPI_CHAR, &n);
