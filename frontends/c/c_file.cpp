@@ -250,8 +250,12 @@ void tailrace_file_abandon(tailrace_file* file) {
   const std::unique_ptr<tailrace::OpenedFile> ended = std::move(file->opened);
   if (ended != nullptr && ended->log && ended->pid == ::getpid()) {
     tailrace::guarded(nullptr, [&] {
+      const std::optional<std::uint64_t> last = ended->writer->last_committed_step();
       ended->log(ended->path +
-                 " was not closed, but abandoned: what no step has committed is dropped");
+                 " was not closed, but abandoned: what no step has committed is dropped; " +
+                 (last ? "the last step that is surely in the file is step " +
+                             std::to_string(*last) + " (counted from 0)"
+                       : "no step is surely in the file"));
       return tailrace::Status();
     });
   }
@@ -301,6 +305,12 @@ tailrace_error tailrace_file_wait(tailrace_file* file, const tailrace_step_repor
     tailrace::Result<std::optional<tailrace::StepReport>> step = file->opened->writer->wait();
     return step.ok() ? tailrace::keep(file, std::move(*step), report) : step.status();
   });
+}
+
+int64_t tailrace_file_last_committed_step(const tailrace_file* file) {
+  if (file == nullptr || file->opened == nullptr) return -1;
+  const std::optional<std::uint64_t> last = file->opened->writer->last_committed_step();
+  return last ? static_cast<int64_t>(*last) : -1;
 }
 
 void tailrace_file_compute_begin(tailrace_file* file) {

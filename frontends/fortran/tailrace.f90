@@ -87,6 +87,7 @@ module tailrace
     procedure, private :: set_text, set_int32, set_int64, set_real32, set_real64
     procedure :: fail_step => file_fail_step
     procedure :: end_step => file_end_step
+    procedure :: last_committed_step => file_last_committed_step
     procedure :: wait => file_wait
     procedure :: compute_begin => file_compute_begin
     procedure :: compute_end => file_compute_end
@@ -195,6 +196,11 @@ module tailrace
       type(tailrace_report), intent(out) :: report
       integer(c_int) :: c_end_step
     end function c_end_step
+    function c_last_committed_step(file) bind(C, name="tailrace_file_last_committed_step")
+      import
+      type(c_ptr), value :: file
+      integer(c_int64_t) :: c_last_committed_step
+    end function c_last_committed_step
     subroutine c_compute_begin(file) bind(C, name="tailrace_file_compute_begin")
       import
       type(c_ptr), value :: file
@@ -578,6 +584,13 @@ contains
     if (present(report)) report = made
     call judge(code, stat, errmsg)
   end subroutine file_wait
+
+  !> The last step that is surely in the file, counted from 0 by calls of end_step(); -1: none is
+  !! (tailrace_file_last_committed_step in tailrace.h). Not collective.
+  integer(c_int64_t) function file_last_committed_step(file)
+    class(tailrace_file), intent(in) :: file
+    file_last_committed_step = c_last_committed_step(file%handle)
+  end function file_last_committed_step
 
   ! --- idle time (mode in_situ): what the program needs its thread and its network for
 

@@ -519,6 +519,16 @@ TAILRACE_API void tailrace_file_idle_or_wait(tailrace_file* file, tailrace_done_
 TAILRACE_API tailrace_error tailrace_file_wait(tailrace_file* file,
                                                const tailrace_step_report** report);
 
+/* The last step that is surely in the file, as are those before it that did not fail: what a
+ * program that is started again can go on from. Steps are counted from 0, by the calls of end_step
+ * through this handle, whether they failed or not. -1: no step is, or the file is NULL or closed.
+ * In the modes async and in_situ this is not the step that was handed over last, nor, until the
+ * next end_step or wait has returned, the one before. A step of which a field waits for a chunk of
+ * several steps is not in the file. The same on every rank, as of the last collective call. Not
+ * collective; never fails.
+ * The error of a call that loses a step which was handed over before says which steps are lost. */
+TAILRACE_API int64_t tailrace_file_last_committed_step(const tailrace_file* file);
+
 /* ===== Callbacks ===== */
 
 /* Called from time to time within end_step and close, on the calling thread. Bytes are uncompressed

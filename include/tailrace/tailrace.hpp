@@ -482,6 +482,13 @@ class File {
     return copy_of(*report);
   }
 
+  /// The last step that is surely in the file, counted from 0 by calls of end_step(); nothing: none
+  /// is (tailrace_file_last_committed_step). Not collective.
+  std::optional<std::uint64_t> last_committed_step() const noexcept {
+    const std::int64_t last = tailrace_file_last_committed_step(handle_.get());
+    return last < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(last));
+  }
+
   /// The program needs its own thread (compute), or its communication and I/O (background), until
   /// the scope ends. Not collective.
   [[nodiscard]] Scope compute() {

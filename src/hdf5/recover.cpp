@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <span>
 #include <thread>
@@ -27,6 +28,7 @@
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_walk.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/noting_driver.hpp"
 #include "hdf5/superblock.hpp"
@@ -379,6 +381,62 @@ bool tells_progress(const std::string& path) {
   UnlockedFile unlocked(file);
   const Result<Hdf5Id> opened = open_noted(unlocked, path);
   return opened.ok() && H5Aexists(opened->get(), concat_progress_attribute) > 0;
+}
+
+namespace {
+
+/// Notes the datasets with an unlimited first dimension, by its extent.
+class GrowingDatasets final : public Hdf5Visitor {
+ public:
+  Status dataset(hid_t dataset, const std::string& path) override {
+    const Hdf5Id space(H5Dget_space(dataset));
+    std::array<hsize_t, H5S_MAX_RANK> extents{};
+    std::array<hsize_t, H5S_MAX_RANK> most{};
+    const int rank = H5Sget_simple_extent_dims(space.get(), extents.data(), most.data());
+    if (rank > 0 && most[0] == H5S_UNLIMITED) by_extent[extents[0]].push_back(path);
+    return Status();
+  }
+  std::map<std::uint64_t, std::vector<std::string>> by_extent;
+};
+
+/// The link that was made last in the root group; empty: the group does not say, or has none.
+std::string last_link(hid_t file) {
+  const auto ask = [&](char* name, std::size_t n) {
+    return H5Lget_name_by_idx(file, "/", H5_INDEX_CRT_ORDER, H5_ITER_DEC, 0, name, n, H5P_DEFAULT);
+  };
+  const ssize_t n = ask(nullptr, 0);
+  std::string name(n > 0 ? static_cast<std::size_t>(n) + 1 : 0, '\0');
+  if (name.empty() || ask(name.data(), name.size()) != n) return "";
+  name.pop_back();
+  return name;
+}
+
+}  // namespace
+
+std::string last_entries_text(const std::string& path) {
+  const Hdf5Scope scope;
+  const OpenFile file(path, false);
+  if (!file.opened().ok()) return "";
+  UnlockedFile unlocked(file);
+  const Result<Hdf5Id> opened = open_noted(unlocked, path);
+  GrowingDatasets growing;
+  if (!opened.ok() || !walk_hdf5(opened->get(), growing).ok()) return "";
+  if (growing.by_extent.empty()) {
+    const std::string last = last_link(opened->get());
+    return last.empty() ? "" : "The root group's last member is " + in_quotes("/" + last) + ".";
+  }
+  const auto& [least, shortest] = *growing.by_extent.begin();
+  std::string text;
+  std::size_t n_all = 0;
+  for (const auto& [extent, paths] : growing.by_extent) {
+    n_all += paths.size();
+    text += (text.empty() ? "" : ", ") + std::to_string(extent) + " in " + in_quotes(paths.front());
+    if (paths.size() > 1) text += " and " + std::to_string(paths.size() - 1) + " more";
+  }
+  const std::string whole = least == 0 ? "; none is in all of them."
+                                       : "; the last one in all of them is number " +
+                                             std::to_string(least - 1) + ", counted from 0.";
+  return "Entries of the datasets that grow (" + std::to_string(n_all) + "): " + text + whole;
 }
 
 Status cut_off_uncommitted(const std::string& path) {

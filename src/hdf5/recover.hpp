@@ -36,6 +36,11 @@ inline constexpr const char* concat_progress_attribute = "tailrace_concat_datase
 /// Whether a file is the unfinished output of a concatenation, which --resume can go on with.
 bool tells_progress(const std::string& path);
 
+/// How many entries the datasets with an unlimited first dimension have, and which is the last one
+/// that is in all of them; where there are none, which member the root group got last: for a file
+/// whose job died. Empty: neither is known. Not collective. Cost: O(objects).
+std::string last_entries_text(const std::string& path);
+
 /// Cut off what lies behind the end that the superblock states: bytes that were never committed.
 /// For the only writer of the file. @error corrupt, io_error
 Status cut_off_uncommitted(const std::string& path);

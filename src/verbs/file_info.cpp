@@ -3,11 +3,14 @@
 #include "verbs/file_info.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <unordered_set>
 
 #include "core/codec_registry.hpp"
+#include "hdf5/recover.hpp"
+#include "hdf5/writer_lock.hpp"
 #include "verbs/input_fields.hpp"
 #include "verbs/verb_ranks.hpp"
 
@@ -58,6 +61,18 @@ Status read_hdf5(InfoReport& report) {
   return Status();
 }
 
+/// Say of a file that its job has not closed how far it has come.
+void add_unfinished(InfoReport& report) {
+  const Result<std::string> path = resolve_links(report.path);
+  if (!path.ok() || ::access(lock_path_of(*path).c_str(), F_OK) != 0) return;
+  const std::string writer = writer_of(*path);
+  report.remarks.push_back(writer.empty() ? "The job that wrote the file died before it closed it."
+                                          : "The file is being written by " + writer + ".");
+  if (const std::string text = last_entries_text(*path); !text.empty()) {
+    report.remarks.push_back(text);
+  }
+}
+
 }  // namespace
 
 Shape FieldInfo::chunk_start(const StoredChunk& chunk) const {
@@ -87,6 +102,7 @@ Result<InfoReport> file_info(const InfoRequest& request) {
     report.fields.push_back({field, {}, {}, lists_chunks, find_quantization(*opened, field)});
   }
   if (report.hdf5) TAILRACE_TRY(read_hdf5(report));
+  if (report.hdf5) add_unfinished(report);
   if (!lists) return report;
   if (!report.hdf5) {
     return Status(Code::unsupported,

@@ -48,6 +48,11 @@ inline Result<RecoverOutcome> recover_file(const RecoverRequest& request) {
     report.actions.emplace_back("Remove the lock file.");
     report.applied = request.apply;
   }
+  // What a job that died, or still writes, has come to; a file that was closed has no such debris.
+  const bool closed = writer.empty() && report.actions.empty();
+  const bool readable = report.state == FileState::whole || report.applied;
+  const std::string text = !closed && readable ? last_entries_text(path) : "";
+  if (!text.empty()) report.findings.push_back(text);
   return RecoverOutcome{request.file, std::move(report)};
 }
 

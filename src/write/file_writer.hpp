@@ -72,6 +72,8 @@ class FileWriter final {
   std::uint64_t n_steps() const { return n_steps_; }              ///< Committed.
   std::uint64_t n_handed_over() const { return n_handed_over_; }  ///< Modes async and in_situ.
   bool is_under_way() const { return flight_ != nullptr; }
+  /// True if the commit of the n_steps()-th step cannot fail any more.
+  bool commit_is_certain() const { return !output_.pending() && output_.broken().ok(); }
   /// Memory that the lanes of the next steps must leave alone, and what of it is held now. Not
   /// collective.
   void set_aside(std::uint64_t n_bytes, std::uint64_t n_held_bytes) {

@@ -271,10 +271,17 @@ Status GatheringWriter::hand_in(std::size_t field_index, GatheredField& field,
 /// The open step is whole; where steps are handed over it is under way.
 void GatheringWriter::keep_step() {
   for (auto& [index, field] : fields_) {
-    if (field.takes_part) field.steps.keep_step();
+    if (field.takes_part) {
+      if (field.steps.n_steps() <= field.steps.n_in_file()) field.first_waiting = n_ended_;
+      field.steps.keep_step();
+    }
     if (field.handed_in) {
+      const std::uint64_t first = field.first_waiting;
+      std::uint64_t& least = first_of_chunks_.try_emplace(n_ended_, first).first->second;
+      least = std::min(least, first);
       if (defers()) {
         field.under_way = std::move(field.steps);
+        field.first_under_way = first;
       } else {
         field.attributes.clear();
       }
@@ -327,10 +334,12 @@ void GatheringWriter::flight_is_committed() {
 
 /// The step that was handed over has failed: what had waited before it waits again.
 void GatheringWriter::take_flight_back() {
+  first_of_chunks_.erase(flight_number_);
   for (auto& [index, field] : fields_) {
     field.steps.drop_open_step();
     if (field.under_way) {
       field.steps = std::move(*field.under_way);
+      field.first_waiting = field.first_under_way;
       field.under_way.reset();
       field.steps.drop_last_step();
     } else if (field.part_of_flight) {
@@ -351,34 +360,78 @@ template <class Call>
 auto GatheringWriter::settle(Call&& call, bool ends_step) {
   const std::uint64_t n_before = inner_->n_steps();
   const std::uint64_t n_handed_over_before = inner_->n_handed_over();
-  const auto conclude = [=, this](bool returned_well) {
+  const std::uint64_t flight = flight_number_;
+  bool flight_is_lost = false;
+  const auto conclude = [&](bool returned_well) {
     const bool committed = inner_->n_steps() > n_before;
     const bool handed_over = inner_->n_handed_over() > n_handed_over_before;
     // What is under way still, its lanes read.
     const bool flies_on = inner_->is_under_way() && !handed_over;
+    if (committed) note_published(defers() ? flight_number_ : n_ended_);
     if (flight_ && !flies_on) {
       flight_ = false;
       if (committed) {
         flight_is_committed();
       } else {
         take_flight_back();
+        flight_is_lost = true;
       }
     }
+    if (handed_over) flight_number_ = n_ended_;
     const bool step_went_well = defers() ? handed_over : committed;
     if (ends_step && step_went_well) {
       keep_step();
     } else if (ends_step || !returned_well) {
       drop_step();
     }
+    if (ends_step) ++n_ended_;
+    if (inner_->commit_is_certain()) committed_ = published_;
   };
   try {
     auto result = call();
     conclude(result.ok());
-    return result;
+    if (result.ok() || !flight_is_lost) return result;
+    return decltype(result)(with_lost(result.status(), flight, ends_step ? n_ended_ - 1 : flight));
   } catch (...) {
     conclude(false);
     throw;
   }
+}
+
+/// A step has its commit: that of the step before is done.
+void GatheringWriter::note_published(std::uint64_t number) {
+  committed_ = published_;
+  published_ = number;
+  if (!committed_) return;
+  first_of_chunks_.erase(first_of_chunks_.begin(), first_of_chunks_.upper_bound(*committed_));
+}
+
+std::optional<std::uint64_t> GatheringWriter::last_committed_step() const {
+  if (!committed_) return std::nullopt;
+  std::uint64_t end = *committed_ + 1;
+  for (const auto& [index, field] : fields_) {
+    if (field.steps.n_steps() > field.steps.n_in_file()) end = std::min(end, field.first_waiting);
+  }
+  for (auto chunks = first_of_chunks_.upper_bound(*committed_); chunks != first_of_chunks_.end();
+       ++chunks) {
+    end = std::min(end, chunks->second);
+  }
+  return end > 0 ? std::optional(end - 1) : std::nullopt;
+}
+
+/// The failure, and which steps it has cost.
+Status GatheringWriter::with_lost(const Status& failure, std::uint64_t first,
+                                  std::uint64_t last) const {
+  std::string text = "; step " + std::to_string(first) + " is lost";
+  if (last > first) {
+    text = "; steps " + std::to_string(first) + (last == first + 1 ? " and " : " to ") +
+           std::to_string(last) + " are lost";
+  }
+  const std::optional<std::uint64_t> committed = last_committed_step();
+  text += committed ? ", and the last step that is surely in the file is step " +
+                          std::to_string(*committed)
+                    : ", and no step is surely in the file";
+  return Status(failure.code(), failure.message() + text + " (counted from 0)");
 }
 
 void GatheringWriter::tell(StepReport& report) const {
@@ -391,14 +444,12 @@ void GatheringWriter::tell(StepReport& report) const {
 
 Result<StepReport> GatheringWriter::end_step() {
   set_aside();
-  if (fields_.empty()) return inner_->end_step();
   Result<StepReport> ended = settle([this] { return inner_->end_step(); }, true);
   if (ended.ok()) tell(*ended);
   return ended;
 }
 
 Result<std::optional<StepReport>> GatheringWriter::wait() {
-  if (fields_.empty()) return inner_->wait();
   Result<std::optional<StepReport>> waited = settle([this] { return inner_->wait(); }, false);
   if (waited.ok() && *waited) tell(**waited);
   return waited;
@@ -441,16 +492,22 @@ Status GatheringWriter::write_now(const std::vector<std::size_t>& field_indices)
   set_aside();
   writing_now_ = field_indices;
   const std::uint64_t n_before = inner_->n_steps();
+  std::uint64_t first = n_ended_;
+  for (const std::size_t index : field_indices) {
+    first = std::min(first, fields_.at(index).first_waiting);
+  }
+  bool lost = true;
   const auto conclude = [&] {
     writing_now_.clear();
-    if (inner_->n_steps() == n_before) return;  // Else they are in the file, whatever was thrown.
+    if (inner_->n_steps() == n_before) return;
+    lost = false;  // They are in the file, whatever was thrown.
     for (const std::size_t index : field_indices) fields_.at(index).steps = WaitingSteps();
   };
   try {
     Status written = inner_->end_step().status();
     if (written.ok() && defers()) written = inner_->wait().status();
     conclude();
-    return written;
+    return written.ok() || !lost ? written : with_lost(written, first, n_ended_ - 1);
   } catch (...) {
     conclude();
     throw;

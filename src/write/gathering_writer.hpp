@@ -49,6 +49,7 @@ class GatheringWriter final : public Writer, private StepGuest {
   void note_failure(const Status& failure) override { inner_->note_failure(failure); }
   Result<StepReport> end_step() override;
   Result<std::optional<StepReport>> wait() override;
+  std::optional<std::uint64_t> last_committed_step() const override;
   void mark(Lane lane, bool begins) override { inner_->mark(lane, begins); }
   void idle(double seconds, const std::function<bool()>& done,
             const std::function<void()>& wait) override {
@@ -65,10 +66,11 @@ class GatheringWriter final : public Writer, private StepGuest {
 
  private:
   struct GatheredField {
-    FieldDefinition step;     ///< As the application has it.
-    FieldDefinition entry;    ///< Of k steps.
-    bool has_waited = false;  ///< All ranks have taken its first step.
-    WaitingSteps steps;       ///< Those that wait, and what has been put of the next.
+    FieldDefinition step;             ///< As the application has it.
+    FieldDefinition entry;            ///< Of k steps.
+    bool has_waited = false;          ///< All ranks have taken its first step.
+    WaitingSteps steps;               ///< Those that wait, and what has been put of the next.
+    std::uint64_t first_waiting = 0;  ///< Number of the first that waits, if any does.
     std::vector<PendingAttribute> attributes;  ///< For its dataset, as long as there is none.
     std::size_t n_attributes_kept = 0;         ///< Of them, of steps that cannot fail any more,
     std::size_t n_attributes_of_step = 0;      ///< and up to the last step.
@@ -84,6 +86,7 @@ class GatheringWriter final : public Writer, private StepGuest {
 
     // Modes async and in_situ: the step that was handed over last.
     std::optional<WaitingSteps> under_way;  ///< With these, till it is known to be committed.
+    std::uint64_t first_under_way = 0;      ///< Number of the first of them.
     bool part_of_flight = false;
     bool first_in_flight = false;
 
@@ -111,9 +114,18 @@ class GatheringWriter final : public Writer, private StepGuest {
   Status write_what_waits();
   Status write_now(const std::vector<std::size_t>& field_indices);
   void tell(StepReport& report) const;
+  void note_published(std::uint64_t number);
+  Status with_lost(const Status& failure, std::uint64_t first, std::uint64_t last) const;
 
   Fields fields_;
-  bool flight_ = false;                   ///< A step has been handed over.
+  bool flight_ = false;  ///< A step has been handed over.
+  // Steps by number: the calls of end_step before it.
+  std::uint64_t n_ended_ = 0;               ///< Calls of end_step so far.
+  std::uint64_t flight_number_ = 0;         ///< Of the step that was handed over last.
+  std::optional<std::uint64_t> published_;  ///< The last one with a commit, maybe pending.
+  std::optional<std::uint64_t> committed_;  ///< The last one whose commit is certain.
+  /// Steps that bring chunks of several steps: their numbers, and those of the first steps in them.
+  std::map<std::uint64_t, std::uint64_t> first_of_chunks_;
   std::vector<std::size_t> writing_now_;  ///< By close(): fields whose chunk is not full.
   std::unique_ptr<FileWriter> inner_;     ///< Last: what is under way may use the values above.
 };

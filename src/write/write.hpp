@@ -88,6 +88,12 @@ class Writer {
   /// Modes async and in_situ: wait until the step that was handed over last is committed.
   /// Collective. @returns its report; nothing if there is none to wait for.
   virtual Result<std::optional<StepReport>> wait() = 0;
+  /// The last step that is surely in the file, as are those before it that did not fail; nothing:
+  /// none is. Steps are numbered from 0 by the calls of end_step of this Writer. In the modes async
+  /// and in_situ a commit is certain when the next end_step, or wait, has returned; a step of
+  /// which a part waits for a chunk of several steps is not in the file. The same on every rank, as
+  /// of the last collective call. Not collective.
+  virtual std::optional<std::uint64_t> last_committed_step() const = 0;
   /// Mode in_situ: the application begins, or ends, to use a lane. Not collective.
   virtual void mark(Lane lane, bool begins) = 0;
   /// Modes async and in_situ: the application's thread is idle until `done`, and for `seconds` at

@@ -360,3 +360,29 @@ def test_references_are_compared_by_what_they_lead_to(tmp_path):
         file["one"][()] = h5py.Reference()
     done = tailrace("verify", source, target, code=1)
     assert 'dataset "/one" is -> , -> /b in the original' in done.stdout, done.stdout
+
+
+def test_what_a_dead_job_has_come_to(tmp_path):
+    path = tmp_path / "run.h5"
+    with h5py.File(path, "w") as file:
+        for name, n in (("a", 12), ("b", 11), ("c", 12)):
+            file.create_dataset(name, (n, 4), "f4", maxshape=(None, 4), chunks=(1, 4))
+    assert "number" not in tailrace("recover", path).stdout
+    (tmp_path / "run.h5.lock").write_text("")
+    told = ('Entries of the datasets that grow (3): 11 in "/b", 12 in "/a" and 1 more; the last '
+            "one in all of them is number 10, counted from 0.")
+    assert told in numbers("info", path)["remarks"]
+    assert told in numbers("recover", path)["findings"]
+    assert told in numbers("recover", path, "--apply")["findings"]
+    assert told not in numbers("info", path)["remarks"]
+
+
+def test_a_dead_job_that_made_a_group_a_step(tmp_path):
+    path = tmp_path / "run.h5"
+    with h5py.File(path, "w", track_order=True) as file:
+        for step in (8, 9, 10):
+            file[f"step_{step}/u"] = np.arange(3)
+    (tmp_path / "run.h5.lock").write_text("")
+    told = 'The root group\'s last member is "/step_10".'
+    assert told in numbers("info", path)["remarks"]
+    assert told in numbers("recover", path)["findings"]

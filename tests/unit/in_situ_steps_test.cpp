@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <limits>
+#include <optional>
 
 #include "container_support.hpp"
 #include "in_situ_support.hpp"
@@ -361,6 +363,75 @@ TEST(HandOverMemoryOfRanks, StaysUnderTheCapInEveryMode) {
     });
     expect_steps(path, "/u", {0, 1, 2});
   }
+}
+
+// --- Writer::last_committed_step: which step is surely in the file.
+
+std::unique_ptr<Writer> writer_with(const std::string& path, const std::string& text) {
+  FileOptions options;
+  EXPECT_TRUE(apply_file_options(text, options).ok());
+  options.sync = false;
+  Result<std::unique_ptr<Writer>> writer = Writer::create(make_self_comm(), path, options);
+  EXPECT_TRUE(writer.ok()) << writer.status().message();
+  FieldDefinition definition{"/u", DType::f32, {4}, options.field_defaults, false};
+  EXPECT_TRUE((*writer)->define_field(definition).ok());
+  return std::move(*writer);
+}
+
+/// Ends a step. @returns the last step that is surely in the file then.
+std::optional<std::uint64_t> last_after_step(Writer& writer) {
+  constexpr std::array<float, 4> values{1, 2, 3, 4};
+  EXPECT_TRUE(writer.put(0, {{0}, {4}}, values.data(), true).ok());
+  const Result<StepReport> ended = writer.end_step();
+  EXPECT_TRUE(ended.ok()) << ended.status().message();
+  return writer.last_committed_step();
+}
+
+TEST(LastStep, IsTheOneThatWasEndedInModeSync) {
+  const TestFolder folder;
+  const auto writer = writer_with(folder / "sync.h5", "codec=deflate,over-time=on");
+  EXPECT_EQ(writer->last_committed_step(), std::nullopt);
+  EXPECT_EQ(last_after_step(*writer), 0U);
+  EXPECT_EQ(last_after_step(*writer), 1U);
+  EXPECT_TRUE(writer->close().ok());
+}
+
+TEST(LastStep, IsTwoStepsBehindInModeAsyncUntilSomebodyWaits) {
+  const TestFolder folder;
+  const auto writer = writer_with(folder / "async.h5", "codec=deflate,over-time=on,mode=async");
+  EXPECT_EQ(last_after_step(*writer), std::nullopt);
+  EXPECT_EQ(last_after_step(*writer), std::nullopt);
+  EXPECT_EQ(last_after_step(*writer), 0U);
+  EXPECT_TRUE(writer->wait().ok());
+  EXPECT_EQ(writer->last_committed_step(), 2U);
+  EXPECT_TRUE(writer->close().ok());
+}
+
+TEST(LastStep, LeavesOutStepsThatWaitForAChunkOfSeveral) {
+  const TestFolder folder;
+  const auto sync = writer_with(folder / "sync.h5", "codec=deflate,over-time=on,chunk=3x4");
+  EXPECT_EQ(last_after_step(*sync), std::nullopt);
+  EXPECT_EQ(last_after_step(*sync), std::nullopt);
+  EXPECT_EQ(last_after_step(*sync), 2U);
+  EXPECT_EQ(last_after_step(*sync), 2U);
+  EXPECT_TRUE(sync->close().ok());
+  const auto async =
+      writer_with(folder / "async.h5", "codec=deflate,over-time=on,chunk=2x4,mode=async");
+  for (int step = 0; step < 3; ++step) EXPECT_EQ(last_after_step(*async), std::nullopt);
+  EXPECT_TRUE(async->wait().ok());
+  EXPECT_EQ(async->last_committed_step(), 1U);
+  EXPECT_TRUE(async->close().ok());
+}
+
+TEST(LastStep, CountsStepsThatFailed) {
+  const TestFolder folder;
+  const auto writer = writer_with(folder / "failed.h5", "codec=deflate,over-time=on");
+  EXPECT_EQ(last_after_step(*writer), 0U);
+  writer->note_failure(Status(Code::internal, "the solver blew up"));
+  EXPECT_FALSE(writer->end_step().ok());
+  EXPECT_EQ(writer->last_committed_step(), 0U);
+  EXPECT_EQ(last_after_step(*writer), 2U);
+  EXPECT_TRUE(writer->close().ok());
 }
 
 }  // namespace
