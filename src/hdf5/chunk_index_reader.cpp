@@ -149,7 +149,6 @@ Result<std::vector<std::string>> datasets_that_share_chunks(const std::string& p
   std::vector<std::pair<std::uint64_t, std::size_t>> places;  // Address, dataset.
   for (std::size_t d = 0; d < datasets.size(); ++d) {
     const Result<std::vector<StoredChunk>> chunks = reader->read(datasets[d]);
-    if (!chunks.ok() && chunks.status().code() == Code::unsupported) continue;  // Not our file's.
     if (!chunks.ok()) return chunks.status();
     for (const StoredChunk& chunk : *chunks) {
       const Extent& extent = chunk.extent;

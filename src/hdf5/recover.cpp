@@ -259,17 +259,25 @@ Status Recovery::look_at_contents(const std::string& path) {
     return damaged("Not all objects can be read: " + datasets.status().message());
   }
   std::uint64_t n_chunks = 0;
+  std::uint64_t n_not_listed = 0;
   for (const std::string& dataset : *datasets) {
     const Result<std::vector<StoredChunk>> chunks = (*reader)->read(dataset);
-    if (!chunks.ok() && chunks.status().code() == Code::unsupported) continue;  // No chunks.
+    if (chunks.status().code() == Code::unsupported) {
+      found("The chunks of dataset " + in_quotes(dataset) +
+            " were not looked at: " + chunks.status().message() + ".");
+      ++n_not_listed;
+      continue;
+    }
     if (!chunks.ok()) {
       return damaged("The chunks of dataset " + in_quotes(dataset) +
                      " cannot be listed: " + chunks.status().message());
     }
     n_chunks += chunks->size();
   }
-  found("The file opens; all of its " + std::to_string(datasets->size()) + " datasets and " +
-        std::to_string(n_chunks) + " chunks are listed.");
+  const std::string n_datasets = std::to_string(datasets->size() - n_not_listed);
+  found("The file opens; " +
+        (n_not_listed == 0 ? "all of its " + n_datasets : n_datasets + " of its") +
+        " datasets and " + std::to_string(n_chunks) + " chunks are listed.");
   return Status();
 }
 

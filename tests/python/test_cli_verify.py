@@ -386,3 +386,14 @@ def test_a_dead_job_that_made_a_group_a_step(tmp_path):
     told = 'The root group\'s last member is "/step_10".'
     assert told in numbers("info", path)["remarks"]
     assert told in numbers("recover", path)["findings"]
+
+
+def test_recover_names_what_it_has_not_listed(tmp_path):
+    """An index of so many places that HDF5 would go through for minutes."""
+    path = tmp_path / "sparse.h5"
+    with h5py.File(path, "w", libver=("v110", "v110")) as file:
+        file.create_dataset("x", (1 << 30,), "f4", chunks=(8,), maxshape=(None,))[5] = 1
+        file["y"] = np.arange(8, dtype="f4")
+    findings = numbers("recover", path)["findings"]
+    assert findings[0].startswith('The chunks of dataset "/x" were not looked at: ')
+    assert findings[1] == "The file opens; 1 of its datasets and 1 chunks are listed."
