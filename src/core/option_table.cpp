@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "core/codec_registry.hpp"
@@ -268,10 +269,26 @@ std::string verify_text(const FieldOptions& options) {
   return options.verify == Verify::automatic ? "auto" : options.verify == Verify::on ? "on" : "off";
 }
 
+/// True unless the text is an integer and the number another one: an f64 holds all integers up to
+/// 2^53, and fewer beyond.
+bool holds_integer(double number, std::string_view text) {
+  std::string digits(text.substr(text.starts_with('-') || text.starts_with('+') ? 1 : 0));
+  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) return true;
+  digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size() - 1));
+  std::array<char, 400> held{};
+  char* const first = held.data();
+  const auto [end, failed] =
+      std::to_chars(first, first + held.size(), std::fabs(number), std::chars_format::fixed, 0);
+  return failed == std::errc() && digits == std::string_view(first, std::size_t(end - first));
+}
+
 Status assign_fill(const KeyValue& entry, FieldOptions& options) {
   std::string_view rest;
   const std::optional<double> number = leading_number(entry.second, rest);
   if (!number || !rest.empty()) return bad_option_value(entry.first, entry.second, "a number");
+  if (!holds_integer(*number, entry.second)) {
+    return bad_option_value(entry.first, entry.second, "a number that an f64 holds exactly");
+  }
   options.fill_value = *number;
   return Status();
 }

@@ -167,5 +167,19 @@ TEST(Decide, IsComparedByTheNextAgreement_3_ranks) {
   });
 }
 
+TEST(OptionTable, AFillValueThatNoF64HoldsIsRefused) {
+  for (const std::string text : {"9223372036854775807", "-9223372036854775806",
+                                 "18446744073709551614", "9007199254740993"}) {
+    FieldOptions options;
+    const Status refused = apply_field_options("fill=" + text, options);
+    EXPECT_EQ(refused.code(), Code::invalid_argument) << text;
+    EXPECT_FALSE(options.fill_value.has_value()) << text;
+  }
+  for (const std::string text : {"9223372036854775808", "-999", "007", "-0", "1e20", "0.1"}) {
+    FieldOptions options;
+    EXPECT_TRUE(apply_field_options("fill=" + text, options).ok()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace tailrace::test
