@@ -136,7 +136,8 @@ TAILRACE_API tailrace_error tailrace_reader_read(tailrace_reader* reader, size_t
                                                  size_t n_bytes);
 
 /* Every rank reads its own slabs, any number (none, too). A chunk that several ranks want is
- * fetched and decoded by one of them. Collective. Errors: as read. */
+ * fetched and decoded by one of them. Collective. Errors: as read, on all ranks; but a rank without
+ * a reader (NULL, or closed) cannot reach the others: it fails alone, and they wait for it. */
 TAILRACE_API tailrace_error tailrace_reader_read_all(tailrace_reader* reader, size_t n_requests,
                                                      const tailrace_read_request* requests);
 
