@@ -8,6 +8,8 @@
 // Source: the netCDF-4 file format specification; files of netCDF-C 4.9 and 4.10 (docs/netcdf.md).
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -124,7 +126,7 @@ class LayoutOnHdf5 final : public NetcdfLayout {
   bool begun_ = false;             ///< By a first change(), or the file was opened.
   bool may_lag_ =
       false;  ///< Datasets may be shorter than their dimensions: netCDF-C leaves them so.
-  bool reordered_ = false;  ///< Datasets were created or moved since the last settle().
+  std::set<std::size_t> reordered_;  ///< Groups that have got datasets since the last settle().
 };
 
 /// The first change of a new file, which shows how many links its root group is going to have.
@@ -216,8 +218,10 @@ Status LayoutOnHdf5::move_datasets(const NetcdfModel& next, std::vector<std::str
     TAILRACE_TRY(move(from, to));
     aside.emplace_back(v, to);
   }
-  for (const auto& [v, from] : aside) TAILRACE_TRY(move(from, paths[v]));
-  reordered_ = reordered_ || !aside.empty();
+  for (const auto& [v, from] : aside) {
+    TAILRACE_TRY(move(from, paths[v]));
+    reordered_.insert(next.variables[v].group);
+  }
   return Status();
 }
 
@@ -271,9 +275,10 @@ Status LayoutOnHdf5::change(const NetcdfModel& next) {
   std::vector<std::string> paths;
   TAILRACE_TRY(move_datasets(next, paths));
   TAILRACE_TRY(change_variables(next, paths));
-  bool longer = std::exchange(may_lag_, false);
+  const bool any = std::exchange(may_lag_, false);
+  std::vector<bool> longer(next.dimensions.size(), any);
   for (std::size_t d = 0; d < model_.dimensions.size(); ++d) {
-    longer = longer || next.dimensions[d].length > model_.dimensions[d].length;
+    longer[d] = longer[d] || next.dimensions[d].length > model_.dimensions[d].length;
   }
   const bool netcdf4 = model_.netcdf4;
   model_ = next;
@@ -281,8 +286,10 @@ Status LayoutOnHdf5::change(const NetcdfModel& next) {
   for (std::size_t v = 0; v < paths.size(); ++v) model_.variables[v].dataset_path = paths[v];
   has_dataset_.resize(model_.variables.size(), false);
   scales_.grow(model_);
-  for (std::size_t v = 0; longer && v < has_dataset_.size(); ++v) {
-    if (has_dataset_[v]) TAILRACE_TRY(grow_dataset(model_.variables[v]));
+  for (std::size_t v = 0; v < has_dataset_.size(); ++v) {
+    const bool grows = std::ranges::any_of(model_.variables[v].dimensions,
+                                           [&](std::size_t d) -> bool { return longer[d]; });
+    if (has_dataset_[v] && grows) TAILRACE_TRY(grow_dataset(model_.variables[v]));
   }
   return Status();
 }
@@ -379,7 +386,7 @@ Status LayoutOnHdf5::create_variable(std::size_t v, const ModelStorage& storage)
   }
   has_dataset_[v] = true;
   scales_.add(v);
-  reordered_ = true;
+  reordered_.insert(variable.group);
   return Status();
 }
 
@@ -395,16 +402,16 @@ Status LayoutOnHdf5::settle() {
   const Status settled = scales_.settle(model_, has_dataset_, open_);
   open_.clear();
   TAILRACE_TRY(settled);
-  if (!reordered_) return Status();
-  std::vector<std::vector<std::string>> names(model_.groups.size());
-  for (std::size_t v = 0; v < has_dataset_.size(); ++v) {
+  std::map<std::size_t, std::vector<std::string>> names;  // By group.
+  for (std::size_t v = 0; !reordered_.empty() && v < has_dataset_.size(); ++v) {
     const ModelVariable& variable = model_.variables[v];
-    if (has_dataset_[v]) names[variable.group].push_back(last_component(variable.dataset_path));
+    if (!has_dataset_[v] || !reordered_.contains(variable.group)) continue;
+    names[variable.group].push_back(last_component(variable.dataset_path));
   }
-  for (std::size_t g = 0; g < names.size(); ++g) {
-    if (!names[g].empty()) TAILRACE_TRY(order_links(hdf5(), model_.groups[g].path, names[g]));
+  for (const auto& [group, of_group] : names) {
+    TAILRACE_TRY(order_links(hdf5(), model_.groups[group].path, of_group));
   }
-  reordered_ = false;
+  reordered_.clear();
   return Status();
 }
 
