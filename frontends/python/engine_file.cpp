@@ -8,10 +8,13 @@
 #include <cstring>
 #include <filesystem>
 
+#include "array/array_variable.hpp"
+#include "describe/input_bytes.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "hdf5/one_file.hpp"
 #include "hdf5_filter/own_filters.hpp"
+#include "read/read_padded.hpp"
 
 namespace tailrace::python {
 namespace {
@@ -161,6 +164,27 @@ Result<std::size_t> EngineFile::dataset_of(std::size_t variable) const {
   return reader_->find(model.variables[variable].dataset_path);
 }
 
+Result<std::size_t> EngineFile::dataset_of(std::size_t variable, const Slab& slab) const {
+  TAILRACE_TAKE(const std::size_t dataset, dataset_of(variable));
+  const NetcdfModel& model = reader_->model();
+  const ModelVariable& it = model.variables[variable];
+  TAILRACE_TRY(
+      check_slab(slab, model.shape_of(it)).within("variable \"" + model.path_of(it) + "\""));
+  return dataset;
+}
+
+/// One element in native byte order: what elements are that the dataset lacks.
+Bytes EngineFile::fill_of(std::size_t variable, std::size_t dataset) const {
+  const StoredDataset& stored = reader_->datasets()[dataset];
+  const std::size_t n_bytes = stored.value_bytes();
+  Bytes fill = stored.fill_value;
+  if (fill.empty()) return Bytes(n_bytes);
+  // Numbers of another size in the file than in memory.
+  if (fill.size() != n_bytes) return fill_element(reader_->model().variables[variable]);
+  if (stored.swapped) swap_elements(fill, n_bytes);
+  return fill;
+}
+
 Result<std::optional<VariableStorage>> EngineFile::storage(std::size_t variable) {
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(false));
@@ -190,8 +214,8 @@ Status EngineFile::get(std::size_t variable, const Slab& slab, std::span<std::by
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(false));
   if (array_ != nullptr) return array_->get(variable, slab, values);
-  TAILRACE_TAKE(const std::size_t dataset, dataset_of(variable));
-  return reader_->read(dataset, slab, values, abs_bound);
+  TAILRACE_TAKE(const std::size_t dataset, dataset_of(variable, slab));
+  return read_padded(*reader_, dataset, slab, fill_of(variable, dataset), values, abs_bound);
 }
 
 Status EngineFile::put_texts(std::size_t variable, const Slab& slab,
@@ -205,23 +229,24 @@ Result<std::vector<std::string>> EngineFile::get_texts(std::size_t variable, con
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(false));
   if (array_ != nullptr) return array_->get_texts(variable, slab);
-  TAILRACE_TAKE(const std::size_t dataset, dataset_of(variable));
-  return reader_->read_texts(dataset, slab);
+  TAILRACE_TAKE(const std::size_t dataset, dataset_of(variable, slab));
+  return read_texts_padded(*reader_, dataset, slab);
 }
 
 Status EngineFile::get_all(std::span<const ReadRequest> requests) {
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(false));
   if (array_ != nullptr) return array_->get_all(requests);
-  std::vector<ReadRequest> of_datasets(requests.begin(), requests.end());
-  Status found;
-  for (ReadRequest& request : of_datasets) {
-    const Result<std::size_t> dataset = dataset_of(request.dataset);
-    if (!dataset.ok()) found = dataset.status();
-    if (dataset.ok()) request.dataset = *dataset;
-  }
-  TAILRACE_TRY(reader_->comm().agree(found));
-  return reader_->read_all(of_datasets);
+  PaddedReads reads;
+  TAILRACE_TRY(reader_->comm().agree(local_part([&]() -> Status {
+    for (const ReadRequest& request : requests) {
+      TAILRACE_TAKE(const std::size_t dataset, dataset_of(request.dataset, request.slab));
+      reads.add(*reader_, {dataset, request.slab, request.values},
+                fill_of(request.dataset, dataset));
+    }
+    return Status();
+  })));
+  return reads.read_all(*reader_);
 }
 
 Status EngineFile::fail_get_all(const std::string& why) {

@@ -106,6 +106,9 @@ class EngineFile {
   Status check_open(bool to_write) const;
   /// The position among the reader's datasets.
   Result<std::size_t> dataset_of(std::size_t variable) const;
+  /// The same for a slab, which must lie within the variable's shape.
+  Result<std::size_t> dataset_of(std::size_t variable, const Slab& slab) const;
+  Bytes fill_of(std::size_t variable, std::size_t dataset) const;
   const NetcdfModel& model_now() const { return array_ ? array_->model() : reader_->model(); }
 
   std::string path_;

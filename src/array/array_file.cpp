@@ -25,6 +25,7 @@
 #include "hdf5/one_file.hpp"
 #include "hdf5/stored_codec.hpp"
 #include "layout/layout.hpp"
+#include "read/read_padded.hpp"
 
 namespace tailrace {
 
@@ -623,22 +624,8 @@ bool NetcdfArrayFile::continue_lossy(std::size_t v) {
 
 namespace {
 
-void fill_values(std::span<std::byte> values, const std::vector<std::byte>& element) {
-  for (std::size_t at = 0; at + element.size() <= values.size(); at += element.size()) {
-    std::memcpy(values.data() + at, element.data(), element.size());
-  }
-}
-
-/// A part of a slab as a box within the slab's own elements.
-Box box_of(const SlabPart& part) { return {part.first, part.slab.count}; }
+/// A slab as a box of its own elements.
 Box box_of(const Slab& slab) { return {Shape(slab.rank(), 0), slab.count}; }
-
-/// The elements of a request that the dataset has.
-struct PartRead {
-  const ReadRequest* request = nullptr;
-  SlabPart part;
-  std::vector<std::byte> values;
-};
 
 }  // namespace
 
@@ -706,15 +693,7 @@ Status NetcdfArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std
   if (variable.own_codec != nullptr && stored.storage.kind == StoredForm::Kind::chunked) {
     return read_by_own_codec(stored, v, slab, values);
   }
-  const SlabPart part = part_within(slab, whole_box(stored.shape));
-  if (part.slab == slab) return reader->read(dataset, slab, values);
-  fill_values(values, variable.fill);
-  if (part.slab.empty()) return Status();
-  std::vector<std::byte> there(part.slab.n_elements() * variable.log.element_bytes());
-  TAILRACE_TRY(reader->read(dataset, part.slab, there));
-  copy_box(box_of(part), box_of(part), there.data(), box_of(slab), values.data(),
-           variable.log.element_bytes());
-  return Status();
+  return read_padded(*reader, dataset, slab, variable.fill, values);
 }
 
 Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
@@ -741,8 +720,7 @@ Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
     if (waits) TAILRACE_TRY(flush_variables(staged, false, false));
   }
   TAILRACE_TRY(open_shared_reader());
-  std::vector<ReadRequest> known;
-  std::vector<PartRead> parts;
+  PaddedReads known;
   for (const ReadRequest& request : requests) {
     if (request.slab.empty()) continue;
     const ArrayVariable& variable = variables_[request.dataset];
@@ -761,23 +739,9 @@ Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
       if (mine.ok()) mine = dataset.status().within(quoted(request.dataset));
       continue;
     }
-    // A dataset may have fewer records than the dimension: the rest reads as fill values.
-    const SlabPart part = part_within(request.slab, whole_box(reader_->datasets()[*dataset].shape));
-    if (part.slab == request.slab) {
-      known.push_back({*dataset, request.slab, request.values});
-      continue;
-    }
-    fill_values({request.values, n_bytes}, variable.fill);
-    if (part.slab.empty()) continue;
-    parts.push_back({&request, part, {}});
-    parts.back().values.resize(part.slab.n_elements() * variable.log.element_bytes());
-    known.push_back({*dataset, part.slab, parts.back().values.data()});
+    known.add(*reader_, {*dataset, request.slab, request.values}, variable.fill);
   }
-  const Status read = reader_->read_all(known);
-  for (const PartRead& it : parts) {
-    copy_box(box_of(it.part), box_of(it.part), it.values.data(), box_of(it.request->slab),
-             it.request->values, variables_[it.request->dataset].log.element_bytes());
-  }
+  const Status read = known.read_all(*reader_);
   return read.ok() ? comm_->agree(mine) : read;
 }
 
@@ -831,11 +795,7 @@ Result<std::vector<std::string>> NetcdfArrayFile::get_texts(std::size_t v, const
   if (variables_[v].in_file() && in_place()) {
     TAILRACE_TAKE(Reader* const reader, fresh_reader());
     TAILRACE_TAKE(const std::size_t dataset, reader->find(file_paths_[v]));
-    const SlabPart part = part_within(slab, whole_box(reader->datasets()[dataset].shape));
-    if (!part.slab.empty()) {
-      TAILRACE_TAKE(std::vector<std::string> there, reader->read_texts(dataset, part.slab));
-      place_texts(part.slab, there, slab, texts);
-    }
+    TAILRACE_TAKE(texts, read_texts_padded(*reader, dataset, slab));
   }
   for (const StagedTexts& staged : variables_[v].texts) {
     place_texts(staged.slab, staged.texts, slab, texts);

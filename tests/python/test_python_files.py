@@ -124,6 +124,38 @@ def test_positions_beyond_the_end_grow_a_dimension_as_slices_do(path):
         assert (file["u"][:] == expected).all()
 
 
+def test_a_variable_that_is_shorter_than_its_dimension_reads_as_fill_beyond(path):
+    """The netCDF library leaves datasets shorter than the dimension that they share."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("t", None)
+        file.createDimension("x", 3)
+        file.createVariable("t", "f8", ("t",))[:] = np.arange(5.0)
+        file.createVariable("u", "f4", ("t", "x"), fill_value=-9.0)[:] = np.arange(6).reshape(2, 3)
+        file.createVariable("big", ">i4", ("t",), endian="big", fill_value=-2)[:] = [1, 2]
+        file.createVariable("none", "i2", ("t",))
+        file.createVariable("s", str, ("t",))[0] = "first"
+    with h5py.File(path) as file:
+        assert file["u"].shape == (2, 3) and file["none"].shape == (0,), "the test needs a gap"
+    with netCDF4.Dataset(path) as theirs, tailrace.open(path) as file:
+        theirs.set_auto_mask(False)
+        for name in ("t", "u", "big", "none"):
+            wanted = theirs[name][:]
+            assert file[name].shape == wanted.shape
+            for values in (file[name][:], file[name].read_all(), file[name].read(),
+                           file[name].within(0.0)):
+                assert (values == wanted).all(), name
+            assert (file[name][3:0:-2] == wanted[3:0:-2]).all()
+        assert (file["u"][[4, 1], 1:] == theirs["u"][:][[4, 1], 1:]).all()
+        assert file["s"][:].tolist() == ["first", "", "", "", ""]
+        with pytest.raises(IndexError):
+            file["u"][5]
+    with tailrace.open(path, "a") as file:
+        assert file["u"][4].tolist() == [-9.0] * 3
+        file["u"][4] = 4
+    with tailrace.open(path) as file:
+        assert file["u"][:].tolist() == [[0, 1, 2], [3, 4, 5], [-9] * 3, [-9] * 3, [4] * 3]
+
+
 def test_rows_written_one_by_one_and_partly(path):
     with tailrace.open(path, "w") as file:
         file.create_dimension("y", 10)

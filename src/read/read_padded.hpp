@@ -1,0 +1,51 @@
+// Reads of netCDF-4 variables that may be longer than their datasets: an unlimited dimension is as
+// long as the longest of its variables. What a dataset lacks reads as its fill value.
+
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/slab.hpp"
+#include "core/status.hpp"
+#include "read/read.hpp"
+
+namespace tailrace {
+
+/// Fill `values`, whole elements, with one element.
+void fill_values(std::span<std::byte> values, std::span<const std::byte> element);
+
+/// Read a slab that the caller has checked against the variable's shape. Not collective.
+/// @param fill  one element in native byte order  @param abs_bound  as that of Reader::read()
+/// @error as Reader::read()
+Status read_padded(Reader& reader, std::size_t dataset, const Slab& slab,
+                   std::span<const std::byte> fill, std::span<std::byte> values,
+                   double abs_bound = 0);
+
+/// Texts, likewise; those that the dataset lacks are empty. Not collective.
+Result<std::vector<std::string>> read_texts_padded(Reader& reader, std::size_t dataset,
+                                                   const Slab& slab);
+
+/// The requests of a collective read of such variables.
+class PaddedReads {
+ public:
+  /// Add a slab that the caller has checked against the variable's shape, and fill what the dataset
+  /// lacks of it. Not collective.
+  void add(const Reader& reader, const ReadRequest& request, std::span<const std::byte> fill);
+  /// Read all that was added. Collective, as Reader::read_all().
+  Status read_all(Reader& reader);
+
+ private:
+  struct Part {
+    ReadRequest request;
+    SlabPart part;
+    std::size_t element_bytes = 0;
+    std::vector<std::byte> values;
+  };
+  std::vector<ReadRequest> requests_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace tailrace
