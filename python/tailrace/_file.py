@@ -100,9 +100,12 @@ class File(Group):
 
     def flush(self) -> None:
         """Compress, write and commit all that was written to variables. Collective."""
+        self._flush()
+        self._warn_of_bounds(2)
+
+    def _flush(self) -> None:
         self._engine_file.flush()
         self._forget_model()
-        self._warn_of_bounds(2)
 
     def _warn_of_bounds(self, stacklevel: int) -> None:
         """Bounds that mean little for what was written. Rank 0 has them."""

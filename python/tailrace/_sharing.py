@@ -66,7 +66,7 @@ def note_what_readers_need(file: File, comm: Any) -> None:
     to close(), which meets them again, on all ranks alike."""
     need = ""
     try:
-        file.flush()
+        file._flush()
     except Exception:  # noqa: BLE001 - raised by close().
         return
     if file.rank == 0:
