@@ -3,8 +3,8 @@
 
 The allowed arrows are those of docs/architecture.md. A new one needs a page in docs/adr/ and a line
 here. Also checked: the pure folders touch no MPI, HDF5, clock, file or print; mpi.h and hdf5.h stay
-in their rooms; no file lies loose in src; file names are unique; files hold at most 900 lines of at
-most 100 columns.
+in their rooms; the environment is read by core/environment.hpp alone; no file lies loose in src;
+file names are unique; files hold at most 900 lines of at most 100 columns.
 """
 
 import collections
@@ -140,6 +140,12 @@ def check_outer_file(path, text, top):
         complain(path, "includes HDF5's header, perhaps through another; only src's may")
 
 
+def check_environment(path, text):
+    """A library in a program that is set-uid must not take orders from its caller's environment."""
+    if path.name != "environment.hpp" and re.search(r"\bgetenv\b", COMMENT.sub("", text)):
+        complain(path, "calls getenv; environment_variable() of core/environment.hpp asks safely")
+
+
 def check_size(path, text):
     lines = text.split("\n")
     n_lines = len(lines) - (1 if lines and lines[-1] == "" else 0)
@@ -167,6 +173,8 @@ def main():
                 check_library_file(path, text)
             else:
                 check_outer_file(path, text, top)
+            if top in ("include", "src", "frontends"):
+                check_environment(path, text)
             check_size(path, text)
     for name, paths in places.items():
         for path in paths[1:]:

@@ -20,6 +20,7 @@
 #include "codec/trz/kernels/isa.hpp"
 #include "commands.hpp"
 #include "core/codec_registry.hpp"
+#include "core/environment.hpp"
 #include "core/utf8.hpp"
 #include "describe/field_attributes.hpp"
 #include "exec/comm_factory.hpp"
@@ -35,7 +36,7 @@ using namespace tailrace::cli;
 /// Whether a launcher has numbered this process, and not as the first: such a process stays silent.
 bool is_later_rank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    const char* text = std::getenv(name);
+    const char* text = environment_variable(name);
     if (text != nullptr) return std::string(text) != "0";
   }
   return false;

@@ -10,6 +10,7 @@
 
 #include "commands.hpp"
 #include "core/codec_registry.hpp"
+#include "core/environment.hpp"
 #include "measure/machine_identity.hpp"
 #include "profile.hpp"
 
@@ -93,7 +94,7 @@ Status report(const MachineProfile& profile, const std::string& file,
 }
 
 Result<MachineProfile> load(const std::string& path) {
-  TAILRACE_TAKE(const std::string text, read_text_file(path));
+  TAILRACE_TAKE(const std::string text, read_settings_file(path));
   return parse_profile(text).within(path);
 }
 

@@ -15,11 +15,12 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <thread>
 #include <vector>
+
+#include "core/environment.hpp"
 
 extern char** environ;  // NOLINT(readability-identifier-naming): POSIX calls it so.
 
@@ -207,7 +208,7 @@ std::string request_text(const FlowShop& shop, const ExactRequest& request) {
 
 Result<ExactOutcome> schedule_exactly(const FlowShop& shop, const ExactRequest& request) {
   TAILRACE_TAKE(const std::string script, find_script());
-  const char* chosen = std::getenv("TAILRACE_PYTHON");
+  const char* chosen = environment_variable("TAILRACE_PYTHON");
   const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
   const std::vector<std::string> words = {python,
                                           script,

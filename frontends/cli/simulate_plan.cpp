@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 #include <thread>
 
+#include "core/environment.hpp"
 #include "core/options.hpp"
 #include "schedule/lane_rule.hpp"
 
@@ -30,7 +30,7 @@ Status parse_size(const char* option, std::string text, T& target) {
 }
 
 Status load_profile(const SimulateArguments& arguments, SimulatePlan& plan) {
-  const char* variable = std::getenv("TAILRACE_PROFILE");
+  const char* variable = environment_variable("TAILRACE_PROFILE");
   plan.profile_name = arguments.profile;
   if (plan.profile_name.empty() && variable != nullptr) plan.profile_name = variable;
   if (plan.profile_name.empty() || plan.profile_name == built_in_profile_name) {
@@ -38,8 +38,7 @@ Status load_profile(const SimulateArguments& arguments, SimulatePlan& plan) {
     plan.profile_name = "the built-in profile";
     return Status();
   }
-  TAILRACE_TAKE(const auto text,
-                read_text_file(plan.profile_name, "--profile " + plan.profile_name));
+  TAILRACE_TAKE(const auto text, read_settings_file(plan.profile_name).within("--profile"));
   TAILRACE_TAKE(plan.profile, parse_profile(text).within(plan.profile_name));
   return Status();
 }

@@ -10,16 +10,17 @@
 #include <mpi.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include "core/environment.hpp"
 
 namespace tailrace::hdf5_programs {
 
 /// The user wants all files written by HDF5 alone.
 inline constexpr const char* off_setting = "TAILRACE_HDF5=off";
 inline bool wanted_off() {
-  const char* const setting = std::getenv("TAILRACE_HDF5");
+  const char* const setting = environment_variable("TAILRACE_HDF5");
   return setting != nullptr && std::string_view(setting) == "off";
 }
 

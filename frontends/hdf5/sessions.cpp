@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <utility>
 
+#include "core/environment.hpp"
 #include "core/options.hpp"
 #include "exec/mpi_finalize.hpp"
 #include "hdf5/hdf5_compat.hpp"
@@ -33,7 +33,7 @@ std::string ratio_text(std::uint64_t before, std::uint64_t after) {
 
 /// TAILRACE_REPORT=1: a line from rank 0 on what became of a file.
 void report(const Session& session, std::uint64_t root_bytes) {
-  const char* wanted = std::getenv("TAILRACE_REPORT");
+  const char* wanted = environment_variable("TAILRACE_REPORT");
   if (wanted == nullptr || std::string_view(wanted) != "1") return;
   const ArrayFileReport& done = session.array->report();
   std::string line = "tailrace: " + session.name + ": " + bytes_text(done.staged_bytes) +

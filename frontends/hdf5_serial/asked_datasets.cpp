@@ -204,10 +204,10 @@ std::vector<EncodingNote> AskedDataset::notes() const {
 
 Result<GlobOptions> AskedFiles::read_options(bool& given) {
   GlobOptions options;
-  TAILRACE_TAKE(const std::string text, options_text_of_environment());
-  given = !trimmed(text).empty();
+  TAILRACE_TAKE(const OptionsText asked, options_text_of_environment());
+  given = !trimmed(asked.text).empty();
   const auto check = [&] {
-    TAILRACE_TRY(apply_glob_options(text, options));
+    TAILRACE_TRY(apply_glob_options(asked.text, options, asked.file));
     if (!options.component_bounds.empty()) {
       return Status(Code::unsupported, "component: entries are for plotfiles of parallel programs");
     }

@@ -25,6 +25,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "core/environment.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "hdf5_serial/asked_datasets.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
@@ -34,12 +35,12 @@ namespace tailrace::hdf5_serial {
 namespace {
 
 bool is_set(const char* name, std::string_view value) {
-  const char* const setting = std::getenv(name);
+  const char* const setting = environment_variable(name);
   return setting != nullptr && setting == value;
 }
 
 std::uint64_t wanted_threads() {
-  const char* const setting = std::getenv("TAILRACE_THREADS");
+  const char* const setting = environment_variable("TAILRACE_THREADS");
   char* end = nullptr;
   const long wanted = setting != nullptr ? std::strtol(setting, &end, 10) : 0;
   constexpr long most = 1024;

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/environment.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/mpi_finalize.hpp"
 #include "hdf5_filter/own_filters.hpp"
@@ -94,7 +95,7 @@ int check_create_mode(int mode) {
 }
 
 bool asks_for_safe_mode() {
-  const char* safe = std::getenv("PNETCDF_SAFE_MODE");
+  const char* safe = environment_variable("PNETCDF_SAFE_MODE");
   return safe != nullptr && *safe != '0';
 }
 
@@ -145,7 +146,7 @@ std::unique_ptr<OpenFile> new_file(const char* path, MPI_Info info, bool safe_mo
   auto file = std::make_unique<OpenFile>();
   file->turn = turn++;
   file->path = path;
-  const char* relaxed = std::getenv("PNETCDF_RELAX_COORD_BOUND");
+  const char* relaxed = environment_variable("PNETCDF_RELAX_COORD_BOUND");
   file->safe_mode = safe_mode;
   file->strict_bounds = relaxed != nullptr && *relaxed == '0';
   if (info != MPI_INFO_NULL) MPI_Info_dup(info, &file->info);

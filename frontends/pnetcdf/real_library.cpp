@@ -5,8 +5,9 @@
 #include <dlfcn.h>
 #include <pnetcdf.h>
 
-#include <cstdlib>
 #include <string_view>
+
+#include "core/environment.hpp"
 
 #ifndef TAILRACE_REAL_PNETCDF
 #define TAILRACE_REAL_PNETCDF ""
@@ -30,7 +31,7 @@ void* find_library() {
   // Preloaded: the program's own library comes next.
   void* next = dlsym(RTLD_NEXT, "ncmpi_inq_libvers");
   if (next != nullptr && next != reinterpret_cast<void*>(&ncmpi_inq_libvers)) return RTLD_NEXT;
-  if (const char* named = std::getenv("TAILRACE_PNETCDF_LIBRARY")) return load(named);
+  if (const char* named = environment_variable("TAILRACE_PNETCDF_LIBRARY")) return load(named);
   const char* const usual[] = {TAILRACE_REAL_PNETCDF, "libpnetcdf.so.6",  "libpnetcdf.so.5",
                                "libpnetcdf.so.4",     "libpnetcdf.so.0d", "libpnetcdf.so"};
   for (const char* path : usual) {
@@ -50,7 +51,7 @@ void* real_symbol(const char* name) {
 
 bool switched_off() {
   static const bool off = [] {
-    const char* setting = std::getenv("TAILRACE_PNETCDF");
+    const char* setting = environment_variable("TAILRACE_PNETCDF");
     return setting != nullptr && std::string_view(setting) == "off";
   }();
   return off;

@@ -10,8 +10,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
+
+#include "core/environment.hpp"
 
 namespace tailrace::report {
 
@@ -98,7 +99,7 @@ TextRoom room_of(int descriptor) {
   constexpr std::size_t least_columns = 40;   // Below this a word has a line to itself.
   constexpr std::size_t prose_columns = 100;  // Longer lines are hard to read.
   std::size_t said = 0;
-  if (const char* text = std::getenv("COLUMNS"); text != nullptr) {
+  if (const char* text = environment_variable("COLUMNS"); text != nullptr) {
     const char* end = text + std::strlen(text);
     if (std::from_chars(text, end, said).ptr != end) said = 0;
   }

@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/environment.hpp"
 #include "core/file_limit.hpp"
 #include "core/large_block.hpp"
 #include "core/options.hpp"
@@ -169,7 +170,7 @@ Result<StagingMemory::Block> StagingMemory::allocate(std::uint64_t n_bytes) {
 /// signal later.
 Result<StagingMemory::Block> StagingMemory::spill(std::uint64_t n_bytes) {
   if (spill_file_ < 0) {
-    const char* temporary = std::getenv("TMPDIR");
+    const char* temporary = environment_variable("TMPDIR");
     std::string name = !spill_folder_.empty() ? spill_folder_
                        : temporary != nullptr ? temporary
                                               : "/tmp";

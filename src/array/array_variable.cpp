@@ -209,12 +209,14 @@ std::unique_ptr<Codec> existing_codec(std::unique_ptr<Codec> stored, std::size_t
 
 Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes) {
   TAILRACE_TAKE(const Bytes heard, hear_rank_0(comm, [](ByteWriter& words) {
-                  TAILRACE_TAKE(const std::string text, options_text_of_environment());
-                  words.add_text(text);
+                  TAILRACE_TAKE(const OptionsText given, options_text_of_environment());
+                  words.add_text(given.text);
+                  words.add_text(given.file);
                   return Status();
                 }));
   ByteReader reader(heard);
-  TAILRACE_TRY(apply_glob_options(reader.take_text(), options).within("TAILRACE_OPTIONS"));
+  const std::string text = reader.take_text();
+  TAILRACE_TRY(apply_glob_options(text, options, reader.take_text()).within("TAILRACE_OPTIONS"));
   if (writes) TAILRACE_TRY(check_codecs(options).within("TAILRACE_OPTIONS"));
   // Unless somebody has a better idea: what every reader has, at the level that costs least. On the
   // fields of docs/codecs.md level 1 is a third faster than level 4, at the same ratio.

@@ -3,11 +3,9 @@
 #include "core/glob_options.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "core/codec_registry.hpp"
+#include "core/environment.hpp"
 #include "core/option_table.hpp"
 #include "core/regions.hpp"
 
@@ -173,9 +171,9 @@ Status apply_entry(std::string_view entry, GlobOptions& options) {
 
 }  // namespace
 
-Status apply_glob_options(std::string_view text, GlobOptions& options) {
+Status apply_glob_options(std::string_view text, GlobOptions& options, const std::string& file) {
   GlobOptions made = options;
-  while (!text.empty()) {
+  for (std::size_t line_number = 1; !text.empty(); ++line_number) {
     const std::size_t line_end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, line_end);
     text.remove_prefix(std::min(line_end + 1, text.size()));
@@ -185,7 +183,14 @@ Status apply_glob_options(std::string_view text, GlobOptions& options) {
       const std::string_view entry = trimmed(line.substr(0, end));
       line.remove_prefix(std::min(end + 1, line.size()));
       if (entry.empty()) continue;
-      TAILRACE_TRY(apply_entry(entry, made).within("options \"" + std::string(entry) + "\""));
+      const Status applied = apply_entry(entry, made);
+      if (!applied.ok() && !file.empty()) {
+        // Whoever names the file may not be allowed to read it: nothing of it is shown.
+        return Status(applied.code(), file + ", line " + std::to_string(line_number) +
+                                          ": not an option, or not a value of one; expected "
+                                          "entries such as \"temp*: codec=trz,bound=abs=1e-3\"");
+      }
+      TAILRACE_TRY(applied.within("options \"" + std::string(entry) + "\""));
     }
   }
   options = std::move(made);
@@ -194,21 +199,17 @@ Status apply_glob_options(std::string_view text, GlobOptions& options) {
 
 // --- The environment.
 
-Result<std::string> options_text_of_environment() {
-  const char* variable = std::getenv("TAILRACE_OPTIONS");
-  if (variable == nullptr) return std::string();
+Result<OptionsText> options_text_of_environment() {
+  const char* variable = environment_variable("TAILRACE_OPTIONS");
+  if (variable == nullptr) return OptionsText();
   std::string text = variable;
   const bool named = text.starts_with('@');
   if (named) text.erase(0, 1);
   // A path has no '=' as a rule, options have one always.
-  if (!named && (text.empty() || text.find('=') != std::string::npos)) return text;
-  std::ifstream file(text);
-  if (!file) {
-    return Status(Code::invalid_argument, "TAILRACE_OPTIONS: neither options nor a file: " + text);
-  }
-  std::ostringstream content;
-  content << file.rdbuf();
-  return content.str();
+  if (!named && (text.empty() || text.find('=') != std::string::npos)) return OptionsText{text, ""};
+  Result<std::string> content = read_settings_file(text);
+  if (content.ok()) return OptionsText{std::move(*content), text};
+  return content.status().within("TAILRACE_OPTIONS: neither options nor a file of them");
 }
 
 namespace {

@@ -32,12 +32,18 @@ struct GlobOptions {
 
 /// Parse the text of an options file or environment variable: lines or ';'-separated entries, each
 /// either file options ("memory=256MB,codec=trz"), or "GLOB: options" for variables, or
-/// "component:GLOB: bound=..."; '#' comments. @error invalid_argument  names the entry.
-Status apply_glob_options(std::string_view text, GlobOptions& options);
+/// "component:GLOB: bound=..."; '#' comments. @param file  where the text was read; empty: given as
+/// a text. @error invalid_argument  names the entry, or the line of the file and nothing in it.
+Status apply_glob_options(std::string_view text, GlobOptions& options,
+                          const std::string& file = "");
 
+struct OptionsText {
+  std::string text;
+  std::string file;  ///< Where the text was read; empty: the variable has it.
+};
 /// What TAILRACE_OPTIONS says: a text, or the content of a file ("@FILE", or its path); empty where
-/// it is not set. @error invalid_argument  neither options nor a file.
-Result<std::string> options_text_of_environment();
+/// it is not set. @error invalid_argument  neither options nor a regular file of at most 1 MiB.
+Result<OptionsText> options_text_of_environment();
 
 /// Whether all codecs that are named are there and take their settings: tried on a chunk of
 /// measurements, so that what is wrong for any variable fails before there is one.

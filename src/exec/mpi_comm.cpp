@@ -20,6 +20,7 @@
 #include <string>
 #include <thread>
 
+#include "core/environment.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/mpi_parts.hpp"
 
@@ -296,7 +297,7 @@ class MpiComm final : public Comm {
   /// TAILRACE_RANKS_PER_NODE=N pretends that every N ranks are a node of their own, so that the
   /// paths between nodes can be tested on one machine.
   void split_for_tests() {
-    const char* text = std::getenv("TAILRACE_RANKS_PER_NODE");
+    const char* text = environment_variable("TAILRACE_RANKS_PER_NODE");
     int n_per_node = text != nullptr ? std::atoi(text) : 0;
     MPI_Bcast(&n_per_node, 1, MPI_INT, 0, comm_);  // others' environment may be another
     if (n_per_node <= 0) return;
@@ -395,7 +396,7 @@ class MpiComm final : public Comm {
 /// Whether this process was started by an MPI launcher (Open MPI, MPICH, Slurm).
 bool launched_by_mpi() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK", "MPI_LOCALNRANKS"}) {
-    if (std::getenv(name) != nullptr) return true;
+    if (environment_variable(name) != nullptr) return true;
   }
   return false;
 }

@@ -11,16 +11,13 @@
 #include "field/codec_choice.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
+#include "core/environment.hpp"
 #include "exec/thread_team.hpp"
 #include "field/candidates.hpp"
 #include "measure/machine_identity.hpp"
@@ -421,10 +418,11 @@ bool has_target(const FileOptions& options) {
 /// Where the user's profile is, if there is one.
 std::string profile_path(const FileOptions& options) {
   if (!options.profile_path.empty()) return options.profile_path;
-  if (const char* named = std::getenv("TAILRACE_PROFILE"); named != nullptr && *named != '\0') {
+  if (const char* named = environment_variable("TAILRACE_PROFILE");
+      named != nullptr && *named != '\0') {
     return named;
   }
-  const char* home = std::getenv("HOME");
+  const char* home = environment_variable("HOME");
   if (home == nullptr || *home == '\0') return "";
   const std::filesystem::path usual =
       std::filesystem::path(home) / ".config" / "tailrace" / "profile.json";
@@ -445,10 +443,7 @@ Result<std::string> read_profile(const FileOptions& options, const LogCallback& 
     const std::optional<MachineProfile> kept = kept_core_profile();
     return kept ? profile_text(*kept) : std::string(nobody_measured);
   }
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return status_from_errno(errno, "cannot read the machine profile " + path);
-  std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  TAILRACE_TAKE(std::string text, read_settings_file(path).within("machine profile"));
   TAILRACE_TAKE(MachineProfile profile, parse_profile(text).within(path));
   if (!log) return text;
   const std::filesystem::path folder = std::filesystem::path(output_path).parent_path();

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <unordered_set>
 
+#include "core/environment.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_properties.hpp"
@@ -138,7 +138,7 @@ Status check_virtual_sources(hid_t dataset, const std::string& input_path) {
   const Hdf5Id creation(H5Dget_create_plist(dataset));
   if (!creation.valid() || H5Pget_layout(creation.get()) != H5D_VIRTUAL) return Status();
   std::size_t n_mappings = 0;
-  if (std::getenv("HDF5_VDS_PREFIX") != nullptr ||
+  if (environment_variable("HDF5_VDS_PREFIX") != nullptr ||
       H5Pget_virtual_count(creation.get(), &n_mappings) < 0) {
     return Status();
   }

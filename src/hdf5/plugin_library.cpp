@@ -19,6 +19,7 @@
 #include <set>
 #include <string>
 
+#include "core/environment.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
@@ -153,7 +154,7 @@ std::vector<std::string> default_plugin_folders() {
 std::vector<std::string> plugin_folders(const std::string& plugin_path) {
   std::vector<std::string> folders;
   add_folders(plugin_path, folders);
-  if (const char* from_environment = std::getenv("HDF5_PLUGIN_PATH")) {
+  if (const char* from_environment = environment_variable("HDF5_PLUGIN_PATH")) {
     add_folders(from_environment, folders);
   }
   add_folders(TAILRACE_DEFAULT_PLUGIN_PATH, folders);

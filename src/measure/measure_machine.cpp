@@ -29,6 +29,7 @@
 #include "core/buffer.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
+#include "core/environment.hpp"
 #include "core/option_table.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/lane_clock.hpp"
@@ -192,8 +193,8 @@ MachineProfile measure_core() {
 /// Of this processor, since nodes with unlike ones may share a home, and of this build: one without
 /// optimisation is several times as slow. Empty: nowhere.
 std::filesystem::path kept_path() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
+  const char* cache = environment_variable("XDG_CACHE_HOME");
+  const char* home = environment_variable("HOME");
   std::filesystem::path folder;
   if (cache != nullptr && *cache == '/') {
     folder = cache;
@@ -219,11 +220,9 @@ MachineProfile core_profile() {
 std::optional<MachineProfile> kept_core_profile() {
   const std::filesystem::path path = kept_path();
   if (path.empty()) return std::nullopt;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return std::nullopt;
-  const std::string text((std::istreambuf_iterator<char>(stream)),
-                         std::istreambuf_iterator<char>());
-  Result<MachineProfile> profile = parse_profile(text);
+  const Result<std::string> text = read_settings_file(path.string());
+  if (!text.ok()) return std::nullopt;
+  Result<MachineProfile> profile = parse_profile(*text);
   const MachineProfile typical = built_in_profile();
   // What is damaged, of another version or of another build's codecs is measured again.
   if (!profile.ok() || !profile->built_in || profile->processor != processor_name() ||

@@ -4,13 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 
 #include "codec/trz/book/book.hpp"
 #include "core/codec_registry.hpp"
+#include "core/environment.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -23,19 +21,6 @@ constexpr std::size_t book_bytes_max = 16384;
 bool are_words(std::string_view text) {
   return text.find(':') != std::string_view::npos &&
          text.find_first_not_of("0123456789abcdefxABCDEFX:") == std::string_view::npos;
-}
-
-Result<std::vector<std::uint8_t>> read_file(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
-  if (file == nullptr) return status_from_errno(errno, "cannot open");
-  std::vector<std::uint8_t> bytes(book_bytes_max + 1);
-  errno = 0;
-  bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file.get()));
-  if (std::ferror(file.get()) != 0) return status_from_errno(errno, "cannot read");
-  if (bytes.size() <= book_bytes_max) return bytes;
-  return Status(Code::invalid_argument,
-                fmt::format("the file has more than {} bytes, which no book has", book_bytes_max));
 }
 
 std::string words_text(const std::vector<std::uint8_t>& bytes) {
@@ -61,7 +46,8 @@ Status load_book(std::string_view codec, std::vector<KeyValue>& settings) {
       return Status(Code::invalid_argument,
                     "book= needs the name of a file (see tailrace train-book)");
     }
-    TAILRACE_TAKE(const std::vector<std::uint8_t> bytes, read_file(value).within(where));
+    TAILRACE_TAKE(const std::string read, read_settings_file(value, book_bytes_max).within("book"));
+    const std::vector<std::uint8_t> bytes(read.begin(), read.end());
     const Status parsed = trz::Book::parse(bytes).status();
     if (!parsed.ok()) return Status(Code::invalid_argument, parsed.message()).within(where);
     value = words_text(bytes);

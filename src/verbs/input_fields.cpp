@@ -11,6 +11,7 @@
 #include <iterator>
 #include <limits>
 
+#include "core/environment.hpp"
 #include "core/option_table.hpp"
 #include "core/utf8.hpp"
 
@@ -141,7 +142,7 @@ std::string quantization_doubt(const std::string& path, const Quantization& quan
 
 void search_plugins_in(const std::string& folders) {
   if (folders.empty()) return;
-  const char* before = std::getenv("HDF5_PLUGIN_PATH");
+  const char* before = environment_variable("HDF5_PLUGIN_PATH");
   const std::string all = before == nullptr ? folders : folders + ":" + before;
   ::setenv("HDF5_PLUGIN_PATH", all.c_str(), 1);
 }
