@@ -257,6 +257,9 @@ Command add_repack(CLI::App& app) {
   compression.engine_flag("--allow-wide-bound", file, "allow-wide-bound",
                           "Keep to a rel or psnr bound also where an undeclared fill value widens "
                           "it; else such a field is an error, since the bound swamps its values.");
+  compression.flag("--again", repack.request.fields.again,
+                   "Allow loss in fields whose values are lossy already; without it that is an "
+                   "error. The output records the sum of the bounds.");
   compression.engine("--guard", file, "guard", "GUARD+...",
                      "What values keep besides the bound, exactly (below). Default: none.");
   compression.engine("--covered", file, "covered", "keep|drop",

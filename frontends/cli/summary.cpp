@@ -143,11 +143,21 @@ void add_target_notes(const verbs::RepackReport& outcome, std::vector<std::strin
                   outcome.options.target_psnr_db, fmt::join(fields, ", ")));
 }
 
+/// The bound of a field's values against the originals of its lossy input.
+std::string total_text(Losses losses, const FieldReport& field) {
+  const bool pointwise = field.pointwise_bound > 0;
+  losses.push_back(pointwise ? ErrorBound{BoundMode::pw_rel, field.pointwise_bound}
+                             : ErrorBound{BoundMode::abs, field.absolute_bound});
+  const std::optional<ErrorBound> total = total_of(losses);
+  if (!total) return "to no bound that can be stated";
+  return fmt::format("to {}={:.6g}", bound_mode_name(total->mode), total->value);
+}
+
 std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   std::vector<std::string> lines;
   std::map<std::string, std::vector<std::string>> kept_exact;
   std::vector<std::string> constant;
-  std::vector<std::string> lossy_before;
+  std::map<std::string, std::vector<std::string>> again;
   for (std::size_t f = 0; f < outcome.step.fields.size(); ++f) {
     const FieldReport& field = outcome.step.fields[f];
     if (field.n_raw_chunks > 0) {
@@ -163,7 +173,9 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
     if (f >= outcome.plan.size()) continue;
     const verbs::PlannedField& planned = outcome.plan[f];
     if (!planned.exact_reason.empty()) kept_exact[planned.exact_reason].push_back(field.path);
-    if (planned.lossy_before && field.bound_of_error() > 0) lossy_before.push_back(field.path);
+    if (planned.losses.any() && field.bound_of_error() > 0) {
+      again[total_text(planned.losses.losses, field)].push_back(field.path);
+    }
   }
   add_target_notes(outcome, lines);
   if (const std::string needed = reader_note(outcome.step); !needed.empty()) {
@@ -177,9 +189,9 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
     lines.push_back(fmt::format("kept exactly (all values equal, so the bound is 0): {}",
                                 first_names_text(constant, most_named)));
   }
-  if (!lossy_before.empty()) {
-    lines.push_back(fmt::format("the input was lossy already, so the errors add up: {}",
-                                first_names_text(lossy_before, most_named)));
+  for (const auto& [total, names] : again) {
+    lines.push_back(fmt::format("lossy in the input already, so the errors add up, {}: {}", total,
+                                first_names_text(names, most_named)));
   }
   return lines;
 }

@@ -158,6 +158,21 @@ Status EngineFile::set_variable_options(std::size_t variable, const std::string&
   return array_->set_variable_options(variable, options);
 }
 
+Result<bool> EngineFile::try_variable(const std::function<Status(NetcdfModel&)>& add,
+                                      const std::string& options) {
+  const std::lock_guard lock(mutex_);
+  TAILRACE_TRY(check_open(true));
+  NetcdfModel next = array_->model();
+  TAILRACE_TRY(add(next));
+  return array_->try_variable(next, options);
+}
+
+Result<bool> EngineFile::may_lose(std::size_t variable) {
+  const std::lock_guard lock(mutex_);
+  TAILRACE_TRY(check_open(false));
+  return array_ == nullptr ? Result<bool>(false) : array_->may_lose(variable);
+}
+
 Result<std::size_t> EngineFile::dataset_of(std::size_t variable) const {
   const NetcdfModel& model = reader_->model();
   if (variable >= model.variables.size()) return no_such_variable(variable);

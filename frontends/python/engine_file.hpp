@@ -77,6 +77,12 @@ class EngineFile {
   Status edit(const std::function<Status(NetcdfModel&)>& edit);
   /// Options of a variable without a dataset. Collective.
   Status set_variable_options(std::size_t variable, const std::string& options);
+  /// ArrayFile::try_variable() of what `add` adds to the model. Collective.
+  Result<bool> try_variable(const std::function<Status(NetcdfModel&)>& add,
+                            const std::string& options);
+  /// True if values that are put into the variable may change when they are encoded; false in a
+  /// file opened for reading. Not collective.
+  Result<bool> may_lose(std::size_t variable);
   /// How a variable is stored; none before its dataset exists. Not collective.
   Result<std::optional<VariableStorage>> storage(std::size_t variable);
 

@@ -11,8 +11,11 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "core/encoding_notes.hpp"
+#include "core/losses.hpp"
 #include "core/option_table.hpp"
 #include "describe/field_attributes.hpp"
 #include "exec/comm_factory.hpp"
@@ -153,6 +156,33 @@ void change(EngineFile& file, const std::function<Status(NetcdfModel&)>& edit) {
   check(unlocked([&] { return file.edit(edit); }));
 }
 
+ModelEdit edit_adding(std::size_t group, const std::string& name, const std::string& type,
+                      const std::vector<std::size_t>& dimensions,
+                      const std::optional<nb::bytes>& fill) {
+  std::optional<std::string> bytes;
+  if (fill) bytes.emplace(fill->c_str(), fill->size());
+  return add_variable(group, name, type_from_python(type), dimensions, bytes);
+}
+
+/// losses_text() of values in a dataset with these notes (attributes of Tailrace) and filters.
+std::string losses_in(const nb::dict& notes, const std::vector<std::uint32_t>& filters) {
+  const auto text = [&](const char* name) {
+    return notes.contains(name) && nb::isinstance<nb::str>(notes[name])
+               ? nb::cast<std::string>(notes[name])
+               : std::string();
+  };
+  const auto number = [&](const char* name) -> std::optional<double> {
+    double value = 0;
+    if (!notes.contains(name) || !nb::try_cast(notes[name], value)) return std::nullopt;
+    return value;
+  };
+  return losses_text(losses_of({.recorded = text(losses_attribute),
+                                .mode = text(bound_mode_attribute),
+                                .asked = number(bound_asked_attribute),
+                                .absolute_bound = number(absolute_bound_attribute),
+                                .lossy_filter = std::ranges::any_of(filters, always_lossy)}));
+}
+
 nb::object report_of(EngineFile& file) {
   const auto report = take(unlocked([&] { return file.report(); }));
   return std::visit([](const auto& one) { return report_to_python(one); }, report);
@@ -241,13 +271,20 @@ void bind_file(nb::module_& module) {
           "add_variable",
           [](EngineFile& file, std::size_t group, const std::string& name, const std::string& type,
              const std::vector<std::size_t>& dimensions, const std::optional<nb::bytes>& fill) {
-            std::string fill_bytes;
-            if (fill) fill_bytes.assign(fill->c_str(), fill->size());
-            change(file, add_variable(group, name, type_from_python(type), dimensions,
-                                      fill ? std::optional(fill_bytes) : std::nullopt));
+            change(file, edit_adding(group, name, type, dimensions, fill));
           },
           nb::arg("group"), nb::arg("name"), nb::arg("type"), nb::arg("dimensions"),
           nb::arg("fill").none())
+      .def(
+          "try_variable",
+          [](EngineFile& file, std::size_t group, const std::string& name, const std::string& type,
+             const std::vector<std::size_t>& dimensions, const std::optional<nb::bytes>& fill,
+             const std::string& options) {
+            const ModelEdit edit = edit_adding(group, name, type, dimensions, fill);
+            return take(unlocked([&] { return file.try_variable(edit, options); }));
+          },
+          nb::arg("group"), nb::arg("name"), nb::arg("type"), nb::arg("dimensions"),
+          nb::arg("fill").none(), nb::arg("options"))
       .def("set_attribute",
            [](EngineFile& file, bool of_variable, std::size_t at, const std::string& name,
               const std::string& type, std::uint64_t n_values, const nb::object& value) {
@@ -270,6 +307,10 @@ void bind_file(nb::module_& module) {
       .def("set_variable_options",
            [](EngineFile& file, std::size_t at, const std::string& options) {
              check(unlocked([&] { return file.set_variable_options(at, options); }));
+           })
+      .def("may_lose",
+           [](EngineFile& file, std::size_t at) {
+             return take(unlocked([&] { return file.may_lose(at); }));
            })
       .def("storage", &storage)
       .def("put", &put)
@@ -314,6 +355,8 @@ NB_MODULE(_engine, module) {
       .def("range", &RangeScan::range)
       .def("undeclared_fill", &RangeScan::undeclared_fill);
   module.attr("below_share_max") = below_share_max;
+  module.def("losses_in", &losses_in, nb::arg("notes"), nb::arg("filters"));
+  module.def("states_rounding", &verbs::states_rounding);
   module.def("end_with_failure", &end_with_failure);
   module.def("search_plugins_in", &verbs::search_plugins_in);
   module.def("check_options", [](const std::string& options) {

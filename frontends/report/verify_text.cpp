@@ -101,7 +101,13 @@ std::string failure_text(const VerifiedField& field) {
   if (has_worst && !worst_shown) out += offender_line(field, finding.worst, true);
   if (n_bad > finding.n_first) out += fmt::format("    ... {} in all\n", n_bad);
   if (!task.bound_known) {
-    out += "    " + wrapped("The file records no error bound; --bound says what may differ.", 4, 4);
+    const std::string why = task.losses.empty()
+                                ? "The file records no error bound"
+                                : fmt::format(
+                                      "The file records losses ({}) that state no bound "
+                                      "against this original",
+                                      task.losses);
+    out += "    " + wrapped(why + "; --bound says what may differ.", 4, 4);
     out += '\n';
   }
   return out;

@@ -170,6 +170,9 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   gradient=V: differences of neighbours change by V at most; laplacian=V: sums of
  *                   second differences. All but these two need codec trz, or no loss. Default:
  *                   none.
+ *   earlier-loss=LOSS   Losses that the values have before they are put, as of values that were
+ *                   read from a lossy file: abs=X, pw_rel=X or unknown, several joined by " then ".
+ *                   The file records the total of these and the new bound. Default: none.
  *   chunk=8MiB      About this size for chunks, whose shape follows the ranks' boxes.
  *   chunk=64x64x64  Exactly this shape of chunks.
  *   chunk=4x64x64x64   Given to an over-time field of 3 dimensions itself: 4 steps in a chunk, for

@@ -53,6 +53,7 @@ class File(Group):
         self._snapshot: Optional[Model] = None
         self._attributes: dict[tuple[bool, int], dict[str, Encoded]] = {}
         self._storages: dict[int, Storage] = {}
+        self._losses: dict[int, str] = {}  # Declared for variables made here, by position.
         self._sizes: Optional[dict[str, int]] = None
         self.filename = path_of(path)
         handle = communicator(comm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -10,12 +11,17 @@ import numpy as np
 from ._attributes import Attributes
 from ._encoding import storage_keywords
 from ._errors import ArgumentError, NotFoundError, TailraceError, text_of
+from ._losses import losses_of, refuse
 from ._model import joined, type_of
 from ._settings import option_text
 from ._variable import Variable
 
 if TYPE_CHECKING:
     from ._file import File
+
+
+#: Losses that the options of a variable declare.
+_EARLIER_LOSS = re.compile(r"(?:^|,)earlier-loss=([^,]*)")
 
 
 class Dimension:
@@ -159,7 +165,8 @@ class Group(Mapping[str, Any]):
         codec: Optional[str] = None, bound: Optional[str] = None, abs: Optional[float] = None,
         rel: Optional[float] = None, pw_rel: Optional[float] = None, psnr: Optional[float] = None,
         chunks: Union[str, Sequence[int], None] = None, fill_value: Any = None, data: Any = None,
-        attrs: Optional[Mapping[str, Any]] = None, options: str = "", **settings: Any,
+        attrs: Optional[Mapping[str, Any]] = None, options: str = "", again: bool = False,
+        **settings: Any,
     ) -> Variable:
         """Make a variable. Collective on a communicator.
 
@@ -172,7 +179,8 @@ class Group(Mapping[str, Any]):
         What netCDF4 and h5py call it is understood, too: zlib=, complevel=, shuffle=, chunksizes=,
         compression=, compression_opts= and least_significant_digit=.
         data: written at once (staged until flush() or close()). options: "key=value,..." of the
-        engine (docs/python.md).
+        engine (docs/python.md). again: allow a bound for `data` whose values are lossy already, of
+        a variable of a lossy file; the sum of the bounds is recorded. Default: ArgumentError.
         """
         where = f"variable {text_of('the name of a variable', name)!r}"
         asked = {"codec": codec, "bound": bound, "abs": abs, "rel": rel, "pw_rel": pw_rel,
@@ -182,7 +190,7 @@ class Group(Mapping[str, Any]):
             parent, _, last = path.rpartition("/")
             return self._file.require_group(parent or "/").create_variable(
                 last, dims, dtype, fill_value=fill_value, data=data, attrs=attrs, options=options,
-                **asked)
+                again=again, **asked)
         if data is not None and not hasattr(data, "shape"):
             data = np.asarray(data)
         if dtype is None and data is None:
@@ -203,11 +211,16 @@ class Group(Mapping[str, Any]):
             raise TypeError(f"{where}: attrs are {attrs!r:.60}, must be a mapping")
         positions = [self._dimension_for(name, dim, at, data)
                      for at, dim in enumerate(names)]
-        self._file._edit("add_variable", self._position, name.strip("/"), type_name, positions,
-                         fill)
+        definition = (self._position, name.strip("/"), type_name, positions, fill)
+        # First: what is refused is not defined, and its name is free for another try.
+        lossy = self._file._engine_file.try_variable(*definition, text)
+        text, losses = _with_losses(where, text, data, lossy and not again)
+        self._file._edit("add_variable", *definition)
         variable = Variable(self._file, len(self._file._model().variables) - 1)
         if text:
             self._file._engine_file.set_variable_options(variable._position, text)
+        if losses:
+            self._file._losses[variable._position] = losses
         if attrs:
             variable.attrs.update(attrs)
         if data is not None:
@@ -280,6 +293,19 @@ class Group(Mapping[str, Any]):
     def _repr_html_(self) -> str:
         from ._html import group_html
         return group_html(self)
+
+
+def _with_losses(where: str, options: str, data: Any, refused: bool) -> tuple[str, str]:
+    """The options of a variable, which declare losses of `data`; these losses."""
+    declared = _EARLIER_LOSS.search(options)
+    losses = declared.group(1) if declared else losses_of(data)
+    if not losses or losses == "none":
+        return options, ""
+    if declared:
+        return options, losses
+    if refused:
+        raise refuse(where, losses, "give again=True, which records the sum of the bounds")
+    return f"{options}{',' if options else ''}earlier-loss={losses}", losses
 
 
 def _texts(where: str, names: Any) -> tuple[str, ...]:

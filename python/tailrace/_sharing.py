@@ -17,6 +17,7 @@ from ._attributes import Attributes
 from ._errors import ArgumentError, BoundError, UnsupportedError
 from ._file import File, path_of
 from ._group import Group
+from ._losses import losses_of
 from ._plugins import FILTERS
 from ._progress import Progress
 from ._tools import verify
@@ -92,7 +93,8 @@ def note_what_readers_need(file: File, comm: Any) -> None:
 
 class Portable(Mapping[str, Optional[float]]):
     """What make_portable() has made: by variable the bound to which it is true to what was first
-    written, in the variable's unit; 0: exactly; None: a share of each value (`pointwise`)."""
+    written, in the variable's unit; 0: exactly; infinite: unknown; None: a share of each value
+    (`pointwise`)."""
 
     def __init__(self, path: str, bounds: Mapping[str, Optional[float]],
                  pointwise: Mapping[str, float], n_bytes: tuple[int, int]) -> None:
@@ -197,6 +199,8 @@ def _bounds_of(source: File, loosen: float) -> tuple[dict[str, Optional[float]],
             more = share * loosen  # A share of a value that is off by a share already.
             bounds[variable.path] = None
             pointwise[variable.path] = share + more + share * more
+        elif mode == "unknown":
+            bounds[variable.path] = float("inf")
         elif mode != "none":
             bound = float(variable.attrs.get("tailrace_absolute_bound", 0.0))
             bounds[variable.path] = bound * (1 + loosen)
@@ -206,7 +210,7 @@ def _bounds_of(source: File, loosen: float) -> tuple[dict[str, Optional[float]],
 def _codec_for(variable: Variable, loosen: float) -> dict[str, Any]:
     mode = str(variable.attrs.get("tailrace_bound_mode", "none"))
     exact = {"codec": "deflate", "bound": "none"}
-    if not loosen or mode == "none" or variable.dtype.kind != "f":
+    if not loosen or mode in ("none", "unknown") or variable.dtype.kind != "f":
         return exact
     if mode == "pw_rel":
         return {"codec": "portable",
@@ -259,7 +263,11 @@ def _record(source: File, copy: File, bounds: Mapping[str, Optional[float]],
             continue
         path, attrs = variable.path, copy[variable.path].attrs
         attrs["tailrace_bound_mode"] = mode
-        if mode == "pw_rel":
+        _record_losses(variable, copy[variable.path], loosen)
+        if mode == "unknown":
+            for name in ("tailrace_bound_asked", "tailrace_absolute_bound"):
+                attrs.pop(name, None)
+        elif mode == "pw_rel":
             attrs["tailrace_bound_asked"] = pointwise[path]
             attrs.pop("tailrace_absolute_bound", None)
         else:
@@ -269,3 +277,11 @@ def _record(source: File, copy: File, bounds: Mapping[str, Optional[float]],
             attrs["tailrace_absolute_bound"] = bounds[path]
         if not loosen and "tailrace_guard" in variable.attrs:
             attrs["tailrace_guard"] = variable.attrs["tailrace_guard"]
+
+
+def _record_losses(source: Variable, copy: Variable, loosen: float) -> None:
+    losses = str(source.attrs.get("tailrace_losses", ""))
+    more = [f"{mode}={bound!r}" for mode, bound in _codec_for(source, loosen).items()
+            if mode in ("abs", "pw_rel")]
+    if losses or more:
+        copy.attrs["tailrace_losses"] = " then ".join([losses or losses_of(source), *more])

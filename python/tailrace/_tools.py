@@ -150,6 +150,8 @@ def write_dataset(dataset: Any, path: Path, mode: Optional[str] = None, **keywor
     read, also where they are packed. group, unlimited_dims: as there. append_dim="time": the
     values go behind those that the file has along it; region={"time": slice(10, 20)} or "auto":
     over a part of them; as in to_zarr(). Also options (of tailrace.open) and progress.
+    again: values that were read from a lossy file get a bound here; the sum of the bounds is
+    recorded. Default False: ArgumentError, since errors add up.
 
     Coordinates are stored exactly whatever `options` say for all variables; dask arrays are
     computed and written piece by piece. If anything fails, an older file stays as it was.

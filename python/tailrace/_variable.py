@@ -12,6 +12,7 @@ import numpy as np
 from ._attributes import Attributes
 from ._errors import ArgumentError, CoverageError, TailraceError, UnsupportedError
 from ._index import Selection, select
+from ._losses import losses_of, refuse
 from ._model import ModelVariable, dtype_of, joined
 from ._progress import Progress, progress_bar
 from ._types import described_dtype, enum_of
@@ -277,7 +278,22 @@ class Variable:
 
     # --- writing ----------------------------------------------------------------------------------
 
+    def _engine_filters(self) -> list[int]:
+        stored = self._file._storage(self._position)
+        return [] if stored is None else [number for number, _, _ in stored.filters]
+
+    def _check_losses(self, source: Any) -> None:
+        """Refuse lossy values where they would lose more, unless the variable declares them."""
+        if not hasattr(source, "attrs") or self._position in self._file._losses:
+            return
+        losses = losses_of(source)
+        if losses and self._file._engine_file.may_lose(self._position):
+            raise refuse(self.path, losses, "declare them, by create_variable(..., again=True, "
+                         f"data=...) or options=\"earlier-loss={losses}\": the file then records "
+                         "the sum of all bounds")
+
     def __setitem__(self, key: Any, value: Any) -> None:
+        self._check_losses(value)
         if self._model.type == "text":
             values = np.asarray(value, dtype=object)
         else:
@@ -326,6 +342,7 @@ class Variable:
         a slice of step 1 for each dimension; without it from the beginning."""
         if not hasattr(array, "shape"):
             array = np.asarray(array)
+        self._check_losses(array)
         shape = tuple(array.shape)
         if not shape:
             self[...] = _values_of(array)

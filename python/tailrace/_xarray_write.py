@@ -21,6 +21,7 @@ from ._encoding import (BOUNDS, NETCDF, OWN, SILENT, bound_of, check_keys, neare
                         storage_keywords, stored_bound)
 from ._errors import ArgumentError, NotFoundError, UnknownNameError, text_of
 from ._group import Group
+from ._losses import losses_of, refuse
 from ._model import joined
 from ._progress import Progress
 from ._variable import Variable
@@ -56,6 +57,7 @@ class Prepared:
     fill: Any
     keywords: dict[str, Any]  # Of create_variable().
     timed: bool = False  # Dates or durations before they were encoded.
+    lossy: bool = False  # A bound is asked for, or a target.
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -263,12 +265,15 @@ def _check_names(dataset: xr.Dataset) -> None:
 
 
 def prepare(dataset: xr.Dataset, encoding: dict[str, dict[str, Any]], unlimited: set[str],
-            kept: Mapping[str, dict[str, Any]], options: str
+            kept: Mapping[str, dict[str, Any]], options: str, again: bool, lossy_here: set[str]
             ) -> tuple[dict[str, Prepared], dict[str, Any]]:
     """The variables and attributes as they go into the file.
 
     kept: of variables that the file has, by what they are encoded there. options: of the file.
+    again: values that are lossy already may lose more. lossy_here: variables that the file has,
+    and that lose digits.
     """
+    losses = {str(name): losses_of(variable) for name, variable in dataset.variables.items()}
     dataset = dataset.copy(deep=False)
     keywords: dict[str, dict[str, Any]] = {}
     for key, variable in dataset.variables.items():
@@ -301,7 +306,30 @@ def prepare(dataset: xr.Dataset, encoding: dict[str, dict[str, Any]], unlimited:
         str(name): _prepared(dataset, str(name), variable, sources[name], keywords[name],
                              name in encoding, name in kept, unlimited, options)
         for name, variable in encoded.items()}
+    for name, one in prepared.items():
+        if losses.get(name):
+            _declare_losses(name, one, losses[name], again, name in kept, name in lossy_here)
     return prepared, _without_ours(attributes)
+
+
+def _declare_losses(name: str, variable: Prepared, losses: str, again: bool, kept: bool,
+                    lossy_here: bool) -> None:
+    """Let the file record losses of the values; refuse a bound on top of them without again."""
+    where = f"variable {name!r}"
+    if kept:
+        if lossy_here:
+            raise refuse(where, losses, "write them into a new variable with again=True, or append "
+                         "files without loss by `tailrace concat`; drop_encoding() if they are new")
+        return
+    if variable.lossy and not again:
+        raise refuse(where, losses, "give again=True, which records the sum of the bounds; "
+                     "drop_encoding() if they are new")
+    if not variable.dims or variable.dtype is str or np.dtype(variable.dtype).kind != "f":
+        return  # Its dataset has no chunks, or other values than these.
+    if not variable.lossy and losses == "unknown":
+        return  # Attributes that tell of an earlier rounding go along.
+    more = variable.keywords.get("options")
+    variable.keywords["options"] = f"{more + ',' if more else ''}earlier-loss={losses}"
 
 
 def _inherited(variable: xr.Variable, unlimited: set[str], options: str) -> dict[str, Any]:
@@ -383,8 +411,9 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
             fill = _fill_of(where, attributes["missing_value"], fill, stored)
     if dtype is str or not encoded.dims:
         words = {}  # HDF5 stores texts and single values without filters.
+    aimed = numbers and "target" in options and words.get("bound") != "none"
     return Prepared(values, tuple(map(str, encoded.dims)), dtype, attributes, fill, words,
-                    _is_time(source))
+                    _is_time(source), bool(words) and bool(lossy or aimed))
 
 
 def _fill_of(where: str, missing: Any, fill: Any, stored: np.dtype[Any]) -> Any:
@@ -487,6 +516,7 @@ def write_dataset(
     group: Optional[str] = None, unlimited_dims: Union[None, str, Iterable[Hashable]] = None,
     append_dim: Optional[str] = None, region: Region = None,
     format: Optional[str] = None, options: str = "", progress: Progress = None,  # noqa: A002
+    again: bool = False,
 ) -> None:
     """See tailrace.write_dataset.
 
@@ -507,7 +537,7 @@ def write_dataset(
     where = os.path.expanduser(_file.path_of(path))
     if mode == "r+" and not os.path.exists(where):
         raise NotFoundError(f"{where} is not there, which mode 'r+' adds to")
-    writer = _Writer(dataset, place, encoding, unlimited_dims, append_dim, region, options)
+    writer = _Writer(dataset, place, encoding, unlimited_dims, append_dim, region, options, again)
     if opening == "a" and os.path.exists(where):
         with _file.open(where, "r") as file:
             writer.look_at(file)
@@ -521,6 +551,7 @@ def write_datatree(
     encoding: Optional[Mapping[str, Mapping[Any, Mapping[str, Any]]]] = None,
     unlimited_dims: Optional[Mapping[str, Any]] = None, write_inherited_coords: bool = False,
     format: Optional[str] = None, options: str = "", progress: Progress = None,  # noqa: A002
+    again: bool = False,
 ) -> None:
     """See tailrace.write_datatree."""
     if not hasattr(xr, "DataTree") or not isinstance(tree, xr.DataTree):
@@ -541,7 +572,7 @@ def write_datatree(
         dataset = node.to_dataset(inherit=write_inherited_coords or at_root)
         writers.append(_Writer(dataset, "/" if at_root else node.path,
                                (encoding or {}).get(node.path),
-                               (unlimited_dims or {}).get(node.path), None, None, options))
+                               (unlimited_dims or {}).get(node.path), None, None, options, again))
     if opening == "a" and os.path.exists(where):
         with _file.open(where, "r") as file:
             for writer in writers:
@@ -576,7 +607,7 @@ class _Writer:
     """One dataset on its way into one group."""
 
     def __init__(self, dataset: xr.Dataset, place: str, encoding: Encodings, unlimited: Any,
-                 append_dim: Optional[str], region: Region, options: str
+                 append_dim: Optional[str], region: Region, options: str, again: bool
                  ) -> None:
         _check_names(dataset)
         if append_dim is not None and text_of("append_dim", append_dim) not in dataset.dims:
@@ -589,6 +620,8 @@ class _Writer:
         self._append_dim = append_dim
         self._region = region
         self._options = text_of("options", options)
+        self._again = again
+        self._lossy_here: set[str] = set()  # Variables of the file that lose digits.
         self._starts: dict[str, int] = {}  # Where along a dimension the dataset begins.
         self._made: set[str] = set()  # Dimensions that are made, or longer, by this dataset.
         self._kept: dict[str, dict[str, Any]] = {}
@@ -606,6 +639,7 @@ class _Writer:
             raise ArgumentError(f"{file.filename}: {self._place} is no group")
         here = group.variables
         self._here = {name: variable.dims for name, variable in here.items()}
+        self._lossy_here = {name for name, variable in here.items() if losses_of(variable)}
         for name in self._dataset.variables:
             if name in here:
                 if name in self._encoding:
@@ -690,7 +724,8 @@ class _Writer:
             raise NotFoundError("region: there is no file with such variables to write into")
         self._unlimited = unlimited
         self._prepared, self._attributes = prepare(self._dataset, self._encoding, unlimited,
-                                                   self._kept, self._options)
+                                                   self._kept, self._options, self._again,
+                                                   self._lossy_here)
 
     def write(self, file: _file.File, progress: Progress) -> None:
         group = file if self._place == "/" else file.require_group(self._place)

@@ -126,6 +126,14 @@ class ArrayFile {
   /// Options of one variable on top of those by glob, before its dataset exists. Collective.
   /// @error of options with which it cannot be stored, as far as that is known before values come
   virtual Status set_variable_options(std::size_t variable, const std::string& options) = 0;
+  /// Try a variable before change_model() defines it, and with it options of its own. Collective.
+  /// @param next  the model with the variable behind all others.
+  /// @returns may_lose() of the variable.
+  /// @error of options with which it cannot be stored, as far as that is known before values come
+  virtual Result<bool> try_variable(const NetcdfModel& next, const std::string& options) = 0;
+  /// True if values that are put into this variable may change when they are encoded. Not
+  /// collective. @error invalid_argument  no such variable, or options that are refused.
+  virtual Result<bool> may_lose(std::size_t variable) const = 0;
   /// Encode and decode this variable by the caller's codec (its filters() go into the header).
   /// For a variable that exists: to read it. Must be alike on all ranks.
   virtual Status set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) = 0;

@@ -629,9 +629,11 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
     TAILRACE_TRY(output_.file().set_attribute("/", note.name, note.value));
     file_has_note_ = true;
   }
+  const bool lost_before = !variable.definition.options.earlier_loss.empty();
   const bool of_its_own =
-      notes == Notes::all || (notes == Notes::one && variable.resolved.codec->lossy());
-  variable.tells_max_error = of_its_own;
+      notes == Notes::all ||
+      (notes == Notes::one && (variable.resolved.codec->lossy() || lost_before));
+  variable.tells_max_error = of_its_own && !lost_before;
   if (!of_its_own) return Status();
   TAILRACE_TAKE(const std::int64_t dataset, layout_->open_dataset(v));
   return output_.file().add_attributes(

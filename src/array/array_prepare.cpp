@@ -10,6 +10,8 @@
 #include "array/netcdf_array.hpp"
 #include "array/staged_ranges.hpp"
 #include "core/codec_registry.hpp"
+#include "core/comm.hpp"
+#include "core/encoding_notes.hpp"
 #include "describe/input_bytes.hpp"
 #include "field/candidates.hpp"
 #include "field/codec_choice.hpp"
@@ -147,6 +149,51 @@ Status NetcdfArrayFile::try_options(std::size_t v,
   fields[0].definition = wanted;
   fields[0].resolved.chunk_shape[0] = 1;
   return try_codecs(comm, fields, options_.file.plugin_path).ok() ? Status() : tried;
+}
+
+Result<bool> NetcdfArrayFile::try_variable(const NetcdfModel& next, const std::string& options) {
+  bool lossy = false;
+  Status mine = check_writable();
+  if (mine.ok() && next.variables.size() != variables_.size() + 1) {
+    mine = Status(Code::invalid_argument, "one variable at a time is tried");
+  }
+  if (mine.ok()) {
+    NetcdfModel now = std::exchange(model_, next);
+    mine = local_part([&]() -> Status {
+      const ModelVariable& added = model_.variables.back();
+      ArrayVariable& tried = variables_.emplace_back(memory_, added.type);
+      tried.growing = growing_dimensions(model_, added);
+      tried.fill = fill_element(added);
+      if (!options.empty()) tried.own_options = {options};
+      paths_.push_back(netcdf4_dataset_path(model_, added));
+      TAILRACE_TRY(try_options(variables_.size() - 1, tried.own_options));
+      TAILRACE_TAKE(lossy, may_lose(variables_.size() - 1));
+      return Status();
+    });
+    model_ = std::move(now);
+    variables_.erase(variables_.begin() + static_cast<std::ptrdiff_t>(model_.variables.size()),
+                     variables_.end());
+    paths_.resize(model_.variables.size());
+  }
+  TAILRACE_TRY(agree_on_text(*comm_, "a variable's options", options, mine));
+  return lossy;
+}
+
+Result<bool> NetcdfArrayFile::may_lose(std::size_t variable) const {
+  TAILRACE_TRY(check_variable(variable));
+  const ArrayVariable& it = variables_[variable];
+  const std::optional<DType> dtype = array_dtype(it.type);
+  if (!dtype || !is_floating(*dtype)) return false;
+  if (it.in_file() && it.resolved.codec != nullptr) return it.resolved.codec->lossy();
+  if (it.in_file()) {
+    const std::string mode = model_.variables[variable].text_attribute(bound_mode_attribute);
+    return !mode.empty() && mode != bound_mode_name(BoundMode::none);
+  }
+  TAILRACE_TAKE(const FieldDefinition field,
+                define_new(variable, listed_coordinates(model_), it.own_options));
+  if (stored_plainly(field)) return false;
+  const bool aims = options_.file.target_bytes > 0 || options_.file.target_psnr_db > 0;
+  return tailrace::may_lose(field.options, true, aims);
 }
 
 /// Leave out the variables that cannot be stored on some rank: they stay staged, and what was put

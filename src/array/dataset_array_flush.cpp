@@ -598,7 +598,9 @@ Status DatasetArray::describe_at_root(bool closing) {
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     const ArrayVariable& variable = variables_[v];
     const bool chunked = variable.storage == ArrayStorage::chunked;
-    const bool lossy = chunked && live_[v].created && variable.resolved.codec->lossy();
+    const bool lossy =
+        chunked && live_[v].created &&
+        (variable.resolved.codec->lossy() || !variable.definition.options.earlier_loss.empty());
     Cover* const cover = live_[v].cover.get();
     const bool tells_bound = closing && lossy && !live_[v].described;
     const bool tells_cells = cover != nullptr && cover->cells != nullptr && !cover->described;

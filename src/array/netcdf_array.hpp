@@ -33,6 +33,8 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   std::vector<std::string> take_remarks() override { return std::exchange(remarks_, {}); }
   Status change_model(const NetcdfModel& next) override;
   Status set_variable_options(std::size_t variable, const std::string& options) override;
+  Result<bool> try_variable(const NetcdfModel& next, const std::string& options) override;
+  Result<bool> may_lose(std::size_t variable) const override;
   Status set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) override;
   Status put(std::size_t variable, const Slab& slab, std::span<const std::byte> values) override;
   Status put_runs(std::size_t variable, const ElementRuns& runs,

@@ -13,6 +13,7 @@
 #include "core/codec.hpp"
 #include "core/error_bound.hpp"
 #include "core/guards.hpp"
+#include "core/losses.hpp"
 
 namespace tailrace {
 
@@ -24,6 +25,8 @@ inline constexpr const char* absolute_bound_attribute = "tailrace_absolute_bound
 inline constexpr const char* max_error_attribute_name = "tailrace_max_error";
 /// The guards that a dataset's values were written with, as guard= has them.
 inline constexpr const char* guard_attribute = "tailrace_guard";
+/// Losses of values that were lossy before this encoding (losses_text()); the bound is their total.
+inline constexpr const char* losses_attribute = "tailrace_losses";
 /// Of a plotfile's components: their bounds, and which values are whose (field/box_codec.hpp).
 inline constexpr const char* component_bounds_attribute = "tailrace_component_bounds";
 inline constexpr const char* component_runs_attribute = "tailrace_component_runs";
@@ -36,10 +39,10 @@ inline constexpr const char* unknown_word = "unknown";
 /// All that may stand at a dataset of how it was encoded: who encodes it anew lets none of the old
 /// ones stay. What says which of its cells count (tailrace_covered_cells) is none of them.
 inline constexpr std::array encoding_note_names = {
-    codec_attribute,       codec_version_attribute,    bound_mode_attribute,
-    bound_asked_attribute, absolute_bound_attribute,   max_error_attribute_name,
-    guard_attribute,       component_bounds_attribute, component_runs_attribute,
-    version_attribute};
+    codec_attribute,          codec_version_attribute,  bound_mode_attribute,
+    bound_asked_attribute,    absolute_bound_attribute, max_error_attribute_name,
+    guard_attribute,          losses_attribute,         component_bounds_attribute,
+    component_runs_attribute, version_attribute};
 
 /// Whether an attribute is one of those that our files have: these, and the others whose names
 /// begin alike (the file's note, covered cells, how far a concatenation is).
@@ -53,9 +56,18 @@ struct EncodingNote {
 
 /// @param absolute_bound  unit of the values; 0: kept exactly, or mode pw_rel.
 /// @param max_error  measured, where chunks were verified.
+/// @param earlier  losses of the values before this encoding. With any, the notes state the total,
+/// or "unknown" where there is none, and neither guards nor max_error: these hold of the encoded
+/// values, not of the originals.
 std::vector<EncodingNote> encoding_notes(const Codec& codec, const ErrorBound& asked,
                                          double absolute_bound, const Guards& guards,
-                                         std::optional<double> max_error);
+                                         std::optional<double> max_error,
+                                         const Losses& earlier = {});
+/// The losses of values that had `earlier` ones and are encoded with these parameters.
+Losses losses_after(const Losses& earlier, const Codec& codec, const ErrorBound& asked,
+                    double absolute_bound);
+/// Losses, and the mode and bound of their total.
+std::vector<EncodingNote> notes_of_losses(const Losses& losses);
 /// Those of how values are encoded, without what these have lost.
 std::vector<EncodingNote> encoding_notes_of_codec(const Codec& codec);
 

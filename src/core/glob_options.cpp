@@ -54,6 +54,18 @@ bool named_alone(const std::string& path, const GlobOptions& options) {
   });
 }
 
+bool may_lose(const FieldOptions& options, bool floating, bool aims) {
+  if (!floating) return false;
+  const bool chosen = options.codec == auto_codec || !options.codec_given;
+  if (!chosen && codec_entry(options.codec).loss == Loss::never) return false;
+  // Codecs that lose digits without a bound (zfp) are told by which setting.
+  const auto by_itself = [](const KeyValue& setting) {
+    return setting.first == "rate" || setting.first == "precision";
+  };
+  return !options.bound.lossless() || (aims && !options.bound_given) ||
+         std::ranges::any_of(options.codec_settings, by_itself);
+}
+
 Status adapt_to_parts(const std::string& path, FieldOptions& options) {
   if (options.over_time) {
     return Status(Code::invalid_argument, "variable \"" + path +

@@ -57,6 +57,9 @@ Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dime
                                      const GlobOptions& options);
 /// Whether a pattern without wildcards names it.
 bool named_alone(const std::string& path, const GlobOptions& options);
+/// True if values of a field with these options may change when they are encoded.
+/// @param aims  a target of the file gives bounds to fields without one.
+bool may_lose(const FieldOptions& options, bool floating, bool aims);
 /// What no option can ask of a variable whose parts are put in any order.
 /// @error invalid_argument  over-time
 Status adapt_to_parts(const std::string& path, FieldOptions& options);

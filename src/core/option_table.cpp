@@ -198,6 +198,16 @@ Status assign_guard(const KeyValue& entry, FieldOptions& options) {
 }
 std::string guard_text(const FieldOptions& options) { return guards_text(options.guards); }
 
+Status assign_earlier_loss(const KeyValue& entry, FieldOptions& options) {
+  options.earlier_loss.clear();
+  if (entry.second == "none") return Status();
+  TAILRACE_TAKE(options.earlier_loss, parse_losses(entry.second).within("option earlier-loss"));
+  return Status();
+}
+std::string earlier_loss_text(const FieldOptions& options) {
+  return options.earlier_loss.empty() ? "none" : losses_text(options.earlier_loss);
+}
+
 Status assign_chunk(const KeyValue& entry, FieldOptions& options) {
   const std::string& text = entry.second;
   options.chunk_shape.reset();
@@ -396,6 +406,11 @@ constexpr std::array<Field, 15> field_table = {{
      "monotone=AXIS, region=WHERE:X",
      "What decoded values keep besides the bound, exactly; several are joined by +.", alike,
      by_all_but_concat, assign_guard, guard_text},
+    {"earlier-loss", "none, LOSS, LOSS then LOSS ...",
+     "Losses that the values have before they are put, each abs=X, pw_rel=X or unknown: the "
+     "recorded "
+     "bound is the total of these and the new one.",
+     alike, by_steps_and_arrays, assign_earlier_loss, earlier_loss_text},
     {"chunk", "BYTES, SHAPE",
      "About this size for chunks, or exactly this shape (1000x: of one "
      "dimension). Of a field over time, with one extent more in front: so many steps in a chunk.",

@@ -17,6 +17,7 @@
 #include "core/box.hpp"
 #include "core/error_bound.hpp"
 #include "core/guards.hpp"
+#include "core/losses.hpp"
 #include "core/status.hpp"
 #include "core/storage.hpp"
 
@@ -87,6 +88,7 @@ struct FieldOptions {
   ErrorBound bound;                      ///< none: lossless.
   bool bound_given = false;              ///< bound=none counts: a target then leaves it exact.
   Guards guards;                         ///< guard=: what values keep besides the bound.
+  Losses earlier_loss;                   ///< earlier-loss=: of the values as they are put.
   std::optional<Shape> chunk_shape;      ///< chunk=64x64x64, chunk=1000x: exactly this.
   std::uint64_t chunk_bytes = 8U << 20;  ///< chunk=8MiB: largest preferred chunk is twice this.
   std::string layout = "claimed";

@@ -126,9 +126,15 @@ Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
   attributes.codec = hdf5_text_attribute(dataset, codec_attribute);
   attributes.by_tailrace = !attributes.codec.empty();
   if (!attributes.by_tailrace) return Status();
+  LossFacts facts;
+  facts.recorded = hdf5_text_attribute(dataset, losses_attribute);
+  if (!facts.recorded.empty()) attributes.losses = losses_of(facts);
   if (hdf5_text_attribute(dataset, bound_mode_attribute) == unknown_word) {
-    attributes = FieldAttributes();
-    attributes.said_unknown = true;
+    FieldAttributes unknown;
+    unknown.said_unknown = true;
+    unknown.losses = std::move(attributes.losses);
+    if (attributes.codec != unknown_word) unknown.codec = attributes.codec;
+    attributes = std::move(unknown);
     return Status();
   }
   attributes.codec_version = hdf5_text_attribute(dataset, codec_version_attribute);
@@ -203,6 +209,7 @@ RowNotes read_row_notes(std::int64_t dataset) {
                H5Aexists(dataset, "tailrace_covered_cells") <= 0;
   if (!notes.said) return notes;
   notes.as_asked = attributes.codec + ", " + error_bound_text(attributes.bound);
+  if (attributes.losses) notes.as_asked += ", " + losses_text(*attributes.losses);
   notes.absolute_bound = attributes.absolute_bound;
   notes.max_error = attributes.max_error;
   notes.guards = attributes.guards;

@@ -16,6 +16,7 @@
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
 #include "core/guards.hpp"
+#include "core/losses.hpp"
 #include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
 
@@ -31,6 +32,9 @@ struct FieldAttributes {
   double absolute_bound = 0;   ///< As used, unit of the field; 0: kept exactly, or mode pw_rel.
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; else 0.
   Guards guards;               ///< What values keep besides the bound.
+  /// Bounds of all encodings with loss, where the dataset was encoded from lossy values: the bound
+  /// is their total. Also under said_unknown.
+  std::optional<Losses> losses;
   std::string guards_unknown;  ///< The attribute's text where it cannot be read as guards.
   /// Largest measured error, if it was verified; under pw_rel as a fraction of the value.
   std::optional<double> max_error;

@@ -24,17 +24,6 @@ namespace {
 constexpr std::string_view kDimensionWithoutVariable =
     "This is a netCDF dimension but not a netCDF variable";
 
-/// Registered filters that may change values; a codec's error then adds to theirs.
-/// Scale-offset (6), FPZIP (32014), ZFP (32013), SZ (32017), FCIDECOMP (32018), JPEG (32019), SZ3
-/// (32024), SPERR (32028), granular bit round (32022), bit round (37373), EBCC (308).
-constexpr std::array<std::uint32_t, 11> kLossyFilters = {6,     32013, 32014, 32017, 32018, 32019,
-                                                         32022, 32024, 32028, 37373, 308};
-
-/// netCDF-4's names for the number of digits that its quantisation kept.
-constexpr std::array<const char*, 3> kQuantizedAttributes = {
-    "_QuantizeBitGroomNumberOfSignificantDigits", "_QuantizeBitRoundNumberOfSignificantBits",
-    "_QuantizeGranularBitRoundNumberOfSignificantDigits"};
-
 /// The first value of a number attribute as a fill value of `dtype`.
 std::optional<double> fill_attribute(hid_t dataset, const char* name, DType dtype) {
   if (H5Aexists(dataset, name) <= 0) return std::nullopt;
@@ -79,16 +68,6 @@ std::optional<double> hdf5_fill(const StoredDataset& field) {
     fill = fill_for_dtype(*field.fill_number, dtype);
   }
   return fill && *fill == 0 ? std::nullopt : fill;
-}
-
-/// Whether the dataset says that its values are already approximations.
-bool says_lossy(hid_t dataset, const StoredForm& storage) {
-  const std::string mode = hdf5_text_attribute(dataset, bound_mode_attribute);
-  if (!mode.empty() && mode != "none" && mode != unknown_word) return true;
-  return std::any_of(kQuantizedAttributes.begin(), kQuantizedAttributes.end(),
-                     [&](const char* name) { return H5Aexists(dataset, name) > 0; }) ||
-         std::any_of(storage.filters.begin(), storage.filters.end(),
-                     [](const FilterSpec& filter) { return always_lossy(filter.filter_id); });
 }
 
 class CatalogVisitor final : public Hdf5Visitor {
@@ -216,7 +195,6 @@ class CatalogVisitor final : public Hdf5Visitor {
       described.missing_value = fill_attribute(dataset, name, *described.dtype);
     }
     if (!described.missing_value) described.missing_value = hdf5_fill(described);
-    described.lossy = says_lossy(dataset, described.storage);
     for (std::size_t d = 0; d < described.max_shape.size(); ++d) {
       node.grows_to_limit = node.grows_to_limit || (!described.unlimited(d) &&
                                                     described.max_shape[d] != described.shape[d]);
@@ -244,10 +222,6 @@ class CatalogVisitor final : public Hdf5Visitor {
 };
 
 }  // namespace
-
-bool always_lossy(std::uint32_t filter_id) {
-  return std::ranges::find(kLossyFilters, filter_id) != kLossyFilters.end();
-}
 
 Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked, OtherFiles other_files) {
   CatalogVisitor visitor(file, asked, other_files);

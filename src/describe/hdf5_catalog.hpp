@@ -56,10 +56,6 @@ inline constexpr std::size_t group_depth_max = 256;
 Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked,
                                       OtherFiles other_files = OtherFiles::leave_out);
 
-/// Whether a filter changes values whatever its settings are; those that may keep them do not
-/// count.
-bool always_lossy(std::uint32_t filter_id);
-
 /// Whether a dimension scale's NAME attribute says that the dimension has no variable in netCDF-4.
 bool is_dimension_without_variable(hid_t dataset);
 

@@ -89,7 +89,6 @@ struct StoredDataset {
   bool field = false;                   ///< An array that a Writer creates: of plain numbers.
   std::optional<double> missing_value;  ///< _FillValue or missing_value, else a fill that is not 0.
   bool coordinate = false;         ///< A dimension scale or coordinate variable: kept lossless.
-  bool lossy = false;              ///< Already: by tailrace_bound_mode, its filters, ...
   std::uint64_t stored_bytes = 0;  ///< That the file spends on it.
   /// Chunks in the file; counted of what has more than hollow_bytes_min of values.
   std::uint64_t n_chunks_there = 0;

@@ -205,7 +205,8 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
           ? encoding_notes_of_codec(*resolved.codec)
           : encoding_notes(*resolved.codec, definition.options.bound, resolved.absolute_bound,
                            guards_of(definition, resolved),
-                           resolved.verify ? std::optional(max_error) : std::nullopt);
+                           resolved.verify ? std::optional(max_error) : std::nullopt,
+                           definition.options.earlier_loss);
   for (const EncodingNote& note : notes) {
     const auto* text = std::get_if<std::string>(&note.value);
     attributes.push_back({note.name, text != nullptr ? text_value(*text)
@@ -219,6 +220,24 @@ NamedAttribute file_provenance() {
   return {file_note_attribute, text_value(text.append(version_text).append("\"}"))};
 }
 
+namespace {
+
+/// The bounds of components whose values had `earlier` losses; nothing where none can be stated.
+std::optional<std::vector<double>> bounds_after(const Losses& earlier,
+                                                std::span<const double> bounds) {
+  std::vector<double> totals;
+  for (const double bound : bounds) {
+    Losses losses = earlier;
+    if (bound > 0) losses.push_back({BoundMode::abs, bound});
+    const std::optional<ErrorBound> total = total_of(losses);
+    if (!total || total->mode == BoundMode::pw_rel) return std::nullopt;
+    totals.push_back(total->value);
+  }
+  return totals;
+}
+
+}  // namespace
+
 Hdf5File::DatasetUpdate update_of(const FieldState& field) {
   const bool first_step = field.life != FieldLife::in_file;
   Hdf5File::DatasetUpdate update;
@@ -230,12 +249,15 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field) {
     update.attributes = provenance(field.definition, field.resolved, max_error);
     const FieldBoxes* const boxes = field.definition.boxes.get();
     if (boxes != nullptr && !boxes->bounds.empty() && field.resolved.codec->lossy()) {
-      describe_components(*boxes->series, boxes->bounds, update.attributes);
+      const Losses& earlier = field.definition.options.earlier_loss;
+      if (const auto bounds = bounds_after(earlier, boxes->bounds)) {
+        describe_components(*boxes->series, *bounds, update.attributes);
+      }
     }
     if (field.definition.covered != nullptr) {
       update.attributes.push_back(covered_attribute(*field.definition.covered));
     }
-  } else if (field.resolved.verify) {
+  } else if (field.resolved.verify && field.definition.options.earlier_loss.empty()) {
     // Of what a dataset says about itself only this changes from entry to entry.
     update.attributes = {max_error_attribute(max_error)};
   }

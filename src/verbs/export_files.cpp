@@ -9,10 +9,12 @@
 #include <bit>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "array/array_file.hpp"
 #include "core/codec_registry.hpp"
@@ -414,6 +416,23 @@ Cut cut_of(const Slab& slab, std::size_t d) {
   return {slab.start[d], slab.count[d], slab.stride_of(d)};
 }
 
+/// A note as a variable's attribute.
+ModelAttribute model_attribute(const EncodingNote& note) {
+  ModelAttribute attribute;
+  attribute.name = note.name;
+  if (const auto* const text = std::get_if<std::string>(&note.value)) {
+    attribute.n_values = text->size();
+    attribute.values.resize(text->size());
+    std::memcpy(attribute.values.data(), text->data(), text->size());
+  } else {
+    attribute.type = ModelType::f64;
+    attribute.n_values = 1;
+    attribute.values.resize(sizeof(double));
+    std::memcpy(attribute.values.data(), &std::get<double>(note.value), sizeof(double));
+  }
+  return attribute;
+}
+
 /// A variable on its way.
 struct PartVariable {
   std::size_t dataset = 0;
@@ -549,11 +568,41 @@ class PartExport {
     });
   }
 
+  /// Losses of a variable's values as they are read here: within --abs, if that is coarser.
+  Losses losses_of_part(const ModelVariable& from, const StoredDataset& stored) const {
+    if (!stored.dtype || !is_floating(*stored.dtype)) return {};
+    const auto number = [&](const char* name) {
+      const ModelAttribute* const it = from.attribute(name);
+      std::optional<double> value;
+      if (it == nullptr || it->type != ModelType::f64 || it->n_values != 1) return value;
+      std::memcpy(&value.emplace(), it->values.data(), sizeof(double));
+      return value;
+    };
+    const bool lossy_filter =
+        std::ranges::any_of(stored.storage.filters, always_lossy, &FilterSpec::filter_id);
+    const Losses losses = losses_of({.recorded = from.text_attribute(losses_attribute),
+                                     .mode = from.text_attribute(bound_mode_attribute),
+                                     .asked = number(bound_asked_attribute),
+                                     .absolute_bound = number(absolute_bound_attribute),
+                                     .lossy_filter = lossy_filter});
+    const std::optional<ErrorBound> total = total_of(losses);
+    const bool coarser =
+        total && total->mode == BoundMode::abs && request_.abs_bound > total->value;
+    return coarser ? Losses{{BoundMode::abs, request_.abs_bound}} : losses;
+  }
+
   Status add(std::size_t v, ModelType type, std::size_t dataset, const Slab& slab) {
     ModelVariable variable = from_.variables[v];
     variable.type = type;
     variable.dataset_path.clear();
     keep_known(from_.variables[v].dataset_path, variable.attributes);
+    const Losses losses = losses_of_part(from_.variables[v], reader_.datasets()[dataset]);
+    if (!losses.empty()) {
+      variable.attributes.push_back(model_attribute({codec_attribute, std::string(plain_codec)}));
+      for (const EncodingNote& note : notes_of_losses(losses)) {
+        variable.attributes.push_back(model_attribute(note));
+      }
+    }
     std::erase_if(variable.attributes, [&](const ModelAttribute& attribute) {
       return attribute.name == "_FillValue" && attribute.type != type;
     });

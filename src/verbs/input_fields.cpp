@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "core/environment.hpp"
+#include "core/encoding_notes.hpp"
 #include "core/option_table.hpp"
 #include "core/utf8.hpp"
 
@@ -114,6 +115,43 @@ std::optional<Quantization> find_quantization(InputFile& input, const StoredData
   const std::string said = of_quantization_variable(input, field, "algorithm");
   if (!said.empty()) found.algorithm = said;
   found.implementation = of_quantization_variable(input, field, "implementation");
+  return found;
+}
+
+bool states_rounding(const std::string& name, double value) {
+  const auto known = std::ranges::find_if(
+      quantized_names, [&](const QuantizedName& one) { return name == one.name; });
+  return known != std::end(quantized_names) && can_be_kept(known->kept, value);
+}
+
+FieldLosses find_losses(InputFile& input, const StoredDataset& field) {
+  FieldLosses found;
+  if (!field.dtype || !is_floating(*field.dtype)) return found;
+  const auto number = [&](const char* name) -> std::optional<double> {
+    const auto attribute = input.number_attribute(field.path, {&name, 1});
+    return attribute ? std::optional(attribute->value) : std::nullopt;
+  };
+  const auto filter = std::ranges::find_if(
+      field.storage.filters, [](const FilterSpec& one) { return always_lossy(one.filter_id); });
+  LossFacts facts;
+  facts.recorded = input.text_attribute(field.path, losses_attribute);
+  facts.mode = input.text_attribute(field.path, bound_mode_attribute);
+  facts.asked = number(bound_asked_attribute);
+  facts.absolute_bound = number(absolute_bound_attribute);
+  facts.lossy_filter = filter != field.storage.filters.end();
+  found.losses = losses_of(facts);
+  if (!found.any()) {
+    const std::optional<Quantization> quantization = find_quantization(input, field);
+    if (!quantization) return found;
+    found.losses = {ErrorBound()};
+    found.told_by = "attributes of quantization: " + quantization->text();
+  } else if (!facts.recorded.empty()) {
+    found.told_by = std::string("attribute ") + losses_attribute;
+  } else if (facts.mode.empty() || facts.mode == unknown_word) {
+    found.told_by = fmt::format("filter {} ({})", filter->name, filter->filter_id);
+  } else {
+    found.told_by = std::string("attribute ") + bound_mode_attribute;
+  }
   return found;
 }
 

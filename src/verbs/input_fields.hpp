@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/losses.hpp"
 #include "core/options.hpp"
 #include "core/status.hpp"
 #include "read/read.hpp"
@@ -82,12 +83,27 @@ struct Quantization {
 /// What the field's attributes say; nothing: that they say nothing. Not collective.
 std::optional<Quantization> find_quantization(InputFile& input, const StoredDataset& field);
 
+/// True if an attribute of this name and value states that a variable's values were rounded.
+bool states_rounding(const std::string& name, double value);
+
 /// A sentence, where a bound keeps what an earlier rounding has made; else empty.
 /// @param largest  magnitude in the field, if it is known.
 /// @param pointwise_bound  > 0: that one counts.
 std::string quantization_doubt(const std::string& path, const Quantization& quantization,
                                double absolute_bound, double pointwise_bound,
                                std::optional<double> largest);
+
+/// Losses that a field's values have, and what in the file tells of them.
+struct FieldLosses {
+  Losses losses;
+  std::string told_by;  ///< "attribute tailrace_absolute_bound"; empty: no losses.
+
+  bool any() const { return !losses.empty(); }
+};
+
+/// What attributes of Tailrace, attributes of quantization and filters tell of a field of floating
+/// point numbers. Not collective.
+FieldLosses find_losses(InputFile& input, const StoredDataset& field);
 
 template <class Visit>
 void report_fields(const Quantization& quantization, Visit&& visit) {

@@ -248,6 +248,7 @@ class Repack {
   Status settle_covers(std::vector<PlannedField>& plan);
   Status settle_masks(std::vector<PlannedField>& plan);
   void settle_words(std::vector<PlannedField>& plan, bool copies);
+  void settle_losses(PlannedField& planned, bool exact);
   CopiedNotes words_of(const std::vector<PlannedField>& plan, const PlannedField& planned);
   Result<std::vector<double>> component_bounds(const PlannedField& planned);
   Result<std::uint64_t> divide_memory();
@@ -289,6 +290,9 @@ Status Repack::prepare() {
   FieldRequests fields = request_.fields;
   TAILRACE_TAKE(fields.front, ranks_.settle(front_chunks(*input_, request_)));
   TAILRACE_TAKE(fields.boxes, ranks_.settle(boxes_of_fields(*input_)));
+  for (const StoredDataset& field : input_->fields()) {
+    fields.losses.push_back(find_losses(*input_, field));
+  }
   TAILRACE_TAKE(auto plan, ranks_.settle(plan_fields(
                                with_coordinates(input_->fields(), dimension_names_), fields,
                                report_.options, request_.chunk_given, comm_.n_ranks())));
@@ -410,6 +414,17 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
   return notes;
 }
 
+/// Record losses of the input's values where the output would forget them. Every rank does the
+/// same. @param exact  the values are encoded without loss.
+void Repack::settle_losses(PlannedField& planned, bool exact) {
+  FieldDefinition& field = planned.definition;
+  if (!planned.losses.any() || field.as_stored != nullptr) return;
+  const bool rounded = planned.quantization.has_value() &&
+                       input_->text_attribute(field.path, losses_attribute).empty();
+  if (exact && !total_of(planned.losses.losses) && rounded) return;  // Its attributes go along.
+  field.options.earlier_loss = planned.losses.losses;
+}
+
 /// What of the input's words holds on in the output. Every rank finds the same. @param copies  as
 /// --as-stored and the like: what is not asked to lose anything is a copy.
 void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
@@ -425,18 +440,26 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
     FieldDefinition& field = planned.definition;
     const FieldOptions& options = field.options;
     const bool exact = options.bound.lossless() && (options.bound_given || !aims) &&
-                       codec_entry(options.codec).loss != Loss::unknown;
-    const bool said = copies && exact && field.as_stored == nullptr && speaks(field.path);
+                       codec_entry(options.codec).loss != Loss::unknown &&
+                       !may_lose(planned, request_.options);
+    const bool known = planned.losses.any() && total_of(planned.losses.losses).has_value();
+    const bool said =
+        (copies || known) && exact && field.as_stored == nullptr && speaks(field.path);
     const bool stored = field.as_stored != nullptr;
     if (stored || said) {
       field.words_of_source = said;
       copied_[field.path] = words_of(plan, planned);
     }
+    if (said && known) {
+      copied_[field.path].instead[losses_attribute] = losses_text(planned.losses.losses);
+    } else {
+      settle_losses(planned, exact);
+    }
     if (!noted || said || (stored && speaks(field.path))) continue;
     // The note says that chunks which say nothing are exact; of values of others nobody said it.
     const bool covered = covered_by_file_note(input_->fields()[planned.input_index].storage);
     const bool becomes_so = !stored && exact && field.options.layout != "contiguous";
-    if (covered && !planned.lossy_before) {
+    if (covered && !planned.losses.any()) {
       ++n_exact;
     } else if (becomes_so) {
       unknown.push_back(field.path);

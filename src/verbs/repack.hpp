@@ -150,6 +150,8 @@ void report_fields(const RepackedField& repacked, Visit&& visit) {
   }
   if (repacked.planned != nullptr) visit("kept_exact_because", repacked.planned->exact_reason);
   if (repacked.planned != nullptr) visit("quantization", repacked.planned->quantization);
+  if (repacked.planned != nullptr)
+    visit("losses_before", losses_text(repacked.planned->losses.losses));
 }
 
 template <class Visit>

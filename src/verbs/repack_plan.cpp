@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "core/codec_registry.hpp"
+#include "core/glob_options.hpp"
 #include "core/option_table.hpp"
 #include "field/box_codec.hpp"
 #include "layout/chunk_shape.hpp"
@@ -80,11 +81,11 @@ bool is_data(const FrontChunks& front, const StoredDataset& field) {
 
 /// Whether the stored chunks are as they are wanted. A data variable's may be too small by less
 /// than one row.
-bool chunks_fit(const FrontChunks& front, const StoredDataset& field) {
+bool chunks_fit(const FrontChunks& front, const StoredDataset& field, bool lossy) {
   const Shape& chunk = field.storage.chunk_shape;
   const std::uint64_t chunk_bytes = n_elements(chunk) * field.element_bytes;
   // A lossy field's chunks are copied: encoded anew they would be larger.
-  if (front.all_as_stored && (field.lossy || !is_whole(front, field))) return true;
+  if (front.all_as_stored && (lossy || !is_whole(front, field))) return true;
   if (is_data(front, field) && chunk_bytes > front.most_bytes) return false;
   if (ChunkGrid{field.shape, chunk}.n_chunks() <= 1) return true;
   if (is_whole(front, field)) return false;
@@ -106,9 +107,10 @@ struct Asked {
 };
 
 Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field, Asked asked,
-                           FieldDefinition& definition) {
+                           PlannedField& planned) {
+  FieldDefinition& definition = planned.definition;
   FieldOptions& options = definition.options;
-  const bool fit = field.chunked() && chunks_fit(front, field);
+  const bool fit = field.chunked() && chunks_fit(front, field, planned.losses.any());
   if (fit && !asked.anything && can_be_copied(field)) {
     definition.as_stored = std::make_shared<const StoredDataset>(field);
     options.chunk_shape = field.storage.chunk_shape;
@@ -343,18 +345,18 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
 }
 
 Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults,
-                                const FieldRequests& requests,
+                                const FieldRequests& requests, FieldLosses losses,
                                 const std::shared_ptr<const BoxSeries>& boxes, int n_ranks) {
   const std::optional<FrontChunks>& front = requests.front;
   TAILRACE_TRY(check_not_hollow(field));
   PlannedField planned;
+  planned.losses = std::move(losses);
   FieldDefinition& definition = planned.definition;
   definition.path = field.path;
   definition.dtype = *field.dtype;
   definition.shape = field.shape;
   definition.extendable = field.extendable;
   definition.more_unlimited = field.more_unlimited();
-  planned.lossy_before = field.lossy;
 
   const std::vector<KeyValue> own = own_options(field, defaults.patterns);
   const std::string reason = reason_to_keep_exact(field);
@@ -393,7 +395,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
         last_value(own, "codec") != nullptr ||
         (protect && defaults.lossy_wanted ? defaults.lossless_given : defaults.codec_given);
     asked.anything = asked.codec || !own.empty() || !options.bound.lossless();
-    TAILRACE_TRY(choose_front_chunks(*front, field, asked, definition));
+    TAILRACE_TRY(choose_front_chunks(*front, field, asked, planned));
   } else if (boxes != nullptr && is_floating(*field.dtype) && options.layout != "contiguous") {
     TAILRACE_TRY(follow_boxes(field, boxes, defaults.components, planned));
   }
@@ -402,7 +404,49 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   return planned;
 }
 
+/// Refuse to encode values with loss that have losses already.
+Status check_not_again(const std::vector<PlannedField>& plan, const FileOptions& file) {
+  const PlannedField* first = nullptr;
+  std::size_t n_more = 0;
+  for (const PlannedField& planned : plan) {
+    if (!planned.losses.any() || !may_lose(planned, file)) continue;
+    if (first == nullptr) {
+      first = &planned;
+    } else {
+      ++n_more;
+    }
+  }
+  if (first == nullptr) return Status();
+  const FieldDefinition& field = first->definition;
+  const std::optional<ErrorBound> had = total_of(first->losses.losses);
+  const ErrorBound& bound = field.options.bound;
+  const std::string more = n_more == 0 ? "" : fmt::format(" ({} more fields, too)", n_more);
+  const bool aims = file.target_bytes > 0 || file.target_psnr_db > 0;
+  const std::string new_loss = !bound.lossless()                  ? error_bound_text(bound)
+                               : !first->component_bounds.empty() ? "bounds of components"
+                               : aims                             ? "the bound of a target"
+                                                                  : "codec " + field.options.codec;
+  return Status(
+      Code::invalid_argument,
+      fmt::format("field \"{}\"{}: its values are lossy already ({}, by its {}); {} would come on "
+                  "top of that. Repack the original, or keep these values exactly (--field "
+                  "'{}:bound=none' or no bound), or allow it by --again: {}",
+                  field.path, more, had ? error_bound_text(*had) : "bound unknown",
+                  first->losses.told_by, new_loss, field.path.substr(1),
+                  had ? "the output then records the sum of the bounds"
+                      : "the output then records no bound against the original"));
+}
+
 }  // namespace
+
+bool may_lose(const PlannedField& planned, const FileOptions& file) {
+  const FieldDefinition& field = planned.definition;
+  const bool by_component = std::ranges::any_of(
+      planned.component_bounds, [](const ErrorBound& bound) { return !bound.lossless(); });
+  const bool aims = file.target_bytes > 0 || file.target_psnr_db > 0;
+  return field.as_stored == nullptr &&
+         (by_component || tailrace::may_lose(field.options, is_floating(field.dtype), aims));
+}
 
 Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fields,
                                               const FieldRequests& requests,
@@ -423,12 +467,15 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (!requests.selection.holds(fields[f].path)) continue;
     const auto boxes = f < requests.boxes.size() ? requests.boxes[f] : nullptr;
-    TAILRACE_TAKE(PlannedField planned, plan_field(fields[f], defaults, requests, boxes, n_ranks));
+    FieldLosses losses = f < requests.losses.size() ? requests.losses[f] : FieldLosses();
+    TAILRACE_TAKE(PlannedField planned,
+                  plan_field(fields[f], defaults, requests, std::move(losses), boxes, n_ranks));
     drops =
         drops || planned.definition.options.drop_covered || !planned.covered_kept_reason.empty();
     planned.input_index = f;
     plan.push_back(std::move(planned));
   }
+  if (!requests.again) TAILRACE_TRY(check_not_again(plan, file));
   if (!drops && asks_to_drop(defaults)) {
     return Status(Code::invalid_argument,
                   "covered=drop is for plotfiles, and no level of one is written here whose boxes "

@@ -2,7 +2,8 @@
 //
 // A global bound asks for loss only where loss is meant: integers, coordinates (dimension scales,
 // coordinate variables) and arrays under 4 KiB keep their exact values, by the lossless codec. A
-// --field pattern that names such a field overrides this; loss asked of integers is an error.
+// --field pattern that names such a field overrides this; loss asked of integers is an error, and
+// so is loss asked of values that are lossy already, without --again: both errors add up.
 
 #pragma once
 
@@ -46,6 +47,11 @@ struct FieldRequests {
   std::optional<FrontChunks> front;    ///< Nothing: not asked for.
   /// What lies in each of the input's fields, of plotfiles; null: an array. Empty: none is known.
   std::vector<std::shared_ptr<const BoxSeries>> boxes;
+  /// Losses of each of the input's fields; empty: none has any.
+  std::vector<FieldLosses> losses;
+  /// Whether fields that have losses may be encoded with loss again. The output then records the
+  /// total of all bounds.
+  bool again = false;
 };
 
 /// One field of the output.
@@ -57,13 +63,18 @@ struct PlannedField {
   std::shared_ptr<const BoxSeries> boxes;
   std::vector<ErrorBound> component_bounds;  ///< Of each component; empty: the field has one.
   std::string covered_kept_reason;           ///< Why covered=drop could not be done.
-  bool lossy_before = false;                 ///< The input's values carry an earlier loss already.
-  std::optional<Quantization> quantization;  ///< ... which the input's attributes describe.
+  FieldLosses losses;                        ///< Of the input's values.
+  std::optional<Quantization> quantization;  ///< A rounding that the input's attributes describe.
 };
+
+/// Whether the field's values may change when they are encoded. Pure.
+/// @param file  its targets.
+bool may_lose(const PlannedField& planned, const FileOptions& file);
 
 /// Decide for every selected field. Pure: the same on every rank.
 /// @param file  defaults of all fields (chunk, layout, verify) and the memory cap.
-/// @error invalid_argument  a pattern that matches nothing, loss asked of integers, a bad option.
+/// @error invalid_argument  a pattern that matches nothing, loss asked of integers, a bad option;
+/// without requests.again, a field with losses that would be encoded with loss.
 Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fields,
                                               const FieldRequests& requests,
                                               const FileOptions& file, bool chunk_given,

@@ -326,9 +326,23 @@ Result<VerifyRequests> parse_requests(const VerifyRequest& request) {
   return requests;
 }
 
+/// Hold the values to the losses that they have and the original's values have not: the original
+/// may be any file on the way from the first values to the compressed ones.
+void hold_to_losses(const Losses& all, const Losses& of_original, VerifyTask& task) {
+  task.losses = losses_text(all);
+  const std::optional<Losses> since = losses_since(all, of_original);
+  const std::optional<ErrorBound> total = since ? total_of(*since) : std::nullopt;
+  if (!total) return;
+  task.bound_known = true;
+  task.asked = *total;
+  task.absolute_bound = total->mode == BoundMode::abs ? total->value : 0;
+  task.pointwise_bound = pointwise_bound(*total);
+}
+
 /// The bound that one field is held to.
+/// @param of_original  losses of the original's values.
 Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
-                     const FieldAttributes& recorded, VerifyTask& task) {
+                     const FieldAttributes& recorded, const Losses& of_original, VerifyTask& task) {
   std::optional<ErrorBound> asked = requests.bound;
   // A bound for all fields means loss where loss is possible; see repack_plan.hpp.
   if (asked &&
@@ -351,6 +365,9 @@ Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
     task.asked = recorded.bound;
     task.absolute_bound = recorded.absolute_bound;
     task.pointwise_bound = recorded.pointwise_bound;
+    if (recorded.losses && recorded.component_bounds.empty()) {
+      hold_to_losses(*recorded.losses, of_original, task);
+    }
     const bool fits = field.shape.size() == 1 && !recorded.box_offsets.empty() &&
                       static_cast<std::uint64_t>(recorded.box_offsets.back()) == field.shape[0];
     if (!fits) return Status();
@@ -551,8 +568,9 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
   for (std::size_t t = 0; t < pairing.tasks.size(); ++t) {
     VerifyTask& task = pairing.tasks[t];
     task.codec = recorded[t].codec;
+    const StoredDataset& field = original.fields()[task.original_index];
     TAILRACE_TRY(
-        resolve_bound(original.fields()[task.original_index], requests, recorded[t], task));
+        resolve_bound(field, requests, recorded[t], find_losses(original, field).losses, task));
     TAILRACE_TRY(resolve_covered(compressed, recorded[t], task, pairing.problems));
     resolve_regions(compressed, task, pairing.problems);
     if (recorded[t].guards_unknown.empty()) continue;

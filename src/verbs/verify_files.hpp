@@ -65,7 +65,8 @@ struct VerifyTask {
   std::vector<RegionGuard> regions;  ///< Those of them that the file can be held to,
   RegionMasks region_masks;          ///< and their masks in it.
   bool bound_known = false;          ///< False: neither the file nor the user says a bound.
-  bool resolve_range = false;        ///< The bound is relative to a range that must be measured.
+  std::string losses;          ///< As the compressed file records several; empty: it does not.
+  bool resolve_range = false;  ///< The bound is relative to a range that must be measured.
   std::string codec;
   std::optional<Quantization> quantization;  ///< Of the compressed file's values, else originals'.
   std::uint64_t raw_bytes = 0;

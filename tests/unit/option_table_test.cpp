@@ -78,6 +78,7 @@ TEST(OptionTable, TextsTellValuesApart) {
                            "bound=none",
                            "bound=rel=0.0010000000000000002",
                            "guard=sign",
+                           "earlier-loss=abs=0.01 then unknown",
                            "guard=region=0..16x*:0.0001",
                            "guard=threshold=0.10000000000000002",
                            "chunk=8388609",

@@ -1,0 +1,64 @@
+"""Losses that values have before they are written: found by where they come from, and refused.
+
+Errors add up. Values of a lossy file that are stored within a bound once more are off by the sum of
+both bounds, so that needs again=True, and the file then records the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ._engine_loader import engine
+from ._errors import ArgumentError
+
+
+def losses_of(source: Any) -> str:
+    """The losses of values as the engine's option earlier-loss takes them; "" if none is known.
+
+    Known are those of a tailrace.Variable, of h5py's datasets, and of xarray's objects that were
+    read from a file and have its encoding or attributes still.
+    """
+    if getattr(getattr(source, "dtype", None), "kind", "") != "f":
+        return ""
+    filters: list[int] = []
+    if hasattr(source, "_engine_filters"):
+        filters = source._engine_filters()
+        said = dict(source.attrs)
+    else:
+        said = {}
+        for words in (getattr(source, "encoding", None), getattr(source, "attrs", None)):
+            said.update(words if isinstance(words, Mapping) else {})
+    notes = {name: value for name, value in map(_note, said.items())
+             if name.startswith("tailrace_")}
+    losses: str = engine().losses_in(notes, filters)
+    if losses:
+        return losses
+    rounded = any(_states_rounding(name, value) for name, value in said.items())
+    return "unknown" if rounded else ""
+
+
+def _note(item: tuple[Any, Any]) -> tuple[str, Any]:
+    name, value = item
+    if isinstance(value, bytes):  # As h5py reads texts of fixed length.
+        value = value.decode("utf-8", "replace")
+    return str(name), value if isinstance(value, str) else _number(value)
+
+
+def _number(value: Any) -> Any:
+    array = np.asarray(value)
+    return float(array.ravel()[0]) if array.size == 1 and array.dtype.kind in "iuf" else None
+
+
+def _states_rounding(name: Any, value: Any) -> bool:
+    number = _number(value)
+    return number is not None and bool(engine().states_rounding(str(name), number))
+
+
+def refuse(where: str, losses: str, how: str) -> ArgumentError:
+    """The error for lossy values on their way into a variable that may lose more."""
+    return ArgumentError(
+        f"{where}: its values are lossy already ({losses}) and would lose more. Take them from the "
+        f"original, store them exactly (bound=\"none\"), or {how}")
