@@ -13,6 +13,7 @@
 #include "core/comm.hpp"
 #include "core/encoding_notes.hpp"
 #include "describe/input_bytes.hpp"
+#include "exec/encode_lane.hpp"
 #include "field/candidates.hpp"
 #include "field/codec_choice.hpp"
 #include "field/range_evidence.hpp"
@@ -129,6 +130,18 @@ Status NetcdfArrayFile::choose_shape(std::size_t v, const DecompositionFacts& fa
   return check_chunk(quoted(v), chunk, element);
 }
 
+/// Refuse chunks that the memory cap has no room to encode, as the executor does. Not collective.
+Status NetcdfArrayFile::check_memory(const FieldPlan& plan) const {
+  const std::uint64_t needed = encode_memory_bytes(plan);
+  const std::uint64_t cap_bytes = options_.file.memory_bytes - memory_.cap_bytes();
+  if (needed <= cap_bytes) return Status();
+  return Status(Code::out_of_memory,
+                "variable \"" + plan.path + "\": a chunk of " + bytes_text(plan.chunk_bytes()) +
+                    " needs " + bytes_text(needed) + " to be encoded with " +
+                    std::string(plan.codec->name()) + ", the memory cap leaves " +
+                    bytes_text(cap_bytes) + "; raise memory= or lower chunk=");
+}
+
 /// Refuse options with which the variable could not be stored, before values come. Chunks that
 /// follow the boxes are not known yet: whole ones are tried, and those of one row. Not collective.
 Status NetcdfArrayFile::try_options(std::size_t v,
@@ -136,6 +149,12 @@ Status NetcdfArrayFile::try_options(std::size_t v,
   if (!array_dtype(variables_[v].type)) return Status();
   std::vector<FieldState> fields(1);
   TAILRACE_TAKE(fields[0].definition, define_new(v, listed_coordinates(model_), own_options));
+  FieldOptions& tried_options = fields[0].definition.options;
+  const bool aims = options_.file.target_bytes > 0 || options_.file.target_psnr_db > 0;
+  // A target gives the bound once there are values: any bound stands for it.
+  if (aims && !tried_options.bound_given && is_floating(fields[0].definition.dtype)) {
+    tried_options.bound = {BoundMode::abs, 1};
+  }
   const FieldDefinition& definition = fields[0].definition;
   DecompositionFacts facts;
   facts.cut_gcd = definition.shape;
@@ -145,6 +164,10 @@ Status NetcdfArrayFile::try_options(std::size_t v,
   const FieldDefinition wanted = definition;
   BorrowedComm comm(*comm_);
   Status tried = try_codecs(comm, fields, options_.file.plugin_path);
+  const bool chosen = codec_is_ours_to_choose(wanted.options);
+  if (tried.ok() && wanted.options.chunk_shape && !chosen && !stored_plainly(wanted)) {
+    return check_memory(field_plan(v, wanted, fields[0].resolved));
+  }
   if (tried.ok() || wanted.options.chunk_shape || wanted.shape.empty()) return tried;
   fields[0].definition = wanted;
   fields[0].resolved.chunk_shape[0] = 1;

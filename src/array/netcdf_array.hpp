@@ -98,6 +98,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
                                      const std::vector<std::string>& own_options) const;
   Status choose_shape(std::size_t variable, const DecompositionFacts& facts,
                       FieldState& field) const;
+  Status check_memory(const FieldPlan& plan) const;
   Status try_options(std::size_t variable, const std::vector<std::string>& own_options) const;
   Status leave_out_refused(ArrayFlush& flush, const std::vector<Status>& mine,
                            std::vector<std::size_t>& variables, std::vector<FieldState>& fields);

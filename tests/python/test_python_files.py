@@ -408,6 +408,40 @@ def test_what_cannot_be_stored_is_refused_at_once(path):
         assert np.array_equal(file["a"][:], np.arange(64.0))
 
 
+@pytest.mark.parametrize("of_file, keywords, words", [
+    ("", {"dtype": "i4", "codec": "portable", "pw_rel": 1e-3}, "pw_rel"),
+    ("", {"dtype": "f4", "options": "layout=hybrid"}, "expected-ratio"),
+    ("layout=hybrid", {"dtype": "f4"}, "expected-ratio"),
+    ("", {"dtype": "f4", "codec": "sperr"}, "bound"),
+    ("codec=sperr", {"dtype": "f4"}, "bound"),
+    ("codec=sperr,bound=abs=0.1", {"dtype": "f4"}, "ranks"),
+    ("memory=4MiB", {"dtype": "f8", "chunks": (1 << 20,), "codec": "deflate"}, "memory"),
+])
+def test_a_refused_variable_leaves_its_name_free(path, of_file, keywords, words):
+    """What is known at create is said there, whoever gave the options; others are written."""
+    with tailrace.open(path, "w", options=of_file) as file:
+        file.create_dimension("x", 1 << 20)
+        exact = {"codec": "deflate", "options": "layout=claimed", "bound": "none"}
+        first = file.create_variable("first", "x", "i4", **exact)
+        first[:] = np.arange(1 << 20)
+        for _ in range(2):
+            with pytest.raises((NotImplementedError, ValueError, MemoryError),
+                               match=f"/v.*{words}"):
+                file.create_variable("v", "x", **keywords)
+            assert "v" not in file and list(file.variables) == ["first"]
+        file.create_variable("v", "x", "f4", **exact)[:] = 7
+    with netCDF4.Dataset(path) as file:
+        assert np.array_equal(file["first"][:], np.arange(1 << 20))
+        assert (file["v"][:] == 7).all()
+
+
+def test_a_target_gives_the_bound_that_a_codec_needs(path):
+    with tailrace.open(path, "w", options="codec=portable,target-psnr=60") as file:
+        file.create_variable("v", ("y", "x"), data=np.random.default_rng(1).random((64, 64)))
+    with netCDF4.Dataset(path) as file:
+        assert file["v"].tailrace_absolute_bound > 0
+
+
 def test_modes_and_their_refusals(written, tmp_path):
     with pytest.raises(ValueError, match="mode"):
         tailrace.open(written, "r+")
