@@ -11,8 +11,8 @@
 #include <iterator>
 #include <limits>
 
-#include "core/environment.hpp"
 #include "core/encoding_notes.hpp"
+#include "core/environment.hpp"
 #include "core/option_table.hpp"
 #include "core/utf8.hpp"
 
