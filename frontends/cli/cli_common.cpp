@@ -47,21 +47,24 @@ int end_of_output(std::string_view program, int code) {
   const bool flushed = std::fflush(stdout) == 0;
   if (flushed && std::ferror(stdout) == 0) return code;
   const Status failure = status_from_errno(errno != 0 ? errno : EIO, "standard output");
-  fmt::print(stderr, "{}\n", for_stderr(fmt::format("{}: {}", program, failure.message())));
+  print_to_stderr(fmt::format("{}: {}", program, failure.message()));
   return code == exit_done ? exit_resources : code;
 }
 
-std::string for_stderr(std::string_view line) {
+void print_text(std::string_view text) { fmt::print("{}", printable_lines(std::string(text))); }
+
+void print_to_stderr(std::string_view lines) {
   const TextRoom room = room_of(STDERR_FILENO);
-  if (!room.may_leave_out) return std::string(line);
   std::string text;
-  while (true) {
-    const std::size_t end = std::min(line.find('\n'), line.size());
-    text += wrapped(line.substr(0, end), 2, 0, room.prose);
-    if (end == line.size()) return text;
+  for (std::size_t from = 0; from <= lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', from), lines.size());
+    const std::string_view line = lines.substr(from, end - from);
+    text += room.may_leave_out ? wrapped(line, 2, 0, room.prose) : printable(std::string(line));
     text += '\n';
-    line.remove_prefix(end + 1);
+    from = end + 1;
   }
+  fmt::print(stderr, "{}", text);
+  std::fflush(stderr);
 }
 
 verbs::VerbRanks Session::for_verb(bool quiet, ProgressBar& bar) const {
@@ -75,15 +78,16 @@ verbs::VerbRanks Session::for_verb(bool quiet, ProgressBar& bar) const {
 }
 
 int Session::fail(const Status& failure) const {
-  remark(failure.message());
+  say(failure.message());
   return exit_code(failure.code());
 }
 
-void Session::remark(std::string_view text) const {
+void Session::remark(std::string_view text) const { say(printable(std::string(text))); }
+
+void Session::say(std::string_view lines) const {
   if (!speaks()) return;
   std::cout.flush();
-  fmt::print(stderr, "{}\n", for_stderr(fmt::format("tailrace {}: {}", command, text)));
-  std::fflush(stderr);
+  print_to_stderr(fmt::format("tailrace {}: {}", command, lines));
 }
 
 Status start_hdf5(const Session& session, const std::string& plugin_folders) {
@@ -147,7 +151,7 @@ int run_and_show(const Session& session, const std::string& json_path, bool quie
   const Result<Shown> shown = work();
   if (!shown.ok()) return session.fail(shown.status());
   if (session.speaks()) {
-    if (!quiet && !json.to_stdout()) fmt::print("{}", shown->text);
+    if (!quiet && !json.to_stdout()) print_text(shown->text);
     for (const std::string& remark : shown->remarks) session.remark(remark);
     status = json.finish(shown->json);
   }
@@ -200,7 +204,7 @@ std::size_t terminal_width() {
 }  // namespace
 
 ProgressBar::ProgressBar(std::string label, bool shown)
-    : label_(std::move(label)),
+    : label_(printable(std::move(label))),
       shown_(shown && ::isatty(STDERR_FILENO) == 1),
       start_(Clock::now()),
       last_drawn_(start_) {}
@@ -238,7 +242,7 @@ void ProgressBar::draw(double share, const std::string& what) {
     figures += fmt::format("  {:.0f} s left", elapsed_s * (1 - share) / share);
   }
   const std::size_t width = terminal_width();
-  const std::size_t taken = label_.size() + 3 + figures.size() + 1;
+  const std::size_t taken = display_width(label_) + 3 + figures.size() + 1;
   std::string bar;
   if (width > taken + 4) {
     const std::size_t n_cells = std::min<std::size_t>(width - taken, 30);

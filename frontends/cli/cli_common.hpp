@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/comm.hpp"
+#include "core/printable.hpp"
 #include "core/status.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/file_names.hpp"
@@ -71,8 +72,12 @@ int exit_code(Code code);
 /// line on stderr, that of a failure. Not collective.
 int end_of_output(std::string_view program, int code);
 
-/// A line for stderr: where a person reads it, it goes on below itself; scripts get one line.
-std::string for_stderr(std::string_view line);
+/// Print text on stdout. Escapes what a name must not do to a terminal; newlines stay, so that
+/// names pass through a table, wrapped(), fitted() or printable() before.
+void print_text(std::string_view text);
+/// Print lines on stderr, escaped likewise. Where a person reads a line, it goes on below itself;
+/// scripts get one line.
+void print_to_stderr(std::string_view lines);
 
 /// One command's run: the ranks, and what its messages begin with.
 struct Session {
@@ -90,10 +95,13 @@ struct Session {
   }
   /// Print the failure once (rank 0) and return its exit code. Not collective.
   int fail(const Status& failure) const;
-  /// Print one remark on stderr (rank 0).
+  /// Print one remark on stderr (rank 0), as one line whatever names are in it.
   void remark(std::string_view text) const;
   /// These ranks for a verb, which moves `bar` and, unless it is to be quiet, makes remarks.
   verbs::VerbRanks for_verb(bool quiet, ProgressBar& bar) const;
+
+ private:
+  void say(std::string_view lines) const;
 };
 
 /// Make HDF5 ready to read: plug-ins are looked for in these folders first, and chunks of our own

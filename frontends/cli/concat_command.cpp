@@ -204,6 +204,15 @@ std::string concat_text(const verbs::ConcatOutcome& outcome) {
   return out + stage_table(outcome);
 }
 
+/// Why a file was left out, which may be told in lines that are indented.
+std::string one_line(std::string text) {
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
+    const std::size_t next = std::min(text.find_first_not_of(' ', at + 1), text.size());
+    text.replace(at, next - at, "; ");
+  }
+  return text;
+}
+
 int run_concat(Session& session, const ConcatArguments& arguments) {
   const Result<ConcatRequest> request = verbs::concat_request(arguments.words);
   if (!request.ok()) return session.fail(request.status());
@@ -218,7 +227,7 @@ int run_concat(Session& session, const ConcatArguments& arguments) {
     Shown shown{concat_text(*outcome), json_text(json_of(*outcome)), {}, exit_done};
     // What was left out must not go unseen, however quiet the rest is.
     for (const std::string& file : outcome->report.skipped) {
-      shown.remarks.push_back("left out: " + file);
+      shown.remarks.push_back("left out: " + one_line(file));
     }
     const std::vector<std::string>& remarks = outcome->report.remarks;
     if (!arguments.quiet) {

@@ -85,8 +85,8 @@ int run_export(Session& session, verbs::ExportRequest request, bool quiet) {
   const verbs::VerbRanks ranks = session.for_verb(quiet, bar);
   request.written = [&](const verbs::ExportedFile& file) {
     if (quiet) return;
-    fmt::print("{}  {}  {}  {}\n", file.path, dtype_name(file.dtype), shape_text(file.shape),
-               size_text(file.raw_bytes));
+    print_text(fmt::format("{}  {}  {}  {}\n", printable(file.path), dtype_name(file.dtype),
+                           shape_text(file.shape), size_text(file.raw_bytes)));
   };
   return run_and_show(session, "", quiet, [&]() -> Result<Shown> {
     TAILRACE_TRY(start_hdf5(session, request.plugin_path));

@@ -143,7 +143,7 @@ Status print_filter_args(const FilterArgsArguments& arguments) {
     text += for_h5py ? h5py_text(filter) : h5repack_text(filter);
   }
   if (text.empty() && !for_h5py) text = "NONE";
-  fmt::print("{}\n", text);
+  print_text(text + "\n");
   return Status();
 }
 

@@ -58,10 +58,9 @@ bool is_later_rank() {
     if (::access(program.c_str(), X_OK) == 0) ::execv(program.c_str(), arguments.data());
   }
   if (!is_later_rank()) {
-    fmt::print(stderr,
-               "tailrace bench: tailrace-bench is neither beside {} nor in "
-               "../libexec/tailrace\n",
-               self.string());
+    print_to_stderr(fmt::format(
+        "tailrace bench: tailrace-bench is neither beside {} nor in ../libexec/tailrace",
+        printable(self.string())));
   }
   std::exit(exit_usage);
 }
@@ -129,7 +128,8 @@ std::string version_text() {
   line(layouts);
   out += "plug-in folders\n";
   for (const std::string& folder : plugin_folders("")) {
-    out += fmt::format("         {}{}\n", folder, is_directory(folder) ? "" : "  (not there)");
+    out += fmt::format("         {}{}\n", printable(folder),
+                       is_directory(folder) ? "" : "  (not there)");
   }
   return out;
 }
@@ -189,11 +189,11 @@ int run(MpiSession& mpi, Comm& comm, int argc, char** argv) {
     const std::string unknown = command.empty() ? unknown_command(*app, argc, argv) : "";
     const std::string line =
         fmt::format("{0}: {1}; see {0} --help", program, unknown.empty() ? error.what() : unknown);
-    if (speaks) fmt::print(stderr, "{}\n", for_stderr(line));
+    if (speaks) print_to_stderr(printable(line));
     return exit_usage;
   }
   if (version) {
-    if (speaks) fmt::print("{}", version_text());
+    if (speaks) print_text(version_text());
     return exit_done;
   }
   if (command_name().empty()) {
@@ -217,7 +217,7 @@ int main(int argc, char** argv) {
     return end_of_output("tailrace", run(mpi, *comm, argc, argv));
   } catch (const std::exception& error) {
     // The other ranks may be waiting for this one: leaving without MPI_Finalize ends them as well.
-    fmt::print(stderr, "tailrace: rank {}: {}\n", comm->rank(), error.what());
+    print_to_stderr(printable(fmt::format("tailrace: rank {}: {}", comm->rank(), error.what())));
     std::fflush(nullptr);
     std::_Exit(exit_resources);
   }

@@ -80,7 +80,7 @@ Command add_options(CLI::App& app) {
       if (text.empty()) text = option_text(field_option_table(), *name, "field");
       if (text.empty()) text = codec_text(*name);
       if (text.empty()) return check_codec_setting(*name, "");
-      fmt::print("{}", text);
+      print_text(text);
       return Status();
     });
   };

@@ -87,7 +87,7 @@ Result<ProfilePlan> understand(const ProfileArguments& arguments) {
 Status report(const MachineProfile& profile, const std::string& file,
               const std::vector<std::string>& stale, const ProfileArguments& arguments,
               ReportFile& json) {
-  if (!json.to_stdout() && !arguments.quiet) fmt::print("{}", profile_tables(profile));
+  if (!json.to_stdout() && !arguments.quiet) print_text(profile_tables(profile));
   if (json.wanted()) TAILRACE_TRY(json.finish(json_text(profile_json(profile, file, stale))));
   if (arguments.plot_path.empty()) return Status();
   return chart::write_figure(profile_figure(profile), arguments.plot_path).within("--plot");
@@ -125,7 +125,8 @@ Status measure(Session& session, const ProfileArguments& arguments, ReportFile& 
   if (!arguments.quiet) {
     for (const std::string& remark : outcome.remarks) session.remark(remark);
     if (!json.to_stdout()) {
-      fmt::print("{}\nsaved as {}\n", wrapped("codecs on " + outcome.data, 2), arguments.output);
+      print_text(fmt::format("{}\nsaved as {}\n", wrapped("codecs on " + outcome.data, 2),
+                             printable(arguments.output)));
     }
   }
   return Status();

@@ -121,8 +121,8 @@ Result<verbs::RepackReport> repack_visibly(const Session& session, bool quiet,
 Status report_file(const Session& session, const verbs::RepackReport& report, bool table,
                    bool quiet, ReportFile& trace) {
   if (!session.speaks()) return Status();
-  if (table) fmt::print("{}", summary_text(report));
-  if (table && report.options.why != Why::off) fmt::print("\n{}", why_text(report));
+  if (table) print_text(summary_text(report));
+  if (table && report.options.why != Why::off) print_text("\n" + why_text(report));
   for (const std::string& remark : report.remarks) {
     if (!quiet) session.remark(remark);
   }

@@ -261,7 +261,7 @@ Status schedule(const ScheduleArguments& arguments, ReportFile& json, ReportFile
   TAILRACE_TAKE(const SchedulePlan plan, understand(arguments));
   ScheduleReport report;
   TAILRACE_TRY(make_report(report, plan, arguments));
-  if (!arguments.quiet && !json.to_stdout()) fmt::print("{}", schedule_table(report));
+  if (!arguments.quiet && !json.to_stdout()) print_text(schedule_table(report));
   if (saved.wanted()) {
     TAILRACE_TRY(saved.finish(json_text(schedule_instance_json(report.instance))));
   }

@@ -169,7 +169,7 @@ bool prints_tables(const SimulateArguments& arguments, const Outputs& outputs) {
 
 Status make_figure(const SimulateArguments& arguments, const SimulatePlan& plan, Outputs& outputs) {
   TAILRACE_TAKE(const PaperFigure figure, compute_figure(arguments.figure, plan));
-  if (prints_tables(arguments, outputs)) fmt::print("{}", figure_table(figure));
+  if (prints_tables(arguments, outputs)) print_text(figure_table(figure));
   if (outputs.json.wanted()) TAILRACE_TRY(outputs.json.finish(json_text(figure_json(figure))));
   if (outputs.csv.wanted()) TAILRACE_TRY(outputs.csv.finish(figure_csv(figure)));
   if (arguments.plot_path.empty()) return Status();
@@ -188,8 +188,8 @@ Status make_run(const SimulateArguments& arguments, SimulatePlan plan, Outputs& 
   const LaneClock clock;
   TAILRACE_TAKE(const VirtualRunResult result, run_plan(plan));
   if (prints_tables(arguments, outputs)) {
-    fmt::print("{}\n{}{}", simulate_heading(plan, clock.now_s()), simulate_table(plan, result),
-               step_table(plan, result));
+    print_text(fmt::format("{}\n{}{}", simulate_heading(plan, clock.now_s()),
+                           simulate_table(plan, result), step_table(plan, result)));
   }
   if (outputs.json.wanted()) {
     TAILRACE_TRY(outputs.json.finish(json_text(simulate_json(plan, result))));

@@ -170,11 +170,11 @@ Status train_book(const TrainBookArguments& arguments) {
   const std::vector<std::uint8_t> bytes =
       trz::Book::from_histograms(training.histograms).serialize();
   TAILRACE_TRY(file.finish({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-  fmt::print("{}\n",
-             wrapped(fmt::format("{}: a book of {} bytes, from {} ({}) of {}", arguments.output,
+  print_text(wrapped(fmt::format("{}: a book of {} bytes, from {} ({}) of {}", arguments.output,
                                  bytes.size(), counted(training.n_chunks, "chunk"),
                                  size_text(training.n_bytes), fmt::join(training.paths, ", ")),
-                     2));
+                     2) +
+             "\n");
   return Status();
 }
 

@@ -60,7 +60,7 @@ std::string verdict_text(const verbs::VerifyConcatReport& report) {
   for (const std::string& line : report.findings.lines) text += wrapped(line, 2) + "\n";
   const std::uint64_t n_more = report.findings.n_all - report.findings.lines.size();
   if (n_more > 0) text += fmt::format("and {} more\n", n_more);
-  for (const std::string& key : report.keys) text += fmt::format("key {}\n", key);
+  for (const std::string& key : report.keys) text += fmt::format("key {}\n", printable(key));
   const std::string inputs = counted(report.inputs.size(), "input");
   const std::string verdict =
       report.ok() ? fmt::format("{} is the concatenation of {}", report.output, inputs)

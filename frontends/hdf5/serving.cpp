@@ -17,6 +17,7 @@
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/opening.hpp"
 #include "hdf5_filter/own_filters.hpp"
+#include "report/remark.hpp"
 
 namespace tailrace::hdf5_programs {
 
@@ -286,10 +287,7 @@ void end_sessions() {
     if (ended.ok()) return;
     fail("H5close", ended);
     // HDF5 clears its error stack as it ends.
-    if (speaks) {
-      std::fprintf(stderr, "tailrace: %s: H5close could not write it: %s\n", name.c_str(),
-                   ended.message().c_str());
-    }
+    if (speaks) report::print_remark({name, ": H5close could not write it: ", ended.message()});
   });
   note_end_of_hdf5();
 }

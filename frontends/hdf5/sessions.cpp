@@ -13,6 +13,7 @@
 #include "exec/mpi_finalize.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/real_hdf5.hpp"
+#include "report/remark.hpp"
 
 namespace tailrace::hdf5_programs {
 namespace {
@@ -36,9 +37,8 @@ void report(const Session& session, std::uint64_t root_bytes) {
   const char* wanted = environment_variable("TAILRACE_REPORT");
   if (wanted == nullptr || std::string_view(wanted) != "1") return;
   const ArrayFileReport& done = session.array->report();
-  std::string line = "tailrace: " + session.name + ": " + bytes_text(done.staged_bytes) +
-                     " written, in chunks " + bytes_text(done.raw_bytes) + " as " +
-                     bytes_text(done.encoded_bytes) +
+  std::string line = session.name + ": " + bytes_text(done.staged_bytes) + " written, in chunks " +
+                     bytes_text(done.raw_bytes) + " as " + bytes_text(done.encoded_bytes) +
                      ratio_text(done.raw_bytes, done.encoded_bytes) + ", " +
                      std::to_string(done.n_flushes) + " flushes";
   char seconds[64];
@@ -72,16 +72,15 @@ void report(const Session& session, std::uint64_t root_bytes) {
   };
   for (const auto& [what, paths] : session.remarks) add(what, paths);
   for (const auto& [what, paths] : session.array->outcomes()) add(what, paths);
-  std::fprintf(stderr, "%s\n", line.c_str());
+  report::print_remark({line});
 }
 
 // --- what a program leaves open
 
 void say_closed_is_lost(const std::string& name, const Status& ended) {
-  std::fprintf(stderr,
-               "tailrace: %s: what H5Fclose has left to threads (mode=async) could not be "
-               "written: %s\n",
-               name.c_str(), ended.message().c_str());
+  report::print_remark(
+      {name,
+       ": what H5Fclose has left to threads (mode=async) could not be written: ", ended.message()});
 }
 
 void end_in_finalize() {
@@ -90,12 +89,10 @@ void end_in_finalize() {
     if (closed) {
       say_closed_is_lost(name, ended);
     } else if (ended.ok()) {
-      std::fprintf(stderr, "tailrace: %s: closed by MPI_Finalize; H5Fclose was not called\n",
-                   name.c_str());
+      report::print_remark({name, ": closed by MPI_Finalize; H5Fclose was not called"});
     } else {
-      std::fprintf(stderr,
-                   "tailrace: %s: MPI_Finalize could not close it: %s; H5Fclose was not called\n",
-                   name.c_str(), ended.message().c_str());
+      report::print_remark({name, ": MPI_Finalize could not close it: ", ended.message(),
+                            "; H5Fclose was not called"});
     }
   });
 }
@@ -108,17 +105,18 @@ void say_what_is_lost() {
     session->array->end_alone();
     if (!session->array->comm().is_root()) continue;
     if (session->closed || flushing) {
-      std::fprintf(stderr,
-                   "tailrace: %s: the program ended without MPI_Finalize, and without another call "
-                   "that completes the %s (mode=async); what was written since the last complete "
-                   "flush is lost\n",
-                   session->name.c_str(), session->closed ? "file" : "flush");
+      report::print_remark(
+          {session->name,
+           ": the program ended without MPI_Finalize, and without another call that "
+           "completes the ",
+           session->closed ? "file" : "flush",
+           " (mode=async); what was written since the last complete flush is lost"});
       continue;
     }
-    std::fprintf(stderr,
-                 "tailrace: %s: the program ended without H5Fclose and MPI_Finalize; what was "
-                 "written since the last H5Fflush is lost\n",
-                 session->name.c_str());
+    report::print_remark(
+        {session->name,
+         ": the program ended without H5Fclose and MPI_Finalize; what was written since "
+         "the last H5Fflush is lost"});
   }
 }
 
@@ -243,7 +241,7 @@ hid_t begin_session(const char* function, std::unique_ptr<Session> session) {
     session->file_number = info.fileno;
     begun = session->array->comm().agree(begun);
     if (begun.ok()) {
-      if (!remark.empty()) std::fprintf(stderr, "tailrace: %s\n", remark.c_str());
+      if (!remark.empty()) report::print_remark({remark});
       table().push_back(std::move(session));
       close_at_finalize<end_in_finalize, say_what_is_lost>();
       if (std::exchange(hdf5_has_ended, false)) ask_mpi_finalize<end_in_finalize>();
@@ -295,11 +293,9 @@ Status end_session(Session& session) {
     (void)local_part([&] {
       report(session, root_bytes);
       const std::string remark = session.array->closing_remark();
-      if (!remark.empty()) {
-        std::fprintf(stderr, "tailrace: %s: %s\n", session.name.c_str(), remark.c_str());
-      }
+      if (!remark.empty()) report::print_remark({session.name, ": ", remark});
       for (const std::string& line : session.array->take_remarks()) {
-        std::fprintf(stderr, "tailrace: %s: %s\n", session.name.c_str(), line.c_str());
+        report::print_remark({session.name, ": ", line});
       }
       return Status();
     });

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/printable.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/live_datasets.hpp"
@@ -471,7 +472,8 @@ Status write_elements_of(std::span<const TransferPart> parts, const void* const*
       const TransferPart& part = parts[i];
       staged = local_part([&] {
         const Status one = stage(part.target, part.dataset, part.call, values[i]);
-        const std::string name = "dataset \"" + array.path_of(part.target.dataset) + "\"";
+        const std::string name =
+            printable("dataset \"" + array.path_of(part.target.dataset) + "\"");
         return one.ok() || one.message().starts_with(name) ? one : one.within(name);
       });
     }

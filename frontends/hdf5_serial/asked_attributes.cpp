@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "hdf5_serial/asked_datasets.hpp"
+#include "report/remark.hpp"
 
 namespace tailrace::hdf5_serial {
 std::string AskedFiles::text_attribute(hid_t dataset, const char* name) const {
@@ -83,11 +84,10 @@ bool AskedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
 
 bool AskedFiles::describe(hid_t dataset, AskedDataset& asked) {
   if (asked.may_be_late_scale() && is_late_scale(dataset)) {
-    std::fprintf(
-        stderr,
-        "tailrace: dataset \"%s\" became a dimension scale when values of it were stored "
-        "within their bound: these are not exact. Make it one before, or give it bound=none\n",
-        asked.path().c_str());
+    report::print_remark(
+        {"dataset \"", asked.path(),
+         "\" became a dimension scale when values of it were stored within their bound: "
+         "these are not exact. Make it one before, or give it bound=none"});
     asked.set_late_told();
   }
   File* const file = asked.described() ? nullptr : file_of(dataset);

@@ -15,6 +15,7 @@
 #include "core/utf8.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "layout/chunk_shape.hpp"
+#include "report/remark.hpp"
 
 namespace tailrace::hdf5_serial {
 namespace {
@@ -279,7 +280,7 @@ void AskedFiles::leave(hid_t file) {
 void AskedFiles::tell_idle(const File& file) {
   const auto tell = [&](const std::string& remark) {
     if (remark.empty() || !told_.insert(remark).second) return;
-    std::fprintf(stderr, "tailrace: %s: %s\n", file.name.c_str(), remark.c_str());
+    report::print_remark({file.name, ": ", remark});
   };
   for (const auto& [why, paths] : file.left_out) tell(left_out_text(why, paths));
   for (const auto& [address, dataset] : file.datasets) tell(dataset->take_bound_remark());

@@ -30,6 +30,7 @@
 #include "hdf5_serial/asked_datasets.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
 #include "hdf5_serial/served_datasets.hpp"
+#include "report/remark.hpp"
 
 namespace tailrace::hdf5_serial {
 namespace {
@@ -46,8 +47,8 @@ std::uint64_t wanted_threads() {
   constexpr long most = 1024;
   if (wanted > 0 && wanted <= most && *end == '\0') return std::uint64_t(wanted);
   if (setting != nullptr && *setting != '\0') {
-    std::fprintf(stderr, "tailrace: TAILRACE_THREADS=%s: expected 1 to %ld; all cores are taken\n",
-                 setting, most);
+    report::print_remark({"TAILRACE_THREADS=", setting, ": expected 1 to ", std::to_string(most),
+                          "; all cores are taken"});
   }
   return std::max(1U, std::thread::hardware_concurrency());
 }

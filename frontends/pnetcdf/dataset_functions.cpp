@@ -22,6 +22,7 @@
 #include "exec/mpi_finalize.hpp"
 #include "hdf5_filter/own_filters.hpp"
 #include "pnetcdf/open_file.hpp"
+#include "report/remark.hpp"
 #include "verbs/lay_in_front.hpp"
 
 namespace tailrace::pnetcdf {
@@ -161,7 +162,7 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
   if (!made.ok()) return report_failure(made.status(), comm);
   file->array = std::move(*made);
   if (const std::string remark = file->array->remark(); !remark.empty()) {
-    std::fprintf(stderr, "tailrace: %s\n", remark.c_str());
+    report::print_remark({remark});
   }
   file->take_definitions();
   file->list_objects();
@@ -254,7 +255,7 @@ int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* nci
     opened->n_stored_variables = opened->next.variables.size();
     if (!opened->array->comm().is_root()) return status;
     for (const std::string& remark : opened->next.remarks) {
-      std::fprintf(stderr, "tailrace: %s: %s\n", path, remark.c_str());
+      report::print_remark({path, ": ", remark});
     }
   }
   return status;
@@ -378,7 +379,7 @@ int close_file(OpenFile& file) {
   int closed = report_failure(file.array->close(), file.array->comm());
   const std::string remark = file.array->closing_remark();
   if (!remark.empty() && file.array->comm().is_root()) {
-    std::fprintf(stderr, "tailrace: %s: %s\n", file.path.c_str(), remark.c_str());
+    report::print_remark({file.path, ": ", remark});
   }
   for (const std::string& line : file.array->take_remarks()) {
     std::fprintf(stderr, "tailrace: %s: %s\n", file.path.c_str(), line.c_str());
@@ -418,12 +419,10 @@ void close_in_finalize() {
     const int status = guarded([&] { return close_file(*file); });
     if (!speaks) continue;
     if (status == NC_NOERR) {
-      std::fprintf(stderr, "tailrace: %s: closed by MPI_Finalize; ncmpi_close was not called\n",
-                   path.c_str());
+      report::print_remark({path, ": closed by MPI_Finalize; ncmpi_close was not called"});
     } else {
-      std::fprintf(
-          stderr, "tailrace: %s: MPI_Finalize could not close it: %s; ncmpi_close was not called\n",
-          path.c_str(), ncmpi_strerror(status));
+      report::print_remark({path, ": MPI_Finalize could not close it: ", ncmpi_strerror(status),
+                            "; ncmpi_close was not called"});
     }
   }
 }
@@ -432,10 +431,11 @@ void close_in_finalize() {
 void say_what_is_lost() {
   for (const OpenFile* file : left_open()) {
     if (!file->array->comm().is_root()) continue;
-    std::fprintf(stderr,
-                 "tailrace: %s: the program ended without ncmpi_close and MPI_Finalize; what was "
-                 "put since the last ncmpi_sync or ncmpi_flush is lost (tailrace recover %s)\n",
-                 file->path.c_str(), file->path.c_str());
+    report::print_remark(
+        {file->path,
+         ": the program ended without ncmpi_close and MPI_Finalize; what was put since the "
+         "last ncmpi_sync or ncmpi_flush is lost (tailrace recover ",
+         file->path, ")"});
   }
 }
 

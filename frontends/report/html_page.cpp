@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/printable.hpp"
+
 namespace tailrace::report {
 namespace {
 
@@ -30,7 +32,7 @@ thead th { border-bottom: 2px solid #b8c2cc; }
 
 std::string html_escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable(std::string(text))) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;

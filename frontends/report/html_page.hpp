@@ -9,7 +9,7 @@
 
 namespace tailrace::report {
 
-/// Text as it stands between tags or in an attribute.
+/// Text as it stands between tags or in an attribute, made printable.
 std::string html_escaped(std::string_view text);
 /// All up to the first word below the heading `title`.
 std::string html_head(std::string_view title);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/codec_registry.hpp"
+#include "core/printable.hpp"
 #include "number_text.hpp"
 #include "text_table.hpp"
 
@@ -43,7 +44,7 @@ std::string chunk_lists(const InfoReport& report) {
   std::string out;
   for (const FieldInfo& field : report.fields) {
     if (!field.lists_chunks) continue;
-    out += fmt::format("\n{}\n", field.field.path);
+    out += fmt::format("\n{}\n", printable(field.field.path));
     TextTable table(">chunk|start|>address|>bytes|>filter mask");
     for (const StoredChunk& chunk : field.chunks) {
       table.add_row({fmt::format("{}", chunk.chunk_index), position_text(field.chunk_start(chunk)),

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "core/environment.hpp"
+#include "core/printable.hpp"
 
 namespace tailrace::report {
 
@@ -119,8 +120,9 @@ TextRoom room_of(int descriptor) {
 
 std::string fitted(std::string_view text, std::size_t taken) {
   const TextRoom& room = text_room();
-  if (!room.may_leave_out) return std::string(text);
-  return shorten_middle(text, std::max<std::size_t>(room.table, taken + 16) - taken);
+  std::string shown = printable(std::string(text));
+  if (!room.may_leave_out) return shown;
+  return shorten_middle(shown, std::max<std::size_t>(room.table, taken + 16) - taken);
 }
 
 std::size_t display_width(std::string_view text) {
@@ -137,10 +139,12 @@ std::string shorten_middle(std::string_view text, std::size_t width) {
                      text.substr(byte_of_character(text, n_characters - n_end)));
 }
 
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t first_column,
+std::string wrapped(std::string_view sentence, std::size_t indent, std::size_t first_column,
                     std::size_t width) {
+  std::string shown = printable(std::string(sentence));
   if (width == 0) width = text_room().prose;
-  if (width == 0) return std::string(text);
+  if (width == 0) return shown;
+  std::string_view text = shown;
   std::string lines;
   std::size_t column = first_column;
   while (!text.empty()) {
@@ -177,7 +181,7 @@ std::string_view shown_path(std::string_view path, std::string_view group) {
 }
 
 std::string group_remark(std::string_view group) {
-  return group.empty() ? "" : fmt::format(" (all in {})", group);
+  return group.empty() ? "" : fmt::format(" (all in {})", printable(std::string(group)));
 }
 
 }  // namespace tailrace::report

@@ -46,18 +46,20 @@ TextRoom& text_room();
 /// A terminal that does not know its width, such as launchers of MPI put between, has sentences as
 /// pipes have them, and tables as for 80 columns.
 TextRoom room_of(int descriptor);
-/// `text` beside `taken` columns of its line: its middle is left out where the room asks for it.
+/// `text`, made printable, beside `taken` columns of its line: its middle is left out where the
+/// room asks for it.
 std::string fitted(std::string_view text, std::size_t taken);
-/// Columns that UTF-8 text takes up.
+/// Columns that printable UTF-8 text takes up.
 std::size_t display_width(std::string_view text);
 /// Lines of at most `width` columns (0: as the room is, which may be any width), broken at spaces;
 /// later lines begin with `indent` spaces, and the first one is taken to begin in column
-/// `first_column`.
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t first_column = 0,
+/// `first_column`. The sentence is made printable before, and its own newlines are escaped.
+std::string wrapped(std::string_view sentence, std::size_t indent, std::size_t first_column = 0,
                     std::size_t width = 0);
 /// The group that all paths lie in ("/native_fields"), if it is worth naming once; else "".
 std::string common_group(const std::vector<std::string>& paths);
-/// A path as tables print it: without the common group and the slash before it.
+/// A path as tables print it: without the common group and the slash before it. Not printable yet:
+/// a table's cell and wrapped() make it so.
 std::string_view shown_path(std::string_view path, std::string_view group);
 /// " (all in /native_fields)" for a line above a table of shown_path()s; "" without a group.
 std::string group_remark(std::string_view group);

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include "core/printable.hpp"
+
 namespace tailrace::report {
 namespace {
 
@@ -71,6 +73,7 @@ TextTable::TextTable(std::string_view columns) {
 
 void TextTable::add_row(std::vector<std::string> cells) {
   cells.resize(columns_.size());
+  for (std::string& cell : cells) cell = printable(std::move(cell));
   rows_.push_back(std::move(cells));
 }
 

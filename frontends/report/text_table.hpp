@@ -38,7 +38,7 @@ class TextTable {
   /// when it may be left out: "field~14|type?1|>absolute\nbound|remark/20".
   explicit TextTable(std::string_view columns);
 
-  /// One cell per column.
+  /// One cell per column, made printable: a name cannot begin another row.
   void add_row(std::vector<std::string> cells);
   /// A horizontal line before the next row.
   void add_rule();

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "core/printable.hpp"
 #include "number_text.hpp"
 #include "text_table.hpp"
 
@@ -155,7 +156,7 @@ std::string verify_text(const VerifyReport& report) {
   std::string out =
       fmt::format("original    {}\ncompressed  {}\n", fitted(report.original_path, 12),
                   fitted(report.compressed_path, 12));
-  if (!group.empty()) out += fmt::format("all fields in {}\n", group);
+  if (!group.empty()) out += fmt::format("all fields in {}\n", printable(group));
   out += '\n';
   if (!table.empty()) out += table.text();
   if (n_left_out > 0) out += fmt::format("and {} more, all ok (see --json)\n", n_left_out);

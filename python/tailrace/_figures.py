@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
+from ._printable import printable
+
 if TYPE_CHECKING:
     from ._report import Drawn, VariableReport
     from ._suggest import BoundTable
@@ -56,7 +58,7 @@ def plot_bounds(table: BoundTable) -> Any:
     axes[2].set_ylabel("power")
     axes[2].legend()
     axes[2].grid(alpha=0.3)
-    figure.suptitle(f"{table.name}: {table.codec}, {table.sample}", parse_math=False)
+    figure.suptitle(printable(f"{table.name}: {table.codec}, {table.sample}"), parse_math=False)
     return axes
 
 
@@ -85,7 +87,7 @@ def draw_report(one: VariableReport) -> Optional[bytes]:
         FigureCanvasSVG(figure)
         histogram, errors, spectra = figure.subplots(1, 3)
         bound = one.pointwise_bound or one.absolute_bound
-        unit = "" if one.pointwise_bound or not one.units else f", {one.units}"
+        unit = "" if one.pointwise_bound or not one.units else f", {printable(one.units)}"
         _draw_histogram(histogram, drawn, bound, f"error{unit}")
         _draw_map(figure, errors, drawn, bound, f"|error|{unit}")
         _draw_spectra(spectra, drawn)
@@ -134,7 +136,7 @@ def _draw_map(figure: Any, panel: Any, drawn: Drawn, bound: Optional[float], lab
         panel.plot(at, errors, linewidth=0.8)
         if bound:
             panel.axhline(bound, color="k", linestyle="--", linewidth=1)
-        panel.set_xlabel(drawn.map_dims[0] if drawn.map_dims else "", parse_math=False)
+        panel.set_xlabel(printable(drawn.map_dims[0] if drawn.map_dims else ""), parse_math=False)
         panel.set_ylabel(label, parse_math=False)
         return
     colours = colormaps["viridis"].with_extremes(bad="#d0d0d0", over=_BROKEN)
@@ -145,8 +147,8 @@ def _draw_map(figure: Any, panel: Any, drawn: Drawn, bound: Optional[float], lab
     beyond = bool(bound) and bool((errors > top * (1 + 1e-9)).any())
     bar = figure.colorbar(shown, ax=panel, extend="max" if beyond else "neither")
     bar.set_label(label, parse_math=False)
-    panel.set_ylabel(drawn.map_dims[0], parse_math=False)
-    panel.set_xlabel(drawn.map_dims[1], parse_math=False)
+    panel.set_ylabel(printable(drawn.map_dims[0]), parse_math=False)
+    panel.set_xlabel(printable(drawn.map_dims[1]), parse_math=False)
 
 
 def _draw_spectra(panel: Any, drawn: Drawn) -> None:

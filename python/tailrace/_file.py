@@ -14,6 +14,7 @@ from ._engine_loader import communicator, engine, plugin_path
 from ._errors import ArgumentError, TailraceError, UnsupportedError, text_of
 from ._group import Group
 from ._model import Encoded, Model, netcdf_path
+from ._printable import printable
 
 _MODES = ("r", "w", "a", "x")
 
@@ -65,7 +66,7 @@ class File(Group):
             path=self.filename, mode=mode, options=options, plugin_path=plugin_path(), comm=handle)
         if self._engine_file.rank == 0:
             for remark in self._engine_file.remarks():
-                warnings.warn(remark, RuntimeWarning, stacklevel=3)
+                warnings.warn(printable(remark), RuntimeWarning, stacklevel=3)
         self._position = 0
         # A file that is dropped without close() is closed as long as that needs nobody else.
         self._finalizer = weakref.finalize(self, _close_dropped, self._engine_file,
@@ -256,8 +257,8 @@ def _close_dropped(engine_file: Any, alone: bool, path: str, pid: int) -> None:
         for remark in engine_file.take_remarks():
             print(f"tailrace: {path}: {remark}", file=sys.stderr, flush=True)
     except Exception as error:  # noqa: BLE001 - in a finalizer there is nobody to catch it.
-        print(f"tailrace: {path} was not closed by the program, and cannot be now: {error}",
-              file=sys.stderr, flush=True)
+        print(printable(f"tailrace: {path} was not closed by the program, and cannot be now: "
+                        f"{error}"), file=sys.stderr, flush=True)
         engine().end_with_failure()
 
 

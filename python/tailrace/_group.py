@@ -13,6 +13,7 @@ from ._encoding import storage_keywords
 from ._errors import ArgumentError, NotFoundError, TailraceError, text_of
 from ._losses import losses_of, refuse
 from ._model import joined, type_of
+from ._printable import printable
 from ._settings import option_text
 from ._variable import Variable
 
@@ -44,7 +45,7 @@ class Dimension:
 
     def __repr__(self) -> str:
         grows = ", unlimited" if self.unlimited else ""
-        return f"<tailrace.Dimension {self.name}: {len(self)}{grows}>"
+        return f"<tailrace.Dimension {printable(self.name)}: {len(self)}{grows}>"
 
 
 class Group(Mapping[str, Any]):
@@ -275,19 +276,20 @@ class Group(Mapping[str, Any]):
             f"{name}: {len(dimension)}{' (unlimited)' if dimension.unlimited else ''}"
             for name, dimension in self.dimensions.items())
         if dimensions:
-            yield f"dimensions: {dimensions}"
+            yield f"dimensions: {printable(dimensions)}"
         for variable in self.variables.values():
             yield repr(variable)[len("<tailrace.Variable "):-1]
         for group in self.groups.values():
-            yield f"group {group.path}: {len(group.variables)} variables"
+            yield f"group {printable(group.path)}: {len(group.variables)} variables"
         for name, value in self.attrs.items():
-            yield f"{name} = {str(value):.80}"
+            yield printable(f"{name} = {str(value):.80}")
 
     def __repr__(self) -> str:
         if not self._file.is_open:
-            return f"<tailrace.{type(self).__name__} of {self._file.filename}, closed>"
+            return f"<tailrace.{type(self).__name__} of {printable(self._file.filename)}, closed>"
         lines = "\n".join(f"  {line}" for line in self._lines())
-        title = f"<tailrace.{type(self).__name__} {self.path} of {self._file.filename}>"
+        place = printable(f"{self.path} of {self._file.filename}")
+        title = f"<tailrace.{type(self).__name__} {place}>"
         return f"{title}\n{lines}" if lines else title
 
     def _repr_html_(self) -> str:

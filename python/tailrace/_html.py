@@ -1,16 +1,16 @@
 """What notebooks show of files, groups and variables: names, shapes and sizes, never values.
 
-Everything from a file passes through text(). Sizes come from the chunk index, which is read once
-for each open file and only when something is shown.
+Everything from a file passes through html_text(). Sizes come from the chunk index, which is read
+once for each open file and only when something is shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ._measures import bytes_text, ratio_text, shape_text
+from ._printable import html_text
 
 if TYPE_CHECKING:
     from ._group import Group
@@ -21,19 +21,11 @@ _ROWS_MAX = 200
 _VALUE_MAX = 200
 
 
-def text(value: Any) -> str:
-    """Escaped, and without what no page can carry (names in HDF5 may be any bytes).
-
-    >>> text('<b>&"')
-    '&lt;b&gt;&amp;&quot;'
-    """
-    return escape(str(value).encode("utf-8", "replace").decode("utf-8"))
-
-
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Cells are texts as they are, escaped here."""
-    body = "".join(f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    names = "".join(f"<th>{text(name)}</th>" for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in row)}</tr>"
+                   for row in rows)
+    names = "".join(f"<th>{html_text(name)}</th>" for name in head)
     return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -62,19 +54,19 @@ _COLUMNS = ("shape", "type", "chunks", "codec", "bound", "stored", "ratio")
 
 def variable_html(variable: Variable) -> str:
     if not variable._file.is_open:
-        return f"<div>{text(repr(variable))}</div>"
-    return (f"<div><b>{text(variable.path)}</b> of {text(variable._file.filename)}"
+        return f"<div>{html_text(repr(variable))}</div>"
+    return (f"<div><b>{html_text(variable.path)}</b> of {html_text(variable._file.filename)}"
             f"{_table(_COLUMNS, [_cells(variable)])}{_attributes(variable.attrs)}</div>")
 
 
 def group_html(group: Group) -> str:
     if not group._file.is_open:
-        return f"<div>{text(repr(group))}</div>"
-    parts = [f"<b>{text(group.path)}</b> of {text(group._file.filename)}"]
+        return f"<div>{html_text(repr(group))}</div>"
+    parts = [f"<b>{html_text(group.path)}</b> of {html_text(group._file.filename)}"]
     dimensions = ", ".join(f"{name}: {len(one)}{' (unlimited)' if one.unlimited else ''}"
                            for name, one in group.dimensions.items())
     if dimensions:
-        parts.append(f"<div>dimensions: {text(dimensions)}</div>")
+        parts.append(f"<div>dimensions: {html_text(dimensions)}</div>")
     variables = list(group.variables.items())
     if variables:
         rows = [(name, *_cells(one)) for name, one in variables[:_ROWS_MAX]]
@@ -83,7 +75,7 @@ def group_html(group: Group) -> str:
         parts.append(f"<div>and {len(variables) - _ROWS_MAX} more variables</div>")
     groups = list(group.groups.values())
     if groups:
-        items = "".join(f"<li>group {text(one.path)}: {len(one.variables)} variables</li>"
+        items = "".join(f"<li>group {html_text(one.path)}: {len(one.variables)} variables</li>"
                         for one in groups[:_ROWS_MAX])
         more = len(groups) - _ROWS_MAX
         parts.append(f"<ul>{items}</ul>" + (f"<div>and {more} more groups</div>" if more > 0

@@ -6,7 +6,10 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from html import escape
 from typing import Any, Optional, Union
+
+from ._printable import printable
 
 Tell = Callable[[int, int], None]
 #: True: where somebody can see it; a function: told the bytes done and all bytes; None, False: no.
@@ -46,9 +49,9 @@ class _Html:
         return self._text
 
     def _repr_html_(self) -> str:
-        label, _, numbers = self._text.partition(" [")
+        label, _, numbers = self._text.rpartition(" [")
         numbers = numbers.partition("] ")[2]
-        return (f'<div>{label} <progress value="{self._share:.3f}" max="1"></progress> '
+        return (f'<div>{escape(label)} <progress value="{self._share:.3f}" max="1"></progress> '
                 f"{numbers}</div>")
 
 
@@ -63,6 +66,7 @@ def progress_bar(progress: Progress, label: str) -> Iterator[Tell]:
     if not terminal and display is None:
         yield lambda done, total: None
         return
+    label = printable(label)
     handle: Any = None
     last_s = 0.0
 

@@ -14,7 +14,6 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, Optional
 
 import numpy as np
@@ -24,6 +23,7 @@ from ._errors import ArgumentError, BoundError, TailraceError
 from ._file import File, path_of
 from ._measures import Effects, Numbers, Shells, Values, as_stored, counted, fill_among
 from ._model import netcdf_path
+from ._printable import html_text, printable
 from ._progress import Progress
 from ._settings import bound_words
 from ._tools import FieldVerdict, Verification, verify
@@ -163,11 +163,12 @@ class Report(Mapping[str, VariableReport]):
                  + ("all within their bounds" if self.ok else "NOT all within their bounds")]
         lines += [f"  {one.path}: {one.n_beyond_bound:,} values beyond the bound {one.bound}, "
                   f"largest error {one.max_error:.4g}" for one in failed]
-        return "\n".join([*lines, *(f"  {line}" for line in (*self.problems, *self.doubts))])
+        lines += [f"  {line}" for line in (*self.problems, *self.doubts)]
+        return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
         from ._report_page import summary_table
-        return (f"<div>{escape(repr(self).partition(chr(10))[0])}"
+        return (f"<div>{html_text(repr(self).partition(chr(10))[0])}"
                 f"{summary_table(list(self._variables.values()), links=False)}</div>")
 
 

@@ -1,6 +1,6 @@
 """The HTML of report(): one page, no scripts, no links to anything outside.
 
-Whatever comes from files (names, attributes, units) passes through escape(); pictures are SVG
+Whatever comes from files (names, attributes, units) passes through html_text(); pictures are SVG
 inside the page, as images, so that nothing in them reaches the page itself.
 """
 
@@ -12,11 +12,11 @@ import datetime
 import os
 import secrets
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any, Optional
 
 from ._measures import bytes_text, percent_text, ratio_text, shape_text
 from ._native import __version__
+from ._printable import html_text
 
 if TYPE_CHECKING:
     from ._report import Report, VariableReport
@@ -85,10 +85,10 @@ def summary_table(variables: Sequence[VariableReport], *, links: bool = True) ->
     numbers = (5, 6, 7, 8)
     body = ""
     for at, one in enumerate(variables):
-        name = escape(one.path.lstrip("/"))
-        body += _row((f'<a href="#v{at}">{name}</a>' if links else name, escape(one.dtype),
-                      shape_text(one.shape), escape(one.codec) or "&ndash;",
-                      escape(_bound_words(one)),
+        name = html_text(one.path.lstrip("/"))
+        body += _row((f'<a href="#v{at}">{name}</a>' if links else name, html_text(one.dtype),
+                      shape_text(one.shape), html_text(one.codec) or "&ndash;",
+                      html_text(_bound_words(one)),
                       "&ndash;" if one.ratio is None else ratio_text(one.ratio), _error_text(one),
                       _share_of_bound(one),
                       "exact" if one.max_error == 0 and not one.failed
@@ -110,7 +110,7 @@ def _banner(report: Report) -> str:
                          f"{len(failed)} variable{'s' * (len(failed) != 1)} beyond the error "
                          f"bound ({names}{more}).")
         texts += report.problems
-        lines = "<br>".join(map(escape, texts))
+        lines = "<br>".join(map(html_text, texts))
         return f'<p class="banner bad" role="alert">{lines}</p>'
     judged = [one for one in report.values() if one.kept is not None]
     n_other = len(report) - len(judged)
@@ -127,7 +127,7 @@ def _banner(report: Report) -> str:
 
 def _doubts(report: Report) -> str:
     """Bounds that hold and say little: as a rule for a fill value that nobody has declared."""
-    lines = "<br>".join(map(escape, report.doubts))
+    lines = "<br>".join(map(html_text, report.doubts))
     return f'<p class="banner doubt" role="alert">{lines}</p>' if lines else ""
 
 
@@ -171,7 +171,7 @@ def _facts(one: VariableReport) -> str:
                                   f"({one.drawn.box_text})"))
         rows.append(("spectrum", "power within 5 % up to "
                      f"{percent_text(one.near.spectrum_kept)} % of the wave numbers"))
-    body = "".join(_row((escape(name), escape(text))) for name, text in rows)
+    body = "".join(_row((html_text(name), html_text(text))) for name, text in rows)
     return f"<table><tbody>{body}</tbody></table>"
 
 
@@ -190,14 +190,14 @@ def _largest_text(one: VariableReport, unit: str) -> str:
 def _offenders(one: VariableReport) -> str:
     if not one.failed:
         return ""
-    rows = "".join(_row(map(escape, (str(entry["index"]), str(entry["original"]),
+    rows = "".join(_row(map(html_text, (str(entry["index"]), str(entry["original"]),
                                      str(entry["decoded"]), f"{_error_of(entry)}")))
                    for entry in one.verdict.details["offenders"])
     table = (f"<table><thead>{_row(('position', 'original', 'decoded', 'error'), 'th')}</thead>"
              f"<tbody>{rows}</tbody></table>") if rows else ""
     n = one.n_beyond_bound
     return (f'<p class="banner bad" role="alert">{n:,} value{"s lie" if n != 1 else " lies"} '
-            f"beyond the bound {escape(_bound_words(one))}.</p>{table}")
+            f"beyond the bound {html_text(_bound_words(one))}.</p>{table}")
 
 
 def _error_of(entry: dict[str, Any]) -> str:
@@ -221,24 +221,24 @@ def _figure(one: VariableReport, figures: bool) -> str:
                f"and their difference by wave number, of {drawn.box_text}.")
     image = base64.b64encode(picture).decode()
     return (f'<figure><img alt="Histogram of errors, map of errors and spectra of '
-            f'{escape(one.path)}" src="data:image/svg+xml;base64,{image}">'
-            f"<figcaption>{escape(caption)}</figcaption></figure>")
+            f'{html_text(one.path)}" src="data:image/svg+xml;base64,{image}">'
+            f"<figcaption>{html_text(caption)}</figcaption></figure>")
 
 
 def _attributes(one: VariableReport) -> str:
     if not one.attributes:
         return ""
-    rows = "".join(_row((escape(name), escape(text[:400]))) for name, text in
+    rows = "".join(_row((html_text(name), html_text(text[:400]))) for name, text in
                    one.attributes.items())
     return (f"<details><summary>Attributes</summary><table><tbody>{rows}</tbody></table>"
             "</details>")
 
 
 def _section(at: int, one: VariableReport, figures: bool) -> str:
-    remark = f"<p>{escape(one.remark[:1].upper() + one.remark[1:])}.</p>" if one.remark else ""
+    remark = f"<p>{html_text(one.remark[:1].upper() + one.remark[1:])}.</p>" if one.remark else ""
     long_name = one.attributes.get("long_name", "")
-    about = f"<p>{escape(long_name)}</p>" if long_name else ""
-    return (f'<section id="v{at}"><h2>{escape(one.path.lstrip("/"))}: {_verdict_html(one)}</h2>'
+    about = f"<p>{html_text(long_name)}</p>" if long_name else ""
+    return (f'<section id="v{at}"><h2>{html_text(one.path.lstrip("/"))}: {_verdict_html(one)}</h2>'
             f"{about}{_offenders(one)}{remark}{_facts(one)}{_figure(one, figures)}"
             f"{_attributes(one)}</section>")
 
@@ -247,10 +247,10 @@ def write_page(report: Report, names: tuple[str, str], title: Optional[str], fig
                sizes: Sequence[Optional[int]]) -> None:
     """Write the page in one go: a page of that name is replaced when the new one is whole."""
     from ._figures import can_draw
-    heading = escape(title if title is not None else
+    heading = html_text(title if title is not None else
                      f"Compression of {os.path.basename(names[1])}")
     files = "".join(
-        _row((word, f"<code>{escape(name)}</code>",
+        _row((word, f"<code>{html_text(name)}</code>",
               "" if size is None else bytes_text(size)), numbers=(2,))
         for word, name, size in zip(("original", "compressed"), names, sizes))
     drawable = can_draw()
@@ -265,7 +265,7 @@ def write_page(report: Report, names: tuple[str, str], title: Optional[str], fig
             f"<h1>{heading}</h1>{_banner(report)}{_doubts(report)}"
             f"<table><tbody>{files}</tbody></table>"
             f"{summary_table(list(report.values()))}{note}{sections}"
-            f"<p><small>Made by Tailrace {escape(__version__)}, {today}. Every value of every "
+            f"<p><small>Made by Tailrace {html_text(__version__)}, {today}. Every value of every "
             "variable was compared. Errors are decoded less original values; PSNR is relative to "
             "the range of the original.</small></p></body></html>\n")
     folder = os.path.dirname(os.path.abspath(report.path))

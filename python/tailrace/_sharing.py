@@ -19,6 +19,7 @@ from ._file import File, path_of
 from ._group import Group
 from ._losses import losses_of
 from ._plugins import FILTERS
+from ._printable import printable
 from ._progress import Progress
 from ._tools import verify
 from ._variable import Variable
@@ -113,11 +114,12 @@ class Portable(Mapping[str, Optional[float]]):
         return len(self._bounds)
 
     def __repr__(self) -> str:
-        lines = [f"{self.path}: {self.bytes_before} bytes, now {self.bytes_now}, for every HDF5"]
+        lines = [f"{printable(self.path)}: {self.bytes_before} bytes, now {self.bytes_now}, for "
+                 "every HDF5"]
         for name, bound in self.items():
             kept = (f"within {self.pointwise[name]:g} of each value" if bound is None
                     else f"within {bound:g}" if bound else "exactly")
-            lines.append(f"  {name}: {kept}")
+            lines.append(f"  {printable(name)}: {kept}")
         return "\n".join(lines)
 
 

@@ -15,7 +15,6 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, Optional, Union, overload
 
 import numpy as np
@@ -38,6 +37,7 @@ from ._measures import (
     shape_text,
     space_axes,
 )
+from ._printable import html_text, printable
 from ._settings import as_number
 from ._tools import info
 
@@ -129,9 +129,9 @@ class BoundTable(Sequence[BoundEffect]):
     # --- for people -------------------------------------------------------------------------------
 
     def _head(self) -> list[str]:
-        unit = f" {self.units}" if self.units else ""
-        lines = [f"{self.name}: {self.dtype} {shape_text(self.shape)}, codec {self.codec}; "
-                 f"{self.sample}",
+        unit = f" {printable(self.units)}" if self.units else ""
+        lines = [f"{printable(self.name)}: {self.dtype} {shape_text(self.shape)}, codec "
+                 f"{self.codec}; {self.sample}",
                  f"mean {self.mean:.4g}{unit}, standard deviation {self.std:.4g}{unit}, from "
                  f"{self.range[0]:.4g} to {self.range[1]:.4g}{unit}"]
         if self.n_special:
@@ -180,15 +180,15 @@ class BoundTable(Sequence[BoundEffect]):
 
     def _repr_html_(self) -> str:
         found = self.suggest()
-        head = "".join(f"<th>{escape(name)}</th>" for name in _COLUMNS)
+        head = "".join(f"<th>{html_text(name)}</th>" for name in _COLUMNS)
         body = ""
         for row, cells in zip(self._rows, self._cells()):
             bold = row is found and self.unnamed_fill is None
             style = ' style="font-weight:bold"' if bold else ""
-            body += f"<tr{style}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-        lines = "<br>".join(map(escape, self._head()))
+            body += f"<tr{style}>{''.join(f'<td>{html_text(cell)}</td>' for cell in cells)}</tr>"
+        lines = "<br>".join(map(html_text, self._head()))
         return (f"<div>{lines}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-                f"<small>{'<br>'.join(map(escape, self._foot()))}</small></div>")
+                f"<small>{'<br>'.join(map(html_text, self._foot()))}</small></div>")
 
     def plot(self) -> Any:
         """Ratio, changes and spectra in one figure. @returns its three Axes of matplotlib.

@@ -14,6 +14,7 @@ from ._errors import ArgumentError, CoverageError, TailraceError, UnsupportedErr
 from ._index import Selection, select
 from ._losses import losses_of, refuse
 from ._model import ModelVariable, dtype_of, joined
+from ._printable import printable
 from ._progress import Progress, progress_bar
 from ._types import described_dtype, enum_of
 
@@ -393,12 +394,12 @@ class Variable:
             return "<tailrace.Variable of a closed file>"
         sizes = ", ".join(f"{name}: {n}" for name, n in zip(self.dims, self.shape))
         kind = self._model.type
-        text = (f"<tailrace.Variable {self.path} ({sizes}) "
+        text = (f"<tailrace.Variable {printable(f'{self.path} ({sizes})')} "
                 f"{self.dtype if kind == 'other' else _type_text(kind)}")
         chunks, codec = self.chunks, self.codec
         if chunks:
             text += f", chunks {'x'.join(map(str, chunks))}"
-        return text + (f", {codec}>" if codec else ">")
+        return text + (f", {printable(codec)}>" if codec else ">")
 
 
 def _bytes_of(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -32,6 +32,7 @@
 #include "concat/concat_write.hpp"
 #include "concat/hdf5/concat_output.hpp"
 #include "core/comm.hpp"
+#include "core/printable.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -496,16 +497,16 @@ void Concatenation::clean_up_after_failure(Status& failure) {
   comm_.allreduce(std::span(stays), Reduction::max);
   if (request_.append && closing_) {
     // Whether the file's header points behind its older end already, nobody knows.
-    failure =
-        Status(failure.code(), failure.message() + "\n  the last commit to " + request_.output +
-                                   " was cut short: tailrace recover tells its state");
+    failure = failure.with_line("the last commit to " + request_.output +
+                                " was cut short: tailrace recover tells its state");
   } else if (stays[0] != 0) {
-    failure = Status(failure.code(), failure.message() + "; bytes behind the end of " +
-                                         request_.output + " stay (harmless)");
+    failure = Status::of_lines(failure.code(),
+                               failure.message() + printable("; bytes behind the end of " +
+                                                             request_.output + " stay (harmless)"));
   }
   if (!request_.append && resumable_) {
-    failure = Status(failure.code(), failure.message() + "\n  what is complete is kept in " +
-                                         partial + ": --resume goes on from there");
+    failure = failure.with_line("what is complete is kept in " + partial +
+                                ": --resume goes on from there");
   }
 }
 
@@ -591,7 +592,8 @@ Result<ConcatReport> concatenate(Comm& comm, const ConcatRequest& request) {
     const bool skips = request.on_error == OnError::skip && left.inputs.size() > 1;
     if (!damaged || !skips) return status;
     const std::string& path = left.inputs[*damaged];
-    skipped.push_back(why.find(path) != std::string::npos ? why : path + ": is damaged");
+    const std::string shown = printable(path);
+    skipped.push_back(why.find(shown) != std::string::npos ? why : shown + ": is damaged");
     left.inputs.erase(left.inputs.begin() + static_cast<std::ptrdiff_t>(*damaged));
     left.resume = false;  // What is committed has its rows.
   }

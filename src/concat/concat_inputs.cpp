@@ -15,6 +15,7 @@
 #include "concat/concat_targets.hpp"
 #include "core/byte_stream.hpp"
 #include "core/comm.hpp"
+#include "core/printable.hpp"
 #include "describe/concat_input.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/dataset_schema.hpp"
@@ -52,7 +53,7 @@ std::size_t share_begin(std::size_t n, int rank, int n_ranks) {
 std::string conflicts_text(std::span<const std::string> conflicts) {
   std::string text;
   for (std::size_t i = 0; i < std::min(conflicts.size(), named_conflicts_max); ++i) {
-    text += (text.empty() ? "" : "\n    ") + conflicts[i];
+    text += (text.empty() ? "" : "\n    ") + printable(conflicts[i]);
   }
   if (conflicts.size() > named_conflicts_max) {
     text += "\n    and " + std::to_string(conflicts.size() - named_conflicts_max) + " more";
@@ -166,7 +167,7 @@ void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
   const std::vector<StoredDataset>& datasets = file.input->datasets();
   const std::vector<std::string> conflicts = schema_conflicts(in_files(), datasets);
   if (!conflicts.empty()) {
-    return refuse(file.source, Status(Code::invalid_argument, conflicts_text(conflicts)));
+    return refuse(file.source, Status::of_lines(Code::invalid_argument, conflicts_text(conflicts)));
   }
   for (std::size_t i = 0; i < datasets.size(); ++i) {
     const StoredDataset& dataset = datasets[i];
@@ -256,7 +257,7 @@ Status ConcatInputs::settle_bad_files() {
                        (request_.inputs.size() == 1 ? " input" : " inputs") +
                        " cannot be appended; nothing is written";
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::string& path = request_.inputs[all[i].source];
+      const std::string path = printable(request_.inputs[all[i].source]);
       const bool named = all[i].why.find(path) != std::string::npos;
       const std::string line = named ? all[i].why : path + ": " + all[i].why;
       skipped_.push_back(line);
@@ -266,7 +267,7 @@ Status ConcatInputs::settle_bad_files() {
       text += "\n  and " + std::to_string(all.size() - named_files_max) + " more";
     }
     if (request_.on_error == OnError::stop || counts[1] == 0) {
-      verdict = Status(all.front().code, text);
+      verdict = Status::of_lines(all.front().code, text);
     }
   }
   return as_rank_0_says(comm_, verdict);
@@ -494,7 +495,7 @@ std::vector<SortKey> unpack_keys(std::span<const Bytes> shares, std::size_t n_pa
       SortKey key;
       const auto code = static_cast<Code>(reader.take<std::int32_t>());
       if (code != Code::ok) {
-        key.problem = Status(code, reader.take_text());
+        key.problem = Status::of_lines(code, reader.take_text());
       } else {
         for (std::size_t p = 0; p < n_paths; ++p) key.values.push_back(reader.take<std::int64_t>());
       }
@@ -515,8 +516,9 @@ Status all_problems(std::span<const SortKey> keys) {
     text += (n_bad++ == 0 ? "" : "\n  ") + key.problem.message();
   }
   if (n_bad == 0) return Status();
-  if (n_bad == 1) return Status(code, "cannot sort: " + text);
-  return Status(code, "cannot sort, because of " + std::to_string(n_bad) + " files:\n  " + text);
+  if (n_bad == 1) return Status::of_lines(code, "cannot sort: " + text);
+  return Status::of_lines(
+      code, "cannot sort, because of " + std::to_string(n_bad) + " files:\n  " + text);
 }
 
 /// The places of the files in ascending order.
@@ -551,7 +553,7 @@ Result<std::vector<std::string>> sort_inputs(Comm& comm, std::vector<std::string
   ByteReader reader(packed);
   const auto code = static_cast<Code>(reader.take<std::int32_t>());
   std::string message = reader.take_text();
-  if (code != Code::ok) return Status(code, std::move(message));
+  if (code != Code::ok) return Status::of_lines(code, std::move(message));
   std::vector<std::string> sorted;
   sorted.reserve(inputs.size());
   while (!reader.at_end()) {

@@ -10,6 +10,7 @@
 
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
+#include "core/printable.hpp"
 #include "hdf5/dataset_schema.hpp"
 
 namespace tailrace {
@@ -152,15 +153,15 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
   TAILRACE_TAKE(older_schema_, unpack_schema(packed));
   const std::vector<std::string> conflicts = schema_conflicts(older_schema_, schema);
   if (!conflicts.empty()) {
-    std::string text = request.inputs[inputs.first_input()] + ": does not fit " + request.output;
+    const std::string text =
+        printable(request.inputs[inputs.first_input()] + ": does not fit " + request.output);
     std::string lines = conflicts_text(conflicts);
     const std::string_view they_say = "the first file";
     for (std::size_t at = lines.find(they_say); at != std::string::npos;
          at = lines.find(they_say, at)) {
       lines.replace(at, they_say.size(), "the output");
     }
-    text += "\n    " + lines;
-    return Status(Code::invalid_argument, text);
+    return Status::of_lines(Code::invalid_argument, text + "\n    " + lines);
   }
   std::unordered_map<std::string_view, const StoredDataset*> by_path;
   for (const StoredDataset& dataset : older_schema_) by_path.emplace(dataset.path, &dataset);

@@ -117,7 +117,7 @@ class ByteReader {
   Status take_status() {
     const auto code = take<Code>();
     std::string message = take_text();
-    return code == Code::ok ? Status() : Status(code, std::move(message));
+    return code == Code::ok ? Status() : Status::of_lines(code, std::move(message));
   }
   std::span<const std::byte> take_bytes(std::uint64_t n_bytes) {
     if (n_bytes > rest_.size()) refuse();

@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
+#include <utility>
+
+#include "core/printable.hpp"
 
 namespace tailrace {
 
@@ -28,6 +31,26 @@ std::string_view code_name(Code code) {
     case Code::internal: return "internal";
   }
   return "unknown";
+}
+
+Status::Status(Code code, std::string message)
+    : code_(code), message_(printable(std::move(message))) {}
+
+Status Status::of_lines(Code code, std::string lines) {
+  Status status;
+  status.code_ = code;
+  status.message_ = printable_lines(std::move(lines));
+  return status;
+}
+
+Status Status::within(std::string_view where) const {
+  if (ok()) return *this;
+  return of_lines(code_, printable(std::string(where)) + ": " + message_);
+}
+
+Status Status::with_line(std::string_view line) const {
+  if (ok()) return *this;
+  return of_lines(code_, message_ + "\n  " + printable(std::string(line)));
 }
 
 Status status_from_errno(int errno_value, std::string_view what) {

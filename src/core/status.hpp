@@ -40,20 +40,24 @@ enum class Code : std::int32_t {
 /// The code's name, as messages and JSON print it. Not collective. Thread-safe.
 std::string_view code_name(Code code);
 
-/// Done, or a code with a text. Cheap to move; an ok Status holds no memory.
+/// Done, or a code with a text. Cheap to move; an ok Status holds no memory. The text is printable
+/// (core/printable.hpp), whatever names are in it.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+  /// A failure told in one line: a newline in `message` is part of a name, and is escaped.
+  Status(Code code, std::string message);
+  /// A failure told in several lines. Names in them have passed through printable().
+  static Status of_lines(Code code, std::string lines);
 
   bool ok() const { return code_ == Code::ok; }
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
 
   /// The same failure with `where` put before its text; an ok Status stays ok.
-  Status within(std::string_view where) const {
-    return ok() ? *this : Status(code_, std::string(where) + ": " + message_);
-  }
+  Status within(std::string_view where) const;
+  /// The same failure with a line put behind its text; an ok Status stays ok.
+  Status with_line(std::string_view line) const;
 
  private:
   Code code_ = Code::ok;

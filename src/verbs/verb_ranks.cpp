@@ -42,14 +42,14 @@ Status refuse_duplicates(const std::vector<std::string>& inputs) {
   };
   for (const std::string& input : inputs) ++n_times[key_of(input)];
   if (n_times.size() == inputs.size()) return Status();
-  std::string named;
+  Status twice(Code::invalid_argument,
+               "files are named more than once, and their rows would come twice:");
   for (const std::string& input : inputs) {
     std::size_t& count = n_times[key_of(input)];
-    if (count > 1) named += fmt::format("\n  {} ({} times)", input, count);
+    if (count > 1) twice = twice.with_line(fmt::format("{} ({} times)", input, count));
     count = 0;
   }
-  return Status(Code::invalid_argument,
-                "files are named more than once, and their rows would come twice:" + named);
+  return twice;
 }
 
 /// Rank 0's view.
@@ -76,7 +76,7 @@ Status settle(Comm& comm, const Status& mine) {
   const std::string& said = agreed.message();
   if (agreed.ok() || !(said.starts_with("rank 0:") || said.starts_with("rank 0 on ")))
     return agreed;
-  return Status(agreed.code(), said.substr(said.find(": ") + 2));
+  return Status::of_lines(agreed.code(), said.substr(said.find(": ") + 2));
 }
 
 bool is_directory(const std::string& path) {

@@ -1,0 +1,28 @@
+// Remarks of the libraries that are preloaded or linked into a program: one line each on stderr.
+
+#pragma once
+
+#include <cstdio>
+#include <exception>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/printable.hpp"
+
+namespace tailrace::report {
+
+/// Print "tailrace: " and the parts on stderr: one line, whatever names are in it. Thread-safe.
+inline void print_remark(std::initializer_list<std::string_view> parts) noexcept {
+  std::string line;
+  try {
+    for (const std::string_view part : parts) line += part;
+    line = printable(std::move(line));
+  } catch (const std::exception&) {
+    line.clear();
+  }
+  std::fprintf(stderr, "tailrace: %s\n", line.empty() ? "no memory for a remark" : line.c_str());
+}
+
+}  // namespace tailrace::report
