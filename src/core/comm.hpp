@@ -104,7 +104,8 @@ class Tail {
   /// Count uncompressed bytes as encoded, for the progress of this node's ranks. Any thread.
   virtual void add_done(std::uint64_t n_bytes) = 0;
   virtual std::uint64_t done() const = 0;
-  /// Make the destructor local: what only all ranks together could free is left to MPI_Finalize.
+  /// Make the destructor local: what only all ranks together can free, they free when they make the
+  /// next Comm of the same communicator, or MPI_Finalize does.
   virtual void abandon() {}
 };
 
@@ -127,7 +128,8 @@ class NodeWindow {
   /// reads what another rank has written orders the two by atomics in the window, which work
   /// between processes if they are lock-free.
   virtual std::span<std::byte> segment(int rank_on_node) = 0;
-  /// Make the destructor local: what only all ranks together could free is left to MPI_Finalize.
+  /// Make the destructor local: what only all ranks together can free, they free when they make the
+  /// next Comm of the same communicator, or MPI_Finalize does.
   virtual void abandon() {}
 };
 
@@ -231,7 +233,8 @@ class Comm {
   /// @error unsupported  the MPI library cannot; the same answer on every rank.
   virtual Result<std::unique_ptr<NodeWindow>> create_node_window(std::uint64_t bytes_per_rank) = 0;
 
-  /// Make the destructor local: what only all ranks together could free is left to MPI_Finalize.
+  /// Make the destructor local: what only all ranks together can free, they free when they make the
+  /// next Comm of the same communicator, or MPI_Finalize does.
   /// For a rank that gives up alone; waiting for the others there would hang it.
   virtual void abandon() {}
 

@@ -28,7 +28,6 @@ namespace tailrace {
 namespace {
 
 constexpr int kExchangeTag = 7001;  // and 7002: consecutive exchanges must not mix
-constexpr int kPostTag = 7003;
 constexpr int kGatherTag = 7004;
 constexpr std::uint64_t kMessageLimit = 1ULL << 30;  // MPI counts are ints
 /// A broadcast's size and as much of it as fits travel in one message, and most have no more. MPIs
@@ -49,8 +48,9 @@ int byte_count(std::size_t n_bytes) {
 
 class MpiSum final : public PendingSum {
  public:
-  MpiSum(MPI_Comm comm, std::vector<std::uint64_t> values, const Errands& errands)
-      : errands_(errands), sums_(std::make_unique<Sums>()) {
+  MpiSum(MpiParts& parts, std::vector<std::uint64_t> values, const Errands& errands)
+      : parts_(parts), errands_(errands), sums_(std::make_unique<Sums>()) {
+    const MPI_Comm comm = parts.comm;
     const std::size_t n_values = values.size();
     sums_->values = std::move(values);
     sums_->before.resize(n_values);
@@ -66,7 +66,9 @@ class MpiSum final : public PendingSum {
   }
   /// Where it is given up under way, MPI goes on writing there.
   ~MpiSum() override {
-    if (!complete()) static_cast<void>(sums_.release());
+    if (complete()) return;
+    static_cast<void>(sums_.release());
+    ++parts_.n_calls;
   }
   MpiSum(const MpiSum&) = delete;
   MpiSum& operator=(const MpiSum&) = delete;
@@ -91,6 +93,7 @@ class MpiSum final : public PendingSum {
     std::vector<std::uint64_t> total;
   };
 
+  MpiParts& parts_;
   const Errands& errands_;
   std::unique_ptr<Sums> sums_;
   MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
@@ -99,29 +102,36 @@ class MpiSum final : public PendingSum {
 
 class MpiComm final : public Comm {
  public:
-  explicit MpiComm(MPI_Comm parent) {
+  explicit MpiComm(MPI_Comm parent) : abandoned_parts_(abandoned_parts_of(parent)) {
+    number_ = abandoned_parts_->n_made++;
     MPI_Comm_dup(parent, &comm_);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &n_ranks_);
     MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_comm_);
     MPI_Comm_size(node_comm_, &n_ranks_on_node_);
-    split_for_tests();
+    as_rank_0_says();
     MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN);
-    MPI_Type_contiguous(sizeof(MixedNumber), MPI_BYTE, &mixed_number_);
-    MPI_Type_commit(&mixed_number_);
-    MPI_Op_create(&merge_numbers, 1, &merge_numbers_);
+    MPI_Type_contiguous(sizeof(MixedNumber), MPI_BYTE, &parts_->mixed_number);
+    MPI_Type_commit(&parts_->mixed_number);
+    MPI_Op_create(&merge_numbers, 1, &parts_->merge_numbers);
   }
 
   ~MpiComm() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized != 0 || abandoned_) return;
+    if (finalized != 0) return;
+    if (abandoned_) {
+      // Without memory to note them, they are left to MPI_Finalize.
+      const Status kept = local_part([this] {
+        abandoned_parts_->parts.emplace(number_, parts_);
+        return Status();
+      });
+      static_cast<void>(kept);
+      return;
+    }
     finish_posts();
-    MPI_Op_free(&merge_numbers_);
-    MPI_Type_free(&mixed_number_);
-    MPI_Comm_free(&node_comm_);
-    MPI_Comm_free(&comm_);
+    free_parts(*parts_);
   }
 
   int rank() const override { return rank_; }
@@ -160,11 +170,12 @@ class MpiComm final : public Comm {
     reduce(values.data(), values.size(), MPI_DOUBLE, op_of(reduction));
   }
   void allreduce(std::span<MixedNumber> numbers) override {
-    reduce(numbers.data(), numbers.size(), mixed_number_, merge_numbers_);
+    reduce(numbers.data(), numbers.size(), parts_->mixed_number, parts_->merge_numbers);
   }
 
   void broadcast(Bytes& bytes, int root) override {
     if (n_ranks_ == 1) return;
+    ++parts_->n_calls;
     std::uint64_t n_bytes = bytes.size();
     std::array<std::byte, kBlockBytes> block{};
     constexpr std::size_t in_block_max = kBlockBytes - sizeof n_bytes;
@@ -186,11 +197,121 @@ class MpiComm final : public Comm {
       MPI_Ibcast(bytes.data() + at, part, MPI_BYTE, root, comm_, &request);
       wait(&request);
     }
+    --parts_->n_calls;
   }
 
-  /// Along a binomial tree: a rank takes what the ranks below it have, in the order of the ranks
-  /// behind the root, and sends it up with its own, the sizes of all first.
   std::vector<Bytes> gather(std::span<const std::byte> bytes, int root) override {
+    ++parts_->n_calls;
+    std::vector<Bytes> gathered = gather_along_tree(bytes, root);
+    --parts_->n_calls;
+    return gathered;
+  }
+  std::unique_ptr<PendingSum> start_sum(std::vector<std::uint64_t> values) override {
+    return std::make_unique<MpiSum>(*parts_, std::move(values), *errands_);
+  }
+
+  /// Nonblocking consensus: synchronous sends, then a barrier that each rank joins once its sends
+  /// have been received; when the barrier is through, nothing is under way any more.
+  std::vector<Message> exchange(std::vector<Message> outgoing) override {
+    ++parts_->n_calls;
+    const int tag = kExchangeTag + (exchange_parity_ ^= 1);
+    std::vector<MPI_Request> sends(outgoing.size(), MPI_REQUEST_NULL);
+    for (std::size_t i = 0; i < outgoing.size(); ++i) {
+      MPI_Issend(outgoing[i].payload.data(), byte_count(outgoing[i].payload.size()), MPI_BYTE,
+                 outgoing[i].peer, tag, comm_, &sends[i]);
+    }
+    std::vector<Message> incoming;
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    bool in_barrier = false;
+    Nap nap(long_nap);
+    while (true) {
+      run_errands(*errands_);
+      if (std::optional<Message> message = receive(tag)) {
+        incoming.push_back(std::move(*message));
+        continue;
+      }
+      int complete = 0;
+      if (in_barrier) {
+        MPI_Test(&barrier, &complete, MPI_STATUS_IGNORE);
+        if (complete != 0) {
+          --parts_->n_calls;
+          return incoming;
+        }
+      } else {
+        MPI_Testall(static_cast<int>(sends.size()), sends.data(), &complete, MPI_STATUSES_IGNORE);
+        if (complete != 0) {
+          MPI_Ibarrier(comm_, &barrier);
+          in_barrier = true;
+        }
+      }
+      nap.take();
+    }
+  }
+
+  void post(Message message) override {
+    MpiParts::Post& post = posts_.emplace_back();
+    post.payload = std::move(message.payload);
+    ++parts_->n_posted;
+    MPI_Isend(post.payload.data(), byte_count(post.payload.size()), MPI_BYTE, message.peer,
+              kPostTag, comm_, &post.request);
+    drop_finished_posts();
+  }
+
+  std::optional<Message> poll() override {
+    drop_finished_posts();
+    std::optional<Message> message = receive(kPostTag);
+    if (message) ++parts_->n_received;
+    return message;
+  }
+
+  bool posts_pending() const override { return !posts_.empty(); }
+
+  void finish_posts() override {
+    for (MpiParts::Post& post : posts_) wait(&post.request);
+    posts_.clear();
+  }
+
+  void abandon() override { abandoned_ = true; }
+
+  Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) override {
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    Result<std::unique_ptr<Tail>> tail = make_mpi_tail(parts_, address, errands_);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
+    return tail;
+  }
+
+  Result<std::unique_ptr<NodeWindow>> create_node_window(std::uint64_t bytes_per_rank) override {
+    return make_mpi_node_window(parts_, bytes_per_rank);
+  }
+
+ private:
+  /// Broadcast how large nodes are to be in tests, and the newest of rank 0's abandoned parts: the
+  /// environment and the parts of other ranks may be others.
+  void as_rank_0_says() {
+    std::array<std::uint64_t, 2 + kAbandonedMax> said{};  // ranks a node, how many parts, which
+    const char* text = environment_variable("TAILRACE_RANKS_PER_NODE");
+    if (text != nullptr) said[0] = static_cast<std::uint64_t>(std::max(std::atoi(text), 0));
+    const auto& abandoned = abandoned_parts_->parts;
+    for (auto at = abandoned.rbegin(); at != abandoned.rend() && said[1] + 2 < said.size(); ++at) {
+      said[2 + said[1]++] = at->first;
+    }
+    MPI_Bcast(said.data(), static_cast<int>(said.size()), MPI_UINT64_T, 0, comm_);
+    free_abandoned(*abandoned_parts_, std::span(said).subspan(2, said[1]), comm_);
+    if (said[0] > 0) pretend_nodes(static_cast<int>(said[0]));
+  }
+
+  /// TAILRACE_RANKS_PER_NODE=N pretends that every N ranks are a node of their own, so that the
+  /// paths between nodes can be tested on one machine.
+  void pretend_nodes(int n_per_node) {
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_split(node_comm_, rank_ / n_per_node, rank_, &part);
+    MPI_Comm_free(&node_comm_);
+    node_comm_ = part;
+  }
+
+  /// A rank takes what the ranks below it in a binomial tree have, in the order of the ranks behind
+  /// the root, and sends it up with its own, the sizes of all first.
+  std::vector<Bytes> gather_along_tree(std::span<const std::byte> bytes, int root) {
     std::vector<std::uint64_t> sizes = {bytes.size()};
     const int here = (rank_ - root + n_ranks_) % n_ranks_;
     if ((here & 1) != 0) {  // Half of the ranks have none below them, and need no memory.
@@ -215,96 +336,6 @@ class MpiComm final : public Comm {
       next = end;
     }
     return by_rank;
-  }
-
-  std::unique_ptr<PendingSum> start_sum(std::vector<std::uint64_t> values) override {
-    return std::make_unique<MpiSum>(comm_, std::move(values), *errands_);
-  }
-
-  /// Nonblocking consensus: synchronous sends, then a barrier that each rank joins once its sends
-  /// have been received; when the barrier is through, nothing is under way any more.
-  std::vector<Message> exchange(std::vector<Message> outgoing) override {
-    const int tag = kExchangeTag + (exchange_parity_ ^= 1);
-    std::vector<MPI_Request> sends(outgoing.size(), MPI_REQUEST_NULL);
-    for (std::size_t i = 0; i < outgoing.size(); ++i) {
-      MPI_Issend(outgoing[i].payload.data(), byte_count(outgoing[i].payload.size()), MPI_BYTE,
-                 outgoing[i].peer, tag, comm_, &sends[i]);
-    }
-    std::vector<Message> incoming;
-    MPI_Request barrier = MPI_REQUEST_NULL;
-    bool in_barrier = false;
-    Nap nap(long_nap);
-    while (true) {
-      run_errands(*errands_);
-      if (std::optional<Message> message = receive(tag)) {
-        incoming.push_back(std::move(*message));
-        continue;
-      }
-      int complete = 0;
-      if (in_barrier) {
-        MPI_Test(&barrier, &complete, MPI_STATUS_IGNORE);
-        if (complete != 0) return incoming;
-      } else {
-        MPI_Testall(static_cast<int>(sends.size()), sends.data(), &complete, MPI_STATUSES_IGNORE);
-        if (complete != 0) {
-          MPI_Ibarrier(comm_, &barrier);
-          in_barrier = true;
-        }
-      }
-      nap.take();
-    }
-  }
-
-  void post(Message message) override {
-    posts_.push_back({std::move(message.payload), MPI_REQUEST_NULL});
-    Post& post = posts_.back();
-    MPI_Isend(post.payload.data(), byte_count(post.payload.size()), MPI_BYTE, message.peer,
-              kPostTag, comm_, &post.request);
-    drop_finished_posts();
-  }
-
-  std::optional<Message> poll() override {
-    drop_finished_posts();
-    return receive(kPostTag);
-  }
-
-  bool posts_pending() const override { return !posts_.empty(); }
-
-  void finish_posts() override {
-    for (Post& post : posts_) wait(&post.request);
-    posts_.clear();
-  }
-
-  void abandon() override { abandoned_ = true; }
-
-  Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) override {
-    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-    Result<std::unique_ptr<Tail>> tail = make_mpi_tail(comm_, node_comm_, address, errands_);
-    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
-    return tail;
-  }
-
-  Result<std::unique_ptr<NodeWindow>> create_node_window(std::uint64_t bytes_per_rank) override {
-    return make_mpi_node_window(comm_, node_comm_, bytes_per_rank);
-  }
-
- private:
-  struct Post {
-    Bytes payload;
-    MPI_Request request;
-  };
-
-  /// TAILRACE_RANKS_PER_NODE=N pretends that every N ranks are a node of their own, so that the
-  /// paths between nodes can be tested on one machine.
-  void split_for_tests() {
-    const char* text = environment_variable("TAILRACE_RANKS_PER_NODE");
-    int n_per_node = text != nullptr ? std::atoi(text) : 0;
-    MPI_Bcast(&n_per_node, 1, MPI_INT, 0, comm_);  // others' environment may be another
-    if (n_per_node <= 0) return;
-    MPI_Comm part = MPI_COMM_NULL;
-    MPI_Comm_split(node_comm_, rank_ / n_per_node, rank_, &part);
-    MPI_Comm_free(&node_comm_);
-    node_comm_ = part;
   }
 
   void wait(MPI_Request* request) { wait_politely(request, long_nap, *errands_); }
@@ -380,16 +411,17 @@ class MpiComm final : public Comm {
     }
   }
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
-  MPI_Comm node_comm_ = MPI_COMM_NULL;
-  MPI_Datatype mixed_number_ = MPI_DATATYPE_NULL;
-  MPI_Op merge_numbers_ = MPI_OP_NULL;
+  std::shared_ptr<AbandonedParts> abandoned_parts_;  ///< Of the communicator this was made of.
+  std::uint64_t number_ = 0;                         ///< Among all that were made of it.
+  std::shared_ptr<MpiParts> parts_ = std::make_shared<MpiParts>();
+  MPI_Comm& comm_ = parts_->comm;
+  MPI_Comm& node_comm_ = parts_->node_comm;
+  std::list<MpiParts::Post>& posts_ = parts_->posts;
   int rank_ = 0;
   int n_ranks_ = 1;
   int n_ranks_on_node_ = 1;
   int exchange_parity_ = 0;
   bool abandoned_ = false;
-  std::list<Post> posts_;
   std::shared_ptr<Errands> errands_ = std::make_shared<Errands>();
 };
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tailrace {
@@ -18,7 +19,8 @@ constexpr std::uintptr_t alignment_bytes = 64;
 
 class MpiNodeWindow final : public NodeWindow {
  public:
-  explicit MpiNodeWindow(MPI_Comm node) : node_(node) {
+  explicit MpiNodeWindow(std::shared_ptr<MpiParts> parts)
+      : parts_(std::move(parts)), node_(parts_->node_comm), window_(parts_->add_window()) {
     int n_ranks = 1;
     MPI_Comm_size(node_, &n_ranks);
     MPI_Comm_rank(node_, &rank_);
@@ -29,9 +31,7 @@ class MpiNodeWindow final : public NodeWindow {
   ~MpiNodeWindow() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized != 0 || abandoned_ || window_ == MPI_WIN_NULL) return;
-    MPI_Win_unlock_all(window_);
-    MPI_Win_free(&window_);
+    if (finalized == 0 && !abandoned_) parts_->free_window(window_);
   }
 
   /// Make the window; false if MPI cannot. Collective over the node.
@@ -42,19 +42,20 @@ class MpiNodeWindow final : public NodeWindow {
     void* own = nullptr;
     // A line more than asked for: MPI promises no alignment.
     const auto n_allocated = static_cast<MPI_Aint>(n_bytes + alignment_bytes);
-    const int made = MPI_Win_allocate_shared(n_allocated, 1, info, node_, &own, &window_);
+    MPI_Win& window = window_->window;
+    const int made = MPI_Win_allocate_shared(n_allocated, 1, info, node_, &own, &window);
     MPI_Info_free(&info);
     if (made != MPI_SUCCESS) {
-      window_ = MPI_WIN_NULL;
+      window = MPI_WIN_NULL;
       return false;
     }
-    MPI_Win_lock_all(MPI_MODE_NOCHECK, window_);
+    MPI_Win_lock_all(MPI_MODE_NOCHECK, window);
     bool found = true;
     for (std::size_t rank = 0; rank < segments_.size(); ++rank) {
       MPI_Aint there = 0;
       int unit = 0;
       void* memory = nullptr;
-      const bool answered = MPI_Win_shared_query(window_, static_cast<int>(rank), &there, &unit,
+      const bool answered = MPI_Win_shared_query(window, static_cast<int>(rank), &there, &unit,
                                                  &memory) == MPI_SUCCESS;
       found = answered && there >= n_allocated && found;
       segments_[rank] = {static_cast<std::byte*>(memory), n_bytes};
@@ -100,19 +101,21 @@ class MpiNodeWindow final : public NodeWindow {
  private:
   std::size_t own_index() const { return static_cast<std::size_t>(rank_); }
 
+  std::shared_ptr<MpiParts> parts_;
   MPI_Comm node_;
+  std::list<MpiParts::Window>::iterator window_;
   int rank_ = 0;
   bool abandoned_ = false;
-  MPI_Win window_ = MPI_WIN_NULL;
   std::vector<std::span<std::byte>> segments_;
   std::vector<int> ranks_in_comm_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<NodeWindow>> make_mpi_node_window(MPI_Comm world, MPI_Comm node,
+Result<std::unique_ptr<NodeWindow>> make_mpi_node_window(std::shared_ptr<MpiParts> parts,
                                                          std::uint64_t bytes_per_rank) {
-  auto window = std::make_unique<MpiNodeWindow>(node);
+  const MPI_Comm world = parts->comm;
+  auto window = std::make_unique<MpiNodeWindow>(std::move(parts));
   const bool allocated = window->allocate(bytes_per_rank);
   const bool aligned = window->learn(world);
   if (allocated && aligned) window->clear();

@@ -1,15 +1,21 @@
-// What MpiComm is made of: waiting, the shared tail, memory that a node shares.
+// What MpiComm is made of: waiting, the shared tail, memory that a node shares, and what is left of
+// them where ranks give up.
 
 #pragma once
 
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <list>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/comm.hpp"
@@ -79,19 +85,84 @@ inline void barrier_politely(MPI_Comm comm, const Errands& errands = {}) {
   wait_politely(&request, long_nap, errands);
 }
 
+// --- What ranks leave that give up.
+//
+// Communicators and windows are freed by all their ranks together, but a rank that gives up is
+// alone. It keeps them as an attribute of the communicator that they were made of. When the ranks
+// make the next MpiComm of that one, they agree on which all of them have given up, and free these.
+//
+// Invariant: what is freed has no call and no message under way on any rank, since the next
+// communicator may look the same to MPI. What cannot be freed is left to MPI_Finalize.
+
+inline constexpr int kPostTag = 7003;  // The other tags of MpiComm are beside it: 7001 to 7004.
+
+struct MpiParts {
+  struct Window {
+    std::uint64_t number = 0;
+    MPI_Win window = MPI_WIN_NULL;     ///< Locked by MPI_Win_lock_all.
+    MPI_Comm leaders = MPI_COMM_NULL;  ///< Of a tail's window, on the first rank of each node.
+  };
+  struct Post {
+    Bytes payload;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  /// A tail's message: the step's number and a value.
+  using Letter = std::array<std::uint64_t, 2>;
+  using Letters = std::list<std::pair<Letter, MPI_Request>>;
+
+  /// A place for a window, made by all ranks in the same order.
+  std::list<Window>::iterator add_window() {
+    return windows.insert(windows.end(), Window{n_windows_made++});
+  }
+  /// Collective over the node.
+  void free_window(std::list<Window>::iterator window);
+
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm node_comm = MPI_COMM_NULL;
+  MPI_Datatype mixed_number = MPI_DATATYPE_NULL;
+  MPI_Op merge_numbers = MPI_OP_NULL;
+  std::list<Window> windows;
+  std::uint64_t n_windows_made = 0;
+  std::list<Post> posts;  ///< Under way.
+  Letters letters;        ///< That a tail which was given up had under way.
+  std::int64_t n_posted = 0;
+  std::int64_t n_received = 0;  ///< Of what others have posted.
+  int n_calls = 0;              ///< Begun and not ended; one that throws never ends.
+};
+
+/// Free all of it. Collective.
+void free_parts(MpiParts& parts);
+
+/// Most parts that are looked at when a communicator is made.
+inline constexpr std::size_t kAbandonedMax = 8;
+
+/// Parts that this rank has given up, by their number among all that were made of a communicator,
+/// which all ranks count alike.
+struct AbandonedParts {
+  std::uint64_t n_made = 0;
+  std::map<std::uint64_t, std::shared_ptr<MpiParts>> parts;
+};
+/// The parts that were made of `parent` and given up. Not collective.
+std::shared_ptr<AbandonedParts> abandoned_parts_of(MPI_Comm parent);
+/// Free those of at most kAbandonedMax numbers, alike on all ranks, which all ranks have given up
+/// and where nothing is under way. Collective over `comm`. Cost: two allreduces; none if there are
+/// no numbers.
+void free_abandoned(AbandonedParts& abandoned, std::span<const std::uint64_t> numbers,
+                    MPI_Comm comm);
+
 // --- The file's shared end over MPI: node-local atomics, and messages between nodes.
 
 /// Make the Tail of a communicator. Collective. While it lives it is one of the `errands` if it
 /// spans several nodes.
 /// @error unsupported  the MPI library cannot give the window it needs.
-Result<std::unique_ptr<Tail>> make_mpi_tail(MPI_Comm world, MPI_Comm node, std::uint64_t address,
+Result<std::unique_ptr<Tail>> make_mpi_tail(std::shared_ptr<MpiParts> parts, std::uint64_t address,
                                             std::shared_ptr<Errands> errands);
 
 // --- Memory that the ranks of a node share, over MPI.
 
 /// Make the windows of a communicator's nodes, `bytes_per_rank` from every rank. Collective.
 /// @error unsupported  some node's MPI library cannot give it; the same answer on every rank.
-Result<std::unique_ptr<NodeWindow>> make_mpi_node_window(MPI_Comm world, MPI_Comm node,
+Result<std::unique_ptr<NodeWindow>> make_mpi_node_window(std::shared_ptr<MpiParts> parts,
                                                          std::uint64_t bytes_per_rank);
 
 }  // namespace tailrace

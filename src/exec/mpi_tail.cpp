@@ -88,14 +88,19 @@ class NodeLock {
   NodeState& node_;
 };
 
-/// What leaders tell rank 0, and what it tells them. A message is the step's number and a value.
+/// What leaders tell rank 0, and what it tells them.
 enum Word : int { ask = 1, grant, failure, gone };
-using Letter = std::array<std::uint64_t, 2>;
+using Letter = MpiParts::Letter;
 
 class MpiTail final : public Tail {
  public:
-  MpiTail(MPI_Comm world, MPI_Comm node_comm, std::shared_ptr<Errands> errands)
-      : world_(world), node_comm_(node_comm), errands_(std::move(errands)) {
+  MpiTail(std::shared_ptr<MpiParts> parts, std::shared_ptr<Errands> errands)
+      : parts_(std::move(parts)),
+        window_(parts_->add_window()),
+        leaders_(window_->leaders),
+        world_(parts_->comm),
+        node_comm_(parts_->node_comm),
+        errands_(std::move(errands)) {
     int n_world = 1;
     MPI_Comm_size(world_, &n_world);
     MPI_Comm_size(node_comm_, &n_node_);
@@ -112,12 +117,13 @@ class MpiTail final : public Tail {
     const bool over = finalized != 0 || abandoned_;
     if (!over && connected_) receive_all();
     std::erase(*errands_, this);
-    if (over) return;
-    if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
-    if (node_window_ != MPI_WIN_NULL) {
-      MPI_Win_unlock_all(node_window_);
-      MPI_Win_free(&node_window_);
+    if (!over) {
+      parts_->free_window(window_);
+      return;
     }
+    // MPI may still read what is on its way.
+    parts_->letters.splice(parts_->letters.end(), sends_);
+    parts_->letters.splice(parts_->letters.end(), gone_);
   }
 
   /// Make the window. Collective. Every rank learns whether all of them succeeded.
@@ -126,19 +132,20 @@ class MpiTail final : public Tail {
     void* memory = nullptr;
     const MPI_Aint own_bytes = node_rank_ == 0 ? static_cast<MPI_Aint>(sizeof(NodeState)) : 0;
     failed = MPI_Win_allocate_shared(own_bytes, 1, MPI_INFO_NULL, node_comm_, &memory,
-                                     &node_window_) != MPI_SUCCESS;
+                                     &window_->window) != MPI_SUCCESS;
     if (!failed) {
       MPI_Aint shared_bytes = 0;
       int unit = 0;
       void* shared = nullptr;
-      failed = MPI_Win_shared_query(node_window_, 0, &shared_bytes, &unit, &shared) != MPI_SUCCESS;
+      MPI_Win_lock_all(MPI_MODE_NOCHECK, window_->window);
+      failed =
+          MPI_Win_shared_query(window_->window, 0, &shared_bytes, &unit, &shared) != MPI_SUCCESS;
       if (!failed) {
-        MPI_Win_lock_all(MPI_MODE_NOCHECK, node_window_);
         node_ = static_cast<NodeState*>(shared);
         if (node_rank_ == 0) new (node_) NodeState{};
       }
     } else {
-      node_window_ = MPI_WIN_NULL;
+      window_->window = MPI_WIN_NULL;
     }
     int any_failed = failed ? 1 : 0;
     MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, world_);
@@ -233,9 +240,10 @@ class MpiTail final : public Tail {
       n_nodes_gone_ = 0;
     } else {
       // Kept since the one before, which has long been heard: without memory others would wait.
-      wait_politely(&gone_request_);
-      gone_letter_ = {step_, 0};
-      start_send(gone_letter_, 0, Word::gone, gone_request_);
+      auto& [letter, request] = gone_.front();
+      wait_politely(&request);
+      letter = {step_, 0};
+      start_send(letter, 0, Word::gone, request);
     }
   }
 
@@ -441,14 +449,14 @@ class MpiTail final : public Tail {
     int complete = 0;
     while (true) {
       run_errands(*errands_);
-      MPI_Test(&gone_request_, &complete, MPI_STATUS_IGNORE);
+      MPI_Test(&gone_.front().second, &complete, MPI_STATUS_IGNORE);
       if (complete != 0 && asked_bytes_ == 0 && sends_.empty()) return;
       nap.take();
     }
   }
 
   /// Under way, until they have been received.
-  using Sends = std::list<std::pair<Letter, MPI_Request>>;
+  using Sends = MpiParts::Letters;
 
   /// Memory for one, before anything is changed: what was taken of others must be told.
   static Sends new_letter() { return Sends(1, {Letter{}, MPI_REQUEST_NULL}); }
@@ -501,9 +509,11 @@ class MpiTail final : public Tail {
     wait_politely(&request, long_nap, *errands_);
   }
 
+  std::shared_ptr<MpiParts> parts_;
+  std::list<MpiParts::Window>::iterator window_;
+  MPI_Comm& leaders_;  ///< The window's.
   MPI_Comm world_;
   MPI_Comm node_comm_;
-  MPI_Comm leaders_ = MPI_COMM_NULL;
   std::shared_ptr<Errands> errands_;
   int world_rank_ = 0;
   int node_rank_ = 0;
@@ -520,18 +530,16 @@ class MpiTail final : public Tail {
   std::uint64_t rest_bytes_ = 0;          ///< usable_rests() for what is expected of that step yet.
   int n_nodes_gone_ = 0;
   Sends sends_;
-  Letter gone_letter_{};
-  MPI_Request gone_request_ = MPI_REQUEST_NULL;
+  Sends gone_ = new_letter();  ///< The one that is reused.
   std::thread::id main_thread_ = std::this_thread::get_id();
-  MPI_Win node_window_ = MPI_WIN_NULL;
   NodeState* node_ = nullptr;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Tail>> make_mpi_tail(MPI_Comm world, MPI_Comm node, std::uint64_t address,
+Result<std::unique_ptr<Tail>> make_mpi_tail(std::shared_ptr<MpiParts> parts, std::uint64_t address,
                                             std::shared_ptr<Errands> errands) {
-  auto tail = std::make_unique<MpiTail>(world, node, std::move(errands));
+  auto tail = std::make_unique<MpiTail>(std::move(parts), std::move(errands));
   if (Status made = tail->prepare(address); !made.ok()) return made;
   return std::unique_ptr<Tail>(std::move(tail));
 }
