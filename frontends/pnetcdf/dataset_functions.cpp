@@ -382,7 +382,7 @@ int close_file(OpenFile& file) {
     report::print_remark({file.path, ": ", remark});
   }
   for (const std::string& line : file.array->take_remarks()) {
-    std::fprintf(stderr, "tailrace: %s: %s\n", file.path.c_str(), line.c_str());
+    report::print_remark({file.path, ": ", line});
   }
   if (closed == NC_NOERR) closed = lay_in_front(file);
   remove_file(file.id);

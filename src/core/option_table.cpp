@@ -394,7 +394,7 @@ constexpr std::array<File, 24> file_table = {{
                                            "Searched for filter plug-ins before HDF5_PLUGIN_PATH."),
 }};
 
-constexpr std::array<Field, 15> field_table = {{
+constexpr std::array<Field, 16> field_table = {{
     {"codec", "auto, none, deflate, portable, trz, xor, sz3, ..., id=NUMBER",
      "What chunks are encoded with; deflate, or auto where a bound is given. Its own settings "
      "follow as key=value.",
