@@ -200,6 +200,9 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *   raw-fallback=on A chunk that its codec cannot keep within the bound is stored as it is; off
  *                   makes it an error. Default: on.
  *   fill=X          The dataset's fill value. It is kept exactly and left out of the value range.
+ *   allow-wide-bound=on  Keep to a rel or psnr bound also where an undeclared fill value widens it:
+ *                   a value that is repeated and lies 100 times the spread of all others away from
+ *                   them. Default: off, an error of end_step.
  *   holes=on        Elements that no rank puts get the fill value. Default: off, an error.
  *   over-time=on    One entry more of an unlimited first dimension in every step. Default: off.
  *   covered=drop    An error here: it is for plotfiles (repack, HDF5 programs). Default: keep.

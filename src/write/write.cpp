@@ -626,7 +626,9 @@ FileWriter::Updates FileWriter::updates_of(std::span<FieldState* const> active) 
   Updates updates;
   for (const FieldState* field : active) {
     updates.of_datasets.push_back(update_of(*field));
-    const bool bare = options_.bare_exact && !field->definition.words_of_source;
+    const bool says =
+        field->definition.words_of_source || !field->definition.options.earlier_loss.empty();
+    const bool bare = options_.bare_exact && !says;
     if (bare && !field->resolved.codec->lossy()) {
       updates.of_datasets.back().attributes.clear();
     }

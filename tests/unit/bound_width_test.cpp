@@ -17,8 +17,8 @@
 namespace tailrace::test {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// n values from `least` to `greatest`.
 std::vector<double> ramp(double least, double greatest, std::size_t n = 1000) {
@@ -30,7 +30,7 @@ std::vector<double> ramp(double least, double greatest, std::size_t n = 1000) {
   return values;
 }
 
-std::vector<double> with(std::vector<double> values, const std::vector<double>& more) {
+std::vector<double> amid(std::vector<double> values, const std::vector<double>& more) {
   values.insert(values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), more.begin(),
                 more.end());
   return values;
@@ -56,7 +56,7 @@ TEST(BoundWidth, RepeatedExtremesFarFromAllOtherValuesAreFill) {
   const std::vector<double> salinity = ramp(4.6, 40.8);
   for (const double fill : {-1e10, 1e10, -1e34, 1e20, 9.96921e36, -9999.0, 99999.0}) {
     for (const char* bound : {"rel=1e-3", "rel=1e-6", "psnr=80"}) {
-      const BoundVerdict verdict = verdict_of<double>(with(salinity, {fill, fill}), bound);
+      const BoundVerdict verdict = verdict_of<double>(amid(salinity, {fill, fill}), bound);
       EXPECT_EQ(verdict.width, BoundWidth::fill) << fill << " " << bound;
       EXPECT_EQ(verdict.extreme, fill);
       EXPECT_EQ(verdict.n_extreme, 2U);
@@ -65,48 +65,49 @@ TEST(BoundWidth, RepeatedExtremesFarFromAllOtherValuesAreFill) {
       EXPECT_TRUE(verdict.refused(false));
       EXPECT_FALSE(verdict.refused(true));
     }
-    EXPECT_EQ(width_of(with(salinity, {fill, fill}), "abs=1e3"), BoundWidth::fine);
-    EXPECT_EQ(width_of(with(salinity, {fill, fill}), "pw_rel=1e-3"), BoundWidth::fine);
+    EXPECT_EQ(width_of(amid(salinity, {fill, fill}), "abs=1e3"), BoundWidth::fine);
+    EXPECT_EQ(width_of(amid(salinity, {fill, fill}), "pw_rel=1e-3"), BoundWidth::fine);
   }
-  EXPECT_EQ(width_of(with(salinity, {kNan, kInf, -kInf, 1e34, 1e34})), BoundWidth::fill);
+  EXPECT_EQ(width_of(amid(salinity, {kNotANumber, kInfinite, -kInfinite, 1e34, 1e34})),
+            BoundWidth::fill);
   const BoundVerdict single =
-      verdict_of<float>(with(salinity, {-1e34, -1e34}), "rel=1e-3", DType::f32);
+      verdict_of<float>(amid(salinity, {-1e34, -1e34}), "rel=1e-3", DType::f32);
   EXPECT_EQ(single.width, BoundWidth::fill);
   EXPECT_EQ(value_text(single.extreme, DType::f32), "-1e+34");
   EXPECT_EQ(
-      verdict_of<std::int32_t>(with(ramp(0, 50), {-32768, -32768}), "rel=1e-3", DType::i32).width,
+      verdict_of<std::int32_t>(amid(ramp(0, 50), {-32768, -32768}), "rel=1e-3", DType::i32).width,
       BoundWidth::fill);
   const double most = std::numeric_limits<double>::max();
-  EXPECT_EQ(width_of(with(ramp(-1, 1), {most, most})), BoundWidth::fill);
+  EXPECT_EQ(width_of(amid(ramp(-1, 1), {most, most})), BoundWidth::fill);
 }
 
 TEST(BoundWidth, ExtremesTenTimesTheSpreadAwayAreSuspect) {
-  EXPECT_EQ(width_of(with(ramp(4.6, 40.8), {-999, -999})), BoundWidth::suspect);
+  EXPECT_EQ(width_of(amid(ramp(4.6, 40.8), {-999, -999})), BoundWidth::suspect);
   // Zero is a value of its own right.
-  EXPECT_EQ(width_of(with(ramp(300, 300.5), std::vector<double>(5000, 0))), BoundWidth::suspect);
+  EXPECT_EQ(width_of(amid(ramp(300, 300.5), std::vector<double>(5000, 0))), BoundWidth::suspect);
 }
 
 TEST(BoundWidth, WhatFieldsAreLikeIsFine) {
   const std::vector<double> zeros(5000, 0);
   for (const std::vector<double>& values : std::vector<std::vector<double>>{
            {},
-           {kNan, kInf},
+           {kNotANumber, kInfinite},
            std::vector<double>(100, 7),             // constant
-           with(zeros, std::vector<double>(9, 1)),  // a mask
-           with(std::vector<double>(50, -1), std::vector<double>(50, 1)),
-           with(zeros, ramp(0.5, 1)),                                // zero but in a small region
-           with(ramp(0, 4095), std::vector<double>(500, 4095)),      // a saturated sensor
-           with(ramp(10, 1e6), {1e6 + 10, 1e6 + 20, 1e6 + 30}),      // a counter, spike times
-           with(std::vector<double>(500, 5), {5.1, 5.2, 6.5, 7.5}),  // constant but for a few
+           amid(zeros, std::vector<double>(9, 1)),  // a mask
+           amid(std::vector<double>(50, -1), std::vector<double>(50, 1)),
+           amid(zeros, ramp(0.5, 1)),                                // zero but in a small region
+           amid(ramp(0, 4095), std::vector<double>(500, 4095)),      // a saturated sensor
+           amid(ramp(10, 1e6), {1e6 + 10, 1e6 + 20, 1e6 + 30}),      // a counter, spike times
+           amid(std::vector<double>(500, 5), {5.1, 5.2, 6.5, 7.5}),  // constant but for a few
            ramp(250, 310)}) {
     EXPECT_EQ(width_of(values), BoundWidth::fine) << values.size();
   }
   // Too few others to speak of a spread.
-  EXPECT_NE(width_of(with({1, 1.5, 2}, {1e5, 1e5})), BoundWidth::fill);
+  EXPECT_NE(width_of(amid({1, 1.5, 2}, {1e5, 1e5})), BoundWidth::fill);
 }
 
 TEST(BoundWidth, OneOutlierAndBroadDistributionsAreBroad) {
-  EXPECT_EQ(width_of(with(ramp(4.6, 40.8), {-1e10})), BoundWidth::broad);
+  EXPECT_EQ(width_of(amid(ramp(4.6, 40.8), {-1e10})), BoundWidth::broad);
   std::vector<double> densities;
   for (int i = 0; i < 1000; ++i) densities.push_back(std::exp(0.015 * i));
   const BoundVerdict verdict = verdict_of<double>(densities, "rel=1e-2");
@@ -115,11 +116,11 @@ TEST(BoundWidth, OneOutlierAndBroadDistributionsAreBroad) {
   EXPECT_EQ(width_of(densities, "rel=1e-6"), BoundWidth::fine);
   EXPECT_EQ(width_of(densities, "psnr=40"), BoundWidth::broad);
   // Zeros do not count: a mostly empty field is none.
-  EXPECT_EQ(width_of(with(ramp(0.5, 1), std::vector<double>(5000, 0))), BoundWidth::fine);
+  EXPECT_EQ(width_of(amid(ramp(0.5, 1), std::vector<double>(5000, 0))), BoundWidth::fine);
 }
 
 TEST(BoundWidth, ARecordedBoundOfTheRangeWithoutTheExtremeIsFine) {
-  const std::vector<double> values = with(ramp(4.6, 40.8), {-1e10, -1e10});
+  const std::vector<double> values = amid(ramp(4.6, 40.8), {-1e10, -1e10});
   const auto bytes = std::as_bytes(std::span(values));
   const ErrorBound asked{BoundMode::rel, 1e-3};
   const double declared = absolute_bound(asked, 4.6, 40.8);
@@ -131,7 +132,7 @@ TEST(BoundWidth, ARecordedBoundOfTheRangeWithoutTheExtremeIsFine) {
 TEST(BoundWidth, TheSampleCountsLikeAllValues) {
   for (const std::size_t n : {10UL, 2048UL, 100000UL}) {
     for (const std::size_t piece : {1UL, 100UL, 8192UL, n}) {
-      const std::vector<double> values = with(ramp(-1, 3, n), std::vector<double>(n, 0));
+      const std::vector<double> values = amid(ramp(-1, 3, n), std::vector<double>(n, 0));
       MagnitudeSample sample;
       const std::span all(values);
       for (std::size_t at = 0; at < all.size(); at += piece) {
@@ -142,20 +143,22 @@ TEST(BoundWidth, TheSampleCountsLikeAllValues) {
       EXPECT_NEAR(n_nonzero, static_cast<double>(n), 0.1 * static_cast<double>(n)) << piece;
       const double share = static_cast<double>(sample.n_below(0.5)) / n_nonzero;
       EXPECT_NEAR(share, n == 10 ? 0.2 : 0.25, 0.05) << n << " in pieces of " << piece;
-      if (n > 10) EXPECT_NEAR(sample.lower_quartile(), 0.5, 0.1);
+      if (n > 10) {
+        EXPECT_NEAR(sample.lower_quartile(), 0.5, 0.1);
+      }
     }
   }
 }
 
 // --- The Writer.
 
-constexpr std::uint64_t kRows = 12;
-constexpr std::uint64_t kRow = 1000;
+constexpr std::uint64_t kSaltRows = 12;
+constexpr std::uint64_t kSaltRow = 1000;
 
 /// A row of salinity, with a fill value in the rows from `first_filled` on.
 std::vector<float> salinity_row(std::uint64_t row, float fill, std::uint64_t first_filled) {
   std::vector<float> values;
-  for (std::uint64_t i = 0; i < kRow; ++i) {
+  for (std::uint64_t i = 0; i < kSaltRow; ++i) {
     const bool filled = row >= first_filled && i % 10 == 0;
     values.push_back(filled ? fill : 20 + 15 * std::sin(0.01F * static_cast<float>(i + row)));
   }
@@ -183,14 +186,14 @@ Written write_salinity(const std::string& path, int n_ranks, const std::string& 
     if (rank == 0) {
       (*writer)->on_log([&](const std::string& line) { written.lines.push_back(line); });
     }
-    FieldDefinition salinity{"/s", DType::f32, {kRows, kRow}, {}, false};
+    FieldDefinition salinity{"/s", DType::f32, {kSaltRows, kSaltRow}, {}, false};
     ASSERT_TRUE(apply_field_options(options, salinity.options).ok());
     const auto s = (*writer)->define_field(salinity);
     ASSERT_TRUE(s.ok());
     std::vector<std::vector<float>> held;
-    for (std::uint64_t row = rank; row < kRows; row += n) {
+    for (std::uint64_t row = rank; row < kSaltRows; row += n) {
       held.push_back(salinity_row(row, fill, first_filled));
-      EXPECT_OK((*writer)->put(*s, {{row, 0}, {1, kRow}}, held.back().data()));
+      EXPECT_OK((*writer)->put(*s, {{row, 0}, {1, kSaltRow}}, held.back().data()));
     }
     ended[rank] = (*writer)->end_step().status();
     EXPECT_OK((*writer)->close());
@@ -214,7 +217,7 @@ TEST(BoundWidthWriter, AFieldWithAnUndeclaredFillIsRefusedOnEveryRank) {
           EXPECT_NE(written.status.message().find(words), std::string::npos)
               << words << " in " << written.status.message();
         }
-        const std::uint64_t n_filled = (kRows - first) * kRow / 10;
+        const std::uint64_t n_filled = (kSaltRows - first) * kSaltRow / 10;
         EXPECT_NE(written.status.message().find(std::to_string(n_filled) + " times"),
                   std::string::npos);
       }
@@ -229,7 +232,7 @@ TEST(BoundWidthWriter, AFieldWithAnUndeclaredFillIsRefusedOnEveryRank) {
     EXPECT_OK(allowed.status);
     ASSERT_EQ(allowed.lines.size(), 1U);
     EXPECT_NE(allowed.lines[0].find("-1e+10"), std::string::npos);
-    EXPECT_OK(write_salinity(path, n_ranks, "bound=rel=1e-3", kRows).status);
+    EXPECT_OK(write_salinity(path, n_ranks, "bound=rel=1e-3", kSaltRows).status);
   }
 }
 
@@ -242,10 +245,10 @@ TEST(BoundWidthWriter, TargetsAreRefusedToo) {
     auto writer = Writer::create(std::move(comm), folder / "t.h5", options);
     ASSERT_TRUE(writer.ok());
     const auto s =
-        (*writer)->define_field({"/s", DType::f32, {2, kRow}, options.field_defaults, false});
+        (*writer)->define_field({"/s", DType::f32, {2, kSaltRow}, options.field_defaults, false});
     ASSERT_TRUE(s.ok());
     const std::vector<float> values = salinity_row(row, 1e34F, 1);
-    EXPECT_OK((*writer)->put(*s, {{row, 0}, {1, kRow}}, values.data()));
+    EXPECT_OK((*writer)->put(*s, {{row, 0}, {1, kSaltRow}}, values.data()));
     const Status ended = (*writer)->end_step().status();
     EXPECT_EQ(ended.code(), Code::invalid_argument);
     EXPECT_NE(ended.message().find("1e+34"), std::string::npos) << ended.message();
@@ -289,15 +292,15 @@ TEST(BoundWidthArray, ARefusedVariableDoesNotTakeTheOthersWithIt) {
       const auto n = static_cast<std::uint64_t>(n_ranks);
       auto file = created(std::move(comm), path, array_options("codec=trz,bound=rel=1e-3"));
       ASSERT_NE(file, nullptr);
-      NetcdfModel model = one_variable(ModelType::f32, {kRows, kRow}, "s");
+      NetcdfModel model = one_variable(ModelType::f32, {kSaltRows, kSaltRow}, "s");
       ModelVariable other = model.variables[0];
       other.name = "t";
       model.variables.push_back(other);
       EXPECT_OK(file->change_model(model));
-      for (std::uint64_t row = rank; row < kRows; row += n) {
-        const Slab slab{{row, 0}, {1, kRow}, {}};
+      for (std::uint64_t row = rank; row < kSaltRows; row += n) {
+        const Slab slab{{row, 0}, {1, kSaltRow}, {}};
         EXPECT_OK(put_values(*file, 0, slab, salinity_row(row, 1e34F, 5)));
-        EXPECT_OK(put_values(*file, 1, slab, salinity_row(row, 0, kRows)));
+        EXPECT_OK(put_values(*file, 1, slab, salinity_row(row, 0, kSaltRows)));
       }
       const Status flushed = file->flush();
       EXPECT_EQ(flushed.code(), Code::invalid_argument);
@@ -309,9 +312,17 @@ TEST(BoundWidthArray, ARefusedVariableDoesNotTakeTheOthersWithIt) {
     });
     auto file = opened(make_self_comm(), path, ArrayFile::Access::read, array_options(""));
     ASSERT_NE(file, nullptr);
-    const std::vector<float> values = get_values<float>(*file, 1, Slab{{3, 0}, {1, kRow}, {}});
-    const std::vector<float> exact = salinity_row(3, 0, kRows);
-    for (std::size_t i = 0; i < kRow; ++i) EXPECT_NEAR(values[i], exact[i], 0.031);
+    const std::vector<ModelVariable>& variables = file->model().variables;
+    const auto t = std::ranges::find(variables, "t", &ModelVariable::name);
+    ASSERT_NE(t, variables.end()) << n_ranks;
+    const std::vector<float> values = get_values<float>(
+        *file, static_cast<std::size_t>(t - variables.begin()), Slab{{3, 0}, {1, kSaltRow}, {}});
+    const std::vector<float> exact = salinity_row(3, 0, kSaltRows);
+    double largest = 0;
+    for (std::size_t i = 0; i < kSaltRow; ++i) {
+      largest = std::max(largest, std::abs(double{values[i]} - double{exact[i]}));
+    }
+    EXPECT_LE(largest, 0.031) << n_ranks << " " << variables.size();
     EXPECT_OK(file->close());
   }
 }
@@ -321,8 +332,8 @@ TEST(BoundWidthArray, AnAllowedBoundIsARemark) {
   auto file = created(make_self_comm(), folder / "a.nc",
                       array_options("codec=trz,bound=rel=1e-3,allow-wide-bound=on"));
   ASSERT_NE(file, nullptr);
-  EXPECT_OK(file->change_model(one_variable(ModelType::f32, {kRow})));
-  EXPECT_OK(put_values(*file, 0, Slab{{0}, {kRow}, {}}, salinity_row(0, -1e10F, 0)));
+  EXPECT_OK(file->change_model(one_variable(ModelType::f32, {kSaltRow})));
+  EXPECT_OK(put_values(*file, 0, Slab{{0}, {kSaltRow}, {}}, salinity_row(0, -1e10F, 0)));
   EXPECT_OK(file->close());
   const std::vector<std::string> remarks = file->take_remarks();
   ASSERT_EQ(remarks.size(), 1U);
