@@ -23,8 +23,8 @@
 namespace tailrace::test {
 namespace {
 
-constexpr std::uint64_t kExtent = 2000;  // 16 kB: writes cross borders of pages.
-constexpr int kLived = 3;                ///< Exit status of a child that has closed its file.
+constexpr std::uint64_t kCommittedLength = 2000;  // 16 kB: writes cross borders of pages.
+constexpr int kLived = 3;  ///< Exit status of a child that has closed its file.
 
 /// A storage that ends the process at one of its writes, half-way through.
 class DeadlyStorage final : public StorageOver {
@@ -52,11 +52,11 @@ struct WaysOfStoring {
 
 std::vector<WaysOfStoring> ways_of_storing() {
   return {{"scalar", {}, ""},
-          {"contiguous", {kExtent}, "layout=contiguous,codec=none"},
-          {"unfiltered", {kExtent}, "codec=none,chunk=500"},
+          {"contiguous", {kCommittedLength}, "layout=contiguous,codec=none"},
+          {"unfiltered", {kCommittedLength}, "codec=none,chunk=500"},
           {"tiny", {6}, "codec=auto,bound=abs=1e-9"},
-          {"filtered", {kExtent}, "codec=deflate,chunk=500"},
-          {"filtered_too", {kExtent}, "codec=deflate,chunk=500"},
+          {"filtered", {kCommittedLength}, "codec=deflate,chunk=500"},
+          {"filtered_too", {kCommittedLength}, "codec=deflate,chunk=500"},
           {"record", {0, 4}, "codec=deflate"},
           {"record_too", {0, 4}, "codec=none"}};
 }
@@ -112,7 +112,7 @@ int write_two_steps(const std::string& path, int dies_at) {
   EXPECT_OK(file->flush());
   n_left = dies_at;
   model = file->model();
-  add_variable(model, {"new", {kExtent}, ""});
+  add_variable(model, {"new", {kCommittedLength}, ""});
   EXPECT_OK(file->change_model(model));
   put_step(*file, 2);
   EXPECT_OK(file->flush());

@@ -374,7 +374,8 @@ class SharedChunk {
             {fill.begin(), fill.end()},
             codec_.get(),
             false,
-            false};
+            false,
+            {}};
   }
   Shape shape_;
   std::int32_t unput_ = -1;
