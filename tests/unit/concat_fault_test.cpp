@@ -25,7 +25,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string content_of(const std::string& path) {
+std::string whole_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
@@ -65,7 +65,7 @@ class ConcatFault : public testing::TestWithParam<FaultCase> {
                    const std::string& written = "") {
     EXPECT_EQ(std::filesystem::exists(output_), GetParam().older) << what;
     if (GetParam().older) {
-      EXPECT_EQ(content_of(output_), older_text) << what;
+      EXPECT_EQ(whole_text(output_), older_text) << what;
     }
     const bool kept = std::filesystem::exists(output_ + partial_suffix);
     EXPECT_EQ(kept, failure.message().find("--resume") != std::string::npos)
@@ -173,7 +173,7 @@ class ConcatInputFault : public ConcatFault {
     EXPECT_FALSE(run.status.ok());
     EXPECT_EQ(std::filesystem::exists(output_), GetParam().older);
     if (GetParam().older) {
-      EXPECT_EQ(content_of(output_), older_text);
+      EXPECT_EQ(whole_text(output_), older_text);
     }
     EXPECT_THAT(run.status.message(), HasSubstr(inputs_[2]));
     return run;
@@ -181,7 +181,7 @@ class ConcatInputFault : public ConcatFault {
 };
 
 TEST_P(ConcatInputFault, Truncated) {
-  const std::string saved = content_of(inputs_[2]);
+  const std::string saved = whole_text(inputs_[2]);
   const ConcatRun run =
       run_spoiled([&] { std::filesystem::resize_file(inputs_[2], saved.size() / 2); });
   EXPECT_EQ(run.status.code(), Code::corrupt) << text_of(run.status);
@@ -190,7 +190,7 @@ TEST_P(ConcatInputFault, Truncated) {
 }
 
 TEST_P(ConcatInputFault, Deleted) {
-  const std::string saved = content_of(inputs_[2]);
+  const std::string saved = whole_text(inputs_[2]);
   const ConcatRun run = run_spoiled([&] { std::filesystem::remove(inputs_[2]); });
   EXPECT_EQ(run.status.code(), Code::not_found) << text_of(run.status);
   std::ofstream(inputs_[2], std::ios::binary) << saved;
@@ -199,7 +199,7 @@ TEST_P(ConcatInputFault, Deleted) {
 
 /// The bytes of a chunk that must be decoded are garbage.
 TEST_P(ConcatInputFault, DamagedChunk) {
-  const std::string saved = content_of(inputs_[2]);
+  const std::string saved = whole_text(inputs_[2]);
   const StoredAt chunk = stored_chunks(inputs_[2], "/a/x").back();
   const ConcatRun run = run_spoiled([&] {
     std::fstream file(inputs_[2], std::ios::binary | std::ios::in | std::ios::out);
@@ -253,7 +253,7 @@ TEST(ConcatAppendFault, EveryWriteOfEachRank) {
   ConcatRequest first = small_request({inputs[0], inputs[1]}, output);
   first.chunk_rows = 8;
   ASSERT_TRUE(run_concat(1, first).status.ok());
-  const std::string older = content_of(output);
+  const std::string older = whole_text(output);
   ConcatRequest request = small_request({inputs[2]}, output);
   request.append = true;
   request.options.write_buffer_bytes = 100;
@@ -294,7 +294,7 @@ TEST(ConcatAppendFault, EveryWriteOfEachRank) {
         expect_concatenation(output, rows_of);
       } else {
         ++n_unchanged;
-        EXPECT_TRUE(content_of(output) == older) << what << ": " << text_of(run.status);
+        EXPECT_TRUE(whole_text(output) == older) << what << ": " << text_of(run.status);
       }
     }
     EXPECT_FALSE(struck);
@@ -310,14 +310,14 @@ TEST(ConcatAppendFault, AnOutputWithAJournalIsRefused) {
   const std::string output = folder / "out.h5";
   const auto inputs = make_inputs(folder, {13, 24});
   ASSERT_TRUE(run_concat(1, small_request({inputs[0]}, output)).status.ok());
-  const std::string older = content_of(output);
+  const std::string older = whole_text(output);
   std::ofstream(output + ".journal") << "of a job that died";
   ConcatRequest request = small_request({inputs[1]}, output);
   request.append = true;
   const ConcatRun run = run_concat(2, request);
   EXPECT_EQ(run.status.code(), Code::corrupt);
   EXPECT_THAT(run.status.message(), HasSubstr("tailrace recover --apply " + output));
-  EXPECT_TRUE(content_of(output) == older);
+  EXPECT_TRUE(whole_text(output) == older);
 }
 
 /// Counts the writes into the file as it was opened that no journal covers.

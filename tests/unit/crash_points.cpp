@@ -159,7 +159,7 @@ bool GrowingDatasets::sane(const std::string& path, std::size_t) {
   return holds_test_values(path, growing_path(0), 0) && holds_test_values(path, growing_path(1), 1);
 }
 
-std::vector<std::byte> bytes_of_file(const std::string& path) {
+std::vector<std::byte> content_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   const auto bytes = std::as_bytes(std::span(text));
@@ -169,7 +169,7 @@ std::vector<std::byte> bytes_of_file(const std::string& path) {
 Recording record(Series& series, const std::string& path, bool append, bool journal,
                  unsigned gap_max, std::size_t n_steps, std::uint64_t expected_steps) {
   Recording recording;
-  if (append) recording.start = bytes_of_file(path);
+  if (append) recording.start = content_of(path);
   RecordingStorage storage(path, append);
   storage.recording = true;
   ScatteringTail tail(0, gap_max);
