@@ -52,6 +52,7 @@ const std::map<std::string, Pair>& pairs() {
       {"codec", {"deflate", "none"}},
       {"bound", {"none", "rel=1e-3"}},
       {"guard", {"sign", "zero"}},
+      {"earlier-loss", {"none", "abs=0.1"}},
       {"chunk", {"8MiB", "4MiB"}},
       {"layout", {"claimed", "dense"}},
       {"space", {"balanced", "storage"}},

@@ -1,5 +1,6 @@
 // What a kill within a flush leaves of an array file: all of the flush or nothing of it, in every
-// way of storing a variable. A child process dies at each of its writes in turn, half-way through.
+// way of storing a variable. A child process dies at each of its writes in turn, half-way through:
+// at a border of pages, as a kill cuts a write nowhere else.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -26,14 +27,17 @@ namespace {
 constexpr std::uint64_t kCommittedLength = 2000;  // 16 kB: writes cross borders of pages.
 constexpr int kLived = 3;  ///< Exit status of a child that has closed its file.
 
-/// A storage that ends the process at one of its writes, half-way through.
+/// A storage that ends the process at one of its writes.
 class DeadlyStorage final : public StorageOver {
  public:
   DeadlyStorage(std::unique_ptr<Storage> inner, const int& n_left)
       : StorageOver(std::move(inner)), n_left_(n_left) {}
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
     if (n_left_ >= 0 && n_written_++ == n_left_) {
-      static_cast<void>(inner_->write_at(address, bytes.first(bytes.size() / 2)));
+      constexpr std::uint64_t page_bytes = 4096;
+      const std::uint64_t border = (address + bytes.size() / 2) / page_bytes * page_bytes;
+      const std::uint64_t n_done = border > address ? border - address : 0;
+      static_cast<void>(inner_->write_at(address, bytes.first(n_done)));
       ::_exit(0);
     }
     return inner_->write_at(address, bytes);

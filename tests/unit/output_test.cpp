@@ -4,6 +4,7 @@
 #include "output/output.hpp"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
@@ -215,7 +216,7 @@ TEST(Output, ADeadJobsLockIsTakenOver) {
   EXPECT_EQ(writer_of(path), "");
   const auto looked = verbs::recover_file({path, false});
   ASSERT_TRUE(looked.ok()) << text_of(looked.status());
-  EXPECT_NE(looked->report.findings.back().find("lock file"), std::string::npos);
+  EXPECT_THAT(looked->report.findings, ::testing::Contains(::testing::HasSubstr("lock file")));
   ASSERT_TRUE(verbs::recover_file({path, true}).ok());
   EXPECT_FALSE(fs::exists(lock_path_of(path)));
   const std::string dead = "host elsewhere\nprocess 7\nsince then\nstart 1\n";
