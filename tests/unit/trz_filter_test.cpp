@@ -22,10 +22,10 @@ namespace tailrace {
 namespace {
 
 using test::all_dtypes;
-using ::testing::HasSubstr;
 using test::MemoryDataset;
 using test::Sample;
 using test::samples_of;
+using ::testing::HasSubstr;
 
 // What hdf5_abi.hpp declares is what this HDF5 has.
 static_assert(std::is_same_v<hdf5::hid_t, ::hid_t> && sizeof(hdf5::hsize_t) == sizeof(::hsize_t));
