@@ -373,7 +373,7 @@ def test_layout_front_by_itself(tmp_path, name):
     with pyfive.File(str(target)) as file:
         assert file.consolidated_metadata
     tailrace("repack", source, "-o", target, "--layout", "front", "--bound", "rel=1e-3", "--codec",
-             "trz", "--force", ranks=3)
+             "trz", "--allow-wide-bound", "--force", ranks=3)
     assert_front(target)
     tailrace("verify", source, target)
     numbers("info", target)

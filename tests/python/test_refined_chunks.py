@@ -241,7 +241,7 @@ def test_what_there_is_not(cube, tmp_path):
     for words, say in (("refine=9", "refine must be one of off, 1, 2, 3, 4, 5, 6, 7, 8"),
                        ("refine=2,coarse=1", "coarse and refine exclude each other")):
         done = tailrace("repack", path, "-o", tmp_path / "out.h5", "--codec", f"trz,{words}",
-                        "--bound", "abs=1", code=2)
+                        "--bound", "abs=1", "--again", code=2)
         assert say in done.stderr.replace("\n", " ")
 
 

@@ -150,8 +150,9 @@ def test_repack_takes_such_files_and_the_setting(ranks, writer, values, tmp_path
     source, target = tmp_path / "steps.h5", tmp_path / "again.h5"
     write(writer, values, source, 2)
     tailrace("repack", source, "-o", target, "--codec", "trz,book=auto", "--bound", "abs=1e-6",
-             ranks=ranks)
+             "--again", ranks=ranks)
     tailrace("verify", source, target)
     refused = tailrace("repack", source, "-o", target, "--force", "--codec",
-                       "trz,book=auto,book_loss=0", "--bound", "abs=1e-6", ranks=ranks, code=2)
+                       "trz,book=auto,book_loss=0", "--bound", "abs=1e-6", "--again", ranks=ranks,
+                       code=2)
     assert "book_loss" in refused.stderr
