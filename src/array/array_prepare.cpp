@@ -315,6 +315,7 @@ Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields,
   std::uint64_t least_threads = n_threads();
   comm_->allreduce(std::span<std::uint64_t>(&least_threads, 1), Reduction::min);
   std::vector<bool> ours;
+  ours.reserve(fields.size());
   for (const FieldState& field : fields) {
     ours.push_back(codec_is_ours_to_choose(field.definition.options));
   }

@@ -100,7 +100,7 @@ Losses losses_of(const LossFacts& facts) {
   const Losses unknown{ErrorBound()};
   if (!facts.recorded.empty()) {
     Result<Losses> recorded = parse_losses(facts.recorded);
-    return recorded.ok() ? std::move(*recorded) : unknown;
+    return recorded.ok() ? *recorded : unknown;
   }
   const bool silent = facts.mode.empty() || facts.mode == unknown_word;
   if (silent) return facts.lossy_filter ? unknown : Losses();
