@@ -19,7 +19,7 @@ inline std::string_view test_tier() {
 }
 
 /// How many times fewer points and inputs the quick and merge tiers try under a sanitizer.
-inline constexpr int thinner_when_sanitized = 6;
+inline constexpr int thinner_when_sanitized = 3;
 
 inline bool is_tier(std::string_view name) {
   return name == "quick" || name == "merge" || name == "full";
@@ -38,11 +38,13 @@ inline int tier_rounds(int n, int merge_part) {
   return std::max(n / (sanitized ? thinner_when_sanitized * merge_part : merge_part), 1);
 }
 
-/// Takes one in tier_stride(merge_stride) of what it is asked about, among them the first: the same
-/// ones in each run, and in no step with the inner loops of a grid.
+/// Takes one in tier_stride(merge_stride) of what it is asked about, half as many under a
+/// sanitizer, among them the first: the same ones in each run, and in no step with the inner loops
+/// of a grid.
 class TierSample {
  public:
-  explicit TierSample(int merge_stride) : part_(std::uint64_t(tier_stride(merge_stride))) {}
+  explicit TierSample(int merge_stride)
+      : part_(std::uint64_t(tier_stride(sanitized ? 2 * merge_stride : merge_stride))) {}
   bool take() {
     std::uint64_t mixed = n_++;
     mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
