@@ -136,7 +136,7 @@ TEST(TrzNested, ViewsAreTheValuesOfTheWholeInEveryShape) {
       }
     }
   }
-  EXPECT_GT(n_views, test::tier_rounds(150, 6));
+  EXPECT_GT(n_views, test::tier_rounds(150, 12));
 }
 
 TEST(TrzNested, AChunkGrowsByTwoPercentAtMost) {
