@@ -150,9 +150,9 @@ Status NetcdfArrayFile::try_options(std::size_t v,
   std::vector<FieldState> fields(1);
   TAILRACE_TAKE(fields[0].definition, define_new(v, listed_coordinates(model_), own_options));
   FieldOptions& tried_options = fields[0].definition.options;
-  const bool aims = options_.file.target_bytes > 0 || options_.file.target_psnr_db > 0;
   // A target gives the bound once there are values: any bound stands for it.
-  if (aims && !tried_options.bound_given && is_floating(fields[0].definition.dtype)) {
+  if (options_.file.has_target() && !tried_options.bound_given &&
+      is_floating(fields[0].definition.dtype)) {
     tried_options.bound = {BoundMode::abs, 1};
   }
   const FieldDefinition& definition = fields[0].definition;
@@ -215,8 +215,7 @@ Result<bool> NetcdfArrayFile::may_lose(std::size_t variable) const {
   TAILRACE_TAKE(const FieldDefinition field,
                 define_new(variable, listed_coordinates(model_), it.own_options));
   if (stored_plainly(field)) return false;
-  const bool aims = options_.file.target_bytes > 0 || options_.file.target_psnr_db > 0;
-  return tailrace::may_lose(field.options, true, aims);
+  return tailrace::may_lose(field.options, true, options_.file.has_target());
 }
 
 /// Leave out the variables that cannot be stored on some rank: they stay staged, and what was put

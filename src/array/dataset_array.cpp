@@ -138,7 +138,7 @@ Result<std::unique_ptr<DatasetArray>> DatasetArray::open(std::unique_ptr<Comm> c
 
 Status DatasetArray::start(bool create) {
   TAILRACE_TRY(agree_on_options());
-  if (options_.file.target_bytes > 0 || options_.file.target_psnr_db > 0) {
+  if (options_.file.has_target()) {
     return Status(Code::unsupported,
                   "file \"" + path_ +
                       "\": target-size= and target-psnr= need the values before datasets are "

@@ -152,7 +152,9 @@ struct FileOptions {
   Why why = Why::off;  ///< measured: codec=auto also encodes its sample with each candidate.
   std::uint64_t target_bytes = 0;  ///< target-size=: bounds that make about this size. 0: none.
   double target_psnr_db = 0;       ///< target-psnr=: bounds that make about this PSNR. 0: none.
-  std::string plugin_path;         ///< Searched before HDF5_PLUGIN_PATH.
+  /// True if fields without a bound of their own get one from a target.
+  bool has_target() const { return target_bytes > 0 || target_psnr_db > 0; }
+  std::string plugin_path;  ///< Searched before HDF5_PLUGIN_PATH.
   /// Members that a new file's root group is to have; 0: few, or unknown. No option of a text.
   std::uint64_t expected_root_links = 0;
   /// Uncompressed bytes that the call reads from elsewhere, of all ranks; 0: the caller has them.

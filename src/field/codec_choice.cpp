@@ -411,10 +411,6 @@ Status scale_to_core(Comm& comm, MachineProfile& profile) {
   return Status();
 }
 
-bool has_target(const FileOptions& options) {
-  return options.target_bytes > 0 || options.target_psnr_db > 0;
-}
-
 /// Where the user's profile is, if there is one.
 std::string profile_path(const FileOptions& options) {
   if (!options.profile_path.empty()) return options.profile_path;
@@ -504,7 +500,7 @@ Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const File
       TAILRACE_TRY(name_stored_codec(comm, field, options.plugin_path));
     } else if (stored_plainly(field.definition)) {
       TAILRACE_TRY(name_codec(std::string(plain_codec), wish));
-    } else if (!field.learned.inherited.codec.empty() && !has_target(options)) {
+    } else if (!field.learned.inherited.codec.empty() && !options.has_target()) {
       TAILRACE_TRY(name_codec(field.learned.inherited.codec, wish));
     } else {
       chosen.push_back(&field);

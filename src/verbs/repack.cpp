@@ -368,7 +368,7 @@ bool has_mask(const std::vector<PlannedField>& plan, const std::string& path) {
 /// What says which values of fields with loss are inside guard=region=/MASK. Every rank finds the
 /// same. The output has the masks as they are, since whoever checks it needs them.
 Status Repack::settle_masks(std::vector<PlannedField>& plan) {
-  const bool aims = request_.options.target_bytes > 0 || request_.options.target_psnr_db > 0;
+  const bool aims = request_.options.has_target();
   for (PlannedField& planned : plan) {
     FieldDefinition& field = planned.definition;
     const std::vector<RegionGuard>& regions = field.options.guards.regions;
@@ -428,7 +428,7 @@ void Repack::settle_losses(PlannedField& planned, bool exact) {
 /// What of the input's words holds on in the output. Every rank finds the same. @param copies  as
 /// --as-stored and the like: what is not asked to lose anything is a copy.
 void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
-  const bool aims = request_.options.target_bytes > 0 || request_.options.target_psnr_db > 0;
+  const bool aims = request_.options.has_target();
   const bool of_file = copies || plan.empty();
   const bool noted = of_file && !input_->text_attribute("/", file_note_attribute).empty();
   std::size_t n_exact = 0;

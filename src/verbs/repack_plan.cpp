@@ -316,8 +316,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   if (!requests.bound.empty()) {
     TAILRACE_TRY(apply_field_option({"bound", requests.bound}, defaults.lossy).within("--bound"));
   }
-  defaults.lossy_wanted =
-      !defaults.lossy.bound.lossless() || file.target_bytes > 0 || file.target_psnr_db > 0;
+  defaults.lossy_wanted = !defaults.lossy.bound.lossless() || file.has_target();
   defaults.lossless_given = !requests.lossless_codec.empty();
   // Without a bound --codec is a lossless codec, and then nothing speaks against it for everything.
   const bool codec_serves_all = !defaults.lossless_given && !defaults.lossy_wanted;
@@ -421,10 +420,9 @@ Status check_not_again(const std::vector<PlannedField>& plan, const FileOptions&
   const std::optional<ErrorBound> had = total_of(first->losses.losses);
   const ErrorBound& bound = field.options.bound;
   const std::string more = n_more == 0 ? "" : fmt::format(" ({} more fields, too)", n_more);
-  const bool aims = file.target_bytes > 0 || file.target_psnr_db > 0;
   const std::string new_loss = !bound.lossless()                  ? error_bound_text(bound)
                                : !first->component_bounds.empty() ? "bounds of components"
-                               : aims                             ? "the bound of a target"
+                               : file.has_target()                ? "the bound of a target"
                                                                   : "codec " + field.options.codec;
   return Status(
       Code::invalid_argument,
@@ -443,9 +441,9 @@ bool may_lose(const PlannedField& planned, const FileOptions& file) {
   const FieldDefinition& field = planned.definition;
   const bool by_component = std::ranges::any_of(
       planned.component_bounds, [](const ErrorBound& bound) { return !bound.lossless(); });
-  const bool aims = file.target_bytes > 0 || file.target_psnr_db > 0;
   return field.as_stored == nullptr &&
-         (by_component || tailrace::may_lose(field.options, is_floating(field.dtype), aims));
+         (by_component ||
+          tailrace::may_lose(field.options, is_floating(field.dtype), file.has_target()));
 }
 
 Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fields,

@@ -294,7 +294,7 @@ Status FileWriter::check_tried(std::span<const std::size_t> places,
                                            ": record= is of steps that are alike; where steps are "
                                            "gathered in a chunk, only some have chunks");
     }
-    if (options_.target_bytes > 0 || options_.target_psnr_db > 0) {
+    if (options_.has_target()) {
       return Status(Code::unsupported,
                     definition.name() + ": " +
                         (options_.target_bytes > 0 ? "target-size" : "target-psnr") +
