@@ -112,7 +112,7 @@ class File(Group):
     def _warn_of_bounds(self, stacklevel: int) -> None:
         """Bounds that mean little for what was written. Rank 0 has them."""
         for remark in self._engine_file.take_remarks():
-            warnings.warn(f"{self.filename}: {remark}", RuntimeWarning, stacklevel + 1)
+            warnings.warn(printable(f"{self.filename}: {remark}"), RuntimeWarning, stacklevel + 1)
 
     def close(self) -> None:
         """Flush and close. Collective. A second time does nothing."""
@@ -255,7 +255,7 @@ def _close_dropped(engine_file: Any, alone: bool, path: str, pid: int) -> None:
     try:
         engine_file.close()
         for remark in engine_file.take_remarks():
-            print(f"tailrace: {path}: {remark}", file=sys.stderr, flush=True)
+            print(printable(f"tailrace: {path}: {remark}"), file=sys.stderr, flush=True)
     except Exception as error:  # noqa: BLE001 - in a finalizer there is nobody to catch it.
         print(printable(f"tailrace: {path} was not closed by the program, and cannot be now: "
                         f"{error}"), file=sys.stderr, flush=True)

@@ -142,7 +142,7 @@ class Report(Mapping[str, VariableReport]):
         if not self.ok:
             raise BoundError(repr(self))
         for doubt in self.doubts:
-            warnings.warn(doubt, RuntimeWarning, stacklevel=2)
+            warnings.warn(printable(doubt), RuntimeWarning, stacklevel=2)
         return self
 
     def __bool__(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Optional, Union
 from ._engine_loader import communicator, engine
 from ._errors import BoundError, text_of
 from ._file import path_of
+from ._printable import printable
 from ._progress import Progress, progress_bar
 from ._settings import bound_words
 
@@ -53,7 +54,7 @@ class Verification(Mapping[str, FieldVerdict]):
         if not self.ok:
             raise BoundError(self._text)
         for doubt in self.doubts:
-            warnings.warn(doubt, RuntimeWarning, stacklevel=2)
+            warnings.warn(printable(doubt), RuntimeWarning, stacklevel=2)
         return self
 
     def __bool__(self) -> bool:

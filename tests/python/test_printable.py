@@ -191,6 +191,25 @@ def test_errors_in_python_are_visible_lines(tmp_path):
     assert not FORBIDDEN.search(str(failed.value)) and "\n" not in str(failed.value)
 
 
+def test_remarks_on_bounds_are_visible_lines(tmp_path):
+    """Warnings of wide bounds, by a file that is closed and by check() of one that was written."""
+    path, copy = str(tmp_path / "a\x1b[2J.h5"), str(tmp_path / "b.h5")
+    name = "v\u202eb"  # Tailrace itself refuses names with control characters.
+    values = np.exp(np.linspace(0, 20, 4000)).astype("f4")
+    with h5py.File(copy, "w") as file:
+        file[name] = values
+    with pytest.warns(RuntimeWarning) as warned:
+        with tailrace.open(path, "w") as file:
+            file.create_variable(name, ("x",), data=values, codec="portable", rel=1e-2)
+        tailrace.verify(copy, path).check()
+        tailrace.report(copy, path, tmp_path / "page.html").check()
+    said = [str(one.message) for one in warned if "smaller" in str(one.message)]
+    assert len(said) >= 3, said
+    for text in said:
+        assert r"\u202e" in text
+        assert not FORBIDDEN.search(text) and "\n" not in text
+
+
 def test_progress_in_notebooks_is_escaped():
     progress = sys.modules["tailrace._progress"]
     shown = progress._Html(progress.bar_text("reading <script> [x", 1, 2), 0.5)._repr_html_()
