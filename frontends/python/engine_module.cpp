@@ -176,11 +176,8 @@ std::string losses_in(const nb::dict& notes, const std::vector<std::uint32_t>& f
     if (!notes.contains(name) || !nb::try_cast(notes[name], value)) return std::nullopt;
     return value;
   };
-  return losses_text(losses_of({.recorded = text(losses_attribute),
-                                .mode = text(bound_mode_attribute),
-                                .asked = number(bound_asked_attribute),
-                                .absolute_bound = number(absolute_bound_attribute),
-                                .lossy_filter = std::ranges::any_of(filters, always_lossy)}));
+  const bool lossy_filter = std::ranges::any_of(filters, always_lossy);
+  return losses_text(losses_of(loss_facts(text, number, lossy_filter)));
 }
 
 nb::object report_of(EngineFile& file) {

@@ -68,7 +68,15 @@ Losses losses_after(const Losses& earlier, const Codec& codec, const ErrorBound&
                     double absolute_bound);
 /// Losses, and the mode and bound of their total.
 std::vector<EncodingNote> notes_of_losses(const Losses& losses);
-/// Those of how values are encoded, without what these have lost.
+/// Facts that the attributes of a dataset tell of its losses.
+/// @param text    an attribute's text by its name; empty: absent or no text
+/// @param number  an attribute's number by its name; nothing: absent or no number
+template <class Text, class Number>
+LossFacts loss_facts(const Text& text, const Number& number, bool lossy_filter) {
+  return {text(losses_attribute), text(bound_mode_attribute), number(bound_asked_attribute),
+          number(absolute_bound_attribute), lossy_filter};
+}
+/// Notes of how values are encoded, without what these have lost.
 std::vector<EncodingNote> encoding_notes_of_codec(const Codec& codec);
 
 }  // namespace tailrace

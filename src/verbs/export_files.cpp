@@ -580,11 +580,8 @@ class PartExport {
     };
     const bool lossy_filter =
         std::ranges::any_of(stored.storage.filters, always_lossy, &FilterSpec::filter_id);
-    const Losses losses = losses_of({.recorded = from.text_attribute(losses_attribute),
-                                     .mode = from.text_attribute(bound_mode_attribute),
-                                     .asked = number(bound_asked_attribute),
-                                     .absolute_bound = number(absolute_bound_attribute),
-                                     .lossy_filter = lossy_filter});
+    const auto text = [&](const char* name) { return from.text_attribute(name); };
+    const Losses losses = losses_of(loss_facts(text, number, lossy_filter));
     const std::optional<ErrorBound> total = total_of(losses);
     const bool coarser =
         total && total->mode == BoundMode::abs && request_.abs_bound > total->value;

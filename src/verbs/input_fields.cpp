@@ -133,12 +133,8 @@ FieldLosses find_losses(InputFile& input, const StoredDataset& field) {
   };
   const auto filter = std::ranges::find_if(
       field.storage.filters, [](const FilterSpec& one) { return always_lossy(one.filter_id); });
-  LossFacts facts;
-  facts.recorded = input.text_attribute(field.path, losses_attribute);
-  facts.mode = input.text_attribute(field.path, bound_mode_attribute);
-  facts.asked = number(bound_asked_attribute);
-  facts.absolute_bound = number(absolute_bound_attribute);
-  facts.lossy_filter = filter != field.storage.filters.end();
+  const auto text = [&](const char* name) { return input.text_attribute(field.path, name); };
+  const LossFacts facts = loss_facts(text, number, filter != field.storage.filters.end());
   found.losses = losses_of(facts);
   if (!found.any()) {
     const std::optional<Quantization> quantization = find_quantization(input, field);
