@@ -253,9 +253,7 @@ void tailrace_file_abandon(tailrace_file* file) {
       const std::optional<std::uint64_t> last = ended->writer->last_committed_step();
       ended->log(ended->path +
                  " was not closed, but abandoned: what no step has committed is dropped; " +
-                 (last ? "the last step that is surely in the file is step " +
-                             std::to_string(*last) + " (counted from 0)"
-                       : "no step is surely in the file"));
+                 tailrace::last_committed_text(last) + (last ? " (counted from 0)" : ""));
       return tailrace::Status();
     });
   }

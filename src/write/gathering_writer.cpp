@@ -419,6 +419,11 @@ std::optional<std::uint64_t> GatheringWriter::last_committed_step() const {
   return end > 0 ? std::optional(end - 1) : std::nullopt;
 }
 
+std::string last_committed_text(const std::optional<std::uint64_t>& step) {
+  return step ? "the last step that is surely in the file is step " + std::to_string(*step)
+              : "no step is surely in the file";
+}
+
 /// The failure, and which steps it has cost.
 Status GatheringWriter::with_lost(const Status& failure, std::uint64_t first,
                                   std::uint64_t last) const {
@@ -427,10 +432,7 @@ Status GatheringWriter::with_lost(const Status& failure, std::uint64_t first,
     text = "; steps " + std::to_string(first) + (last == first + 1 ? " and " : " to ") +
            std::to_string(last) + " are lost";
   }
-  const std::optional<std::uint64_t> committed = last_committed_step();
-  text += committed ? ", and the last step that is surely in the file is step " +
-                          std::to_string(*committed)
-                    : ", and no step is surely in the file";
+  text += ", and " + last_committed_text(last_committed_step());
   return Status(failure.code(), failure.message() + text + " (counted from 0)");
 }
 

@@ -40,6 +40,9 @@ using ProgressCallback = std::function<void(const Progress&)>;
 /// Rank 0's access to the HDF5 file around the creation of a step's datasets (repack's carry-over).
 using MetadataCallback = std::function<Status(Hdf5File&)>;
 
+/// "the last step that is surely in the file is step 3", of Writer::last_committed_step().
+std::string last_committed_text(const std::optional<std::uint64_t>& step);
+
 class Writer {
  public:
   /// Create a file. It appears under `path` at the first commit; until then any older file stays.
