@@ -101,7 +101,7 @@ Status read_all(Reader& reader, std::size_t n_requests, const tailrace_read_requ
   return reader.read_all(translated);
 }
 
-/// Meets the others at the agreement of read_all().
+/// Fail the read_all() of all ranks: meet the others at its agreement.
 Status fail_read_all(Reader& reader, tailrace_error error, const char* text) {
   const bool known = error > TAILRACE_OK && error <= static_cast<int>(Code::internal);
   const Code code = known ? static_cast<Code>(error) : Code::invalid_argument;

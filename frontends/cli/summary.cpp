@@ -228,7 +228,7 @@ std::string prediction_text(const StepReport& report) {
 
 /// Whether codecs or bounds were chosen from a sample.
 bool chose(const verbs::RepackReport& outcome) {
-  const bool aimed = outcome.options.target_bytes > 0 || outcome.options.target_psnr_db > 0;
+  const bool aimed = outcome.options.has_target();
   return aimed || std::any_of(outcome.step.fields.begin(), outcome.step.fields.end(),
                               [](const FieldReport& field) { return !field.candidates.empty(); });
 }

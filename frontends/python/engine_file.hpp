@@ -71,7 +71,7 @@ class EngineFile {
   /// What the user should hear: of objects that the model leaves out, and of how the file was come
   /// by (rank 0 of those that write it). Each names the file.
   Result<std::vector<std::string>> remarks();
-  /// As ArrayFile's; also of a file that is closed.
+  /// Remarks of ArrayFile::take_remarks(), of an open file or of one that close() has ended.
   std::vector<std::string> take_remarks();
   /// Apply `edit` to the model. Collective in a file opened for writing. @error invalid_argument
   Status edit(const std::function<Status(NetcdfModel&)>& edit);
@@ -112,7 +112,8 @@ class EngineFile {
   Status check_open(bool to_write) const;
   /// The position among the reader's datasets.
   Result<std::size_t> dataset_of(std::size_t variable) const;
-  /// The same for a slab, which must lie within the variable's shape.
+  /// The position among the reader's datasets of a variable that holds the slab. @error also a
+  /// slab that is not within the variable's shape
   Result<std::size_t> dataset_of(std::size_t variable, const Slab& slab) const;
   Bytes fill_of(std::size_t variable, std::size_t dataset) const;
   const NetcdfModel& model_now() const { return array_ ? array_->model() : reader_->model(); }

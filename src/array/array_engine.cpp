@@ -58,7 +58,7 @@ Status ArrayEngine::agree_on_options(const std::string& more) {
 
 void ArrayEngine::note_remark(const std::function<std::string()>& make) {
   if (!comm_->is_root()) return;
-  // What is written does not depend on memory for words.
+  // A flush goes on where memory for a remark is missing.
   (void)local_part([&] {
     if (std::string remark = make(); !remark.empty()) remarks_.push_back(std::move(remark));
     return Status();

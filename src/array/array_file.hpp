@@ -12,7 +12,7 @@
 // What a put has staged is seen by this rank's gets at once, by others after a flush.
 //
 // Invariant 1: the file is at its last flush at every moment; a crash loses what was staged since.
-//   Where the commit has left a journal, recovery completes it first. Exception: variables without
+//   Recovery first completes a journal that the commit has left. Exception: variables without
 //   filters of more than 64 KiB are overwritten where they lie, so that a crash within a flush
 //   leaves some of their values old and some new.
 // Invariant 2: where puts overlap, the later one wins: within a rank always, between ranks if a
@@ -115,8 +115,8 @@ class ArrayFile {
   virtual std::string remark() const = 0;
   /// The same of what close() has found: globs of the options that no variable's path matches.
   virtual std::string closing_remark() const = 0;
-  /// What flushes have found since this was last asked: bounds that mean little for a variable's
-  /// values (policy/bound_width). Rank 0; also after close().
+  /// Remarks on bounds that mean little for a variable's values (policy/bound_width), of all flushes
+  /// since the last call. Empty on all ranks but 0. Callable after close(), too.
   virtual std::vector<std::string> take_remarks() = 0;
   /// Bring the file to `next` (see NetcdfLayout::change), which must be alike on all ranks.
   /// Datasets are created when values are flushed or the file is closed, so that their chunks

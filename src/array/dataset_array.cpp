@@ -610,8 +610,8 @@ Status DatasetArray::adopt(std::size_t v) {
   Live& live = live_[v];
   const bool by_value = stored.by_value && !stored.foreign;
   const bool by_ranks = by_value && has_dtype(stored.element_bytes);
-  // What HDF5 has copied has space on rank 0 alone. Small datasets are rank 0's, as in files that
-  // are created: so of puts of several ranks the later one stays.
+  // Rank 0 alone has space for datasets that HDF5 has copied. Small datasets are rank 0's, as in
+  // files that are created, so that the later of several ranks' puts stays.
   const bool opened = live.origin == Origin::opened;
   const std::uint64_t least_bytes = comm_->n_ranks() > 1 ? least_bytes_in_chunks : 1;
   variable.storage = ArrayStorage::by_hdf5;

@@ -1,4 +1,4 @@
-// What the environment of the process says, and the small files that it and options name.
+// Variables of the process's environment, and the small files that they and options name.
 //
 // A library may be linked into a program that runs with more rights than its caller (set-uid). Such
 // a program takes no orders from its caller's environment, and a file that is named to it must not

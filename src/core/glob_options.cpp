@@ -197,7 +197,7 @@ Status apply_glob_options(std::string_view text, GlobOptions& options, const std
       if (entry.empty()) continue;
       const Status applied = apply_entry(entry, made);
       if (!applied.ok() && !file.empty()) {
-        // Whoever names the file may not be allowed to read it: nothing of it is shown.
+        // Content is not shown: whoever names the file may not be allowed to read it.
         return Status(applied.code(), file + ", line " + std::to_string(line_number) +
                                           ": not an option, or not a value of one; expected "
                                           "entries such as \"temp*: codec=trz,bound=abs=1e-3\"");

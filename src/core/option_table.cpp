@@ -408,8 +408,7 @@ constexpr std::array<Field, 16> field_table = {{
      by_all_but_concat, assign_guard, guard_text},
     {"earlier-loss", "none, LOSS, LOSS then LOSS ...",
      "Losses that the values have before they are put, each abs=X, pw_rel=X or unknown: the "
-     "recorded "
-     "bound is the total of these and the new one.",
+     "recorded bound is the total of these and the new one.",
      alike, by_steps_and_arrays, assign_earlier_loss, earlier_loss_text},
     {"chunk", "BYTES, SHAPE",
      "About this size for chunks, or exactly this shape (1000x: of one "

@@ -16,7 +16,7 @@ namespace tailrace {
 /// that a text may pass through twice. Thread-safe. Allocates only where something is escaped.
 std::string printable(std::string text);
 
-/// The same for text of several lines: newlines stay.
+/// Text of several lines, each as printable() makes it: newlines stay.
 std::string printable_lines(std::string text);
 
 }  // namespace tailrace

@@ -56,7 +56,7 @@ class [[nodiscard]] Status {
 
   /// The same failure with `where` put before its text; an ok Status stays ok.
   Status within(std::string_view where) const;
-  /// The same failure with a line put behind its text; an ok Status stays ok.
+  /// Copy of a failure with a line put behind its text; an ok Status stays ok.
   Status with_line(std::string_view line) const;
 
  private:

@@ -31,7 +31,7 @@ bool is_complete(MPI_Request& request) {
   return complete != 0;
 }
 
-/// Whether this rank has nothing under way but posts that nobody has received.
+/// True if this rank has nothing under way except posts that nobody has received.
 bool is_quiet(MpiParts& parts) {
   if (parts.n_calls > 0) return false;
   const Status dropped = local_part([&parts] {

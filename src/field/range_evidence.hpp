@@ -50,7 +50,7 @@ class BoundVerdicts {
   struct Entry {
     std::size_t field = 0;
     ValueFacts facts;
-    double greatest_negated = 0;  ///< Of the next greatest, since minima are reduced.
+    double greatest_negated = 0;  ///< The next greatest value, negated: minima are reduced.
   };
   std::vector<Entry> entries_;
 };

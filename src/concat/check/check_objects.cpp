@@ -22,7 +22,7 @@ namespace tailrace {
 
 namespace {
 
-/// Where an object reference leads: a name of CheckedPaths; empty if nowhere.
+/// Name, by CheckedPaths, of the object that a reference leads to; empty if it leads nowhere.
 std::string path_of(const CheckedFile& file, const std::byte* bytes) {
   return file.paths->of(bytes);
 }
@@ -454,7 +454,7 @@ CheckedElements::~CheckedElements() {
   }
 }
 
-/// What cannot be walked has no names: the files were walked before, and that was an error.
+/// A file that cannot be walked gets no names: the files were walked before, which was an error.
 void CheckedPaths::learn() {
   learnt_ = true;
   PathLister lister;

@@ -30,7 +30,7 @@ class CheckedPaths {
   /// @param other  names of the file that this one is compared with: an object that is found there
   ///               by one of its paths gets the name that it has there. Outlives this.
   explicit CheckedPaths(hid_t file, CheckedPaths* other = nullptr) : file_(file), other_(other) {}
-  /// Where an object reference leads; empty if nowhere. Cost: O(objects), once, at the first use.
+  /// Name of the object that a reference leads to; empty if it leads nowhere. Cost: O(objects), once, at the first use.
   std::string of(const std::byte* reference);
 
  private:
@@ -65,7 +65,7 @@ struct CheckedValue {
 /// Whether elements of `type` are their bytes: nothing of variable length, no reference.
 bool is_plain_type(hid_t type);
 
-/// Whether two elements of `type` (as it is in memory) say the same. A reference of `a`, the
+/// True if two elements of `type` (as it is in memory) say the same. A reference of `a`, the
 /// original, to what the other file does not have may have become anything there.
 bool same_value(hid_t type, CheckedValue a, CheckedValue b);
 
