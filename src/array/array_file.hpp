@@ -115,8 +115,8 @@ class ArrayFile {
   virtual std::string remark() const = 0;
   /// The same of what close() has found: globs of the options that no variable's path matches.
   virtual std::string closing_remark() const = 0;
-  /// Remarks on bounds that mean little for a variable's values (policy/bound_width), of all flushes
-  /// since the last call. Empty on all ranks but 0. Callable after close(), too.
+  /// Remarks on bounds that mean little for a variable's values (policy/bound_width), of all
+  /// flushes since the last call. Empty on all ranks but 0. Callable after close(), too.
   virtual std::vector<std::string> take_remarks() = 0;
   /// Bring the file to `next` (see NetcdfLayout::change), which must be alike on all ranks.
   /// Datasets are created when values are flushed or the file is closed, so that their chunks

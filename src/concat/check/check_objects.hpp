@@ -30,7 +30,8 @@ class CheckedPaths {
   /// @param other  names of the file that this one is compared with: an object that is found there
   ///               by one of its paths gets the name that it has there. Outlives this.
   explicit CheckedPaths(hid_t file, CheckedPaths* other = nullptr) : file_(file), other_(other) {}
-  /// Name of the object that a reference leads to; empty if it leads nowhere. Cost: O(objects), once, at the first use.
+  /// Name of the object that a reference leads to; empty if it leads nowhere. Cost: O(objects),
+  /// once, at the first use.
   std::string of(const std::byte* reference);
 
  private:
