@@ -9,12 +9,12 @@
 #include <fstream>
 
 #include "container_support.hpp"
-#include "core/option_table.hpp"
 #include "core/storage_over.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/recover.hpp"
 #include "output/output.hpp"
+#include "support/options_of.hpp"
 #include "support/test_tier.hpp"
 #include "thread_comm.hpp"
 
@@ -43,12 +43,6 @@ class FailingStorage final : public StorageOver {
   std::atomic<int>& countdown_;
   Code code_;
 };
-
-FileOptions options_of(const std::string& text) {
-  FileOptions options;
-  EXPECT_TRUE(apply_file_options(text, options).ok());
-  return options;
-}
 
 /// The statuses of all ranks must be the same failure; returns it.
 Status same_failure(const std::vector<Status>& statuses) {

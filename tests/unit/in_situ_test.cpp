@@ -14,11 +14,11 @@
 #include <thread>
 
 #include "container_support.hpp"
-#include "core/option_table.hpp"
 #include "core/storage_over.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "simulate/simulate_recording.hpp"
+#include "support/options_of.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
@@ -27,12 +27,6 @@ namespace {
 constexpr std::uint64_t kRows = 24;
 constexpr std::uint64_t kColumns = 40;
 constexpr std::uint64_t kSteps = 5;
-
-FileOptions options_of(const std::string& text) {
-  FileOptions options;
-  EXPECT_TRUE(apply_file_options(text, options).ok()) << text;
-  return options;
-}
 
 /// What rank `rank` of `n_ranks` holds of the field: rows, in one slab; not on chunk borders.
 Box slab(int rank, int n_ranks) {

@@ -27,6 +27,7 @@
 #include "exec/comm_factory.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5/recover.hpp"
+#include "support/options_of.hpp"
 #include "verbs/recover_file.hpp"
 #include "write/write.hpp"
 
@@ -35,10 +36,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-FileOptions options_of(const std::string& text) {
-  FileOptions options;
+/// `options_of(text)`, and nothing is synced.
+FileOptions unsynced(const std::string& text) {
+  FileOptions options = options_of(text);
   options.sync = false;
-  EXPECT_TRUE(apply_file_options(text, options).ok());
   return options;
 }
 
@@ -50,11 +51,11 @@ std::string contents(const std::string& path) {
 }
 
 Result<std::unique_ptr<Writer>> create(const std::string& path, const std::string& options = "") {
-  return Writer::create(make_self_comm(), path, options_of(options));
+  return Writer::create(make_self_comm(), path, unsynced(options));
 }
 
 Result<std::unique_ptr<Writer>> append(const std::string& path) {
-  return Writer::open(make_self_comm(), path, options_of(""));
+  return Writer::open(make_self_comm(), path, unsynced(""));
 }
 
 /// A step with one small field of this name.
@@ -118,7 +119,7 @@ TEST(Output, TheStorageKnowsFromTheFirstWriteThatItWillBeSynced) {
   for (const bool sync : {true, false}) {
     const std::string path = folder / (sync ? "synced.h5" : "unsynced.h5");
     ExpectingStorage::Seen seen;
-    FileOptions options = options_of("");
+    FileOptions options = unsynced("");
     options.sync = sync;
     options.open_storage = [&](const std::string& name,
                                bool create) -> Result<std::unique_ptr<Storage>> {
@@ -457,7 +458,7 @@ TEST(Output, ALimitOnFileSizesIsAnError) {
       const rlim_t here = fs::file_size(path);
       const rlimit most{here, here};
       if (::setrlimit(RLIMIT_FSIZE, &most) != 0) ::_exit(2);
-      auto writer = Writer::open(make_self_comm(), path, options_of(in_situ ? "mode=in_situ" : ""));
+      auto writer = Writer::open(make_self_comm(), path, unsynced(in_situ ? "mode=in_situ" : ""));
       if (!writer.ok()) ::_exit(3);
       Status status = write_step(**writer, "/more");
       if (const Status closed = (*writer)->close(); status.ok()) status = closed;

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "container_support.hpp"
-#include "core/option_table.hpp"
 #include "engine_support.hpp"
+#include "support/options_of.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
@@ -15,12 +15,6 @@ namespace {
 
 constexpr std::uint64_t kRows = 12;
 constexpr std::uint64_t kColumns = 10;
-
-FileOptions options_of(const std::string& text) {
-  FileOptions options;
-  EXPECT_TRUE(apply_file_options(text, options).ok()) << text;
-  return options;
-}
 
 /// What a rank does in one step. Alike on all ranks but for who holds which rows.
 struct StepStory {
