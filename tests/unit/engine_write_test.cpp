@@ -381,5 +381,43 @@ TEST(EngineSteps, FieldOverTimeGrowsByOneEntryAStep) {
   }
 }
 
+// --- Definitions that a codec cannot serve.
+
+/// What a codec cannot encode is refused when the field is defined, and neither fails the step nor
+/// takes the name.
+TEST(EngineDefinitions, ACodecThatCannotServeAFieldIsRefusedBeforeTheStep) {
+  const std::vector<std::string> refused = {"codec=trz,bound=abs=1,chunk=8x,guard=monotone=3",
+                                            "codec=sperr,bound=abs=0.1"};
+  for (const int n_ranks : {1, 3}) {
+    for (const std::string& options : refused) {
+      const TestFolder folder;
+      const std::string path = folder / "out.h5";
+      const std::vector<float> values(8, 3);
+      run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+        const bool root = comm->rank() == 0;
+        auto writer = Writer::create(std::move(comm), path, FileOptions());
+        ASSERT_TRUE(writer.ok()) << writer.status().message();
+        const auto define = [&](const std::string& name, const std::string& text) {
+          FieldDefinition field{name, DType::f32, {8}, FieldOptions(), false};
+          EXPECT_TRUE(apply_field_options(text, field.options).ok()) << text;
+          return (*writer)->define_field(field);
+        };
+        const auto first = define("/first", "codec=deflate");
+        const auto wrong = define("/second", options);
+        if (wrong.ok() && options.find("sperr") != std::string::npos) return;  // No plug-in.
+        EXPECT_FALSE(wrong.ok()) << options;
+        const auto second = define("/second", "codec=deflate");
+        ASSERT_TRUE(first.ok() && second.ok()) << options;
+        const Box mine = root ? Box{{0}, {8}} : Box{{0}, {0}};
+        EXPECT_TRUE((*writer)->put(*first, mine, values.data()).ok());
+        EXPECT_TRUE((*writer)->put(*second, mine, values.data()).ok());
+        const auto report = (*writer)->end_step();
+        EXPECT_TRUE(report.ok()) << options << ": " << report.status().message();
+        EXPECT_TRUE((*writer)->close().ok());
+      });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tailrace::test
