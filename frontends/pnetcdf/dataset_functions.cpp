@@ -337,7 +337,7 @@ int begin_independent(OpenFile& file) {
   if (file.defining) return NC_EINDEFINE;
   if (file.independent) return NC_NOERR;
   file.independent = true;
-  return file.read_only ? NC_NOERR : report_failure(file.array->flush(), file.array->comm());
+  return file.read_only ? NC_NOERR : report_failure(file.array->sync_to_read(), file.array->comm());
 }
 
 int end_independent(OpenFile& file) {

@@ -101,7 +101,12 @@ class File(Group):
         return dict(self._engine_file.report())
 
     def flush(self) -> None:
-        """Compress, write and commit all that was written to variables. Collective."""
+        """Compress, write and commit all that was written to variables. Collective.
+
+        Variables that nobody has written are in the file then, too, unless their codec or the bound
+        that is recorded comes from their first values (a bound without `codec`, `rel`, `psnr`,
+        a target).
+        """
         self._flush()
         self._warn_of_bounds(2)
 

@@ -39,7 +39,7 @@ namespace tailrace {
 /// All that belongs to one flush.
 struct ArrayFlush {
   std::vector<std::size_t> variables;  ///< With staged values on some rank; the same everywhere.
-  std::vector<std::size_t> created;    ///< Of these, and at the end of all: without a dataset.
+  std::vector<std::size_t> created;    ///< Without a dataset before, and with one afterwards.
   Status refused;                      ///< Why a variable cannot be stored, and stays staged.
   bool hold_back = false;
   // Parallel to each other: the variables that are stored in chunks.
@@ -57,6 +57,7 @@ struct ArrayFlush {
   /// Contiguous variables that HDF5 put elsewhere, with their addresses; rank 0 only.
   std::vector<std::pair<std::size_t, std::uint64_t>> moved_whole;
   bool closing = false;
+  bool defining = false;           ///< FlushMode::define.
   std::uint64_t staged_bytes = 0;  ///< Put by this rank.
   // Of a flush that is handed over:
   bool beside = false;
@@ -71,8 +72,9 @@ struct ArrayFlush {
   std::unique_ptr<Executor> executor;  ///< Last: its threads use what stands above.
 };
 
-/// Whether a flush may go on beside the program.
-enum class FlushMode : std::uint8_t { at_once, beside };
+/// What else a flush does but to write what is staged. `beside`: it may go on beside the program.
+/// `define`: each variable gets a dataset that could get one without values (waits_for_values()).
+enum class FlushMode : std::uint8_t { at_once, beside, define };
 
 class ArrayEngine {
  public:
@@ -108,6 +110,9 @@ class ArrayEngine {
   virtual Status publish_at_root(ArrayFlush& flush,
                                  const std::vector<std::vector<WrittenChunk>>& chunks,
                                  const std::vector<Bytes>& plain) = 0;
+  /// Whether how a variable without a dataset is stored comes from its values. Not collective; the
+  /// same on every rank.
+  virtual bool waits_for_values(std::size_t variable) const = 0;
   /// The flush is in the file. Every rank; collective calls are allowed.
   virtual void published(const ArrayFlush& flush) = 0;
   /// The flush is under way, and nothing is staged any more; or it has failed, and what it has
@@ -208,7 +213,7 @@ class ArrayEngine {
   Status stage_rest(ArrayFlush& flush);
   void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes);
   Status write_plain(ArrayFlush& flush);
-  Status place_contiguous(const std::vector<std::size_t>& created);
+  Status place_contiguous(const ArrayFlush& flush);
   /// Elements of an entry of a contiguous variable, that were put in one phase.
   struct PhasePart {
     std::uint64_t phase = 0;

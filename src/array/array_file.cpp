@@ -324,9 +324,14 @@ Status NetcdfArrayFile::settle() {
   return meeting_.short_of_memory != 0 ? flush_variables(staged, true, false) : Status();
 }
 
-Status NetcdfArrayFile::flush() {
+Status NetcdfArrayFile::sync_to_read() {
   TAILRACE_TRY(begin_collective());
   return flush_variables(agree_on_staged(), false, false);
+}
+
+Status NetcdfArrayFile::flush() {
+  TAILRACE_TRY(begin_collective());
+  return flush_variables(agree_on_staged(), false, false, FlushMode::define);
 }
 
 // --- the end

@@ -166,9 +166,15 @@ class ArrayFile {
   /// Agree on the lengths of unlimited dimensions, and flush if some rank's staging is over its
   /// cap. Collective; cheap otherwise (one allreduce): for the end of every collective put.
   virtual Status settle() = 0;
-  /// Write and commit all that is staged. Collective. A new variable that cannot be stored stays
-  /// staged: its error is returned, and all others are committed.
+  /// Write and commit all that is staged, and all definitions: a variable without values is in the
+  /// file then, too, unless its codec or its bound comes from its first values (codec=auto, rel,
+  /// psnr, targets). Chunks of such a one cannot follow the ranks' boxes. Collective. A new
+  /// variable that cannot be stored stays staged: its error is returned, and all others are
+  /// committed.
   virtual Status flush() = 0;
+  /// As flush(), but definitions without values wait for their first ones: before other ranks read
+  /// by themselves what has been put. Collective.
+  virtual Status sync_to_read() = 0;
   /// Flush, create the datasets that are missing, close. Collective.
   virtual Status close() = 0;
   /// Drop what is staged since the last flush and close; a file that was never flushed is removed.

@@ -52,6 +52,7 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
   ArrayFlush flush;
   flush.hold_back = hold_back;
   flush.closing = closing;
+  flush.defining = mode == FlushMode::define;
   flush.start_s = now_s();
   list_variables(flush, staged);
   if (flush.variables.empty() && flush.created.empty() && !model_changed_ && output_.in_place()) {
@@ -73,8 +74,9 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
 void ArrayEngine::list_variables(ArrayFlush& flush, const std::vector<bool>& staged) const {
   for (std::size_t v = 0; v < staged.size(); ++v) {
     if (staged[v]) flush.variables.push_back(v);
-    const bool missing = !variables_[v].in_file();
-    if (missing && (staged[v] || flush.closing)) flush.created.push_back(v);
+    if (variables_[v].in_file()) continue;
+    const bool defined = flush.closing || (flush.defining && !waits_for_values(v));
+    if (staged[v] || defined) flush.created.push_back(v);
   }
 }
 
@@ -360,7 +362,18 @@ bool ArrayEngine::goes_to_root(const ArrayFlush& flush, std::size_t v) const {
 
 /// Places for contiguous variables that are created, with fill values there. Errors are agreed.
 /// Cost: one broadcast and one agreement for all of them.
-Status ArrayEngine::place_contiguous(const std::vector<std::size_t>& created) {
+Status ArrayEngine::place_contiguous(const ArrayFlush& flush) {
+  std::vector<std::size_t> created;
+  const auto staged = [&](std::size_t v) {
+    return std::binary_search(flush.variables.begin(), flush.variables.end(), v);
+  };
+  for (const std::size_t v : flush.created) {
+    const ArrayVariable& variable = variables_[v];
+    // At the end HDF5 needs no place for one without values.
+    const bool plain =
+        variable.storage == ArrayStorage::contiguous && (staged(v) || flush.defining);
+    if (plain && n_elements(variable.definition.shape) > 0) created.push_back(v);
+  }
   if (created.empty()) return Status();
   std::vector<std::uint64_t> places;
   std::uint64_t all_bytes = kAlignment - 1;
@@ -379,7 +392,7 @@ Status ArrayEngine::place_contiguous(const std::vector<std::size_t>& created) {
     for (std::size_t i = 0; i < created.size(); ++i) {
       ArrayVariable& variable = variables_[created[i]];
       variable.address = (first + places[i]) / kAlignment * kAlignment;
-      if (variable.definition.shape.empty()) continue;  // the one element is put
+      if (variable.definition.shape.empty() && staged(created[i])) continue;  // All of it is put.
       const std::uint64_t n = n_elements(variable.definition.shape);
       const std::uint64_t share = (n + n_ranks - 1) / n_ranks;
       TAILRACE_TRY(write_fill(output_.storage(), variable.address, std::min(rank * share, n),
@@ -390,14 +403,7 @@ Status ArrayEngine::place_contiguous(const std::vector<std::size_t>& created) {
 }
 
 Status ArrayEngine::write_plain(ArrayFlush& flush) {
-  std::vector<std::size_t> created;
-  for (const std::size_t v : flush.created) {
-    const ArrayVariable& variable = variables_[v];
-    const bool staged = std::binary_search(flush.variables.begin(), flush.variables.end(), v);
-    const bool plain = staged && variable.storage == ArrayStorage::contiguous;
-    if (plain && n_elements(variable.definition.shape) > 0) created.push_back(v);
-  }
-  TAILRACE_TRY(place_contiguous(created));
+  TAILRACE_TRY(place_contiguous(flush));
   std::uint64_t n_plain = 0;
   for (const std::size_t v : flush.variables) {
     const bool plain = variables_[v].storage == ArrayStorage::contiguous;

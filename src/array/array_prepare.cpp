@@ -202,6 +202,17 @@ Result<bool> NetcdfArrayFile::try_variable(const NetcdfModel& next, const std::s
   return lossy;
 }
 
+bool NetcdfArrayFile::waits_for_values(std::size_t v) const {
+  if (!array_dtype(variables_[v].type)) return false;
+  const Result<FieldDefinition> definition =
+      define_new(v, listed_coordinates(model_), variables_[v].own_options);
+  if (!definition.ok()) return true;  // Refused with its first values, or at the end.
+  const FieldOptions& options = definition->options;
+  const bool by_values =
+      codec_is_ours_to_choose(options) || options.bound.needs_range() || options_.file.has_target();
+  return by_values && !stored_plainly(*definition);
+}
+
 Result<bool> NetcdfArrayFile::may_lose(std::size_t variable) const {
   TAILRACE_TRY(check_variable(variable));
   const ArrayVariable& it = variables_[variable];

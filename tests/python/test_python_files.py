@@ -510,6 +510,64 @@ def test_abort_leaves_no_file_and_flush_keeps_what_was(path):
         assert np.array_equal(file["u"][...], FIELD)
 
 
+DEFINED = {
+    "plain": {},
+    "deflated": {"codec": "deflate", "chunks": (1, 16)},
+    "bounded": {"codec": "trz", "abs": BOUND},
+    "grid": {"dtype": "i4"},  # A scalar, as CF's grid mappings are: it has attributes alone.
+    "label": {"dtype": str},
+}
+# Their codec, or the bound that the file records, comes from their first values.
+WAITING = {"ranged": {"codec": "trz", "rel": BOUND}, "chosen": {"abs": BOUND}}
+
+
+def define(file, names):
+    for name in names:
+        storage = {**DEFINED, **WAITING}[name]
+        file.create_variable(name, () if name == "grid" else ("t", "x"),
+                             attrs={"long_name": name}, **{"dtype": "f4", **storage})
+
+
+def test_a_flush_brings_variables_without_values_into_the_file(path):
+    with tailrace.open(path, "w") as file:
+        file.create_dimension("t")
+        file.create_dimension("x", 40)
+        define(file, [*DEFINED, *WAITING])
+        file.create_variable("u", ("t", "x"), "f4")[:2] = 1
+        file.flush()
+        with netCDF4.Dataset(path) as there:
+            assert set(there.variables) == {"u", *DEFINED}
+            for name in DEFINED:
+                assert there[name].long_name == name
+            assert there["deflated"].shape == (2, 40) and there["deflated"].chunking() == [1, 16]
+            assert there["plain"][:].mask.all()
+        for name in ("deflated", "bounded", "ranged", "chosen"):
+            file[name][1:3] = np.arange(80).reshape(2, 40)
+        file["label"][:] = np.full((3, 40), "é")
+        file["grid"][...] = 7
+    with netCDF4.Dataset(path) as there:
+        assert set(there.variables) == {"u", *DEFINED, *WAITING}
+        for name in ("deflated", "bounded", "ranged", "chosen"):
+            values = there[name][:]
+            assert values.mask[0].all() and not values.mask[1:].any()
+            np.testing.assert_allclose(values[1:], np.arange(80).reshape(2, 40), atol=BOUND * 80)
+        assert there["label"][2, 39] == "é" and there["grid"][...] == 7
+    with tailrace.open(path) as file:
+        assert (file["plain"][:] == np.float32(netCDF4.default_fillvals["f4"])).all()
+
+
+def test_a_flush_of_definitions_alone_is_kept(path):
+    with tailrace.open(path, "w") as file:
+        file.create_dimension("t")
+        file.create_dimension("x", 40)
+        define(file, DEFINED)
+        file.flush()
+        file["bounded"][0] = 5
+        file.abort()
+    with netCDF4.Dataset(path) as there:
+        assert set(there.variables) == set(DEFINED) and there["bounded"].shape == (0, 40)
+
+
 def test_a_dropped_file_is_closed(path):
     file = tailrace.open(path, "w")
     file.create_variable("u", ("t", "y", "x"), data=FIELD)

@@ -16,7 +16,6 @@ import netCDF4
 import numpy as np
 import tailrace
 
-from .known_open import KNOWN_OPEN
 from .language import as_slices
 
 #: Attributes that the programs set begin so; all others are the writers' own.
@@ -200,7 +199,7 @@ class Auditor:
     def _audit_by(self, reader, state, other):
         for name, variable in state.variables.items():
             if not reader.has(name):
-                if state.closed or variable.put_before or "Z" not in KNOWN_OPEN:
+                if state.closed or not variable.waits_for_values:
                     raise Mismatch(reader.name, f"{name} does not exist")
                 continue
             tolerance = variable.tolerance()
@@ -245,7 +244,7 @@ class Auditor:
     def _verify(self, path, state):
         original = os.path.join(self.folder, "original.h5")
         with h5py.File(original, "w") as file, h5py.File(path, "r") as there:
-            # Until the file is closed variables that nobody has put are not in it.
+            # Until the file is closed variables that wait for values are not in it.
             names = [name for name in state.variables if state.closed or name in there]
             for name in names:
                 file.create_dataset(name, data=state.variables[name].values)

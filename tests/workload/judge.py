@@ -17,7 +17,6 @@ import numpy as np
 
 from .auditor import Auditor, Mismatch, compare
 from .doors import DOORS, Died
-from .known_open import KNOWN_OPEN
 from .language import COMMITS, Program
 from .model import Invalid, Model
 from .verdict import Verdict
@@ -110,8 +109,8 @@ class Judge:
     def _after_kill(auditor, path, before, after, at):
         """What was committed is there; a commit that was under way is there or not."""
         verdict = Verdict(at=at, killed=True)
-        if after is not None and "Z" in KNOWN_OPEN:
-            # Variables that nobody has put come with a commit of their own.
+        if after is not None:
+            # Variables that wait for values come with a commit of their own.
             after = dataclasses.replace(after, closed=False)
         if not os.path.exists(path) and before is None:
             return verdict

@@ -10,7 +10,6 @@ import os
 KNOWN_OPEN = {
     "F": "a variable of a plug-in codec is not put before the next commit, or is constant and has "
          "a bound of its range: the commit fails",
-    "Z": "what was flushed of a variable that nobody has put is given up: the file lacks it",
 }
 #: scripts/workload --include ROW, for this process and those that it starts.
 INCLUDE = "TAILRACE_WORKLOAD_INCLUDE"
@@ -28,12 +27,7 @@ def _row_f(model, op):
         for variable in model.now.variables.values())
 
 
-def _row_z(model, op):
-    return op["op"] == "abort" and model.on_disk is not None and any(
-        not variable.put_before for variable in model.on_disk.variables.values())
-
-
-_RULES = {"F": _row_f, "Z": _row_z}
+_RULES = {"F": _row_f}
 
 
 def keeps_out(model, op):

@@ -54,6 +54,12 @@ class Variable:
         return self.first_commit >= 0
 
     @property
+    def waits_for_values(self):
+        """True if it may come into the file with its first values alone, or at the end."""
+        chosen = self.codec in (None, "auto") and self.bound[0] != "none"
+        return not self.put_before and (chosen or self.bound[0] in ("rel", "psnr"))
+
+    @property
     def over_time(self):
         return bool(self.op.get("over_time"))
 
