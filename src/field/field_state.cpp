@@ -10,6 +10,7 @@
 #include "codec/verify.hpp"
 #include "core/covered_cells.hpp"
 #include "core/option_table.hpp"
+#include "exec/comm_factory.hpp"
 #include "field/box_codec.hpp"
 #include "field/candidates.hpp"
 #include "field/codec_choice.hpp"
@@ -484,6 +485,33 @@ Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string
     resolved.pointwise_bound = pointwise_bound(options.bound);
   }
   return prepare_codecs(comm, fields, plugin_path, nullptr);
+}
+
+Status try_definition(const FieldDefinition& definition, const std::string& plugin_path) {
+  const bool copied = definition.as_stored != nullptr || definition.boxes != nullptr;
+  if (copied || definition.covered != nullptr || codec_is_ours_to_choose(definition.options)) {
+    return Status();
+  }
+  const std::unique_ptr<Comm> alone = make_self_comm();
+  std::vector<FieldState> fields(1);
+  FieldState& field = fields.front();
+  const auto attempt = [&](const Shape* chunk) {
+    field = FieldState();
+    field.definition = definition;
+    TAILRACE_TRY(set_chunk_shape(field, {definition.shape, definition.shape}));
+    if (chunk != nullptr) field.resolved.chunk_shape = *chunk;
+    const Status tried = try_codecs(*alone, fields, plugin_path);
+    const bool alike = tried.code() == Code::unsupported || tried.code() == Code::invalid_argument;
+    return tried.ok() || alike ? tried : Status();
+  };
+  const Status first = attempt(nullptr);
+  const bool follows_boxes = !definition.options.chunk_shape && !stored_plainly(definition);
+  if (first.ok() || !follows_boxes) return first;
+  Shape likely = definition.shape;
+  for (std::uint64_t& extent : likely) extent = std::max<std::uint64_t>(extent, 1);
+  if (attempt(&likely).ok()) return Status();
+  likely.front() = 1;
+  return attempt(&likely).ok() ? Status() : first;
 }
 
 FieldPlan field_plan(std::size_t field_index, const FieldDefinition& definition,

@@ -107,7 +107,6 @@ class FileWriter final {
   Status go_on_with_chunks(std::vector<FieldState>& fields);
   bool in_front() const { return options_.field_defaults.layout == front_layout; }
   Status check_front() const;
-  Status try_definition(const FieldDefinition& definition) const;
   Status reserve_front(std::span<FieldState* const> active);
   Status choose_codecs(StepReport& report, RankNumbers& waiting);
   std::string profile_name() const;

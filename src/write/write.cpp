@@ -41,7 +41,6 @@
 #include <optional>
 
 #include "core/comm.hpp"
-#include "exec/comm_factory.hpp"
 #include "exec/encode_lane.hpp"
 #include "exec/executor.hpp"
 #include "exec/fine_timers.hpp"
@@ -471,40 +470,12 @@ Result<std::size_t> FileWriter::define_field(const FieldDefinition& definition) 
                                               ": layout=front is a whole file's; give it to the "
                                               "file");
   }
-  TAILRACE_TRY(try_definition(definition));
+  // Refused here, it is not noted for end_step: the field can be defined otherwise, or left out.
+  const bool may_continue = appended_ && definition.options.over_time;
+  if (!may_continue && !options_.has_target() && check_definition(definition).ok()) {
+    TAILRACE_TRY(local_part([&] { return try_definition(definition, options_.plugin_path); }));
+  }
   return record_.define_field(definition);
-}
-
-/// Refuse a definition whose codec could not encode the field, before values come. Such a refusal
-/// is not noted for end_step: the field can be defined otherwise, or left out. Chunks that follow
-/// the ranks' boxes are not known yet; a codec that takes any of some likely shapes passes. What
-/// may differ between ranks (a missing plug-in, memory) is left to end_step, which agrees on it.
-Status FileWriter::try_definition(const FieldDefinition& definition) const {
-  const FieldOptions& options = definition.options;
-  const bool copied = definition.as_stored != nullptr || definition.boxes != nullptr;
-  if (copied || definition.covered != nullptr || codec_is_ours_to_choose(options)) return Status();
-  if (options_.target_bytes > 0 || options_.target_psnr_db > 0) return Status();  // Bounds follow.
-  if (!check_definition(definition).ok()) return Status();  // Noted with the definition.
-  const auto attempt = [&](const Shape& chunk) {
-    const std::unique_ptr<Comm> alone = make_self_comm();
-    std::vector<FieldState> fields(1);
-    fields[0].definition = definition;
-    fields[0].resolved.chunk_shape = chunk;
-    const Status tried = try_codecs(*alone, fields, options_.plugin_path);
-    const bool alike = tried.code() == Code::unsupported || tried.code() == Code::invalid_argument;
-    return tried.ok() || alike ? tried : Status();
-  };
-  return local_part([&] {
-    if (options.chunk_shape) return attempt(*options.chunk_shape);
-    const Status first = attempt(Writer::choose_chunk_shape(definition.shape, definition.dtype,
-                                                            options.chunk_bytes, comm_->n_ranks()));
-    if (first.ok() || definition.shape.empty()) return first;
-    Shape likely = definition.shape;
-    for (std::uint64_t& extent : likely) extent = std::max<std::uint64_t>(extent, 1);
-    if (attempt(likely).ok()) return Status();
-    likely.front() = 1;
-    return attempt(likely).ok() ? Status() : first;
-  });
 }
 
 /// Take room for all metadata before anybody claims a place. Collective: an agreement.

@@ -1,7 +1,6 @@
 """Run random programs: scripts/workload."""
 
 import argparse
-import os
 import pathlib
 import random
 import sys
@@ -9,7 +8,6 @@ import sys
 from .harness import Failure, campaign, replay
 from .doors import DOORS
 from .generate import generate
-from .known_open import INCLUDE, KNOWN_OPEN
 from .language import Program
 
 
@@ -25,14 +23,9 @@ def main():
                         help="repeatable; default: all in turn")
     parser.add_argument("--failures", type=int, default=10, help="stop after so many (default 10)")
     parser.add_argument("--shrink-seconds", type=float, default=60)
-    parser.add_argument("--include", action="append", default=[], choices=KNOWN_OPEN,
-                        help="also generate what this row of known_open.py leaves out; repeatable")
     parser.add_argument("--replay", type=pathlib.Path, help="run the program of this file alone")
     parser.add_argument("--show", help="print the program of a seed, such as 7:12, and stop")
     words = parser.parse_args()
-    for row in words.include:
-        del KNOWN_OPEN[row]
-    os.environ[INCLUDE] = ",".join(words.include)
     doors = words.door or list(DOORS)
     lacking = {door: DOORS[door].missing() for door in doors}
     for door, what in lacking.items():
@@ -50,8 +43,7 @@ def main():
         return verdict.kind != "ok"
     if words.hours is None and words.programs is None:
         words.hours = 1 / 60
-    print(f"seed {words.seed}, doors {', '.join(doors)}; left out, known to be broken: "
-          f"{', '.join(KNOWN_OPEN) or 'nothing'}", flush=True)
+    print(f"seed {words.seed}, doors {', '.join(doors)}", flush=True)
     counts = campaign(doors, words.seed, programs=words.programs, failures_max=words.failures,
                       seconds=words.hours and words.hours * 3600, shrink_s=words.shrink_seconds,
                       first=words.first, report=lambda failure: print(failure, flush=True))

@@ -1,7 +1,7 @@
 """Random programs that a door can serve, made from a seed.
 
-Each operation is tried on the model first, and dropped if the program would be wrong, if its result
-would not be determined, or if it would meet a fault that is known (known_open.py).
+Each operation is tried on the model first, and dropped if the program would be wrong or its result
+would not be determined.
 """
 
 import random
@@ -9,7 +9,6 @@ import random
 import numpy as np
 
 from .doors import LOSSY_CODECS
-from .known_open import keeps_out
 from .language import Program
 from .model import Invalid, Model
 
@@ -60,7 +59,7 @@ class Generator:
 
     def add(self, op):
         """Add the operation if it is valid here. @returns whether it is."""
-        if keeps_out(self.model, op) or (op["op"] == "abort" and "abort" not in self.traits.ops):
+        if op["op"] == "abort" and "abort" not in self.traits.ops:
             return False
         try:
             self.model.apply(op)
@@ -166,7 +165,8 @@ class Generator:
                 op["chunks"] = [1, *op["chunks"]]
             if op.get("options") in ("layout=contiguous", "layout=dense"):
                 del op["options"]  # No field that grows has the one, no mode but sync the other.
-        if op.get("fill") is not None and self.chance(0.3):
+        contiguous = op.get("options") == "layout=contiguous"  # It has no holes.
+        if op.get("fill") is not None and not contiguous and self.chance(0.3):
             op["options"] = ",".join(filter(None, [op.get("options"), "holes=on"]))
         if self.add(op):
             self.put_whole(self.model.now.variables[op["name"]])
@@ -193,7 +193,7 @@ class Generator:
                       "style": self.rng.choice(["", "", "copy", "strided", "fortran"])})
 
     def commit(self, kind):
-        """Put what must have values by then (known_open.py), and commit. @returns whether it is."""
+        """Put what must have values by then, and commit. @returns whether it is."""
         for variable in list(self.model.now.variables.values()):
             if self.add({"op": kind}):
                 return True

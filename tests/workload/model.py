@@ -347,6 +347,10 @@ class Model:
         self.now = None
 
     def _abort(self, op):
+        if self.on_disk is not None:
+            for variable in self.on_disk.variables.values():
+                if variable.waits_for_values:
+                    raise Invalid(f"{variable.name} may be lost or not")
         self.now = self.handed_over = None
 
     # --- helpers ----------------------------------------------------------------------------------
