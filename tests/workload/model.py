@@ -298,13 +298,17 @@ class Model:
     def _get(self, op):
         variable = self._target(op)
         self._check_key(variable, op["key"], op.get("rank", 0), False)
-        if self.traits.commits_early:
+        if self.traits.commits_early and (variable.puts or self._has_grown()):
             self._commit()
         if self.ranks > 1 and variable.puts:
             raise Invalid(f"{variable.name}: another rank's values may not be committed")
         at = index_of(op["key"]) if op["key"] else ()
         shape = key_shape(op["key"])
         return variable.values[at].reshape(shape), variable.tolerance()[at].reshape(shape)
+
+    def _has_grown(self):
+        return self.on_disk is None or any(
+            self.now.dims[name][0] > length for name, (length, _) in self.on_disk.dims.items())
 
     def _attr(self, op):
         if op["of"] and op["of"] not in self.now.variables:
