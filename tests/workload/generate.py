@@ -109,6 +109,9 @@ class Generator:
                 del options[0]
         if self.chance(0.2) and self.traits.layouts:
             options.append(self.layout(",".join(options)))
+        if self.traits.file_options:
+            # Repeated values beside much smaller ones are no mistake of a random program.
+            options.append("allow-wide-bound=on")
         self.add({"op": "open", "mode": mode, "options": ",".join(options)})
 
     def time_steps(self):

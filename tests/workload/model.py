@@ -154,6 +154,7 @@ class Model:
         self.handed_over: Optional[State] = None  # By a step that the next such call commits.
         self.now: Optional[State] = None
         self.mode = ""
+        self.in_place = False
         self.n_commits = 0
         self.n_commits_at_open = 0
         #: Lengths as a rank knows them without asking the others: those of the last commit, and
@@ -186,6 +187,7 @@ class Model:
         self.now.closed = False
         self.now.options = op.get("options", "")
         self.mode = op["mode"]
+        self.in_place = appends  # Else the file has its name from the first commit on.
         self.n_commits_at_open = self.n_commits
         self._learn_lengths()
 
@@ -298,7 +300,7 @@ class Model:
     def _get(self, op):
         variable = self._target(op)
         self._check_key(variable, op["key"], op.get("rank", 0), False)
-        if self.traits.commits_early and (variable.puts or self._has_grown()):
+        if self.traits.commits_early and (variable.puts or self._is_longer()):
             self._commit()
         if self.ranks > 1 and variable.puts:
             raise Invalid(f"{variable.name}: another rank's values may not be committed")
@@ -306,8 +308,9 @@ class Model:
         shape = key_shape(op["key"])
         return variable.values[at].reshape(shape), variable.tolerance()[at].reshape(shape)
 
-    def _has_grown(self):
-        return self.on_disk is None or any(
+    def _is_longer(self):
+        """True if a dimension is longer than it is in the file, or there is no file yet."""
+        return not self.in_place or any(
             self.now.dims[name][0] > length for name, (length, _) in self.on_disk.dims.items())
 
     def _attr(self, op):
@@ -338,6 +341,7 @@ class Model:
             variable.puts, variable.in_step = 0, None
             variable.entry = self.now.dims[variable.dims[0]][0] if variable.over_time else 0
         self.n_commits += 1
+        self.in_place = True
         self._learn_lengths()
         self.on_disk, self.handed_over = self.handed_over or self.on_disk, None
         if waits:
