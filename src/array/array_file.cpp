@@ -17,6 +17,7 @@
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
+#include "core/fill_values.hpp"
 #include "describe/input_bytes.hpp"
 #include "exec/comm_factory.hpp"
 #include "field/region_codec.hpp"

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/fill_values.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5/stored_codec.hpp"
 
@@ -31,17 +32,6 @@ class Stopwatch {
   BusyTime& time_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-/// Repeat a fill value, or zeros.
-void fill(std::span<std::byte> values, const Bytes& fill_value) {
-  if (std::ranges::all_of(fill_value, [](std::byte byte) { return byte == std::byte{0}; })) {
-    std::memset(values.data(), 0, values.size());
-    return;
-  }
-  for (std::size_t at = 0; at + fill_value.size() <= values.size(); at += fill_value.size()) {
-    std::memcpy(values.data() + at, fill_value.data(), fill_value.size());
-  }
-}
 
 Status no_memory(std::uint64_t n_bytes) {
   return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
@@ -193,7 +183,7 @@ Status ConcatWork::assemble(std::span<const Slot> slots, const Arrived& arrived,
   Buffer values(output.chunk_bytes());
   if (!values.allocated()) return no_memory(output.chunk_bytes());
   if (n_stored < n_elements(full.count)) {
-    fill(values.bytes(), targets_[chunk.dataset].like.fill_value);
+    fill_values(values.bytes(), targets_[chunk.dataset].like.fill_value);
   }
   for (const Slot& slot : slots) {
     const Piece& piece = arrived.pieces()[slot.piece];

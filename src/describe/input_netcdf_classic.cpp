@@ -661,6 +661,26 @@ std::optional<double> default_fill(NetcdfType type) {
   }
 }
 
+template <class T>
+Bytes bytes_of(T value) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(&value, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// What the variable's dataset has for its fill value where the netCDF library copies it: one
+/// element; empty: none.
+Bytes stored_fill(const NetcdfVariable& variable, DType dtype) {
+  const NetcdfAttribute* const attribute = variable.attribute("_FillValue");
+  if (attribute != nullptr && attribute->type == variable.type && attribute->n_values > 0) {
+    return visit_dtype(dtype, [&]<class T>() { return bytes_of(first_value<T>(*attribute)); });
+  }
+  if (variable.type == NetcdfType::int64) return bytes_of<std::int64_t>(INT64_MIN + 2);
+  if (variable.type == NetcdfType::uint64) return bytes_of<std::uint64_t>(UINT64_MAX - 1);
+  const std::optional<double> number = default_fill(variable.type);
+  if (!number) return {};
+  return visit_dtype(dtype, [&]<class T>() { return bytes_of(static_cast<T>(*number)); });
+}
+
 std::string text_of(const NetcdfAttribute* attribute) {
   if (attribute == nullptr || attribute->type != NetcdfType::char_) return std::string();
   const auto* const text = reinterpret_cast<const char*>(attribute->values.data());
@@ -754,6 +774,7 @@ class NetcdfClassicInput final : public InputFile {
       field.missing_value = fill_attribute(variable, "missing_value", *field.dtype);
     }
     if (!field.missing_value) field.missing_value = default_fill(variable.type);
+    field.fill_value = stored_fill(variable, *field.dtype);
     field.coordinate = variable.dimensions.size() == 1 &&
                        header_.dimensions[variable.dimensions[0]].name == variable.name;
     field.extendable = variable.record;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "codec/verify.hpp"
+#include "core/fill_values.hpp"
 #include "core/options.hpp"
 #include "exec/thread_team.hpp"
 
@@ -37,12 +38,10 @@ T clamp_to(double value) {
 template <class T>
 void fill_as(double value, std::span<std::byte> bytes) {
   const T element = clamp_to<T>(value);
-  for (std::size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T)) {
-    std::memcpy(bytes.data() + at, &element, sizeof(T));
-  }
+  fill_values(bytes, std::as_bytes(std::span(&element, 1)));
 }
 
-void fill_values(DType dtype, double value, std::span<std::byte> bytes) {
+void fill_with_number(DType dtype, double value, std::span<std::byte> bytes) {
   switch (dtype) {
     case DType::f32: return fill_as<float>(value, bytes);
     case DType::f64: return fill_as<double>(value, bytes);
@@ -108,7 +107,11 @@ Result<Buffer> make_chunk_buffer(const FieldPlan& plan, const ChunkJob& job, Mem
                            "no memory for " + bytes_text(plan.chunk_bytes()) + " of values"));
   }
   if (plan.allow_holes || plan.pad_with_fill) {
-    fill_values(plan.dtype, plan.fill_value.value_or(0.0), values.bytes());
+    if (plan.stored_fill) {
+      fill_values(values.bytes(), *plan.stored_fill);
+    } else {
+      fill_with_number(plan.dtype, plan.fill_value.value_or(0.0), values.bytes());
+    }
   }
   return values;
 }

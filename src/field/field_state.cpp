@@ -258,7 +258,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 
 Status check_definition(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks, words_of_source, steps_per_entry] = definition;
+               region_masks, stored_fill, words_of_source, steps_per_entry] = definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -268,6 +268,9 @@ Status check_definition(const FieldDefinition& definition) {
   }
   if ((path + "/").find("/./") != std::string::npos) {
     return bad("\".\" means its own group in HDF5 and cannot be part of a path");
+  }
+  if (stored_fill && !stored_fill->empty() && stored_fill->size() != dtype_bytes(dtype)) {
+    return bad("a fill value of " + std::to_string(stored_fill->size()) + " bytes");
   }
   const bool adds_time = options.over_time && steps_per_entry == 1;
   if (shape.size() + (adds_time ? 1 : 0) > max_rank) return bad("too many dimensions");
@@ -321,7 +324,7 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 
 std::string definition_text(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks, words_of_source, steps_per_entry] = definition;
+               region_masks, stored_fill, words_of_source, steps_per_entry] = definition;
   // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
   for (std::size_t end = 0; (end = of_options.find('\n', end)) != std::string::npos;) {
@@ -334,6 +337,12 @@ std::string definition_text(const FieldDefinition& definition) {
     if ((more_unlimited >> d & 1U) != 0) text += ", dimension " + std::to_string(d) + " unlimited";
   }
   if (as_stored != nullptr) text += ", chunks as they are stored";
+  if (stored_fill) {
+    text += ", unwritten elements of bytes";
+    for (const std::byte byte : *stored_fill) {
+      text += " " + std::to_string(std::to_integer<unsigned>(byte));
+    }
+  }
   if (steps_per_entry > 1) text += ", " + std::to_string(steps_per_entry) + " steps in a chunk";
   if (words_of_source) text += ", with what its source says of its values";
   if (boxes != nullptr) text += ", " + boxes_text(*boxes);
@@ -527,6 +536,7 @@ FieldPlan field_plan(std::size_t field_index, const FieldDefinition& definition,
   plan.absolute_bound = resolved.absolute_bound;
   plan.pointwise_bound = resolved.pointwise_bound;
   plan.fill_value = definition.options.fill_value;
+  plan.stored_fill = definition.stored_fill;
   plan.verify = resolved.verify;
   plan.fall_back_to_raw = definition.options.fall_back_to_raw;
   plan.allow_holes = definition.options.allow_holes;

@@ -53,6 +53,7 @@ struct DatasetDefinition {
   Shape chunk_shape;                 ///< Empty: contiguous storage.
   std::vector<FilterSpec> filters;   ///< In pipeline order; user-level and final cd_values.
   std::optional<double> fill_value;
+  std::optional<Bytes> stored_fill;      ///< In its place: one element; empty: none is set.
   std::uint64_t contiguous_address = 0;  ///< Contiguous storage: where the bytes lie.
   bool unlimited(std::size_t d) const {
     return d == 0 ? extendable : (more_unlimited >> d & 1) != 0;

@@ -300,7 +300,14 @@ Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, Object
   const auto kind = chunk_shape.empty() ? StoredForm::Kind::contiguous : StoredForm::Kind::chunked;
   done = done && set_layout(list.get(), kind, chunk_shape, definition.contiguous_address != 0);
   if (!done) return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape));
-  if (definition.fill_value) {
+  if (definition.stored_fill) {
+    const Bytes& fill = *definition.stored_fill;
+    const bool set =
+        fill.empty() ||
+        (fill.size() == dtype_bytes(definition.dtype) &&
+         H5Pset_fill_value(list.get(), hdf5_native_type(definition.dtype), fill.data()) >= 0);
+    if (!set) return hdf5_failure(Code::internal, "fill value");
+  } else if (definition.fill_value) {
     TAILRACE_TRY(set_fill_value(list.get(), definition.dtype, *definition.fill_value));
   }
   TAILRACE_TRY(append_filters(list.get(), definition.filters, stubs));

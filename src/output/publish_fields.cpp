@@ -39,13 +39,18 @@ DatasetDefinition dataset_definition(const FieldState& field) {
   dataset.extendable = definition.extendable || definition.options.over_time;
   dataset.more_unlimited = definition.more_unlimited;
   dataset.fill_value = definition.options.fill_value;
+  dataset.stored_fill = definition.stored_fill;
   if (!resolved.layout->contiguous()) {
     dataset.chunk_shape = definition.with_entries(1, resolved.chunk_shape);
     dataset.filters = resolved.codec->filters();
-    // Of HDF5's own filters the stored client data are what the user's become once more.
     for (FilterSpec& filter : dataset.filters) {
-      const bool own = definition.as_stored != nullptr && filter.filter_id < own_filters_end;
-      if (own) filter.client_data = filter.final_client_data;
+      const bool own = filter.filter_id < own_filters_end;
+      // Of HDF5's own filters the stored client data are what the user's become once more.
+      if (own && definition.as_stored != nullptr) filter.client_data = filter.final_client_data;
+      // A plug-in would take another fill value from the dataset than the codec was told.
+      if (!own && dataset.stored_fill && !filter.final_client_data.empty()) {
+        filter.client_data.clear();
+      }
     }
   }
   return dataset;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/box.hpp"
+#include "core/fill_values.hpp"
 
 namespace tailrace {
 namespace {
@@ -24,13 +25,6 @@ SlabPart part_of_dataset(const Reader& reader, std::size_t dataset, const Slab& 
 }
 
 }  // namespace
-
-void fill_values(std::span<std::byte> values, std::span<const std::byte> element) {
-  if (element.empty()) return;
-  for (std::size_t at = 0; at + element.size() <= values.size(); at += element.size()) {
-    std::memcpy(values.data() + at, element.data(), element.size());
-  }
-}
 
 Status read_padded(Reader& reader, std::size_t dataset, const Slab& slab,
                    std::span<const std::byte> fill, std::span<std::byte> values, double abs_bound) {

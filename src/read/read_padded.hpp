@@ -14,9 +14,6 @@
 
 namespace tailrace {
 
-/// Fill `values`, whole elements, with one element.
-void fill_values(std::span<std::byte> values, std::span<const std::byte> element);
-
 /// Read a slab that the caller has checked against the variable's shape. Not collective.
 /// @param fill  one element in native byte order  @param abs_bound  as that of Reader::read()
 /// @error as Reader::read()

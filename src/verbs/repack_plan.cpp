@@ -356,6 +356,9 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   definition.shape = field.shape;
   definition.extendable = field.extendable;
   definition.more_unlimited = field.more_unlimited();
+  // The dataset's own is kept, whatever _FillValue says and codecs keep exactly.
+  definition.stored_fill = field.fill_value;
+  if (field.swapped) std::ranges::reverse(*definition.stored_fill);
 
   const std::vector<KeyValue> own = own_options(field, defaults.patterns);
   const std::string reason = reason_to_keep_exact(field);
