@@ -1,4 +1,4 @@
-"""The fill values of other people's datasets: what HDF5 has of them stays, whatever _FillValue says.
+"""Fill values of other people's datasets: what HDF5 has of them stays, whatever _FillValue says.
 
 Random datasets, through each way of repack. The inventory is h5py's and netCDF4's, not ours.
 """
@@ -12,8 +12,9 @@ from application_runs import opened
 from cli_tools import tailrace
 
 DTYPES = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
-WAYS = [[], ["--codec", "trz", "--bound", "abs=1e-3"], ["--codec", "portable", "--bound", "rel=1e-3"],
-        ["--codec", "sz3", "--bound", "abs=1e-3"], ["--as-stored"], ["--cloud"], ["--layout", "front"]]
+WAYS = [[], ["--codec", "trz", "--bound", "abs=1e-3"],
+        ["--codec", "portable", "--bound", "rel=1e-3"], ["--codec", "sz3", "--bound", "abs=1e-3"],
+        ["--as-stored"], ["--cloud"], ["--layout", "front"]]
 
 
 def random_dataset(file, name, rng):
@@ -29,7 +30,7 @@ def random_dataset(file, name, rng):
         create.set_fill_value(np.array(fill, dtype))
     limits = tuple(h5py.h5s.UNLIMITED if rng.integers(2) else n for n in shape)
     if limits != shape or rng.integers(2):
-        create.set_chunk(tuple(int(rng.integers(1, n + 3)) if n != limit else int(rng.integers(1, n + 1))
+        create.set_chunk(tuple(int(rng.integers(1, n + 1 + 2 * (n != limit)))
                                for n, limit in zip(shape, limits)))
         if rng.integers(2):
             create.set_deflate(1)
