@@ -188,8 +188,9 @@ class CatalogVisitor final : public Hdf5Visitor {
     if (!described.field) return;
     node.kind = Hdf5Node::Kind::field;
     described.coordinate = scale;
+    described.named_type = H5Tcommitted(Hdf5Id(H5Dget_type(dataset)).get()) > 0;
     described.stored_bytes = H5Dget_storage_size(dataset);
-    count_chunks_of_large(dataset, described);
+    count_chunks(dataset, described);
     for (const char* name : {"_FillValue", "missing_value"}) {
       if (described.missing_value || !has_attributes) break;
       described.missing_value = fill_attribute(dataset, name, *described.dtype);
@@ -201,11 +202,8 @@ class CatalogVisitor final : public Hdf5Visitor {
     }
   }
 
-  static void count_chunks_of_large(hid_t dataset, StoredDataset& described) {
-    if (!described.chunked() || described.stored_bytes == 0 ||
-        n_elements(described.shape) < hollow_bytes_min / described.value_bytes()) {
-      return;
-    }
+  static void count_chunks(hid_t dataset, StoredDataset& described) {
+    if (!described.chunked() || described.stored_bytes == 0) return;
     const Hdf5Id space(H5Dget_space(dataset));
     hsize_t n_chunks = 0;
     if (H5Dget_num_chunks(dataset, space.get(), &n_chunks) >= 0) {

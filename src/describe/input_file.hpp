@@ -48,6 +48,8 @@ class InputFile {
   virtual const std::vector<StoredDataset>& fields() const = 0;
   /// The other objects, which carry_over_objects() takes, each once: path and kind ("group").
   virtual std::vector<std::pair<std::string, std::string>> objects() const { return {}; }
+  /// Bytes in front of what is the file's format (HDF5's user block).
+  virtual std::uint64_t user_block_bytes() const { return 0; }
   /// What the user should know of the listing: what is left out of it, links that lead in circles.
   virtual std::vector<std::string> remarks() const { return {}; }
   /// Read one box, row-major in native byte order. One thread at a time.
@@ -61,6 +63,13 @@ class InputFile {
     static_cast<void>(field_index);
     static_cast<void>(chunk_index);
     return std::optional<EncodedBytes>();
+  }
+  /// Which chunks of a field's grid of stored chunks the file has: their numbers, ascending.
+  /// Nothing: all of them, or it is not stored in chunks. Cost: where some are missing, the field's
+  /// chunk index. @error corrupt
+  virtual Result<std::optional<std::vector<std::uint64_t>>> chunks_there(std::size_t field_index) {
+    static_cast<void>(field_index);
+    return std::optional<std::vector<std::uint64_t>>();
   }
   /// What lies in a field of one dimension that is a plotfile's level; null: another field, or what
   /// the file says of it does not fit together. Cost: reads the level's list of boxes.

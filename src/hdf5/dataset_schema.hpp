@@ -88,9 +88,10 @@ struct StoredDataset {
   // What only who reads fields as numbers asks for (InputFile); it does not travel.
   bool field = false;                   ///< An array that a Writer creates: of plain numbers.
   std::optional<double> missing_value;  ///< _FillValue or missing_value, else a fill that is not 0.
+  bool named_type = false;              ///< Of a type that is an object of the file.
   bool coordinate = false;         ///< A dimension scale or coordinate variable: kept lossless.
   std::uint64_t stored_bytes = 0;  ///< That the file spends on it.
-  /// Chunks in the file; counted of what has more than hollow_bytes_min of values.
+  /// Chunks in the file.
   std::uint64_t n_chunks_there = 0;
 
   std::uint64_t n_rows() const { return shape.empty() ? 0 : shape[0]; }

@@ -30,13 +30,14 @@ Result<std::string> peek(const InputBytes& bytes, std::uint64_t address) {
   return text;
 }
 
-/// HDF5 looks for its signature at 0, 512, 1024, 2048, ...: user blocks may stand before it.
-Result<bool> has_hdf5_signature(const InputBytes& bytes) {
+/// Where HDF5's signature stands; nothing: nowhere. HDF5 looks for it at 0, 512, 1024, 2048, ...:
+/// user blocks may stand before it.
+Result<std::optional<std::uint64_t>> find_hdf5_signature(const InputBytes& bytes) {
   for (std::uint64_t at = 0; at < bytes.file_bytes(); at = at == 0 ? 512 : at * 2) {
     TAILRACE_TAKE(const std::string found, peek(bytes, at));
-    if (found == kHdf5Signature) return true;
+    if (found == kHdf5Signature) return std::optional(at);
   }
-  return false;
+  return std::optional<std::uint64_t>();
 }
 
 bool is_netcdf_classic(std::string_view first) {
@@ -64,6 +65,7 @@ std::string printable(std::string_view bytes) {
 class Hdf5Input final : public InputFile {
  public:
   static Result<std::unique_ptr<InputFile>> open(const std::string& path,
+                                                 std::uint64_t user_block_bytes,
                                                  const ReadOptions& options) {
     TAILRACE_TAKE(auto file, StoredFile::open(path, other_files_of(options)));
     TAILRACE_TAKE(DatasetList list, file->list(Asked::fields));
@@ -71,12 +73,13 @@ class Hdf5Input final : public InputFile {
     ReadOptions in_one_pass = options;
     in_one_pass.one_pass = true;
     return std::unique_ptr<InputFile>(
-        new Hdf5Input(path, std::move(file), std::move(list), in_one_pass));
+        new Hdf5Input(path, user_block_bytes, std::move(file), std::move(list), in_one_pass));
   }
 
   const std::string& format() const override { return format_; }
   const std::vector<StoredDataset>& fields() const override { return fields_; }
 
+  std::uint64_t user_block_bytes() const override { return user_block_bytes_; }
   std::vector<std::string> remarks() const override { return remarks_; }
 
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
@@ -103,6 +106,20 @@ class Hdf5Input final : public InputFile {
     const Code code = read.code() == Code::codec_failed ? Code::corrupt : read.code();
     return Status(code, path_ + ": reading field \"" + field.path + "\" " + box_text(box) + ": " +
                             read.message());
+  }
+
+  Result<std::optional<std::vector<std::uint64_t>>> chunks_there(std::size_t field_index) override {
+    using Numbers = std::optional<std::vector<std::uint64_t>>;
+    const StoredDataset& field = fields_[field_index];
+    const ChunkGrid grid{field.shape, field.storage.chunk_shape};
+    if (!field.chunked() || field.foreign || field.n_chunks_there == grid.n_chunks())
+      return Numbers();
+    TAILRACE_TAKE(const std::vector<StoredChunk> chunks, file_->chunks(field));
+    std::vector<std::uint64_t> numbers;
+    numbers.reserve(chunks.size());
+    for (const StoredChunk& chunk : chunks) numbers.push_back(chunk.chunk_index);
+    std::ranges::sort(numbers);
+    return Numbers(std::move(numbers));
   }
 
   std::vector<std::pair<std::string, std::string>> objects() const override {
@@ -143,9 +160,10 @@ class Hdf5Input final : public InputFile {
   }
 
  private:
-  Hdf5Input(std::string path, std::unique_ptr<StoredFile> file, DatasetList list,
-            const ReadOptions& options)
+  Hdf5Input(std::string path, std::uint64_t user_block_bytes, std::unique_ptr<StoredFile> file,
+            DatasetList list, const ReadOptions& options)
       : path_(std::move(path)),
+        user_block_bytes_(user_block_bytes),
         format_(list.netcdf4 ? "netCDF-4" : "HDF5"),
         fields_(std::move(list.datasets)),
         remarks_(std::move(list.remarks)),
@@ -157,6 +175,7 @@ class Hdf5Input final : public InputFile {
   }
 
   std::string path_;
+  std::uint64_t user_block_bytes_;
   std::string format_;
   std::vector<StoredDataset> fields_;
   std::vector<std::string> remarks_;
@@ -177,8 +196,8 @@ Result<std::unique_ptr<InputFile>> open_input_file(const std::string& path,
   TAILRACE_TAKE(const std::string first, peek(*bytes, 0));
   if (is_netcdf_classic(first)) return open_netcdf_classic_input(std::move(bytes));
   if (is_npy(first)) return open_npy_input(std::move(bytes));
-  TAILRACE_TAKE(const bool hdf5, has_hdf5_signature(*bytes));
-  if (hdf5) return Hdf5Input::open(path, options);
+  TAILRACE_TAKE(const auto signature, find_hdf5_signature(*bytes));
+  if (signature) return Hdf5Input::open(path, *signature, options);
   return Status(Code::corrupt, path +
                                    ": expected HDF5, netCDF or .npy, but the file begins with \"" +
                                    printable(first) + "\" (a raw file needs its dtype and shape)");

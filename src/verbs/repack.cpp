@@ -16,6 +16,7 @@
 #include <cmath>
 #include <deque>
 #include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -30,6 +31,7 @@
 #include "describe/field_attributes.hpp"
 #include "exec/thread_team.hpp"
 #include "field/box_codec.hpp"
+#include "field/field_state.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/one_file.hpp"
@@ -37,6 +39,7 @@
 #include "verbs/book_file.hpp"
 #include "verbs/chunk_tiles.hpp"
 #include "verbs/region_masks.hpp"
+#include "verbs/repack_kept.hpp"
 #include "verbs/repack_memory.hpp"
 
 namespace tailrace::verbs {
@@ -89,6 +92,23 @@ class InputSource final : public BoxSource {
   ChunkTiles tiles_;
   std::mutex* reading_;
 };
+
+/// Whether a box holds elements of one of these chunks. @param numbers  ascending
+bool touches_any(const ChunkGrid& grid, const std::vector<std::uint64_t>& numbers, const Box& box) {
+  Box rows = grid.touched(box);
+  if (rows.empty()) return false;
+  // A row of chunks along the last dimension has numbers that follow one another.
+  const std::uint64_t n = rows.count.empty() ? 1 : rows.count.back();
+  if (!rows.count.empty()) rows.count.back() = 1;
+  bool found = false;
+  for_each_position(rows, [&](const Shape& at) {
+    if (found) return;
+    const std::uint64_t first = grid.index_of(at);
+    const auto next = std::ranges::lower_bound(numbers, first);
+    found = next != numbers.end() && *next - first < n;
+  });
+  return found;
+}
 
 /// Formats whose names already say HDF5 keep them; raw and npy files become .h5, or .nc.
 std::string output_name(const std::string& input_path, bool netcdf) {
@@ -247,6 +267,7 @@ class Repack {
   Status settle_boxes();
   Status settle_covers(std::vector<PlannedField>& plan);
   Status settle_masks(std::vector<PlannedField>& plan);
+  Status settle_holes(std::vector<PlannedField>& plan);
   void settle_words(std::vector<PlannedField>& plan, bool copies);
   void settle_losses(PlannedField& planned, bool exact);
   CopiedNotes words_of(const std::vector<PlannedField>& plan, const PlannedField& planned);
@@ -296,11 +317,16 @@ Status Repack::prepare() {
   TAILRACE_TAKE(auto plan, ranks_.settle(plan_fields(
                                with_coordinates(input_->fields(), dimension_names_), fields,
                                report_.options, request_.chunk_given, comm_.n_ranks())));
+  if (comm_.is_root()) {
+    std::ranges::move(what_is_not_kept(input_->fields(), plan, input_->user_block_bytes()),
+                      std::back_inserter(report_.remarks));
+  }
   for (PlannedField& planned : plan) {
     planned.quantization = find_quantization(*input_, input_->fields()[planned.input_index]);
   }
   TAILRACE_TRY(ranks_.settle(settle_covers(plan)));
   TAILRACE_TRY(ranks_.settle(settle_masks(plan)));
+  TAILRACE_TRY(ranks_.settle(settle_holes(plan)));
   settle_words(plan, fields.front.has_value());
   TAILRACE_TRY(ranks_.settle(load_books(plan)));
   report_.plan = std::move(plan);
@@ -412,6 +438,20 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
                     field.name(), guards_text(*guards), guards_text(held)));
   }
   return notes;
+}
+
+/// Chunks that the input lacks are not made: what they hold is the dataset's fill value in both.
+/// Every rank finds the same.
+Status Repack::settle_holes(std::vector<PlannedField>& plan) {
+  for (PlannedField& planned : plan) {
+    FieldDefinition& field = planned.definition;
+    if (planned.boxes != nullptr || stored_plainly(field) || field.options.layout == "contiguous") {
+      continue;
+    }
+    TAILRACE_TAKE(planned.chunks_there, input_->chunks_there(planned.input_index));
+    if (planned.chunks_there) field.options.allow_holes = true;
+  }
+  return Status();
 }
 
 /// Record losses of the input's values where the output would forget them. Every rank does the
@@ -568,9 +608,11 @@ Status Repack::put_own_chunks(Writer& writer) {
     const PlannedField& planned = report_.plan[run.field_index];
     const StoredDataset& stored = input_->fields()[planned.input_index];
     const bool decoded = planned.definition.as_stored == nullptr && !stored.storage.filters.empty();
-    if (decoded) source.expect({run.first, run.end});
+    if (decoded && !planned.chunks_there) source.expect({run.first, run.end});
+    const ChunkGrid grid{stored.shape, stored.storage.chunk_shape};
     for (std::uint64_t position = run.first; position < run.end; ++position) {
       const Box box = tiles.grid().clipped_box(tiles.chunk_at(position));
+      if (planned.chunks_there && !touches_any(grid, *planned.chunks_there, box)) continue;
       TAILRACE_TRY(writer.put_source(field_indices_[run.field_index], box, source));
     }
   }

@@ -11,7 +11,9 @@
 #include "core/glob_options.hpp"
 #include "core/option_table.hpp"
 #include "field/box_codec.hpp"
+#include "field/candidates.hpp"
 #include "layout/chunk_shape.hpp"
+#include "verbs/repack_kept.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -98,6 +100,14 @@ bool chunks_fit(const FrontChunks& front, const StoredDataset& field, bool lossy
 bool can_be_copied(const StoredDataset& field) {
   return field.chunked() && field.plain_number && !field.swapped && !field.by_hdf5() &&
          !field.plain_edges;
+}
+
+/// Fletcher's checksum stays where the codec has one, unless it was asked for without.
+void keep_checksum(const StoredDataset& field, FieldOptions& options) {
+  const bool has_one = options.codec == exact_codec || options.codec == portable_codec;
+  if (!has_checksum(field) || !has_one || codec_is_ours_to_choose(options)) return;
+  if (last_value(options.codec_settings, "checksum") != nullptr) return;
+  options.codec_settings.emplace_back("checksum", "on");
 }
 
 /// What the user has said of how a field is to be encoded.
@@ -401,6 +411,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   } else if (boxes != nullptr && is_floating(*field.dtype) && options.layout != "contiguous") {
     TAILRACE_TRY(follow_boxes(field, boxes, defaults.components, planned));
   }
+  if (definition.as_stored == nullptr) keep_checksum(field, options);
   TAILRACE_TRY(choose_pieces(field, options, n_ranks));
   plan_covered(field, requests, boxes, planned);
   return planned;

@@ -62,6 +62,8 @@ struct PlannedField {
   /// By which its chunks are cut; null: by none.
   std::shared_ptr<const BoxSeries> boxes;
   std::vector<ErrorBound> component_bounds;  ///< Of each component; empty: the field has one.
+  /// Numbers of the stored chunks that the input has, ascending; nothing: all, or none are missed.
+  std::optional<std::vector<std::uint64_t>> chunks_there;
   std::string covered_kept_reason;           ///< Why covered=drop could not be done.
   FieldLosses losses;                        ///< Of the input's values.
   std::optional<Quantization> quantization;  ///< A rounding that the input's attributes describe.

@@ -37,13 +37,11 @@ TEST_P(GatheredFailures, AnotherFieldsFault) {
   }
 }
 
-/// A book that is none is found by the first step, and not when the first chunk is full.
+/// A book that is none is found at once, and not when the first chunk is full.
 TEST_P(GatheredFailures, ABookThatIsNone) {
   Program program(scratch(), mode());
-  const auto field =
-      program.define("/u", kSpace, "codec=trz,bound=abs=1e-3,book=autox,chunk=4x9x14x11");
-  program.put_all(field, 0);
-  expect_failed(program.failing_step(), Code::invalid_argument, "book must be");
+  const std::string options = "codec=trz,bound=abs=1e-3,book=autox,chunk=4x9x14x11";
+  expect_failed(program.refusal("/u", kSpace, options), Code::invalid_argument, "book must be");
   EXPECT_TRUE(program.close().ok());
 }
 
@@ -276,8 +274,7 @@ TEST_P(GatheredFailures, RefusedInTheFirstStep) {
   };
   for (const Refusal& refusal : refusals) {
     Program program(scratch(), mode() + "replace=on," + refusal.file);
-    program.define("/u", kSpace, refusal.field);
-    expect_failed(program.failing_step(), refusal.code, refusal.part);
+    expect_failed(program.refusal("/u", kSpace, refusal.field), refusal.code, refusal.part);
     const auto field = program.define("/u", {40}, "chunk=2x8");
     for (std::uint64_t step = 0; step < 3; ++step) {
       program.put_all(field, step);

@@ -192,6 +192,15 @@ class Program {
     return *index;
   }
 
+  /// Why a field cannot be written: as its definition is refused, or the first step with it.
+  Status refusal(const std::string& path, const Shape& shape, const std::string& text) {
+    FieldDefinition definition{path, DType::f64, shape, defaults_};
+    definition.options.chunk_shape.reset();
+    EXPECT_TRUE(apply_field_options(text, definition.options).ok()) << text;
+    const auto index = writer->define_field(definition);
+    return index.ok() ? failing_step() : index.status();
+  }
+
   /// Boxes of a field's step.
   void put(std::size_t field, const std::vector<Box>& boxes, std::uint64_t step) {
     for (const Box& box : boxes) {

@@ -278,7 +278,7 @@ def test_chunks_that_were_never_written(tmp_path):
     tailrace("repack", source, "-o", target, "--cmip7", ranks=2)
     assert_front(target)
     assert np.array_equal(datasets(source)["v"], datasets(target)["v"])
-    assert raw_chunks(target)["v", 3] == raw_chunks(source)["v", 1]
+    assert raw_chunks(target) == raw_chunks(source)  # The two that there are.
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

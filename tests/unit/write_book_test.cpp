@@ -259,10 +259,10 @@ TEST_P(WriteBook, WhatHasNoUseForABookHasNone) {
 TEST_P(WriteBook, AWrongThresholdIsRefusedOnAllRanks) {
   on_ranks([&](RankRun run) {
     run.options = "codec=trz,book=auto,book_loss=200,bound=abs=1e-3";
-    const Result<StepReport> report = run.new_dataset(0);
-    EXPECT_EQ(report.status().code(), Code::invalid_argument);
-    EXPECT_NE(report.status().message().find("book_loss"), std::string::npos)
-        << report.status().message();
+    const FieldDefinition wrong{step_path(0), DType::f32, kShape, run.field_options(), false};
+    const Status refused = run.writer.define_field(wrong).status();
+    EXPECT_EQ(refused.code(), Code::invalid_argument);
+    EXPECT_NE(refused.message().find("book_loss"), std::string::npos) << refused.message();
     run.options = "codec=trz,book=auto,bound=abs=1e-3";
     EXPECT_TRUE(run.new_dataset(0).ok());
   });

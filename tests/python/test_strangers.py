@@ -1,7 +1,9 @@
-"""Fill values of other people's datasets: what HDF5 has of them stays, whatever _FillValue says.
+"""Other people's datasets, at random, through each way of repack: what they have stays or is named.
 
-Random datasets, through each way of repack. The inventory is h5py's and netCDF4's, not ours.
+The inventory is h5py's and netCDF4's, not ours.
 """
+
+import re
 
 import h5py
 import netCDF4
@@ -33,17 +35,29 @@ def random_dataset(file, name, rng):
         create.set_chunk(tuple(int(rng.integers(1, n + 1 + 2 * (n != limit)))
                                for n, limit in zip(shape, limits)))
         if rng.integers(2):
+            create.set_fletcher32()
+        if rng.integers(2):
             create.set_deflate(1)
     elif rng.integers(2):
         create.set_layout(h5py.h5d.COMPACT)
     space = h5py.h5s.create_simple(shape, limits)
-    dataset = h5py.Dataset(h5py.h5d.create(file.id, name.encode(), h5py.h5t.py_create(dtype), space,
-                                           create))
+    stored_type = h5py.h5t.py_create(dtype)
+    if not rng.integers(5):
+        stored_type.commit(file.id, f"type_of_{name}".encode())
+    dataset = h5py.Dataset(h5py.h5d.create(file.id, name.encode(), stored_type, space, create))
     if rng.integers(4):
         missing = dtype.type([99, 7, 0][rng.integers(3)])
         values[rng.random(shape) < 0.2] = missing
         dataset.attrs["_FillValue"] = missing
-    dataset[...] = values
+    written = tuple(slice(int(rng.integers(n + 1))) if rng.integers(3) == 0 else slice(None)
+                    for n in shape)
+    dataset[written] = values[written]
+
+
+def chunks_of(dataset):
+    """The chunk shape, and how many chunks the file has; nothing: not chunked. HDF5's numbers alone
+    can be trusted: of indexes of newer kinds it may say wrong places."""
+    return None if dataset.chunks is None else (dataset.chunks, dataset.id.get_num_chunks())
 
 
 def fill_of(dataset):
@@ -54,8 +68,24 @@ def fill_of(dataset):
     return create.fill_value_defined(), value.tobytes()
 
 
+def has_checksum(dataset):
+    create = dataset.id.get_create_plist()
+    return any(create.get_filter(i)[0] == h5py.h5z.FILTER_FLETCHER32
+               for i in range(create.get_nfilters()))
+
+
+# What a dataset has of a kind, and what repack says of those that lose it.
+KINDS = {
+    "Fletcher's checksums are not kept": has_checksum,
+    "numbers are stored in this machine's byte order": lambda dataset: dataset.dtype.str[0] == ">",
+    "types that are objects of the input": lambda dataset: dataset.id.get_type().committed(),
+    "datasets that lie in their headers (compact)":
+        lambda dataset: dataset.id.get_create_plist().get_layout() == h5py.h5d.COMPACT,
+}
+
+
 @pytest.mark.parametrize("seed", range(8))
-def test_repack_keeps_fill_values(seed, tmp_path):
+def test_repack_keeps_what_datasets_have(seed, tmp_path):
     rng = np.random.default_rng([seed, 50])
     source = tmp_path / "in.h5"
     with h5py.File(source, "w") as file:
@@ -63,15 +93,30 @@ def test_repack_keeps_fill_values(seed, tmp_path):
             random_dataset(file, f"d{i}", rng)
     for n, way in enumerate(WAYS):
         target = tmp_path / f"out{n}.h5"
-        tailrace("repack", source, "-o", target, "--allow-wide-bound", *way, ranks=1 + n % 2 * 2)
+        done = tailrace("repack", source, "-o", target, "--allow-wide-bound", *way,
+                        ranks=1 + n % 2 * 2)
+        said = re.sub(r"\s+", " ", done.stderr)
         with h5py.File(source) as before, opened(target) as after:
             for name, dataset in before.items():
+                if not isinstance(dataset, h5py.Dataset):
+                    continue
                 assert fill_of(after[name]) == fill_of(dataset), (way, name)
+                stored, copied = chunks_of(dataset), chunks_of(after[name])
+                if stored and copied and stored[0] == copied[0]:
+                    assert stored == copied, (way, name)
+                elif stored and copied:
+                    assert bool(stored[1]) == bool(copied[1]), (way, name)
                 values, found = dataset[...], after[name][...]
                 missing = values == dataset.attrs.get("_FillValue", np.nan)
                 np.testing.assert_array_equal(found[missing], values[missing], str((way, name)))
                 if not way or "--bound" not in way or values.dtype.kind != "f":
                     np.testing.assert_array_equal(found, values, str((way, name)))
+            for words, has in KINDS.items():
+                datasets = {name: each for name, each in before.items()
+                            if isinstance(each, h5py.Dataset)}
+                lost = [name for name, each in datasets.items()
+                        if has(each) and not has(after[name])]
+                assert (words in said) == bool(lost), (way, words, lost, said)
 
 
 # What records skipped by a later append read as.
@@ -93,3 +138,11 @@ def test_records_that_a_later_append_skips_are_missing(form, tmp_path):
             values = variable[:]
             assert values.shape == (6, 3) and np.ma.getmaskarray(values)[2:5].all(), name
             assert not np.ma.getmaskarray(values)[:2].any(), name
+
+
+def test_a_user_block_that_is_not_kept_is_named(tmp_path):
+    source, target = tmp_path / "in.mat", tmp_path / "out.h5"
+    with h5py.File(source, "w", userblock_size=1024) as file:
+        file["u"] = np.arange(2000.0)
+    done = tailrace("repack", source, "-o", target)
+    assert "(userblock_size 1024) is not kept" in re.sub(r"\s+", " ", done.stderr)
