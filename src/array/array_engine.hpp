@@ -73,7 +73,7 @@ struct ArrayFlush {
 };
 
 /// What else a flush does but to write what is staged. `beside`: it may go on beside the program.
-/// `define`: each variable gets a dataset that could get one without values (waits_for_values()).
+/// `define`: each variable gets a dataset that could get one without values (definable()).
 enum class FlushMode : std::uint8_t { at_once, beside, define };
 
 class ArrayEngine {
@@ -110,9 +110,9 @@ class ArrayEngine {
   virtual Status publish_at_root(ArrayFlush& flush,
                                  const std::vector<std::vector<WrittenChunk>>& chunks,
                                  const std::vector<Bytes>& plain) = 0;
-  /// Whether how a variable without a dataset is stored comes from its values. Not collective; the
-  /// same on every rank.
-  virtual bool waits_for_values(std::size_t variable) const = 0;
+  /// Of every variable whether, being without a dataset, it could get one without values. Not
+  /// collective; the same on every rank.
+  virtual std::vector<bool> definable() const = 0;
   /// The flush is in the file. Every rank; collective calls are allowed.
   virtual void published(const ArrayFlush& flush) = 0;
   /// The flush is under way, and nothing is staged any more; or it has failed, and what it has

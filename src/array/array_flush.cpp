@@ -72,11 +72,11 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
 }
 
 void ArrayEngine::list_variables(ArrayFlush& flush, const std::vector<bool>& staged) const {
+  std::vector<bool> created(staged.size(), flush.closing);
+  if (flush.defining && !flush.closing) created = definable();
   for (std::size_t v = 0; v < staged.size(); ++v) {
     if (staged[v]) flush.variables.push_back(v);
-    if (variables_[v].in_file()) continue;
-    const bool defined = flush.closing || (flush.defining && !waits_for_values(v));
-    if (staged[v] || defined) flush.created.push_back(v);
+    if (!variables_[v].in_file() && (staged[v] || created[v])) flush.created.push_back(v);
   }
 }
 

@@ -5,6 +5,7 @@
 // set_variable_options() refuses.
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "array/netcdf_array.hpp"
@@ -202,15 +203,23 @@ Result<bool> NetcdfArrayFile::try_variable(const NetcdfModel& next, const std::s
   return lossy;
 }
 
-bool NetcdfArrayFile::waits_for_values(std::size_t v) const {
-  if (!array_dtype(variables_[v].type)) return false;
-  const Result<FieldDefinition> definition =
-      define_new(v, listed_coordinates(model_), variables_[v].own_options);
-  if (!definition.ok()) return true;  // Refused with its first values, or at the end.
-  const FieldOptions& options = definition->options;
-  const bool by_values =
-      codec_is_ours_to_choose(options) || options.bound.needs_range() || options_.file.has_target();
-  return by_values && !stored_plainly(*definition);
+std::vector<bool> NetcdfArrayFile::definable() const {
+  std::vector<bool> found(variables_.size(), true);
+  std::optional<CoordinateNames> listed;
+  for (std::size_t v = 0; v < variables_.size(); ++v) {
+    if (variables_[v].in_file() || !array_dtype(variables_[v].type)) continue;
+    if (!listed) listed = listed_coordinates(model_);
+    const Result<FieldDefinition> definition = define_new(v, *listed, variables_[v].own_options);
+    if (!definition.ok()) {  // Refused with its first values, or at the end.
+      found[v] = false;
+      continue;
+    }
+    const FieldOptions& options = definition->options;
+    const bool by_values = codec_is_ours_to_choose(options) || options.bound.needs_range() ||
+                           options_.file.has_target();
+    found[v] = !by_values || stored_plainly(*definition);
+  }
+  return found;
 }
 
 Result<bool> NetcdfArrayFile::may_lose(std::size_t variable) const {

@@ -368,7 +368,9 @@ class DatasetArray final : private ArrayEngine {
   void prepare_publish() override { drop_readers(); }
   Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
                          const std::vector<Bytes>& plain) override;
-  bool waits_for_values(std::size_t) const override { return false; }  // Each has a dataset.
+  std::vector<bool> definable() const override {  // Each has a dataset.
+    return std::vector<bool>(variables_.size());
+  }
   void published(const ArrayFlush& flush) override;
   void handed_over(ArrayFlush& flush) override;
   void taken_back(const ArrayFlush& flush) override;

@@ -112,7 +112,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   Shape committed_shape_of(std::size_t variable) const override;
   Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
                          const std::vector<Bytes>& plain) override;
-  bool waits_for_values(std::size_t v) const override;
+  std::vector<bool> definable() const override;
   void published(const ArrayFlush& flush) override;
   Shape text_chunk_shape(std::size_t variable) const;
   Status write_plain_at_root(const std::vector<Bytes>& plain);
