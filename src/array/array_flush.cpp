@@ -27,6 +27,7 @@
 #include <utility>
 
 #include "core/byte_stream.hpp"
+#include "core/fill_values.hpp"
 #include "describe/input_bytes.hpp"
 #include "exec/placer.hpp"
 #include "exec/thread_team.hpp"
@@ -335,12 +336,11 @@ constexpr std::uint64_t kAlignment = 8;  // so that a reader may map the values 
 /// Fill bytes [first, end) from `address` on with an element.
 Status write_fill(Storage& storage, std::uint64_t address, std::uint64_t first, std::uint64_t end,
                   const std::vector<std::byte>& element) {
-  std::vector<std::byte> piece;
-  for (std::uint64_t i = 0; i < kPieceBytes / element.size() && i < end - first; ++i) {
-    piece.insert(piece.end(), element.begin(), element.end());
-  }
+  const std::uint64_t most = std::min<std::uint64_t>(kPieceBytes / element.size(), end - first);
+  std::vector<std::byte> piece(most * element.size());
+  fill_values(piece, element);
   while (first < end) {
-    const std::uint64_t n = std::min<std::uint64_t>(piece.size() / element.size(), end - first);
+    const std::uint64_t n = std::min(most, end - first);
     TAILRACE_TRY(storage.write_at(address + first * element.size(),
                                   std::span(piece).first(n * element.size())));
     first += n;
