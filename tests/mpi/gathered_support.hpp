@@ -180,11 +180,16 @@ class Program {
     if (made.ok()) writer = std::move(*made);
   }
 
-  std::size_t define(const std::string& path, const Shape& shape, const std::string& text) {
+  Result<std::size_t> try_define(const std::string& path, const Shape& shape,
+                                 const std::string& text) {
     FieldDefinition definition{path, DType::f64, shape, defaults_};
     definition.options.chunk_shape.reset();
     EXPECT_TRUE(apply_field_options(text, definition.options).ok()) << text;
-    const auto index = writer->define_field(definition);
+    return writer->define_field(definition);
+  }
+
+  std::size_t define(const std::string& path, const Shape& shape, const std::string& text) {
+    const auto index = try_define(path, shape, text);
     EXPECT_TRUE(index.ok()) << index.status().message();
     if (!index.ok()) return 0;
     shapes_[*index] = shape;
@@ -194,10 +199,7 @@ class Program {
 
   /// Why a field cannot be written: as its definition is refused, or the first step with it.
   Status refusal(const std::string& path, const Shape& shape, const std::string& text) {
-    FieldDefinition definition{path, DType::f64, shape, defaults_};
-    definition.options.chunk_shape.reset();
-    EXPECT_TRUE(apply_field_options(text, definition.options).ok()) << text;
-    const auto index = writer->define_field(definition);
+    const auto index = try_define(path, shape, text);
     return index.ok() ? failing_step() : index.status();
   }
 
