@@ -72,8 +72,9 @@ struct ArrayFlush {
   std::unique_ptr<Executor> executor;  ///< Last: its threads use what stands above.
 };
 
-/// What else a flush does but to write what is staged. `beside`: it may go on beside the program.
-/// `define`: each variable gets a dataset that could get one without values (definable()).
+/// Mode of a flush. `at_once`: it ends before the call returns. `beside`: it may go on while the
+/// program computes. `define`: as at_once, and it also creates the datasets of definable()
+/// variables.
 enum class FlushMode : std::uint8_t { at_once, beside, define };
 
 class ArrayEngine {
@@ -110,8 +111,8 @@ class ArrayEngine {
   virtual Status publish_at_root(ArrayFlush& flush,
                                  const std::vector<std::vector<WrittenChunk>>& chunks,
                                  const std::vector<Bytes>& plain) = 0;
-  /// Of every variable whether, being without a dataset, it could get one without values. Not
-  /// collective; the same on every rank.
+  /// Mark per variable: its dataset can be created before it has values. Marks of variables that
+  /// have a dataset mean nothing. Not collective; equal on all ranks.
   virtual std::vector<bool> definable() const = 0;
   /// The flush is in the file. Every rank; collective calls are allowed.
   virtual void published(const ArrayFlush& flush) = 0;

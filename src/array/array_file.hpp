@@ -172,8 +172,8 @@ class ArrayFile {
   /// variable that cannot be stored stays staged: its error is returned, and all others are
   /// committed.
   virtual Status flush() = 0;
-  /// As flush(), but definitions without values wait for their first ones: before other ranks read
-  /// by themselves what has been put. Collective.
+  /// Write and commit all that is staged, so that other ranks can read it independently. Unlike
+  /// flush(), creates no dataset for a variable without values. Collective.
   virtual Status sync_to_read() = 0;
   /// Flush, create the datasets that are missing, close. Collective.
   virtual Status close() = 0;

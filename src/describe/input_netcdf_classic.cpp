@@ -667,8 +667,8 @@ Bytes bytes_of(T value) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// What the variable's dataset has for its fill value where the netCDF library copies it: one
-/// element; empty: none.
+/// Fill value that the netCDF library gives the variable's dataset when it copies the file: the
+/// bytes of one element; empty: none.
 Bytes stored_fill(const NetcdfVariable& variable, DType dtype) {
   const NetcdfAttribute* const attribute = variable.attribute("_FillValue");
   if (attribute != nullptr && attribute->type == variable.type && attribute->n_values > 0) {

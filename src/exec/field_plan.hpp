@@ -146,7 +146,7 @@ struct FieldPlan {
   double absolute_bound = 0;   ///< Unit of the field; 0: exact, but for mode pw_rel.
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
   std::optional<double> fill_value;  ///< Kept exactly by codecs.
-  /// What elements read as that nobody has put, if not `fill_value`: one; empty: zeros.
+  /// Bytes of one element, for elements that no rank has put; empty: zeros. Default: `fill_value`.
   std::optional<Bytes> stored_fill;
   bool verify = false;           ///< Decode every chunk after encoding and compare.
   bool fall_back_to_raw = true;  ///< A chunk that breaks its bound is stored unfiltered, or fails.

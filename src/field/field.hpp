@@ -43,8 +43,8 @@ struct FieldDefinition {
   std::shared_ptr<const CoveredCells> covered = nullptr;
   /// Of guard=region, as region_levels() takes them; empty: a mask cannot be read here.
   RegionMasks region_masks = {};
-  /// What elements read as that nobody has put (HDF5's fill value of the dataset): one, in this
-  /// machine's byte order; empty: HDF5's own zeros. Not given: options.fill_value.
+  /// HDF5's fill value of the dataset, which unwritten elements read as: the bytes of one element
+  /// in native byte order; empty: none is set. Default: options.fill_value.
   std::optional<Bytes> stored_fill = std::nullopt;
   /// A copy of the same values: what its source says of them is carried over, and only how they are
   /// encoded is said anew (core/encoding_notes.hpp).

@@ -193,11 +193,10 @@ Status prepare_codecs(Comm& comm, std::vector<FieldState>& fields, const std::st
 /// broadcast for each of these that the file has already.
 Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string& plugin_path);
 
-/// Whether the codec and layout of a field could serve it, before values come. Where chunks are to
-/// follow the ranks' boxes, which are not known yet, a codec that takes one of three likely shapes
-/// passes. What ranks may differ in (a missing plug-in, memory) passes, too: what agrees on it
-/// later finds it. Not collective; the same on every rank. `definition` has passed
-/// check_definition().
+/// Refuse a field that its codec or layout cannot serve, before it has values. Where chunks follow
+/// the ranks' boxes, a codec passes that serves one of three likely chunk shapes. Failures that may
+/// differ between ranks (a missing plug-in, memory) pass: end_step() agrees on them. Not
+/// collective; equal on all ranks. `definition` has passed check_definition().
 Status try_definition(const FieldDefinition& definition, const std::string& plugin_path);
 
 /// What the lanes must know of a field; its values come from puts or patches, still to be named.

@@ -45,7 +45,7 @@ DatasetDefinition dataset_definition(const FieldState& field) {
     dataset.filters = resolved.codec->filters();
     for (FilterSpec& filter : dataset.filters) {
       const bool own = filter.filter_id < own_filters_end;
-      // Of HDF5's own filters the stored client data are what the user's become once more.
+      // HDF5's own filters make the stored client data of these once more.
       if (own && definition.as_stored != nullptr) filter.client_data = filter.final_client_data;
       // A plug-in would take another fill value from the dataset than the codec was told.
       if (!own && dataset.stored_fill && !filter.final_client_data.empty()) {

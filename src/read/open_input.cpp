@@ -30,8 +30,8 @@ Result<std::string> peek(const InputBytes& bytes, std::uint64_t address) {
   return text;
 }
 
-/// Where HDF5's signature stands; nothing: nowhere. HDF5 looks for it at 0, 512, 1024, 2048, ...:
-/// user blocks may stand before it.
+/// Address of HDF5's signature; nothing: the file has none. It may stand at 0 or, behind a user
+/// block, at 512, 1024, 2048, ...
 Result<std::optional<std::uint64_t>> find_hdf5_signature(const InputBytes& bytes) {
   for (std::uint64_t at = 0; at < bytes.file_bytes(); at = at == 0 ? 512 : at * 2) {
     TAILRACE_TAKE(const std::string found, peek(bytes, at));

@@ -93,7 +93,7 @@ class InputSource final : public BoxSource {
   std::mutex* reading_;
 };
 
-/// Whether a box holds elements of one of these chunks. @param numbers  ascending
+/// True if a box holds elements of one of these chunks. @param numbers  ascending
 bool touches_any(const ChunkGrid& grid, const std::vector<std::uint64_t>& numbers, const Box& box) {
   Box rows = grid.touched(box);
   if (rows.empty()) return false;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t names_in_sentence = 4;
 
-/// Of the output: whether its chunks get a checksum.
+/// True if the output's chunks get a checksum.
 bool gets_checksum(const FieldDefinition& definition) {
   if (definition.as_stored != nullptr) return true;
   return std::ranges::any_of(definition.options.codec_settings, [](const KeyValue& setting) {

@@ -1,4 +1,4 @@
-// What an output lacks of its input, though nobody has asked for that.
+// Properties of an input that the output does not keep, although no request asks for that.
 
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace tailrace::verbs {
 
-/// Whether the dataset's chunks carry Fletcher's checksum.
+/// True if the dataset's chunks carry Fletcher's checksum.
 bool has_checksum(const StoredDataset& field);
 
-/// A sentence for each kind of thing, with the fields that have it. Pure.
+/// Sentences on them, one per kind of property, each with the names of its fields. Pure.
 /// @param fields  of the input.  @param user_block_bytes  in front of it.
 std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
                                           std::span<const PlannedField> plan,
