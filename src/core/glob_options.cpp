@@ -14,7 +14,7 @@ namespace tailrace {
 namespace {
 
 bool has_wildcard(std::string_view pattern) {
-  return pattern.find_first_of("*?") != std::string_view::npos;
+  return find_unescaped(pattern, "*?") != std::string_view::npos;
 }
 
 /// Take back what only measurements may lose.
@@ -140,7 +140,7 @@ namespace {
 /// Where "GLOB: options" is divided: the first colon that no '=' comes before, which would make it
 /// part of a value (cd=1:2:3).
 std::size_t colon_of(std::string_view entry) {
-  const std::size_t colon = entry.find(':');
+  const std::size_t colon = find_unescaped(entry, ":");
   return colon < entry.find('=') ? colon : std::string_view::npos;
 }
 

@@ -18,8 +18,13 @@ bool whole_glob_matches(std::string_view pattern, std::string_view text) {
   std::size_t star = std::string_view::npos;
   std::size_t star_text = 0;
   while (t < text.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == text[t]))) {
-      ++p, ++t;
+    const std::size_t escape = p + 1 < pattern.size() && pattern[p] == '\\' ? 1 : 0;
+    const char wanted = p < pattern.size() ? pattern[p + escape] : '\0';
+    const bool any = escape == 0 && wanted == '?';
+    const bool same = (escape > 0 || wanted != '*') && wanted == text[t];
+    if (p < pattern.size() && (any || same)) {
+      p += escape + 1;
+      ++t;
     } else if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
       star_text = t;
@@ -35,6 +40,14 @@ bool whole_glob_matches(std::string_view pattern, std::string_view text) {
 }
 
 }  // namespace
+
+std::size_t find_unescaped(std::string_view pattern, std::string_view characters) {
+  std::size_t at = 0;
+  while (at < pattern.size() && characters.find(pattern[at]) == std::string_view::npos) {
+    at += pattern[at] == '\\' ? 2 : 1;
+  }
+  return at < pattern.size() ? at : std::string_view::npos;
+}
 
 Status bad_option_value(std::string_view key, std::string_view text, std::string_view expected) {
   return Status(Code::invalid_argument, "option " + std::string(key) + "=" + std::string(text) +

@@ -54,9 +54,13 @@ Result<std::uint64_t> parse_count(std::string_view key, std::string_view text, s
 /// Parse "512x512x512" (or "scalar") into extents. @error invalid_argument
 Result<Shape> parse_shape(std::string_view text);
 
-/// Whether `text` matches the glob `pattern` ('*' any run, '?' one character; '/' is ordinary).
+/// Whether `text` matches the glob `pattern` ('*' any run, '?' one character, a backslash before
+/// either or before ':' takes it as it is; '/' is ordinary).
 /// A pattern without '/' is also tried against the last component of a path.
 bool glob_matches(std::string_view pattern, std::string_view text);
+
+/// Where the first of `characters` stands in a glob without a backslash before it; npos: nowhere.
+std::size_t find_unescaped(std::string_view pattern, std::string_view characters);
 
 enum class Verify : std::uint8_t {
   automatic,  ///< On for lossy codecs whose bound is not ours to prove.

@@ -173,6 +173,12 @@ TEST(Options, BytesAndShapesAndGlobs) {
   EXPECT_TRUE(glob_matches("velocity_?", "/a/velocity_x"));
   EXPECT_FALSE(glob_matches("velocity_?", "/a/velocity_xy"));
   EXPECT_FALSE(glob_matches("a/b", "/c/b"));
+  EXPECT_TRUE(glob_matches("u[0]", "/a/u[0]"));
+  EXPECT_TRUE(glob_matches(R"(a\:b\*\?)", "/a:b*?"));
+  EXPECT_FALSE(glob_matches(R"(a\*)", "/ab"));
+  EXPECT_TRUE(glob_matches("a\\", "/a\\"));
+  EXPECT_EQ(find_unescaped(R"(a\:b:c)", ":"), 4U);
+  EXPECT_EQ(find_unescaped("a\\", ":"), std::string_view::npos);
 }
 
 TEST(Options, FieldTextsReachTheRightPlaces) {
