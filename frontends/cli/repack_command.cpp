@@ -81,7 +81,8 @@ Keys of --field 'GLOB:key=value,...':
   raw-fallback=on|off, covered=keep|drop, and the codec's own: level=5, id=32028,cd=1:2:3,
   book=FILE (trz, see train-book), ...
 
-GLOB is matched against the whole path (/group/name) and, without a '/', against the name.
+GLOB is matched against the whole path (/group/name) and, without a '/', against the name. A
+backslash takes the *, ? or : behind it as it is.
 'component:GLOB:bound=...' is for the components of plotfiles (AMReX, Chombo), by their names.
 
 Memory: --memory bounds what each rank holds at once, however large the input is; stored chunks with
@@ -126,6 +127,9 @@ Status report_file(const Session& session, const verbs::RepackReport& report, bo
   for (const std::string& remark : report.remarks) {
     if (!quiet) session.remark(remark);
   }
+  for (const std::string& object : report.unreadable) {
+    session.remark("left out, since it cannot be read: " + object);
+  }
   if (!trace.wanted()) return Status();
   return trace.finish(trace_json(report.events, report.field_paths));
 }
@@ -144,14 +148,16 @@ int run_repack(Session& session, const RepackArguments& arguments) {
     TAILRACE_TRY(start_hdf5(session, request->options.plugin_path));
     nlohmann::ordered_json document = document_of("repack");
     document["files"] = nlohmann::ordered_json::array();
+    int code = exit_done;
     for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
       request->input = arguments.inputs[i];
       request->output = (*outputs)[i];
       TAILRACE_TAKE(const auto report, repack_visibly(session, arguments.quiet, *request));
       TAILRACE_TRY(session.settle(report_file(session, report, table, arguments.quiet, trace)));
       if (session.speaks()) document["files"].push_back(json_of(report));
+      if (!report.unreadable.empty()) code = exit_resources;
     }
-    return Shown{"", json_text(document), {}, exit_done};
+    return Shown{"", json_text(document), {}, code};
   });
 }
 
@@ -241,6 +247,9 @@ Command add_repack(CLI::App& app) {
               "with --layout front all metadata before them, otherwise without the gaps that "
               "changes have left. Fields with a --codec, --bound or --field are encoded anew.");
   input.follow_external(repack.request.follow_external);
+  input.flag("--skip-unreadable", repack.request.skip_unreadable,
+             "Leave out objects that HDF5 cannot open, damaged or of a later version, name them, "
+             "and exit with 3. Without it they are an error.");
   input("--raw", repack.request.raw_format, "TYPE:SHAPE",
         "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "
         "dimension first). Types: f32 f64 i8 i16 i32 i64 u8 u16 u32 u64.");

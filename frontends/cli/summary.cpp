@@ -185,6 +185,10 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
     lines.push_back(
         fmt::format("kept exactly ({}): {}", reason, first_names_text(names, most_named)));
   }
+  if (!outcome.others.empty()) {
+    lines.push_back("no fields, copied as they are stored: " +
+                    verbs::other_datasets_text(outcome.others));
+  }
   if (!constant.empty()) {
     lines.push_back(fmt::format("kept exactly (all values equal, so the bound is 0): {}",
                                 first_names_text(constant, most_named)));

@@ -117,6 +117,9 @@ std::string info_text(const InfoReport& report) {
   for (const FieldInfo& field : report.fields) {
     out += guard_line(field, group) + quantization_line(field, group);
   }
+  if (!report.others.empty()) {
+    out += wrapped("no fields: " + verbs::other_datasets_text(report.others), 2) + "\n";
+  }
   if (report.hdf5) out += space_line(report.space);
   return out + chunk_lists(report);
 }

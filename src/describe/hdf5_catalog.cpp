@@ -70,12 +70,18 @@ std::optional<double> hdf5_fill(const StoredDataset& field) {
   return fill && *fill == 0 ? std::nullopt : fill;
 }
 
+bool is_virtual(hid_t dataset) {
+  const Hdf5Id creation(H5Dget_create_plist(dataset));
+  return H5Pget_layout(creation.get()) == H5D_VIRTUAL;
+}
+
 class CatalogVisitor final : public Hdf5Visitor {
  public:
-  CatalogVisitor(hid_t file, Asked asked, OtherFiles other_files)
+  CatalogVisitor(hid_t file, Asked asked, OtherFiles other_files, bool skip_unreadable)
       : file_(file),
         fields_asked_(asked == Asked::fields),
         other_files_(other_files),
+        skip_unreadable_(skip_unreadable),
         describer_(DatasetDescriber::Foreign::describe) {}
 
   Hdf5Catalog take_catalog() {
@@ -139,14 +145,31 @@ class CatalogVisitor final : public Hdf5Visitor {
     TAILRACE_TRY(add(dataset, path, Hdf5Node::Kind::dataset));
     StoredDataset& described = catalog_.datasets.emplace_back();
     described.path = path;
-    TAILRACE_TRY(describer_.describe(dataset, described));
+    const Status read = describer_.describe(dataset, described);
+    if (!read.ok()) {
+      catalog_.datasets.pop_back();
+      catalog_.nodes.pop_back();
+      return unreadable(path, read);
+    }
     if (described.foreign && other_files_ == OtherFiles::leave_out) {
+      const bool mapped = is_virtual(dataset);
       catalog_.nodes.back().left_out = true;
+      catalog_.nodes.back().virtual_mappings = mapped;
       catalog_.remarks.push_back(values_elsewhere_text(described) +
-                                 ": left out, --follow-external takes them in");
+                                 (mapped ? ": its mappings are kept, --follow-external takes in "
+                                           "its values"
+                                         : ": left out, --follow-external takes them in"));
     } else if (fields_asked_) {
       ask_for_field(dataset, catalog_.nodes.back(), described);
     }
+    return Status();
+  }
+
+  Status unreadable(const std::string& path, const Status& why) override {
+    if (!skip_unreadable_ || path == "/") return why;
+    // What a group's members would need is left out with them.
+    std::erase_if(catalog_.nodes, [&](const Hdf5Node& node) { return node.path == path; });
+    catalog_.unreadable.push_back(why.message());
     return Status();
   }
 
@@ -214,6 +237,7 @@ class CatalogVisitor final : public Hdf5Visitor {
   hid_t file_;
   bool fields_asked_;
   OtherFiles other_files_;
+  bool skip_unreadable_;
   DatasetDescriber describer_;
   Hdf5Catalog catalog_;
   std::vector<NamedCoordinates> named_coordinates_;
@@ -221,8 +245,9 @@ class CatalogVisitor final : public Hdf5Visitor {
 
 }  // namespace
 
-Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked, OtherFiles other_files) {
-  CatalogVisitor visitor(file, asked, other_files);
+Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked, OtherFiles other_files,
+                                      bool skip_unreadable) {
+  CatalogVisitor visitor(file, asked, other_files, skip_unreadable);
   TAILRACE_TRY(walk_hdf5(file, visitor));
   return visitor.take_catalog();
 }

@@ -37,7 +37,8 @@ struct Hdf5Node {
   std::string target_file;
   std::uint64_t n_attributes = 0;
   bool left_out = false;  ///< A dataset whose values lie in other files, which are not to be read.
-  bool grows_to_limit = false;  ///< A field with a dimension that has a limit above its extent.
+  bool virtual_mappings = false;  ///< Left out, but where its values lie is to be kept.
+  bool grows_to_limit = false;    ///< A field with a dimension that has a limit above its extent.
 };
 
 struct Hdf5Catalog {
@@ -45,16 +46,20 @@ struct Hdf5Catalog {
   std::vector<StoredDataset> datasets;  ///< All, in the order of the nodes.
   bool netcdf4 = false;                 ///< Written by the netCDF-4 library.
   std::vector<std::string> remarks;     ///< As DatasetList has.
+  std::vector<std::string> unreadable;  ///< As DatasetList has.
 };
 
 /// Groups within groups that are listed with their fields.
 inline constexpr std::size_t group_depth_max = 256;
 
 /// List an open file. Not collective. Call with HDF5 locked. Cost: O(objects).
+/// @param skip_unreadable  leave out objects that HDF5 cannot open, and name them.
 /// @error corrupt  an object that HDF5 cannot open; the message names its path.
-/// @error unsupported  paths or groups beyond the limits (hdf5_walk.hpp, group_depth_max)
+/// @error unsupported  the same, of a later HDF5; paths or groups beyond the limits
+/// (hdf5_walk.hpp, group_depth_max)
 Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked,
-                                      OtherFiles other_files = OtherFiles::leave_out);
+                                      OtherFiles other_files = OtherFiles::leave_out,
+                                      bool skip_unreadable = false);
 
 /// Whether a dimension scale's NAME attribute says that the dimension has no variable in netCDF-4.
 bool is_dimension_without_variable(hid_t dataset);

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/box.hpp"
@@ -356,6 +358,78 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
   return copy_values(from.get(), to.get(), path);
 }
 
+namespace {
+
+using StringOfMapping = ssize_t (*)(hid_t creation, std::size_t index, char* text, std::size_t n);
+
+/// A name that a mapping of a virtual dataset holds; nothing: HDF5 cannot tell it.
+std::optional<std::string> name_in_mapping(StringOfMapping get, hid_t creation, std::size_t index) {
+  const ssize_t n = get(creation, index, nullptr, 0);
+  if (n < 0) return std::nullopt;
+  std::string name(static_cast<std::size_t>(n) + 1, '\0');
+  if (get(creation, index, name.data(), name.size()) < 0) return std::nullopt;
+  name.resize(static_cast<std::size_t>(n));
+  return name;
+}
+
+std::filesystem::path folder_of_file(hid_t file) {
+  const ssize_t n = H5Fget_name(file, nullptr, 0);
+  std::string name(n < 0 ? 1 : static_cast<std::size_t>(n) + 1, '\0');
+  H5Fget_name(file, name.data(), name.size());
+  return std::filesystem::absolute(name.c_str()).parent_path();
+}
+
+/// What `name`, seen from the folder `from`, is called in the folder `to`.
+std::string name_from_other_folder(const std::string& name, const std::filesystem::path& from,
+                                   const std::filesystem::path& to) {
+  const bool kept = name == "." || std::filesystem::path(name).is_absolute() || from == to;
+  return kept ? name : (from / name).lexically_normal().lexically_relative(to).string();
+}
+
+}  // namespace
+
+Status Hdf5Copier::copy_virtual_dataset(const std::string& path) {
+  const std::string what = "virtual dataset \"" + path + "\"";
+  const Hdf5Id from(H5Dopen2(input_, path.c_str(), H5P_DEFAULT));
+  const Hdf5Id type(H5Dget_type(from.get()));
+  const Hdf5Id space(H5Dget_space(from.get()));
+  const Hdf5Id stored(H5Dget_create_plist(from.get()));
+  const Hdf5Id creation(H5Pcopy(stored.get()));
+  std::size_t n_mappings = 0;
+  // Setting the layout again removes the mappings.
+  if (!type.valid() || !space.valid() || H5Pset_layout(creation.get(), H5D_VIRTUAL) < 0 ||
+      H5Pget_virtual_count(stored.get(), &n_mappings) < 0) {
+    return hdf5_failure(Code::corrupt, what);
+  }
+  const std::filesystem::path input_folder = folder_of_file(input_);
+  const std::filesystem::path output_folder = folder_of_file(output_);
+  for (std::size_t i = 0; i < n_mappings; ++i) {
+    const Hdf5Id part(H5Pget_virtual_vspace(stored.get(), i));
+    Hdf5Id source(H5Pget_virtual_srcspace(stored.get(), i));
+    // Of a whole source the file does not say the extents: any space of as many elements stands
+    // for it.
+    if (H5Sget_select_type(source.get()) == H5S_SEL_ALL) {
+      const hssize_t n = H5Sget_select_npoints(part.get());
+      const hsize_t extent = n < 0 ? 0 : static_cast<hsize_t>(n);
+      source = Hdf5Id(H5Screate_simple(1, &extent, nullptr));
+    }
+    const auto file = name_in_mapping(&H5Pget_virtual_filename, stored.get(), i);
+    const auto dataset = name_in_mapping(&H5Pget_virtual_dsetname, stored.get(), i);
+    if (!part.valid() || !source.valid() || !file || !dataset ||
+        H5Pset_virtual(creation.get(), part.get(),
+                       name_from_other_folder(*file, input_folder, output_folder).c_str(),
+                       dataset->c_str(), source.get()) < 0) {
+      return hdf5_failure(Code::corrupt, what + ": mapping " + std::to_string(i));
+    }
+  }
+  adapt(creation.get());
+  const Hdf5Id out_type = type_for_output(type.get());
+  const Hdf5Id links = utf8_link_properties();
+  const Hdf5Id made(H5Dcreate2(output_, path.c_str(), out_type.get(), space.get(), links.get(),
+                               creation.get(), H5P_DEFAULT));
+  return made.valid() ? Status() : hdf5_failure(Code::internal, what + " cannot be created");
+}
+
 bool Hdf5Copier::create_like(hid_t from, const std::string& path) {
   const Hdf5Id type(H5Dget_type(from));
   const Hdf5Id space(H5Dget_space(from));
@@ -558,6 +632,16 @@ void attach_scales(hid_t input, hid_t output, const std::string& path, Hdf5Refer
   if (!attached.ok()) lines.push_back(attached.message());
 }
 
+/// True if the relative name of an external link's file means another file in the output's folder,
+/// or none.
+bool leads_elsewhere(const Hdf5Node& link, const std::filesystem::path& input_folder,
+                     const std::filesystem::path& output_folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(input_folder / link.target_file, ignored) &&
+         !std::filesystem::equivalent(input_folder / link.target_file,
+                                      output_folder / link.target_file, ignored);
+}
+
 void report_fixed_dimensions(const Hdf5Catalog& catalog, Lines& lines) {
   std::string paths;
   for (const Hdf5Node& node : catalog.nodes) {
@@ -575,6 +659,8 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   Lines lines;
   Hdf5References references(input, catalog, out);
   Hdf5Copier copier(input, out, references, lines, output.old_forms());
+  const std::filesystem::path input_folder = folder_of_file(input);
+  const std::filesystem::path output_folder = folder_of_file(out);
   // Types first: datasets and attributes share them.
   MembersOfGroups members = members_of_groups(catalog);
   for (const Hdf5Node& node : catalog.nodes) {
@@ -588,10 +674,16 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   for (const Hdf5Node& node : catalog.nodes) {
     switch (node.kind) {
       case Hdf5Node::Kind::dataset:
+        if (node.virtual_mappings) TAILRACE_TRY(copier.copy_virtual_dataset(node.path));
         if (!node.left_out) TAILRACE_TRY(copier.copy_dataset(node.path));
         break;
-      case Hdf5Node::Kind::soft_link:
-      case Hdf5Node::Kind::external_link: copy_link(out, node, lines); break;
+      case Hdf5Node::Kind::external_link:
+        if (leads_elsewhere(node, input_folder, output_folder)) {
+          lines.push_back("external link \"" + node.path + "\": its file \"" + node.target_file +
+                          "\" lies beside the input, and not beside the output");
+        }
+        [[fallthrough]];
+      case Hdf5Node::Kind::soft_link: copy_link(out, node, lines); break;
       case Hdf5Node::Kind::unknown_link:
         lines.push_back("\"" + node.path +
                         "\" is a user-defined link or an unknown kind of object: not carried over");

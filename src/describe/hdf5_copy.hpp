@@ -88,6 +88,11 @@ class Hdf5Copier {
   /// @error corrupt, plugin_missing, io_error, out_of_memory  a value cannot be read; internal
   Status copy_dataset(const std::string& path);
 
+  /// Create a virtual dataset with the same mappings: relative names of source files, which count
+  /// from the folder of the file that has them, lead from the output's folder to the same files.
+  /// @error corrupt, internal
+  Status copy_virtual_dataset(const std::string& path);
+
   /// The values of a dataset that holds references. @error as copy_dataset
   Status copy_reference_values(const std::string& path);
 

@@ -36,6 +36,13 @@ struct RawFormat {
   Shape shape;
 };
 
+/// A dataset that is no array of plain numbers: strings, compounds, half precision, and so on.
+struct OtherDataset {
+  std::string path;
+  std::string type;  ///< For the user: "complex of f64", "string of 8 bytes".
+  Shape shape;
+};
+
 class InputFile {
  public:
   virtual ~InputFile() = default;
@@ -48,10 +55,14 @@ class InputFile {
   virtual const std::vector<StoredDataset>& fields() const = 0;
   /// The other objects, which carry_over_objects() takes, each once: path and kind ("group").
   virtual std::vector<std::pair<std::string, std::string>> objects() const { return {}; }
+  /// The datasets among those that are no fields.
+  virtual std::vector<OtherDataset> other_datasets() const { return {}; }
   /// Bytes in front of what is the file's format (HDF5's user block).
   virtual std::uint64_t user_block_bytes() const { return 0; }
   /// What the user should know of the listing: what is left out of it, links that lead in circles.
   virtual std::vector<std::string> remarks() const { return {}; }
+  /// Objects that were left out since they cannot be read, and why: where that was asked for.
+  virtual std::vector<std::string> unreadable() const { return {}; }
   /// Read one box, row-major in native byte order. One thread at a time.
   /// `values` holds box.n_elements() elements. @error io_error, corrupt, plugin_missing
   virtual Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) = 0;

@@ -727,6 +727,14 @@ class NetcdfClassicInput final : public InputFile {
     }
     return texts;
   }
+  std::vector<OtherDataset> other_datasets() const override {
+    std::vector<OtherDataset> texts;
+    for (const NetcdfVariable& variable : header_.variables) {
+      if (variable.type != NetcdfType::char_) continue;
+      texts.push_back({netcdf4_variable_path(header_, variable), "text", variable.array.shape});
+    }
+    return texts;
+  }
   std::string text_attribute(const std::string& object_path, const std::string& name) override {
     const NetcdfAttribute* found = nullptr;
     if (object_path == "/") {

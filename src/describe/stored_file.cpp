@@ -116,14 +116,18 @@ class FileOverHdf5 final : public StoredFile {
   const InputBytes& bytes() const override { return *bytes_; }
   std::int64_t hdf5_id() const override { return file_.get(); }
 
-  Result<DatasetList> list(Asked asked) override {
+  Result<DatasetList> list(Asked asked, bool skip_unreadable) override {
     const Hdf5Scope scope;
-    Result<Hdf5Catalog> catalog = read_hdf5_catalog(file_.get(), asked, other_files_);
-    if (!catalog.ok()) {
+    Result<Hdf5Catalog> catalog =
+        read_hdf5_catalog(file_.get(), asked, other_files_, skip_unreadable);
+    // Metadata beyond the file's end is the fault of one object; a disk that fails is not.
+    if (catalog.ok() && noted_->failure.code() == Code::corrupt) noted_->failure = Status();
+    if (!catalog.ok() || !noted_->failure.ok()) {
       return (noted_->failure.ok() ? catalog.status() : noted_->failure)
           .within("file \"" + path_ + "\"");
     }
     DatasetList list;
+    list.unreadable = std::move(catalog->unreadable);
     list.datasets = std::move(catalog->datasets);
     list.netcdf4 = catalog->netcdf4;
     list.remarks = catalog->remarks;

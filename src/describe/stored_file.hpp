@@ -40,6 +40,9 @@ struct DatasetList {
   /// For the user: hard links that lead back to their own group, datasets left out. They do not
   /// travel.
   std::vector<std::string> remarks;
+  /// Objects that HDF5 cannot open, and why: nothing else of the list knows of them. Empty unless
+  /// they are to be left out. They do not travel.
+  std::vector<std::string> unreadable;
 
   /// The dataset of this path, through aliases too.
   std::optional<std::size_t> find(const std::string& path) const;
@@ -67,8 +70,9 @@ class StoredFile {
 
   virtual const InputBytes& bytes() const = 0;
   /// List the file. Cost: O(objects).
-  /// @error corrupt  an object that HDF5 cannot open; the message names its path.
-  virtual Result<DatasetList> list(Asked asked) = 0;
+  /// @param skip_unreadable  leave out objects that HDF5 cannot open, and name them.
+  /// @error corrupt, unsupported  an object that HDF5 cannot open; the message names its path.
+  virtual Result<DatasetList> list(Asked asked, bool skip_unreadable = false) = 0;
   /// HDF5's id of the file, for whoever else reads metadata; valid as long as this object.
   virtual std::int64_t hdf5_id() const = 0;
 

@@ -44,7 +44,26 @@ std::string array_text(hid_t type) {
          super_text(type);
 }
 
+/// True if a compound is a complex number as h5py and others store it: two floating-point members
+/// of one type, "r" and "i", or "real" and "imag".
+bool is_complex(hid_t type) {
+  if (H5Tget_nmembers(type) != 2) return false;
+  const auto named = [&](unsigned member, std::string_view a, std::string_view b) {
+    char* name = H5Tget_member_name(type, member);
+    const bool found = name != nullptr && (name == a || name == b);
+    H5free_memory(name);
+    return found;
+  };
+  const Hdf5Id first(H5Tget_member_type(type, 0));
+  const Hdf5Id second(H5Tget_member_type(type, 1));
+  return named(0, "r", "real") && named(1, "i", "imag") && H5Tget_class(first.get()) == H5T_FLOAT &&
+         H5Tequal(first.get(), second.get()) > 0;
+}
+
 std::string compound_text(hid_t type) {
+  if (is_complex(type)) {
+    return "complex of " + hdf5_type_text(Hdf5Id(H5Tget_member_type(type, 0)).get());
+  }
   const int n_members = std::max(H5Tget_nmembers(type), 0);
   std::string text = "compound of " + std::to_string(n_members) + " members (";
   for (int i = 0; i < n_members; ++i) {

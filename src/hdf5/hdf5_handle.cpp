@@ -140,7 +140,14 @@ std::string hdf5_error_text() {
 
 Status hdf5_failure(Code code, const std::string& what) {
   const std::string text = hdf5_error_text();
-  return Status(code, text.empty() ? what : what + ": HDF5 says: " + text);
+  if (text.empty()) return Status(code, what);
+  // Forms of later versions, of which this one knows no more than that it does not know them.
+  const bool later = text.find("bad version number") != std::string::npos ||
+                     text.find("unknown datatype class") != std::string::npos;
+  if (!later) return Status(code, what + ": HDF5 says: " + text);
+  return Status(Code::unsupported,
+                what + ": it needs HDF5 2.0 or newer, unless it is damaged; HDF5 " +
+                    version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) + " says: " + text);
 }
 
 herr_t failed_read(const Status& why) {

@@ -75,7 +75,7 @@ class Walk {
     const Hdf5Id object(open_by_key(file_, key));
     if (!object.valid()) {
       const std::string place = "its header at address " + std::to_string(address_of_key(key));
-      return failed(path, ("opened, " + place).c_str());
+      return visitor_.unreadable(path, failed(path, ("opened, " + place).c_str()));
     }
     switch (H5Iget_type(object.get())) {
       case H5I_GROUP: return visit_group(object.get(), path);
@@ -112,13 +112,13 @@ class Walk {
     const Hdf5Id creation(H5Gget_create_plist(group));
     unsigned order = 0;
     if (!creation.valid() || H5Pget_link_creation_order(creation.get(), &order) < 0) {
-      return failed(path, "listed");
+      return visitor_.unreadable(path, failed(path, "listed"));
     }
     const bool as_created = order_ == WalkOrder::file && (order & H5P_CRT_ORDER_TRACKED) != 0;
     const H5_index_t index = as_created ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
     collected_.links.clear();
     if (iterate_links(group, index, collect_link, &collected_) < 0) {
-      if (collected_.n_left > 0) return failed(path, "listed");
+      if (collected_.n_left > 0) return visitor_.unreadable(path, failed(path, "listed"));
       return Status(Code::corrupt, "object \"" + path + "\": the file has more links than bytes");
     }
     TAILRACE_TRY(check_limits(path));
@@ -145,6 +145,7 @@ Status Hdf5Visitor::group(hid_t, const std::string&) { return Status(); }
 Status Hdf5Visitor::other_object(hid_t, const std::string&) { return Status(); }
 Status Hdf5Visitor::again(const std::string&, const std::string&) { return Status(); }
 Status Hdf5Visitor::other_link(const std::string&, const LinkInfo&) { return Status(); }
+Status Hdf5Visitor::unreadable(const std::string&, const Status& why) { return why; }
 
 Status walk_hdf5(hid_t file, Hdf5Visitor& visitor, WalkOrder order) {
   return Walk(file, visitor, order).run();

@@ -33,6 +33,9 @@ class Hdf5Visitor {
   virtual Status again(const std::string& path, const std::string& first_path);
   /// A link that is not a hard one. `info` tells its kind and the size of its value.
   virtual Status other_link(const std::string& path, const LinkInfo& info);
+  /// An object that HDF5 cannot open, or a group whose members it cannot list. The walk goes on
+  /// where this returns OK; by default it returns `why`.
+  virtual Status unreadable(const std::string& path, const Status& why);
 };
 
 /// Bytes of one path (HDF5 takes a step for each of its groups whenever an object is opened by it),

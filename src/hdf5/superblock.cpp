@@ -23,8 +23,32 @@ std::uint64_t little_endian(std::span<const std::byte> bytes, std::size_t at, st
   return value;
 }
 
+void set_little_endian(std::span<std::byte> bytes, std::size_t at, std::size_t n,
+                       std::uint64_t value) {
+  for (std::size_t i = 0; i < n; ++i) bytes[at + i] = std::byte(value >> (8 * i));
+}
+
 unsigned byte_at(std::span<const std::byte> bytes, std::size_t at) {
   return std::to_integer<unsigned>(bytes[at]);
+}
+
+/// Where the members of a superblock stand, counted from its signature.
+struct Fields {
+  std::size_t address_bytes;  ///< Of each address.
+  /// Base address, then the extension's (versions 2 and 3) or the free-space index's, then the end
+  /// of file, and one more.
+  std::size_t addresses_at;
+  std::size_t checksum_at;  ///< Behind them; versions 0 and 1 have none.
+};
+
+/// @param bytes  16 at least.
+Fields fields_of(std::span<const std::byte> bytes) {
+  const unsigned version = byte_at(bytes, version_at);
+  Fields fields{};
+  fields.address_bytes = byte_at(bytes, version < 2 ? 13 : 9);
+  fields.addresses_at = version == 0 ? 24 : version == 1 ? 28 : 12;
+  fields.checksum_at = fields.addresses_at + 4 * fields.address_bytes;
+  return fields;
 }
 
 /// The reversible mixing of lookup3's three words.
@@ -87,14 +111,11 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint6
                   "superblock version is " + std::to_string(found.version) + ", known are 0 to 3");
   }
   const bool old_form = found.version < 2;
-  const std::size_t address_bytes = byte_at(bytes, old_form ? 13 : 9);
+  const auto [address_bytes, addresses_at, checksum_at] = fields_of(bytes);
   if (address_bytes != 2 && address_bytes != 4 && address_bytes != 8) {
     return Status(Code::unsupported,
                   "superblock has addresses of " + std::to_string(address_bytes) + " bytes");
   }
-  // Base address, then the extension's (new form) or the free-space index's, then the end of file.
-  const std::size_t addresses_at = old_form ? (found.version == 0 ? 24 : 28) : 12;
-  const std::size_t checksum_at = addresses_at + 4 * address_bytes;
   found.n_bytes = old_form ? checksum_at + 2 * address_bytes + 24 : checksum_at + 4;
   if (bytes.size() < (old_form ? checksum_at : found.n_bytes)) {
     return Status(Code::corrupt, "superblock is cut short");
@@ -116,9 +137,25 @@ bool clear_open_for_write(std::span<std::byte> bytes) {
   if (!found.ok() || !found->open_for_write || !found->checksum_good) return false;
   bytes[status_flags_at] &= ~std::byte{open_for_write_flags};
   const std::size_t checksum_at = found->n_bytes - 4;
-  const std::uint32_t sum = lookup3(bytes.first(checksum_at));
-  for (std::size_t i = 0; i < 4; ++i) bytes[checksum_at + i] = std::byte(sum >> (8 * i));
+  set_little_endian(bytes, checksum_at, 4, lookup3(bytes.first(checksum_at)));
   return true;
+}
+
+Status move_superblock(std::span<std::byte> bytes, std::uint64_t address) {
+  TAILRACE_TAKE(const Superblock found, parse_superblock(bytes, 0));
+  if (found.base_address != 0) {
+    return Status(Code::corrupt, "the superblock does not stand at the file's start");
+  }
+  const Fields fields = fields_of(bytes);
+  const std::uint64_t end = found.end_of_file + address;
+  const bool fits = fields.address_bytes == 8 || end >> (8 * fields.address_bytes) == 0;
+  if (!fits) return Status(Code::unsupported, "the file's end does not fit the superblock");
+  set_little_endian(bytes, fields.addresses_at, fields.address_bytes, address);
+  set_little_endian(bytes, fields.addresses_at + 2 * fields.address_bytes, fields.address_bytes,
+                    end);
+  if (found.version < 2) return Status();
+  set_little_endian(bytes, fields.checksum_at, 4, lookup3(bytes.first(fields.checksum_at)));
+  return Status();
 }
 
 }  // namespace tailrace

@@ -42,4 +42,10 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint6
 /// versions, and bytes that are no whole superblock, stay as they are. @returns whether it changed.
 bool clear_open_for_write(std::span<std::byte> bytes);
 
+/// Tell the superblock at the start of `bytes`, which says that it stands at address 0, that it
+/// stands at `address`, and redo the checksum, in place.
+/// @error corrupt, unsupported  as of parse_superblock(); it stands elsewhere, or the address does
+/// not fit its addresses.
+Status move_superblock(std::span<std::byte> bytes, std::uint64_t address);
+
 }  // namespace tailrace

@@ -68,12 +68,16 @@ class Hdf5Input final : public InputFile {
                                                  std::uint64_t user_block_bytes,
                                                  const ReadOptions& options) {
     TAILRACE_TAKE(auto file, StoredFile::open(path, other_files_of(options)));
-    TAILRACE_TAKE(DatasetList list, file->list(Asked::fields));
+    TAILRACE_TAKE(DatasetList list, file->list(Asked::fields, options.skip_unreadable));
+    std::vector<OtherDataset> others;
+    for (const StoredDataset& dataset : list.datasets) {
+      if (!dataset.field) others.push_back({dataset.path, dataset.type_text, dataset.shape});
+    }
     std::erase_if(list.datasets, [](const StoredDataset& dataset) { return !dataset.field; });
     ReadOptions in_one_pass = options;
     in_one_pass.one_pass = true;
-    return std::unique_ptr<InputFile>(
-        new Hdf5Input(path, user_block_bytes, std::move(file), std::move(list), in_one_pass));
+    return std::unique_ptr<InputFile>(new Hdf5Input(
+        path, user_block_bytes, std::move(file), std::move(list), std::move(others), in_one_pass));
   }
 
   const std::string& format() const override { return format_; }
@@ -81,6 +85,7 @@ class Hdf5Input final : public InputFile {
 
   std::uint64_t user_block_bytes() const override { return user_block_bytes_; }
   std::vector<std::string> remarks() const override { return remarks_; }
+  std::vector<std::string> unreadable() const override { return unreadable_; }
 
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
     if (field_index >= fields_.size()) {
@@ -122,6 +127,7 @@ class Hdf5Input final : public InputFile {
     return Numbers(std::move(numbers));
   }
 
+  std::vector<OtherDataset> other_datasets() const override { return others_; }
   std::vector<std::pair<std::string, std::string>> objects() const override {
     return file_->objects();
   }
@@ -161,12 +167,14 @@ class Hdf5Input final : public InputFile {
 
  private:
   Hdf5Input(std::string path, std::uint64_t user_block_bytes, std::unique_ptr<StoredFile> file,
-            DatasetList list, const ReadOptions& options)
+            DatasetList list, std::vector<OtherDataset> others, const ReadOptions& options)
       : path_(std::move(path)),
         user_block_bytes_(user_block_bytes),
         format_(list.netcdf4 ? "netCDF-4" : "HDF5"),
         fields_(std::move(list.datasets)),
+        others_(std::move(others)),
         remarks_(std::move(list.remarks)),
+        unreadable_(std::move(list.unreadable)),
         file_(std::move(file)),
         chunks_(options, options.n_threads > 0 ? options.n_threads : n_cores_of_node()) {
     for (const StoredDataset& field : fields_) {
@@ -178,7 +186,9 @@ class Hdf5Input final : public InputFile {
   std::uint64_t user_block_bytes_;
   std::string format_;
   std::vector<StoredDataset> fields_;
+  std::vector<OtherDataset> others_;
   std::vector<std::string> remarks_;
+  std::vector<std::string> unreadable_;
   std::vector<bool> by_hdf5_;  ///< HDF5 reads this field.
   std::unique_ptr<StoredFile> file_;
   ChunkReader chunks_;  // Last: its threads use the others.

@@ -47,6 +47,7 @@ struct ReadOptions {
   /// field's own bound if that is coarser: chunks that allow it are read in part.
   double abs_bound = 0;
   bool follow_external = false;  ///< Read values that lie in other files, see OtherFiles.
+  bool skip_unreadable = false;  ///< Of an input: leave out objects that HDF5 cannot open.
   /// Of an input: have HDF5 itself read all, as any program would: for who checks what was written.
   bool by_hdf5 = false;
   /// The caller writes the file and knows what of it is committed, also where a commit has failed.

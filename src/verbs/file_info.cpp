@@ -94,6 +94,7 @@ Result<InfoReport> file_info(const InfoRequest& request) {
   InfoReport report;
   report.path = request.file;
   report.format = opened->format();
+  report.others = opened->other_datasets();
   report.remarks = opened->remarks();
   report.file_bytes = file_bytes_of(request.file);
   report.hdf5 = report.format == "HDF5" || report.format == "netCDF-4";

@@ -66,6 +66,7 @@ struct InfoReport {
   std::uint64_t file_bytes = 0;
   bool hdf5 = false;
   std::vector<FieldInfo> fields;
+  std::vector<OtherDataset> others;  ///< Datasets that are no fields.
   SpaceInfo space;
   std::vector<std::string> remarks;  ///< What is not listed; links that lead in circles.
 };
@@ -134,6 +135,7 @@ void report_fields(const InfoReport& report, Visit&& visit) {
   visit("n_gaps", report.space.n_gaps);
   visit("gap_bytes", report.space.gap_bytes);
   visit("fields", report.fields);
+  visit("others", report.others);
   visit("remarks", report.remarks);
 }
 

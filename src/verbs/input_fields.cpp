@@ -174,6 +174,15 @@ std::string quantization_doubt(const std::string& path, const Quantization& quan
       path, values, bound, pointwise_bound > 0 ? " of each value" : "", quantization.text());
 }
 
+std::string other_datasets_text(std::span<const OtherDataset> others) {
+  constexpr std::size_t most_named = 8;
+  std::vector<std::string> names;
+  for (const OtherDataset& other : others) {
+    names.push_back(fmt::format("{} ({})", other.path, other.type));
+  }
+  return first_names_text(names, most_named);
+}
+
 void search_plugins_in(const std::string& folders) {
   if (folders.empty()) return;
   const char* before = environment_variable("HDF5_PLUGIN_PATH");
@@ -212,7 +221,7 @@ std::vector<KeyValue> own_options(const StoredDataset& field,
 }
 
 Result<FieldPattern> parse_field_pattern(const std::string& text) {
-  const std::size_t colon = text.find(':');
+  const std::size_t colon = find_unescaped(text, ":");
   if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) {
     return Status(Code::invalid_argument,
                   fmt::format("--field '{}': expected 'GLOB:key=value,...', for example "

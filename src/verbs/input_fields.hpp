@@ -17,6 +17,17 @@
 #include "read/read.hpp"
 #include "verbs/report_fields.hpp"
 
+namespace tailrace {
+
+template <class Visit>
+void report_fields(const OtherDataset& dataset, Visit&& visit) {
+  visit("path", dataset.path);
+  visit("type", dataset.type);
+  visit("shape", dataset.shape);
+}
+
+}  // namespace tailrace
+
 namespace tailrace::verbs {
 
 /// Let HDF5 look for filter plug-ins in these folders first, also when it reads. Must come before
@@ -114,6 +125,9 @@ void report_fields(const Quantization& quantization, Visit&& visit) {
   visit("kept", quantization.n_kept);
   visit("unit", std::string(units[static_cast<std::size_t>(quantization.kept)]));
 }
+
+/// "/a (complex of f64), /b (string of 8 bytes)" of the first of them.
+std::string other_datasets_text(std::span<const OtherDataset> others);
 
 /// "a, b, c" of the paths that a pattern could have meant; at most 20.
 std::string field_list_text(std::span<const StoredDataset> fields);

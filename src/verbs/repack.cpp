@@ -38,6 +38,7 @@
 #include "netcdf/netcdf_dimension_names.hpp"
 #include "verbs/book_file.hpp"
 #include "verbs/chunk_tiles.hpp"
+#include "verbs/kept_user_block.hpp"
 #include "verbs/region_masks.hpp"
 #include "verbs/repack_kept.hpp"
 #include "verbs/repack_memory.hpp"
@@ -298,6 +299,7 @@ Status Repack::prepare() {
   ReadOptions reading;
   reading.n_threads = report_.n_threads;
   reading.follow_external = request_.follow_external;
+  reading.skip_unreadable = request_.skip_unreadable;
   reading.memory_bytes = reading_bytes_of(request_.options.memory_bytes);
   TAILRACE_TRY(check_one_file(comm_, request_.input));
   TAILRACE_TRY(ranks_.settle(check_scratch(request_.scratch)));
@@ -305,6 +307,8 @@ Status Repack::prepare() {
   reader_.emplace(*input_, reading.memory_bytes);  // Before the plan: for the ranges of values.
   report_.input_format = input_->format();
   if (comm_.is_root()) report_.remarks = input_->remarks();
+  report_.unreadable = input_->unreadable();
+  report_.others = input_->other_datasets();
   report_.input_bytes = file_bytes_of(request_.input);
 
   TAILRACE_TAKE(dimension_names_, ranks_.settle(parse_dimension_names(request_.netcdf)));
@@ -318,7 +322,7 @@ Status Repack::prepare() {
                                with_coordinates(input_->fields(), dimension_names_), fields,
                                report_.options, request_.chunk_given, comm_.n_ranks())));
   if (comm_.is_root()) {
-    std::ranges::move(what_is_not_kept(input_->fields(), plan, input_->user_block_bytes()),
+    std::ranges::move(what_is_not_kept(input_->fields(), plan),
                       std::back_inserter(report_.remarks));
   }
   for (PlannedField& planned : plan) {
@@ -666,6 +670,7 @@ Status Repack::run() {
   }
   FileOptions options = report_.options;
   TAILRACE_TAKE(options.memory_bytes, divide_memory());
+  keep_user_block(request_.input, input_->user_block_bytes(), options);
   TAILRACE_TAKE(auto created, Writer::create(ranks_.world(), request_.output, options));
   Writer& writer = *created;
 

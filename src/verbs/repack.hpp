@@ -41,6 +41,7 @@ struct RepackRequest {
   bool as_stored = false;    ///< Chunks are copied; only where they lie is new.
   bool whole_times = false;  ///< With as_stored: but the time and its bounds are one chunk each.
   bool follow_external = false;            ///< Values in other files, too (OtherFiles).
+  bool skip_unreadable = false;            ///< Leave out objects that HDF5 cannot open.
   FileOptions options = repack_options();  ///< With `trace`, the report has the events.
   bool chunk_given = false;                ///< The user has named the size or shape of chunks.
   bool memory_given = false;               ///< ... and options.memory_bytes, which then must do.
@@ -60,7 +61,9 @@ struct RepackReport {
   StepReport step;                       ///< file_bytes: at rank 0.
   std::uint64_t scratch_bytes = 0;       ///< Values that all ranks kept in scratch files.
   double total_s = 0;                    ///< From opening the input to the closed output.
+  std::vector<OtherDataset> others;      ///< Datasets that are no fields: copied as stored.
   std::vector<std::string> remarks;      ///< What could not be carried over; at rank 0.
+  std::vector<std::string> unreadable;   ///< Objects that were left out, and why; on every rank.
   std::vector<TraceEvent> events;        ///< options.trace: of all ranks, at rank 0.
   std::vector<std::string> field_paths;  ///< By the events' field_index.
 };
@@ -177,11 +180,13 @@ void report_fields(const RepackReport& report, Visit&& visit) {
   visit("index_s", step.index_s);
   visit("total_s", report.total_s);
   visit("remarks", report.remarks);
+  visit("unreadable", report.unreadable);
   std::vector<RepackedField> fields;
   for (std::size_t f = 0; f < step.fields.size(); ++f) {
     fields.push_back({step.fields[f], f < report.plan.size() ? &report.plan[f] : nullptr});
   }
   visit("fields", fields);
+  visit("others", report.others);
 }
 
 }  // namespace tailrace::verbs

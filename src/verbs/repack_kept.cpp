@@ -29,13 +29,8 @@ bool has_checksum(const StoredDataset& field) {
 }
 
 std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
-                                          std::span<const PlannedField> plan,
-                                          std::uint64_t user_block_bytes) {
+                                          std::span<const PlannedField> plan) {
   std::vector<std::string> sentences;
-  if (user_block_bytes > 0) {
-    sentences.push_back(fmt::format(
-        "the user block in front of the file (userblock_size {}) is not kept", user_block_bytes));
-  }
   const auto tell = [&](std::string_view what, const auto& concerns) {
     std::vector<std::string> names;
     for (const PlannedField& planned : plan) {

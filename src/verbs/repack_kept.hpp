@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,9 +15,8 @@ namespace tailrace::verbs {
 bool has_checksum(const StoredDataset& field);
 
 /// Sentences on them, one per kind of property, each with the names of its fields. Pure.
-/// @param fields  of the input.  @param user_block_bytes  in front of it.
+/// @param fields  of the input.
 std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
-                                          std::span<const PlannedField> plan,
-                                          std::uint64_t user_block_bytes);
+                                          std::span<const PlannedField> plan);
 
 }  // namespace tailrace::verbs

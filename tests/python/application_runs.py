@@ -69,11 +69,11 @@ def facts_and_checks(report):
 
 
 @contextlib.contextmanager
-def opened(path):
+def opened(path, mode="r"):
     """With h5py, which reads the default codec through our plug-in."""
     h5py.h5pl.append(str(build_folder() / "lib" / "hdf5" / "plugin").encode())
     try:
-        with h5py.File(path) as file:
+        with h5py.File(path, mode) as file:
             yield file
     finally:
         h5py.h5pl.remove(h5py.h5pl.size() - 1)

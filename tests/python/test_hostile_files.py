@@ -391,7 +391,7 @@ def test_other_files_are_read_on_request_only(tmp_path):
     assert "secret.bin" in said[1] and "other.h5" in said[1] and "/letters" in said[1]
     for path in (out, tmp_path / "plain.h5"):
         with h5py.File(path) as file:
-            assert set(file) == {"x", "z", "link"}
+            assert set(file) == {"x", "z", "link", "view"} and file["view"].is_virtual
             assert file.get("link", getlink=True).filename == "other.h5"
     assert sorted(entry.name for entry in (tmp_path / "npy").iterdir()) == ["x.npy", "z.npy"]
     assert "follow-external" in bounded("export", source, "-o", tmp_path / "view.npy", "--only",

@@ -3,15 +3,20 @@
 The inventory is h5py's and netCDF4's, not ours.
 """
 
+import json
 import re
+import struct
 
 import h5py
 import netCDF4
 import numpy as np
 import pytest
 
+import python_package
 from application_runs import opened
 from cli_tools import tailrace
+
+package = python_package.load()
 
 DTYPES = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 WAYS = [[], ["--codec", "trz", "--bound", "abs=1e-3"],
@@ -137,9 +142,136 @@ def test_records_that_a_later_append_skips_are_missing(form, tmp_path):
             assert not np.ma.getmaskarray(values)[:2].any(), name
 
 
-def test_a_user_block_that_is_not_kept_is_named(tmp_path):
-    source, target = tmp_path / "in.mat", tmp_path / "out.h5"
-    with h5py.File(source, "w", userblock_size=1024) as file:
-        file["u"] = np.arange(2000.0)
-    done = tailrace("repack", source, "-o", target)
-    assert "(userblock_size 1024) is not kept" in re.sub(r"\s+", " ", done.stderr)
+@pytest.mark.parametrize("libver", ["earliest", "v110"])
+@pytest.mark.parametrize("seed", range(2))
+def test_repack_keeps_a_user_block(libver, seed, tmp_path):
+    rng = np.random.default_rng([seed, 51])
+    for n, way in enumerate(WAYS):
+        source, target = tmp_path / f"in{n}.mat", tmp_path / f"out{n}.h5"
+        n_bytes = 512 << int(rng.integers(0, 5))
+        with h5py.File(source, "w", userblock_size=n_bytes, libver=libver) as file:
+            file["u"] = np.arange(2000.0) + rng.random(2000)
+            file.create_dataset("v", data=rng.random((40, 30)), chunks=(7, 30), compression=1)
+            file["of u"] = file["u"].ref
+        block = rng.bytes(n_bytes)
+        with open(source, "r+b") as file:
+            file.write(block)
+        tailrace("repack", source, "-o", target, *way, ranks=1 + n % 3)
+        tailrace("verify", source, target)
+        tailrace("recover", target)
+        stored = target.read_bytes()
+        assert stored[:n_bytes] == block, way
+        # The superblock says where it stands and where the file ends.
+        version = stored[n_bytes + 8]
+        base, _, end = struct.unpack_from("<QQQ", stored, n_bytes + (12 if version > 1 else 24))
+        assert (base, end) == (n_bytes, len(stored)), way
+        with opened(target, "r+") as file, h5py.File(source) as before:
+            assert file.userblock_size == n_bytes
+            assert file[file["of u"][()]].name == "/u"
+            for name in ["u", "v"]:
+                np.testing.assert_allclose(file[name], before[name], rtol=0, atol=2)
+            file["more"] = np.arange(5)
+        with package.open(target) as file:
+            np.testing.assert_array_equal(file["more"][:], np.arange(5))
+            assert file["v"][:].shape == (40, 30)
+
+
+def give_later_layout(path, name):
+    """Let a dataset have a layout message of a version that HDF5 has since 2.0 only."""
+    with h5py.File(path) as file:
+        address = h5py.h5o.get_info(file[name].id).addr
+    stored = bytearray(path.read_bytes())
+    at = address + 16  # Behind the header's prefix: messages of version 1.
+    while struct.unpack_from("<H", stored, at)[0] != 8:
+        at += 8 + struct.unpack_from("<H", stored, at + 2)[0]
+    assert stored[at + 8] == 3
+    stored[at + 8] = 5
+    path.write_bytes(stored)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_what_a_later_hdf5_made_is_named_and_can_be_left_out(ranks, tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w", libver="earliest") as file:
+        file["a/u"] = np.arange(3000.0)
+        file["a/later"] = np.arange(10)
+        file["z"] = np.arange(7)
+        file["z"].attrs["to"] = file["a/later"].ref
+    give_later_layout(source, "a/later")
+    refused = tailrace("repack", source, "-o", target, ranks=ranks, code=2)
+    said = re.sub(r"\s+", " ", refused.stderr)
+    assert "a/later" in said and "needs HDF5 2.0 or newer" in said and not target.exists()
+    done = tailrace("repack", source, "-o", target, "--skip-unreadable", "--json",
+                    tmp_path / "report.json", ranks=ranks, code=3)
+    assert '/a/later" ' in re.sub(r"\s+", " ", done.stderr).replace(":", " ")
+    report = json.loads((tmp_path / "report.json").read_text())["files"][0]
+    assert len(report["unreadable"]) == 1 and "/a/later" in report["unreadable"][0]
+    with h5py.File(target) as file:
+        assert set(file) == {"a", "z"} and set(file["a"]) == {"u"}
+        np.testing.assert_array_equal(file["a/u"], np.arange(3000.0))
+        assert not file["z"].attrs["to"]
+
+
+@pytest.mark.parametrize("folder", [".", "beside", "below/deeper"])
+def test_views_keep_their_mappings_and_links_that_lead_nowhere_are_named(folder, tmp_path):
+    source, target = tmp_path / "from" / "in.h5", tmp_path / "from" / folder / "out.h5"
+    target.parent.mkdir(parents=True)
+    values = np.random.default_rng(7).random((4, 30))
+    for i, row in enumerate(values):
+        with h5py.File(source.parent / f"part{i}.h5", "w") as file:
+            file["y"] = row
+    with h5py.File(source, "w") as file:
+        file["of this file"] = values
+        for name, files in {"view": [f"part{i}.h5" for i in range(4)],
+                            "absolute": [str(source.parent / "part1.h5")] * 4}.items():
+            layout = h5py.VirtualLayout((5, 30), "f8", maxshape=(None, 30))
+            for i, part in enumerate(files):
+                layout[i] = h5py.VirtualSource(part, "y", shape=(30,))
+            file.create_virtual_dataset(name, layout, fillvalue=-3)
+            file[name].attrs["units"] = "K"
+        layout = h5py.VirtualLayout((30, 4), "f8")
+        for i in range(4):
+            layout[:, i] = h5py.VirtualSource(file["of this file"])[i]
+        file.create_virtual_dataset("turned", layout)
+        file["link"] = h5py.ExternalLink("part2.h5", "y")
+    done = tailrace("repack", source, "-o", target, ranks=2)
+    said = re.sub(r"\s+", " ", done.stderr)
+    assert said.count("its mappings are kept") == 3
+    assert ("not beside the output" in said) == (folder != ".")
+    with opened(target) as file, h5py.File(source) as before:
+        for name in ["view", "absolute", "turned"]:
+            assert file[name].is_virtual and file[name].maxshape == before[name].maxshape
+            np.testing.assert_array_equal(file[name], before[name], name)
+        np.testing.assert_array_equal(file["view"][:4], values)
+        assert file["view"].fillvalue == -3 and file["view"].attrs["units"] == "K"
+
+
+def test_what_is_no_field_is_listed_and_names_can_be_escaped(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    values = np.random.default_rng(3).random(4000)
+    with h5py.File(source, "w") as file:
+        for name in ["a:b*", "a:bc", "u[0]"]:
+            file[name] = values
+        file["z"] = values + 1j * values
+        file["half"] = values.astype("f2")
+        file["pair"] = np.zeros(5, [("i", "i4"), ("x", "f4")])
+        file["flag"] = np.array([True, False])
+        file["words"] = "of any length"
+    types = {"/z": "complex of f64", "/half": "f16",
+             "/pair": "compound of 2 members (i i32, x f32)",
+             "/flag": "enum of 2 names over i8", "/words": "string of variable length"}
+    done = tailrace("repack", source, "-o", target, "--bound", "abs=1e-3", "--codec", "trz",
+                    "--field", r"a\:b\*:bound=none", "--field", "u[[]0]:bound=none", code=2)
+    assert "matches no field" in done.stderr
+    done = tailrace("repack", source, "-o", target, "--bound", "abs=1e-3", "--codec", "trz",
+                    "--field", r"a\:b\*:bound=none", "--field", "u[0]:bound=none", "--json",
+                    tmp_path / "report.json", ranks=2)
+    assert "no fields, copied as they are stored" in re.sub(r"\s+", " ", done.stdout)
+    report = json.loads((tmp_path / "report.json").read_text())["files"][0]
+    assert {each["path"]: each["type"] for each in report["others"]} == types
+    listed = json.loads(tailrace("info", target, "--json", "-").stdout)
+    assert {each["path"]: each["type"] for each in listed["others"]} == types
+    with opened(target) as file:
+        for name in ["a:b*", "u[0]"]:
+            np.testing.assert_array_equal(file[name], values)
+        assert not np.array_equal(file["a:bc"], values)
