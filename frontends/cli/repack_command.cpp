@@ -23,6 +23,7 @@ struct RepackArguments {
   std::string why;                     ///< "predicted", "measured"; empty: not asked.
   std::string trace_path;
   std::string json_path;
+  std::string roles = "on";
   bool quiet = false;
 };
 
@@ -31,8 +32,8 @@ constexpr const char* repack_description =
 
 Examples:
   tailrace repack snapshot.h5 -o small.h5 --codec sz3 --bound rel=1e-3
-      every field of floating point numbers within 1/1000 of its value range; integers, coordinates
-      and small arrays exactly; groups, attributes and dimension scales carried over
+      every field of floating point values within 1/1000 of its value range; integers, geometry,
+      times, ids and small arrays exactly; groups, attributes and dimension scales carried over
   mpiexec -n 4 tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01 --why
       on four ranks, with the codec that is fastest for each field here, and why it is
   tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01 --codec portable
@@ -103,6 +104,10 @@ Result<verbs::RepackRequest> request_of(const RepackArguments& arguments) {
   if (!arguments.why.empty()) {
     TAILRACE_TRY(apply_file_option({"why", arguments.why}, options).within("--why"));
   }
+  if (arguments.roles != "on" && arguments.roles != "off") {
+    return Status(Code::invalid_argument, "--roles: expected on or off, not " + arguments.roles);
+  }
+  request.roles = arguments.roles == "on";
   options.trace = !arguments.trace_path.empty();
   if (options.trace && arguments.inputs.size() > 1) {
     return Status(Code::invalid_argument, "--trace takes one input at a time");
@@ -279,8 +284,14 @@ Command add_repack(CLI::App& app) {
       "Settings for the fields that match, over all others (below). Repeatable; a later "
       "one wins. A pattern that matches nothing is an error.");
   compression("--lossless-codec", repack.request.fields.lossless_codec, "CODEC",
-              "For what a --bound leaves exact: integers, coordinates, arrays under 4 KiB. "
-              "Default: deflate.");
+              "For what a --bound leaves exact: integers, arrays under 4 KiB, geometry, times and "
+              "other roles. Default: deflate.");
+  compression("--roles", repack.roles, "on|off",
+              "on: a bound or lossy codec for all fields leaves exact what is no value: "
+              "coordinates, mesh points, positions of particles, indexes, ids, times, weights, "
+              "masks, by the file's attributes and layout and by names; and values stay within "
+              "limits that the file states. off: only integers, dimension scales and arrays under "
+              "4 KiB. Default on.");
   compression.engine(
       "--chunk", file, "chunk", "SIZE|SHAPE",
       "Preferred bytes of a chunk, or its shape for the fields of as many dimensions "

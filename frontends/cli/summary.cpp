@@ -153,9 +153,27 @@ std::string total_text(Losses losses, const FieldReport& field) {
   return fmt::format("to {}={:.6g}", bound_mode_name(total->mode), total->value);
 }
 
+/// "exact: 12 datasets: 3 geometry (/x, /y, /z), 9 integers (/a, /b and 7 more)".
+std::string exact_text(const std::map<std::string, std::vector<std::string>>& by_reason) {
+  std::size_t n = 0;
+  std::vector<std::string> parts;
+  bool by_role = false;
+  for (const auto& [reason, names] : by_reason) {
+    n += names.size();
+    parts.push_back(
+        fmt::format("{} {} ({})", names.size(), reason, first_names_text(names, most_named)));
+    by_role = by_role || !(reason == "integers" || reason == "small" || reason == "as asked");
+  }
+  const std::string text =
+      fmt::format("exact: {}: {}", counted(n, "dataset"), fmt::join(parts, ", "));
+  return by_role ? text + "; --field 'PATH:bound=...' or --roles off overrides" : text;
+}
+
 std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   std::vector<std::string> lines;
+  std::vector<std::string> lossy;
   std::map<std::string, std::vector<std::string>> kept_exact;
+  std::vector<std::string> limited;
   std::vector<std::string> constant;
   std::map<std::string, std::vector<std::string>> again;
   for (std::size_t f = 0; f < outcome.step.fields.size(); ++f) {
@@ -173,6 +191,8 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
     if (f >= outcome.plan.size()) continue;
     const verbs::PlannedField& planned = outcome.plan[f];
     if (!planned.exact_reason.empty()) kept_exact[planned.exact_reason].push_back(field.path);
+    if (verbs::may_lose(planned, outcome.options)) lossy.push_back(field.path);
+    if (planned.keeps_limits) limited.push_back(field.path);
     if (planned.losses.any() && field.bound_of_error() > 0) {
       again[total_text(planned.losses.losses, field)].push_back(field.path);
     }
@@ -181,9 +201,16 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   if (const std::string needed = reader_note(outcome.step); !needed.empty()) {
     lines.push_back(needed);
   }
-  for (const auto& [reason, names] : kept_exact) {
-    lines.push_back(
-        fmt::format("kept exactly ({}): {}", reason, first_names_text(names, most_named)));
+  if (!kept_exact.empty()) {
+    if (!lossy.empty()) {
+      lines.push_back(fmt::format("with loss: {}: {}", counted(lossy.size(), "dataset"),
+                                  first_names_text(lossy, most_named)));
+    }
+    lines.push_back(exact_text(kept_exact));
+  }
+  if (!limited.empty()) {
+    lines.push_back(fmt::format("guarded, so that no value crosses limits that the file states: {}",
+                                first_names_text(limited, most_named)));
   }
   if (!outcome.others.empty()) {
     lines.push_back("no fields, copied as they are stored: " +

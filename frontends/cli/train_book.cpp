@@ -15,6 +15,7 @@
 #include "core/codec_settings.hpp"
 #include "core/option_table.hpp"
 #include "hdf5_filter/own_filters.hpp"
+#include "verbs/field_roles.hpp"
 
 namespace tailrace::cli {
 namespace {
@@ -112,7 +113,7 @@ class TrainedField {
 };
 
 /// The fields that a book can serve.
-Result<std::vector<verbs::PlannedField>> fields_to_count(const InputFile& input,
+Result<std::vector<verbs::PlannedField>> fields_to_count(InputFile& input,
                                                          const TrainBookArguments& arguments) {
   verbs::FieldRequests requests;
   requests.codec = arguments.codec;
@@ -122,6 +123,9 @@ Result<std::vector<verbs::PlannedField>> fields_to_count(const InputFile& input,
   if (!arguments.chunk.empty()) {
     TAILRACE_TRY(apply_file_option({"chunk", arguments.chunk}, options).within("--chunk"));
   }
+  if (requests.selection.only.empty()) {  // What is named is trained on, whatever its role.
+    TAILRACE_TAKE(requests.roles, verbs::find_roles(input));
+  }
   Result<std::vector<verbs::PlannedField>> plan =
       verbs::plan_fields(input.fields(), requests, options, !arguments.chunk.empty(), 1);
   if (!plan.ok()) return plan;
@@ -130,8 +134,8 @@ Result<std::vector<verbs::PlannedField>> fields_to_count(const InputFile& input,
   });
   if (plan->empty()) {
     return Status(Code::invalid_argument,
-                  "no field to train on: integers, coordinates and arrays under 4 KiB stay exact, "
-                  "which a book has no part in");
+                  "no field to train on: integers, arrays under 4 KiB and what is no value "
+                  "(coordinates, geometry, times, ...) stay exact, which a book has no part in");
   }
   for (const verbs::PlannedField& planned : *plan) {
     const FieldOptions& field = planned.definition.options;

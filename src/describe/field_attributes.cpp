@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "core/encoding_notes.hpp"
 #include "describe/hdf5_catalog.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
@@ -214,6 +216,82 @@ RowNotes read_row_notes(std::int64_t dataset) {
   notes.max_error = attributes.max_error;
   notes.guards = attributes.guards;
   return notes;
+}
+
+namespace {
+
+/// The elements of a text attribute. @param n  of them.
+Result<std::vector<std::string>> attribute_texts(hid_t attribute, hid_t type, std::size_t n) {
+  std::vector<std::string> texts;
+  const std::size_t element_bytes = H5Tget_size(type);
+  const bool variable = H5Tis_variable_str(type) > 0;
+  if (!variable && element_bytes > attribute_text_bytes_max) return texts;
+  std::vector<char> bytes(n * element_bytes);
+  if (n == 0) return texts;
+  if (H5Aread(attribute, type, bytes.data()) < 0) return hdf5_failure(Code::corrupt, "its value");
+  for (std::size_t i = 0; i < n; ++i) {
+    const char* text = bytes.data() + i * element_bytes;
+    std::size_t length = variable ? 0 : strnlen(text, element_bytes);
+    if (variable) {
+      std::memcpy(&text, bytes.data() + i * element_bytes, sizeof text);
+      length = text == nullptr ? 0 : strnlen(text, attribute_text_bytes_max);
+    } else {
+      while (length > 0 && text[length - 1] == ' ') --length;  // Fortran's padding
+    }
+    texts.emplace_back(text == nullptr ? "" : text, length);
+  }
+  if (variable) {
+    const Hdf5Id space(H5Aget_space(attribute));
+    reclaim_variable_length(type, space.get(), bytes.data());
+  }
+  return texts;
+}
+
+Result<StatedAttribute> stated_attribute(hid_t object, const std::string& name) {
+  StatedAttribute value;
+  value.name = name;
+  const Hdf5Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT));
+  const Hdf5Id type(attribute.valid() ? H5Aget_type(attribute.get()) : H5I_INVALID_HID);
+  const Hdf5Id space(attribute.valid() ? H5Aget_space(attribute.get()) : H5I_INVALID_HID);
+  const hssize_t n = space.valid() ? H5Sget_simple_extent_npoints(space.get()) : -1;
+  if (!type.valid() || n < 0) return hdf5_failure(Code::corrupt, "its type or extent");
+  if (n > static_cast<hssize_t>(attribute_elements_max)) return value;
+  const H5T_class_t kind = H5Tget_class(type.get());
+  if (kind == H5T_STRING) {
+    TAILRACE_TAKE(value.texts,
+                  attribute_texts(attribute.get(), type.get(), static_cast<std::size_t>(n)));
+  } else if ((kind == H5T_INTEGER || kind == H5T_FLOAT) && n > 0) {
+    value.numbers.resize(static_cast<std::size_t>(n));
+    if (H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, value.numbers.data()) < 0) {
+      return hdf5_failure(Code::corrupt, "its value");
+    }
+  }
+  return value;
+}
+
+}  // namespace
+
+Result<std::vector<StatedAttribute>> read_stated_attributes(std::int64_t object,
+                                                            AttributeFilter wanted) {
+  struct Names {
+    AttributeFilter wanted;
+    std::vector<std::string> names;
+  } found{wanted, {}};
+  const auto note = [](hid_t, const char* name, const H5A_info_t*, void* data) -> herr_t {
+    auto& names = *static_cast<Names*>(data);
+    if (names.wanted(name)) names.names.emplace_back(name);
+    return 0;
+  };
+  if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, note, &found) < 0) {
+    return hdf5_failure(Code::corrupt, "its attributes cannot be listed");
+  }
+  std::vector<StatedAttribute> values;
+  for (const std::string& name : found.names) {
+    Result<StatedAttribute> value = stated_attribute(object, name);
+    if (!value.ok()) return value.status().within("attribute \"" + name + "\" cannot be read");
+    values.push_back(std::move(*value));
+  }
+  return values;
 }
 
 bool covered_by_file_note(const StoredForm& form) {

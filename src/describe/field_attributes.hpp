@@ -17,6 +17,7 @@
 #include "core/error_bound.hpp"
 #include "core/guards.hpp"
 #include "core/losses.hpp"
+#include "core/stated_attribute.hpp"
 #include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
 
@@ -72,6 +73,12 @@ bool has_file_note(std::int64_t file);
 /// Whether that is said of a silent dataset of this form: of chunks without a filter that always
 /// loses digits.
 bool covered_by_file_note(const StoredForm& form);
+
+/// The attributes of an object whose names the filter takes, in the order of their names. An
+/// attribute that is neither texts nor numbers, or is larger than a StatedAttribute holds, has its
+/// name alone. Call with HDF5 locked. @param object  HDF5's id (hid_t). @error corrupt
+Result<std::vector<StatedAttribute>> read_stated_attributes(std::int64_t object,
+                                                            AttributeFilter wanted);
 
 /// "1.10.8": the version of the HDF5 library in this process.
 std::string hdf5_library_version();

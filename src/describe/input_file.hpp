@@ -22,6 +22,7 @@
 #include "core/copied_notes.hpp"
 #include "core/covered_cells.hpp"
 #include "core/dtype.hpp"
+#include "core/stated_attribute.hpp"
 #include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
 
@@ -109,6 +110,14 @@ class InputFile {
     static_cast<void>(object_path);
     static_cast<void>(names);
     return std::nullopt;
+  }
+  /// The attributes of an object whose names the filter takes. None: the format has no attributes,
+  /// or the object has none of them. Cost: opens the object. @error corrupt
+  virtual Result<std::vector<StatedAttribute>> attributes_of(const std::string& object_path,
+                                                             AttributeFilter wanted) {
+    static_cast<void>(object_path);
+    static_cast<void>(wanted);
+    return std::vector<StatedAttribute>();
   }
   /// Copy into `output` what the fields do not cover, before the fields are created: groups with
   /// their creation order, other objects (strings, compounds, ...), links, named types.

@@ -687,6 +687,30 @@ std::string text_of(const NetcdfAttribute* attribute) {
   return std::string(text, attribute->values.size());
 }
 
+/// As read_stated_attributes() of an HDF5 object.
+StatedAttribute value_of(const NetcdfAttribute& attribute) {
+  StatedAttribute value;
+  value.name = attribute.name;
+  if (attribute.type == NetcdfType::char_) {
+    std::string text = text_of(&attribute);
+    text.resize(std::min(text.size(), text.find('\0')));
+    if (text.size() <= attribute_text_bytes_max) value.texts.push_back(std::move(text));
+    return value;
+  }
+  const std::optional<DType> type = netcdf_dtype(attribute.type);
+  if (!type || attribute.n_values > attribute_elements_max) return value;
+  value.numbers.resize(attribute.n_values);
+  visit_dtype(*type, [&]<class T>() {
+    for (std::size_t i = 0; i < value.numbers.size(); ++i) {
+      T number;
+      std::memcpy(&number, attribute.values.data() + i * sizeof number, sizeof number);
+      value.numbers[i] = static_cast<double>(number);
+    }
+    return 0;
+  });
+  return value;
+}
+
 class NetcdfClassicInput final : public InputFile {
  public:
   NetcdfClassicInput(std::shared_ptr<InputBytes> bytes, NetcdfHeader header)
@@ -760,6 +784,20 @@ class NetcdfClassicInput final : public InputFile {
       if (value) return NamedNumber{*there, *value};
     }
     return std::nullopt;
+  }
+  Result<std::vector<StatedAttribute>> attributes_of(const std::string& object_path,
+                                                     AttributeFilter wanted) override {
+    std::vector<StatedAttribute> values;
+    const auto take = [&](const std::vector<NetcdfAttribute>& attributes) {
+      for (const NetcdfAttribute& attribute : attributes) {
+        if (wanted(attribute.name)) values.push_back(value_of(attribute));
+      }
+    };
+    if (object_path == "/") take(header_.attributes);
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      if (fields_[f].path == object_path) take(header_.variables[variable_of_field_[f]].attributes);
+    }
+    return values;
   }
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     return carry_over_netcdf_objects(*bytes_, header_, output);

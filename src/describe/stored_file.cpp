@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/byte_stream.hpp"
+#include "describe/field_attributes.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "describe/paged_file.hpp"
 #include "describe/plotfile.hpp"
@@ -198,6 +199,17 @@ class FileOverHdf5 final : public StoredFile {
     const Hdf5Scope scope;
     const Hdf5Id object(H5Oopen(hdf5_id(), object_path.c_str(), H5P_DEFAULT));
     return object.valid() ? hdf5_number_attribute(object.get(), names) : std::nullopt;
+  }
+
+  Result<std::vector<StatedAttribute>> attributes_of(const std::string& object_path,
+                                                     AttributeFilter wanted) override {
+    const Hdf5Scope scope;
+    const Hdf5Id object(H5Oopen(hdf5_id(), object_path.c_str(), H5P_DEFAULT));
+    Result<std::vector<StatedAttribute>> values =
+        object.valid() ? read_stated_attributes(object.get(), wanted)
+                       : hdf5_failure(Code::corrupt, "it cannot be opened");
+    if (values.ok()) return values;
+    return values.status().within(path_ + ": object \"" + object_path + "\"");
   }
 
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {

@@ -19,6 +19,7 @@
 #include "core/copied_notes.hpp"
 #include "core/covered_cells.hpp"
 #include "core/slab.hpp"
+#include "core/stated_attribute.hpp"
 #include "core/status.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/chunk_index_reader.hpp"
@@ -101,6 +102,9 @@ class StoredFile {
   virtual std::string text_attribute(const std::string& object_path, const std::string& name) = 0;
   virtual std::optional<NamedNumber> number_attribute(const std::string& object_path,
                                                       std::span<const char* const> names) = 0;
+  /// As InputFile::attributes_of().
+  virtual Result<std::vector<StatedAttribute>> attributes_of(const std::string& object_path,
+                                                             AttributeFilter wanted) = 0;
   /// As in InputFile, after list(Asked::fields).
   virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;

@@ -157,6 +157,10 @@ class Hdf5Input final : public InputFile {
                                               std::span<const char* const> names) override {
     return file_->number_attribute(object_path, names);
   }
+  Result<std::vector<StatedAttribute>> attributes_of(const std::string& object_path,
+                                                     AttributeFilter wanted) override {
+    return file_->attributes_of(object_path, wanted);
+  }
   Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) override {
     return file_->carry_over_objects(output);
   }

@@ -38,6 +38,7 @@
 #include "netcdf/netcdf_dimension_names.hpp"
 #include "verbs/book_file.hpp"
 #include "verbs/chunk_tiles.hpp"
+#include "verbs/field_roles.hpp"
 #include "verbs/kept_user_block.hpp"
 #include "verbs/region_masks.hpp"
 #include "verbs/repack_kept.hpp"
@@ -318,10 +319,18 @@ Status Repack::prepare() {
   for (const StoredDataset& field : input_->fields()) {
     fields.losses.push_back(find_losses(*input_, field));
   }
+  if (request_.roles) {
+    TAILRACE_TAKE(const bool lossy, ranks_.settle(asks_for_loss(fields, report_.options)));
+    if (lossy) {
+      TAILRACE_TAKE(fields.roles, ranks_.settle(find_roles(*input_)));
+    }
+  }
   TAILRACE_TAKE(auto plan, ranks_.settle(plan_fields(
                                with_coordinates(input_->fields(), dimension_names_), fields,
                                report_.options, request_.chunk_given, comm_.n_ranks())));
   if (comm_.is_root()) {
+    std::ranges::move(stated_ranges_remarks(plan, report_.options),
+                      std::back_inserter(report_.remarks));
     std::ranges::move(what_is_not_kept(input_->fields(), plan),
                       std::back_inserter(report_.remarks));
   }

@@ -40,8 +40,9 @@ struct RepackRequest {
   bool cloud = false;        ///< For readers over a network: the same, chunks of 8 to 16 MiB.
   bool as_stored = false;    ///< Chunks are copied; only where they lie is new.
   bool whole_times = false;  ///< With as_stored: but the time and its bounds are one chunk each.
-  bool follow_external = false;            ///< Values in other files, too (OtherFiles).
-  bool skip_unreadable = false;            ///< Leave out objects that HDF5 cannot open.
+  bool follow_external = false;  ///< Values in other files, too (OtherFiles).
+  bool skip_unreadable = false;  ///< Leave out objects that HDF5 cannot open.
+  bool roles = true;  ///< A bound for all is for fields of role value (policy/roles.hpp).
   FileOptions options = repack_options();  ///< With `trace`, the report has the events.
   bool chunk_given = false;                ///< The user has named the size or shape of chunks.
   bool memory_given = false;               ///< ... and options.memory_bytes, which then must do.
@@ -151,7 +152,13 @@ void report_fields(const RepackedField& repacked, Visit&& visit) {
   if (covered != nullptr) {
     visit("n_covered", covered->n_cells() * covered->boxes().components.size());
   }
-  if (repacked.planned != nullptr) visit("kept_exact_because", repacked.planned->exact_reason);
+  if (repacked.planned != nullptr) {
+    const PlannedField& planned = *repacked.planned;
+    visit("role", value_if(planned.has_role, role_name(planned.verdict.role)));
+    visit("role_because", value_if(planned.has_role, planned.verdict.because));
+    visit("kept_exact_because", planned.exact_reason);
+    visit("limits_kept", planned.keeps_limits ? planned.verdict.limits : std::vector<double>());
+  }
   if (repacked.planned != nullptr) visit("quantization", repacked.planned->quantization);
   if (repacked.planned != nullptr)
     visit("losses_before", losses_text(repacked.planned->losses.losses));

@@ -25,11 +25,11 @@ constexpr std::uint64_t small_array_bytes = 4096;
 constexpr std::uint64_t memory_over_chunk = 32;
 
 /// Why a bound that is meant for all fields does not concern this one; empty if it does.
-std::string reason_to_keep_exact(const StoredDataset& field) {
+std::string reason_to_keep_exact(const StoredDataset& field, Role role) {
   if (!is_floating(*field.dtype)) return "integers";
   if (field.coordinate) return "coordinate";
   if (n_elements(field.shape) * field.value_bytes() < small_array_bytes) return "small";
-  return "";
+  return role == Role::value ? "" : std::string(role_name(role));
 }
 
 /// The last value given for a key: later patterns win. nullptr: not given.
@@ -290,10 +290,29 @@ void plan_covered(const StoredDataset& field, const FieldRequests& requests,
                                     : "nothing is compressed";
 }
 
+/// Guard values against crossing the limits that the dataset states, where its codec can.
+void keep_limits(const std::vector<KeyValue>& own, PlannedField& planned) {
+  FieldOptions& options = planned.definition.options;
+  const std::vector<double>& limits = planned.verdict.limits;
+  if (limits.empty() || last_value(own, "guard") != nullptr) return;
+  if (!chooses_codec(options) && !codec_entry(options.codec).keeps_guards) {
+    planned.limits_unkept = fmt::format("{}, which codec {} does not guard; trz does",
+                                        planned.verdict.limits_because, options.codec);
+    return;
+  }
+  std::vector<double>& thresholds = options.guards.thresholds;
+  thresholds.insert(thresholds.end(), limits.begin(), limits.end());
+  std::ranges::sort(thresholds);
+  const auto repeated = std::ranges::unique(thresholds);
+  thresholds.erase(repeated.begin(), repeated.end());
+  planned.keeps_limits = true;
+}
+
 struct Defaults {
   FieldOptions lossy;         ///< As --codec and --bound say.
   FieldOptions lossless;      ///< For what must stay exact.
-  bool lossy_wanted = false;  ///< A bound, or a target from which bounds follow.
+  bool lossy_wanted = false;  ///< A bound, a target from which bounds follow, a lossy codec.
+  bool aims = false;          ///< There is a target.
   bool codec_given = false;   ///< For all that a bound does not leave exact.
   bool lossless_given = false;
   std::vector<FieldPattern> patterns;
@@ -326,7 +345,9 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   if (!requests.bound.empty()) {
     TAILRACE_TRY(apply_field_option({"bound", requests.bound}, defaults.lossy).within("--bound"));
   }
-  defaults.lossy_wanted = !defaults.lossy.bound.lossless() || file.has_target();
+  defaults.aims = file.has_target();
+  defaults.lossy_wanted = !defaults.lossy.bound.lossless() || defaults.aims ||
+                          tailrace::may_lose(defaults.lossy, true, false);
   defaults.lossless_given = !requests.lossless_codec.empty();
   // Without a bound --codec is a lossless codec, and then nothing speaks against it for everything.
   const bool codec_serves_all = !defaults.lossless_given && !defaults.lossy_wanted;
@@ -355,10 +376,13 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
 
 Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults,
                                 const FieldRequests& requests, FieldLosses losses,
+                                const RoleVerdict* verdict,
                                 const std::shared_ptr<const BoxSeries>& boxes, int n_ranks) {
   const std::optional<FrontChunks>& front = requests.front;
   TAILRACE_TRY(check_not_hollow(field));
   PlannedField planned;
+  planned.has_role = verdict != nullptr;
+  if (verdict != nullptr) planned.verdict = *verdict;
   planned.losses = std::move(losses);
   FieldDefinition& definition = planned.definition;
   definition.path = field.path;
@@ -371,7 +395,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   if (field.swapped) std::ranges::reverse(*definition.stored_fill);
 
   const std::vector<KeyValue> own = own_options(field, defaults.patterns);
-  const std::string reason = reason_to_keep_exact(field);
+  const std::string reason = reason_to_keep_exact(field, planned.verdict.role);
   const std::string* own_bound = last_value(own, "bound");
   const bool exact_on_request = own_bound != nullptr && *own_bound == "none";
   const bool protect = exact_on_request || (own_bound == nullptr && !reason.empty());
@@ -411,6 +435,9 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   } else if (boxes != nullptr && is_floating(*field.dtype) && options.layout != "contiguous") {
     TAILRACE_TRY(follow_boxes(field, boxes, defaults.components, planned));
   }
+  const bool loses = is_floating(*field.dtype) && definition.as_stored == nullptr &&
+                     tailrace::may_lose(options, true, defaults.aims);
+  if (loses && boxes == nullptr) keep_limits(own, planned);
   if (definition.as_stored == nullptr) keep_checksum(field, options);
   TAILRACE_TRY(choose_pieces(field, options, n_ranks));
   plan_covered(field, requests, boxes, planned);
@@ -460,6 +487,11 @@ bool may_lose(const PlannedField& planned, const FileOptions& file) {
           tailrace::may_lose(field.options, is_floating(field.dtype), file.has_target()));
 }
 
+Result<bool> asks_for_loss(const FieldRequests& requests, const FileOptions& file) {
+  TAILRACE_TAKE(const Defaults defaults, resolve_defaults(requests, file, false));
+  return defaults.lossy_wanted || !requests.per_field.empty();
+}
+
 Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fields,
                                               const FieldRequests& requests,
                                               const FileOptions& file, bool chunk_given,
@@ -480,8 +512,10 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
     if (!requests.selection.holds(fields[f].path)) continue;
     const auto boxes = f < requests.boxes.size() ? requests.boxes[f] : nullptr;
     FieldLosses losses = f < requests.losses.size() ? requests.losses[f] : FieldLosses();
-    TAILRACE_TAKE(PlannedField planned,
-                  plan_field(fields[f], defaults, requests, std::move(losses), boxes, n_ranks));
+    TAILRACE_TAKE(
+        PlannedField planned,
+        plan_field(fields[f], defaults, requests, std::move(losses),
+                   f < requests.roles.size() ? &requests.roles[f] : nullptr, boxes, n_ranks));
     drops =
         drops || planned.definition.options.drop_covered || !planned.covered_kept_reason.empty();
     planned.input_index = f;

@@ -1,7 +1,7 @@
 // RepackPlan: what becomes of each array of an input, decided from its description alone.
 //
-// A global bound asks for loss only where loss is meant: integers, coordinates (dimension scales,
-// coordinate variables) and arrays under 4 KiB keep their exact values, by the lossless codec. A
+// A global bound asks for loss only where loss is meant: integers, arrays under 4 KiB and whatever
+// has another role than value (policy/roles.hpp) keep their exact values, by the lossless codec. A
 // --field pattern that names such a field overrides this; loss asked of integers is an error, and
 // so is loss asked of values that are lossy already, without --again: both errors add up.
 
@@ -15,6 +15,7 @@
 
 #include "core/options.hpp"
 #include "core/status.hpp"
+#include "policy/roles.hpp"
 #include "verbs/input_fields.hpp"
 #include "write/write.hpp"
 
@@ -47,6 +48,8 @@ struct FieldRequests {
   std::optional<FrontChunks> front;    ///< Nothing: not asked for.
   /// What lies in each of the input's fields, of plotfiles; null: an array. Empty: none is known.
   std::vector<std::shared_ptr<const BoxSeries>> boxes;
+  /// The role of each of the input's fields; empty: all are values but coordinates.
+  std::vector<RoleVerdict> roles;
   /// Losses of each of the input's fields; empty: none has any.
   std::vector<FieldLosses> losses;
   /// Whether fields that have losses may be encoded with loss again. The output then records the
@@ -59,6 +62,10 @@ struct PlannedField {
   std::size_t input_index = 0;  ///< Into InputFile::fields().
   FieldDefinition definition;   ///< With its chunk shape.
   std::string exact_reason;     ///< Why a global bound was not applied: "integers", ...
+  RoleVerdict verdict;          ///< Without roles: value.
+  bool has_role = false;        ///< Roles were decided.
+  bool keeps_limits = false;    ///< A guard for verdict.limits was added.
+  std::string limits_unkept;    ///< Why such a guard could not be; empty: no limits, or kept.
   /// By which its chunks are cut; null: by none.
   std::shared_ptr<const BoxSeries> boxes;
   std::vector<ErrorBound> component_bounds;  ///< Of each component; empty: the field has one.
@@ -68,6 +75,9 @@ struct PlannedField {
   FieldLosses losses;                        ///< Of the input's values.
   std::optional<Quantization> quantization;  ///< A rounding that the input's attributes describe.
 };
+
+/// Whether anything may be encoded with loss, so that roles matter. @error  a bad bound or codec
+Result<bool> asks_for_loss(const FieldRequests& requests, const FileOptions& file);
 
 /// Whether the field's values may change when they are encoded. Pure.
 /// @param file  its targets.

@@ -1,0 +1,239 @@
+// Layouts of communities' files, as rules over paths: what role a dataset has by its place.
+//
+// Each table names its source. A rule for a community that is not listed here is a table and a line
+// in `communities`; docs/cli.md lists the communities for users.
+
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "policy/roles.hpp"
+
+namespace tailrace {
+
+struct PathRule {
+  Role role;
+  std::string_view globs;  ///< Over paths, with commas between them; '*' crosses groups.
+};
+
+/// A community's rules: the first that matches a dataset's path decides.
+struct Community {
+  std::string_view name;
+  /// What a file of the community has: "@name" an attribute of the root group, "/path" a group or
+  /// dataset; "": the globs say enough.
+  std::string_view marker;
+  std::span<const PathRule> rules;
+};
+
+// VTKHDF file format, https://docs.vtk.org/en/latest/vtk_file_formats/vtkhdf_file_format/
+inline constexpr PathRule vtkhdf_rules[] = {
+    {Role::value, "/VTKHDF/*PointData/*,/VTKHDF/*CellData/*"},
+    {Role::time, "/VTKHDF/*Steps/Values"},
+    {Role::index, "/VTKHDF/*Steps/*"},
+    {Role::count, "/VTKHDF/*NumberOf*"},
+    {Role::connectivity, "/VTKHDF/*Connectivity,/VTKHDF/*Offsets,/VTKHDF/*Types"},
+    {Role::geometry, "/VTKHDF/*Points,/VTKHDF/*Coordinates,/VTKHDF/*AMRBox"},
+    {Role::mask, "/VTKHDF/*Mask"},
+};
+
+// Athena++ HDF5 output, https://github.com/PrincetonUniversity/athena/wiki/Outputs
+inline constexpr PathRule athena_rules[] = {
+    {Role::geometry, "/x?f,/x?v"},
+    {Role::index, "/LogicalLocations,/Levels"},
+    {Role::value, "/*"},
+};
+
+// Parthenon output, https://parthenon-hpc-lab.github.io/parthenon/develop/src/outputs.html
+inline constexpr PathRule parthenon_rules[] = {
+    {Role::geometry, "/Locations/*,/VolumeLocations/*"},
+    {Role::index, "/LogicalLocations,/Levels"},
+    {Role::geometry, "/Blocks/xmin"},
+    {Role::index, "/Blocks/*"},
+    {Role::geometry, "/*/SwarmVars/swarm.?"},
+};
+
+// FLASH User's Guide, "Output file formats", table of datasets. The table of particles holds their
+// positions and tags among its columns.
+inline constexpr PathRule flash_rules[] = {
+    {Role::geometry, "/bounding box,/block size,/coordinates,/tracer particles"},
+    {Role::index, "/gid,/gsurr_blks,/node type,/refine level,/which child,/processor number"},
+    {Role::mask, "/bflags"},
+    {Role::count, "/localnp"},
+    {Role::value, "/*"},
+};
+
+// Enzo, https://enzo.readthedocs.io: datasets of a grid's particles.
+inline constexpr PathRule enzo_rules[] = {
+    {Role::geometry, "*/Grid0*/*particle_position_*"},
+    {Role::id, "*/Grid0*/*particle_index,*/Grid0*/*particle_type"},
+    {Role::time, "*/Grid0*/*creation_time"},
+};
+
+// GADGET-2 and 4, Arepo (IllustrisTNG data release) and SWIFT snapshots: their user guides. Some
+// codes mark wind particles by the sign of the formation time.
+inline constexpr PathRule gadget_rules[] = {
+    {Role::geometry,
+     "*/PartType?/*Coordinates,*/PartType?/*Position*,"
+     "*/PartType?/CenterOfMass,*/PartType?/*BirthPos"},
+    {Role::id, "*/PartType?/*IDs"},
+    {Role::time,
+     "*/PartType?/*FormationTime*,*/PartType?/BirthScaleFactors,"
+     "*/PartType?/BirthTimes"},
+    {Role::value, "*/PartType?/*"},
+    {Role::geometry, "*/Cells/Centres,*/Cells/*Positions/*"},
+    {Role::index, "*/Cells/*Offsets*"},
+    {Role::count, "*/Cells/*Counts*"},
+};
+
+// H5MD 1.1, https://www.nongnu.org/h5md/h5md.html
+inline constexpr PathRule h5md_rules[] = {
+    {Role::index, "*/step"},
+    {Role::time, "*/time"},
+    {Role::geometry, "/particles/*/box/*,/particles/*/position,/particles/*/position/*"},
+    {Role::index, "/particles/*/image*"},
+    {Role::id, "/particles/*/id*,/particles/*/species*"},
+    {Role::connectivity, "/connectivity/*"},
+    {Role::value, "/particles/*,/observables/*"},
+};
+
+// openPMD 1.1.0 and 2.0.0, https://github.com/openPMD/openPMD-standard: particle records. All
+// others, of particles and meshes, are values, whatever their components are called.
+inline constexpr PathRule openpmd_rules[] = {
+    {Role::index, "*/particlePatches/*"},
+    {Role::geometry, "*/position,*/position/*,*/positionOffset,*/positionOffset/*"},
+    {Role::weight, "*/weighting"},
+    {Role::id, "*/id"},
+    {Role::value, "*"},
+};
+
+// NWB 2, https://nwb-schema.readthedocs.io
+inline constexpr PathRule nwb_rules[] = {
+    {Role::time,
+     "*/timestamps,*/starting_time,*/spike_times,*/start_time,*/stop_time,"
+     "*/obs_intervals,*/*_times"},
+    {Role::index, "*/*_index"},
+    {Role::id, "*/id"},
+    {Role::index, "*/electrodes"},
+    {Role::geometry, "*/electrodes/x,*/electrodes/y,*/electrodes/z,*/electrodes/rel_?"},
+    {Role::mask, "*/image_mask,*/pixel_mask,*/voxel_mask,*/control"},
+    {Role::value, "*/data,*/waveform_*"},
+};
+
+// AnnData, https://anndata.readthedocs.io/en/latest/fileformat-prose.html
+inline constexpr PathRule anndata_rules[] = {
+    {Role::geometry, "/obsm/*spatial*"},
+    {Role::value, "/X,/layers/*,/obsm/*,/varm/*"},
+};
+
+// PyTables reserves these prefixes (NaturalNameWarning in its reference); _i_ holds the indexes of
+// tables: sorted values, bounds and ranges. pandas HDFStore, format "fixed"
+// (pandas/io/pytables.py).
+inline constexpr PathRule pytables_rules[] = {
+    {Role::index, "*/_i_*,*/_v_*,*/_p_*,*/axis?,*/axis?_l*,*/block?_items*"},
+    {Role::value, "*/block?_values"},
+    {Role::index, "*/index,*/index_l*"},
+};
+
+// HDF-EOS5, and the groups that other missions name likewise (VIIRS, TROPOMI).
+inline constexpr PathRule hdfeos_rules[] = {
+    {Role::coordinate,
+     "*/Geolocation Fields/*,*/GeolocationFields/*,*/geolocation_data/*,"
+     "*/GEOLOCATIONS/*,/HDFEOS/*/XDim,/HDFEOS/*/YDim"},
+};
+
+// ICESat-2 data dictionaries (ATL03, ATL06, ATL08): beams gt1l to gt3r; nsidc.org/data/atl03
+inline constexpr PathRule icesat_rules[] = {
+    {Role::time, "/gt*/*delta_time*"},
+    {Role::geometry, "/gt*/*dist_ph_a*,/gt*/*segment_dist_x,/gt*/*segment_length,/gt*/*_atc"},
+    {Role::id, "/gt*/*segment_id*"},
+    {Role::index, "/gt*/*index_beg"},
+    {Role::count, "/gt*/*_cnt"},
+};
+
+// AMReX and Chombo plotfiles in HDF5 (describe/plotfile.hpp)
+inline constexpr PathRule plotfile_rules[] = {
+    {Role::index, "/level_*/*offsets*"},
+    {Role::value, "/level_*/*datatype=*"},
+};
+
+// WRF User's Guide, "List of fields". Map and Coriolis factors, terrain; vertical coefficients;
+// categories that are stored as floats.
+inline constexpr PathRule wrf_rules[] = {
+    {Role::coordinate,
+     "/ZNU,/ZNW,/ZS,/DZS,/DN,/DNW,/RDN,/RDNW,/FNM,/FNP,/RDX,/RDY,/C?H,/C?F,"
+     "/CF?,/CFN*"},
+    {Role::geometry, "/MAPFAC_*,/F,/E,/SINALPHA,/COSALPHA,/HGT*"},
+    {Role::coordinate, "/CLAT,/CLONG"},
+    {Role::time, "/XTIME"},
+    {Role::mask, "/LANDMASK,/LAKEMASK,/XLAND"},
+    {Role::index, "/LU_INDEX"},
+};
+
+// ROMS, https://www.myroms.org/wiki/Grid_NetCDF_File
+inline constexpr PathRule roms_rules[] = {
+    {Role::coordinate, "/Cs_?,/s_*"},
+    {Role::geometry, "/h,/f,/angle"},
+    {Role::weight, "/pm,/pn"},
+};
+
+// NEMO: mesh_mask.nc, in its reference manual, chapter DOM
+inline constexpr PathRule nemo_rules[] = {
+    {Role::coordinate, "/glam?,/gphi?,/gdep*"},
+    {Role::weight, "/e1?,/e2?,/e3?_0,/e3?_1d"},
+    {Role::mask, "/?mask*"},
+    {Role::geometry, "/ff*"},
+};
+
+// MOM 6 and other GFDL models: ocean static files
+inline constexpr PathRule mom_rules[] = {
+    {Role::mask, "/wet*"},
+    {Role::weight, "/area*,/dx*,/dy*"},
+    {Role::geometry, "/deptho,/Coriolis,/sin_rot,/cos_rot"},
+};
+
+// MPAS mesh specification, https://mpas-dev.github.io
+inline constexpr PathRule mpas_rules[] = {
+    {Role::weight, "/weightsOn*,/kiteAreasOn*,/area*,/dvEdge,/dcEdge"},
+    {Role::geometry, "/angleEdge,/zgrid"},
+    {Role::weight, "/meshDensity"},
+    {Role::connectivity, "/cellsOn*,/edgesOn*,/verticesOn*,/nEdgesOn*"},
+};
+
+// MED (Salome), mesh nodes; Exodus II, Sandia report SAND92-2137
+inline constexpr PathRule mesh_rules[] = {
+    {Role::geometry, "/ENS_MAA/*/COO"},
+    {Role::connectivity, "/ENS_MAA/*/NOD"},
+    {Role::value, "/CHA/*"},
+};
+inline constexpr PathRule exodus_rules[] = {
+    {Role::geometry, "/coord?,/coord"}, {Role::time, "/time_whole"},
+    {Role::connectivity, "/connect*"},  {Role::id, "/*_map"},
+    {Role::weight, "/dist_fact_*"},     {Role::value, "/vals_*"},
+};
+
+inline constexpr Community communities[] = {
+    {"VTKHDF", "/VTKHDF", vtkhdf_rules},
+    {"Athena++", "@RootGridX1", athena_rules},
+    {"Parthenon", "/Locations", parthenon_rules},
+    {"FLASH", "/bounding box", flash_rules},
+    {"Enzo", "", enzo_rules},
+    {"GADGET", "", gadget_rules},
+    {"H5MD", "/h5md", h5md_rules},
+    {"openPMD", "@openPMD", openpmd_rules},
+    {"NWB", "@nwb_version", nwb_rules},
+    {"AnnData", "@encoding-type", anndata_rules},
+    {"PyTables", "@PYTABLES_FORMAT_VERSION", pytables_rules},
+    {"HDF-EOS", "", hdfeos_rules},
+    {"ICESat-2", "/ancillary_data", icesat_rules},
+    {"plotfile", "", plotfile_rules},
+    {"WRF", "@MMINLU", wrf_rules},
+    {"ROMS", "/s_rho", roms_rules},
+    {"NEMO", "/nav_lat", nemo_rules},
+    {"MOM", "/geolon", mom_rules},
+    {"MPAS", "/latCell", mpas_rules},
+    {"MED", "/ENS_MAA", mesh_rules},
+    {"Exodus", "@floating_point_word_size", exodus_rules},
+};
+
+}  // namespace tailrace

@@ -1,0 +1,724 @@
+// The rules, in their order: what other objects say of a dataset, the layouts of communities, the
+// dataset's own attributes, and last its name. The first rule that applies decides.
+
+#include "policy/roles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/options.hpp"
+#include "policy/role_layouts.hpp"
+
+namespace tailrace {
+namespace {
+
+// --- Quantities that a community's format defines as positive, so that 0 is a limit.
+
+// GADGET, Arepo and SWIFT: readers take logarithms and roots of these.
+constexpr std::string_view positive_globs[] = {
+    "*/PartType?/Densit*",      "*/PartType?/Mass*",        "*/PartType?/InternalEnerg*",
+    "*/PartType?/Temperature*", "*/PartType?/Pressure*",    "*/PartType?/SmoothingLength*",
+    "*/PartType?/Volume*",      "*/PartType?/*Metallicity", "*/PartType?/*Abundance",
+};
+
+// --- Attributes by which a node of a tree says what it is.
+
+struct LabelRule {
+  std::string_view label;
+  Role role;
+};
+// CGNS SIDS and HDF5 file mapping, https://cgns.github.io. The nearest label above decides.
+constexpr LabelRule cgns_labels[] = {
+    {"GridCoordinates_t", Role::geometry},
+    {"FlowSolution_t", Role::value},
+    {"DiscreteData_t", Role::value},
+    {"BCData_t", Role::value},
+    {"ConvergenceHistory_t", Role::value},
+    {"IntegralData_t", Role::value},
+    {"ZoneSubRegion_t", Role::value},
+    {"UserDefinedData_t", Role::value},
+    {"RigidGridMotion_t", Role::geometry},
+    {"ArbitraryGridMotion_t", Role::geometry},
+    {"Elements_t", Role::connectivity},
+    {"BaseIterativeData_t", Role::time},
+    {"ZoneIterativeData_t", Role::time},
+    {"IndexArray_t", Role::index},
+    {"IndexRange_t", Role::index},
+    {"BC_t", Role::geometry},  // Normals
+    {"ZoneBC_t", Role::index},
+    {"GridConnectivity_t", Role::index},
+    {"GridConnectivity1to1_t", Role::index},
+    {"GridConnectivityProperty_t", Role::geometry},
+    {"OversetHoles_t", Role::index},
+    {"Rind_t", Role::index},
+    {"Zone_t", Role::count},
+};
+
+struct ClassRule {
+  std::string_view of_class;
+  std::string_view glob;  ///< Over the dataset's name.
+  Role role;
+};
+// NeXus base classes, https://manual.nexusformat.org/classes/base_classes
+constexpr ClassRule nexus_rules[] = {
+    {"NXevent_data", "event_id", Role::id},
+    {"NXevent_data", "event_time_*", Role::time},
+    {"NXevent_data", "cue_*", Role::index},
+    {"NXevent_data", "event_index", Role::index},
+    {"NXlog", "time", Role::time},
+    {"NXlog", "cue_*", Role::time},
+    {"NXlog", "*value*", Role::value},
+    {"NXtransformations", "*", Role::geometry},
+    {"NXoff_geometry", "vertices", Role::geometry},
+    {"NXoff_geometry", "*", Role::connectivity},
+    {"NXcylindrical_geometry", "vertices", Role::geometry},
+    {"NXcylindrical_geometry", "*", Role::connectivity},
+    {"NXdetector", "*_pixel_offset", Role::geometry},
+    {"NXdetector", "*_pixel_size", Role::geometry},
+    {"NXdetector", "distance", Role::geometry},
+    {"NXdetector", "*_angle", Role::geometry},
+    {"NXdetector", "detector_number", Role::id},
+    {"NXdetector", "pixel_id", Role::id},
+    {"NXdetector", "pixel_mask", Role::mask},
+    {"NXdetector", "time_of_flight", Role::time},
+    {"NXdetector", "data", Role::value},
+    {"NXmonitor", "time_of_flight", Role::time},
+    {"NXmonitor", "data", Role::value},
+};
+
+// AnnData and 10x: a sparse matrix or a categorical column is a group.
+constexpr ClassRule encoding_rules[] = {
+    {"csr_matrix", "data", Role::value},   {"csr_matrix", "*", Role::index},
+    {"csc_matrix", "data", Role::value},   {"csc_matrix", "*", Role::index},
+    {"csr", "data", Role::value},          {"csr", "*", Role::index},
+    {"csc", "data", Role::value},          {"csc", "*", Role::index},
+    {"categorical", "codes", Role::index},
+};
+
+// HDMF, on which NWB stands: classes of columns, as attributes of datasets.
+constexpr LabelRule hdmf_types[] = {
+    {"VectorIndex", Role::index},
+    {"ElementIdentifiers", Role::id},
+    {"DynamicTableRegion", Role::index},
+};
+
+/// An attribute whose text names other datasets, in the group of the attribute's object or above.
+struct NamingRule {
+  std::string_view glob;  ///< Over the attribute's name.
+  Role role;
+};
+// CF 5 (coordinates, grid mappings), 7.1 (bounds), 7.2 (cell measures), 7.4 (climatologies), 7.5
+// (geometries); UGRID 1.0 (node_coordinates, face_node_connectivity, ...).
+constexpr NamingRule naming_rules[] = {
+    {"coordinates", Role::coordinate},      {"bounds", Role::coordinate},
+    {"climatology", Role::coordinate},      {"grid_mapping", Role::coordinate},
+    {"cell_measures", Role::weight},        {"node_coordinates", Role::geometry},
+    {"edge_coordinates", Role::geometry},   {"face_coordinates", Role::geometry},
+    {"volume_coordinates", Role::geometry}, {"node_count", Role::count},
+    {"part_node_count", Role::count},       {"interior_ring", Role::mask},
+    {"*_connectivity", Role::connectivity},
+};
+
+// --- Names that mean the same everywhere. Each rule is for arrays of at most so many dimensions.
+
+constexpr std::size_t any_rank = SIZE_MAX;
+
+enum class At : std::uint8_t {
+  all,   ///< The whole name.
+  last,  ///< Its last word, without axis letters and numbers behind it.
+  any    ///< One of its words.
+};
+struct WordRule {
+  At at;
+  Role role;
+  std::size_t rank_max;
+  std::string_view words;  ///< Lower case, with blanks between them.
+};
+constexpr WordRule word_rules[] = {
+    {At::any, Role::coordinate, any_rank,
+     "latitude latitudes longitude longitudes geolat geolon xlat xlong xlon nav_lat nav_lon"},
+    {At::all, Role::coordinate, any_rank,
+     "lat lats lon lons lng tlat tlon tlong ulat ulon ulong nlat nlon rlat rlon glat glon "
+     "clat clon elat elon vlat vlon"},
+    {At::all, Role::time, any_rank,
+     "time times timestamp timestamps datetime date dates delta_time time_bnds time_bounds "
+     "time_counter time_instant time_centered time_utc time_tai time_of_flight time_whole xtime "
+     "ocean_time julian julian_day julian_date mjd jd"},
+    {At::last, Role::time, 1, "time times timestamp timestamps datetime date dates"},
+    {At::all, Role::time, 1, "t"},
+    {At::last, Role::geometry, any_rank,
+     "position positions pos coord coords coordinate coordinates vertices xyz centroid centroids "
+     "centre centres center centers"},
+    {At::all, Role::geometry, any_rank,
+     "points nodes mesh_points grid_points geometry center_of_mass xc yc zc xf yf zf xh yh zh "
+     "xq yq xgrid ygrid zgrid coordx coordy coordz xcoord ycoord zcoord box_edges cell_edges x1f "
+     "x2f x3f x1v x2v x3v bounding_box bbox"},
+    {At::all, Role::coordinate, 1,
+     "depth depths height heights altitude altitudes lev levs level levels plev plevs "
+     "pressure_level pressure_levels frequency frequencies freq freqs wavelength wavelengths "
+     "wavenumber wavenumbers zl zi edges bins"},
+    {At::last, Role::coordinate, 1, "edges bins"},
+    {At::last, Role::coordinate, any_rank, "bnds bounds"},
+    {At::all, Role::connectivity, any_rank,
+     "connectivity topology triangles tetrahedra edges faces_nodes"},
+    {At::last, Role::connectivity, any_rank, "connectivity"},
+    {At::all, Role::index, any_rank,
+     "index indices indexes idx indptr offsets segment_index row_index column_index"},
+    {At::last, Role::index, any_rank, "indices indptr idx offsets"},
+    {At::all, Role::id, any_rank, "tag tags pid uid guid uuid gid"},
+    {At::last, Role::id, any_rank, "id ids"},
+    {At::all, Role::weight, any_rank, "weight weights weighting areacella areacello volcello"},
+    {At::last, Role::weight, 1, "weight weights"},
+    {At::any, Role::mask, any_rank, "mask masks landmask flag flags"},
+    {At::all, Role::mask, any_rank, "lsm tmask umask vmask fmask qc wet"},
+    {At::last, Role::mask, any_rank, "qc"},
+    {At::all, Role::count, 1, "count counts nobs"},
+    {At::last, Role::count, 1, "count"},
+};
+
+// What may stand behind or in front of x, y and z in the name of a grid's coordinate: x_rho, xCell.
+constexpr std::string_view axis_companions =
+    "rho psi u v vert atc node nodes cell cells face faces edge edges corner corners vertex grid "
+    "mesh axis stag bnds bounds";
+
+// Groups of a vector's components, {x, y, z}, which are values.
+constexpr std::string_view vector_words =
+    "velocity velocities vel momentum momenta mom force forces acceleration accelerations acc "
+    "magnetic electric field current flux gradient grad curl vorticity displacement displacements "
+    "spin dipole polarization stress strain charge wind";
+
+// Groups whose members are all geometry.
+constexpr std::string_view geometry_groups =
+    "locations volumelocations coordinates coords cell_coords node_coords position positions "
+    "vertices";
+
+// CF standard names of coordinates, beside those that end in one of these or begin likewise.
+constexpr std::string_view standard_coordinates =
+    "latitude longitude altitude height depth height_above_reference_ellipsoid "
+    "height_above_mean_sea_level model_level_number radiation_wavelength radiation_frequency "
+    "realization region sensor_band_central_radiation_wavelength";
+constexpr std::string_view standard_times =
+    "time forecast_reference_time forecast_period reference_epoch";
+
+constexpr std::string_view unidata_time_types = "Time RunTime";
+
+constexpr std::string_view extremes_names =
+    "minimum maximum actual_range actual_min actual_max data_min data_max data_range min max "
+    "valid_data_min valid_data_max statistics_minimum statistics_maximum";
+
+// --- Texts
+
+bool is_word_of(std::string_view words, std::string_view word) {
+  if (word.empty()) return false;
+  for (std::size_t at = words.find(word); at != std::string_view::npos;
+       at = words.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' '))
+      return true;
+  }
+  return false;
+}
+
+std::string lower(std::string_view text) {
+  std::string made(text);
+  for (char& c : made) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return made;
+}
+
+std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::string_view folder_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string_view::npos ? "/" : path.substr(0, slash);
+}
+
+/// "particle_position_x" and "ParticlePositionX" as words in lower case.
+std::vector<std::string> words_of(std::string_view name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  const auto is_letter = [&](char c) { return is_upper(c) || (c >= 'a' && c <= 'z'); };
+  std::vector<std::string> words;
+  std::string word;
+  const auto end_word = [&] {
+    if (!word.empty()) words.push_back(std::move(word));
+    word.clear();
+  };
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    if (!is_letter(c) && !is_digit(c)) {
+      end_word();
+      continue;
+    }
+    const bool apart =
+        i > 0 && ((is_upper(c) && is_letter(name[i - 1]) && !is_upper(name[i - 1])) ||
+                  is_digit(c) != is_digit(name[i - 1]));
+    if (apart) end_word();
+    word += lower(std::string_view(&c, 1));
+  }
+  end_word();
+  return words;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : "_") + word;
+  return text;
+}
+
+bool is_axis(std::string_view word) { return word == "x" || word == "y" || word == "z"; }
+
+/// The last word that is no axis, no number and no "3D".
+std::string_view last_word(const std::vector<std::string>& words) {
+  for (auto word = words.rbegin(); word != words.rend(); ++word) {
+    const bool number = (*word)[0] >= '0' && (*word)[0] <= '9';
+    if (!number && !is_axis(*word) && *word != "d") return *word;
+  }
+  return {};
+}
+
+const StatedAttribute* find_attribute(const StatedObject* object, std::string_view name) {
+  if (object == nullptr) return nullptr;
+  const auto found = std::ranges::find(object->attributes, name, &StatedAttribute::name);
+  return found == object->attributes.end() ? nullptr : &*found;
+}
+
+std::string text_of(const StatedObject* object, std::string_view name) {
+  const StatedAttribute* found = find_attribute(object, name);
+  return found != nullptr && !found->texts.empty() ? found->texts.front() : std::string();
+}
+
+/// The words of an attribute's texts, at blanks, commas and brackets; those that end in ':' are
+/// keys.
+std::vector<std::string> names_in(const StatedAttribute& attribute, bool at_colons = false) {
+  std::vector<std::string> names;
+  for (const std::string& text : attribute.texts) {
+    // A text of several is one name, which may have blanks.
+    if (attribute.texts.size() > 1) {
+      names.push_back(text);
+      continue;
+    }
+    std::string name;
+    for (const char c : text + " ") {
+      const bool apart = c == ' ' || c == ',' || c == '[' || c == ']' || c == '\n' || c == '\0';
+      if (!apart && !(at_colons && c == ':')) {
+        name += c;
+      } else if (!name.empty()) {
+        if (name.back() != ':') names.push_back(name);
+        name.clear();
+      }
+    }
+  }
+  return names;
+}
+
+// --- One file
+
+/// The datasets and groups by path, and what the attributes of some say of others.
+class Scene {
+ public:
+  explicit Scene(const RoleFacts& facts) : facts_(facts) {
+    for (const StatedObject& group : facts.groups) groups_.emplace(group.path, &group);
+    for (std::size_t d = 0; d < facts.datasets.size(); ++d) {
+      const StatedObject& dataset = facts.datasets[d];
+      datasets_.emplace(dataset.path, d);
+      siblings_[std::string(folder_of(dataset.path))].push_back(d);
+      words_.insert(std::string(folder_of(dataset.path)) + "/" + joined(words(dataset)));
+    }
+    for (const std::string& path : facts.others) others_.insert(path);
+    verdicts_.resize(facts.datasets.size());
+    for (const Community& community : communities) {
+      if (has_marker(community.marker)) activate(community);
+    }
+    for (const StatedObject& group : facts.groups) read_group_names(group);
+    for (const StatedObject& dataset : facts.datasets) read_dataset_names(dataset);
+  }
+
+  RoleVerdict verdict(std::size_t d) const {
+    const StatedObject& dataset = facts_.datasets[d];
+    RoleVerdict found = role_of(d, dataset);
+    if (found.role == Role::value && dataset.floating) find_limits(dataset, found);
+    return found;
+  }
+
+ private:
+  using Verdict = std::optional<RoleVerdict>;
+  static RoleVerdict said(Role role, std::string because) {
+    RoleVerdict verdict;
+    verdict.role = role;
+    verdict.because = std::move(because);
+    return verdict;
+  }
+
+  static std::vector<std::string> words(const StatedObject& dataset) {
+    // netCDF-4 puts this in front of a variable that is named like another's dimension.
+    constexpr std::string_view prefix = "_nc4_non_coord_";
+    std::string_view name = name_of(dataset.path);
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+    return words_of(name);
+  }
+
+  const StatedObject* group(std::string_view path) const {
+    const auto found = groups_.find(std::string(path));
+    return found == groups_.end() ? nullptr : found->second;
+  }
+
+  bool has_marker(std::string_view marker) const {
+    if (marker.empty()) return true;
+    if (marker[0] == '@') return find_attribute(group("/"), marker.substr(1)) != nullptr;
+    const std::string path(marker);
+    return groups_.contains(path) || datasets_.contains(path) || others_.contains(path);
+  }
+
+  void activate(const Community& community) {
+    for (const PathRule& rule : community.rules) {
+      for (std::string_view globs = rule.globs; !globs.empty();) {
+        const std::size_t end = std::min(globs.find(','), globs.size());
+        active_.push_back({globs.substr(0, end), rule.role, community.name});
+        globs.remove_prefix(std::min(end + 1, globs.size()));
+      }
+    }
+  }
+
+  /// @param upwards  whether groups above are searched, too, as CF and netCDF-4 do.
+  void note(std::string_view folder, const std::string& name, const RoleVerdict& verdict,
+            bool upwards = true) {
+    for (;; folder = folder_of(folder)) {
+      const std::string path = name[0] == '/'  ? name
+                               : folder == "/" ? "/" + name
+                                               : std::string(folder) + "/" + name;
+      const auto found = datasets_.find(path);
+      if (found != datasets_.end()) {
+        Verdict& noted = verdicts_[found->second];
+        if (!noted || noted->role == Role::value) noted = verdict;
+        return;
+      }
+      if (!upwards || folder == "/" || name[0] == '/') return;
+    }
+  }
+
+  /// What a group says of its members: NXdata's signal, axes and AXISNAME_indices, and others.
+  void read_group_names(const StatedObject& group) {
+    const std::string frame = text_of(&group, "_index");  // AnnData: the column of row names.
+    if (!frame.empty()) note(group.path, frame, said(Role::id, "AnnData _index"), false);
+    if (const StatedAttribute* const named = find_attribute(&group, "coordinates")) {  // xarray
+      for (const std::string& name : names_in(*named)) {
+        note(group.path, name, said(Role::coordinate, "CF coordinates"), false);
+      }
+    }
+    if (text_of(&group, "NX_class") != "NXdata") return;
+    for (const StatedAttribute& attribute : group.attributes) {
+      if (attribute.name == "signal" || attribute.name == "auxiliary_signals") {
+        for (const std::string& name : names_in(attribute)) {
+          note(group.path, name, said(Role::value, "NXdata signal"), false);
+        }
+      } else if (attribute.name == "axes") {
+        for (const std::string& name : names_in(attribute, true)) {
+          note(group.path, name, said(Role::coordinate, "NXdata axes"), false);
+        }
+      } else if (attribute.name.ends_with("_indices")) {
+        const std::string name = attribute.name.substr(0, attribute.name.size() - 8);
+        note(group.path, name, said(Role::coordinate, "NXdata axes"), false);
+      }
+    }
+  }
+
+  void read_dataset_names(const StatedObject& dataset) {
+    const std::string_view folder = folder_of(dataset.path);
+    for (const StatedAttribute& attribute : dataset.attributes) {
+      if (attribute.name == "axes") {  // NeXus before 2014
+        const StatedObject* const above = group(folder);
+        if (text_of(above, "NX_class") != "NXdata") continue;
+        for (const std::string& name : names_in(attribute, true)) {
+          note(folder, name, said(Role::coordinate, "NXdata axes"), false);
+        }
+      }
+      if (attribute.name == "formula_terms") {
+        for (const std::string& name : names_in(attribute)) note_term(folder, name);
+      }
+      for (const NamingRule& rule : naming_rules) {
+        if (!glob_matches(rule.glob, attribute.name)) continue;
+        for (const std::string& name : names_in(attribute)) {
+          note(folder, name, said(rule.role, "CF " + attribute.name));
+        }
+      }
+    }
+  }
+
+  /// CF 4.3.3: coefficients and the ground below are geometry; a surface pressure over time is what
+  /// the model computes.
+  void note_term(std::string_view folder, const std::string& name) {
+    const std::string path = folder == "/" ? "/" + name : std::string(folder) + "/" + name;
+    const auto found = datasets_.find(path);
+    if (found == datasets_.end() || facts_.datasets[found->second].shape.size() > 2) return;
+    note(folder, name, said(Role::coordinate, "CF formula_terms"));
+  }
+
+  RoleVerdict role_of(std::size_t d, const StatedObject& dataset) const {
+    if (dataset.coordinate) return said(Role::coordinate, "dimension scale or CF coordinates");
+    if (verdicts_[d]) return *verdicts_[d];
+    if (Verdict found = by_tree(dataset)) return *found;
+    for (const ActiveRule& rule : active_) {
+      if (glob_matches(rule.glob, dataset.path))
+        return said(rule.role, std::string(rule.community));
+    }
+    if (Verdict found = by_attributes(dataset)) return *found;
+    if (Verdict found = by_name(dataset)) return *found;
+    return RoleVerdict();
+  }
+
+  /// CGNS, NeXus, AnnData, HDMF: groups say what they are.
+  Verdict by_tree(const StatedObject& dataset) const {
+    const std::string_view name = name_of(dataset.path);
+    for (std::string_view folder = folder_of(dataset.path); folder != "/";
+         folder = folder_of(folder)) {
+      const std::string label = text_of(group(folder), "label");
+      const auto rule = std::ranges::find(cgns_labels, label, &LabelRule::label);
+      if (rule != std::end(cgns_labels)) return said(rule->role, "CGNS " + label);
+    }
+    const StatedObject* const above = group(folder_of(dataset.path));
+    const std::string nexus = text_of(above, "NX_class");
+    std::string encoding = text_of(above, "encoding-type");
+    if (encoding.empty()) encoding = text_of(above, "h5sparse_format");
+    for (const ClassRule& rule : nexus_rules) {
+      if (rule.of_class == nexus && glob_matches(rule.glob, name)) return said(rule.role, nexus);
+    }
+    for (const ClassRule& rule : encoding_rules) {
+      if (rule.of_class == encoding && glob_matches(rule.glob, name)) {
+        return said(rule.role, "AnnData " + encoding);
+      }
+    }
+    const std::string type = text_of(&dataset, "neurodata_type");
+    const auto rule = std::ranges::find(hdmf_types, type, &LabelRule::label);
+    if (rule != std::end(hdmf_types)) return said(rule->role, "HDMF " + type);
+    return std::nullopt;
+  }
+
+  /// CF 4 and 3.1, NUG and Unidata's conventions; NeXus before 2014.
+  static Verdict by_attributes(const StatedObject& dataset) {
+    const std::size_t rank = dataset.shape.size();
+    const std::string units = lower(text_of(&dataset, "units"));
+    if (is_degrees(units)) return said(Role::coordinate, "CF units");
+    if (units.find(" since ") != std::string::npos) return said(Role::time, "CF units");
+    const std::string axis = text_of(&dataset, "axis");
+    if (axis == "T") return said(Role::time, "CF axis");
+    if (axis.size() == 1 && is_axis(lower(axis))) return said(Role::coordinate, "CF axis");
+    const auto has = [&](std::string_view name) {
+      const StatedAttribute* const found = find_attribute(&dataset, name);
+      return found != nullptr && !(found->texts.empty() && found->numbers.empty());
+    };
+    const auto says = [&](std::string_view name) { return !text_of(&dataset, name).empty(); };
+    if (const std::string type = text_of(&dataset, "_CoordinateAxisType"); !type.empty()) {
+      return said(is_word_of(unidata_time_types, type) ? Role::time : Role::coordinate,
+                  "_CoordinateAxisType");
+    }
+    if (says("bounds") || says("climatology") || says("formula_terms")) {
+      return said(Role::coordinate, "CF bounds or formula_terms");
+    }
+    if (says("cf_role")) return said(Role::id, "CF cf_role");
+    if (says("compress")) return said(Role::index, "CF compress");
+    if (says("sample_dimension")) return said(Role::count, "CF sample_dimension");
+    if (says("instance_dimension")) return said(Role::index, "CF instance_dimension");
+    if (has("flag_values") || has("flag_masks")) return said(Role::mask, "CF flags");
+    if (rank == 1 && says("positive")) return said(Role::coordinate, "CF positive");
+    if (has("signal")) return said(Role::value, "NeXus signal");
+    const StatedAttribute* const nexus_axis = find_attribute(&dataset, "axis");
+    if (nexus_axis != nullptr && !nexus_axis->numbers.empty()) {
+      return said(Role::coordinate, "NeXus axis");
+    }
+    return by_standard_name(text_of(&dataset, "standard_name"), rank);
+  }
+
+  static Verdict by_standard_name(const std::string& standard, std::size_t rank) {
+    if (standard.empty()) return std::nullopt;
+    constexpr const char* because = "CF standard_name";
+    if (is_word_of(standard_times, standard)) return said(Role::time, because);
+    if (is_word_of(standard_coordinates, standard) || standard.starts_with("projection_") ||
+        standard.ends_with("_latitude") || standard.ends_with("_longitude") ||
+        standard.ends_with("_coordinate")) {
+      return said(Role::coordinate, because);
+    }
+    if (standard == "cell_area" || standard == "ocean_volume") return said(Role::weight, because);
+    if (standard.ends_with("_binary_mask") || standard.ends_with("_flag")) {
+      return said(Role::mask, because);
+    }
+    if (standard == "number_of_observations") return said(Role::count, because);
+    // Another quantity, whatever the array is called; an array of one dimension may be an axis.
+    if (rank > 1) return said(Role::value, because);
+    return std::nullopt;
+  }
+
+  /// CF 4.1 and 4.2 list all spellings.
+  static bool is_degrees(const std::string& units) {
+    for (const std::string_view start : {"degrees_", "degree_", "degrees", "degree"}) {
+      if (!units.starts_with(start)) continue;
+      const std::string_view rest = std::string_view(units).substr(start.size());
+      return rest == "n" || rest == "e" || rest == "north" || rest == "east" || rest == "s" ||
+             rest == "w" || rest == "south" || rest == "west";
+    }
+    return false;
+  }
+
+  Verdict by_name(const StatedObject& dataset) const {
+    std::vector<std::string> own = words(dataset);
+    const std::string_view folder = folder_of(dataset.path);
+    std::string whole = joined(own);
+    std::string plain = lower(name_of(dataset.path));
+    // "position/value" and the like: the group has the name.
+    if (is_word_of("value values data array", whole) && folder != "/") {
+      own = words_of(name_of(folder));
+      whole = joined(own);
+      plain = lower(name_of(folder));
+    }
+    const std::size_t rank = dataset.shape.size();
+    if (const Verdict found = by_axis_letter(dataset, own)) return *found;
+    const std::string_view last = last_word(own);
+    for (const WordRule& rule : word_rules) {
+      if (rank > rule.rank_max) continue;
+      const bool applies =
+          rule.at == At::all    ? is_word_of(rule.words, whole) || is_word_of(rule.words, plain)
+          : rule.at == At::last ? is_word_of(rule.words, last)
+                                : std::ranges::any_of(own, [&](const std::string& word) {
+                                    return is_word_of(rule.words, word);
+                                  });
+      if (applies) return said(rule.role, "name");
+    }
+    if (has_counterpart(dataset, own)) return said(Role::coordinate, "name");
+    if (is_word_of(geometry_groups, lower(name_of(folder)))) return said(Role::geometry, "group");
+    return std::nullopt;
+  }
+
+  /// x, y and z alone. Components of vectors and fields of three dimensions have these names, too.
+  Verdict by_axis_letter(const StatedObject& dataset, const std::vector<std::string>& own) const {
+    if (own.size() != 1 || !is_axis(own[0])) return std::nullopt;
+    const std::string_view folder = folder_of(dataset.path);
+    if (folder != "/" && is_vector(name_of(folder))) return said(Role::value, "vector's component");
+    if (dataset.shape.size() <= 1) return said(Role::geometry, "name");
+    // More than one dimension: a mesh has as many coordinates of one shape.
+    const auto& others = siblings_.at(std::string(folder));
+    const std::ptrdiff_t n_alike = std::ranges::count_if(others, [&](std::size_t d) {
+      const StatedObject& other = facts_.datasets[d];
+      const std::vector<std::string> name = words(other);
+      return name.size() == 1 && is_axis(name[0]) && other.shape == dataset.shape;
+    });
+    if (n_alike > 1) return said(Role::geometry, "name");
+    return said(Role::value, "name without a mesh's other coordinates");
+  }
+
+  static bool is_vector(std::string_view group_name) {
+    if (group_name.size() == 1) return true;  // E, B, J
+    return std::ranges::any_of(words_of(group_name), [](const std::string& word) {
+      return is_word_of(vector_words, word);
+    });
+  }
+
+  /// lat_ph beside lon_ph, x_rho beside y_rho.
+  bool has_counterpart(const StatedObject& dataset, const std::vector<std::string>& own) const {
+    const bool companion = own.size() == 2 && std::ranges::any_of(own, [](const auto& word) {
+                             return is_word_of(axis_companions, word);
+                           });
+    for (std::size_t w = 0; w < own.size(); ++w) {
+      std::vector<std::string_view> counterparts;
+      if (own[w] == "lat") counterparts = {"lon", "long", "lng"};
+      if (own[w] == "lon" || own[w] == "long" || own[w] == "lng") counterparts = {"lat"};
+      if (own[w] == "clat" || own[w] == "elat" || own[w] == "vlat") counterparts = {"clon", "elon"};
+      if (own[w] == "clon" || own[w] == "elon" || own[w] == "vlon") counterparts = {"clat", "elat"};
+      if (companion && own[w] == "x") counterparts = {"y"};
+      if (companion && (own[w] == "y" || own[w] == "z")) counterparts = {"x"};
+      for (const std::string_view counterpart : counterparts) {
+        std::vector<std::string> other = own;
+        other[w] = counterpart;
+        if (words_.contains(std::string(folder_of(dataset.path)) + "/" + joined(other)))
+          return true;
+      }
+    }
+    return false;
+  }
+
+  static void find_limits(const StatedObject& dataset, RoleVerdict& verdict) {
+    for (const StatedAttribute& attribute : dataset.attributes) {
+      if (is_word_of(extremes_names, lower(attribute.name)) && !attribute.numbers.empty()) {
+        verdict.extremes_stated += (verdict.extremes_stated.empty() ? "" : ", ") + attribute.name;
+      }
+      if (attribute.name != "valid_range" && attribute.name != "valid_min" &&
+          attribute.name != "valid_max") {
+        continue;
+      }
+      if (attribute.numbers.size() > 2) continue;
+      for (const double limit : attribute.numbers) {
+        if (std::isfinite(limit)) verdict.limits.push_back(limit);
+      }
+      verdict.limits_because += (verdict.limits_because.empty() ? "" : ", ") + attribute.name;
+    }
+    // CF standard names: fractions are of 1 unless the unit says percent.
+    const std::string standard = text_of(&dataset, "standard_name");
+    const std::string units = text_of(&dataset, "units");
+    const bool fraction =
+        standard.ends_with("_fraction") || standard.find("_fraction_") != std::string::npos;
+    if (verdict.limits.empty() && fraction && (units.empty() || units == "1" || units == "%")) {
+      verdict.limits = {0, units == "%" ? 100.0 : 1.0};
+      verdict.limits_because = "standard_name: fraction";
+    }
+    for (const std::string_view glob : positive_globs) {
+      if (!verdict.limits.empty() || !glob_matches(glob, dataset.path)) continue;
+      verdict.limits = {0};
+      verdict.limits_because = "GADGET: positive";
+    }
+    std::ranges::sort(verdict.limits);
+    const auto repeated = std::ranges::unique(verdict.limits);
+    verdict.limits.erase(repeated.begin(), repeated.end());
+    if (verdict.limits.empty()) verdict.limits_because.clear();
+  }
+
+  const RoleFacts& facts_;
+  std::unordered_map<std::string, const StatedObject*> groups_;
+  std::unordered_map<std::string, std::size_t> datasets_;
+  std::unordered_map<std::string, std::vector<std::size_t>> siblings_;
+  std::unordered_set<std::string> words_;  ///< Group and words of each dataset's name.
+  std::unordered_set<std::string> others_;
+  struct ActiveRule {
+    std::string_view glob;
+    Role role;
+    std::string_view community;
+  };
+  std::vector<ActiveRule> active_;  ///< Of the communities whose markers the file has.
+  std::vector<Verdict> verdicts_;   ///< By attributes of other objects.
+};
+
+}  // namespace
+
+std::string_view role_name(Role role) {
+  constexpr std::array<std::string_view, 10> names = {
+      "value", "coordinate", "geometry", "index",        "id",
+      "time",  "weight",     "mask",     "connectivity", "count"};
+  return names[static_cast<std::size_t>(role)];
+}
+
+bool states_role(std::string_view attribute_name) {
+  constexpr std::string_view names =
+      "units standard_name axis axes signal auxiliary_signals formula_terms cf_role positive "
+      "compress sample_dimension instance_dimension flag_values flag_masks _CoordinateAxisType "
+      "valid_range valid_min valid_max label NX_class encoding-type h5sparse_format _index "
+      "neurodata_type openPMD nwb_version RootGridX1 PYTABLES_FORMAT_VERSION MMINLU "
+      "floating_point_word_size";
+  if (is_word_of(names, attribute_name) || attribute_name.ends_with("_indices")) return true;
+  if (is_word_of(extremes_names, lower(attribute_name))) return true;
+  return std::ranges::any_of(naming_rules, [&](const NamingRule& rule) {
+    return glob_matches(rule.glob, attribute_name);
+  });
+}
+
+std::vector<RoleVerdict> decide_roles(const RoleFacts& facts) {
+  const Scene scene(facts);
+  std::vector<RoleVerdict> verdicts;
+  verdicts.reserve(facts.datasets.size());
+  for (std::size_t d = 0; d < facts.datasets.size(); ++d) verdicts.push_back(scene.verdict(d));
+  return verdicts;
+}
+
+}  // namespace tailrace

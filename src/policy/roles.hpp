@@ -1,0 +1,66 @@
+// Roles: which datasets of a file hold measured or computed values, and which say where, when, how
+// and for whom these hold. A bound that is meant for all fields is for values alone.
+//
+// The rules know the layouts of communities (CF, VTKHDF, CGNS, GADGET, NWB, ...) and, behind these,
+// names that mean the same everywhere. Each rule names its source. A rule sees names, attributes,
+// types and shapes, never values. docs/cli.md has the rules for users.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/box.hpp"
+#include "core/stated_attribute.hpp"
+
+namespace tailrace {
+
+enum class Role : std::uint8_t {
+  value,         ///< What was measured or computed; the only role that a bound for all changes.
+  coordinate,    ///< An axis: latitudes, levels, wavelengths, bounds of cells.
+  geometry,      ///< Mesh points, positions of particles, boxes, map factors.
+  index,         ///< Offsets, row pointers, sorted copies, levels of refinement.
+  id,            ///< Names of particles, events, rows.
+  time,          ///< Times, dates, spikes.
+  weight,        ///< Areas and volumes of cells, statistical weights.
+  mask,          ///< Masks and flags.
+  connectivity,  ///< Cells as lists of points.
+  count          ///< Numbers of things.
+};
+std::string_view role_name(Role role);
+
+/// A group or dataset, as the rules see it.
+struct StatedObject {
+  std::string path;                         ///< "/group/name"
+  std::vector<StatedAttribute> attributes;  ///< Those of states_role().
+  Shape shape;
+  bool floating = false;    ///< Elements are floating point numbers.
+  bool coordinate = false;  ///< A dimension scale, or named by another dataset as a coordinate.
+};
+
+struct RoleFacts {
+  std::vector<StatedObject> groups;
+  std::vector<StatedObject> datasets;  ///< Number arrays.
+  std::vector<std::string> others;     ///< Paths of datasets of other types.
+};
+
+/// Whether the rules read attributes of this name. Thread-safe.
+bool states_role(std::string_view attribute_name);
+
+struct RoleVerdict {
+  Role role = Role::value;
+  std::string because;  ///< "CF units", "VTKHDF"; empty: no rule applies.
+  /// Limits that values must not cross, as the dataset or its format states them; ascending.
+  std::vector<double> limits;
+  std::string limits_because;  ///< "valid_range", "GADGET: positive"
+  /// Attributes that state the least and greatest value: "minimum, maximum"; empty: none.
+  std::string extremes_stated;
+};
+
+/// The verdict on each of facts.datasets, in their order. Pure.
+/// Cost: O(groups + datasets), some microseconds each.
+std::vector<RoleVerdict> decide_roles(const RoleFacts& facts);
+
+}  // namespace tailrace

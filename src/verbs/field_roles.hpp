@@ -1,0 +1,27 @@
+// The facts that decide roles (policy/roles.hpp), read from an input; and what roles ask of a plan.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/options.hpp"
+#include "core/status.hpp"
+#include "policy/roles.hpp"
+#include "read/read.hpp"
+#include "verbs/repack_plan.hpp"
+
+namespace tailrace::verbs {
+
+/// The role of each of the input's fields, in their order. Every rank finds the same. Not
+/// collective. Cost: opens each group and field. @error corrupt  an attribute that HDF5 cannot
+/// read.
+Result<std::vector<RoleVerdict>> find_roles(InputFile& input);
+
+/// Sentences on limits and extremes that fields with loss state, each with the names of its fields.
+/// Pure.
+std::vector<std::string> stated_ranges_remarks(std::span<const PlannedField> plan,
+                                               const FileOptions& file);
+
+}  // namespace tailrace::verbs
