@@ -75,7 +75,8 @@ def flash(file):
 
 def gadget(file):
     for k in (0, 1):
-        write(file, {f"PartType{k}/Coordinates": positions(), f"PartType{k}/Velocities": rough(N, 3),
+        write(file, {f"PartType{k}/Coordinates": positions(),
+                     f"PartType{k}/Velocities": rough(N, 3),
                      f"PartType{k}/ParticleIDs": RNG.permutation(N).astype("u8"),
                      f"PartType{k}/Masses": RNG.lognormal(0, 1, N).astype("f4")})
     write(file, {"PartType0/Density": RNG.lognormal(0, 3, N).astype("f4"),
@@ -87,7 +88,8 @@ def gadget(file):
 
 def h5md(file):
     group = "particles/all"
-    write(file, {f"{group}/position/value": rough(5, N, 3), f"{group}/velocity/value": rough(5, N, 3),
+    write(file, {f"{group}/position/value": rough(5, N, 3),
+                 f"{group}/velocity/value": rough(5, N, 3),
                  f"{group}/box/edges/value": rough(300, 3), f"{group}/position/time": rough(N),
                  "observables/temperature/value": rough(N)}, {"h5md": {"version": (1, 1)}})
     return [f"{group}/velocity/value", "observables/temperature/value"]
@@ -95,8 +97,10 @@ def h5md(file):
 
 def openpmd(file):
     data = "data/100"
-    write(file, {f"{data}/fields/E/x": smooth((20, 20, 20)), f"{data}/fields/E/y": rough(12, 12, 12),
-                 f"{data}/particles/e/position/x": rough(N), f"{data}/particles/e/weighting": rough(N),
+    write(file, {f"{data}/fields/E/x": smooth((20, 20, 20)),
+                 f"{data}/fields/E/y": rough(12, 12, 12),
+                 f"{data}/particles/e/position/x": rough(N),
+                 f"{data}/particles/e/weighting": rough(N),
                  f"{data}/particles/e/momentum/x": rough(N)})
     file.attrs["openPMD"] = np.bytes_("1.1.0")
     return [f"{data}/fields/E/x", f"{data}/fields/E/y", f"{data}/particles/e/momentum/x"]
@@ -129,7 +133,8 @@ def anndata(file):
 
 def pytables(file):
     write(file, {"_i_table/x/sorted": rough(4, N), "_i_table/x/bounds": rough(N),
-                 "frame/axis0": rough(N), "frame/block0_values": rough(N, 2), "earray": rough(N, 2)},
+                 "frame/axis0": rough(N), "frame/block0_values": rough(N, 2),
+                 "earray": rough(N, 2)},
           {"/": {"PYTABLES_FORMAT_VERSION": np.bytes_("2.1")},
            "frame": {"pandas_type": np.bytes_("frame")}})
     return ["frame/block0_values", "earray"]
@@ -160,7 +165,8 @@ def nobody(file):
     """No community's: names alone."""
     write(file, {"x": rough(N), "y": rough(N), "z": rough(N), "vx": rough(N), "t": rough(N),
                  "fields/x": rough(10, 10, 10), "velocity/x": rough(N), "velocity/y": rough(N),
-                 "grid/lat": rough(40, 40), "grid/lon": rough(40, 40), "grid/density": rough(40, 40),
+                 "grid/lat": rough(40, 40), "grid/lon": rough(40, 40),
+                 "grid/density": rough(40, 40),
                  "grid/weights": rough(N), "mesh/vertices": positions(), "bin_edges": rough(N)})
     return ["vx", "fields/x", "velocity/x", "velocity/y", "grid/density"]
 
