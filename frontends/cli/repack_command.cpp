@@ -295,7 +295,8 @@ Command add_repack(CLI::App& app) {
   compression.engine(
       "--chunk", file, "chunk", "SIZE|SHAPE",
       "Preferred bytes of a chunk, or its shape for the fields of as many dimensions "
-      "(64x64x64). Default 8MiB, less where --memory or the number of ranks ask for it.");
+      "(64x64x64). Default: as in the input; where it has no chunks, 8MiB, or less where "
+      "--memory or the number of ranks ask for it.");
   compression.engine(
       "--verify", file, "verify", "on|off|auto",
       "Decode every chunk again and check its bound. auto: for lossy codecs whose code is "

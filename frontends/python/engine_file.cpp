@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "array/array_variable.hpp"
+#include "core/byte_order.hpp"
 #include "describe/input_bytes.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/dataset_schema.hpp"

@@ -26,6 +26,7 @@
 #include <map>
 #include <utility>
 
+#include "core/byte_order.hpp"
 #include "core/byte_stream.hpp"
 #include "core/fill_values.hpp"
 #include "describe/input_bytes.hpp"

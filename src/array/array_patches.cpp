@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/byte_order.hpp"
 #include "describe/input_bytes.hpp"
 #include "field/stored_values.hpp"
 

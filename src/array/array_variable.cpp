@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "array/array_file.hpp"
+#include "core/byte_order.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
@@ -182,23 +183,10 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
 
 namespace {
 
-class ExistingCodec final : public CodecOver {
+class ExistingCodec final : public SwappingCodec {
  public:
-  ExistingCodec(std::unique_ptr<Codec> stored, std::size_t swapped_bytes)
-      : CodecOver(std::move(stored)), swapped_bytes_(swapped_bytes) {}
+  using SwappingCodec::SwappingCodec;
   bool keeps_bound_by_construction() const override { return !lossy(); }
-  Result<EncodedBytes> encode(Buffer values) const override {
-    swap_elements(values.bytes(), swapped_bytes_);
-    return CodecOver::encode(std::move(values));
-  }
-  Result<Buffer> decode(EncodedBytes encoded) const override {
-    Result<Buffer> values = CodecOver::decode(std::move(encoded));
-    if (values.ok()) swap_elements(values->bytes(), swapped_bytes_);
-    return values;
-  }
-
- private:
-  std::size_t swapped_bytes_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "codec/registry.hpp"
 #include "codec/rounding.hpp"
 #include "codec/value_lanes.hpp"
+#include "core/byte_order.hpp"
 #include "core/codec_settings.hpp"
 #include "core/filter_pipeline.hpp"
 
@@ -77,6 +78,15 @@ class PortableCodec final : public CodecOver {
   std::optional<T> fill_;
 };
 
+/// The filters behind the rounding.
+std::unique_ptr<Codec> make_filters(const CodecRequest& request,
+                                    std::vector<std::unique_ptr<FilterStage>> stages) {
+  std::unique_ptr<Codec> filters =
+      make_pipeline_codec({.name = "portable"}, request, std::move(stages));
+  if (!request.swapped) return filters;
+  return std::make_unique<SwappingCodec>(std::move(filters), dtype_bytes(request.dtype));
+}
+
 template <class T, class Grid>
 std::unique_ptr<Codec> make_with_grid(const CodecRequest& request, std::unique_ptr<Codec> pipeline,
                                       const Grid& grid) {
@@ -88,8 +98,7 @@ std::unique_ptr<Codec> make_with_grid(const CodecRequest& request, std::unique_p
   sample.settings.emplace_back("level", "1");
   CodecSettings settings(sample);
   std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request.dtype);
-  std::unique_ptr<Codec> sampler =
-      make_pipeline_codec({.name = "portable"}, sample, std::move(stages));
+  std::unique_ptr<Codec> sampler = make_filters(sample, std::move(stages));
   return std::make_unique<PortableCodec<T, Grid>>(std::move(pipeline), std::move(sampler),
                                                   sample.chunk_shape[0], grid,
                                                   fill_as<T>(request.fill_value));
@@ -118,8 +127,7 @@ Result<std::unique_ptr<Codec>> make_portable_codec(const CodecRequest& request,
   CodecSettings settings(request);
   std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request.dtype);
   TAILRACE_TRY(settings.finish());
-  std::unique_ptr<Codec> pipeline =
-      make_pipeline_codec({.name = "portable"}, request, std::move(stages));
+  std::unique_ptr<Codec> pipeline = make_filters(request, std::move(stages));
   return visit_dtype(request.dtype,
                      [&]<class T>() { return make_for_type<T>(request, std::move(pipeline)); });
 }

@@ -42,6 +42,9 @@ struct CodecRequest {
   double absolute_bound = 0;  ///< Unit of the field; 0: keep exactly.
   std::optional<double> fill_value =
       std::nullopt;  ///< Kept bit-exactly by lossy codecs of our own.
+  /// The dataset's numbers have the other byte order, if the codec serves that
+  /// (CodecEntry::any_byte_order); values are handed over in this machine's in any case.
+  bool swapped = false;
   /// Mode pw_rel: |decoded - original| <= pointwise_bound * |original| for every finite value,
   /// zeros exactly; absolute_bound is 0 then. 0: the other modes. A codec that cannot do it refuses
   /// it.

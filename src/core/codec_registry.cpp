@@ -3,6 +3,9 @@
 #include "core/codec_registry.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "core/byte_order.hpp"
 
 namespace tailrace {
 namespace {
@@ -123,6 +126,11 @@ Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
   }
   Result<std::unique_ptr<Codec>> codec = entry->make(request, plugin_path);
   if (codec.ok() && (*codec)->lossy()) TAILRACE_TRY(check_guards(*entry, request));
+  // A codec that rounds before its filters needs the numbers.
+  if (codec.ok() && request.swapped && entry->any_byte_order && !entry->rounds_before) {
+    return std::unique_ptr<Codec>(
+        std::make_unique<SwappingCodec>(std::move(*codec), dtype_bytes(request.dtype)));
+  }
   return codec;
 }
 

@@ -89,6 +89,8 @@ struct CodecEntry {
   bool stores_plainly = false;  ///< Does nothing: no time, no filter.
   bool has_books = false;       ///< Huffman codes may be shared (field/field_book.hpp).
   bool rounds_before = false;   ///< Values are changed before the filters, which do not say so.
+  /// Its filters treat values as bytes, so that numbers may have either byte order in the file.
+  bool any_byte_order = false;
   bool fits_any_chunk = false;  ///< The header says the same of all chunk shapes.
   /// Decoding asks the chunk for its shape, not the header; most bytes depend on the length alone.
   bool chunks_say_shape = false;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "core/encoding_notes.hpp"
@@ -85,6 +86,10 @@ class CatalogVisitor final : public Hdf5Visitor {
         describer_(DatasetDescriber::Foreign::describe) {}
 
   Hdf5Catalog take_catalog() {
+    for (const auto& [dataset, key] : types_of_datasets_) {
+      const auto found = named_types_.find(key);
+      if (found != named_types_.end()) catalog_.datasets[dataset].type_path = found->second;
+    }
     mark_coordinates(named_coordinates_, catalog_.datasets);
     return std::move(catalog_);
   }
@@ -192,6 +197,7 @@ class CatalogVisitor final : public Hdf5Visitor {
     ObjectFacts facts;
     if (!get_object_facts(object, facts)) return failed(path, "open it");
     node.n_attributes = facts.n_attributes;
+    if (kind == Hdf5Node::Kind::named_type) named_types_.emplace(facts.key, path);
     return Status();
   }
 
@@ -211,7 +217,8 @@ class CatalogVisitor final : public Hdf5Visitor {
     if (!described.field) return;
     node.kind = Hdf5Node::Kind::field;
     described.coordinate = scale;
-    described.named_type = H5Tcommitted(Hdf5Id(H5Dget_type(dataset)).get()) > 0;
+    note_type(dataset, described);
+    note_times(dataset, described);
     described.stored_bytes = H5Dget_storage_size(dataset);
     count_chunks(dataset, described);
     for (const char* name : {"_FillValue", "missing_value"}) {
@@ -219,10 +226,25 @@ class CatalogVisitor final : public Hdf5Visitor {
       described.missing_value = fill_attribute(dataset, name, *described.dtype);
     }
     if (!described.missing_value) described.missing_value = hdf5_fill(described);
-    for (std::size_t d = 0; d < described.max_shape.size(); ++d) {
-      node.grows_to_limit = node.grows_to_limit || (!described.unlimited(d) &&
-                                                    described.max_shape[d] != described.shape[d]);
+  }
+
+  void note_type(hid_t dataset, StoredDataset& described) {
+    const Hdf5Id type(H5Dget_type(dataset));
+    described.named_type = H5Tcommitted(type.get()) > 0;
+    ObjectFacts facts;
+    if (described.named_type && get_object_facts(type.get(), facts)) {
+      types_of_datasets_.emplace_back(catalog_.datasets.size() - 1, facts.key);
     }
+  }
+
+  static void note_times(hid_t dataset, StoredDataset& described) {
+    const Hdf5Id list(H5Dget_create_plist(dataset));
+    H5D_alloc_time_t allocation = H5D_ALLOC_TIME_DEFAULT;
+    H5D_fill_time_t fill = H5D_FILL_TIME_IFSET;
+    if (H5Pget_alloc_time(list.get(), &allocation) < 0 || H5Pget_fill_time(list.get(), &fill) < 0) {
+      return;
+    }
+    described.times = {static_cast<std::uint8_t>(allocation), static_cast<std::uint8_t>(fill)};
   }
 
   static void count_chunks(hid_t dataset, StoredDataset& described) {
@@ -241,6 +263,8 @@ class CatalogVisitor final : public Hdf5Visitor {
   DatasetDescriber describer_;
   Hdf5Catalog catalog_;
   std::vector<NamedCoordinates> named_coordinates_;
+  std::unordered_map<ObjectKey, std::string> named_types_;  ///< Their paths.
+  std::vector<std::pair<std::size_t, ObjectKey>> types_of_datasets_;
 };
 
 }  // namespace

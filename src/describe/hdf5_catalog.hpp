@@ -38,7 +38,6 @@ struct Hdf5Node {
   std::uint64_t n_attributes = 0;
   bool left_out = false;  ///< A dataset whose values lie in other files, which are not to be read.
   bool virtual_mappings = false;  ///< Left out, but where its values lie is to be kept.
-  bool grows_to_limit = false;    ///< A field with a dimension that has a limit above its extent.
 };
 
 struct Hdf5Catalog {

@@ -642,16 +642,6 @@ bool leads_elsewhere(const Hdf5Node& link, const std::filesystem::path& input_fo
                                       output_folder / link.target_file, ignored);
 }
 
-void report_fixed_dimensions(const Hdf5Catalog& catalog, Lines& lines) {
-  std::string paths;
-  for (const Hdf5Node& node : catalog.nodes) {
-    if (node.grows_to_limit) paths += (paths.empty() ? "" : ", ") + node.path;
-  }
-  if (!paths.empty()) {
-    lines.push_back("dimensions that could grow up to a limit become fixed in: " + paths);
-  }
-}
-
 }  // namespace
 
 Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, Hdf5File& output) {
@@ -694,7 +684,6 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
       case Hdf5Node::Kind::duplicate: break;
     }
   }
-  report_fixed_dimensions(catalog, lines);
   return lines;
 }
 

@@ -1,4 +1,4 @@
-// Positioned reads, boxes of strided arrays, and byte order.
+// Positioned reads, and boxes of strided arrays.
 
 #include "describe/input_bytes.hpp"
 
@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/buffer.hpp"
+#include "core/byte_order.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/recover.hpp"
 #include "hdf5/superblock.hpp"
@@ -72,18 +73,6 @@ class RowGatherer {
   std::vector<std::pair<std::uint64_t, std::byte*>> rows_;
   Buffer scratch_;
 };
-
-template <class Word>
-void swap_words(std::span<std::byte> values) {
-  for (std::size_t at = 0; at + sizeof(Word) <= values.size(); at += sizeof(Word)) {
-    Word word;
-    std::memcpy(&word, values.data() + at, sizeof(Word));
-    if constexpr (sizeof(Word) == 2) word = __builtin_bswap16(word);
-    if constexpr (sizeof(Word) == 4) word = __builtin_bswap32(word);
-    if constexpr (sizeof(Word) == 8) word = __builtin_bswap64(word);
-    std::memcpy(values.data() + at, &word, sizeof(Word));
-  }
-}
 
 std::uint64_t version_of(const struct stat& facts) {
   const std::array<std::uint64_t, 5> told = {static_cast<std::uint64_t>(facts.st_size),
@@ -186,12 +175,6 @@ Status read_strided_box(const InputBytes& input, const StridedArray& array, cons
   TAILRACE_TRY(gatherer.finish());
   if (array.swap_bytes) swap_elements(values, array.element_bytes);
   return Status();
-}
-
-void swap_elements(std::span<std::byte> values, std::size_t element_bytes) {
-  if (element_bytes == 2) swap_words<std::uint16_t>(values);
-  if (element_bytes == 4) swap_words<std::uint32_t>(values);
-  if (element_bytes == 8) swap_words<std::uint64_t>(values);
 }
 
 bool multiply_checked(std::uint64_t a, std::uint64_t b, std::uint64_t& product) {

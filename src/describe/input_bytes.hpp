@@ -77,9 +77,6 @@ struct StridedArray {
 Status read_strided_box(const InputBytes& input, const StridedArray& array, const Box& box,
                         std::span<std::byte> values);
 
-/// Reverse the bytes of each element in place. element_bytes: 1, 2, 4 or 8.
-void swap_elements(std::span<std::byte> values, std::size_t element_bytes);
-
 /// a * b, or no value if that overflows 64 bits: for sizes that come from untrusted headers.
 bool multiply_checked(std::uint64_t a, std::uint64_t b, std::uint64_t& product);
 

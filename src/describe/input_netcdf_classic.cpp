@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/buffer.hpp"
+#include "core/byte_order.hpp"
 #include "describe/field_attributes.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "hdf5/hdf5_handle.hpp"

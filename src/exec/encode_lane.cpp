@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "codec/verify.hpp"
+#include "core/byte_order.hpp"
 #include "core/fill_values.hpp"
 #include "core/options.hpp"
 #include "exec/thread_team.hpp"
@@ -151,7 +152,7 @@ void pad_edges(const FieldPlan& plan, const ChunkJob& job, Buffer& values) {
 
 std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& job) {
   if (!plan.codec->filters().empty() || plan.verify || plan.edit != nullptr) return {};
-  if (plan.beginnings != nullptr) return {};
+  if (plan.beginnings != nullptr || plan.swapped) return {};
   if (!job.remote.empty() || job.local.size() != 1) return {};
   const Box& part = job.local.front().box;
   const PutRecord& put = plan.puts[job.local.front().put_index];
@@ -224,6 +225,7 @@ Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_ind
 }
 
 ChunkOutcome store_raw(const FieldPlan& plan, Buffer values) {
+  if (plan.swapped) swap_elements(values.bytes(), plan.element_bytes());
   ChunkOutcome outcome;
   outcome.stored_raw = true;
   outcome.encoded.filter_mask =

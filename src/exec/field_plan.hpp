@@ -151,6 +151,7 @@ struct FieldPlan {
   bool verify = false;           ///< Decode every chunk after encoding and compare.
   bool fall_back_to_raw = true;  ///< A chunk that breaks its bound is stored unfiltered, or fails.
   bool allow_holes = false;
+  bool swapped = false;            ///< The file has the other byte order; the codec turns values.
   bool pad_with_fill = false;      ///< Edge chunks of growing datasets: the pad may become visible.
   std::uint64_t base_address = 0;  ///< BaseFrom::shape only: where the field's chunk 0 lies.
 

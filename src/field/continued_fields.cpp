@@ -141,6 +141,7 @@ Status adopt(const Hdf5File& file, const std::string& path, const StoredDataset&
                       ", which values that are added could break");
   }
   field.continued = true;
+  resolved.swapped = dataset.swapped;
   field.n_entries = n_entries;
   resolved.stored_guards = stored.guards;
   resolved.absolute_bound = stored.absolute_bound;

@@ -49,11 +49,24 @@ struct FieldDefinition {
   /// A copy of the same values: what its source says of them is carried over, and only how they are
   /// encoded is said anew (core/encoding_notes.hpp).
   bool words_of_source = false;
+  /// The dataset whose type, limits and times of allocation and filling the field's dataset gets,
+  /// as far as its layout and codec allow; null: Tailrace's own.
+  std::shared_ptr<const StoredDataset> like = nullptr;
+  /// The values lie in the dataset's header (compact). No rank puts any: the caller writes them by
+  /// HDF5 when the dataset exists (Writer::on_metadata).
+  bool in_header = false;
   /// Over time: steps that a chunk of an entry holds. More than one: the shape, and the chunk shape
   /// that is asked for, have time in front; an entry of fewer steps is the dataset's last.
   std::uint64_t steps_per_entry = 1;
   bool gathers_steps() const { return steps_per_entry > 1; }
-  bool grows() const { return extendable || more_unlimited != 0; }
+  bool grows() const {
+    return extendable || more_unlimited != 0 || (like != nullptr && like->grows());
+  }
+  /// Extent up to which dimension d may grow; UINT64_MAX: without limit.
+  std::uint64_t limit(std::size_t d) const {
+    if (d == 0 ? extendable : (more_unlimited >> d & 1U) != 0) return UINT64_MAX;
+    return like != nullptr ? like->limit(d) : shape[d];
+  }
   /// As messages call it: field "/path".
   std::string name() const { return "field \"" + path + "\""; }
   std::uint64_t raw_bytes() const { return n_elements(shape) * dtype_bytes(dtype); }

@@ -37,7 +37,8 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
   } else if (definition.options.chunk_shape) {
     chunk = *definition.options.chunk_shape;
     for (std::size_t d = 0; d < shape.size() && definition.as_stored == nullptr; ++d) {
-      chunk[d] = std::min(chunk[d], std::max<std::uint64_t>(shape[d], 1));
+      const std::uint64_t most = definition.like != nullptr ? definition.limit(d) : shape[d];
+      chunk[d] = std::min(chunk[d], std::max<std::uint64_t>(most, 1));
     }
     if (definition.gathers_steps()) chunk[0] = definition.steps_per_entry;  // also of fewer
   } else {
@@ -126,10 +127,9 @@ Status prepare_codec(const FieldDefinition& definition,
                      const std::shared_ptr<trz::BookCounter>& counter, ResolvedField& resolved,
                      const std::string& plugin_path, const LogCallback& log) {
   const FieldOptions& options = definition.options;
-  if (definition.as_stored != nullptr) {
-    TAILRACE_TAKE(resolved.codec, make_stored_codec(*definition.as_stored,
-                                                    definition.as_stored->storage, plugin_path)
-                                      .within(definition.name()));
+  if (const StoredDataset* const stored = definition.as_stored.get(); stored != nullptr) {
+    resolved.codec = make_copying_codec(stored->storage);
+    resolved.swapped = stored->swapped;
     return Status();
   }
   CodecRequest request = codec_request(definition, resolved);
@@ -149,6 +149,13 @@ Status prepare_codec(const FieldDefinition& definition,
   }
   if (!codec.ok()) return codec.status().within(definition.name());
   resolved.codec = std::move(*codec);
+  const bool swappable = codec_entry(request.name).any_byte_order;
+  if (definition.like == nullptr && resolved.swapped && !swappable) {
+    return bad_field(
+        definition, Code::unsupported,
+        "the file has it in another byte order, which codec " + request.name + " cannot continue");
+  }
+  resolved.swapped = request.swapped && swappable;
   std::span<const double> of_components;
   if (definition.boxes != nullptr) {
     of_components = definition.boxes->bounds;
@@ -211,7 +218,8 @@ std::string decision_text(const ResolvedField& resolved) {
   }
   return text + ", bound " + error_bound_text({BoundMode::abs, resolved.absolute_bound}) +
          ", bound " + error_bound_text({BoundMode::pw_rel, resolved.pointwise_bound}) +
-         (resolved.verify ? ", verified" : ", not verified");
+         (resolved.verify ? ", verified" : ", not verified") +
+         (resolved.swapped ? ", swapped" : "");
 }
 
 }  // namespace
@@ -219,7 +227,7 @@ std::string decision_text(const ResolvedField& resolved) {
 /// Scalars and empty fields have nothing to compress: they are stored contiguously, as HDF5 wants.
 /// What can grow must be chunked even while it is empty.
 bool stored_plainly(const FieldDefinition& definition) {
-  if (definition.options.over_time || definition.grows()) return false;
+  if (definition.in_header || definition.options.over_time || definition.grows()) return false;
   return definition.shape.empty() || n_elements(definition.shape) == 0;
 }
 
@@ -233,6 +241,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
   CodecRequest request{options.codec, options.codec_settings, definition.dtype,
                        definition.with_entries(1, resolved.chunk_shape), resolved.absolute_bound};
   request.fill_value = options.fill_value;
+  request.swapped = definition.like != nullptr ? definition.like->swapped : resolved.swapped;
   request.pointwise_bound = resolved.pointwise_bound;
   request.guards = guards_of(definition, resolved);
   request.array_shape = definition.with_entries(UINT64_MAX, definition.shape);
@@ -258,7 +267,8 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 
 Status check_definition(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks, stored_fill, words_of_source, steps_per_entry] = definition;
+               region_masks, stored_fill, words_of_source, like, in_header, steps_per_entry] =
+      definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -322,9 +332,24 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
   return Status();
 }
 
+namespace {
+
+/// What a dataset takes over from another one, as text that is equal where that is.
+std::string form_text(const StoredDataset& like) {
+  std::string text = "created like one of " + like.type_text + ", type \"" + like.type_path +
+                     "\", limits " + shape_text(like.max_shape) + ", times " +
+                     std::to_string(like.times.allocation) + " and " +
+                     std::to_string(like.times.fill) + ", type of bytes";
+  for (const std::byte byte : like.type) text += " " + std::to_string(std::to_integer<int>(byte));
+  return text;
+}
+
+}  // namespace
+
 std::string definition_text(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks, stored_fill, words_of_source, steps_per_entry] = definition;
+               region_masks, stored_fill, words_of_source, like, in_header, steps_per_entry] =
+      definition;
   // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
   for (std::size_t end = 0; (end = of_options.find('\n', end)) != std::string::npos;) {
@@ -344,6 +369,8 @@ std::string definition_text(const FieldDefinition& definition) {
     }
   }
   if (steps_per_entry > 1) text += ", " + std::to_string(steps_per_entry) + " steps in a chunk";
+  if (like != nullptr) text += ", " + form_text(*like);
+  if (in_header) text += ", in its header";
   if (words_of_source) text += ", with what its source says of its values";
   if (boxes != nullptr) text += ", " + boxes_text(*boxes);
   if (covered != nullptr) {
@@ -541,6 +568,7 @@ FieldPlan field_plan(std::size_t field_index, const FieldDefinition& definition,
   plan.fall_back_to_raw = definition.options.fall_back_to_raw;
   plan.allow_holes = definition.options.allow_holes;
   plan.pad_with_fill = definition.grows();
+  plan.swapped = resolved.swapped;
   return plan;
 }
 

@@ -49,6 +49,7 @@ struct ResolvedField {
   Guards stored_guards;
   std::shared_ptr<const ChunkEdit> edit;  ///< Null: all values are kept.
   bool verify = false;
+  bool swapped = false;    ///< The dataset's numbers have the other byte order.
   double value_least = 0;  ///< Of the finite, non-fill values, if bound or target need them.
   double value_greatest = 0;
   BoundVerdict width;           ///< Of a bound that is relative to these.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "codec/trz/trz.hpp"
+#include "core/byte_order.hpp"
 #include "core/codec_registry.hpp"
 #include "describe/input_bytes.hpp"
 #include "field/field_state.hpp"

@@ -186,6 +186,13 @@ StoredForm unpack_form(ByteReader& reader) {
   return form;
 }
 
+bool StoredDataset::grows() const {
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (limit(d) != shape[d]) return true;
+  }
+  return false;
+}
+
 std::uint64_t StoredDataset::more_unlimited() const {
   std::uint64_t mask = 0;
   for (std::size_t d = 1; d < shape.size(); ++d) mask |= std::uint64_t{unlimited(d)} << d;

@@ -52,6 +52,12 @@ struct StoredForm {
   bool same_as(const StoredForm& other) const;
 };
 
+/// When HDF5 takes space for a dataset's elements and writes fill values into it; HDF5's numbers.
+struct CreationTimes {
+  std::uint8_t allocation = 0;  ///< H5D_alloc_time_t; 0: the layout's default.
+  std::uint8_t fill = 2;        ///< H5D_fill_time_t; 2: if a fill value is set.
+};
+
 struct StoredDataset {
   std::string path;       ///< Absolute, "/group/name"; of npy and raw files: "/" + the file's stem.
   Bytes type;             ///< H5Tencode of the file's type; empty: the file is not HDF5.
@@ -88,7 +94,9 @@ struct StoredDataset {
   // What only who reads fields as numbers asks for (InputFile); it does not travel.
   bool field = false;                   ///< An array that a Writer creates: of plain numbers.
   std::optional<double> missing_value;  ///< _FillValue or missing_value, else a fill that is not 0.
-  bool named_type = false;              ///< Of a type that is an object of the file.
+  bool named_type = false;              ///< Of a type that is an object of the file,
+  std::string type_path;                ///< by this path; empty: no link leads to it.
+  CreationTimes times;
   bool coordinate = false;         ///< A dimension scale or coordinate variable: kept lossless.
   std::uint64_t stored_bytes = 0;  ///< That the file spends on it.
   /// Chunks in the file.
@@ -106,6 +114,12 @@ struct StoredDataset {
     return foreign || !by_value || (dtype && !plain_number) ||
            storage.kind == StoredForm::Kind::compact;
   }
+  /// Extent up to which dimension d may grow; UINT64_MAX: without limit.
+  std::uint64_t limit(std::size_t d) const {
+    return d < max_shape.size() ? max_shape[d] : shape[d];
+  }
+  /// True if a dimension may grow, up to a limit or without one.
+  bool grows() const;
   bool unlimited(std::size_t d) const { return d < max_shape.size() && max_shape[d] == UINT64_MAX; }
   /// Bit d: dimension d > 0 is unlimited.
   std::uint64_t more_unlimited() const;

@@ -132,6 +132,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Status close_hdf5();
   Status expect_root_links(std::uint64_t n_links);
   Status create_parents(const std::string& path);
+  Result<Hdf5Id> type_of(const DatasetDefinition& definition);
   Result<Hdf5Id> make_dataset(const DatasetDefinition& definition);
   Result<Hdf5Id> open_dataset(const std::string& path);
   Status extend(hid_t dataset, const std::string& path, const Shape& now, const Shape& shape);
@@ -291,6 +292,21 @@ Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
   return make_dataset(definition).status();
 }
 
+/// A named type that could not be carried over is a type of the dataset's own: that has been said.
+Result<Hdf5Id> Hdf5FileOnDriver::type_of(const DatasetDefinition& definition) {
+  if (!definition.type_path.empty() && exists(definition.type_path)) {
+    Hdf5Id named(H5Topen2(file_.get(), definition.type_path.c_str(), H5P_DEFAULT));
+    if (named.valid()) return named;
+  }
+  const Hdf5Id decoded(definition.type.empty()
+                           ? H5I_INVALID_HID
+                           : decode_type(definition.type.data(), definition.type.size()));
+  const bool own = definition.type.empty();
+  Hdf5Id type(H5Tcopy(own ? hdf5_native_type(definition.dtype) : decoded.get()));
+  if (!type.valid()) return hdf5_failure(Code::internal, "element type");
+  return type;
+}
+
 Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definition) {
   const std::string what = quoted("dataset", definition.path);
   if (path_prefixes(definition.path).empty()) {
@@ -303,10 +319,8 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
   if (!list.ok()) return list.status().within(what);
 
   const std::vector<hsize_t> extents(definition.shape.begin(), definition.shape.end());
-  std::vector<hsize_t> extents_max = extents;
-  for (std::size_t d = 0; d < extents.size(); ++d) {
-    if (definition.unlimited(d)) extents_max[d] = H5S_UNLIMITED;
-  }
+  std::vector<hsize_t> extents_max(extents.size());
+  for (std::size_t d = 0; d < extents.size(); ++d) extents_max[d] = definition.limit(d);
   const Hdf5Id space(
       extents.empty() ? H5Screate(H5S_SCALAR)
                       : H5Screate_simple(int(extents.size()), extents.data(), extents_max.data()));
@@ -314,23 +328,40 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
   ExactDataset exact;
   exact.path = exact.name = definition.path;
   exact.group_id = file_.get();
-  exact.type_id = hdf5_native_type(definition.dtype);
+  TAILRACE_TAKE(const Hdf5Id type, type_of(definition));
+  exact.type_id = type.get();
   exact.space_id = space.get();
   exact.creation_list_id = list->get();
   exact.filters = definition.filters;
-  if (definition.chunk_shape.empty()) {
+  if (definition.chunk_shape.empty() && !definition.compact) {
     exact.contiguous_address = definition.contiguous_address;
     exact.contiguous_bytes = n_bytes;
   }
   return create_planned(exact, H5P_DEFAULT);
 }
 
+/// True if HDF5 writes fill values into a dataset's space when it allocates that.
+bool fills_at_creation(hid_t creation_list) {
+  H5D_fill_time_t time = H5D_FILL_TIME_IFSET;
+  H5D_fill_value_t value = H5D_FILL_VALUE_DEFAULT;
+  if (H5Pget_fill_time(creation_list, &time) < 0 ||
+      H5Pfill_value_defined(creation_list, &value) < 0) {
+    return true;
+  }
+  return time == H5D_FILL_TIME_ALLOC ||
+         (time == H5D_FILL_TIME_IFSET && value == H5D_FILL_VALUE_USER_DEFINED);
+}
+
 Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid_t link_list) {
   const std::string what = quoted("dataset", dataset.path);
   const bool planned = dataset.contiguous_address != 0 && dataset.contiguous_bytes > 0;
-  if (planned) driver_->arm(dataset.contiguous_address, dataset.contiguous_bytes);
+  if (planned) driver_->arm(dataset.contiguous_address, dataset.contiguous_bytes, true);
   Hdf5Id made(H5Dcreate2(dataset.group_id, dataset.name.c_str(), dataset.type_id, dataset.space_id,
                          link_list, dataset.creation_list_id, H5P_DEFAULT));
+  // Fill values may wait in HDF5's sieve buffer: they must not come when the plan is over.
+  if (planned && made.valid() && fills_at_creation(dataset.creation_list_id)) {
+    H5Dflush(made.get());
+  }
   const MetadataDriver::PlanOutcome outcome = driver_->disarm();
   if (!made.valid()) {
     const bool filtered = !dataset.filters.empty();

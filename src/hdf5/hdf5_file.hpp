@@ -55,8 +55,17 @@ struct DatasetDefinition {
   std::optional<double> fill_value;
   std::optional<Bytes> stored_fill;      ///< In its place: one element; empty: none is set.
   std::uint64_t contiguous_address = 0;  ///< Contiguous storage: where the bytes lie.
-  bool unlimited(std::size_t d) const {
-    return d == 0 ? extendable : (more_unlimited >> d & 1) != 0;
+  bool compact = false;                  ///< In the header; without a chunk shape.
+  /// Element type of the file, of the same numbers as `dtype` in either byte order, as H5Tencode
+  /// makes it. Empty: this machine's type of `dtype`.
+  Bytes type;
+  std::string type_path;  ///< The file's named type to use in its place; empty: none.
+  Shape limits;           ///< Up to which dimensions may grow; empty: as the two marks say.
+  std::optional<CreationTimes> times;  ///< Default: HDF5's.
+  /// Extent up to which dimension d may grow; UINT64_MAX: without limit.
+  std::uint64_t limit(std::size_t d) const {
+    if (d == 0 ? extendable : (more_unlimited >> d & 1U) != 0) return UINT64_MAX;
+    return limits.empty() ? shape[d] : limits[d];
   }
 };
 

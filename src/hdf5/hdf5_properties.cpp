@@ -216,6 +216,17 @@ bool set_root_properties(hid_t list, ObjectForms forms, std::uint64_t expected_s
           H5Pset_est_link_info(list, n_usual, link_name_bytes) >= 0);
 }
 
+/// Take over when space is allocated and filled, as far as the layout permits: chunks are allocated
+/// as they are written, data in one piece at a planned address when the dataset is created.
+bool set_times(hid_t list, CreationTimes times, bool planned) {
+  if (H5Pset_fill_time(list, static_cast<H5D_fill_time_t>(times.fill)) < 0) return false;
+  const auto allocation = static_cast<H5D_alloc_time_t>(times.allocation);
+  const bool of_chunks = H5Pget_layout(list) == H5D_CHUNKED;
+  const bool served =
+      of_chunks ? allocation == H5D_ALLOC_TIME_INCR : allocation == H5D_ALLOC_TIME_LATE && !planned;
+  return !served || H5Pset_alloc_time(list, allocation) >= 0;
+}
+
 /// Layout `kind` in a dataset creation list. `planned`: contiguous data lie where the caller says,
 /// so space is taken at creation, and nothing fills it.
 bool set_layout(hid_t list, StoredForm::Kind kind, const Shape& chunk_shape, bool planned) {
@@ -278,10 +289,10 @@ Status check_definition(const DatasetDefinition& definition) {
                                               " must have the rank of shape " + shape_text(shape));
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (chunk_shape[d] == 0 || (!definition.unlimited(d) && chunk_shape[d] > shape[d])) {
+    if (chunk_shape[d] == 0 || chunk_shape[d] > definition.limit(d)) {
       return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
                                                 " must be at least 1 and at most the shape, " +
-                                                shape_text(shape));
+                                                shape_text(shape) + ", or its limits");
     }
   }
   const std::uint64_t n = n_elements(chunk_shape);
@@ -297,7 +308,9 @@ Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, Object
   Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
   bool done = list.valid() && set_object_properties(list.get(), forms);
   const Shape& chunk_shape = definition.chunk_shape;
-  const auto kind = chunk_shape.empty() ? StoredForm::Kind::contiguous : StoredForm::Kind::chunked;
+  const auto kind = !chunk_shape.empty() ? StoredForm::Kind::chunked
+                    : definition.compact ? StoredForm::Kind::compact
+                                         : StoredForm::Kind::contiguous;
   done = done && set_layout(list.get(), kind, chunk_shape, definition.contiguous_address != 0);
   if (!done) return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape));
   if (definition.stored_fill) {
@@ -309,6 +322,10 @@ Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, Object
     if (!set) return hdf5_failure(Code::internal, "fill value");
   } else if (definition.fill_value) {
     TAILRACE_TRY(set_fill_value(list.get(), definition.dtype, *definition.fill_value));
+  }
+  if (definition.times &&
+      !set_times(list.get(), *definition.times, definition.contiguous_address != 0)) {
+    return hdf5_failure(Code::internal, "fill time");
   }
   TAILRACE_TRY(append_filters(list.get(), definition.filters, stubs));
   return list;

@@ -255,8 +255,8 @@ std::shared_ptr<MetadataDriver> MetadataDriver::anew() const {
   return driver;
 }
 
-void MetadataDriver::arm(std::uint64_t address, std::uint64_t n_bytes) {
-  plan_ = Plan{address, n_bytes, true, {}};
+void MetadataDriver::arm(std::uint64_t address, std::uint64_t n_bytes, bool drops_fills) {
+  plan_ = Plan{address, n_bytes, true, drops_fills, {}};
 }
 
 MetadataDriver::PlanOutcome MetadataDriver::disarm() {
@@ -401,6 +401,9 @@ haddr_t MetadataDriver::on_alloc(H5FD_mem_t type, hsize_t n_bytes) {
 }
 
 bool MetadataDriver::take_planned_write(std::uint64_t address, std::uint64_t n_bytes) {
+  if (plan_.armed && plan_.drops_fills) {
+    return plan_.outcome.allocated && address - plan_.address < plan_.n_bytes;
+  }
   if (!plan_.armed || plan_.outcome.written || n_bytes != plan_.n_bytes) return false;
   plan_.outcome.written = true;
   plan_.outcome.address = address;

@@ -87,7 +87,8 @@ class MetadataDriver {
     std::uint64_t address = 0;  ///< Where to.
   };
   /// The next raw allocation of exactly `n_bytes` gets `address`; the next raw write is dropped.
-  void arm(std::uint64_t address, std::uint64_t n_bytes);
+  /// @param drops_fills  of all raw writes into that place, which are fill values.
+  void arm(std::uint64_t address, std::uint64_t n_bytes, bool drops_fills = false);
   PlanOutcome disarm();
   /// Space at the end that will hold nothing, but for which HDF5 may be told.
   std::uint64_t take_unused(std::uint64_t n_bytes);
@@ -148,6 +149,7 @@ class MetadataDriver {
     std::uint64_t address = 0;
     std::uint64_t n_bytes = 0;
     bool armed = false;
+    bool drops_fills = false;
     PlanOutcome outcome;
   };
   struct Remnant {

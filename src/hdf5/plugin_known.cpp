@@ -379,6 +379,11 @@ std::vector<KnownPlugin> make_table() {
                                    {"block", "inner", "level"}, plan_bitshuffle);
   for (KnownPlugin* plugin : {&zstd, &lz4, &bzip2, &bitshuffle}) plugin->fits_any_chunk = true;
   const std::vector<std::string_view> of_blosc = {"level", "shuffle", "inner"};
+  KnownPlugin blosc = by_name("blosc", 32001, {"blosc"}, of_blosc, plan_blosc);
+  KnownPlugin blosc2 = by_name("blosc2", kBlosc2Id, {"blosc2"}, of_blosc, plan_blosc);
+  for (KnownPlugin* plugin : {&zstd, &lz4, &bzip2, &bitshuffle, &blosc, &blosc2}) {
+    plugin->any_byte_order = true;
+  }
   // Our own, where a file's header does not fit: lossless on all that it meets.
   KnownPlugin own_xor = by_name("", kXorId, {"xor"}, {}, nullptr);
   return {std::move(sz3),
@@ -386,8 +391,8 @@ std::vector<KnownPlugin> make_table() {
           std::move(zstd),
           std::move(lz4),
           std::move(bzip2),
-          by_name("blosc", 32001, {"blosc"}, of_blosc, plan_blosc),
-          by_name("blosc2", kBlosc2Id, {"blosc2"}, of_blosc, plan_blosc),
+          std::move(blosc),
+          std::move(blosc2),
           std::move(bitshuffle),
           std::move(sperr),
           std::move(own_xor),

@@ -350,7 +350,36 @@ Status add_stage(const FilterSpec& filter, std::uint64_t element_bytes, std::uin
   return Status();
 }
 
+/// For chunks that nobody opens.
+class CopyingCodec final : public Codec {
+ public:
+  explicit CopyingCodec(std::vector<FilterSpec> filters) : filters_(std::move(filters)) {}
+
+  std::string_view name() const override { return stored_codec_name; }
+  std::string version() const override { return "as stored"; }
+  const std::vector<FilterSpec>& filters() const override { return filters_; }
+  bool lossy() const override { return true; }
+  bool keeps_bound_by_construction() const override { return true; }
+  std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
+    return n_bytes + n_bytes / 8 + (64U << 10);
+  }
+  std::uint64_t working_bytes(std::uint64_t) const override { return 0; }
+  Result<EncodedBytes> encode(Buffer) const override { return missing(); }
+  Result<Buffer> decode(EncodedBytes) const override { return missing(); }
+
+ private:
+  static Status missing() {
+    return Status(Code::corrupt,
+                  "chunks are copied as they are stored, but the input's index lacks this one");
+  }
+  std::vector<FilterSpec> filters_;
+};
+
 }  // namespace
+
+std::unique_ptr<Codec> make_copying_codec(const StoredForm& storage) {
+  return std::make_unique<CopyingCodec>(storage.filters);
+}
 
 Result<std::unique_ptr<Codec>> make_stored_codec(const StoredDataset& dataset,
                                                  const StoredForm& storage,

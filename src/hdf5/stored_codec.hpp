@@ -27,4 +27,8 @@ Result<std::unique_ptr<Codec>> make_stored_codec(const StoredDataset& dataset,
                                                  const StoredForm& storage,
                                                  const std::string& plugin_path);
 
+/// Make the codec of a dataset whose chunks are copied as they are stored: it names the filters and
+/// loads none, so that unknown ones are served. It neither encodes nor decodes.
+std::unique_ptr<Codec> make_copying_codec(const StoredForm& storage);
+
 }  // namespace tailrace

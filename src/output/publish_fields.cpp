@@ -40,7 +40,16 @@ DatasetDefinition dataset_definition(const FieldState& field) {
   dataset.more_unlimited = definition.more_unlimited;
   dataset.fill_value = definition.options.fill_value;
   dataset.stored_fill = definition.stored_fill;
-  if (!resolved.layout->contiguous()) {
+  dataset.compact = definition.in_header;
+  if (const StoredDataset* const like = definition.like.get(); like != nullptr) {
+    if (like->swapped == resolved.swapped) {
+      dataset.type = like->type;
+      dataset.type_path = like->type_path;
+    }
+    dataset.times = like->times;
+    dataset.limits = like->max_shape;
+  }
+  if (!resolved.layout->contiguous() && !definition.in_header) {
     dataset.chunk_shape = definition.with_entries(1, resolved.chunk_shape);
     dataset.filters = resolved.codec->filters();
     for (FilterSpec& filter : dataset.filters) {
@@ -249,7 +258,7 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field) {
   update.dataset = dataset_definition(field);
   update.is_new = first_step && !field.continued;
   const double max_error = field.learned.max_error;
-  if (field.definition.as_stored != nullptr) return update;
+  if (field.definition.as_stored != nullptr || field.definition.in_header) return update;
   if (first_step) {
     update.attributes = provenance(field.definition, field.resolved, max_error);
     const FieldBoxes* const boxes = field.definition.boxes.get();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/buffer.hpp"
+#include "core/byte_order.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/stored_codec.hpp"
 

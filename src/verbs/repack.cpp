@@ -279,6 +279,8 @@ class Repack {
   void tell_of_scratch();
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
+  Status write_in_headers(Hdf5File& output);
+  void count_in_headers();
   void carry_over(Writer& writer);
   void find_doubts();
 
@@ -330,8 +332,6 @@ Status Repack::prepare() {
                                report_.options, request_.chunk_given, comm_.n_ranks())));
   if (comm_.is_root()) {
     std::ranges::move(stated_ranges_remarks(plan, report_.options),
-                      std::back_inserter(report_.remarks));
-    std::ranges::move(what_is_not_kept(input_->fields(), plan),
                       std::back_inserter(report_.remarks));
   }
   for (PlannedField& planned : plan) {
@@ -433,13 +433,14 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
   const FieldDefinition& field = planned.definition;
   const StoredForm& stored = input_->fields()[planned.input_index].storage;
   CopiedNotes notes;
-  if (field.as_stored == nullptr) notes.of = CopyOf::values;
+  const bool stored_alike = field.as_stored != nullptr || field.in_header;
+  if (!stored_alike) notes.of = CopyOf::values;
   const Result<Guards> guards = parse_guards(
       input_->text_attribute(field.path, guard_attribute).substr(0, guards_text_bytes_max));
   if (!guards.ok()) return notes;  // None, or no text of guards, which stays what it is.
-  const bool same_chunks = stored.kind == StoredForm::Kind::chunked &&
-                           field.options.layout != "contiguous" &&
-                           field.options.chunk_shape == stored.chunk_shape;
+  const bool same_chunks = field.in_header || (stored.kind == StoredForm::Kind::chunked &&
+                                               field.options.layout != "contiguous" &&
+                                               field.options.chunk_shape == stored.chunk_shape);
   const Guards held = guards_of_copy(*guards, same_chunks,
                                      [&](const std::string& mask) { return has_mask(plan, mask); });
   if (held == *guards) return notes;
@@ -471,7 +472,7 @@ Status Repack::settle_holes(std::vector<PlannedField>& plan) {
 /// same. @param exact  the values are encoded without loss.
 void Repack::settle_losses(PlannedField& planned, bool exact) {
   FieldDefinition& field = planned.definition;
-  if (!planned.losses.any() || field.as_stored != nullptr) return;
+  if (!planned.losses.any() || field.as_stored != nullptr || field.in_header) return;
   const bool rounded = planned.quantization.has_value() &&
                        input_->text_attribute(field.path, losses_attribute).empty();
   if (exact && !total_of(planned.losses.losses) && rounded) return;  // Its attributes go along.
@@ -496,9 +497,9 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
                        codec_entry(options.codec).loss != Loss::unknown &&
                        !may_lose(planned, request_.options);
     const bool known = planned.losses.any() && total_of(planned.losses.losses).has_value();
-    const bool said =
-        (copies || known) && exact && field.as_stored == nullptr && speaks(field.path);
-    const bool stored = field.as_stored != nullptr;
+    const bool said = (copies || known) && exact && field.as_stored == nullptr &&
+                      !field.in_header && speaks(field.path);
+    const bool stored = field.as_stored != nullptr || field.in_header;
     if (stored || said) {
       field.words_of_source = said;
       copied_[field.path] = words_of(plan, planned);
@@ -619,6 +620,7 @@ Status Repack::put_own_chunks(Writer& writer) {
     InputSource& source = sources_[run.field_index];
     const ChunkTiles& tiles = source.tiles();
     const PlannedField& planned = report_.plan[run.field_index];
+    if (planned.definition.in_header) continue;
     const StoredDataset& stored = input_->fields()[planned.input_index];
     const bool decoded = planned.definition.as_stored == nullptr && !stored.storage.filters.empty();
     if (decoded && !planned.chunks_there) source.expect({run.first, run.end});
@@ -647,6 +649,31 @@ void Repack::find_doubts() {
   }
 }
 
+/// Write what lies in headers, at rank 0.
+Status Repack::write_in_headers(Hdf5File& output) {
+  for (const PlannedField& planned : report_.plan) {
+    const FieldDefinition& field = planned.definition;
+    const Box whole = whole_box(field.shape);
+    if (!field.in_header || whole.n_elements() == 0) continue;
+    Buffer values(field.raw_bytes());
+    if (!values.allocated()) return Status(Code::out_of_memory, field.name() + ": no memory");
+    TAILRACE_TRY(input_->read(planned.input_index, whole, values.bytes()).within(field.name()));
+    TAILRACE_TRY(write_dataset_values(output.hdf5_id(), field.path, Slab::of(whole), field.dtype,
+                                      false, values.bytes()));
+  }
+  return Status();
+}
+
+/// Count the values in headers as written as they are.
+void Repack::count_in_headers() {
+  for (std::size_t f = 0; f < report_.plan.size(); ++f) {
+    const FieldDefinition& field = report_.plan[f].definition;
+    if (!field.in_header) continue;
+    report_.step.fields[f].encoded_bytes += field.raw_bytes();
+    report_.step.encoded_bytes += field.raw_bytes();
+  }
+}
+
 void Repack::carry_over(Writer& writer) {
   // Under layout=front all is carried over twice; what was said then is said again.
   const std::size_t n_before = report_.remarks.size();
@@ -656,6 +683,7 @@ void Repack::carry_over(Writer& writer) {
     return Status();
   };
   const auto attributes_and_names = [this, remember](Hdf5File& output) {
+    TAILRACE_TRY(write_in_headers(output));
     TAILRACE_TRY(remember(input_->carry_over_attributes(output, copied_)));
     if (!request_.netcdf.wanted) return Status();
     return remember(name_dimensions(output, dimension_names_));
@@ -691,6 +719,11 @@ Status Repack::run() {
     writer.on_log([&](const std::string& line) { ranks_.say(line); });
   }
   TAILRACE_TAKE(report_.step, writer.end_step());
+  count_in_headers();
+  if (comm_.is_root()) {
+    std::ranges::move(what_is_not_kept(input_->fields(), report_.plan, report_.step.fields),
+                      std::back_inserter(report_.remarks));
+  }
   std::uint64_t tile_bytes = reader_->peak_bytes();
   comm_.allreduce(std::span(&tile_bytes, 1), Reduction::max);
   report_.step.peak_memory_bytes += tile_bytes;

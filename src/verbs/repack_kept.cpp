@@ -3,21 +3,60 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "codec/deflate.hpp"
+#include "core/codec_registry.hpp"
 #include "core/utf8.hpp"
 
 namespace tailrace::verbs {
 namespace {
 
-constexpr std::size_t names_in_sentence = 4;
+constexpr std::size_t names_in_sentence = 50;
 
-/// True if the output's chunks get a checksum.
-bool gets_checksum(const FieldDefinition& definition) {
-  if (definition.as_stored != nullptr) return true;
-  return std::ranges::any_of(definition.options.codec_settings, [](const KeyValue& setting) {
+/// A field of the input, and the dataset that the output has of it.
+struct CopiedField {
+  const StoredDataset& before;
+  const FieldDefinition& definition;
+  const FieldReport& written;
+  bool contiguous() const { return written.layout == "contiguous"; }
+  bool in_chunks() const { return !contiguous() && !definition.in_header; }
+};
+
+bool loses_checksum(const CopiedField& copy) {
+  if (!has_checksum(copy.before) || copy.definition.as_stored != nullptr) return false;
+  return std::ranges::none_of(copy.definition.options.codec_settings, [](const KeyValue& setting) {
     return setting.first == "checksum" && setting.second == "on";
   });
+}
+
+bool loses_byte_order(const CopiedField& copy) {
+  const bool kept =
+      copy.definition.as_stored != nullptr || codec_entry(copy.written.codec).any_byte_order;
+  return copy.before.swapped && !kept;
+}
+
+bool loses_named_type(const CopiedField& copy) {
+  return copy.before.named_type && (copy.before.type_path.empty() || loses_byte_order(copy));
+}
+
+bool leaves_header(const CopiedField& copy) {
+  return copy.before.storage.kind == StoredForm::Kind::compact && !copy.definition.in_header;
+}
+
+bool loses_limits(const CopiedField& copy) {
+  const Shape& limits = copy.before.max_shape;
+  return !limits.empty() && copy.definition.like->max_shape != limits;
+}
+
+bool loses_plain_edges(const CopiedField& copy) {
+  return copy.before.plain_edges && copy.in_chunks();
+}
+
+/// Chunks are always allocated as they are written.
+bool loses_allocation(const CopiedField& copy) {
+  constexpr std::uint8_t as_written = 3;  // H5D_ALLOC_TIME_INCR
+  return copy.before.chunked() && copy.in_chunks() && copy.before.times.allocation != as_written;
 }
 
 }  // namespace
@@ -29,30 +68,36 @@ bool has_checksum(const StoredDataset& field) {
 }
 
 std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
-                                          std::span<const PlannedField> plan) {
+                                          std::span<const PlannedField> plan,
+                                          std::span<const FieldReport> written) {
   std::vector<std::string> sentences;
-  const auto tell = [&](std::string_view what, const auto& concerns) {
+  const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
+    sentences.push_back(fmt::format("{}: {}", what, first_names_text(names, names_in_sentence)));
+  };
+  const auto tell = [&](std::string_view what, bool (*concerns)(const CopiedField&)) {
     std::vector<std::string> names;
-    for (const PlannedField& planned : plan) {
-      if (concerns(fields[planned.input_index], planned.definition)) {
+    for (std::size_t f = 0; f < plan.size(); ++f) {
+      const PlannedField& planned = plan[f];
+      if (concerns({fields[planned.input_index], planned.definition, written[f]})) {
         names.push_back(planned.definition.path);
       }
     }
-    if (names.empty()) return;
-    sentences.push_back(fmt::format("{}: {}", what, first_names_text(names, names_in_sentence)));
+    if (!names.empty()) add(what, names);
   };
-  tell("Fletcher's checksums are not kept (codecs deflate and portable have them)",
-       [](const StoredDataset& field, const FieldDefinition& definition) {
-         return has_checksum(field) && !gets_checksum(definition);
-       });
-  tell("numbers are stored in this machine's byte order, not in the input's",
-       [](const StoredDataset& field, const FieldDefinition&) { return field.swapped; });
+  tell("Fletcher's checksums are not kept (codecs deflate and portable have them)", loses_checksum);
+  tell("numbers are stored in this machine's byte order, not in the input's", loses_byte_order);
   tell("types that are objects of the input become types of their datasets alone",
-       [](const StoredDataset& field, const FieldDefinition&) { return field.named_type; });
-  tell("datasets that lie in their headers (compact) get a place of their own",
-       [](const StoredDataset& field, const FieldDefinition&) {
-         return field.storage.kind == StoredForm::Kind::compact;
-       });
+       loses_named_type);
+  tell("datasets that lie in their headers (compact) get a place of their own", leaves_header);
+  tell("dimensions that could grow up to a limit become fixed", loses_limits);
+  tell("space for chunks is not allocated before they are written", loses_allocation);
+  tell("chunks at the edges are filtered like all others", loses_plain_edges);
+  std::map<std::string_view, std::vector<std::string>> other_chunks;
+  for (const PlannedField& planned : plan) {
+    if (planned.other_chunks_reason.empty()) continue;
+    other_chunks[planned.other_chunks_reason].push_back(planned.definition.path);
+  }
+  for (const auto& [reason, names] : other_chunks) add(reason, names);
   return sentences;
 }
 

@@ -15,8 +15,9 @@ namespace tailrace::verbs {
 bool has_checksum(const StoredDataset& field);
 
 /// Sentences on them, one per kind of property, each with the names of its fields. Pure.
-/// @param fields  of the input.
+/// @param fields  of the input.  @param written  as the output has them, in the order of the plan.
 std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
-                                          std::span<const PlannedField> plan);
+                                          std::span<const PlannedField> plan,
+                                          std::span<const FieldReport> written);
 
 }  // namespace tailrace::verbs

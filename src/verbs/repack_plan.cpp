@@ -20,9 +20,13 @@ namespace {
 
 /// Below this an array saves nothing and may hold anything: coefficients, levels, tables.
 constexpr std::uint64_t small_array_bytes = 4096;
+/// A lossy codec spends so much of smaller chunks on their headers that nothing is saved.
+constexpr std::uint64_t bounded_chunk_bytes_min = 4096;
 /// A chunk, its encoded form, the codec's scratch and the verifier's copy, for each encode thread,
 /// must fit the memory cap: chunks of more than this share of it would not.
 constexpr std::uint64_t memory_over_chunk = 32;
+/// The same of chunks that the input has: the Writer begins with room for ten of them.
+constexpr std::uint64_t memory_over_kept_chunk = 16;
 
 /// Why a bound that is meant for all fields does not concern this one; empty if it does.
 std::string reason_to_keep_exact(const StoredDataset& field, Role role) {
@@ -40,7 +44,7 @@ const std::string* last_value(const std::vector<KeyValue>& options, std::string_
 }
 
 /// A chunk shape given for all fields, fitted to one of them: only fields of as many dimensions
-/// take it, and none gets chunks larger than itself.
+/// take it, and none gets chunks larger than it can become.
 void fit_common_chunk_shape(const StoredDataset& field, FieldOptions& options) {
   if (!options.chunk_shape) return;
   if (options.chunk_shape->size() != field.shape.size()) {
@@ -49,14 +53,14 @@ void fit_common_chunk_shape(const StoredDataset& field, FieldOptions& options) {
   }
   for (std::size_t d = 0; d < field.shape.size(); ++d) {
     std::uint64_t& extent = (*options.chunk_shape)[d];
-    extent = std::clamp<std::uint64_t>(field.shape[d], 1, extent);
+    extent = std::clamp<std::uint64_t>(field.limit(d), 1, extent);
   }
 }
 
 Status check_own_chunk_shape(const StoredDataset& field, const Shape& chunk_shape) {
   bool fits = chunk_shape.size() == field.shape.size();
   for (std::size_t d = 0; fits && d < chunk_shape.size(); ++d) {
-    fits = chunk_shape[d] <= field.shape[d] || field.unlimited(d);
+    fits = chunk_shape[d] <= field.limit(d);
   }
   if (fits) return Status();
   return Status(Code::invalid_argument,
@@ -98,8 +102,7 @@ bool chunks_fit(const FrontChunks& front, const StoredDataset& field, bool lossy
 
 /// The stored bytes of a chunk are those that the output's dataset has.
 bool can_be_copied(const StoredDataset& field) {
-  return field.chunked() && field.plain_number && !field.swapped && !field.by_hdf5() &&
-         !field.plain_edges;
+  return field.chunked() && field.plain_number && !field.by_hdf5() && !field.plain_edges;
 }
 
 /// Fletcher's checksum stays where the codec has one, unless it was asked for without.
@@ -122,7 +125,7 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
   FieldOptions& options = definition.options;
   const bool fit = field.chunked() && chunks_fit(front, field, planned.losses.any());
   if (fit && !asked.anything && can_be_copied(field)) {
-    definition.as_stored = std::make_shared<const StoredDataset>(field);
+    definition.as_stored = definition.like;
     options.chunk_shape = field.storage.chunk_shape;
     return Status();
   }
@@ -132,6 +135,8 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
   const bool plain =
       !field.chunked() && !is_data(front, field) && (plain_before || n_bytes < small_array_bytes);
   if (plain && !asked.anything && !definition.grows()) {
+    if (field.storage.kind == StoredForm::Kind::compact)
+      return Status();  // It stays in its header.
     options.layout = "contiguous";
     options.codec = plain_codec;
     options.codec_settings.clear();
@@ -315,6 +320,8 @@ struct Defaults {
   bool aims = false;          ///< There is a target.
   bool codec_given = false;   ///< For all that a bound does not leave exact.
   bool lossless_given = false;
+  bool keeps_chunks = false;  ///< No chunks are asked for.
+  std::uint64_t kept_chunk_bytes_max = 0;
   std::vector<FieldPattern> patterns;
   std::vector<ComponentBound> components;
 };
@@ -335,6 +342,8 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
     const std::uint64_t fitting = std::max<std::uint64_t>(file.memory_bytes / memory_over_chunk, 1);
     defaults.lossy.chunk_bytes = std::min(defaults.lossy.chunk_bytes, fitting);
   }
+  defaults.keeps_chunks = !chunk_given;
+  defaults.kept_chunk_bytes_max = file.memory_bytes / memory_over_kept_chunk;
   defaults.lossless = defaults.lossy;
   defaults.codec_given = !requests.codec.empty();
   if (defaults.codec_given) {
@@ -374,6 +383,66 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   return defaults;
 }
 
+/// True if the user asks for chunks, a codec, a layout or a bound of this very field.
+bool asks_for_storage(const std::vector<KeyValue>& own) {
+  return std::ranges::any_of(own, [](const KeyValue& entry) {
+    const bool exact = entry.first == "bound" && entry.second == "none";
+    return !exact && (entry.first == "chunk" || entry.first == "codec" || entry.first == "layout" ||
+                      entry.first == "bound");
+  });
+}
+
+/// Compact data stay in the dataset's header unless they may lose digits or are asked elsewhere.
+bool stays_in_header(const StoredDataset& field, const std::vector<KeyValue>& own,
+                     const FieldDefinition& definition, const Defaults& defaults) {
+  return field.storage.kind == StoredForm::Kind::compact && !asks_for_storage(own) &&
+         definition.options.layout != "contiguous" &&
+         !tailrace::may_lose(definition.options, is_floating(definition.dtype), defaults.aims);
+}
+
+void lay_in_header(FieldDefinition& definition) {
+  FieldOptions& options = definition.options;
+  definition.in_header = true;
+  options.layout = "claimed";
+  options.codec = plain_codec;
+  options.codec_settings.clear();
+  options.codec_given = options.allow_holes = true;
+  options.chunk_shape = definition.shape;
+  for (std::uint64_t& extent : *options.chunk_shape) extent = std::max<std::uint64_t>(extent, 1);
+}
+
+/// Keep the input's chunks where nobody asks for others, or say why not.
+void keep_chunk_shape(const StoredDataset& field, const std::vector<KeyValue>& own,
+                      const Defaults& defaults, PlannedField& planned) {
+  FieldOptions& options = planned.definition.options;
+  const bool asked = !defaults.keeps_chunks || last_value(own, "chunk") != nullptr ||
+                     options.layout == "contiguous";
+  if (!field.chunked() || asked) return;
+  if (planned.boxes != nullptr) {
+    planned.other_chunks_reason = "chunks follow the plotfile's boxes, not the input's chunks";
+  } else if (!options.chunk_shape) {
+    const Shape& stored = field.storage.chunk_shape;
+    const std::uint64_t n_bytes = n_elements(stored) * field.value_bytes();
+    if (n_bytes > defaults.kept_chunk_bytes_max) {
+      planned.other_chunks_reason =
+          "chunks are smaller than the input's, which take more than a 16th of --memory";
+    } else if (n_bytes < bounded_chunk_bytes_min &&
+               tailrace::may_lose(options, is_floating(*field.dtype), defaults.aims)) {
+      planned.other_chunks_reason =
+          "chunks are larger than the input's, of which a bound saves next to nothing";
+    } else {
+      options.chunk_shape = stored;
+    }
+  }
+}
+
+/// The dataset whose type, limits and times the output's gets: contiguous storage cannot grow.
+std::shared_ptr<const StoredDataset> form_to_keep(const StoredDataset& field, bool contiguous) {
+  StoredDataset like = field;
+  if (contiguous) like.max_shape = like.shape;
+  return std::make_shared<const StoredDataset>(std::move(like));
+}
+
 Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults,
                                 const FieldRequests& requests, FieldLosses losses,
                                 const RoleVerdict* verdict,
@@ -393,6 +462,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   // The dataset's own is kept, whatever _FillValue says and codecs keep exactly.
   definition.stored_fill = field.fill_value;
   if (field.swapped) std::ranges::reverse(*definition.stored_fill);
+  definition.like = form_to_keep(field, false);
 
   const std::vector<KeyValue> own = own_options(field, defaults.patterns);
   const std::string reason = reason_to_keep_exact(field, planned.verdict.role);
@@ -438,8 +508,14 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   const bool loses = is_floating(*field.dtype) && definition.as_stored == nullptr &&
                      tailrace::may_lose(options, true, defaults.aims);
   if (loses && boxes == nullptr) keep_limits(own, planned);
+  if (stays_in_header(field, own, definition, defaults)) {
+    lay_in_header(definition);
+    return planned;
+  }
+  if (!front) keep_chunk_shape(field, own, defaults, planned);
   if (definition.as_stored == nullptr) keep_checksum(field, options);
   TAILRACE_TRY(choose_pieces(field, options, n_ranks));
+  if (options.layout == "contiguous") definition.like = form_to_keep(field, true);
   plan_covered(field, requests, boxes, planned);
   return planned;
 }

@@ -71,6 +71,7 @@ struct PlannedField {
   std::vector<ErrorBound> component_bounds;  ///< Of each component; empty: the field has one.
   /// Numbers of the stored chunks that the input has, ascending; nothing: all, or none are missed.
   std::optional<std::vector<std::uint64_t>> chunks_there;
+  std::string other_chunks_reason;           ///< Why its chunks are not the input's, unasked.
   std::string covered_kept_reason;           ///< Why covered=drop could not be done.
   FieldLosses losses;                        ///< Of the input's values.
   std::optional<Quantization> quantization;  ///< A rounding that the input's attributes describe.

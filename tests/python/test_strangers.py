@@ -24,27 +24,48 @@ WAYS = [[], ["--codec", "trz", "--bound", "abs=1e-3"],
         ["--as-stored"], ["--cloud"], ["--layout", "front"]]
 
 
-def random_dataset(file, name, rng):
-    """A dataset of any number type, byte order, layout and fill value, with any _FillValue."""
-    dtype = np.dtype(rng.choice(DTYPES)).newbyteorder(rng.choice(["<", ">"]))
-    shape = tuple(rng.integers(1, 12, rng.integers(1, 4)))
-    values = rng.normal(0, 40, shape).astype(dtype) if dtype.kind == "f" else rng.integers(
-        0, 100, shape).astype(dtype)
-    some = np.frombuffer(rng.bytes(dtype.itemsize), dtype)[0]
-    fill = [None, dtype.type(0), some, dtype.type(7)][rng.integers(4)]
+def random_limits(shape, rng):
+    """Of each dimension: its extent, none, or one above its extent."""
+    return tuple([n, h5py.h5s.UNLIMITED, n + int(rng.integers(1, 5))][rng.choice(3, p=[.5, .3, .2])]
+                 for n in shape)
+
+
+def random_creation(shape, limits, rng):
+    """A creation list of any layout, filters, and times of allocation and filling."""
     create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    if fill is not None:
-        create.set_fill_value(np.array(fill, dtype))
-    limits = tuple(h5py.h5s.UNLIMITED if rng.integers(2) else n for n in shape)
+    times = [h5py.h5d.ALLOC_TIME_LATE, h5py.h5d.ALLOC_TIME_EARLY]
     if limits != shape or rng.integers(2):
-        create.set_chunk(tuple(int(rng.integers(1, n + 1 + 2 * (n != limit)))
-                               for n, limit in zip(shape, limits)))
+        create.set_chunk(tuple(
+            int(rng.integers(1, 1 + (n + 3 if limit == h5py.h5s.UNLIMITED else limit)))
+            for n, limit in zip(shape, limits)))
         if rng.integers(2):
             create.set_fletcher32()
         if rng.integers(2):
             create.set_deflate(1)
+        times += 4 * [h5py.h5d.ALLOC_TIME_INCR]
     elif rng.integers(2):
         create.set_layout(h5py.h5d.COMPACT)
+        times = [h5py.h5d.ALLOC_TIME_EARLY]
+    create.set_alloc_time(int(rng.choice(times)))
+    create.set_fill_time(int(rng.choice([
+        h5py.h5d.FILL_TIME_IFSET, h5py.h5d.FILL_TIME_ALLOC, h5py.h5d.FILL_TIME_NEVER])))
+    return create
+
+
+def random_dataset(file, name, rng):
+    """A dataset of any number type, byte order, layout and fill value, with any _FillValue."""
+    dtype = np.dtype(rng.choice(DTYPES)).newbyteorder(rng.choice(["<", ">"]))
+    shape = tuple(map(int, rng.integers(1, 12, rng.integers(1, 4))))
+    limits = random_limits(shape, rng)
+    if limits[0] != shape[0] and not rng.integers(6):
+        shape = (0, *shape[1:])
+    create = random_creation(shape, limits, rng)
+    values = rng.normal(0, 40, shape).astype(dtype) if dtype.kind == "f" else rng.integers(
+        0, 100, shape).astype(dtype)
+    some = np.frombuffer(rng.bytes(dtype.itemsize), dtype)[0]
+    fill = [None, dtype.type(0), some, dtype.type(7)][rng.integers(4)]
+    if fill is not None:
+        create.set_fill_value(np.array(fill, dtype))
     space = h5py.h5s.create_simple(shape, limits)
     stored_type = h5py.h5t.py_create(dtype)
     if not rng.integers(5):
@@ -54,8 +75,10 @@ def random_dataset(file, name, rng):
         missing = dtype.type([99, 7, 0][rng.integers(3)])
         values[rng.random(shape) < 0.2] = missing
         dataset.attrs["_FillValue"] = missing
-    written = tuple(slice(int(rng.integers(n + 1))) if rng.integers(3) == 0 else slice(None)
-                    for n in shape)
+    # HDF5 leaves open what elements hold that are neither written nor filled.
+    some_rows = create.get_fill_time() != h5py.h5d.FILL_TIME_NEVER
+    written = tuple(slice(int(rng.integers(n + 1))) if some_rows and rng.integers(3) == 0
+                    else slice(None) for n in shape)
     dataset[written] = values[written]
 
 
@@ -79,14 +102,56 @@ def has_checksum(dataset):
                for i in range(create.get_nfilters()))
 
 
-# Remark of repack for each property, and a test whether a dataset has the property.
+def layout_of(dataset):
+    return dataset.id.get_create_plist().get_layout()
+
+
+def filters_of(dataset):
+    create = dataset.id.get_create_plist()
+    return {create.get_filter(i)[0] for i in range(create.get_nfilters())}
+
+
+def named_type_of(dataset):
+    """The path of the committed type; None: the type is the dataset's own."""
+    stored_type = dataset.id.get_type()
+    return h5py.h5i.get_name(stored_type) if stored_type.committed() else None
+
+
+def allocated_of(dataset):
+    """When chunks are allocated; None: the dataset has no chunks."""
+    return dataset.chunks and dataset.id.get_create_plist().get_alloc_time()
+
+
+# Remark of repack for each property, and what a dataset has of it. Falsy: nothing that could be
+# lost.
 KINDS = {
     "Fletcher's checksums are not kept": has_checksum,
     "numbers are stored in this machine's byte order": lambda dataset: dataset.dtype.str[0] == ">",
-    "types that are objects of the input": lambda dataset: dataset.id.get_type().committed(),
+    "types that are objects of the input": named_type_of,
     "datasets that lie in their headers (compact)":
-        lambda dataset: dataset.id.get_create_plist().get_layout() == h5py.h5d.COMPACT,
+        lambda dataset: layout_of(dataset) == h5py.h5d.COMPACT,
+    "space for chunks is not allocated before":
+        lambda dataset: allocated_of(dataset) in (h5py.h5d.ALLOC_TIME_EARLY,
+                                                  h5py.h5d.ALLOC_TIME_LATE),
 }
+# Filters that decode to numbers in this machine's byte order: trz and SZ3.
+NATIVE_FILTERS = {481, 32024}
+
+
+def check_promises(way, before, after):
+    """What each way of repack keeps without a remark."""
+    assert after.maxshape == before.maxshape, (way, before.name)
+    lists = [dataset.id.get_create_plist() for dataset in (before, after)]
+    assert lists[1].get_fill_time() == lists[0].get_fill_time(), (way, before.name)
+    lossy = "--bound" in way and before.dtype.kind == "f" and before.nbytes >= 4096
+    if before.chunks and way != ["--cloud"] and not (
+            lossy and np.prod(before.chunks) * before.dtype.itemsize < 4096):
+        assert after.chunks == before.chunks, (way, before.name)
+    if not filters_of(after) & NATIVE_FILTERS:
+        assert after.dtype == before.dtype, (way, before.name)
+        assert named_type_of(after) == named_type_of(before), (way, before.name)
+    if layout_of(before) == h5py.h5d.COMPACT and not lossy:
+        assert layout_of(after) == h5py.h5d.COMPACT, (way, before.name)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -101,10 +166,12 @@ def test_repack_keeps_what_datasets_have(seed, tmp_path):
         done = tailrace("repack", source, "-o", target, "--allow-wide-bound", *way,
                         ranks=1 + n % 2 * 2)
         said = re.sub(r"\s+", " ", done.stderr)
+        tailrace("verify", source, target)
         with h5py.File(source) as before, opened(target) as after:
             datasets = {name: each for name, each in before.items()
                         if isinstance(each, h5py.Dataset)}
             for name, dataset in datasets.items():
+                check_promises(way, dataset, after[name])
                 assert fill_of(after[name]) == fill_of(dataset), (way, name)
                 stored, copied = chunks_of(dataset), chunks_of(after[name])
                 if stored and copied and stored[0] == copied[0]:
@@ -116,9 +183,13 @@ def test_repack_keeps_what_datasets_have(seed, tmp_path):
                 np.testing.assert_array_equal(found[missing], values[missing], str((way, name)))
                 if "--bound" not in way or values.dtype.kind != "f":
                     np.testing.assert_array_equal(found, values, str((way, name)))
+            if way != ["--cloud"]:
+                changed = [name for name, each in datasets.items()
+                           if each.chunks and each.chunks != after[name].chunks]
+                assert ("chunks are larger than the input's" in said) == bool(changed), changed
             for words, has in KINDS.items():
                 lost = [name for name, each in datasets.items()
-                        if has(each) and not has(after[name])]
+                        if has(each) and has(after[name]) != has(each)]
                 assert (words in said) == bool(lost), (way, words, lost, said)
 
 

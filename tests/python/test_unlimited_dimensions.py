@@ -48,18 +48,36 @@ def test_all_unlimited_dimensions_stay(tmp_path, codec, ranks):
         assert (file["inner"][:, 4] == 9).all() and file["inner"].shape == (5, 7)
 
 
-def test_limits_are_told(tmp_path):
+def test_limits_stay_where_there_are_chunks(tmp_path):
     source, target = tmp_path / "a.h5", tmp_path / "b.h5"
     with h5py.File(source, "w") as file:
         file.create_dataset("limited", data=VALUES[0], maxshape=(10, 5), chunks=(2, 5))
+        file.create_dataset("empty", (0, 5), "f4", maxshape=(10, 5), chunks=(7, 5))
         file.create_dataset("free", data=VALUES[0], maxshape=(None, None), chunks=(2, 5))
     done = tailrace("repack", source, "-o", target)
-    assert "/limited" in done.stdout + done.stderr
-    assert "/free" not in [line for line in (done.stdout + done.stderr).splitlines()
-                           if "become fixed" in line]
-    with h5py.File(target) as file:
-        assert file["free"].maxshape == (None, None)
+    assert "become fixed" not in done.stdout + done.stderr
+    with h5py.File(target, "r+") as file:
+        assert {name: each.maxshape for name, each in file.items()} == {
+            "limited": (10, 5), "empty": (10, 5), "free": (None, None)}
         assert np.array_equal(file["limited"][...], VALUES[0])
+        file["limited"].resize((10, 5))
+        assert not file["limited"][4:].any()
+        file["empty"].resize((3, 5))
+        assert not file["empty"][...].any()
+    limited = ["--only", "limited", "--layout", "contiguous"]
+    done = tailrace("repack", source, "-o", target, "--force", *limited)
+    assert "/limited" in next(line for line in (done.stdout + done.stderr).splitlines()
+                              if "become fixed" in line)
+
+
+def test_concat_keeps_limits_of_inner_dimensions(tmp_path):
+    for name in ["a.h5", "b.h5"]:
+        with h5py.File(tmp_path / name, "w") as file:
+            file.create_dataset("u", data=VALUES, maxshape=(None, None, 9), chunks=(2, 2, 5))
+    tailrace("concat", "-o", tmp_path / "ab.h5", tmp_path / "a.h5", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "ab.h5") as file:
+        assert file["u"].maxshape == (None, None, 9)
+        assert np.array_equal(file["u"][6:], VALUES)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
