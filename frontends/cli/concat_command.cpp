@@ -21,7 +21,7 @@ struct ConcatArguments {
 };
 
 constexpr const char* concat_description =
-    R"help(Concatenate HDF5 files: every dataset appended to its like, along the first dimension
+    R"help(Concatenate HDF5 and netCDF-4 files along the first or the record dimension
 
 Examples:
   mpiexec -n 4 tailrace concat -o run.h5 -i list.txt
@@ -39,9 +39,11 @@ The output appears at the end, whole; if anything fails, an older file of that n
 )help";
 
 constexpr const char* concat_footer =
-    R"help(All files must have the same datasets, of the same types and inner extents; rows, chunks
-and filters may differ. Groups, attributes, links and scalars come from the first file. What does
-not fit together is named, all of it at once. docs/concat.md tells more.
+    R"help(Every dataset of a plain HDF5 file is appended along its first dimension. Files with
+dimensions (netCDF-4, HDF5 dimension scales) are appended along unlimited dimensions only; all other
+datasets must be the same in all files. All files must have the same datasets, of the same types and
+inner extents; rows, chunks and filters may differ. Groups, attributes, links and scalars come from
+the first file. What does not fit together is named, all of it at once. docs/concat.md tells more.
 
 Exit codes: 0 done, 2 usage or bad input, 3 storage or memory gave out.)help";
 
@@ -60,6 +62,10 @@ void add_input_options(CLI::App* sub, verbs::ConcatWords& words) {
   input("--on-error", words.on_error, "stop|skip",
         "What a file does that cannot be appended (missing, corrupt, another schema). stop: "
         "nothing is written. skip: it is left out, and named. Default stop.");
+  input("--on-different", words.on_different, "error|keep-first",
+        "Files with dimensions (netCDF-4): what a file does in which a dataset without a record "
+        "dimension, or an attribute such as units, is not as in the first file. error: as "
+        "--on-error says. keep-first: the first file's is kept, with a remark. Default error.");
   input.engine("--plugin-path", words.file_options, "plugin-path", "FOLDERS", plugin_path_help);
 }
 

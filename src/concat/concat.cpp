@@ -459,6 +459,14 @@ Status Concatenation::finish() {
       for (std::string& line : inputs_.notes().remarks(targets_.all(), notes)) {
         report_.remarks.push_back(std::move(line));
       }
+      for (std::string& line : inputs_.dimensions().remarks()) {
+        report_.remarks.push_back(std::move(line));
+      }
+      if (inputs_.n_user_blocks() > 0) {
+        report_.remarks.push_back("the user blocks in front of " +
+                                  std::to_string(inputs_.n_user_blocks()) +
+                                  " inputs are not in the output");
+      }
       Result<std::vector<std::string>> remarks = publisher_->finish(notes);
       closed = remarks.status();
       if (remarks.ok()) {

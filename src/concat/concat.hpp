@@ -1,9 +1,9 @@
 // concatenate: thousands of compressed HDF5 files into one, in parallel (Lee et al. 2022).
 //
 // Every dataset of the common schema is appended along its first dimension in the order of the
-// list. Chunks whose place fits go into the output as they are; the others are decoded and encoded
-// once, by all ranks alike. The story is src/concat/concat.cpp; what it does on disk,
-// docs/concat.md.
+// list; of files with dimensions (netCDF-4), only datasets with a record dimension are. Chunks
+// whose place fits go into the output as they are; the others are decoded and encoded once, by all
+// ranks alike. The story is src/concat/concat.cpp; what it does on disk, docs/concat.md.
 
 #pragma once
 
@@ -25,6 +25,13 @@ enum class OnError : std::uint8_t {
   skip   ///< It is left out, and named; damage that is found late lets the job begin anew.
 };
 
+/// Treatment of inputs with dimensions in which a dataset that does not grow has other values, or
+/// an attribute that gives values their meaning (units) differs.
+enum class OnDifferent : std::uint8_t {
+  error,      ///< The input cannot be appended.
+  keep_first  ///< The first input's are kept; a remark names the dataset.
+};
+
 struct ConcatRequest {
   std::vector<std::string> inputs;  ///< In the order of the rows.
   std::string output;
@@ -34,6 +41,7 @@ struct ConcatRequest {
   bool append = false;  ///< The output exists and gets more rows.
   bool resume = false;  ///< Go on with what a killed run of the same request has left.
   OnError on_error = OnError::stop;
+  OnDifferent on_different = OnDifferent::error;
 
   std::uint64_t chunk_rows = 0;   ///< Rows of each chunk; 0: by chunk_bytes.
   std::uint64_t chunk_bytes = 0;  ///< About so large; 0: as the inputs' where these are large

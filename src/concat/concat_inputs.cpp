@@ -125,7 +125,7 @@ std::unique_ptr<ConcatInput> ConcatInputs::open_next() {
   while (next_file_ < own_end_) {
     const std::size_t source = next_file_++;
     Result<std::unique_ptr<ConcatInput>> input =
-        ConcatInput::open(request_.inputs[source], image_bytes_left_);
+        ConcatInput::open(request_.inputs[source], image_bytes_left_, schema_.empty());
     if (!input.ok()) {
       refuse(source, input.status());
       continue;
@@ -138,7 +138,7 @@ std::unique_ptr<ConcatInput> ConcatInputs::open_next() {
   return nullptr;
 }
 
-Status ConcatInputs::agree_on_schema(const ConcatInput* own_first_input) {
+Status ConcatInputs::agree_on_schema(ConcatInput* own_first_input) {
   constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t own_first = own_first_input == nullptr ? none : next_file_ - 1;
   std::vector<std::uint64_t> first = {own_first};
@@ -150,11 +150,21 @@ Status ConcatInputs::agree_on_schema(const ConcatInput* own_first_input) {
   comm_.allreduce(std::span(owner), Reduction::max);
   Bytes packed;
   if (own_first == first[0]) {
-    packed = pack_schema(own_first_input->datasets());
     notes_.take_first(*own_first_input);
+    ByteWriter writer;
+    writer.add_status(dimensions_.take_first(*own_first_input));
+    const Bytes schema = pack_schema(own_first_input->datasets());
+    writer.add(static_cast<std::uint64_t>(schema.size()));
+    writer.add_bytes(schema);
+    dimensions_.pack(writer);
+    packed = writer.take();
   }
   comm_.broadcast(packed, static_cast<int>(owner[0]));
-  TAILRACE_TAKE(schema_, unpack_schema(packed));
+  ByteReader reader(packed);
+  TAILRACE_TRY(reader.take_status());
+  TAILRACE_TAKE(schema_, unpack_schema(reader.take_bytes(reader.take<std::uint64_t>())));
+  dimensions_.unpack(reader);
+  dimensions_.mark_fixed(schema_);
   n_stored_ = schema_.size();
   for (std::size_t d = 0; d < n_stored_; ++d) {
     by_path_.emplace(schema_[d].path, static_cast<std::uint32_t>(d));
@@ -164,11 +174,18 @@ Status ConcatInputs::agree_on_schema(const ConcatInput* own_first_input) {
 
 void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
   OpenedFile file{next_file_ - 1, std::move(input), {}, {}};
-  const std::vector<StoredDataset>& datasets = file.input->datasets();
+  std::vector<StoredDataset> marked;
+  Status compared;
+  if (dimensions_.on()) {
+    marked = file.input->datasets();
+    compared = dimensions_.compare(*file.input, file.source, marked);
+  }
+  const std::vector<StoredDataset>& datasets = dimensions_.on() ? marked : file.input->datasets();
   const std::vector<std::string> conflicts = schema_conflicts(in_files(), datasets);
   if (!conflicts.empty()) {
     return refuse(file.source, Status::of_lines(Code::invalid_argument, conflicts_text(conflicts)));
   }
+  if (!compared.ok()) return refuse(file.source, compared);
   for (std::size_t i = 0; i < datasets.size(); ++i) {
     const StoredDataset& dataset = datasets[i];
     if (!dataset.appended || dataset.n_rows() == 0) continue;
@@ -274,17 +291,19 @@ Status ConcatInputs::settle_bad_files() {
 }
 
 void ConcatInputs::count_rows() {
-  std::vector<std::uint64_t> mine(schema_.size() + 2, 0);
+  std::vector<std::uint64_t> mine(schema_.size() + 3, 0);
   for (const OpenedFile& file : files_) {
     for (const FileRows& rows : file.rows) mine[rows.dataset] += rows.n_rows;
     mine[schema_.size()] += file.keys.n_events;
     mine[schema_.size() + 1] += file.input->file_bytes();
+    mine[schema_.size() + 2] += file.input->user_block_bytes() > 0 ? 1 : 0;
   }
   const std::unique_ptr<PendingSum> sum = comm_.start_sum(std::move(mine));
   sum->wait();
   n_rows_ = sum->total();
   rows_before_ = sum->before();
   input_bytes_ = n_rows_[schema_.size() + 1];
+  n_user_blocks_ = n_rows_[schema_.size() + 2];
   events_before_ = rows_before_[schema_.size()];
   n_rows_.resize(schema_.size());
   rows_before_.resize(schema_.size());
@@ -307,6 +326,7 @@ Status ConcatInputs::open(std::uint64_t image_bytes) {
   for (; input != nullptr; input = open_next()) take_in(std::move(input));
   TAILRACE_TRY(settle_bad_files());
   notes_.settle(comm_);
+  dimensions_.settle(comm_);
   count_rows();
   return Status();
 }

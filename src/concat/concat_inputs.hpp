@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "concat/concat.hpp"
+#include "concat/concat_dimensions.hpp"
 #include "concat/concat_keys.hpp"
 #include "concat/concat_notes.hpp"
 #include "core/comm.hpp"
@@ -69,7 +70,8 @@ StoredForm chunked_form(const StoredDataset& dataset, const StoredForm& stored);
 
 class ConcatInputs {
  public:
-  ConcatInputs(Comm& comm, const ConcatRequest& request) : comm_(comm), request_(request) {}
+  ConcatInputs(Comm& comm, const ConcatRequest& request)
+      : comm_(comm), request_(request), dimensions_(request) {}
 
   /// Open this rank's share, agree on the schema, count rows. Collective; the same Status on every
   /// rank. Cost: 2 gathers and broadcasts of 8 bytes per file, a broadcast of the schema, a prefix
@@ -95,6 +97,8 @@ class ConcatInputs {
   FormTable& forms() { return forms_; }
   /// What the files' datasets say of their rows; settled by open().
   const ConcatNotes& notes() const { return notes_; }
+  /// Rules for files with dimensions; settled by open() but for compare_older().
+  ConcatDimensions& dimensions() { return dimensions_; }
   /// Rows of datasets that are not by_value, of all inputs in order; rank 0 only. Collective.
   std::vector<ForeignRows> gather_foreign_rows() const;
 
@@ -114,6 +118,8 @@ class ConcatInputs {
 
   std::uint64_t n_files() const { return n_files_; }
   std::uint64_t input_bytes() const { return input_bytes_; }
+  /// Inputs with bytes in front of HDF5's own.
+  std::uint64_t n_user_blocks() const { return n_user_blocks_; }
   const std::vector<std::string>& skipped() const { return skipped_; }  ///< Rank 0.
   std::uint64_t memory_bytes() const;
 
@@ -141,7 +147,7 @@ class ConcatInputs {
   Status deal();
   /// The next file of this rank that can be opened; the others are refused.
   std::unique_ptr<ConcatInput> open_next();
-  Status agree_on_schema(const ConcatInput* own_first_input);
+  Status agree_on_schema(ConcatInput* own_first_input);
   Status add_key_datasets();
   /// The file that open_next() has just opened becomes one of files_, or is refused.
   void take_in(std::unique_ptr<ConcatInput> input);
@@ -160,6 +166,7 @@ class ConcatInputs {
   std::uint64_t image_bytes_left_ = 0;
   FormTable forms_;
   ConcatNotes notes_;
+  ConcatDimensions dimensions_;
   std::vector<OpenedFile> files_;
   std::vector<BadFile> bad_;
   std::vector<StoredDataset> schema_;
@@ -173,6 +180,7 @@ class ConcatInputs {
   std::size_t first_input_ = 0;
   std::uint64_t n_files_ = 0;
   std::uint64_t input_bytes_ = 0;
+  std::uint64_t n_user_blocks_ = 0;
   std::vector<std::string> skipped_;
 };
 

@@ -233,7 +233,11 @@ CopiedObjects ConcatNotes::of_new(std::span<const ConcatTarget> targets,
     const ConcatTarget& target = targets[d];
     const auto number = static_cast<std::uint32_t>(d);
     const auto first = first_.find(number);
-    const bool empty = target.like.appended && target.n_rows == 0;
+    if (!target.like.appended) {  // The first input's, copied as it is stored.
+      if (first == first_.end()) note.speaks_of(target, true);
+      continue;
+    }
+    const bool empty = target.n_rows == 0;
     const auto rows = empty ? first : rows_.find(number);
     const bool says = first != first_.end() && (empty || rows != rows_.end()) &&
                       rows->second.said && rows->second.as_asked == first->second.as_asked;

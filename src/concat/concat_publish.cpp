@@ -54,7 +54,9 @@ std::string request_digest(const ConcatRequest& request, std::uint64_t input_byt
   }
   text += ", level " + (request.level ? std::to_string(*request.level) : std::string("kept")) +
           ", plain below " + std::to_string(request.plain_below_bytes) +
-          (request.dedup ? ", dedup" : "") + ", keys";
+          (request.dedup ? ", dedup" : "") +
+          (request.on_different == OnDifferent::keep_first ? ", first of different" : "") +
+          ", keys";
   for (const std::string& name : request.key_names) text += " " + name;
   return text;
 }

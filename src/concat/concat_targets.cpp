@@ -137,7 +137,11 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
     if (older.ok()) {
       older_ = std::move(*older);
       older_bytes_ = older_->file_bytes();
-      packed = pack_schema(older_->datasets());
+      std::vector<StoredDataset> datasets = older_->datasets();
+      if (inputs.dimensions().on()) {
+        opened = inputs.dimensions().compare_older(*older_, datasets).within(request.output);
+      }
+      packed = pack_schema(datasets);
     }
     if (opened.ok() && !request.key_names.empty()) {
       const Result<std::vector<std::int64_t>> keys =

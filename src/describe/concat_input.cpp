@@ -19,6 +19,7 @@
 
 #include "core/buffer.hpp"
 #include "core/copied_notes.hpp"
+#include "describe/dimension_survey.hpp"
 #include "describe/field_attributes.hpp"
 #include "describe/input_bytes.hpp"
 #include "describe/paged_file.hpp"
@@ -43,13 +44,14 @@ struct Listing {
   Bytes compact;
   std::unordered_map<std::size_t, RowNotes> notes;  ///< Of datasets that say something.
   bool says_exact = false;
+  bool has_dimensions = false;
 };
 
 /// Describes the datasets of a file, and finds their chunks.
 class InputVisitor final : public Hdf5Visitor {
  public:
-  InputVisitor(NotedFile& noted, std::uint64_t file_bytes)
-      : noted_(noted), file_bytes_(file_bytes) {}
+  InputVisitor(NotedFile& noted, std::uint64_t file_bytes, bool look_for_dimensions)
+      : noted_(noted), file_bytes_(file_bytes), looks_for_dimensions_(look_for_dimensions) {}
 
   Listing take_listing() {
     listing_.chunks.shrink();
@@ -73,6 +75,9 @@ class InputVisitor final : public Hdf5Visitor {
     }
     RowNotes notes = read_row_notes(dataset);
     if (!notes.silent) listing_.notes.emplace(listing_.datasets.size(), std::move(notes));
+    if (looks_for_dimensions_ && !listing_.has_dimensions) {
+      listing_.has_dimensions = is_dimension_scale(dataset);
+    }
     listing_.datasets.push_back(std::move(described));
     return Status();
   }
@@ -139,6 +144,7 @@ class InputVisitor final : public Hdf5Visitor {
 
   NotedFile& noted_;
   std::uint64_t file_bytes_;
+  bool looks_for_dimensions_;
   Listing listing_;
   std::vector<StoredChunk> found_;  ///< Of the dataset that is being looked at.
   DatasetDescriber describer_;
@@ -195,7 +201,8 @@ Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& pa
 
 class FileInput final : public ConcatInput {
  public:
-  explicit FileInput(std::string path) : path_(std::move(path)) {}
+  FileInput(std::string path, bool look_for_dimensions)
+      : path_(std::move(path)), looks_for_dimensions_(look_for_dimensions) {}
   ~FileInput() override { close_hdf5(); }
 
   Status start(std::uint64_t image_bytes_max) {
@@ -235,6 +242,16 @@ class FileInput final : public ConcatInput {
     return found != listing_.notes.end() ? found->second : RowNotes();
   }
   bool says_exact() const override { return listing_.says_exact; }
+  bool has_dimensions() const override { return listing_.has_dimensions; }
+  std::uint64_t user_block_bytes() const override { return user_block_bytes_; }
+
+  Status visit_hdf5(const std::function<Status(std::int64_t file)>& visit) override {
+    const Hdf5Scope scope;
+    if (!hdf5_file_.valid()) TAILRACE_TRY(open_hdf5());
+    const Status visited = visit(hdf5_file_.get());
+    if (visited.ok()) return Status();
+    return (noted_->failure.ok() ? visited : noted_->failure).within(name());
+  }
 
   void drop_schema() override {
     close_hdf5();
@@ -328,12 +345,19 @@ class FileInput final : public ConcatInput {
   Status list() {
     const Hdf5Scope scope;
     TAILRACE_TRY(open_hdf5());
-    InputVisitor visitor(*noted_, file_bytes_);
+    InputVisitor visitor(*noted_, file_bytes_, looks_for_dimensions_);
     Status walked = walk_hdf5(hdf5_file_.get(), visitor);
     if (!walked.ok() && !noted_->failure.ok()) walked = noted_->failure;
     if (!walked.ok()) return walked.within(name());
     listing_ = visitor.take_listing();
     listing_.says_exact = has_file_note(hdf5_file_.get());
+    if (looks_for_dimensions_ && is_netcdf4(hdf5_file_.get())) listing_.has_dimensions = true;
+    const Hdf5Id creation(H5Fget_create_plist(hdf5_file_.get()));
+    hsize_t user_block = 0;
+    if (!creation.valid() || H5Pget_userblock(creation.get(), &user_block) < 0) {
+      return hdf5_failure(Code::corrupt, name() + ": its creation list");
+    }
+    user_block_bytes_ = user_block;
     schema_bytes_ = listing_.datasets.capacity() * sizeof(StoredDataset);
     for (const StoredDataset& dataset : listing_.datasets) {
       schema_bytes_ += dataset.path.capacity() + dataset.type.capacity() +
@@ -347,8 +371,10 @@ class FileInput final : public ConcatInput {
   }
 
   std::string path_;
+  bool looks_for_dimensions_;
   std::uint64_t file_bytes_ = 0;
   std::uint64_t version_ = 0;
+  std::uint64_t user_block_bytes_ = 0;
   std::shared_ptr<InputBytes> bytes_;  ///< None: closed.
   Buffer image_;
   Listing listing_;
@@ -360,8 +386,9 @@ class FileInput final : public ConcatInput {
 }  // namespace
 
 Result<std::unique_ptr<ConcatInput>> ConcatInput::open(const std::string& path,
-                                                       std::uint64_t image_bytes_max) {
-  auto input = std::make_unique<FileInput>(path);
+                                                       std::uint64_t image_bytes_max,
+                                                       bool look_for_dimensions) {
+  auto input = std::make_unique<FileInput>(path, look_for_dimensions);
   TAILRACE_TRY(input->start(image_bytes_max));
   return std::unique_ptr<ConcatInput>(std::move(input));
 }

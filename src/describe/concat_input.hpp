@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,10 +26,12 @@ class ConcatInput {
  public:
   /// Open, list all datasets and find their stored chunks. Files of at most `image_bytes_max` bytes
   /// are kept in memory until drop_image(). Not collective; takes the HDF5 lock.
+  /// @param look_for_dimensions  find has_dimensions(): one more HDF5 call per dataset.
   /// @error not_found, invalid_argument (a folder), io_error, corrupt, unsupported  each names the
   /// file, and the object where there is one.
   static Result<std::unique_ptr<ConcatInput>> open(const std::string& path,
-                                                   std::uint64_t image_bytes_max);
+                                                   std::uint64_t image_bytes_max,
+                                                   bool look_for_dimensions = false);
   virtual ~ConcatInput() = default;
 
   virtual const std::string& path() const = 0;
@@ -48,6 +51,14 @@ class ConcatInput {
   virtual RowNotes row_notes(std::size_t dataset_index) const = 0;
   /// Whether the file says that datasets which say nothing are exact.
   virtual bool says_exact() const = 0;
+  /// True if the file is netCDF-4, or if a dataset of it is a dimension scale. False unless open()
+  /// was asked to look.
+  virtual bool has_dimensions() const = 0;
+  /// Bytes in front of HDF5's own.
+  virtual std::uint64_t user_block_bytes() const = 0;
+  /// Call `visit` with the open file (hid_t), under the HDF5 lock. The HDF5 file stays open from
+  /// here until drop_schema(). @error what `visit` returns, with the file's name
+  virtual Status visit_hdf5(const std::function<Status(std::int64_t file)>& visit) = 0;
   /// Forget datasets(): the schema is the same in every file.
   virtual void drop_schema() = 0;
 

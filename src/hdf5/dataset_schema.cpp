@@ -92,12 +92,16 @@ std::string conflict_of(const StoredDataset& first, const StoredDataset& found) 
     return what + appended[found.appended ? 1 : 0] + ", but " + appended[first.appended ? 1 : 0] +
            " in the first file";
   }
-  if (!first.appended) return std::string();  // Only the first file's counts.
+  if (!first.appended && first.shape.empty()) return std::string();  // The first file's counts.
   if (!same_type(first.type, found.type)) {
     if (first.type_text != found.type_text) {
       return what + found.type_text + ", but " + first.type_text + " in the first file";
     }
     return what + found.type_text + ", as in the first file, but with other members, order or size";
+  }
+  if (!first.appended && first.shape != found.shape) {
+    return what + "shape " + shape_text(found.shape) + ", but " + shape_text(first.shape) +
+           " in the first file, and it does not grow";
   }
   if (!same_rows(first.shape, found.shape)) {
     return what + "rows of " + row_text(found.shape) + ", but of " + row_text(first.shape) +

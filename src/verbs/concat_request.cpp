@@ -17,6 +17,8 @@
 namespace tailrace::verbs {
 namespace {
 
+constexpr const char* keep_first_word = "keep-first";
+
 /// "a,b" as a list. @error invalid_argument  a name is empty or comes twice.
 Result<std::vector<std::string>> split_names(const char* option, const std::string& text) {
   std::vector<std::string> names = split_at_commas(text);
@@ -104,6 +106,10 @@ Status check_together(const ConcatWords& words, const FileOptions& options) {
     return Status(Code::invalid_argument,
                   fmt::format("--on-error {}: expected stop or skip", words.on_error));
   }
+  if (words.on_different != "error" && words.on_different != keep_first_word) {
+    return Status(Code::invalid_argument, fmt::format("--on-different {}: expected error or {}",
+                                                      words.on_different, keep_first_word));
+  }
   if (!(words.commit_every_s >= 0)) {
     return Status(Code::invalid_argument,
                   fmt::format("--commit-every {}: expected seconds, >= 0", words.commit_every_s));
@@ -153,6 +159,7 @@ Result<ConcatRequest> concat_request(const ConcatWords& words) {
   request.append = words.append;
   request.resume = words.resume;
   request.on_error = words.on_error == "skip" ? OnError::skip : OnError::stop;
+  if (words.on_different == keep_first_word) request.on_different = OnDifferent::keep_first;
   request.dedup = words.dedup;
   request.commit_interval_s = words.commit_every_s;
   for (const KeyValue& entry : words.file_options) {

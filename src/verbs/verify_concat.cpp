@@ -70,7 +70,8 @@ class ConcatVerifier {
   Status run() {
     TAILRACE_TRY(read_request());
     TAILRACE_TAKE(check_, comm_.agree(ConcatCheck::open(request_.output, report_.inputs.front(),
-                                                        memory_bytes_, request_.follow_external)));
+                                                        memory_bytes_, request_.follow_external,
+                                                        request_.on_different != "error")));
     report_.keys = check_->keys();
     own_ = own_inputs(report_.inputs, comm_);
     ConcatFindings first;
@@ -91,6 +92,10 @@ class ConcatVerifier {
     memory_bytes_ = default_memory_bytes;
     if (!request_.memory.empty()) {
       TAILRACE_TAKE(memory_bytes_, parse_bytes(request_.memory).within("--memory"));
+    }
+    if (request_.on_different != "error" && request_.on_different != "keep-first") {
+      return Status(Code::invalid_argument,
+                    "--on-different " + request_.on_different + ": expected error or keep-first");
     }
     names_ = split_at_commas(request_.key_names);
     if (std::find(names_.begin(), names_.end(), "") != names_.end()) {

@@ -14,11 +14,12 @@ namespace tailrace::verbs {
 
 struct VerifyConcatRequest {
   std::string output;
-  std::vector<std::string> files;  ///< The inputs, in their order,
-  std::string list_path;           ///< or a list of them.
-  std::string key_names;           ///< As for concat; empty: none.
-  std::string memory;              ///< What each rank may hold; empty: 256 MiB.
-  bool follow_external = false;    ///< Compare values in other files, too (OtherFiles).
+  std::vector<std::string> files;      ///< The inputs, in their order,
+  std::string list_path;               ///< or a list of them.
+  std::string key_names;               ///< As for concat; empty: none.
+  std::string memory;                  ///< What each rank may hold; empty: 256 MiB.
+  std::string on_different = "error";  ///< As for concat.
+  bool follow_external = false;        ///< Compare values in other files, too (OtherFiles).
 };
 
 struct VerifyConcatReport {

@@ -51,12 +51,31 @@ class Window {
     // Zeros: HDF5 leaves what it cannot read as it is, and clear() must find no stray pointers.
     bytes_.assign(n_rows * row_bytes_, std::byte{0});
     n_rows_ = n_rows;
-    return n_rows == 0 || read_checked_rows(dataset, type_, first_row, n_rows, bytes_.data());
+    const std::vector<hsize_t> there = extents_of(dataset);
+    const std::uint64_t n_there =
+        there.empty()
+            ? 0
+            : std::min<std::uint64_t>(n_rows, there[0] - std::min(there[0], hsize_t{first_row}));
+    if (n_there < n_rows) fill_from(dataset, n_there * row_bytes_);
+    return n_there == 0 || read_checked_rows(dataset, type_, first_row, n_there, bytes_.data());
   }
   const std::byte* row(std::uint64_t index) const { return bytes_.data() + index * row_bytes_; }
   std::uint64_t n_rows() const { return n_rows_; }
 
  private:
+  /// Fill values from this byte on.
+  void fill_from(hid_t dataset, std::uint64_t begin) {
+    const Hdf5Id list(H5Dget_create_plist(dataset));
+    H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+    H5Pfill_value_defined(list.get(), &defined);
+    if (!plain_ || defined != H5D_FILL_VALUE_USER_DEFINED) return;
+    std::vector<std::byte> value(H5Tget_size(type_));
+    H5Pget_fill_value(list.get(), type_, value.data());
+    for (std::uint64_t at = begin; at < bytes_.size(); at += value.size()) {
+      std::memcpy(&bytes_[at], value.data(), value.size());
+    }
+  }
+
   void clear() {
     if (!plain_ && n_rows_ > 0) {
       extents_[0] = n_rows_;

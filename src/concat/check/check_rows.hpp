@@ -22,7 +22,7 @@ namespace tailrace {
 struct CheckedRows {
   CheckedFile file;
   std::string file_name;
-  std::uint64_t n_rows = 0;
+  std::uint64_t n_rows = 0;  ///< Rows behind the dataset's last one count as its fill value.
 };
 
 class RowComparison {

@@ -9,6 +9,7 @@
 
 #include "concat/check/check_objects.hpp"
 #include "concat/check/check_rows.hpp"
+#include "describe/dimension_survey.hpp"
 #include "describe/hdf5_catalog.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
@@ -91,11 +92,12 @@ Status compare_single(const std::string& who, const CheckedSide& input, const Ch
 class ConcatCheckImpl final : public ConcatCheck {
  public:
   ConcatCheckImpl(std::string output, std::string first_input, std::uint64_t memory_bytes,
-                  bool follow_external)
+                  bool follow_external, bool keep_first)
       : output_name_(std::move(output)),
         first_name_(std::move(first_input)),
         memory_bytes_(memory_bytes),
-        follow_external_(follow_external) {}
+        follow_external_(follow_external),
+        keep_first_(keep_first) {}
   ~ConcatCheckImpl() override {
     const Hdf5Scope scope;
     types_.clear();
@@ -110,6 +112,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     TAILRACE_TAKE(auto found, list_checked_objects(output_.get(), output_name_));
     wanted_ = std::move(wanted);
     found_ = std::move(found);
+    TAILRACE_TRY(find_fixed(first.get()).within(first_name_));
     std::unordered_set<std::string> there;
     for (const CheckedObject& object : found_) {
       if (object.type == H5O_TYPE_DATASET) there.insert(object.path);
@@ -194,12 +197,22 @@ class ConcatCheckImpl final : public ConcatCheck {
                             input + ": " + dataset_text(object.path) + ": cannot be opened");
       }
       TAILRACE_TRY(check_own_values(dataset.get(), input, object.path));
+      if (fixed_.contains(object.path)) {
+        if (!keep_first_ || input == first_name_) {
+          TAILRACE_TRY(compare_fixed(index, file.get(), dataset.get(), input, findings));
+        }
+        continue;
+      }
+      const std::uint64_t n_findings = findings.n_all;
       const std::uint64_t n_rows = comparable_rows(index, dataset.get(), input, findings);
-      if (n_rows > 0) rows.push_back({static_cast<std::uint32_t>(index), n_rows});
+      if (n_rows > 0 || (by_dimensions_ && findings.n_all == n_findings)) {
+        rows.push_back({static_cast<std::uint32_t>(index), n_rows});
+      }
     }
     for (std::size_t i = 0; i < seen.size(); ++i) {
       if (!seen[i]) findings.add(input + ": " + dataset_text(datasets_[i].path) + " is missing");
     }
+    if (by_dimensions_) TAILRACE_TRY(give_dimension_rows(file.get(), rows).within(input));
     std::ranges::sort(rows, {}, &InputRows::dataset_index);
     return rows;
   }
@@ -260,6 +273,76 @@ class ConcatCheckImpl final : public ConcatCheck {
                                          "reads them");
   }
 
+  /// In files with dimensions, datasets without a record dimension do not grow.
+  Status find_fixed(hid_t first) {
+    TAILRACE_TAKE(const DimensionSurvey survey, list_dimensions(first));
+    by_dimensions_ =
+        std::ranges::any_of(survey.objects, &SurveyedObject::scale) || is_netcdf4(first);
+    if (!by_dimensions_) return Status();
+    std::vector<StoredDataset> datasets;
+    for (const SurveyedObject& object : survey.objects) {
+      if (!object.dataset) continue;
+      const Hdf5Id dataset(H5Dopen2(first, object.path.c_str(), H5P_DEFAULT));
+      const Hdf5Id space(H5Dget_space(dataset.get()));
+      std::vector<hsize_t> most(object.dimensions.size());
+      H5Sget_simple_extent_dims(space.get(), nullptr, most.data());
+      StoredDataset& described = datasets.emplace_back();
+      described.path = object.path;
+      described.max_shape.assign(most.begin(), most.end());
+      described.shape.resize(most.size());
+    }
+    TAILRACE_TAKE(fixed_, fixed_datasets(datasets, survey));
+    return Status();
+  }
+
+  /// A variable that is shorter than its record dimension ends with fill values.
+  Status give_dimension_rows(hid_t file, std::vector<InputRows>& rows) const {
+    TAILRACE_TAKE(const DimensionSurvey survey, list_dimensions(file));
+    std::unordered_map<std::string, std::string> dimension_of;
+    for (const SurveyedObject& object : survey.objects) {
+      if (object.dimensions.empty() || object.dimensions[0].empty()) continue;
+      const Hdf5Id dataset(H5Dopen2(file, object.path.c_str(), H5P_DEFAULT));
+      const Hdf5Id list(H5Dget_create_plist(dataset.get()));
+      if (H5Pget_layout(list.get()) == H5D_CHUNKED) {
+        dimension_of.emplace(object.path, object.dimensions[0]);
+      }
+    }
+    std::unordered_map<std::string, std::uint64_t> length;
+    for (const bool known : {false, true}) {
+      for (InputRows& part : rows) {
+        const auto dimension = dimension_of.find(datasets_[part.dataset_index].path);
+        if (dimension == dimension_of.end()) continue;
+        std::uint64_t& n_rows = length[dimension->second];
+        n_rows = std::max(n_rows, part.n_rows);
+        if (known) part.n_rows = n_rows;
+      }
+    }
+    std::erase_if(rows, [](const InputRows& part) { return part.n_rows == 0; });
+    return Status();
+  }
+
+  /// The values of an input's dataset that does not grow, beside the output's.
+  Status compare_fixed(std::size_t index, hid_t file, hid_t dataset, const std::string& input,
+                       ConcatFindings& findings) {
+    const std::string who = input + ": " + dataset_text(datasets_[index].path);
+    const Extents extents = both_extents_of(dataset);
+    const Hdf5Id type(H5Dget_type(dataset));
+    if (!extents.appended) return Status();  // A scalar: compare_objects() has the first input's.
+    if (H5Tequal(type.get(), types_[index].get()) <= 0) {
+      findings.add(who + " has another type than in the output");
+    } else if (extents.shape != shapes_[index]) {
+      findings.add(who + " has shape " + shape_text(extents.shape) + ", " +
+                   shape_text(shapes_[index]) + " in the output");
+    } else if (n_elements(extents.shape) > 0 && !is_dimension_without_variable(dataset)) {
+      CheckedPaths paths_here(output_.get());
+      CheckedPaths paths_there(file, &paths_here);
+      const CheckedRows rows{{file, paths_there}, input, extents.shape[0]};
+      return RowComparison({output_.get(), paths_here}, memory_bytes_)
+          .compare(datasets_[index].path, std::span(&rows, 1), 0, {}, findings);
+    }
+    return Status();
+  }
+
   /// Note a dataset that both the first input and the output have.
   Status add_dataset(const std::string& path) {
     const Hdf5Id dataset(H5Dopen2(output_.get(), path.c_str(), H5P_DEFAULT));
@@ -269,8 +352,8 @@ class ConcatCheckImpl final : public ConcatCheck {
     }
     TAILRACE_TRY(check_own_values(dataset.get(), output_name_, path));
     const Extents extents = both_extents_of(dataset.get());
-    Dataset entry{path, extents.appended, 0, H5Tget_size(type.get())};
-    if (extents.appended) {
+    Dataset entry{path, extents.appended && !fixed_.contains(path), 0, H5Tget_size(type.get())};
+    if (entry.appended) {
       entry.n_rows = extents.shape[0];
       entry.row_bytes *= n_elements({extents.shape.begin() + 1, extents.shape.end()});
     }
@@ -351,6 +434,9 @@ class ConcatCheckImpl final : public ConcatCheck {
   std::string first_name_;
   std::uint64_t memory_bytes_;
   bool follow_external_;
+  bool keep_first_;
+  bool by_dimensions_ = false;
+  PathSet fixed_;  ///< Paths of datasets that do not grow.
   Hdf5Id output_;
   std::vector<CheckedObject> wanted_;                ///< Of the first input.
   std::vector<CheckedObject> found_;                 ///< Of the output.
@@ -432,9 +518,9 @@ Status compare_copies(const std::string& original, const std::string& copy,
 Result<std::unique_ptr<ConcatCheck>> ConcatCheck::open(const std::string& output,
                                                        const std::string& first_input,
                                                        std::uint64_t memory_bytes,
-                                                       bool follow_external) {
-  auto check =
-      std::make_unique<ConcatCheckImpl>(output, first_input, memory_bytes, follow_external);
+                                                       bool follow_external, bool keep_first) {
+  auto check = std::make_unique<ConcatCheckImpl>(output, first_input, memory_bytes, follow_external,
+                                                 keep_first);
   TAILRACE_TRY(check->open());
   return std::unique_ptr<ConcatCheck>(std::move(check));
 }

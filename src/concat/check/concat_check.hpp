@@ -58,7 +58,7 @@ class ConcatCheck {
  public:
   struct Dataset {
     std::string path;
-    bool appended = true;         ///< False: a scalar or null dataset, taken over as it is.
+    bool appended = true;         ///< False: taken over from the first input as it is.
     std::uint64_t n_rows = 0;     ///< In the output.
     std::uint64_t row_bytes = 0;  ///< As HDF5 holds them in memory.
   };
@@ -67,11 +67,12 @@ class ConcatCheck {
   /// Open the output and list the datasets that it and the first input have. Not collective; takes
   /// the HDF5 lock, as all calls do. Main thread only. Without `follow_external` no value is read
   /// that lies in another file: a dataset of such is an error of what meets it.
+  /// With `keep_first`, datasets that do not grow are compared with the first input's alone.
   /// @error not_found, corrupt  names the file.  @error unsupported  names file and dataset.
   static Result<std::unique_ptr<ConcatCheck>> open(const std::string& output,
                                                    const std::string& first_input,
-                                                   std::uint64_t memory_bytes,
-                                                   bool follow_external);
+                                                   std::uint64_t memory_bytes, bool follow_external,
+                                                   bool keep_first = false);
   virtual ~ConcatCheck() = default;
 
   /// The datasets that every input must have.
@@ -82,7 +83,8 @@ class ConcatCheck {
   /// Compare what is taken over from the first input: groups, named types, attributes, fill values,
   /// scalars; and that there is nothing else. Once, on rank 0.
   virtual Status compare_objects(ConcatFindings& findings) = 0;
-  /// Compare an input's datasets with the output's in name, type and inner extents.
+  /// Compare an input's datasets with the output's in name, type and inner extents; those that do
+  /// not grow in their values, too.
   /// @returns the rows of those that can be compared further, by dataset.
   virtual Result<std::vector<InputRows>> survey(const std::string& input,
                                                 ConcatFindings& findings) = 0;

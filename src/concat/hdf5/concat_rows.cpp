@@ -97,7 +97,7 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
   }
   const RowSpace from_rows(from);
   const RowSpace to_rows(to);
-  if (from_rows.extents.empty() || from_rows.extents[0] != n_rows ||
+  if (from_rows.extents.empty() || from_rows.extents[0] > n_rows ||
       to_rows.extents.size() != from_rows.extents.size() ||
       from_rows.row_elements() != to_rows.row_elements()) {
     return Status(Code::corrupt,
@@ -105,6 +105,8 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
                       shape_text(Shape(from_rows.extents.begin(), from_rows.extents.end())) +
                       ", expected " + std::to_string(n_rows) + " rows");
   }
+  // A variable shorter than its dimension ends with rows that were never written.
+  n_rows = from_rows.extents[0];
   const std::uint64_t row_elements = from_rows.row_elements();
   const std::uint64_t row_bytes =
       std::max<std::uint64_t>(1, row_elements * H5Tget_size(type.get()));

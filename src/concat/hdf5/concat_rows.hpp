@@ -14,8 +14,8 @@
 namespace tailrace {
 
 /// Append the rows of the dataset `path` of all files to the open dataset `to`, whose extent is
-/// large enough, from `first_row` on. Holds at most `memory_bytes` of values at a time. Not
-/// collective; call with HDF5 locked. Cost: O(bytes).
+/// large enough, from `first_row` on. Rows that a file lacks stay unwritten. Holds at most
+/// `memory_bytes` of values at a time. Not collective; call with HDF5 locked. Cost: O(bytes).
 /// @error not_found, io_error, corrupt, out_of_memory (one row needs more), unsupported
 /// (references)
 Status copy_rows_from_files(hid_t to, const std::string& path, std::span<const RowSource> sources,

@@ -1,0 +1,586 @@
+// One walk for dimensions and attributes, then the values of what does not grow.
+
+#include "describe/dimension_survey.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/box.hpp"
+#include "core/buffer.hpp"
+#include "core/encoding_notes.hpp"
+#include "hdf5/dataset_describe.hpp"
+#include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_links.hpp"
+#include "hdf5/hdf5_walk.hpp"
+
+namespace tailrace {
+namespace {
+
+/// Values are read in pieces of about this size, or of one chunk where that is larger.
+constexpr std::uint64_t survey_piece_bytes = 4U << 20;
+/// HDF5's own limit of an attribute.
+constexpr std::uint64_t survey_attribute_bytes_max = std::uint64_t{1} << 32;
+
+constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;
+
+/// The finalizer of splitmix64 (Steele, Lea, Flood 2014).
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31U);
+}
+
+/// Digest of bytes, in their order.
+std::uint64_t digest_of(const void* bytes, std::size_t n_bytes, std::uint64_t digest) {
+  const auto* at = static_cast<const std::byte*>(bytes);
+  digest = mixed(digest ^ n_bytes);
+  for (; n_bytes > 0;) {
+    std::uint64_t word = 0;
+    const std::size_t n = std::min(n_bytes, sizeof word);
+    std::memcpy(&word, at, n);
+    digest = mixed(digest + golden + word);
+    at += n;
+    n_bytes -= n;
+  }
+  return digest;
+}
+
+/// Paths of a file's objects, to which references lead.
+class SurveyedPaths {
+ public:
+  explicit SurveyedPaths(hid_t file) : file_(file) {}
+
+  void add(hid_t object, const std::string& path) {
+    ObjectFacts facts;
+    if (get_object_facts(object, facts)) paths_.emplace(facts.key, path);
+  }
+  /// Path of the object that an object reference leads to; empty if it leads nowhere.
+  std::string of(const std::byte* reference) const {
+    hobj_ref_t stored{};
+    std::memcpy(&stored, reference, sizeof stored);
+    if (stored == 0) return "";
+    const Hdf5Id object(H5Rdereference2(file_, H5P_DEFAULT, H5R_OBJECT, &stored));
+    ObjectFacts facts;
+    if (!object.valid() || !get_object_facts(object.get(), facts)) return "";
+    const auto found = paths_.find(facts.key);
+    return found == paths_.end() ? std::string() : found->second;
+  }
+
+ private:
+  hid_t file_;
+  std::unordered_map<ObjectKey, std::string> paths_;
+};
+
+/// Digest of one element of any type, by what it says: texts and sequences by content, object
+/// references by the path that they lead to.
+std::uint64_t element_digest(hid_t type, const std::byte* value, const SurveyedPaths& paths,
+                             std::uint64_t digest) {
+  switch (H5Tget_class(type)) {
+    case H5T_STRING: {
+      if (H5Tis_variable_str(type) <= 0) break;
+      const char* text = nullptr;
+      std::memcpy(&text, value, sizeof text);
+      return text == nullptr ? mixed(digest + 1) : digest_of(text, std::strlen(text), digest);
+    }
+    case H5T_VLEN: {
+      const Hdf5Id element(H5Tget_super(type));
+      const std::size_t n_bytes = H5Tget_size(element.get());
+      hvl_t list;
+      std::memcpy(&list, value, sizeof list);
+      digest = mixed(digest + list.len);
+      const auto* at = static_cast<const std::byte*>(list.p);
+      for (std::size_t i = 0; at != nullptr && i < list.len; ++i, at += n_bytes) {
+        digest = element_digest(element.get(), at, paths, digest);
+      }
+      return digest;
+    }
+    case H5T_ARRAY: {
+      const Hdf5Id element(H5Tget_super(type));
+      const std::size_t n_bytes = H5Tget_size(element.get());
+      for (std::size_t at = 0; n_bytes > 0 && at < H5Tget_size(type); at += n_bytes) {
+        digest = element_digest(element.get(), value + at, paths, digest);
+      }
+      return digest;
+    }
+    case H5T_COMPOUND:
+      for (int m = 0; m < H5Tget_nmembers(type); ++m) {
+        const Hdf5Id member(H5Tget_member_type(type, static_cast<unsigned>(m)));
+        digest = element_digest(member.get(),
+                                value + H5Tget_member_offset(type, static_cast<unsigned>(m)), paths,
+                                digest);
+      }
+      return digest;
+    case H5T_REFERENCE: {
+      if (H5Tequal(type, H5T_STD_REF_OBJ) <= 0) return digest;  // Regions differ with addresses.
+      const std::string path = paths.of(value);
+      return digest_of(path.data(), path.size(), digest);
+    }
+    default: break;
+  }
+  return digest_of(value, H5Tget_size(type), digest);
+}
+
+/// Elements in memory; gives back what HDF5 has allocated for texts and sequences.
+class SurveyedValues {
+ public:
+  SurveyedValues(hid_t type, hid_t space, std::uint64_t n_bytes)
+      : type_(type), space_(space), buffer_(n_bytes) {
+    if (buffer_.allocated() && n_bytes > 0) std::memset(buffer_.data(), 0, n_bytes);
+  }
+  SurveyedValues(const SurveyedValues&) = delete;
+  SurveyedValues& operator=(const SurveyedValues&) = delete;
+  ~SurveyedValues() {
+    if (buffer_.n_bytes() > 0 && !hdf5_type_is_by_value(type_, true)) {
+      reclaim_variable_length(type_, space_, buffer_.data());
+    }
+  }
+  bool allocated() const { return buffer_.allocated(); }
+  std::byte* data() { return reinterpret_cast<std::byte*>(buffer_.data()); }
+
+ private:
+  hid_t type_;
+  hid_t space_;
+  Buffer buffer_;
+};
+
+/// True for attributes that HDF5, netCDF or Tailrace write about the file's own form.
+bool is_of_form(const std::string& name) {
+  static constexpr std::array<std::string_view, 9> names = {
+      "CLASS",          "NAME",          "DIMENSION_LIST",
+      "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates",
+      "_NCProperties",  "_nc3_strict",   "DIMENSION_LABELS"};
+  return std::ranges::find(names, name) != names.end() || is_own_attribute(name);
+}
+
+Result<std::uint64_t> attribute_digest(hid_t object, const std::string& name,
+                                       const SurveyedPaths& paths) {
+  const Hdf5Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT));
+  const Hdf5Id stored(H5Aget_type(attribute.get()));
+  const Hdf5Id space(H5Aget_space(attribute.get()));
+  const Hdf5Id type(H5Tcopy(stored.get()));
+  const hssize_t n = H5Sget_simple_extent_npoints(space.get());
+  std::uint64_t n_bytes = 0;
+  if (!type.valid() || n < 0 ||
+      __builtin_mul_overflow(static_cast<std::uint64_t>(n), H5Tget_size(type.get()), &n_bytes) ||
+      n_bytes > survey_attribute_bytes_max) {
+    return hdf5_failure(Code::corrupt, "attribute \"" + name + "\" cannot be read");
+  }
+  const std::string type_text = hdf5_type_text(type.get());
+  std::uint64_t digest = digest_of(type_text.data(), type_text.size(), static_cast<unsigned>(n));
+  if (H5Sget_simple_extent_type(space.get()) == H5S_NULL || n == 0) return digest;
+  SurveyedValues values(type.get(), space.get(), n_bytes);
+  if (!values.allocated()) {
+    return Status(Code::out_of_memory, "attribute \"" + name + "\"");
+  }
+  if (H5Aread(attribute.get(), type.get(), values.data()) < 0) {
+    return hdf5_failure(Code::corrupt, "attribute \"" + name + "\" cannot be read");
+  }
+  const std::size_t element_bytes = H5Tget_size(type.get());
+  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(n); ++i) {
+    digest = element_digest(type.get(), values.data() + i * element_bytes, paths, digest);
+  }
+  return digest;
+}
+
+/// Whole numbers of an attribute of at most `n_max`; empty if it does not exist or is not such.
+std::vector<std::int64_t> whole_numbers(hid_t object, const char* name, hssize_t n_max) {
+  if (H5Aexists(object, name) <= 0) return {};
+  const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
+  const Hdf5Id type(H5Aget_type(attribute.get()));
+  const Hdf5Id space(H5Aget_space(attribute.get()));
+  const hssize_t n = H5Sget_simple_extent_npoints(space.get());
+  const H5T_class_t kind = H5Tget_class(type.get());
+  if (n < 1 || n > n_max || (kind != H5T_INTEGER && kind != H5T_FLOAT)) return {};
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(n));
+  if (H5Aread(attribute.get(), H5T_NATIVE_INT64, numbers.data()) < 0) return {};
+  return numbers;
+}
+
+/// Collects objects with their dimensions as references; names follow when all are known.
+class SurveyVisitor final : public Hdf5Visitor {
+ public:
+  explicit SurveyVisitor(hid_t file) : paths_(file) {}
+
+  Status group(hid_t group, const std::string& path) override {
+    if (path == "/") {
+      const std::vector<std::int64_t> n = whole_numbers(group, "NumFilesInSet", 1);
+      if (!n.empty() && n[0] > 0) survey_.n_tiles = static_cast<std::uint64_t>(n[0]);
+    }
+    return add(group, path, false);
+  }
+  Status dataset(hid_t dataset, const std::string& path) override {
+    TAILRACE_TRY(add(dataset, path, true));
+    SurveyedObject& object = survey_.objects.back();
+    object.scale = is_dimension_scale(dataset);
+    const Hdf5Id space(H5Dget_space(dataset));
+    const int rank = H5Sget_simple_extent_ndims(space.get());
+    if (rank < 0) return failed(path);
+    object.dimensions.resize(static_cast<std::size_t>(rank));
+    const std::vector<int> numbers = read_own_numbers(dataset, "_Netcdf4Coordinates");
+    if (numbers.size() == object.dimensions.size()) numbers_.emplace(path, numbers);
+    if (object.scale) {
+      const std::vector<int> id = read_own_numbers(dataset, "_Netcdf4Dimid");
+      if (!id.empty()) by_number_.emplace(id[0], path);
+      if (rank > 0) object.dimensions[0] = path;
+    } else {
+      TAILRACE_TRY(read_references(dataset, path, object.dimensions.size()));
+    }
+    const std::vector<std::int64_t> tile = whole_numbers(dataset, "domain_decomposition", 4);
+    if (tile.size() == 4) TAILRACE_TRY(add_tile(tile, object));
+    return Status();
+  }
+  Status other_object(hid_t object, const std::string& path) override {
+    paths_.add(object, path);
+    return Status();
+  }
+
+  DimensionSurvey take() {
+    for (SurveyedObject& object : survey_.objects) {
+      const auto references = references_.find(object.path);
+      for (std::size_t d = 0; references != references_.end() && d < object.dimensions.size();
+           ++d) {
+        const hobj_ref_t& reference = references->second[d];
+        object.dimensions[d] = paths_.of(reinterpret_cast<const std::byte*>(&reference));
+      }
+      const auto numbers = numbers_.find(object.path);
+      for (std::size_t d = 0; numbers != numbers_.end() && d < object.dimensions.size(); ++d) {
+        const auto scale = by_number_.find(numbers->second[d]);
+        if (object.dimensions[d].empty() && scale != by_number_.end()) {
+          object.dimensions[d] = scale->second;
+        }
+      }
+    }
+    return std::move(survey_);
+  }
+  const SurveyedPaths& paths() const { return paths_; }
+
+ private:
+  static Status failed(const std::string& path) {
+    return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be read");
+  }
+
+  Status add(hid_t object, const std::string& path, bool dataset) {
+    paths_.add(object, path);
+    survey_.objects.push_back({path, dataset});
+    return Status();
+  }
+
+  Status read_references(hid_t dataset, const std::string& path, std::size_t rank) {
+    if (rank == 0 || H5Aexists(dataset, "DIMENSION_LIST") <= 0) return Status();
+    const Hdf5Id attribute(H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT));
+    const Hdf5Id type(H5Aget_type(attribute.get()));
+    const Hdf5Id space(H5Aget_space(attribute.get()));
+    const Hdf5Id element(H5Tget_class(type.get()) == H5T_VLEN ? H5Tget_super(type.get())
+                                                              : H5I_INVALID_HID);
+    if (!element.valid() || H5Tequal(element.get(), H5T_STD_REF_OBJ) <= 0 ||
+        H5Sget_simple_extent_npoints(space.get()) != static_cast<hssize_t>(rank)) {
+      return Status();  // Not HDF5's own: an attribute of that name.
+    }
+    const Hdf5Id in_memory(H5Tvlen_create(H5T_STD_REF_OBJ));
+    std::vector<hvl_t> lists(rank, hvl_t{0, nullptr});
+    if (H5Aread(attribute.get(), in_memory.get(), lists.data()) < 0) return failed(path);
+    std::vector<hobj_ref_t>& references = references_[path];
+    references.assign(rank, hobj_ref_t{});
+    for (std::size_t d = 0; d < rank; ++d) {
+      if (lists[d].len > 0 && lists[d].p != nullptr) {
+        std::memcpy(&references[d], lists[d].p, sizeof(hobj_ref_t));
+      }
+    }
+    reclaim_variable_length(in_memory.get(), space.get(), lists.data());
+    return Status();
+  }
+
+  static Status add_tile(const std::vector<std::int64_t>& words, SurveyedObject& object) {
+    const std::int64_t first = words[0];
+    if (words[1] < first || words[2] < first || words[3] < words[2] || words[3] > words[1]) {
+      return Status(Code::invalid_argument,
+                    "dataset \"" + object.path + "\": domain_decomposition is " +
+                        std::to_string(words[0]) + ", " + std::to_string(words[1]) + ", " +
+                        std::to_string(words[2]) + ", " + std::to_string(words[3]) +
+                        ", expected first and last of the domain, first and last of the tile");
+    }
+    object.tile = TileSpan{static_cast<std::uint64_t>(words[2] - first),
+                           static_cast<std::uint64_t>(words[3] - first + 1),
+                           static_cast<std::uint64_t>(words[1] - first + 1)};
+    return Status();
+  }
+
+  DimensionSurvey survey_;
+  SurveyedPaths paths_;
+  std::unordered_map<std::string, std::vector<hobj_ref_t>> references_;
+  std::unordered_map<std::string, std::vector<int>> numbers_;
+  std::map<int, std::string> by_number_;
+};
+
+Status read_attributes(hid_t file, const SurveyedPaths& paths, SurveyedObject& object) {
+  const std::string who = "object \"" + object.path + "\"";
+  const Hdf5Id opened(H5Oopen(file, object.path.c_str(), H5P_DEFAULT));
+  if (!opened.valid()) return hdf5_failure(Code::corrupt, who);
+  TAILRACE_TAKE(std::vector<std::string> names, attribute_names(opened.get(), who));
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    if (is_of_form(name)) continue;
+    TAILRACE_TAKE(const std::uint64_t digest,
+                  attribute_digest(opened.get(), name, paths).within(who));
+    object.attributes.emplace_back(name, digest);
+  }
+  return Status();
+}
+
+/// Extents of the pieces in which a dataset is read: whole chunks, so that each is decoded once.
+ChunkGrid read_pieces(hid_t dataset, Shape shape, std::uint64_t element_bytes) {
+  Shape piece(shape.size(), 1);
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  if (H5Pget_layout(list.get()) == H5D_CHUNKED) {
+    std::array<hsize_t, H5S_MAX_RANK> chunk = {};
+    H5Pget_chunk(list.get(), static_cast<int>(shape.size()), chunk.data());
+    for (std::size_t d = 0; d < piece.size(); ++d) piece[d] = std::max<hsize_t>(chunk[d], 1);
+  }
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const std::uint64_t n_bytes = std::max<std::uint64_t>(n_elements(piece) * element_bytes, 1);
+    const std::uint64_t n_more = std::max<std::uint64_t>(survey_piece_bytes / n_bytes, 1);
+    const std::uint64_t n_all = (shape[d] + piece[d] - 1) / piece[d];
+    piece[d] = std::min(piece[d] * std::min(n_more, n_all), shape[d]);
+    if (n_more < n_all) break;
+  }
+  return {std::move(shape), std::move(piece)};
+}
+
+/// Reads a dataset piece by piece: visit(box, values).
+template <class Visit>
+Status for_each_piece(hid_t dataset, hid_t type, const std::string& path, Visit&& visit) {
+  const std::string who = "dataset \"" + path + "\"";
+  const Hdf5Id space(H5Dget_space(dataset));
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  if (rank < 0) return hdf5_failure(Code::corrupt, who);
+  const std::size_t element_bytes = H5Tget_size(type);
+  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
+  H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  const bool null = H5Sget_simple_extent_type(space.get()) == H5S_NULL;
+  const Shape shape(extents.begin(), extents.end());
+  if (null || n_elements(shape) == 0) return Status();
+  const ChunkGrid grid = read_pieces(dataset, shape, element_bytes);
+  for (std::uint64_t i = 0; i < grid.n_chunks(); ++i) {
+    const Box box = grid.clipped_box(i);
+    const hsize_t n = box.n_elements();
+    const Hdf5Id memory(H5Screate_simple(1, &n, nullptr));
+    std::vector<hsize_t> start(box.start.begin(), box.start.end());
+    std::vector<hsize_t> count(box.count.begin(), box.count.end());
+    SurveyedValues values(type, memory.get(), n * element_bytes);
+    if (!values.allocated()) {
+      return Status(Code::out_of_memory, who + ": " + std::to_string(n) + " values");
+    }
+    if (rank > 0 && H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr,
+                                        count.data(), nullptr) < 0) {
+      return hdf5_failure(Code::internal, who);
+    }
+    if (H5Dread(dataset, type, memory.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
+      return hdf5_failure(Code::corrupt, who + " cannot be read");
+    }
+    visit(shape, box, values.data());
+  }
+  return Status();
+}
+
+/// Calls visit(index, n) for each run of a box along its last dimension: n elements of the array
+/// from row-major `index` on.
+template <class Visit>
+void for_each_run(const Shape& shape, const Box& box, Visit&& visit) {
+  if (shape.empty()) return visit(std::uint64_t{0}, std::uint64_t{1});
+  Box starts = box;
+  starts.count.back() = 1;
+  for_each_position(starts, [&](const Shape& at) {
+    std::uint64_t index = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) index = index * shape[d] + at[d];
+    visit(index, box.count.back());
+  });
+}
+
+Result<ValueDigest> digest_values(hid_t dataset, const std::string& path,
+                                  const SurveyedPaths& paths) {
+  const Hdf5Id stored(H5Dget_type(dataset));
+  const Hdf5Id type(H5Tcopy(stored.get()));
+  if (!type.valid()) return hdf5_failure(Code::corrupt, "dataset \"" + path + "\"");
+  const std::size_t element_bytes = H5Tget_size(type.get());
+  const bool one_word = hdf5_type_is_by_value(type.get(), false) && element_bytes <= 8;
+  ValueDigest digest = {0, 0};
+  TAILRACE_TRY(for_each_piece(
+      dataset, type.get(), path, [&](const Shape& shape, const Box& box, const std::byte* value) {
+        for_each_run(shape, box, [&](std::uint64_t index, std::uint64_t n) {
+          for (const std::uint64_t end = index + n; index < end; ++index, value += element_bytes) {
+            std::uint64_t word = 0;
+            if (one_word) {
+              std::memcpy(&word, value, element_bytes);
+            } else {
+              word = element_digest(type.get(), value, paths, 0);
+            }
+            digest[0] += mixed(word + (index + 1) * golden);
+            digest[1] += mixed(mixed(index) ^ word);
+          }
+        });
+      }));
+  return digest;
+}
+
+Result<ValueOrder> order_of_values(hid_t dataset, const std::string& path) {
+  ValueOrder order;
+  TAILRACE_TRY(for_each_piece(dataset, H5T_NATIVE_DOUBLE, path,
+                              [&](const Shape&, const Box& box, const std::byte* bytes) {
+                                for (std::uint64_t i = 0; i < box.n_elements(); ++i) {
+                                  double value = 0;
+                                  std::memcpy(&value, bytes + i * sizeof value, sizeof value);
+                                  if (order.n_values++ == 0) {
+                                    order.first = value;
+                                  } else {
+                                    order.ascends = order.ascends && value > order.last;
+                                    order.descends = order.descends && value < order.last;
+                                  }
+                                  order.last = value;
+                                }
+                              }));
+  return order;
+}
+
+bool is_number(hid_t dataset) {
+  const Hdf5Id type(H5Dget_type(dataset));
+  const H5T_class_t kind = H5Tget_class(type.get());
+  return kind == H5T_INTEGER || kind == H5T_FLOAT;
+}
+
+}  // namespace
+
+bool is_netcdf4(std::int64_t file) {
+  return H5Aexists(file, "_NCProperties") > 0 || H5Aexists(file, "_nc3_strict") > 0;
+}
+
+bool is_dimension_scale(std::int64_t dataset) {
+  return hdf5_text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
+}
+
+const SurveyedObject* DimensionSurvey::find(const std::string& path) const {
+  const auto found = std::ranges::find(objects, path, &SurveyedObject::path);
+  return found == objects.end() ? nullptr : &*found;
+}
+
+Result<DimensionSurvey> list_dimensions(std::int64_t file) {
+  SurveyVisitor visitor(file);
+  TAILRACE_TRY(walk_hdf5(file, visitor));
+  return visitor.take();
+}
+
+Result<DimensionSurvey> survey_dimensions(std::int64_t file, const ChooseFixed& choose_fixed) {
+  SurveyVisitor visitor(file);
+  TAILRACE_TRY(walk_hdf5(file, visitor));
+  DimensionSurvey survey = visitor.take();
+  TAILRACE_TAKE(const PathSet fixed, choose_fixed(survey));
+  for (SurveyedObject& object : survey.objects) {
+    TAILRACE_TRY(read_attributes(file, visitor.paths(), object));
+    if (!object.dataset) continue;
+    const Hdf5Id dataset(H5Dopen2(file, object.path.c_str(), H5P_DEFAULT));
+    if (!dataset.valid()) return hdf5_failure(Code::corrupt, "dataset \"" + object.path + "\"");
+    if (fixed.contains(object.path)) {
+      TAILRACE_TAKE(object.values, digest_values(dataset.get(), object.path, visitor.paths()));
+    }
+    const bool coordinate = object.scale && object.dimensions.size() == 1 &&
+                            is_number(dataset.get()) && H5Dget_storage_size(dataset.get()) > 0;
+    if (coordinate) {
+      TAILRACE_TAKE(object.order, order_of_values(dataset.get(), object.path));
+    }
+  }
+  return survey;
+}
+
+Result<PathSet> fixed_datasets(std::span<const StoredDataset> datasets,
+                               const DimensionSurvey& survey) {
+  std::unordered_map<std::string_view, const SurveyedObject*> objects;
+  for (const SurveyedObject& object : survey.objects) objects.emplace(object.path, &object);
+  const auto name = [&](const StoredDataset& dataset, std::size_t d) {
+    const auto found = objects.find(dataset.path);
+    const bool named = found != objects.end() && d < found->second->dimensions.size();
+    return named ? found->second->dimensions[d] : std::string();
+  };
+  PathSet inner;
+  for (const StoredDataset& dataset : datasets) {
+    bool behind = false;
+    for (std::size_t d = 0; d < dataset.shape.size(); ++d) {
+      if (!dataset.unlimited(d)) continue;
+      if (behind && !name(dataset, d).empty()) inner.insert(name(dataset, d));
+      behind = true;
+    }
+  }
+  PathSet fixed;
+  for (const StoredDataset& dataset : datasets) {
+    std::size_t record = dataset.shape.size();
+    for (std::size_t d = dataset.shape.size(); d-- > 0;) {
+      if (dataset.unlimited(d) && !inner.contains(name(dataset, d))) record = d;
+    }
+    if (record == dataset.shape.size()) {
+      fixed.insert(dataset.path);
+    } else if (record > 0) {
+      const std::string dimension = name(dataset, record);
+      return Status(Code::unsupported, "dataset \"" + dataset.path + "\": its unlimited dimension" +
+                                           (dimension.empty() ? "" : " \"" + dimension + "\"") +
+                                           " is number " + std::to_string(record + 1) + " of its " +
+                                           std::to_string(dataset.shape.size()) +
+                                           ", only a first dimension can be appended along");
+    }
+  }
+  return fixed;
+}
+
+void pack_survey(ByteWriter& writer, const DimensionSurvey& survey) {
+  writer.add(survey.n_tiles);
+  writer.add(static_cast<std::uint32_t>(survey.objects.size()));
+  for (const SurveyedObject& object : survey.objects) {
+    writer.add_text(object.path);
+    writer.add(static_cast<std::uint8_t>(object.dataset));
+    writer.add(static_cast<std::uint8_t>(object.scale));
+    writer.add(static_cast<std::uint32_t>(object.dimensions.size()));
+    for (const std::string& dimension : object.dimensions) writer.add_text(dimension);
+    writer.add(static_cast<std::uint32_t>(object.attributes.size()));
+    for (const auto& [attribute, digest] : object.attributes) {
+      writer.add_text(attribute);
+      writer.add(digest);
+    }
+    writer.add(static_cast<std::uint8_t>(object.values.has_value()));
+    writer.add(object.values.value_or(ValueDigest{}));
+    writer.add(static_cast<std::uint8_t>(object.order.has_value()));
+    writer.add(object.order.value_or(ValueOrder()));
+    writer.add(static_cast<std::uint8_t>(object.tile.has_value()));
+    writer.add(object.tile.value_or(TileSpan()));
+  }
+}
+
+DimensionSurvey unpack_survey(ByteReader& reader) {
+  DimensionSurvey survey;
+  survey.n_tiles = reader.take<std::uint64_t>();
+  for (auto n = reader.take<std::uint32_t>(); n > 0; --n) {
+    SurveyedObject& object = survey.objects.emplace_back();
+    object.path = reader.take_text();
+    object.dataset = reader.take<std::uint8_t>() != 0;
+    object.scale = reader.take<std::uint8_t>() != 0;
+    for (auto d = reader.take<std::uint32_t>(); d > 0; --d) {
+      object.dimensions.push_back(reader.take_text());
+    }
+    for (auto a = reader.take<std::uint32_t>(); a > 0; --a) {
+      std::string attribute = reader.take_text();
+      object.attributes.emplace_back(std::move(attribute), reader.take<std::uint64_t>());
+    }
+    const bool values = reader.take<std::uint8_t>() != 0;
+    const auto digest = reader.take<ValueDigest>();
+    if (values) object.values = digest;
+    const bool ordered = reader.take<std::uint8_t>() != 0;
+    const auto order = reader.take<ValueOrder>();
+    if (ordered) object.order = order;
+    const bool tiled = reader.take<std::uint8_t>() != 0;
+    const auto tile = reader.take<TileSpan>();
+    if (tiled) object.tile = tile;
+  }
+  return survey;
+}
+
+}  // namespace tailrace

@@ -1,0 +1,97 @@
+// Dimension survey: dimensions, attributes and fixed values of a netCDF-4 file or of an HDF5 file
+// with dimension scales, as names and digests that can be compared without the file.
+//
+// A concatenation of such files appends along unlimited dimensions only. What does not grow must be
+// the same in all inputs: the survey of each input has a digest of it, so that ranks compare inputs
+// without exchanging values. Memory: a few numbers per attribute and dataset, and one piece of
+// values. Callers hold an Hdf5Scope.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "core/byte_stream.hpp"
+#include "core/status.hpp"
+#include "hdf5/dataset_schema.hpp"
+
+namespace tailrace {
+
+/// True for a netCDF-4 file. @param file  hid_t
+bool is_netcdf4(std::int64_t file);
+/// True for a dimension scale. @param dataset  hid_t
+bool is_dimension_scale(std::int64_t dataset);
+
+/// Digest of values: it depends on each element and its index, not on chunks or filters.
+using ValueDigest = std::array<std::uint64_t, 2>;
+
+/// First, last and order of the values of a coordinate.
+struct ValueOrder {
+  std::uint64_t n_values = 0;
+  double first = 0;
+  double last = 0;
+  bool ascends = true;   ///< Each value is above the one before it.
+  bool descends = true;  ///< Each value is below the one before it.
+  bool operator==(const ValueOrder&) const = default;
+};
+
+/// Position of a tile in the domain along one dimension; `domain_decomposition` without its
+/// base of 1.
+struct TileSpan {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t domain = 0;  ///< Length of the domain.
+  bool operator==(const TileSpan&) const = default;
+};
+
+struct SurveyedObject {
+  std::string path;  ///< "/" for the root group.
+  bool dataset = false;
+  bool scale = false;
+  /// Path of the scale of each dimension of a dataset; empty: the dimension has none.
+  std::vector<std::string> dimensions = {};
+  /// Name and digest, by name; without those of HDF5's and netCDF's own.
+  std::vector<std::pair<std::string, std::uint64_t>> attributes = {};
+  std::optional<ValueDigest> values = {};  ///< Of a dataset that does not grow.
+  std::optional<ValueOrder> order = {};    ///< Of a numeric scale of one dimension.
+  std::optional<TileSpan> tile = {};       ///< Of a dataset with `domain_decomposition`.
+};
+
+struct DimensionSurvey {
+  std::vector<SurveyedObject> objects;
+  std::uint64_t n_tiles = 0;  ///< `NumFilesInSet` of the root group; 0: not a tile.
+
+  const SurveyedObject* find(const std::string& path) const;
+};
+
+/// Paths of datasets.
+using PathSet = std::unordered_set<std::string>;
+/// Chooses the datasets that do not grow, when all dimensions are known.
+using ChooseFixed = std::function<Result<PathSet>(const DimensionSurvey&)>;
+
+/// Objects and their dimensions alone. @param file  hid_t  @error corrupt
+Result<DimensionSurvey> list_dimensions(std::int64_t file);
+
+/// Survey an open file. @param file  hid_t  @param choose_fixed  called once, before any value is
+/// read.  @error corrupt, plugin_missing, out_of_memory; and that of `choose_fixed`
+Result<DimensionSurvey> survey_dimensions(std::int64_t file, const ChooseFixed& choose_fixed);
+
+/// The datasets that do not grow when files are concatenated, scalars among them. Pure.
+///
+/// A dataset grows if its first unlimited dimension is a record dimension: an unlimited dimension
+/// that no dataset has behind another unlimited one.
+/// @error unsupported  a dataset whose record dimension is not its first one; names both.
+Result<PathSet> fixed_datasets(std::span<const StoredDataset> datasets,
+                               const DimensionSurvey& survey);
+
+void pack_survey(ByteWriter& writer, const DimensionSurvey& survey);
+DimensionSurvey unpack_survey(ByteReader& reader);
+
+}  // namespace tailrace
