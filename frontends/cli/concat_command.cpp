@@ -66,6 +66,12 @@ void add_input_options(CLI::App* sub, verbs::ConcatWords& words) {
         "Files with dimensions (netCDF-4): what a file does in which a dataset without a record "
         "dimension, or an attribute such as units, is not as in the first file. error: as "
         "--on-error says. keep-first: the first file's is kept, with a remark. Default error.");
+  input("--tile", words.tile, "DIMENSIONS",
+        "Names of dimensions, separated by commas, along which the files are tiles of a domain: "
+        "they are laid out by the values of these coordinates, or by their attribute "
+        "domain_decomposition. Default: the dimensions that have this attribute.");
+  input.flag("--allow-missing-tiles", words.allow_missing_tiles,
+             "Leave fill values where the domain has no tile, with a remark. Default: an error.");
   input.engine("--plugin-path", words.file_options, "plugin-path", "FOLDERS", plugin_path_help);
 }
 

@@ -127,7 +127,7 @@ void check_verify(const VerifyArguments& verify) {
                             !verify.files.raw_format.empty();
   const bool concat_options = !verify.concat.list_path.empty() ||
                               !verify.concat.key_names.empty() ||
-                              verify.concat.on_different != "error";
+                              verify.concat.on_different != "error" || !verify.concat.tile.empty();
   const bool with_report = !verify.report_path.empty();
   if (!verify.concat.output.empty()) {
     if (!pair_options && !with_report) return;
@@ -137,7 +137,8 @@ void check_verify(const VerifyArguments& verify) {
   if (verify.files.original.empty()) throw CLI::RequiredError("ORIGINAL");
   if (verify.files.compressed.empty()) throw CLI::RequiredError("COMPRESSED");
   if (!verify.more_files.empty()) throw CLI::ExtrasError(verify.more_files);
-  if (concat_options) throw CLI::ValidationError("--list, --key, --on-different", "need --concat");
+  if (concat_options)
+    throw CLI::ValidationError("--list, --key, --tile, --on-different", "need --concat");
   if (with_report && !is_page(verify.report_path) && !verify.report_path.ends_with(".json")) {
     throw CLI::ValidationError("--report", "expected a name that ends with .html or .json");
   }
@@ -165,6 +166,7 @@ Command add_verify(CLI::App& app) {
          "The inputs, one path a line; '-' is standard input.");
   concat("-k,--key", verify.concat.key_names, "NAMES",
          "Columns that identify an event, as given to concat, to check key datasets by.");
+  concat("--tile", verify.concat.tile, "DIMENSIONS", "As given to concat.");
   concat("--on-different", verify.concat.on_different, "error|keep-first",
          "As given to concat. keep-first: datasets without a record dimension are compared with "
          "the first input's alone. Default error.");

@@ -467,7 +467,8 @@ Status Concatenation::finish() {
                                   std::to_string(inputs_.n_user_blocks()) +
                                   " inputs are not in the output");
       }
-      Result<std::vector<std::string>> remarks = publisher_->finish(notes);
+      Result<std::vector<std::string>> remarks =
+          publisher_->finish(notes, inputs_.dimensions().left_out_attributes());
       closed = remarks.status();
       if (remarks.ok()) {
         report_.remarks.insert(report_.remarks.end(), remarks->begin(), remarks->end());

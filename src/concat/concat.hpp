@@ -42,6 +42,10 @@ struct ConcatRequest {
   bool resume = false;  ///< Go on with what a killed run of the same request has left.
   OnError on_error = OnError::stop;
   OnDifferent on_different = OnDifferent::error;
+  /// Names of dimensions along which the inputs are tiles of a domain; empty: those with the
+  /// attribute `domain_decomposition`.
+  std::vector<std::string> tile_dimensions;
+  bool allow_missing_tiles = false;  ///< Fill values where a tile is missing; else an error.
 
   std::uint64_t chunk_rows = 0;   ///< Rows of each chunk; 0: by chunk_bytes.
   std::uint64_t chunk_bytes = 0;  ///< About so large; 0: as the inputs' where these are large

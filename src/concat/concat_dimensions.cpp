@@ -105,15 +105,18 @@ void give_dimension_rows(const DimensionSurvey& survey, std::vector<StoredDatase
 
 Status ConcatDimensions::take_first(ConcatInput& input) {
   on_ = input.has_dimensions();
-  if (!on_) return Status();
+  if (!on_) {
+    if (request_.tile_dimensions.empty()) return Status();
+    return Status(Code::invalid_argument,
+                  input.path() + ": --tile names dimensions, but the file has none");
+  }
   const auto choose = [&](const DimensionSurvey& survey) -> Result<PathSet> {
-    for (const SurveyedObject& object : survey.objects) {
-      if (!object.tile) continue;
-      return Status(Code::invalid_argument,
-                    dataset_words(object.path) +
-                        ": its attribute domain_decomposition says that the file is a tile of a "
-                        "domain; tiles lie beside each other and cannot be appended "
-                        "(mppnccombine joins them)");
+    TAILRACE_TRY(tiles_.choose_axes(survey));
+    if (tiles_.on()) {
+      for (const SurveyedObject& object : survey.objects) {
+        if (object.dataset && !tiles_.is_tiled(object.dimensions)) fixed_.insert(object.path);
+      }
+      return fixed_;
     }
     TAILRACE_TAKE(PathSet fixed, fixed_datasets(input.datasets(), survey));
     if (fixed.size() == input.datasets().size() && request_.inputs.size() > 1) {
@@ -134,6 +137,7 @@ void ConcatDimensions::pack(ByteWriter& writer) const {
   writer.add(static_cast<std::uint8_t>(on_));
   if (!on_) return;
   pack_survey(writer, first_);
+  tiles_.pack(writer);
   for (const std::string& path : fixed_) writer.add_text(path);
 }
 
@@ -141,6 +145,7 @@ void ConcatDimensions::unpack(ByteReader& reader) {
   on_ = reader.take<std::uint8_t>() != 0;
   if (!on_) return;
   first_ = unpack_survey(reader);
+  tiles_.unpack(reader);
   fixed_.clear();
   while (!reader.at_end()) fixed_.insert(reader.take_text());
 }
@@ -165,11 +170,13 @@ void ConcatDimensions::note_difference(const std::string& path, const std::strin
 void ConcatDimensions::note_order(const DimensionSurvey& survey, std::uint64_t source) {
   for (const SurveyedObject& object : survey.objects) {
     if (!object.order || fixed_.contains(object.path) || object.order->n_values == 0) continue;
+    if (tiles_.on()) continue;  // Their order is that of positions.
     orders_[object.path].push_back({source, *object.order});
   }
 }
 
 Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source,
+                                        std::span<const StoredDataset> first_datasets,
                                         std::vector<StoredDataset>& datasets) {
   DimensionSurvey survey;
   TAILRACE_TRY(input.visit_hdf5([&](std::int64_t file) {
@@ -181,6 +188,7 @@ Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source
   note_order(survey, source);
   mark_fixed(datasets);
   give_dimension_rows(survey, datasets);
+  if (tiles_.on()) TAILRACE_TRY(tiles_.take(survey, first_, source, first_datasets, datasets));
   std::unordered_map<std::string_view, const SurveyedObject*> objects;
   for (const SurveyedObject& object : survey.objects) objects.emplace(object.path, &object);
   const bool refuses = request_.on_different == OnDifferent::error;
@@ -212,6 +220,7 @@ Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source
       }
     }
     for_each_difference(first, object, [&](const std::string& attribute) {
+      if (tiles_.on() && ConcatTiles::is_of_tile(attribute)) return;
       if (refuses && first.dataset && gives_meaning(attribute)) {
         lines.push_back(
             fmt::format("{}: attribute \"{}\" gives its values a meaning and differs "
@@ -230,16 +239,30 @@ Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source
 }
 
 Status ConcatDimensions::compare(ConcatInput& input, std::size_t source,
+                                 std::span<const StoredDataset> first,
                                  std::vector<StoredDataset>& datasets) {
-  return compare_source(input, source, datasets);
+  return compare_source(input, source, first, datasets);
 }
 
 Status ConcatDimensions::compare_older(ConcatInput& older, std::vector<StoredDataset>& datasets) {
-  return compare_source(older, older_source, datasets);
+  return compare_source(older, older_source, {}, datasets);
 }
 
-void ConcatDimensions::settle(Comm& comm) {
-  if (!on_) return;
+Result<std::vector<ValueDigest>> ConcatDimensions::digests(ConcatInput& input,
+                                                           std::span<const std::string> paths) {
+  std::vector<ValueDigest> digests;
+  TAILRACE_TRY(input.visit_hdf5([&](std::int64_t file) {
+    for (const std::string& path : paths) {
+      TAILRACE_TAKE(const ValueDigest digest, digest_dataset(file, path));
+      digests.push_back(digest);
+    }
+    return Status();
+  }));
+  return digests;
+}
+
+Status ConcatDimensions::settle(Comm& comm, std::vector<StoredDataset>& schema) {
+  if (!on_) return Status();
   ByteWriter mine;
   mine.add(static_cast<std::uint32_t>(differences_.size()));
   for (const auto& [where, difference] : differences_) {
@@ -273,6 +296,7 @@ void ConcatDimensions::settle(Comm& comm) {
       }
     }
   }
+  return tiles_.on() ? tiles_.settle(comm, first_, schema) : Status();
 }
 
 /// The first place where a coordinate does not go on as it began; empty: none.
@@ -308,6 +332,17 @@ std::string ConcatDimensions::order_remark(const std::string& path,
   return "";
 }
 
+std::vector<std::pair<std::string, std::string>> ConcatDimensions::left_out_attributes() const {
+  std::vector<std::pair<std::string, std::string>> left_out;
+  for (const SurveyedObject& object : first_.objects) {
+    for (const auto& [attribute, digest] : object.attributes) {
+      if (!tiles_.on() || !ConcatTiles::is_of_tile(attribute)) continue;
+      left_out.emplace_back(object.path, attribute);
+    }
+  }
+  return left_out;
+}
+
 std::vector<std::string> ConcatDimensions::remarks() const {
   std::vector<std::string> values;
   std::vector<std::string> history;
@@ -339,6 +374,12 @@ std::vector<std::string> ConcatDimensions::remarks() const {
     std::string line = order_remark(path, sorted);
     if (!line.empty()) lines.push_back(std::move(line));
   }
+  if (!left_out_attributes().empty()) {
+    lines.push_back(
+        "attributes that speak of one tile (domain_decomposition, NumFilesInSet) are "
+        "not in the output");
+  }
+  lines.insert(lines.end(), tiles_.remarks().begin(), tiles_.remarks().end());
   return lines;
 }
 

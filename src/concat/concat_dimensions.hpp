@@ -9,10 +9,12 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "concat/concat.hpp"
+#include "concat/concat_tiles.hpp"
 #include "core/byte_stream.hpp"
 #include "core/comm.hpp"
 #include "core/status.hpp"
@@ -24,29 +26,43 @@ namespace tailrace {
 
 class ConcatDimensions {
  public:
-  explicit ConcatDimensions(const ConcatRequest& request) : request_(request) {}
+  explicit ConcatDimensions(const ConcatRequest& request) : request_(request), tiles_(request) {}
 
   /// True if the first input has dimensions; the same on every rank after unpack().
   bool on() const { return on_; }
 
   /// Survey the input that gives the schema; on the rank that has it. Sets on().
   /// @error corrupt, unsupported (a record dimension that is not a first one), invalid_argument
-  /// (nothing grows, though there are several inputs; a tile of a domain)
+  /// (nothing grows, though there are several inputs)
   Status take_first(ConcatInput& input);
   void pack(ByteWriter& writer) const;
   void unpack(ByteReader& reader);
 
+  /// Inputs that are tiles of a domain.
+  const ConcatTiles& tiles() const { return tiles_; }
+
   /// Set `appended` to false for the datasets that do not grow.
   void mark_fixed(std::vector<StoredDataset>& datasets) const;
   /// Compare an input of this rank, while it has its schema, and record what differs.
+  /// @param first  the first input's datasets.
   /// @param datasets  of the input: marked as by mark_fixed(), and given as many rows as their
   /// record dimension has; netCDF-4 variables may be shorter, and end with fill values.
   /// @error invalid_argument  lines that name what must not differ; what the survey returns
-  Status compare(ConcatInput& input, std::size_t source, std::vector<StoredDataset>& datasets);
+  Status compare(ConcatInput& input, std::size_t source, std::span<const StoredDataset> first,
+                 std::vector<StoredDataset>& datasets);
   /// The same of the output that is appended to. Rank 0, after settle().
   Status compare_older(ConcatInput& older, std::vector<StoredDataset>& datasets);
-  /// Gather what differs at rank 0. Collective if on(): one gather.
-  void settle(Comm& comm);
+  /// Gather what differs at rank 0, and lay out tiles. Collective if on(): one gather; of tiles two
+  /// more and a broadcast.
+  /// @param schema  of tiles: gets the domain's extents.
+  /// @error invalid_argument  as ConcatTiles::settle()
+  Status settle(Comm& comm, std::vector<StoredDataset>& schema);
+  /// Digests of the values of an open input's datasets, by path; for ConcatTiles.
+  static Result<std::vector<ValueDigest>> digests(ConcatInput& input,
+                                                  std::span<const std::string> paths);
+  ConcatTiles& tiles_to_compare() { return tiles_; }
+  /// Paths and names of attributes that speak of one tile, and not of the output.
+  std::vector<std::pair<std::string, std::string>> left_out_attributes() const;
   /// Lines for the user. Rank 0, after settle().
   std::vector<std::string> remarks() const;
 
@@ -64,6 +80,7 @@ class ConcatDimensions {
   };
 
   Status compare_source(ConcatInput& input, std::uint64_t source,
+                        std::span<const StoredDataset> first_datasets,
                         std::vector<StoredDataset>& datasets);
   void note_difference(const std::string& path, const std::string& attribute, std::uint64_t source);
   void note_order(const DimensionSurvey& survey, std::uint64_t source);
@@ -75,6 +92,7 @@ class ConcatDimensions {
   bool on_ = false;
   DimensionSurvey first_;
   PathSet fixed_;
+  ConcatTiles tiles_;
   Differences differences_;  ///< By path of the object and attribute; no attribute: its values.
   std::map<std::string, std::vector<CoordinateOrder>> orders_;  ///< By path.
 };

@@ -178,19 +178,23 @@ void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
   Status compared;
   if (dimensions_.on()) {
     marked = file.input->datasets();
-    compared = dimensions_.compare(*file.input, file.source, marked);
+    compared = dimensions_.compare(*file.input, file.source, in_files(), marked);
   }
   const std::vector<StoredDataset>& datasets = dimensions_.on() ? marked : file.input->datasets();
   const std::vector<std::string> conflicts = schema_conflicts(in_files(), datasets);
   if (!conflicts.empty()) {
-    return refuse(file.source, Status::of_lines(Code::invalid_argument, conflicts_text(conflicts)));
+    std::string lines = conflicts_text(conflicts);
+    if (!compared.ok()) lines += "\n    " + compared.message();
+    return refuse(file.source, Status::of_lines(Code::invalid_argument, lines));
   }
   if (!compared.ok()) return refuse(file.source, compared);
   for (std::size_t i = 0; i < datasets.size(); ++i) {
     const StoredDataset& dataset = datasets[i];
     if (!dataset.appended || dataset.n_rows() == 0) continue;
     if (const Status full = check_not_hollow(dataset); !full.ok()) return refuse(file.source, full);
-    const StoredForm* form = forms_.intern(chunked_form(dataset, dataset.storage));
+    // Of tiles, the file's own shape says how contiguous data are cut.
+    const StoredDataset& own = file.input->datasets()[i];
+    const StoredForm* form = forms_.intern(chunked_form(own, own.storage));
     file.rows.push_back(
         {by_path_.at(dataset.path), static_cast<std::uint32_t>(i), dataset.n_rows(), form});
   }
@@ -306,6 +310,9 @@ void ConcatInputs::count_rows() {
   n_user_blocks_ = n_rows_[schema_.size() + 2];
   events_before_ = rows_before_[schema_.size()];
   n_rows_.resize(schema_.size());
+  for (std::size_t d = 0; d < n_rows_.size(); ++d) {
+    if (dimensions_.tiles().is_tiled(d)) n_rows_[d] = schema_[d].n_rows();
+  }
   rows_before_.resize(schema_.size());
   auto offset = static_cast<std::int64_t>(events_before_);
   for (OpenedFile& file : files_) {
@@ -326,12 +333,59 @@ Status ConcatInputs::open(std::uint64_t image_bytes) {
   for (; input != nullptr; input = open_next()) take_in(std::move(input));
   TAILRACE_TRY(settle_bad_files());
   notes_.settle(comm_);
-  dimensions_.settle(comm_);
+  TAILRACE_TRY(dimensions_.settle(comm_, schema_));
+  if (dimensions_.tiles().on()) TAILRACE_TRY(compare_tiles());
   count_rows();
   return Status();
 }
 
-std::vector<ConcatPart> ConcatInputs::parts(std::span<const std::uint64_t> older_rows) const {
+/// Compare what several tiles have: coordinates, as a rule.
+Status ConcatInputs::compare_tiles() {
+  const ConcatTiles& tiles = dimensions_.tiles();
+  std::vector<ConcatTiles::SharedDigest> digests;
+  Status read;
+  for (const OpenedFile& file : files_) {
+    std::vector<std::string> paths;
+    std::vector<std::uint32_t> numbers;
+    for (const FileRows& rows : file.rows) {
+      if (!tiles.is_tiled(rows.dataset) || !tiles.is_shared(rows.dataset, file.source)) continue;
+      paths.push_back(schema_[rows.dataset].path);
+      numbers.push_back(rows.dataset);
+    }
+    if (paths.empty() || !read.ok()) continue;
+    const Result<std::vector<ValueDigest>> found = ConcatDimensions::digests(*file.input, paths);
+    file.input->close_file();
+    read = found.status();
+    for (std::size_t i = 0; found.ok() && i < paths.size(); ++i) {
+      digests.push_back({numbers[i], static_cast<std::uint32_t>(file.source), (*found)[i]});
+    }
+  }
+  TAILRACE_TRY(comm_.agree(read));
+  return dimensions_.tiles_to_compare().compare_shared(comm_, digests, schema_);
+}
+
+/// Parts that hold nothing, where no file has a tile.
+void ConcatInputs::add_missing_tiles(std::vector<ConcatPart>& parts) {
+  const ConcatTiles& tiles = dimensions_.tiles();
+  for (std::size_t d = 0; d < n_stored_ && comm_.is_root(); ++d) {
+    if (!tiles.is_tiled(d)) continue;
+    for (Box& box : tiles.missing(d, schema_[d])) {
+      StoredDataset tile = schema_[d];
+      tile.shape = box.count;
+      ConcatPart part;
+      part.dataset = static_cast<std::uint32_t>(d);
+      part.source = static_cast<std::int32_t>(first_input_);
+      part.first_row = box.start[0];
+      part.n_rows = box.count[0];
+      part.form = forms_.intern(chunked_form(tile, schema_[d].storage));
+      part.box = &boxes_.emplace_back(std::move(box));
+      parts.push_back(part);
+    }
+  }
+}
+
+std::vector<ConcatPart> ConcatInputs::parts(std::span<const std::uint64_t> older_rows) {
+  const ConcatTiles& tiles = dimensions_.tiles();
   std::vector<std::uint64_t> next_row(older_rows.begin(), older_rows.end());
   for (std::size_t d = 0; d < next_row.size(); ++d) next_row[d] += rows_before_[d];
   std::vector<ConcatPart> parts;
@@ -344,6 +398,12 @@ std::vector<ConcatPart> ConcatInputs::parts(std::span<const std::uint64_t> older
       part.source = static_cast<std::int32_t>(file.source);
       part.first_row = next_row[rows.dataset];
       part.n_rows = rows.n_rows;
+      if (tiles.is_tiled(rows.dataset)) {
+        if (!tiles.owns(rows.dataset, file.source)) continue;
+        part.box = &boxes_.emplace_back(tiles.box_of(rows.dataset, dataset, file.source));
+        part.first_row = part.box->start[0];
+        part.n_rows = part.box->count[0];
+      }
       part.form = rows.form;
       if (rows.dataset < n_stored_) {
         part.input = file.input.get();
@@ -356,7 +416,11 @@ std::vector<ConcatPart> ConcatInputs::parts(std::span<const std::uint64_t> older
       parts.push_back(part);
     }
   }
-  std::ranges::stable_sort(parts, {}, &ConcatPart::dataset);
+  if (tiles.on()) add_missing_tiles(parts);
+  // Rows of a rank's files ascend but for those of tiles.
+  std::ranges::stable_sort(parts, {}, [](const ConcatPart& part) {
+    return std::pair(part.dataset, part.box == nullptr ? 0 : part.first_row);
+  });
   return parts;
 }
 
@@ -381,6 +445,7 @@ std::vector<ForeignRows> ConcatInputs::gather_foreign_rows() const {
 }
 
 std::uint64_t ConcatInputs::find_uneven_rows(std::vector<std::string>& lines) const {
+  if (dimensions_.tiles().on()) return 0;  // Tiles are of any size.
   std::map<std::string, std::vector<std::size_t>> groups;
   for (std::size_t d = 0; d < n_stored_; ++d) {
     if (schema_[d].appended) groups[parent_path(schema_[d].path)].push_back(d);

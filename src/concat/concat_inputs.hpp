@@ -31,12 +31,15 @@ namespace tailrace {
 struct ConcatPart {
   std::uint32_t dataset = 0;    ///< In the schema.
   std::int32_t source = 0;      ///< Position in the list of inputs; -1: the output's older rows.
+                                ///< A missing tile has that of the first input.
   std::uint64_t first_row = 0;  ///< In the output.
   std::uint64_t n_rows = 0;
   const StoredForm* form = nullptr;  ///< Unfiltered bytes in one piece have a chunk shape, too.
-  ConcatInput* input = nullptr;      ///< Null: key numbers.
+  ConcatInput* input = nullptr;      ///< Null: key numbers, or a missing tile.
   std::size_t input_dataset = 0;
   const KeyRows* keys = nullptr;
+  /// A tile: its place in the output, with the rows above. Null: whole rows.
+  const Box* box = nullptr;
   std::int64_t key_offset = 0;
 };
 
@@ -93,7 +96,7 @@ class ConcatInputs {
 
   /// This rank's parts by dataset and row. @param older_rows  rows of each dataset that are in the
   /// output already; added to every first_row.
-  std::vector<ConcatPart> parts(std::span<const std::uint64_t> older_rows) const;
+  std::vector<ConcatPart> parts(std::span<const std::uint64_t> older_rows);
   FormTable& forms() { return forms_; }
   /// What the files' datasets say of their rows; settled by open().
   const ConcatNotes& notes() const { return notes_; }
@@ -156,6 +159,8 @@ class ConcatInputs {
   std::span<const StoredDataset> in_files() const { return std::span(schema_).first(n_stored_); }
   Status settle_bad_files();
   void count_rows();
+  Status compare_tiles();
+  void add_missing_tiles(std::vector<ConcatPart>& parts);
   void refuse(std::size_t source, const Status& why);
 
   Comm& comm_;
@@ -168,6 +173,7 @@ class ConcatInputs {
   ConcatNotes notes_;
   ConcatDimensions dimensions_;
   std::vector<OpenedFile> files_;
+  std::deque<Box> boxes_;  ///< Of tiles; parts point here.
   std::vector<BadFile> bad_;
   std::vector<StoredDataset> schema_;
   std::unordered_map<std::string, std::uint32_t> by_path_;  ///< Of the datasets in the files.

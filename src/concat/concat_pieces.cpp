@@ -27,6 +27,11 @@ bool cuts(const Shape& chunk, const Shape& shape) {
   return chunk.size() == shape.size() && std::count(chunk.begin(), chunk.end(), 0U) == 0;
 }
 
+bool lies_in(const Box& box, const Shape& shape) {
+  return box.start.size() == shape.size() && box.count.size() == shape.size() &&
+         contains(whole_box(shape), box);
+}
+
 struct ReadRequest {
   ConcatInput* input = nullptr;
   Extent extent;
@@ -91,26 +96,60 @@ void expand_keys(const ConcatPart& part, const PartGeometry& geometry, std::uint
 }  // namespace
 
 PartGeometry::PartGeometry(const LineDataset& output, const StoredForm& form,
-                           std::uint64_t first_row_given, std::uint64_t n_rows)
+                           std::uint64_t first_row_given, std::uint64_t n_rows, const Box* box)
     : first_row(first_row_given),
       chunk_rows(form.chunk_shape[0]),
       output_rows(output.grid.chunk_shape[0]) {
   grid.shape = output.grid.shape;
   grid.shape[0] = n_rows;
   grid.chunk_shape = form.chunk_shape;
+  if (box != nullptr) {
+    grid.shape = box->count;
+    start = box->start;
+  }
   for (std::size_t d = 1; d < grid.shape.size(); ++d) {
-    const auto chunks = [&](std::uint64_t extent) { return (grid.shape[d] + extent - 1) / extent; };
-    n_inner *= chunks(grid.chunk_shape[d]);
-    output_inner *= chunks(output.grid.chunk_shape[d]);
+    const auto chunks = [](std::uint64_t n, std::uint64_t extent) {
+      return (n + extent - 1) / extent;
+    };
+    n_inner *= chunks(grid.shape[d], grid.chunk_shape[d]);
+    output_inner *= chunks(output.grid.shape[d], output.grid.chunk_shape[d]);
   }
   n_bands = (n_rows + chunk_rows - 1) / chunk_rows;
-  rows_only = n_inner == 1 && output_inner == 1;
+  rows_only = box == nullptr && n_inner == 1 && output_inner == 1;
 }
 
 Box PartGeometry::box(std::uint64_t chunk) const {
   Box box = grid.clipped_box(chunk);
-  box.start[0] += first_row;
+  if (start.empty()) {
+    box.start[0] += first_row;
+  } else {
+    for (std::size_t d = 0; d < start.size(); ++d) box.start[d] += start[d];
+  }
   return box;
+}
+
+std::uint64_t PartGeometry::output_index(const LineDataset& output, std::uint64_t chunk) const {
+  if (start.empty()) return first_row / output_rows * output_inner + chunk;
+  Shape at = box(chunk).start;
+  for (std::size_t d = 0; d < at.size(); ++d) at[d] /= output.grid.chunk_shape[d];
+  return output.grid.index_of(at);
+}
+
+bool PartGeometry::coincides(const LineDataset& output, std::uint64_t chunk) const {
+  if (start.empty()) {
+    if (first_row % output_rows != 0) return false;
+    const std::uint64_t band = chunk / n_inner;
+    // The last rows of a part that others follow share their chunk with these.
+    return band_end(band) == output.grid.shape[0] ||
+           band_end(band) - band_begin(band) == chunk_rows;
+  }
+  const Box covered = box(chunk);
+  for (std::size_t d = 0; d < start.size(); ++d) {
+    const std::uint64_t end = covered.start[d] + covered.count[d];
+    if (covered.start[d] % output.grid.chunk_shape[d] != 0) return false;
+    if (end != output.grid.shape[d] && covered.count[d] != grid.chunk_shape[d]) return false;
+  }
+  return true;
 }
 
 PieceSender::PieceSender(const ConcatLine& line, std::vector<ConcatPart> parts,
@@ -125,7 +164,7 @@ StoredChunk PieceSender::stored_chunk(const ConcatPart& part, const PartGeometry
     shape[0] = n_rows;
     return n_elements(shape) * line_.dataset(part.dataset).element_bytes;
   };
-  if (part.input == nullptr) return {chunk, {0, run_bytes()}, 0};
+  if (part.input == nullptr) return {chunk, {0, part.keys == nullptr ? 0 : run_bytes()}, 0};
   const ChunkList stored = part.input->chunks(part.input_dataset);
   if (part.form->kind == StoredForm::Kind::chunked) return stored.find(chunk);
   // One extent, cut into runs of rows.
@@ -138,12 +177,8 @@ StoredChunk PieceSender::stored_chunk(const ConcatPart& part, const PartGeometry
 
 bool PieceSender::copies(const ConcatPart& part, const PartGeometry& geometry,
                          std::uint64_t chunk) const {
-  if (part.form != forms_[part.dataset] || part.first_row % geometry.output_rows != 0) return false;
-  const std::uint64_t band = chunk / geometry.n_inner;
-  const std::uint64_t end = geometry.band_end(band);
-  // The last rows of a part that others follow share their chunk with these.
-  return end == line_.dataset(part.dataset).grid.shape[0] ||
-         end - geometry.band_begin(band) == geometry.chunk_rows;
+  return part.form == forms_[part.dataset] &&
+         geometry.coincides(line_.dataset(part.dataset), chunk);
 }
 
 std::uint64_t PieceSender::largest_chunk_bytes() const {
@@ -155,7 +190,8 @@ std::uint64_t PieceSender::largest_chunk_bytes() const {
     if (part.form->kind != StoredForm::Kind::chunked) shape[0] = std::min(shape[0], part.n_rows);
     const std::uint64_t end_row = part.first_row + part.n_rows;
     const bool whole = end_row % shape[0] == 0 || end_row == output.grid.shape[0];
-    if (part.form == forms_[part.dataset] && part.first_row % shape[0] == 0 && whole) continue;
+    const bool copied = part.box == nullptr && part.form == forms_[part.dataset];
+    if (copied && part.first_row % shape[0] == 0 && whole) continue;
     largest = std::max(largest, n_elements(shape) * output.element_bytes);
   }
   return largest;
@@ -187,11 +223,20 @@ std::uint64_t PieceSender::end_within(std::uint64_t first, std::uint64_t end,
     const ConcatPart& part = parts_[p];
     const LineDataset& output = line_.dataset(part.dataset);
     if (line_.first_place(part.dataset) >= end) break;
-    const PartGeometry geometry(output, *part.form, part.first_row, part.n_rows);
+    const PartGeometry geometry = geometry_of(output, part);
     const Bands bands = bands_in(part, geometry, first, end);
     for (std::uint64_t chunk = bands.begin * geometry.n_inner; chunk < bands.end * geometry.n_inner;
          ++chunk) {
       if (copies(part, geometry, chunk)) continue;  // It never leaves.
+      std::uint64_t first_index = UINT64_MAX;
+      if (part.box != nullptr) {
+        // A band of a tile is a part of the output's, whose other places lie in between.
+        for_each_touched(geometry, output, chunk, [&](std::uint64_t index) {
+          if (line_.place_of(part.dataset, index) < first) return;
+          first_index = std::min(first_index, index);
+        });
+        if (first_index == UINT64_MAX || line_.place_of(part.dataset, first_index) >= end) continue;
+      }
       sum += stored_chunk(part, geometry, chunk).extent.encoded_bytes;
       if (sum <= n_bytes) continue;
       // The first place that the chunk touches; of chunks cut otherwise, the first of the band.
@@ -199,7 +244,9 @@ std::uint64_t PieceSender::end_within(std::uint64_t first, std::uint64_t end,
       const std::uint64_t inner =
           geometry.n_inner == geometry.output_inner ? chunk % geometry.n_inner : 0;
       const std::uint64_t index =
-          geometry.band_begin(band) / geometry.output_rows * geometry.output_inner + inner;
+          part.box != nullptr
+              ? first_index
+              : geometry.band_begin(band) / geometry.output_rows * geometry.output_inner + inner;
       const std::uint64_t place = line_.place_of(part.dataset, std::max(index, output.first_chunk));
       return std::min(std::max(place, first + 1), end);
     }
@@ -211,18 +258,18 @@ void PieceSender::visit_part(std::size_t part_index, const ConcatRound& round,
                              std::vector<std::vector<Entry>>& by_owner, Outgoing& outgoing) const {
   const ConcatPart& part = parts_[part_index];
   const LineDataset& output = line_.dataset(part.dataset);
-  const PartGeometry geometry(output, *part.form, part.first_row, part.n_rows);
+  const PartGeometry geometry = geometry_of(output, part);
   const Bands bands = bands_in(part, geometry, round.first, round.end);
   for (std::uint64_t chunk = bands.begin * geometry.n_inner; chunk < bands.end * geometry.n_inner;
        ++chunk) {
     // Contiguous data have no holes: what was never written in the input is written with fill
     // values.
-    const bool hole = part.form->kind != StoredForm::Kind::chunked && part.input != nullptr &&
-                      part.input->chunks(part.input_dataset).empty();
+    const bool hole = part.form->kind != StoredForm::Kind::chunked && part.keys == nullptr &&
+                      (part.input == nullptr || part.input->chunks(part.input_dataset).empty());
     if (!hole && copies(part, geometry, chunk)) {
-      const std::uint64_t shift = part.first_row / geometry.output_rows * geometry.output_inner;
-      if (shift + chunk < output.first_chunk) continue;
-      const std::uint64_t place = line_.place_of(part.dataset, shift + chunk);
+      const std::uint64_t index = geometry.output_index(output, chunk);
+      if (index < output.first_chunk) continue;
+      const std::uint64_t place = line_.place_of(part.dataset, index);
       if (place < round.first || place >= round.end) continue;
       outgoing.copies.push_back({place, &part, chunk, stored_chunk(part, geometry, chunk)});
       continue;
@@ -267,6 +314,8 @@ Result<Bytes> PieceSender::pack(const std::vector<Entry>& entries) const {
       parts.add(part.source);
       parts.add(part.first_row);
       parts.add(part.n_rows);
+      parts.add(static_cast<std::uint8_t>(part.box != nullptr));
+      if (part.box != nullptr) parts.add(*part.box);
       parts.add(static_cast<std::uint32_t>(form - known_forms.begin()));
       last_part = entry.part;
       ++n_parts;
@@ -286,8 +335,9 @@ Result<Bytes> PieceSender::pack(const std::vector<Entry>& entries) const {
   for (const Entry& entry : entries) {
     const ConcatPart& part = parts_[entry.part];
     if (part.input == nullptr) {
-      expand_keys(part, {line_.dataset(part.dataset), *part.form, part.first_row, part.n_rows},
-                  entry.chunk, to);
+      if (part.keys != nullptr) {
+        expand_keys(part, geometry_of(line_.dataset(part.dataset), part), entry.chunk, to);
+      }
     } else if (part.input->in_memory()) {
       TAILRACE_TRY(part.input->read_at(entry.extent.address, {to, entry.extent.encoded_bytes}));
     } else if (entry.extent.encoded_bytes > 0) {
@@ -332,8 +382,7 @@ Result<Outgoing> PieceSender::collect(const ConcatRound& round) {
 Status PieceSender::read(const CopiedChunk& copy, std::span<std::byte> bytes) const {
   const ConcatPart& part = *copy.part;
   if (part.input != nullptr) return part.input->read_at(copy.stored.extent.address, bytes);
-  expand_keys(part, {line_.dataset(part.dataset), *part.form, part.first_row, part.n_rows},
-              copy.chunk, bytes.data());
+  expand_keys(part, geometry_of(line_.dataset(part.dataset), part), copy.chunk, bytes.data());
   return Status();
 }
 
@@ -350,14 +399,24 @@ Status Arrived::add(Message arrived, const ConcatLine& line, FormTable& forms) {
     const auto source = reader.take<std::int32_t>();
     const auto first_row = reader.take<std::uint64_t>();
     const auto n_rows = reader.take<std::uint64_t>();
+    Box box;
+    const bool tile = reader.take<std::uint8_t>() != 0;
+    if (tile) {
+      box.start = reader.take_shape();
+      box.count = reader.take_shape();
+    }
     const auto form = reader.take<std::uint32_t>();
     if (dataset >= line.n_datasets() || form >= known.size() ||
-        !cuts(known[form]->chunk_shape, line.dataset(dataset).grid.shape)) {
+        !cuts(known[form]->chunk_shape, line.dataset(dataset).grid.shape) ||
+        (tile && !lies_in(box, line.dataset(dataset).grid.shape))) {
       reader.refuse();
       break;
     }
     parts.push_back(
-        {dataset, source, known[form], {line.dataset(dataset), *known[form], first_row, n_rows}});
+        {dataset,
+         source,
+         known[form],
+         {line.dataset(dataset), *known[form], first_row, n_rows, tile ? &box : nullptr}});
   }
   const std::size_t n_pieces = reader.take_count(sizeof(PackedPiece));
   ByteReader table(reader.take_bytes(n_pieces * sizeof(PackedPiece)));

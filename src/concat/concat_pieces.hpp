@@ -23,10 +23,11 @@ namespace tailrace {
 
 /// How a part's chunks and those of the output lie to each other.
 struct PartGeometry {
+  /// @param box  where a tile lies in the output; null: whole rows.
   PartGeometry(const LineDataset& output, const StoredForm& form, std::uint64_t first_row,
-               std::uint64_t n_rows);
+               std::uint64_t n_rows, const Box* box);
 
-  /// The part's own chunks: shape {n_rows, inner extents}.
+  /// The part's own chunks: shape {n_rows, inner extents} of the part.
   ChunkGrid grid;
   std::uint64_t first_row;
   std::uint64_t chunk_rows;
@@ -34,7 +35,8 @@ struct PartGeometry {
   std::uint64_t n_inner = 1;  ///< Chunks of the part beside each other in one band of rows.
   std::uint64_t output_inner = 1;
   std::uint64_t n_bands;  ///< Of the part.
-  bool rows_only;         ///< One chunk in each band on either side: rows say it all.
+  bool rows_only;         ///< Whole rows, one chunk in each band on either side: rows say it all.
+  Shape start;            ///< Of a tile in the output; empty: whole rows.
 
   /// The rows of the output that a band of the part covers.
   std::uint64_t band_begin(std::uint64_t band) const { return first_row + band * chunk_rows; }
@@ -43,6 +45,10 @@ struct PartGeometry {
   }
   /// What a chunk of the part covers, in the output.
   Box box(std::uint64_t chunk) const;
+  /// Chunks of a part and of the output that coincide have the same box: the index of the latter.
+  std::uint64_t output_index(const LineDataset& output, std::uint64_t chunk) const;
+  /// Whether a chunk of the output has exactly these elements, if chunks are of one shape.
+  bool coincides(const LineDataset& output, std::uint64_t chunk) const;
 };
 
 /// Call visit(chunk_index) for each chunk of the output that chunk `chunk` of the part touches.
@@ -104,6 +110,9 @@ class PieceSender {
   /// The bands of a part that touch chunks in these places.
   Bands bands_in(const ConcatPart& part, const PartGeometry& geometry, std::uint64_t first,
                  std::uint64_t end) const;
+  static PartGeometry geometry_of(const LineDataset& output, const ConcatPart& part) {
+    return {output, *part.form, part.first_row, part.n_rows, part.box};
+  }
   StoredChunk stored_chunk(const ConcatPart& part, const PartGeometry& geometry,
                            std::uint64_t chunk) const;
   bool copies(const ConcatPart& part, const PartGeometry& geometry, std::uint64_t chunk) const;

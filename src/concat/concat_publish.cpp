@@ -56,7 +56,10 @@ std::string request_digest(const ConcatRequest& request, std::uint64_t input_byt
           ", plain below " + std::to_string(request.plain_below_bytes) +
           (request.dedup ? ", dedup" : "") +
           (request.on_different == OnDifferent::keep_first ? ", first of different" : "") +
-          ", keys";
+          (request.allow_missing_tiles ? ", missing tiles" : "") +
+          (request.tile_dimensions.empty() ? "" : ", tiles");
+  for (const std::string& name : request.tile_dimensions) text += " " + name;
+  text += ", keys";
   for (const std::string& name : request.key_names) text += " " + name;
   return text;
 }
@@ -179,8 +182,9 @@ Status ConcatPublisher::commit_on_the_way(bool complete) {
   return file_->commit();
 }
 
-Result<std::vector<std::string>> ConcatPublisher::finish(const CopiedObjects& notes) {
-  Result<std::vector<std::string>> remarks = output_->finish(notes);
+Result<std::vector<std::string>> ConcatPublisher::finish(
+    const CopiedObjects& notes, std::span<const ObjectAttribute> left_out) {
+  Result<std::vector<std::string>> remarks = output_->finish(notes, left_out);
   if (!remarks.ok()) return remarks;
   TAILRACE_TRY(remove_progress(*file_));
   output_.reset();

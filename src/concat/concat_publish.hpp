@@ -60,8 +60,9 @@ class ConcatPublisher {
   /// finish() commits.
   Status commit_on_the_way(bool complete);
   /// Links, attributes, scales; the last commit; close. @param notes  what objects say of what
-  /// their rows have lost (ConcatOutput::finish). @returns remarks.
-  Result<std::vector<std::string>> finish(const CopiedObjects& notes);
+  /// their rows have lost (ConcatOutput::finish). @param left_out  as there. @returns remarks.
+  Result<std::vector<std::string>> finish(const CopiedObjects& notes,
+                                          std::span<const ObjectAttribute> left_out);
 
  private:
   Status check_progress(const std::optional<ConcatProgress>& progress) const;

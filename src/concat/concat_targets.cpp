@@ -261,8 +261,15 @@ Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInput
       if (!status.ok()) break;
       target.like.storage = std::move(*form);
     }
-    // So that more rows can come.
-    target.like.extendable = target.like.storage.kind == StoredForm::Kind::chunked;
+    // So that more rows can come; the domain of tiles is whole.
+    const bool tiled = inputs.dimensions().tiles().is_tiled(d);
+    target.like.extendable =
+        target.like.storage.kind == StoredForm::Kind::chunked && (!tiled || schema[d].extendable);
+    for (std::size_t e = 0; tiled && e < target.like.storage.chunk_shape.size(); ++e) {
+      if (schema[d].unlimited(e)) continue;  // HDF5 has no chunk larger than a fixed extent.
+      target.like.storage.chunk_shape[e] =
+          std::min(target.like.storage.chunk_shape[e], schema[d].shape[e]);
+    }
     target.replaces = there != nullptr && !grows && n_new > 0;
     const StoredForm cut =
         target.like.appended ? chunked_form(schema[d], target.like.storage) : StoredForm();

@@ -494,6 +494,12 @@ Result<DimensionSurvey> survey_dimensions(std::int64_t file, const ChooseFixed& 
   return survey;
 }
 
+Result<ValueDigest> digest_dataset(std::int64_t file, const std::string& path) {
+  const Hdf5Id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
+  if (!dataset.valid()) return hdf5_failure(Code::corrupt, "dataset \"" + path + "\"");
+  return digest_values(dataset.get(), path, SurveyedPaths(file));
+}
+
 Result<PathSet> fixed_datasets(std::span<const StoredDataset> datasets,
                                const DimensionSurvey& survey) {
   std::unordered_map<std::string_view, const SurveyedObject*> objects;

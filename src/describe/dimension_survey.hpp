@@ -83,6 +83,9 @@ Result<DimensionSurvey> list_dimensions(std::int64_t file);
 /// read.  @error corrupt, plugin_missing, out_of_memory; and that of `choose_fixed`
 Result<DimensionSurvey> survey_dimensions(std::int64_t file, const ChooseFixed& choose_fixed);
 
+/// Digest of the values of one dataset. @param file  hid_t  @error as survey_dimensions()
+Result<ValueDigest> digest_dataset(std::int64_t file, const std::string& path);
+
 /// The datasets that do not grow when files are concatenated, scalars among them. Pure.
 ///
 /// A dataset grows if its first unlimited dimension is a record dimension: an unlimited dimension

@@ -177,6 +177,8 @@ Result<ConcatRequest> concat_request(const ConcatWords& words) {
     request.plain_below_bytes = std::numeric_limits<std::uint64_t>::max();
   }
   TAILRACE_TAKE(request.key_names, split_names("--key", words.key_names));
+  TAILRACE_TAKE(request.tile_dimensions, split_names("--tile", words.tile));
+  request.allow_missing_tiles = words.allow_missing_tiles;
   return request;
 }
 

@@ -36,9 +36,11 @@ struct ConcatWords {
   std::string sort_paths;              ///< Separated by commas, or "default"; empty: as given.
   std::string on_error = "stop";       ///< Or "skip".
   std::string on_different = "error";  ///< Or "keep-first".
-  std::string key_names;               ///< Separated by commas; empty: none.
-  std::string chunk;                   ///< "1MiB", "128x"; empty: as the engine chooses.
-  std::string codec = "keep";          ///< With its settings.
+  std::string tile;                    ///< Names of dimensions, separated by commas; empty: none.
+  bool allow_missing_tiles = false;
+  std::string key_names;       ///< Separated by commas; empty: none.
+  std::string chunk;           ///< "1MiB", "128x"; empty: as the engine chooses.
+  std::string codec = "keep";  ///< With its settings.
   std::optional<std::uint32_t> level;
   std::string plain_below;  ///< A size; empty: 0.
   bool contiguous = false;

@@ -600,9 +600,17 @@ class PartExport {
         variable.attributes.push_back(model_attribute(note));
       }
     }
-    std::erase_if(variable.attributes, [&](const ModelAttribute& attribute) {
-      return attribute.name == "_FillValue" && attribute.type != type;
-    });
+    const auto no_fill = [&](const std::string& what) {
+      ranks_.say(fmt::format("{} of \"{}\" is not kept", what, from_.variables[v].dataset_path));
+    };
+    if (std::erase_if(variable.attributes, [&](const ModelAttribute& attribute) {
+          return attribute.name == "_FillValue" && attribute.type != type;
+        }) > 0) {
+      no_fill("attribute \"_FillValue\", of another type than the values,");
+    }
+    const Bytes& fill = reader_.datasets()[dataset].fill_value;
+    const bool zero = std::ranges::all_of(fill, [](std::byte b) { return b == std::byte{0}; });
+    if (!zero && variable.attribute("_FillValue") == nullptr) no_fill("HDF5's fill value");
     for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
       TAILRACE_TAKE(variable.dimensions[d], dimension_of(variable.dimensions[d], cut_of(slab, d),
                                                          from_.variables[v].dataset_path));

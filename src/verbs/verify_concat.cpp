@@ -69,17 +69,23 @@ class ConcatVerifier {
   /// The same Status on every rank.
   Status run() {
     TAILRACE_TRY(read_request());
-    TAILRACE_TAKE(check_, comm_.agree(ConcatCheck::open(request_.output, report_.inputs.front(),
-                                                        memory_bytes_, request_.follow_external,
-                                                        request_.on_different != "error")));
+    ConcatCheck::Settings settings{memory_bytes_, request_.follow_external,
+                                   request_.on_different != "error"};
+    if (!request_.tile.empty()) settings.tile_dimensions = split_at_commas(request_.tile);
+    TAILRACE_TAKE(
+        check_, comm_.agree(ConcatCheck::open(request_.output, report_.inputs.front(), settings)));
     report_.keys = check_->keys();
     own_ = own_inputs(report_.inputs, comm_);
     ConcatFindings first;
     TAILRACE_TRY(comm_.agree(comm_.is_root() ? compare_objects(first) : Status()));
-    TAILRACE_TRY(comm_.agree(survey()));
-    find_places();
-    check_totals(first);
-    TAILRACE_TRY(comm_.agree(compare()));
+    if (check_->tile_axes().empty()) {
+      TAILRACE_TRY(comm_.agree(survey()));
+      find_places();
+      check_totals(first);
+      TAILRACE_TRY(comm_.agree(compare()));
+    } else {
+      TAILRACE_TRY(compare_tiles());
+    }
     // What concerns the whole file comes before what concerns an input.
     for (const std::string& line : findings_.lines) first.add(line);
     first.n_all += findings_.n_all - findings_.lines.size();
@@ -111,6 +117,36 @@ class ConcatVerifier {
       findings.add(request_.output + ": holds no key datasets (" + names_.back() + ".seq)");
     }
     return check_->compare_objects(findings);
+  }
+
+  /// Inputs that are tiles of a domain: their places first, which all ranks need to know.
+  Status compare_tiles() {
+    report_.n_datasets = check_->datasets().size();
+    ByteWriter mine;
+    Status found;
+    for (std::size_t i = own_.first; i < own_.last && found.ok(); ++i) {
+      const Result<std::vector<TileFacts>> facts = check_->tile_facts(report_.inputs[i], i);
+      found = facts.status();
+      for (std::size_t a = 0; found.ok() && a < facts->size(); ++a) mine.add((*facts)[a]);
+    }
+    TAILRACE_TRY(comm_.agree(found));
+    Bytes all;
+    for (const Bytes& bytes : comm_.gather(mine.bytes(), 0)) {
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    }
+    comm_.broadcast(all, 0);
+    std::vector<std::vector<TileFacts>> facts(check_->tile_axes().size());
+    for (ByteReader reader(all); !reader.at_end();) {
+      for (std::vector<TileFacts>& of_axis : facts) of_axis.push_back(reader.take<TileFacts>());
+    }
+    TAILRACE_TRY(check_->lay_out_tiles(facts, report_.inputs));
+    Status compared;
+    for (std::size_t i = own_.first; i < own_.last && compared.ok(); ++i) {
+      compared = check_->compare_tile(report_.inputs[i], i, findings_);
+      ranks_.show(i + 1 - own_.first, own_.last - own_.first);
+    }
+    if (compared.ok() && comm_.is_root()) compared = check_->compare_missing_tiles(findings_);
+    return comm_.agree(compared);
   }
 
   Status survey() {

@@ -18,6 +18,7 @@ struct VerifyConcatRequest {
   std::string list_path;               ///< or a list of them.
   std::string key_names;               ///< As for concat; empty: none.
   std::string memory;                  ///< What each rank may hold; empty: 256 MiB.
+  std::string tile;                    ///< As for concat.
   std::string on_different = "error";  ///< As for concat.
   bool follow_external = false;        ///< Compare values in other files, too (OtherFiles).
 };

@@ -271,3 +271,211 @@ def test_nothing_grows(tmp_path):
     done = tailrace("concat", "-o", tmp_path / "all.nc", tmp_path / "0.nc", tmp_path / "1.nc",
                     code=2)
     assert "unlimited dimension" in own_lines(done.stderr)[0]
+
+
+# --- Tiles of a domain.
+
+
+def cuts_of(rng, length, n):
+    """Borders of up to n pieces of 0 to length."""
+    inner = rng.choice(np.arange(1, length), min(n, length) - 1, replace=False)
+    return [0, *sorted(int(c) for c in inner), length]
+
+
+def whole_domain(rng, n_time):
+    """Names, dimensions and values of the domain's variables."""
+    ny, nx = int(rng.integers(4, 14)), int(rng.integers(4, 17))
+    lengths = {"time": n_time, "y": ny, "x": nx, "z": 3}
+    data = {"time": (("time",), np.arange(n_time) * 1.5),
+            "y": (("y",), np.linspace(-60, 60, ny)), "x": (("x",), np.arange(nx) * 2.0),
+            "z": (("z",), np.array([5.0, 10, 20])), "one": ((), np.array(7))}
+    shapes = [("time", "y", "x"), ("time", "z", "y", "x"), ("y", "x"), ("y",), ("x",),
+              ("time", "y"), ("z",), ("x", "y"), ("time", "z")]
+    for i, shape in enumerate(shapes):
+        kind = ["f4", "f8", "i2"][rng.integers(3)]
+        data[f"v{i}"] = (shape, values(rng, kind, tuple(lengths[d] for d in shape)))
+    return lengths, data
+
+
+def write_tile(path, rng, lengths, data, begin, end, *, attributes, unlimited=True, order=1):
+    """One tile: [begin, end) along the dimensions that are named there."""
+    with netCDF4.Dataset(path, "w") as file:
+        span = {d: slice(begin.get(d, 0), end.get(d, n)) for d, n in lengths.items()}
+        for d, n in lengths.items():
+            size = span[d].stop - span[d].start
+            file.createDimension(d, None if d == "time" and unlimited else size)
+        if attributes:
+            file.NumFilesInSet = 4
+        for name, (dimensions, whole) in data.items():
+            part = whole[tuple(span[d] for d in dimensions)]
+            options = {}
+            if dimensions and rng.integers(3):
+                options = {"zlib": bool(rng.integers(2)),
+                           "chunksizes": [int(rng.integers(1, n + 1)) for n in part.shape]}
+            made = file.createVariable(name, part.dtype, dimensions, **options,
+                                       fill_value=np.array(-99).astype(part.dtype))
+            made.long_name = name
+            made[...] = part
+            if attributes and name in begin:
+                made.domain_decomposition = np.array(
+                    [1, lengths[name], begin[name] + 1, end[name]], "i4")
+    return path
+
+
+def random_tiles(folder, rng, *, attributes, axes=("y", "x"), n_time=3):
+    lengths, data = whole_domain(rng, n_time)
+    borders = {d: cuts_of(rng, lengths[d], int(rng.integers(1, 4))) for d in axes}
+    paths = []
+    for cell in np.ndindex(*(len(borders[d]) - 1 for d in axes)):
+        begin = {d: borders[d][c] for d, c in zip(axes, cell)}
+        end = {d: borders[d][c + 1] for d, c in zip(axes, cell)}
+        paths.append(write_tile(folder / f"tile_{len(paths)}.nc", rng, lengths, data, begin, end,
+                                attributes=attributes))
+    rng.shuffle(paths)
+    return paths, lengths, data
+
+
+def check_domain(path, lengths, data, holes=None):
+    with netCDF4.Dataset(path) as file:
+        file.set_auto_mask(False)
+        assert {n: d.size for n, d in file.dimensions.items()} == lengths
+        assert file.dimensions["time"].isunlimited()
+        assert "NumFilesInSet" not in file.ncattrs()
+        for name, (dimensions, whole) in data.items():
+            variable = file[name]
+            assert variable.dimensions == dimensions and variable.dtype == whole.dtype
+            assert "domain_decomposition" not in variable.ncattrs()
+            assert variable.long_name == name
+            wanted = whole if holes is None else holes(dimensions, whole)
+            np.testing.assert_array_equal(variable[...], wanted, name)
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("seed", range(16))
+def test_random_tiles(seed, tmp_path):
+    rng = np.random.default_rng(1000 + seed)
+    ranks, attributes = 1 + seed % 3, bool(seed // 3 % 2)
+    paths, lengths, data = random_tiles(tmp_path, rng, attributes=attributes)
+    tile = [] if attributes else ["--tile", "y,x"]
+    report = numbers("concat", "-o", tmp_path / "all.nc", *tile, *paths, ranks=ranks)
+    assert len(report["remarks"]) == attributes
+    check_domain(tmp_path / "all.nc", lengths, data)
+    tailrace("verify", "--concat", tmp_path / "all.nc", *tile, *paths, ranks=ranks)
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(6))
+def test_tiles_in_time(seed, tmp_path):
+    """Tiles in space and time, in any order."""
+    rng = np.random.default_rng(2000 + seed)
+    paths, lengths, data = random_tiles(tmp_path, rng, attributes=False,
+                                        axes=("time", "y", "x"), n_time=5)
+    numbers("concat", "-o", tmp_path / "all.nc", "--tile", "time,y,x", *paths, ranks=1 + seed % 3)
+    check_domain(tmp_path / "all.nc", lengths, data)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_tiles_that_fit_are_copied(ranks, tmp_path):
+    """Chunks of tiles go into the output as they are where they lie on its grid."""
+    whole = np.random.default_rng(1).normal(0, 1, (4, 256, 384)).astype("f4")
+    paths = []
+    for i, j in np.ndindex(2, 2):
+        paths.append(tmp_path / f"{i}{j}.nc")
+        with netCDF4.Dataset(paths[-1], "w") as file:
+            file.createDimension("time", None)
+            for d, n, at in (("y", 128, i), ("x", 192, j)):
+                file.createDimension(d, n)
+                axis = file.createVariable(d, "f8", (d,))
+                axis[:] = n * at + np.arange(n)
+                axis.domain_decomposition = np.array([1, 2 * n, n * at + 1, n * (at + 1)], "i4")
+            part = file.createVariable("t", "f4", ("time", "y", "x"), zlib=True,
+                                       chunksizes=(1, 128, 192))
+            part[:] = whole[:, 128 * i:128 * (i + 1), 192 * j:192 * (j + 1)]
+    report = numbers("concat", "-o", tmp_path / "all.nc", *reversed(paths), ranks=ranks)
+    assert report["n_copied"] >= 16
+    with netCDF4.Dataset(tmp_path / "all.nc") as file:
+        assert file["t"].chunking() == [1, 128, 192]
+        np.testing.assert_array_equal(file["t"][:], whole)
+        assert file["x"][:].tolist() == list(range(384))
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_missing_tiles(ranks, tmp_path):
+    rng = np.random.default_rng(5)
+    lengths, data = whole_domain(rng, 2)
+    paths = []
+    for i, j in ((0, 0), (0, 1), (1, 0)):
+        y, x = lengths["y"] // 2, lengths["x"] // 2
+        begin, end = {"y": i * y, "x": j * x}, {"y": y if i == 0 else lengths["y"],
+                                               "x": x if j == 0 else lengths["x"]}
+        paths.append(write_tile(tmp_path / f"{i}{j}.nc", rng, lengths, data, begin, end,
+                                attributes=True))
+    done = tailrace("concat", "-o", tmp_path / "all.nc", *paths, ranks=ranks, code=2)
+    assert "tiles are missing: /y" in done.stderr and not (tmp_path / "all.nc").exists()
+    report = numbers("concat", "-o", tmp_path / "all.nc", "--allow-missing-tiles", *paths,
+                     ranks=ranks)
+    assert any("tiles are missing" in line for line in report["remarks"])
+
+    def holes(dimensions, whole):
+        if not {"y", "x"} <= set(dimensions):
+            return whole
+        whole = whole.copy()
+        whole[tuple(slice(lengths[d] // 2, None) if d in "yx" else slice(None)
+                    for d in dimensions)] = -99
+        return whole
+    check_domain(tmp_path / "all.nc", lengths, data, holes)
+    tailrace("verify", "--concat", tmp_path / "all.nc", *paths, ranks=ranks)
+
+
+def test_tiles_that_do_not_fit_together(tmp_path):
+    rng = np.random.default_rng(6)
+    lengths, data = whole_domain(rng, 2)
+
+    def tile(name, first, last, changed=None):
+        return write_tile(tmp_path / name, rng, lengths, changed or data, {"x": first},
+                          {"x": last}, attributes=True)
+
+    n = lengths["x"]
+    left, right = tile("left.nc", 0, 2), tile("right.nc", 2, n)
+    for others, words in (((tile("wide.nc", 1, n),), ("overlap", "/x", "wide.nc")),
+                          ((right, tile("again.nc", 2, n)), ("same tile", "again.nc"))):
+        done = tailrace("concat", "-o", tmp_path / "all.nc", left, *others, ranks=2, code=2)
+        assert all(word in done.stderr for word in words), done.stderr
+    changed = data | {"v3": (("y",), data["v3"][1] + 1)}
+    done = tailrace("concat", "-o", tmp_path / "all.nc", left,
+                    tile("other.nc", 2, n, changed), ranks=2, code=2)
+    assert '"/v3"' in done.stderr and "other.nc" in done.stderr
+    done = tailrace("concat", "-o", tmp_path / "all.nc", "--tile", "nothing", left, right, code=2)
+    assert "--tile nothing" in done.stderr
+
+
+def test_coordinates_of_tiles_that_differ(tmp_path):
+    """Two rows of tiles whose x differs in one of them: named, or the first one's is kept."""
+    rng = np.random.default_rng(7)
+    lengths, data = whole_domain(rng, 2)
+    paths = []
+    for i in (0, 1):
+        for j in (0, 1):
+            other = data | {"v4": (("x",), data["v4"][1] + (i == j == 1))}
+            begin, end = {"y": 2 * i, "x": 2 * j}, {"y": 2 if i == 0 else lengths["y"],
+                                                   "x": 2 if j == 0 else lengths["x"]}
+            paths.append(write_tile(tmp_path / f"{i}{j}.nc", rng, lengths, other, begin, end,
+                                    attributes=True))
+    done = tailrace("concat", "-o", tmp_path / "all.nc", *paths, ranks=3, code=2)
+    assert '"/v4" differs between' in done.stderr and "11.nc" in done.stderr
+    remarks = numbers("concat", "-o", tmp_path / "all.nc", "--on-different", "keep-first", *paths,
+                      ranks=3)["remarks"]
+    assert any('"/v4"' in line for line in remarks)
+    check_domain(tmp_path / "all.nc", lengths, data)
+
+
+def test_a_file_that_is_no_tile(tmp_path):
+    rng = np.random.default_rng(8)
+    lengths, data = whole_domain(rng, 2)
+    paths = [write_tile(tmp_path / f"{i}.nc", rng, lengths, data, {"x": 2 * i},
+                        {"x": (i + 1) * 2 if i == 0 else lengths["x"]}, attributes=i == 0)
+             for i in range(2)]
+    done = tailrace("concat", "-o", tmp_path / "all.nc", *paths, code=2)
+    assert 'dataset "/x": it lacks the attribute domain_decomposition' in done.stderr
+    done = tailrace("concat", "-o", tmp_path / "all.nc", "--append", paths[0], code=2)
+    assert not (tmp_path / "all.nc").exists()

@@ -243,6 +243,72 @@ Status RowComparison::compare(const std::string& path, std::span<const CheckedRo
   return comparison.run(sources, first_row, window_bytes_, progress);
 }
 
+namespace {
+
+bool read_checked_box(hid_t dataset, hid_t type, const Box& box, void* values) {
+  const std::vector<hsize_t> start(box.start.begin(), box.start.end());
+  const std::vector<hsize_t> count(box.count.begin(), box.count.end());
+  const Hdf5Id space(H5Dget_space(dataset));
+  const Hdf5Id memory(H5Screate_simple(int(count.size()), count.data(), nullptr));
+  return H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
+                             nullptr) >= 0 &&
+         H5Dread(dataset, type, memory.get(), space.get(), H5P_DEFAULT, values) >= 0;
+}
+
+/// The fill value of a dataset, as often as there is room; zeros without one.
+void put_fill_values(hid_t dataset, hid_t type, std::vector<std::byte>& values) {
+  const Hdf5Id list(H5Dget_create_plist(dataset));
+  H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+  H5Pfill_value_defined(list.get(), &defined);
+  std::vector<std::byte> value(H5Tget_size(type));
+  if (defined == H5D_FILL_VALUE_USER_DEFINED) H5Pget_fill_value(list.get(), type, value.data());
+  for (std::size_t at = 0; at < values.size(); at += value.size()) {
+    std::memcpy(&values[at], value.data(), value.size());
+  }
+}
+
+}  // namespace
+
+Status compare_box(hid_t output, hid_t input, const std::string& file_name, const std::string& path,
+                   const Box& box, std::uint64_t window_bytes, ConcatFindings& findings) {
+  const std::string who = file_name + ": dataset \"" + path + "\"";
+  const Hdf5Id type(H5Dget_type(output));
+  const std::size_t element_bytes = H5Tget_size(type.get());
+  const std::uint64_t row_elements = n_elements({box.count.begin() + 1, box.count.end()});
+  if (box.empty()) return Status();
+  const std::uint64_t n_window = window_bytes / (row_elements * element_bytes);
+  if (n_window == 0) {
+    return Status(Code::out_of_memory,
+                  who + ": a row takes " + std::to_string(row_elements * element_bytes) +
+                      " bytes, a quarter of the memory is " + std::to_string(window_bytes));
+  }
+  for (std::uint64_t row = 0; row < box.count[0]; row += n_window) {
+    Box there = box;
+    there.start[0] += row;
+    there.count[0] = std::min(n_window, box.count[0] - row);
+    Box here{Shape(box.rank(), 0), there.count};
+    here.start[0] = row;
+    std::vector<std::byte> arrived(there.n_elements() * element_bytes);
+    std::vector<std::byte> wanted(arrived.size());
+    if (input < 0) put_fill_values(output, type.get(), wanted);
+    if ((input >= 0 && !read_checked_box(input, type.get(), here, wanted.data())) ||
+        !read_checked_box(output, type.get(), there, arrived.data())) {
+      findings.add(who + " cannot be read: " + hdf5_error_text());
+      return Status();
+    }
+    const auto [a, b] = std::mismatch(wanted.begin(), wanted.end(), arrived.begin());
+    if (a == wanted.end()) continue;
+    const auto element = static_cast<std::size_t>(a - wanted.begin()) / element_bytes;
+    const std::byte* const is = &wanted[element * element_bytes];
+    findings.add(who + " row " + std::to_string(row + element / row_elements) + ", element " +
+                 std::to_string(element % row_elements) + " of it, is " +
+                 checked_value_text(type.get(), {is, {}}) + ", but arrived as " +
+                 checked_value_text(type.get(), {&arrived[element * element_bytes], {}}));
+    return Status();
+  }
+  return Status();
+}
+
 // --- One pass over /spill's rows of an input, then one over each other group's.
 
 namespace {

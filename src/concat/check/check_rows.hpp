@@ -8,6 +8,7 @@
 
 #include "concat/check/check_objects.hpp"
 #include "concat/check/concat_check.hpp"
+#include "core/box.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
 namespace tailrace {
@@ -42,6 +43,12 @@ class RowComparison {
   CheckedFile output_;
   std::uint64_t window_bytes_;
 };
+
+/// Compare a dataset of an input with the part of the output's at `box`, of the same counts, window
+/// by window; `input` invalid: with the fill value, where no input has the part. A finding at most.
+/// Elements are their bytes. @error out_of_memory  a single row is larger than the window.
+Status compare_box(hid_t output, hid_t input, const std::string& file_name, const std::string& path,
+                   const Box& box, std::uint64_t window_bytes, ConcatFindings& findings);
 
 /// Read `n_rows` rows of a dataset from `first_row` on as elements of `memory_type`.
 /// @returns false if HDF5 fails, with its words on its error stack.

@@ -91,13 +91,13 @@ Status compare_single(const std::string& who, const CheckedSide& input, const Ch
 
 class ConcatCheckImpl final : public ConcatCheck {
  public:
-  ConcatCheckImpl(std::string output, std::string first_input, std::uint64_t memory_bytes,
-                  bool follow_external, bool keep_first)
+  ConcatCheckImpl(std::string output, std::string first_input, const Settings& settings)
       : output_name_(std::move(output)),
         first_name_(std::move(first_input)),
-        memory_bytes_(memory_bytes),
-        follow_external_(follow_external),
-        keep_first_(keep_first) {}
+        memory_bytes_(settings.memory_bytes),
+        follow_external_(settings.follow_external),
+        keep_first_(settings.keep_first),
+        tile_names_(settings.tile_dimensions) {}
   ~ConcatCheckImpl() override {
     const Hdf5Scope scope;
     types_.clear();
@@ -246,6 +246,89 @@ class ConcatCheckImpl final : public ConcatCheck {
     return Status();
   }
 
+  const std::vector<std::string>& tile_axes() const override { return axes_; }
+
+  Result<std::vector<TileFacts>> tile_facts(const std::string& input, std::size_t source) override {
+    const Hdf5Scope scope;
+    TAILRACE_TAKE(const Hdf5Id file, open_checked_file(input));
+    const auto no_values = [](const DimensionSurvey&) -> Result<PathSet> { return PathSet(); };
+    TAILRACE_TAKE(const DimensionSurvey survey, survey_dimensions(file.get(), no_values));
+    std::vector<TileFacts> facts;
+    for (const std::string& axis : axes_) {
+      const SurveyedObject* const scale = survey.find(axis);
+      TileFacts& at = facts.emplace_back();
+      at.source = source;
+      if (scale == nullptr) continue;  // Without values: lay_out_tiles() names it.
+      const Hdf5Id dataset(H5Dopen2(file.get(), axis.c_str(), H5P_DEFAULT));
+      const Extents extents = both_extents_of(dataset.get());
+      at.n_values = extents.appended ? extents.shape[0] : 0;
+      at.has_span = scale->tile.has_value();
+      at.span = scale->tile.value_or(TileSpan());
+      at.order = scale->order.value_or(ValueOrder());
+    }
+    return facts;
+  }
+
+  Status lay_out_tiles(std::span<const std::vector<TileFacts>> facts,
+                       std::span<const std::string> inputs) override {
+    TAILRACE_TAKE(layout_, TileLayout::make(axes_, facts, inputs.size(),
+                                            [&](std::uint64_t s) { return inputs[s]; }));
+    return Status();
+  }
+
+  Status compare_tile(const std::string& input, std::size_t source,
+                      ConcatFindings& findings) override {
+    const Hdf5Scope scope;
+    TAILRACE_TAKE(const Hdf5Id file, open_checked_file(input));
+    for (std::size_t i = 0; i < datasets_.size(); ++i) {
+      const std::string& path = datasets_[i].path;
+      const std::string who = input + ": " + dataset_text(path);
+      const Hdf5Id dataset(H5Dopen2(file.get(), path.c_str(), H5P_DEFAULT));
+      if (!dataset.valid()) {
+        findings.add(who + " is missing");
+        continue;
+      }
+      TAILRACE_TRY(check_own_values(dataset.get(), input, path));
+      if (fixed_.contains(path)) {
+        if (keep_first_ && input != first_name_) continue;
+        TAILRACE_TRY(compare_fixed(i, file.get(), dataset.get(), input, findings));
+        continue;
+      }
+      const std::vector<std::uint32_t> axes = axes_of(path);
+      if (keep_first_ && layout_.owner(axes, source) != source) continue;
+      const Extents extents = both_extents_of(dataset.get());
+      const Hdf5Id type(H5Dget_type(dataset.get()));
+      const Box box = layout_.box_of(axes, extents.shape, source);
+      const bool fits = extents.shape.size() == shapes_[i].size() && box.count == extents.shape &&
+                        contains(whole_box(shapes_[i]), box) &&
+                        layout_.domain_shape(axes, extents.shape) == shapes_[i];
+      if (!fits || H5Tequal(type.get(), types_[i].get()) <= 0) {
+        findings.add(who + " of shape " + shape_text(extents.shape) +
+                     " has another type than in the output, or does not fit its shape " +
+                     shape_text(shapes_[i]));
+      } else if (!is_dimension_without_variable(dataset.get())) {
+        const Hdf5Id there(H5Dopen2(output_.get(), path.c_str(), H5P_DEFAULT));
+        TAILRACE_TRY(
+            compare_box(there.get(), dataset.get(), input, path, box, memory_bytes_ / 4, findings));
+      }
+    }
+    return Status();
+  }
+
+  Status compare_missing_tiles(ConcatFindings& findings) override {
+    const Hdf5Scope scope;
+    for (std::size_t i = 0; i < datasets_.size(); ++i) {
+      if (fixed_.contains(datasets_[i].path)) continue;
+      const Hdf5Id there(H5Dopen2(output_.get(), datasets_[i].path.c_str(), H5P_DEFAULT));
+      for (const Box& box : layout_.missing(axes_of(datasets_[i].path), shapes_[i])) {
+        if (!contains(whole_box(shapes_[i]), box)) continue;  // Named by compare_tile().
+        TAILRACE_TRY(compare_box(there.get(), H5I_INVALID_HID, "a missing tile", datasets_[i].path,
+                                 box, memory_bytes_ / 4, findings));
+      }
+    }
+    return Status();
+  }
+
   void check_keys(const std::string& input, std::span<const InputRows> rows,
                   std::span<const std::uint64_t> first_rows, std::span<const std::string> names,
                   ConcatFindings& findings) override {
@@ -262,6 +345,11 @@ class ConcatCheckImpl final : public ConcatCheck {
   }
 
  private:
+  std::vector<std::uint32_t> axes_of(const std::string& path) const {
+    const SurveyedObject* const object = first_dimensions_.find(path);
+    return object != nullptr ? layout_.axes_of(object->dimensions) : std::vector<std::uint32_t>();
+  }
+
   /// Where a name in a file leads is its maker's choice: it is not followed unasked.
   Status check_own_values(hid_t dataset, const std::string& file, const std::string& path) const {
     const Hdf5Id list(H5Dget_create_plist(dataset));
@@ -291,8 +379,33 @@ class ConcatCheckImpl final : public ConcatCheck {
       described.max_shape.assign(most.begin(), most.end());
       described.shape.resize(most.size());
     }
-    TAILRACE_TAKE(fixed_, fixed_datasets(datasets, survey));
+    find_axes(survey);
+    first_dimensions_ = survey;
+    if (axes_.empty()) {
+      TAILRACE_TAKE(fixed_, fixed_datasets(datasets, survey));
+    }
+    for (const SurveyedObject& object : survey.objects) {
+      if (!axes_.empty() && object.dataset && !is_tiled(object)) fixed_.insert(object.path);
+    }
     return Status();
+  }
+
+  /// Tiles are told by names, else by the attribute of a dimension's scale.
+  void find_axes(const DimensionSurvey& survey) {
+    for (const SurveyedObject& object : survey.objects) {
+      if (!object.scale || object.dimensions.empty()) continue;
+      const std::string name = object.path.substr(object.path.rfind('/') + 1);
+      const bool named = std::ranges::any_of(tile_names_, [&](const std::string& each) {
+        return each == name || each == object.path;
+      });
+      if (named || (tile_names_.empty() && object.tile)) axes_.push_back(object.path);
+    }
+  }
+
+  bool is_tiled(const SurveyedObject& object) const {
+    return std::ranges::any_of(object.dimensions, [&](const std::string& dimension) {
+      return std::ranges::find(axes_, dimension) != axes_.end();
+    });
   }
 
   /// A variable that is shorter than its record dimension ends with fill values.
@@ -435,6 +548,10 @@ class ConcatCheckImpl final : public ConcatCheck {
   std::uint64_t memory_bytes_;
   bool follow_external_;
   bool keep_first_;
+  std::vector<std::string> tile_names_;  ///< As given.
+  std::vector<std::string> axes_;
+  DimensionSurvey first_dimensions_;
+  TileLayout layout_;
   bool by_dimensions_ = false;
   PathSet fixed_;  ///< Paths of datasets that do not grow.
   Hdf5Id output_;
@@ -517,10 +634,8 @@ Status compare_copies(const std::string& original, const std::string& copy,
 
 Result<std::unique_ptr<ConcatCheck>> ConcatCheck::open(const std::string& output,
                                                        const std::string& first_input,
-                                                       std::uint64_t memory_bytes,
-                                                       bool follow_external, bool keep_first) {
-  auto check = std::make_unique<ConcatCheckImpl>(output, first_input, memory_bytes, follow_external,
-                                                 keep_first);
+                                                       const Settings& settings) {
+  auto check = std::make_unique<ConcatCheckImpl>(output, first_input, settings);
   TAILRACE_TRY(check->open());
   return std::unique_ptr<ConcatCheck>(std::move(check));
 }

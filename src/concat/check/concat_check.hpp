@@ -22,6 +22,7 @@
 
 #include "core/box.hpp"
 #include "core/status.hpp"
+#include "describe/tile_layout.hpp"
 
 namespace tailrace {
 
@@ -69,10 +70,15 @@ class ConcatCheck {
   /// that lies in another file: a dataset of such is an error of what meets it.
   /// With `keep_first`, datasets that do not grow are compared with the first input's alone.
   /// @error not_found, corrupt  names the file.  @error unsupported  names file and dataset.
+  struct Settings {
+    std::uint64_t memory_bytes = 0;
+    bool follow_external = false;
+    bool keep_first = false;
+    std::vector<std::string> tile_dimensions = {};  ///< As for concat.
+  };
   static Result<std::unique_ptr<ConcatCheck>> open(const std::string& output,
                                                    const std::string& first_input,
-                                                   std::uint64_t memory_bytes, bool follow_external,
-                                                   bool keep_first = false);
+                                                   const Settings& settings);
   virtual ~ConcatCheck() = default;
 
   /// The datasets that every input must have.
@@ -88,6 +94,21 @@ class ConcatCheck {
   /// @returns the rows of those that can be compared further, by dataset.
   virtual Result<std::vector<InputRows>> survey(const std::string& input,
                                                 ConcatFindings& findings) = 0;
+
+  /// Dimensions along which the inputs are tiles; empty: they are not. Then lay_out_tiles() and
+  /// compare_tile() take the place of survey() and compare_rows().
+  virtual const std::vector<std::string>& tile_axes() const = 0;
+  /// Position of an input along each axis.
+  virtual Result<std::vector<TileFacts>> tile_facts(const std::string& input,
+                                                    std::size_t source) = 0;
+  /// @param facts  of all inputs, by axis.
+  virtual Status lay_out_tiles(std::span<const std::vector<TileFacts>> facts,
+                               std::span<const std::string> inputs) = 0;
+  /// Compare all datasets of an input with the output.
+  virtual Status compare_tile(const std::string& input, std::size_t source,
+                              ConcatFindings& findings) = 0;
+  /// Compare what no input has with fill values. Once, on rank 0.
+  virtual Status compare_missing_tiles(ConcatFindings& findings) = 0;
 
   /// Compare the rows of consecutive inputs with the output's rows from `first_rows` on (by
   /// dataset), which is moved on behind them. `progress` counts bytes of rows compared.

@@ -80,7 +80,8 @@ class Hdf5ConcatOutput final : public ConcatOutput {
   Status copy_rows(const ConcatTarget& target, std::span<const RowSource> sources,
                    std::uint64_t first_row, std::uint64_t memory_bytes) override;
   Status copy_whole(const StoredDataset& dataset) override;
-  Result<Lines> finish(const CopiedObjects& notes) override;
+  Result<Lines> finish(const CopiedObjects& notes,
+                       std::span<const ObjectAttribute> left_out) override;
 
  private:
   struct CreationList {
@@ -358,7 +359,8 @@ Status Hdf5ConcatOutput::change_notes(const std::string& path, const CopiedNotes
   return set_instead(file_, path, notes);
 }
 
-Result<Lines> Hdf5ConcatOutput::finish(const CopiedObjects& notes) {
+Result<Lines> Hdf5ConcatOutput::finish(const CopiedObjects& notes,
+                                       std::span<const ObjectAttribute> left_out) {
   const Hdf5Scope scope;
   group_.reset();
   for (const auto& [group, names] : orders_) TAILRACE_TRY(order_links(out_, group, names));
@@ -367,6 +369,13 @@ Result<Lines> Hdf5ConcatOutput::finish(const CopiedObjects& notes) {
     lines_.insert(lines_.end(), lines.begin(), lines.end());
   } else {
     for (const auto& [path, changed] : notes) TAILRACE_TRY(change_notes(path, changed));
+  }
+  for (const auto& [path, name] : left_out) {
+    const Hdf5Id object(H5Oopen(out_, path.c_str(), H5P_DEFAULT));
+    if (H5Aexists(object.get(), name.c_str()) <= 0) continue;
+    if (H5Adelete(object.get(), name.c_str()) < 0) {
+      return hdf5_failure(Code::internal, "attribute \"" + name + "\" of \"" + path + "\"");
+    }
   }
   return std::exchange(lines_, {});
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/copied_notes.hpp"
@@ -34,6 +35,9 @@ struct RowSource {
   std::string file;  ///< An input.
   std::uint64_t n_rows = 0;
 };
+
+/// Path of an object, and the name of an attribute of it.
+using ObjectAttribute = std::pair<std::string, std::string>;
 
 class ConcatOutput {
  public:
@@ -69,8 +73,10 @@ class ConcatOutput {
   /// When all datasets exist: attributes of groups, dimension scales, hard links, order of links.
   /// @param notes  what objects say of what their rows have lost: of a new output, of which the
   /// first input's holds on; of one that got more rows, what changes of it.
+  /// @param left_out  attributes of the first input that do not hold of the output.
   /// @returns lines about what could not be carried over.
-  virtual Result<std::vector<std::string>> finish(const CopiedObjects& notes) = 0;
+  virtual Result<std::vector<std::string>> finish(
+      const CopiedObjects& notes, std::span<const ObjectAttribute> left_out = {}) = 0;
 };
 
 // --- How far a concatenation has come, kept in the unfinished output itself.

@@ -1,0 +1,99 @@
+// ConcatTiles: inputs that are tiles of a domain, such as ranks of an ocean model write them.
+//
+// Tiles are told by the attribute `domain_decomposition` or by --tile. Datasets with a tiled
+// dimension are laid out by the positions of their files (describe/tile_layout.hpp): each part of
+// the output comes from the first file that has it. Other files with the same part (coordinates,
+// as a rule) are compared with it by digest.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "concat/concat.hpp"
+#include "core/box.hpp"
+#include "core/byte_stream.hpp"
+#include "core/comm.hpp"
+#include "core/status.hpp"
+#include "describe/concat_input.hpp"
+#include "describe/dimension_survey.hpp"
+#include "describe/tile_layout.hpp"
+#include "hdf5/dataset_schema.hpp"
+
+namespace tailrace {
+
+class ConcatTiles {
+ public:
+  explicit ConcatTiles(const ConcatRequest& request) : request_(request) {}
+
+  bool on() const { return !axes_.empty(); }
+  /// Choose the axes: those that --tile names, else those with `domain_decomposition`.
+  /// @error invalid_argument  a name that is no dimension; append, or keys
+  Status choose_axes(const DimensionSurvey& first);
+  void pack(ByteWriter& writer) const;
+  void unpack(ByteReader& reader);
+  /// Whether one of these dimensions is tiled.
+  bool is_tiled(const std::vector<std::string>& dimensions) const;
+  /// Axis attributes that speak of one tile alone.
+  static bool is_of_tile(const std::string& attribute);
+
+  /// Note the positions of an input of this rank.
+  /// @param datasets  of the input; tiled extents become those of `first`, the first input's.
+  /// @error invalid_argument  a dataset that differs in length from its dimension
+  Status take(const DimensionSurvey& survey, const DimensionSurvey& first_survey,
+              std::size_t source, std::span<const StoredDataset> first,
+              std::vector<StoredDataset>& datasets);
+  /// Lay out all tiles. Collective: a gather, a broadcast.
+  /// @param schema  gets the domain's extents.
+  /// @error invalid_argument  tiles that overlap, are named twice, or are missing
+  Status settle(Comm& comm, const DimensionSurvey& first_survey,
+                std::vector<StoredDataset>& schema);
+
+  /// Whether a dataset of the schema is tiled.
+  bool is_tiled(std::size_t dataset) const {
+    return dataset < axes_of_.size() && !axes_of_[dataset].empty();
+  }
+  /// Where a file's dataset lies in the output. @param schema  of the domain
+  Box box_of(std::size_t dataset, const StoredDataset& schema, std::size_t source) const {
+    return layout_.box_of(axes_of_[dataset], schema.shape, source);
+  }
+  /// Whether the output's values come from this file.
+  bool owns(std::size_t dataset, std::size_t source) const {
+    return layout_.owner(axes_of_[dataset], source) == source;
+  }
+  /// Whether several files have the part of the dataset that this file has.
+  bool is_shared(std::size_t dataset, std::size_t source) const {
+    return layout_.n_sharing(axes_of_[dataset], source) > 1;
+  }
+  /// The parts of a dataset that no file has. @param schema  of the domain
+  std::vector<Box> missing(std::size_t dataset, const StoredDataset& schema) const {
+    return layout_.missing(axes_of_[dataset], schema.shape);
+  }
+
+  /// Compare what several files have. Collective: a gather, an agreement.
+  /// @param digests  of this rank's shared parts
+  struct SharedDigest {
+    std::uint32_t dataset = 0;
+    std::uint32_t source = 0;
+    ValueDigest digest = {};
+  };
+  Status compare_shared(Comm& comm, std::span<const SharedDigest> digests,
+                        std::span<const StoredDataset> schema);
+
+  /// Lines for the user. Rank 0.
+  const std::vector<std::string>& remarks() const { return remarks_; }
+
+ private:
+  Status check_missing(std::span<const StoredDataset> schema);
+
+  const ConcatRequest& request_;
+  std::vector<std::string> axes_;              ///< Paths of the dimensions' scales.
+  std::vector<std::vector<TileFacts>> facts_;  ///< Of this rank's files, by axis.
+  TileLayout layout_;
+  std::vector<std::vector<std::uint32_t>> axes_of_;  ///< By dataset; empty: not tiled.
+  std::vector<std::string> remarks_;
+};
+
+}  // namespace tailrace
