@@ -132,7 +132,6 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Status close_hdf5();
   Status expect_root_links(std::uint64_t n_links);
   Status create_parents(const std::string& path);
-  Result<Hdf5Id> type_of(const DatasetDefinition& definition);
   Result<Hdf5Id> make_dataset(const DatasetDefinition& definition);
   Result<Hdf5Id> open_dataset(const std::string& path);
   Status extend(hid_t dataset, const std::string& path, const Shape& now, const Shape& shape);
@@ -292,21 +291,6 @@ Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
   return make_dataset(definition).status();
 }
 
-/// A named type that could not be carried over is a type of the dataset's own: that has been said.
-Result<Hdf5Id> Hdf5FileOnDriver::type_of(const DatasetDefinition& definition) {
-  if (!definition.type_path.empty() && exists(definition.type_path)) {
-    Hdf5Id named(H5Topen2(file_.get(), definition.type_path.c_str(), H5P_DEFAULT));
-    if (named.valid()) return named;
-  }
-  const Hdf5Id decoded(definition.type.empty()
-                           ? H5I_INVALID_HID
-                           : decode_type(definition.type.data(), definition.type.size()));
-  const bool own = definition.type.empty();
-  Hdf5Id type(H5Tcopy(own ? hdf5_native_type(definition.dtype) : decoded.get()));
-  if (!type.valid()) return hdf5_failure(Code::internal, "element type");
-  return type;
-}
-
 Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definition) {
   const std::string what = quoted("dataset", definition.path);
   if (path_prefixes(definition.path).empty()) {
@@ -328,7 +312,7 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
   ExactDataset exact;
   exact.path = exact.name = definition.path;
   exact.group_id = file_.get();
-  TAILRACE_TAKE(const Hdf5Id type, type_of(definition));
+  TAILRACE_TAKE(const Hdf5Id type, dataset_type(file_.get(), definition));
   exact.type_id = type.get();
   exact.space_id = space.get();
   exact.creation_list_id = list->get();
@@ -338,18 +322,6 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
     exact.contiguous_bytes = n_bytes;
   }
   return create_planned(exact, H5P_DEFAULT);
-}
-
-/// True if HDF5 writes fill values into a dataset's space when it allocates that.
-bool fills_at_creation(hid_t creation_list) {
-  H5D_fill_time_t time = H5D_FILL_TIME_IFSET;
-  H5D_fill_value_t value = H5D_FILL_VALUE_DEFAULT;
-  if (H5Pget_fill_time(creation_list, &time) < 0 ||
-      H5Pfill_value_defined(creation_list, &value) < 0) {
-    return true;
-  }
-  return time == H5D_FILL_TIME_ALLOC ||
-         (time == H5D_FILL_TIME_IFSET && value == H5D_FILL_VALUE_USER_DEFINED);
 }
 
 Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid_t link_list) {

@@ -13,6 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "hdf5/hdf5_compat.hpp"
+
 namespace tailrace {
 
 namespace {
@@ -301,6 +303,31 @@ Status check_definition(const DatasetDefinition& definition) {
                   "chunk shape " + shape_text(chunk_shape) + " is 4 GiB or more, HDF5's limit");
   }
   return Status();
+}
+
+Result<Hdf5Id> dataset_type(hid_t file, const DatasetDefinition& definition) {
+  if (!definition.type_path.empty()) {
+    Hdf5Id named(H5Topen2(file, definition.type_path.c_str(), H5P_DEFAULT));
+    // One that could not be carried over has been named then.
+    if (named.valid()) return named;
+  }
+  const Bytes& encoded = definition.type;
+  const Hdf5Id decoded(encoded.empty() ? H5I_INVALID_HID
+                                       : decode_type(encoded.data(), encoded.size()));
+  Hdf5Id type(H5Tcopy(encoded.empty() ? hdf5_native_type(definition.dtype) : decoded.get()));
+  if (!type.valid()) return hdf5_failure(Code::internal, "element type");
+  return type;
+}
+
+bool fills_at_creation(hid_t creation_list) {
+  H5D_fill_time_t time = H5D_FILL_TIME_IFSET;
+  H5D_fill_value_t value = H5D_FILL_VALUE_DEFAULT;
+  if (H5Pget_fill_time(creation_list, &time) < 0 ||
+      H5Pfill_value_defined(creation_list, &value) < 0) {
+    return true;
+  }
+  return time == H5D_FILL_TIME_ALLOC ||
+         (time == H5D_FILL_TIME_IFSET && value == H5D_FILL_VALUE_USER_DEFINED);
 }
 
 Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, ObjectForms forms,

@@ -77,6 +77,13 @@ Result<Hdf5Id> group_creation_list(ObjectForms forms, std::uint64_t expected_lin
 /// @error invalid_argument, unsupported
 Status check_definition(const DatasetDefinition& definition);
 
+/// Element type of a new dataset in `file`: a named type there, or the definition's own.
+/// @error internal  HDF5 refuses.
+Result<Hdf5Id> dataset_type(hid_t file, const DatasetDefinition& definition);
+
+/// True if HDF5 writes fill values into a dataset's space when it allocates that.
+bool fills_at_creation(hid_t creation_list);
+
 /// The creation list of a checked dataset; stub filters that it needs are added to `stubs`.
 Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, ObjectForms forms,
                                      StubFilters& stubs);
