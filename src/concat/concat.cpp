@@ -462,6 +462,7 @@ Status Concatenation::finish() {
       for (std::string& line : inputs_.dimensions().remarks()) {
         report_.remarks.push_back(std::move(line));
       }
+      for (std::string& line : targets_.remarks()) report_.remarks.push_back(std::move(line));
       if (inputs_.n_user_blocks() > 0) {
         report_.remarks.push_back("the user blocks in front of " +
                                   std::to_string(inputs_.n_user_blocks()) +

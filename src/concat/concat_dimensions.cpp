@@ -119,10 +119,11 @@ Status ConcatDimensions::take_first(ConcatInput& input) {
       return fixed_;
     }
     TAILRACE_TAKE(PathSet fixed, fixed_datasets(input.datasets(), survey));
-    if (fixed.size() == input.datasets().size() && request_.inputs.size() > 1) {
+    const bool alone = request_.inputs.size() == 1 && !request_.append;
+    if (fixed.size() == input.datasets().size() && !alone) {
       return Status(Code::invalid_argument,
                     "no dataset has an unlimited dimension, along which others could be appended "
-                    "(ncks --mk_rec_dmn time makes one)");
+                    "(ncks --mk_rec_dmn makes one; --tile goes by the values of a coordinate)");
     }
     fixed_ = fixed;
     return fixed;
@@ -160,18 +161,22 @@ std::string ConcatDimensions::source_name(std::uint64_t source) const {
   return source == older_source ? request_.output : request_.inputs[source];
 }
 
-void ConcatDimensions::note_difference(const std::string& path, const std::string& attribute,
-                                       std::uint64_t source) {
-  Difference& difference = differences_[{path, attribute}];
-  if (difference.n_inputs++ == 0) difference.first_source = source;
-  difference.first_source = std::min(difference.first_source, source);
+void ConcatDimensions::accept() {
+  for (std::pair<std::string, std::string>& where : found_.differences) {
+    Difference& difference = differences_[std::move(where)];
+    if (difference.n_inputs++ == 0) difference.first_source = found_.source;
+    difference.first_source = std::min(difference.first_source, found_.source);
+  }
+  for (auto& [path, order] : found_.orders) orders_[path].push_back({found_.source, order});
+  found_ = {};
+  tiles_.accept();
 }
 
-void ConcatDimensions::note_order(const DimensionSurvey& survey, std::uint64_t source) {
+void ConcatDimensions::find_orders(const DimensionSurvey& survey) {
   for (const SurveyedObject& object : survey.objects) {
     if (!object.order || fixed_.contains(object.path) || object.order->n_values == 0) continue;
     if (tiles_.on()) continue;  // Their order is that of positions.
-    orders_[object.path].push_back({source, *object.order});
+    found_.orders.emplace_back(object.path, *object.order);
   }
 }
 
@@ -185,7 +190,9 @@ Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source
                   }));
     return Status();
   }));
-  note_order(survey, source);
+  found_ = {};
+  found_.source = source;
+  find_orders(survey);
   mark_fixed(datasets);
   give_dimension_rows(survey, datasets);
   if (tiles_.on()) TAILRACE_TRY(tiles_.take(survey, first_, source, first_datasets, datasets));
@@ -199,7 +206,7 @@ Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source
     const auto found = objects.find(first.path);
     if (found == objects.end()) {
       // A missing dataset is a conflict of schemas.
-      if (!first.dataset) note_difference(first.path, "(the group)", source);
+      if (!first.dataset) found_.differences.emplace_back(first.path, "(the group)");
       continue;
     }
     const SurveyedObject& object = *found->second;
@@ -216,7 +223,7 @@ Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source
                         "{}",
                         dataset_words(first.path), reference, keep));
       } else {
-        note_difference(first.path, "", source);
+        found_.differences.emplace_back(first.path, "");
       }
     }
     for_each_difference(first, object, [&](const std::string& attribute) {
@@ -227,13 +234,13 @@ Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source
                         "from that in {}; {}",
                         object_words(first), attribute, reference, keep));
       } else {
-        note_difference(first.path, attribute, source);
+        found_.differences.emplace_back(first.path, attribute);
       }
     });
   }
   for (const SurveyedObject& object : survey.objects) {
     if (object.dataset || first_.find(object.path) != nullptr) continue;
-    note_difference(object.path, "(the group)", source);
+    found_.differences.emplace_back(object.path, "(the group)");
   }
   return lines.empty() ? Status() : Status::of_lines(Code::invalid_argument, conflicts_text(lines));
 }
@@ -245,7 +252,9 @@ Status ConcatDimensions::compare(ConcatInput& input, std::size_t source,
 }
 
 Status ConcatDimensions::compare_older(ConcatInput& older, std::vector<StoredDataset>& datasets) {
-  return compare_source(older, older_source, {}, datasets);
+  TAILRACE_TRY(compare_source(older, older_source, {}, datasets));
+  accept();
+  return Status();
 }
 
 Result<std::vector<ValueDigest>> ConcatDimensions::digests(ConcatInput& input,

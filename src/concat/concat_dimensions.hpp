@@ -50,7 +50,9 @@ class ConcatDimensions {
   /// @error invalid_argument  lines that name what must not differ; what the survey returns
   Status compare(ConcatInput& input, std::size_t source, std::span<const StoredDataset> first,
                  std::vector<StoredDataset>& datasets);
-  /// The same of the output that is appended to. Rank 0, after settle().
+  /// Record what compare() has found: the input is not refused.
+  void accept();
+  /// compare() and accept() of the output that is appended to. Rank 0, after settle().
   Status compare_older(ConcatInput& older, std::vector<StoredDataset>& datasets);
   /// Gather what differs at rank 0, and lay out tiles. Collective if on(): one gather; of tiles two
   /// more and a broadcast.
@@ -82,8 +84,7 @@ class ConcatDimensions {
   Status compare_source(ConcatInput& input, std::uint64_t source,
                         std::span<const StoredDataset> first_datasets,
                         std::vector<StoredDataset>& datasets);
-  void note_difference(const std::string& path, const std::string& attribute, std::uint64_t source);
-  void note_order(const DimensionSurvey& survey, std::uint64_t source);
+  void find_orders(const DimensionSurvey& survey);
   std::string source_name(std::uint64_t source) const;
   std::string order_remark(const std::string& path,
                            const std::vector<CoordinateOrder>& orders) const;
@@ -93,6 +94,13 @@ class ConcatDimensions {
   DimensionSurvey first_;
   PathSet fixed_;
   ConcatTiles tiles_;
+  /// What the last compare() has found.
+  struct Found {
+    std::uint64_t source = 0;
+    std::vector<std::pair<std::string, std::string>> differences;
+    std::vector<std::pair<std::string, ValueOrder>> orders;
+  };
+  Found found_;
   Differences differences_;  ///< By path of the object and attribute; no attribute: its values.
   std::map<std::string, std::vector<CoordinateOrder>> orders_;  ///< By path.
 };

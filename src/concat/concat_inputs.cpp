@@ -206,6 +206,7 @@ void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
     if (rows.dataset < n_stored_) with_rows.emplace_back(rows.dataset, rows.input_dataset);
   }
   notes_.take_rows(*file.input, with_rows);
+  dimensions_.accept();
   // The schema is the same in every file, and thousands of files would use up the descriptors.
   file.input->drop_schema();
   file.input->close_file();

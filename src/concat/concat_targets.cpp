@@ -8,9 +8,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "codec/deflate.hpp"
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
 #include "core/printable.hpp"
+#include "core/utf8.hpp"
 #include "hdf5/dataset_schema.hpp"
 
 namespace tailrace {
@@ -232,6 +234,30 @@ LineDataset ConcatTargets::place_dataset(const ConcatTarget& target, const Store
   return dataset;
 }
 
+void ConcatTargets::note_changes(const StoredDataset& input, const StoredForm& output) {
+  const auto checksum = [](const FilterSpec& filter) {
+    return filter.filter_id == fletcher32_filter_id;
+  };
+  // Who asks for contiguous datasets asks for none.
+  const bool chunked = output.kind == StoredForm::Kind::chunked;
+  if (chunked && std::ranges::any_of(input.storage.filters, checksum) &&
+      std::ranges::none_of(output.filters, checksum)) {
+    lost_checksums_.push_back(input.path);
+  }
+  if (input.storage.kind == StoredForm::Kind::compact) once_compact_.push_back(input.path);
+}
+
+std::vector<std::string> ConcatTargets::remarks() const {
+  constexpr std::size_t most_named = 4;
+  std::vector<std::string> lines;
+  const auto tell = [&](const char* what, const std::vector<std::string>& paths) {
+    if (!paths.empty()) lines.push_back(what + first_names_text(paths, most_named));
+  };
+  tell("Fletcher's checksums are not kept (--codec keep keeps them): ", lost_checksums_);
+  tell("datasets that lie in their headers (compact) get a place of their own: ", once_compact_);
+  return lines;
+}
+
 Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInputs& inputs) {
   const std::vector<StoredDataset>& schema = inputs.schema();
   std::unordered_map<std::string_view, std::size_t> older;
@@ -278,6 +304,7 @@ Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInput
     const bool anew = request.level && deflates(cut);
     forms_.push_back(anew ? nullptr : inputs.forms().intern(cut));
     if (target.like.appended && keeps_chunks(schema[d], request)) kept_chunks_.push_back(d);
+    if (target.like.appended && target.n_rows > 0) note_changes(schema[d], target.like.storage);
     if (older_ != nullptr && older_rows_[d] > 0 && line.back().grid.shape[0] > 0) {
       ConcatPart part;
       part.dataset = static_cast<std::uint32_t>(d);

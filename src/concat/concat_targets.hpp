@@ -74,6 +74,8 @@ class ConcatTargets {
   /// What the output's objects say of the inputs' notes. Rank 0.
   CopiedObjects notes(const ConcatNotes& inputs, const ConcatRequest& request,
                       std::span<const StoredDataset> schema) const;
+  /// Lines on properties of the inputs' datasets that no option asked to change.
+  std::vector<std::string> remarks() const;
   /// The older output's length.
   std::uint64_t older_bytes() const { return older_bytes_; }
   /// Of the older output, two chunks that lie at one place: "dataset "/a" and dataset "/b"";
@@ -84,6 +86,8 @@ class ConcatTargets {
   LineDataset place_dataset(const ConcatTarget& target, const StoredForm& cut, std::uint64_t n_new,
                             std::uint64_t n_older, bool grows) const;
 
+  void note_changes(const StoredDataset& input, const StoredForm& output);
+
   std::unique_ptr<ConcatInput> older_;  ///< Rank 0.
   std::uint64_t older_bytes_ = 0;
   std::vector<StoredDataset> older_schema_;
@@ -93,6 +97,8 @@ class ConcatTargets {
   std::unique_ptr<ConcatLine> line_;
   std::vector<ConcatPart> parts_;
   std::vector<std::size_t> kept_chunks_;
+  std::vector<std::string> lost_checksums_;  ///< Paths.
+  std::vector<std::string> once_compact_;
 };
 
 }  // namespace tailrace

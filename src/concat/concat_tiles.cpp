@@ -74,6 +74,7 @@ bool ConcatTiles::is_tiled(const std::vector<std::string>& dimensions) const {
 Status ConcatTiles::take(const DimensionSurvey& survey, const DimensionSurvey& first_survey,
                          std::size_t source, std::span<const StoredDataset> first,
                          std::vector<StoredDataset>& datasets) {
+  taken_.clear();
   std::unordered_map<std::string_view, std::uint64_t> length;
   for (const StoredDataset& dataset : datasets) length.emplace(dataset.path, dataset.n_rows());
   for (std::size_t a = 0; a < axes_.size(); ++a) {
@@ -95,7 +96,7 @@ Status ConcatTiles::take(const DimensionSurvey& survey, const DimensionSurvey& f
     facts.has_span = scale->tile.has_value();
     facts.span = scale->tile.value_or(TileSpan());
     facts.order = scale->order.value_or(ValueOrder());
-    facts_[a].push_back(facts);
+    taken_.push_back(facts);
   }
   std::unordered_map<std::string_view, const StoredDataset*> firsts;
   for (const StoredDataset& dataset : first) firsts.emplace(dataset.path, &dataset);
@@ -116,6 +117,11 @@ Status ConcatTiles::take(const DimensionSurvey& survey, const DimensionSurvey& f
     }
   }
   return Status();
+}
+
+void ConcatTiles::accept() {
+  for (std::size_t a = 0; a < taken_.size(); ++a) facts_[a].push_back(taken_[a]);
+  taken_.clear();
 }
 
 Status ConcatTiles::settle(Comm& comm, const DimensionSurvey& first_survey,

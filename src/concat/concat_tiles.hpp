@@ -45,6 +45,8 @@ class ConcatTiles {
   Status take(const DimensionSurvey& survey, const DimensionSurvey& first_survey,
               std::size_t source, std::span<const StoredDataset> first,
               std::vector<StoredDataset>& datasets);
+  /// The input that take() was called for last is not refused.
+  void accept();
   /// Lay out all tiles. Collective: a gather, a broadcast.
   /// @param schema  gets the domain's extents.
   /// @error invalid_argument  tiles that overlap, are named twice, or are missing
@@ -90,6 +92,7 @@ class ConcatTiles {
 
   const ConcatRequest& request_;
   std::vector<std::string> axes_;              ///< Paths of the dimensions' scales.
+  std::vector<TileFacts> taken_;               ///< By axis, of the last take().
   std::vector<std::vector<TileFacts>> facts_;  ///< Of this rank's files, by axis.
   TileLayout layout_;
   std::vector<std::vector<std::uint32_t>> axes_of_;  ///< By dataset; empty: not tiled.

@@ -466,3 +466,24 @@ def test_random_requests(seed, inputs, tmp_path):
         out = tmp_path / "out.h5"
         concat(out, files, *options, "--force", ranks=choose.randint(1, 4))
         check(out, files)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_what_is_not_kept_is_named(ranks, tmp_path):
+    """User blocks, checksums under another codec, and datasets that lay in their headers."""
+    files = []
+    for f in range(3):
+        files.append(tmp_path / f"{f}.h5")
+        with h5py.File(files[-1], "w", userblock_size=512 if f else 0) as file:
+            concat_cases.dataset(file, "checked", np.arange(40) + f, fletcher32=True)
+            concat_cases.compact(file, "small", np.arange(5) + f)
+        if f:
+            with open(files[-1], "r+b") as raw:
+                raw.write(b"in front of all")
+    remarks = concat(tmp_path / "out.h5", files, ranks=ranks)["remarks"]
+    check(tmp_path / "out.h5", files)
+    assert len(remarks) == 2
+    assert any("/small" in line for line in remarks)
+    assert any("user blocks in front of 2 inputs" in line for line in remarks)
+    remarks = concat(tmp_path / "zstd.h5", files, "--codec", "zstd", ranks=ranks)["remarks"]
+    assert any("checksums are not kept" in line and "/checked" in line for line in remarks)
