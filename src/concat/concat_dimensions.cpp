@@ -183,6 +183,7 @@ void ConcatDimensions::find_orders(const DimensionSurvey& survey) {
 Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source,
                                         std::span<const StoredDataset> first_datasets,
                                         std::vector<StoredDataset>& datasets) {
+  mark_fixed(datasets);
   DimensionSurvey survey;
   TAILRACE_TRY(input.visit_hdf5([&](std::int64_t file) {
     TAILRACE_TAKE(survey, survey_dimensions(file, [&](const DimensionSurvey&) -> Result<PathSet> {
@@ -193,7 +194,6 @@ Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source
   found_ = {};
   found_.source = source;
   find_orders(survey);
-  mark_fixed(datasets);
   give_dimension_rows(survey, datasets);
   if (tiles_.on()) TAILRACE_TRY(tiles_.take(survey, first_, source, first_datasets, datasets));
   std::unordered_map<std::string_view, const SurveyedObject*> objects;

@@ -35,7 +35,8 @@ Status ConcatTiles::choose_axes(const DimensionSurvey& first) {
     return Status(Code::invalid_argument, "--tile " + name + ": no dimension has this name");
   }
   for (const SurveyedObject& object : first.objects) {
-    if (!object.tile || !request_.tile_dimensions.empty()) continue;
+    const bool part = object.tile && object.tile->is_part();
+    if (!part || !request_.tile_dimensions.empty()) continue;
     if (object.scale && object.dimensions.size() == 1) {
       axes_.push_back(object.path);
       continue;

@@ -48,6 +48,8 @@ struct TileSpan {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::uint64_t domain = 0;  ///< Length of the domain.
+  /// False for a file of the whole domain, as joining tools leave it.
+  bool is_part() const { return begin > 0 || end < domain; }
   bool operator==(const TileSpan&) const = default;
 };
 

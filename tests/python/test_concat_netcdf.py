@@ -3,6 +3,7 @@
 Random files are written and read by netCDF4-python; NumPy's own concatenation is the reference.
 """
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -198,6 +199,20 @@ def test_scalars_and_attributes_that_differ_are_named(ranks, tmp_path):
     assert "/@source" in attributes and "/@extra" in attributes and "3.nc" in attributes
     assert "/@history" in history
     check(tmp_path / "all.nc", paths)
+
+
+def test_damaged_fixed_values(tmp_path):
+    paths = [simple(tmp_path / f"{i}.nc", 3 * i) for i in range(2)]
+    for path in paths:
+        with netCDF4.Dataset(path, "a") as file:
+            file.createVariable("mask", "f8", ("lat",), zlib=True)[:] = np.arange(4)
+    with h5py.File(paths[1]) as file:
+        chunk = file["mask"].id.get_chunk_info(0)
+    with open(paths[1], "r+b") as raw:
+        raw.seek(chunk.byte_offset)
+        raw.write(b"\xff" * chunk.size)
+    done = tailrace("concat", "-o", tmp_path / "all.nc", *paths, code=2)
+    assert 'dataset "/mask" cannot be read' in done.stderr and "an array" not in done.stderr
 
 
 def test_attributes_that_give_values_a_meaning(tmp_path):
@@ -492,3 +507,14 @@ def test_a_tile_that_is_skipped(tmp_path):
     report = numbers("concat", "-o", tmp_path / "all.nc", "--on-error", "skip", *paths, ranks=2)
     assert len(report["skipped"]) == 1 and "1.nc" in report["skipped"][0]
     check_domain(tmp_path / "all.nc", lengths, data)
+
+
+def test_whole_domains_are_no_tiles(tmp_path):
+    """What joins tiles may leave the attribute: such files are appended as any others."""
+    paths = [simple(tmp_path / f"{i}.nc", 3 * i) for i in range(2)]
+    for path in paths:
+        with netCDF4.Dataset(path, "a") as file:
+            file["lat"].domain_decomposition = np.array([1, 4, 1, 4], "i4")
+    assert numbers("concat", "-o", tmp_path / "all.nc", *paths, ranks=2)["remarks"] == []
+    check(tmp_path / "all.nc", paths)
+    tailrace("verify", "--concat", tmp_path / "all.nc", *paths)

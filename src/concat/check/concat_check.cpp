@@ -398,7 +398,8 @@ class ConcatCheckImpl final : public ConcatCheck {
       const bool named = std::ranges::any_of(tile_names_, [&](const std::string& each) {
         return each == name || each == object.path;
       });
-      if (named || (tile_names_.empty() && object.tile)) axes_.push_back(object.path);
+      if (named || (tile_names_.empty() && object.tile && object.tile->is_part()))
+        axes_.push_back(object.path);
     }
   }
 
