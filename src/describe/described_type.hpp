@@ -1,0 +1,82 @@
+// Datatypes of an HDF5 file without HDF5: what a reader can ask of them, and values as texts.
+//
+// Used by verify (structure_check.hpp). Pure. A text states its value exactly: two values of the
+// same class are equal if and only if their texts are, whatever byte order each file uses.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tailrace {
+
+struct DescribedType {
+  enum class Kind : std::uint8_t {
+    integer,
+    floating,
+    fixed_text,
+    variable_text,
+    object_reference,
+    region_reference,
+    enumeration,
+    compound,
+    list,   ///< HDF5's VLEN; one part.
+    array,  ///< One part.
+    bytes   ///< Opaque, bit fields, time, and references of other kinds.
+  };
+  struct Part {
+    std::string label;  ///< "member \"x\""; "element"; "base type".
+    std::size_t offset = 0;
+    std::size_t n = 1;                ///< Elements of an array.
+    std::vector<DescribedType> type;  ///< Exactly one; a vector since the type is incomplete here.
+    const DescribedType& of() const { return type.front(); }
+  };
+  Kind kind = Kind::bytes;
+  std::size_t n_bytes = 0;
+  bool big_endian = false;
+  bool is_signed = false;
+  /// True if the bits are those of an ordinary integer, or of IEEE's single or double precision.
+  bool ordinary = false;
+  /// All that HDF5 says of this level: ("byte order", "big-endian"), in a fixed order for a class.
+  std::vector<std::pair<std::string, std::string>> facts;
+  std::vector<Part> parts;
+  /// Of an enumeration: names, and the bytes of their values.
+  std::vector<std::pair<std::string, std::vector<std::byte>>> names;
+};
+
+/// The fact that a type is an object of its file, and which one; "none" for the others.
+inline constexpr const char* named_type_fact = "named type";
+inline constexpr const char* byte_order_fact = "byte order";
+
+/// A difference of two types.
+struct TypeDifference {
+  std::string what;  ///< "byte order", "byte order of member \"x\""; empty: the types are equal.
+  std::string original;
+  std::string copy;
+  bool only_byte_order = false;  ///< Of the outermost level, and nothing else differs.
+};
+TypeDifference difference_of_types(const DescribedType& original, const DescribedType& copy);
+
+/// True if equal values have equal bytes, and every byte belongs to the value.
+bool is_its_bytes(const DescribedType& type);
+
+/// Names what references lead to.
+class ReferenceNames {
+ public:
+  virtual ~ReferenceNames() = default;
+  /// "/group/dataset"; "null" for a null reference; "nothing" for one that leads nowhere.
+  virtual std::string object(const std::byte* reference) = 0;
+  /// The same and the selection: "/dataset [0, 2]..[3, 4]".
+  virtual std::string region(const std::byte* reference) = 0;
+};
+
+/// Append the text of one value as HDF5 has it in memory: "3", "-1.5", "\"text\"", "{1, 2}",
+/// "-> /a". Lists and variable texts are followed.
+void add_value_text(const DescribedType& type, const std::byte* value, ReferenceNames& names,
+                    std::string& text);
+
+}  // namespace tailrace
