@@ -30,6 +30,8 @@ Examples:
       every field against the bound that small.h5 records; fields without one must be equal
   mpiexec -n 4 tailrace verify snapshot.nc other.h5 --bound rel=1e-3
       a file that another tool wrote, against a bound given here
+  tailrace verify a.h5 b.h5 --ignore-attribute history --ignore '/scratch*'
+      without an attribute and some objects that are known to differ
   tailrace verify a.h5 b.h5 --bound psnr=80 --field 'density:bound=abs=1e-6'
   mpiexec -n 4 tailrace verify run.nc small.nc --report small.html
       a page of what the errors do: bias, correlation, distribution, maps, spectra
@@ -37,7 +39,8 @@ Examples:
       whether all.h5 is the concatenation of the files of the list, element for element
 
 Compares in exact arithmetic, piece by piece; the ranks share the work. Where a value is beyond its
-bound, prints its coordinates, its original and its decoded value.
+bound, prints its coordinates, its original and its decoded value. Of two HDF5 files it also
+compares everything else: user block, objects, links, types, fill values, orders, attributes.
 )";
 
 constexpr const char* verify_footer =
@@ -45,8 +48,9 @@ constexpr const char* verify_footer =
 widens the range that the bound is relative to, or more than a quarter of the values are smaller
 than it.
 
-Exit codes: 0 all fields keep their bounds, DOUBTFUL ones too, 1 a bound is broken, or something is
-missing or of another shape, 2 usage or bad input, 3 storage or memory gave out.)";
+Exit codes: 0 all fields keep their bounds, DOUBTFUL ones too, and everything else is there; 1 a
+bound is broken, or something is missing, new or different; 2 usage or bad input; 3 storage or
+memory gave out. How chunks are stored may differ: such differences are listed.)";
 
 std::string verdict_text(const verbs::VerifyConcatReport& report) {
   TextTable table(">inputs|>datasets|>empty|>keys|>rows|>bytes|>ranks?1|>time|verdict");
@@ -121,10 +125,11 @@ int run_verify(Session& session, const VerifyArguments& arguments) {
 
 /// The two ways to verify take different options.
 void check_verify(const VerifyArguments& verify) {
-  const bool pair_options = !verify.files.bound.empty() || !verify.files.per_field.empty() ||
-                            !verify.files.selection.only.empty() ||
-                            !verify.files.selection.exclude.empty() ||
-                            !verify.files.raw_format.empty();
+  const bool pair_options =
+      !verify.files.bound.empty() || !verify.files.per_field.empty() ||
+      !verify.files.selection.only.empty() || !verify.files.selection.exclude.empty() ||
+      !verify.files.ignore.empty() || !verify.files.ignore_attributes.empty() ||
+      verify.files.values_only || !verify.files.raw_format.empty();
   const bool concat_options = !verify.concat.list_path.empty() ||
                               !verify.concat.key_names.empty() ||
                               verify.concat.on_different != "error" || !verify.concat.tile.empty();
@@ -132,7 +137,8 @@ void check_verify(const VerifyArguments& verify) {
   if (!verify.concat.output.empty()) {
     if (!pair_options && !with_report) return;
     throw CLI::ValidationError("--concat",
-                               "excludes --bound, --field, --only, --exclude, --raw, --report");
+                               "excludes --bound, --field, --only, --exclude, --ignore, "
+                               "--ignore-attribute, --values-only, --raw, --report");
   }
   if (verify.files.original.empty()) throw CLI::RequiredError("ORIGINAL");
   if (verify.files.compressed.empty()) throw CLI::RequiredError("COMPRESSED");
@@ -177,6 +183,13 @@ Command add_verify(CLI::App& app) {
   checks.list("-f,--field", verify.files.per_field, "GLOB:k=v,...",
               "bound= (none: exact) or fill= for the fields that match. Repeatable.");
   checks.globs(verify.files.selection, "Compare", "fields", " Default: all of the original.");
+  checks.list("--ignore", verify.files.ignore, "GLOB",
+              "Leave out objects of both files whose path matches. Repeatable. Default: none.");
+  checks.list("--ignore-attribute", verify.files.ignore_attributes, "GLOB",
+              "Leave out attributes whose name matches. Repeatable. Default: none.");
+  checks.flag("--values-only", verify.files.values_only,
+              "Compare the values of the original's fields alone. For files that are not copies of "
+              "each other.");
   input("--plugin-path", verify.plugin_path, "FOLDERS", plugin_path_help);
   input.raw(verify.files.raw_format, "The original");
   input.follow_external(verify.files.follow_external);

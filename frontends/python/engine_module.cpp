@@ -189,6 +189,8 @@ nb::object report_of(EngineFile& file) {
 nb::tuple verify(const std::string& original, const std::string& compressed,
                  const std::string& bound, const std::vector<std::string>& per_field,
                  const std::vector<std::string>& only, const std::vector<std::string>& exclude,
+                 const std::vector<std::string>& ignore,
+                 const std::vector<std::string>& ignore_attributes, bool values_only,
                  const nb::object& comm, const nb::object& progress) {
   std::unique_ptr<Comm> comm_given = comm_from_python(comm);
   const auto tell = [&](std::uint64_t done, std::uint64_t total) {
@@ -200,8 +202,11 @@ nb::tuple verify(const std::string& original, const std::string& compressed,
     if (comm_given == nullptr) comm_given = make_self_comm();
     const verbs::VerbRanks ranks{*comm_given, nullptr, nullptr, tell};
     check(ranks.settle(hdf5::register_own_filters()));
-    return take(
-        verbs::verify_files(ranks, {original, compressed, bound, per_field, {only, exclude}, ""}));
+    verbs::VerifyRequest request{original, compressed, bound, per_field, {only, exclude}, ""};
+    request.ignore = ignore;
+    request.ignore_attributes = ignore_attributes;
+    request.values_only = values_only;
+    return take(verbs::verify_files(ranks, request));
   });
   return nb::make_tuple(report_to_python(found), text_to_python(report::verify_text(found)));
 }
@@ -343,7 +348,8 @@ NB_MODULE(_engine, module) {
   module.def("open", &open_file, nb::arg("path"), nb::arg("mode"), nb::arg("options"),
              nb::arg("plugin_path"), nb::arg("comm").none());
   module.def("verify", &verify, nb::arg("original"), nb::arg("compressed"), nb::arg("bound"),
-             nb::arg("per_field"), nb::arg("only"), nb::arg("exclude"), nb::arg("comm").none(),
+             nb::arg("per_field"), nb::arg("only"), nb::arg("exclude"), nb::arg("ignore"),
+             nb::arg("ignore_attributes"), nb::arg("values_only"), nb::arg("comm").none(),
              nb::arg("progress").none());
   module.def("info", &info);
   nb::class_<RangeScan>(module, "RangeScan")

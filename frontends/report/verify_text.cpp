@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "core/printable.hpp"
 #include "number_text.hpp"
@@ -21,6 +23,66 @@ using verbs::VerifyTask;
 
 /// A table longer than a screen shows its failed fields and only this many of the others.
 constexpr std::size_t most_rows = 40;
+
+/// Sentences on failing differences of one aspect.
+constexpr std::size_t most_problems = 5;
+/// Names in a sentence on differences that do not fail.
+constexpr std::size_t most_names = 4;
+
+/// Differences that do not fail, one line per aspect; and what the user has left out.
+std::string listed_text(const VerifyReport& report) {
+  std::string text;
+  std::string ignored;
+  for (const std::string& glob : report.ignore) ignored += " --ignore " + glob;
+  for (const std::string& glob : report.ignore_attributes) ignored += " --ignore-attribute " + glob;
+  if (report.structure) {
+    std::map<std::string, std::vector<std::string>> names;
+    for (const StructureDifference& difference : report.structure->differences) {
+      if (!difference.fails) names[difference.aspect].push_back(difference.path);
+    }
+    for (const auto& [aspect, paths] : names) {
+      const std::uint64_t n = report.structure->counts.at(aspect).n_listed;
+      std::string list;
+      for (std::size_t i = 0; i < std::min(paths.size(), most_names); ++i) {
+        list += (i > 0 ? ", " : "") + paths[i];
+      }
+      if (n > most_names) list += fmt::format(" and {} more", n - most_names);
+      text += wrapped(fmt::format("differs, not a failure: {} of {}", aspect, list), 2) + "\n";
+    }
+    if (!ignored.empty()) {
+      ignored += fmt::format(" ({}, {})", counted(report.structure->n_ignored_objects, "object"),
+                             counted(report.structure->n_ignored_attributes, "attribute"));
+    }
+  }
+  if (!ignored.empty()) text += wrapped("ignored:" + ignored, 2) + "\n";
+  return text;
+}
+
+/// What was compared, and the verdict on it.
+std::string verdict_of(const VerifyReport& report, std::size_t n_differ) {
+  const std::size_t n_fields = report.fields.size();
+  const std::uint64_t n_failed = report.n_failed();
+  std::string others =
+      report.structure
+          ? fmt::format("{} and {} compared", counted(report.structure->n_objects, "object"),
+                        counted(report.structure->n_attributes, "attribute"))
+          : "only values compared";
+  if (n_failed > 0) {
+    const auto n_broken = static_cast<std::uint64_t>(std::ranges::count_if(
+        report.fields, [](const VerifiedField& field) { return !field.kept(); }));
+    std::string text = fmt::format("{} of {} failed", n_broken, counted(n_fields, "field"));
+    if (n_failed > n_broken) text += "; " + counted(n_failed - n_broken, "other difference");
+    return text + " (" + others + ")";
+  }
+  const std::uint64_t n_doubtful = report.n_doubtful();
+  const std::string of_fields =
+      n_fields == 0 ? "no fields"
+                    : fmt::format("{}: 0 values beyond the bound ({} exactly equal{})",
+                                  counted(n_fields, "field"), n_fields - n_differ,
+                                  n_doubtful > 0 ? fmt::format(", {} DOUBTFUL", n_doubtful) : "");
+  return report.structure ? of_fields + "; " + others + ", nothing missing"
+                          : of_fields + "; " + others;
+}
 
 bool differs(const VerifyFinding& finding) {
   return finding.comparison.largest_error > 0 || !finding.comparison.within_bound();
@@ -150,8 +212,9 @@ std::string verify_text(const VerifyReport& report) {
     add_row(table, field, group);
     if (!good) failures += failure_text(field);
   }
-  for (const std::string& problem : report.problems)
+  for (const std::string& problem : report.all_problems(most_problems)) {
     failures += wrapped("FAILED " + problem, 4) + "\n";
+  }
 
   std::string out =
       fmt::format("original    {}\ncompressed  {}\n", fitted(report.original_path, 12),
@@ -178,15 +241,8 @@ std::string verify_text(const VerifyReport& report) {
            "\n";
   }
   for (const std::string& doubt : report.doubts) out += wrapped(doubt, 2) + "\n";
-  const std::uint64_t n_failed = report.n_failed();
-  if (n_failed > 0) {
-    return out + fmt::format("{} of {} failed\n", n_failed,
-                             counted(report.fields.size() + report.problems.size(), "field"));
-  }
-  const std::uint64_t n_doubtful = report.n_doubtful();
-  return out + fmt::format("{}: 0 values beyond the bound ({} exactly equal{})\n",
-                           counted(report.fields.size(), "field"), report.fields.size() - n_differ,
-                           n_doubtful > 0 ? fmt::format(", {} DOUBTFUL", n_doubtful) : "");
+  out += listed_text(report);
+  return out + wrapped(verdict_of(report, n_differ), 2) + "\n";
 }
 
 }  // namespace tailrace::report

@@ -213,7 +213,8 @@ def report(
         # Of a file, variables that are stored exactly stay held to that; arrays have no say.
         held: dict[str, Any] = ({"bound": words or None} if stored else
                                 {"per_variable": {"*": f"bound={words}"} if words else None})
-        found = verify(first, second, only=only, exclude=exclude, progress=progress, **held)
+        found = verify(first, second, only=only, exclude=exclude, progress=progress,
+                       values_only=True, **held)
         sources = stack.enter_context(_opened(first)), stack.enter_context(_opened(second))
         variables = [_variable_report(verdict, sources, stored or bool(words), stored=stored)
                      for verdict in found.values()]

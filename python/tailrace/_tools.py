@@ -88,14 +88,18 @@ def verify(original: Path, compressed: Path, *, bound: Optional[str] = None,
            abs: Optional[float] = None, rel: Optional[float] = None,
            pw_rel: Optional[float] = None, psnr: Optional[float] = None,
            per_variable: Optional[Mapping[str, str]] = None, only: Sequence[str] = (),
-           exclude: Sequence[str] = (), comm: Any = None, progress: Progress = None
-           ) -> Verification:
+           exclude: Sequence[str] = (), ignore: Sequence[str] = (),
+           ignore_attributes: Sequence[str] = (), values_only: bool = False, comm: Any = None,
+           progress: Progress = None) -> Verification:
     """Is every value of the compressed file as near to the original as was promised?
 
     Compares all number variables by path, chunk by chunk, on threads of none but this process or,
     with comm= (collective), on all its ranks. Each is held to the bound given here, else to the
     one that the compressed file records, else to equality. per_variable: {"temp*": "bound=abs=1"}.
-    The original may be HDF5, netCDF-4, netCDF classic or .npy.
+    The original may be HDF5, netCDF-4, netCDF classic or .npy. Of two HDF5 files everything else is
+    compared, too: objects, links, types, fill values, orders, attributes.
+    ignore, ignore_attributes: globs of objects and of attributes that may differ.
+    values_only: compare values alone, of files that are not copies of each other.
     @returns the verdict; its check() raises BoundError.
     """
     handle = communicator(comm)
@@ -105,7 +109,9 @@ def verify(original: Path, compressed: Path, *, bound: Optional[str] = None,
         document, text = engine().verify(
             original=path_of(original), compressed=path_of(compressed), bound=words,
             per_field=fields, only=_globs("only", only), exclude=_globs("exclude", exclude),
-            comm=handle,
+            ignore=_globs("ignore", ignore),
+            ignore_attributes=_globs("ignore_attributes", ignore_attributes),
+            values_only=values_only, comm=handle,
             progress=tell if progress else None)
     return Verification(document, text)
 

@@ -14,6 +14,7 @@
 #include <limits>
 #include <span>
 #include <type_traits>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "describe/field_attributes.hpp"
@@ -25,6 +26,7 @@
 #include "verbs/region_masks.hpp"
 #include "verbs/verify_concat.hpp"
 #include "verbs/verify_guards.hpp"
+#include "verbs/verify_structure.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -439,8 +441,8 @@ void resolve_regions(InputFile& compressed, VerifyTask& task, std::vector<std::s
 struct Pairing {
   std::vector<VerifyTask> tasks;
   std::vector<std::string> problems;
-  std::vector<CopiedObject> objects;  ///< That both have, where both are HDF5 files.
-  bool of_classic = false;            ///< The original is a netCDF classic file.
+  bool with_structure = false;  ///< Both are HDF5 files: StructureCheck names what one side lacks.
+  bool of_classic = false;      ///< The original is a netCDF classic file.
 };
 
 std::string difference_text(const StoredDataset& original, const StoredDataset& compressed) {
@@ -455,25 +457,16 @@ std::string difference_text(const StoredDataset& original, const StoredDataset& 
   return "";
 }
 
-/// Whatever else the original has must be there, too.
-/// @returns the objects among it that both have.
-std::vector<CopiedObject> find_missing_objects(const VerifyRequest& request,
-                                               const InputFile& original,
-                                               const InputFile& compressed,
-                                               std::vector<std::string>& problems) {
-  std::vector<CopiedObject> both;
+/// Report the original's other objects that the compressed file lacks.
+void find_missing_objects(const VerifyRequest& request, const InputFile& original,
+                          const InputFile& compressed, std::vector<std::string>& problems) {
   std::unordered_set<std::string> there;
   for (const auto& [path, kind] : compressed.objects()) there.insert(path);
   for (const StoredDataset& field : compressed.fields()) there.insert(field.path);
   for (const auto& [path, kind] : original.objects()) {
-    if (!request.selection.holds(path)) continue;
-    if (!there.contains(path)) {
-      problems.push_back(fmt::format("{} \"{}\" is missing in the compressed file", kind, path));
-    } else if (!kind.ends_with("link")) {
-      both.push_back({path, kind, kind == "dataset"});
-    }
+    if (!is_compared(request, path) || there.contains(path)) continue;
+    problems.push_back(fmt::format("{} \"{}\" is missing in the compressed file", kind, path));
   }
-  return both;
 }
 
 void take_problems(const ConcatFindings& found, std::vector<std::string>& problems) {
@@ -483,32 +476,15 @@ void take_problems(const ConcatFindings& found, std::vector<std::string>& proble
   }
 }
 
-/// Compare attributes, and values that are no field's, each rank its share of them. Collective.
-Status compare_objects(const VerifyRequest& request, Comm& comm,
-                       std::span<const CopiedObject> objects, std::vector<std::string>& problems) {
-  std::vector<CopiedObject> mine;
-  for (auto i = static_cast<std::size_t>(comm.rank()); i < objects.size();
-       i += static_cast<std::size_t>(comm.n_ranks())) {
-    mine.push_back(objects[i]);
-  }
-  ConcatFindings found;
-  Status compared;
-  if (!mine.empty()) {
-    compared = compare_copies(request.original, request.compressed, mine, 2 * tile_bytes, found);
-  }
-  TAILRACE_TRY(comm.agree(compared));
-  take_problems(verbs::share_findings(comm, found), problems);
-  return Status();
-}
-
-/// The same of a netCDF classic original. Each rank compares its share of the objects. Collective.
+/// Compare what a netCDF classic original has besides numbers. Each rank compares its share of the
+/// objects. Collective.
 Status compare_classic(const VerifyRequest& request, Comm& comm,
                        std::vector<std::string>& problems) {
   int n_seen = 0;
   ConcatFindings found;
   NetcdfCopyCheck check;
   check.wanted = [&](const std::string& path) {
-    return request.selection.holds(path) && n_seen++ % comm.n_ranks() == comm.rank();
+    return is_compared(request, path) && n_seen++ % comm.n_ranks() == comm.rank();
   };
   check.differs = [&](std::string line) { found.add(std::move(line)); };
   TAILRACE_TRY(
@@ -524,20 +500,29 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     TAILRACE_TRY(check_patterns_match(std::vector{pattern.glob}, "--field", original.fields()));
   }
   Pairing pairing;
+  const auto by_hdf5 = [](const InputFile& file) {
+    return file.format() == "HDF5" || file.format() == "netCDF-4";
+  };
+  pairing.with_structure = !request.values_only && by_hdf5(original) && by_hdf5(compressed);
+  pairing.of_classic = !request.values_only && original.format() == "netCDF classic";
   std::vector<std::string> paths;
+  const std::vector<StoredDataset>& others = compressed.fields();
+  std::unordered_map<std::string_view, std::size_t> by_path;
+  for (std::size_t i = 0; i < others.size(); ++i) by_path.emplace(others[i].path, i);
   for (std::size_t f = 0; f < original.fields().size(); ++f) {
     const StoredDataset& field = original.fields()[f];
-    if (!request.selection.holds(field.path)) continue;
+    if (!is_compared(request, field.path)) continue;
     TAILRACE_TRY(check_not_hollow(field));
-    const auto& others = compressed.fields();
-    const auto other = std::ranges::find(others, field.path, &StoredDataset::path);
-    if (other == others.end()) {
+    const auto found = by_path.find(field.path);
+    if (found == by_path.end()) {
+      if (pairing.with_structure) continue;
       pairing.problems.push_back(
           fmt::format("field \"{}\" is missing in the compressed file", field.path));
       continue;
     }
-    if (const std::string text = difference_text(field, *other); !text.empty()) {
-      pairing.problems.push_back(text);
+    const StoredDataset& other = others[found->second];
+    if (const std::string text = difference_text(field, other); !text.empty()) {
+      if (!pairing.with_structure) pairing.problems.push_back(text);
       continue;
     }
     VerifyTask task;
@@ -545,25 +530,21 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     task.dtype = *field.dtype;
     task.shape = field.shape;
     task.original_index = f;
-    task.compressed_index = static_cast<std::size_t>(other - others.begin());
-    const Shape box_shape = box_shape_for(field.shape, other->storage.chunk_shape, *field.dtype);
+    task.compressed_index = found->second;
+    const Shape box_shape = box_shape_for(field.shape, other.storage.chunk_shape, *field.dtype);
     task.tiles = ChunkTiles({field.shape, box_shape}, field.storage.chunk_shape);
-    task.chunk_shape = other->storage.chunk_shape;
-    task.fill_value = other->missing_value ? other->missing_value : field.missing_value;
+    task.chunk_shape = other.storage.chunk_shape;
+    task.fill_value = other.missing_value ? other.missing_value : field.missing_value;
     task.raw_bytes = n_elements(field.shape) * field.value_bytes();
-    task.stored_bytes = other->stored_bytes;
-    task.quantization = find_quantization(compressed, *other);
+    task.stored_bytes = other.stored_bytes;
+    task.quantization = find_quantization(compressed, other);
     if (!task.quantization) task.quantization = find_quantization(original, field);
     pairing.tasks.push_back(std::move(task));
     paths.push_back(field.path);
   }
-  pairing.objects = find_missing_objects(request, original, compressed, pairing.problems);
-  for (const VerifyTask& task : pairing.tasks) pairing.objects.push_back({task.path, "field"});
-  const auto by_hdf5 = [](const InputFile& file) {
-    return file.format() == "HDF5" || file.format() == "netCDF-4";
-  };
-  if (!by_hdf5(original) || !by_hdf5(compressed)) pairing.objects.clear();
-  pairing.of_classic = original.format() == "netCDF classic";
+  if (!pairing.with_structure && !request.values_only) {
+    find_missing_objects(request, original, compressed, pairing.problems);
+  }
   TAILRACE_TAKE(auto recorded, read_field_attributes(request.compressed, paths));
   for (std::size_t t = 0; t < pairing.tasks.size(); ++t) {
     VerifyTask& task = pairing.tasks[t];
@@ -681,7 +662,8 @@ bool VerifiedField::has_bound() const { return task.bound() > 0 && std::isfinite
 
 std::uint64_t VerifyReport::n_failed() const {
   const auto broken = [](const VerifiedField& field) { return !field.kept(); };
-  return problems.size() + static_cast<std::uint64_t>(std::ranges::count_if(fields, broken));
+  return problems.size() + (structure ? structure->n_failing() : 0) +
+         static_cast<std::uint64_t>(std::ranges::count_if(fields, broken));
 }
 
 BoundVerdict VerifiedField::width() const {
@@ -713,19 +695,27 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   options.by_hdf5 = true;
   TAILRACE_TAKE(auto compressed, ranks.settle(open_input_file(request.compressed, {}, options)));
   TAILRACE_TAKE(auto pairing, ranks.settle(pair_fields(request, requests, *original, *compressed)));
-  const bool nothing = pairing.tasks.empty() && pairing.objects.empty() && !pairing.of_classic;
+  VerifyReport report;
+  report.original_path = request.original;
+  report.compressed_path = request.compressed;
+  report.ignore = request.ignore;
+  report.ignore_attributes = request.ignore_attributes;
+  if (pairing.with_structure) {
+    TAILRACE_TAKE(report.structure, compare_structure(request, ranks, pairing.tasks));
+  }
+  const bool nothing = pairing.tasks.empty() && !pairing.of_classic &&
+                       (!report.structure || report.structure->empty());
   if (nothing && pairing.problems.empty()) {
     return Status(Code::invalid_argument,
                   fmt::format("{} holds nothing to compare", request.original));
   }
-  TAILRACE_TRY(compare_objects(request, ranks.comm, pairing.objects, pairing.problems));
   if (pairing.of_classic) {
     TAILRACE_TRY(compare_classic(request, ranks.comm, pairing.problems));
   }
   TileReader of_original(*original, tile_bytes);
   TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing.tasks));
   for (VerifyTask& task : pairing.tasks) hold_to_neighbours(task);
-  VerifyReport report{request.original, request.compressed, {}, std::move(pairing.problems), {}};
+  report.problems = std::move(pairing.problems);
   TAILRACE_TAKE(const auto findings,
                 compare_fields(of_original, *compressed, ranks, pairing.tasks));
   report.fields.reserve(findings.size());

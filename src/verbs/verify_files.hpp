@@ -4,6 +4,9 @@
 // boxes dealt to it from both files, so nothing is held but two boxes at a time. What it finds are
 // plain numbers, one VerifyFinding per field, which merge in any order. What the errors do to a
 // field as a whole is measured by further passes, where that is asked for (fidelity.hpp).
+//
+// Everything else of two HDF5 files is compared by StructureCheck: by rank 0, but for the values of
+// datasets that are no fields, which the ranks share.
 
 #pragma once
 
@@ -22,6 +25,7 @@
 #include "core/dtype.hpp"
 #include "core/error_bound.hpp"
 #include "core/guards.hpp"
+#include "describe/structure_check.hpp"
 #include "policy/bound_width.hpp"
 #include "verbs/chunk_tiles.hpp"
 #include "verbs/fidelity.hpp"
@@ -41,6 +45,10 @@ struct VerifyRequest {
   bool follow_external = false;        ///< Compare values in other files, too (OtherFiles).
   bool fidelity = false;               ///< Measure what the errors do to each field, too.
   std::string memory{};                ///< What a rank may hold for that; empty: 256 MiB.
+  std::vector<std::string> ignore{};   ///< Globs of objects of both files to leave out.
+  std::vector<std::string> ignore_attributes{};  ///< Globs of attributes' names to leave out.
+  /// Compare the values of the original's fields and nothing else: for files that are no copies.
+  bool values_only = false;
 };
 
 /// One field to compare.
@@ -128,9 +136,17 @@ struct VerifyReport {
   std::string compressed_path;
   std::vector<VerifiedField> fields;
   std::vector<std::string> problems;  ///< What is missing, or of another shape or type.
+  /// Differences besides the values of fields; nothing: it was not asked for, or one of the files
+  /// is not HDF5.
+  std::optional<StructureFindings> structure{};
+  std::vector<std::string> ignore{};             ///< As asked for.
+  std::vector<std::string> ignore_attributes{};  ///< As asked for.
   /// Bounds that keep what an earlier rounding has made, or mean little for most values.
-  std::vector<std::string> doubts;
+  std::vector<std::string> doubts{};
 
+  /// Sentences on problems and on failing differences: the first ones of each aspect, and how many
+  /// more there are.
+  std::vector<std::string> all_problems(std::size_t most_of_aspect) const;
   /// Fields that do not keep their promise, and problems.
   std::uint64_t n_failed() const;
   /// Fields whose kept promise says little.
@@ -214,13 +230,52 @@ void report_fields(const VerifiedField& field, Visit&& visit) {
 }
 
 template <class Visit>
+void report_fields(const StructureDifference& difference, Visit&& visit) {
+  visit("path", difference.path);
+  visit("aspect", difference.aspect);
+  visit("text", difference.text);
+  visit("fails", difference.fails);
+}
+
+/// How many differences of one aspect there are.
+struct AspectCount {
+  std::string aspect;
+  StructureFindings::Count count;
+};
+
+template <class Visit>
+void report_fields(const AspectCount& count, Visit&& visit) {
+  visit("aspect", count.aspect);
+  visit("n_failing", count.count.n_failing);
+  visit("n_listed", count.count.n_listed);
+}
+
+template <class Visit>
+void report_fields(const StructureFindings& findings, Visit&& visit) {
+  std::vector<AspectCount> counts;
+  for (const auto& [aspect, count] : findings.counts) counts.push_back({aspect, count});
+  visit("n_objects", findings.n_objects);
+  visit("n_links", findings.n_links);
+  visit("n_attributes", findings.n_attributes);
+  visit("n_datasets", findings.n_datasets);
+  visit("n_ignored_objects", findings.n_ignored_objects);
+  visit("n_ignored_attributes", findings.n_ignored_attributes);
+  visit("n_failing", findings.n_failing());
+  visit("counts", counts);
+  visit("differences", findings.differences);
+}
+
+template <class Visit>
 void report_fields(const VerifyReport& report, Visit&& visit) {
   document_head("verify", visit);
   visit("original", report.original_path);
   visit("compressed", report.compressed_path);
   visit("n_failed", report.n_failed());
-  visit("problems", report.problems);
+  visit("problems", report.all_problems(StructureFindings::most_of_aspect));
   visit("doubts", report.doubts);
+  visit("ignored", report.ignore);
+  visit("ignored_attributes", report.ignore_attributes);
+  visit("structure", report.structure);
   visit("fields", report.fields);
 }
 

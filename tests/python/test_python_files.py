@@ -223,11 +223,16 @@ def test_verify_and_info(written, tmp_path):
         file.createVariable("u", "f4", ("t", "y", "x"))[:] = FIELD
         file.createVariable("n", "i2", ("y",))[:] = np.arange(24)
     told = []
-    verdict = tailrace.verify(original, written, progress=lambda done, total: told.append(done))
+    # Two files of the same values, neither a copy of the other.
+    alike = tailrace.verify(original, written)
+    assert not alike and len(alike) == 2 and all(each.kept for each in alike.values())
+    assert not [each for each in alike.problems if '"/u": values' in each]
+    verdict = tailrace.verify(original, written, values_only=True,
+                              progress=lambda done, total: told.append(done))
     assert verdict and verdict.check() is verdict and told
     assert 0 < verdict["u"].max_error <= BOUND == verdict["u"].absolute_bound
     assert verdict["u"].ratio > 1 and verdict["n"].psnr_db is None and len(verdict) == 2
-    strict = tailrace.verify(original, written, abs=1e-9, only=["/u"])
+    strict = tailrace.verify(original, written, abs=1e-9, only=["/u"], values_only=True)
     assert not strict and "FAILED" in repr(strict) and strict["u"].n_beyond_bound > 0
     with pytest.raises(tailrace.BoundError, match="beyond the bound"):
         strict.check()
