@@ -265,8 +265,10 @@ class ObjectComparison final {
       const auto other = std::ranges::find_if(copy_.facts, [&](const DescribedFact& each) {
         return std::string_view(each.aspect) == fact.aspect;
       });
-      const std::string value = other == copy_.facts.end() ? "absent" : other->value;
-      if (fact.value != value)
+      const bool absent = other == copy_.facts.end();
+      const std::string value = absent ? "absent" : other->value;
+      const bool same = !absent && !fact.meaning.empty() && fact.meaning == other->meaning;
+      if (fact.value != value && !same)
         add(fact.aspect, versus(fact.aspect, fact.value, value), fails(fact));
     }
     for (const DescribedFact& fact : copy_.facts) {

@@ -103,7 +103,8 @@ std::vector<ObjectPair> pair_objects(const FileInventory& original, const FileIn
 struct DescribedFact {
   const char* aspect = "";
   std::string value;
-  bool fails = true;  ///< False: a codec or its storage may change it.
+  bool fails = true;         ///< False: a codec or its storage may change it.
+  std::string meaning = {};  ///< Values of one meaning are the same; empty: only equal values are.
 };
 
 struct DescribedAttribute {

@@ -358,6 +358,13 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
   return copy_values(from.get(), to.get(), path);
 }
 
+std::filesystem::path folder_of_hdf5_file(hid_t file) {
+  const ssize_t n = H5Fget_name(file, nullptr, 0);
+  std::string name(n < 0 ? 1 : static_cast<std::size_t>(n) + 1, '\0');
+  H5Fget_name(file, name.data(), name.size());
+  return std::filesystem::absolute(name.c_str()).parent_path();
+}
+
 namespace {
 
 using StringOfMapping = ssize_t (*)(hid_t creation, std::size_t index, char* text, std::size_t n);
@@ -370,13 +377,6 @@ std::optional<std::string> name_in_mapping(StringOfMapping get, hid_t creation, 
   if (get(creation, index, name.data(), name.size()) < 0) return std::nullopt;
   name.resize(static_cast<std::size_t>(n));
   return name;
-}
-
-std::filesystem::path folder_of_file(hid_t file) {
-  const ssize_t n = H5Fget_name(file, nullptr, 0);
-  std::string name(n < 0 ? 1 : static_cast<std::size_t>(n) + 1, '\0');
-  H5Fget_name(file, name.data(), name.size());
-  return std::filesystem::absolute(name.c_str()).parent_path();
 }
 
 /// What `name`, seen from the folder `from`, is called in the folder `to`.
@@ -401,8 +401,8 @@ Status Hdf5Copier::copy_virtual_dataset(const std::string& path) {
       H5Pget_virtual_count(stored.get(), &n_mappings) < 0) {
     return hdf5_failure(Code::corrupt, what);
   }
-  const std::filesystem::path input_folder = folder_of_file(input_);
-  const std::filesystem::path output_folder = folder_of_file(output_);
+  const std::filesystem::path input_folder = folder_of_hdf5_file(input_);
+  const std::filesystem::path output_folder = folder_of_hdf5_file(output_);
   for (std::size_t i = 0; i < n_mappings; ++i) {
     const Hdf5Id part(H5Pget_virtual_vspace(stored.get(), i));
     Hdf5Id source(H5Pget_virtual_srcspace(stored.get(), i));
@@ -649,8 +649,8 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   Lines lines;
   Hdf5References references(input, catalog, out);
   Hdf5Copier copier(input, out, references, lines, output.old_forms());
-  const std::filesystem::path input_folder = folder_of_file(input);
-  const std::filesystem::path output_folder = folder_of_file(out);
+  const std::filesystem::path input_folder = folder_of_hdf5_file(input);
+  const std::filesystem::path output_folder = folder_of_hdf5_file(out);
   // Types first: datasets and attributes share them.
   MembersOfGroups members = members_of_groups(catalog);
   for (const Hdf5Node& node : catalog.nodes) {

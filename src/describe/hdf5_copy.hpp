@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -115,6 +116,9 @@ class Hdf5Copier {
   std::vector<std::string>& lines_;
   bool old_forms_;
 };
+
+/// The folder from which relative names of other files in an open file count.
+std::filesystem::path folder_of_hdf5_file(hid_t file);
 
 // --- What is no field, carried from an input HDF5 file into the output.
 //

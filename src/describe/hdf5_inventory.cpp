@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
+#include "describe/hdf5_copy.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -176,7 +178,8 @@ std::string filters_text(hid_t creation, bool& checksum) {
   return text.empty() ? "none" : text;
 }
 
-std::string virtual_sources_text(hid_t creation) {
+/// @param folder  where relative names of source files begin; empty: they are told as they are.
+std::string virtual_sources_text(hid_t creation, const std::filesystem::path& folder) {
   std::size_t n_mappings = 0;
   H5Pget_virtual_count(creation, &n_mappings);
   std::string text;
@@ -188,11 +191,14 @@ std::string virtual_sources_text(hid_t creation) {
       value.pop_back();
       return value;
     };
+    const std::string file = name(H5Pget_virtual_filename);
+    const bool plain = folder.empty() || file == ".";
     const Hdf5Id here(H5Pget_virtual_vspace(creation, i));
     const Hdf5Id there(H5Pget_virtual_srcspace(creation, i));
     text += fmt::format("{}{} of \"{}\" of \"{}\" at {}", i == 0 ? "" : "; ",
                         selection_text(there.get()), name(H5Pget_virtual_dsetname),
-                        name(H5Pget_virtual_filename), selection_text(here.get()));
+                        plain ? file : (folder / file).lexically_normal().string(),
+                        selection_text(here.get()));
   }
   return text.empty() ? "none" : text;
 }
@@ -597,7 +603,10 @@ Status Hdf5Inventory::add_dataset_facts(hid_t dataset, DescribedObject& describe
     if (checksum) described.facts.push_back({"checksum", "Fletcher's", false});
   }
   if (layout == H5D_VIRTUAL) {
-    described.facts.push_back({virtual_sources_aspect, virtual_sources_text(creation.get())});
+    const Hdf5Id file(H5Iget_file_id(dataset));
+    described.facts.push_back(
+        {virtual_sources_aspect, virtual_sources_text(creation.get(), ""), true,
+         virtual_sources_text(creation.get(), folder_of_hdf5_file(file.get()))});
   }
   if (H5Pget_external_count(creation.get()) > 0) {
     described.facts.push_back({external_files_aspect, external_files_text(creation.get())});

@@ -309,6 +309,7 @@ def test_views_keep_their_mappings_and_links_that_lead_nowhere_are_named(folder,
     said = re.sub(r"\s+", " ", done.stderr)
     assert said.count("its mappings are kept") == 3
     assert ("not beside the output" in said) == (folder != ".")
+    tailrace("verify", source, target)
     with opened(target) as file, h5py.File(source) as before:
         for name in ["view", "absolute", "turned"]:
             assert file[name].is_virtual and file[name].maxshape == before[name].maxshape
