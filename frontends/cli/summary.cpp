@@ -209,8 +209,9 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
     lines.push_back(exact_text(kept_exact));
   }
   if (!limited.empty()) {
-    lines.push_back(fmt::format("guarded, so that no value crosses limits that the file states: {}",
-                                first_names_text(limited, most_named)));
+    lines.push_back(fmt::format(
+        "guarded, so that no value crosses limits that the file or its format states: {}",
+        first_names_text(limited, most_named)));
   }
   if (!outcome.others.empty()) {
     lines.push_back("no fields, copied as they are stored: " +

@@ -688,7 +688,7 @@ std::string text_of(const NetcdfAttribute* attribute) {
   return std::string(text, attribute->values.size());
 }
 
-/// As read_stated_attributes() of an HDF5 object.
+/// Same as read_stated_attributes() of an HDF5 object.
 StatedAttribute value_of(const NetcdfAttribute& attribute) {
   StatedAttribute value;
   value.name = attribute.name;

@@ -102,7 +102,7 @@ class StoredFile {
   virtual std::string text_attribute(const std::string& object_path, const std::string& name) = 0;
   virtual std::optional<NamedNumber> number_attribute(const std::string& object_path,
                                                       std::span<const char* const> names) = 0;
-  /// As InputFile::attributes_of().
+  /// Same as InputFile::attributes_of().
   virtual Result<std::vector<StatedAttribute>> attributes_of(const std::string& object_path,
                                                              AttributeFilter wanted) = 0;
   /// As in InputFile, after list(Asked::fields).

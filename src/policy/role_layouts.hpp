@@ -236,4 +236,27 @@ inline constexpr Community communities[] = {
     {"Exodus", "@floating_point_word_size", exodus_rules},
 };
 
+// --- Quantities that a community's codes and readers take as positive, so that 0 is a limit.
+
+// GADGET, Arepo and SWIFT: readers take logarithms and roots of these.
+inline constexpr PathRule gadget_positive[] = {
+    {Role::value,
+     "*/PartType?/Densit*,*/PartType?/Mass*,*/PartType?/InternalEnerg*,*/PartType?/Temperature*,"
+     "*/PartType?/Pressure*,*/PartType?/SmoothingLength*,*/PartType?/Volume*,"
+     "*/PartType?/*Metallicity,*/PartType?/*Abundance"},
+};
+// FLASH: a restart takes logarithms of density, pressure, temperature and energies.
+inline constexpr PathRule flash_positive[] = {
+    {Role::value, "/dens,/pres,/temp,/ener,/eint,/gamc,/game"},
+};
+inline constexpr PathRule enzo_positive[] = {
+    {Role::value, "*/Grid0*/*Density,*/Grid0*/Temperature,*/Grid0*/*particle_mass"},
+};
+
+inline constexpr Community positive_quantities[] = {
+    {"GADGET", "", gadget_positive},
+    {"FLASH", "/bounding box", flash_positive},
+    {"Enzo", "", enzo_positive},
+};
+
 }  // namespace tailrace

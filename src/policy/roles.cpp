@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -17,15 +16,6 @@
 
 namespace tailrace {
 namespace {
-
-// --- Quantities that a community's format defines as positive, so that 0 is a limit.
-
-// GADGET, Arepo and SWIFT: readers take logarithms and roots of these.
-constexpr std::string_view positive_globs[] = {
-    "*/PartType?/Densit*",      "*/PartType?/Mass*",        "*/PartType?/InternalEnerg*",
-    "*/PartType?/Temperature*", "*/PartType?/Pressure*",    "*/PartType?/SmoothingLength*",
-    "*/PartType?/Volume*",      "*/PartType?/*Metallicity", "*/PartType?/*Abundance",
-};
 
 // --- Attributes by which a node of a tree says what it is.
 
@@ -333,7 +323,10 @@ class Scene {
     for (const std::string& path : facts.others) others_.insert(path);
     verdicts_.resize(facts.datasets.size());
     for (const Community& community : communities) {
-      if (has_marker(community.marker)) activate(community);
+      if (has_marker(community.marker)) activate(community, active_);
+    }
+    for (const Community& community : positive_quantities) {
+      if (has_marker(community.marker)) activate(community, positive_);
     }
     for (const StatedObject& group : facts.groups) read_group_names(group);
     for (const StatedObject& dataset : facts.datasets) read_dataset_names(dataset);
@@ -375,11 +368,16 @@ class Scene {
     return groups_.contains(path) || datasets_.contains(path) || others_.contains(path);
   }
 
-  void activate(const Community& community) {
+  struct ActiveRule {
+    std::string_view glob;
+    Role role;
+    std::string_view community;
+  };
+  static void activate(const Community& community, std::vector<ActiveRule>& active) {
     for (const PathRule& rule : community.rules) {
       for (std::string_view globs = rule.globs; !globs.empty();) {
         const std::size_t end = std::min(globs.find(','), globs.size());
-        active_.push_back({globs.substr(0, end), rule.role, community.name});
+        active.push_back({globs.substr(0, end), rule.role, community.name});
         globs.remove_prefix(std::min(end + 1, globs.size()));
       }
     }
@@ -640,7 +638,7 @@ class Scene {
     return false;
   }
 
-  static void find_limits(const StatedObject& dataset, RoleVerdict& verdict) {
+  void find_limits(const StatedObject& dataset, RoleVerdict& verdict) const {
     for (const StatedAttribute& attribute : dataset.attributes) {
       if (is_word_of(extremes_names, lower(attribute.name)) && !attribute.numbers.empty()) {
         verdict.extremes_stated += (verdict.extremes_stated.empty() ? "" : ", ") + attribute.name;
@@ -664,10 +662,10 @@ class Scene {
       verdict.limits = {0, units == "%" ? 100.0 : 1.0};
       verdict.limits_because = "standard_name: fraction";
     }
-    for (const std::string_view glob : positive_globs) {
-      if (!verdict.limits.empty() || !glob_matches(glob, dataset.path)) continue;
+    for (const ActiveRule& rule : positive_) {
+      if (!verdict.limits.empty() || !glob_matches(rule.glob, dataset.path)) continue;
       verdict.limits = {0};
-      verdict.limits_because = "GADGET: positive";
+      verdict.limits_because = std::string(rule.community) + ": positive";
     }
     std::ranges::sort(verdict.limits);
     const auto repeated = std::ranges::unique(verdict.limits);
@@ -681,13 +679,9 @@ class Scene {
   std::unordered_map<std::string, std::vector<std::size_t>> siblings_;
   std::unordered_set<std::string> words_;  ///< Group and words of each dataset's name.
   std::unordered_set<std::string> others_;
-  struct ActiveRule {
-    std::string_view glob;
-    Role role;
-    std::string_view community;
-  };
-  std::vector<ActiveRule> active_;  ///< Of the communities whose markers the file has.
-  std::vector<Verdict> verdicts_;   ///< By attributes of other objects.
+  std::vector<ActiveRule> active_;    ///< Rules of communities whose markers the file has.
+  std::vector<ActiveRule> positive_;  ///< Rules on limits, likewise.
+  std::vector<Verdict> verdicts_;     ///< Verdicts by attributes of other objects.
 };
 
 }  // namespace

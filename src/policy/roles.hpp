@@ -34,7 +34,7 @@ std::string_view role_name(Role role);
 /// A group or dataset, as the rules see it.
 struct StatedObject {
   std::string path;                         ///< "/group/name"
-  std::vector<StatedAttribute> attributes;  ///< Those of states_role().
+  std::vector<StatedAttribute> attributes;  ///< Attributes that states_role() names.
   Shape shape;
   bool floating = false;    ///< Elements are floating point numbers.
   bool coordinate = false;  ///< A dimension scale, or named by another dataset as a coordinate.

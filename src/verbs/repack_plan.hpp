@@ -62,7 +62,7 @@ struct PlannedField {
   std::size_t input_index = 0;  ///< Into InputFile::fields().
   FieldDefinition definition;   ///< With its chunk shape.
   std::string exact_reason;     ///< Why a global bound was not applied: "integers", ...
-  RoleVerdict verdict;          ///< Without roles: value.
+  RoleVerdict verdict;          ///< Role value where roles are not decided.
   bool has_role = false;        ///< Roles were decided.
   bool keeps_limits = false;    ///< A guard for verdict.limits was added.
   std::string limits_unkept;    ///< Why such a guard could not be; empty: no limits, or kept.

@@ -393,6 +393,7 @@ TEST(Roles, LimitsAreThoseOfValuesAlone) {
   EXPECT_EQ(of({"/a", Role::value, 2, {"standard_name=mass_fraction_of_water"}}).limits,
             (Limits{0, 1}));
   EXPECT_EQ(of({"/PartType0/Density", Role::value}).limits, Limits{0});
+  EXPECT_EQ(of({"/Grid00000001/Density", Role::value, 3}).limits, Limits{0});
   EXPECT_EQ(of({"/PartType0/Velocities", Role::value}).limits, Limits());
   EXPECT_EQ(of({"/dens", Role::value, 4, {"minimum:=1", "maximum:=2"}}).extremes_stated,
             "minimum, maximum");
