@@ -186,12 +186,24 @@ Status check_front_request(const FrontChunks& front, const FileOptions& file, bo
   return Status();
 }
 
+/// The extents that chunks are cut from: a dimension that may grow counts with a chunk of the input
+/// at least, however short it is now.
+Shape extents_to_cut(const StoredDataset& field) {
+  Shape extents = field.shape;
+  for (std::size_t d = 0; d < extents.size() && field.chunked(); ++d) {
+    if (field.limit(d) > extents[d]) {
+      extents[d] = std::max(extents[d], field.storage.chunk_shape[d]);
+    }
+  }
+  return extents;
+}
+
 /// The boxes in which the field is read and encoded.
 Status choose_pieces(const StoredDataset& field, FieldOptions& options, int n_ranks) {
   if (options.layout != "contiguous") {
     if (!options.chunk_shape) {
-      options.chunk_shape =
-          Writer::choose_chunk_shape(field.shape, *field.dtype, options.chunk_bytes, n_ranks);
+      options.chunk_shape = Writer::choose_chunk_shape(extents_to_cut(field), *field.dtype,
+                                                       options.chunk_bytes, n_ranks);
     }
     return Status();
   }

@@ -70,6 +70,29 @@ def test_limits_stay_where_there_are_chunks(tmp_path):
                               if "become fixed" in line)
 
 
+def test_other_chunks_are_not_cut_to_present_extents(tmp_path):
+    source, target = tmp_path / "a.h5", tmp_path / "b.h5"
+    with h5py.File(source, "w") as file:
+        file.create_dataset("empty", (0,), "f8", maxshape=(None,), chunks=(1000,))
+        file.create_dataset("short", data=np.arange(5.0), maxshape=(None,), chunks=(100_000,))
+        file.create_dataset("large", data=np.arange(5.0), maxshape=(None,), compression=1,
+                            chunks=(9_000_000,))
+    done = tailrace("repack", source, "-o", target)
+    said = " ".join(done.stderr.split())
+    assert "chunks are smaller than the input's, which take more than a 16th of --memory: /large" \
+        in said and "/short" not in said
+    with h5py.File(target) as file:
+        assert file["empty"].chunks == (1000,) and file["short"].chunks == (100_000,)
+        assert 100_000 < file["large"].chunks[0] < 9_000_000
+        assert np.array_equal(file["large"][...], np.arange(5.0))
+    tailrace("repack", source, "-o", target, "--force", "--chunk", "4000B")
+    with h5py.File(target) as file:
+        assert all(100 < each.chunks[0] <= 1000 for each in file.values())
+    tailrace("repack", source, "-o", target, "--force", "--chunk", "300x")
+    with h5py.File(target) as file:
+        assert all(each.chunks == (300,) for each in file.values())
+
+
 def test_concat_keeps_limits_of_inner_dimensions(tmp_path):
     for name in ["a.h5", "b.h5"]:
         with h5py.File(tmp_path / name, "w") as file:
