@@ -347,3 +347,21 @@ def test_what_is_no_field_is_listed_and_names_can_be_escaped(tmp_path):
         for name in ["a:b*", "u[0]"]:
             np.testing.assert_array_equal(file[name], values)
         assert not np.array_equal(file["a:bc"], values)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_filters_that_nobody_has_are_copied_or_named(ranks, tmp_path):
+    """LZF is a filter of h5py's alone."""
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    values = np.arange(6000, dtype=">f4").reshape(60, 100)
+    with h5py.File(source, "w") as file:
+        file.create_dataset("u", data=values, chunks=(7, 100), maxshape=(80, None),
+                            compression="lzf", shuffle=True)
+    tailrace("repack", source, "-o", target, "--as-stored", ranks=ranks)
+    with h5py.File(source) as before, h5py.File(target) as after:
+        assert after["u"].compression == "lzf" and after["u"].dtype == before["u"].dtype
+        assert chunks_of(after["u"]) == chunks_of(before["u"])
+        assert after["u"].maxshape == (80, None)
+        assert np.array_equal(after["u"][...], values)
+    done = tailrace("repack", source, "-o", target, "--force", ranks=ranks, code=2)
+    assert "/u" in done.stderr and "32000" in done.stderr
