@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 namespace tailrace {
 namespace {
