@@ -425,7 +425,7 @@ def test_a_view_of_itself(tmp_path):
         file["x"] = np.arange(4, dtype="f4")
     for words in (["info", source], ["repack", source, "-o", out], ["recover", source]):
         bounded(*words)
-    bounded("verify", source, out, codes=(1,))  # The view was left out.
+    bounded("verify", source, out)
 
 
 # --- The fuzzer's seeds (tests/fuzz): what has gone wrong with one of them stays mended.
