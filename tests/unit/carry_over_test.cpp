@@ -274,7 +274,7 @@ TEST_F(CarryOver, FetchesValuesThatLieInOtherFiles) {
   EXPECT_EQ(rows[1].b, 1.5);
 }
 
-TEST_F(CarryOver, AttachesDimensionScalesAndReportsLimitsAboveExtents) {
+TEST_F(CarryOver, AttachesDimensionScales) {
   {
     const Hdf5Scope scope;
     const Hdf5Id file(
@@ -297,8 +297,7 @@ TEST_F(CarryOver, AttachesDimensionScalesAndReportsLimitsAboveExtents) {
     H5DSset_label(field.get(), 1, "label");
   }
   ASSERT_NO_FATAL_FAILURE(run(folder_ / "in.h5"));
-  ASSERT_EQ(lines_.size(), 1U);
-  EXPECT_NE(lines_[0].find("/field"), std::string::npos) << lines_[0];
+  EXPECT_TRUE(lines_.empty());
   const Hdf5Scope scope;
   const Hdf5Id field(H5Dopen2(to_.get(), "/field", H5P_DEFAULT));
   const Hdf5Id x(H5Dopen2(to_.get(), "/x", H5P_DEFAULT));
