@@ -693,6 +693,8 @@ std::string_view role_name(Role role) {
   return names[static_cast<std::size_t>(role)];
 }
 
+bool chunks_have_meaning(std::string_view path) { return glob_matches("*/_i_*/*", path); }
+
 bool states_role(std::string_view attribute_name) {
   constexpr std::string_view names =
       "units standard_name axis axes signal auxiliary_signals formula_terms cf_role positive "

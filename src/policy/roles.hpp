@@ -49,6 +49,10 @@ struct RoleFacts {
 /// Whether the rules read attributes of this name. Thread-safe.
 bool states_role(std::string_view attribute_name);
 
+/// True if programs find elements of a dataset by its chunks, so that others make it useless to
+/// them: indexes of PyTables' tables.
+bool chunks_have_meaning(std::string_view path);
+
 struct RoleVerdict {
   Role role = Role::value;
   std::string because;  ///< "CF units", "VTKHDF"; empty: no rule applies.

@@ -427,9 +427,16 @@ void lay_in_header(FieldDefinition& definition) {
 void keep_chunk_shape(const StoredDataset& field, const std::vector<KeyValue>& own,
                       const Defaults& defaults, PlannedField& planned) {
   FieldOptions& options = planned.definition.options;
-  const bool asked = !defaults.keeps_chunks || last_value(own, "chunk") != nullptr ||
-                     options.layout == "contiguous";
-  if (!field.chunked() || asked) return;
+  const bool asked_here = last_value(own, "chunk") != nullptr || options.layout == "contiguous";
+  if (!field.chunked() || asked_here) return;
+  if (chunks_have_meaning(field.path)) {
+    options.chunk_shape = field.storage.chunk_shape;
+    if (defaults.keeps_chunks) return;
+    planned.other_chunks_reason =
+        "chunks are the input's in spite of --chunk: PyTables finds entries of an index by them";
+    return;
+  }
+  if (!defaults.keeps_chunks) return;
   if (planned.boxes != nullptr) {
     planned.other_chunks_reason = "chunks follow the plotfile's boxes, not the input's chunks";
   } else if (!options.chunk_shape) {
@@ -524,7 +531,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
     lay_in_header(definition);
     return planned;
   }
-  if (!front) keep_chunk_shape(field, own, defaults, planned);
+  if (!front || chunks_have_meaning(field.path)) keep_chunk_shape(field, own, defaults, planned);
   if (definition.as_stored == nullptr) keep_checksum(field, options);
   TAILRACE_TRY(choose_pieces(field, options, n_ranks));
   if (options.layout == "contiguous") definition.like = form_to_keep(field, true);

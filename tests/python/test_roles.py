@@ -346,3 +346,17 @@ def test_attributes_of_any_type_are_read_or_passed_over(tmp_path):
     exact = {field["path"] for field in report["fields"] if field["kept_exact_because"]}
     assert exact == {"/of_units/6"}
     tailrace("verify", source, target)
+
+
+def test_chunks_of_an_index_stay_whatever_is_asked_of_all(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        for name in ["_i_table/x/sorted", "table_like"]:
+            file.create_dataset(name, data=np.sort(np.random.default_rng(1).random((8, 4096)), 1),
+                                chunks=(1, 1024), maxshape=(None, 4096))
+    for way in [["--chunk", "64KiB"], ["--chunk", "8x64"], ["--cloud"]]:
+        done = tailrace("repack", source, "-o", target, "--force", *way, ranks=2)
+        with h5py.File(target) as file:
+            assert file["_i_table/x/sorted"].chunks == (1, 1024)
+            assert file["table_like"].chunks != (1, 1024)
+        assert ("PyTables finds" in " ".join(done.stderr.split())) == (way[0] == "--chunk")
