@@ -250,9 +250,17 @@ def _copy_group(source: Group, copy: Group, loosen: float, progress: Progress) -
 
 
 def _compare(given: str, made: str) -> None:
-    """Is the copy what it says: every value, text and attribute, within what was loosened?"""
+    """Is the copy what it says: every value, text and attribute, within what was loosened?
+
+    A dataset that has no fill value gets netCDF's, which shows nowhere: all values are written.
+    """
     found = verify(given, made)
-    if not found.ok or found.problems:
+    structure = found.document["structure"] or {"n_failing": 0, "differences": []}
+    fills = sum(one["fails"] and one["aspect"] == "fill value"
+                and "is HDF5's default in the original" in one["text"]
+                for one in structure["differences"])
+    kept = all(verdict.kept for verdict in found.values())
+    if not kept or structure["n_failing"] > fills or len(found.problems) > fills:
         raise BoundError(f"{given} stays as it is: its copy differs\n{found!r}")
 
 

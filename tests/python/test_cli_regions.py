@@ -205,8 +205,8 @@ def test_arrays_take_boxes_and_no_masks(tmp_path):
     assert off.max() <= 0.05 and off[10:40, 20:60].max() <= 0.001 < off.max()
     plain = tmp_path / "plain.nc"
     with package.open(plain, "w") as file:
-        file.create_variable("u", ("y", "x"), data=expected)
         file.create_variable("mask", ("y", "x"), data=np.ones(u.shape, "i4"))
+        file.create_variable("u", ("y", "x"), data=expected)
     package.verify(plain, path).check()
     with pytest.raises(Exception, match="a mask is read from the file that repack takes"):
         with package.open(tmp_path / "m.nc", "w") as file:

@@ -16,6 +16,7 @@ import unicodedata
 import warnings
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 
@@ -374,6 +375,25 @@ def rows(path):
 def inputs_of_concat(folder):
     for number in range(3):
         rows(folder / f"subrun_{430 + number:04}.h5")
+    for month in (1, 2):
+        with netCDF4.Dataset(folder / f"month_{month:02}.nc", "w") as file:
+            file.createDimension("time")
+            file.createDimension("lat", 5)
+            file.createVariable("lat", "f8", ("lat",))[:] = np.arange(5)
+            file.createVariable("tas", "f4", ("time", "lat"))[:] = smooth((30, 5))
+    for tile in range(4):
+        start = 5 * tile
+        with netCDF4.Dataset(folder / f"ocean.nc.{tile:04}", "w") as file:
+            file.createDimension("x", 5)
+            x = file.createVariable("x", "f8", ("x",))
+            x[:] = np.arange(start, start + 5)
+            x.domain_decomposition = np.int32([1, 20, start + 1, start + 5])
+            file.createVariable("sst", "f4", ("x",))[:] = np.arange(start, start + 5)
+        with netCDF4.Dataset(folder / f"tile_{tile}.nc", "w") as file:
+            for name, first in [("eta_rho", tile // 2), ("xi_rho", tile % 2)]:
+                file.createDimension(name, 3)
+                file.createVariable(name, "f8", (name,))[:] = 3 * first + np.arange(3)
+            file.createVariable("zeta", "f4", ("eta_rho", "xi_rho"))[:] = smooth((3, 3))
     (folder / "list.txt").write_text("subrun_0430.h5\nsubrun_0432.h5\n")
 
 

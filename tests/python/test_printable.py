@@ -201,7 +201,7 @@ def test_remarks_on_bounds_are_visible_lines(tmp_path):
     with pytest.warns(RuntimeWarning) as warned:
         with tailrace.open(path, "w") as file:
             file.create_variable(name, ("x",), data=values, codec="portable", rel=1e-2)
-        tailrace.verify(copy, path).check()
+        tailrace.verify(copy, path, values_only=True).check()
         tailrace.report(copy, path, tmp_path / "page.html").check()
     said = [str(one.message) for one in warned if "smaller" in str(one.message)]
     assert len(said) >= 3, said

@@ -80,7 +80,7 @@ def test_the_variable_that_cf_asks_for(form, group, tmp_path):
     {NSD: np.int32([3, 4])}, {"quantization": "rounded"}, {"quantization": "gone"}])
 def test_what_says_nothing_is_taken_for_nothing(attributes, tmp_path):
     found, words = stated(ocean(tmp_path / "in.nc", attributes, {"algorithm": "bitround"}))
-    assert found is None and "rounded" not in words
+    assert found is None and "was rounded" not in words
 
 
 def test_a_variable_that_is_not_there_leaves_the_number(tmp_path):
