@@ -248,10 +248,10 @@ void ConcatTargets::note_changes(const StoredDataset& input, const StoredForm& o
 }
 
 std::vector<std::string> ConcatTargets::remarks() const {
-  constexpr std::size_t most_named = 4;
+  constexpr std::size_t targets_named = 4;
   std::vector<std::string> lines;
   const auto tell = [&](const char* what, const std::vector<std::string>& paths) {
-    if (!paths.empty()) lines.push_back(what + first_names_text(paths, most_named));
+    if (!paths.empty()) lines.push_back(what + first_names_text(paths, targets_named));
   };
   tell("Fletcher's checksums are not kept (--codec keep keeps them): ", lost_checksums_);
   tell("datasets that lie in their headers (compact) get a place of their own: ", once_compact_);

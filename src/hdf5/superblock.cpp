@@ -134,7 +134,8 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint6
 
 bool clear_open_for_write(std::span<std::byte> bytes) {
   const Result<Superblock> found = parse_superblock(bytes, 0);
-  if (!found.ok() || !found->open_for_write || !found->checksum_good) return false;
+  if (!found.ok() || found->version < 2 || !found->checksum_good) return false;
+  if ((byte_at(bytes, status_flags_at) & open_for_write_flags) == 0) return false;
   bytes[status_flags_at] &= ~std::byte{open_for_write_flags};
   const std::size_t checksum_at = found->n_bytes - 4;
   set_little_endian(bytes, checksum_at, 4, lookup3(bytes.first(checksum_at)));

@@ -38,8 +38,9 @@ bool has_hdf5_signature(std::span<const std::byte> bytes);
 /// do not know.
 Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint64_t address);
 
-/// Clear version 3's "open for write" and "SWMR write" marks and redo the checksum, in place. Other
-/// versions, and bytes that are no whole superblock, stay as they are. @returns whether it changed.
+/// Clear the "open for write" and "SWMR write" marks and redo the checksum, in place. HDF5 1.10
+/// also sets them in version 2, where no reader asks for them; versions 0 and 1 have none, and
+/// bytes that are no whole superblock stay as they are. @returns whether it changed.
 bool clear_open_for_write(std::span<std::byte> bytes);
 
 /// Tell the superblock at the start of `bytes`, which says that it stands at address 0, that it

@@ -668,8 +668,8 @@ class Scene {
       verdict.limits_because = std::string(rule.community) + ": positive";
     }
     std::ranges::sort(verdict.limits);
-    const auto repeated = std::ranges::unique(verdict.limits);
-    verdict.limits.erase(repeated.begin(), repeated.end());
+    verdict.limits.erase(std::unique(verdict.limits.begin(), verdict.limits.end()),
+                         verdict.limits.end());
     if (verdict.limits.empty()) verdict.limits_because.clear();
   }
 

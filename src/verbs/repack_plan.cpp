@@ -320,8 +320,7 @@ void keep_limits(const std::vector<KeyValue>& own, PlannedField& planned) {
   std::vector<double>& thresholds = options.guards.thresholds;
   thresholds.insert(thresholds.end(), limits.begin(), limits.end());
   std::ranges::sort(thresholds);
-  const auto repeated = std::ranges::unique(thresholds);
-  thresholds.erase(repeated.begin(), repeated.end());
+  thresholds.erase(std::unique(thresholds.begin(), thresholds.end()), thresholds.end());
   planned.keeps_limits = true;
 }
 
