@@ -132,7 +132,9 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Status close_hdf5();
   Status expect_root_links(std::uint64_t n_links);
   Status create_parents(const std::string& path);
-  Result<Hdf5Id> make_dataset(const DatasetDefinition& definition);
+  /// @param n_chunks  that it gets at once.
+  Result<Hdf5Id> make_dataset(const DatasetDefinition& definition, std::uint64_t n_chunks);
+  Status set_least_form(H5F_libver_t least);
   Result<Hdf5Id> open_dataset(const std::string& path);
   Status extend(hid_t dataset, const std::string& path, const Shape& now, const Shape& shape);
   Result<Shape> shape_of(hid_t dataset, const std::string& path);
@@ -195,11 +197,7 @@ Status Hdf5FileOnDriver::start_create() {
   // Only now the lower bound may rise: at creation it would choose superblock version 3, which a
   // crashed writer leaves marked as open. The upper bound stays, or 2.x writes what 1.10 cannot
   // read.
-  const H5F_libver_t least = settings_.old_forms ? H5F_LIBVER_V18 : H5F_LIBVER_V110;
-  if (H5Fset_libver_bounds(file_.get(), least, H5F_LIBVER_V110) < 0) {
-    return hdf5_failure(Code::internal, what);
-  }
-  return Status();
+  return set_least_form(settings_.old_forms ? H5F_LIBVER_V18 : H5F_LIBVER_V110);
 }
 
 Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
@@ -224,10 +222,7 @@ Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
     keeps_replaced_ = H5Pget_userblock(creation.get(), &user_block) >= 0 && user_block == 0 &&
                       persist == 0 && strategy != H5F_FSPACE_STRATEGY_PAGE;
   }
-  if (H5Fset_libver_bounds(file_.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) {
-    return hdf5_failure(Code::internal, what);
-  }
-  return Status();
+  return set_least_form(H5F_LIBVER_V110);
 }
 
 bool Hdf5FileOnDriver::exists(const std::string& path) {
@@ -288,10 +283,16 @@ Status Hdf5FileOnDriver::create_parents(const std::string& path) {
 
 Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
   const Hdf5Scope scope;
-  return make_dataset(definition).status();
+  return make_dataset(definition, UINT64_MAX).status();
 }
 
-Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definition) {
+Status Hdf5FileOnDriver::set_least_form(H5F_libver_t least) {
+  if (H5Fset_libver_bounds(file_.get(), least, H5F_LIBVER_V110) >= 0) return Status();
+  return hdf5_failure(Code::internal, quoted("file", path_));
+}
+
+Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definition,
+                                              std::uint64_t n_chunks) {
   const std::string what = quoted("dataset", definition.path);
   if (path_prefixes(definition.path).empty()) {
     return Status(Code::invalid_argument, what + ": the path names no dataset");
@@ -308,7 +309,6 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
   const Hdf5Id space(
       extents.empty() ? H5Screate(H5S_SCALAR)
                       : H5Screate_simple(int(extents.size()), extents.data(), extents_max.data()));
-  const std::uint64_t n_bytes = n_elements(definition.shape) * dtype_bytes(definition.dtype);
   ExactDataset exact;
   exact.path = exact.name = definition.path;
   exact.group_id = file_.get();
@@ -319,9 +319,15 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
   exact.filters = definition.filters;
   if (definition.chunk_shape.empty() && !definition.compact) {
     exact.contiguous_address = definition.contiguous_address;
-    exact.contiguous_bytes = n_bytes;
+    exact.contiguous_bytes = n_elements(definition.shape) * dtype_bytes(definition.dtype);
   }
-  return create_planned(exact, H5P_DEFAULT);
+  const bool few = !settings_.old_forms && has_few_chunks(definition, n_chunks);
+  if (!few) return create_planned(exact, H5P_DEFAULT);
+  // HDF5 1.8's index has the chunks that are there, 1.10's room for all that could be.
+  TAILRACE_TRY(set_least_form(H5F_LIBVER_V18));
+  Result<Hdf5Id> made = create_planned(exact, H5P_DEFAULT);
+  const Status reset = set_least_form(H5F_LIBVER_V110);
+  return reset.ok() ? std::move(made) : reset;
 }
 
 Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid_t link_list) {
@@ -446,7 +452,8 @@ Status Hdf5FileOnDriver::update_dataset(const DatasetUpdate& update) {
   auto open = open_.find(path);
   Open& dataset = open == open_.end() ? found : open->second;
   if (!dataset.id.valid()) {
-    Result<Hdf5Id> id = update.is_new ? make_dataset(definition) : open_dataset(path);
+    Result<Hdf5Id> id =
+        update.is_new ? make_dataset(definition, update.records.size()) : open_dataset(path);
     if (!id.ok()) return id.status();
     dataset.id = std::move(*id);
     const Result<Shape> shape = update.is_new ? definition.shape : shape_of(dataset.id.get(), path);

@@ -305,6 +305,16 @@ Status check_definition(const DatasetDefinition& definition) {
   return Status();
 }
 
+bool has_few_chunks(const DatasetDefinition& definition, std::uint64_t n_chunks) {
+  constexpr std::uint64_t possible_chunks_min = 1024;
+  constexpr std::uint64_t possible_over_few = 16;
+  if (definition.chunk_shape.empty() || definition.extendable || definition.more_unlimited != 0) {
+    return false;
+  }
+  const std::uint64_t n_possible = ChunkGrid{definition.shape, definition.chunk_shape}.n_chunks();
+  return n_possible >= possible_chunks_min && n_chunks < n_possible / possible_over_few;
+}
+
 Result<Hdf5Id> dataset_type(hid_t file, const DatasetDefinition& definition) {
   if (!definition.type_path.empty()) {
     Hdf5Id named(H5Topen2(file, definition.type_path.c_str(), H5P_DEFAULT));

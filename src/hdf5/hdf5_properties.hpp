@@ -81,6 +81,11 @@ Status check_definition(const DatasetDefinition& definition);
 /// @error internal  HDF5 refuses.
 Result<Hdf5Id> dataset_type(hid_t file, const DatasetDefinition& definition);
 
+/// True if an index of all chunks that a dataset could have would take much more space than one of
+/// those that it gets. Where a dimension grows, HDF5 takes the space as chunks come.
+/// @param n_chunks  that it gets at once.
+bool has_few_chunks(const DatasetDefinition& definition, std::uint64_t n_chunks);
+
 /// True if HDF5 writes fill values into a dataset's space when it allocates that.
 bool fills_at_creation(hid_t creation_list);
 

@@ -145,6 +145,13 @@ def test_repack_and_verify(written, codec, tmp_path):
 
 def test_concat(written, tmp_path):
     sources = [written / "a.h5", written / "b.h5"]
+    with h5py.File(sources[0]) as file:  # Dimension scales: records alone are appended.
+        records = all(dataset.maxshape[1:].count(None) == 0 for dataset in file.values())
+        plain = not any(dataset.is_scale for dataset in file.values())
+    if not plain and not records:
+        refused = tailrace("concat", "-o", tmp_path / "out.h5", *sources, code=2)
+        assert "only a first dimension can be appended along" in refused.stderr
+        return
     tailrace("concat", "-o", tmp_path / "out.h5", *sources)
     first, second = map(all_values, sources)
     assert_same(all_values(tmp_path / "out.h5"),
@@ -194,3 +201,34 @@ def test_program_on_parallel_hdf5(written, tmp_path):
         at = tuple(rng.randrange(n) for n in values.shape)
         values[at] = rng.randint(0, 10**6)
     assert_same(all_values(path), expected)
+
+
+@pytest.mark.parametrize("way", [[], ["--as-stored"], ["--codec", "trz", "--bound", "abs=1e-3"]])
+def test_few_chunks_of_many_take_little_space(way, tmp_path):
+    """40 GB of extents with a few chunks: the index is of these, and others can be added."""
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    values = np.random.default_rng(5).random((3, 100, 100)).astype("f4")
+    with h5py.File(source, "w") as file:
+        dataset = file.create_dataset("d", (100000, 100000), "f4", chunks=(100, 100),
+                                      compression="gzip", fillvalue=-1)
+        for k, at in enumerate([0, 51200, 99900]):
+            dataset[at:at + 100, 700:800] = values[k]
+    tailrace("repack", source, "-o", target, *way, ranks=2)
+    assert target.stat().st_size < 2 * source.stat().st_size
+    with h5py.File(target, "r+") as file:
+        assert file["d"].id.get_num_chunks() == 3 and file["d"].chunks == (100, 100)
+        if "trz" not in way:
+            np.testing.assert_array_equal(file["d"][51200:51300, 700:800], values[1])
+            file["d"][300:400, 300:400] = 5
+            assert file["d"][350, 350] == 5 and file["d"][99950, 50] == -1
+    tailrace("recover", target)
+    with tailrace_package.open(target) as file:
+        np.testing.assert_allclose(file["d"][99900:, 700:800], values[2], atol=1e-3)
+        assert (file["d"][300:400, 300:400] == (-1 if "trz" in way else 5)).all()
+    with tailrace_package.open(target, "a") as file:
+        file["d"][500:600, 500:600] = 7
+    with h5py.File(target) as file:
+        assert file["d"].id.get_num_chunks() == (4 if "trz" in way else 5)
+        if "trz" not in way:
+            assert file["d"][550, 550] == 7
+    tailrace("recover", target)

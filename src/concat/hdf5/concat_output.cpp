@@ -199,14 +199,10 @@ Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::s
   extents[0] = target.n_rows;
   std::vector<hsize_t> extents_max = extents;
   const bool chunked = like.storage.kind == StoredForm::Kind::chunked;
-  for (std::size_t d = 1; chunked && d < like.max_shape.size(); ++d) {
-    extents_max[d] = std::max<hsize_t>(extents[d], like.max_shape[d]);
+  for (std::size_t d = 1; chunked && d < extents.size(); ++d) {
+    extents_max[d] = std::max<hsize_t>(extents[d], like.limit(d));
   }
   if (like.extendable) extents_max[0] = H5S_UNLIMITED;
-  for (std::size_t d = 0; d < extents.size(); ++d) {
-    const bool grows = like.storage.kind == StoredForm::Kind::chunked && like.limit(d) > extents[d];
-    if (grows) extents_max[d] = like.limit(d);
-  }
   const Hdf5Id space(
       H5Screate_simple(static_cast<int>(extents.size()), extents.data(), extents_max.data()));
 
