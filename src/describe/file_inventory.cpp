@@ -387,7 +387,7 @@ class ObjectComparison final {
   }
 
   const std::string& path_;
-  const std::string who_;
+  std::string who_;
   const DescribedObject& original_;
   const DescribedObject& copy_;
   const ObjectRules& rules_;

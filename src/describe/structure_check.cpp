@@ -254,6 +254,7 @@ class StructureCheckImpl final : public StructureCheck {
     const std::vector<InventoryObject>& copies = copy_.inventory->objects().objects;
     std::vector<std::string> names(original_.inventory->objects().objects.size(), "null");
     std::vector<std::string> names_of_copy;
+    names_of_copy.reserve(copies.size());
     for (const InventoryObject& object : copies) names_of_copy.push_back(object.path);
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
       names[pairs_[i].original] = pairs_[i].path;

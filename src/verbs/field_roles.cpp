@@ -57,6 +57,7 @@ std::vector<std::string> stated_ranges_remarks(std::span<const PlannedField> pla
     }
   }
   std::vector<std::string> sentences;
+  sentences.reserve(unguarded.size() + extremes.size());
   for (const auto& [why, names] : unguarded) {
     sentences.push_back(fmt::format("values may cross stated limits by the bound ({}): {}", why,
                                     first_names_text(names, fields_in_sentence)));
