@@ -339,7 +339,9 @@ def write_tile(path, rng, lengths, data, begin, end, *, attributes, unlimited=Tr
 
 def random_tiles(folder, rng, *, attributes, axes=("y", "x"), n_time=3):
     lengths, data = whole_domain(rng, n_time)
-    borders = {d: cuts_of(rng, lengths[d], int(rng.integers(1, 4))) for d in axes}
+    borders = {axes[0]: []}
+    while all(len(cuts) < 3 for cuts in borders.values()):  # One file of the whole is no tile.
+        borders = {d: cuts_of(rng, lengths[d], int(rng.integers(1, 4))) for d in axes}
     paths = []
     for cell in np.ndindex(*(len(borders[d]) - 1 for d in axes)):
         begin = {d: borders[d][c] for d, c in zip(axes, cell)}
