@@ -22,6 +22,9 @@ namespace {
 constexpr std::uint64_t small_array_bytes = 4096;
 /// A lossy codec spends so much of smaller chunks on their headers that nothing is saved.
 constexpr std::uint64_t bounded_chunk_bytes_min = 4096;
+/// The same where no dimension grows: chunks of 12 to 25 kB, as h5py chooses them, make files of
+/// climate models 15 % larger and take twice the time of chunks that are chosen for the codec.
+constexpr std::uint64_t bounded_fixed_chunk_bytes_min = std::uint64_t{64} << 10;
 /// A chunk, its encoded form, the codec's scratch and the verifier's copy, for each encode thread,
 /// must fit the memory cap: chunks of more than this share of it would not.
 constexpr std::uint64_t memory_over_chunk = 32;
@@ -444,10 +447,11 @@ void keep_chunk_shape(const StoredDataset& field, const std::vector<KeyValue>& o
     if (n_bytes > defaults.kept_chunk_bytes_max) {
       planned.other_chunks_reason =
           "chunks are smaller than the input's, which take more than a 16th of --memory";
-    } else if (n_bytes < bounded_chunk_bytes_min &&
+    } else if (n_bytes <
+                   (field.grows() ? bounded_chunk_bytes_min : bounded_fixed_chunk_bytes_min) &&
                tailrace::may_lose(options, is_floating(*field.dtype), defaults.aims)) {
       planned.other_chunks_reason =
-          "chunks are larger than the input's, of which a bound saves next to nothing";
+          "chunks are larger than the input's, of which a bound saves less (--chunk chooses)";
     } else {
       options.chunk_shape = stored;
     }
