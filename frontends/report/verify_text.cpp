@@ -58,7 +58,7 @@ std::string listed_text(const VerifyReport& report) {
   return text;
 }
 
-/// What was compared, and the verdict on it.
+/// Counts of what was compared, and the verdict on it.
 std::string verdict_of(const VerifyReport& report, std::size_t n_differ) {
   const std::size_t n_fields = report.fields.size();
   const std::uint64_t n_failed = report.n_failed();

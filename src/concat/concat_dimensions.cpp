@@ -180,9 +180,9 @@ void ConcatDimensions::find_orders(const DimensionSurvey& survey) {
   }
 }
 
-Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source,
-                                        std::span<const StoredDataset> first_datasets,
-                                        std::vector<StoredDataset>& datasets) {
+Status ConcatDimensions::compare(ConcatInput& input, std::uint64_t source,
+                                 std::span<const StoredDataset> first_datasets,
+                                 std::vector<StoredDataset>& datasets) {
   mark_fixed(datasets);
   DimensionSurvey survey;
   TAILRACE_TRY(input.visit_hdf5([&](std::int64_t file) {
@@ -245,14 +245,8 @@ Status ConcatDimensions::compare_source(ConcatInput& input, std::uint64_t source
   return lines.empty() ? Status() : Status::of_lines(Code::invalid_argument, conflicts_text(lines));
 }
 
-Status ConcatDimensions::compare(ConcatInput& input, std::size_t source,
-                                 std::span<const StoredDataset> first,
-                                 std::vector<StoredDataset>& datasets) {
-  return compare_source(input, source, first, datasets);
-}
-
 Status ConcatDimensions::compare_older(ConcatInput& older, std::vector<StoredDataset>& datasets) {
-  TAILRACE_TRY(compare_source(older, older_source, {}, datasets));
+  TAILRACE_TRY(compare(older, older_source, {}, datasets));
   accept();
   return Status();
 }

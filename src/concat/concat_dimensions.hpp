@@ -1,9 +1,9 @@
 // ConcatDimensions: the rules for inputs with dimensions (netCDF-4, HDF5 with dimension scales).
 //
-// Such inputs are appended along record dimensions only (describe/dimension_survey.hpp). What does
-// not grow is kept once, from the first input, and compared over all inputs by digests: each rank
-// compares its own inputs with the first one's survey, which is broadcast with the schema. Files
-// without dimensions cost nothing here: no call of HDF5, no collective.
+// Files with dimensions are appended along record dimensions only (describe/dimension_survey.hpp).
+// What does not grow is kept once, from the first input, and compared over all inputs by digests:
+// each rank compares its own inputs with the first one's survey, which is broadcast with the
+// schema. Files without dimensions cost nothing here: no call of HDF5, no collective.
 
 #pragma once
 
@@ -44,11 +44,12 @@ class ConcatDimensions {
   /// Set `appended` to false for the datasets that do not grow.
   void mark_fixed(std::vector<StoredDataset>& datasets) const;
   /// Compare an input of this rank, while it has its schema, and record what differs.
-  /// @param first  the first input's datasets.
+  /// @param first_datasets  the first input's datasets.
   /// @param datasets  of the input: marked as by mark_fixed(), and given as many rows as their
   /// record dimension has; netCDF-4 variables may be shorter, and end with fill values.
   /// @error invalid_argument  lines that name what must not differ; what the survey returns
-  Status compare(ConcatInput& input, std::size_t source, std::span<const StoredDataset> first,
+  Status compare(ConcatInput& input, std::uint64_t source,
+                 std::span<const StoredDataset> first_datasets,
                  std::vector<StoredDataset>& datasets);
   /// Record what compare() has found: the input is not refused.
   void accept();
@@ -81,9 +82,6 @@ class ConcatDimensions {
     ValueOrder order;
   };
 
-  Status compare_source(ConcatInput& input, std::uint64_t source,
-                        std::span<const StoredDataset> first_datasets,
-                        std::vector<StoredDataset>& datasets);
   void find_orders(const DimensionSurvey& survey);
   std::string source_name(std::uint64_t source) const;
   std::string order_remark(const std::string& path,
@@ -94,7 +92,7 @@ class ConcatDimensions {
   DimensionSurvey first_;
   PathSet fixed_;
   ConcatTiles tiles_;
-  /// What the last compare() has found.
+  /// Findings of the last compare().
   struct Found {
     std::uint64_t source = 0;
     std::vector<std::pair<std::string, std::string>> differences;

@@ -192,7 +192,7 @@ void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
     const StoredDataset& dataset = datasets[i];
     if (!dataset.appended || dataset.n_rows() == 0) continue;
     if (const Status full = check_not_hollow(dataset); !full.ok()) return refuse(file.source, full);
-    // Of tiles, the file's own shape says how contiguous data are cut.
+    // A tile's own shape says how its contiguous data are cut.
     const StoredDataset& own = file.input->datasets()[i];
     const StoredForm* form = forms_.intern(chunked_form(own, own.storage));
     file.rows.push_back(

@@ -47,7 +47,7 @@ struct PartGeometry {
   Box box(std::uint64_t chunk) const;
   /// Chunks of a part and of the output that coincide have the same box: the index of the latter.
   std::uint64_t output_index(const LineDataset& output, std::uint64_t chunk) const;
-  /// Whether a chunk of the output has exactly these elements, if chunks are of one shape.
+  /// True if a chunk of the output has exactly these elements, where chunks are of one shape.
   bool coincides(const LineDataset& output, std::uint64_t chunk) const;
 };
 

@@ -238,7 +238,7 @@ void ConcatTargets::note_changes(const StoredDataset& input, const StoredForm& o
   const auto checksum = [](const FilterSpec& filter) {
     return filter.filter_id == fletcher32_filter_id;
   };
-  // Who asks for contiguous datasets asks for none.
+  // Contiguous datasets have no checksums, and are asked for.
   const bool chunked = output.kind == StoredForm::Kind::chunked;
   if (chunked && std::ranges::any_of(input.storage.filters, checksum) &&
       std::ranges::none_of(output.filters, checksum)) {

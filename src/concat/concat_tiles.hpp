@@ -34,7 +34,7 @@ class ConcatTiles {
   Status choose_axes(const DimensionSurvey& first);
   void pack(ByteWriter& writer) const;
   void unpack(ByteReader& reader);
-  /// Whether one of these dimensions is tiled.
+  /// True if one of these dimensions is tiled.
   bool is_tiled(const std::vector<std::string>& dimensions) const;
   /// Axis attributes that speak of one tile alone.
   static bool is_of_tile(const std::string& attribute);
@@ -53,19 +53,19 @@ class ConcatTiles {
   Status settle(Comm& comm, const DimensionSurvey& first_survey,
                 std::vector<StoredDataset>& schema);
 
-  /// Whether a dataset of the schema is tiled.
+  /// True if a dataset of the schema is tiled.
   bool is_tiled(std::size_t dataset) const {
     return dataset < axes_of_.size() && !axes_of_[dataset].empty();
   }
-  /// Where a file's dataset lies in the output. @param schema  of the domain
+  /// Place of a file's dataset in the output. @param schema  of the domain
   Box box_of(std::size_t dataset, const StoredDataset& schema, std::size_t source) const {
     return layout_.box_of(axes_of_[dataset], schema.shape, source);
   }
-  /// Whether the output's values come from this file.
+  /// True if the output's values come from this file.
   bool owns(std::size_t dataset, std::size_t source) const {
     return layout_.owner(axes_of_[dataset], source) == source;
   }
-  /// Whether several files have the part of the dataset that this file has.
+  /// True if several files have the part of the dataset that this file has.
   bool is_shared(std::size_t dataset, std::size_t source) const {
     return layout_.n_sharing(axes_of_[dataset], source) > 1;
   }

@@ -54,7 +54,7 @@ Result<std::uint64_t> parse_count(std::string_view key, std::string_view text, s
 /// Parse "512x512x512" (or "scalar") into extents. @error invalid_argument
 Result<Shape> parse_shape(std::string_view text);
 
-/// Whether `text` matches the glob `pattern` ('*' any run, '?' one character, a backslash before
+/// True if `text` matches the glob `pattern` ('*' any run, '?' one character, a backslash before
 /// either or before ':' takes it as it is; '/' is ordinary).
 /// A pattern without '/' is also tried against the last component of a path.
 bool glob_matches(std::string_view pattern, std::string_view text);

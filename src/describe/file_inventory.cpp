@@ -443,7 +443,7 @@ std::string shortened_text(const std::string& text) {
   constexpr std::size_t most_bytes = 100;
   if (text.size() <= most_bytes) return text;
   std::size_t end = most_bytes;
-  // Bytes 10xxxxxx continue a character of UTF-8.
+  // Bytes with 1 and 0 as their upper bits continue a character of UTF-8.
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
   return text.substr(0, end) + "...";
 }

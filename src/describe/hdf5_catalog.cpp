@@ -71,11 +71,6 @@ std::optional<double> hdf5_fill(const StoredDataset& field) {
   return fill && *fill == 0 ? std::nullopt : fill;
 }
 
-bool is_virtual(hid_t dataset) {
-  const Hdf5Id creation(H5Dget_create_plist(dataset));
-  return H5Pget_layout(creation.get()) == H5D_VIRTUAL;
-}
-
 class CatalogVisitor final : public Hdf5Visitor {
  public:
   CatalogVisitor(hid_t file, Asked asked, OtherFiles other_files, bool skip_unreadable)
@@ -157,7 +152,7 @@ class CatalogVisitor final : public Hdf5Visitor {
       return unreadable(path, read);
     }
     if (described.foreign && other_files_ == OtherFiles::leave_out) {
-      const bool mapped = is_virtual(dataset);
+      const bool mapped = described.storage.kind == StoredForm::Kind::nothing;
       catalog_.nodes.back().left_out = true;
       catalog_.nodes.back().virtual_mappings = mapped;
       catalog_.remarks.push_back(values_elsewhere_text(described) +

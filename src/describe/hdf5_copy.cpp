@@ -12,6 +12,7 @@
 
 #include "core/box.hpp"
 #include "core/buffer.hpp"
+#include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
@@ -367,18 +368,6 @@ std::filesystem::path folder_of_hdf5_file(hid_t file) {
 
 namespace {
 
-using StringOfMapping = ssize_t (*)(hid_t creation, std::size_t index, char* text, std::size_t n);
-
-/// A name that a mapping of a virtual dataset holds; nothing: HDF5 cannot tell it.
-std::optional<std::string> name_in_mapping(StringOfMapping get, hid_t creation, std::size_t index) {
-  const ssize_t n = get(creation, index, nullptr, 0);
-  if (n < 0) return std::nullopt;
-  std::string name(static_cast<std::size_t>(n) + 1, '\0');
-  if (get(creation, index, name.data(), name.size()) < 0) return std::nullopt;
-  name.resize(static_cast<std::size_t>(n));
-  return name;
-}
-
 /// What `name`, seen from the folder `from`, is called in the folder `to`.
 std::string name_from_other_folder(const std::string& name, const std::filesystem::path& from,
                                    const std::filesystem::path& to) {
@@ -413,12 +402,12 @@ Status Hdf5Copier::copy_virtual_dataset(const std::string& path) {
       const hsize_t extent = n < 0 ? 0 : static_cast<hsize_t>(n);
       source = Hdf5Id(H5Screate_simple(1, &extent, nullptr));
     }
-    const auto file = name_in_mapping(&H5Pget_virtual_filename, stored.get(), i);
-    const auto dataset = name_in_mapping(&H5Pget_virtual_dsetname, stored.get(), i);
-    if (!part.valid() || !source.valid() || !file || !dataset ||
+    const std::string file = virtual_source(stored.get(), i);
+    const std::string dataset = virtual_source_dataset(stored.get(), i);
+    if (!part.valid() || !source.valid() || file.empty() || dataset.empty() ||
         H5Pset_virtual(creation.get(), part.get(),
-                       name_from_other_folder(*file, input_folder, output_folder).c_str(),
-                       dataset->c_str(), source.get()) < 0) {
+                       name_from_other_folder(file, input_folder, output_folder).c_str(),
+                       dataset.c_str(), source.get()) < 0) {
       return hdf5_failure(Code::corrupt, what + ": mapping " + std::to_string(i));
     }
   }

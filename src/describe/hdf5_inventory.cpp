@@ -184,19 +184,12 @@ std::string virtual_sources_text(hid_t creation, const std::filesystem::path& fo
   H5Pget_virtual_count(creation, &n_mappings);
   std::string text;
   for (std::size_t i = 0; i < n_mappings; ++i) {
-    const auto name = [&](auto get) {
-      const ssize_t n = get(creation, i, nullptr, 0);
-      std::string value(n > 0 ? static_cast<std::size_t>(n) + 1 : 1, '\0');
-      get(creation, i, value.data(), value.size());
-      value.pop_back();
-      return value;
-    };
-    const std::string file = name(H5Pget_virtual_filename);
+    const std::string file = virtual_source(creation, i);
     const bool plain = folder.empty() || file == ".";
     const Hdf5Id here(H5Pget_virtual_vspace(creation, i));
     const Hdf5Id there(H5Pget_virtual_srcspace(creation, i));
     text += fmt::format("{}{} of \"{}\" of \"{}\" at {}", i == 0 ? "" : "; ",
-                        selection_text(there.get()), name(H5Pget_virtual_dsetname),
+                        selection_text(there.get()), virtual_source_dataset(creation, i),
                         plain ? file : (folder / file).lexically_normal().string(),
                         selection_text(here.get()));
   }

@@ -218,15 +218,25 @@ std::string external_file(hid_t list) {
   return name.data();
 }
 
+using NameOfMapping = ssize_t (*)(hid_t list, std::size_t mapping, char* name, std::size_t n_bytes);
+
+std::string name_in_mapping(NameOfMapping get, hid_t list, std::size_t mapping) {
+  const ssize_t n_bytes = get(list, mapping, nullptr, 0);
+  if (n_bytes <= 0) return "";
+  std::string name(static_cast<std::size_t>(n_bytes) + 1, '\0');
+  if (get(list, mapping, name.data(), name.size()) < 0) return "";
+  name.resize(static_cast<std::size_t>(n_bytes));
+  return name;
+}
+
 }  // namespace
 
 std::string virtual_source(hid_t list, std::size_t mapping) {
-  const ssize_t n_bytes = H5Pget_virtual_filename(list, mapping, nullptr, 0);
-  if (n_bytes <= 0) return "";
-  std::string name(static_cast<std::size_t>(n_bytes) + 1, '\0');
-  H5Pget_virtual_filename(list, mapping, name.data(), name.size());
-  name.resize(static_cast<std::size_t>(n_bytes));
-  return name;
+  return name_in_mapping(&H5Pget_virtual_filename, list, mapping);
+}
+
+std::string virtual_source_dataset(hid_t list, std::size_t mapping) {
+  return name_in_mapping(&H5Pget_virtual_dsetname, list, mapping);
 }
 
 bool hdf5_type_is_by_value(hid_t type, bool with_addresses) {

@@ -53,6 +53,8 @@ class DatasetDescriber {
 
 /// The file that a mapping of a virtual dataset names; "." is the file itself.
 std::string virtual_source(hid_t list, std::size_t mapping);
+/// The dataset in that file; empty: HDF5 cannot tell.
+std::string virtual_source_dataset(hid_t list, std::size_t mapping);
 
 /// Whether elements of this type hold all there is to them: no variable length, no references, but
 /// for those to objects where they may be. Those are addresses in the file.

@@ -293,13 +293,6 @@ CheckedElements read_attribute(hid_t attribute) {
           [&](hid_t type, void* bytes) { return H5Aread(attribute, type, bytes); }};
 }
 
-/// Whether an attribute is its writer's own affair: how it was written, in which library's numbers,
-/// and what DIMENSION_LIST says the other way round.
-bool is_of_the_writer(const std::string& name) {
-  return name == "REFERENCE_LIST" || name == "_NCProperties" || name == "_Netcdf4Dimid" ||
-         name == "_Netcdf4Coordinates";
-}
-
 /// Whether an attribute says of dimension scales alone that the output has not.
 bool is_of_scales_left_out(const std::string& name, hid_t attribute, const CheckedSide& input,
                            const CheckedSide& output) {
@@ -314,77 +307,6 @@ bool is_of_scales_left_out(const std::string& name, hid_t attribute, const Check
 /// NetCDF-4 gives a dimension without a variable a NAME that ends in its length. The output's may
 /// have a variable.
 constexpr std::string_view dimension_name = "This is a netCDF dimension but not a netCDF variable.";
-
-std::string whole_text(hid_t type, const std::byte* bytes) {
-  if (H5Tis_variable_str(type) > 0) {
-    const char* text = text_at(bytes);
-    return text != nullptr ? text : "";
-  }
-  const auto* text = reinterpret_cast<const char*>(bytes);
-  return {text, strnlen(text, H5Tget_size(type))};
-}
-
-/// Whether texts or numbers are the same, in whatever type each file keeps them.
-bool says_the_same(hid_t type_a, const std::byte* a, hid_t type_b, const std::byte* b) {
-  const auto is_number = [](hid_t type) {
-    return H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT;
-  };
-  if (is_number(type_a)) {
-    if (!is_number(type_b)) return false;
-    const std::string text = number_text(type_a, a);
-    const std::string other = number_text(type_b, b);
-    return text == other || (text.starts_with("nan") && other.starts_with("nan"));
-  }
-  if (H5Tget_class(type_a) != H5T_STRING || H5Tget_class(type_b) != H5T_STRING) return false;
-  const std::string text = whole_text(type_a, a);
-  const std::string other = whole_text(type_b, b);
-  return text == other || text.starts_with(dimension_name);
-}
-
-/// Whether two attributes of different types, and perhaps shapes, say the same.
-bool says_the_same(hid_t a, hid_t b) {
-  const CheckedElements values_a = read_attribute(a);
-  const CheckedElements values_b = read_attribute(b);
-  if (!values_a.read() || !values_b.read()) return false;
-  if (values_a.n_elements() != values_b.n_elements()) return false;
-  for (std::size_t i = 0; i < values_a.n_elements(); ++i) {
-    if (!says_the_same(values_a.type(), values_a.at(i), values_b.type(), values_b.at(i))) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// The paths that a list of references leads to, without those that the output has not.
-std::vector<std::string> paths_of(const CheckedElements& lists, std::size_t index,
-                                  const CheckedFile& file, hid_t output) {
-  const Hdf5Id element(H5Tget_super(lists.type()));
-  const hvl_t sequence = sequence_at(lists.at(index));
-  std::vector<std::string> paths;
-  for (std::size_t i = 0; i < sequence.len; ++i) {
-    const auto* reference = static_cast<const std::byte*>(sequence.p) + i * sizeof(hobj_ref_t);
-    if (leads_nowhere(element.get(), {reference, file}, output)) continue;
-    paths.push_back(path_of(file, reference));
-  }
-  std::ranges::sort(paths);
-  return paths;
-}
-
-/// Whether each dimension has at least the scales that it has in the original.
-bool has_scales_of(const CheckedElements& original, const CheckedElements& copy,
-                   const CheckedFile& original_file, const CheckedFile& copy_file) {
-  for (std::size_t i = 0; i < original.n_elements(); ++i) {
-    if (!std::ranges::includes(paths_of(copy, i, copy_file, copy_file),
-                               paths_of(original, i, original_file, copy_file))) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool is_list_of_references(hid_t type) {
-  return H5Tget_class(type) == H5T_VLEN && is_object_reference(Hdf5Id(H5Tget_super(type)).get());
-}
 
 /// Whether two spaces have the same extents. How far they could grow, which some writers say and
 /// others leave out, is nothing of an attribute's: it never does.
@@ -401,15 +323,16 @@ bool have_same_extents(hid_t a, hid_t b) {
   return extents_a == extents_b;
 }
 
+constexpr const char* in_the_other = " in the first input";
+
 /// What two attributes of one type say differently; empty: nothing.
 std::string difference(const std::string& name, hid_t a, hid_t b, const CheckedSide& input,
-                       const CheckedSide& output, Against against) {
-  const std::string in_the_other = std::string(" in ") + against_text(against);
+                       const CheckedSide& output) {
   const Hdf5Id space_a(H5Aget_space(a));
   const Hdf5Id space_b(H5Aget_space(b));
   const bool back_references = name == "REFERENCE_LIST";
   if (!back_references && !have_same_extents(space_a.get(), space_b.get())) {
-    return "has another shape than" + in_the_other;
+    return std::string("has another shape than") + in_the_other;
   }
   const CheckedElements values_a = read_attribute(a);
   const CheckedElements values_b = read_attribute(b);
@@ -428,12 +351,7 @@ std::string difference(const std::string& name, hid_t a, hid_t b, const CheckedS
     // Who uses a dimension scale, in the order in which it was attached.
     std::sort(texts_a.begin(), texts_a.end());
     std::sort(texts_b.begin(), texts_b.end());
-    return texts_a == texts_b ? "" : "leads to other datasets than" + in_the_other;
-  }
-  if (against == Against::original && name == "DIMENSION_LIST" &&
-      is_list_of_references(values_a.type())) {
-    const bool same = has_scales_of(values_a, values_b, input.file, output.file);
-    return same ? "" : "lacks dimension scales that it has" + in_the_other;
+    return texts_a == texts_b ? "" : std::string("leads to other datasets than") + in_the_other;
   }
   for (std::size_t i = 0; i < values_a.n_elements(); ++i) {
     const CheckedValue value_a{values_a.at(i), input.file};
@@ -505,30 +423,21 @@ Result<Hdf5Id> open_checked_file(const std::string& path) {
   return file;
 }
 
-const char* against_text(Against against) {
-  return against == Against::first_input ? "the first input" : "the original";
-}
-
-void compare_attributes(const CheckedSide& input, const CheckedSide& output, Against against,
-                        const std::string& who, ConcatFindings& findings) {
-  const std::string in_the_other = std::string(" in ") + against_text(against);
+void compare_attributes(const CheckedSide& input, const CheckedSide& output, const std::string& who,
+                        ConcatFindings& findings) {
   const std::vector<std::string> names = attribute_names(input.object);
-  if (against == Against::first_input) {
-    for (const std::string& name : attribute_names(output.object)) {
-      if (is_own_attribute(name) || std::binary_search(names.begin(), names.end(), name)) continue;
-      findings.add(who + ": attribute \"" + name + "\" is not" + in_the_other);
-    }
+  for (const std::string& name : attribute_names(output.object)) {
+    if (is_own_attribute(name) || std::binary_search(names.begin(), names.end(), name)) continue;
+    findings.add(who + ": attribute \"" + name + "\" is not" + in_the_other);
   }
   for (const std::string& name : names) {
     // How values were encoded is the writer's to say: of its own output, not of what it read.
     if (is_own_attribute(name)) continue;
-    if (against == Against::original && is_of_the_writer(name)) continue;
     const std::string which = who + ": attribute \"" + name + "\" ";
     const Hdf5Id a(H5Aopen(input.object, name.c_str(), H5P_DEFAULT));
     if (H5Aexists(output.object, name.c_str()) <= 0) {
-      // Of a concatenation of tiles, the output is the whole domain.
-      const bool of_tile = name == "domain_decomposition" || name == "NumFilesInSet";
-      if (against == Against::first_input && of_tile) continue;
+      // Tiles say where they lie, the output is the whole domain.
+      if (name == "domain_decomposition" || name == "NumFilesInSet") continue;
       if (!is_of_scales_left_out(name, a.get(), input, output)) {
         findings.add(which + "is missing in the output");
       }
@@ -539,11 +448,10 @@ void compare_attributes(const CheckedSide& input, const CheckedSide& output, Aga
     const Hdf5Id type_b(H5Aget_type(b.get()));
     // HDF5's releases number the dimensions there in types of their own.
     if (name != "REFERENCE_LIST" && H5Tequal(type_a.get(), type_b.get()) <= 0) {
-      if (against == Against::original && says_the_same(a.get(), b.get())) continue;
       findings.add(which + "has another type than" + in_the_other);
       continue;
     }
-    const std::string text = difference(name, a.get(), b.get(), input, output, against);
+    const std::string text = difference(name, a.get(), b.get(), input, output);
     if (!text.empty()) findings.add(which + text);
   }
 }

@@ -95,18 +95,11 @@ struct CheckedSide {
   CheckedFile file;
 };
 
-/// What a file is held against, as the findings name it.
-enum class Against : std::uint8_t {
-  first_input,  ///< Of a concatenation, which adds nothing.
-  original      ///< Of a copy, which may say more, and speaks of its own writing ("tailrace_...").
-};
-const char* against_text(Against against);
-
 /// Compare the attributes of an object with those of its like in the output. What netCDF-4 and
 /// dimension scales must write anew (references between objects, lengths within names) is compared
 /// by what it means. @param who  "group "/g"", for the findings.
-void compare_attributes(const CheckedSide& input, const CheckedSide& output, Against against,
-                        const std::string& who, ConcatFindings& findings);
+void compare_attributes(const CheckedSide& input, const CheckedSide& output, const std::string& who,
+                        ConcatFindings& findings);
 
 /// The bytes of all elements of an attribute or dataset, and their type as in memory; gives back
 /// what HDF5 has allocated for them.

@@ -64,7 +64,7 @@ bool looks_like_key(hid_t file, const std::string& path) {
 
 /// The values of two scalar or null datasets of one type.
 Status compare_single(const std::string& who, const CheckedSide& input, const CheckedSide& output,
-                      Against against, ConcatFindings& findings) {
+                      ConcatFindings& findings) {
   const auto read = [](hid_t dataset) {
     return CheckedElements(Hdf5Id(H5Dget_type(dataset)), Hdf5Id(H5Dget_space(dataset)),
                            [&](hid_t memory_type, void* bytes) {
@@ -84,7 +84,7 @@ Status compare_single(const std::string& who, const CheckedSide& input, const Ch
   const CheckedValue expected{there.at(0), input.file};
   if (!same_value(here.type(), expected, value)) {
     findings.add(who + " is " + checked_value_text(here.type(), value) + ", " +
-                 checked_value_text(here.type(), expected) + " in " + against_text(against));
+                 checked_value_text(here.type(), expected) + " in " + "the first input");
   }
   return Status();
 }
@@ -159,7 +159,7 @@ class ConcatCheckImpl final : public ConcatCheck {
       }
       const CheckedSide a{input.get(), {first.get(), paths_there}};
       const CheckedSide b{output.get(), {output_.get(), paths_here}};
-      compare_attributes(a, b, Against::first_input, who, findings);
+      compare_attributes(a, b, who, findings);
       if (type == H5O_TYPE_DATASET) TAILRACE_TRY(compare_dataset(object.path, a, b, findings));
     }
     for (const CheckedObject& object : found_) {
@@ -361,7 +361,7 @@ class ConcatCheckImpl final : public ConcatCheck {
                                          "reads them");
   }
 
-  /// In files with dimensions, datasets without a record dimension do not grow.
+  /// Datasets without a record dimension do not grow, in files with dimensions.
   Status find_fixed(hid_t first) {
     TAILRACE_TAKE(const DimensionSurvey survey, list_dimensions(first));
     by_dimensions_ =
@@ -536,12 +536,12 @@ class ConcatCheckImpl final : public ConcatCheck {
         findings.add(who + " has fill value " +
                      checked_value_text(type.get(), {fill.data(), output.file}) + ", " +
                      checked_value_text(type.get(), {expected.data(), input.file}) + " in " +
-                     against_text(Against::first_input));
+                     "the first input");
       }
     }
     if (both_extents_of(output.object).appended || both_extents_of(input.object).appended)
       return Status();
-    return compare_single(who, input, output, Against::first_input, findings);
+    return compare_single(who, input, output, findings);
   }
 
   std::string output_name_;
@@ -571,66 +571,6 @@ class ConcatCheckImpl final : public ConcatCheck {
 void ConcatFindings::add(std::string line) {
   if (lines.size() < most_lines) lines.push_back(std::move(line));
   ++n_all;
-}
-
-namespace {
-
-/// The values of a dataset of whatever type and shape beside its copy's.
-Status compare_copied_values(const std::string& original_name, const std::string& path,
-                             const CheckedSide& original, const CheckedSide& copy,
-                             const std::string& who, std::uint64_t memory_bytes,
-                             ConcatFindings& findings) {
-  const Extents extents = both_extents_of(original.object);
-  const Extents found = both_extents_of(copy.object);
-  // A netCDF dimension without a variable has a dataset all the same: a length and no values.
-  if (extents.shape == found.shape && is_dimension_without_variable(original.object)) {
-    return Status();
-  }
-  const Hdf5Id type(H5Dget_type(original.object));
-  if (H5Tequal(type.get(), Hdf5Id(H5Dget_type(copy.object)).get()) <= 0) {
-    findings.add(who + " has another type than in the original");
-  } else if (extents.appended != found.appended || extents.shape != found.shape) {
-    findings.add(who + " has shape " + shape_text(found.shape) + ", " + shape_text(extents.shape) +
-                 " in the original");
-  } else if (!extents.appended) {
-    return compare_single(who, original, copy, Against::original, findings);
-  } else if (n_elements(extents.shape) > 0) {
-    const CheckedRows rows{original.file, original_name, extents.shape[0]};
-    return RowComparison(copy.file, memory_bytes)
-        .compare(path, std::span(&rows, 1), 0, {}, findings);
-  }
-  return Status();
-}
-
-}  // namespace
-
-Status compare_copies(const std::string& original, const std::string& copy,
-                      std::span<const CopiedObject> objects, std::uint64_t memory_bytes,
-                      ConcatFindings& findings) {
-  const Hdf5Scope scope;
-  TAILRACE_TAKE(const Hdf5Id from, open_checked_file(original));
-  TAILRACE_TAKE(const Hdf5Id to, open_checked_file(copy));
-  CheckedPaths paths_to(to.get());
-  CheckedPaths paths_from(from.get(), &paths_to);
-  for (const CopiedObject& object : objects) {
-    const Hdf5Id input(H5Oopen(from.get(), object.path.c_str(), H5P_DEFAULT));
-    const Hdf5Id output(H5Oopen(to.get(), object.path.c_str(), H5P_DEFAULT));
-    const std::string who = copy + ": " + object.kind + " \"" + object.path + '"';
-    if (!input.valid() || !output.valid()) {
-      return hdf5_failure(Code::corrupt, who + ": cannot be opened in one of the two files");
-    }
-    if (H5Iget_type(input.get()) != H5Iget_type(output.get())) {
-      findings.add(who + " is another kind of object than in the original");
-      continue;
-    }
-    const CheckedSide a{input.get(), {from.get(), paths_from}};
-    const CheckedSide b{output.get(), {to.get(), paths_to}};
-    compare_attributes(a, b, Against::original, who, findings);
-    if (object.values) {
-      TAILRACE_TRY(compare_copied_values(original, object.path, a, b, who, memory_bytes, findings));
-    }
-  }
-  return Status();
 }
 
 Result<std::unique_ptr<ConcatCheck>> ConcatCheck::open(const std::string& output,

@@ -40,21 +40,6 @@ struct InputRows {
   std::uint64_t n_rows = 0;
 };
 
-/// An object that a file and a copy of it have.
-struct CopiedObject {
-  std::string path;
-  std::string kind;     ///< For the findings: "group".
-  bool values = false;  ///< A dataset whose values are to be compared, too.
-};
-
-/// Compare objects of a file with those of the same paths in a copy of it: attributes, and values
-/// of whatever type and shape; a finding for each that differs. Not collective; takes the HDF5
-/// lock.
-/// @error not_found, corrupt  a file or object cannot be opened, a scalar cannot be read.
-Status compare_copies(const std::string& original, const std::string& copy,
-                      std::span<const CopiedObject> objects, std::uint64_t memory_bytes,
-                      ConcatFindings& findings);
-
 class ConcatCheck {
  public:
   struct Dataset {
@@ -68,7 +53,7 @@ class ConcatCheck {
   /// Open the output and list the datasets that it and the first input have. Not collective; takes
   /// the HDF5 lock, as all calls do. Main thread only. Without `follow_external` no value is read
   /// that lies in another file: a dataset of such is an error of what meets it.
-  /// With `keep_first`, datasets that do not grow are compared with the first input's alone.
+  /// Datasets that do not grow are compared with the first input's alone under `keep_first`.
   /// @error not_found, corrupt  names the file.  @error unsupported  names file and dataset.
   struct Settings {
     std::uint64_t memory_bytes = 0;
