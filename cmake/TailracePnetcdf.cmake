@@ -33,7 +33,7 @@ endif()
 
 add_library(tailrace_pnetcdf SHARED
             $<TARGET_OBJECTS:tailrace_pnetcdf_objects> ${TAILRACE_ENGINE_OBJECTS}
-            ${tailrace_container_OBJECTS} $<TARGET_OBJECTS:tailrace_verbs>
+            ${tailrace_container_OBJECTS} ${TAILRACE_VERBS_OBJECTS}
             ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
 target_link_libraries(tailrace_pnetcdf PRIVATE ${TAILRACE_LINK_LIBRARIES})
 set(pnetcdf_script "${PROJECT_SOURCE_DIR}/frontends/pnetcdf/pnetcdf.map")

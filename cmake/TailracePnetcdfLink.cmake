@@ -22,7 +22,7 @@ file(MAKE_DIRECTORY "${link_folder}")
 
 set(pnetcdf_objects
     $<TARGET_OBJECTS:tailrace_pnetcdf_objects> ${TAILRACE_ENGINE_OBJECTS}
-    ${tailrace_container_OBJECTS} $<TARGET_OBJECTS:tailrace_verbs>
+    ${tailrace_container_OBJECTS} ${TAILRACE_VERBS_OBJECTS}
     ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
 set(whole "${PROJECT_BINARY_DIR}/pnetcdf_static/tailrace_pnetcdf.o")
 set(hide_symbols "${PROJECT_SOURCE_DIR}/cmake/TailraceHideSymbols.cmake")

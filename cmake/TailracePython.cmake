@@ -39,9 +39,10 @@ if(TAILRACE_PYTHON)
   nanobind_add_module(tailrace_python ${python_abi} NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE
                       NOSTRIP ${python_sources}
                       $<TARGET_OBJECTS:tailrace_core> $<TARGET_OBJECTS:tailrace_codecs>
-                      $<TARGET_OBJECTS:tailrace_engine> $<TARGET_OBJECTS:tailrace_simulate>
+                      $<TARGET_OBJECTS:tailrace_engine> $<TARGET_OBJECTS:tailrace_deciding>
+                      $<TARGET_OBJECTS:tailrace_simulate>
                       $<TARGET_OBJECTS:tailrace_without_mpi> ${tailrace_container_OBJECTS}
-                      $<TARGET_OBJECTS:tailrace_verbs> $<TARGET_OBJECTS:tailrace_report>
+                      ${TAILRACE_VERBS_OBJECTS} $<TARGET_OBJECTS:tailrace_report>
                       ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
   if(TARGET nanobind-static AND TAILRACE_JOIN_SOURCES AND NOT TAILRACE_WHEEL)
     # nanobind's own sources share most of their headers, and can be compiled as one.

@@ -63,6 +63,12 @@ finish() {
   exit "$failed"
 }
 
+# Notes a part that another commit has passed with the same code.
+#   not_run NAME BASE
+not_run() {
+  results+=("$(printf '%-30s %-7s %5d s %6d CPU s' "$1 (at $(cut -c 1-8 "$2"))" passed 0 0)")
+}
+
 # Write the table into a file, to be committed with the change: growth of a part is seen there.
 #   keep_times FILE TITLE
 keep_times() {
@@ -99,6 +105,10 @@ changed_since() {
 # Code whose threads the unit tests of the preset `tsan` run.
 threaded=(src/{array,concat,core,exec,output,read,schedule,write} tests/unit tests/support
   scripts/tsan.supp CMakePresets.json)
+
+# Code that the unit tests of the preset `asan`, and the fuzzers, run.
+memory=(src frontends/c tests/unit tests/support tests/fuzz include scripts/fuzz
+  scripts/lsan.supp scripts/lsan-damaged.supp CMakePresets.json)
 
 # Unit tests that run codecs and nothing else, and all that they run: they take a third of a
 # sanitizer's time.
