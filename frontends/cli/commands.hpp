@@ -42,6 +42,10 @@ Command add_completions(CLI::App& app);
 
 /// The one-screen summary of a repack: tables, at most 100 columns wide and about one screen high.
 std::string summary_text(const verbs::RepackReport& report);
+/// The remark on an object that HDF5 cannot open. @param object  name and reason
+inline std::string unreadable_text(const std::string& object) {
+  return "left out, since it cannot be read: " + object;
+}
 /// --why: a table for each field whose codec was chosen: the best candidates first, the one that
 /// was taken marked. Says so if there is no such field.
 std::string why_text(const verbs::RepackReport& report);

@@ -119,7 +119,10 @@ Command add_info(CLI::App& app) {
   const auto look = [info]() -> Result<Shown> {
     TAILRACE_TRY(hdf5::register_own_filters());
     TAILRACE_TAKE(const verbs::InfoReport report, verbs::file_info(info->request));
-    return Shown{info_text(report), json_text(json_of(report)), report.remarks, exit_done};
+    std::vector<std::string> remarks = report.remarks;
+    for (const std::string& object : report.unreadable) remarks.push_back(unreadable_text(object));
+    return Shown{info_text(report), json_text(json_of(report)), std::move(remarks),
+                 report.unreadable.empty() ? exit_done : exit_resources};
   };
   return [info, look](Session& session) {
     return run_and_show(session, info->json_path, false, [&] { return at_root(session, look); });

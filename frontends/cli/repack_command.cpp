@@ -133,7 +133,7 @@ Status report_file(const Session& session, const verbs::RepackReport& report, bo
     if (!quiet) session.remark(remark);
   }
   for (const std::string& object : report.unreadable) {
-    session.remark("left out, since it cannot be read: " + object);
+    session.remark(unreadable_text(object));
   }
   if (!trace.wanted()) return Status();
   return trace.finish(trace_json(report.events, report.field_paths));

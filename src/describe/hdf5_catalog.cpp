@@ -15,6 +15,7 @@
 #include "describe/field_attributes.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_walk.hpp"
 
@@ -192,6 +193,15 @@ class CatalogVisitor final : public Hdf5Visitor {
     ObjectFacts facts;
     if (!get_object_facts(object, facts)) return failed(path, "open it");
     node.n_attributes = facts.n_attributes;
+    if (node.n_attributes > 0) {
+      // A single one of a later HDF5, or damaged, hides those that stand behind it.
+      const Status listed = attribute_names(object, path).status();
+      if (!listed.ok() && !skip_unreadable_) return listed;
+      if (!listed.ok()) {
+        node.n_attributes = 0;
+        catalog_.unreadable.push_back(listed.message());
+      }
+    }
     if (kind == Hdf5Node::Kind::named_type) named_types_.emplace(facts.key, path);
     return Status();
   }

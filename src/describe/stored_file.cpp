@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -140,7 +141,11 @@ class FileOverHdf5 final : public StoredFile {
           node.path, absolute ? node.target : parent_path(node.path) + "/" + node.target);
     }
     // Whoever asks for no fields carries nothing over.
-    if (asked == Asked::fields) catalog_ = std::move(*catalog);
+    if (asked != Asked::fields) return list;
+    catalog_ = std::move(*catalog);
+    for (const Hdf5Node& node : catalog_.nodes) {
+      if (node.n_attributes == 0) bare_.insert(node.path);
+    }
     return list;
   }
 
@@ -189,6 +194,7 @@ class FileOverHdf5 final : public StoredFile {
   }
 
   std::string text_attribute(const std::string& object_path, const std::string& name) override {
+    if (bare_.contains(object_path)) return std::string();
     const Hdf5Scope scope;
     const Hdf5Id object(H5Oopen(hdf5_id(), object_path.c_str(), H5P_DEFAULT));
     return object.valid() ? hdf5_text_attribute(object.get(), name.c_str()) : std::string();
@@ -196,6 +202,7 @@ class FileOverHdf5 final : public StoredFile {
 
   std::optional<NamedNumber> number_attribute(const std::string& object_path,
                                               std::span<const char* const> names) override {
+    if (bare_.contains(object_path)) return std::nullopt;
     const Hdf5Scope scope;
     const Hdf5Id object(H5Oopen(hdf5_id(), object_path.c_str(), H5P_DEFAULT));
     return object.valid() ? hdf5_number_attribute(object.get(), names) : std::nullopt;
@@ -203,6 +210,7 @@ class FileOverHdf5 final : public StoredFile {
 
   Result<std::vector<StatedAttribute>> attributes_of(const std::string& object_path,
                                                      AttributeFilter wanted) override {
+    if (bare_.contains(object_path)) return std::vector<StatedAttribute>();
     const Hdf5Scope scope;
     const Hdf5Id object(H5Oopen(hdf5_id(), object_path.c_str(), H5P_DEFAULT));
     Result<std::vector<StatedAttribute>> values =
@@ -396,6 +404,7 @@ class FileOverHdf5 final : public StoredFile {
   std::string path_;
   OtherFiles other_files_;
   Hdf5Catalog catalog_;  ///< Nodes, once fields were asked for.
+  std::unordered_set<std::string> bare_;  ///< Objects that are then known to have no attributes.
   std::shared_ptr<InputBytes> bytes_;
   std::unique_ptr<PagedFile> noted_;
   Hdf5Id file_;  // Through the noting driver.

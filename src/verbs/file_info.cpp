@@ -88,6 +88,7 @@ std::string FieldInfo::storage() const {
 Result<InfoReport> file_info(const InfoRequest& request) {
   ReadOptions reading;
   reading.follow_external = request.follow_external;
+  reading.skip_unreadable = true;  // The rest is worth listing.
   TAILRACE_TAKE(auto opened, open_input(request.file, request.raw_format, reading));
   const std::vector<StoredDataset>& fields = opened->fields();
   const bool lists = !request.chunks_of.empty();
@@ -96,6 +97,7 @@ Result<InfoReport> file_info(const InfoRequest& request) {
   report.format = opened->format();
   report.others = opened->other_datasets();
   report.remarks = opened->remarks();
+  report.unreadable = opened->unreadable();
   report.file_bytes = file_bytes_of(request.file);
   report.hdf5 = report.format == "HDF5" || report.format == "netCDF-4";
   for (const StoredDataset& field : fields) {

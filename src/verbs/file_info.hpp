@@ -69,6 +69,7 @@ struct InfoReport {
   std::vector<OtherDataset> others;  ///< Datasets that are no fields.
   SpaceInfo space;
   std::vector<std::string> remarks;  ///< What is not listed; links that lead in circles.
+  std::vector<std::string> unreadable;  ///< Objects that HDF5 cannot open, and why.
 };
 
 /// Not collective: one rank does it. @error not_found, corrupt, unsupported
@@ -137,6 +138,7 @@ void report_fields(const InfoReport& report, Visit&& visit) {
   visit("fields", report.fields);
   visit("others", report.others);
   visit("remarks", report.remarks);
+  visit("unreadable", report.unreadable);
 }
 
 }  // namespace tailrace::verbs

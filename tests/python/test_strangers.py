@@ -283,6 +283,38 @@ def test_what_a_later_hdf5_made_is_named_and_can_be_left_out(ranks, tmp_path):
         assert not file["z"].attrs["to"]
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_an_attribute_of_a_later_hdf5_takes_none_with_it_unsaid(ranks, tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w", libver="earliest") as file:
+        file["u"] = np.arange(3000.0)
+        file["u"].attrs["units"] = "K"
+        file["u"].attrs["later"] = np.float64(1)
+        file["v"] = np.arange(10)
+        file["v"].attrs["units"] = "m"
+        address = h5py.h5o.get_info(file["u"].id).addr
+    stored = bytearray(source.read_bytes())
+    at = stored.index(b"later\0", address)
+    assert stored[at + 8] == 0x11  # Class and version of its type.
+    stored[at + 8] = 0x51
+    source.write_bytes(stored)
+    for command in [("repack", source, "-o", target, "--bound", "abs=0.1"),
+                    ("repack", source, "-o", target, "--as-stored"),
+                    ("export", source, "-o", target), ("concat", "-o", target, source)]:
+        refused = tailrace(*command, ranks=ranks, code=2)
+        said = re.sub(r"\s+", " ", refused.stderr)
+        assert '"/u"' in said and "needs HDF5" in said and not target.exists(), command
+    done = tailrace("repack", source, "-o", target, "--skip-unreadable", "--bound", "abs=0.1",
+                    ranks=ranks, code=3)
+    assert 'attributes of "/u"' in re.sub(r"\s+", " ", done.stderr)
+    with opened(target) as file:
+        np.testing.assert_allclose(file["u"], np.arange(3000.0), rtol=0, atol=0.1)
+        assert "units" not in file["u"].attrs and file["v"].attrs["units"] == "m"
+    listed = tailrace("info", source, code=3)
+    assert 'attributes of "/u"' in re.sub(r"\s+", " ", listed.stderr)
+    assert re.search(r"^u .*\n(.*\n)*v ", listed.stdout, re.M)
+
+
 @pytest.mark.parametrize("folder", [".", "beside", "below/deeper"])
 def test_views_keep_their_mappings_and_links_that_lead_nowhere_are_named(folder, tmp_path):
     source, target = tmp_path / "from" / "in.h5", tmp_path / "from" / folder / "out.h5"
