@@ -403,7 +403,7 @@ class FileOverHdf5 final : public StoredFile {
 
   std::string path_;
   OtherFiles other_files_;
-  Hdf5Catalog catalog_;  ///< Nodes, once fields were asked for.
+  Hdf5Catalog catalog_;                   ///< Nodes, once fields were asked for.
   std::unordered_set<std::string> bare_;  ///< Objects that are then known to have no attributes.
   std::shared_ptr<InputBytes> bytes_;
   std::unique_ptr<PagedFile> noted_;

@@ -68,7 +68,7 @@ struct InfoReport {
   std::vector<FieldInfo> fields;
   std::vector<OtherDataset> others;  ///< Datasets that are no fields.
   SpaceInfo space;
-  std::vector<std::string> remarks;  ///< What is not listed; links that lead in circles.
+  std::vector<std::string> remarks;     ///< What is not listed; links that lead in circles.
   std::vector<std::string> unreadable;  ///< Objects that HDF5 cannot open, and why.
 };
 
