@@ -13,6 +13,9 @@
 namespace tailrace {
 namespace {
 
+/// The source file that errors of our drivers name.
+constexpr const char* pushed_by = "tailrace";
+
 struct StackEnds {
   std::string outermost;
   std::string innermost;
@@ -150,8 +153,20 @@ Status hdf5_failure(Code code, const std::string& what) {
                     version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) + " says: " + text);
 }
 
+bool hdf5_lacked_means() {
+  bool found = false;
+  const auto look = [](unsigned, const H5E_error2_t* error, void* data) -> herr_t {
+    const bool ours =
+        error->file_name != nullptr && error->file_name == std::string_view(pushed_by);
+    if (ours || error->maj_num == H5E_RESOURCE) *static_cast<bool*>(data) = true;
+    return 0;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, look, &found);
+  return found;
+}
+
 herr_t failed_read(const Status& why) {
-  H5Epush2(H5E_DEFAULT, "tailrace", "read", 0, H5E_ERR_CLS, H5E_IO, H5E_READERROR, "%s",
+  H5Epush2(H5E_DEFAULT, pushed_by, "read", 0, H5E_ERR_CLS, H5E_IO, H5E_READERROR, "%s",
            why.message().c_str());
   return -1;
 }

@@ -46,6 +46,9 @@ Status check_hdf5_is_ours();
 /// What HDF5's error stack says: the outermost message and, where it differs, the innermost.
 /// Valid directly after the failed call; the next HDF5 call empties the stack.
 std::string hdf5_error_text();
+/// True if the failed call lacked memory, or one of our drivers could not read the file: then an
+/// object that does not open need not be damaged or gone. Valid as long as hdf5_error_text().
+bool hdf5_lacked_means();
 
 /// Do the work of a function that HDF5 calls back: an exception (no memory) must not cross its C
 /// frames and becomes -1, its word for failure.

@@ -36,10 +36,12 @@ std::uint64_t address_of(const ObjectKey& key) {
   return address;
 }
 
-void note_dataset(hid_t object, std::set<std::uint64_t>& addresses) {
+/// @returns whether the object could be looked at.
+bool note_dataset(hid_t object, std::set<std::uint64_t>& addresses) {
   ObjectFacts facts;
-  if (!get_object_facts(object, facts) || facts.type != H5O_TYPE_DATASET) return;
-  addresses.insert(address_of(facts.key));
+  if (!get_object_facts(object, facts)) return false;
+  if (facts.type == H5O_TYPE_DATASET) addresses.insert(address_of(facts.key));
+  return true;
 }
 
 struct Found {
@@ -71,8 +73,8 @@ herr_t note_link(hid_t group, const char* name, const LinkInfo* link, void* data
       return 0;  // A file that is mounted there.
     } else if (H5Iget_type(object.get()) == H5I_GROUP) {
       note_group(object.get(), *step.seen, *step.found);
-    } else {
-      note_dataset(object.get(), step.found->addresses);
+    } else if (!note_dataset(object.get(), step.found->addresses)) {
+      step.found->failed = true;
     }
     return 0;
   });
@@ -178,7 +180,8 @@ HeldObjects::HeldObjects(std::int64_t file_id, const CountedObjects& counted) {
   const Hdf5Scope scope;
   ids_.reserve(counted.size());
   for (const auto& [address, n] : counted) {
-    ids_.emplace_back(address, open_by_key(file_id, key_of(address)));
+    const hid_t id = open_by_key(file_id, key_of(address));
+    if (id >= 0 || !hdf5_lacked_means()) ids_.emplace_back(address, id);
   }
 }
 
@@ -187,8 +190,8 @@ void HeldObjects::release(CountedObjects& counted) {
   for (const auto& [address, id] : ids_) {
     const Hdf5Id object(id);
     ObjectFacts facts;
-    const bool there = object.valid() && get_object_facts(object.get(), facts);
-    if (!there || facts.n_links == 0) counted.erase(address);
+    const bool known = object.valid() && get_object_facts(object.get(), facts);
+    if (!object.valid() || (known && facts.n_links == 0)) counted.erase(address);
   }
   ids_.clear();
 }
@@ -202,12 +205,14 @@ Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id,
   for (const auto& [address, n] : counted) {
     if (!seen.insert(key_of(address)).second) continue;
     const Hdf5Id object(open_by_key(file_id, key_of(address)));
-    // It may be gone: a link of the program's own kind has let go of it where nobody saw it.
-    if (!object.valid()) continue;
+    if (!object.valid()) {
+      found.failed = found.failed || hdf5_lacked_means();
+      continue;  // A link of the program's own kind has released it, and HDF5 has freed it.
+    }
     if (H5Iget_type(object.get()) == H5I_GROUP) {
       note_group(object.get(), seen, found);
-    } else {
-      note_dataset(object.get(), found.addresses);
+    } else if (!note_dataset(object.get(), found.addresses)) {
+      found.failed = true;
     }
   }
   if (found.failed) {
@@ -227,7 +232,11 @@ Result<std::set<std::uint64_t>> open_dataset_addresses(std::int64_t file_id) {
       (n_open > 0 && H5Fget_obj_ids(file_id, H5F_OBJ_DATASET, open.size(), open.data()) < 0)) {
     return hdf5_failure(Code::internal, "the datasets of the file cannot be listed");
   }
-  for (const hid_t dataset : open) note_dataset(dataset, addresses);
+  for (const hid_t dataset : open) {
+    if (!note_dataset(dataset, addresses)) {
+      return hdf5_failure(Code::internal, "a dataset that is open cannot be looked at");
+    }
+  }
   return addresses;
 }
 

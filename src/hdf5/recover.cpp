@@ -163,8 +163,9 @@ class Recovery {
 
   Status look_at_journal(const std::string& path);
   Status look_at_file(const std::string& path);
-  Status look_at_contents(const std::string& path);
+  Status look_at_contents(const std::string& path, std::uint64_t end_of_file);
   Status look_at_superblock(const OpenFile& file, const Superblock& superblock);
+  Status look_behind_end(const OpenFile& file, const Superblock& superblock);
   void name_lost_datasets(const std::string& path, std::uint64_t n_bytes);
   Status look_at_partial(bool file_there);
 
@@ -237,12 +238,17 @@ Status Recovery::look_at_file(const std::string& path) {
   }
   TAILRACE_TRY(look_at_superblock(file, *superblock));
   if (report_.state == FileState::damaged) return Status();
-  if (!apply_ && superblock->open_for_write) return Status();  // HDF5 would refuse it still.
-  return look_at_contents(path);
+  // HDF5 refuses a file that is marked.
+  if (apply_ || !superblock->open_for_write) {
+    TAILRACE_TRY(look_at_contents(path, superblock->end_of_file));
+  }
+  // What a damaged file may refer to is not cut off.
+  return report_.state == FileState::damaged ? Status() : look_behind_end(file, *superblock);
 }
 
 /// Read all of the file's metadata: only then may it be called whole.
-Status Recovery::look_at_contents(const std::string& path) {
+/// @param end_of_file  as the superblock states it; what is written later may lie behind it.
+Status Recovery::look_at_contents(const std::string& path, std::uint64_t end_of_file) {
   const auto damaged = [&](const std::string& sentence) {
     set_state(FileState::damaged);
     found(sentence);
@@ -273,6 +279,14 @@ Status Recovery::look_at_contents(const std::string& path) {
                      " cannot be listed: " + chunks.status().message());
     }
     n_chunks += chunks->size();
+    const auto behind = std::ranges::find_if(*chunks, [&](const StoredChunk& chunk) {
+      return chunk.extent.address + chunk.extent.encoded_bytes > end_of_file;
+    });
+    if (behind != chunks->end()) {
+      return damaged("A chunk of dataset " + in_quotes(dataset) + " lies at address " +
+                     std::to_string(behind->extent.address) + ", behind the end that the " +
+                     "superblock states, " + std::to_string(end_of_file) + ".");
+    }
   }
   const std::string n_datasets = std::to_string(datasets->size() - n_not_listed);
   found("The file opens; " +
@@ -306,15 +320,17 @@ Status Recovery::look_at_superblock(const OpenFile& file, const Superblock& supe
       TAILRACE_TRY(file.sync());
     }
   }
-  if (n_bytes > superblock.end_of_file) {
-    const std::string surplus = std::to_string(n_bytes - superblock.end_of_file);
-    found(surplus +
-          " bytes of a step that was never committed lie behind the file's end; they do "
-          "no harm.");
-    does("Cut off the " + surplus + " bytes behind the end.");
-    if (apply_) TAILRACE_TRY(file.resize(superblock.end_of_file));
-  }
   return Status();
+}
+
+Status Recovery::look_behind_end(const OpenFile& file, const Superblock& superblock) {
+  const std::uint64_t n_bytes = file.n_bytes();
+  if (n_bytes <= superblock.end_of_file) return Status();
+  const std::string surplus = std::to_string(n_bytes - superblock.end_of_file);
+  found(surplus +
+        " bytes of a step that was never committed lie behind the file's end; they do no harm.");
+  does("Cut off the " + surplus + " bytes behind the end.");
+  return apply_ ? file.resize(superblock.end_of_file) : Status();
 }
 
 void Recovery::name_lost_datasets(const std::string& path, std::uint64_t n_bytes) {

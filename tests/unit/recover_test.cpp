@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,9 +21,12 @@
 #include "describe/concat_input.hpp"
 #include "describe/stored_file.hpp"
 #include "exec/comm_factory.hpp"
+#include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/journal.hpp"
+#include "hdf5/live_datasets.hpp"
 #include "hdf5/noting_driver.hpp"
 #include "hdf5/recover.hpp"
 #include "hdf5/superblock.hpp"
@@ -92,6 +96,42 @@ TEST(Recover, BytesBehindTheEndAreCutOff) {
   EXPECT_EQ(fs::file_size(path), n_bytes + 1000);
   EXPECT_TRUE(inspect_and_recover(path, true)->applied);
   EXPECT_EQ(fs::file_size(path), n_bytes);
+  EXPECT_TRUE(holds_test_values(path, "/b", 1, 64));
+}
+
+/// Have the superblock (version 3) state another end, with a checksum that is right.
+void state_end(const std::string& path, std::uint64_t end) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  std::vector<std::byte> bytes(48);
+  const auto at = [&](std::size_t i) { return reinterpret_cast<char*>(bytes.data()) + i; };
+  file.read(at(0), 48);
+  std::memcpy(at(28), &end, 8);
+  const std::uint32_t sum = lookup3(std::span(bytes).first(44));
+  std::memcpy(at(44), &sum, 4);
+  file.seekp(0);
+  file.write(at(0), 48);
+}
+
+TEST(Recover, WhatAHeaderRefersToBehindTheStatedEndIsNotCutOff) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  const std::uint64_t n_bytes = fs::file_size(path);
+  const auto chunks = read_chunk_index(path, "/b");
+  ASSERT_TRUE(chunks.ok());
+  std::uint64_t last = 0;
+  for (const StoredChunk& chunk : *chunks) last = std::max(last, chunk.extent.address);
+  for (const std::uint64_t end : {last, n_bytes / 4}) {
+    state_end(path, end);
+    for (const bool apply : {false, true}) {
+      const auto report = inspect_and_recover(path, apply);
+      ASSERT_TRUE(report.ok()) << text_of(report.status());
+      EXPECT_EQ(report->state, FileState::damaged) << end;
+      EXPECT_FALSE(report->applied);
+      EXPECT_EQ(fs::file_size(path), n_bytes);
+    }
+  }
+  state_end(path, n_bytes);
   EXPECT_TRUE(holds_test_values(path, "/b", 1, 64));
 }
 
@@ -206,6 +246,36 @@ TEST(Recover, AFailingReadIsNamedByItsPlace) {
         << text;
   }
   EXPECT_EQ(n_failed, 1);
+}
+
+// Where the program has linked objects in a way of its own, nothing else leads to them.
+TEST(LiveDatasets, AnObjectThatCannotBeReadIsNotTakenForOneThatIsGone) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  make_file(path);
+  std::uint64_t address = 0;
+  {
+    const Hdf5Scope scope;
+    const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
+    const Hdf5Id object(H5Oopen(file.get(), "/b", H5P_DEFAULT));
+    ObjectFacts facts;
+    ASSERT_TRUE(get_object_facts(object.get(), facts));
+    address = address_of_key(facts.key);
+    ASSERT_GE(H5Oincr_refcount(object.get()), 0);
+    ASSERT_GE(H5Ldelete(file.get(), "/b", H5P_DEFAULT), 0);
+  }
+  const std::vector<std::byte> bytes = content_of(path);
+  const CountedObjects counted = {{address, 1}};
+  const Hdf5Scope scope;
+  BadSector file(bytes, address);
+  const auto opened = open_noted(file, path);
+  ASSERT_TRUE(opened.ok()) << text_of(opened.status());
+  EXPECT_EQ(live_dataset_addresses(opened->get(), counted).status().code(), Code::internal);
+  BadSector elsewhere(bytes, bytes.size());
+  const auto again = open_noted(elsewhere, path);
+  ASSERT_TRUE(again.ok()) << text_of(again.status());
+  EXPECT_TRUE(live_dataset_addresses(again->get(), counted)->contains(address));
+  EXPECT_EQ(live_dataset_addresses(again->get(), {{bytes.size() / 2 + 3, 1}})->size(), 1U);
 }
 
 TEST(Recover, AnObjectThatCannotBeReadIsNamedWithItsPlace) {
