@@ -372,23 +372,28 @@ CheckedElements::~CheckedElements() {
   }
 }
 
-/// A file that cannot be walked gets no names: the files were walked before, which was an error.
-void CheckedPaths::learn() {
+Status CheckedPaths::learn() {
   learnt_ = true;
   PathLister lister;
-  static_cast<void>(walk_hdf5(file_, lister, WalkOrder::names));
+  TAILRACE_TRY(walk_hdf5(file_, lister, WalkOrder::names));
   for (const auto& [path, first] : lister.paths) {
     const Hdf5Id object(H5Oopen(file_, first.c_str(), H5P_DEFAULT));
     ObjectFacts facts;
-    if (!object.valid() || !get_object_facts(object.get(), facts)) continue;
+    if (!object.valid() || !get_object_facts(object.get(), facts)) {
+      return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be opened");
+    }
     names_[facts.key].paths.push_back(path);
   }
+  return Status();
 }
 
 std::string CheckedPaths::name_of(hid_t object) {
-  if (!learnt_) learn();
+  if (!learnt_) failure_ = learn();
   ObjectFacts facts;
-  if (!get_object_facts(object, facts)) return "";
+  if (!get_object_facts(object, facts)) {
+    failure_ = hdf5_failure(Code::corrupt, "an object that a reference leads to cannot be read");
+  }
+  if (!failure_.ok()) return "";
   const auto found = names_.find(facts.key);
   if (found == names_.end()) return "";
   Names& names = found->second;

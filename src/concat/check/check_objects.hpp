@@ -33,18 +33,22 @@ class CheckedPaths {
   /// Name of the object that a reference leads to; empty if it leads nowhere. Cost: O(objects),
   /// once, at the first use.
   std::string of(const std::byte* reference);
+  /// The first error of learning the names. Names are empty then, and equal in both files: a
+  /// comparison that has used them is void.
+  const Status& failure() const { return failure_; }
 
  private:
   struct Names {
     std::vector<std::string> paths;  ///< Of all hard links, as walked.
     std::string name;                ///< Once it was asked for.
   };
-  void learn();
+  Status learn();
   std::string name_of(hid_t object);
 
   hid_t file_;
   CheckedPaths* other_;
   bool learnt_ = false;
+  Status failure_;
   std::unordered_map<ObjectKey, Names> names_;
 };
 

@@ -169,7 +169,8 @@ class ConcatCheckImpl final : public ConcatCheck {
                    "\" is in no input");
     }
     compare_key_rows(findings);
-    return Status();
+    TAILRACE_TRY(paths_here.failure().within(output_name_));
+    return paths_there.failure().within(first_name_);
   }
 
   Result<std::vector<InputRows>> survey(const std::string& input,
@@ -243,7 +244,10 @@ class ConcatCheckImpl final : public ConcatCheck {
           comparison.compare(datasets_[d].path, sources[d], first_rows[d], progress, findings));
       for (const CheckedRows& source : sources[d]) first_rows[d] += source.n_rows;
     }
-    return Status();
+    for (std::size_t f = 0; f < inputs.size(); ++f) {
+      TAILRACE_TRY(paths[f].failure().within(inputs[f]));
+    }
+    return paths_here.failure().within(output_name_);
   }
 
   const std::vector<std::string>& tile_axes() const override { return axes_; }
@@ -451,8 +455,10 @@ class ConcatCheckImpl final : public ConcatCheck {
       CheckedPaths paths_here(output_.get());
       CheckedPaths paths_there(file, &paths_here);
       const CheckedRows rows{{file, paths_there}, input, extents.shape[0]};
-      return RowComparison({output_.get(), paths_here}, memory_bytes_)
-          .compare(datasets_[index].path, std::span(&rows, 1), 0, {}, findings);
+      TAILRACE_TRY(RowComparison({output_.get(), paths_here}, memory_bytes_)
+                       .compare(datasets_[index].path, std::span(&rows, 1), 0, {}, findings));
+      TAILRACE_TRY(paths_here.failure().within(output_name_));
+      return paths_there.failure().within(input);
     }
     return Status();
   }
