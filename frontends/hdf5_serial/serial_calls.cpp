@@ -141,6 +141,8 @@ void before_fork() {
   --all.depth;
 }
 void after_fork() { state().mutex.unlock(); }
+// The lock belongs to a thread of the parent, so that the child cannot release it.
+void after_fork_in_child() { new (&state().mutex) std::recursive_mutex; }
 
 /// One call from the program, which holds the lock as long as it lasts.
 class Turn {
@@ -170,7 +172,7 @@ class Turn {
     if (state_.datasets == nullptr) return;
     // HDF5 has begun, so its own handler comes after this one.
     std::atexit(at_exit);
-    pthread_atfork(before_fork, after_fork, after_fork);
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
   }
 
   State& state_;

@@ -221,8 +221,20 @@ static void* write_in_thread(void* dataset) {
   return NULL;
 }
 
-/// Another thread, a child, and datasets that nobody closes.
-static void leave_open(hid_t file) {
+/// A file of the child's own, as a process of Python's multiprocessing has.
+static void write_in_child(const char* path) {
+  float* values = field(9);
+  alarm(60);  // A child that waits for its parent's lock.
+  const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t dataset = create(file, "in_child", H5T_NATIVE_FLOAT, 1, 0, 0);
+  const int failed = file < 0 || rows(dataset, 0, n_rows, values, 1) < 0 ||
+                     H5Dclose(dataset) < 0 || H5Fclose(file) < 0;
+  free(values);
+  _exit(failed);
+}
+
+/// Another thread, children, and datasets that nobody closes.
+static void leave_open(hid_t file, const char* path_of_child) {
   hid_t dataset = create(file, "left_open", H5T_NATIVE_FLOAT, 1, 0, 0);
   float* values = field(7);
   rows(dataset, 50, 100, values, 1);
@@ -233,18 +245,25 @@ static void leave_open(hid_t file) {
   const pid_t child = fork();
   if (child == 0) _exit(0);
   waitpid(child, NULL, 0);
+  const pid_t other = fork();
+  if (other == 0) write_in_child(path_of_child);
+  int status = -1;
+  waitpid(other, &status, 0);
+  expect(status == 0, "a child cannot write");
   rows(dataset, 170, 1, values, 1);
   free(values);
 }
 
 int main(int n_arguments, char** arguments) {
+  char path_of_child[4096];
   if (n_arguments != 2) return 2;
+  snprintf(path_of_child, sizeof path_of_child, "%s.child", arguments[1]);
   const hid_t file = H5Fcreate(arguments[1], H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   write_and_look(file);
   grow(file);
   select_otherwise(file);
   mix(file);
-  leave_open(file);
+  leave_open(file, path_of_child);
   H5Fclose(file);
   return failures;
 }
