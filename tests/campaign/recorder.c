@@ -11,6 +11,8 @@
  * A fault: the CALL-th call (from 1) of a CLASS (io, thread, map, memory) on RANK (-1: each) fails
  * with errno ACTION, or writes half ("short"), or the process is killed ("kill") or stopped
  * ("stop") before it; if STICKY is 1, all later calls of that kind fail, too, as on a full disk.
+ * Two more classes are a part of io: write (writes and fallocate) and sync (fsync of files and
+ * folders).
  * Threads, mappings and memory count from the process's first call below the folder, mappings and
  * memory only where Tailrace's own code asks for them: what MPI or HDF5 does without memory is
  * theirs. */
@@ -39,6 +41,9 @@
 #define HOOK __attribute__((visibility("default")))
 enum Class { IO, THREAD, MAP, MEMORY, NOTE };
 static const char* const class_names[] = {"io", "thread", "map", "memory"};
+/* Parts of io: their kinds of calls, as records name them. */
+static const char* const part_names[] = {"write", "sync"};
+static const char* const part_kinds[] = {"we", "sd"};
 /* Smaller requests are not made to fail, nor those of less than CAMPAIGN_MEMORY bytes. */
 static const size_t memory_least_bytes = 4096;
 
@@ -58,7 +63,8 @@ static char folder[PATH_MAX];
 static int log_at = -1, rank_here, fault_class = -1, fault_rank, fault_sticky, fault_error;
 static long fault_call;
 static char fault_action[16], fault_kind;
-static long n_calls[4];
+static const char* fault_part; /* NULL: calls of all kinds count. */
+static long n_calls[4], n_part_calls;
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int inside;
 
@@ -75,13 +81,20 @@ HOOK void campaign_set_fault(const char* fault);
 void campaign_set_fault(const char* fault) {
   char name[16] = "";
   memset(n_calls, 0, sizeof n_calls);
+  n_part_calls = 0;
   fault_class = -1;
+  fault_part = NULL;
   if (fault == NULL || sscanf(fault, "%15[^:]:%ld:%15[^:]:%d:%d", name, &fault_call, fault_action,
                               &fault_rank, &fault_sticky) != 5) {
     return;
   }
   for (int i = IO; i <= MEMORY; ++i) {
     if (strcmp(name, class_names[i]) == 0) fault_class = i;
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (strcmp(name, part_names[i]) != 0) continue;
+    fault_class = IO;
+    fault_part = part_kinds[i];
   }
   fault_error = atoi(fault_action);
   if (fault_rank >= 0 && fault_rank != rank_here) fault_class = -1;
@@ -154,10 +167,16 @@ static void unlock_log(void) {
 
 /* Count a call. Returns 0: make it; -1: write half; else the errno with which it fails. */
 static int judge_call(char kind, int class_of_call) {
-  const long call = __atomic_add_fetch(&n_calls[class_of_call], 1, __ATOMIC_SEQ_CST);
-  if (class_of_call != fault_class || call < fault_call) return 0;
+  long call = __atomic_add_fetch(&n_calls[class_of_call], 1, __ATOMIC_SEQ_CST);
+  if (class_of_call != fault_class) return 0;
+  if (fault_part != NULL) {
+    if (strchr(fault_part, kind) == NULL) return 0;
+    call = __atomic_add_fetch(&n_part_calls, 1, __ATOMIC_SEQ_CST);
+  }
+  if (call < fault_call) return 0;
   if (call == fault_call) fault_kind = kind;
-  if (call > fault_call && !(fault_sticky && kind == fault_kind)) return 0;
+  const int alike = fault_part != NULL || kind == fault_kind;
+  if (call > fault_call && !(fault_sticky && alike)) return 0;
   if (strcmp(fault_action, "kill") == 0) kill(getpid(), SIGKILL);
   if (strcmp(fault_action, "stop") == 0) {
     note('z', NOTE, 0, 0, 0, NULL, 0, 0);

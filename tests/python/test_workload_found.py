@@ -42,7 +42,7 @@ FLUSH, CLOSE = {"op": "flush"}, {"op": "close"}
 def test_a_kill_while_a_header_of_two_blocks_is_rewritten(call):
     """The root's header and its continuation were rewritten one after the other, without a journal:
     a kill between the two left a header that no reader could open."""
-    verdict = judged({"door": "array-kill", "ops": [
+    verdict = judged({"door": "array-faults", "ops": [
         {"op": "fault", "kind": "kill", "call": call},
         {"op": "open", "mode": "w", "options": "fsync=off,layout=predictive"},
         {"op": "dim", "name": "d1", "size": 31}, {"op": "dim", "name": "d2", "size": 3},
@@ -92,7 +92,7 @@ def test_a_bound_that_names_no_codec(dims):
 @pytest.mark.sample(2)
 def test_a_kill_within_a_flush_leaves_no_scalar_of_it(call):
     """Scalars were written where they lie before the commit that made the flush's other values."""
-    verdict = judged({"door": "array-kill", "ops": [
+    verdict = judged({"door": "array-faults", "ops": [
         {"op": "fault", "kind": "kill", "call": call},
         {"op": "open", "mode": "w", "options": "fsync=off"},
         var("g/v3", [], "f4"), put("g/v3", [], "const"), FLUSH, var("v6", [], "f4"),

@@ -196,10 +196,63 @@ class Auditor:
             if last:
                 self._recover(path)
 
+    def audit_parts(self, path, states, must_be):
+        """Mismatch unless each variable is that of one of the states, as a crash in the commit of a
+        step may leave them. must_be: the first state was committed."""
+        for make in READERS:
+            try:
+                reader = make(path)
+            except Exception as error:
+                raise Mismatch(make.name, f"does not open: {error}") from error
+            try:
+                for name in {name: None for state in states for name in state.variables}:
+                    self._part_of_one(reader, name, states, must_be)
+                for name in filter(lambda one: not one or reader.has(one),
+                                   ["", *states[-1].variables]):
+                    self._attributes_of_one(reader, name, states)
+            except Mismatch:
+                raise
+            except Exception as error:
+                raise Mismatch(reader.name, f"cannot read: {error}") from error
+            finally:
+                reader.close()
+        self._recover(path)
+
+    @staticmethod
+    def _part_of_one(reader, name, states, must_be):
+        if not reader.has(name):
+            first = states[0]
+            if must_be and name in first.variables and not first.may_lack(first.variables[name]):
+                raise Mismatch(reader.name, f"{name} does not exist")
+            return
+        found, mismatches = np.asarray(reader.values(name)), []
+        for state in reversed(states):
+            if name not in state.variables:
+                continue
+            variable = state.variables[name]
+            try:
+                compare(reader.name, variable, variable.values, found, variable.tolerance())
+                return
+            except Mismatch as mismatch:
+                mismatches.append(str(mismatch))
+        raise Mismatch(reader.name, "; nor: ".join(mismatches))
+
+    @staticmethod
+    def _attributes_of_one(reader, name, states):
+        found = reader.attributes(name)
+        for key in {key for state in states for of, key in state.attributes if of == name}:
+            values = [state.attributes.get((name, key)) for state in states]
+            if key not in found:
+                if all(value is not None for value in values):
+                    raise Mismatch(reader.name, f"attribute {name}/{key} does not exist")
+            elif not any(value is not None and same_attribute(value, found[key])
+                         for value in values):
+                raise Mismatch(reader.name, f"attribute {name}/{key} is {found[key]!r}")
+
     def _audit_by(self, reader, state, other):
         for name, variable in state.variables.items():
             if not reader.has(name):
-                if state.closed or not variable.waits_for_values:
+                if not state.may_lack(variable):
                     raise Mismatch(reader.name, f"{name} does not exist")
                 continue
             tolerance = variable.tolerance()
@@ -264,7 +317,7 @@ class Auditor:
             raise Mismatch("recover", f"exit {done.returncode}: {done.stdout}{done.stderr}")
 
     def repair(self, path):
-        """`tailrace recover --apply`, after a kill."""
+        """`tailrace recover --apply`, after a fault."""
         done = subprocess.run([self.program, "recover", path, "--apply"], capture_output=True,
                               text=True, timeout=60, check=False)
         if done.returncode:

@@ -6,14 +6,17 @@ and states what it supports. The generator makes programs of nothing else.
 
 import contextlib
 import dataclasses
+import errno
 import importlib.util
 import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -34,6 +37,15 @@ LOSSY_CODECS = {
     "sperr": (FLOATS, ("abs", "rel", "psnr"), range(2, 4)),
     "": (FLOATS, ("abs", "rel", "psnr", "pw_rel"), range(0, 9)),  # The engine chooses.
 }
+
+#: Each kind of fault: which calls on files count, what becomes of the one that is meant, and
+#: whether those after it fail, too (tests/campaign/recorder.c).
+FAULTS = {"kill": ("io", "kill", False), "full": ("write", errno.ENOSPC, True),
+          "sync": ("sync", errno.EIO, False), "error": ("io", errno.EIO, False),
+          "stop": ("io", "stop", False)}
+FAULT_ERRORS = (errno.ENOSPC, errno.EIO)
+#: Of recorder.c: kind, class, rank, error, process, inode, offset, site, number of bytes behind it.
+_RECORD = struct.Struct("<BBHiQQQQQ")
 
 
 @dataclass(frozen=True)
@@ -60,7 +72,10 @@ class Traits:
     hows: tuple = ()  # Ways of a put: language.py, "how".
     clock: bool = False  # Of puts of several ranks the later stays, where no call orders them, too.
     commits_early: bool = False  # Also before a get, and before a put with "how" independent.
-    faults: tuple = ()
+    faults: tuple = ()  # Kinds: language.py, "fault".
+    crash_safe: bool = True  # What is committed survives the program. Plain HDF5 promises nothing.
+    reads: bool = False  # A closed file can be read by all ranks at once: operation "read".
+    bad_puts: bool = False  # Operation "badput".
 
 
 class Died(Exception):
@@ -70,12 +85,19 @@ class Died(Exception):
         super().__init__(f"{what} {text}".strip())
         self.what = what
 
+    @property
+    def was_killed(self):
+        """True if SIGKILL has ended the process, or a rank of the job."""
+        return self.what in ("SIGKILL", "exit 137")
+
 
 class Door:
     """One performer process, or one job of several ranks, for many programs."""
 
     #: Seconds for one operation: for hangs alone.
     TIME_LIMIT_S = 60
+    ON_RANKS = False  # Started by mpiexec.
+    PYTHON = sys.executable
 
     def __init__(self, name, ranks=1, programs_folder=""):
         self.name, self.ranks, self.programs_folder = name, ranks, programs_folder
@@ -83,17 +105,39 @@ class Door:
         self._n_requests = 0
         self._folder = tempfile.mkdtemp(prefix="workload_")
         self._log = pathlib.Path(self._folder) / "log"
+        self._calls = pathlib.Path(self._folder) / "calls"
+        self._stops = False
 
     @classmethod
     def missing(cls):
         """What this machine lacks of the door, in words."""
+        if cls.ON_RANKS and shutil.which("mpiexec") is None:
+            return "no mpiexec"
+        if cls.TRAITS.faults and not recorder().exists():
+            return f"{recorder()} is not built"
         return ""
 
     def command(self):
-        return [sys.executable, "-m", "workload.performer", self.PERFORMER]
+        preloaded = [*self.preloaded(), *([recorder()] if self.TRAITS.faults else [])]
+        words = [f"LD_PRELOAD={':'.join(map(str, preloaded))}"] if preloaded else []
+        ranks = ["mpiexec", "-n", str(self.ranks)] if self.ON_RANKS else []
+        return [*ranks, "env", *words, *self.performer()]
+
+    def preloaded(self):
+        """Libraries that are loaded before the program's own."""
+        return []
+
+    def performer(self):
+        return [self.PYTHON, "-m", "workload.performer", self.PERFORMER,
+                *(["ranks"] if self.ON_RANKS else [])]
 
     def environment(self):
-        return dict(os.environ)
+        words = {**os.environ}
+        if self.ON_RANKS:
+            words.update(mpi_environment(self._folder))
+        if self.TRAITS.faults:
+            words.update(CAMPAIGN_FOLDER=self.programs_folder, CAMPAIGN_LOG=str(self._calls))
+        return words
 
     def start(self):
         path = os.path.join(self._folder, "socket")
@@ -130,6 +174,10 @@ class Door:
 
     def do(self, op):
         """Perform one operation. @returns the answer; Died if there is none."""
+        if op["op"] == "begin":
+            self._stops = (op.get("fault") or {}).get("kind") == "stop"
+            with contextlib.suppress(FileNotFoundError):
+                os.truncate(self._calls, 0)
         if self._process is None:
             self.start()
         self._n_requests += 1
@@ -138,24 +186,57 @@ class Door:
             self._socket.sendall(self.request(op).encode() + b"\n")
             # A program's process may have died before the request; then its parent answers that.
             while answer.get("id") != self._n_requests and answer.get("error") != "Died":
+                if self._stops:
+                    self._wait_and_continue()
                 line = self._lines.readline()
                 if not line:
                     break
                 answer = json.loads(line)
         except socket.timeout:
-            said = self.said()
-            self.stop()
-            raise Died("hangs", said) from None
+            self._hangs()
         except OSError:
             line = b""
         if not line:
-            code = self._process.wait(self.TIME_LIMIT_S)
+            try:
+                code = self._process.wait(self.TIME_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                self._hangs()
             said = self.said()
             self.stop()
             raise Died(signal.Signals(-code).name if code < 0 else f"exit {code}", said)
         if answer.get("error") == "Died":
             raise Died(answer["text"])
         return answer
+
+    def _hangs(self):
+        said = self.said()
+        self._kill()
+        raise Died("hangs", said) from None
+
+    def _wait_and_continue(self):
+        """Wait for an answer, and let ranks go on that a fault has stopped."""
+        for _ in range(20 * self.TIME_LIMIT_S):
+            if self._has_answer(0.05):
+                return
+            stopped = stopped_processes(self._process.pid)
+            if stopped:
+                self._has_answer(0.5)
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+
+    def _has_answer(self, seconds):
+        return bool(select.select([self._socket], [], [], seconds)[0])
+
+    def fault_happened(self):
+        """True if the recorder has made a call fail, or has stopped a rank."""
+        log = self._calls.read_bytes() if self._calls.exists() else b""
+        at = 0
+        while at + _RECORD.size <= len(log):
+            kind, _, _, error, *_, n_bytes = _RECORD.unpack_from(log, at)
+            if kind == ord("z") or error in FAULT_ERRORS:
+                return True
+            at += _RECORD.size + n_bytes
+        return False
 
     def stop(self):
         """End the performer, and all of its ranks."""
@@ -167,8 +248,18 @@ class Door:
         try:
             self._process.wait(10 if self._socket is not None else 0)
         except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            self._kill()
+        self._process = self._socket = None
+
+    def _kill(self):
+        """mpiexec's ranks have process groups of their own, in its session."""
+        for pid in [*processes_of_session(self._process.pid), self._process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        if self._socket is not None:
+            self._lines.close()
+            self._socket.close()
         self._process = self._socket = None
 
     def end(self):
@@ -180,114 +271,75 @@ class ArrayDoor(Door):
     """tailrace.open in one process."""
 
     PERFORMER = "array"
-    TRAITS = Traits()
-
-
-class KilledDoor(ArrayDoor):
-    """The same, in a process of each program's own, which dies at one of its calls on files."""
-
-    TRAITS = Traits(faults=("kill",))
-
-    def environment(self):
-        return {**os.environ, "LD_PRELOAD": str(recorder()),
-                "CAMPAIGN_FOLDER": self.programs_folder,
-                "CAMPAIGN_LOG": os.path.join(self._folder, "calls")}
-
-    def do(self, op):
-        if op["op"] == "begin":
-            with contextlib.suppress(FileNotFoundError):
-                os.truncate(os.path.join(self._folder, "calls"), 0)
-        return super().do(op)
-
-    @classmethod
-    def missing(cls):
-        return "" if recorder().exists() else f"{recorder()} is not built"
+    TRAITS = Traits(bad_puts=True)
 
 
 class ArrayRanksDoor(Door):
     """tailrace.open on the ranks of a communicator."""
 
     PERFORMER = "array"
-    TRAITS = Traits(ranks=(2, 3), exact_codecs=("none", "deflate", "xor", "zstd"),
-                    lossy_codecs=("trz", "portable", "zfp", ""))
+    ON_RANKS = True
+    TRAITS = Traits(ranks=(1, 2, 3), exact_codecs=("none", "deflate", "xor", "zstd"),
+                    lossy_codecs=("trz", "portable", "zfp", ""), bad_puts=True)
 
     @classmethod
     def missing(cls):
-        if shutil.which("mpiexec") is None:
-            return "no mpiexec"
         built = list(library("python").glob("_mpi*.so"))
-        return "" if built and importlib.util.find_spec("mpi4py") else "no MPI for Python"
-
-    def command(self):
-        return ["mpiexec", "-n", str(self.ranks), *super().command(), "ranks"]
-
-    def environment(self):
-        return {**os.environ, **mpi_environment(self._folder)}
+        lacks = "" if built and importlib.util.find_spec("mpi4py") else "no MPI for Python"
+        return super().missing() or lacks
 
 
 class SerialHdf5Door(Door):
     """An h5py program on the system's serial HDF5, with libtailrace_hdf5_serial.so preloaded."""
 
     PERFORMER = "hdf5"
+    PYTHON = "/usr/bin/python3"
     LIBRARY = "libtailrace_hdf5_serial.so"
+    MODULES = "h5py._debian_h5py_serial"
     # The chunks that a call completes are encoded at once, by the range that is known until then:
     # rel and psnr bounds are another matter than elsewhere.
     TRAITS = Traits(exact_codecs=("gzip", "gzip", "none"), lossy_codecs=("trz", "portable", ""),
                     lossy_dtypes=FLOATS, bounds=("abs", "pw_rel"), layouts=(), file_options=(),
-                    ops=("get", "attr", "delattr", "append", "exclusive"))
+                    ops=("get", "attr", "delattr", "append", "exclusive"), crash_safe=False)
 
-    def command(self):
-        return ["/usr/bin/python3", "-m", "workload.performer", self.PERFORMER]
+    def preloaded(self):
+        return [library(self.LIBRARY)]
 
     def environment(self):
-        clean = {key: value for key, value in os.environ.items()
+        clean = {key: value for key, value in super().environment().items()
                  if key not in ("PYTHONHOME", "TAILRACE_OPTIONS", "HDF5_PLUGIN_PATH")}
         # Readers look at the file while the program has it open, which HDF5's locks forbid.
-        return {**clean, "LD_PRELOAD": str(library(self.LIBRARY)),
-                "HDF5_USE_FILE_LOCKING": "FALSE",
+        return {**clean, "HDF5_USE_FILE_LOCKING": "FALSE",
                 "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1])}
 
     @classmethod
     def missing(cls):
         if not library(cls.LIBRARY).exists():
             return f"{cls.LIBRARY} is not built"
-        asked = subprocess.run(["/usr/bin/python3", "-c", "import h5py._debian_h5py_serial"],
-                               capture_output=True, check=False)
-        return "" if asked.returncode == 0 else "no h5py on the system's HDF5 (python3-h5py)"
+        asked = subprocess.run([cls.PYTHON, "-c", f"import {cls.MODULES}"],
+                               capture_output=True, check=False, env={
+                                   name: value for name, value in os.environ.items()
+                                   if name not in ("PYTHONPATH", "PYTHONHOME")})
+        lacks = "" if asked.returncode == 0 else f"{cls.PYTHON} has no {cls.MODULES}"
+        return super().missing() or lacks
 
 
 class ParallelHdf5Door(SerialHdf5Door):
     """An h5py program on the system's parallel HDF5, with libtailrace_hdf5.so preloaded."""
 
+    ON_RANKS = True
     LIBRARY = "libtailrace_hdf5.so"
+    MODULES = "h5py._debian_h5py_mpi, mpi4py"
     TRAITS = dataclasses.replace(SerialHdf5Door.TRAITS, ranks=(1, 2, 3),
-                                 bounds=("abs", "pw_rel", "none"),
-                                 hows=("", "", "collective"), clock=True)
-
-    def command(self):
-        return ["mpiexec", "-n", str(self.ranks), "env", f"LD_PRELOAD={library(self.LIBRARY)}",
-                *super().command(), "ranks"]
-
-    def environment(self):
-        return {name: value for name, value in {
-            **super().environment(), **mpi_environment(self._folder)}.items()
-            if name != "LD_PRELOAD"}
-
-    @classmethod
-    def missing(cls):
-        if not library(cls.LIBRARY).exists() or shutil.which("mpiexec") is None:
-            return f"no mpiexec, or {cls.LIBRARY} is not built"
-        asked = subprocess.run(["/usr/bin/python3", "-c", "import h5py._debian_h5py_mpi, mpi4py"],
-                               capture_output=True, check=False, env={
-                                   name: value for name, value in os.environ.items()
-                                   if name not in ("PYTHONPATH", "PYTHONHOME")})
-        return "" if asked.returncode == 0 else "no h5py on parallel HDF5 (python3-h5py-mpi)"
+                                 bounds=("abs", "pw_rel", "none"), crash_safe=True,
+                                 hows=("", "", "collective"), clock=True, bad_puts=True)
 
 
 class ConnectorDoor(ParallelHdf5Door):
     """A program on an HDF5 1.14 of its own (hdf5_calls.py), served by our VOL connector."""
 
     PERFORMER = "hdf5-calls"
+    PYTHON = sys.executable
 
     @staticmethod
     def hdf5():
@@ -302,15 +354,17 @@ class ConnectorDoor(ParallelHdf5Door):
 
     @classmethod
     def missing(cls):
-        if shutil.which("mpiexec") is None or not importlib.util.find_spec("mpi4py"):
+        if not importlib.util.find_spec("mpi4py"):
             return "no MPI for Python"
-        return "" if cls.hdf5() else "no VOL connector for an HDF5 1.14 of a program's own"
+        lacks = "" if cls.hdf5() else "no VOL connector for an HDF5 1.14 of a program's own"
+        return Door.missing.__func__(cls) or lacks
 
-    def command(self):
-        hdf5, connector = self.hdf5()
-        return ["mpiexec", "-n", str(self.ranks), "env", f"LD_PRELOAD={hdf5}",
-                "HDF5_VOL_CONNECTOR=tailrace", f"HDF5_PLUGIN_PATH={connector.parent}",
-                sys.executable, "-m", "workload.performer", self.PERFORMER, "ranks"]
+    def preloaded(self):
+        return [self.hdf5()[0]]
+
+    def environment(self):
+        return {**super().environment(), "HDF5_VOL_CONNECTOR": "tailrace",
+                "HDF5_PLUGIN_PATH": str(self.hdf5()[1].parent)}
 
 
 class PnetcdfDoor(ArrayRanksDoor):
@@ -329,16 +383,17 @@ class PnetcdfDoor(ArrayRanksDoor):
             return f"{cls.LIBRARY} is not built"
         return super().missing()
 
-    def command(self):
-        words = super().command()
-        return [*words[:3], "env", f"LD_PRELOAD={library(self.LIBRARY)}", *words[3:]]
+    def preloaded(self):
+        return [library(self.LIBRARY)]
 
 
 class StepsDoor(Door):
     """The C++ API: workload_writer.cpp, on the ranks of a communicator."""
 
+    ON_RANKS = True
     TRAITS = Traits(
-        ranks=(1, 2, 3, 4), steps=True, growing=False, ops=("abort", "attr", "append"),
+        ranks=(1, 2, 3, 4), steps=True, reads=True, bad_puts=True, growing=False,
+        ops=("abort", "attr", "append"),
         attribute_types=("text", "i8", "f8", "u8"),
         exact_codecs=("none", "deflate", "deflate", "xor", "zstd", "bitshuffle"),
         file_options=("threads=1", "threads=2", "journal=on", "memory=16MiB", "align=512",
@@ -353,19 +408,19 @@ class StepsDoor(Door):
 
     @classmethod
     def missing(cls):
-        if not cls.program().exists() or shutil.which("mpiexec") is None:
-            return f"no mpiexec, or {cls.program()} is not built"
-        return ""
+        lacks = "" if cls.program().exists() else f"{cls.program()} is not built"
+        return super().missing() or lacks
 
-    def command(self):
-        return ["mpiexec", "-n", str(self.ranks), str(self.program())]
-
-    def environment(self):
-        return {**os.environ, **mpi_environment(self._folder)}
+    def performer(self):
+        return [str(self.program())]
 
     def do(self, op):
         if op["op"] == "begin":
             self._dims, self._variables = {}, {}
+            answer = super().do(op)
+            for known in op.get("known", ()):  # Of a job that comes after another one.
+                answer = self.do({**known, "known": True})
+            return answer
         if op["op"] == "dim":
             self._dims[op["name"]] = op["size"]
             return {"ok": True}
@@ -375,12 +430,21 @@ class StepsDoor(Door):
         words = [self._n_requests, op["op"]]
         if op["op"] == "begin":
             words.append(op["path"])
+            if op.get("fault"):
+                words.append(fault_words(op["fault"]))
         elif op["op"] == "open":
             words += [op["mode"], op.get("options") or "-"]
         elif op["op"] == "var":
+            words[1] = "known" if op.get("known") else "var"
             words += self._definition(op)
         elif op["op"] == "put":
             words += self._boxes(op)
+        elif op["op"] == "badput":
+            words += ["/" + op["name"], op["rank"]]
+        elif op["op"] == "read":
+            words += ["/" + op["name"], len(op["keys"][0])]
+            for key in op["keys"]:
+                words += [part[at] for at in (1, 2, 3) for part in key]
         elif op["op"] == "attr":
             words += ["/" + op["of"], op["name"]]
             if isinstance(op["value"], str):
@@ -425,6 +489,37 @@ def recorder():
     return library("libcampaign_recorder.so")
 
 
-DOORS = {"array": ArrayDoor, "array-mpi": ArrayRanksDoor, "serial": SerialHdf5Door,
-         "hdf5-mpi": ParallelHdf5Door, "array-kill": KilledDoor, "pnetcdf": PnetcdfDoor,
-         "steps": StepsDoor, "vol": ConnectorDoor}
+def fault_words(fault):
+    """The fault as tests/campaign/recorder.c takes it."""
+    calls, action, sticky = FAULTS[fault["kind"]]
+    return f"{calls}:{fault['call']}:{action}:{fault.get('rank', 0)}:{int(sticky)}"
+
+
+def processes_of_session(leader):
+    """Numbers of the processes of a session, each with its state, as in /proc/PID/stat."""
+    found = {}
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            facts = pathlib.Path(entry.path, "stat").read_text().rpartition(")")[2].split()
+            if int(facts[3]) == leader:
+                found[int(entry.name)] = facts[0]
+    return found
+
+
+def stopped_processes(leader):
+    return [pid for pid, state in processes_of_session(leader).items() if state == "T"]
+
+
+def with_faults(door):
+    """The door under faults: one call of one rank fails, or ends or stops it."""
+    return type(f"Faulty{door.__name__}", (door,), {
+        "TRAITS": dataclasses.replace(door.TRAITS, faults=tuple(FAULTS)),
+        "TIME_LIMIT_S": 30, "__doc__": door.__doc__})
+
+
+_SOUND = {"array": ArrayDoor, "array-mpi": ArrayRanksDoor, "serial": SerialHdf5Door,
+          "hdf5-mpi": ParallelHdf5Door, "pnetcdf": PnetcdfDoor, "steps": StepsDoor,
+          "vol": ConnectorDoor}
+DOORS = {**_SOUND, **{f"{name}-faults": with_faults(door) for name, door in _SOUND.items()}}

@@ -44,6 +44,7 @@ class Generator:
         self.program = Program(door, [], self.rng.choice(traits.ranks), seed)
         self.model = Model(self.program.ranks, traits)
         self.n_names = 0
+        self.sync_all = False
 
     def chance(self, share):
         return self.rng.random() < share
@@ -70,15 +71,41 @@ class Generator:
 
     def make(self):
         if self.traits.faults and self.chance(0.95):
-            self.program.ops.append({"op": "fault", "kind": self.rng.choice(self.traits.faults),
-                                     "call": int(np.exp(self.rng.uniform(0, 5.5)))})
+            self.fault()
         sessions = self.rng.choice([1, 1, 2, 2, 3])
         for at in range(sessions):
+            if at and len(self.traits.ranks) > 1 and self.chance(0.3):
+                self.add({"op": "ranks", "n": self.rng.choice(self.traits.ranks)})
             if self.traits.steps:
                 self.session_of_steps(at)
             else:
                 self.session(at)
+            for _ in range(self.rng.randint(0, 2) if self.traits.reads else 0):
+                self.read()
         return self.program
+
+    def fault(self):
+        kind = self.rng.choice(self.traits.faults + ("kill",))
+        logarithms = {"full": 4.0, "sync": 2.5}.get(kind, 5.5)
+        self.sync_all = kind == "sync"
+        # Rank 0 makes most of the calls.
+        rank = self.rank() if self.chance(0.5) else 0
+        call = int(np.exp(self.rng.uniform(0, logarithms - 1.5 * (rank > 0))))
+        self.add({"op": "fault", "kind": kind, "call": call, "rank": rank})
+
+    def read(self):
+        """All ranks read slabs of a closed file, after an "abort" as well."""
+        if self.model.on_disk is None:
+            return
+        variable = self.rng.choice(list(self.model.on_disk.variables.values()))
+        if variable.waits_for_values and not self.model.on_disk.closed:
+            return
+        keys = []
+        for _ in range(self.model.ranks):
+            parts = [self.part(n, self.chance(0.3), False) for n in variable.values.shape]
+            keys.append([["s", part[1], 1, 1] if part[0] == "i" else
+                         ["s", part[1], part[2], abs(part[3])] for part in parts])
+        self.add({"op": "read", "name": variable.name, "keys": keys})
 
     # --- a session --------------------------------------------------------------------------------
 
@@ -102,11 +129,12 @@ class Generator:
             self.commit("close")
 
     def open(self, mode):
-        options = ["fsync=off"] if "fsync=on" in self.traits.file_options else []
+        may_sync = "fsync=on" in self.traits.file_options
+        options = ["fsync=off"] if may_sync and not self.sync_all else []
         if self.chance(0.4) and self.traits.file_options:
             options.append(self.rng.choice(self.traits.file_options))
             if options[-1].startswith("fsync"):
-                del options[0]
+                options = options[-1:]
         if self.chance(0.2) and self.traits.layouts:
             options.append(self.layout(",".join(options)))
         if self.traits.file_options:
@@ -140,6 +168,8 @@ class Generator:
                 self.attribute(list(self.model.now.variables.values()))
             if self.chance(0.06) and self.add({"op": "abort"}):
                 return
+            if self.traits.bad_puts and self.chance(0.06):
+                self.bad_put(self.rng.choice(list(self.model.now.variables.values())))
             if not self.add({"op": self.rng.choice(["flush", "flush", "step"])}):
                 break
         if self.chance(0.15) or not self.add({"op": "close"}):
@@ -214,11 +244,17 @@ class Generator:
                       "key": self.key(variable, False), "style": self.rng.choice(["", "whole"])})
         elif roll < 0.3 and "attr" in self.traits.ops:
             self.attribute(variables)
+        elif self.traits.bad_puts and roll > 0.97:
+            self.bad_put(self.rng.choice(variables))
         else:
             self.put(self.rng.choice(variables))
 
+    def bad_put(self, variable):
+        op = {"op": "badput", "name": variable.name, "rank": self.rank()}
+        self.add({**op, "how": "collective"} if self.traits.hows else op)
+
     def rank(self):
-        return self.rng.randrange(self.program.ranks)
+        return self.rng.randrange(self.model.ranks)
 
     def attribute(self, variables):
         of = self.rng.choice(["", *[variable.name for variable in variables]])

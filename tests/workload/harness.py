@@ -108,14 +108,15 @@ class Counts:
 
     programs: int = 0
     operations: int = 0
-    killed: int = 0
+    faults: dict = field(default_factory=dict)  # By door and kind: those that came.
     by_door: dict = field(default_factory=dict)
     failures: list = field(default_factory=list)
 
     def __str__(self):
-        doors = ", ".join(f"{name} {n}" for name, n in self.by_door.items())
+        doors, faults = (", ".join(f"{name} {n}" for name, n in counted.items())
+                         for counted in (self.by_door, self.faults))
         return (f"{self.programs} programs ({doors}), {self.operations} operations, "
-                f"{self.killed} killed, {len(self.failures)} failures")
+                f"faults: {faults or 'none'}; {len(self.failures)} failures")
 
 
 def seeds(seed, first=0):
@@ -142,7 +143,9 @@ def campaign(doors, seed, *, seconds=None, programs=None, least=0, failures_max=
                 verdict = judge.judge(program)
                 counts.programs += 1
                 counts.operations += len(program.ops)
-                counts.killed += verdict.killed
+                if verdict.fault:
+                    name = f"{door} {verdict.fault}"
+                    counts.faults[name] = counts.faults.get(name, 0) + 1
                 counts.by_door[door] = counts.by_door.get(door, 0) + 1
                 if verdict.kind == "invalid":
                     verdict = Verdict("wrong", "generator", verdict.text, verdict.at)

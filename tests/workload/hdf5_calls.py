@@ -94,7 +94,8 @@ class Dataset:
     def resize(self, shape):
         call("H5Dset_extent", self.id, sizes(shape))
 
-    def _shape(self):
+    @property
+    def shape(self):
         space = call("H5Dget_space", self.id)
         n = call("H5Sget_simple_extent_ndims", space)
         shape = (ctypes.c_uint64 * n)()
@@ -129,7 +130,7 @@ class Dataset:
         self.write(words, values, False)
 
     def __getitem__(self, words):
-        shape = self._shape()
+        shape = self.shape
         lengths = [len(range(*w.indices(n))) for w, n in zip(words, shape)] if words else shape
         values = np.empty(lengths, self.dtype)
         if values.size:

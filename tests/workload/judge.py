@@ -16,7 +16,7 @@ import tempfile
 import numpy as np
 
 from .auditor import Auditor, Mismatch, compare
-from .doors import DOORS, Died
+from .doors import DOORS, Died, fault_words
 from .language import COMMITS, Program
 from .model import Invalid, Model
 from .verdict import Verdict
@@ -42,60 +42,180 @@ class Judge:
             door.end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def door_for(self, program):
-        key = (program.door, program.ranks)
-        if key not in self.doors:
-            self.doors[key] = DOORS[program.door](program.door, program.ranks, self.folder)
-        return self.doors[key]
+    def door_for(self, name, ranks):
+        if (name, ranks) not in self.doors:
+            self.doors[name, ranks] = DOORS[name](name, ranks, self.folder)
+        return self.doors[name, ranks]
 
     def judge(self, program):
         folder = tempfile.mkdtemp(dir=self.folder)
-        door = self.door_for(program)
+        run = Run(self, program, folder)
         try:
-            return self._run(program, door, folder)
+            return run.perform()
         finally:
             with contextlib.suppress(Died):
-                if door.is_running:
-                    door.do({"op": "reset"})
+                if run.door.is_running:
+                    run.door.do({"op": "reset"})
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _run(self, program, door, folder):
-        model, auditor = Model(program.ranks, door.TRAITS), Auditor(folder, self.program)
-        path = os.path.join(folder, "file.nc")
+
+class Run:
+    """One program by its door, and the model beside it."""
+
+    def __init__(self, judge, program, folder):
+        self.judge, self.program = judge, program
+        self.path = os.path.join(folder, "file.nc")
+        self.door = judge.door_for(program.door, program.ranks)
+        self.model = Model(program.ranks, self.door.TRAITS)
+        self.auditor = Auditor(folder, judge.program)
         faults = [op for op in program.ops if op["op"] == "fault"]
-        door.do({"op": "begin", "path": path, "ops": program.ops,
-                 "fault": faults[0] if faults else None})
-        for at, op in enumerate(program.ops):
+        self.fault = faults[0] if faults else None
+        self.refusal_due = False
+
+    def perform(self):
+        died = self._begin(self.fault)
+        if died is not None:
+            return died
+        for at, op in enumerate(self.program.ops):
             if op["op"] == "fault":
                 continue
-            before = model.on_disk
-            try:
-                expected = model.apply(op)
-            except Invalid as why:
-                return Verdict("invalid", "", str(why), at)
-            try:
-                answer = door.do(op)
-            except Died as death:
-                if faults and death.what == "SIGKILL":
-                    after = model.on_disk if op["op"] in COMMITS else None
-                    return self._after_kill(auditor, path, before, after, at)
-                return Verdict("crash", death.what, str(death), at)
+            verdict = self._step(at, op)
+            if verdict is not None:
+                return verdict
+        return self._end()
+
+    def _begin(self, fault):
+        on_disk = self.model.on_disk
+        known = [] if on_disk is None else [
+            *({"op": "dim", "name": name, "size": None if unlimited else n, "length": n}
+              for name, (n, unlimited) in on_disk.dims.items()),
+            *(variable.op for variable in on_disk.variables.values())]
+        try:
+            self.door.do({"op": "begin", "path": self.path, "ops": self.program.ops,
+                          "fault": fault, "fault_words": fault and fault_words(fault),
+                          "known": known})
+        except Died as death:
+            return Verdict("crash", death.what, str(death), 0)
+        return None
+
+    def _step(self, at, op):
+        """Perform one operation. @returns a verdict if the program ends with it."""
+        model, before = self.model, self.model.left_by_crash
+        try:
+            expected = model.apply(op)
+        except Invalid as why:
+            return Verdict("invalid", "", str(why), at)
+        if op["op"] == "ranks":
+            with contextlib.suppress(Died):
+                self.door.do({"op": "reset"})
+            self.door = self.judge.door_for(self.program.door, op["n"])
+            return self._begin(None)
+        known = {id(state) for state in before}
+        states = before + [state for state in model.left_by_crash if id(state) not in known]
+        try:
+            answer = self.door.do(op)
+        except Died as death:
+            if self.fault and self.fault["kind"] == "kill" and death.was_killed:
+                return self._after_fault("kill", states, at)
+            return Verdict("crash", death.what, str(death), at)
+        if op["op"] == "badput":
             if "error" in answer:
-                text = f"{answer['error']}: {answer['text']}"
-                return Verdict("error", answer["error"], f"{text}\n{answer.get('where', '')}", at)
+                return None
+            self.refusal_due = self.door.TRAITS.steps  # There the step is what fails.
+            return None if self.refusal_due else Verdict("wrong", "bad put", "is accepted", at)
+        if op["op"] == "abort":
+            self.refusal_due = False
+        if "error" in answer:
+            if answer["error"] != "RanksDiffer" and self.refusal_due:
+                return self._after_error("badput", before, at)
+            if answer["error"] != "RanksDiffer" and self._fault_has_come():
+                return self._after_error(self.fault["kind"], states, at)
+            text = f"{answer['error']}: {answer['text']}"
+            return Verdict("error", answer["error"], f"{text}\n{answer.get('where', '')}", at)
+        if not self.door.TRAITS.crash_safe and self._fault_has_come():
+            return Verdict(at=at, fault=self.fault["kind"])  # HDF5 itself may lose what it buffers.
+        if self.refusal_due and op["op"] in (*COMMITS, "step"):
+            return Verdict("wrong", "bad put", "is accepted", at)
+        try:
+            self._compare(op, answer, expected, last=at + 1 == len(self.program.ops))
+        except Mismatch as found:
+            return Verdict("wrong", found.reader, str(found), at)
+        return None
+
+    def _compare(self, op, answer, expected, last):
+        if op["op"] == "get":
+            variable = self.model.now.variables[op["name"]]
+            compare("get", variable, np.asarray(expected[0]), decoded(answer["array"]),
+                    np.asarray(expected[1]))
+        elif op["op"] == "read":
+            variable = self.model.on_disk.variables[op["name"]]
+            for values, (wanted, tolerance) in zip(answer["slabs"], expected):
+                raw = np.frombuffer(bytes.fromhex(values), wanted.dtype)
+                if raw.size != wanted.size:
+                    raise Mismatch("Reader", f"{variable.name}: {raw.size} of {wanted.size}")
+                compare("Reader", variable, wanted, raw.reshape(wanted.shape), tolerance)
+        elif op["op"] in COMMITS:
+            self.auditor.audit(self.path, self.model.on_disk, complete=op["op"] == "close",
+                               last=last)
+        elif op["op"] == "abort":
+            self._after_abort(self.auditor, self.path, self.model)
+
+    # --- faults -----------------------------------------------------------------------------------
+
+    def _fault_has_come(self):
+        return self.fault is not None and self.fault["kind"] not in ("kill", "stop") and (
+            self.door.fault_happened())
+
+    def _end(self):
+        if self.fault is None or not self.door.fault_happened():
+            return Verdict()
+        if self.fault["kind"] == "sync":
+            return Verdict("wrong", "fsync", "an fsync has failed, and no call has said so",
+                           len(self.program.ops) - 1, self.fault["kind"])
+        return Verdict(fault=self.fault["kind"])
+
+    def _after_error(self, kind, states, at):
+        """A call has failed as it should: the program gives the file up."""
+        try:
+            self.door.do({"op": "reset"})
+        except Died as death:
+            return Verdict("crash", death.what, f"after an error: {death}", at, kind)
+        return self._after_fault(kind, states, at)
+
+    def _after_fault(self, kind, states, at):
+        """What was committed is there; a commit that was under way is there or not."""
+        verdict = Verdict(at=at, fault=kind)
+        if not self.door.TRAITS.crash_safe:
+            return verdict
+        # Variables that wait for values come with a commit of their own.
+        states = [state and dataclasses.replace(state, closed=False) for state in states]
+        if not os.path.exists(self.path) and states[0] is None:
+            return verdict
+        try:
+            if not os.path.exists(self.path):
+                raise Mismatch("fault", "the file does not exist, and a commit had returned")
+            self.auditor.repair(self.path)
+            there = [state for state in states if state is not None]
+            if not there:
+                raise Mismatch("fault", "there is a file, and no commit was under way")
+            if self.door.TRAITS.steps:
+                self.auditor.audit_parts(self.path, there, states[0] is not None)
+            else:
+                self._audit_one_of(there)
+        except Mismatch as found:
+            return Verdict("wrong", f"{kind}: {found.reader}", str(found), at, kind)
+        return verdict
+
+    def _audit_one_of(self, states):
+        found = []
+        for state in reversed(states):
+            other = next((one for one in states if one is not state), None)
             try:
-                if op["op"] == "get":
-                    variable = model.now.variables[op["name"]]
-                    compare("get", variable, np.asarray(expected[0]), decoded(answer["array"]),
-                            np.asarray(expected[1]))
-                elif op["op"] in COMMITS:
-                    auditor.audit(path, model.on_disk, complete=op["op"] == "close",
-                                  last=at + 1 == len(program.ops))
-                elif op["op"] == "abort":
-                    self._after_abort(auditor, path, model)
-            except Mismatch as found:
-                return Verdict("wrong", found.reader, str(found), at)
-        return Verdict()
+                self.auditor.audit(self.path, state, other)
+                return
+            except Mismatch as mismatch:
+                found.append(mismatch)
+        raise Mismatch(found[0].reader, "; nor the state before: ".join(map(str, found)))
 
     @staticmethod
     def _after_abort(auditor, path, model):
@@ -104,34 +224,6 @@ class Judge:
                 raise Mismatch("abort", "leaves a file that was never flushed")
             return
         auditor.audit(path, model.on_disk, complete=True)
-
-    @staticmethod
-    def _after_kill(auditor, path, before, after, at):
-        """What was committed is there; a commit that was under way is there or not."""
-        verdict = Verdict(at=at, killed=True)
-        if after is not None:
-            # Variables that wait for values come with a commit of their own.
-            after = dataclasses.replace(after, closed=False)
-        if not os.path.exists(path) and before is None:
-            return verdict
-        try:
-            if not os.path.exists(path):
-                raise Mismatch("kill", "the file does not exist, and a commit had returned")
-            auditor.repair(path)
-            found = []
-            for state, other in ((after, before), (before, after)):
-                if state is None:
-                    continue
-                try:
-                    auditor.audit(path, state, other)
-                    return verdict
-                except Mismatch as mismatch:
-                    found.append(mismatch)
-            if not found:
-                raise Mismatch("kill", "there is a file, and no commit was under way")
-            raise Mismatch(found[0].reader, "; nor the state before: ".join(map(str, found)))
-        except Mismatch as found:
-            return Verdict("wrong", "killed: " + found.reader, str(found), at, True)
 
 
 def main():

@@ -13,16 +13,22 @@ A program is a list of operations, each a dict that JSON can hold:
     {"op": "delattr", "of": PATH | "", "name": NAME}
     {"op": "flush"}, {"op": "close"}, {"op": "abort"}
     {"op": "step"}                           a step ends, and is committed by the next such call
-    {"op": "fault", "kind": "kill", "call": N}                  the process dies at its Nth call
+    {"op": "badput", "name": PATH, "rank": R, "how": ...}      R puts beyond the last dimension
+    {"op": "ranks", "n": N}                  a job of N ranks goes on with the closed file
+    {"op": "read", "name": PATH, "keys": [KEY...]}     each rank reads a slab of the closed file
+    {"op": "fault", "kind": KIND, "call": N, "rank": R}        see below
 
 `put` and `get` are one rank's own; all ranks make the other calls, and take part in a put that has
 a "how" ("collective", "independent" between two collective calls, "nonblocking" up to one). A KEY
 has one part for each dimension: ["i", at], ["s", start, count, step] with a step that may be
-negative, or ["p", [positions...]]. VALUES name a kind of field, not its numbers, so that programs
-stay short.
+negative, or ["p", [positions...]]. A fault meets the Nth call on files that rank R makes: it dies
+there ("kill"), the disk is full from there on ("full", writes), an fsync fails ("sync"), any call
+fails once ("error"), or the rank sleeps for a while ("stop"). VALUES name a kind of field, not its
+numbers, so that programs stay short.
 """
 
 import json
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -34,7 +40,9 @@ CRIMES = ("forgotten", "extra", "crash")
 #: Operations after which the file holds all that was put.
 COMMITS = ("flush", "close")
 #: Operations that one rank makes alone.
-OWN = ("put", "get")
+OWN = ("put", "get", "badput")
+#: Operations on a file that is closed.
+CLOSED = ("open", "ranks", "read")
 
 #: netCDF's default fill values, which stand where nothing was written and no value was declared.
 DEFAULT_FILL = {
@@ -101,6 +109,7 @@ def as_slices(key):
 
 
 def _real_values(spec, dtype, n):
+    """Equal bits in every process of a door: NumPy's versions differ in their sin and exp."""
     random = np.random.default_rng(spec.get("seed", 0))
     scale, offset = float(spec.get("scale", 1.0)), float(spec.get("offset", 0.0))
     at = np.arange(n)
@@ -110,11 +119,13 @@ def _real_values(spec, dtype, n):
     if kind == "ramp":
         return offset + scale * at
     if kind == "smooth":
-        return offset + scale * np.sin(at / random.uniform(1, 30) + random.uniform(0, 6))
+        angles = at / random.uniform(1, 30) + random.uniform(0, 6)
+        return offset + scale * np.array([math.sin(angle) for angle in angles])
     if kind == "noise":
         return offset + scale * random.standard_normal(n)
     if kind == "wide":
-        return np.exp(random.normal(0, 12, n)) * random.choice([-1.0, 1.0], n)
+        sizes = np.array([math.exp(size) for size in random.normal(0, 12, n)])
+        return sizes * random.choice([-1.0, 1.0], n)
     if kind == "specials":
         values = offset + scale * random.standard_normal(n)
         chosen = [np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(dtype).tiny, -np.finfo(dtype).max]

@@ -11,8 +11,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from .language import (COMMITS, DEFAULT_FILL, attribute_value, index_of, key_shape, positions,
-                       values_of)
+from .language import (CLOSED, COMMITS, DEFAULT_FILL, attribute_value, index_of, key_shape,
+                       positions, values_of)
 
 class Invalid(Exception):
     """The program is not one that a door must serve; the text says why."""
@@ -124,10 +124,16 @@ class State:
     variables: dict[str, Variable] = field(default_factory=dict)
     attributes: dict[tuple[str, str], Any] = field(default_factory=dict)
     closed: bool = False  # By close(), which creates what nobody has put.
+    early: bool = False  # By a call that brings values to the file, and no variable without any.
     options: str = ""
 
     def shape(self, variable):
         return tuple(self.dims[name][0] for name in variable.dims)
+
+    def may_lack(self, variable):
+        """True if the variable need not be in the file yet."""
+        waits = variable.waits_for_values or (self.early and not variable.put_before)
+        return waits and not self.closed
 
     def grow(self):
         """Bring all variables to the lengths of their dimensions."""
@@ -152,6 +158,9 @@ class Model:
         self.traits = traits
         self.on_disk: Optional[State] = None
         self.handed_over: Optional[State] = None  # By a step that the next such call commits.
+        #: States of which a crash leaves one: the last that is certainly committed, and those that
+        #: have been handed over since (docs/reliability.md).
+        self.left_by_crash: list[Optional[State]] = [None]
         self.now: Optional[State] = None
         self.mode = ""
         self.in_place = False
@@ -166,7 +175,7 @@ class Model:
     def apply(self, op):
         """Perform an operation. @returns the values that `get` must find, with their tolerance."""
         name = op["op"]
-        if name != "fault" and (name == "open") == (self.now is not None):
+        if name != "fault" and (name in CLOSED) == (self.now is not None):
             raise Invalid(f"{name} while the file is {'open' if self.now else 'closed'}")
         result = getattr(self, f"_{name}")(op)
         self._forget_ranks(op)
@@ -250,7 +259,7 @@ class Model:
         if np.any((owners >= 0) & (owners != rank)):
             raise Invalid(f"{variable.name}: two ranks put an element and no call orders them")
         if self.traits.commits_early and op.get("how") == "independent":
-            self._commit()
+            self._commit(early=True)
         if self.traits.steps:
             self._put_in_step(variable, op["key"])
         for name, end in zip(variable.dims, ends):
@@ -301,7 +310,7 @@ class Model:
         variable = self._target(op)
         self._check_key(variable, op["key"], op.get("rank", 0), False)
         if self.traits.commits_early and (variable.puts or self._is_longer()):
-            self._commit()
+            self._commit(early=True)
         if self.ranks > 1 and variable.puts:
             raise Invalid(f"{variable.name}: another rank's values may not be committed")
         at = index_of(op["key"]) if op["key"] else ()
@@ -330,7 +339,7 @@ class Model:
     def _step(self, op):
         self._commit(waits="mode=" not in self.now.options)
 
-    def _commit(self, waits=True):
+    def _commit(self, waits=True, early=False):
         if self.traits.steps:
             self._check_steps()
         self.now.grow()
@@ -344,10 +353,14 @@ class Model:
         self.in_place = True
         self._learn_lengths()
         self.on_disk, self.handed_over = self.handed_over or self.on_disk, None
+        self.now.early = early
+        state = copy.deepcopy(self.now)
         if waits:
-            self.on_disk = copy.deepcopy(self.now)
+            self.on_disk = state
+            self.left_by_crash = [state]
         else:
-            self.handed_over = copy.deepcopy(self.now)
+            self.handed_over = state
+            self.left_by_crash = [*self.left_by_crash, state][-3:]
 
     def _close(self, op):
         self.now.closed = True
@@ -360,6 +373,40 @@ class Model:
                 if variable.waits_for_values:
                     raise Invalid(f"{variable.name} may be lost or not")
         self.now = self.handed_over = None
+        self.left_by_crash = [self.on_disk]
+
+    def _ranks(self, op):
+        """Another job goes on with the closed file."""
+        if self.now is not None or op["n"] not in self.traits.ranks:
+            raise Invalid(f"no job of {op['n']} ranks can go on")
+        self.ranks = op["n"]
+
+    def _read(self, op):
+        """All ranks read their own slabs of a closed file. @returns what each must find."""
+        if self.on_disk is None or op["name"] not in self.on_disk.variables:
+            raise Invalid(f"variable {op['name']} does not exist")
+        variable, tolerance = self.on_disk.variables[op["name"]], None
+        if len(op["keys"]) != self.ranks:
+            raise Invalid("each rank reads one slab")
+        tolerance, found = variable.tolerance(), []
+        for key in op["keys"]:
+            if len(key) != len(variable.dims) or any(
+                    positions(part).size and positions(part).max() >= n
+                    for part, n in zip(key, variable.values.shape)):
+                raise Invalid(f"{variable.name}: a slab lies outside")
+            at = index_of(key) if key else ()
+            found.append((variable.values[at], tolerance[at]))
+        return found
+
+    def _badput(self, op):
+        """A put that the library must refuse on its rank, and that changes nothing."""
+        variable = self.now.variables.get(op["name"])
+        if variable is None or op.get("rank", 0) >= self.ranks:
+            raise Invalid(f"no variable {op['name']}, or no such rank")
+        if not variable.dims or self.now.dims[variable.dims[-1]][1]:
+            raise Invalid(f"{variable.name}: a put beyond its last dimension makes it grow")
+        if self.traits.steps and variable.put_before and not variable.over_time:
+            raise Invalid(f"{variable.name} belongs to an earlier step")
 
     # --- helpers ----------------------------------------------------------------------------------
 
@@ -369,7 +416,7 @@ class Model:
 
     def _forget_ranks(self, op):
         """Puts that come now are known to be later than those of other ranks before."""
-        if self.now is None:
+        if self.now is None or op["op"] == "badput":
             return
         clock = self.traits.clock
         met = op["op"] in ("flush", "close") or op.get("how") or (

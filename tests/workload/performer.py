@@ -9,6 +9,7 @@ language.py, come one by one between these. An answer is {"ok": true}, with "arr
 requests to the other ranks. A performer in any language can take this one's place.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -65,6 +66,10 @@ class ArrayFile(Door):
         variable[as_slices(op["key"])] = put_values(op, variable.dtype,
                                                     variable.attrs.get("_FillValue"))
 
+    def badput(self, op):
+        variable = self.file[op["name"]]
+        variable[(0,) * (variable.ndim - 1) + (variable.shape[-1] + 5,)] = 0
+
     def get(self, op):
         variable = self.file[op["name"]]
         if op.get("style") == "whole":
@@ -103,7 +108,12 @@ class Hdf5File(Door):
         self.h5py, self.comm, self.file = h5py, comm, None
 
     def begin(self, op):
-        self.path, self.dims, self.defined, self.kept = op["path"], {}, {}, None
+        self.path, self.dims, self.defined = op["path"], {}, {}
+        for known in op.get("known", ()):
+            if known["op"] == "dim":
+                self.dims[known["name"]] = [known["length"], known["size"] is None]
+            else:
+                self.defined[known["name"]] = (known["dims"], known["dtype"], self.fill_of(known))
         ours = [{**var, "chunks": None, "options": None} for var in op["ops"] if var["op"] == "var"
                 and (var.get("codec") not in (None, "gzip", "none") or var.get("bound"))]
         words = tailrace_options(ours)
@@ -128,8 +138,7 @@ class Hdf5File(Door):
 
     def var(self, op):
         lengths = [self.dims[name] for name in op["dims"]]
-        fill = op.get("fill")
-        words = {"fillvalue": DEFAULT_FILL[op["dtype"]] if fill is None else fill}
+        words = {"fillvalue": self.fill_of(op)}
         if lengths:
             words["maxshape"] = tuple(None if unlimited else n for n, unlimited in lengths)
             growing = any(unlimited for _, unlimited in lengths)
@@ -146,7 +155,13 @@ class Hdf5File(Door):
         self.file.create_dataset(op["name"], tuple(n for n, _ in lengths), op["dtype"], **words)
         self.defined[op["name"]] = (op["dims"], op["dtype"], words["fillvalue"])
 
+    @staticmethod
+    def fill_of(var):
+        return DEFAULT_FILL[var["dtype"]] if var.get("fill") is None else var["fill"]
+
     def prepare(self, op):
+        if op["op"] == "badput" and op.get("how") and op["rank"] != self.comm.rank:
+            self.put_together(self.file[op["name"]], None, self.nothing(op))
         if op["op"] not in ("put", "extra"):
             return
         grown = set()
@@ -160,9 +175,11 @@ class Hdf5File(Door):
                 self.file[path].resize(tuple(self.dims[name][0] for name in dims))
         if not op.get("how") or op.get("rank", 0) == self.comm.rank:
             return
-        nothing = np.zeros(1, self.defined[op["name"]][1])
         for _ in hdf5_pieces(op["key"]) if 0 not in key_lengths(op["key"]) else ():
-            self.put_together(self.file[op["name"]], None, nothing)
+            self.put_together(self.file[op["name"]], None, self.nothing(op))
+
+    def nothing(self, op):
+        return np.zeros(1, self.defined[op["name"]][1])
 
     def put_together(self, dataset, words, values):
         """A collective H5Dwrite, with nothing to write where `words` is None."""
@@ -191,6 +208,14 @@ class Hdf5File(Door):
                 self.put_together(dataset, words, np.asarray(values[part]))
             else:
                 dataset[words] = values[part]
+
+    def badput(self, op):
+        dataset = self.file[op["name"]]
+        words = [slice(0, 1)] * (len(dataset.shape) - 1)
+        beyond = dataset.shape[-1] + 5
+        words = (*words, slice(beyond, beyond + 1))
+        values = np.zeros((1,) * len(words), dataset.dtype)
+        self.put_together(dataset, words, values)
 
     def get(self, op):
         dataset = self.file[op["name"]]
@@ -260,6 +285,8 @@ class Channel:
 def perform(door, op, rank):
     """One operation on this rank. @returns the answer."""
     try:
+        if op["op"] == "begin":
+            arm(op.get("fault_words"))
         door.prepare(op)
         if op["op"] in OWN and op.get("rank", 0) != rank:
             return {"ok": True}
@@ -282,17 +309,16 @@ def serve_alone(door, channel):
                                   "text": signal.Signals(os.WTERMSIG(status)).name})
                 continue
             of_one_program = True
-            arm(op["fault"])
         channel.send(perform(door, op, 0))
         if op["op"] == "reset" and of_one_program:
             os._exit(0)
 
 
 def arm(fault):
-    """Let libcampaign_recorder.so, which is preloaded, cause a fault from here on."""
+    """Let libcampaign_recorder.so, where it is preloaded, cause a fault from here on, or none."""
     import ctypes  # noqa: PLC0415
-    recorder = ctypes.CDLL(os.environ["LD_PRELOAD"])
-    recorder.campaign_set_fault(f"io:{fault['call']}:{fault['kind']}:-1:0".encode())
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).campaign_set_fault(fault and fault.encode())
 
 
 def share(comm, channel):
@@ -308,6 +334,17 @@ def share(comm, channel):
     return op
 
 
+def joint_answer(op, answers):
+    """The answer of all ranks. Of one rank's own operation it is this rank's, unless the others,
+    who take part in it, have failed."""
+    errors = [answer.get("error") for answer in answers]
+    if op["op"] not in OWN and len(set(errors)) > 1:
+        return {"error": "RanksDiffer", "text": f"{errors}: {answers}"[:2000]}
+    mine = answers[op.get("rank", 0)]
+    failed = [answer for answer in answers if "error" in answer]
+    return failed[0] if failed and "error" not in mine else mine
+
+
 def serve_ranks(name):
     from mpi4py import MPI  # noqa: PLC0415
     comm = MPI.COMM_WORLD
@@ -317,11 +354,7 @@ def serve_ranks(name):
         answers = ours.gather(perform(door, op, comm.rank))
         if channel is None:
             continue
-        errors = [answer.get("error") for answer in answers]
-        if op["op"] not in OWN and len(set(errors)) > 1:
-            channel.send({"error": "RanksDiffer", "text": f"{errors}: {answers}"[:2000]})
-        else:
-            channel.send(answers[op.get("rank", 0)])
+        channel.send(joint_answer(op, answers))
 
 
 def main():

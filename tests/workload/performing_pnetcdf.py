@@ -43,7 +43,9 @@ class PnetcdfFile(Door):
 
     def begin(self, op):
         variables = [other for other in op["ops"] if other["op"] == "var"]
-        self.path, self.types, self.options = op["path"], {}, tailrace_options(variables)
+        self.path, self.options = op["path"], tailrace_options(variables)
+        self.types = {known["name"]: self._type_of(known) for known in op.get("known", ())
+                      if known["op"] == "var"}
 
     def reset(self, _):
         if self.number is not None:
@@ -87,24 +89,31 @@ class PnetcdfFile(Door):
         self._define()
         dims = (ctypes.c_int * len(op["dims"]))(*[self._number_of("dim", name)
                                                   for name in op["dims"]])
-        number, dtype = ctypes.c_int(), op["dtype"]
+        number = ctypes.c_int()
+        self.types[op["name"]] = dtype, fill = self._type_of(op)
         self.call("def_var", self.number, op["name"].encode(), _TYPES[dtype], len(dims), dims,
                   ctypes.byref(number))
-        fill = np.array(DEFAULT_FILL[dtype] if op.get("fill") is None else op["fill"], dtype)
         if op.get("fill") is not None:
-            self.call("def_var_fill", self.number, number.value, 0, fill.ctypes)
-        self.types[op["name"]] = (dtype, fill[()])
+            self.call("def_var_fill", self.number, number.value, 0, np.array(fill).ctypes)
+
+    @staticmethod
+    def _type_of(var):
+        fill = DEFAULT_FILL[var["dtype"]] if var.get("fill") is None else var["fill"]
+        return var["dtype"], np.array(fill, var["dtype"])[()]
 
     # --- values -----------------------------------------------------------------------------------
 
     def prepare(self, op):
         """Have the ranks whose put or get it is not take part in its collective calls."""
-        if op["op"] not in ("put", "extra", "get"):
+        if op["op"] not in ("put", "extra", "get", "badput"):
             return
         self._define(False)
         if op.get("rank", 0) == self.comm.rank:
             return
         variable = self._number_of("var", op["name"])
+        if op["op"] == "badput":
+            self.call("put_varn_double_all", self.number, variable, 0, None, None, None)
+            return
         for _ in range(self._n_calls(op)):
             if self._how(op) == "independent":
                 self.call("begin_indep_data", self.number)
@@ -157,6 +166,14 @@ class PnetcdfFile(Door):
             self.call("end_indep_data", self.number)
         elif requests:
             self._wait(requests)
+
+    def badput(self, op):
+        variable = self._number_of("var", op["name"])
+        shape = self._shape(variable)
+        start = [0] * (len(shape) - 1) + [shape[-1] + 5]
+        value = np.zeros(1)
+        self.call("put_vara_double_all", self.number, variable, _numbers(start),
+                  _numbers([1] * len(shape)), value.ctypes)
 
     def _wait(self, requests):
         numbers = (ctypes.c_int * len(requests))(*[number for number, _ in requests])

@@ -12,7 +12,7 @@ class Verdict:
     reader: str = ""
     text: str = ""
     at: int = -1  # Index of the operation.
-    killed: bool = False
+    fault: str = ""  # The kind of the fault that has come, if one has.
 
     @property
     def failed(self):

@@ -5,12 +5,15 @@
 // between blanks, and broadcasts them; "-" is an empty word. It answers with a line of JSON, once
 // all ranks have done what was asked:
 //
-//   ID begin PATH            ID reset
+//   ID begin PATH [FAULT]    ID reset          FAULT: for tests/campaign/recorder.c
 //   ID open w|a OPTIONS      ID step      ID flush      ID close      ID abort      ID crash
-//   ID var PATH DTYPE OPTIONS EXTENT...
+//   ID var PATH DTYPE OPTIONS EXTENT...        ID known ...: of an earlier job's field
 //   ID put PATH RANK STYLE N START...(N) COUNT...(N) HEX
+//   ID badput PATH RANK                        beyond the field's end
+//   ID read PATH N [START...(N) COUNT...(N) STRIDE...(N)] for each rank
 //   ID attr OBJECT NAME text HEX | i8|u8|f8 NUMBER...
 
+#include <dlfcn.h>
 #include <mpi.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -30,6 +33,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <tailrace/reader.hpp>
 #include <tailrace/tailrace.hpp>
 #include <thread>
 #include <vector>
@@ -96,6 +100,16 @@ std::string quoted(const std::string& text) {
   return found + "\"";
 }
 
+std::string to_hex(const Bytes& bytes) {
+  static constexpr const char* digits = "0123456789abcdef";
+  std::string text;
+  for (const std::byte byte : bytes) {
+    text += digits[static_cast<unsigned>(byte) >> 4U];
+    text += digits[static_cast<unsigned>(byte) & 15U];
+  }
+  return text;
+}
+
 Bytes from_hex(const std::string& text) {
   const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
   Bytes bytes(text.size() / 2);
@@ -122,17 +136,24 @@ class Performer {
 
   void perform(const Words& words) {
     const std::string& verb = words.at(1);
+    read_.clear();
     if (verb == "begin") {
       path_ = words.at(2);
       definitions_.clear();
+      arm(words.size() > 3 ? words[3].c_str() : nullptr);
     } else if (verb == "reset") {
       drop();
     } else if (verb == "open") {
       open(words.at(2), option_text(words.at(3)));
-    } else if (verb == "var") {
+    } else if (verb == "var" || verb == "known") {
       define(words);
+      if (verb == "var") field(words.at(2));
     } else if (verb == "put") {
       put(words);
+    } else if (verb == "badput") {
+      put_beyond(words);
+    } else if (verb == "read") {
+      read_slab(words);
     } else if (verb == "attr") {
       set_attribute(words);
     } else if (verb == "step" || verb == "flush") {
@@ -151,6 +172,9 @@ class Performer {
       throw std::invalid_argument("request " + verb);
     }
   }
+
+  /// This rank's values of the last "read".
+  const Bytes& values_read() const { return read_; }
 
  private:
   struct Definition {
@@ -181,7 +205,6 @@ class Performer {
     Definition made{dtype_named(words.at(3)), {}, option_text(words.at(4))};
     for (std::size_t i = 5; i < words.size(); ++i) made.shape.push_back(std::stoull(words[i]));
     definitions_[words.at(2)] = made;
-    field(words.at(2));
   }
 
   /// Fields of an opened file are defined again as they were, once they are put.
@@ -212,6 +235,43 @@ class Performer {
       buffers_.push_back({n_steps_, values});
       target.put(box, buffers_.back().values);
     }
+  }
+
+  void put_beyond(const Words& words) {
+    const tailrace::Field<std::byte>& target = field(words.at(2));
+    if (std::stoi(words.at(3)) != rank_) return;
+    const Definition& as = definitions_.at(words[2]);
+    tailrace::Box box;
+    box.start.assign(as.shape.size(), 0);
+    box.count.assign(as.shape.size(), 1);
+    box.start.back() = as.shape.back() + 5;
+    target.put_copy(box, Bytes(tailrace_dtype_bytes(as.dtype)));
+  }
+
+  /// This rank's slab, by a Reader that all ranks open and close.
+  void read_slab(const Words& words) {
+    const std::size_t n = std::stoull(words.at(3));
+    const std::size_t first = 4 + 3 * n * static_cast<std::size_t>(rank_);
+    tailrace::Selection slab;
+    for (std::size_t d = 0; d < n; ++d) {
+      slab.start.push_back(std::stoull(words.at(first + d)));
+      slab.count.push_back(std::stoull(words.at(first + n + d)));
+      slab.stride.push_back(std::stoull(words.at(first + 2 * n + d)));
+    }
+    tailrace::Reader reader = tailrace::Reader::open(path_, tailrace::mpi(MPI_COMM_WORLD));
+    const std::size_t element = reader.dataset(reader.find(words.at(2))).element_bytes;
+    read_.resize(slab.n_elements() * element);
+    reader.read_all(words[2], slab, std::span(read_));
+    reader.close();
+  }
+
+  /// Have the recorder, where it is preloaded, cause a fault from here on, or none.
+  static void arm(const char* fault) {
+    void* const found = dlsym(RTLD_DEFAULT, "campaign_set_fault");
+    if (found == nullptr) return;
+    void (*set_fault)(const char*) = nullptr;
+    std::memcpy(&set_fault, &found, sizeof set_fault);
+    set_fault(fault);
   }
 
   /// The box out of an array with gaps, or with the first index running fastest.
@@ -291,6 +351,7 @@ class Performer {
   std::map<std::string, tailrace::Field<std::byte>> fields_;
   std::list<Buffer> buffers_;
   std::optional<tailrace::File> file_;
+  Bytes read_;
 };
 
 /// The next request on all ranks. Those that wait sleep, which MPI would not.
@@ -359,13 +420,22 @@ void serve(MPI_Comm comm, int rank, int n_ranks) {
     Words words;
     for (std::string word; stream >> word;) words.push_back(word);
     const auto answers = gather(comm, rank, n_ranks, answer_of(performer, words));
+    const bool reads = words.at(1) == "read";
+    const auto slabs = gather(comm, rank, n_ranks, reads ? to_hex(performer.values_read()) : "");
     if (rank != 0) continue;
-    std::string error = answers[0];
-    for (int r = 1; r < n_ranks; ++r) {
+    const bool own = words[1] == "put" || words[1] == "badput";
+    const std::string& mine = answers.at(own ? std::stoull(words.at(3)) : 0);
+    std::string error = mine;
+    for (int r = 0; r < n_ranks; ++r) {
       const std::string& other = answers[static_cast<std::size_t>(r)];
-      if (other != answers[0]) error = "ranks differ: " + answers[0] + " / " + other;
+      const bool differs = own ? mine.empty() && !other.empty() : other != mine;
+      if (differs) error = "RanksDiffer: " + mine + " / " + other;
     }
     std::string what = "\"ok\": true";
+    for (int r = 0; reads && r < n_ranks; ++r) {
+      what += (r == 0 ? ", \"slabs\": [\"" : "\", \"") + slabs[static_cast<std::size_t>(r)];
+    }
+    if (reads) what += "\"]";
     if (!error.empty()) {
       what =
           "\"error\": " + quoted(error.substr(0, error.find(':'))) + ", \"text\": " + quoted(error);
