@@ -222,8 +222,12 @@ class File(Group):
 
 def path_of(path: Any) -> str:
     """The path as a text."""
-    if not isinstance(path, (str, bytes, os.PathLike)):
-        raise TypeError(f"a path is needed, not {type(path).__name__}")
+    is_path = isinstance(path, (str, bytes, os.PathLike))
+    if not is_path or (isinstance(path, bytes) and path.startswith((b"\x89HDF", b"CDF"))):
+        given = "the bytes of a file" if is_path else type(path).__name__
+        raise TypeError(f"a path is needed, not {given}: write a file first, or open it by h5py or "
+                        "h5netcdf, which take file objects and have Tailrace's codecs after "
+                        "`import tailrace`")
     return os.fsdecode(path)
 
 

@@ -221,9 +221,7 @@ class TailraceBackend(BackendEntrypoint):
 
 
 def _opened(path: Any, options: str) -> _file.File:
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"engine \"tailrace\" opens files by their path, not {type(path).__name__}")
-    return _file.open(path, "r", options=options)
+    return _file.open(_file.path_of(path), "r", options=options)
 
 
 def _group_of(file: _file.File, group: Optional[str]) -> Group:

@@ -77,13 +77,26 @@ void Descriptor::reset(int fd) {
   fd_ = fd;
 }
 
+Status check_not_url(const std::string& path) {
+  const std::size_t end = path.find("://");
+  const bool is_scheme = end != std::string::npos && end > 0 &&
+                         path.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+-.") == end;
+  if (!is_scheme) return Status();
+  const std::string how = path.starts_with("file:")
+                              ? "give the path without file://"
+                              : "copy the file here (curl, aws s3 cp, fsspec), or mount its store";
+  return Status(Code::unsupported, path + ": a URL; Tailrace opens files by their paths: " + how);
+}
+
 Result<RegularFile> open_regular(const std::string& path, int flags) {
   // Without O_NONBLOCK, opening a pipe would wait for who opens its other end.
   RegularFile file{Descriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK))};
   struct stat facts {};
   if (!file.at.open() || ::fstat(file.at.fd(), &facts) != 0) {
+    const int error = errno;
+    if (error == ENOENT) TAILRACE_TRY(check_not_url(path));
     // A socket, or a pipe that nobody reads.
-    if (errno != ENXIO) return status_from_errno(errno, "cannot open " + path);
+    if (error != ENXIO) return status_from_errno(error, "cannot open " + path);
   } else if (S_ISREG(facts.st_mode)) {
     file.n_bytes = static_cast<std::uint64_t>(facts.st_size);
     return file;

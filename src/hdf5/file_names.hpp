@@ -47,6 +47,10 @@ struct RegularFile {
   std::uint64_t n_bytes = 0;
 };
 
+/// What to do about a path that is a URL ("s3://bucket/run.h5"); ok for any other.
+/// @error unsupported
+Status check_not_url(const std::string& path);
+
 /// Open a file (O_RDONLY, O_NOFOLLOW and the like), and nothing else that has the name: opening or
 /// reading a pipe or a device could wait for ever. @error not_found, io_error
 /// @error invalid_argument  a folder, pipe, device or socket

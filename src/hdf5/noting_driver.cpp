@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -341,6 +342,12 @@ class ChunkWalk {
   Shape n_per_dimension_max_;
 };
 
+bool begins_as_netcdf_classic(const std::string& path) {
+  std::array<char, 3> first{};
+  std::ifstream file(path, std::ios::binary);
+  return file.read(first.data(), first.size()) && std::string_view(first.data(), 3) == "CDF";
+}
+
 }  // namespace
 
 NotedFile::~NotedFile() {
@@ -364,6 +371,12 @@ Result<Hdf5Id> open_noted(NotedFile& file, const std::string& path) {
     return opened;
   }
   if (!file.failure.ok()) return file.failure;
+  if (begins_as_netcdf_classic(path)) {
+    return Status(Code::unsupported,
+                  "file \"" + path +
+                      "\" is netCDF classic, and HDF5 is needed here: `tailrace repack` makes HDF5 "
+                      "of it");
+  }
   return hdf5_failure(Code::corrupt, "file \"" + path + "\" does not open as HDF5");
 }
 

@@ -135,6 +135,7 @@ class Recovery {
     const bool partial_there = file_exists(partial_) && !renamed;
     if (!there && !partial_there) {
       return Status(Code::not_found,
+      TAILRACE_TRY(check_not_url(path_));
                     "file " + in_quotes(path_) + " is not there, nor is " + in_quotes(partial_));
     }
     std::vector<std::unique_ptr<OpenFile>> locked;  // Until all is done, so that no job begins.

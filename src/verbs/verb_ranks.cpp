@@ -16,6 +16,7 @@
 
 #include "core/byte_stream.hpp"
 #include "core/options.hpp"
+#include "hdf5/file_names.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -97,6 +98,7 @@ std::string folder_of(const std::string& output) {
 Status check_folder_is_there(const std::string& output) {
   const std::string folder = folder_of(output);
   if (is_directory(folder)) return Status();
+  TAILRACE_TRY(check_not_url(output));
   return Status(Code::not_found,
                 fmt::format("cannot create {}: there is no folder {}", output, folder));
 }

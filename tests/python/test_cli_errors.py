@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 
@@ -115,6 +116,37 @@ def test_damage_inside_a_chunk(tmp_path):
         line = refusal("repack", bad, "-o", target, ranks=ranks)
         assert "/u" in line
         assert not target.exists() and not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize("url", ["https://host/run.nc", "s3://bucket/run.h5", "file:///run.h5"])
+def test_urls_are_refused_by_what_to_use(tmp_path, source, url):
+    said = [refusal(*words) for words in (
+        ["info", url], ["repack", url, "-o", tmp_path / "out.h5"], ["verify", source, url],
+        ["export", url, "-o", tmp_path / "out.h5"], ["recover", url],
+        ["repack", source, "-o", url])]
+    concat = tailrace("concat", "-o", tmp_path / "out.h5", url, code=2).stderr
+    advice = "without file://" if url.startswith("file") else "copy the file here"
+    for text in (*said, concat):
+        assert f"{url}: a URL" in text and advice in text
+
+
+@pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"])
+def test_export_of_netcdf_classic(tmp_path, form):
+    """Whole files become HDF5; parts and other formats name the step that is needed first."""
+    path, whole = tmp_path / "in.nc", tmp_path / "whole.nc"
+    values = np.random.default_rng(3).random((5, 30), "f4")
+    with netCDF4.Dataset(path, "w", format=form) as file:
+        file.createDimension("t")
+        file.createDimension("x", 30)
+        file.createVariable("u", "f4", ("t", "x"))[:] = values
+        file.title = "title"
+    tailrace("export", path, "-o", whole)
+    with netCDF4.Dataset(whole) as file:
+        np.testing.assert_array_equal(file["u"][:], values)
+        assert file.title == "title" and file.dimensions["t"].isunlimited()
+    for words in (["-o", tmp_path / "u.npy"], ["-o", tmp_path / "part.h5", "--slab", "0:2"]):
+        said = refusal("export", path, "--only", "u", *words)
+        assert "is netCDF classic" in said and "tailrace repack" in said
 
 
 @pytest.fixture

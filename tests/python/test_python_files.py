@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import gc
+import io
 import os
 import pickle
 import re
@@ -747,6 +748,11 @@ def test_the_command_line_and_h5py_agree_on_any_hdf5(tmp_path):
 U = np.arange(12.0).reshape(3, 4)
 MISUSES = {
     "a number as path": (lambda file: tailrace.open(3), TypeError, "path"),
+    "a file object": (lambda file: tailrace.open(io.BytesIO(b"x")), TypeError, "BytesIO.*h5py"),
+    "the bytes of a file": (lambda file: tailrace.open(b"\x89HDF\r\n\x1a\n"), TypeError,
+                            "bytes of a file.*h5py"),
+    "a URL": (lambda file: tailrace.open("s3://bucket/run.h5"), tailrace.TailraceError,
+              "a URL.*fsspec"),
     "comm": (lambda file: tailrace.open(file.filename, comm=5), ValueError, "comm="),
     "options": (lambda file: tailrace.open(file.filename, options={}), TypeError, "options"),
     "name": (lambda file: file.create_variable(5, "y", data=U[0]), TypeError, "name"),
