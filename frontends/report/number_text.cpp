@@ -66,10 +66,6 @@ std::string bound_column_text(const ErrorBound& bound) {
   return bound.lossless() ? "exact" : error_bound_text(bound);
 }
 
-std::string counted(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string position_text(const Shape& position) {
   return fmt::format("[{}]", fmt::join(position, ", "));
 }

@@ -10,6 +10,7 @@
 
 #include "core/box.hpp"
 #include "core/error_bound.hpp"
+#include "core/utf8.hpp"
 
 namespace tailrace::report {
 
@@ -26,8 +27,6 @@ std::string ratio_text(std::uint64_t raw_bytes, std::uint64_t encoded_bytes);
 std::string share_text(double error, double bound);
 /// "rel=0.001" or "exact".
 std::string bound_column_text(const ErrorBound& bound);
-/// "1 chunk", "3 chunks".
-std::string counted(std::uint64_t count, std::string_view noun);
 /// "[3, 14, 15]"; "[]" for a scalar.
 std::string position_text(const Shape& position);
 /// Text that fits `width` columns: longer text loses its middle ("native_f~density").

@@ -33,6 +33,7 @@
 #include "concat/hdf5/concat_output.hpp"
 #include "core/comm.hpp"
 #include "core/printable.hpp"
+#include "core/utf8.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -267,7 +268,7 @@ Status Concatenation::open_file() {
   comm_.allreduce(std::span(done), Reduction::max);
   first_place_ = place_ = committed_place_ = line_->first_place(static_cast<std::size_t>(done[0]));
   if (request_.resume && comm_.is_root()) {
-    report_.remarks.push_back(resumes_ ? "resumed behind " + std::to_string(done[0]) + " datasets"
+    report_.remarks.push_back(resumes_ ? "resumed behind " + counted(done[0], "dataset")
                                        : "there was nothing to resume; started anew");
   }
   ConcatWriteLane::Settings lane;
@@ -465,8 +466,8 @@ Status Concatenation::finish() {
       for (std::string& line : targets_.remarks()) report_.remarks.push_back(std::move(line));
       if (inputs_.n_user_blocks() > 0) {
         report_.remarks.push_back("the user blocks in front of " +
-                                  std::to_string(inputs_.n_user_blocks()) +
-                                  " inputs are not in the output");
+                                  counted(inputs_.n_user_blocks(), "input") +
+                                  " are not in the output");
       }
       Result<std::vector<std::string>> remarks =
           publisher_->finish(notes, inputs_.dimensions().left_out_attributes());
@@ -530,10 +531,10 @@ ConcatReport Concatenation::report() {
                               request_.inputs[inputs_.first_input()] + ", differ?");
   }
   if (!targets_.kept_chunks().empty()) {
-    report_.remarks.push_back(
-        std::to_string(targets_.kept_chunks().size()) + " datasets keep their chunks, for which " +
-        "their filters were set up (\"" + targets_[targets_.kept_chunks().front()].like.path +
-        "\" first); other chunks need another --codec");
+    report_.remarks.push_back(counted(targets_.kept_chunks().size(), "dataset") +
+                              " with filters that were set up for their chunks, which stay (\"" +
+                              targets_[targets_.kept_chunks().front()].like.path +
+                              "\" first); other chunks need another --codec");
   }
   for (const ConcatTarget& target : targets_.all()) {
     if (!target.like.appended) continue;

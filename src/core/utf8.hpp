@@ -1,10 +1,11 @@
 // UTF-8: what netCDF's names are made of, and what a chart can show. And names: which of those that
-// there are was meant by a misspelt one, and the first of many.
+// there are was meant by a misspelt one, the first of many, and how many there are.
 
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <numeric>
 #include <span>
@@ -60,6 +61,11 @@ inline std::string did_you_mean(std::string_view name, std::span<const std::stri
     best = each;
   }
   return best.empty() ? "" : "; did you mean \"" + std::string(best) + "\"?";
+}
+
+/// "1 chunk", "3 chunks".
+inline std::string counted(std::uint64_t count, std::string_view noun) {
+  return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
 }
 
 /// "a, b and 3 more". @param most  names at most. @param name_of  how an element is named

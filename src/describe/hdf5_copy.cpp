@@ -12,6 +12,7 @@
 
 #include "core/box.hpp"
 #include "core/buffer.hpp"
+#include "core/utf8.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -268,8 +269,9 @@ void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
                                                                static_cast<std::uint64_t>(n_values))
                                          : 0;
   if (n_unresolved > 0) {
-    lines_.push_back(what + ": " + std::to_string(n_unresolved) +
-                     " references lead to nothing in the output and became null");
+    lines_.push_back(what + ": " + counted(n_unresolved, "reference") +
+                     (n_unresolved == 1 ? " leads" : " lead") +
+                     " to nothing in the output and became null");
   }
   const Hdf5Id out_type = type_for_output(type.get());
   const Hdf5Id made(
@@ -481,8 +483,9 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
     }
   }
   if (n_unresolved > 0) {
-    lines_.push_back(what + ": " + std::to_string(n_unresolved) +
-                     " references lead to nothing in the output and became null");
+    lines_.push_back(what + ": " + counted(n_unresolved, "reference") +
+                     (n_unresolved == 1 ? " leads" : " lead") +
+                     " to nothing in the output and became null");
   }
   return Status();
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/utf8.hpp"
 #include "describe/input_bytes.hpp"
 #include "describe/input_netcdf_classic.hpp"
 #include "hdf5/hdf5_compat.hpp"
@@ -315,8 +316,8 @@ class CopyComparison {
       }
     }
     if (n_different > 0) {
-      check_.differs(which + "differs from the original in " + std::to_string(n_different) +
-                     " characters, first at " + first + " in the original");
+      check_.differs(which + "differs from the original in " + counted(n_different, "character") +
+                     ", first at " + first + " in the original");
     }
     return Status();
   }

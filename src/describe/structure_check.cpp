@@ -12,6 +12,7 @@
 
 #include "core/box.hpp"
 #include "core/byte_stream.hpp"
+#include "core/utf8.hpp"
 #include "describe/hdf5_inventory.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/dataset_schema.hpp"
@@ -332,7 +333,7 @@ class StructureCheckImpl final : public StructureCheck {
     }
     if (found.n == 0) return std::string();
     if (a.shape.empty()) return "its value is " + found.first;
-    return fmt::format("{} of {} values {}, first {}", found.n, n_elements(a.shape),
+    return fmt::format("{} of {} {}, first {}", found.n, counted(n_elements(a.shape), "value"),
                        found.n == 1 ? "differs" : "differ", found.first);
   }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/box.hpp"
+#include "core/utf8.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_properties.hpp"
 
@@ -25,7 +26,7 @@ std::string number_text(hid_t type, const char* letter) {
   const std::size_t n_bits = 8 * H5Tget_size(type);
   const std::size_t precision = H5Tget_precision(type);
   std::string text = letter + std::to_string(n_bits) + order_text(type);
-  if (precision != n_bits) text += " of " + std::to_string(precision) + " bits";
+  if (precision != n_bits) text += " of " + counted(precision, "bit");
   return text;
 }
 
@@ -65,7 +66,8 @@ std::string compound_text(hid_t type) {
     return "complex of " + hdf5_type_text(Hdf5Id(H5Tget_member_type(type, 0)).get());
   }
   const int n_members = std::max(H5Tget_nmembers(type), 0);
-  std::string text = "compound of " + std::to_string(n_members) + " members (";
+  std::string text =
+      "compound of " + counted(static_cast<std::uint64_t>(n_members), "member") + " (";
   for (int i = 0; i < n_members; ++i) {
     if (std::size_t(i) == n_members_shown) {
       text += ", ...";
@@ -261,23 +263,24 @@ bool hdf5_type_is_by_value(hid_t type, bool with_addresses) {
 }
 
 std::string hdf5_type_text(hid_t type) {
-  const std::string n_bytes = std::to_string(H5Tget_size(type));
+  const std::string bytes = counted(H5Tget_size(type), "byte");
   switch (H5Tget_class(type)) {
     case H5T_INTEGER: return number_text(type, H5Tget_sign(type) == H5T_SGN_2 ? "i" : "u");
     case H5T_FLOAT: return number_text(type, "f");
     case H5T_STRING:
       if (H5Tis_variable_str(type) > 0) return "string of variable length";
-      return "string of " + n_bytes + " bytes";
-    case H5T_BITFIELD: return "bitfield of " + n_bytes + " bytes" + order_text(type);
-    case H5T_OPAQUE: return "opaque of " + n_bytes + " bytes";
+      return "string of " + bytes;
+    case H5T_BITFIELD: return "bitfield of " + bytes + order_text(type);
+    case H5T_OPAQUE: return "opaque of " + bytes;
     case H5T_COMPOUND: return compound_text(type);
     case H5T_REFERENCE: return "reference";
     case H5T_ENUM:
-      return "enum of " + std::to_string(std::max(H5Tget_nmembers(type), 0)) + " names over " +
-             super_text(type);
+      return "enum of " +
+             counted(static_cast<std::uint64_t>(std::max(H5Tget_nmembers(type), 0)), "name") +
+             " over " + super_text(type);
     case H5T_VLEN: return "sequence of " + super_text(type);
     case H5T_ARRAY: return array_text(type);
-    default: return "type of " + n_bytes + " bytes";
+    default: return "type of " + bytes;
   }
 }
 

@@ -25,6 +25,7 @@
 #include <thread>
 
 #include "core/file_limit.hpp"
+#include "core/utf8.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_handle.hpp"
@@ -134,8 +135,8 @@ class Recovery {
         same_file(path_, partial_) && ::stat(path_.c_str(), &facts) == 0 && facts.st_nlink == 1;
     const bool partial_there = file_exists(partial_) && !renamed;
     if (!there && !partial_there) {
-      return Status(Code::not_found,
       TAILRACE_TRY(check_not_url(path_));
+      return Status(Code::not_found,
                     "file " + in_quotes(path_) + " is not there, nor is " + in_quotes(partial_));
     }
     std::vector<std::unique_ptr<OpenFile>> locked;  // Until all is done, so that no job begins.
@@ -214,8 +215,8 @@ Status Recovery::look_at_journal(const std::string& path) {
     return apply_ ? remove_journal(journal_path) : Status();
   }
   set_state(FileState::repairable);
-  found("A commit was interrupted while it changed " + std::to_string(journal->entries.size()) +
-        " places of the file; its journal " + in_quotes(journal_path) + " is complete.");
+  found("A commit was interrupted while it changed " + counted(journal->entries.size(), "place") +
+        " of the file; its journal " + in_quotes(journal_path) + " is complete.");
   does("Complete the commit from the journal and remove the journal.");
   if (!apply_) {
     journal_pending_ = true;
@@ -289,10 +290,12 @@ Status Recovery::look_at_contents(const std::string& path, std::uint64_t end_of_
                      "superblock states, " + std::to_string(end_of_file) + ".");
     }
   }
-  const std::string n_datasets = std::to_string(datasets->size() - n_not_listed);
+  const std::size_t n_listed = datasets->size() - n_not_listed;
   found("The file opens; " +
-        (n_not_listed == 0 ? "all of its " + n_datasets : n_datasets + " of its") +
-        " datasets and " + std::to_string(n_chunks) + " chunks are listed.");
+        (n_not_listed > 0 ? std::to_string(n_listed) + " of its datasets"
+         : n_listed == 1  ? "its dataset"
+                          : "all of its " + std::to_string(n_listed) + " datasets") +
+        " and " + counted(n_chunks, "chunk") + " are listed.");
   return Status();
 }
 
@@ -355,7 +358,7 @@ void Recovery::name_lost_datasets(const std::string& path, std::uint64_t n_bytes
     });
     if (lost > 0) {
       found("Dataset " + in_quotes(dataset) + " has lost " + std::to_string(lost) + " of its " +
-            std::to_string(chunks->size()) + " chunks.");
+            counted(chunks->size(), "chunk") + ".");
     }
   }
 }

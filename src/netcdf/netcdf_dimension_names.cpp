@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/box.hpp"
+#include "core/utf8.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -194,9 +195,9 @@ class Naming {
     const std::string what =
         "dimensions '" + names.pattern + "' of \"" + variable.dataset_path + "\"";
     if (names.names.size() != variable.dimensions.size()) {
-      return Status(Code::invalid_argument,
-                    what + ": " + std::to_string(names.names.size()) + " names for " +
-                        std::to_string(variable.dimensions.size()) + " dimensions");
+      return Status(Code::invalid_argument, what + ": " + counted(names.names.size(), "name") +
+                                                " for " +
+                                                counted(variable.dimensions.size(), "dimension"));
     }
     for (std::size_t d = 0; d < names.names.size(); ++d) {
       const std::string& name = names.names[d];

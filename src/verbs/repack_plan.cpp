@@ -10,6 +10,7 @@
 #include "core/codec_registry.hpp"
 #include "core/glob_options.hpp"
 #include "core/option_table.hpp"
+#include "core/utf8.hpp"
 #include "field/box_codec.hpp"
 #include "field/candidates.hpp"
 #include "layout/chunk_shape.hpp"
@@ -558,7 +559,8 @@ Status check_not_again(const std::vector<PlannedField>& plan, const FileOptions&
   const FieldDefinition& field = first->definition;
   const std::optional<ErrorBound> had = total_of(first->losses.losses);
   const ErrorBound& bound = field.options.bound;
-  const std::string more = n_more == 0 ? "" : fmt::format(" ({} more fields, too)", n_more);
+  const std::string more =
+      n_more == 0 ? "" : fmt::format(" (and {})", counted(n_more, "other field"));
   const std::string new_loss = !bound.lossless()                  ? error_bound_text(bound)
                                : !first->component_bounds.empty() ? "bounds of components"
                                : file.has_target()                ? "the bound of a target"

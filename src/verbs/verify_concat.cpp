@@ -13,6 +13,7 @@
 
 #include "core/byte_stream.hpp"
 #include "core/options.hpp"
+#include "core/utf8.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -180,8 +181,8 @@ class ConcatVerifier {
       report_.raw_bytes += totals_[d] * datasets[d].row_bytes;
       report_.n_empty += datasets[d].appended && totals_[d] == 0 ? 1 : 0;
       if (!comm_.is_root() || !datasets[d].appended || datasets[d].n_rows == totals_[d]) continue;
-      findings.add(fmt::format("{}: dataset \"{}\" has {} rows, the inputs have {}",
-                               request_.output, datasets[d].path, datasets[d].n_rows, totals_[d]));
+      findings.add(fmt::format("{}: dataset \"{}\" has {}, the inputs have {}", request_.output,
+                               datasets[d].path, counted(datasets[d].n_rows, "row"), totals_[d]));
     }
   }
 

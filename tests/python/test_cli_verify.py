@@ -400,4 +400,4 @@ def test_recover_names_what_it_has_not_listed(tmp_path):
         file["y"] = np.arange(8, dtype="f4")
     findings = numbers("recover", path)["findings"]
     assert findings[0].startswith('The chunks of dataset "/x" were not looked at: ')
-    assert findings[1] == "The file opens; 1 of its datasets and 1 chunks are listed."
+    assert findings[1] == "The file opens; 1 of its datasets and 1 chunk are listed."
