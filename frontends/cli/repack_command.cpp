@@ -285,7 +285,8 @@ Command add_repack(CLI::App& app) {
       "one wins. A pattern that matches nothing is an error.");
   compression("--lossless-codec", repack.request.fields.lossless_codec, "CODEC",
               "For what a --bound leaves exact: integers, arrays under 4 KiB, geometry, times and "
-              "other roles. Default: deflate.");
+              "other roles; auto chooses. Default: deflate. Other types than numbers always "
+              "get deflate.");
   compression("--roles", repack.roles, "on|off",
               "on: a bound or lossy codec for all fields leaves exact what is no value: "
               "coordinates, mesh points, positions of particles, indexes, ids, times, weights, "

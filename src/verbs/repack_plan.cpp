@@ -380,7 +380,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   } else {
     const std::string_view wished = chooses_codec(defaults.lossy) ? auto_codec : exact_codec;
     const std::string name =
-        defaults.lossless_given ? requests.lossless_codec : std::string(wished);
+        defaults.lossless_given ? requests.lossless_codec : std::string(exact_codec);
     TAILRACE_TRY(
         apply_field_options("codec=" + name, defaults.lossless).within("--lossless-codec"));
     // A target's bounds are not for what must stay exact.

@@ -360,3 +360,21 @@ def test_chunks_of_an_index_stay_whatever_is_asked_of_all(tmp_path):
             assert file["_i_table/x/sorted"].chunks == (1, 1024)
             assert file["table_like"].chunks != (1, 1024)
         assert ("PyTables finds" in " ".join(done.stderr.split())) == (way[0] == "--chunk")
+
+
+def test_what_a_bound_leaves_exact_keeps_the_codec_of_all_readers(tmp_path):
+    """By --lossless-codec's default; auto, where it is named, may choose another."""
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        file["count"] = np.arange(40000).reshape(200, 200)
+        file["vertices"] = positions(20000)
+        file["u"] = smooth((200, 200), 1)
+    for words in (["--bound", "rel=1e-3"], ["--bound", "rel=1e-3", "--codec", "sz3"],
+                  ["--target-psnr", "60"]):
+        report = numbers("repack", source, "-o", target, "--force", *words)["files"][0]
+        codecs = {field["path"]: field["codec"] for field in report["fields"]}
+        assert codecs["/count"] == codecs["/vertices"] == "deflate" != codecs["/u"]
+    report = numbers("repack", source, "-o", target, "--force", "--bound", "rel=1e-3",
+                     "--lossless-codec", "auto")["files"][0]
+    assert any(field["path"] == "/count" and field.get("candidates")
+               for field in report["fields"])
