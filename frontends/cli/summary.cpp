@@ -54,11 +54,17 @@ std::string codec_shown(const FieldReport& field) {
   return field.candidates.empty() ? field.codec : field.candidates[field.chosen_candidate].codec;
 }
 
+/// The dtype, or the first word of another type: "compound".
+std::string type_cell(const FieldReport& field) {
+  const std::string_view text = field.type_text();
+  return std::string(text.substr(0, text.find(' ')));
+}
+
 void add_field_row(TextTable& table, const FieldReport& field, std::string_view group) {
   const bool unbounded = std::isinf(field.absolute_bound);
   const bool marked = field.n_raw_chunks > 0;
   const bool copied = field.codec == stored_codec_name;
-  table.add_row({std::string(shown_path(field.path, group)), std::string(dtype_name(field.dtype)),
+  table.add_row({std::string(shown_path(field.path, group)), type_cell(field),
                  shape_text(field.shape), codec_shown(field) + (marked ? "*" : ""),
                  copied                ? ""
                  : unbounded           ? "none"
@@ -173,6 +179,7 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   std::vector<std::string> lines;
   std::vector<std::string> lossy;
   std::map<std::string, std::vector<std::string>> kept_exact;
+  std::map<std::string, std::vector<std::string>> no_numbers;
   std::vector<std::string> limited;
   std::vector<std::string> constant;
   std::map<std::string, std::vector<std::string>> again;
@@ -190,7 +197,10 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
     }
     if (f >= outcome.plan.size()) continue;
     const verbs::PlannedField& planned = outcome.plan[f];
-    if (!planned.exact_reason.empty()) kept_exact[planned.exact_reason].push_back(field.path);
+    if (!planned.exact_reason.empty()) {
+      auto& by_reason = planned.definition.holds_bytes() ? no_numbers : kept_exact;
+      by_reason[planned.exact_reason].push_back(field.path);
+    }
     if (verbs::may_lose(planned, outcome.options)) lossy.push_back(field.path);
     if (planned.keeps_limits) limited.push_back(field.path);
     if (planned.losses.any() && field.bound_of_error() > 0) {
@@ -207,6 +217,13 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
                                   first_names_text(lossy, most_named)));
     }
     lines.push_back(exact_text(kept_exact));
+  }
+  if (!no_numbers.empty()) {
+    std::vector<std::string> kinds;
+    for (const auto& [kind, names] : no_numbers) {
+      kinds.push_back(fmt::format("{} ({})", kind, first_names_text(names, most_named)));
+    }
+    lines.push_back(fmt::format("bound not applied: {}", fmt::join(kinds, ", ")));
   }
   if (!limited.empty()) {
     lines.push_back(fmt::format(

@@ -161,12 +161,14 @@ class Fletcher32Stage final : public OwnStage {
 }  // namespace
 
 std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& settings,
-                                                              DType dtype) {
+                                                              const CodecRequest& request) {
+  const std::size_t element_bytes =
+      request.element_bytes > 0 ? request.element_bytes : dtype_bytes(request.dtype);
   const int level = static_cast<int>(settings.integer("level", 0, 9, 4));
   const bool shuffle = settings.flag("shuffle", true);
   const auto engine = static_cast<Engine>(settings.choice("engine", {"libdeflate", "zlib"}, 0));
   std::vector<std::unique_ptr<FilterStage>> stages;
-  if (shuffle && dtype_bytes(dtype) > 1) stages.push_back(make_shuffle_stage(dtype_bytes(dtype)));
+  if (shuffle && element_bytes > 1) stages.push_back(make_shuffle_stage(element_bytes));
   stages.push_back(std::make_unique<DeflateStage>(deflate_spec(level), level, engine));
   if (settings.flag("checksum", false)) {
     // Mandatory, as H5Pset_fletcher32 has it.
@@ -178,7 +180,7 @@ std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& set
 
 Result<std::unique_ptr<Codec>> make_deflate_codec(const CodecRequest& request, const std::string&) {
   CodecSettings settings(request);
-  std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request.dtype);
+  std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request);
   TAILRACE_TRY(settings.finish());
   return make_pipeline_codec({.name = "deflate"}, request, std::move(stages));
 }

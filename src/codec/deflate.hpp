@@ -19,7 +19,8 @@ inline constexpr std::uint32_t deflate_filter_id = 1;
 /// The stages [shuffle,] deflate as the settings level, shuffle and engine ask for them.
 /// Shuffle is left out for elements of one byte, where it does nothing.
 /// Errors are left in `settings`. Not collective. Thread-safe.
-std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& settings, DType dtype);
+std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& settings,
+                                                              const CodecRequest& request);
 
 // --- Fletcher's checksum as HDF5's filter 3 appends it to a chunk.
 //

@@ -97,7 +97,7 @@ std::unique_ptr<Codec> make_with_grid(const CodecRequest& request, std::unique_p
   sample.chunk_shape = {std::max<std::uint64_t>(1, n_piece) * kPieces};
   sample.settings.emplace_back("level", "1");
   CodecSettings settings(sample);
-  std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request.dtype);
+  std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request);
   std::unique_ptr<Codec> sampler = make_filters(sample, std::move(stages));
   return std::make_unique<PortableCodec<T, Grid>>(std::move(pipeline), std::move(sampler),
                                                   sample.chunk_shape[0], grid,
@@ -125,7 +125,7 @@ Result<std::unique_ptr<Codec>> make_for_type(const CodecRequest& request,
 Result<std::unique_ptr<Codec>> make_portable_codec(const CodecRequest& request,
                                                    const std::string&) {
   CodecSettings settings(request);
-  std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request.dtype);
+  std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request);
   TAILRACE_TRY(settings.finish());
   std::unique_ptr<Codec> pipeline = make_filters(request, std::move(stages));
   return visit_dtype(request.dtype,

@@ -61,6 +61,8 @@ struct CodecRequest {
   double value_greatest = 0;
   /// Of one chunk's values, which the codec is for then: what guard=region asks of them.
   RegionLevels tighter = {};
+  /// Values are the bytes of elements of this size, along the last axis; 0: they are numbers.
+  std::uint64_t element_bytes = 0;
 };
 
 /// The encoded form of one chunk.

@@ -72,6 +72,16 @@ std::optional<double> hdf5_fill(const StoredDataset& field) {
   return fill && *fill == 0 ? std::nullopt : fill;
 }
 
+/// Whether a dataset that is no field lies in the file as the bytes of its elements, without
+/// filters. Bytes of one element are limited, since a chunk holds whole elements.
+bool is_plain_bytes(const StoredDataset& described) {
+  constexpr std::uint64_t element_bytes_max = 1U << 20;
+  return described.by_value && described.appended && !described.foreign &&
+         described.element_bytes <= element_bytes_max && described.shape.size() < max_rank &&
+         (described.storage.kind == StoredForm::Kind::contiguous ||
+          (described.chunked() && described.storage.filters.empty()));
+}
+
 class CatalogVisitor final : public Hdf5Visitor {
  public:
   CatalogVisitor(hid_t file, Asked asked, OtherFiles other_files, bool skip_unreadable)
@@ -219,13 +229,18 @@ class CatalogVisitor final : public Hdf5Visitor {
     const bool null = !described.appended && !described.shape.empty();
     described.field =
         described.plain_number && !null && !(scale && is_dimension_without_variable(dataset));
-    if (!described.field) return;
+    if (described.field || is_plain_bytes(described)) {
+      note_type(dataset, described);
+      note_times(dataset, described);
+      described.stored_bytes = H5Dget_storage_size(dataset);
+      count_chunks(dataset, described);
+    }
+    if (!described.field) {
+      described.may_be_bytes = is_plain_bytes(described) && described.stored_bytes > 0;
+      return;
+    }
     node.kind = Hdf5Node::Kind::field;
     described.coordinate = scale;
-    note_type(dataset, described);
-    note_times(dataset, described);
-    described.stored_bytes = H5Dget_storage_size(dataset);
-    count_chunks(dataset, described);
     for (const char* name : {"_FillValue", "missing_value"}) {
       if (described.missing_value || !has_attributes) break;
       described.missing_value = fill_attribute(dataset, name, *described.dtype);

@@ -4,7 +4,8 @@
 // NumPy .npy, and raw binary with a given dtype and shape. Each rank opens the file by itself
 // (open_input_file, read/read.hpp) and reads what it needs; nothing is collective. What is not an
 // array of a plain number type (strings, compounds, enums, attributes, links) is carried over by
-// rank 0 with carry_over_objects() and carry_over_attributes().
+// rank 0 with carry_over_objects() and carry_over_attributes(). On request, datasets of other types
+// of a fixed size are listed as fields of bytes, too (ReadOptions::others_as_bytes).
 
 #pragma once
 
@@ -54,6 +55,11 @@ class InputFile {
   /// by name), definition order for netCDF classic. A group's members follow the group, depth
   /// first; an object with several hard links stands at its first. Everything else is carry_over's.
   virtual const std::vector<StoredDataset>& fields() const = 0;
+  /// Have the caller write these fields, which stand for other datasets as bytes (bytes_axis): they
+  /// leave other_datasets() and objects(). All other such fields are carried over as objects.
+  virtual void take_as_fields(std::span<const std::size_t> field_indices) {
+    static_cast<void>(field_indices);
+  }
   /// The other objects, which carry_over_objects() takes, each once: path and kind ("group").
   virtual std::vector<std::pair<std::string, std::string>> objects() const { return {}; }
   /// The datasets among those that are no fields.

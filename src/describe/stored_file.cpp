@@ -193,6 +193,14 @@ class FileOverHdf5 final : public StoredFile {
     return cover;
   }
 
+  void take_as_fields(const std::set<std::string>& paths) override {
+    for (Hdf5Node& node : catalog_.nodes) {
+      if (node.kind == Hdf5Node::Kind::dataset && paths.contains(node.path)) {
+        node.kind = Hdf5Node::Kind::field;
+      }
+    }
+  }
+
   std::string text_attribute(const std::string& object_path, const std::string& name) override {
     if (bare_.contains(object_path)) return std::string();
     const Hdf5Scope scope;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -105,6 +106,8 @@ class StoredFile {
   /// Same as InputFile::attributes_of().
   virtual Result<std::vector<StatedAttribute>> attributes_of(const std::string& object_path,
                                                              AttributeFilter wanted) = 0;
+  /// As InputFile::take_as_fields().
+  virtual void take_as_fields(const std::set<std::string>& paths) = 0;
   /// As in InputFile, after list(Asked::fields).
   virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/box.hpp"
@@ -59,6 +60,8 @@ struct FieldDefinition {
   /// that is asked for, have time in front; an entry of fewer steps is the dataset's last.
   std::uint64_t steps_per_entry = 1;
   bool gathers_steps() const { return steps_per_entry > 1; }
+  /// The last dimension counts the bytes of an element of `like`'s type.
+  bool holds_bytes() const { return like != nullptr && like->bytes_axis; }
   bool grows() const {
     return extendable || more_unlimited != 0 || (like != nullptr && like->grows());
   }
@@ -92,7 +95,8 @@ struct FieldReport {
   DType dtype = DType::f32;
   Shape shape;
   Shape chunk_shape;
-  ErrorBound bound;  ///< As asked.
+  std::string other_type;  ///< Of elements that are no numbers, encoded as bytes; empty: `dtype`.
+  ErrorBound bound;        ///< As asked.
   TAILRACE_FIELD_REPORT_LIST(TAILRACE_REPORT_MEMBER)
   double value_least = 0;  ///< Of the finite, non-fill values; only if they were needed.
   double value_greatest = 0;
@@ -103,6 +107,9 @@ struct FieldReport {
   std::vector<CandidateForecast> candidates;
   std::size_t chosen_candidate = 0;
 
+  std::string_view type_text() const {
+    return other_type.empty() ? dtype_name(dtype) : std::string_view(other_type);
+  }
   /// What max_error is held to: in its unit, 0 if the field is kept exactly.
   double bound_of_error() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
 };

@@ -249,6 +249,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
       request.guards.bound_within(request.absolute_bound, request.array_shape.size());
   request.value_least = resolved.value_least;
   request.value_greatest = resolved.value_greatest;
+  if (definition.holds_bytes()) request.element_bytes = definition.shape.back();
   const bool floating = is_floating(definition.dtype);
   if (stored_plainly(definition)) {
     request.name = plain_codec;
@@ -279,7 +280,11 @@ Status check_definition(const FieldDefinition& definition) {
   if ((path + "/").find("/./") != std::string::npos) {
     return bad("\".\" means its own group in HDF5 and cannot be part of a path");
   }
-  if (stored_fill && !stored_fill->empty() && stored_fill->size() != dtype_bytes(dtype)) {
+  if (definition.holds_bytes() && (like->shape.size() != shape.size() || shape.size() < 2)) {
+    return bad("elements as bytes need a dimension for these");
+  }
+  const std::size_t element_bytes = definition.holds_bytes() ? shape.back() : dtype_bytes(dtype);
+  if (stored_fill && !stored_fill->empty() && stored_fill->size() != element_bytes) {
     return bad("a fill value of " + std::to_string(stored_fill->size()) + " bytes");
   }
   const bool adds_time = options.over_time && steps_per_entry == 1;
@@ -336,8 +341,9 @@ namespace {
 
 /// What a dataset takes over from another one, as text that is equal where that is.
 std::string form_text(const StoredDataset& like) {
-  std::string text = "created like one of " + like.type_text + ", type \"" + like.type_path +
-                     "\", limits " + shape_text(like.max_shape) + ", times " +
+  std::string text = std::string(like.bytes_axis ? "the bytes of " : "") + "created like one of " +
+                     like.type_text + ", type \"" + like.type_path + "\", limits " +
+                     shape_text(like.max_shape) + ", times " +
                      std::to_string(like.times.allocation) + " and " +
                      std::to_string(like.times.fill) + ", type of bytes";
   for (const std::byte byte : like.type) text += " " + std::to_string(std::to_integer<int>(byte));

@@ -197,6 +197,18 @@ bool StoredDataset::grows() const {
   return false;
 }
 
+StoredDataset as_bytes(StoredDataset dataset) {
+  const std::uint64_t n_bytes = dataset.element_bytes;
+  if (dataset.max_shape.empty()) dataset.max_shape = dataset.shape;
+  for (Shape* extents : {&dataset.shape, &dataset.max_shape}) extents->push_back(n_bytes);
+  if (dataset.chunked()) dataset.storage.chunk_shape.push_back(n_bytes);
+  dataset.dtype = DType::u8;
+  dataset.plain_number = dataset.field = dataset.bytes_axis = true;
+  dataset.element_bytes = 1;
+  dataset.missing_value.reset();
+  return dataset;
+}
+
 std::uint64_t StoredDataset::more_unlimited() const {
   std::uint64_t mask = 0;
   for (std::size_t d = 1; d < shape.size(); ++d) mask |= std::uint64_t{unlimited(d)} << d;

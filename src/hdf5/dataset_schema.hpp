@@ -92,7 +92,12 @@ struct StoredDataset {
   std::string guards_text;
 
   // What only who reads fields as numbers asks for (InputFile); it does not travel.
-  bool field = false;                   ///< An array that a Writer creates: of plain numbers.
+  bool field = false;         ///< An array that a Writer creates: of plain numbers.
+  bool may_be_bytes = false;  ///< No field, but fields can hold its elements as bytes.
+  /// Made by as_bytes(): dtype is u8, and the last dimension of shape, max_shape and the chunk
+  /// shape counts the bytes of an element. type, type_text and fill_value are those of the
+  /// elements.
+  bool bytes_axis = false;
   std::optional<double> missing_value;  ///< _FillValue or missing_value, else a fill that is not 0.
   bool named_type = false;              ///< Of a type that is an object of the file,
   std::string type_path;                ///< by this path; empty: no link leads to it.
@@ -124,6 +129,9 @@ struct StoredDataset {
   /// Bit d: dimension d > 0 is unlimited.
   std::uint64_t more_unlimited() const;
 };
+
+/// A dataset of elements of a fixed size as one of bytes, with a dimension more.
+StoredDataset as_bytes(StoredDataset dataset);
 
 /// What to do about values that a file says lie in other files (external storage, the sources of
 /// virtual datasets): the names are the file's, which may come from anywhere, and the files any

@@ -319,7 +319,7 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
   exact.filters = definition.filters;
   if (definition.chunk_shape.empty() && !definition.compact) {
     exact.contiguous_address = definition.contiguous_address;
-    exact.contiguous_bytes = n_elements(definition.shape) * dtype_bytes(definition.dtype);
+    exact.contiguous_bytes = n_elements(definition.shape) * definition.bytes_of_element();
   }
   const bool few = !settings_.old_forms && has_few_chunks(definition, n_chunks);
   if (!few) return create_planned(exact, H5P_DEFAULT);

@@ -59,9 +59,13 @@ struct DatasetDefinition {
   /// Element type of the file, of the same numbers as `dtype` in either byte order, as H5Tencode
   /// makes it. Empty: this machine's type of `dtype`.
   Bytes type;
-  std::string type_path;  ///< The file's named type to use in its place; empty: none.
-  Shape limits;           ///< Up to which dimensions may grow; empty: as the two marks say.
+  std::uint64_t element_bytes = 0;  ///< Of `type`, where it is no number; 0: as of `dtype`.
+  std::string type_path;            ///< The file's named type to use in its place; empty: none.
+  Shape limits;  ///< Up to which dimensions may grow; empty: as the two marks say.
   std::optional<CreationTimes> times;  ///< Default: HDF5's.
+  std::uint64_t bytes_of_element() const {
+    return element_bytes > 0 ? element_bytes : dtype_bytes(dtype);
+  }
   /// Extent up to which dimension d may grow; UINT64_MAX: without limit.
   std::uint64_t limit(std::size_t d) const {
     if (d == 0 ? extendable : (more_unlimited >> d & 1U) != 0) return UINT64_MAX;

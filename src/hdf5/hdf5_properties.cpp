@@ -298,7 +298,7 @@ Status check_definition(const DatasetDefinition& definition) {
     }
   }
   const std::uint64_t n = n_elements(chunk_shape);
-  if (n >= hdf5_chunk_bytes_limit / dtype_bytes(definition.dtype)) {
+  if (n >= hdf5_chunk_bytes_limit / definition.bytes_of_element()) {
     return Status(Code::unsupported,
                   "chunk shape " + shape_text(chunk_shape) + " is 4 GiB or more, HDF5's limit");
   }
@@ -352,10 +352,12 @@ Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, Object
   if (!done) return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape));
   if (definition.stored_fill) {
     const Bytes& fill = *definition.stored_fill;
+    const Hdf5Id decoded(definition.element_bytes > 0
+                             ? decode_type(definition.type.data(), definition.type.size())
+                             : H5Tcopy(hdf5_native_type(definition.dtype)));
     const bool set =
-        fill.empty() ||
-        (fill.size() == dtype_bytes(definition.dtype) &&
-         H5Pset_fill_value(list.get(), hdf5_native_type(definition.dtype), fill.data()) >= 0);
+        fill.empty() || (fill.size() == definition.bytes_of_element() &&
+                         H5Pset_fill_value(list.get(), decoded.get(), fill.data()) >= 0);
     if (!set) return hdf5_failure(Code::internal, "fill value");
   } else if (definition.fill_value) {
     TAILRACE_TRY(set_fill_value(list.get(), definition.dtype, *definition.fill_value));

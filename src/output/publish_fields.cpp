@@ -62,6 +62,12 @@ DatasetDefinition dataset_definition(const FieldState& field) {
       }
     }
   }
+  if (definition.holds_bytes()) {
+    dataset.element_bytes = definition.shape.back();
+    for (Shape* extents : {&dataset.shape, &dataset.chunk_shape, &dataset.limits}) {
+      if (!extents->empty()) extents->pop_back();
+    }
+  }
   return dataset;
 }
 

@@ -6,6 +6,8 @@
 // once where a row of chunks fits a half of that.
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string_view>
 
 #include "describe/input_bytes.hpp"
@@ -73,11 +75,20 @@ class Hdf5Input final : public InputFile {
     for (const StoredDataset& dataset : list.datasets) {
       if (!dataset.field) others.push_back({dataset.path, dataset.type_text, dataset.shape});
     }
+    std::map<std::string, StoredDataset> elements;
+    for (StoredDataset& dataset : list.datasets) {
+      if (dataset.field || !dataset.may_be_bytes || !options.others_as_bytes) continue;
+      StoredDataset& stored = elements[dataset.path] = dataset;
+      stored.dtype.reset();  // Half precision would be read as a number.
+      dataset = as_bytes(stored);
+    }
     std::erase_if(list.datasets, [](const StoredDataset& dataset) { return !dataset.field; });
     ReadOptions in_one_pass = options;
     in_one_pass.one_pass = true;
-    return std::unique_ptr<InputFile>(new Hdf5Input(
+    std::unique_ptr<Hdf5Input> input(new Hdf5Input(
         path, user_block_bytes, std::move(file), std::move(list), std::move(others), in_one_pass));
+    input->elements_ = std::move(elements);
+    return std::unique_ptr<InputFile>(std::move(input));
   }
 
   const std::string& format() const override { return format_; }
@@ -97,9 +108,16 @@ class Hdf5Input final : public InputFile {
     TAILRACE_TRY(check_read_request("field \"" + field.path + "\"", field.shape, box,
                                     field.value_bytes(), values.size()));
     if (box.empty()) return Status();
-    const Slab slab = Slab::of(box);
+    Slab slab = Slab::of(box);
     if (by_hdf5_[field_index]) return file_->read_slab(field, slab, values);
-    const Status read = chunks_.read(*file_, field_index, field, slab, values);
+    if (field.bytes_axis) {
+      if (box.count.back() != field.shape.back()) {
+        return Status(Code::internal, "field \"" + field.path + "\": parts of elements asked for");
+      }
+      slab = Slab::of({Shape(box.start.begin(), box.start.end() - 1),
+                       Shape(box.count.begin(), box.count.end() - 1)});
+    }
+    const Status read = chunks_.read(*file_, field_index, stored(field), slab, values);
     if (read.ok()) return read;
     if (read.code() == Code::plugin_missing || read.code() == Code::unsupported) {
       // Filters that we cannot run, but HDF5 perhaps: those that only decode, for example. Where it
@@ -119,7 +137,7 @@ class Hdf5Input final : public InputFile {
     const ChunkGrid grid{field.shape, field.storage.chunk_shape};
     if (!field.chunked() || field.foreign || field.n_chunks_there == grid.n_chunks())
       return Numbers();
-    TAILRACE_TAKE(const std::vector<StoredChunk> chunks, file_->chunks(field));
+    TAILRACE_TAKE(const std::vector<StoredChunk> chunks, file_->chunks(stored(field)));
     std::vector<std::uint64_t> numbers;
     numbers.reserve(chunks.size());
     for (const StoredChunk& chunk : chunks) numbers.push_back(chunk.chunk_index);
@@ -128,13 +146,19 @@ class Hdf5Input final : public InputFile {
   }
 
   std::vector<OtherDataset> other_datasets() const override { return others_; }
+  void take_as_fields(std::span<const std::size_t> field_indices) override {
+    std::set<std::string> paths;
+    for (const std::size_t index : field_indices) paths.insert(fields_[index].path);
+    std::erase_if(others_, [&](const OtherDataset& other) { return paths.contains(other.path); });
+    file_->take_as_fields(paths);
+  }
   std::vector<std::pair<std::string, std::string>> objects() const override {
     return file_->objects();
   }
   Result<std::optional<EncodedBytes>> read_stored(std::size_t field_index,
                                                   std::uint64_t chunk_index) override {
     const StoredDataset& field = fields_[field_index];
-    TAILRACE_TAKE(const std::optional<StoredChunk> chunk, file_->chunk(field, chunk_index));
+    TAILRACE_TAKE(const std::optional<StoredChunk> chunk, file_->chunk(stored(field), chunk_index));
     if (!chunk) return std::optional<EncodedBytes>();
     EncodedBytes encoded{Buffer(chunk->extent.encoded_bytes), chunk->filter_mask};
     if (!encoded.buffer.allocated()) {
@@ -170,6 +194,11 @@ class Hdf5Input final : public InputFile {
   }
 
  private:
+  /// The dataset as it stands in the file.
+  const StoredDataset& stored(const StoredDataset& field) const {
+    return field.bytes_axis ? elements_.at(field.path) : field;
+  }
+
   Hdf5Input(std::string path, std::uint64_t user_block_bytes, std::unique_ptr<StoredFile> file,
             DatasetList list, std::vector<OtherDataset> others, const ReadOptions& options)
       : path_(std::move(path)),
@@ -190,6 +219,7 @@ class Hdf5Input final : public InputFile {
   std::uint64_t user_block_bytes_;
   std::string format_;
   std::vector<StoredDataset> fields_;
+  std::map<std::string, StoredDataset> elements_;  ///< Those that fields show as bytes, by path.
   std::vector<OtherDataset> others_;
   std::vector<std::string> remarks_;
   std::vector<std::string> unreadable_;

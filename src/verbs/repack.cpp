@@ -38,6 +38,7 @@
 #include "netcdf/netcdf_dimension_names.hpp"
 #include "verbs/book_file.hpp"
 #include "verbs/chunk_tiles.hpp"
+#include "verbs/element_bytes.hpp"
 #include "verbs/field_roles.hpp"
 #include "verbs/kept_user_block.hpp"
 #include "verbs/region_masks.hpp"
@@ -304,6 +305,10 @@ Status Repack::prepare() {
   reading.follow_external = request_.follow_external;
   reading.skip_unreadable = request_.skip_unreadable;
   reading.memory_bytes = reading_bytes_of(request_.options.memory_bytes);
+  // A wrong request is an error of the plan.
+  const Result<bool> compresses = compresses_others(request_.fields, request_.options);
+  const bool chunks_stay = request_.as_stored || request_.cloud || request_.cmip7;
+  reading.others_as_bytes = compresses.ok() && *compresses && !chunks_stay;
   TAILRACE_TRY(check_one_file(comm_, request_.input));
   TAILRACE_TRY(ranks_.settle(check_scratch(request_.scratch)));
   TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
@@ -311,7 +316,6 @@ Status Repack::prepare() {
   report_.input_format = input_->format();
   if (comm_.is_root()) report_.remarks = input_->remarks();
   report_.unreadable = input_->unreadable();
-  report_.others = input_->other_datasets();
   report_.input_bytes = file_bytes_of(request_.input);
 
   TAILRACE_TAKE(dimension_names_, ranks_.settle(parse_dimension_names(request_.netcdf)));
@@ -320,6 +324,9 @@ Status Repack::prepare() {
   TAILRACE_TAKE(fields.boxes, ranks_.settle(boxes_of_fields(*input_)));
   for (const StoredDataset& field : input_->fields()) {
     fields.losses.push_back(find_losses(*input_, field));
+  }
+  if (reading.others_as_bytes) {
+    TAILRACE_TAKE(fields.bytes_that_pay, ranks_.settle(find_bytes_that_pay(*input_)));
   }
   if (request_.roles) {
     TAILRACE_TAKE(const bool lossy, ranks_.settle(asks_for_loss(fields, report_.options)));
@@ -330,6 +337,12 @@ Status Repack::prepare() {
   TAILRACE_TAKE(auto plan, ranks_.settle(plan_fields(
                                with_coordinates(input_->fields(), dimension_names_), fields,
                                report_.options, request_.chunk_given, comm_.n_ranks())));
+  std::vector<std::size_t> as_bytes;
+  for (const PlannedField& planned : plan) {
+    if (planned.definition.holds_bytes()) as_bytes.push_back(planned.input_index);
+  }
+  input_->take_as_fields(as_bytes);
+  report_.others = input_->other_datasets();
   if (comm_.is_root()) {
     std::ranges::move(stated_ranges_remarks(plan, report_.options),
                       std::back_inserter(report_.remarks));

@@ -62,7 +62,7 @@ struct RepackReport {
   StepReport step;                       ///< file_bytes: at rank 0.
   std::uint64_t scratch_bytes = 0;       ///< Values that all ranks kept in scratch files.
   double total_s = 0;                    ///< From opening the input to the closed output.
-  std::vector<OtherDataset> others;      ///< Datasets that are no fields: copied as stored.
+  std::vector<OtherDataset> others;      ///< Of other types, and not compressed: copied as stored.
   std::vector<std::string> remarks;      ///< What could not be carried over; at rank 0.
   std::vector<std::string> unreadable;   ///< Objects that were left out, and why; on every rank.
   std::vector<TraceEvent> events;        ///< options.trace: of all ranks, at rank 0.
@@ -119,7 +119,7 @@ template <class Visit>
 void report_fields(const RepackedField& repacked, Visit&& visit) {
   const FieldReport& field = repacked.field;
   visit("path", field.path);
-  visit("dtype", dtype_name(field.dtype));
+  visit("dtype", field.type_text());
   visit("shape", field.shape);
   visit("chunk_shape", field.chunk_shape);
   const FieldBoxes* boxes =

@@ -14,6 +14,7 @@
 #include "field/box_codec.hpp"
 #include "field/candidates.hpp"
 #include "layout/chunk_shape.hpp"
+#include "verbs/element_bytes.hpp"
 #include "verbs/repack_kept.hpp"
 
 namespace tailrace::verbs {
@@ -378,7 +379,6 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   if (codec_serves_all) {
     defaults.lossless = defaults.lossy;
   } else {
-    const std::string_view wished = chooses_codec(defaults.lossy) ? auto_codec : exact_codec;
     const std::string name =
         defaults.lossless_given ? requests.lossless_codec : std::string(exact_codec);
     TAILRACE_TRY(
@@ -543,6 +543,34 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   return planned;
 }
 
+/// A dataset of another type, as bytes. No bound and no --field is for it.
+PlannedField plan_bytes(const StoredDataset& field, const Defaults& defaults, int n_ranks) {
+  PlannedField planned;
+  FieldDefinition& definition = planned.definition;
+  definition.path = field.path;
+  definition.dtype = *field.dtype;
+  definition.shape = field.shape;
+  definition.extendable = field.extendable;
+  definition.more_unlimited = field.more_unlimited();
+  definition.stored_fill = field.fill_value;
+  definition.like = form_to_keep(field, false);
+  definition.options = options_of_bytes(defaults.lossless);
+  if (defaults.lossy_wanted) planned.exact_reason = kind_of_bytes(field);
+  keep_chunk_shape(field, {}, defaults, planned);
+  FieldOptions& options = definition.options;
+  if (!options.chunk_shape) {
+    options.chunk_shape = chunk_shape_of_bytes(field, options.chunk_bytes, n_ranks);
+  }
+  return planned;
+}
+
+/// The fields that options of the user are for.
+std::vector<StoredDataset> fields_of_numbers(std::span<const StoredDataset> fields) {
+  std::vector<StoredDataset> numbers(fields.begin(), fields.end());
+  std::erase_if(numbers, [](const StoredDataset& field) { return field.bytes_axis; });
+  return numbers;
+}
+
 /// Refuse to encode values with loss that have losses already.
 Status check_not_again(const std::vector<PlannedField>& plan, const FileOptions& file) {
   const PlannedField* first = nullptr;
@@ -592,6 +620,12 @@ Result<bool> asks_for_loss(const FieldRequests& requests, const FileOptions& fil
   return defaults.lossy_wanted || !requests.per_field.empty();
 }
 
+Result<bool> compresses_others(const FieldRequests& requests, const FileOptions& file) {
+  TAILRACE_TAKE(const Defaults defaults, resolve_defaults(requests, file, false));
+  return !codec_entry(defaults.lossless.codec).stores_plainly &&
+         defaults.lossless.layout != "contiguous";
+}
+
 Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fields,
                                               const FieldRequests& requests,
                                               const FileOptions& file, bool chunk_given,
@@ -600,15 +634,23 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
   if (requests.front) {
     TAILRACE_TRY(check_front_request(*requests.front, file, chunk_given, defaults.patterns));
   }
-  TAILRACE_TRY(requests.selection.check(fields));
+  const std::vector<StoredDataset> numbers = fields_of_numbers(fields);
+  TAILRACE_TRY(requests.selection.check(numbers));
   std::vector<std::string> globs;
   for (const FieldPattern& pattern : defaults.patterns) globs.push_back(pattern.glob);
-  TAILRACE_TRY(check_patterns_match(globs, "--field", fields));
+  TAILRACE_TRY(check_patterns_match(globs, "--field", numbers));
   TAILRACE_TRY(check_components_match(defaults.components, requests, fields));
 
   std::vector<PlannedField> plan;
   bool drops = false;
   for (std::size_t f = 0; f < fields.size(); ++f) {
+    if (fields[f].bytes_axis) {
+      // Those that are not written as fields are carried over, whatever the selection.
+      if (f >= requests.bytes_that_pay.size() || !requests.bytes_that_pay[f]) continue;
+      plan.push_back(plan_bytes(fields[f], defaults, n_ranks));
+      plan.back().input_index = f;
+      continue;
+    }
     if (!requests.selection.holds(fields[f].path)) continue;
     const auto boxes = f < requests.boxes.size() ? requests.boxes[f] : nullptr;
     FieldLosses losses = f < requests.losses.size() ? requests.losses[f] : FieldLosses();

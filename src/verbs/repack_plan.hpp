@@ -50,6 +50,8 @@ struct FieldRequests {
   std::vector<std::shared_ptr<const BoxSeries>> boxes;
   /// The role of each of the input's fields; empty: all are values but coordinates.
   std::vector<RoleVerdict> roles;
+  /// Which fields are written that stand for datasets of other types; empty: none.
+  std::vector<bool> bytes_that_pay;
   /// Losses of each of the input's fields; empty: none has any.
   std::vector<FieldLosses> losses;
   /// Whether fields that have losses may be encoded with loss again. The output then records the
@@ -79,6 +81,10 @@ struct PlannedField {
 
 /// Whether anything may be encoded with loss, so that roles matter. @error  a bad bound or codec
 Result<bool> asks_for_loss(const FieldRequests& requests, const FileOptions& file);
+
+/// Whether datasets of other types than numbers are compressed, where that pays. Pure.
+/// @error  a bad bound or codec
+Result<bool> compresses_others(const FieldRequests& requests, const FileOptions& file);
 
 /// Whether the field's values may change when they are encoded. Pure.
 /// @param file  its targets.

@@ -31,6 +31,11 @@ FieldReport report_of(const FieldState& field, const FieldTally& tally) {
   entry.dtype = definition.dtype;
   entry.shape = definition.shape;
   entry.chunk_shape = resolved.chunk_shape;
+  if (definition.holds_bytes()) {
+    entry.other_type = definition.like->type_text;
+    entry.shape.pop_back();
+    entry.chunk_shape.pop_back();
+  }
   entry.codec = resolved.codec->name();
   entry.codec_version = resolved.codec->version();
   entry.layout = resolved.layout->name();
