@@ -46,6 +46,18 @@ def pytest_addoption(parser):
                      help="which tests to run: CONTRIBUTING.md, \"Tiers\" (default: full, all)")
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Print the table of communities' readers, where these ran (test_community_readers.py)."""
+    rows = [row for reports in terminalreporter.stats.values() for report in reports
+            for name, row in getattr(report, "user_properties", [])
+            if name == "community_row" and report.when == "call"]
+    if rows:
+        terminalreporter.section("communities' readers")
+        head = ("community", "writer", "reader", "kB", "lossless", "portable", "bounded", "verdict")
+        for line in (" | ".join(head), "|".join(["---"] * len(head)), *sorted(rows)):
+            terminalreporter.write_line(f"| {line} |" if "--" not in line else f"|{line}|")
+
+
 def parameters_of(item):
     return item.callspec.params if hasattr(item, "callspec") else {}
 

@@ -434,6 +434,7 @@ FILES = {
     "docs/read.md": lambda folder: (
         grids(folder / "small.h5", density=(8, 16, 32), u=(100, 64)),
         ocean(folder / "small.nc", theta=(2, 200, 16))),
+    "docs/readers.md": lambda folder: grids(folder / "run.vtkhdf", temperature=(32, 32, 32)),
     "docs/simulate.md": lambda folder: (
         (folder / "run.json").write_text(RECORDING),
         tailrace("profile", "--time", "1", "--largest", "1MiB", "--codecs", "none,trz",
