@@ -7,6 +7,7 @@ import sys
 
 from .harness import Failure, campaign, replay
 from .doors import DOORS
+from .files import many_files as files
 from .generate import generate
 from .language import Program
 
@@ -25,7 +26,13 @@ def main():
     parser.add_argument("--shrink-seconds", type=float, default=60)
     parser.add_argument("--replay", type=pathlib.Path, help="run the program of this file alone")
     parser.add_argument("--show", help="print the program of a seed, such as 7:12, and stop")
+    parser.add_argument("--files", action="store_true",
+                        help="random files along the routes of verbs and readers, not programs")
+    parser.add_argument("--route", action="append", choices=files.ROUTES,
+                        help="with --files; repeatable; default: all in turn")
     words = parser.parse_args()
+    if words.files:
+        return run_files(words)
     doors = words.door or list(DOORS)
     lacking = {door: DOORS[door].missing() for door in doors}
     for door, what in lacking.items():
@@ -47,6 +54,22 @@ def main():
     counts = campaign(doors, words.seed, programs=words.programs, failures_max=words.failures,
                       seconds=words.hours and words.hours * 3600, shrink_s=words.shrink_seconds,
                       first=words.first, report=lambda failure: print(failure, flush=True))
+    print(counts)
+    return bool(counts.failures)
+
+
+def run_files(words):
+    if words.replay:
+        end, findings, why = files.replay(words.replay.read_text())
+        print(end, why, *findings, sep="\n")
+        return bool(findings)
+    if words.hours is None and words.programs is None:
+        words.hours = 1 / 60
+    print(f"seed {words.seed}", flush=True)
+    counts = files.campaign(
+        words.seed, files=words.programs, seconds=words.hours and words.hours * 3600,
+        routes=words.route, first=words.first, failures_max=words.failures,
+        shrink_s=words.shrink_seconds, report=lambda failure: print(failure, flush=True))
     print(counts)
     return bool(counts.failures)
 

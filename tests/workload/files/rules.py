@@ -1,0 +1,189 @@
+"""Which differences between an input and an output were asked for, which a remark must name, and
+which nobody may make. Law: nothing that the input has is missing or changed without a word."""
+
+import re
+
+import numpy as np
+
+from .inventory import Numbers
+
+#: How things are stored. `verify` lists such differences and does not fail.
+STORAGE = {"filters", "chunk", "layout", "stored", "stored chunks", "allocation", "fill time",
+           "edges", "attribute phases", "link phases", "address sizes", "tree sizes",
+           "chunk tree size", "space strategy", "space page", "shared messages", "times"}
+_NATIVE_FILTERS = {480, 481, 482, 32013, 32017, 32024, 32028}
+
+#: A remark of repack or concat by aspect.
+REMARKS = {
+    "checksum": "Fletcher's checksums are not kept",
+    "byte order": "numbers are stored in this machine's byte order",
+    "named type": "types that are objects of the input become types of their datasets alone",
+    "compact": "datasets that lie in their headers (compact) get a place of their own",
+    "limits": "dimensions that could grow up to a limit become fixed",
+    "allocation": "space for chunks is not allocated before they are written",
+    "edges": "chunks at the edges are filtered like all others",
+    "chunk": "chunks are larger than the input's",
+    "attribute phases": "lie in a heap are Tailrace's own",
+    "link phases": "links lie in a heap are Tailrace's own",
+    "file": "properties of the file are not kept",
+}
+
+
+def is_only_more(aspect, before, after):
+    """True if the copy keeps an order, or a character set, that the original leaves open."""
+    if aspect in ("attribute order kept", "link order kept"):
+        return after > before
+    if aspect in ("attribute order", "link order"):
+        return before is None
+    return aspect == "link name" and (before, after) == (0, 1)
+
+
+def of_scales(aspect, before, after):
+    """True for what HDF5 itself writes anew for dimension scales."""
+    if aspect not in ("attribute REFERENCE_LIST", "attribute DIMENSION_LIST"):
+        return False
+    def values(attribute):
+        return set(map(repr, attribute[2])) if attribute else set()
+    return values(before) <= values(after)
+
+
+def same_order(aspect, before, after):
+    """True if what both list has one order. What one lacks is a difference of its own, and what
+    HDF5 writes anew for dimension scales has any place."""
+    if aspect not in ("attribute order", "link order") or before is None or after is None:
+        return False
+    both = set(before) & set(after) - {"REFERENCE_LIST", "DIMENSION_LIST"}
+    return [name for name in before if name in both] == [name for name in after if name in both]
+
+
+def is_storage(path, aspect, before, after):
+    """True for a difference that `verify` must not fail for."""
+    return (aspect in STORAGE or is_only_more(aspect, before, after)
+            or of_scales(aspect, before, after) or same_order(aspect, before, after)
+            or aspect.startswith("attribute tailrace_"))
+
+
+def without_byte_order(facts):
+    return repr(facts).replace("'be'", "'le'")
+
+
+def within(before, after, bound):
+    """True if values are within the bound of (mode, number), special values exactly."""
+    if not (isinstance(before, Numbers) and isinstance(after, Numbers)
+            and before.array.dtype == after.array.dtype and before.array.dtype.kind == "f"
+            and before.array.size == after.array.size):
+        return False
+    a, b = (each.array.astype(np.longdouble) for each in (before, after))
+    finite = np.isfinite(a)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not finite.any():
+        return not finite.any()
+    mode, number = bound
+    allowed = number if mode == "abs" else number * (a[finite].max() - a[finite].min())
+    return bool(np.abs(a[finite] - b[finite]).max() <= allowed)
+
+
+class Said:
+    """The remarks of a command, without line breaks. aliases: all paths of an object, by each."""
+
+    def __init__(self, text):
+        self.text = re.sub(r"\s+", " ", text)
+        self.aliases = {}
+
+    def names(self, key, path=""):
+        """True if the remark of that key names the object, by any of its paths."""
+        words = REMARKS[key]
+        if words not in self.text:
+            return False
+        sentence = self.text[self.text.index(words):]
+        return self._in(sentence, path) or bool(re.search(r"and \d+ more|\d+ others", sentence))
+
+    def mentions(self, path):
+        """True if any remark names the object."""
+        return self._in(self.text, path)
+
+    def _in(self, text, path):
+        return any(re.sub(r"\s+", " ", name).lstrip("/") in text
+                   for name in self.aliases.get(path, [path]))
+
+
+class Asked:
+    """What a request asks for."""
+
+    def __init__(self, bound=None, chunks=False, contiguous=False, as_stored=False, filters=True):
+        self.bound = bound
+        self.chunks = chunks  # Other chunks.
+        self.contiguous = contiguous
+        self.as_stored = as_stored
+        self.filters = filters and not as_stored
+
+
+def excuse(difference, before, after, asked, said):
+    """Why a difference may be there; an empty text: it may not.
+
+    before, after: all facts of both files.
+    """
+    path, aspect, a, b = difference
+    facts, copied = before.get(path, {}), after.get(path, {})
+    if aspect.startswith("attribute tailrace_") or is_only_more(aspect, a, b):
+        return "more"
+    if of_scales(aspect, a, b) or same_order(aspect, a, b):
+        return "scales"
+    if aspect == "times":
+        return "documented" if a else ""
+    if aspect == "values" and asked.bound and within(a, b, asked.bound):
+        return "within the bound"
+    if aspect in ("attribute phases", "link phases"):
+        return "default" if a == [8, 6] else "remark" if said.names(aspect, path) else ""
+    if path == "/" and aspect in STORAGE:
+        return "remark" if said.names("file") else ""
+    if aspect == "object" or aspect == "link":
+        return "remark" if said.mentions(path) else ""
+    if aspect == "type" and without_byte_order(a) == without_byte_order(b) or (
+            aspect == "type" and "named" in repr(a)):
+        key = "byte order" if repr(a).split("named")[0] != repr(b).split("named")[0] else (
+            "named type")
+        return "remark" if said.names(key, path) else ""
+    return _of_storage(aspect, a, b, facts, copied, asked, said, path)
+
+
+def _of_storage(aspect, a, b, facts, copied, asked, said, path):
+    was, now = facts.get("layout"), copied.get("layout")
+    if aspect == "layout":
+        if was == "contiguous" and now == "chunked" and not asked.as_stored:
+            return "compressed"
+        if was == "compact":
+            return "remark" if said.names("compact", path) else ""
+        if now == "contiguous" and (asked.contiguous or "external" in facts):
+            return "asked" if asked.contiguous else "remark" if said.mentions(path) else ""
+        return ""
+    if aspect == "filters":
+        if a and b and any(each[0] == 3 for each in a) and not any(each[0] == 3 for each in b):
+            return "remark" if said.names("checksum", path) else ""
+        return "asked" if asked.filters or was != now else ""
+    if was != now and aspect in ("chunk", "stored", "stored chunks", "allocation", "edges"):
+        return "layout"
+    if aspect == "chunk":
+        return "asked" if asked.chunks else "remark" if said.mentions(path) else ""
+    if aspect == "stored chunks":
+        return "chunks" if copied.get("chunk") != facts.get("chunk") and bool(a) == bool(b) else ""
+    if aspect == "allocation":
+        # When space that is there was allocated, nobody can tell.
+        if now == "contiguous":
+            return "allocated" if facts.get("stored") else ""
+        return "remark" if said.names("allocation", path) else ""
+    if aspect == "edges":
+        return "remark" if said.names("edges", path) else ""
+    if aspect == "limits":
+        return "remark" if said.names("limits", path) else ""
+    if aspect.startswith("attribute ") or aspect in ("values", "fill"):
+        return "remark" if said.mentions(path) else ""
+    return ""
+
+
+def aliases_of(facts):
+    """All paths of each object, by each of its paths."""
+    groups = {}
+    for path, its in facts.items():
+        link = its.get("link", "")
+        groups.setdefault(link[8:] if link.startswith("same as ") else path, []).append(path)
+    return {path: group for group in groups.values() for path in group}
