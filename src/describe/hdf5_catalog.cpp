@@ -2,6 +2,8 @@
 
 #include "describe/hdf5_catalog.hpp"
 
+#include "describe/file_properties.hpp"
+
 #include <hdf5.h>
 
 #include <algorithm>
@@ -212,6 +214,7 @@ class CatalogVisitor final : public Hdf5Visitor {
         catalog_.unreadable.push_back(listed.message());
       }
     }
+    node.has_comment = !object_comment(object).empty();
     if (kind == Hdf5Node::Kind::named_type) named_types_.emplace(facts.key, path);
     return Status();
   }
@@ -229,9 +232,9 @@ class CatalogVisitor final : public Hdf5Visitor {
     const bool null = !described.appended && !described.shape.empty();
     described.field =
         described.plain_number && !null && !(scale && is_dimension_without_variable(dataset));
+    note_times(dataset, described);
     if (described.field || is_plain_bytes(described)) {
       note_type(dataset, described);
-      note_times(dataset, described);
       described.stored_bytes = H5Dget_storage_size(dataset);
       count_chunks(dataset, described);
     }
@@ -264,7 +267,11 @@ class CatalogVisitor final : public Hdf5Visitor {
     if (H5Pget_alloc_time(list.get(), &allocation) < 0 || H5Pget_fill_time(list.get(), &fill) < 0) {
       return;
     }
-    described.times = {static_cast<std::uint8_t>(allocation), static_cast<std::uint8_t>(fill)};
+    H5D_fill_value_t defined = H5D_FILL_VALUE_DEFAULT;
+    H5Pfill_value_defined(list.get(), &defined);
+    described.times = {static_cast<std::uint8_t>(allocation), static_cast<std::uint8_t>(fill),
+                       defined == H5D_FILL_VALUE_UNDEFINED};
+    described.own_attribute_form = !has_default_attribute_form(list.get());
   }
 
   static void count_chunks(hid_t dataset, StoredDataset& described) {

@@ -36,6 +36,7 @@ struct Hdf5Node {
   std::string target;
   std::string target_file;
   std::uint64_t n_attributes = 0;
+  bool has_comment = false;
   bool left_out = false;  ///< A dataset whose values lie in other files, which are not to be read.
   bool virtual_mappings = false;  ///< Left out, but where its values lie is to be kept.
 };

@@ -230,6 +230,15 @@ bool Hdf5Copier::copy_plain_attributes(hid_t from, hid_t to, const std::string& 
   return !all;
 }
 
+void Hdf5Copier::copy_comment(const std::string& path) {
+  const Hdf5Id from(H5Oopen(input_, path.c_str(), H5P_DEFAULT));
+  const std::string comment = from.valid() ? object_comment(from.get()) : std::string();
+  if (comment.empty()) return;
+  if (H5Oset_comment_by_name(output_, path.c_str(), comment.c_str(), H5P_DEFAULT) < 0) {
+    report("comment of \"" + path + "\" cannot be written");
+  }
+}
+
 std::vector<std::string> Hdf5Copier::attribute_names(hid_t object, const std::string& path) {
   Result<std::vector<std::string>> names = tailrace::attribute_names(object, path);
   if (names.ok()) return std::move(*names);
@@ -274,8 +283,9 @@ void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
                      " to nothing in the output and became null");
   }
   const Hdf5Id out_type = type_for_output(type.get());
+  const Hdf5Id extents = detached_space(space.get());
   const Hdf5Id made(
-      H5Acreate2(to, name.c_str(), out_type.get(), space.get(), creation.get(), H5P_DEFAULT));
+      H5Acreate2(to, name.c_str(), out_type.get(), extents.get(), creation.get(), H5P_DEFAULT));
   if (!made.valid()) return report(what + " cannot be created");
   if (has_values && H5Awrite(made.get(), in_memory.get(), values.data()) < 0) {
     report(what + " cannot be written");
@@ -295,27 +305,53 @@ Hdf5Id Hdf5Copier::type_for_output(hid_t type) {
       if (named.valid()) return named;
     }
   }
-  return memory_type(type);
+  return headers_alike_ ? memory_type(type) : detached_type(type);
 }
+
+namespace {
+
+/// Set the layout again. One that HDF5 has read holds the kind of chunk index, and the bytes that a
+/// value has in its file, where addresses may be shorter than in the output.
+void renew_layout(hid_t creation) {
+  const H5D_layout_t layout = H5Pget_layout(creation);
+  if (layout != H5D_CHUNKED) {
+    if (layout != H5D_VIRTUAL) H5Pset_layout(creation, layout);
+    return;
+  }
+  std::array<hsize_t, max_rank> chunk = {};
+  unsigned options = 0;
+  const int rank = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
+  H5Pget_chunk_opts(creation, &options);
+  H5Pset_chunk(creation, rank, chunk.data());
+  H5Pset_chunk_opts(creation, options);
+}
+
+}  // namespace
 
 /// An object's creation list has the forms of the input's file, too: how many attributes a header
 /// holds, which it says where they are not HDF5's own, and the kind of chunk index.
-void Hdf5Copier::adapt(hid_t creation) const {
+void Hdf5Copier::adapt(hid_t creation, const std::string& path) {
   constexpr unsigned compact_max = 8;  // HDF5's own,
   constexpr unsigned dense_min = 6;    // as all its versions have them.
   if (!old_forms_) return;
+  if (!has_default_attribute_form(creation)) {
+    lines_.push_back("the numbers from which on attributes lie in a heap are HDF5's own: " + path);
+  }
   H5Pset_attr_phase_change(creation, compact_max, dense_min);
   if (H5Pget_layout(creation) != H5D_CHUNKED) return;
-  std::array<hsize_t, max_rank> chunk = {};
-  const int rank = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
-  H5Pset_chunk(creation, rank, chunk.data());
+  unsigned options = 0;
+  if (H5Pget_chunk_opts(creation, &options) >= 0 && options != 0) {
+    lines_.push_back("chunks at the edges are filtered like all others: " + path);
+    H5Pset_chunk_opts(creation, 0);
+  }
+  renew_layout(creation);
 }
 
 void Hdf5Copier::copy_named_type(const std::string& path) {
   const Hdf5Id from(H5Topen2(input_, path.c_str(), H5P_DEFAULT));
   const Hdf5Id creation(H5Tget_create_plist(from.get()));
-  adapt(creation.get());
-  const Hdf5Id type(H5Tcopy(from.get()));
+  adapt(creation.get(), path);
+  const Hdf5Id type = detached_type(from.get());
   const Hdf5Id links = utf8_link_properties();
   if (H5Tcommit2(output_, path.c_str(), type.get(), links.get(), creation.get(), H5P_DEFAULT) < 0) {
     report("named type \"" + path + "\" cannot be carried over");
@@ -348,7 +384,8 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
   const bool stored_elsewhere = layout == H5D_VIRTUAL || H5Pget_external_count(creation.get()) > 0;
   // H5Ocopy of 1.10.8 leaves a fill value of variable length behind that nothing can read.
   // It also keeps the forms in which the input has them.
-  const bool copyable = !stored_elsewhere && !holds_variable_length(type.get()) && !old_forms_;
+  const bool copyable =
+      !stored_elsewhere && !holds_variable_length(type.get()) && !old_forms_ && headers_alike_;
   if (copyable && copy_object(path)) return Status();
   const std::string reason = copyable ? " (" + hdf5_error_text() + ")" : "";
   if (H5Lexists(output_, path.c_str(), H5P_DEFAULT) > 0) {
@@ -383,7 +420,7 @@ Status Hdf5Copier::copy_virtual_dataset(const std::string& path) {
   const std::string what = "virtual dataset \"" + path + "\"";
   const Hdf5Id from(H5Dopen2(input_, path.c_str(), H5P_DEFAULT));
   const Hdf5Id type(H5Dget_type(from.get()));
-  const Hdf5Id space(H5Dget_space(from.get()));
+  const Hdf5Id space = detached_space(Hdf5Id(H5Dget_space(from.get())).get());
   const Hdf5Id stored(H5Dget_create_plist(from.get()));
   const Hdf5Id creation(H5Pcopy(stored.get()));
   std::size_t n_mappings = 0;
@@ -413,7 +450,7 @@ Status Hdf5Copier::copy_virtual_dataset(const std::string& path) {
       return hdf5_failure(Code::corrupt, what + ": mapping " + std::to_string(i));
     }
   }
-  adapt(creation.get());
+  adapt(creation.get(), path);
   const Hdf5Id out_type = type_for_output(type.get());
   const Hdf5Id links = utf8_link_properties();
   const Hdf5Id made(H5Dcreate2(output_, path.c_str(), out_type.get(), space.get(), links.get(),
@@ -423,7 +460,7 @@ Status Hdf5Copier::copy_virtual_dataset(const std::string& path) {
 
 bool Hdf5Copier::create_like(hid_t from, const std::string& path) {
   const Hdf5Id type(H5Dget_type(from));
-  const Hdf5Id space(H5Dget_space(from));
+  const Hdf5Id space = detached_space(Hdf5Id(H5Dget_space(from)).get());
   Hdf5Id creation(H5Dget_create_plist(from));
   if (H5Pget_layout(creation.get()) == H5D_VIRTUAL || H5Pget_external_count(creation.get()) > 0) {
     creation = Hdf5Id(H5Pcreate(H5P_DATASET_CREATE));
@@ -434,7 +471,8 @@ bool Hdf5Copier::create_like(hid_t from, const std::string& path) {
     H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
     if (rank > 0) H5Sset_extent_simple(space.get(), rank, extents.data(), extents.data());
   }
-  adapt(creation.get());
+  renew_layout(creation.get());
+  adapt(creation.get(), path);
   const Hdf5Id out_type = type_for_output(type.get());
   const Hdf5Id links = utf8_link_properties();
   const Hdf5Id made(H5Dcreate2(output_, path.c_str(), out_type.get(), space.get(), links.get(),
@@ -520,6 +558,7 @@ void report_failure(Lines& lines, const std::string& what) {
 Hdf5Id creation_like(hid_t group, const Members& members) {
   const Hdf5Id given(H5Gget_create_plist(group));
   Hdf5Id creation(H5Pcreate(H5P_GROUP_CREATE));
+  H5Pset_obj_track_times(creation.get(), false);
   unsigned link_order = 0;
   unsigned attribute_order = 0;
   H5Pget_link_creation_order(given.get(), &link_order);
@@ -610,14 +649,20 @@ void attach_scales(hid_t input, hid_t output, const std::string& path, Hdf5Refer
     return report_failure(lines, what + " cannot be read");
   }
   DimensionScales kept(lists.size());
+  std::size_t n_unresolved = 0;
   for (std::size_t d = 0; d < lists.size(); ++d) {
     const auto* const scales = static_cast<const hobj_ref_t*>(lists[d].p);
     for (std::size_t i = 0; scales != nullptr && i < lists[d].len; ++i) {
       const std::optional<std::string> scale = references.path_of_reference(&scales[i]);
       if (scale && link_exists(output, *scale)) kept[d].push_back(*scale);
+      if (!scale && scales[i] != 0) ++n_unresolved;
     }
   }
   reclaim_variable_length(in_memory.get(), space.get(), lists.data());
+  if (n_unresolved > 0) {
+    lines.push_back(what + ": " + std::to_string(n_unresolved) +
+                    " references cannot be resolved and are left out");
+  }
   if (!link_exists(output, path)) return;
   const Hdf5Id to(H5Dopen2(output, path.c_str(), H5P_DEFAULT));
   const Status attached = attacher.attach(to.get(), path, kept);
@@ -634,6 +679,39 @@ bool leads_elsewhere(const Hdf5Node& link, const std::filesystem::path& input_fo
                                       output_folder / link.target_file, ignored);
 }
 
+/// Name what of the file and its groups has other forms in the output.
+void report_forms(hid_t input, hid_t output, const Hdf5Catalog& catalog, Lines& lines) {
+  std::string changed;
+  const auto before = file_properties(input);
+  const auto after = file_properties(output);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i] == after[i]) continue;
+    changed += (changed.empty() ? "" : "; ") + std::string(before[i].first) + " (" +
+               before[i].second + ")";
+  }
+  if (!changed.empty()) lines.push_back("properties of the file are not kept: " + changed);
+  std::vector<std::string> of_links;
+  std::vector<std::string> of_attributes;
+  for (const Hdf5Node& node : catalog.nodes) {
+    if (node.kind != Hdf5Node::Kind::group) continue;
+    const Hdf5Id group(H5Gopen2(input, node.path.c_str(), H5P_DEFAULT));
+    const Hdf5Id creation(H5Gget_create_plist(group.get()));
+    if (!has_default_link_form(creation.get())) of_links.push_back(node.path);
+    if (!has_default_attribute_form(creation.get())) of_attributes.push_back(node.path);
+  }
+  constexpr std::size_t names_in_sentence = 50;
+  if (!of_links.empty()) {
+    lines.push_back("the numbers from which on links lie in a heap are Tailrace's own: " +
+                    first_names_text(of_links, names_in_sentence));
+  }
+  if (!of_attributes.empty()) {
+    lines.push_back(
+        "the numbers from which on attributes of groups lie in a heap are Tailrace's "
+        "own: " +
+        first_names_text(of_attributes, names_in_sentence));
+  }
+}
+
 }  // namespace
 
 Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, Hdf5File& output) {
@@ -643,6 +721,7 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   Hdf5Copier copier(input, out, references, lines, output.old_forms());
   const std::filesystem::path input_folder = folder_of_hdf5_file(input);
   const std::filesystem::path output_folder = folder_of_hdf5_file(out);
+  report_forms(input, out, catalog, lines);
   // Types first: datasets and attributes share them.
   MembersOfGroups members = members_of_groups(catalog);
   for (const Hdf5Node& node : catalog.nodes) {
@@ -707,6 +786,7 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
         is_dataset || node.kind == Hdf5Node::Kind::group || node.kind == Hdf5Node::Kind::named_type;
     const auto found = has_attributes ? copied.find(node.path) : copied.end();
     const bool more = found != copied.end() && !found->second.instead.empty();
+    if (has_attributes && node.has_comment) copier.copy_comment(node.path);
     if (has_attributes && (node.n_attributes > 0 || more) && link_exists(out, node.path)) {
       // What is no field is copied as it is stored.
       const CopiedNotes whole;

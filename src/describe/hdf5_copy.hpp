@@ -12,6 +12,7 @@
 
 #include "core/copied_notes.hpp"
 #include "core/status.hpp"
+#include "describe/file_properties.hpp"
 #include "describe/hdf5_catalog.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_file.hpp"
@@ -69,16 +70,20 @@ class Hdf5Copier {
         output_(output),
         references_(references),
         lines_(lines),
-        old_forms_(old_forms) {}
+        old_forms_(old_forms),
+        headers_alike_(headers_are_alike(input, output)) {}
 
   /// Copy the attributes of one object, in their order, to the object of the same path. Left out:
   /// what describes dimension scales by address (they are attached anew), what Tailrace has said of
   /// its own writing but for what holds on in the copy (null: nothing), and what the output's
   /// object has already.
   void copy_attributes(const std::string& path, const CopiedNotes* notes);
-  /// The same from one open object to another, without attributes that hold references: what these
-  /// lead to may not exist yet. Where input and output are one file, references stay as they are
-  /// and only what belongs to dimension scales is left out. @returns whether any attribute was.
+  /// Copy the comment of one object to the object of the same path.
+  void copy_comment(const std::string& path);
+  /// copy_attributes() from one open object to another, without attributes that hold references:
+  /// what these lead to may not exist yet. Where input and output are one file, references stay as
+  /// they are and only what belongs to dimension scales is left out. @returns whether any attribute
+  /// was.
   bool copy_plain_attributes(hid_t from, hid_t to, const std::string& path);
 
   /// The output's form of an input's type: a named type's copy of the same path, else itself.
@@ -107,7 +112,7 @@ class Hdf5Copier {
   bool copy_object(const std::string& path);
   bool create_like(hid_t from, const std::string& path);
   Status copy_values(hid_t from, hid_t to, const std::string& path);
-  void adapt(hid_t creation) const;
+  void adapt(hid_t creation, const std::string& path);
   void report(const std::string& what);
 
   hid_t input_;
@@ -115,6 +120,7 @@ class Hdf5Copier {
   Hdf5References& references_;
   std::vector<std::string>& lines_;
   bool old_forms_;
+  bool headers_alike_;
 };
 
 /// The folder from which relative names of other files in an open file count.

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "describe/file_properties.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_links.hpp"
@@ -618,6 +619,8 @@ Result<DescribedObject> Hdf5Inventory::describe(std::size_t index) {
   } else if (object.kind == ObjectKind::named_type) {
     described.type = describe_type(id.get());
   }
+  const std::string comment = object_comment(id.get());
+  if (!comment.empty()) described.facts.push_back({"comment", comment});
   const Hdf5Id creation = creation_list_of(id.get(), object.kind);
   unsigned order = 0;
   if (creation.valid()) H5Pget_attr_creation_order(creation.get(), &order);

@@ -13,6 +13,7 @@
 #include "core/box.hpp"
 #include "core/byte_stream.hpp"
 #include "core/utf8.hpp"
+#include "describe/file_properties.hpp"
 #include "describe/hdf5_inventory.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/dataset_schema.hpp"
@@ -213,7 +214,10 @@ class StructureCheckImpl final : public StructureCheck {
   Result<std::vector<std::string>> compare(StructureFindings& findings) override {
     const Hdf5Scope scope;
     findings.merge(of_links_);
-    if (counts("/")) TAILRACE_TRY(compare_user_blocks(findings));
+    if (counts("/")) {
+      TAILRACE_TRY(compare_user_blocks(findings));
+      compare_file_properties(findings);
+    }
     std::vector<std::string> values;
     for (const ObjectPair& pair : pairs_) {
       if (!counts(pair.path)) continue;
@@ -264,6 +268,18 @@ class StructureCheckImpl final : public StructureCheck {
     }
     original_.inventory->set_names(std::move(names));
     copy_.inventory->set_names(std::move(names_of_copy));
+  }
+
+  void compare_file_properties(StructureFindings& findings) const {
+    const auto before = file_properties(original_.id.get());
+    const auto after = file_properties(copy_.id.get());
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (before[i] == after[i]) continue;
+      findings.add({"/", before[i].first,
+                    fmt::format("{}: {} in the original, {} in the compressed file",
+                                before[i].first, before[i].second, after[i].second),
+                    false});
+    }
   }
 
   Status compare_user_blocks(StructureFindings& findings) const {

@@ -23,6 +23,13 @@
 namespace tailrace {
 namespace {
 
+/// Replace the codec by the exact one, which has the checksum's setting in common with portable.
+void become_exact(CodecRequest& request) {
+  request.name = exact_codec;
+  std::erase_if(request.settings,
+                [](const KeyValue& setting) { return setting.first != "checksum"; });
+}
+
 Status bad_field(const FieldDefinition& definition, Code code, const std::string& why) {
   return Status(code, definition.name() + ": " + why);
 }
@@ -143,8 +150,7 @@ Status prepare_codec(const FieldDefinition& definition,
           error_bound_text(options.bound) + " is 0; stored losslessly by " +
           std::string(exact_codec));
     }
-    request.name = exact_codec;
-    request.settings.clear();
+    become_exact(request);
     codec = make_codec(request, plugin_path);
   }
   if (!codec.ok()) return codec.status().within(definition.name());
@@ -256,9 +262,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
     request.settings.clear();
   } else if (!floating && !options.codec_given_for_field &&
              codec_entry(request.name).loss == Loss::by_purpose) {
-    request.name =
-        exact_codec;  // a lossy default is meant for measurements, not for counts and ids
-    request.settings.clear();
+    become_exact(request);  // A lossy default is meant for measurements, not for counts and ids.
   }
   if (!floating && !options.codec_given_for_field) {
     request.absolute_bound = request.pointwise_bound = 0;
@@ -345,7 +349,8 @@ std::string form_text(const StoredDataset& like) {
                      like.type_text + ", type \"" + like.type_path + "\", limits " +
                      shape_text(like.max_shape) + ", times " +
                      std::to_string(like.times.allocation) + " and " +
-                     std::to_string(like.times.fill) + ", type of bytes";
+                     std::to_string(like.times.fill) +
+                     (like.times.no_fill_value ? ", no fill value" : "") + ", type of bytes";
   for (const std::byte byte : like.type) text += " " + std::to_string(std::to_integer<int>(byte));
   return text;
 }

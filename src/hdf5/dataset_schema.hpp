@@ -56,6 +56,7 @@ struct StoredForm {
 struct CreationTimes {
   std::uint8_t allocation = 0;  ///< H5D_alloc_time_t; 0: the layout's default.
   std::uint8_t fill = 2;        ///< H5D_fill_time_t; 2: if a fill value is set.
+  bool no_fill_value = false;   ///< The fill value is undefined, not HDF5's zeros.
 };
 
 struct StoredDataset {
@@ -101,9 +102,10 @@ struct StoredDataset {
   std::optional<double> missing_value;  ///< _FillValue or missing_value, else a fill that is not 0.
   bool named_type = false;              ///< Of a type that is an object of the file,
   std::string type_path;                ///< by this path; empty: no link leads to it.
-  CreationTimes times;
-  bool coordinate = false;         ///< A dimension scale or coordinate variable: kept lossless.
-  std::uint64_t stored_bytes = 0;  ///< That the file spends on it.
+  CreationTimes times;  ///< These two are told of all datasets.
+  bool own_attribute_form = false;  ///< Attributes become dense at a number that is not HDF5's own.
+  bool coordinate = false;          ///< A dimension scale or coordinate variable: kept lossless.
+  std::uint64_t stored_bytes = 0;   ///< That the file spends on it.
   /// Chunks in the file.
   std::uint64_t n_chunks_there = 0;
 

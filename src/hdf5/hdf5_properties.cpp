@@ -218,17 +218,6 @@ bool set_root_properties(hid_t list, ObjectForms forms, std::uint64_t expected_s
           H5Pset_est_link_info(list, n_usual, link_name_bytes) >= 0);
 }
 
-/// Take over when space is allocated and filled, as far as the layout permits: chunks are allocated
-/// as they are written, data in one piece at a planned address when the dataset is created.
-bool set_times(hid_t list, CreationTimes times, bool planned) {
-  if (H5Pset_fill_time(list, static_cast<H5D_fill_time_t>(times.fill)) < 0) return false;
-  const auto allocation = static_cast<H5D_alloc_time_t>(times.allocation);
-  const bool of_chunks = H5Pget_layout(list) == H5D_CHUNKED;
-  const bool served =
-      of_chunks ? allocation == H5D_ALLOC_TIME_INCR : allocation == H5D_ALLOC_TIME_LATE && !planned;
-  return !served || H5Pset_alloc_time(list, allocation) >= 0;
-}
-
 /// Layout `kind` in a dataset creation list. `planned`: contiguous data lie where the caller says,
 /// so space is taken at creation, and nothing fills it.
 bool set_layout(hid_t list, StoredForm::Kind kind, const Shape& chunk_shape, bool planned) {
@@ -243,6 +232,16 @@ bool set_layout(hid_t list, StoredForm::Kind kind, const Shape& chunk_shape, boo
 }
 
 }  // namespace
+
+bool set_creation_times(hid_t list, CreationTimes times, bool planned) {
+  if (H5Pset_fill_time(list, static_cast<H5D_fill_time_t>(times.fill)) < 0) return false;
+  if (times.no_fill_value && H5Pset_fill_value(list, H5T_NATIVE_INT8, nullptr) < 0) return false;
+  const auto allocation = static_cast<H5D_alloc_time_t>(times.allocation);
+  const bool of_chunks = H5Pget_layout(list) == H5D_CHUNKED;
+  const bool served =
+      of_chunks ? allocation == H5D_ALLOC_TIME_INCR : allocation == H5D_ALLOC_TIME_LATE && !planned;
+  return !served || H5Pset_alloc_time(list, allocation) >= 0;
+}
 
 Result<Hdf5Id> file_creation_list(ObjectForms forms, std::uint64_t expected_steps,
                                   std::uint64_t expected_links, bool shares_chunks) {
@@ -291,7 +290,9 @@ Status check_definition(const DatasetDefinition& definition) {
                                               " must have the rank of shape " + shape_text(shape));
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (chunk_shape[d] == 0 || chunk_shape[d] > definition.limit(d)) {
+    // HDF5 has no limit for a dimension that is empty for good.
+    const std::uint64_t limit = definition.limit(d);
+    if (chunk_shape[d] == 0 || (limit > 0 && chunk_shape[d] > limit)) {
       return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
                                                 " must be at least 1 and at most the shape, " +
                                                 shape_text(shape) + ", or its limits");
@@ -363,7 +364,7 @@ Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, Object
     TAILRACE_TRY(set_fill_value(list.get(), definition.dtype, *definition.fill_value));
   }
   if (definition.times &&
-      !set_times(list.get(), *definition.times, definition.contiguous_address != 0)) {
+      !set_creation_times(list.get(), *definition.times, definition.contiguous_address != 0)) {
     return hdf5_failure(Code::internal, "fill time");
   }
   TAILRACE_TRY(append_filters(list.get(), definition.filters, stubs));
@@ -411,6 +412,10 @@ Status adapt_program_list(hid_t list, const StoredForm& storage, StubFilters& st
     return hdf5_failure(Code::internal, "dataset creation list");
   }
   return append_filters(list, storage.filters, stubs);
+}
+
+bool is_ascii(const std::string& name) {
+  return std::ranges::all_of(name, [](char letter) { return (letter & 0x80) == 0; });
 }
 
 Hdf5Id utf8_link_properties() {

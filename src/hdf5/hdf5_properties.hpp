@@ -93,6 +93,11 @@ bool fills_at_creation(hid_t creation_list);
 Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, ObjectForms forms,
                                      StubFilters& stubs);
 
+/// Take over when space is allocated and filled, as far as the layout permits: chunks are allocated
+/// as they are written, data in one piece at a `planned` address when the dataset is created.
+/// @returns false if HDF5 failed.
+bool set_creation_times(hid_t list, CreationTimes times, bool planned);
+
 /// The creation list of a dataset that is stored as `storage` says; see Hdf5File::creation_list.
 Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
                                     std::span<const std::byte> fill_value, bool planned, bool bare,
@@ -103,6 +108,8 @@ Status adapt_program_list(hid_t list, const StoredForm& storage, StubFilters& st
 
 /// Link creation properties: names in UTF-8, as netCDF-4 and h5py write them.
 Hdf5Id utf8_link_properties();
+/// True if a name is the same in either character set of HDF5.
+bool is_ascii(const std::string& name);
 
 // --- Writing of plain attributes: texts and numbers. Helper of hdf5_file.cpp; callers hold an
 // Hdf5Scope.

@@ -59,6 +59,19 @@ bool loses_allocation(const CopiedField& copy) {
   return copy.before.chunked() && copy.in_chunks() && copy.before.times.allocation != as_written;
 }
 
+bool loses_chunks(const CopiedField& copy) {
+  return copy.before.chunked() && copy.contiguous() &&
+         copy.definition.options.layout != "contiguous";
+}
+
+bool gets_space(const CopiedField& copy) {
+  const StoredDataset& before = copy.before;
+  return before.storage.kind == StoredForm::Kind::contiguous && before.stored_bytes == 0 &&
+         copy.contiguous() && copy.definition.raw_bytes() > 0;
+}
+
+bool loses_attribute_form(const CopiedField& copy) { return copy.before.own_attribute_form; }
+
 }  // namespace
 
 bool has_checksum(const StoredDataset& field) {
@@ -92,6 +105,10 @@ std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
   tell("dimensions that could grow up to a limit become fixed", loses_limits);
   tell("space for chunks is not allocated before they are written", loses_allocation);
   tell("chunks at the edges are filtered like all others", loses_plain_edges);
+  tell("datasets that were never written get their space, with fill values", gets_space);
+  tell("datasets without values are stored without chunks", loses_chunks);
+  tell("the numbers from which on attributes lie in a heap are Tailrace's own",
+       loses_attribute_form);
   std::map<std::string_view, std::vector<std::string>> other_chunks;
   for (const PlannedField& planned : plan) {
     if (planned.other_chunks_reason.empty()) continue;

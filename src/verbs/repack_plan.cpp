@@ -156,6 +156,10 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
   } else if (!front.all_as_stored) {
     options.chunk_shape = chunk_shape_of_least(field.shape, field.value_bytes(), front.least_bytes);
   }
+  if (front.all_as_stored && field.chunked() && !asked.anything) {
+    planned.other_chunks_reason =
+        "chunks cannot be copied as they are stored, and are encoded anew by deflate";
+  }
   if (!asked.codec) {
     options.codec = options.bound.lossless() ? exact_codec : portable_codec;
     options.codec_settings.clear();

@@ -23,12 +23,14 @@
 #include <utility>
 
 #include "concat/hdf5/concat_rows.hpp"
+#include "core/utf8.hpp"
 #include "describe/hdf5_catalog.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "hdf5/hdf5_properties.hpp"
 #include "hdf5/recover.hpp"
 
 namespace tailrace {
@@ -40,7 +42,7 @@ using Lines = std::vector<std::string>;
 std::string named(const std::string& path) { return "dataset \"" + path + "\""; }
 
 /// What makes two datasets share a creation list, as bytes.
-std::string storage_key(const StoredDataset& like, bool planned, bool bare) {
+std::string storage_key(const StoredDataset& like, CreationTimes times, bool planned, bool bare) {
   std::string key;
   const auto add = [&key](const void* bytes, std::size_t n_bytes) {
     key.append(reinterpret_cast<const char*>(&n_bytes), sizeof(n_bytes));
@@ -48,7 +50,10 @@ std::string storage_key(const StoredDataset& like, bool planned, bool bare) {
   };
   const unsigned char head[] = {static_cast<unsigned char>(like.storage.kind),
                                 static_cast<unsigned char>(planned),
-                                static_cast<unsigned char>(bare)};
+                                static_cast<unsigned char>(bare),
+                                times.allocation,
+                                times.fill,
+                                static_cast<unsigned char>(times.no_fill_value)};
   add(head, sizeof(head));
   add(like.type.data(), like.type.size());
   add(like.fill_value.data(), like.fill_value.size());
@@ -99,14 +104,21 @@ class Hdf5ConcatOutput final : public ConcatOutput {
   Result<CreationList*> creation_list_of(const StoredDataset& like, hid_t type, bool planned,
                                          bool bare);
   Hdf5Node* node_of(const std::string& path);
+  CreationTimes times_of(const StoredDataset& like);
+  void tell_of_changes();
 
   Hdf5File& file_;
   hid_t out_;
   Hdf5Id input_;
   Hdf5Catalog catalog_;  ///< Of the input; empty if nothing is taken over.
   std::unordered_map<std::string, std::size_t> nodes_;
+  std::unordered_map<std::string, const StoredDataset*> described_;  ///< Of the catalog, by path.
   bool named_types_ = false;
   Lines lines_;
+  Lines once_allocated_;    ///< Datasets whose chunks were allocated before they were written,
+  Lines once_plain_;        ///< or which lay in one piece,
+  Lines once_plain_edges_;  ///< or whose chunks at the edges had no filters,
+  Lines once_own_form_;     ///< or that had their own numbers of attributes in the header.
   std::unique_ptr<Hdf5References> references_;
   std::unique_ptr<Hdf5Copier> copier_;
   std::unordered_map<std::string, Hdf5Id> types_;  ///< By their encoded bytes.
@@ -130,6 +142,7 @@ Status Hdf5ConcatOutput::take_over(const std::string& first_input, bool new_outp
     named_types_ = named_types_ || node.kind == Hdf5Node::Kind::named_type;
     nodes_.emplace(node.path, i);
   }
+  for (const StoredDataset& each : catalog_.datasets) described_.emplace(each.path, &each);
   references_ = std::make_unique<Hdf5References>(input_.get(), catalog_, out_);
   copier_ = std::make_unique<Hdf5Copier>(input_.get(), out_, *references_, lines_);
   Hdf5Catalog missing = catalog_;
@@ -170,14 +183,47 @@ Result<hid_t> Hdf5ConcatOutput::type_of(const StoredDataset& like, hid_t from) {
   return type.get();
 }
 
+/// HDF5's defaults where the input is not known.
+CreationTimes Hdf5ConcatOutput::times_of(const StoredDataset& like) {
+  const auto found = described_.find(like.path);
+  if (found == described_.end()) return CreationTimes();
+  const StoredDataset& before = *found->second;
+  if (like.storage.kind == StoredForm::Kind::chunked) {
+    constexpr std::uint8_t as_written = 3;  // H5D_ALLOC_TIME_INCR
+    if (!before.chunked()) {
+      once_plain_.push_back(like.path);
+    } else if (before.times.allocation != as_written) {
+      once_allocated_.push_back(like.path);
+    }
+    if (before.plain_edges) once_plain_edges_.push_back(like.path);
+  }
+  if (before.own_attribute_form) once_own_form_.push_back(like.path);
+  return before.times;
+}
+
+void Hdf5ConcatOutput::tell_of_changes() {
+  constexpr std::size_t names_in_sentence = 50;
+  const auto tell = [this](const char* what, const Lines& paths) {
+    if (!paths.empty()) lines_.push_back(what + first_names_text(paths, names_in_sentence));
+  };
+  tell("datasets without chunks get some, so that they can grow: ", once_plain_);
+  tell("space for chunks is not allocated before they are written: ", once_allocated_);
+  tell("chunks at the edges are filtered like all others: ", once_plain_edges_);
+  tell("the numbers from which on attributes lie in a heap are Tailrace's own: ", once_own_form_);
+}
+
 Result<Hdf5ConcatOutput::CreationList*> Hdf5ConcatOutput::creation_list_of(
     const StoredDataset& like, hid_t type, bool planned, bool bare) {
-  CreationList& made = lists_[storage_key(like, planned, bare)];
+  const CreationTimes times = times_of(like);
+  CreationList& made = lists_[storage_key(like, times, planned, bare)];
   if (!made.list.valid()) {
     TAILRACE_TAKE(const auto list,
                   file_.creation_list(like.storage, type, like.fill_value, planned, bare)
                       .within(named(like.path)));
     made.list = Hdf5Id(list);
+    if (!set_creation_times(list, times, planned)) {
+      return hdf5_failure(Code::internal, named(like.path));
+    }
   }
   return &made;
 }
@@ -359,6 +405,7 @@ Result<Lines> Hdf5ConcatOutput::finish(const CopiedObjects& notes,
                                        std::span<const ObjectAttribute> left_out) {
   const Hdf5Scope scope;
   group_.reset();
+  tell_of_changes();
   for (const auto& [group, names] : orders_) TAILRACE_TRY(order_links(out_, group, names));
   if (input_.valid()) {
     TAILRACE_TAKE(Lines lines, carry_over_hdf5_attributes(input_.get(), catalog_, file_, notes));

@@ -55,7 +55,8 @@ def random_file(rng):
     if _chance(rng, 8):
         made["link_phase"] = _pick(rng, [[0, 0], [2, 1], [100, 50]])
     if _chance(rng, 12):
-        made["shared_messages"] = [int(_pick(rng, [0x02, 0x08, 0x10, 0x1f])), 10]
+        # Spaces, types, fill values, filters, attributes.
+        made["shared_messages"] = [int(_pick(rng, [0x02, 0x08, 0x20, 0x800, 0x1000, 0x182a])), 10]
     return made | _object_properties(rng)
 
 
@@ -257,12 +258,6 @@ def describe(seed, size=None):
         else:
             objects.extend(random_scales(rng, path))
             datasets += [path, path + " user"]
-    if made["file"].get("sizes", [8, 8])[1] < 8:
-        # HDF5 itself cannot read an unlimited dimension where lengths have less than 8 bytes.
-        for each in objects:
-            if "limits" in each:
-                each["limits"] = [max(n, limit, c) if limit == -1 else limit for n, limit, c in zip(
-                    each["space"], each["limits"], each.get("chunk", each["space"]))]
     for i in range(int(rng.integers(0, 9))):
         of = _pick(rng, [*datasets, *groups, "/"]) or "/"
         objects.append(random_attribute(rng, of, _pick(rng, _NAMES) + f" {i}", named,
@@ -272,7 +267,21 @@ def describe(seed, size=None):
         objects.extend({"op": "attribute", "of": of, "name": f"n{i}", "space": "scalar",
                         "type": {"c": "int", "size": 4, "signed": True, "be": False},
                         "seed": i, "utf8": False, "style": "smooth"} for i in range(20))
+    if made["file"].get("sizes", [8, 8])[1] < 8:
+        _fit_short_lengths(made)
     return made
+
+
+def _fit_short_lengths(made):
+    """HDF5 itself cannot read unlimited dimensions and heaps of links where lengths have less than
+    8 bytes: it reads beyond its memory."""
+    made["file"]["low"] = "EARLIEST"
+    for each in [made["file"], *made["objects"]]:
+        for key in ("link_order", "attribute_order", "link_phase", "attribute_phase"):
+            each.pop(key, None)
+        if "limits" in each:
+            each["limits"] = [max(n, limit, c) if limit == -1 else limit for n, limit, c in zip(
+                each["space"], each["limits"], each.get("chunk", each["space"]))]
 
 
 def mutated(description, rng):
@@ -300,7 +309,7 @@ def mutated(description, rng):
         again = {"dataset": lambda: random_dataset(rng, objects[at]["path"], []),
                  "attribute": lambda: random_attribute(rng, objects[at]["of"], "other name", []),
                  }.get(objects[at]["op"], dict)()
-        if key in again and key not in ("limits", "filters"):
+        if key in again and key not in ("limits", "filters", "fill_time"):
             objects[at][key] = again[key]
         made["mutation"].append(key)
     return made

@@ -225,7 +225,7 @@ class Maker:
         if what["fill"] == "undefined":
             call("H5Pset_fill_value", creation, kind, None)
         elif what["fill"] == "value":
-            keep, rng = [], np.random.default_rng(what["seed"] + 1)
+            keep, rng = [], np.random.default_rng(what.get("fill_seed", what["seed"] + 1))
             raw = types.packed(what["type"], 1, rng, _of_fill(rng), keep, self._refer)
             call("H5Pset_fill_value", creation, kind, ctypes.create_string_buffer(raw, len(raw)))
         if "fill_time" in what:

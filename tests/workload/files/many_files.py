@@ -24,6 +24,7 @@ class Worker:
 
     def __init__(self):
         self._environment = environment()
+        self._environment["TAILRACE_PLUGINS"] = self._environment.pop("HDF5_PLUGIN_PATH")
         self._process = None
         self._folder = ""
 
@@ -64,7 +65,8 @@ class Worker:
 def kind_of(finding):
     """What is the same for findings of one fault."""
     words = finding.split(": ")
-    return ": ".join(words[:2]) if finding.startswith("silent of the file") else words[0]
+    more = finding.startswith(("silent of the file", "xarray"))
+    return ": ".join(words[:2]) if more else words[0]
 
 
 @dataclass

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import warnings
 
 import numpy as np
 
@@ -23,14 +24,17 @@ _TIME_LIMIT_S = 120
 #: Refusals that are right, by what the file has.
 _REFUSALS = re.compile(
     r"needs HDF5 [12]\.\d+ or newer|needs HDF5 2|filter (33333|32000)|"
-    r"plug-in|unlimited dimension, along which others")
+    r"plug-in|unlimited dimension, along which others|must lie in the file itself|"
+    r"holds references, which mean nothing elsewhere")
 
 
 def run(*arguments, timeout=_TIME_LIMIT_S):
     """Run the command line. @returns its exit code, stdout and stderr; None for a hang."""
     try:
-        done = subprocess.run([os.environ["TAILRACE"], *map(str, arguments)], capture_output=True,
-                              timeout=timeout, errors="replace", text=True)
+        done = subprocess.run(
+            [os.environ["TAILRACE"], *map(str, arguments)], capture_output=True, timeout=timeout,
+            errors="replace", text=True, check=False,
+            env={**os.environ, "HDF5_PLUGIN_PATH": os.environ["TAILRACE_PLUGINS"]})
     except subprocess.TimeoutExpired:
         return None, "", ""
     return done.returncode, done.stdout, done.stderr
@@ -114,7 +118,7 @@ class Route:
         wrong = wrong_end(code, said)
         if wrong:
             self.find(f"verify {wrong}", said[-500:])
-        elif code == 2 and _REFUSALS.search(said):
+        elif code != 0 and _REFUSALS.search(said + out):
             pass
         elif equal and code != 0:
             self.find("verify refuses", f"exit {code} {said[-600:]} {out[-600:]}")
@@ -144,12 +148,14 @@ def _codec(rng, lossy=False):
 
 def lossless(route):
     rng, arguments, asked = route.rng, [], Asked()
-    if rng.integers(2):
+    layout = str(rng.choice(["", "", "", "", "front", "dense", "claimed", "contiguous", "arena"]))
+    asked.contiguous = layout == "contiguous"
+    if asked.contiguous:
+        arguments += ["--codec", "none"]
+    elif rng.integers(2):
         arguments += ["--codec", _codec(rng)]
-    if rng.integers(3) == 0:
-        layout = str(rng.choice(["front", "dense", "claimed", "contiguous", "arena"]))
+    if layout:
         arguments += ["--layout", layout]
-        asked.contiguous = layout == "contiguous"
     if rng.integers(4) == 0 and not asked.contiguous:
         arguments += ["--chunk", str(rng.choice(["4KiB", "64KiB", "1MiB"]))]
         asked.chunks = True
@@ -187,6 +193,7 @@ def pairs(route):
     route.description["mutation"] = changed.get("mutation")
     after = taken_in(changed, other)
     found = [each for each in differences(before, after) if not is_storage(*each)]
+    route.description["mutation"].append(str(found)[:600])
     lies_elsewhere = any(each.get("layout") in ("external", "virtual")
                          for each in route.description["objects"])
     route.verify(original, other, not found if found or not lies_elsewhere else None)
@@ -199,12 +206,14 @@ def _several(description, rng):
         other = copy.deepcopy(description)
         for each in other["objects"]:
             if each["op"] == "dataset":
+                each["fill_seed"] = each["seed"] + 1
                 each["seed"] += 1000 * k
                 grows = each.get("limits", [0])[:1] == [-1]
                 if grows and len(each["written"]) and rng.integers(2):
                     rows = int(rng.integers(0, 2 * each["space"][0] + 2))
+                    whole = each["written"][0] == each["space"][0]
                     each["space"][0] = rows
-                    each["written"][0] = min(each["written"][0], rows)
+                    each["written"][0] = rows if whole else min(each["written"][0], rows)
                     each.pop("masked", None)
         made.append(other)
     return made
@@ -228,8 +237,8 @@ def _joined(files):
             facts["values"] = Numbers(np.concatenate(arrays)) if arrays else ()
         elif all(isinstance(each, (tuple, bytes)) for each in values):
             facts["values"] = tuple(each for part in values for each in part)
-        facts["stored chunks"] = max(each.get("stored chunks", 0) for each in parts)
-        facts["stored"] = any(each.get("stored") for each in parts)
+        for key in {"stored chunks", "stored"} & facts.keys():
+            facts[key] = max(each.get(key, 0) for each in parts)
     return expected
 
 
@@ -247,7 +256,7 @@ def concat(route):
     if said is None:
         return
     scales = any(each["op"] == "scale" for each in route.description["objects"])
-    asked = Asked(chunks=True)
+    asked = Asked(chunks=True, rows=True)
     if not scales:
         audited = route.audit(_joined(facts), target, asked, said)
         if audited is None:
@@ -255,7 +264,7 @@ def concat(route):
     code, out, words = run("verify", "--concat", target, *inputs, *more)
     wrong = wrong_end(code, words)
     if wrong or code != 0:
-        route.find(f"verify --concat {wrong or code}", words[-600:])
+        route.find(f"verify --concat {wrong or code}", words[-600:] + out[-600:])
 
 
 def export(route):
@@ -310,7 +319,8 @@ def _compare_array(route, path, file, facts, values):
     try:
         found = np.asarray(file[path][...])
     except Exception as why:  # noqa: BLE001
-        route.find("tailrace.open cannot read", f"{path}: {type(why).__name__}: {why}")
+        if not _REFUSALS.search(str(why)):
+            route.find("tailrace.open cannot read", f"{path}: {type(why).__name__}: {why}")
         return
     if found.shape != (facts["shape"] if facts["shape"] != "scalar" else ()):
         if route.description["kind"] == "netcdf":
@@ -334,12 +344,16 @@ def _compare_xarray(route, source):
         except Exception as why:  # noqa: BLE001
             raise Invalid(f"xarray: {why}") from why
         try:
-            with xarray.open_dataset(source, engine="tailrace", **keys) as found:
-                found.load()
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                with xarray.open_dataset(source, engine="tailrace", **keys) as found:
+                    found.load()
         except Exception as why:  # noqa: BLE001
             route.find("xarray engine", f"{keys}: {type(why).__name__}: {why}")
             continue
         for name in sorted(set(expected.variables) | set(found.variables)):
+            if any(name in str(each.message) for each in said):
+                continue
             if name not in found.variables or name not in expected.variables:
                 route.find("xarray: variables", f"{group} {name} is in one only")
                 continue
@@ -347,7 +361,10 @@ def _compare_xarray(route, source):
             if a.dims != b.dims or a.dtype != b.dtype or not _same(a.values, b.values):
                 route.find("xarray: values", f"{keys} {name}: {a.dims} {a.dtype} "
                            f"{a.values!r:.300} -> {b.dims} {b.dtype} {b.values!r:.300}")
-            elif set(a.attrs) != set(b.attrs) or any(
+                continue
+            # Engines disagree on whether this one is an attribute.
+            b.attrs.pop("least_significant_digit", None)
+            if set(a.attrs) != set(b.attrs) or any(
                     not _same(a.attrs[key], b.attrs[key]) for key in a.attrs):
                 route.find("xarray: attributes", f"{group} {name}: {a.attrs} -> {b.attrs}")
         if set(expected.attrs) != set(found.attrs):

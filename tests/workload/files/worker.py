@@ -1,16 +1,22 @@
 """Judges files in a process of its own, which a file may end: a line of JSON in, one out."""
 
 import json
+import os
 import pathlib
 import sys
 import tempfile
 import warnings
+
+import h5py
+import hdf5plugin  # noqa: F401  It registers its filters with h5py's HDF5.
 
 from .routes import judge
 
 
 def main():
     warnings.simplefilter("ignore")
+    # h5py's HDF5 crashes where it loads filters by the path that the command line needs.
+    h5py.h5pl.prepend(str(pathlib.Path(os.environ["TAILRACE_H5TRZ"]).parent).encode())
     folder = pathlib.Path(tempfile.mkdtemp(prefix="workload_files_"))
     for line in sys.stdin:
         asked = json.loads(line)

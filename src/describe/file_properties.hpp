@@ -1,0 +1,38 @@
+// Properties that objects and files have besides types, values and attributes.
+//
+// repack copies comments and names what it does not keep; verify compares all of them. Callers hold
+// an Hdf5Scope.
+
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_handle.hpp"
+
+namespace tailrace {
+
+/// Comment of an open object (H5Oset_comment); empty: it has none.
+std::string object_comment(hid_t object);
+
+/// How HDF5 organises a file: {property, value}, in the same order for every file. Free space,
+/// addresses, nodes of B-trees, shared messages.
+std::vector<std::pair<const char*, std::string>> file_properties(hid_t file);
+
+/// True if `creation` has HDF5's own numbers of attributes that lie in an object's header.
+bool has_default_attribute_form(hid_t creation);
+/// The same for the links of a group.
+bool has_default_link_form(hid_t creation);
+
+/// A dataspace of the same extents, a type of the same form. Those that HDF5 has read carry their
+/// place in that file's table of shared messages into every file in which they are used.
+Hdf5Id detached_space(hid_t space);
+Hdf5Id detached_type(hid_t type);
+
+/// True if H5Ocopy can copy headers from one file into the other: it takes bytes over whose form
+/// depends on the sizes of addresses, and on messages that the input's objects share.
+bool headers_are_alike(hid_t input, hid_t output);
+
+}  // namespace tailrace
