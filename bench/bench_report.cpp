@@ -9,6 +9,7 @@
 
 #include "cli/cli_common.hpp"
 #include "core/options.hpp"
+#include "core/utf8.hpp"
 #include "core/version.hpp"
 #include "report/text_table.hpp"
 
@@ -169,20 +170,19 @@ std::string report_text(const BenchContext& context, const MachineFacts& machine
   const Workload& work = context.work;
   const BenchField& first = work.fields.front();
   std::string out =
-      cli::wrapped(fmt::format("{}: {}", cli::counted(work.fields.size(), "field"), work.source),
-                   2) +
+      cli::wrapped(fmt::format("{}: {}", counted(work.fields.size(), "field"), work.source), 2) +
       "\n";
   const auto line = [&](const std::string& text) { out += "  " + cli::wrapped(text, 4, 2) + "\n"; };
   line(fmt::format("{} on {} ({} a rank), {} of {} a rank, bound {}",
                    cli::size_text(work.raw_bytes),
-                   cli::counted(static_cast<std::uint64_t>(context.comm.n_ranks()), "rank"),
-                   cli::counted(options.n_threads, "encode thread"),
-                   cli::counted(work.chunks_per_rank, "chunk"), shape_text(first.chunk_shape),
+                   counted(static_cast<std::uint64_t>(context.comm.n_ranks()), "rank"),
+                   counted(options.n_threads, "encode thread"),
+                   counted(work.chunks_per_rank, "chunk"), shape_text(first.chunk_shape),
                    error_bound_text(context.setting.bound) +
                        (options.field_bounds.empty() ? "" : ", some fields their own")));
   line(fmt::format("{}, {}, fsync {}; {} after a checked warm-up", machine.file_system,
                    limit_text(context), options.fsync ? "inside the time" : "off",
-                   cli::counted(options.n_repeats, "counted run")));
+                   counted(options.n_repeats, "counted run")));
   out += "\n";
   out += table_text(context, rows);
   out += "\n" +

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "cli/cli_common.hpp"
+#include "core/utf8.hpp"
 #include "core/version.hpp"
 #include "report/text_table.hpp"
 
@@ -46,7 +47,7 @@ std::string field_heading(const CodecsField& field) {
   std::string text =
       fmt::format("{}  {}  {} {}, {} in {}", field.file, field.path,
                   std::string(dtype_name(field.dtype)), shape_text(field.grid.shape),
-                  cli::size_text(field.raw_bytes), cli::counted(field.chunks.size(), "chunk"));
+                  cli::size_text(field.raw_bytes), counted(field.chunks.size(), "chunk"));
   if (field.chunks.size() < field.grid.n_chunks()) {
     text += fmt::format(" (of {})", field.grid.n_chunks());
   }
@@ -206,7 +207,7 @@ std::string codecs_summary_text(const CodecsOutcome& outcome) {
     last_bound = bound;
   }
   const std::string heading = fmt::format("Means over {}, one core of {}, trz with {}",
-                                          cli::counted(outcome.fields.size(), "field"),
+                                          counted(outcome.fields.size(), "field"),
                                           outcome.machine.processor, outcome.instruction_set);
   return cli::wrapped(heading, 2) + "\n" + table.text();
 }

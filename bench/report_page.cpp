@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cli/cli_common.hpp"
+#include "core/utf8.hpp"
 #include "core/version.hpp"
 #include "report/html_page.hpp"
 #include "report_figures.hpp"
@@ -41,14 +42,14 @@ std::string facts_text(const Sweep& sweep, const BenchOptions& options, const Wo
   out += html_fact("Data", work.source);
   out += html_fact("S, uncompressed bytes of all ranks",
                    fmt::format("{} in {}, checksum {:016x}", cli::size_text(work.raw_bytes),
-                               cli::counted(work.fields.size(), "field"), work.checksum));
+                               counted(work.fields.size(), "field"), work.checksum));
   out += html_fact("W, what the storage takes", bandwidths + " (no suffix: all ranks together)");
   out += html_fact("R, counted runs of each method",
                    fmt::format("{}, in turn, after a checked warm-up; medians", options.n_repeats));
   out += html_fact("Error bounds", bounds);
   out += html_fact("Ranks", fmt::format("{}, {} each, {} each", n_ranks,
-                                        cli::counted(options.n_threads, "encode thread"),
-                                        cli::counted(work.chunks_per_rank, "chunk")));
+                                        counted(options.n_threads, "encode thread"),
+                                        counted(work.chunks_per_rank, "chunk")));
   out += html_fact("fsync", options.fsync ? "inside the time" : "off");
   out +=
       html_fact("Machine", fmt::format("{}, {} cores, {:.0f} GiB, {}; load average {:.1f} before",
