@@ -535,7 +535,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   if (n_less_guarded_ > less_guarded_named) {
     report_.remarks.push_back(
         fmt::format("guards of {} are said in part likewise",
-                    counted(n_less_guarded_ - less_guarded_named, "other dataset")));
+                    counted(n_less_guarded_ - less_guarded_named, "more dataset")));
   }
   // Where the note would be true of nothing it ends.
   if (!of_file || (n_exact == 0 && !unknown.empty())) return;

@@ -592,7 +592,7 @@ Status check_not_again(const std::vector<PlannedField>& plan, const FileOptions&
   const std::optional<ErrorBound> had = total_of(first->losses.losses);
   const ErrorBound& bound = field.options.bound;
   const std::string more =
-      n_more == 0 ? "" : fmt::format(" (and {})", counted(n_more, "other field"));
+      n_more == 0 ? "" : fmt::format(" ({}, too)", counted(n_more, "more field"));
   const std::string new_loss = !bound.lossless()                  ? error_bound_text(bound)
                                : !first->component_bounds.empty() ? "bounds of components"
                                : file.has_target()                ? "the bound of a target"

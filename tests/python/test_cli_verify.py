@@ -236,7 +236,7 @@ def test_what_a_classic_file_says_besides_its_numbers_must_stay(tmp_path, ranks,
              'dataset "/label" differs from the original in 2 characters, first at [2, 1]: "B", '
              'but "b" in the original',
              'field "/field": attribute "units" has another type than in the original',
-             'dataset "/letter" differs from the original in 1 characters, first at []: "Q", but '
+             'dataset "/letter" differs from the original in 1 character, first at []: "Q", but '
              '"q" in the original']
     with h5py.File(target, "r+") as file:
         file.attrs["title"] = "another"

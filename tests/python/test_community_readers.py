@@ -27,7 +27,8 @@ COMMUNITIES = ["PyTables", "PandasTable", "PandasFixed", "AnnData", "NWB", "VTKH
                "SWIFT", "OpenPMD", "H5netcdf", "NetCDF4", "HDFEOS5"]
 BOUND = 1e-3
 #: Ways of repack. The last may need filters in the reader's HDF5, which HDF5_PLUGIN_PATH names.
-WAYS = {"lossless": [], "portable": ["--codec", "portable", "--bound", f"rel={BOUND}"],
+WAYS = {"lossless": [], "front": ["--layout", "front"], "cloud": ["--cloud"],
+        "copied": ["--as-stored"], "portable": ["--codec", "portable", "--bound", f"rel={BOUND}"],
         "bounded": ["--bound", f"rel={BOUND}"]}
 
 
@@ -106,7 +107,7 @@ def bounds_of(community, before):
 
 def verdict(name, community, source, outputs):
     """What differs in each way, and whether the bound changed any value."""
-    communities("read", name, source, outputs["lossless"], outputs["portable"])
+    communities("read", name, source, *(outputs[way] for way in WAYS if way != "bounded"))
     communities("read", name, outputs["bounded"], plugins=True)
     before = loaded(source)
     bounds = bounds_of(community, before)
@@ -131,7 +132,8 @@ def test_community(name, listed, tmp_path, record_property):
     community = listed[name]
     source, outputs = prepare(name, community, tmp_path)
     problems = verdict(name, community, source, outputs)
-    sizes = [path.stat().st_size // 1000 for path in (source, *outputs.values())]
+    shown = [source, *(outputs[way] for way in ("lossless", "portable", "bounded"))]
+    sizes = [path.stat().st_size // 1000 for path in shown]
     record_property("community_row", " | ".join(map(str, [
         community["name"], community["writer"], community["reader"], *sizes,
         "equal" if not problems else "; ".join(problems)])))
