@@ -18,22 +18,35 @@ constexpr double encoded_share_max = 0.95;
 /// The shape of the elements, without the axis of their bytes.
 Shape element_shape(const Shape& extents) { return Shape(extents.begin(), extents.end() - 1); }
 
-/// Parts of whole elements, as a grid over the field.
+/// Parts of whole elements, as a grid over the field: its chunks, or slabs.
 ChunkGrid parts_of(const StoredDataset& field) {
+  if (field.chunked()) return {field.shape, field.storage.chunk_shape};
   Shape part = slab_shape_for(element_shape(field.shape), field.shape.back(), sampled_part_bytes);
   part.push_back(field.shape.back());
   return {field.shape, std::move(part)};
 }
 
+/// The beginning of a box, of whole elements.
+Box shortened(Box box) {
+  for (std::size_t d = 0; d + 1 < box.count.size(); ++d) {
+    const std::uint64_t row_bytes = box.n_elements() / box.count[d];
+    box.count[d] = std::clamp<std::uint64_t>(sampled_part_bytes / row_bytes, 1, box.count[d]);
+  }
+  return box;
+}
+
 Result<bool> pays(InputFile& input, std::size_t field_index) {
   const StoredDataset& field = input.fields()[field_index];
   const ChunkGrid parts = parts_of(field);
-  const std::uint64_t n_parts = parts.n_chunks();
+  // Chunks that the file lacks are not stored in the output either.
+  TAILRACE_TAKE(const auto there, input.chunks_there(field_index));
+  const std::uint64_t n_parts = there ? there->size() : parts.n_chunks();
   std::uint64_t plain_bytes = 0;
   std::uint64_t encoded_bytes = 0;
   const std::uint64_t n_looked_at = std::min(n_parts, sampled_parts);
   for (std::uint64_t i = 0; i < n_looked_at; ++i) {
-    const Box box = parts.clipped_box(i * n_parts / n_looked_at);
+    const std::uint64_t part = i * n_parts / n_looked_at;
+    const Box box = shortened(parts.clipped_box(there ? (*there)[part] : part));
     Buffer values(box.n_elements());
     if (!values.allocated()) return Status(Code::out_of_memory, "no memory for a sample");
     TAILRACE_TRY(input.read(field_index, box, values.bytes()));
