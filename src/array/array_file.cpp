@@ -466,8 +466,8 @@ Status NetcdfArrayFile::adopt(std::size_t v) {
   variable.places_known = false;
   variable.tells_max_error = false;
   variable.swapped = stored.dtype.has_value() && !decoded_type(stored.type);
-  if (!stored.fill_value.empty() && stored.fill_value.size() == variable.log.element_bytes() &&
-      model_.variables[v].attribute("_FillValue") == nullptr) {
+  // Readers give the dataset's own value where nothing is stored, whatever _FillValue says.
+  if (!stored.fill_value.empty() && stored.fill_value.size() == variable.log.element_bytes()) {
     variable.fill = stored.fill_value;
     if (variable.swapped) std::reverse(variable.fill.begin(), variable.fill.end());
   } else if (stored.fill_value.empty()) {

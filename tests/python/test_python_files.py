@@ -157,6 +157,31 @@ def test_a_variable_that_is_shorter_than_its_dimension_reads_as_fill_beyond(path
         assert file["u"][:].tolist() == [[0, 1, 2], [3, 4, 5], [-9] * 3, [-9] * 3, [4] * 3]
 
 
+@pytest.mark.parametrize("filters", [{}, {"compression": "gzip"}], ids=["plain", "gzip"])
+def test_what_is_not_written_keeps_the_datasets_own_fill_value(tmp_path, filters):
+    """_FillValue may be another one; h5py and netCDF4 pad with HDF5's."""
+    paths = [tmp_path / f"{name}.h5" for name in ("h5py", "netcdf4", "ours")]
+    for path in paths:
+        with h5py.File(path, "w", track_order=True) as file:
+            for name, dtype in (("v", "f4"), ("big", ">i2")):
+                made = file.create_dataset(name, (2, 4), dtype, chunks=(2, 8), fillvalue=-1,
+                                           maxshape=(None, None), **filters)
+                made.attrs["_FillValue"] = made.dtype.type(-9)
+    openers = (lambda path: h5py.File(path, "a"), lambda path: netCDF4.Dataset(path, "a"),
+               lambda path: tailrace.open(path, "a"))
+    for path, opener in zip(paths, openers):
+        file = opener(path)
+        for name in ("v", "big"):
+            file[name][0, 1:3] = [5, 6]
+        file.close()
+    for name in ("v", "big"):
+        found = []
+        for path in paths:
+            with h5py.File(path) as file:
+                found.append(file[name][()].tolist())
+        assert found == [[[-1, 5, 6, -1], [-1] * 4]] * 3
+
+
 def test_rows_written_one_by_one_and_partly(path):
     with tailrace.open(path, "w") as file:
         file.create_dimension("y", 10)
