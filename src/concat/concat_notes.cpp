@@ -21,6 +21,7 @@ void pack_notes(ByteWriter& writer, std::uint32_t dataset, const RowNotes& notes
   writer.add(dataset);
   writer.add(static_cast<std::uint8_t>(notes.said));
   writer.add_text(notes.as_asked);
+  writer.add_text(notes.codec);
   writer.add(notes.absolute_bound);
   writer.add(static_cast<std::uint8_t>(notes.max_error.has_value()));
   writer.add(notes.max_error.value_or(0));
@@ -38,6 +39,7 @@ RowNotes take_notes(ByteReader& reader) {
   RowNotes notes;
   notes.said = reader.take<std::uint8_t>() != 0;
   notes.as_asked = reader.take_text();
+  notes.codec = reader.take_text();
   notes.absolute_bound = reader.take<double>();
   const bool measured = reader.take<std::uint8_t>() != 0;
   const auto max_error = reader.take<double>();
@@ -239,10 +241,12 @@ CopiedObjects ConcatNotes::of_new(std::span<const ConcatTarget> targets,
     }
     const bool empty = target.n_rows == 0;
     const auto rows = empty ? first : rows_.find(number);
-    const bool says = first != first_.end() && (empty || rows != rows_.end()) &&
-                      rows->second.said && rows->second.as_asked == first->second.as_asked;
-    if (says) {
-      RowNotes held = rows->second;
+    RowNotes held;
+    if (first != first_.end() && (empty || rows != rows_.end())) {
+      const bool alike = rows->second.as_asked == first->second.as_asked;
+      held = alike ? rows->second : of_all_rows(first->second, rows->second);
+    }
+    if (held.said) {
       if (!empty) held.guards = guards_in(held, target.like.storage.chunk_shape, targets);
       CopiedNotes notes = notes_of_rows(first->second, held);
       say_codec(target, schema[d], codec, notes);

@@ -9,6 +9,9 @@
 namespace tailrace {
 namespace {
 
+/// As asked, behind the codec: rows have bounds of their own.
+constexpr const char* several_bounds = ", several bounds";
+
 bool says_how(const std::string& name) {
   return name == codec_attribute || name == codec_version_attribute || name == version_attribute;
 }
@@ -67,9 +70,13 @@ Guards guards_of_rows(const Guards& of_some, const Guards& of_others) {
 
 RowNotes of_all_rows(const RowNotes& some, const RowNotes& others) {
   RowNotes all;
-  all.said = some.said && others.said && some.as_asked == others.as_asked;
+  const bool alike = some.as_asked == others.as_asked;
+  const bool bounded = !some.codec.empty() && some.codec == others.codec &&
+                       some.absolute_bound > 0 && others.absolute_bound > 0;
+  all.said = some.said && others.said && (alike || bounded);
   if (!all.said) return all;
-  all.as_asked = some.as_asked;
+  all.as_asked = alike ? some.as_asked : some.codec + several_bounds;
+  all.codec = some.codec;
   all.absolute_bound = std::max(some.absolute_bound, others.absolute_bound);
   if (some.max_error && others.max_error)
     all.max_error = std::max(*some.max_error, *others.max_error);
@@ -79,6 +86,10 @@ RowNotes of_all_rows(const RowNotes& some, const RowNotes& others) {
 
 CopiedNotes notes_of_rows(const RowNotes& some, const RowNotes& together) {
   CopiedNotes notes;
+  if (together.as_asked != some.as_asked) {
+    notes.instead[bound_mode_attribute] = std::string(bound_mode_name(BoundMode::abs));
+    notes.instead[bound_asked_attribute] = together.absolute_bound;
+  }
   if (together.absolute_bound != some.absolute_bound) {
     notes.instead[absolute_bound_attribute] = together.absolute_bound;
   }

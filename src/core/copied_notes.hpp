@@ -50,7 +50,7 @@ Guards guards_of_rows(const Guards& of_some, const Guards& of_others);
 /// What the rows of a dataset are said to have lost, as far as rows of several say it together.
 struct RowNotes {
   bool said = false;  ///< Nothing else counts where it is not, but `silent`.
-  /// What has to be the same everywhere: codec, mode and number of the bound as asked.
+  /// Codec, mode and number of the bound as asked.
   std::string as_asked;
   double absolute_bound = 0;        ///< The largest.
   std::optional<double> max_error;  ///< The largest; nothing: not measured everywhere.
@@ -59,6 +59,9 @@ struct RowNotes {
   Shape chunk_shape = {};
   std::map<std::string, std::uint64_t> mask_rows = {};
   bool silent = true;  ///< There is no word of it at all, not even one that is unknown here.
+  /// Rows with other bounds and the same codec are within the largest absolute bound together.
+  /// Empty: they say nothing together.
+  std::string codec = {};
 };
 /// Of the rows of both.
 RowNotes of_all_rows(const RowNotes& some, const RowNotes& others);

@@ -211,7 +211,11 @@ RowNotes read_row_notes(std::int64_t dataset) {
                H5Aexists(dataset, "tailrace_covered_cells") <= 0;
   if (!notes.said) return notes;
   notes.as_asked = attributes.codec + ", " + error_bound_text(attributes.bound);
-  if (attributes.losses) notes.as_asked += ", " + losses_text(*attributes.losses);
+  if (attributes.losses) {
+    notes.as_asked += ", " + losses_text(*attributes.losses);
+  } else {
+    notes.codec = attributes.codec;
+  }
   notes.absolute_bound = attributes.absolute_bound;
   notes.max_error = attributes.max_error;
   notes.guards = attributes.guards;

@@ -244,18 +244,22 @@ def test_a_concatenation_says_the_largest_bound(tmp_path, ranks):
     assert largest > words["tailrace_absolute_bound"]
     assert said(whole, "t") == {key: largest if key == "tailrace_absolute_bound" else value
                                 for key, value in words.items() if key != "tailrace_max_error"}
-    # Then some that may lose more, or nobody knows.
+    # Then some with a bound of their own, or of which nobody knows.
     lossy_rows(other, 1, "abs=0.5", 9)
     unknown.write_bytes(other.read_bytes())
     with h5py.File(unknown, "r+") as file:
         for key in list(file["t"].attrs):
             del file["t"].attrs[key]
-    for source in (other, unknown):
+    for words, before in ((["-o", longer, "-a"], [more]), (["-o", longer, "--force"], [])):
         longer.write_bytes(whole.read_bytes())
-        said_of_it = told_by("concat", source, "-o", longer, "-a", ranks=ranks)
-        assert said(longer, "t") == {}
-        assert "does not say it: /t" in said_of_it
-        said_of_it = told_by("concat", *parts, source, "-o", longer, "--force", ranks=ranks)
+        told_by("concat", *([] if before else parts), other, *words, ranks=ranks)
+        now = said(longer, "t")
+        largest = max(said(part, "t")["tailrace_absolute_bound"] for part in (
+            *parts, *before, other))
+        assert now["tailrace_bound_mode"] == "abs"
+        assert now["tailrace_bound_asked"] == now["tailrace_absolute_bound"] == largest
+        longer.write_bytes(whole.read_bytes())
+        said_of_it = told_by("concat", *([] if before else parts), unknown, *words, ranks=ranks)
         assert said(longer, "t") == {} and "does not say it: /t" in said_of_it
 
 

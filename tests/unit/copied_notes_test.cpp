@@ -102,5 +102,28 @@ TEST(CopiedNotes, RowsOfManySayWhatAllSay) {
   EXPECT_FALSE(of_all_rows(some, RowNotes()).said);
 }
 
+TEST(CopiedNotes, RowsWithOtherBoundsAreWithinTheLargestAbsoluteOne) {
+  RowNotes some{true, "trz, rel=1e-3", 0.5, 0.25, guards("sign")};
+  RowNotes others{true, "trz, abs=2", 2, 1.0, guards("sign")};
+  some.codec = others.codec = "trz";
+  RowNotes third = some;
+  third.as_asked = "trz, rel=1e-4";
+  for (const RowNotes& all : {of_all_rows(of_all_rows(some, others), third),
+                              of_all_rows(third, of_all_rows(others, some))}) {
+    ASSERT_TRUE(all.said);
+    EXPECT_EQ(all.guards, guards("sign"));
+    const CopiedNotes notes = notes_of_rows(some, all);
+    EXPECT_EQ(std::get<std::string>(*notes.instead.at(bound_mode_attribute)), "abs");
+    EXPECT_EQ(std::get<double>(*notes.instead.at(bound_asked_attribute)), 2);
+    EXPECT_EQ(std::get<double>(*notes.instead.at(absolute_bound_attribute)), 2);
+    EXPECT_EQ(std::get<double>(*notes.instead.at(max_error_attribute_name)), 1);
+  }
+  others.absolute_bound = 0;  // Of a bound of another kind, or of none.
+  EXPECT_FALSE(of_all_rows(some, others).said);
+  others.absolute_bound = 2;
+  others.codec = "zfp";
+  EXPECT_FALSE(of_all_rows(some, others).said);
+}
+
 }  // namespace
 }  // namespace tailrace
