@@ -351,6 +351,30 @@ contains
     if (present(options)) given = trim(options)
   end function given
 
+  !> A number as options have it, with all of its digits. What is not a number is a text that the
+  !! library refuses by name.
+  function number_text(number) result(text)
+    class(*), intent(in) :: number
+    character(:), allocatable :: text
+    character(32) :: digits
+    digits = 'no number'
+    select type (number)
+    type is (real(c_double))
+      write (digits, '(es25.16e3)') number
+    type is (real(c_float))
+      write (digits, '(es25.16e3)') real(number, c_double)
+    type is (integer(c_int8_t))
+      write (digits, '(i0)') number
+    type is (integer(c_int16_t))
+      write (digits, '(i0)') number
+    type is (integer(c_int32_t))
+      write (digits, '(i0)') number
+    type is (integer(c_int64_t))
+      write (digits, '(i0)') number
+    end select
+    text = trim(adjustl(digits))
+  end function number_text
+
   subroutine judge(code, stat, errmsg)
     integer(c_int), intent(in) :: code
     integer, intent(out), optional :: stat
@@ -446,7 +470,7 @@ contains
 
   !> Define a field: its path, a type (tailrace_real64, ...) and its extents over all ranks, first
   !! dimension first, a list of integers of any kind; with over_time of one entry (time becomes the
-  !! last dimension). Alike on all ranks.
+  !! last dimension). `fill` is a real or an integer number. Alike on all ranks.
   subroutine file_define(file, path, dtype, shape, field, codec, bound, chunk, fill, over_time, &
                          options, stat, errmsg)
     class(tailrace_file), intent(in) :: file
@@ -456,22 +480,18 @@ contains
     type(tailrace_field), intent(out) :: field
     character(*), intent(in), optional :: codec, bound
     type(*), dimension(..), intent(in), optional :: chunk
-    real(c_double), intent(in), optional :: fill
+    class(*), intent(in), optional :: fill
     logical, intent(in), optional :: over_time
     character(*), intent(in), optional :: options
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(:), allocatable :: all
-    character(32) :: number
     integer(c_int) :: code
     all = given(options)
     call join(all, 'codec', codec)
     call join(all, 'bound', bound)
     call join_switch(all, 'over-time', over_time)
-    if (present(fill)) then
-      write (number, '(es25.16e3)') fill
-      call join(all, 'fill', adjustl(number))
-    end if
+    if (present(fill)) call join(all, 'fill', number_text(fill))
     field%dtype = int(dtype, c_int)
     code = c_define(file%handle, c_text(path), field%dtype, shape, chunk, c_text(all), &
                     field%number, field%n_dims)

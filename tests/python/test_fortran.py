@@ -51,6 +51,8 @@ def test_module(tmp_path, ranks):
         assert (file["expression"][...] == 2 * planes).all()
         assert abs(file["buffer"][...] - planes).max() <= 1e-6
         assert file["gaps"].chunks == (1, 2, NX) and file["in_place"].fillvalue == -9.5
+        assert file["assumed"].fillvalue == -7
+        assert file["expression"].fillvalue == np.float32(0.1)
 
     with h5py.File(tmp_path / "wrong.h5") as file:
         assert list(file) == ["u"]
