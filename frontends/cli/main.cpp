@@ -25,6 +25,7 @@
 #include "describe/field_attributes.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/filter_plugins.hpp"
+#include "hdf5/recover.hpp"
 #include "help_formatter.hpp"
 #include "layout/layout.hpp"
 
@@ -214,7 +215,9 @@ int main(int argc, char** argv) {
   MpiSession mpi(&argc, &argv);
   const std::unique_ptr<Comm> comm = mpi.world();
   try {
-    return end_of_output("tailrace", run(mpi, *comm, argc, argv));
+    const int code = run(mpi, *comm, argc, argv);
+    silence_hdf5();
+    return end_of_output("tailrace", code);
   } catch (const std::exception& error) {
     // The other ranks may be waiting for this one: leaving without MPI_Finalize ends them as well.
     print_to_stderr(printable(fmt::format("tailrace: rank {}: {}", comm->rank(), error.what())));

@@ -513,4 +513,9 @@ Result<RecoverReport> inspect_and_recover(const std::string& path, bool apply) {
   return Recovery(path, apply).run();
 }
 
+void silence_hdf5() {
+  const std::lock_guard lock(hdf5_mutex());
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
 }  // namespace tailrace

@@ -64,4 +64,9 @@ Status check_not_half_committed(const std::string& path,
 /// @error io_error, no_space  while repairing; running it again continues.
 Result<RecoverReport> inspect_and_recover(const std::string& path, bool apply);
 
+/// Keep HDF5 from printing for the rest of the process, for programs of our own before they end:
+/// HDF5 1.10 loses memory over damaged files, and complains of that when it ends ("infinite loop
+/// closing library").
+void silence_hdf5();
+
 }  // namespace tailrace

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hdf5/recover.hpp"
 #include "support/test_tier.hpp"
 
 namespace {
@@ -76,5 +77,7 @@ int main(int argc, char** argv) {
   const std::string patterns = left_out();
   std::string& filter = testing::GTEST_FLAG(filter);
   if (!patterns.empty()) filter += (filter.find('-') == std::string::npos ? "-" : "") + patterns;
-  return RUN_ALL_TESTS();
+  const int result = RUN_ALL_TESTS();
+  tailrace::silence_hdf5();
+  return result;
 }
