@@ -471,6 +471,20 @@ class StepsDoor(Door):
                 *(part[0] for part in at), *(len(part) for part in at), values.tobytes().hex()]
 
 
+class FortranDoor(StepsDoor):
+    """The Fortran module, by the same program."""
+
+    TRAITS = dataclasses.replace(StepsDoor.TRAITS, ranks=(1, 2, 3), attribute_types=("i8", "f8"))
+
+    @classmethod
+    def missing(cls):
+        built = (library("").parent / "tests" / "workload_fortran.mod").exists()
+        return super().missing() or ("" if built else "no Fortran compiler")
+
+    def performer(self):
+        return [*super().performer(), "--fortran"]
+
+
 def mpi_environment(folder):
     """More ranks than cores, as root, and what mpiexec keeps in the folder."""
     return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -521,5 +535,5 @@ def with_faults(door):
 
 _SOUND = {"array": ArrayDoor, "array-mpi": ArrayRanksDoor, "serial": SerialHdf5Door,
           "hdf5-mpi": ParallelHdf5Door, "pnetcdf": PnetcdfDoor, "steps": StepsDoor,
-          "vol": ConnectorDoor}
+          "vol": ConnectorDoor, "fortran": FortranDoor}
 DOORS = {**_SOUND, **{f"{name}-faults": with_faults(door) for name, door in _SOUND.items()}}

@@ -267,8 +267,8 @@ class Generator:
             "text", "", "longer " * 40, "\u00b0C", ["i4", [self.rng.randint(-9, 9)]],
             ["f8", [self.rng.gauss(0, 1) for _ in range(self.rng.randint(1, 30))]], ["u1", [1, 2]],
             ["i8", [2**40]], ["f4", [0.5, -1.0]]]
-        value = self.rng.choice([value for value in values if isinstance(value, str)
-                                 or value[0] in self.traits.attribute_types])
+        value = self.rng.choice([value for value in values if (
+            "text" if isinstance(value, str) else value[0]) in self.traits.attribute_types])
         self.add({"op": "attr", "of": of, "name": name, "value": value})
 
     # --- definitions ------------------------------------------------------------------------------

@@ -119,10 +119,9 @@ class Run:
                 return self._after_fault("kill", states, at)
             return Verdict("crash", death.what, str(death), at)
         if op["op"] == "badput":
-            if "error" in answer:
-                return None
-            self.refusal_due = self.door.TRAITS.steps  # There the step is what fails.
-            return None if self.refusal_due else Verdict("wrong", "bad put", "is accepted", at)
+            self.refusal_due = self.door.TRAITS.steps  # There the step fails on all ranks.
+            accepted = "error" not in answer and not self.refusal_due
+            return Verdict("wrong", "bad put", "is accepted", at) if accepted else None
         if op["op"] == "abort":
             self.refusal_due = False
         if "error" in answer:

@@ -1,5 +1,6 @@
 // The workload's performer for the C++ API: fields over time and fields of one step, put in boxes
-// by the ranks of a communicator, in any mode. The judge's side is StepsDoor in doors.py.
+// by the ranks of a communicator, in any mode; with --fortran by the Fortran module. The judge's
+// side is StepsDoor in doors.py.
 //
 // Rank 0 reads requests from the socket that TAILRACE_WORKLOAD_SOCKET names, one a line, words
 // between blanks, and broadcasts them; "-" is an empty word. It answers with a line of JSON, once
@@ -129,10 +130,13 @@ tailrace_dtype dtype_named(const std::string& name) {
   return types.at(name);
 }
 
-/// What one rank does for a request.
+/// What one rank does for a request, by the C++ API.
 class Performer {
  public:
   explicit Performer(int rank) : rank_(rank) {}
+  Performer(const Performer&) = delete;
+  Performer& operator=(const Performer&) = delete;
+  virtual ~Performer() = default;
 
   void perform(const Words& words) {
     const std::string& verb = words.at(1);
@@ -146,8 +150,8 @@ class Performer {
     } else if (verb == "open") {
       open(words.at(2), option_text(words.at(3)));
     } else if (verb == "var" || verb == "known") {
-      define(words);
-      if (verb == "var") field(words.at(2));
+      note_definition(words);
+      if (verb == "var") define(words.at(2));
     } else if (verb == "put") {
       put(words);
     } else if (verb == "badput") {
@@ -159,11 +163,7 @@ class Performer {
     } else if (verb == "step" || verb == "flush") {
       end_step(verb == "flush");
     } else if (verb == "close") {
-      fields_.clear();
-      tailrace::File closing = std::move(*file_);
-      file_.reset();
-      closing.close();
-      buffers_.clear();
+      close();
     } else if (verb == "abort") {
       drop();
     } else if (verb == "crash") {
@@ -176,20 +176,28 @@ class Performer {
   /// This rank's values of the last "read".
   const Bytes& values_read() const { return read_; }
 
- private:
+ protected:
   struct Definition {
     tailrace_dtype dtype;
     tailrace::Shape shape;
     std::string options;
   };
 
-  void drop() {
+  virtual void close() {
+    fields_.clear();
+    tailrace::File closing = std::move(*file_);
+    file_.reset();
+    closing.close();
+    buffers_.clear();
+  }
+
+  virtual void drop() {
     fields_.clear();
     file_.reset();
     buffers_.clear();
   }
 
-  void open(const std::string& mode, const std::string& options) {
+  virtual void open(const std::string& mode, const std::string& options) {
     const tailrace::Comm comm = tailrace::mpi(MPI_COMM_WORLD);
     promise_ = options.find("hold=promise") != std::string::npos;
     if (mode == "a") {
@@ -201,11 +209,13 @@ class Performer {
     }
   }
 
-  void define(const Words& words) {
+  void note_definition(const Words& words) {
     Definition made{dtype_named(words.at(3)), {}, option_text(words.at(4))};
     for (std::size_t i = 5; i < words.size(); ++i) made.shape.push_back(std::stoull(words[i]));
     definitions_[words.at(2)] = made;
   }
+
+  virtual void define(const std::string& path) { field(path); }
 
   /// Fields of an opened file are defined again as they were, once they are put.
   const tailrace::Field<std::byte>& field(const std::string& path) {
@@ -216,7 +226,7 @@ class Performer {
   }
 
   void put(const Words& words) {
-    const tailrace::Field<std::byte>& target = field(words.at(2));
+    define(words.at(2));
     if (std::stoi(words.at(3)) != rank_) return;
     const std::string& style = words.at(4);
     const std::size_t n = std::stoull(words.at(5));
@@ -225,8 +235,13 @@ class Performer {
       box.start.push_back(std::stoull(words.at(6 + d)));
       box.count.push_back(std::stoull(words.at(6 + n + d)));
     }
-    const Bytes values = from_hex(option_text(words.at(6 + 2 * n)));
-    const std::size_t element = tailrace_dtype_bytes(definitions_.at(words[2]).dtype);
+    put_box(words[2], style, box, from_hex(option_text(words.at(6 + 2 * n))));
+  }
+
+  virtual void put_box(const std::string& path, const std::string& style, const tailrace::Box& box,
+                       const Bytes& values) {
+    const tailrace::Field<std::byte>& target = field(path);
+    const std::size_t element = tailrace_dtype_bytes(definitions_.at(path).dtype);
     if (style == "strided" || style == "fortran") {
       put_strided(target, box, values, element, style == "fortran");
     } else if (style == "copy") {
@@ -238,14 +253,14 @@ class Performer {
   }
 
   void put_beyond(const Words& words) {
-    const tailrace::Field<std::byte>& target = field(words.at(2));
+    define(words.at(2));
     if (std::stoi(words.at(3)) != rank_) return;
     const Definition& as = definitions_.at(words[2]);
     tailrace::Box box;
     box.start.assign(as.shape.size(), 0);
     box.count.assign(as.shape.size(), 1);
     box.start.back() = as.shape.back() + 5;
-    target.put_copy(box, Bytes(tailrace_dtype_bytes(as.dtype)));
+    put_box(words[2], "copy", box, Bytes(tailrace_dtype_bytes(as.dtype)));
   }
 
   /// This rank's slab, by a Reader that all ranks open and close.
@@ -313,12 +328,21 @@ class Performer {
       if (kind == "u8") unsigned_numbers.push_back(std::stoull(words[i]));
       if (kind == "f8") real_numbers.push_back(std::strtod(words[i].c_str(), nullptr));
     }
-    if (kind == "i8") file_->set_attribute(object, name, signed_numbers);
+    if (kind == "i8") set_numbers(object, name, signed_numbers);
     if (kind == "u8") file_->set_attribute(object, name, unsigned_numbers);
-    if (kind == "f8") file_->set_attribute(object, name, real_numbers);
+    if (kind == "f8") set_numbers(object, name, real_numbers);
   }
 
-  void end_step(bool wait) {
+  virtual void set_numbers(const std::string& object, const std::string& name,
+                           const std::vector<std::int64_t>& numbers) {
+    file_->set_attribute(object, name, numbers);
+  }
+  virtual void set_numbers(const std::string& object, const std::string& name,
+                           const std::vector<double>& numbers) {
+    file_->set_attribute(object, name, numbers);
+  }
+
+  virtual void end_step(bool wait) {
     file_->end_step();
     ++n_steps_;
     release(promise_ ? 1 : 0);
@@ -345,14 +369,112 @@ class Performer {
 
   int rank_;
   std::string path_;
+  std::map<std::string, Definition> definitions_;
+
+ private:
   bool promise_ = false;
   std::uint64_t n_steps_ = 0;
-  std::map<std::string, Definition> definitions_;
   std::map<std::string, tailrace::Field<std::byte>> fields_;
   std::list<Buffer> buffers_;
   std::optional<tailrace::File> file_;
   Bytes read_;
 };
+
+#ifdef WORKLOAD_FORTRAN
+/// Room for the text of an error.
+using Text = std::array<char, 512>;
+
+// workload_fortran.f90.
+extern "C" {
+int fortran_open(const char* path, int opens, int comm, const char* options, char* text);
+int fortran_define(const char* path, int dtype, int n, const std::int64_t* shape,
+                   const char* options, int* number, char* text);
+int fortran_put(int number, int dtype, int n, const std::int64_t* start, const std::int64_t* count,
+                const void* values, char* text);
+int fortran_attribute(const char* object, const char* name, int n, const std::int64_t* integers,
+                      const double* reals, char* text);
+int fortran_end_step(int waits, char* text);
+int fortran_close(char* text);
+void fortran_abandon();
+}
+
+/// The same by the Fortran module.
+class FortranPerformer final : public Performer {
+ public:
+  using Performer::Performer;
+
+ private:
+  static void check(int code, const Text& text) {
+    if (code != TAILRACE_OK) throw tailrace::Error(static_cast<tailrace_error>(code), text.data());
+  }
+  static std::vector<std::int64_t> extents(const tailrace::Shape& shape) {
+    return {shape.begin(), shape.end()};
+  }
+
+  void open(const std::string& mode, const std::string& options) override {
+    numbers_.clear();
+    if (mode != "a") definitions_.clear();
+    Text text{};
+    check(fortran_open(path_.c_str(), mode == "a" ? 1 : 0, MPI_Comm_c2f(MPI_COMM_WORLD),
+                       options.c_str(), text.data()),
+          text);
+  }
+  void define(const std::string& path) override {
+    if (numbers_.contains(path)) return;
+    const Definition& as = definitions_.at(path);
+    const std::vector<std::int64_t> shape = extents(as.shape);
+    Text text{};
+    int number = 0;
+    check(fortran_define(path.c_str(), as.dtype, static_cast<int>(shape.size()), shape.data(),
+                         as.options.c_str(), &number, text.data()),
+          text);
+    numbers_[path] = number;
+  }
+  void put_box(const std::string& path, const std::string&, const tailrace::Box& box,
+               const Bytes& values) override {
+    const std::vector<std::int64_t> start = extents(box.start);
+    const std::vector<std::int64_t> count = extents(box.count);
+    Text text{};
+    check(
+        fortran_put(numbers_.at(path), definitions_.at(path).dtype, static_cast<int>(start.size()),
+                    start.data(), count.data(), values.data(), text.data()),
+        text);
+  }
+  void set_numbers(const std::string& object, const std::string& name,
+                   const std::vector<std::int64_t>& numbers) override {
+    Text text{};
+    check(fortran_attribute(object.c_str(), name.c_str(), static_cast<int>(numbers.size()),
+                            numbers.data(), nullptr, text.data()),
+          text);
+  }
+  void set_numbers(const std::string& object, const std::string& name,
+                   const std::vector<double>& numbers) override {
+    Text text{};
+    check(fortran_attribute(object.c_str(), name.c_str(), static_cast<int>(numbers.size()), nullptr,
+                            numbers.data(), text.data()),
+          text);
+  }
+  void end_step(bool wait) override {
+    Text text{};
+    check(fortran_end_step(wait ? 1 : 0, text.data()), text);
+  }
+  void close() override {
+    Text text{};
+    check(fortran_close(text.data()), text);
+  }
+  void drop() override { fortran_abandon(); }
+
+  std::map<std::string, int> numbers_;
+};
+#endif
+
+std::unique_ptr<Performer> make_performer(bool fortran, int rank) {
+#ifdef WORKLOAD_FORTRAN
+  if (fortran) return std::make_unique<FortranPerformer>(rank);
+#endif
+  if (fortran) throw std::runtime_error("built without Fortran");
+  return std::make_unique<Performer>(rank);
+}
 
 /// The next request on all ranks. Those that wait sleep, which MPI would not.
 std::optional<std::string> share(MPI_Comm comm, int rank, int n_ranks, Channel* channel) {
@@ -411,10 +533,11 @@ std::vector<std::string> gather(MPI_Comm comm, int rank, int n_ranks, const std:
   return all;
 }
 
-void serve(MPI_Comm comm, int rank, int n_ranks) {
+void serve(MPI_Comm comm, int rank, int n_ranks, bool fortran) {
   std::unique_ptr<Channel> channel;
   if (rank == 0) channel = std::make_unique<Channel>(std::getenv("TAILRACE_WORKLOAD_SOCKET"));
-  Performer performer(rank);
+  const std::unique_ptr<Performer> made = make_performer(fortran, rank);
+  Performer& performer = *made;
   while (const std::optional<std::string> line = share(comm, rank, n_ranks, channel.get())) {
     std::istringstream stream(*line);
     Words words;
@@ -454,7 +577,7 @@ int main(int n_words, char** words) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &n_ranks);
-  serve(comm, rank, n_ranks);
+  serve(comm, rank, n_ranks, n_words > 1 && std::strcmp(words[1], "--fortran") == 0);
   MPI_Comm_free(&comm);
   MPI_Finalize();
 }
