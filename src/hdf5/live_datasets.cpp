@@ -36,19 +36,20 @@ std::uint64_t address_of(const ObjectKey& key) {
   return address;
 }
 
-/// @returns whether the object could be looked at.
-bool note_dataset(hid_t object, std::set<std::uint64_t>& addresses) {
-  ObjectFacts facts;
-  if (!get_object_facts(object, facts)) return false;
-  if (facts.type == H5O_TYPE_DATASET) addresses.insert(address_of(facts.key));
-  return true;
-}
-
 struct Found {
   std::set<std::uint64_t> addresses;
   CountedObjects links;  ///< Of each object, how many lead to it.
   bool failed = false;
 };
+
+void note_dataset(hid_t object, Found& found) {
+  ObjectFacts facts;
+  if (!get_object_facts(object, facts)) {
+    found.failed = true;
+  } else if (facts.type == H5O_TYPE_DATASET) {
+    found.addresses.insert(address_of(facts.key));
+  }
+}
 
 /// Follows hard links alone, each object once.
 void note_group(hid_t group, std::set<ObjectKey>& seen, Found& found);
@@ -73,8 +74,8 @@ herr_t note_link(hid_t group, const char* name, const LinkInfo* link, void* data
       return 0;  // A file that is mounted there.
     } else if (H5Iget_type(object.get()) == H5I_GROUP) {
       note_group(object.get(), *step.seen, *step.found);
-    } else if (!note_dataset(object.get(), step.found->addresses)) {
-      step.found->failed = true;
+    } else {
+      note_dataset(object.get(), *step.found);
     }
     return 0;
   });
@@ -211,8 +212,8 @@ Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id,
     }
     if (H5Iget_type(object.get()) == H5I_GROUP) {
       note_group(object.get(), seen, found);
-    } else if (!note_dataset(object.get(), found.addresses)) {
-      found.failed = true;
+    } else {
+      note_dataset(object.get(), found);
     }
   }
   if (found.failed) {
@@ -225,19 +226,17 @@ Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id,
 
 Result<std::set<std::uint64_t>> open_dataset_addresses(std::int64_t file_id) {
   const Hdf5Scope scope;
-  std::set<std::uint64_t> addresses;
+  Found found;
   const ssize_t n_open = H5Fget_obj_count(file_id, H5F_OBJ_DATASET);
   std::vector<hid_t> open(n_open > 0 ? static_cast<std::size_t>(n_open) : 0);
-  if (n_open < 0 ||
-      (n_open > 0 && H5Fget_obj_ids(file_id, H5F_OBJ_DATASET, open.size(), open.data()) < 0)) {
+  if (n_open > 0 && H5Fget_obj_ids(file_id, H5F_OBJ_DATASET, open.size(), open.data()) < 0) {
+    found.failed = true;
+  }
+  for (const hid_t dataset : open) note_dataset(dataset, found);
+  if (n_open < 0 || found.failed) {
     return hdf5_failure(Code::internal, "the datasets of the file cannot be listed");
   }
-  for (const hid_t dataset : open) {
-    if (!note_dataset(dataset, addresses)) {
-      return hdf5_failure(Code::internal, "a dataset that is open cannot be looked at");
-    }
-  }
-  return addresses;
+  return std::move(found.addresses);
 }
 
 Status write_elements(std::int64_t dataset_id, const Slab& slab,
