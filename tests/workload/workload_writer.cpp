@@ -145,7 +145,7 @@ class Performer {
       path_ = words.at(2);
       definitions_.clear();
       arm(words.size() > 3 ? words[3].c_str() : nullptr);
-    } else if (verb == "reset") {
+    } else if (verb == "reset" || verb == "abort") {
       drop();
     } else if (verb == "open") {
       open(words.at(2), option_text(words.at(3)));
@@ -164,8 +164,6 @@ class Performer {
       end_step(verb == "flush");
     } else if (verb == "close") {
       close();
-    } else if (verb == "abort") {
-      drop();
     } else if (verb == "crash") {
       std::raise(SIGSEGV);
     } else {
