@@ -7,6 +7,7 @@ scales, times). Writing is in _xarray_write.py.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Optional, Union
@@ -21,6 +22,7 @@ from . import _file
 from ._attributes import Attributes
 from ._errors import ArgumentError, text_of
 from ._group import Group
+from ._printable import printable
 from ._variable import Variable, coarse_slices
 
 Path = Union[str, os.PathLike[str]]
@@ -236,8 +238,13 @@ def _group_of(file: _file.File, group: Optional[str]) -> Group:
 def _decoded(place: Group, how: Mapping[str, Any]) -> xr.Dataset:
     """A group as xarray's own engines give it: coordinates known, indexes left to xarray."""
     source = os.path.abspath(place._file.filename)
-    variables = {name: _xarray_variable(variable, source)
-                 for name, variable in place.variables.items() if _fits_xarray(variable)}
+    fitting = {name: variable for name, variable in place.variables.items()
+               if _fits_xarray(variable)}
+    variables = {name: _xarray_variable(variable, source) for name, variable in fitting.items()}
+    left_out = [name for name in place.variables if name not in fitting]
+    if left_out:
+        warnings.warn(printable(f"{source}: left out, since their elements are lists or cannot be "
+                                f"read: {', '.join(left_out)}"), RuntimeWarning, stacklevel=4)
     attributes, notes = _parted(place.attrs)
     given = {key: value for key, value in how.items() if value is not None}
     decoded, global_attributes, coordinates = xr.conventions.decode_cf_variables(

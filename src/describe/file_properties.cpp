@@ -96,12 +96,24 @@ Hdf5Id detached_space(hid_t space) {
 }
 
 Hdf5Id detached_type(hid_t type) {
+  // References are as long as addresses of their file.
+  if (H5Tget_class(type) == H5T_REFERENCE && H5Tequal(type, H5T_STD_REF_OBJ) > 0) {
+    return Hdf5Id(H5Tcopy(H5T_STD_REF_OBJ));
+  }
+  if (H5Tget_class(type) == H5T_REFERENCE && H5Tequal(type, H5T_STD_REF_DSETREG) > 0) {
+    return Hdf5Id(H5Tcopy(H5T_STD_REF_DSETREG));
+  }
   const Hdf5Id copy(H5Tcopy(type));  // Without the name of a committed type.
   std::size_t n_bytes = 0;
   if (!copy.valid() || H5Tencode(copy.get(), nullptr, &n_bytes) < 0) return Hdf5Id();
   std::vector<std::byte> bytes(n_bytes);
   if (H5Tencode(copy.get(), bytes.data(), &n_bytes) < 0) return Hdf5Id();
   return Hdf5Id(H5Tdecode(bytes.data()));
+}
+
+bool has_short_addresses(hid_t file) {
+  const Hdf5Id creation(H5Fget_create_plist(file));
+  return FileForm::of(creation.get()).address_bytes < sizeof(haddr_t);
 }
 
 bool headers_are_alike(hid_t input, hid_t output) {

@@ -31,6 +31,10 @@ bool has_default_link_form(hid_t creation);
 Hdf5Id detached_space(hid_t space);
 Hdf5Id detached_type(hid_t type);
 
+/// True if addresses have fewer bytes than HDF5's references in memory, of which HDF5 1.10 makes
+/// others when it reads them.
+bool has_short_addresses(hid_t file);
+
 /// True if H5Ocopy can copy headers from one file into the other: it takes bytes over whose form
 /// depends on the sizes of addresses, and on messages that the input's objects share.
 bool headers_are_alike(hid_t input, hid_t output);

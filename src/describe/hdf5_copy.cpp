@@ -254,6 +254,10 @@ void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
   const Hdf5Id space(H5Aget_space(attribute.get()));
   const Hdf5Id creation(H5Aget_create_plist(attribute.get()));
   if (!type.valid() || !space.valid()) return report(what + " cannot be read");
+  if (short_addresses_ && Hdf5References::holds_references(type.get())) {
+    lines_.push_back(what + ": references of addresses below 8 bytes cannot be carried over");
+    return;
+  }
   const Hdf5Id in_memory = memory_type(type.get());
   const hssize_t n_values = H5Sget_simple_extent_npoints(space.get());
   std::uint64_t n_bytes = 0;
@@ -314,16 +318,53 @@ namespace {
 /// value has in its file, where addresses may be shorter than in the output.
 void renew_layout(hid_t creation) {
   const H5D_layout_t layout = H5Pget_layout(creation);
-  if (layout != H5D_CHUNKED) {
-    if (layout != H5D_VIRTUAL) H5Pset_layout(creation, layout);
-    return;
+  if (layout == H5D_VIRTUAL) return;
+  H5D_alloc_time_t allocation = H5D_ALLOC_TIME_DEFAULT;
+  H5Pget_alloc_time(creation, &allocation);
+  if (layout == H5D_CHUNKED) {
+    std::array<hsize_t, max_rank> chunk = {};
+    unsigned options = 0;
+    const int rank = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
+    H5Pget_chunk_opts(creation, &options);
+    H5Pset_chunk(creation, rank, chunk.data());
+    H5Pset_chunk_opts(creation, options);
+  } else {
+    H5Pset_layout(creation, layout);
   }
+  H5Pset_alloc_time(creation, allocation);
+}
+
+/// The chunks of a dataset where some of them are missing; nothing: all are there, or it has none.
+std::optional<ChunkGrid> chunks_with_holes(hid_t dataset, const Shape& shape) {
+#if H5_VERSION_GE(1, 10, 5)
+  const Hdf5Id creation(H5Dget_create_plist(dataset));
+  if (H5Pget_layout(creation.get()) != H5D_CHUNKED) return std::nullopt;
   std::array<hsize_t, max_rank> chunk = {};
-  unsigned options = 0;
-  const int rank = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
-  H5Pget_chunk_opts(creation, &options);
-  H5Pset_chunk(creation, rank, chunk.data());
-  H5Pset_chunk_opts(creation, options);
+  const int rank = H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data());
+  if (rank < 0 || static_cast<std::size_t>(rank) != shape.size()) return std::nullopt;
+  const Hdf5Id space(H5Dget_space(dataset));
+  ChunkGrid grid{shape, Shape(chunk.begin(), chunk.begin() + rank)};
+  hsize_t n_there = 0;
+  if (H5Dget_num_chunks(dataset, space.get(), &n_there) < 0 || n_there >= grid.n_chunks()) {
+    return std::nullopt;
+  }
+  return grid;
+#else
+  return std::nullopt;
+#endif
+}
+
+bool chunk_is_missing(hid_t dataset, const Box& box) {
+#if H5_VERSION_GE(1, 10, 5)
+  const std::vector<hsize_t> start(box.start.begin(), box.start.end());
+  unsigned mask = 0;
+  haddr_t address = HADDR_UNDEF;
+  hsize_t n_bytes = 0;
+  return H5Dget_chunk_info_by_coord(dataset, start.data(), &mask, &address, &n_bytes) >= 0 &&
+         address == HADDR_UNDEF;
+#else
+  return false;
+#endif
 }
 
 }  // namespace
@@ -377,6 +418,10 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
     return hdf5_failure(Code::corrupt, what + " cannot be opened");
   }
   if (Hdf5References::holds_references(type.get())) {
+    if (short_addresses_) {
+      return Status(Code::unsupported,
+                    what + ": references of addresses below 8 bytes cannot be carried over");
+    }
     return create_like(from.get(), path) ? Status() : hdf5_failure(Code::internal, not_made);
   }
   const H5D_layout_t layout = H5Pget_layout(creation.get());
@@ -497,11 +542,14 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
     return Status(Code::unsupported, what + ": " + std::to_string(n_values) +
                                          " values are too many to copy one by one");
   }
-  const ChunkGrid pieces =
-      cut_in_pieces(Shape(extents.begin(), extents.begin() + rank), value_bytes);
+  const Shape shape(extents.begin(), extents.begin() + rank);
+  // Chunks that were never written stay so.
+  const std::optional<ChunkGrid> holes = chunks_with_holes(from, shape);
+  const ChunkGrid pieces = holes ? *holes : cut_in_pieces(shape, value_bytes);
   std::uint64_t n_unresolved = 0;
   for (std::uint64_t i = 0; i < pieces.n_chunks(); ++i) {
     const Box box = pieces.clipped_box(i);
+    if (holes && chunk_is_missing(from, box)) continue;
     const hsize_t piece_values = box.n_elements();
     const Hdf5Id piece(H5Screate_simple(1, &piece_values, nullptr));
     if (rank > 0) {

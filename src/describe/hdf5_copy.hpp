@@ -71,7 +71,8 @@ class Hdf5Copier {
         references_(references),
         lines_(lines),
         old_forms_(old_forms),
-        headers_alike_(headers_are_alike(input, output)) {}
+        headers_alike_(headers_are_alike(input, output)),
+        short_addresses_(has_short_addresses(input)) {}
 
   /// Copy the attributes of one object, in their order, to the object of the same path. Left out:
   /// what describes dimension scales by address (they are attached anew), what Tailrace has said of
@@ -121,6 +122,7 @@ class Hdf5Copier {
   std::vector<std::string>& lines_;
   bool old_forms_;
   bool headers_alike_;
+  bool short_addresses_;
 };
 
 /// The folder from which relative names of other files in an open file count.

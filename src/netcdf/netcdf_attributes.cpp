@@ -90,7 +90,10 @@ Result<ModelAttribute> read_one(hid_t object, const std::string& owner, const st
   const bool is_null = H5Sget_simple_extent_type(space.get()) == H5S_NULL;
   ModelAttribute model;
   model.name = name;
-  model.type = model_type_of(type.get()).value_or(ModelType::other);
+  // Values of an enum are read as its integers.
+  const bool named_values = H5Tget_class(type.get()) == H5T_ENUM;
+  const Hdf5Id base(named_values ? H5Tget_super(type.get()) : H5I_INVALID_HID);
+  model.type = model_type_of(named_values ? base.get() : type.get()).value_or(ModelType::other);
   model.n_values = static_cast<std::uint64_t>(n_points);
   if (rank > 1 || model.type == ModelType::other) {
     model.type = ModelType::other;

@@ -3,6 +3,7 @@
 Fixed seeds, and a new one, which is printed: `scripts/workload --files --seed S` runs it again.
 """
 
+import json
 import random
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 
 import python_package
 from cli_tools import ROOT
+from files_found import FOUND
 
 python_package.load()
 sys.path.insert(0, str(ROOT / "tests"))
@@ -37,3 +39,20 @@ def test_random_files_of_a_fixed_seed(pytestconfig):
 @pytest.mark.full
 def test_random_files_of_a_new_seed():
     run(str(random.SystemRandom().randrange(10**9)), seconds=120)
+
+
+@pytest.fixture(scope="module")
+def worker():
+    one = many_files.Worker()
+    yield one
+    one.end()
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_stays_mended(name, worker):
+    route, description = FOUND[name]
+    for round_of in range(3):  # The seed chooses the options of the route.
+        seed = f"{name}:{round_of}"
+        end, findings, why = worker.judge(json.loads(json.dumps(description)), route, seed)
+        assert not findings, findings
+        assert end != "invalid", why

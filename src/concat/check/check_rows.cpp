@@ -10,10 +10,14 @@
 
 #include "concat/check/check_objects.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 
 namespace tailrace {
 
 namespace {
+
+/// HDF5's reason, or the filter that it lacks.
+std::string why_unreadable(hid_t dataset) { return plain_read_failure(dataset, "HDF5").message(); }
 
 /// What one element that points elsewhere is taken to point to, for the size of a window.
 constexpr std::uint64_t pointed_bytes = 256;
@@ -134,7 +138,7 @@ class DatasetComparison {
       if (next < end && border > at) next = border;
       const std::uint64_t there = std::clamp<std::uint64_t>(extents_[0], at, next);
       const bool readable = window.load(dataset_.get(), at, there - at);
-      const std::string why = readable ? "" : hdf5_error_text();
+      const std::string why = readable ? "" : why_unreadable(dataset_.get());
       compare_window(sources, window, at, next, readable ? nullptr : &why);
       if (progress) progress((next - at) * row_elements_ * element_bytes_);
       at = next;
@@ -184,7 +188,8 @@ class DatasetComparison {
     if (!piece.load(dataset.get(), from - starts_[s], to - from)) {
       report(s, sources,
              "rows " + std::to_string(from - starts_[s]) + " to " +
-                 std::to_string(to - 1 - starts_[s]) + " cannot be read: " + hdf5_error_text());
+                 std::to_string(to - 1 - starts_[s]) +
+                 " cannot be read: " + why_unreadable(dataset.get()));
       return;
     }
     const std::byte* ours = window.row(from - at);
@@ -291,9 +296,9 @@ Status compare_box(hid_t output, hid_t input, const std::string& file_name, cons
     std::vector<std::byte> arrived(there.n_elements() * element_bytes);
     std::vector<std::byte> wanted(arrived.size());
     if (input < 0) put_fill_values(output, type.get(), wanted);
-    if ((input >= 0 && !read_checked_box(input, type.get(), here, wanted.data())) ||
-        !read_checked_box(output, type.get(), there, arrived.data())) {
-      findings.add(who + " cannot be read: " + hdf5_error_text());
+    const bool read = input < 0 || read_checked_box(input, type.get(), here, wanted.data());
+    if (!read || !read_checked_box(output, type.get(), there, arrived.data())) {
+      findings.add(who + " cannot be read: " + why_unreadable(read ? output : input));
       return Status();
     }
     const auto [a, b] = std::mismatch(wanted.begin(), wanted.end(), arrived.begin());

@@ -168,7 +168,8 @@ def random_dataset(rng, path, named):
     times = {"chunked": [1, 2, 3, 3, 3], "compact": [1], "contiguous": [1, 2, 2],
              "external": [2], "virtual": [3]}[layout]
     made["allocation"] = int(_pick(rng, times))
-    if points_elsewhere(kind) and made["fill_time"] == 1:
+    unknown = any(name == "unknown" for name, *_ in made.get("filters", ()))
+    if (points_elsewhere(kind) or unknown) and made["fill_time"] == 1:
         made["fill_time"] = 2
     if layout != "virtual":
         # Elements that are neither written nor filled have no value.
