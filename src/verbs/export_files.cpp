@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstdio>
@@ -20,9 +21,11 @@
 #include "core/codec_registry.hpp"
 #include "core/encoding_notes.hpp"
 #include "core/slab.hpp"
+#include "describe/input_bytes.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/one_file.hpp"
+#include "hdf5/superblock.hpp"
 #include "read/read.hpp"
 
 namespace tailrace::verbs {
@@ -707,8 +710,23 @@ class PartExport {
   std::uint64_t piece_bytes_ = 1;
 };
 
+/// Bytes in front of the file's superblock, which is at 0, 512, 1024, 2048, ...
+std::uint64_t bytes_in_front(const InputBytes& file) {
+  constexpr std::uint64_t first = 512;
+  std::array<std::byte, superblock_bytes_max> bytes{};
+  for (std::uint64_t at = 0; file.read_at(at, bytes).ok(); at = at == 0 ? first : 2 * at) {
+    if (has_hdf5_signature(bytes)) return at;
+  }
+  return 0;
+}
+
 Status export_part(const VerbRanks& ranks, Reader& reader, const ExportRequest& request,
                    std::uint64_t memory_bytes) {
+  const auto input = InputBytes::open(request.input);
+  const std::uint64_t n_in_front = input.ok() ? bytes_in_front(**input) : 0;
+  if (n_in_front > 0) {
+    ranks.say(fmt::format("the user block of {} bytes is not kept in a part", n_in_front));
+  }
   ArrayFileOptions options;
   TAILRACE_TRY(apply_glob_options("codec=none,layout=contiguous", options));
   options.file.replace = request.replace;

@@ -75,6 +75,7 @@ FOUND = {
         dataset("/u", (20,), chunk=[7], limits=[-1], allocation=1, plain_edges=True,
                 filters=[["deflate", 3]], attribute_phase=[2, 1]),
         dataset("/t", (3,), LISTS), comment="of the file")),
+    "a part and the user block": ("export", file(dataset("/u"), user_block=512)),
     "attributes of a later HDF5": ("pairs", {**file(
         attribute("/", "a", LISTS), attribute("/", "b", INTEGER), attribute("/", "c", NUMBER)),
         "file": {"low": "LATEST", "high": "LATEST", "link_order": 3}}),

@@ -25,7 +25,7 @@ _TIME_LIMIT_S = 120
 _REFUSALS = re.compile(
     r"needs HDF5 [12]\.\d+ or newer|needs HDF5 2|filter (33333|32000)|"
     r"plug-in|unlimited dimension, along which others|can be appended along|"
-    r"must lie in the file itself|"
+    r"must lie in the file itself|a growing field cannot be contiguous|loses digits|"
     r"holds references, which mean nothing elsewhere|references of addresses below 8 bytes")
 
 
@@ -275,6 +275,7 @@ def export(route):
     said = route.command("export", source, "-o", target)
     if said is None or before is None:
         return
+    _export_part(route, before, source)
     audited = route.audit(before, target, Asked(contiguous=True, chunks=True), said)
     if audited is not None:
         route.verify(source, target, None if any(audited) else True)
@@ -290,6 +291,18 @@ def export(route):
             if found.dtype != values.array.dtype or found.tobytes() != values.array.tobytes():
                 route.find("wrong .npy", f"{path}: {found.ravel()[:4]} {values}")
         return
+
+
+def _export_part(route, before, source):
+    """A part says that it has no user block."""
+    part = route.folder / "part.nc"
+    arguments = ["export", source, "-o", part, "--slab", "0:1"]
+    code, _, said = run(*arguments)
+    wrong = wrong_end(code, said)
+    if wrong:
+        route.find(wrong, " ".join(map(str, arguments)) + said[-500:])
+    elif code == 0 and before["/"]["user block"] and "user block" not in said:
+        route.find("a part without the user block", said)
 
 
 def readers(route):
