@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "core/box.hpp"
+#include "hdf5/hdf5_properties.hpp"
 
 namespace tailrace {
 namespace {
@@ -76,14 +77,20 @@ bool has_default_attribute_form(hid_t creation) {
   unsigned compact_max = default_compact_max;
   unsigned dense_min = default_dense_min;
   H5Pget_attr_phase_change(creation, &compact_max, &dense_min);
-  return compact_max == default_compact_max && dense_min == default_dense_min;
+  const bool ours = compact_max == compact_attributes_max && dense_min == compact_max / 2;
+  return ours || (compact_max == default_compact_max && dense_min == default_dense_min);
 }
 
-bool has_default_link_form(hid_t creation) {
-  unsigned compact_max = default_compact_max;
-  unsigned dense_min = default_dense_min;
-  H5Pget_link_phase_change(creation, &compact_max, &dense_min);
-  return compact_max == default_compact_max && dense_min == default_dense_min;
+bool loses_link_form(hid_t creation, hid_t copy) {
+  std::array<unsigned, 2> before = {default_compact_max, default_dense_min};
+  std::array<unsigned, 2> after = before;
+  const auto default_form = before;
+  H5Pget_link_phase_change(creation, &before[0], &before[1]);
+  H5Pget_link_phase_change(copy, &after[0], &after[1]);
+  // Tailrace's own numbers follow the number of links that a group was made for.
+  const bool ours = before[0] > unexpected_links_max && before[1] == before[0] / 2 &&
+                    after[1] == after[0] / 2 && after[0] >= before[0];
+  return before != default_form && before != after && !ours;
 }
 
 Hdf5Id detached_space(hid_t space) {

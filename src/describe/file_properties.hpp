@@ -21,10 +21,12 @@ std::string object_comment(hid_t object);
 /// addresses, nodes of B-trees, shared messages.
 std::vector<std::pair<const char*, std::string>> file_properties(hid_t file);
 
-/// True if `creation` has HDF5's own numbers of attributes that lie in an object's header.
+/// True if `creation` has HDF5's own numbers of attributes that lie in an object's header, or
+/// Tailrace's.
 bool has_default_attribute_form(hid_t creation);
-/// The same for the links of a group.
-bool has_default_link_form(hid_t creation);
+/// True if a group of the input has numbers of links that lie in its header which are neither
+/// HDF5's own nor those of its copy.
+bool loses_link_form(hid_t creation, hid_t copy);
 
 /// A dataspace of the same extents, a type of the same form. Those that HDF5 has read carry their
 /// place in that file's table of shared messages into every file in which they are used.

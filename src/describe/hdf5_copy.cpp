@@ -327,7 +327,8 @@ void renew_layout(hid_t creation) {
     const int rank = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
     H5Pget_chunk_opts(creation, &options);
     H5Pset_chunk(creation, rank, chunk.data());
-    H5Pset_chunk_opts(creation, options);
+    // Setting none would ask for the form that has them.
+    if (options != 0) H5Pset_chunk_opts(creation, options);
   } else {
     H5Pset_layout(creation, layout);
   }
@@ -744,7 +745,9 @@ void report_forms(hid_t input, hid_t output, const Hdf5Catalog& catalog, Lines& 
     if (node.kind != Hdf5Node::Kind::group) continue;
     const Hdf5Id group(H5Gopen2(input, node.path.c_str(), H5P_DEFAULT));
     const Hdf5Id creation(H5Gget_create_plist(group.get()));
-    if (!has_default_link_form(creation.get())) of_links.push_back(node.path);
+    const Hdf5Id copy(H5Gopen2(output, node.path.c_str(), H5P_DEFAULT));
+    const Hdf5Id of_copy(H5Gget_create_plist(copy.get()));
+    if (loses_link_form(creation.get(), of_copy.get())) of_links.push_back(node.path);
     if (!has_default_attribute_form(creation.get())) of_attributes.push_back(node.path);
   }
   constexpr std::size_t names_in_sentence = 50;
@@ -769,7 +772,6 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   Hdf5Copier copier(input, out, references, lines, output.old_forms());
   const std::filesystem::path input_folder = folder_of_hdf5_file(input);
   const std::filesystem::path output_folder = folder_of_hdf5_file(out);
-  report_forms(input, out, catalog, lines);
   // Types first: datasets and attributes share them.
   MembersOfGroups members = members_of_groups(catalog);
   for (const Hdf5Node& node : catalog.nodes) {
@@ -777,6 +779,7 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
       copy_group(input, out, node.path, members[node.path], lines);
     }
   }
+  report_forms(input, out, catalog, lines);
   for (const Hdf5Node& node : catalog.nodes) {
     if (node.kind == Hdf5Node::Kind::named_type) copier.copy_named_type(node.path);
   }

@@ -158,7 +158,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   StubFilters stubs_;  // Outlives the file below: HDF5 refuses to drop a class in use.
   std::shared_ptr<MetadataDriver> driver_;
   Hdf5Id file_;
-  Hdf5Id utf8_links_ = utf8_link_properties();
+  Hdf5Id utf8_links_;  // Made with the first exact dataset.
   /// Datasets that are updated again and again: opening one costs more than updating it.
   struct Open {
     Hdf5Id id;
@@ -268,8 +268,8 @@ Status Hdf5FileOnDriver::create_group(const std::string& path, std::uint64_t exp
     }
     const Result<Hdf5Id> list = group_creation_list(forms(), prefix == path ? expected_links : 0);
     if (!list.ok()) return list.status();
-    const hid_t links = is_ascii(prefix) ? H5P_DEFAULT : utf8_links_.get();
-    const Hdf5Id group(H5Gcreate2(file_.get(), prefix.c_str(), links, list->get(), H5P_DEFAULT));
+    const Hdf5Id group(H5Gcreate2(file_.get(), prefix.c_str(), link_properties_of(prefix).get(),
+                                  list->get(), H5P_DEFAULT));
     if (!group.valid()) return hdf5_failure(Code::internal, quoted("group", prefix));
   }
   return Status();
@@ -321,12 +321,11 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
     exact.contiguous_address = definition.contiguous_address;
     exact.contiguous_bytes = n_elements(definition.shape) * definition.bytes_of_element();
   }
-  const hid_t links = is_ascii(exact.name) ? H5P_DEFAULT : utf8_links_.get();
   const bool few = !settings_.old_forms && has_few_chunks(definition, n_chunks);
-  if (!few) return create_planned(exact, links);
+  if (!few) return create_planned(exact, link_properties_of(exact.name).get());
   // HDF5 1.8's index has the chunks that are there, 1.10's room for all that could be.
   TAILRACE_TRY(set_least_form(H5F_LIBVER_V18));
-  Result<Hdf5Id> made = create_planned(exact, links);
+  Result<Hdf5Id> made = create_planned(exact, link_properties_of(exact.name).get());
   const Status reset = set_least_form(H5F_LIBVER_V110);
   return reset.ok() ? std::move(made) : reset;
 }
@@ -383,6 +382,7 @@ Status Hdf5FileOnDriver::adapt_creation_list(std::int64_t list_id, const StoredF
 
 Result<std::int64_t> Hdf5FileOnDriver::create_exact(const ExactDataset& dataset) {
   const Hdf5Scope scope;
+  if (!utf8_links_.valid()) utf8_links_ = utf8_link_properties();
   if (H5Lexists(dataset.group_id, dataset.name.c_str(), H5P_DEFAULT) > 0) {
     return Status(Code::already_exists, quoted("dataset", dataset.path) + " is there already");
   }

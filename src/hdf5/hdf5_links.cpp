@@ -202,12 +202,12 @@ Status order_links(hid_t file, const std::string& group_path,
   std::vector<std::string> wanted = names;
   std::erase_if(wanted, [&](const std::string& name) { return !there.contains(name); });
 
-  const Hdf5Id utf8 = utf8_link_properties();
   const auto first_wrong = std::mismatch(wanted.begin(), wanted.end(), present.begin());
   std::string aside = "tailrace_moving";
   while (there.contains(aside)) aside += "_";
   for (auto name = first_wrong.first; name != wanted.end(); ++name) {
-    const hid_t links = is_ascii(*name) ? H5P_DEFAULT : utf8.get();
+    const Hdf5Id list = link_properties_of(*name);
+    const hid_t links = list.get();
     if (H5Lmove(group.get(), name->c_str(), group.get(), aside.c_str(), links, H5P_DEFAULT) < 0 ||
         H5Lmove(group.get(), aside.c_str(), group.get(), name->c_str(), links, H5P_DEFAULT) < 0) {
       return hdf5_failure(Code::internal, what + ", link \"" + *name + "\"");

@@ -169,9 +169,6 @@ namespace {
 
 /// Length of a link's name for which a group's header has room.
 constexpr unsigned link_name_bytes = 12;
-/// Attributes up to this number stay in the object header; HDF5's own limit is 8, after which it
-/// spends 4 KiB and more on a heap and B-trees per dataset.
-constexpr unsigned compact_attributes_max = 64;
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t hdf5_chunk_bytes_limit = std::uint64_t{1} << 32;
 
@@ -414,8 +411,9 @@ Status adapt_program_list(hid_t list, const StoredForm& storage, StubFilters& st
   return append_filters(list, storage.filters, stubs);
 }
 
-bool is_ascii(const std::string& name) {
-  return std::ranges::all_of(name, [](char letter) { return (letter & 0x80) == 0; });
+Hdf5Id link_properties_of(const std::string& name) {
+  const bool ascii = std::ranges::all_of(name, [](char letter) { return (letter & 0x80) == 0; });
+  return ascii ? Hdf5Id(H5Pcreate(H5P_LINK_CREATE)) : utf8_link_properties();
 }
 
 Hdf5Id utf8_link_properties() {

@@ -49,6 +49,9 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters);
 /// Up to this number the links that a group is made for lie in its header; more go into a heap and
 /// a B-tree, which later commits can only change under the journal.
 inline constexpr unsigned compact_links_max = 512;
+/// Attributes up to this number stay in the object header; HDF5's own limit is 8, after which it
+/// spends 4 KiB and more on a heap and B-trees per dataset.
+inline constexpr unsigned compact_attributes_max = 64;
 /// Links beyond these that a header takes before all go into a heap. Each has a block of its own,
 /// and moving them takes HDF5 time that grows with the cube of their number: 2 ms for 48, a minute
 /// and a half for 512 (1.10.8).
@@ -108,8 +111,8 @@ Status adapt_program_list(hid_t list, const StoredForm& storage, StubFilters& st
 
 /// Link creation properties: names in UTF-8, as netCDF-4 and h5py write them.
 Hdf5Id utf8_link_properties();
-/// True if a name is the same in either character set of HDF5.
-bool is_ascii(const std::string& name);
+/// HDF5's default properties, and UTF-8 where the name is not the same in both character sets.
+Hdf5Id link_properties_of(const std::string& name);
 
 // --- Writing of plain attributes: texts and numbers. Helper of hdf5_file.cpp; callers hold an
 // Hdf5Scope.

@@ -24,10 +24,8 @@ _WIDE = {
     "H5Sget_simple_extent_npoints", "H5Sget_select_npoints", "H5Tcopy", "H5Tcreate",
     "H5Tenum_create", "H5Tvlen_create", "H5Tarray_create2", "H5Topen2", "H5Tget_super",
     "H5Tget_member_type", "H5Tget_member_offset", "H5Tget_size", "H5Tget_precision",
-    "H5Tget_ebias", "H5Tget_create_plist", "H5Oget_comment", "H5Iget_name",
-    "H5Tcomplex_create"}
+    "H5Tget_ebias", "H5Tget_create_plist", "H5Oget_comment", "H5Iget_name"}
 _TEXTS = {"H5Tget_tag", "H5Tget_member_name"}
-_OTHER_RESULTS = {"H5Tcommitted", "H5Sget_select_type", "H5Pget_layout"}
 
 
 class CallFailed(Exception):
@@ -68,11 +66,6 @@ def call(name, *arguments):
     return result
 
 
-def exists(name):
-    """True if this version of HDF5 has the call."""
-    return hasattr(library(), name)
-
-
 def constant(name):
     """A predefined type or property list class, such as H5T_STD_I32LE."""
     return ctypes.c_int64.in_dll(library(), name + "_g").value
@@ -104,9 +97,3 @@ class Handles:
         handle = call(name, *arguments)
         self._open.append(handle)
         return handle
-
-
-def version():
-    major, minor, release = ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
-    call("H5get_libversion", ctypes.byref(major), ctypes.byref(minor), ctypes.byref(release))
-    return major.value, minor.value, release.value

@@ -1,7 +1,6 @@
 """Makes the file of a description, by the C calls of h5py's HDF5."""
 
 import ctypes
-import struct
 
 import h5py
 import numpy as np

@@ -34,7 +34,7 @@ class Worker:
             self._folder = tempfile.mkdtemp(prefix="workload_files_")
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "workload.files.worker"], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=open(f"{self._folder}/said", "wb"),
                 env={**self._environment, "TMPDIR": self._folder})
         asked = {"description": description, "route": route, "seed": seed}
         try:
@@ -49,10 +49,12 @@ class Worker:
             return end, findings, why
         self._process.kill()
         code = self._process.wait()
+        with open(f"{self._folder}/said", errors="replace") as file:
+            said = file.read()[-1000:]
         self.end()
         how = f"signal {signal.Signals(-code).name}" if ready and code < 0 else (
             f"exit {code}" if ready else "hang")
-        return "crash", [f"worker {how}: the readers or h5py have ended the process"], ""
+        return "crash", [f"worker {how}: {said}"], ""
 
     def end(self):
         if self._process is not None:
