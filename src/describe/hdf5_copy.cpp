@@ -429,9 +429,9 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
   // Values that lie in other files are fetched, so that the output stands alone.
   const bool stored_elsewhere = layout == H5D_VIRTUAL || H5Pget_external_count(creation.get()) > 0;
   // H5Ocopy of 1.10.8 leaves a fill value of variable length behind that nothing can read.
-  // It also keeps the forms in which the input has them.
-  const bool copyable =
-      !stored_elsewhere && !holds_variable_length(type.get()) && !old_forms_ && headers_alike_;
+  // It also keeps the forms in which the input has them, and takes the first of equal named types.
+  const bool copyable = !stored_elsewhere && !holds_variable_length(type.get()) && !old_forms_ &&
+                        headers_alike_ && H5Tcommitted(type.get()) <= 0;
   if (copyable && copy_object(path)) return Status();
   const std::string reason = copyable ? " (" + hdf5_error_text() + ")" : "";
   if (H5Lexists(output_, path.c_str(), H5P_DEFAULT) > 0) {

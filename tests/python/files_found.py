@@ -29,6 +29,7 @@ def file(*objects, **properties):
 
 SCALES = [dataset("/x", (5,)), dataset("/u", (5, 5)), {"op": "scale", "of": "/x", "name": ""},
           {"op": "attach", "of": "/u", "dimension": 0, "scale": "/x"}]
+NAMES = {"c": "enum", "base": INTEGER, "members": [["a", 0], ["b", 3]]}
 LISTS = {"c": "list", "of": INTEGER}
 
 FOUND = {
@@ -75,6 +76,11 @@ FOUND = {
         dataset("/u", (20,), chunk=[7], limits=[-1], allocation=1, plain_edges=True,
                 filters=[["deflate", 3]], attribute_phase=[2, 1]),
         dataset("/t", (3,), LISTS), comment="of the file")),
+    "equal named types": ("lossless", file(
+        {"op": "type", "path": "/first", "type": NAMES, "attribute_order": 0},
+        {"op": "type", "path": "/second", "type": NAMES, "attribute_order": 0},
+        dataset("/t", (9,), {"c": "named", "path": "/second", "of": NAMES}))),
+    "lists by short addresses": ("readers", file(dataset("/t", (9,), LISTS), sizes=[4, 8])),
     "a part and the user block": ("export", file(dataset("/u"), user_block=512)),
     "attributes of a later HDF5": ("pairs", {**file(
         attribute("/", "a", LISTS), attribute("/", "b", INTEGER), attribute("/", "c", NUMBER)),
