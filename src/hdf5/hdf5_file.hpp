@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <variant>
@@ -77,13 +78,10 @@ struct DatasetDefinition {
 /// it. Plain data.
 struct FrontPlan {
   std::uint64_t n_bytes = 0;
-  /// What HDF5 asks for as raw data, in its order. Some of it are global heaps (texts of variable
-  /// length, references to dimension scales), which are metadata; it does not say so when it asks.
-  struct RawBlock {
-    std::uint64_t n_bytes = 0;
-    bool is_heap = false;
-  };
-  std::vector<RawBlock> raw_blocks;
+  /// Lengths of global heaps (texts of variable length, references), which are metadata, though
+  /// HDF5 asks for them as for raw data. All raw data of such a length go in front, since the order
+  /// in which HDF5 asks changes with what its caches hold.
+  std::set<std::uint64_t> heap_bytes;
 };
 
 class Hdf5File {

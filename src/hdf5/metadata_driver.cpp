@@ -327,14 +327,13 @@ void MetadataDriver::reserve_front(FrontPlan plan) {
   front_ = std::move(plan);
   front_used_ = front_missed_ = 0;
   raw_blocks_.clear();
-  raw_block_at_.clear();
+  raw_bytes_of_length_.clear();
+  heap_bytes_.clear();
 }
 
 FrontPlan MetadataDriver::front_as_used() const {
-  FrontPlan plan{front_used_, raw_blocks_};
-  for (const FrontPlan::RawBlock& block : raw_blocks_) {
-    if (block.is_heap) plan.n_bytes += block.n_bytes;
-  }
+  FrontPlan plan{front_used_, heap_bytes_};
+  for (const std::uint64_t n_bytes : heap_bytes_) plan.n_bytes += raw_bytes_of_length_.at(n_bytes);
   return plan;
 }
 
@@ -347,26 +346,24 @@ std::uint64_t MetadataDriver::take_metadata_space(std::uint64_t n_bytes) {
   return take_space(n_bytes);
 }
 
-/// HDF5 asks for the space of a global heap as for raw data; only what it writes there tells. So
-/// those go in front that turned out to be heaps when the same was made before.
 std::uint64_t MetadataDriver::take_raw_space(std::uint64_t n_bytes) {
   if (front_.n_bytes == 0) return take_space(n_bytes);
-  const std::size_t k = raw_blocks_.size();
-  const bool in_front = k < front_.raw_blocks.size() && front_.raw_blocks[k].is_heap &&
-                        front_.raw_blocks[k].n_bytes == n_bytes;
+  const bool in_front = front_.heap_bytes.contains(n_bytes);
   const std::uint64_t address = in_front ? take_metadata_space(n_bytes) : take_space(n_bytes);
-  raw_block_at_[address] = k;
-  raw_blocks_.push_back({n_bytes, false});
+  raw_blocks_[address] = n_bytes;
+  raw_bytes_of_length_[n_bytes] += n_bytes;
   return address;
 }
 
-/// The block at this address is a global heap.
+/// The block at this address is a global heap: only what HDF5 writes there tells.
 void MetadataDriver::note_heap(std::uint64_t address) {
-  const auto at = raw_block_at_.find(address);
-  if (at == raw_block_at_.end() || raw_blocks_[at->second].is_heap) return;
-  raw_blocks_[at->second].is_heap = true;
+  const auto at = raw_blocks_.find(address);
+  if (at == raw_blocks_.end()) return;
+  const std::uint64_t n_bytes = at->second;
+  raw_blocks_.erase(at);
+  heap_bytes_.insert(n_bytes);
   const bool in_front = address >= front_address_ && address - front_address_ < front_.n_bytes;
-  if (!in_front) front_missed_ += raw_blocks_[at->second].n_bytes;
+  if (!in_front) front_missed_ += n_bytes;
 }
 
 haddr_t MetadataDriver::on_alloc(H5FD_mem_t type, hsize_t n_bytes) {

@@ -190,8 +190,10 @@ class MetadataDriver {
   std::uint64_t front_address_ = 0;
   std::uint64_t front_used_ = 0;
   std::uint64_t front_missed_ = 0;
-  std::vector<FrontPlan::RawBlock> raw_blocks_;  ///< Since reserve_front(): as they turned out.
-  std::map<std::uint64_t, std::size_t> raw_block_at_;  ///< By address.
+  // Since reserve_front():
+  std::map<std::uint64_t, std::uint64_t> raw_blocks_;  ///< Length by address; not of known heaps.
+  std::map<std::uint64_t, std::uint64_t> raw_bytes_of_length_;  ///< Of all raw blocks together.
+  std::set<std::uint64_t> heap_bytes_;                          ///< Lengths of heaps.
   std::uint64_t opening_end_ = 0;  ///< Where allocations before the tail exists come from.
   std::uint64_t eoa_ = 0;
   std::uint64_t own_end_ = 0;  ///< Up to here the last bytes are a pad that is taken for it.

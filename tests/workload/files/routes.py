@@ -400,16 +400,19 @@ def _same(a, b):
 
 def serial(route):
     """h5py on serial HDF5, with libtailrace_hdf5_serial.so preloaded and without it."""
-    door = SerialHdf5Door
-    if door.missing():
-        raise Invalid(door.missing())
+    if SerialHdf5Door.missing():
+        raise Invalid(SerialHdf5Door.missing())
     source = route.folder / "in.h5"
     taken_in(route.description, source)
-    environment = door.environment(door)
+    door = SerialHdf5Door("serial")
+    try:
+        plain = door.environment()
+        preloaded = {**plain, "LD_PRELOAD": ":".join(map(str, door.preloaded()))}
+    finally:
+        door.end()
     words = ["/usr/bin/python3", "-m", "workload.files.reading", str(source)]
-    plain = {key: value for key, value in environment.items() if key != "LD_PRELOAD"}
     said = []
-    for each in (plain, environment):
+    for each in (plain, preloaded):
         done = subprocess.run(words, capture_output=True, text=True, env=each, check=False,
                               timeout=_TIME_LIMIT_S, errors="replace")
         said.append((done.returncode, done.stdout))
