@@ -162,7 +162,7 @@ TEST(Recover, TruncatedFileNamesWhatIsLostAndIsLeftAlone) {
     const auto report = inspect_and_recover(path, true);
     const bool good = report.ok() && report->state == FileState::damaged &&
                       mentions(report->findings, "its end is missing") &&
-                      mentions(report->findings, "\"/last\" has lost 1 of its 1 chunks") &&
+                      mentions(report->findings, "\"/last\" has lost 1 of its 1 chunk") &&
                       !mentions(report->findings, "\"/a\"");
     ::_exit(good ? 0 : 1);
   }
