@@ -102,7 +102,7 @@ struct StoredDataset {
   std::optional<double> missing_value;  ///< _FillValue or missing_value, else a fill that is not 0.
   bool named_type = false;              ///< Of a type that is an object of the file,
   std::string type_path;                ///< by this path; empty: no link leads to it.
-  CreationTimes times;  ///< These two are told of all datasets.
+  CreationTimes times;                  ///< These two are told of all datasets.
   bool own_attribute_form = false;  ///< Attributes become dense at a number that is not HDF5's own.
   bool coordinate = false;          ///< A dimension scale or coordinate variable: kept lossless.
   std::uint64_t stored_bytes = 0;   ///< That the file spends on it.

@@ -227,8 +227,8 @@ static void write_in_child(const char* path) {
   alarm(60);  // A child that waits for its parent's lock.
   const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const hid_t dataset = create(file, "in_child", H5T_NATIVE_FLOAT, 1, 0, 0);
-  const int failed = file < 0 || rows(dataset, 0, n_rows, values, 1) < 0 ||
-                     H5Dclose(dataset) < 0 || H5Fclose(file) < 0;
+  const int failed = file < 0 || rows(dataset, 0, n_rows, values, 1) < 0 || H5Dclose(dataset) < 0 ||
+                     H5Fclose(file) < 0;
   free(values);
   _exit(failed);
 }
