@@ -8,11 +8,14 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/box.hpp"
 #include "core/buffer.hpp"
 #include "core/utf8.hpp"
+#include "describe/element_writes.hpp"
+#include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -155,24 +158,6 @@ bool is_left_out(const std::string& name, const CopiedNotes* notes) {
 /// A type's form in memory with the very layout that it has in the file: nothing is converted.
 Hdf5Id memory_type(hid_t file_type) { return Hdf5Id(H5Tcopy(file_type)); }
 
-/// Whether values of this type own memory of their own: lists, or strings of variable length.
-bool holds_variable_length(hid_t type) {
-  switch (H5Tget_class(type)) {
-    case H5T_VLEN: return true;
-    case H5T_STRING: return H5Tis_variable_str(type) > 0;
-    case H5T_ARRAY: return holds_variable_length(Hdf5Id(H5Tget_super(type)).get());
-    case H5T_COMPOUND: {
-      const int n_members = H5Tget_nmembers(type);
-      for (int i = 0; i < n_members; ++i) {
-        const Hdf5Id member(H5Tget_member_type(type, static_cast<unsigned>(i)));
-        if (holds_variable_length(member.get())) return true;
-      }
-      return false;
-    }
-    default: return false;
-  }
-}
-
 /// Values in memory that may own variable-length parts.
 class Values {
  public:
@@ -260,6 +245,11 @@ void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
   }
   const Hdf5Id in_memory = memory_type(type.get());
   const hssize_t n_values = H5Sget_simple_extent_npoints(space.get());
+  if ((n_values > 1 && arrays_hold_variable_length(type.get())) ||
+      !check_lists(type.get(), what).ok()) {
+    lines_.push_back(what + ": this HDF5 cannot write several arrays of texts or lists");
+    return;
+  }
   std::uint64_t n_bytes = 0;
   if (n_values < 0 ||
       __builtin_mul_overflow(static_cast<std::uint64_t>(n_values), H5Tget_size(in_memory.get()),
@@ -335,32 +325,42 @@ void renew_layout(hid_t creation) {
   H5Pset_alloc_time(creation, allocation);
 }
 
-/// The chunks of a dataset where some of them are missing; nothing: all are there, or it has none.
-std::optional<ChunkGrid> chunks_with_holes(hid_t dataset, const Shape& shape) {
-#if H5_VERSION_GE(1, 10, 5)
-  const Hdf5Id creation(H5Dget_create_plist(dataset));
-  if (H5Pget_layout(creation.get()) != H5D_CHUNKED) return std::nullopt;
-  std::array<hsize_t, max_rank> chunk = {};
-  const int rank = H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data());
-  if (rank < 0 || static_cast<std::size_t>(rank) != shape.size()) return std::nullopt;
-  const Hdf5Id space(H5Dget_space(dataset));
-  ChunkGrid grid{shape, Shape(chunk.begin(), chunk.begin() + rank)};
-  hsize_t n_there = 0;
-  if (H5Dget_num_chunks(dataset, space.get(), &n_there) < 0 || n_there >= grid.n_chunks()) {
-    return std::nullopt;
-  }
-  return grid;
-#else
-  return std::nullopt;
-#endif
+std::string name_of_hdf5_file(hid_t file) {
+  const ssize_t n = H5Fget_name(file, nullptr, 0);
+  std::string name(n < 0 ? 1 : static_cast<std::size_t>(n) + 1, '\0');
+  H5Fget_name(file, name.data(), name.size());
+  return name.c_str();
 }
 
-/// By lookup: what HDF5 1.10's H5Dget_chunk_info... find by going through an index has wrong
-/// coordinates where the unlimited dimension is not the first.
-bool chunk_is_missing(hid_t dataset, const Box& box) {
-  const std::vector<hsize_t> start(box.start.begin(), box.start.end());
-  hsize_t n_bytes = 0;
-  return H5Dget_chunk_storage_size(dataset, start.data(), &n_bytes) >= 0 && n_bytes == 0;
+/// Which chunks of a dataset are there, where some are missing; nothing: all are, or it has none.
+/// HDF5 1.10's own answers are wrong where the unlimited dimension is not the first.
+struct ChunksThere {
+  ChunkGrid grid;
+  std::set<std::uint64_t> numbers;
+};
+Result<std::optional<ChunksThere>> chunks_with_holes(hid_t dataset, const Shape& shape,
+                                                     const std::string& path) {
+  std::optional<ChunksThere> found;
+  const Hdf5Id creation(H5Dget_create_plist(dataset));
+  if (H5Pget_layout(creation.get()) != H5D_CHUNKED) return found;
+  std::array<hsize_t, max_rank> chunk = {};
+  const int rank = H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data());
+  if (rank < 0 || static_cast<std::size_t>(rank) != shape.size()) return found;
+  const ChunkGrid grid{shape, Shape(chunk.begin(), chunk.begin() + rank)};
+#if H5_VERSION_GE(1, 10, 5)
+  const Hdf5Id space(H5Dget_space(dataset));
+  hsize_t n_there = 0;
+  if (H5Dget_num_chunks(dataset, space.get(), &n_there) >= 0 && n_there >= grid.n_chunks()) {
+    return found;
+  }
+#endif
+  const Hdf5Id file(H5Iget_file_id(dataset));
+  TAILRACE_TAKE(const std::vector<StoredChunk> chunks,
+                read_chunk_index(name_of_hdf5_file(file.get()), path));
+  if (chunks.size() >= grid.n_chunks()) return found;
+  found.emplace(ChunksThere{grid, {}});
+  for (const StoredChunk& each : chunks) found->numbers.insert(each.chunk_index);
+  return found;
 }
 
 }  // namespace
@@ -440,10 +440,7 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
 }
 
 std::filesystem::path folder_of_hdf5_file(hid_t file) {
-  const ssize_t n = H5Fget_name(file, nullptr, 0);
-  std::string name(n < 0 ? 1 : static_cast<std::size_t>(n) + 1, '\0');
-  H5Fget_name(file, name.data(), name.size());
-  return std::filesystem::absolute(name.c_str()).parent_path();
+  return std::filesystem::absolute(name_of_hdf5_file(file)).parent_path();
 }
 
 namespace {
@@ -529,6 +526,7 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
   const hssize_t n_values = H5Sget_simple_extent_npoints(space.get());
   if (n_values < 0) return hdf5_failure(Code::corrupt, what);
   if (n_values == 0 || H5Sget_simple_extent_type(space.get()) == H5S_NULL) return Status();
+  TAILRACE_TRY(check_lists(type.get(), what));
 
   const int rank = H5Sget_simple_extent_ndims(space.get());
   std::array<hsize_t, max_rank> extents = {};
@@ -540,12 +538,12 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
   }
   const Shape shape(extents.begin(), extents.begin() + rank);
   // Chunks that were never written stay so.
-  const std::optional<ChunkGrid> holes = chunks_with_holes(from, shape);
-  const ChunkGrid pieces = holes ? *holes : cut_in_pieces(shape, value_bytes);
+  TAILRACE_TAKE(const std::optional<ChunksThere> holes, chunks_with_holes(from, shape, path));
+  const ChunkGrid pieces = holes ? holes->grid : cut_in_pieces(shape, value_bytes);
   std::uint64_t n_unresolved = 0;
   for (std::uint64_t i = 0; i < pieces.n_chunks(); ++i) {
     const Box box = pieces.clipped_box(i);
-    if (holes && chunk_is_missing(from, box)) continue;
+    if (holes && !holes->numbers.contains(i)) continue;
     const hsize_t piece_values = box.n_elements();
     const Hdf5Id piece(H5Screate_simple(1, &piece_values, nullptr));
     if (rank > 0) {
@@ -560,7 +558,7 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
       return plain_read_failure(from, "reading " + what);
     }
     n_unresolved += references_.rewrite(type.get(), values.data(), piece_values);
-    if (H5Dwrite(to, type.get(), piece.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
+    if (write_elements(to, type.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
       return hdf5_failure(Code::io_error, "writing " + what);
     }
   }

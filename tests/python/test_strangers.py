@@ -355,6 +355,36 @@ def test_types_of_all_kinds_with_holes_along_any_dimension(seed, tmp_path):
                 assert all(np.array_equal(a, b) for a, b in zip(ours, theirs)), (way, name)
 
 
+def test_arrays_of_texts_and_lists(tmp_path):
+    """HDF5 1.10 converts only the first of several such elements right."""
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    text = h5py.string_dtype()
+    inner = np.dtype([("number", "f8"), ("text", text)])
+    shape = (7, 5, 3)
+    values = np.zeros(shape, inner)
+    values["number"] = np.arange(105).reshape(shape)
+    values["text"] = np.array([f"text {k}" for k in range(105)], object).reshape(shape)
+    outer = np.dtype([("id", "i4"), ("texts", text, (3,))])
+    members = np.zeros((7, 5), outer)
+    members["texts"] = values["text"]
+    for chunks in [None, (4, 1), (7, 5)]:
+        with h5py.File(source, "w") as file:
+            file.create_dataset("arrays", (7, 5), np.dtype((inner, (3,))), chunks=chunks)
+            file["arrays"][...] = values
+            file.create_dataset("members", data=members, chunks=chunks)
+            file["members"].attrs["one"] = members[0, 1]
+            file["members"].attrs["several"] = members[0]
+        for command in [("repack", source), ("repack", source, "--cloud"), ("concat", source)]:
+            done = tailrace(*command, "-o", target, "--force")
+            assert 'attribute "several" of "/members"' in done.stderr
+            with h5py.File(target) as file, h5py.File(source) as before:
+                for name in ["arrays", "members"]:
+                    assert (file[name][...] == before[name][...]).all(), (name, command, chunks)
+                assert file["arrays"][6, 4][2]["text"] == b"text 104"
+                assert list(file["members"].attrs["one"]["texts"]) == [
+                    f"text {k}".encode() for k in (3, 4, 5)]
+
+
 @pytest.mark.parametrize("folder", [".", "beside", "below/deeper"])
 def test_views_keep_their_mappings_and_links_that_lead_nowhere_are_named(folder, tmp_path):
     source, target = tmp_path / "from" / "in.h5", tmp_path / "from" / folder / "out.h5"

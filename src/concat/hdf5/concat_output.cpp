@@ -118,6 +118,7 @@ class Hdf5ConcatOutput final : public ConcatOutput {
   Lines once_allocated_;    ///< Datasets whose chunks were allocated before they were written,
   Lines once_plain_;        ///< or which lay in one piece,
   Lines once_plain_edges_;  ///< or whose chunks at the edges had no filters,
+  Lines once_unwritten_;    ///< Contiguous datasets without a place,
   Lines once_own_form_;     ///< or that had their own numbers of attributes in the header.
   std::unique_ptr<Hdf5References> references_;
   std::unique_ptr<Hdf5Copier> copier_;
@@ -196,6 +197,10 @@ CreationTimes Hdf5ConcatOutput::times_of(const StoredDataset& like) {
       once_allocated_.push_back(like.path);
     }
     if (before.plain_edges) once_plain_edges_.push_back(like.path);
+  } else if (like.storage.kind == StoredForm::Kind::contiguous && before.by_value &&
+             before.storage.kind == StoredForm::Kind::contiguous && before.stored_bytes == 0 &&
+             n_elements(before.shape) > 0) {
+    once_unwritten_.push_back(like.path);
   }
   if (before.own_attribute_form) once_own_form_.push_back(like.path);
   return before.times;
@@ -209,6 +214,7 @@ void Hdf5ConcatOutput::tell_of_changes() {
   tell("datasets without chunks get some, so that they can grow: ", once_plain_);
   tell("space for chunks is not allocated before they are written: ", once_allocated_);
   tell("chunks at the edges are filtered like all others: ", once_plain_edges_);
+  tell("datasets that were never written get their space, with fill values: ", once_unwritten_);
   tell("the numbers from which on attributes lie in a heap are Tailrace's own: ", once_own_form_);
 }
 

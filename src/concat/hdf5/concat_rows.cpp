@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "describe/element_writes.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "hdf5/stub_filters.hpp"
 
@@ -95,6 +96,7 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
   if (Hdf5References::holds_references(type.get())) {
     return Status(Code::unsupported, where + " holds references, which mean nothing elsewhere");
   }
+  TAILRACE_TRY(check_lists(type.get(), where));
   const RowSpace from_rows(from);
   const RowSpace to_rows(to);
   if (from_rows.extents.empty() || from_rows.extents[0] > n_rows ||
@@ -139,8 +141,7 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
       continue;
     }
     const auto write = [&] {
-      return H5Dwrite(to, type.get(), piece.get(), to_rows.space.get(), transfer.get(),
-                      values.data());
+      return write_elements(to, type.get(), to_rows.space.get(), transfer.get(), values.data());
     };
     if (call_with_filters(to, write) < 0) {
       return hdf5_failure(Code::io_error, where + " cannot be written");

@@ -26,6 +26,7 @@ _REFUSALS = re.compile(
     r"needs HDF5 [12]\.\d+ or newer|needs HDF5 2|filter (33333|32000)|"
     r"plug-in|unlimited dimension, along which others|can be appended along|"
     r"must lie in the file itself|a growing field cannot be contiguous|loses digits|"
+    r"its values are lossy already|it does not grow, and its values differ|"
     r"holds references, which mean nothing elsewhere|references of addresses below 8 bytes")
 
 

@@ -1,0 +1,87 @@
+#include "describe/element_writes.hpp"
+
+#include <array>
+#include <cstddef>
+
+#include "core/box.hpp"
+
+namespace tailrace {
+namespace {
+
+/// True if `holds` is true of a member of a compound type.
+bool any_member(hid_t type, bool (*holds)(hid_t)) {
+  const int n_members = H5Tget_nmembers(type);
+  for (int i = 0; i < n_members; ++i) {
+    const Hdf5Id member(H5Tget_member_type(type, static_cast<unsigned>(i)));
+    if (holds(member.get())) return true;
+  }
+  return false;
+}
+
+bool lists_hold_arrays(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_VLEN: return arrays_hold_variable_length(type);
+    case H5T_ARRAY: return lists_hold_arrays(Hdf5Id(H5Tget_super(type)).get());
+    case H5T_COMPOUND: return any_member(type, lists_hold_arrays);
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Status check_lists(hid_t type, const std::string& what) {
+  if (!lists_hold_arrays(type)) return Status();
+  return Status(Code::unsupported,
+                what + " holds lists of arrays of texts or lists, which this HDF5 cannot write");
+}
+
+bool holds_variable_length(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_VLEN: return true;
+    case H5T_STRING: return H5Tis_variable_str(type) > 0;
+    case H5T_ARRAY: return holds_variable_length(Hdf5Id(H5Tget_super(type)).get());
+    case H5T_COMPOUND: return any_member(type, holds_variable_length);
+    default: return false;
+  }
+}
+
+bool arrays_hold_variable_length(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_ARRAY: return holds_variable_length(type);
+    case H5T_VLEN: return arrays_hold_variable_length(Hdf5Id(H5Tget_super(type)).get());
+    case H5T_COMPOUND: return any_member(type, arrays_hold_variable_length);
+    default: return false;
+  }
+}
+
+herr_t write_elements(hid_t dataset, hid_t type, hid_t space, hid_t transfer, const void* values) {
+  const hssize_t n_values = H5Sget_select_npoints(space);
+  if (n_values < 0) return -1;
+  const auto n_elements = static_cast<hsize_t>(n_values);
+  if (n_elements <= 1 || !arrays_hold_variable_length(type)) {
+    const Hdf5Id memory(H5Screate_simple(1, &n_elements, nullptr));
+    return H5Dwrite(dataset, type, memory.get(), space, transfer, values);
+  }
+  const auto rank = static_cast<std::size_t>(H5Sget_simple_extent_ndims(space));
+  std::array<hsize_t, max_rank> first{};
+  std::array<hsize_t, max_rank> last{};
+  if (H5Sget_select_bounds(space, first.data(), last.data()) < 0) return -1;
+  const hsize_t one = 1;
+  const Hdf5Id memory(H5Screate_simple(1, &one, nullptr));
+  const std::size_t value_bytes = H5Tget_size(type);
+  std::array<hsize_t, max_rank> at = first;
+  const auto* value = static_cast<const std::byte*>(values);
+  for (hsize_t i = 0; i < n_elements; ++i, value += value_bytes) {
+    if (H5Sselect_elements(space, H5S_SELECT_SET, 1, at.data()) < 0 ||
+        H5Dwrite(dataset, type, memory.get(), space, transfer, value) < 0) {
+      return -1;
+    }
+    for (std::size_t d = rank; d-- > 0;) {
+      if (++at[d] <= last[d]) break;
+      at[d] = first[d];
+    }
+  }
+  return 0;
+}
+
+}  // namespace tailrace
