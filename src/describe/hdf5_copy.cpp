@@ -702,8 +702,8 @@ void attach_scales(hid_t input, hid_t output, const std::string& path, Hdf5Refer
   }
   reclaim_variable_length(in_memory.get(), space.get(), lists.data());
   if (n_unresolved > 0) {
-    lines.push_back(what + ": " + std::to_string(n_unresolved) +
-                    " references cannot be resolved and are left out");
+    lines.push_back(what + ": " + counted(n_unresolved, "reference") +
+                    " cannot be resolved, left out");
   }
   if (!link_exists(output, path)) return;
   const Hdf5Id to(H5Dopen2(output, path.c_str(), H5P_DEFAULT));

@@ -265,7 +265,7 @@ def concat(route):
             return
     code, out, words = run("verify", "--concat", target, *inputs, *more)
     wrong = wrong_end(code, words)
-    named = "cannot be carried over" in said.text
+    named = "cannot be carried over" in said.text or "cannot be resolved" in said.text
     if wrong or code != 0 and not named and not _REFUSALS.search(words + out):
         route.find(f"verify --concat {wrong or code}", words[-600:] + out[-600:])
 
