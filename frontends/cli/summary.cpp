@@ -220,6 +220,7 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   }
   if (!no_numbers.empty()) {
     std::vector<std::string> kinds;
+    kinds.reserve(no_numbers.size());
     for (const auto& [kind, names] : no_numbers) {
       kinds.push_back(fmt::format("{} ({})", kind, first_names_text(names, most_named)));
     }
