@@ -15,7 +15,8 @@ def line(name, item):
     except (OSError, TypeError, ValueError, RuntimeError) as why:
         print(name, type(why).__name__)
         return
-    raw = values.tobytes() if hasattr(values, "tobytes") and values.dtype.kind != "O" else (
+    # Of lists and texts the bytes are addresses.
+    raw = values.tobytes() if hasattr(values, "tobytes") and not values.dtype.hasobject else (
         repr(values).encode())
     print(name, item.dtype, item.shape, hashlib.sha1(raw).hexdigest())
 

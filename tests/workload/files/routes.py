@@ -84,7 +84,7 @@ class Route:
         if wrong:
             self.find(wrong, " ".join(map(str, arguments)) + said[-500:])
         elif code != 0:
-            if code != 2 or not _REFUSALS.search(said):
+            if code not in (2, 3) or not _REFUSALS.search(said):
                 self.find(f"refused by {arguments[0]}", f"{code} {arguments[3:]} {said[-600:]}")
             self.end = "refused"
         else:
@@ -265,7 +265,7 @@ def concat(route):
             return
     code, out, words = run("verify", "--concat", target, *inputs, *more)
     wrong = wrong_end(code, words)
-    named = "cannot be carried over" in said.text or "cannot be resolved" in said.text
+    named = re.search(r"cannot (be carried over|be resolved|write several)", said.text)
     if wrong or code != 0 and not named and not _REFUSALS.search(words + out):
         route.find(f"verify --concat {wrong or code}", words[-600:] + out[-600:])
 
