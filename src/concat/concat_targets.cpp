@@ -304,7 +304,7 @@ Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInput
     const bool anew = request.level && deflates(cut);
     forms_.push_back(anew ? nullptr : inputs.forms().intern(cut));
     if (target.like.appended && keeps_chunks(schema[d], request)) kept_chunks_.push_back(d);
-    if (target.like.appended && target.n_rows > 0) note_changes(schema[d], target.like.storage);
+    if (target.like.appended) note_changes(schema[d], target.like.storage);
     if (older_ != nullptr && older_rows_[d] > 0 && line.back().grid.shape[0] > 0) {
       ConcatPart part;
       part.dataset = static_cast<std::uint32_t>(d);

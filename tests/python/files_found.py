@@ -95,4 +95,19 @@ FOUND = {
             {"op": "vlen", "of": "", "name": "ragged"},
             {"op": "var", "of": "", "name": "v", "dims": [], "type": "ragged", "seed": 5,
              "rows": 1.0}]}),
+    "never written, contiguous, in concat": ("concat", file(
+        dataset("/t", (13, 4), {"c": "opaque", "size": 8, "tag": "a"}, written=[1, 0]))),
+    "empty and compact in concat": ("concat", file(
+        dataset("/g", (0,), layout="compact", allocation=1))),
+    "holes along a later dimension": ("export", file(
+        dataset("/b", (9, 32), {"c": "opaque", "size": 1, "tag": "b"}, chunk=[2, 8],
+                limits=[11, -1], written=[9, 16]), low="V110", shared_messages=[4096, 10])),
+    "arrays of records with texts": ("concat", file(
+        dataset("/t", (7, 5), {"c": "array", "dims": [3], "of": {
+            "c": "compound", "size": 24, "members": [
+                ["a", 0, NUMBER], ["b", 8, {"c": "text", "size": 0, "pad": 0, "utf8": True}]]}},
+                chunk=[4, 1]))),
+    "many region references": ("cmip7", file(
+        dataset("/u", (20, 10), chunk=[6, 3]),
+        dataset("/g/r", (20, 17), {"c": "region"}, chunk=[8, 5]))),
 }

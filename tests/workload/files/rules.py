@@ -151,7 +151,7 @@ def excuse(difference, before, after, asked, said):
         return "more"
     if of_scales(aspect, a, b) or same_order(aspect, a, b) or same_name(path, aspect):
         return "same"
-    if aspect == "attribute REFERENCE_LIST" and "references cannot be resolved" in said.text:
+    if aspect == "attribute REFERENCE_LIST" and "cannot be resolved" in said.text:
         return "remark"  # It names the dataset on the scale's other side.
     if aspect == "times":
         return "documented" if a else ""
