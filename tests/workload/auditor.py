@@ -163,6 +163,23 @@ def random_key(shape, rng):
     return key
 
 
+def _by_every_reader(path, look):
+    """Have each reader look at the file; what it cannot open or read is a Mismatch."""
+    for make in READERS:
+        try:
+            reader = make(path)
+        except Exception as error:
+            raise Mismatch(make.name, f"does not open: {error}") from error
+        try:
+            look(reader)
+        except Mismatch:
+            raise
+        except Exception as error:
+            raise Mismatch(reader.name, f"cannot read: {error}") from error
+        finally:
+            reader.close()
+
+
 class Auditor:
     """Judges one file against states of the model."""
 
@@ -176,19 +193,7 @@ class Auditor:
         state at the commit's other end. Variables that are overwritten in place may hold some
         values of that state.
         complete: the file is closed, and `verify` judges it, too; last: so does `recover`."""
-        for make in READERS:
-            try:
-                reader = make(path)
-            except Exception as error:
-                raise Mismatch(make.name, f"does not open: {error}") from error
-            try:
-                self._audit_by(reader, state, other)
-            except Mismatch:
-                raise
-            except Exception as error:
-                raise Mismatch(reader.name, f"cannot read: {error}") from error
-            finally:
-                reader.close()
+        _by_every_reader(path, lambda reader: self._audit_by(reader, state, other))
         self._bounds(path, state)
         if complete:
             if "attributes=off" not in state.options and other is None:
@@ -199,23 +204,14 @@ class Auditor:
     def audit_parts(self, path, states, must_be):
         """Mismatch unless each variable is that of one of the states, as a crash in the commit of a
         step may leave them. must_be: the first state was committed."""
-        for make in READERS:
-            try:
-                reader = make(path)
-            except Exception as error:
-                raise Mismatch(make.name, f"does not open: {error}") from error
-            try:
-                for name in {name: None for state in states for name in state.variables}:
-                    self._part_of_one(reader, name, states, must_be)
-                for name in filter(lambda one: not one or reader.has(one),
-                                   ["", *states[-1].variables]):
-                    self._attributes_of_one(reader, name, states)
-            except Mismatch:
-                raise
-            except Exception as error:
-                raise Mismatch(reader.name, f"cannot read: {error}") from error
-            finally:
-                reader.close()
+        def parts(reader):
+            for name in {name: None for state in states for name in state.variables}:
+                self._part_of_one(reader, name, states, must_be)
+            for name in filter(lambda one: not one or reader.has(one),
+                               ["", *states[-1].variables]):
+                self._attributes_of_one(reader, name, states)
+
+        _by_every_reader(path, parts)
         self._recover(path)
 
     @staticmethod

@@ -79,7 +79,7 @@ def _variable(rng, i, dims, groups, types, form):
         made["type"] = _pick(rng, types)["name"]
     if made["type"] in ("str", "S1", "ragged", "pair"):
         return made
-    # What is neither written nor filled has no value.
+    # Values that are neither written nor filled are undefined.
     made["fill"] = _pick(rng, [None, None, False if made["rows"] == 1 else None, "own"])
     if new or form == "NETCDF4_CLASSIC":
         if mine and rng.integers(2):
