@@ -4,54 +4,29 @@
 #include <cstddef>
 
 #include "core/box.hpp"
+#include "hdf5/dataset_describe.hpp"
 
 namespace tailrace {
 namespace {
 
-/// True if `holds` is true of a member of a compound type.
-bool any_member(hid_t type, bool (*holds)(hid_t)) {
-  const int n_members = H5Tget_nmembers(type);
-  for (int i = 0; i < n_members; ++i) {
-    const Hdf5Id member(H5Tget_member_type(type, static_cast<unsigned>(i)));
-    if (holds(member.get())) return true;
-  }
-  return false;
+bool is_array_of_such(hid_t type) {
+  return H5Tget_class(type) == H5T_ARRAY && holds_variable_length(type);
 }
 
-bool lists_hold_arrays(hid_t type) {
-  switch (H5Tget_class(type)) {
-    case H5T_VLEN: return arrays_hold_variable_length(type);
-    case H5T_ARRAY: return lists_hold_arrays(Hdf5Id(H5Tget_super(type)).get());
-    case H5T_COMPOUND: return any_member(type, lists_hold_arrays);
-    default: return false;
-  }
+bool is_list_of_such_arrays(hid_t type) {
+  return H5Tget_class(type) == H5T_VLEN && arrays_hold_variable_length(type);
 }
 
 }  // namespace
 
+bool holds_variable_length(hid_t type) { return any_type_within(type, has_variable_length); }
+
+bool arrays_hold_variable_length(hid_t type) { return any_type_within(type, is_array_of_such); }
+
 Status check_lists(hid_t type, const std::string& what) {
-  if (!lists_hold_arrays(type)) return Status();
+  if (!any_type_within(type, is_list_of_such_arrays)) return Status();
   return Status(Code::unsupported,
                 what + " holds lists of arrays of texts or lists, which this HDF5 cannot write");
-}
-
-bool holds_variable_length(hid_t type) {
-  switch (H5Tget_class(type)) {
-    case H5T_VLEN: return true;
-    case H5T_STRING: return H5Tis_variable_str(type) > 0;
-    case H5T_ARRAY: return holds_variable_length(Hdf5Id(H5Tget_super(type)).get());
-    case H5T_COMPOUND: return any_member(type, holds_variable_length);
-    default: return false;
-  }
-}
-
-bool arrays_hold_variable_length(hid_t type) {
-  switch (H5Tget_class(type)) {
-    case H5T_ARRAY: return holds_variable_length(type);
-    case H5T_VLEN: return arrays_hold_variable_length(Hdf5Id(H5Tget_super(type)).get());
-    case H5T_COMPOUND: return any_member(type, arrays_hold_variable_length);
-    default: return false;
-  }
 }
 
 herr_t write_elements(hid_t dataset, hid_t type, hid_t space, hid_t transfer, const void* values) {

@@ -123,7 +123,7 @@ Status describe_contiguous(hid_t dataset, StoredDataset& described) {
   const std::uint64_t stored_bytes = n_bytes > 0 ? H5Dget_storage_size(dataset) : 0;
   const haddr_t address = stored_bytes > 0 ? H5Dget_offset(dataset) : haddr_t{HADDR_UNDEF};
   if (address == HADDR_UNDEF) return Status();
-  // What points elsewhere is shorter where the file's addresses are.
+  // Elements that point elsewhere are shorter in files of short addresses.
   if (n_bytes > stored_bytes && described.by_value) {
     return Status(Code::corrupt,
                   "dataset \"" + described.path + "\": " + std::to_string(stored_bytes) +
@@ -242,25 +242,40 @@ std::string virtual_source_dataset(hid_t list, std::size_t mapping) {
   return name_in_mapping(&H5Pget_virtual_dsetname, list, mapping);
 }
 
-bool hdf5_type_is_by_value(hid_t type, bool with_addresses) {
+bool any_type_within(hid_t type, bool (*is)(hid_t)) {
+  if (is(type)) return true;
   switch (H5Tget_class(type)) {
-    case H5T_VLEN: return false;
-    case H5T_REFERENCE: return with_addresses && H5Tequal(type, H5T_STD_REF_OBJ) > 0;
-    case H5T_STRING: return H5Tis_variable_str(type) <= 0;
-    case H5T_ARRAY: {
-      const Hdf5Id super(H5Tget_super(type));
-      return super.valid() && hdf5_type_is_by_value(super.get(), with_addresses);
-    }
+    case H5T_VLEN:
+    case H5T_ARRAY: return any_type_within(Hdf5Id(H5Tget_super(type)).get(), is);
     case H5T_COMPOUND: {
       const int n_members = H5Tget_nmembers(type);
       for (int i = 0; i < n_members; ++i) {
         const Hdf5Id member(H5Tget_member_type(type, unsigned(i)));
-        if (!member.valid() || !hdf5_type_is_by_value(member.get(), with_addresses)) return false;
+        if (any_type_within(member.get(), is)) return true;
       }
-      return true;
+      return false;
     }
-    default: return true;
+    default: return false;
   }
+}
+
+bool has_variable_length(hid_t type) {
+  const H5T_class_t kind = H5Tget_class(type);
+  return kind == H5T_VLEN || (kind == H5T_STRING && H5Tis_variable_str(type) > 0);
+}
+
+bool hdf5_type_is_by_value(hid_t type, bool with_addresses) {
+  const auto points = [](hid_t part) {
+    const H5T_class_t kind = H5Tget_class(part);
+    return kind == H5T_NO_CLASS || kind == H5T_REFERENCE || has_variable_length(part);
+  };
+  const auto points_beyond_objects = [](hid_t part) {
+    const H5T_class_t kind = H5Tget_class(part);
+    return kind == H5T_NO_CLASS || has_variable_length(part) ||
+           (kind == H5T_REFERENCE && H5Tequal(part, H5T_STD_REF_OBJ) <= 0);
+  };
+  return with_addresses ? !any_type_within(type, points_beyond_objects)
+                        : !any_type_within(type, points);
 }
 
 std::string hdf5_type_text(hid_t type) {

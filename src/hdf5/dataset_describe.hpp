@@ -56,6 +56,12 @@ std::string virtual_source(hid_t list, std::size_t mapping);
 /// The dataset in that file; empty: HDF5 cannot tell.
 std::string virtual_source_dataset(hid_t list, std::size_t mapping);
 
+/// True if `is` holds of a type, or of one that it is made of: members, elements of arrays and
+/// lists.
+bool any_type_within(hid_t type, bool (*is)(hid_t));
+/// True of lists and of texts of variable length themselves: values own memory elsewhere.
+bool has_variable_length(hid_t type);
+
 /// Whether elements of this type hold all there is to them: no variable length, no references, but
 /// for those to objects where they may be. Those are addresses in the file.
 bool hdf5_type_is_by_value(hid_t type, bool with_addresses = false);
