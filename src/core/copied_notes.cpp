@@ -9,7 +9,7 @@
 namespace tailrace {
 namespace {
 
-/// As asked, behind the codec: rows have bounds of their own.
+/// Stands behind the codec in RowNotes::as_asked where rows have bounds of their own.
 constexpr const char* several_bounds = ", several bounds";
 
 bool says_how(const std::string& name) {

@@ -74,7 +74,7 @@ std::optional<double> hdf5_fill(const StoredDataset& field) {
   return fill && *fill == 0 ? std::nullopt : fill;
 }
 
-/// Whether a dataset that is no field lies in the file as the bytes of its elements, without
+/// True if a dataset that is no field lies in the file as the bytes of its elements, without
 /// filters. Bytes of one element are limited, since a chunk holds whole elements.
 bool is_plain_bytes(const StoredDataset& described) {
   constexpr std::uint64_t element_bytes_max = 1U << 20;

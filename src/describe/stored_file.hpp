@@ -106,7 +106,7 @@ class StoredFile {
   /// Same as InputFile::attributes_of().
   virtual Result<std::vector<StatedAttribute>> attributes_of(const std::string& object_path,
                                                              AttributeFilter wanted) = 0;
-  /// As InputFile::take_as_fields().
+  /// Same as InputFile::take_as_fields(), by paths.
   virtual void take_as_fields(const std::set<std::string>& paths) = 0;
   /// As in InputFile, after list(Asked::fields).
   virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;

@@ -204,6 +204,7 @@ StoredDataset as_bytes(StoredDataset dataset) {
   if (dataset.chunked()) dataset.storage.chunk_shape.push_back(n_bytes);
   dataset.dtype = DType::u8;
   dataset.plain_number = dataset.field = dataset.bytes_axis = true;
+  dataset.swapped = false;
   dataset.element_bytes = 1;
   dataset.missing_value.reset();
   return dataset;

@@ -47,7 +47,7 @@ struct RegularFile {
   std::uint64_t n_bytes = 0;
 };
 
-/// What to do about a path that is a URL ("s3://bucket/run.h5"); ok for any other.
+/// Refuse a path that is a URL ("s3://bucket/run.h5"), by what to use; ok for any other.
 /// @error unsupported
 Status check_not_url(const std::string& path);
 

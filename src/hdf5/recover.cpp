@@ -244,7 +244,7 @@ Status Recovery::look_at_file(const std::string& path) {
   if (apply_ || !superblock->open_for_write) {
     TAILRACE_TRY(look_at_contents(path, superblock->end_of_file));
   }
-  // What a damaged file may refer to is not cut off.
+  // Bytes to which a damaged file may refer are not cut off.
   return report_.state == FileState::damaged ? Status() : look_behind_end(file, *superblock);
 }
 

@@ -54,7 +54,7 @@ struct ReadOptions {
   bool own_output = false;
   /// Each value is asked for once: what a slab leaves of a chunk is kept, no chunk used up.
   bool one_pass = false;
-  /// Of an input: list datasets of other types that lie in the file as plain bytes as fields, too
+  /// List datasets of other types that lie in an input as plain bytes as fields, too
   /// (StoredDataset::bytes_axis, InputFile::take_as_fields).
   bool others_as_bytes = false;
 };

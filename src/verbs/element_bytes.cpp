@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t compressed_bytes_min = std::uint64_t{64} << 10;
 constexpr std::uint64_t sampled_parts = 4;
 constexpr std::uint64_t sampled_part_bytes = std::uint64_t{256} << 10;
-/// What chunks and their index cost readers is worth a 20th of the bytes.
+/// Readers pay for chunks and their index: a saving of less than a 20th is not worth it.
 constexpr double encoded_share_max = 0.95;
 
 /// The shape of the elements, without the axis of their bytes.

@@ -21,8 +21,8 @@ Shape chunk_shape_of_bytes(const StoredDataset& field, std::uint64_t chunk_bytes
 /// "complex", "compound", "string", "f16": a type in one word.
 std::string kind_of_bytes(const StoredDataset& field);
 
-/// For each of the input's fields, whether it stands for a dataset of another type which deflate
-/// makes smaller: that has 64 KiB or more, and of which a sample of four parts shrinks by a 20th.
+/// Find which of the input's fields stand for datasets of another type which deflate makes
+/// smaller: that has 64 KiB or more, and of which a sample of four parts shrinks by a 20th.
 /// Not collective; every rank finds the same. Cost: up to 1 MiB read and encoded for each.
 /// @error io_error, corrupt
 Result<std::vector<bool>> find_bytes_that_pay(InputFile& input);

@@ -470,6 +470,21 @@ std::shared_ptr<const StoredDataset> form_to_keep(const StoredDataset& field, bo
   return std::make_shared<const StoredDataset>(std::move(like));
 }
 
+/// A dataset that is created like the input's. Its own fill value is kept, whatever _FillValue says
+/// and codecs keep exactly.
+FieldDefinition definition_like(const StoredDataset& field) {
+  FieldDefinition definition;
+  definition.path = field.path;
+  definition.dtype = *field.dtype;
+  definition.shape = field.shape;
+  definition.extendable = field.extendable;
+  definition.more_unlimited = field.more_unlimited();
+  definition.stored_fill = field.fill_value;
+  if (field.swapped) std::ranges::reverse(*definition.stored_fill);
+  definition.like = form_to_keep(field, false);
+  return definition;
+}
+
 Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defaults,
                                 const FieldRequests& requests, FieldLosses losses,
                                 const RoleVerdict* verdict,
@@ -480,16 +495,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   planned.has_role = verdict != nullptr;
   if (verdict != nullptr) planned.verdict = *verdict;
   planned.losses = std::move(losses);
-  FieldDefinition& definition = planned.definition;
-  definition.path = field.path;
-  definition.dtype = *field.dtype;
-  definition.shape = field.shape;
-  definition.extendable = field.extendable;
-  definition.more_unlimited = field.more_unlimited();
-  // The dataset's own is kept, whatever _FillValue says and codecs keep exactly.
-  definition.stored_fill = field.fill_value;
-  if (field.swapped) std::ranges::reverse(*definition.stored_fill);
-  definition.like = form_to_keep(field, false);
+  FieldDefinition& definition = planned.definition = definition_like(field);
 
   const std::vector<KeyValue> own = own_options(field, defaults.patterns);
   const std::string reason = reason_to_keep_exact(field, planned.verdict.role);
@@ -550,14 +556,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
 /// A dataset of another type, as bytes. No bound and no --field is for it.
 PlannedField plan_bytes(const StoredDataset& field, const Defaults& defaults, int n_ranks) {
   PlannedField planned;
-  FieldDefinition& definition = planned.definition;
-  definition.path = field.path;
-  definition.dtype = *field.dtype;
-  definition.shape = field.shape;
-  definition.extendable = field.extendable;
-  definition.more_unlimited = field.more_unlimited();
-  definition.stored_fill = field.fill_value;
-  definition.like = form_to_keep(field, false);
+  FieldDefinition& definition = planned.definition = definition_like(field);
   definition.options = options_of_bytes(defaults.lossless);
   if (defaults.lossy_wanted) planned.exact_reason = kind_of_bytes(field);
   keep_chunk_shape(field, {}, defaults, planned);

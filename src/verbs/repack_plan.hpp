@@ -82,7 +82,7 @@ struct PlannedField {
 /// Whether anything may be encoded with loss, so that roles matter. @error  a bad bound or codec
 Result<bool> asks_for_loss(const FieldRequests& requests, const FileOptions& file);
 
-/// Whether datasets of other types than numbers are compressed, where that pays. Pure.
+/// True if datasets of other types than numbers are compressed, where that pays. Pure.
 /// @error  a bad bound or codec
 Result<bool> compresses_others(const FieldRequests& requests, const FileOptions& file);
 

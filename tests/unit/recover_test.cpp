@@ -248,7 +248,7 @@ TEST(Recover, AFailingReadIsNamedByItsPlace) {
   EXPECT_EQ(n_failed, 1);
 }
 
-// Where the program has linked objects in a way of its own, nothing else leads to them.
+// Nothing leads to objects that a program has linked in a way of its own.
 TEST(LiveDatasets, AnObjectThatCannotBeReadIsNotTakenForOneThatIsGone) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
