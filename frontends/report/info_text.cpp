@@ -39,6 +39,46 @@ std::string space_line(const verbs::SpaceInfo& space) {
   return wrapped(out, 2) + "\n";
 }
 
+std::string newer_form_text(const NewerForm& form, std::string_view what, std::string_view group) {
+  if (form.n_objects == 0) return "";
+  return fmt::format("{} of {} ({}{})", what, counted(form.n_objects, "object"),
+                     form.n_objects > 1 ? "first " : "", shown_path(form.first, group));
+}
+
+/// Which programs open the file, and what its values need besides.
+std::string readers_lines(const InfoReport& report, std::string_view group) {
+  const ReaderForms& forms = report.forms;
+  std::string out;
+  if (forms.for_everyone()) {
+    out = wrapped("opens in everything that reads HDF5 1.8's forms", 2) + "\n";
+  } else {
+    std::string why = newer_form_text(forms.indexes, "chunk indexes", group);
+    const std::string numbers =
+        newer_form_text(forms.attribute_numbers, "attributes by numbers of their own", group);
+    why += (why.empty() || numbers.empty() ? "" : ", ") + numbers;
+    const bool indexes = forms.indexes.n_objects > 0;
+    out = wrapped(fmt::format("opens in HDF5 {} and newer, not in {}: {}", indexes ? "1.10" : "1.8",
+                              indexes ? "netCDF-Java 4, pyfive, jsfive" : "pyfive", why),
+                  2) +
+          "\n";
+  }
+  if (!forms.filters.empty()) {
+    out += wrapped(fmt::format("values need {} {}", forms.filters.size() > 1 ? "filters" : "filter",
+                               fmt::join(forms.filters, ", ")),
+                   2) +
+           "\n";
+  }
+  if (report.n_masked_chunks > 0) {
+    out += wrapped(fmt::format("{} {} out filters of their dataset, which some readers (jhdf, "
+                               "VirtualiZarr) do not see",
+                               counted(report.n_masked_chunks, "chunk"),
+                               report.n_masked_chunks == 1 ? "leaves" : "leave"),
+                   2) +
+           "\n";
+  }
+  return out;
+}
+
 /// The chunks of the fields that were asked for, in the order of their positions.
 std::string chunk_lists(const InfoReport& report) {
   std::string out;
@@ -120,7 +160,7 @@ std::string info_text(const InfoReport& report) {
   if (!report.others.empty()) {
     out += wrapped("no fields: " + verbs::other_datasets_text(report.others), 2) + "\n";
   }
-  if (report.hdf5) out += space_line(report.space);
+  if (report.hdf5) out += space_line(report.space) + readers_lines(report, group);
   return out + chunk_lists(report);
 }
 

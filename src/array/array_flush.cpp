@@ -33,6 +33,7 @@
 #include "exec/placer.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "hdf5/hdf5_values.hpp"
 #include "layout/layout.hpp"
 #include "output/publish_fields.hpp"
 

@@ -69,10 +69,10 @@ class DeflateStage final : public OwnStage {
   DeflateStage(FilterSpec spec, int level, Engine engine)
       : OwnStage(std::move(spec)), level_(level), engine_(engine) {}
 
-  /// The libdeflate engine gives up where deflate saves nothing, if it may.
+  /// The libdeflate engine never gives up: where deflate saves nothing it stores the bytes in a
+  /// stream of its own. A filter that is left out of one chunk is more than some readers look for.
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
-    if (engine_ == Engine::zlib) return hdf5_bytes_max(n_bytes);
-    return optional() ? n_bytes : stored_bytes_max(n_bytes);
+    return engine_ == Engine::zlib ? hdf5_bytes_max(n_bytes) : stored_bytes_max(n_bytes);
   }
   std::uint64_t stored_bytes_max(std::uint64_t n_bytes) const override {
     return std::max(libdeflate_zlib_compress_bound(nullptr, n_bytes), hdf5_bytes_max(n_bytes));

@@ -100,6 +100,10 @@ constexpr std::array<Word<StepMode>, 3> mode_words = {
     {{"sync", StepMode::sync}, {"async", StepMode::async}, {"in_situ", StepMode::in_situ}}};
 constexpr std::array<Word<Notes>, 3> notes_words = {
     {{"off", Notes::off}, {"one", Notes::one}, {"all", Notes::all}}};
+constexpr std::array<Word<Compatibility>, 3> compatibility_words = {
+    {{"auto", Compatibility::automatic},
+     {"everyone", Compatibility::everyone},
+     {"v110", Compatibility::v110}}};
 constexpr std::array<Word<bool>, 2> writers_words = {{{"each", false}, {"node", true}}};
 constexpr std::array<Word<bool>, 2> hold_words = {{{"copy", false}, {"promise", true}}};
 constexpr std::array<Word<bool>, 2> covered_words = {{{"keep", false}, {"drop", true}}};
@@ -329,7 +333,7 @@ constexpr OptionEntry<OptionsWith<member>> bytes_option(std::string_view name, u
   return {name, "BYTES", meaning, alike, engines, assign_bytes<member, least>, value_text<member>};
 }
 
-constexpr std::array<File, 24> file_table = {{
+constexpr std::array<File, 25> file_table = {{
     {"mode", "sync, async, in_situ",
      "When the work of a step is done: within end_step, on threads of ours while the program "
      "computes, or in the idle time that it marks. Of arrays HDF5 programs' alone: sync, async.",
@@ -365,6 +369,12 @@ constexpr std::array<File, 24> file_table = {{
     switch_option<&FileOptions::journal>("journal", by_all,
                                          "A redo journal against torn writes of metadata."),
     switch_option<&FileOptions::replace>("replace", by_all, "An existing file may be replaced."),
+    {"compatibility", "auto, everyone, v110",
+     "Whose HDF5 the file is for. everyone: forms of HDF5 1.8, which Java, JavaScript and other "
+     "implementations read; v110: smaller chunk indexes, HDF5 1.10 or newer; auto: everyone, but "
+     "for fields that grow over time.",
+     alike, by_all, assign_word<&FileOptions::compatibility, compatibility_words>,
+     word_text<&FileOptions::compatibility, compatibility_words>},
     {"attributes", "off, one, all",
      "Which say how values were encoded: none, those of lossy variables and one of the file, or "
      "every variable's.",
@@ -550,6 +560,12 @@ Status check_served(const FileOptions& options, Engine engine) {
     return Status(Code::invalid_argument,
                   "option layout=front: not served by " + std::string(writer_text(engine)) +
                       "; it is for new files of one step (repack, tailrace.h)");
+  }
+  if (options.compatibility == Compatibility::v110 &&
+      options.field_defaults.layout == front_layout) {
+    return Status(Code::invalid_argument,
+                  "options layout=front and compatibility=v110 exclude each other: metadata in "
+                  "front have the forms that everyone reads");
   }
   return check_served(options.field_defaults, engine);
 }

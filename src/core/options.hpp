@@ -129,6 +129,13 @@ enum class Notes : std::uint8_t {
   all   ///< Of every dataset its own.
 };
 
+/// Whose HDF5 a new file is made for; docs/format.md.
+enum class Compatibility : std::uint8_t {
+  automatic,  ///< Everyone's, but for datasets that grow from step to step.
+  everyone,   ///< Forms of HDF5 1.8, which other implementations of HDF5 read, too.
+  v110        ///< Forms of HDF5 1.10: smaller chunk indexes, more attributes in a header.
+};
+
 /// How the file is written.
 struct FileOptions {
   StepMode mode = StepMode::sync;
@@ -143,10 +150,11 @@ struct FileOptions {
   std::uint64_t write_buffer_bytes = 16U << 20;  ///< Largest single write.
   /// Addresses of writes are multiples of this; 0 (align=auto): as the machine profile says.
   std::uint64_t alignment_bytes = 0;
-  bool direct_io = false;    ///< O_DIRECT; alignment becomes at least 4096.
-  bool sync = true;          ///< fdatasync before and after each commit.
-  bool journal = false;      ///< Redo journal against torn metadata writes.
-  bool replace = false;      ///< An existing file may be replaced (--force).
+  bool direct_io = false;  ///< O_DIRECT; alignment becomes at least 4096.
+  bool sync = true;        ///< fdatasync before and after each commit.
+  bool journal = false;    ///< Redo journal against torn metadata writes.
+  bool replace = false;    ///< An existing file may be replaced (--force).
+  Compatibility compatibility = Compatibility::automatic;  ///< compatibility=everyone|v110.
   Notes notes = Notes::all;  ///< attributes=off|one|all: of array files.
   bool trace = false;        ///< Keep what each lane did when, for gather_trace().
   std::string trace_path;    ///< trace-file=FILE: write it there when the file is closed.

@@ -365,16 +365,38 @@ Result<std::optional<ChunksThere>> chunks_with_holes(hid_t dataset, const Shape&
 
 }  // namespace
 
+namespace {
+
+constexpr unsigned usual_compact_max = 8;  // HDF5's own numbers of attributes,
+constexpr unsigned usual_dense_min = 6;    // as all its versions have them.
+
+/// Whether a copy of the dataset's header would have forms that HDF5 1.8 knows. Files of its newer
+/// superblock may have others that no call tells.
+bool has_old_forms(hid_t file, hid_t dataset, hid_t creation) {
+  constexpr unsigned last_old_superblock = 2;
+  H5F_info2_t info{};
+  unsigned compact_max = 0;
+  unsigned dense_min = 0;
+  if (H5Fget_info2(file, &info) < 0 || info.super.version > last_old_superblock ||
+      H5Pget_attr_phase_change(creation, &compact_max, &dense_min) < 0 ||
+      compact_max != usual_compact_max || dense_min != usual_dense_min) {
+    return false;
+  }
+  if (H5Pget_layout(creation) != H5D_CHUNKED) return true;
+  H5D_chunk_index_t index = H5D_CHUNK_IDX_SINGLE;
+  return H5Dget_chunk_index_type(dataset, &index) >= 0 && index == H5D_CHUNK_IDX_BTREE;
+}
+
+}  // namespace
+
 /// An object's creation list has the forms of the input's file, too: how many attributes a header
 /// holds, which it says where they are not HDF5's own, and the kind of chunk index.
 void Hdf5Copier::adapt(hid_t creation, const std::string& path) {
-  constexpr unsigned compact_max = 8;  // HDF5's own,
-  constexpr unsigned dense_min = 6;    // as all its versions have them.
   if (!old_forms_) return;
   if (!has_default_attribute_form(creation)) {
     lines_.push_back("the numbers from which on attributes lie in a heap are HDF5's own: " + path);
   }
-  H5Pset_attr_phase_change(creation, compact_max, dense_min);
+  H5Pset_attr_phase_change(creation, usual_compact_max, usual_dense_min);
   if (H5Pget_layout(creation) != H5D_CHUNKED) return;
   unsigned options = 0;
   if (H5Pget_chunk_opts(creation, &options) >= 0 && options != 0) {
@@ -424,8 +446,9 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
   // Values that lie in other files are fetched, so that the output stands alone.
   const bool stored_elsewhere = layout == H5D_VIRTUAL || H5Pget_external_count(creation.get()) > 0;
   // H5Ocopy of 1.10.8 leaves a fill value of variable length behind that nothing can read.
-  // It also keeps the forms in which the input has them, and takes the first of equal named types.
-  const bool copyable = !stored_elsewhere && !holds_variable_length(type.get()) && !old_forms_ &&
+  // It also keeps the forms that the input has, and takes the first of equal named types.
+  const bool copyable = !stored_elsewhere && !holds_variable_length(type.get()) &&
+                        (!old_forms_ || has_old_forms(input_, from.get(), creation.get())) &&
                         headers_alike_ && H5Tcommitted(type.get()) <= 0;
   if (copyable && copy_object(path)) return Status();
   const std::string reason = copyable ? " (" + hdf5_error_text() + ")" : "";

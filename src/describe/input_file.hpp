@@ -89,6 +89,12 @@ class InputFile {
     static_cast<void>(field_index);
     return std::optional<std::vector<std::uint64_t>>();
   }
+  /// Whether chunks of a field leave out filters that its dataset has, which not every reader looks
+  /// for. Cost: the field's chunk index. @error corrupt
+  virtual Result<bool> has_masked_chunks(std::size_t field_index) {
+    static_cast<void>(field_index);
+    return false;
+  }
   /// What lies in a field of one dimension that is a plotfile's level; null: another field, or what
   /// the file says of it does not fit together. Cost: reads the level's list of boxes.
   virtual Result<std::shared_ptr<const BoxSeries>> boxes_of(std::size_t field_index) {

@@ -31,6 +31,7 @@
 #include "hdf5/journal.hpp"
 #include "hdf5/metadata_driver.hpp"
 #include "hdf5/private_storage.hpp"
+#include "hdf5/readers_need.hpp"
 #include "hdf5/stub_filters.hpp"
 
 namespace tailrace {
@@ -134,6 +135,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Status create_parents(const std::string& path);
   /// @param n_chunks  that it gets at once.
   Result<Hdf5Id> make_dataset(const DatasetDefinition& definition, std::uint64_t n_chunks);
+  H5F_libver_t least_form() const { return settings_.old_forms ? H5F_LIBVER_V18 : H5F_LIBVER_V110; }
   Status set_least_form(H5F_libver_t least);
   Result<Hdf5Id> open_dataset(const std::string& path);
   Status extend(hid_t dataset, const std::string& path, const Shape& now, const Shape& shape);
@@ -158,6 +160,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   StubFilters stubs_;  // Outlives the file below: HDF5 refuses to drop a class in use.
   std::shared_ptr<MetadataDriver> driver_;
   Hdf5Id file_;
+  ReadersNeed readers_need_;
   Hdf5Id utf8_links_;  // Made with the first exact dataset.
   /// Datasets that are updated again and again: opening one costs more than updating it.
   struct Open {
@@ -197,7 +200,7 @@ Status Hdf5FileOnDriver::start_create() {
   // Only now the lower bound may rise: at creation it would choose superblock version 3, which a
   // crashed writer leaves marked as open. The upper bound stays, or 2.x writes what 1.10 cannot
   // read.
-  return set_least_form(settings_.old_forms ? H5F_LIBVER_V18 : H5F_LIBVER_V110);
+  return set_least_form(least_form());
 }
 
 Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
@@ -222,7 +225,7 @@ Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
     keeps_replaced_ = H5Pget_userblock(creation.get(), &user_block) >= 0 && user_block == 0 &&
                       persist == 0 && strategy != H5F_FSPACE_STRATEGY_PAGE;
   }
-  return set_least_form(H5F_LIBVER_V110);
+  return set_least_form(least_form());
 }
 
 bool Hdf5FileOnDriver::exists(const std::string& path) {
@@ -300,7 +303,9 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
   if (exists(definition.path)) return Status(Code::already_exists, what + " is there already");
   TAILRACE_TRY(check_definition(definition).within(what));
   TAILRACE_TRY(create_parents(definition.path));
-  Result<Hdf5Id> list = dataset_creation_list(definition, forms(), stubs_);
+  ObjectForms of_dataset = forms();
+  of_dataset.old = of_dataset.old && !(settings_.steps_in_new_forms && definition.grows_by_steps);
+  Result<Hdf5Id> list = dataset_creation_list(definition, of_dataset, stubs_);
   if (!list.ok()) return list.status().within(what);
 
   const std::vector<hsize_t> extents(definition.shape.begin(), definition.shape.end());
@@ -321,13 +326,12 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
     exact.contiguous_address = definition.contiguous_address;
     exact.contiguous_bytes = n_elements(definition.shape) * definition.bytes_of_element();
   }
-  const bool few = !settings_.old_forms && has_few_chunks(definition, n_chunks);
-  if (!few) return create_planned(exact, link_properties_of(exact.name).get());
   // HDF5 1.8's index has the chunks that are there, 1.10's room for all that could be.
-  TAILRACE_TRY(set_least_form(H5F_LIBVER_V18));
+  const bool old_index = of_dataset.old || has_few_chunks(definition, n_chunks);
+  TAILRACE_TRY(set_least_form(old_index ? H5F_LIBVER_V18 : H5F_LIBVER_V110));
   Result<Hdf5Id> made = create_planned(exact, link_properties_of(exact.name).get());
-  const Status reset = set_least_form(H5F_LIBVER_V110);
-  return reset.ok() ? std::move(made) : reset;
+  TAILRACE_TRY(set_least_form(least_form()));
+  return made;
 }
 
 Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid_t link_list) {
@@ -353,13 +357,16 @@ Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid
     if (taken != HADDR_UNDEF) {
       driver_->move_planned(taken);
       moved_.push_back({0, {taken, dataset.contiguous_bytes}, 0});
-      return made;
+      return made;  // Contiguous: without filters.
     }
   }
   if (checked.ok() && planned && (!outcome.allocated || outcome.written)) {
     checked = Status(Code::internal, "HDF5 did not take the planned address");
   }
-  if (checked.ok()) return made;
+  if (checked.ok()) {
+    readers_need_.learn(dataset.filters);
+    return made;
+  }
   H5Ldelete(dataset.group_id, dataset.name.c_str(), H5P_DEFAULT);
   return checked.within(what);
 }
@@ -711,6 +718,7 @@ Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std
 Status Hdf5FileOnDriver::flush() {
   const Hdf5Scope scope;
   TAILRACE_TRY(driver_->failure());
+  if (settings_.says_readers_need) TAILRACE_TRY(readers_need_.say(file_.get()));
   if (H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0) {
     return hdf5_failure(Code::internal, quoted("file", storage_.path()));
   }
@@ -834,67 +842,6 @@ Result<std::unique_ptr<Hdf5File>> Hdf5File::open(Storage& storage, Allocate allo
   auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings, true);
   TAILRACE_TRY(file->start_open(end_of_file));
   return std::unique_ptr<Hdf5File>(std::move(file));
-}
-
-// --- Selections and memory types for H5Dwrite.
-
-namespace {
-
-/// Write the slab's elements, which lie dense in `buffer`.
-Status write_slab(std::int64_t hdf5_id, const std::string& path, const Slab& slab, hid_t memory,
-                  const void* buffer) {
-  const std::string what = "dataset \"" + path + "\"";
-  const Hdf5Id dataset(H5Dopen2(hdf5_id, path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid()) return hdf5_failure(Code::not_found, what);
-  const Hdf5Id in_file(H5Dget_space(dataset.get()));
-  if (!in_file.valid()) return hdf5_failure(Code::internal, what);
-  const std::vector<hsize_t> start(slab.start.begin(), slab.start.end());
-  const std::vector<hsize_t> count(slab.count.begin(), slab.count.end());
-  std::vector<hsize_t> stride(slab.rank(), 1);
-  for (std::size_t d = 0; d < slab.rank(); ++d) stride[d] = slab.stride_of(d);
-  const Hdf5Id in_memory(slab.rank() == 0
-                             ? H5Screate(H5S_SCALAR)
-                             : H5Screate_simple(int(count.size()), count.data(), nullptr));
-  if (slab.rank() > 0 && H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(),
-                                             stride.data(), count.data(), nullptr) < 0) {
-    return hdf5_failure(Code::internal, what);
-  }
-  const auto write = [&] {
-    return H5Dwrite(dataset.get(), memory, in_memory.get(), in_file.get(), H5P_DEFAULT, buffer);
-  };
-  if (call_with_filters(dataset.get(), write) < 0) {
-    return hdf5_failure(Code::internal, what);
-  }
-  return Status();
-}
-
-}  // namespace
-
-Status write_dataset_texts(std::int64_t hdf5_id, const std::string& path, const Slab& slab,
-                           std::span<const std::string> texts) {
-  const Hdf5Scope scope;
-  const Hdf5Id type(H5Tcopy(H5T_C_S1));
-  if (!type.valid() || H5Tset_size(type.get(), H5T_VARIABLE) < 0) {
-    return hdf5_failure(Code::internal, "the type of texts");
-  }
-  // The character set must be the dataset's: HDF5 converts no text.
-  const Hdf5Id dataset(H5Dopen2(hdf5_id, path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid()) return hdf5_failure(Code::not_found, "dataset \"" + path + "\"");
-  const Hdf5Id stored(H5Dget_type(dataset.get()));
-  if (stored.valid() && H5Tget_class(stored.get()) == H5T_STRING) {
-    H5Tset_cset(type.get(), H5Tget_cset(stored.get()));
-  }
-  std::vector<const char*> pointers;
-  pointers.reserve(texts.size());
-  for (const std::string& text : texts) pointers.push_back(text.c_str());
-  return write_slab(hdf5_id, path, slab, type.get(), pointers.data());
-}
-
-Status write_dataset_values(std::int64_t hdf5_id, const std::string& path, const Slab& slab,
-                            DType dtype, bool characters, std::span<const std::byte> values) {
-  const Hdf5Scope scope;
-  const hid_t type = characters ? H5T_C_S1 : hdf5_native_type(dtype);
-  return write_slab(hdf5_id, path, slab, type, values.data());
 }
 
 }  // namespace tailrace

@@ -24,7 +24,6 @@
 #include "core/box.hpp"
 #include "core/codec.hpp"
 #include "core/dtype.hpp"
-#include "core/slab.hpp"
 #include "core/status.hpp"
 #include "core/storage.hpp"
 #include "hdf5/commit_order.hpp"
@@ -57,6 +56,7 @@ struct DatasetDefinition {
   std::optional<Bytes> stored_fill;      ///< In its place: one element; empty: none is set.
   std::uint64_t contiguous_address = 0;  ///< Contiguous storage: where the bytes lie.
   bool compact = false;                  ///< In the header; without a chunk shape.
+  bool grows_by_steps = false;           ///< Each commit adds an entry; see Settings::old_forms.
   /// Element type of the file, of the same numbers as `dtype` in either byte order, as H5Tencode
   /// makes it. Empty: this machine's type of `dtype`.
   Bytes type;
@@ -104,6 +104,11 @@ class Hdf5File {
     /// Forms of HDF5 1.8, for readers that are not the HDF5 library: chunk indexes are version 1
     /// B-trees, and headers do not say when attributes become dense.
     bool old_forms = false;
+    /// Datasets that grow by steps have HDF5 1.10's forms even so, whose indexes and headers a
+    /// commit changes in one place: without a journal.
+    bool steps_in_new_forms = false;
+    /// The root group says which filters readers must have (hdf5/readers_need.hpp).
+    bool says_readers_need = false;
     bool shares_chunks = false;  ///< Several may lie at one place; see reuses_space().
     /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a
     /// page where every allocation is rounded up (O_DIRECT), so that small blocks share one.
@@ -273,19 +278,5 @@ class Hdf5File {
   /// Bytes of metadata handed to storage so far, for the report.
   virtual std::uint64_t metadata_bytes() const = 0;
 };
-
-// --- Values of a dataset written through HDF5 itself, for what has no chunks of ours: texts of
-// variable length, compact datasets, datasets without space yet. Rank 0 only; nothing is visible
-// before the file's next commit, until which the bytes are held in memory.
-
-/// Write texts of variable length into a dataset of such. Takes the HDF5 lock.
-/// @error not_found, internal  HDF5 refuses.
-Status write_dataset_texts(std::int64_t hdf5_id, const std::string& path, const Slab& slab,
-                           std::span<const std::string> texts);
-
-/// Write numbers of `dtype`, in native byte order; `characters`: texts of one byte each.
-/// Takes the HDF5 lock. @error not_found, internal  HDF5 refuses.
-Status write_dataset_values(std::int64_t hdf5_id, const std::string& path, const Slab& slab,
-                            DType dtype, bool characters, std::span<const std::byte> values);
 
 }  // namespace tailrace

@@ -25,7 +25,9 @@ Hdf5File::Settings metadata_settings(const FileOptions& options) {
   settings.expected_steps = 0;  // each would cost 35 bytes in every file; commits are safe without
   settings.expected_root_links = options.expected_root_links;
   settings.shares_chunks = options.shares_chunks;
-  settings.old_forms = options.field_defaults.layout == front_layout;
+  settings.old_forms = options.compatibility != Compatibility::v110;
+  settings.steps_in_new_forms = options.compatibility == Compatibility::automatic;
+  settings.says_readers_need = options.notes != Notes::off && !options.bare_exact;
   settings.creation_list_id = options.hdf5_creation_list;
   settings.access_list_id = options.hdf5_access_list;
   return settings;

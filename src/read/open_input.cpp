@@ -145,6 +145,14 @@ class Hdf5Input final : public InputFile {
     return Numbers(std::move(numbers));
   }
 
+  Result<bool> has_masked_chunks(std::size_t field_index) override {
+    const StoredDataset& field = fields_[field_index];
+    if (!field.chunked() || field.foreign || field.storage.filters.empty()) return false;
+    TAILRACE_TAKE(const std::vector<StoredChunk> chunks, file_->chunks(stored(field)));
+    return std::ranges::any_of(chunks,
+                               [](const StoredChunk& chunk) { return chunk.filter_mask != 0; });
+  }
+
   std::vector<OtherDataset> other_datasets() const override { return others_; }
   void take_as_fields(std::span<const std::size_t> field_indices) override {
     std::set<std::string> paths;

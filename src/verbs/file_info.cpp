@@ -48,6 +48,8 @@ Status read_hdf5(InfoReport& report) {
     report.fields[f].attributes = std::move(attributes[f]);
     TAILRACE_TAKE(report.fields[f].chunks, reader->read(paths[f]));
     add(report.fields[f].chunks);
+    report.n_masked_chunks += static_cast<std::uint64_t>(std::ranges::count_if(
+        report.fields[f].chunks, [](const StoredChunk& chunk) { return chunk.filter_mask != 0; }));
   }
   // Strings, compounds and the like are no fields, but their bytes are data, too.
   TAILRACE_TAKE(std::vector<std::string> all_paths, reader->dataset_paths());
@@ -58,6 +60,7 @@ Status read_hdf5(InfoReport& report) {
     if (chunks.ok()) add(*chunks);
   }
   report.space = measure_space(std::move(extents), report.file_bytes);
+  TAILRACE_TAKE(report.forms, reader_forms_of(report.path));
   return Status();
 }
 

@@ -10,6 +10,7 @@
 
 #include "describe/field_attributes.hpp"
 #include "describe/input_file.hpp"
+#include "describe/reader_forms.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "verbs/input_fields.hpp"
 #include "verbs/report_fields.hpp"
@@ -68,6 +69,8 @@ struct InfoReport {
   std::vector<FieldInfo> fields;
   std::vector<OtherDataset> others;  ///< Datasets that are no fields.
   SpaceInfo space;
+  ReaderForms forms;                    ///< Of an HDF5 file.
+  std::uint64_t n_masked_chunks = 0;    ///< That leave out some of their dataset's filters.
   std::vector<std::string> remarks;     ///< What is not listed; links that lead in circles.
   std::vector<std::string> unreadable;  ///< Objects that HDF5 cannot open, and why.
 };
@@ -135,6 +138,15 @@ void report_fields(const InfoReport& report, Visit&& visit) {
   visit("other_bytes", report.space.other_bytes);
   visit("n_gaps", report.space.n_gaps);
   visit("gap_bytes", report.space.gap_bytes);
+  if (report.hdf5) {
+    visit("opens_in", report.forms.for_everyone()          ? "everyone"
+                      : report.forms.indexes.n_objects > 0 ? "hdf5-1.10"
+                                                           : "hdf5-1.8");
+    visit("new_indexes", report.forms.indexes.n_objects);
+    visit("attribute_numbers", report.forms.attribute_numbers.n_objects);
+    visit("masked_chunks", report.n_masked_chunks);
+    visit("filters_needed", report.forms.filters);
+  }
   visit("fields", report.fields);
   visit("others", report.others);
   visit("remarks", report.remarks);

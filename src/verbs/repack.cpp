@@ -34,6 +34,7 @@
 #include "field/field_state.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "hdf5/hdf5_values.hpp"
 #include "hdf5/one_file.hpp"
 #include "netcdf/netcdf_dimension_names.hpp"
 #include "verbs/book_file.hpp"
@@ -222,6 +223,10 @@ Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRe
     front.all_as_stored = true;
     if (request.whole_times) front.whole = times_of(input);
     return std::optional(front);
+  }
+  for (std::size_t f = 0; f < input.fields().size(); ++f) {
+    TAILRACE_TAKE(const bool masked, input.has_masked_chunks(f));
+    if (masked) front.masked.insert(input.fields()[f].path);
   }
   front.least_bytes = request.cmip7 ? cmip_chunk_bytes_least : cloud_chunk_bytes_least;
   if (request.chunk_given) front.least_bytes = request.options.field_defaults.chunk_bytes;

@@ -129,7 +129,8 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
   FieldDefinition& definition = planned.definition;
   FieldOptions& options = definition.options;
   const bool fit = field.chunked() && chunks_fit(front, field, planned.losses.any());
-  if (fit && !asked.anything && can_be_copied(field)) {
+  const bool anew = asked.anything || (front.masked.contains(field.path) && !planned.losses.any());
+  if (fit && !anew && can_be_copied(field)) {
     definition.as_stored = definition.like;
     options.chunk_shape = field.storage.chunk_shape;
     return Status();

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ namespace tailrace::verbs {
 struct FrontChunks {
   std::string option;                     ///< That asked for it.
   std::vector<std::string> whole;         ///< Paths of what is one chunk: time and its bounds.
+  std::set<std::string> masked;           ///< Paths of what has chunks that leave out filters.
   std::string data;                       ///< Path of what the sizes are for; empty: none.
   bool all_data = false;                  ///< They are for every field of some size.
   bool all_as_stored = false;             ///< Whatever their sizes.

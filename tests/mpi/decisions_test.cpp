@@ -39,6 +39,7 @@ const std::map<std::string, Pair>& pairs() {
       {"fsync", {"off", "on"}},
       {"journal", {"off", "on"}},
       {"replace", {"off", "on"}},
+      {"compatibility", {"everyone", "v110"}},
       {"attributes", {"one", "off"}},
       {"trace", {"off", "on"}},
       {"trace-file", {"a.json", "b.json"}},

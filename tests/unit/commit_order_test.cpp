@@ -73,9 +73,46 @@ TEST(CommitOrder, GrowingDatasetsSurviveEveryCleanPoint) {
   EXPECT_EQ(clean.n_half_steps, 0U);
 }
 
+/// Forms that everyone reads: indexes of new datasets are new blocks, so that no journal is needed.
+TEST(CommitOrder, GroupPerStepInOldFormsSurvivesEveryCleanPoint) {
+  const TestFolder folder;
+  GroupPerStep series;
+  series.old_forms = true;
+  const Recording recording = record(series, folder / "out.h5", false, false, 100);
+  Tally clean;
+  Tally torn{.apart = true};
+  judge_all(series, folder / "crash.h5", recording, clean, torn);
+  report("group per step in old forms, clean", clean);
+  EXPECT_GT(clean.n_points, 80U);
+  EXPECT_EQ(clean.n_damaged, 0U);
+  EXPECT_EQ(clean.n_half_steps, 0U);
+}
+
+/// Version 1 B-trees that grow, split and get a second level, written in their order, or by the
+/// journal where a node crosses a border of pages.
+TEST(CommitOrder, GrowingDatasetsInOldFormsSurviveKills) {
+  const TestFolder folder;
+  GrowingDatasets series;
+  series.old_forms = true;
+  const Recording recording = record(series, folder / "out.h5", false, false, 100, 40);
+  Tally tally;
+  judge_recovered(series, folder / "crash.h5", recording, tally, Tear::between_pages);
+  report("growing in old forms, torn between pages", tally);
+  EXPECT_GT(tally.n_torn, 10U);
+  EXPECT_EQ(tally.n_damaged, 0U);
+  EXPECT_EQ(tally.n_half_steps, 0U);
+}
+
+template <class S>
+class InOldForms final : public S {
+ public:
+  InOldForms() { this->old_forms = true; }
+};
+
 template <class S>
 class Journalled : public ::testing::Test {};
-using AllSeries = ::testing::Types<GroupPerStep, GrowingDatasets>;
+using AllSeries = ::testing::Types<GroupPerStep, GrowingDatasets, InOldForms<GroupPerStep>,
+                                   InOldForms<GrowingDatasets>>;
 TYPED_TEST_SUITE(Journalled, AllSeries);
 
 TYPED_TEST(Journalled, EveryPointIsGoodAfterRecoveryEvenTorn) {

@@ -176,6 +176,7 @@ Recording record(Series& series, const std::string& path, bool append, bool jour
   Hdf5File::Settings settings;
   settings.journal = journal;
   settings.expected_steps = expected_steps;
+  settings.old_forms = series.old_forms;
   std::uint64_t end = 0;
   auto opened = append ? Hdf5File::open(storage, tail.allocate(), settings, end)
                        : Hdf5File::create(storage, tail.allocate(), settings);

@@ -26,6 +26,8 @@ class Series {
   virtual bool whole(const std::string& path, std::size_t step) = 0;
   /// Whether the step, not committed yet, is absent or complete.
   virtual bool sane(const std::string& path, std::size_t step) = 0;
+
+  bool old_forms = false;  ///< The file is made as Hdf5File::Settings::old_forms says.
 };
 
 /// One group per step with two datasets and attributes.
@@ -45,7 +47,7 @@ class GroupPerStep : public Series {
 };
 
 /// Two datasets that grow along their first dimension; made in step 0.
-class GrowingDatasets final : public Series {
+class GrowingDatasets : public Series {
  public:
   Status add(Hdf5File& file, Storage& storage, ScatteringTail& tail, std::size_t step) override;
   bool whole(const std::string& path, std::size_t step) override;

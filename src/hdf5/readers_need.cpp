@@ -1,0 +1,104 @@
+#include "hdf5/readers_need.hpp"
+
+#include <hdf5.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/codec_registry.hpp"
+#include "hdf5/dataset_describe.hpp"
+#include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_properties.hpp"
+
+namespace tailrace {
+
+namespace {
+
+/// Filters up to this number come with HDF5: deflate, shuffle, fletcher32, szip, nbit, scaleoffset.
+constexpr std::uint32_t last_of_hdf5 = 6;
+
+constexpr std::string_view names_begin = ", for the filter";
+constexpr std::string_view names_end = "; ";
+constexpr std::string_view between = ", ";
+
+void add_name(std::vector<std::string>& names, std::string name) {
+  if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+}
+
+/// Whether a filter is one of ours, which a package of ours brings.
+bool is_ours(const std::string& name) {
+  const CodecEntry* const known = find_codec(name);
+  return known != nullptr && !known->plugin && !known->readers_need.empty();
+}
+
+std::string text_of(const std::vector<std::string>& names) {
+  const bool ours = std::ranges::any_of(names, is_ours);
+  const bool others = !std::ranges::all_of(names, is_ours);
+  std::string text = "to read this file, ";
+  if (others) text += "pip install hdf5plugin and import it";
+  if (ours && others) text += " and ";
+  if (ours) {
+    text +=
+        "pip install tailrace-filters and import tailrace_filters (or HDF5_PLUGIN_PATH with its "
+        "plug-ins)";
+  }
+  text += names_begin;
+  text += names.size() > 1 ? "s " : " ";
+  for (std::size_t i = 0; i < names.size(); ++i) text += (i > 0 ? ", " : "") + names[i];
+  text += names_end;
+  return text + "files of codec=\"portable\" need nothing";
+}
+
+/// The names in a text of text_of(); of another text none.
+std::vector<std::string> names_in(const std::string& text) {
+  std::vector<std::string> names;
+  const std::size_t begin = text.find(names_begin);
+  const std::size_t end = begin == std::string::npos ? begin : text.find(names_end, begin);
+  const std::size_t first =
+      begin == std::string::npos ? begin : text.find(' ', begin + names_begin.size());
+  if (end == std::string::npos || first == std::string::npos || first >= end) return names;
+  std::string_view rest = std::string_view(text).substr(first + 1, end - first - 1);
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(between);
+    add_name(names, std::string(rest.substr(0, comma)));
+    rest =
+        comma == std::string_view::npos ? std::string_view() : rest.substr(comma + between.size());
+  }
+  return names;
+}
+
+}  // namespace
+
+bool comes_with_hdf5(const FilterSpec& filter) { return filter.filter_id <= last_of_hdf5; }
+
+std::string name_for_readers(const FilterSpec& filter) {
+  const CodecEntry* const known = find_filter(filter.filter_id);
+  if (known != nullptr && !known->name.empty()) return std::string(known->name);
+  const bool plain = !filter.name.empty() && filter.name.find_first_of(",;") == std::string::npos;
+  return plain ? filter.name : "id=" + std::to_string(filter.filter_id);
+}
+
+void ReadersNeed::learn(std::span<const FilterSpec> filters) {
+  for (const FilterSpec& filter : filters) {
+    if (!comes_with_hdf5(filter)) add_name(names_, name_for_readers(filter));
+  }
+}
+
+Status ReadersNeed::say(std::int64_t file) {
+  if (names_.size() == n_said_) return Status();
+  const Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT));
+  if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
+  std::vector<std::string> names;
+  if (H5Aexists(root.get(), readers_need_attribute) > 0) {
+    names = names_in(hdf5_text_attribute(root.get(), readers_need_attribute));
+  }
+  const std::size_t n_before = names.size();
+  for (const std::string& name : names_) add_name(names, name);
+  if (names.size() > n_before) {
+    TAILRACE_TRY(write_attribute(root.get(), readers_need_attribute, {text_of(names)}));
+  }
+  n_said_ = names_.size();
+  return Status();
+}
+
+}  // namespace tailrace
