@@ -41,6 +41,7 @@ NOT_RUN = {
     ("docs/install.md", "local prefix"): "tests/package/run_package_test looks for its folders",
     ("docs/python.md", "apt-get install"): "test_python_wheel builds it",
     ("docs/read.md", "python3 bench/read.py"): "measures for minutes",
+    ("docs/readers.md", "scripts/reader-matrix"): "installs 2 GB: scripts/ci-full runs it",
     ("docs/serial-tools.md", "export LD_PRELOAD"): "test_hdf5_serial runs these tools",
     ("docs/serial-tools.md", "TAILRACE_OPTIONS='bound"): "test_hdf5_serial_bounds runs such",
     ("docs/transparent.md", "bench/transparent.py"): "test_bench_transparent runs a smaller one",
