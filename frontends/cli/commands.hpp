@@ -53,6 +53,9 @@ std::string why_text(const verbs::RepackReport& report);
 /// The usual words for --plugin-path.
 inline constexpr const char* plugin_path_help =
     "Folders of HDF5 filter plug-ins, separated by colons, searched before HDF5_PLUGIN_PATH.";
+inline constexpr const char* compatibility_help =
+    "Whose HDF5 the file is for. everyone: forms of HDF5 1.8, which netCDF-Java, pyfive and jsfive "
+    "read, too. v110: chunk indexes of HDF5 1.10, smaller and faster to make. Default everyone.";
 
 /// Options in one group of a command's help: the last mention of an option counts, but for lists.
 class Group {

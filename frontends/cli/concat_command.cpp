@@ -86,6 +86,8 @@ void add_output_options(CLI::App* sub, verbs::ConcatWords& words) {
               "Go on with what a killed run of the same command has left, or begin anew if it has "
               "left nothing.");
   output.engine_flag("--force", words.file_options, "replace", "Replace an existing file.");
+  output.engine("--compatibility", words.file_options, "compatibility", "everyone|v110",
+                compatibility_help);
   output("-k,--key", words.key_names, "NAMES",
          "Names in /spill that together identify an event, such as run,subrun,evt. Each group that "
          "has them all gets a dataset LAST.seq, which numbers its rows' events alike in all "

@@ -236,6 +236,10 @@ Command add_repack(CLI::App& app) {
   output("-o,--output", repack.output, "OUT", "The HDF5 file to create, or an existing folder.")
       ->required();
   output.engine_flag("--force", file, "replace", "Replace an existing file.");
+  output.engine("--compatibility", file, "compatibility", "everyone|v110", compatibility_help);
+  output.engine("--attributes", file, "attributes", "off|one|all",
+                "Which attributes say how values were encoded: none, those of lossy datasets and "
+                "one of the file, or every dataset's. Default one.");
   add_netcdf_options(sub, repack.request.netcdf);
   output.flag(
       "--cmip7", repack.request.cmip7,

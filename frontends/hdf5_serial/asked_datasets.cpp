@@ -205,6 +205,7 @@ std::vector<EncodingNote> AskedDataset::notes() const {
 
 Result<GlobOptions> AskedFiles::read_options(bool& given) {
   GlobOptions options;
+  options.file.notes = Notes::all;  // The program's own root group gets nothing.
   TAILRACE_TAKE(const OptionsText asked, options_text_of_environment());
   given = !trimmed(asked.text).empty();
   const auto check = [&] {

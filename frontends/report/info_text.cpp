@@ -50,20 +50,23 @@ std::string readers_lines(const InfoReport& report, std::string_view group) {
   const ReaderForms& forms = report.forms;
   std::string out;
   if (forms.for_everyone()) {
-    out = wrapped("opens in everything that reads HDF5 1.8's forms", 2) + "\n";
+    out = wrapped("readers: all that know HDF5 1.8's forms, as netCDF-Java, pyfive and jsfive do",
+                  2) +
+          "\n";
   } else {
     std::string why = newer_form_text(forms.indexes, "chunk indexes", group);
     const std::string numbers =
         newer_form_text(forms.attribute_numbers, "attributes by numbers of their own", group);
     why += (why.empty() || numbers.empty() ? "" : ", ") + numbers;
     const bool indexes = forms.indexes.n_objects > 0;
-    out = wrapped(fmt::format("opens in HDF5 {} and newer, not in {}: {}", indexes ? "1.10" : "1.8",
+    out = wrapped(fmt::format("readers: HDF5 {} and newer; not {}: {}", indexes ? "1.10" : "1.8",
                               indexes ? "netCDF-Java 4, pyfive, jsfive" : "pyfive", why),
                   2) +
           "\n";
   }
   if (!forms.filters.empty()) {
-    out += wrapped(fmt::format("values need {} {}", forms.filters.size() > 1 ? "filters" : "filter",
+    out += wrapped(fmt::format("readers need the {} {}",
+                               forms.filters.size() > 1 ? "filters" : "filter",
                                fmt::join(forms.filters, ", ")),
                    2) +
            "\n";

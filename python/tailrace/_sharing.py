@@ -35,6 +35,7 @@ _OWN = tuple(FILTERS)
 _NEEDS_OWN = ("pip install tailrace-filters and import tailrace_filters (or HDF5_PLUGIN_PATH with "
               "its plug-ins)")
 _NEEDS_HDF5PLUGIN = "pip install hdf5plugin and import it"
+_NEEDS_H5PY = "take h5py"
 #: What the netCDF-4 library and Tailrace keep books by, which every file gets anew.
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict",
                 "_FillValue")
@@ -57,7 +58,8 @@ def readers_need(file: File) -> str:
     names = {name: None for variable in _variables(file) for name in _foreign_filters(variable)}
     if not names:
         return ""
-    needs = sorted({_NEEDS_OWN if name in _OWN else _NEEDS_HDF5PLUGIN for name in names})
+    needs = sorted({_NEEDS_OWN if name in _OWN else _NEEDS_H5PY if name == "lzf"
+                    else _NEEDS_HDF5PLUGIN for name in names})
     return (f"to read this file, {' and '.join(needs)}, for the "
             f"filter{'s' * (len(names) > 1)} {', '.join(names)}; files of codec=\"portable\" need "
             "nothing")
@@ -273,6 +275,8 @@ def _record(source: File, copy: File, bounds: Mapping[str, Optional[float]],
             continue
         path, attrs = variable.path, copy[variable.path].attrs
         attrs["tailrace_bound_mode"] = mode
+        if "tailrace_codec" not in attrs:  # Encoded exactly: the file would tell of that alone.
+            attrs["tailrace_codec"] = "deflate"
         _record_losses(variable, copy[variable.path], loosen)
         if mode == "unknown":
             for name in ("tailrace_bound_asked", "tailrace_absolute_bound"):

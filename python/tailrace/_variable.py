@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 
 from ._attributes import Attributes
+from ._engine_loader import engine
 from ._errors import ArgumentError, CoverageError, TailraceError, UnsupportedError
 from ._index import Selection, select
 from ._losses import losses_of, refuse
@@ -125,19 +126,32 @@ class Variable:
     def codec(self) -> str:
         """The codec's name as Tailrace recorded it, else the filters joined by '+'; "" for none."""
         recorded = str(self.attrs.get("tailrace_codec", ""))
-        return recorded if recorded not in ("", "unknown") else "+".join(self.filters)
+        if recorded not in ("", "unknown"):
+            return recorded
+        filters = self.filters
+        by_deflate = "deflate" in filters and set(filters) <= {"shuffle", "deflate", "fletcher32"}
+        return "deflate" if by_deflate and self._is_told_exact() else "+".join(filters)
 
     @property
     def bound(self) -> str:
         """The error bound as it was asked for, "rel=0.001"; "none": recorded as exact; "unknown":
         recorded as what nobody knows; "" where the file says nothing."""
         mode = str(self.attrs.get("tailrace_bound_mode", ""))
+        if not mode and self._is_told_exact():
+            return "none"
         if mode in ("", "none"):
             return mode
         try:
             return f"{mode}={float(self.attrs['tailrace_bound_asked']):g}"
         except (KeyError, TypeError, ValueError):
             return mode
+
+    def _is_told_exact(self) -> bool:
+        """Whether the file says of its chunked variables that say nothing that they are exact."""
+        stored = self._file._storage(self._position)
+        return (stored is not None and bool(stored.chunk_shape)
+                and "tailrace_codec" not in self.attrs and "tailrace_file" in self._file.attrs
+                and not engine().losses_in({}, self._engine_filters()))
 
     @property
     def stored_bytes(self) -> Optional[int]:

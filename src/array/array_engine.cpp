@@ -72,6 +72,7 @@ void ArrayEngine::note_idle_options(std::span<const std::string> paths,
 
 Status ArrayEngine::open_output(std::vector<std::string>& sharing) {
   TAILRACE_TRY(output_.open(*comm_, path_, options_.file));
+  was_there_ = true;
   Status unshared;
   if (comm_->is_root()) {
     Result<std::vector<std::string>> found = datasets_that_share_chunks(output_.path());

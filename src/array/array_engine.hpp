@@ -174,6 +174,7 @@ class ArrayEngine {
   std::string path_;
   ArrayFileOptions options_;
   Output output_;
+  bool was_there_ = false;      ///< The file was opened, not created.
   bool model_changed_ = false;  ///< Definitions since the last flush; the same on every rank.
   StagingMemory memory_;
   std::vector<ArrayVariable> variables_;

@@ -631,22 +631,15 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
   }
   TAILRACE_TRY(layout_->create_variable(v, storage));
   if (variable.storage != ArrayStorage::chunked) return Status();
-  const Notes notes = options_.file.notes;
-  if (notes == Notes::one && !file_has_note_) {
-    const NamedAttribute note = file_provenance();
-    TAILRACE_TRY(output_.file().set_attribute("/", note.name, note.value));
-    file_has_note_ = true;
-  }
-  const bool lost_before = !variable.definition.options.earlier_loss.empty();
-  const bool of_its_own =
-      notes == Notes::all ||
-      (notes == Notes::one && (variable.resolved.codec->lossy() || lost_before));
-  variable.tells_max_error = of_its_own && !lost_before;
-  if (!of_its_own) return Status();
+  Hdf5File& file = output_.file();
+  const Notes notes = notes_of_file_.settle(file, options_.file.notes, was_there_);
+  TAILRACE_TRY(notes_of_file_.tell(file, notes));
+  const std::vector<NamedAttribute> says =
+      provenance(variable.definition, variable.resolved, variable.max_error, notes);
+  variable.tells_max_error = !says.empty() && variable.definition.options.earlier_loss.empty();
+  if (says.empty()) return Status();
   TAILRACE_TAKE(const std::int64_t dataset, layout_->open_dataset(v));
-  return output_.file().add_attributes(
-      dataset, variable.definition.path,
-      provenance(variable.definition, variable.resolved, variable.max_error));
+  return file.add_attributes(dataset, variable.definition.path, says);
 }
 
 /// Texts that grow are chunked as HDF5 likes them: some 64 KiB of pointers.

@@ -609,7 +609,8 @@ Status DatasetArray::describe_at_root(bool closing) {
     if (!alive) continue;
     std::vector<NamedAttribute> attributes;
     if (tells_bound) {
-      attributes = provenance(variable.definition, variable.resolved, variable.max_error);
+      attributes =
+          provenance(variable.definition, variable.resolved, variable.max_error, Notes::all);
     }
     if (tells_cells) attributes.push_back(covered_attribute(*cover->cells));
     const Level* const level = live_[v].level.get();

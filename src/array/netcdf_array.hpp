@@ -15,6 +15,7 @@
 #include "array/array_engine.hpp"
 #include "model/machine_profile.hpp"
 #include "netcdf/netcdf_model.hpp"
+#include "output/publish_fields.hpp"
 #include "read/read.hpp"
 
 namespace tailrace {
@@ -127,7 +128,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
     std::uint64_t length = 0;  ///< Of the first unlimited dimension.
   } meeting_;
   Shape file_lengths_;                   ///< Of all dimensions, at the last flush.
-  bool file_has_note_ = false;           ///< Of attributes=one. Rank 0's.
+  NotesOfFile notes_of_file_;            ///< Rank 0's.
   std::vector<std::string> paths_;       ///< Of the variables' datasets.
   std::vector<std::string> file_paths_;  ///< As of the last flush: they may have been renamed.
   std::optional<MachineProfile> profile_;

@@ -115,13 +115,16 @@ class BoundPrefixes {
   virtual Status decode(std::span<const std::byte> prefix, std::span<std::byte> values) const = 0;
 };
 
+/// Codec::version() of ours.
+inline constexpr std::string_view built_in_codec_version = "built in";
+
 class Codec {
  public:
   virtual ~Codec() = default;
 
   /// The registered name, "sz3"; for messages, tables and the dataset's attribute.
   virtual std::string_view name() const = 0;
-  /// Plug-in file and version, or "built in"; recorded in the dataset's attributes.
+  /// Plug-in file and version, or built_in_codec_version; recorded in the dataset's attributes.
   virtual std::string version() const = 0;
   /// The dataset's filter pipeline, in the order in which encoding applies it. Empty for none.
   virtual const std::vector<FilterSpec>& filters() const = 0;

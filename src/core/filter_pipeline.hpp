@@ -101,7 +101,7 @@ Result<std::unique_ptr<FilterStage>> stored_shuffle_stage(const FilterSpec& stor
 /// What a pipeline codec says about itself.
 struct PipelineTraits {
   std::string name;
-  std::string version = "built in";
+  std::string version{built_in_codec_version};
   bool lossy = false;
   bool keeps_bound_by_construction = true;
 };

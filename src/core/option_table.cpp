@@ -376,9 +376,9 @@ constexpr std::array<File, 25> file_table = {{
      alike, by_all, assign_word<&FileOptions::compatibility, compatibility_words>,
      word_text<&FileOptions::compatibility, compatibility_words>},
     {"attributes", "off, one, all",
-     "Which say how values were encoded: none, those of lossy variables and one of the file, or "
-     "every variable's.",
-     alike, by_array | by_serial, assign_word<&FileOptions::notes, notes_words>,
+     "Which say how values were encoded: none, those of lossy datasets and one of the file, or "
+     "every dataset's. A file of others has every new dataset's under one, too.",
+     alike, by_all_but_concat, assign_word<&FileOptions::notes, notes_words>,
      word_text<&FileOptions::notes, notes_words>},
     {"trace-file", "FILE", "Write that there when the file is closed.", alike, by_write,
      assign_trace_path, value_text<&FileOptions::trace_path>},

@@ -122,11 +122,11 @@ enum class StepMode : std::uint8_t {
   in_situ  ///< In the idle time that the application marks, by a plan.
 };
 
-/// Which attributes of an array file say how it was encoded; docs/format.md.
+/// Which attributes of a file say how it was encoded; docs/format.md.
 enum class Notes : std::uint8_t {
   off,  ///< None: nobody can tell later which bound was kept.
   one,  ///< Of lossy datasets their own, and one of the file that tells of all others.
-  all   ///< Of every dataset its own.
+  all   ///< Of every dataset its own, with the versions.
 };
 
 /// Whose HDF5 a new file is made for; docs/format.md.
@@ -155,7 +155,7 @@ struct FileOptions {
   bool journal = false;    ///< Redo journal against torn metadata writes.
   bool replace = false;    ///< An existing file may be replaced (--force).
   Compatibility compatibility = Compatibility::automatic;  ///< compatibility=everyone|v110.
-  Notes notes = Notes::all;  ///< attributes=off|one|all: of array files.
+  Notes notes = Notes::one;  ///< attributes=off|one|all.
   bool trace = false;        ///< Keep what each lane did when, for gather_trace().
   std::string trace_path;    ///< trace-file=FILE: write it there when the file is closed.
   Objective objective = Objective::speed;  ///< for=speed|size|balanced: of codec=auto.

@@ -140,6 +140,7 @@ Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
     return Status();
   }
   attributes.codec_version = hdf5_text_attribute(dataset, codec_version_attribute);
+  if (attributes.codec_version.empty()) attributes.codec_version = built_in_codec_version;
   attributes.version = hdf5_text_attribute(dataset, version_attribute);
   attributes.bound.mode = bound_mode_of(hdf5_text_attribute(dataset, bound_mode_attribute));
   const auto number = [&](const char* name, auto store) {
@@ -175,6 +176,7 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
     if (!dataset.valid()) return hdf5_failure(Code::corrupt, where);
     TAILRACE_TRY(read_own_attributes(dataset.get(), all[f]).within(where));
     if (!all[f].by_tailrace && !all[f].said_unknown) all[f] = told_by_file(dataset.get(), note);
+    if (all[f].version.empty() && all[f].by_tailrace) all[f].version = note;
     const auto covered = numbers_attribute<std::uint64_t>(dataset.get(), "tailrace_covered_cells",
                                                           H5T_NATIVE_UINT64, 2);
     if (covered.size() == 2) all[f].covered = {covered[0], covered[1]};

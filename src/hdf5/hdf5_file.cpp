@@ -118,6 +118,11 @@ class Hdf5FileOnDriver final : public Hdf5File {
                         std::span<const NamedAttribute> attributes) override;
   Status set_attribute(const std::string& object_path, const std::string& name,
                        const AttributeValue& value) override;
+  bool has_attribute(const std::string& object_path, const std::string& name) override {
+    const Hdf5Scope scope;
+    return exists(object_path) &&
+           H5Aexists_by_name(file_.get(), object_path.c_str(), name.c_str(), H5P_DEFAULT) > 0;
+  }
   std::int64_t hdf5_id() const override { return file_.get(); }
   Status commit() override;
   Result<std::shared_ptr<PendingCommit>> prepare_commit() override;

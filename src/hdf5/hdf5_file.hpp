@@ -250,6 +250,8 @@ class Hdf5File {
   virtual Status set_attribute(const std::string& object_path, const std::string& name,
                                const AttributeValue& value) = 0;
 
+  virtual bool has_attribute(const std::string& object_path, const std::string& name) = 0;
+
   /// HDF5's id of the open file, for the repacker's carry-over of foreign objects (hid_t).
   virtual std::int64_t hdf5_id() const = 0;
 

@@ -3,6 +3,7 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "core/codec_registry.hpp"
@@ -31,17 +32,19 @@ bool is_ours(const std::string& name) {
   return known != nullptr && !known->plugin && !known->readers_need.empty();
 }
 
-std::string text_of(const std::vector<std::string>& names) {
-  const bool ours = std::ranges::any_of(names, is_ours);
-  const bool others = !std::ranges::all_of(names, is_ours);
-  std::string text = "to read this file, ";
-  if (others) text += "pip install hdf5plugin and import it";
-  if (ours && others) text += " and ";
-  if (ours) {
-    text +=
-        "pip install tailrace-filters and import tailrace_filters (or HDF5_PLUGIN_PATH with its "
-        "plug-ins)";
+const char* need_of(const std::string& name) {
+  if (is_ours(name)) {
+    return "pip install tailrace-filters and import tailrace_filters (or HDF5_PLUGIN_PATH with its "
+           "plug-ins)";
   }
+  return name == "lzf" ? "take h5py" : "pip install hdf5plugin and import it";
+}
+
+std::string text_of(const std::vector<std::string>& names) {
+  std::set<std::string> needs;
+  for (const std::string& name : names) needs.insert(need_of(name));
+  std::string text = "to read this file, ";
+  for (const std::string& need : needs) text += (need == *needs.begin() ? "" : " and ") + need;
   text += names_begin;
   text += names.size() > 1 ? "s " : " ";
   for (std::size_t i = 0; i < names.size(); ++i) text += (i > 0 ? ", " : "") + names[i];

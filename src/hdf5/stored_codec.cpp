@@ -316,7 +316,7 @@ struct StageList {
   bool lossless = true;
   bool survives_all = true;
   bool needs_hdf5 = false;
-  std::string version = "built in";
+  std::string version{built_in_codec_version};
 };
 
 Status add_stage(const FilterSpec& filter, std::uint64_t element_bytes, std::uint64_t chunk_bytes,

@@ -218,17 +218,33 @@ NamedAttribute max_error_attribute(double max_error) {
   return {max_error_attribute_name, number_value(max_error)};
 }
 
+namespace {
+
+/// Whether the file's own attribute says it of all datasets, or it is what goes without saying.
+bool goes_without_saying(const EncodingNote& note) {
+  const auto* const text = std::get_if<std::string>(&note.value);
+  return note.name == version_attribute || (note.name == codec_version_attribute &&
+                                            text != nullptr && *text == built_in_codec_version);
+}
+
+}  // namespace
+
 std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
-                                       const ResolvedField& resolved, double max_error) {
+                                       const ResolvedField& resolved, double max_error,
+                                       Notes notes) {
   std::vector<NamedAttribute> attributes;
-  const std::vector<EncodingNote> notes =
+  const bool silent = !definition.words_of_source && definition.options.earlier_loss.empty() &&
+                      !resolved.codec->lossy();
+  if (notes == Notes::off || (notes == Notes::one && silent)) return attributes;
+  const std::vector<EncodingNote> all =
       definition.words_of_source
           ? encoding_notes_of_codec(*resolved.codec)
           : encoding_notes(*resolved.codec, definition.options.bound, resolved.absolute_bound,
                            guards_of(definition, resolved),
                            resolved.verify ? std::optional(max_error) : std::nullopt,
                            definition.options.earlier_loss);
-  for (const EncodingNote& note : notes) {
+  for (const EncodingNote& note : all) {
+    if (notes == Notes::one && goes_without_saying(note)) continue;
     const auto* text = std::get_if<std::string>(&note.value);
     attributes.push_back({note.name, text != nullptr ? text_value(*text)
                                                      : number_value(std::get<double>(note.value))});
@@ -236,9 +252,17 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
   return attributes;
 }
 
-NamedAttribute file_provenance() {
+Notes NotesOfFile::settle(Hdf5File& file, Notes asked, bool opened) {
+  if (asked != Notes::one) return asked;
+  of_others_ = of_others_ || (opened && !file.has_attribute("/", file_note_attribute));
+  return of_others_ ? Notes::all : Notes::one;
+}
+
+Status NotesOfFile::tell(Hdf5File& file, Notes settled) const {
+  if (settled != Notes::one || file.has_attribute("/", file_note_attribute)) return Status();
   std::string text = R"({"lossless": "datasets without tailrace_codec", "version": ")";
-  return {file_note_attribute, text_value(text.append(version_text).append("\"}"))};
+  return file.set_attribute("/", file_note_attribute,
+                            text_value(text.append(version_text).append("\"}")));
 }
 
 namespace {
@@ -259,7 +283,7 @@ std::optional<std::vector<double>> bounds_after(const Losses& earlier,
 
 }  // namespace
 
-Hdf5File::DatasetUpdate update_of(const FieldState& field) {
+Hdf5File::DatasetUpdate update_of(const FieldState& field, Notes notes) {
   const bool first_step = field.life != FieldLife::in_file;
   Hdf5File::DatasetUpdate update;
   update.dataset = dataset_definition(field);
@@ -267,7 +291,7 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field) {
   const double max_error = field.learned.max_error;
   if (field.definition.as_stored != nullptr || field.definition.in_header) return update;
   if (first_step) {
-    update.attributes = provenance(field.definition, field.resolved, max_error);
+    update.attributes = provenance(field.definition, field.resolved, max_error, notes);
     const FieldBoxes* const boxes = field.definition.boxes.get();
     if (boxes != nullptr && !boxes->bounds.empty() && field.resolved.codec->lossy()) {
       const Losses& earlier = field.definition.options.earlier_loss;
@@ -278,7 +302,8 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field) {
     if (field.definition.covered != nullptr) {
       update.attributes.push_back(covered_attribute(*field.definition.covered));
     }
-  } else if (field.resolved.verify && field.definition.options.earlier_loss.empty()) {
+  } else if (field.resolved.verify && field.definition.options.earlier_loss.empty() &&
+             (notes == Notes::all || (notes == Notes::one && field.resolved.codec->lossy()))) {
     // Of what a dataset says about itself only this changes from entry to entry.
     update.attributes = {max_error_attribute(max_error)};
   }

@@ -69,17 +69,32 @@ Status publish_together(Comm& comm, StepEnd& end,
 std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> chunks,
                                                  std::uint64_t n_before = 0);
 
-/// The attributes by which a dataset says how it was encoded (docs/format.md).
+/// The attributes by which a dataset says how it was encoded (docs/format.md), as `notes` has them:
+/// under `one` an exact dataset has none, and no dataset what the file's own attribute says.
 std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
-                                       const ResolvedField& resolved, double max_error);
-/// The file's own attribute under attributes=one: what its datasets have no attributes for.
-NamedAttribute file_provenance();
+                                       const ResolvedField& resolved, double max_error,
+                                       Notes notes);
+
+/// What new datasets of a file say: as attributes=`asked` has it. Under `one` a new file gets the
+/// attribute that tells of all others; in a file of others, which had it not when it was opened,
+/// that would speak for theirs: there new datasets say `all`. Rank 0 only.
+class NotesOfFile {
+ public:
+  /// Before the first datasets are made in `file`, and later. @param opened  it was there before.
+  Notes settle(Hdf5File& file, Notes asked, bool opened);
+  /// Let the file tell of its datasets, unless it does so already. @error internal
+  Status tell(Hdf5File& file, Notes settled) const;
+
+ private:
+  bool of_others_ = false;
+};
+
 /// That of the largest error.
 NamedAttribute max_error_attribute(double max_error);
 
 /// What a step brings of one field's dataset, but for its chunks: created or grown, tailrace_*
 /// attributes.
-Hdf5File::DatasetUpdate update_of(const FieldState& field);
+Hdf5File::DatasetUpdate update_of(const FieldState& field, Notes notes);
 /// The chunks of it, sorted by chunk index, in a dataset whose entries before have `n_before`.
 /// @param begun  the entry's chunks that are there already, sorted; empty: it is new.
 void list_chunks(Hdf5File::DatasetUpdate& update, std::span<const WrittenChunk> chunks,

@@ -122,7 +122,7 @@ class FileWriter final {
     std::vector<std::uint64_t> n_before;          ///< Chunks of their entries before.
     std::vector<std::vector<StoredChunk>> begun;  ///< What takes the place of these.
   };
-  Updates updates_of(std::span<FieldState* const> active) const;
+  Updates updates_of(std::span<FieldState* const> active, Notes notes) const;
   static Status publish_datasets(Hdf5File& file, Updates& updates,
                                  const std::vector<std::vector<WrittenChunk>>& by_plan);
   Status publish_at_root(const Step& step, std::span<FieldState* const> active,
@@ -158,6 +158,7 @@ class FileWriter final {
   std::uint64_t set_aside_bytes_ = 0;
   std::uint64_t held_aside_bytes_ = 0;
   bool appended_ = false;  ///< The file was opened, not created.
+  NotesOfFile notes_of_file_;
   std::uint64_t n_steps_ = 0;
   std::uint64_t n_handed_over_ = 0;
   bool closed_ = false;

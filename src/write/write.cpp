@@ -485,9 +485,10 @@ Status FileWriter::reserve_front(std::span<FieldState* const> active) {
     return Status(Code::unsupported,
                   "layout=front serves new files of one step: \"" + path_ + "\" has one");
   }
+  const Notes notes = options_.notes;  // The file is new.
   const auto make = [&](Hdf5File& file) {
     if (before_datasets_) TAILRACE_TRY(before_datasets_(file));
-    Updates updates = updates_of(active);
+    Updates updates = updates_of(active, notes);
     std::vector<std::vector<WrittenChunk>> by_plan(active.size());
     std::uint64_t address = std::uint64_t{1} << 60;  // nowhere: behind whatever the file gets
     for (std::size_t p = 0; p < active.size(); ++p) {
@@ -498,6 +499,7 @@ Status FileWriter::reserve_front(std::span<FieldState* const> active) {
     }
     TAILRACE_TRY(publish_datasets(file, updates, by_plan));
     TAILRACE_TRY(publish_attributes(file, record_.attributes));
+    if (!options_.bare_exact) TAILRACE_TRY(notes_of_file_.tell(file, notes));
     return after_datasets_ ? after_datasets_(file) : Status();
   };
   Status reserved;
@@ -627,16 +629,10 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active, cons
   return Status();
 }
 
-FileWriter::Updates FileWriter::updates_of(std::span<FieldState* const> active) const {
+FileWriter::Updates FileWriter::updates_of(std::span<FieldState* const> active, Notes notes) const {
   Updates updates;
   for (const FieldState* field : active) {
-    updates.of_datasets.push_back(update_of(*field));
-    const bool says =
-        field->definition.words_of_source || !field->definition.options.earlier_loss.empty();
-    const bool bare = options_.bare_exact && !says;
-    if (bare && !field->resolved.codec->lossy()) {
-      updates.of_datasets.back().attributes.clear();
-    }
+    updates.of_datasets.push_back(update_of(*field, notes));
     const bool has_chunks = !updates.of_datasets.back().dataset.chunk_shape.empty();
     updates.n_before.push_back(has_chunks ? field->n_entries * field->grid().n_chunks() : 0);
     updates.begun.push_back(field->begun_chunks);
@@ -664,16 +660,18 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
     Updates updates;
     GatheredChunks chunks;
   };
-  const auto all =
-      std::make_shared<UpdatesAndChunks>(UpdatesAndChunks{updates_of(active), std::move(chunks)});
+  const Notes notes = notes_of_file_.settle(output_.file(), options_.notes, appended_);
+  const auto all = std::make_shared<UpdatesAndChunks>(
+      UpdatesAndChunks{updates_of(active, notes), std::move(chunks)});
   const bool at_once = options_.mode == StepMode::sync;
   // All that it needs it takes along: the next step may be recorded meanwhile.
-  const auto publish = [this, at_once, all, attributes = step.attributes, before = before_datasets_,
-                        after = after_datasets_](Hdf5File& file) {
+  const auto publish = [this, at_once, all, notes, attributes = step.attributes,
+                        before = before_datasets_, after = after_datasets_](Hdf5File& file) {
     const double publish_start_s = clock_.now_s();
     if (before) TAILRACE_TRY(before(file));
     TAILRACE_TRY(publish_datasets(file, all->updates, all->chunks.take_sorted()));
     TAILRACE_TRY(publish_attributes(file, attributes));
+    if (!options_.bare_exact) TAILRACE_TRY(notes_of_file_.tell(file, notes));
     if (after) TAILRACE_TRY(after(file));
     trace_root(TraceEvent::Kind::index, at_once ? 0 : commit_lane_number, publish_start_s,
                clock_.now_s());

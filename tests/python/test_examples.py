@@ -149,7 +149,7 @@ def test_time_series(ranks, tmp_path):
         assert np.array_equal(file["time"][:], np.arange(40) * 12.5)
         for output in range(40):
             assert largest_error(file["height"][output], cells[0]) <= 1e-4 + ROUNDING
-            bound = file["discharge"].attrs["tailrace_absolute_bound"]
+            bound = file["discharge"].attrs.get("tailrace_absolute_bound", 0)
             assert largest_error(file["discharge"][output], cells[1]) <= bound + ROUNDING
             for _ in range(25):
                 into = rusanov(np.roll(cells, 1, 1), cells)

@@ -126,7 +126,8 @@ def test_what_nobody_knows_of_is_written_like_others(tmp_path):
         tailrace.write_dataset(back.load(), again)
     with netCDF4.Dataset(again) as file:
         assert np.array_equal(file["u"][:], FIELD)
-        assert file["u"].tailrace_codec == "deflate" and file["u"].tailrace_bound_mode == "none"
+    with tailrace.open(again) as file:
+        assert file["u"].codec == "deflate" and file["u"].bound == "none"
 
 
 def test_dask_arrays_are_stored_piece_by_piece(tmp_path):

@@ -167,6 +167,18 @@ TEST(CommitOrder, ReorderedUnsyncedWritesDamageNothing) {
   EXPECT_EQ(tally.n_damaged, 0U);
 }
 
+TEST(CommitOrder, ReorderedUnsyncedWritesInOldFormsDamageNothing) {
+  const TestFolder folder;
+  GrowingDatasets series;
+  series.old_forms = true;
+  const Recording recording = record(series, folder / "out.h5", false, false, 100);
+  Tally tally;
+  judge_reordered(series, folder / "crash.h5", recording, tally);
+  report("growing in old forms, reordered", tally);
+  EXPECT_GT(tally.n_points, 100U);
+  EXPECT_EQ(tally.n_damaged, 0U);
+}
+
 /// Without its journal a step that outgrows the root group's pre-sized header is still safe.
 TEST(CommitOrder, StepsBeyondTheRootGroupsRoom) {
   const TestFolder folder;
