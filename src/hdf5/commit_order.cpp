@@ -135,7 +135,8 @@ struct SignatureRank {
 
 constexpr std::size_t signature_bytes = 4;
 
-/// A version 1 object header has no signature; it is told by its first bytes.
+/// A version 1 object header has no signature; it is told by its first bytes. Nodes of version 1
+/// B-trees have no checksum by which a torn one would be known.
 constexpr std::array signature_ranks = {
     SignatureRank{"EADB", BlockRank::index_leaf, true},
     SignatureRank{"EASB", BlockRank::index_leaf, true},
@@ -151,7 +152,7 @@ constexpr std::array signature_ranks = {
     SignatureRank{"FAHD", BlockRank::index_head, true},
     SignatureRank{"BTHD", BlockRank::index_head, false},
     SignatureRank{"FRHP", BlockRank::index_head, false},
-    SignatureRank{"TREE", BlockRank::tree_node, true},
+    SignatureRank{"TREE", BlockRank::tree_node, false},
     SignatureRank{"SNOD", BlockRank::symbol_node, false},
     SignatureRank{"OHDR", BlockRank::object_header, true},
     SignatureRank{"OCHK", BlockRank::object_header, true},
