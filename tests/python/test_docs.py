@@ -166,6 +166,7 @@ DECLARATIONS = {
         tailrace::Box box;
         std::vector<float> values;""",
     "docs/read.md": "",
+    "docs/readers.md": "",
 }
 
 
