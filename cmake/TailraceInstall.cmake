@@ -77,6 +77,13 @@ file(RELATIVE_PATH TAILRACE_PC_PREFIX "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
 configure_file(cmake/tailrace.pc.in "${PROJECT_BINARY_DIR}/tailrace.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/tailrace.pc"
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+if(TARGET tailrace_filters)  # Not under a sanitizer.
+  install(TARGETS tailrace_filters EXPORT tailraceTargets
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT plugins NAMELINK_COMPONENT dev)
+  configure_file(cmake/tailrace-filters.pc.in "${PROJECT_BINARY_DIR}/tailrace-filters.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/tailrace-filters.pc"
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+endif()
 if(TAILRACE_FORTRAN_FOUND)
   configure_file(cmake/tailrace-fortran.pc.in "${PROJECT_BINARY_DIR}/tailrace-fortran.pc" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/tailrace-fortran.pc"

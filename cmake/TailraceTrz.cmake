@@ -3,6 +3,7 @@
 #   TAILRACE_TRZ_OBJECTS, TAILRACE_XOR_OBJECTS
 #                            the codecs' objects, part of every library and program of ours
 #   TAILRACE_FILTER_OBJECTS  the HDF5 filter classes, for programs that read without the plug-ins
+#   tailrace_filters         libtailrace_filters.so: both filters, for programs that call it
 #   h5trz, h5xor             the plug-ins libh5trz.so and libh5xor.so, which stand alone: no HDF5, no
 #                            MPI, and zstd and libdeflate inside where static libraries of them are
 #                            installed
@@ -119,17 +120,14 @@ endif()
 check_linker_flag(CXX "-Wl,--version-script=${filter_folder}/h5trz.map" TAILRACE_VERSION_SCRIPT)
 check_linker_flag(CXX -static-libstdc++ TAILRACE_STATIC_LIBSTDCXX)
 
-# A plug-in from sources, objects and libraries. The linker leaves out what it does not use of
+# A library from sources, objects and libraries. The linker leaves out what it does not use of
 # src/core; nothing inside may clash with the host's own zstd or C++ library, nor be replaced by
 # them.
-function(tailrace_filter_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 plugin "" "" "SOURCES;LIBRARIES")
-  add_library(${name} MODULE ${plugin_SOURCES} $<TARGET_OBJECTS:tailrace_core>
+function(tailrace_filter_library name kind)
+  cmake_parse_arguments(PARSE_ARGV 2 plugin "" "" "SOURCES;LIBRARIES")
+  add_library(${name} ${kind} ${plugin_SOURCES} $<TARGET_OBJECTS:tailrace_core>
               $<TARGET_OBJECTS:tailrace_filter_calls>)
-  set_target_properties(${name} PROPERTIES
-                        LINKER_LANGUAGE CXX
-                        INSTALL_RPATH ""
-                        LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/hdf5/plugin")
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX INSTALL_RPATH "")
   target_link_libraries(${name} PRIVATE tailrace_flags ${plugin_LIBRARIES} Threads::Threads
                         ${CMAKE_DL_LIBS})
   if(TAILRACE_VERSION_SCRIPT)
@@ -140,6 +138,12 @@ function(tailrace_filter_plugin name)
   if(TAILRACE_STATIC_LIBSTDCXX)
     target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
   endif()
+endfunction()
+
+function(tailrace_filter_plugin name)
+  tailrace_filter_library(${name} MODULE ${ARGN})
+  set_target_properties(${name} PROPERTIES
+                        LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/hdf5/plugin")
   if(TAILRACE_FILTER_ONLY OR TAILRACE_WHEEL)
     install(TARGETS ${name} LIBRARY DESTINATION plugins)
   else()
@@ -156,6 +160,22 @@ tailrace_filter_plugin(h5xor
                        SOURCES ${filter_folder}/h5xor_plugin.cpp ${filter_folder}/xor_c.cpp
                                ${TAILRACE_XOR_OBJECTS} $<TARGET_OBJECTS:tailrace_xor_filter>
                        LIBRARIES ${filter_deflate})
+
+# Both filters in a library that programs are linked to (tailrace_filters.h), installed with the rest.
+if(NOT TAILRACE_FILTER_ONLY AND NOT TAILRACE_WHEEL)
+  tailrace_filter_library(tailrace_filters SHARED
+                          SOURCES ${filter_folder}/register_filters.cpp
+                                  ${TAILRACE_TRZ_OBJECTS} $<TARGET_OBJECTS:tailrace_trz_filter>
+                                  ${TAILRACE_XOR_OBJECTS} $<TARGET_OBJECTS:tailrace_xor_filter>
+                          LIBRARIES ${filter_zstd} ${filter_deflate})
+  set_target_properties(tailrace_filters PROPERTIES
+                        VERSION ${PROJECT_VERSION}
+                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_include_directories(tailrace_filters
+                             INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                       $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  add_library(tailrace::tailrace_filters ALIAS tailrace_filters)
+endif()
 
 # python/filters: its one module beside the plug-ins is the package's.
 if(TAILRACE_FILTER_MODULE)

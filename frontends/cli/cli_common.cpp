@@ -15,8 +15,8 @@
 #include <iterator>
 
 #include "core/comm.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "hdf5_filter/own_filters.hpp"
-#include "verbs/input_fields.hpp"
 
 namespace tailrace::cli {
 
@@ -91,7 +91,7 @@ void Session::say(std::string_view lines) const {
 }
 
 Status start_hdf5(const Session& session, const std::string& plugin_folders) {
-  verbs::search_plugins_in(plugin_folders);
+  search_plugins_in(plugin_folders);
   return session.settle(hdf5::register_own_filters());
 }
 

@@ -9,6 +9,7 @@
 
 #include "commands.hpp"
 #include "core/option_table.hpp"
+#include "hdf5/filter_plugins.hpp"
 #include "verbs/concat_request.hpp"
 
 namespace tailrace::cli {
@@ -230,7 +231,7 @@ std::string one_line(std::string text) {
 int run_concat(Session& session, const ConcatArguments& arguments) {
   const Result<ConcatRequest> request = verbs::concat_request(arguments.words);
   if (!request.ok()) return session.fail(request.status());
-  verbs::search_plugins_in(request->options.plugin_path);
+  search_plugins_in(request->options.plugin_path);
   ProgressBar bar(std::filesystem::path(request->output).filename().string(),
                   session.speaks() && !arguments.quiet);
   const verbs::VerbRanks ranks = session.for_verb(arguments.quiet, bar);

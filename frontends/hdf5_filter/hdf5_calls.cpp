@@ -40,17 +40,25 @@ Hdf5Calls calls_in(void* library) {
   return calls;
 }
 
-/// Search the object that holds the address; then the program; then all that is visible.
-Hdf5Calls find_calls(const char* object_path) {
-  for (const char* path : {object_path, static_cast<const char*>(nullptr)}) {
+/// Search the object that holds the address; then the program; then all that is visible. The first
+/// result that `complete` accepts is returned, else the last one.
+template <class LookUp, class Complete>
+auto find_in_sight(const Dl_info& object, LookUp look_up_in, Complete complete) {
+  for (const char* path : {object.dli_fname, static_cast<const char*>(nullptr)}) {
     // RTLD_NOLOAD gives a handle of what is in the process already; a null path is the program.
     void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) continue;
-    const Hdf5Calls calls = calls_in(library);
+    const auto found = look_up_in(library);
     dlclose(library);
-    if (calls.complete()) return calls;
+    if (complete(found)) return found;
   }
-  return calls_in(RTLD_DEFAULT);
+  return look_up_in(RTLD_DEFAULT);
+}
+
+Dl_info object_of(const void* return_address) {
+  Dl_info object{};
+  if (dladdr(const_cast<void*>(return_address), &object) == 0) return Dl_info{};
+  return object;
 }
 
 /// What was found, by the base address of the object that called. Never destroyed: HDF5 may call
@@ -75,16 +83,24 @@ bool Hdf5Calls::complete() const {
 
 const Hdf5Calls& hdf5_calls_of(const void* return_address) {
   static const Hdf5Calls nothing;
-  Dl_info object{};
-  if (dladdr(const_cast<void*>(return_address), &object) == 0) object = Dl_info{};
+  const Dl_info object = object_of(return_address);
   Found& found = found_so_far();
   const std::lock_guard lock(found.mutex);
   std::unique_ptr<Hdf5Calls>& calls = found.calls[object.dli_fbase];
   if (calls != nullptr) return *calls;
-  const Hdf5Calls now = find_calls(object.dli_fname);
+  const Hdf5Calls now =
+      find_in_sight(object, calls_in, [](const Hdf5Calls& all) { return all.complete(); });
   if (!now.complete()) return nothing;  // An HDF5 may come into view later: ask again.
   calls = std::make_unique<Hdf5Calls>(now);
   return *calls;
+}
+
+RegisterClass register_class_of(const void* return_address) {
+  const auto in_library = [](void* library) {
+    return reinterpret_cast<RegisterClass>(dlsym(library, "H5Zregister"));
+  };
+  return find_in_sight(object_of(return_address), in_library,
+                       [](RegisterClass found) { return found != nullptr; });
 }
 
 }  // namespace tailrace::hdf5

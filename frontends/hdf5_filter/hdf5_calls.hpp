@@ -46,4 +46,9 @@ struct Hdf5Calls {
 /// complete(). Thread-safe; remembers what it found. Valid until the process ends.
 const Hdf5Calls& hdf5_calls_of(const void* return_address);
 
+/// H5Zregister of the HDF5 that is found in the same way; null: there is none in sight. A program
+/// that HDF5 is linked into may have it and lack functions of hdf5_calls_of(). Thread-safe.
+using RegisterClass = herr_t (*)(const void* filter_class);
+RegisterClass register_class_of(const void* return_address);
+
 }  // namespace tailrace::hdf5

@@ -361,7 +361,7 @@ NB_MODULE(_engine, module) {
   module.def("losses_in", &losses_in, nb::arg("notes"), nb::arg("filters"));
   module.def("states_rounding", &verbs::states_rounding);
   module.def("end_with_failure", &end_with_failure);
-  module.def("search_plugins_in", &verbs::search_plugins_in);
+  module.def("search_plugins_in", &search_plugins_in);
   module.def("check_options", [](const std::string& options) {
     FieldOptions parsed;
     check(apply_field_options(options, parsed));

@@ -11,12 +11,12 @@ With a communicator of mpi4py (comm=) all its ranks write and read one file. xar
 engine="tailrace". tailrace.verify compares a compressed file with its original, tailrace.info says
 how a file is stored.
 
-Importing this package also registers its HDF5 filters with h5py, if h5py is installed: files that
-were written with trz can then be read by h5py and h5netcdf, and written by
+Importing this package also registers its HDF5 filters with h5py, before or after h5py is imported:
+files that were written with trz can then be read by h5py and h5netcdf, and written by
 
     file.create_dataset("u", data=u, **tailrace.Trz(abs=1e-3))
 
-netCDF4 reads them, too. For other programs (h5dump, ParaView) set HDF5_PLUGIN_PATH to
+netCDF4 and PyTables read them, too. For other programs (h5dump, ParaView) set HDF5_PLUGIN_PATH to
 tailrace.PLUGIN_PATH before they start. Arrays in memory go through encode() and decode():
 
 >>> import numpy as np, tailrace
@@ -41,15 +41,17 @@ from ._errors import BoundError, TailraceError
 from ._file import File, open  # noqa: A004
 from ._group import Dimension, Group
 from ._native import FILTER_ID, PLUGIN_PATH, TrzError, __version__
-from ._plugins import show_to_others as _show_to_others
+from ._plugins import whenever_hdf5_comes as _whenever_hdf5_comes
 from ._references import references
 from ._report import Report, VariableReport, report
 from ._settings import Trz, cd_values, register
+from ._settings import serve as _serve_trz
 from ._sharing import Portable, make_portable
 from ._suggest import BoundEffect, BoundTable, suggest_bound
 from ._tools import Info, Verification, info, verify, write_dataset, write_datatree
 from ._variable import Variable
 from ._xor import Xor, register_xor
+from ._xor import serve as _serve_xor
 
 __all__ = [
     "Attributes", "BoundEffect", "BoundError", "BoundTable", "ChunkSummary", "Dimension",
@@ -69,6 +71,5 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-register()
-register_xor()
-_show_to_others(PLUGIN_PATH)
+_whenever_hdf5_comes(_serve_trz)
+_whenever_hdf5_comes(_serve_xor)

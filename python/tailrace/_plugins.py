@@ -1,82 +1,152 @@
-"""The filters trz and xor for every HDF5 of this process.
+"""The filters trz and xor for every HDF5 of this process, whichever package brings it.
 
-h5py's HDF5 is given the filters themselves. Others, such as netCDF4's, find plug-ins in a folder:
-those that are loaded are told of it (H5PLappend), those to come read HDF5_PLUGIN_PATH. All of that
-is done once, when a package is imported; who imports it while other threads are within HDF5 takes
-HDF5's own chances. The package tailrace-filters is this file and the plug-ins, and needs nothing
-but Python.
+Invariant: importing this package changes nothing that another package's import finds. It sets no
+environment variable, adds no folder to an HDF5's search list and imports no HDF5. netCDF4's wheel
+shows its own plug-ins only where HDF5_PLUGIN_PATH is unset, child processes inherit that variable,
+and some HDF5s read it when they are imported.
+
+Mechanism: H5Zregister gives each HDF5 the filter classes themselves. HDF5s in the process get them
+at once; those of h5py, netCDF4 and PyTables get them at the end of these packages' import, which a
+finder on sys.meta_path observes. HDF5s that other packages bring later need register(), programs
+need HDF5_PLUGIN_PATH. A thread that uses HDF5 meanwhile takes HDF5's own chances.
+
+The package tailrace-filters is this file and the plug-ins, and needs nothing but Python.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pathlib
 import re
 import sys
-from collections.abc import Iterable
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Optional
 
 #: Our filters' numbers, of HDF5's range for testing.
 FILTERS = {"trz": 481, "xor": 482}
-#: Where most HDF5s look if HDF5_PLUGIN_PATH is not set; who sets it should not hide these.
-_USUAL_FOLDERS = ("/usr/local/hdf5/lib/plugin", os.path.join(sys.prefix, "lib", "hdf5", "plugin"))
+#: Packages that bring an HDF5, each with an extension module that is linked to it.
+_EXTENSIONS = {"h5py": "h5py.h5z", "netCDF4": "netCDF4._netCDF4", "tables": "tables.hdf5extension"}
+#: The engine registers the filters by itself, and replaces the classes while it writes files.
+_ENGINE = "tailrace._engine"
 _HDF5_FILE = re.compile(r"/libhdf5[^/]*\.so[^/]*$")
 
 
 def load(path: os.PathLike[str]) -> ctypes.CDLL:
-    """A plug-in as h5py takes it; it must live as long as h5py does."""
+    """Load a plug-in, which must live as long as every HDF5 that knows its filter."""
     library = ctypes.CDLL(str(path))
     library.H5PLget_plugin_info.restype = ctypes.c_void_p
     return library
 
 
-def register_with_h5py(library: ctypes.CDLL) -> bool:
-    """Whether there is an h5py, whose HDF5 has the filter then. Old h5py (3.7) cannot be told of
-    one, so that its HDF5 looks for it in the plug-in's folder when it first needs it."""
-    try:
-        import h5py
-    except ImportError:
+def import_h5py() -> None:
+    """Import h5py where it is installed, which nothing but a user's call of register() does."""
+    with contextlib.suppress(ImportError):
+        import h5py  # noqa: F401
+
+
+def register(libraries: Sequence[ctypes.CDLL]) -> bool:
+    """Register plug-ins' filters with all HDF5s of this process. False: none of them is h5py's."""
+    files = {name: getattr(sys.modules.get(module), "__file__", None)
+             for name, module in _EXTENSIONS.items()}
+    of_h5py = _address_in(files.pop("h5py"))
+    _register([*files.values(), *_loaded_hdf5s()], libraries, but={of_h5py})
+    if not sys.modules.get("h5py"):
         return False
-    if hasattr(h5py.h5z, "register_filter"):
-        h5py.h5z.register_filter(library.H5PLget_plugin_info())
-        return True
-    folder = os.path.dirname(library._name).encode()
-    if folder not in [h5py.h5pl.get(i) for i in range(h5py.h5pl.size())]:
-        # In front: HDF5 1.10 gives up at a folder that is not there, such as its own default.
-        h5py.h5pl.prepend(folder)
+    import h5py
+    if not hasattr(h5py.h5z, "register_filter"):  # h5py 3.8 and before.
+        _register([h5py.h5z.__file__], libraries)
+    elif of_h5py != _address_in_engine() or of_h5py is None:
+        for library in libraries:  # By h5py itself, which locks.
+            h5py.h5z.register_filter(library.H5PLget_plugin_info())
     return True
 
 
-def show_to_others(folder: str) -> None:
-    """Let HDF5s without the filters find the folder: those of this process, and those to come here
-    and in programs that it starts."""
-    known = os.environ.get("HDF5_PLUGIN_PATH")
-    folders = (known.split(os.pathsep) if known is not None
-               else [usual for usual in _USUAL_FOLDERS if os.path.isdir(usual)])
-    if folder not in folders:
-        os.environ["HDF5_PLUGIN_PATH"] = os.pathsep.join([*folders, folder])
-    for path in _loaded_hdf5s():
-        _append(path, folder)
+def whenever_hdf5_comes(then: Callable[[], object]) -> None:
+    """Call `then` now and after the import of each package that brings an HDF5."""
+    sys.meta_path.insert(0, _Observer(then))
+    then()
 
 
-def _loaded_hdf5s() -> Iterable[str]:
-    """The files of HDF5s in this process; none where there is no list of its files."""
+class _Observer:
+    """A finder that finds what the finders behind it do, and sees the import to its end."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        self._then = then
+
+    def find_spec(self, name: str, path: Optional[Sequence[str]] = None,
+                  target: Optional[ModuleType] = None) -> Optional[ModuleSpec]:
+        if name not in _EXTENSIONS or self not in sys.meta_path:
+            return None
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1:]:
+            find = getattr(finder, "find_spec", None)
+            spec: Optional[ModuleSpec] = find(name, path, target) if find else None
+            if spec is not None:
+                self._observe(spec)
+                return spec
+        return None
+
+    def _observe(self, spec: ModuleSpec) -> None:
+        """Have the spec's own loader, which others may look at, call `then` when it is done."""
+        loader: Any = spec.loader
+        execute: Optional[Callable[[ModuleType], None]] = getattr(loader, "exec_module", None)
+        if execute is None:
+            return
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            vars(loader).pop("exec_module", None)
+            if module.__name__ != spec.name:
+                return
+            try:
+                self._then()
+            except Exception as failure:  # noqa: BLE001 - the other package is imported, and works.
+                warnings.warn(f"{spec.name}: its HDF5 does not read trz and xor: {failure!r}",
+                              stacklevel=2)
+
+        with contextlib.suppress(AttributeError):  # A loader without a __dict__ stays as it is.
+            loader.exec_module = exec_module
+
+
+def _register(files: Iterable[Optional[str]], libraries: Sequence[ctypes.CDLL],
+              but: Iterable[Optional[int]] = ()) -> None:
+    """Register filters with each HDF5 that one of these files is or is linked to, once."""
+    served = {*but, _address_in_engine(), None}
+    for file in files:
+        address = _address_in(file)
+        if address in served:
+            continue
+        served.add(address)
+        # PyDLL keeps Python's lock, and with it Python's other threads, out of HDF5.
+        register = ctypes.PyDLL(file, mode=os.RTLD_NOLOAD).H5Zregister
+        register.argtypes = [ctypes.c_void_p]
+        for library in libraries:
+            register(library.H5PLget_plugin_info())
+
+
+def _address_in(file: Optional[str]) -> Optional[int]:
+    """Return the address of H5Zregister in a library or in what it is linked to. None: not there,
+    or the library is not loaded."""
+    try:
+        function = ctypes.PyDLL(file, mode=os.RTLD_NOLOAD).H5Zregister if file else None
+    except (OSError, AttributeError):
+        return None
+    return ctypes.cast(function, ctypes.c_void_p).value if function else None
+
+
+def _address_in_engine() -> Optional[int]:
+    return _address_in(getattr(sys.modules.get(_ENGINE), "__file__", None))
+
+
+def _loaded_hdf5s() -> list[str]:
+    """Files of HDF5s in this process. Empty where the system does not list its files."""
     try:
         maps = pathlib.Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return []
     found = (line[line.find("/"):] for line in maps.splitlines() if "/libhdf5" in line)
     return sorted({path for path in found if _HDF5_FILE.search(path)})
-
-
-def _append(path: str, folder: str) -> None:
-    """Tell one HDF5 of the folder, unless it has our filters or knows it already."""
-    try:
-        # PyDLL keeps Python's lock, and with it Python's other threads, out of HDF5.
-        hdf5: Any = ctypes.PyDLL(path, mode=os.RTLD_NOLOAD)
-        if all(hdf5.H5Zfilter_avail(number) > 0 for number in FILTERS.values()):
-            return
-        hdf5.H5PLappend(folder.encode())
-    except (OSError, AttributeError):
-        return  # Gone in the meantime, of no use without its C library, or older than 1.10.1.

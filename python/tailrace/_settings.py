@@ -123,8 +123,18 @@ class Trz(FilterReference):
 
 
 def register() -> bool:
-    """Register the filter trz with the HDF5 inside h5py. Done at import; False without h5py."""
-    if not _plugins.register_with_h5py(_native.library):
+    """Register the filter trz with all HDF5s of this process. It imports h5py; False without that.
+
+    Most users leave this alone: the import of this package does it, and that of h5py, netCDF4 or
+    PyTables repeats it. Call it after the import of another package that brings an HDF5.
+    """
+    _plugins.import_h5py()
+    return serve()
+
+
+def serve() -> bool:
+    """Register without importing h5py."""
+    if not _plugins.register([_native.library]):
         return False
     import h5py
     h5py.filters.FilterRefBase.register(Trz)

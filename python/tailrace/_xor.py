@@ -63,11 +63,17 @@ def xor_call(name: str, *arguments: Any) -> int:
 
 
 def register_xor() -> bool:
-    """Register the filter with the HDF5 inside h5py. Done at import.
+    """Register the filter xor with all HDF5s of this process, as register() does with trz.
 
     False without h5py, or where somebody has built libh5trz.so alone; wheels hold both.
     """
-    if not _LIBRARY.exists() or not _plugins.register_with_h5py(xor_library()):
+    _plugins.import_h5py()
+    return serve()
+
+
+def serve() -> bool:
+    """Register without importing h5py."""
+    if not _LIBRARY.exists() or not _plugins.register([xor_library()]):
         return False
     import h5py
     h5py.filters.FilterRefBase.register(Xor)

@@ -40,6 +40,11 @@ Result<StoredPlugin> find_stored_plugin(const FilterSpec& stored, const std::str
 /// @error internal  HDF5 refuses.
 Status register_filter_class(const void* filter_class);
 
+/// Search these folders (colon-separated) for plug-ins before HDF5_PLUGIN_PATH, for our own calls
+/// and for those that this process's HDF5 makes. The environment stays as it is: child processes
+/// inherit it, and so do other HDF5s of the process. Not collective. Main thread only (calls HDF5).
+void search_plugins_in(const std::string& folders);
+
 /// The folders that are searched, in order, for messages and `tailrace info`.
 std::vector<std::string> plugin_folders(const std::string& plugin_path);
 

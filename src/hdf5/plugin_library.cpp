@@ -39,6 +39,12 @@ std::map<std::string, std::unique_ptr<PluginLibrary>>& open_libraries() {
   return *libraries;
 }
 
+/// Folders of search_plugins_in(), in order of preference. Main thread only.
+std::vector<std::string>& folders_searched_first() {
+  static auto* folders = new std::vector<std::string>;
+  return *folders;
+}
+
 void add_folders(std::string_view colon_separated, std::vector<std::string>& folders) {
   while (!colon_separated.empty()) {
     const std::size_t colon = colon_separated.find(':');
@@ -151,9 +157,23 @@ std::vector<std::string> default_plugin_folders() {
   return folders;
 }
 
+void search_plugins_in(const std::string& folders) {
+  std::vector<std::string> added;
+  add_folders(folders, added);
+  std::vector<std::string>& first = folders_searched_first();
+  first.insert(first.begin(), added.begin(), added.end());
+  // Opening a file reports an HDF5 that is not ours; nothing of it is called here.
+  if (added.empty() || !check_hdf5_is_ours().ok()) return;
+  const Hdf5Scope scope;
+  for (auto folder = added.rbegin(); folder != added.rend(); ++folder) {
+    H5PLprepend(folder->c_str());
+  }
+}
+
 std::vector<std::string> plugin_folders(const std::string& plugin_path) {
   std::vector<std::string> folders;
   add_folders(plugin_path, folders);
+  for (const std::string& folder : folders_searched_first()) add_folders(folder, folders);
   if (const char* from_environment = environment_variable("HDF5_PLUGIN_PATH")) {
     add_folders(from_environment, folders);
   }

@@ -7,12 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <iterator>
 #include <limits>
 
 #include "core/encoding_notes.hpp"
-#include "core/environment.hpp"
 #include "core/option_table.hpp"
 #include "core/utf8.hpp"
 
@@ -181,13 +179,6 @@ std::string other_datasets_text(std::span<const OtherDataset> others) {
     names.push_back(fmt::format("{} ({})", other.path, other.type));
   }
   return first_names_text(names, most_named);
-}
-
-void search_plugins_in(const std::string& folders) {
-  if (folders.empty()) return;
-  const char* before = environment_variable("HDF5_PLUGIN_PATH");
-  const std::string all = before == nullptr ? folders : folders + ":" + before;
-  ::setenv("HDF5_PLUGIN_PATH", all.c_str(), 1);
 }
 
 Result<RawFormat> parse_raw_format(const std::string& text, const char* option) {

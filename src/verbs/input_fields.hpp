@@ -30,10 +30,6 @@ void report_fields(const OtherDataset& dataset, Visit&& visit) {
 
 namespace tailrace::verbs {
 
-/// Let HDF5 look for filter plug-ins in these folders first, also when it reads. Must come before
-/// the first HDF5 call, which is when HDF5 looks at its environment.
-void search_plugins_in(const std::string& folders);
-
 /// Parse "f32:512x512x512". @error invalid_argument  begins with the option's name.
 Result<RawFormat> parse_raw_format(const std::string& text, const char* option = "--raw");
 

@@ -167,6 +167,7 @@ DECLARATIONS = {
         tailrace::Box box;
         std::vector<float> values;""",
     "docs/read.md": "",
+    "docs/readers.md": "",
 }
 
 

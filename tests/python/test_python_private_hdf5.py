@@ -101,30 +101,6 @@ def test_plugins_of_hdf5plugin(first, codec, tmp_path):
 """)
 
 
-@pytest.mark.parametrize("first", ["netCDF4", "tailrace"])
-@pytest.mark.parametrize("set_before", ["", "/nowhere"])
-def test_our_filters_in_netcdf4(first, set_before, tmp_path):
-    """netCDF4's HDF5 is told of our plug-ins, whether it is loaded or is still to come, and goes on
-    to look where it was told to before."""
-    python_package.run(f"""
-    import os
-    before = os.environ.get("HDF5_PLUGIN_PATH")
-    import {first}
-    import netCDF4, tailrace, numpy as np
-    u = np.sin(np.linspace(0, 40, 32 * 32)).astype("f4").reshape(32, 32)
-    path = {str(tmp_path / "file.nc")!r}
-    with tailrace.open(path, "w") as file:
-        file.create_variable("u", ("y", "x"), data=u, codec="trz", abs=1e-3)
-        file.create_variable("v", ("y", "x"), data=u, codec="xor")
-    with netCDF4.Dataset(path) as file:
-        assert np.abs(file["u"][...] - u).max() <= 1e-3
-        assert np.array_equal(file["v"][...], u)
-    folders = os.environ["HDF5_PLUGIN_PATH"].split(":")
-    assert folders.count(tailrace.PLUGIN_PATH) == 1
-    assert before is None or folders[0] == before
-""", **({"HDF5_PLUGIN_PATH": set_before} if set_before else {}))
-
-
 def test_our_filters_in_h5py_and_h5netcdf(tmp_path):
     """Importing the package is all that others need to read trz and xor."""
     pytest.importorskip("h5netcdf")

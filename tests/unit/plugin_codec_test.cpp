@@ -8,6 +8,8 @@
 #include <hdf5.h>
 #include <unistd.h>
 
+#include <climits>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -275,6 +277,30 @@ TEST(PluginCodec, SaysWhereItLookedForAMissingPlugin) {
   }
   EXPECT_FALSE(find_codec("deflate")->plugin);
   EXPECT_EQ(find_codec(""), nullptr);
+}
+
+TEST(PluginCodec, FoldersAreSearchedFirstAndTheEnvironmentStays) {
+  const auto in_environment = [] {
+    const char* text = std::getenv("HDF5_PLUGIN_PATH");
+    return text != nullptr ? std::string(text) : "unset";
+  };
+  const std::string before = in_environment();
+  // Of all places where HDF5 1.10 looks, one that does not exist would end its search.
+  const std::string first = fs::temp_directory_path(), second = fs::current_path();
+  search_plugins_in("");
+  search_plugins_in(first + ":" + second);
+  EXPECT_EQ(in_environment(), before);
+  const std::vector<std::string> ours = plugin_folders("");
+  ASSERT_GE(ours.size(), 2U);
+  EXPECT_EQ(ours[0], first);
+  EXPECT_EQ(ours[1], second);
+  EXPECT_EQ(plugin_folders("/asked").front(), "/asked");
+  const Hdf5Scope scope;
+  for (unsigned i = 0; i < 2; ++i) {
+    std::string folder(PATH_MAX, '\0');
+    folder.resize(std::size_t(std::max<ssize_t>(0, H5PLget(i, folder.data(), folder.size()))));
+    EXPECT_EQ(folder, ours[i]);
+  }
 }
 
 class ForeignFiles : public ::testing::Test {
