@@ -58,6 +58,17 @@ Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t el
                                             " is larger than " + bytes_text(largest_chunk_bytes));
 }
 
+/// Whether a new variable of which nobody has said how it is stored is smaller in one piece than
+/// any chunk with its index. Its values then go with the commit, as a whole.
+bool is_small_in_one_piece(const FieldDefinition& definition, Compatibility compatibility) {
+  const FieldOptions& options = definition.options;
+  const bool ours = !options.codec_given && !options.chunk_shape && options.layout == "claimed" &&
+                    options.earlier_loss.empty();
+  return compatibility == Compatibility::everyone && ours && !definition.grows() &&
+         !definition.shape.empty() &&
+         definition.raw_bytes() <= first_index_bytes(definition.shape.size());
+}
+
 }  // namespace
 
 /// The variable as a field of the engine, with options of its own yet to come.
@@ -88,6 +99,13 @@ Result<FieldDefinition> NetcdfArrayFile::define_new(
     made.codec_given = true;
   }
   if (definition.grows() && made.layout == "contiguous") made.layout = "claimed";
+  if (is_small_in_one_piece(definition, options_.file.compatibility)) {
+    made.codec = plain_codec;
+    made.codec_settings.clear();
+    made.codec_given = true;
+    made.bound = {};
+    made.layout = "contiguous";
+  }
   if (made.layout == front_layout) {
     return Status(Code::unsupported, definition.name() +
                                          ": layout=front is not served here; it serves new files "
