@@ -122,14 +122,15 @@ class File(Group):
     def close(self) -> None:
         """Flush and close. Collective. A second time does nothing."""
         self._finalizer.detach()
-        if self._may_need_filters and self.is_open and self._mode != "r":
-            from ._sharing import note_what_readers_need
-            note_what_readers_need(self, self._comm)
+        may_need = self._may_need_filters and self.is_open and self._mode != "r" and not self.rank
         self._forget_model()
         try:
             self._engine_file.close()
         finally:
             self._warn_of_bounds(2)
+        if may_need:
+            from ._sharing import log_what_readers_need
+            log_what_readers_need(self.filename)
 
     def abort(self) -> None:
         """Close without writing what was not flushed; a file never flushed is removed. Collective.

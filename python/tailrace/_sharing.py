@@ -1,7 +1,7 @@
 """Files on their way to others: what reading them needs, and files that need nothing.
 
-readers_need() says which filters stand between a file and a plain HDF5; File.close() notes it in
-the file and in the log. make_portable() replaces a file by one that every HDF5 reads.
+readers_need() says which filters stand between a file and a plain HDF5; the engine notes it in the
+file, File.close() in the log. make_portable() replaces a file by one that every HDF5 reads.
 """
 
 from __future__ import annotations
@@ -65,29 +65,16 @@ def readers_need(file: File) -> str:
             "nothing")
 
 
-def note_what_readers_need(file: File, comm: Any) -> None:
-    """Commit what was written and let the file say what it needs. Collective; failures are left
-    to close(), which meets them again, on all ranks alike."""
-    need = ""
+def log_what_readers_need(path: str) -> None:
+    """Tell the log what a file that was closed says of its readers (the engine has written it):
+    once a process as a warning. One rank does it."""
     try:
-        file._flush()
-    except Exception:  # noqa: BLE001 - raised by close().
+        with File(path) as written:
+            need = str(written.attrs.get(NEED, ""))
+    except Exception:  # noqa: BLE001 - the file is whole; nobody asked for this.
         return
-    if file.rank == 0:
-        try:
-            with File(file.filename) as written:
-                need = readers_need(written)
-        except Exception:  # noqa: BLE001 - no reason to fail, nor to leave others waiting.
-            need = ""
-    if comm is not None:
-        need = comm.bcast(need, root=0)
-    try:
-        if need and file.attrs.get(NEED) != need:
-            file.attrs[NEED] = need
-    except Exception:  # noqa: BLE001 - raised by close().
-        return
-    if need and file.rank == 0:
-        _LOG.log(logging.INFO if need in _said else logging.WARNING, "%s: %s", file.filename, need)
+    if need:
+        _LOG.log(logging.INFO if need in _said else logging.WARNING, "%s: %s", path, need)
         _said.add(need)
 
 

@@ -44,7 +44,7 @@ def test_auto_is_the_default_with_a_bound(source, tmp_path, alone, ranks):
     assert told["files"][0]["profile"] == "typical values, scaled to this core"
     assert field(told, "counts")["absolute_bound"] == 0
     # What every reader looks at first stays readable everywhere.
-    assert field(told, "levels")["codec"] == "deflate"
+    assert field(told, "levels")["codec"] in ("deflate", "none")
     tailrace("verify", source, out, ranks=ranks)
 
 

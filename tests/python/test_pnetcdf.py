@@ -217,7 +217,8 @@ def test_stock_readers(tmp_path):
         assert nc.data_model == "NETCDF4"
         for name in h5:
             if h5[name].ndim == 2:
-                assert h5[name].compression == "gzip", name
+                small = h5[name].size * h5[name].dtype.itemsize < 2616  # Than the index of a chunk.
+                assert h5[name].compression == (None if small else "gzip"), name
                 assert h5[name].shape == (12, 10)
 
 

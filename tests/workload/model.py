@@ -309,7 +309,8 @@ class Model:
     def _get(self, op):
         variable = self._target(op)
         self._check_key(variable, op["key"], op.get("rank", 0), False)
-        if self.traits.commits_early and (variable.puts or self._is_longer()):
+        anything = all(key_shape(op["key"]))
+        if self.traits.commits_early and anything and (variable.puts or self._is_longer()):
             self._commit(early=True)
         if self.ranks > 1 and variable.puts:
             raise Invalid(f"{variable.name}: another rank's values may not be committed")
