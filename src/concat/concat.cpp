@@ -223,7 +223,7 @@ Status Concatenation::open_file() {
   // A whole file, and one commit: what changes it in place must survive a power loss.
   options.journal = options.journal || request_.append;
   // Chunks that are copied need what the inputs' did: nothing is said of that.
-  options.bare_exact = request_.codec == "keep";
+  options.copies_filters = request_.codec == "keep";
   const std::string partial = output_.temporary_path();
   // Whether there is something to resume is rank 0's to say.
   Result<bool> leftover = false;

@@ -171,8 +171,11 @@ struct FileOptions {
   /// Uncompressed bytes that the call reads from elsewhere, of all ranks; 0: the caller has them.
   /// No option of a text.
   std::uint64_t input_bytes = 0;
-  /// Datasets that are kept exactly say nothing of how. No option of a text.
+  /// The file does not tell of datasets that are kept exactly. No option of a text.
   bool bare_exact = false;
+  /// Filters are those that the source had: nothing is said of what readers need. No option of a
+  /// text.
+  bool copies_filters = false;
   /// Several chunks may lie at one place. Not for the user; only who writes such a file knows.
   bool shares_chunks = false;
   /// A kill within a commit leaves all of the commit or nothing: commits that change several blocks

@@ -261,7 +261,7 @@ class Repack {
     report_.output_path = request.output;
     report_.options = request.options;
     if (request.cmip7 || request.cloud) report_.options.field_defaults.layout = front_layout;
-    if (request.cmip7 || request.cloud || request.as_stored) report_.options.bare_exact = true;
+    report_.options.copies_filters = request.cmip7 || request.cloud || request.as_stored;
     report_.n_ranks = comm_.n_ranks();
     report_.n_threads = threads_of_each(request.options.n_threads, comm_);
   }
@@ -724,6 +724,12 @@ Status Repack::run() {
   for (const PlannedField& planned : report_.plan) {
     report_.options.input_bytes += planned.definition.raw_bytes();
   }
+  // A repack that loses nothing leaves no trace.
+  const auto loses = [&](const PlannedField& planned) {
+    return may_lose(planned, report_.options);
+  };
+  report_.options.bare_exact =
+      report_.options.copies_filters || std::ranges::none_of(report_.plan, loses);
   FileOptions options = report_.options;
   TAILRACE_TAKE(options.memory_bytes, divide_memory());
   keep_user_block(request_.input, input_->user_block_bytes(), options);
