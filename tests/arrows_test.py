@@ -57,7 +57,8 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 MAX_LINES = 900
 MAX_COLUMNS = 100
 # Names that a tool demands, and that may therefore occur more than once.
-FREE_NAMES = {"CMakeLists.txt", "conftest.py", "__init__.py", "README.md", "py.typed"}
+FREE_NAMES = {"CMakeLists.txt", "conftest.py", "__init__.py", "README.md", "package.json",
+              "py.typed"}
 
 problems = []
 

@@ -95,7 +95,7 @@ void copy_box(const Box& part, const Box& from_box, const std::byte* from, const
   Shape at(run_dimension, 0);
   while (true) {
     std::memcpy(to + to_element * element_bytes, from + from_element * element_bytes,
-                run_elements * element_bytes);
+                static_cast<std::size_t>(run_elements * element_bytes));
     std::size_t d = run_dimension;
     while (true) {
       if (d == 0) return;

@@ -55,9 +55,11 @@ struct AxisLoops {
   std::size_t stride = 1;
 
   AxisLoops(const Shape& shape, std::size_t axis) {
-    for (std::size_t d = 0; d < axis; ++d) n_outer *= shape[d];
-    length = shape[axis];
-    for (std::size_t d = axis + 1; d < shape.size(); ++d) stride *= shape[d];
+    for (std::size_t d = 0; d < axis; ++d) n_outer *= static_cast<std::size_t>(shape[d]);
+    length = static_cast<std::size_t>(shape[axis]);
+    for (std::size_t d = axis + 1; d < shape.size(); ++d) {
+      stride *= static_cast<std::size_t>(shape[d]);
+    }
   }
 };
 
@@ -198,7 +200,7 @@ LongSum excess_of(const GuardedChunk<T>& chunk) {
   const Shape& counted = chunk.guards.counted;
   if (counted.empty()) return sum_of_errors(chunk.values, chunk.decoded, chunk.n);
   LongSum sum;
-  const std::size_t row = chunk.shape.back();
+  const auto row = static_cast<std::size_t>(chunk.shape.back());
   for (std::size_t begin = 0; begin < chunk.n; begin += row) {
     if (!chunk.counts(begin)) continue;
     sum.add(sum_of_errors(chunk.values + begin, chunk.decoded + begin,

@@ -11,7 +11,6 @@ namespace tailrace::trz {
 namespace {
 
 constexpr std::uint8_t kMagic[3] = {'T', 'R', 'Z'};
-constexpr std::uint64_t kValuesMax = std::uint64_t{1} << 62;
 
 std::uint32_t checksum_of(std::span<const std::uint8_t> chunk) {
   const std::span<const std::uint8_t> covered = chunk.subspan(kChecksummedFrom);
@@ -95,7 +94,7 @@ HeadFailure read_content(ChunkReader& in, const Opening* opening, ChunkHead& hea
   for (std::size_t axis = 4U - n_extents; axis < 4; ++axis) {
     const std::uint64_t extent = in.varint();
     const bool none = extent == 0 && n_extents == 1;
-    if (extent == 1 || (extent == 0 && !none) || extent > kValuesMax / n_values) {
+    if (extent == 1 || (extent == 0 && !none) || extent > kChunkValuesMax / n_values) {
       return HeadFailure::content;
     }
     head.extents[axis] = static_cast<std::size_t>(extent);

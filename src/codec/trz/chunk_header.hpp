@@ -56,6 +56,11 @@ constexpr std::uint8_t version_of(Method method) {
 }
 inline constexpr std::uint8_t kFormatVersions = 7;
 
+/// Values of a chunk, at most. With 32-bit addresses (WebAssembly) sixteen copies of 8 bytes each,
+/// the most memory that a decoder asks for, must not overflow std::size_t.
+inline constexpr std::uint64_t kChunkValuesMax = std::uint64_t{1}
+                                                 << (sizeof(std::size_t) < 8 ? 24 : 62);
+
 /// Words of a vocabulary, at most: a rank has two bytes.
 inline constexpr std::size_t kWordsMax = 65536;
 /// Ranks below this many words have one byte.
@@ -79,7 +84,7 @@ void write_head(const ChunkHead& head, ChunkWriter& out);
 void seal(std::span<std::uint8_t> chunk);
 
 /// Read a head; false if it is none, of another version, or the checksum is wrong. Never trusts a
-/// length: n_values may be anything up to 2^62.
+/// length: n_values may be anything up to kChunkValuesMax.
 enum class HeadFailure : std::uint8_t { none, no_trz, version, checksum, content };
 HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, ChunkHead& head);
 

@@ -36,6 +36,7 @@ bool read_parts(ChunkReader& in, const ChunkHead& joined, JoinedParts& parts) {
   }
   if (n_left != 0) return false;
   for (std::size_t p = 0; p < parts.n; ++p) {
+    if (n_bytes[p] > in.rest().size()) return false;
     const std::uint8_t* const begin = in.take(static_cast<std::size_t>(n_bytes[p]));
     if (begin == nullptr) return false;
     parts.parts[p].chunk = {begin, static_cast<std::size_t>(n_bytes[p])};

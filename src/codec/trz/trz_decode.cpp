@@ -61,10 +61,11 @@ bool look_up(const Rank* ranks, std::size_t n, const T* words, std::size_t n_wor
 template <class T>
 DecodeFailure decode_vocabulary(Decoding& d) {
   const std::size_t n = d.head.n_values;
-  const std::uint64_t n_words = d.in.varint();
-  if (d.in.failed() || n_words < 2 || n_words > kWordsMax || n_words > n) {
+  const std::uint64_t n_words_read = d.in.varint();
+  if (d.in.failed() || n_words_read < 2 || n_words_read > kWordsMax || n_words_read > n) {
     return DecodeFailure::corrupt;
   }
+  const auto n_words = static_cast<std::size_t>(n_words_read);
   auto* words = d.workspace.area<T>(Slot::vocabulary, n_words + kSlack);
   if (words == nullptr) return DecodeFailure::memory_out;
   DecodeFailure failure = read_lattice<T>(d.in, {1, 1, 1, n_words}, nullptr, words, d.workspace);

@@ -198,7 +198,8 @@ std::size_t write_own(std::span<const std::uint8_t> bytes, const SectionPlan& pl
   if (n_runs != 0) limit = n_runs;
   if (plan.zstd == ZstdUse::always ||
       (plan.zstd == ZstdUse::promising && n_runs == 0 && zstd_promises(bytes, code.bits))) {
-    const std::size_t n_zstd = write_zstd(bytes, plan.zstd_level, limit, out, workspace);
+    const std::size_t n_zstd =
+        write_zstd(bytes, plan.zstd_level, static_cast<std::size_t>(limit), out, workspace);
     if (n_zstd != 0) return n_zstd;
     // zstd has overwritten the runs.
     if (n_runs != 0) return write_runs(bytes, code, count_all, UINT64_MAX, out, workspace);

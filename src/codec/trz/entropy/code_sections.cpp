@@ -289,8 +289,9 @@ bool IncomingCodes::read_classes(const Book* book, const std::size_t* counts, Ch
 }
 
 bool IncomingCodes::read_exceptions(const Book* book, ChunkReader& in, Workspace& workspace) {
-  const std::uint64_t n = in.varint();
-  if (in.failed() || n > n_groups_ * kExceptionsMax) return false;
+  const std::uint64_t n_read = in.varint();
+  if (in.failed() || n_read > n_groups_ * kExceptionsMax) return false;
+  const auto n = static_cast<std::size_t>(n_read);
   auto* codes = workspace.area<std::int32_t>(Slot::exceptions, n + kSlack);
   memory_out_ = codes == nullptr;
   if (memory_out_) return false;

@@ -425,7 +425,8 @@ bool is_complete_code(const CodeLengths& lengths) {
 }  // namespace
 
 std::size_t write_lengths(const CodeLengths& lengths, std::uint8_t* out) {
-  const auto absent = static_cast<std::uint8_t>(*std::ranges::max_element(lengths.bits) + 1);
+  const auto longest = std::max_element(lengths.bits.begin(), lengths.bits.end());
+  const auto absent = static_cast<std::uint8_t>(*longest + 1);
   Row rows[2];  // Natural and grid; mirrored.
   for (std::size_t s = 0; s < 256; ++s) {
     rows[0][s] = lengths.bits[s] == 0 ? absent : lengths.bits[s];
@@ -481,17 +482,17 @@ namespace {
 
 /// Few symbols are one part; more are six, then a multiple of twelve, for decoders of up to six
 /// lanes (twelve: parts differ in bits a symbol, so lanes end at different times).
-std::uint64_t part_symbols_of(std::uint64_t n_symbols) {
+std::size_t part_symbols_of(std::uint64_t n_symbols) {
   constexpr std::uint64_t parts_at_once = 12;
-  if (n_symbols <= 2048) return std::max<std::uint64_t>(n_symbols, 1);
-  if (n_symbols <= 32768) return (n_symbols + 5) / 6;
+  if (n_symbols <= 2048) return std::max(static_cast<std::size_t>(n_symbols), std::size_t{1});
+  if (n_symbols <= 32768) return static_cast<std::size_t>((n_symbols + 5) / 6);
   constexpr std::uint64_t most = parts_at_once * kPartSymbolsMax;
   const std::uint64_t n_parts = parts_at_once * ((n_symbols + most - 1) / most);
-  return (n_symbols + n_parts - 1) / n_parts;
+  return static_cast<std::size_t>((n_symbols + n_parts - 1) / n_parts);
 }
 
 std::uint64_t header_bytes_of(std::uint64_t n_symbols) {
-  const std::uint64_t part_symbols = part_symbols_of(n_symbols);
+  const std::size_t part_symbols = part_symbols_of(n_symbols);
   const std::uint64_t n_parts = (n_symbols + part_symbols - 1) / part_symbols;
   return n_parts == 0 ? 0 : part_length_bytes(part_symbols) * (n_parts - 1);
 }

@@ -171,11 +171,13 @@ bool apply_patches(ChunkReader& in, T* values, std::size_t n_values, Workspace& 
     const auto form = in.number<std::uint8_t>();
     if (form == kEnd) return !in.failed();
     if (set == 2 || (form & kPresent) == 0 || form > 7) return false;
-    const std::uint64_t n = in.varint();
-    if (in.failed() || n == 0 || n > n_values) return false;
+    const std::uint64_t n_read = in.varint();
+    if (in.failed() || n_read == 0 || n_read > n_values) return false;
+    const auto n = static_cast<std::size_t>(n_read);
     const bool bitmap = (form & kBitmap) != 0;
-    const std::uint64_t n_bytes = bitmap ? (n_values + 7) / 8 : in.varint();
-    if (in.failed() || n_bytes > (n_values + 7) / 8) return false;
+    const std::uint64_t n_bytes_read = bitmap ? (n_values + 7) / 8 : in.varint();
+    if (in.failed() || n_bytes_read > (n_values + 7) / 8) return false;
+    const auto n_bytes = static_cast<std::size_t>(n_bytes_read);
     auto* positions = workspace.area<std::uint8_t>(Slot::transform, n_bytes + kSlack);
     *memory_out = positions == nullptr;
     if (*memory_out || !take_section(in, {positions, n_bytes}, nullptr, workspace)) return false;

@@ -149,7 +149,8 @@ std::size_t find_unseen(const std::uint8_t* bytes, std::size_t n, const std::uin
 }  // namespace
 
 extern const HistogramKernels histogram_kernels_table;
-const HistogramKernels histogram_kernels_table = {count, count_sample, find_unseen};
+const HistogramKernels histogram_kernels_table = {TRZ_ENCODES(count), TRZ_ENCODES(count_sample),
+                                                  TRZ_ENCODES(find_unseen)};
 
 }  // namespace tailrace::trz::TRZ_ISA
 
@@ -282,6 +283,6 @@ bool decode(const std::uint8_t* tokens, std::size_t n_tokens, std::uint8_t commo
 }  // namespace
 
 extern const RunKernels run_kernels_table;
-const RunKernels run_kernels_table = {encode, decode};
+const RunKernels run_kernels_table = {TRZ_ENCODES(encode), decode};
 
 }  // namespace tailrace::trz::TRZ_ISA

@@ -140,7 +140,7 @@ void from_near_of_any(const T* near, std::size_t n, const DecimalMap& map, T* va
 
 template <class T>
 constexpr DecimalKernelsOf<T> kernels_of() {
-  return {to_numbers_of_any<T>, from_numbers_of_any<T>, from_near_of_any<T>};
+  return {TRZ_ENCODES(to_numbers_of_any<T>), from_numbers_of_any<T>, from_near_of_any<T>};
 }
 
 }  // namespace

@@ -128,19 +128,19 @@ bool find(const void* values, std::size_t n, std::uint64_t bits, std::uint64_t* 
 
 template <class Type>
 constexpr WordKernels narrow() {
-  return {
-      scan<Type>, to_words<Type, std::int32_t>, from_words<Type, std::int32_t>, nullptr, nullptr,
-      find<Type>};
+  return {TRZ_ENCODES(scan<Type>),
+          TRZ_ENCODES(to_words<Type, std::int32_t>),
+          from_words<Type, std::int32_t>,
+          nullptr,
+          nullptr,
+          TRZ_ENCODES(find<Type>)};
 }
 
 template <class Type>
 constexpr WordKernels wide() {
-  return {scan<Type>,
-          to_words<Type, std::int32_t>,
-          from_words<Type, std::int32_t>,
-          to_words<Type, std::int64_t>,
-          from_words<Type, std::int64_t>,
-          find<Type>};
+  return {TRZ_ENCODES(scan<Type>),        TRZ_ENCODES(to_words<Type, std::int32_t>),
+          from_words<Type, std::int32_t>, TRZ_ENCODES(to_words<Type, std::int64_t>),
+          from_words<Type, std::int64_t>, TRZ_ENCODES(find<Type>)};
 }
 
 }  // namespace

@@ -136,8 +136,8 @@ void contexts(const ContextRow& row, std::size_t begin, std::size_t n,
 
 extern const FittedKernels fitted_kernels_table;
 const FittedKernels fitted_kernels_table = {
-    {predict<float>, encode<float>, decode<float>, interleave<float>},
-    {predict<double>, encode<double>, decode<double>, interleave<double>},
+    {predict<float>, TRZ_ENCODES(encode<float>), decode<float>, interleave<float>},
+    {predict<double>, TRZ_ENCODES(encode<double>), decode<double>, interleave<double>},
     magnitudes,
     contexts,
     interleave<std::uint16_t>};

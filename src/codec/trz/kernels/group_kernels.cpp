@@ -112,6 +112,7 @@ const std::uint8_t* unpack(const std::uint8_t* widths, std::size_t n_groups,
 
 }  // namespace
 
-extern const GroupKernels group_kernels_table = {split, join, pack, unpack};
+extern const GroupKernels group_kernels_table = {TRZ_ENCODES(split), join, TRZ_ENCODES(pack),
+                                                 unpack};
 
 }  // namespace tailrace::trz::TRZ_ISA

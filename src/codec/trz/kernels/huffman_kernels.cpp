@@ -329,6 +329,6 @@ bool decode(const std::uint8_t* in, std::size_t n_bytes, const DecodeTable& tabl
 }  // namespace
 
 extern const HuffmanKernels huffman_kernels_table;
-const HuffmanKernels huffman_kernels_table = {encode, decode};
+const HuffmanKernels huffman_kernels_table = {TRZ_ENCODES(encode), decode};
 
 }  // namespace tailrace::trz::TRZ_ISA

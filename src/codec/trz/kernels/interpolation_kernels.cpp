@@ -255,7 +255,7 @@ void decode(const InterpolationRow<T>& row, const RowWeights<T>& weights, T step
 
 extern const InterpolationKernels interpolation_kernels_table;
 const InterpolationKernels interpolation_kernels_table = {
-    {encode<float>, encode_careful<float>, decode<float>},
-    {encode<double>, encode_careful<double>, decode<double>}};
+    {TRZ_ENCODES(encode<float>), TRZ_ENCODES(encode_careful<float>), decode<float>},
+    {TRZ_ENCODES(encode<double>), TRZ_ENCODES(encode_careful<double>), decode<double>}};
 
 }  // namespace tailrace::trz::TRZ_ISA

@@ -30,6 +30,14 @@ const char* isa_name(Isa isa);
 
 }  // namespace tailrace::trz
 
+/// An entry of a table of functions that encoders alone call: nullptr in a build that only decodes
+/// (scripts/build-javascript), so that the linker leaves the function out.
+#if defined(TRZ_DECODES_ONLY)
+#define TRZ_ENCODES(...) nullptr
+#else
+#define TRZ_ENCODES(...) __VA_ARGS__
+#endif
+
 /// Declare one topic's table of functions for every instruction set, and `accessor(isa)`.
 #if TRZ_X86
 #define TRZ_DECLARE_KERNELS(Table, accessor)             \

@@ -334,7 +334,8 @@ void decode(const JointRows<T>& row, T step, const std::int32_t* codes) {
 }  // namespace
 
 extern const JointKernels joint_kernels_table;
-const JointKernels joint_kernels_table = {{encode<float>, encode_careful<float>, decode<float>},
-                                          {encode<double>, encode_careful<double>, decode<double>}};
+const JointKernels joint_kernels_table = {
+    {TRZ_ENCODES(encode<float>), TRZ_ENCODES(encode_careful<float>), decode<float>},
+    {TRZ_ENCODES(encode<double>), TRZ_ENCODES(encode_careful<double>), decode<double>}};
 
 }  // namespace tailrace::trz::TRZ_ISA

@@ -424,11 +424,11 @@ void sum_wide(WidePiece& piece, const std::int32_t* __restrict low,
 
 extern const LorenzoKernels lorenzo_kernels_table;
 const LorenzoKernels lorenzo_kernels_table = {
-    {quantise<float>, quantise_careful<float>, restore<float>},
-    {quantise<double>, quantise_careful<double>, restore<double>},
-    difference<std::int32_t>,
+    {TRZ_ENCODES(quantise<float>), TRZ_ENCODES(quantise_careful<float>), restore<float>},
+    {TRZ_ENCODES(quantise<double>), TRZ_ENCODES(quantise_careful<double>), restore<double>},
+    TRZ_ENCODES(difference<std::int32_t>),
     sum<std::int32_t>,
-    difference_wide,
+    TRZ_ENCODES(difference_wide),
     sum_wide};
 
 }  // namespace tailrace::trz::TRZ_ISA

@@ -295,9 +295,11 @@ bool check(const T* values, const Y* y, std::size_t n_blocks, T bound_below,
 }  // namespace
 
 extern const PointwiseKernels pointwise_kernels_table = {
-    {forward<float, float>, inverse<float, float>, check<float, float>},
-    {forward<float, double>, inverse<float, double>, check<float, double>},
-    {forward<double, double>, inverse<double, double>, check<double, double>},
+    {TRZ_ENCODES(forward<float, float>), inverse<float, float>, TRZ_ENCODES(check<float, float>)},
+    {TRZ_ENCODES(forward<float, double>), inverse<float, double>,
+     TRZ_ENCODES(check<float, double>)},
+    {TRZ_ENCODES(forward<double, double>), inverse<double, double>,
+     TRZ_ENCODES(check<double, double>)},
 };
 
 }  // namespace tailrace::trz::TRZ_ISA

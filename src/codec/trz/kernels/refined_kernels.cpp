@@ -142,7 +142,8 @@ void pack(const std::uint8_t* cells, std::size_t n, int n_planes, std::uint8_t* 
 }  // namespace
 
 extern const RefinedKernels refined_kernels_table;
-const RefinedKernels refined_kernels_table = {
-    {find_cells<float>, refine<float>}, {find_cells<double>, refine<double>}, pack};
+const RefinedKernels refined_kernels_table = {{TRZ_ENCODES(find_cells<float>), refine<float>},
+                                              {TRZ_ENCODES(find_cells<double>), refine<double>},
+                                              TRZ_ENCODES(pack)};
 
 }  // namespace tailrace::trz::TRZ_ISA
