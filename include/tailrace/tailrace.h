@@ -229,9 +229,10 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   sizes and times first, and so do the layouts arena and predictive.
  *   direct=on       O_DIRECT, past the system's page cache. Default: off.
  *   fsync=on        A step is on stable storage when end_step returns. Default: on.
- *   compatibility=everyone  Whose HDF5 the file is for. everyone (default): forms of HDF5 1.8,
- *                   which implementations in Java and JavaScript read, too; v110: chunk indexes of
- *                   HDF5 1.10, which are smaller, and grow over time without a journal.
+ *   compatibility=everyone  Whose HDF5 the file is for. everyone: forms of HDF5 1.8, which
+ *                   implementations in Java and JavaScript read, too; v110: chunk indexes of HDF5
+ *                   1.10, smaller and faster to make. Default: auto, which is everyone but for
+ *                   over-time fields: 1.10's indexes grow without a journal.
  *   attributes=one  Which attributes say how values were encoded: those of lossy fields and one of
  *                   the file (default), every field's (all), or none (off).
  *   journal=on      A redo journal against torn writes of metadata. Default: off.

@@ -89,6 +89,7 @@ void ArrayEngine::forget_decisions(const ArrayFlush& flush) {
     variables_[v].storage = ArrayStorage::undecided;
     variables_[v].definition = FieldDefinition();
     variables_[v].resolved = ResolvedField();
+    variables_[v].address = 0;  // Its place has been handed back, and will be somebody else's.
   }
 }
 

@@ -64,7 +64,7 @@ bool is_small_in_one_piece(const FieldDefinition& definition, Compatibility comp
   const FieldOptions& options = definition.options;
   const bool ours = !options.codec_given && !options.chunk_shape && options.layout == "claimed" &&
                     options.earlier_loss.empty();
-  return compatibility == Compatibility::everyone && ours && !definition.grows() &&
+  return compatibility != Compatibility::v110 && ours && !definition.grows() &&
          !definition.shape.empty() &&
          definition.raw_bytes() <= first_index_bytes(definition.shape.size());
 }

@@ -100,8 +100,10 @@ constexpr std::array<Word<StepMode>, 3> mode_words = {
     {{"sync", StepMode::sync}, {"async", StepMode::async}, {"in_situ", StepMode::in_situ}}};
 constexpr std::array<Word<Notes>, 3> notes_words = {
     {{"off", Notes::off}, {"one", Notes::one}, {"all", Notes::all}}};
-constexpr std::array<Word<Compatibility>, 2> compatibility_words = {
-    {{"everyone", Compatibility::everyone}, {"v110", Compatibility::v110}}};
+constexpr std::array<Word<Compatibility>, 3> compatibility_words = {
+    {{"auto", Compatibility::automatic},
+     {"everyone", Compatibility::everyone},
+     {"v110", Compatibility::v110}}};
 constexpr std::array<Word<bool>, 2> writers_words = {{{"each", false}, {"node", true}}};
 constexpr std::array<Word<bool>, 2> hold_words = {{{"copy", false}, {"promise", true}}};
 constexpr std::array<Word<bool>, 2> covered_words = {{{"keep", false}, {"drop", true}}};
@@ -367,9 +369,10 @@ constexpr std::array<File, 25> file_table = {{
     switch_option<&FileOptions::journal>("journal", by_all,
                                          "A redo journal against torn writes of metadata."),
     switch_option<&FileOptions::replace>("replace", by_all, "An existing file may be replaced."),
-    {"compatibility", "everyone, v110",
+    {"compatibility", "auto, everyone, v110",
      "Whose HDF5 the file is for. everyone: forms of HDF5 1.8, which Java, JavaScript and other "
-     "implementations read; v110: smaller chunk indexes, HDF5 1.10 or newer.",
+     "implementations read; v110: smaller chunk indexes, HDF5 1.10 or newer; auto: everyone, but "
+     "for fields that grow over time.",
      alike, by_all, assign_word<&FileOptions::compatibility, compatibility_words>,
      word_text<&FileOptions::compatibility, compatibility_words>},
     {"attributes", "off, one, all",

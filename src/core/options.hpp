@@ -131,8 +131,9 @@ enum class Notes : std::uint8_t {
 
 /// Whose HDF5 a new file is made for; docs/format.md.
 enum class Compatibility : std::uint8_t {
-  everyone,  ///< Forms of HDF5 1.8, which other implementations of HDF5 read, too.
-  v110       ///< Forms of HDF5 1.10: smaller chunk indexes, more attributes in a header.
+  automatic,  ///< Everyone's, but for datasets that grow from step to step.
+  everyone,   ///< Forms of HDF5 1.8, which other implementations of HDF5 read, too.
+  v110        ///< Forms of HDF5 1.10: smaller chunk indexes, more attributes in a header.
 };
 
 /// How the file is written.
@@ -153,8 +154,8 @@ struct FileOptions {
   bool sync = true;        ///< fdatasync before and after each commit.
   bool journal = false;    ///< Redo journal against torn metadata writes.
   bool replace = false;    ///< An existing file may be replaced (--force).
-  Compatibility compatibility = Compatibility::everyone;  ///< compatibility=everyone|v110.
-  Notes notes = Notes::one;                               ///< attributes=off|one|all.
+  Compatibility compatibility = Compatibility::automatic;  ///< compatibility=everyone|v110.
+  Notes notes = Notes::one;                                ///< attributes=off|one|all.
   bool trace = false;      ///< Keep what each lane did when, for gather_trace().
   std::string trace_path;  ///< trace-file=FILE: write it there when the file is closed.
   Objective objective = Objective::speed;  ///< for=speed|size|balanced: of codec=auto.

@@ -308,7 +308,9 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
   if (exists(definition.path)) return Status(Code::already_exists, what + " is there already");
   TAILRACE_TRY(check_definition(definition).within(what));
   TAILRACE_TRY(create_parents(definition.path));
-  Result<Hdf5Id> list = dataset_creation_list(definition, forms(), stubs_);
+  ObjectForms of_dataset = forms();
+  of_dataset.old = of_dataset.old && !(settings_.steps_in_new_forms && definition.grows_by_steps);
+  Result<Hdf5Id> list = dataset_creation_list(definition, of_dataset, stubs_);
   if (!list.ok()) return list.status().within(what);
 
   const std::vector<hsize_t> extents(definition.shape.begin(), definition.shape.end());
@@ -330,7 +332,8 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
     exact.contiguous_bytes = n_elements(definition.shape) * definition.bytes_of_element();
   }
   // HDF5 1.8's index has the chunks that are there, 1.10's room for all that could be.
-  if (has_few_chunks(definition, n_chunks)) TAILRACE_TRY(set_least_form(H5F_LIBVER_V18));
+  const bool old_index = of_dataset.old || has_few_chunks(definition, n_chunks);
+  TAILRACE_TRY(set_least_form(old_index ? H5F_LIBVER_V18 : H5F_LIBVER_V110));
   Result<Hdf5Id> made = create_planned(exact, link_properties_of(exact.name).get());
   TAILRACE_TRY(set_least_form(least_form()));
   return made;

@@ -56,6 +56,7 @@ struct DatasetDefinition {
   std::optional<Bytes> stored_fill;      ///< In its place: one element; empty: none is set.
   std::uint64_t contiguous_address = 0;  ///< Contiguous storage: where the bytes lie.
   bool compact = false;                  ///< In the header; without a chunk shape.
+  bool grows_by_steps = false;           ///< Each commit adds an entry; see Settings::old_forms.
   /// Element type of the file, of the same numbers as `dtype` in either byte order, as H5Tencode
   /// makes it. Empty: this machine's type of `dtype`.
   Bytes type;
@@ -103,6 +104,9 @@ class Hdf5File {
     /// Forms of HDF5 1.8, for readers that are not the HDF5 library: chunk indexes are version 1
     /// B-trees, and headers do not say when attributes become dense.
     bool old_forms = false;
+    /// Datasets that grow by steps have HDF5 1.10's forms even so, whose indexes and headers a
+    /// commit changes in one place: without a journal.
+    bool steps_in_new_forms = false;
     /// The root group says which filters readers must have (hdf5/readers_need.hpp).
     bool says_readers_need = false;
     bool shares_chunks = false;  ///< Several may lie at one place; see reuses_space().

@@ -26,6 +26,7 @@ Hdf5File::Settings metadata_settings(const FileOptions& options) {
   settings.expected_root_links = options.expected_root_links;
   settings.shares_chunks = options.shares_chunks;
   settings.old_forms = options.compatibility != Compatibility::v110;
+  settings.steps_in_new_forms = options.compatibility == Compatibility::automatic;
   settings.says_readers_need = options.notes != Notes::off && !options.copies_filters;
   settings.creation_list_id = options.hdf5_creation_list;
   settings.access_list_id = options.hdf5_access_list;

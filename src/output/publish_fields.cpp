@@ -37,6 +37,7 @@ DatasetDefinition dataset_definition(const FieldState& field) {
   dataset.dtype = definition.dtype;
   dataset.shape = definition.with_entries(field.n_entries + 1, definition.shape);
   dataset.extendable = definition.extendable || definition.options.over_time;
+  dataset.grows_by_steps = definition.options.over_time;
   dataset.more_unlimited = definition.more_unlimited;
   dataset.fill_value = definition.options.fill_value;
   dataset.stored_fill = definition.stored_fill;

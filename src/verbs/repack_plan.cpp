@@ -365,7 +365,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
     defaults.lossy.chunk_bytes = std::min(defaults.lossy.chunk_bytes, fitting);
   }
   defaults.keeps_chunks = !chunk_given;
-  defaults.old_forms = file.compatibility == Compatibility::everyone;
+  defaults.old_forms = file.compatibility != Compatibility::v110;
   defaults.kept_chunk_bytes_max = file.memory_bytes / memory_over_kept_chunk;
   defaults.lossless = defaults.lossy;
   defaults.codec_given = !requests.codec.empty();

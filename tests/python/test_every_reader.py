@@ -39,6 +39,8 @@ NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 HDF5_FILTERS = {1, 2, 3}  # deflate, shuffle, fletcher32
 LOSSLESS = HDF5_FILTERS | {482, 32015}  # xor, zstd
 DUMPED = 4000  # values of a variable that ncdump and h5dump are asked for
+#: Fields that grow from step to step: their index is HDF5 1.10's.
+GROWING = {"Writer time_series"}
 KINDS = {}
 
 
@@ -293,14 +295,14 @@ def check_programs(path, expected, filters, folder):
         folder / "copy_ncks.nc")
 
 
-def check_forms(path, expected, filters):
-    """Files have forms that others than the HDF5 library read, too."""
+def check_forms(path, expected, filters, name):
+    """What is complete when it is closed has forms that others than the HDF5 library read, too."""
     says = json.loads(tailrace("info", path, "--json", "-").stdout)
-    assert says["opens_in"] == "everyone", says["new_indexes"]
+    assert says["opens_in"] == ("hdf5-1.10" if name in GROWING else "everyone"), says["new_indexes"]
     assert says["masked_chunks"] == 0 or filters - LOSSLESS
     need = h5py.File(path).attrs.get("tailrace_readers_need", "")
     assert bool(need) == bool(filters - HDF5_FILTERS), need
-    if filters - HDF5_FILTERS:
+    if name in GROWING or filters - HDF5_FILTERS:
         return
     pyfive = pytest.importorskip("pyfive")
     with pyfive.File(str(path)) as file:
@@ -313,7 +315,7 @@ def check_forms(path, expected, filters):
 def test_kind(name, tmp_path, libraries):
     path = KINDS[name](tmp_path)
     expected, grow, filters = by_h5py(path)
-    check_forms(path, expected, filters)
+    check_forms(path, expected, filters, name)
     groups = sorted({entry.rsplit("/", 1)[0] or "/" for entry in expected})
     check_programs(path, expected, filters, tmp_path)
     for written in (path, tmp_path / "copy_nc4.nc", tmp_path / "copy_ncks.nc"):

@@ -99,3 +99,11 @@ def test_a_kill_within_a_flush_leaves_no_scalar_of_it(call):
         {"op": "put", "name": "g/v3", "key": [], "values": {"kind": "const", "offset": 5.0}},
         put("v6", [], "const"), FLUSH]})
     assert verdict.kind == "ok", verdict.text
+
+
+def test_a_flush_that_fails_gives_up_the_places_of_its_scalars():
+    """The next flush laid metadata there, and the scalar's dataset upon them."""
+    verdict = judged({"door": "pnetcdf-faults", "ranks": 1, "ops": [
+        {"op": "fault", "kind": "sync", "call": 1, "rank": 0},
+        {"op": "open", "mode": "w", "options": ""}, var("v3", [], "f4"), FLUSH]})
+    assert verdict.kind == "ok", verdict.text

@@ -24,7 +24,7 @@ Hdf5File::Settings for_everyone() {
   return settings;
 }
 
-/// A dataset of four chunks, with ten attributes, and one that grows.
+/// A dataset of four chunks, with ten attributes, and one that grows by steps.
 Status make_both(const std::string& path, const Hdf5File::Settings& settings,
                  const std::vector<FilterSpec>& filters = {}) {
   RecordingStorage storage(path, false);
@@ -42,7 +42,7 @@ Status make_both(const std::string& path, const Hdf5File::Settings& settings,
   DatasetDefinition growing = plain;
   growing.path = "/growing";
   growing.filters = {};
-  growing.extendable = true;
+  growing.extendable = growing.grows_by_steps = true;
   TAILRACE_TRY(file->create_dataset(growing));
   return file->close();
 }
@@ -67,6 +67,18 @@ TEST(ReaderForms, NewFormsAreCountedAndNamed) {
   EXPECT_EQ(forms->indexes.first, "/g/plain");
   EXPECT_EQ(forms->attribute_numbers.n_objects, 4U);  // The root and the group, too.
   EXPECT_EQ(forms->attribute_numbers.first, "/");
+}
+
+TEST(ReaderForms, WhatGrowsByStepsMayKeepTheNewForms) {
+  const TestFolder folder;
+  Hdf5File::Settings settings = for_everyone();
+  settings.steps_in_new_forms = true;
+  ASSERT_DONE(make_both(folder / "steps.h5", settings));
+  const Result<ReaderForms> forms = reader_forms_of(folder / "steps.h5");
+  ASSERT_TRUE(forms.ok()) << text_of(forms.status());
+  EXPECT_EQ(forms->indexes.n_objects, 1U);
+  EXPECT_EQ(forms->indexes.first, "/growing");
+  EXPECT_EQ(forms->attribute_numbers.n_objects, 1U);
 }
 
 TEST(ReaderForms, AFileSaysWhichFiltersItsReadersNeed) {
