@@ -164,6 +164,7 @@ class MetadataDriver {
   std::uint64_t take_raw_space(std::uint64_t n_bytes);
   void note_heap(std::uint64_t address);
   void count_end(std::uint64_t end);
+  void keep_fresh(std::uint64_t address, std::uint64_t n_bytes);
   bool take_planned_write(std::uint64_t address, std::uint64_t n_bytes);
   bool holds_raw(std::uint64_t address, std::uint64_t n_bytes);
   Result<std::uint64_t> stored_bytes() const;
