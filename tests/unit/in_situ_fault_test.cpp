@@ -145,7 +145,7 @@ TEST_P(HandOverFault, AMemoryCapThatIsTooSmall) {
 /// A plug-in that refuses a chunk, with no thread of ours or with some: the chunk's rank fails.
 TEST_P(HandOverFault, AChunkThatCannotBeEncoded) {
   const auto plain = in_situ_options("codec=sz3,bound=abs=0.1,raw-fallback=off");
-  bool installed = true;
+  std::atomic<bool> installed = true;
   run_in_situ(n_ranks(), path_, options(), nullptr, [&](InSituRank& rank) {
     ASSERT_TRUE(rank.end_step(0).ok());
     FieldDefinition definition{"/v", DType::f32, {16, 16, 16}, plain.field_defaults, false};
