@@ -1,7 +1,7 @@
 """Files on their way to others: what reading them needs, and files that need nothing.
 
-readers_need() says which filters stand between a file and a plain HDF5; the engine notes it in the
-file, File.close() in the log. make_portable() replaces a file by one that every HDF5 reads.
+The engine notes in a file which filters its readers need, and File.close() tells the log.
+make_portable() replaces a file by one that every HDF5 reads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from ._errors import ArgumentError, BoundError, UnsupportedError
 from ._file import File, path_of
 from ._group import Group
 from ._losses import losses_of
-from ._plugins import FILTERS
 from ._printable import printable
 from ._progress import Progress
 from ._tools import verify
@@ -31,11 +30,6 @@ _said: set[str] = set()
 NEED = "tailrace_readers_need"
 #: Filters that every HDF5 brings: deflate, shuffle, fletcher32, szip, nbit, scaleoffset.
 _OF_HDF5 = range(1, 7)
-_OWN = tuple(FILTERS)
-_NEEDS_OWN = ("pip install tailrace-filters and import tailrace_filters (or HDF5_PLUGIN_PATH with "
-              "its plug-ins)")
-_NEEDS_HDF5PLUGIN = "pip install hdf5plugin and import it"
-_NEEDS_H5PY = "take h5py"
 #: What the netCDF-4 library and Tailrace keep books by, which every file gets anew.
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict",
                 "_FillValue")
@@ -47,22 +41,11 @@ def _variables(group: Group) -> Iterator[Variable]:
         yield from _variables(inner)
 
 
-def _foreign_filters(variable: Variable) -> list[str]:
-    stored = variable._file._storage(variable._position)
-    numbers = [] if stored is None else [number for number, _, _ in stored.filters]
-    return [name for name, number in zip(variable.filters, numbers) if number not in _OF_HDF5]
-
-
-def readers_need(file: File) -> str:
-    """What readers of an open file must install, in words; empty: nothing."""
-    names = {name: None for variable in _variables(file) for name in _foreign_filters(variable)}
-    if not names:
-        return ""
-    needs = sorted({_NEEDS_OWN if name in _OWN else _NEEDS_H5PY if name == "lzf"
-                    else _NEEDS_HDF5PLUGIN for name in names})
-    return (f"to read this file, {' and '.join(needs)}, for the "
-            f"filter{'s' * (len(names) > 1)} {', '.join(names)}; files of codec=\"portable\" need "
-            "nothing")
+def _needs_filters(file: File) -> bool:
+    """Whether readers of an open file must have filters that not every HDF5 brings."""
+    stored = (variable._file._storage(variable._position) for variable in _variables(file))
+    return any(number not in _OF_HDF5
+               for each in stored if each is not None for number, _, _ in each.filters)
 
 
 def log_what_readers_need(path: str) -> None:
@@ -137,7 +120,7 @@ def make_portable(path: Any, output: Any = None, *, loosen: float = 0.0,
     with File(given) as source:
         _check_can_be_copied(source)
         bounds, pointwise = _bounds_of(source, loosen)
-        if output is None and not readers_need(source) and not loosen:
+        if output is None and not _needs_filters(source) and not loosen:
             n_bytes = os.path.getsize(given)
             return Portable(given, bounds, pointwise, (n_bytes, n_bytes))
         folder = tempfile.mkdtemp(prefix=".portable_", dir=os.path.dirname(target))

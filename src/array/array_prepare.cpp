@@ -20,6 +20,7 @@
 #include "field/range_evidence.hpp"
 #include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
+#include "policy/one_piece.hpp"
 
 namespace tailrace {
 
@@ -58,15 +59,11 @@ Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t el
                                             " is larger than " + bytes_text(largest_chunk_bytes));
 }
 
-/// Whether a new variable of which nobody has said how it is stored is smaller in one piece than
-/// any chunk with its index. Its values then go with the commit, as a whole.
-bool is_small_in_one_piece(const FieldDefinition& definition, Compatibility compatibility) {
+/// True if nobody has said how a new variable of fixed shape is to be stored.
+bool is_ours_to_store(const FieldDefinition& definition) {
   const FieldOptions& options = definition.options;
-  const bool ours = !options.codec_given && !options.chunk_shape && options.layout == "claimed" &&
-                    options.earlier_loss.empty();
-  return compatibility != Compatibility::v110 && ours && !definition.grows() &&
-         !definition.shape.empty() &&
-         definition.raw_bytes() <= first_index_bytes(definition.shape.size());
+  return !options.codec_given && !options.chunk_shape && options.layout == "claimed" &&
+         options.earlier_loss.empty() && !definition.grows();
 }
 
 }  // namespace
@@ -99,12 +96,11 @@ Result<FieldDefinition> NetcdfArrayFile::define_new(
     made.codec_given = true;
   }
   if (definition.grows() && made.layout == "contiguous") made.layout = "claimed";
-  if (is_small_in_one_piece(definition, options_.file.compatibility)) {
-    made.codec = plain_codec;
-    made.codec_settings.clear();
-    made.codec_given = true;
-    made.bound = {};
-    made.layout = "contiguous";
+  // Its values go with the commit then, as a whole.
+  if (is_ours_to_store(definition) &&
+      is_smaller_in_one_piece(definition.shape, definition.raw_bytes(),
+                              options_.file.compatibility)) {
+    store_in_one_piece(made);
   }
   if (made.layout == front_layout) {
     return Status(Code::unsupported, definition.name() +

@@ -13,11 +13,6 @@
 namespace tailrace {
 namespace {
 
-/// HDF5's own limits between header and heap: more than the first go into a heap, fewer than the
-/// second come back.
-constexpr unsigned default_compact_max = 8;
-constexpr unsigned default_dense_min = 6;
-
 struct FileForm {
   std::size_t address_bytes = 0;
   std::size_t length_bytes = 0;
@@ -73,12 +68,27 @@ std::vector<std::pair<const char*, std::string>> file_properties(hid_t file) {
   return properties;
 }
 
+bool has_usual_attribute_numbers(hid_t creation) {
+  unsigned compact_max = 0;
+  unsigned dense_min = 0;
+  return H5Pget_attr_phase_change(creation, &compact_max, &dense_min) >= 0 &&
+         compact_max == default_compact_max && dense_min == default_dense_min;
+}
+
 bool has_default_attribute_form(hid_t creation) {
   unsigned compact_max = default_compact_max;
   unsigned dense_min = default_dense_min;
   H5Pget_attr_phase_change(creation, &compact_max, &dense_min);
   const bool ours = compact_max == compact_attributes_max && dense_min == compact_max / 2;
   return ours || (compact_max == default_compact_max && dense_min == default_dense_min);
+}
+
+Result<bool> has_old_chunk_index(hid_t dataset) {
+  H5D_chunk_index_t index = H5D_CHUNK_IDX_BTREE;
+  if (H5Dget_chunk_index_type(dataset, &index) < 0) {
+    return hdf5_failure(Code::corrupt, "a chunk index");
+  }
+  return index == H5D_CHUNK_IDX_BTREE;
 }
 
 bool loses_link_form(hid_t creation, hid_t copy) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/status.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
@@ -21,6 +22,16 @@ std::string object_comment(hid_t object);
 /// addresses, nodes of B-trees, shared messages.
 std::vector<std::pair<const char*, std::string>> file_properties(hid_t file);
 
+/// HDF5's own limits between header and heap: more than the first go into a heap, fewer than the
+/// second come back. All its versions have them.
+inline constexpr unsigned default_compact_max = 8;
+inline constexpr unsigned default_dense_min = 6;
+
+/// True if `creation` has these numbers for attributes, so that no header states them.
+bool has_usual_attribute_numbers(hid_t creation);
+/// True if the chunks of a dataset are found by HDF5 1.8's index, a version 1 B-tree. @error
+/// corrupt
+Result<bool> has_old_chunk_index(hid_t dataset);
 /// True if `creation` has HDF5's own numbers of attributes that lie in an object's header, or
 /// Tailrace's.
 bool has_default_attribute_form(hid_t creation);

@@ -367,24 +367,18 @@ Result<std::optional<ChunksThere>> chunks_with_holes(hid_t dataset, const Shape&
 
 namespace {
 
-constexpr unsigned usual_compact_max = 8;  // HDF5's own numbers of attributes,
-constexpr unsigned usual_dense_min = 6;    // as all its versions have them.
-
 /// Whether a copy of the dataset's header would have forms that HDF5 1.8 knows. Files of its newer
 /// superblock may have others that no call tells.
 bool has_old_forms(hid_t file, hid_t dataset, hid_t creation) {
   constexpr unsigned last_old_superblock = 2;
   H5F_info2_t info{};
-  unsigned compact_max = 0;
-  unsigned dense_min = 0;
   if (H5Fget_info2(file, &info) < 0 || info.super.version > last_old_superblock ||
-      H5Pget_attr_phase_change(creation, &compact_max, &dense_min) < 0 ||
-      compact_max != usual_compact_max || dense_min != usual_dense_min) {
+      !has_usual_attribute_numbers(creation)) {
     return false;
   }
   if (H5Pget_layout(creation) != H5D_CHUNKED) return true;
-  H5D_chunk_index_t index = H5D_CHUNK_IDX_SINGLE;
-  return H5Dget_chunk_index_type(dataset, &index) >= 0 && index == H5D_CHUNK_IDX_BTREE;
+  const Result<bool> old = has_old_chunk_index(dataset);
+  return old.ok() && *old;
 }
 
 }  // namespace
@@ -396,7 +390,7 @@ void Hdf5Copier::adapt(hid_t creation, const std::string& path) {
   if (!has_default_attribute_form(creation)) {
     lines_.push_back("the numbers from which on attributes lie in a heap are HDF5's own: " + path);
   }
-  H5Pset_attr_phase_change(creation, usual_compact_max, usual_dense_min);
+  H5Pset_attr_phase_change(creation, default_compact_max, default_dense_min);
   if (H5Pget_layout(creation) != H5D_CHUNKED) return;
   unsigned options = 0;
   if (H5Pget_chunk_opts(creation, &options) >= 0 && options != 0) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "describe/file_properties.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_properties.hpp"
@@ -42,28 +43,19 @@ class FormsVisitor final : public Hdf5Visitor {
       }
     }
     if (H5Pget_layout(creation.get()) != H5D_CHUNKED) return Status();
-    H5D_chunk_index_t index = H5D_CHUNK_IDX_BTREE;
-    if (H5Dget_chunk_index_type(dataset, &index) < 0) {
-      return hdf5_failure(Code::corrupt, "dataset \"" + path + "\": its chunk index");
-    }
-    if (index != H5D_CHUNK_IDX_BTREE) count(forms_.indexes, path);
+    const Result<bool> old = has_old_chunk_index(dataset);
+    if (!old.ok()) return old.status().within("dataset \"" + path + "\"");
+    if (!*old) count(forms_.indexes, path);
     return Status();
   }
   Status unreadable(const std::string&, const Status&) override { return Status(); }
 
  private:
   Status look_at_header(const Hdf5Id& creation, const std::string& path) {
-    unsigned compact_max = 0;
-    unsigned dense_min = 0;
-    if (!creation.valid() ||
-        H5Pget_attr_phase_change(creation.get(), &compact_max, &dense_min) < 0) {
+    if (!creation.valid()) {
       return hdf5_failure(Code::corrupt, "object \"" + path + "\": its creation list");
     }
-    constexpr unsigned usual_compact_max = 8;
-    constexpr unsigned usual_dense_min = 6;
-    if (compact_max != usual_compact_max || dense_min != usual_dense_min) {
-      count(forms_.attribute_numbers, path);
-    }
+    if (!has_usual_attribute_numbers(creation.get())) count(forms_.attribute_numbers, path);
     return Status();
   }
 

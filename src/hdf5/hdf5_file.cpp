@@ -9,7 +9,8 @@
 //  2. A chunk's index entry holds exactly the address and length that were given; the bytes that
 //     HDF5 gets to see in place of the chunk lie in memory that cannot be read.
 //  3. After a failed commit nothing more is written, and closing or destroying the object is safe.
-//  4. Files need no special reader: superblock version 2 and chunk indexes of HDF5 1.10.
+//  4. Files need no special reader: superblock version 2, forms of HDF5 1.8 or, where asked
+//  for, 1.10.
 // What is relied on in HDF5, and why each property list is set as it is: docs/format.md.
 
 #include "hdf5/hdf5_file.hpp"

@@ -26,16 +26,6 @@ struct DecompositionFacts {
 void add_cuts(const Shape& shape, const Box& box, std::uint64_t* cut_gcd,
               std::uint64_t* largest_box);
 
-/// Bytes that the index of a dataset takes from its first chunk on in the forms that everyone
-/// reads: a node of a version 1 B-tree, with room for 64 chunks (HDF5's default). Whatever has
-/// fewer bytes is smallest in one piece.
-constexpr std::uint64_t first_index_bytes(std::size_t rank) {
-  constexpr std::uint64_t n_children = 64;
-  constexpr std::uint64_t head_bytes = 24;
-  const std::uint64_t key_bytes = 8 + 8 * (rank + 1);  // Length, mask, and where the chunk begins.
-  return head_bytes + 8 * n_children + key_bytes * (n_children + 1);
-}
-
 /// Blocks of this size and more are chunks of their own even if they are below the target.
 inline constexpr std::uint64_t smallest_own_chunk_bytes = 64U << 10;
 

@@ -14,6 +14,7 @@
 #include "field/box_codec.hpp"
 #include "field/candidates.hpp"
 #include "layout/chunk_shape.hpp"
+#include "policy/one_piece.hpp"
 #include "verbs/element_bytes.hpp"
 #include "verbs/repack_kept.hpp"
 
@@ -342,7 +343,7 @@ struct Defaults {
   bool codec_given = false;   ///< For all that a bound does not leave exact.
   bool lossless_given = false;
   bool keeps_chunks = false;  ///< No chunks are asked for.
-  bool old_forms = false;     ///< Those that everyone reads.
+  Compatibility compatibility = Compatibility::automatic;
   std::uint64_t kept_chunk_bytes_max = 0;
   std::vector<FieldPattern> patterns;
   std::vector<ComponentBound> components;
@@ -365,7 +366,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
     defaults.lossy.chunk_bytes = std::min(defaults.lossy.chunk_bytes, fitting);
   }
   defaults.keeps_chunks = !chunk_given;
-  defaults.old_forms = file.compatibility != Compatibility::v110;
+  defaults.compatibility = file.compatibility;
   defaults.kept_chunk_bytes_max = file.memory_bytes / memory_over_kept_chunk;
   defaults.lossless = defaults.lossy;
   defaults.codec_given = !requests.codec.empty();
@@ -466,19 +467,15 @@ void keep_chunk_shape(const StoredDataset& field, const std::vector<KeyValue>& o
   }
 }
 
-/// Whether a field that lies in one piece is smaller so than any chunk with its index.
-bool stays_in_one_piece(const StoredDataset& field, const std::vector<KeyValue>& own,
-                        const FieldDefinition& definition, bool codec_asked) {
+/// True if a field lies in one piece, has values, and nobody asks for another way to store it.
+bool may_stay_in_one_piece(const StoredDataset& field, const FieldDefinition& definition) {
   const FieldOptions& options = definition.options;
   const bool usual = options.layout == "claimed" || options.layout == front_layout;
-  const std::uint64_t n_bytes = n_elements(field.shape) * field.value_bytes();
   // As missing chunks what was never written stays so.
   const bool written =
       field.storage.kind != StoredForm::Kind::contiguous || field.contiguous.encoded_bytes > 0;
-  return written && own.empty() && !codec_asked && usual && !options.chunk_shape &&
-         !field.chunked() && !definition.grows() && definition.as_stored == nullptr &&
-         field.plain_number && !field.shape.empty() && n_bytes > 0 &&
-         n_bytes <= first_index_bytes(field.shape.size());
+  return written && usual && !options.chunk_shape && !field.chunked() && !definition.grows() &&
+         definition.as_stored == nullptr && field.plain_number;
 }
 
 /// The dataset whose type, limits and times the output's gets: contiguous storage cannot grow.
@@ -546,11 +543,11 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   if (options.chunk_shape && last_value(own, "chunk") != nullptr) {
     TAILRACE_TRY(check_own_chunk_shape(field, *options.chunk_shape));
   }
+  const bool codec_asked =
+      protect && defaults.lossy_wanted ? defaults.lossless_given : defaults.codec_given;
   if (front) {
     Asked asked;
-    asked.codec =
-        last_value(own, "codec") != nullptr ||
-        (protect && defaults.lossy_wanted ? defaults.lossless_given : defaults.codec_given);
+    asked.codec = last_value(own, "codec") != nullptr || codec_asked;
     asked.anything = asked.codec || !own.empty() || !options.bound.lossless();
     TAILRACE_TRY(choose_front_chunks(*front, field, asked, planned));
   } else if (boxes != nullptr && is_floating(*field.dtype) && options.layout != "contiguous") {
@@ -563,16 +560,12 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
     lay_in_header(definition);
     return planned;
   }
-  const bool codec_asked =
-      protect && defaults.lossy_wanted ? defaults.lossless_given : defaults.codec_given;
-  if (defaults.old_forms && !front && boxes == nullptr &&
-      stays_in_one_piece(field, own, definition, codec_asked)) {
+  const std::uint64_t n_bytes = n_elements(field.shape) * field.value_bytes();
+  if (!front && boxes == nullptr && own.empty() && !codec_asked && n_bytes > 0 &&
+      may_stay_in_one_piece(field, definition) &&
+      is_smaller_in_one_piece(field.shape, n_bytes, defaults.compatibility)) {
     if (defaults.lossy_wanted && planned.exact_reason.empty()) planned.exact_reason = "small";
-    options.layout = "contiguous";
-    options.codec = plain_codec;
-    options.codec_settings.clear();
-    options.codec_given = true;
-    options.bound = {};
+    store_in_one_piece(options);
   }
   if (!front || chunks_have_meaning(field.path)) keep_chunk_shape(field, own, defaults, planned);
   if (definition.as_stored == nullptr) keep_checksum(field, options);
