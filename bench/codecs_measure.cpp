@@ -15,7 +15,7 @@
 #include "exec/encode_lane.hpp"
 #include "exec/lane_clock.hpp"
 #include "hdf5/filter_plugins.hpp"
-#include "layout/chunk_shape.hpp"
+#include "policy/chunk_shape.hpp"
 
 namespace tailrace::bench {
 namespace {

@@ -113,11 +113,11 @@ class Writer:
                                for one in filters)]
             variables["HDF5_PLUGIN_PATH"] = plugin_path()
         elif method not in ("P_original", "P_independent", "H_original"):
-            layout = [f"layout={method[2:]}"]
+            layout = f"layout={method[2:]}"
             if method == "P_hybrid":
-                layout.append(f"expected-ratio={self.options.expected_ratio:g}")
+                layout += f":{self.options.expected_ratio:g}"
             variables = preload(",".join([*codec_words(self.options.codec), *self.options.words]) +
-                                f";temperature: {','.join([*layout, f'chunk={shape}'])}")
+                                f";temperature: {layout},chunk={shape}")
         numbers = launch(ranks, "replay-hdf5" if method.startswith("H_") else "replay-pnetcdf",
                          words, variables, method, self.folder / "report.json")
         return {"total_s": numbers["total_s"], "close_s": numbers["close_s"],

@@ -66,12 +66,11 @@ file(CONFIGURE OUTPUT "${generated}/serial_calls.map" CONTENT "${script}" @ONLY)
 file(CONFIGURE OUTPUT "${generated}/serial_call_nodes.inc" @ONLY CONTENT
      "// The version nodes of the calls of ${serial_hdf5}.\n${defined}")
 
-file(GLOB serial_sources CONFIGURE_DEPENDS "${serial_folder}/*.cpp")
+file(GLOB serial_sources CONFIGURE_DEPENDS "${serial_folder}/*.cpp"
+     "${PROJECT_SOURCE_DIR}/src/policy/*.cpp")
 tailrace_codec_library(tailrace_hdf5_serial_objects
                        ${serial_sources}
-                       "${PROJECT_SOURCE_DIR}/src/exec/thread_team.cpp"
-                       "${PROJECT_SOURCE_DIR}/src/layout/chunk_shape.cpp"
-                       "${PROJECT_SOURCE_DIR}/src/policy/bound_width.cpp")
+                       "${PROJECT_SOURCE_DIR}/src/exec/thread_team.cpp")
 target_include_directories(tailrace_hdf5_serial_objects PRIVATE
                            "${PROJECT_SOURCE_DIR}/frontends" "${generated}")
 target_include_directories(tailrace_hdf5_serial_objects SYSTEM PRIVATE

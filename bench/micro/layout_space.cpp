@@ -197,7 +197,7 @@ Written Bench::write(const DataSet& set, const Recipe& recipe,
     definition.shape = field.step_shape;
     std::string text = "codec=" + recipe.codec + ",chunk=" + std::to_string(recipe.chunk_bytes) +
                        "B,layout=" + recipe.layout;
-    if (!recipe.space.empty()) text += ",space=" + recipe.space;
+    if (!recipe.space.empty()) text += ":" + recipe.space;
     ok_or_give_up(apply_field_options(text, definition.options));
     definition.options.bound = {BoundMode::rel, recipe.relative_bound};
     definition.options.bound_given = true;

@@ -86,6 +86,26 @@ class Group {
         ->group(name_)
         ->take_last();
   }
+  /// An option KEY=VALUE of core/options.hpp, whatever its key.
+  void any_option(const char* option, std::vector<KeyValue>& target,
+                  const std::string& text) const {
+    app_->add_option_function<std::vector<std::string>>(
+            option,
+            [&target](const std::vector<std::string>& entries) {
+              for (const std::string& entry : entries) {
+                const std::size_t equals = entry.find('=');
+                if (equals == 0 || equals == std::string::npos) {
+                  throw CLI::ValidationError("--option " + entry + ": expected KEY=VALUE");
+                }
+                target.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+              }
+            },
+            text)
+        ->type_name("KEY=VALUE")
+        ->group(name_)
+        ->expected(1)
+        ->take_all();
+  }
   void engine_flag(const char* option, std::vector<KeyValue>& target, const char* key,
                    const std::string& text) const {
     app_->add_flag_callback(

@@ -36,8 +36,8 @@ std::string option_text(const Entries& entries, std::string_view name, const cha
       std::ranges::find_if(entries, [&](const auto& entry) { return entry.name == name; });
   if (found == entries.end()) return "";
   const std::string whom =
-      fmt::format("served by: {}; given alike by: {}", served_by_text(found->engines),
-                  agreement_text(found->agreement));
+      fmt::format("default: {}; served by: {}; given alike by: {}", default_text(*found),
+                  served_by_text(found->doors), agreement_text(found->agreement));
   return fmt::format("Option of a {}\n{}      {}\n", owner, entry_text(*found),
                      wrapped(whom, 6, 6));
 }

@@ -38,7 +38,7 @@ Examples:
       on four ranks, with the codec that is fastest for each field here, and why it is
   tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01 --codec portable
       readable everywhere: no HDF5 needs a plug-in for it
-  tailrace repack a.h5 -o b.h5 --target-size 2GB
+  tailrace repack a.h5 -o b.h5 --target size=2GB
       within the tightest bound, common to all fields, that makes about 2 GB
   tailrace repack a.h5 -o b.h5 --codec zstd,level=5
       without loss
@@ -79,7 +79,7 @@ Guards (--guard sign+threshold=273.15+...), of codec trz:
 Keys of --field 'GLOB:key=value,...':
   codec=NAME, bound=MODE=VALUE or none, guard=GUARD+..., chunk=SIZE or SHAPE, verify=on|off|auto,
   layout=NAME, fill=NUMBER (kept exactly, and left out of the range), allow-wide-bound=on|off,
-  raw-fallback=on|off, covered=keep|drop, and the codec's own: level=5, id=32028,cd=1:2:3,
+  covered=keep|drop, and the codec's own: level=5, id=32028,cd=1:2:3,
   book=FILE (trz, see train-book), ...
 
 GLOB is matched against the whole path (/group/name) and, without a '/', against the name. A
@@ -99,6 +99,10 @@ Result<verbs::RepackRequest> request_of(const RepackArguments& arguments) {
   for (const KeyValue& entry : arguments.file_options) {
     request.chunk_given = request.chunk_given || entry.first == "chunk";
     request.memory_given = request.memory_given || entry.first == "memory";
+    if (entry.first == "codec" || entry.first == "bound") {  // By --option.
+      (entry.first == "codec" ? request.fields.codec : request.fields.bound) = entry.second;
+      continue;
+    }
     TAILRACE_TRY(apply_file_option(entry, options).within("--" + entry.first));
   }
   if (!arguments.why.empty()) {
@@ -199,12 +203,12 @@ void add_choice_options(CLI::App* sub, RepackArguments& repack) {
       "Machine profile of 'tailrace profile'. Default: TAILRACE_PROFILE, else "
       "~/.config/tailrace/profile.json, else typical values, codecs with the speed of this "
       "core; built-in: typical values alone.");
-  choice.engine("--target-size", file, "target-size", "SIZE",
-                "Bytes that all fields together should come to: the tightest bound, the same share "
-                "of each field's range, that makes about this. A --bound is then the loosest one.");
-  choice.engine("--target-psnr", file, "target-psnr", "DB",
-                "PSNR that each field should come to, by the errors of a sample; --bound psnr= "
-                "guarantees it at larger size. A --bound is then the loosest one.");
+  choice.engine(
+      "--target", file, "target", "size=BYTES|psnr=DB",
+      "Bounds by what comes out. size: the tightest bound, the same share of each field's "
+      "range, that makes about this many bytes of all fields. psnr: about this PSNR of "
+      "each field, by the errors of a sample; --bound psnr= guarantees it at larger "
+      "size. A --bound is then the loosest one.");
 }
 
 /// How dimensions of the output are named.
@@ -324,26 +328,16 @@ Command add_repack(CLI::App& app) {
                    help_of("Where chunks go in the file. Default claimed.", layout_registry()));
   resources.engine("--fsync", file, "fsync", "on|off",
                    "Make the data durable before the file appears. Default on.");
-  resources.engine_flag("--direct", file, "direct",
-                        "Write with O_DIRECT, past the page cache. Aligns writes to 4096 bytes.");
-  resources.engine("--writers", file, "writers", "each|node",
-                   "Who writes chunks: each rank its own (default), or one rank of each node those "
-                   "of all its ranks.");
-  resources.engine("--align", file, "align", "SIZE",
-                   "Let writes begin at multiples of this, such as a stripe. Default auto: as the "
-                   "machine profile says, 1 without one.");
-  resources.engine(
-      "--order", file, "order", "NAME",
-      help_of("In which order each rank encodes its chunks. Default given.", order_registry()));
-  resources.engine(
-      "--space", file, "space", "GOAL|RATIO",
-      "Layouts predictive and arena: what they keep free for chunks that come out larger "
-      "than predicted. performance, balanced, storage, weights such as 3:1, or reserved "
-      "over predicted bytes, such as 1.25. Default balanced.");
-  resources.engine("--expected-ratio", file, "expected-ratio", "RATIO",
-                   "Layout hybrid: the ratio that chunks are expected to have.");
-  resources.engine("--expected-error", file, "expected-error", "FRACTION",
-                   "Layout hybrid: by which fraction that may be off.");
+  resources.engine("--writers", file, "writers", "balanced|each|node",
+                   "Who writes chunks: each rank its own (balanced, the default, and each), or one "
+                   "rank of each node those of all its ranks.");
+  resources.engine("--align", file, "align", "SIZE|direct",
+                   "Let writes begin at multiples of this, such as a stripe. direct: bypass the "
+                   "page cache (O_DIRECT). Default auto: as the machine profile says, 1 without "
+                   "one.");
+  resources.any_option(
+      "--option", file,
+      "Any option of the page \"Options\", such as lab.order=johnson. Repeatable.");
   resources.engine_flag("--journal", file, "journal",
                         "Keep a redo journal against torn metadata writes.");
 

@@ -129,6 +129,7 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
   std::unique_ptr<Session> session = std::move(call.session);
   TAILRACE_TAKE(std::unique_ptr<Comm> ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
   ArrayFileOptions options;
+  options.file.door = Door::hdf5;
   // What fails on one rank alone must not keep it from what all ranks do here.
   Status prepared = local_part([&] {
     session->ranks = ranks_in_world(comm);

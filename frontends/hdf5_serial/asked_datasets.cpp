@@ -14,39 +14,24 @@
 #include "core/option_table.hpp"
 #include "core/utf8.hpp"
 #include "hdf5/hdf5_paths.hpp"
-#include "layout/chunk_shape.hpp"
+#include "policy/door_rules.hpp"
+#include "policy/storage_decision.hpp"
 #include "report/remark.hpp"
 
 namespace tailrace::hdf5_serial {
 namespace {
 
-/// Below this a dataset is as the program makes it: coordinates are, as a rule, and readers have
-/// these then without any filter of ours.
-constexpr std::uint64_t least_asked_bytes = 16384;
 /// Chunks of a dataset that has none are made such that so many owners have several each.
 constexpr std::uint64_t owners_of_chunks = 4;
 
-/// What grows counts as one chunk.
-bool is_small(const DatasetFacts& facts) {
-  std::uint64_t n = dtype_bytes(facts.dtype);
-  bool grows = false;
-  for (std::size_t d = 0; d < facts.shape.size(); ++d) {
-    grows = grows || facts.growing[d];
-    n *= facts.growing[d] && !facts.chunk_shape.empty() ? facts.chunk_shape[d] : facts.shape[d];
-  }
-  return n < least_asked_bytes && (!grows || facts.shape.size() == 1);
-}
-
-/// Options that this front end does not serve, of one dataset or of all.
-Status check_here(const FieldOptions& options) {
-  TAILRACE_TRY(check_served(options, Engine::serial));
-  if (!options.codec_given || options.codec == auto_codec) return Status();
-  const CodecEntry* const entry = find_codec(options.codec);
-  if (entry != nullptr && !entry->plugin && entry->loss != Loss::unknown) return Status();
-  return Status(Code::unsupported, "codec " + options.codec +
-                                       ": filter plug-ins are not served here, HDF5 runs them "
-                                       "itself; there are " +
-                                       codec_names());
+tailrace::DatasetFacts policy_facts(const DatasetFacts& facts) {
+  tailrace::DatasetFacts of_policy;
+  of_policy.number = facts.dtype;
+  of_policy.element_bytes = dtype_bytes(facts.dtype);
+  of_policy.shape = facts.shape;
+  of_policy.growing = facts.growing;
+  of_policy.own_chunks = facts.chunk_shape;
+  return of_policy;
 }
 
 // What is left out, as File::left_out has it.
@@ -77,14 +62,6 @@ std::string left_out_text(const std::string& why, const std::set<std::string>& p
   return why + ": " + first_names_text(paths, most_names, quoted);
 }
 
-/// The codec that options come to, where nothing is known of the values yet.
-void settle_codec(FieldOptions& options) {
-  const bool lossless = options.bound.lossless();
-  if (options.codec != auto_codec && (options.codec_given || lossless)) return;
-  options.codec = lossless ? exact_codec : yardstick_codec;
-  options.codec_settings.clear();
-}
-
 }  // namespace
 
 // --- A dataset.
@@ -95,12 +72,8 @@ Result<std::shared_ptr<AskedDataset>> AskedDataset::make(const FieldOptions& opt
   asked->options_ = options;
   asked->facts_ = facts;
   asked->by_name_ = by_name;
-  settle_codec(asked->options_);
-  TAILRACE_TRY(check_array_guards(asked->options_));
-  if (!options.guards.regions.empty()) {
-    return Status(Code::unsupported,
-                  "guard=region is not served in serial programs; repack has it");
-  }
+  name_codec_unseen(asked->options_);
+  TAILRACE_TRY(check_values(asked->options_, Door::serial));
   CodecRequest exact = asked->request_for(0);
   exact.pointwise_bound = 0;
   exact.guards = {};
@@ -205,6 +178,7 @@ std::vector<EncodingNote> AskedDataset::notes() const {
 
 Result<GlobOptions> AskedFiles::read_options(bool& given) {
   GlobOptions options;
+  options.file.door = Door::serial;
   options.file.notes = Notes::all;  // The program's own root group gets nothing.
   TAILRACE_TAKE(const OptionsText asked, options_text_of_environment());
   given = !trimmed(asked.text).empty();
@@ -216,16 +190,7 @@ Result<GlobOptions> AskedFiles::read_options(bool& given) {
     if (!options.spill_folder.empty()) {
       return Status(Code::unsupported, "option spill-folder: nothing is spilled here");
     }
-    TAILRACE_TRY(check_served(options.file, Engine::serial));
-    TAILRACE_TRY(check_here(options.file.field_defaults));
-    if (options.file.notes == Notes::one) {
-      return Status(Code::unsupported, "option attributes=one: not served here, off and all are");
-    }
-    for (const auto& [pattern, of_dataset] : options.variable_options) {
-      FieldOptions made;
-      TAILRACE_TRY(apply_field_options(of_dataset, made).within(pattern));
-      TAILRACE_TRY(check_here(made).within(pattern));
-    }
+    TAILRACE_TRY(check_door(options));
     return check_codecs(options);
   };
   TAILRACE_TRY(check().within("TAILRACE_OPTIONS"));
@@ -357,13 +322,17 @@ Result<std::shared_ptr<AskedDataset>> AskedFiles::ask(File& file, DatasetFacts f
       if (created && idle) file.left_out[only_with_codec].insert(facts.path);
       return nothing;
     }
-    if (is_small(facts) && !by_name) return nothing;
+    StorageRequest request;
+    request.options = options;
+    request.named = by_name;
+    TAILRACE_TAKE(const StorageDecision decision,
+                  decide(policy_facts(facts), request, Door::serial));
+    if (decision.form == StorageForm::by_hdf5) return nothing;
     if (created) {
       file.asked = true;
       const bool kept = !facts.chunk_shape.empty() && asks_for_chunks(options);
       if (kept) file.left_out[chunked_by_program].insert(facts.path);
     }
-    TAILRACE_TRY(adapt_to_parts(facts.path, options));
     if (facts.chunk_shape.empty()) {
       if (options.chunk_shape && options.chunk_shape->size() != facts.shape.size()) {
         return Status(Code::invalid_argument, "chunk shape " + shape_text(*options.chunk_shape) +

@@ -175,6 +175,7 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
 /// Collective.
 Status prepare_options(Comm& comm, ArrayFileOptions& options, bool writes) {
   // Whether a codec's plug-in is there, each rank knows of its own node.
+  options.file.door = Door::pnetcdf;
   return comm.agree(local_part([&] {
     // Attributes of thousands of small variables cost more than the variables.
     options.file.notes = Notes::one;

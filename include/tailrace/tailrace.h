@@ -187,18 +187,16 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   claimed (default): the tail, nobody waits and nothing stays unused. dense:
  *                   packed by rank, once all sizes are known. contiguous: by shape, codec none.
  *                   arena: in a run for each rank, reserved by predicted sizes. predictive: in
- *                   slots, each a predicted size times extra space. hybrid: in slots by
- *                   expected-ratio=. sparse: where the uncompressed bytes would lie. A chunk that
- *                   is larger than its place goes to the tail.
- *   space=balanced  Layouts arena and predictive, what is reserved beyond the predicted sizes:
- *                   performance (much, few overflows), balanced (default), storage (little);
+ *                   slots, each a predicted size times extra space. hybrid:RATIO:ERROR: in slots
+ *                   of raw bytes / RATIO * (1 + ERROR); ERROR is 0 unless given. sparse: where the
+ *                   uncompressed bytes would lie. A chunk that is larger than its place goes to the
+ *                   tail. arena:SPACE, predictive:SPACE: what is reserved beyond the predicted
+ *                   sizes: performance (much, few overflows), balanced (default), storage (little);
  *                   weights of performance and storage, 3:1; or reserved/predicted bytes, 1.25.
- *   expected-ratio=X, expected-error=E   Layout hybrid: slots of raw bytes / X * (1 + E); E
- *                   is 0 unless given.
- *   verify=on       Decode every chunk after encoding and check the bound. Default: auto, which is
- *                   on for lossy codecs that are not Tailrace's own.
- *   raw-fallback=on A chunk that its codec cannot keep within the bound is stored as it is; off
- *                   makes it an error. Default: on.
+ *   verify=auto     Decode every chunk after encoding and check the bound: on, off, or auto
+ *                   (default), which is on for lossy codecs that are not Tailrace's own. A chunk
+ *                   that its codec cannot keep within the bound is stored as it is. strict: as on,
+ *                   but such a chunk is an error.
  *   fill=X          The dataset's fill value. It is kept exactly and left out of the value range.
  *   allow-wide-bound=on  Keep to a rel or psnr bound also where an undeclared fill value widens it:
  *                   a value that is repeated and lies 100 times the spread of all others away from
@@ -213,21 +211,17 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *   threads=N       Encode threads of each rank. Default: 0, the node's cores over its ranks.
  *   memory=1GiB     Most that a step allocates on each rank; the copies of put_copy come on top.
  *   buffer=16MiB    Largest single write.
- *   align=1         Writes start at multiples of this many bytes. Default: auto, as the machine
- *                   profile says; 1 without one.
+ *   align=auto      Writes start at multiples of this many bytes. auto (default): as the machine
+ *                   profile says; 1 without one. direct: bypass the page cache (O_DIRECT).
  *   for=speed       What codec auto makes small: speed, the time of the step, but for 3 % that may
  *                   buy bytes; size, the file; balanced, the file among choices that take at most a
  *                   tenth longer.
  *   profile=FILE    Machine profile of "tailrace profile". Default: the environment's
  *                   TAILRACE_PROFILE, else ~/.config/tailrace/profile.json, else typical values,
  *                   the speed of codecs scaled to rank 0's core; built-in: typical values alone.
- *   target-size=2GB The tightest bound, common to all fields of floating point numbers, that makes
+ *   target=size=2GB The tightest bound, common to all fields of floating point numbers, that makes
  *                   about this size; a bound that is given is the loosest one.
- *   target-psnr=80  Bounds that make about this PSNR in dB; mode psnr= guarantees it.
- *   order=given     In which order each rank encodes its chunks: given, largest-first,
- *                   smallest-first, insertion, johnson (docs/schedule.md). All but given predict
- *                   sizes and times first, and so do the layouts arena and predictive.
- *   direct=on       O_DIRECT, past the system's page cache. Default: off.
+ *   target=psnr=80  Bounds that make about this PSNR in dB; mode psnr= guarantees it.
  *   fsync=on        A step is on stable storage when end_step returns. Default: on.
  *   compatibility=everyone  Whose HDF5 the file is for. everyone: forms of HDF5 1.8, which
  *                   implementations in Java and JavaScript read, too; v110: chunk indexes of HDF5
@@ -245,17 +239,23 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *   hold=copy       Modes async and in_situ. copy (default): the values given to put are free again
  *                   when end_step returns. promise: nothing is copied, and they must stay untouched
  *                   until the next end_step, wait or close returns.
- *   balance=best    Mode in_situ: ranks of a node write for each other: best, paper (Jin et al.
- *                   2024, 3.4) or off.
- *   writers=each    Who writes chunks into the file: each rank its own (default), or, with node,
- *                   one rank of each node those of all of its ranks, which pass them on through
- *                   shared memory; in any mode and layout, and then nothing is balanced.
- *   scheduler=search  Mode in_situ: how the plan is made; see "tailrace schedule --help".
- *   record=FILE     Mode in_situ: what the iterations were like, for "tailrace simulate"; written
- *                   when the file is closed.
+ *   writers=balanced  Who writes chunks into the file. balanced (default): ranks of a node write
+ *                   for each other in mode in_situ; in others each rank writes its own. each: each
+ *                   rank its own. node: one rank of each node those of all of its ranks, which pass
+ *                   them on through shared memory; in any mode and layout.
  *   trace-file=FILE What each lane of every rank did when, as Chrome trace JSON for
  *                   ui.perfetto.dev: encodes, writes, commits, the program's own use of its lanes,
  *                   and the plan. Written when the file is closed; until then 56 bytes an event.
+ *
+ * For experiments (docs/in-situ.md, docs/schedule.md)
+ *   lab.order=given    In which order each rank encodes its chunks: given, largest-first,
+ *                   smallest-first, insertion, johnson. All but given predict sizes and times
+ *                   first, and so do the layouts arena and predictive.
+ *   lab.scheduler=search  Mode in_situ: how the plan is made; see "tailrace schedule --help".
+ *   lab.balance=best   Mode in_situ: the rule by which ranks of a node write for each other: best,
+ *                   paper (Jin et al. 2024, 3.4).
+ *   lab.record=FILE    Mode in_situ: record the iterations for "tailrace simulate"; written when
+ *                   the file is closed.
  */
 
 /* ===== Files ===== */
@@ -436,7 +436,7 @@ typedef struct tailrace_step_report {
   double commit_s;            /* writing the metadata; async, in_situ: handing that over */
   const char* profile; /* that times were predicted from: "typical values", or a host's name */
   double choose_s;     /* comparing codecs (codec=auto) */
-  double predict_s;    /* sampling, order of work and reservations, where order= or layout= ask */
+  double predict_s;    /* sampling, order of work, reservations, where lab.order= or layout= ask */
   uint64_t predicted_bytes;    /* of the encoded ones, before encoding; 0: nothing asked for it */
   double predicted_makespan_s; /* makespan_s as planned; 0: nothing asked for it */
   uint64_t n_overflow_chunks;  /* chunks larger than the place that was kept for them */
@@ -450,7 +450,7 @@ typedef struct tailrace_step_report {
   double idle_encode_s;  /* encoding in the program's idle time */
   uint64_t n_delayed_obstacles; /* obstacles that began late because a chunk was not finished */
   double largest_delay_s;       /* the longest of these delays */
-  uint64_t n_moved_writes;      /* chunks another rank of the node wrote: balance=, writers= */
+  uint64_t n_moved_writes;      /* chunks another rank of the node wrote: writers= */
   /* Fields whose chunks hold several steps; see chunk=. Of a chunk that modes async and in_situ
    * have been handed, steps wait no more, though it is in the file after the next call only. */
   uint64_t n_waiting_steps; /* not in the file yet, of the field of which the most wait */

@@ -22,8 +22,8 @@ BOUNDS = ("abs", "rel", "pw_rel", "psnr")
 OWN = ("codec", "bound", *BOUNDS, "chunks", "options", "guard", "earlier-loss", "level", "shuffle",
        "engine", "checksum", "preset", "predictor", "dimension", "spline", "last_axis", "lossless",
        "coarse", "refine", "book", "book_loss", "rate", "precision", "reversible", "block", "inner",
-       "swap", "missing", "cd", "layout", "space", "verify", "holes", "fill", "raw-fallback",
-       "over-time", "expected-ratio", "expected-error", "allow_wide_bound", "allow-wide-bound")
+       "swap", "missing", "cd", "layout", "verify", "holes", "fill", "over-time",
+       "allow_wide_bound", "allow-wide-bound")
 #: What netCDF4's createVariable and h5py's create_dataset call it.
 NETCDF = ("chunksizes", "zlib", "complevel", "compression", "compression_opts", "fletcher32",
           "contiguous", "endian", "least_significant_digit", "significant_digits", "quantize_mode",

@@ -43,13 +43,7 @@ Status ArrayEngine::agree_on_options(const std::string& more) {
   for (const auto& [pattern, bound] : options_.component_bounds) {
     patterns += "components " + pattern + ": " + error_bound_text(bound) + "\n";
   }
-  TAILRACE_TRY(Output::agree(*comm_, path_, options_.file, Engine::array, patterns));
-  if (options_.file.mode == StepMode::in_situ) {
-    return Status(
-        Code::invalid_argument,
-        "file \"" + path_ +
-            "\": option mode=in_situ: nobody marks idle time here; it serves sync, async");
-  }
+  TAILRACE_TRY(Output::agree(*comm_, path_, options_.file, options_.file.door, patterns));
   if (options_.file.direct_io) {
     options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);
   }

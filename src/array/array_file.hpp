@@ -45,6 +45,7 @@ namespace tailrace {
 /// file.memory_bytes caps staging, too: half of it is for what is staged, beyond which it goes to
 /// `spill_folder`.
 struct ArrayFileOptions : GlobOptions {
+  ArrayFileOptions() { file.door = Door::python; }
   ReadOptions read;
   /// The settings of file.field_defaults are the library's, for deflate where no codec is named.
   bool default_settings = false;

@@ -18,28 +18,13 @@
 #include "field/candidates.hpp"
 #include "field/codec_choice.hpp"
 #include "field/range_evidence.hpp"
-#include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
-#include "policy/one_piece.hpp"
+#include "policy/door_rules.hpp"
+#include "policy/storage_decision.hpp"
 
 namespace tailrace {
 
 namespace {
-
-/// Variables of tiny records get so many of them into a chunk (as netCDF does, NC_DEFAULT_1D...):
-/// every flush of a growing variable writes its last chunk anew.
-constexpr std::uint64_t kSmallChunkBytes = 4096;
-/// Encoding takes several times a chunk's bytes, of half the memory cap.
-constexpr std::uint64_t kChunksPerCap = 32;
-
-/// Room for more records where a chunk of those there are would be tiny.
-void stretch(const ArrayVariable& variable, std::uint64_t element_bytes, Shape& chunk) {
-  for (std::size_t d = 0; d < chunk.size(); ++d) {
-    const std::uint64_t row_bytes = n_elements(chunk) / chunk[d] * element_bytes;
-    if (!variable.growing[d]) continue;
-    chunk[d] = std::max(chunk[d], kSmallChunkBytes / std::max<std::uint64_t>(row_bytes, 1));
-  }
-}
 
 /// Store a field that codec=auto leaves uncompressed in a dataset with filters, which every chunk
 /// skips. HDF5 keeps the place of a chunk for ever where there are no filters, so that a rewrite
@@ -57,13 +42,6 @@ Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t el
   if (n_elements(chunk) <= largest_chunk_bytes / element_bytes) return Status();
   return Status(Code::invalid_argument, what + ": a chunk of " + shape_text(chunk) +
                                             " is larger than " + bytes_text(largest_chunk_bytes));
-}
-
-/// True if nobody has said how a new variable of fixed shape is to be stored.
-bool is_ours_to_store(const FieldDefinition& definition) {
-  const FieldOptions& options = definition.options;
-  return !options.codec_given && !options.chunk_shape && options.layout == "claimed" &&
-         options.earlier_loss.empty() && !definition.grows();
 }
 
 }  // namespace
@@ -87,29 +65,20 @@ Result<FieldDefinition> NetcdfArrayFile::define_new(
     const std::vector<std::string>& own_options) const {
   const ArrayVariable& variable = variables_[v];
   TAILRACE_TAKE(FieldOptions options, variable_options(model_, v, listed, options_, own_options));
-  FieldDefinition definition = define(v, shape_of(v));
-  FieldOptions& made = definition.options;
-  made = std::move(options);
   if (variable.own_codec != nullptr) {
-    made.codec = plain_codec;
-    made.codec_settings.clear();
-    made.codec_given = true;
+    options.codec = plain_codec;
+    options.codec_settings.clear();
+    options.codec_given = true;
   }
-  if (definition.grows() && made.layout == "contiguous") made.layout = "claimed";
-  // Its values go with the commit then, as a whole.
-  if (is_ours_to_store(definition) &&
-      is_smaller_in_one_piece(definition.shape, definition.raw_bytes(),
-                              options_.file.compatibility)) {
-    store_in_one_piece(made);
-  }
-  if (made.layout == front_layout) {
-    return Status(Code::unsupported, definition.name() +
-                                         ": layout=front is not served here; it serves new files "
-                                         "of one step (repack, tailrace.h)");
-  }
-  made.chunk_bytes = std::min(made.chunk_bytes, std::max(options_.file.memory_bytes / kChunksPerCap,
-                                                         smallest_own_chunk_bytes));
-  TAILRACE_TRY(check_array_guards(made).within(definition.name()));
+  FieldDefinition definition = define(v, shape_of(v));
+  TAILRACE_TAKE(StorageDecision decision, decide(facts_of(definition),
+                                                 {std::move(options), options_.file.compatibility,
+                                                  options_.file.memory_bytes},
+                                                 options_.file.door)
+                                              .within(definition.name()));
+  FieldOptions& made = definition.options;
+  made = std::move(decision.options);
+  TAILRACE_TRY(check_front_of_file(made).within(definition.name()));
   if (variable.own_codec != nullptr && !made.guards.empty()) {
     return Status(
         Code::unsupported,
@@ -126,23 +95,17 @@ Status NetcdfArrayFile::choose_shape(std::size_t v, const DecompositionFacts& fa
   const ArrayVariable& variable = variables_[v];
   const FieldDefinition& definition = field.definition;
   Shape& chunk = field.resolved.chunk_shape;
-  const std::uint64_t element = dtype_bytes(definition.dtype);
-  Shape shape = definition.shape;
-  for (std::uint64_t& extent : shape) extent = std::max<std::uint64_t>(extent, 1);
-  if (stored_plainly(definition) || definition.options.layout == "contiguous") {
-    chunk = shape;
+  const DatasetFacts of_dataset = facts_of(definition);
+  Shape limits = definition.shape;
+  for (std::size_t d = 0; d < limits.size(); ++d) {
+    if (variable.growing[d]) limits[d] = UINT64_MAX;
+  }
+  chunk = choose_chunks(of_dataset, definition.options, limits, facts, options_.file.door);
+  // Values in one piece are written as they are, however many there are.
+  if (has_nothing_to_compress(of_dataset) || definition.options.layout == "contiguous") {
     return Status();
   }
-  if (definition.options.chunk_shape) {
-    chunk = *definition.options.chunk_shape;
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      if (!variable.growing[d]) chunk[d] = std::min(chunk[d], shape[d]);
-    }
-  } else {
-    chunk = chunk_shape_for(shape, element, definition.options.chunk_bytes, facts);
-    stretch(variable, element, chunk);
-  }
-  return check_chunk(quoted(v), chunk, element);
+  return check_chunk(quoted(v), chunk, of_dataset.element_bytes);
 }
 
 /// Refuse chunks that the memory cap has no room to encode, as the executor does. Not collective.

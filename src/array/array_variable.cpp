@@ -20,6 +20,7 @@
 #include "core/option_table.hpp"
 #include "describe/field_attributes.hpp"
 #include "describe/input_bytes.hpp"
+#include "policy/door_rules.hpp"
 
 namespace tailrace {
 
@@ -166,12 +167,8 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
     return Status(Code::unsupported,
                   "variable \"" + path + "\" holds text, which can only be kept exactly");
   }
-  TAILRACE_TRY(adapt_to_parts(path, made));
-  if (made.drop_covered) {
-    return Status(Code::unsupported, "variable \"" + path +
-                                         "\": covered=drop is for levels of plotfiles, of HDF5 "
-                                         "programs and repack");
-  }
+  TAILRACE_TRY(check_door(made, options.file.door).within("variable \"" + path + "\""));
+  made.allow_holes = false;  // Elements that nobody puts are filled in any case.
   // Where nothing is lost, integers have no use for it.
   if (is_float(it.type) || !made.bound.lossless()) made.fill_value = kept_value(it);
   // A codec is given the fill value as an f64. Codecs would round one that is not: netCDF's
@@ -205,7 +202,10 @@ Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes) {
   ByteReader reader(heard);
   const std::string text = reader.take_text();
   TAILRACE_TRY(apply_glob_options(text, options, reader.take_text()).within("TAILRACE_OPTIONS"));
-  if (writes) TAILRACE_TRY(check_codecs(options).within("TAILRACE_OPTIONS"));
+  if (writes) {
+    TAILRACE_TRY(check_door(options).within("TAILRACE_OPTIONS"));
+    TAILRACE_TRY(check_codecs(options).within("TAILRACE_OPTIONS"));
+  }
   // Unless somebody has a better idea: what every reader has, at the level that costs least. On the
   // fields of docs/codecs.md level 1 is a third faster than level 4, at the same ratio.
   FieldOptions& defaults = options.file.field_defaults;

@@ -17,25 +17,14 @@
 #include "field/region_codec.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/stored_codec.hpp"
-#include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
 #include "output/publish_fields.hpp"
+#include "policy/door_rules.hpp"
+#include "policy/storage_decision.hpp"
 
 namespace tailrace {
 
 namespace {
-
-/// Below this a dataset is not worth chunks of its own: rank 0 writes it with HDF5.
-constexpr std::uint64_t least_bytes_in_chunks = 16384;
-
-/// A chunk that several ranks share takes six to seven times its bytes to lay together and encode,
-/// of the half of memory that staging leaves; nine times, where elements are single bytes.
-constexpr std::uint64_t chunks_per_memory = 16;
-
-bool fits(const Shape& chunk_shape, std::uint64_t element_bytes, std::uint64_t memory_bytes) {
-  const std::uint64_t most = memory_bytes / chunks_per_memory;
-  return n_elements(chunk_shape) <= most / std::max<std::uint64_t>(element_bytes, 2);
-}
 
 /// What a chunk may take at most while it is laid together (PatchedChunks::extra_bytes) and
 /// encoded: with some codecs more than that.
@@ -64,10 +53,6 @@ DType dtype_of_bytes(std::size_t element_bytes) {
     case 4: return DType::u32;
     default: return DType::u64;
   }
-}
-
-bool has_dtype(std::size_t element_bytes) {
-  return element_bytes == 1 || element_bytes == 2 || element_bytes == 4 || element_bytes == 8;
 }
 
 double fill_number(DType dtype, const std::vector<std::byte>& element) {
@@ -138,12 +123,6 @@ Result<std::unique_ptr<DatasetArray>> DatasetArray::open(std::unique_ptr<Comm> c
 
 Status DatasetArray::start(bool create) {
   TAILRACE_TRY(agree_on_options());
-  if (options_.file.has_target()) {
-    return Status(Code::unsupported,
-                  "file \"" + path_ +
-                      "\": target-size= and target-psnr= need the values before datasets are "
-                      "created, which HDF5's calls do not give");
-  }
   writable_ = true;
   opened_ = !create;
   // How a dataset is stored is decided by the memory of the rank that has least.
@@ -238,20 +217,17 @@ Hdf5File& DatasetArray::metadata() { return comm_->is_root() ? output_.file() : 
 
 // --- new datasets
 
-/// Blocks that divide evenly among ranks that share the first dimension, several for each.
-Shape DatasetArray::choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,
-                                       std::uint64_t target_bytes) const {
-  constexpr std::uint64_t kLeastBytes = 1U << 20;
-  constexpr std::uint64_t kChunksPerRank = 4;
-  const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
-  const std::uint64_t share = n_elements(shape) * element_bytes / (kChunksPerRank * n_ranks);
-  const std::uint64_t most = std::max<std::uint64_t>(2 * target_bytes, 1);
-  const std::uint64_t limit = std::clamp(share, std::min(kLeastBytes, most), most);
-  DecompositionFacts facts;
-  facts.cut_gcd = facts.largest_box = shape;
-  if (shape[0] % n_ranks == 0) facts.cut_gcd[0] = shape[0] / n_ranks;
-  facts.largest_box[0] = facts.cut_gcd[0];
-  return chunk_shape_for(shape, element_bytes, std::max<std::uint64_t>(limit / 2, 1), facts);
+/// What policy must know of a dataset that a program creates.
+DatasetFacts DatasetArray::facts_of_new(const Definition& definition) {
+  DatasetFacts facts;
+  facts.number = definition.number;
+  facts.element_bytes = definition.element_bytes;
+  facts.shape = definition.shape;
+  facts.growing = growing_of(definition.shape, !definition.chunk_shape.empty());
+  facts.own_chunks = definition.chunk_shape;
+  facts.own_filters = definition.own_filters;
+  facts.only_hdf5 = definition.only_by_root;
+  return facts;
 }
 
 /// The bounds of a plotfile's components. The header says "exact": only chunks know their bounds.
@@ -314,35 +290,17 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition, P
   TAILRACE_TAKE(field.options,
                 options_by_glob(definition.path, definition.shape.size(), !floating, options_));
   FieldOptions& options = field.options;
-  TAILRACE_TRY(adapt_to_parts(definition.path, options));
+  options.allow_holes = false;  // Elements that nobody puts are filled in any case.
+  TAILRACE_TRY(check_door(options, Door::hdf5).within("dataset \"" + definition.path + "\""));
   TAILRACE_TRY(bound_components(definition, options, plan));
-  const bool lossless = options.bound.lossless();
-  if (options.codec == auto_codec || (!options.codec_given && !lossless)) {
-    // Nothing is known of the values yet by which one could choose.
-    options.codec = lossless ? exact_codec : yardstick_codec;
-    options.codec_settings.clear();
-  }
-  const CodecEntry& codec = codec_entry(options.codec);
-  if (!floating && (!lossless || codec.loss == Loss::by_purpose)) {
-    return Status(Code::unsupported, "dataset \"" + definition.path +
-                                         "\" holds no f32 or f64 of this machine, and can only be "
-                                         "kept exactly");
-  }
-  const bool by_meaning = codec.loss != Loss::never || codec.reals_only;
-  if (!definition.number && by_meaning && !options.codec_given_for_field) {
-    // Made for numbers; these are bytes in another order, or mean something else.
-    options.codec = exact_codec;
-    options.codec_settings.clear();
-  }
-  if (options.layout == "contiguous" || options.layout == front_layout) {
-    return Status(Code::unsupported, "dataset \"" + definition.path + "\": layout " +
-                                         options.layout +
-                                         " is not served here; a program's "
-                                         "own datasets are stored in chunks");
-  }
+  TAILRACE_TAKE(StorageDecision decision,
+                decide(facts_of_new(definition),
+                       {options, options_.file.compatibility, least_memory_bytes_}, Door::hdf5)
+                    .within("dataset \"" + definition.path + "\""));
+  plan.keep_filters = decision.keeps_filters;
+  options = std::move(decision.options);
   if (floating && definition.fill_given)
     options.fill_value = fill_number(field.dtype, definition.fill);
-  TAILRACE_TRY(check_array_guards(options).within("dataset \"" + definition.path + "\""));
   FieldDefinition checked = field;
   checked.path = "/checked";  // HDF5 has taken the name, whatever it is
   checked.options.chunk_shape.reset();
@@ -355,24 +313,17 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition, P
 Status DatasetArray::resolve_new(FieldState& field, const Definition& definition, Plan& plan) {
   FieldOptions& options = field.definition.options;
   const bool late = options.bound.needs_range();
-  if (late && options.codec != yardstick_codec) {
-    return Status(Code::unsupported, "dataset \"" + definition.path + "\": a bound of mode " +
-                                         std::string(bound_mode_name(options.bound.mode)) +
-                                         " needs the values before the dataset is created; codec " +
-                                         std::string(yardstick_codec) + " alone can do without, " +
-                                         options.codec + " wants abs or pw_rel");
-  }
-  const std::uint64_t element = definition.element_bytes;
   Shape& chunk = field.resolved.chunk_shape;
   const std::uint64_t of_boxes =
       chunks_by_boxes(definition, options, !plan.component_bounds.empty());
   if (of_boxes > 0) plan.boxes = definition.boxes;
-  chunk = !definition.chunk_shape.empty() ? definition.chunk_shape
-          : options.chunk_shape           ? *options.chunk_shape
-          : of_boxes > 0                  ? Shape{of_boxes}
-                         : choose_chunk_shape(definition.shape, element, options.chunk_bytes);
-  for (std::size_t d = 0; d < chunk.size() && definition.chunk_shape.empty(); ++d) {
-    chunk[d] = std::clamp<std::uint64_t>(chunk[d], 1, definition.shape[d]);
+  if (!definition.chunk_shape.empty()) {
+    chunk = definition.chunk_shape;
+  } else if (of_boxes > 0 && !options.chunk_shape) {
+    chunk = Shape{std::clamp<std::uint64_t>(of_boxes, 1, definition.shape[0])};
+  } else {
+    chunk = choose_chunks_unseen(facts_of_new(definition), options,
+                                 static_cast<std::uint64_t>(comm_->n_ranks()));
   }
   if (!options.bound.lossless()) {
     // Flushes, which are of many datasets, would be too late for a region that is none.
@@ -405,20 +356,13 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   Plan plan;
   const bool own_chunks = !definition.chunk_shape.empty();
   const std::uint64_t n_bytes = n_elements(definition.shape) * definition.element_bytes;
-  if (!definition.only_by_root.empty()) {
-    plan.why = definition.only_by_root;
-  } else if (!has_dtype(definition.element_bytes)) {
-    plan.why = "elements of " + std::to_string(definition.element_bytes) + " bytes";
-  } else if (definition.shape.empty() || (!own_chunks && n_bytes < least_bytes_in_chunks)) {
-    plan.why = "small";
-  } else if (own_chunks &&
-             !fits(definition.chunk_shape, definition.element_bytes, least_memory_bytes_)) {
-    plan.why = "chunks of more than a sixteenth of memory=";
-  }
+  StorageRequest request;
+  request.memory_bytes = least_memory_bytes_;
+  plan.why = reason_to_leave(facts_of_new(definition), request, Door::hdf5);
   if (!plan.why.empty()) {
     // Other ranks' files are never committed: space there would be memory for nothing.
     plan.placed_at_once = comm_->is_root() && definition.only_by_root.empty() && !own_chunks &&
-                          n_bytes > 0 && n_bytes < least_bytes_in_chunks;
+                          n_bytes > 0 && n_bytes < chunked_bytes_min;
     return plan;
   }
   plan.field = std::make_shared<FieldState>();
@@ -427,10 +371,7 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   plan.in_chunks = true;
   plan.drops_covered = options.drop_covered && definition.of_level && definition.number &&
                        is_floating(*definition.number);
-  if (definition.own_filters && !options.codec_given && options.bound.lossless()) {
-    plan.keep_filters = true;
-    return plan;
-  }
+  if (plan.keep_filters) return plan;
   TAILRACE_TRY(resolve_new(*plan.field, definition, plan));
   if (own_chunks && most_memory_bytes(*plan.field) > least_room_bytes_) {
     plan = Plan();
@@ -609,11 +550,11 @@ Status DatasetArray::adopt(std::size_t v) {
   Shape file_shape = stored.shape;
   Live& live = live_[v];
   const bool by_value = stored.by_value && !stored.foreign;
-  const bool by_ranks = by_value && has_dtype(stored.element_bytes);
+  const bool by_ranks = by_value && has_codec_type(stored.element_bytes);
   // Rank 0 alone has space for datasets that HDF5 has copied. Small datasets are rank 0's, as in
   // files that are created, so that the later of several ranks' puts stays.
   const bool opened = live.origin == Origin::opened;
-  const std::uint64_t least_bytes = comm_->n_ranks() > 1 ? least_bytes_in_chunks : 1;
+  const std::uint64_t least_bytes = comm_->n_ranks() > 1 ? chunked_bytes_min : 1;
   variable.storage = ArrayStorage::by_hdf5;
   if (by_ranks && opened && stored.storage.kind == StoredForm::Kind::contiguous &&
       stored.contiguous.encoded_bytes >= least_bytes) {

@@ -39,7 +39,7 @@
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/private_storage.hpp"
-#include "layout/chunk_shape.hpp"
+#include "policy/chunk_shape.hpp"
 
 namespace tailrace {
 
@@ -289,7 +289,9 @@ class DatasetArray final : private ArrayEngine {
   };
 
   DatasetArray(std::unique_ptr<Comm> comm, std::string path, const ArrayFileOptions& options)
-      : ArrayEngine(std::move(comm), std::move(path), options) {}
+      : ArrayEngine(std::move(comm), std::move(path), options) {
+    options_.file.door = Door::hdf5;
+  }
   Status start(bool create);
   Status start_private(bool create);
   void preserve_at_root();
@@ -316,8 +318,7 @@ class DatasetArray final : private ArrayEngine {
   Status resolve_new(FieldState& field, const Definition& definition, Plan& plan);
   std::vector<double> component_ranges(std::size_t dataset) const;
   Status resolve_component_bounds(const ArrayFlush& flush);
-  Shape choose_chunk_shape(const Shape& shape, std::uint64_t element_bytes,
-                           std::uint64_t target_bytes) const;
+  static DatasetFacts facts_of_new(const Definition& definition);
   void begin_time(std::uint64_t latest);
   void add_members(std::size_t dataset, const Definition& definition);
   /// The dataset of which it is a member; itself.

@@ -155,7 +155,7 @@ Status Concatenation::agree_on_request() {
   const auto word = [](const char* key, bool on) {
     return std::string(key) + (on ? "=on\n" : "=off\n");
   };
-  return Output::agree(comm_, request_.output, request_.options, Engine::concat,
+  return Output::agree(comm_, request_.output, request_.options, Door::concat,
                        "request " + request_digest(request_, 0) + "\n" +
                            word("append", request_.append) + word("resume", request_.resume) +
                            word("dedup", request_.dedup) +

@@ -14,6 +14,7 @@
 #include "core/printable.hpp"
 #include "core/utf8.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "policy/storage_decision.hpp"
 
 namespace tailrace {
 
@@ -22,33 +23,28 @@ namespace {
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t chunk_bytes_limit = (std::uint64_t{1} << 32) - 1;
 
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+/// What policy must know of a dataset of the first input.
+DatasetFacts facts_of_rows(const StoredDataset& dataset) {
+  DatasetFacts facts;
+  facts.number = dataset.dtype;
+  facts.element_bytes = dataset.element_bytes;
+  facts.shape = dataset.shape;
+  facts.growing.assign(dataset.shape.size(), false);
+  if (!facts.growing.empty()) facts.growing[0] = dataset.extendable;
+  if (dataset.chunked()) facts.own_chunks = dataset.storage.chunk_shape;
+  return facts;
+}
 
-Shape choose_chunk_shape(const StoredDataset& dataset, std::uint64_t n_rows,
-                         const ConcatRequest& request) {
-  const bool chunked = dataset.storage.kind == StoredForm::Kind::chunked;
-  Shape shape = chunked ? dataset.storage.chunk_shape : dataset.shape;
-  if (!chunked) shape[0] = 1;
-  for (std::uint64_t& extent : shape) extent = std::max<std::uint64_t>(extent, 1);
-  const std::uint64_t bytes = n_elements(shape) * dataset.element_bytes;
-  const std::uint64_t row_bytes = std::max<std::uint64_t>(bytes / shape[0], 1);
-  const std::uint64_t input_rows = shape[0];
-  if (keeps_chunks(dataset, request)) return shape;
-  if (request.chunk_rows > 0) {
-    shape[0] = request.chunk_rows;
-  } else if (request.chunk_bytes > 0) {
-    shape[0] = std::max<std::uint64_t>(request.chunk_bytes / row_bytes, 1);
-  } else if (!chunked || (bytes < small_chunk_bytes && filters_fit_any_chunk(dataset.storage))) {
-    // Whole chunks of the inputs, so that few straddle a border.
-    shape[0] *= ceil_div(default_chunk_bytes, shape[0] * row_bytes);
-  } else {
-    return shape;
-  }
-  // What lies behind the last row would be padding. But rows may be appended later, and these
-  // chunks stay: none has fewer rows than the inputs' have for want of rows, and where there are
-  // none at all nothing is padded.
-  if (n_rows > 0) shape[0] = std::min(shape[0], ceil_div(n_rows, input_rows) * input_rows);
-  return shape;
+JoinRequest join_request(const StoredDataset& dataset, const ConcatRequest& request) {
+  JoinRequest join;
+  join.chunk_rows = request.chunk_rows;
+  join.chunk_bytes = request.chunk_bytes;
+  join.one_piece_below = request.plain_below_bytes;
+  join.keeps_codec = request.codec == "keep";
+  join.plain_codec = request.codec == plain_codec;
+  join.fits_any_chunk = filters_fit_any_chunk(dataset.storage);
+  join.by_value = dataset.by_value;
+  return join;
 }
 
 Result<std::vector<FilterSpec>> filters_of_codec(const StoredDataset& dataset, const Shape& shape,
@@ -82,35 +78,28 @@ bool filters_fit_any_chunk(const StoredForm& form) {
 }
 
 bool keeps_chunks(const StoredDataset& dataset, const ConcatRequest& request) {
-  return (request.chunk_rows > 0 || request.chunk_bytes > 0) && request.codec == "keep" &&
-         !filters_fit_any_chunk(dataset.storage);
+  return keeps_chunks_joined(join_request(dataset, request));
 }
 
 Result<StoredForm> choose_form(const StoredDataset& dataset, std::uint64_t n_rows,
                                const ConcatRequest& request) {
   const std::string what = "dataset \"" + dataset.path + "\"";
   StoredForm form;
-  const bool keep = request.codec == "keep";
-  const bool chunked = dataset.storage.kind == StoredForm::Kind::chunked;
-  const std::uint64_t n_bytes = n_rows * dataset.row_bytes();
-  const bool plain = n_bytes < request.plain_below_bytes && n_rows > 0;
-  // Without chunks in the inputs and without a wish for any, the rows stay in one piece.
-  const bool stays_plain = !chunked && !dataset.extendable &&
-                           (keep || request.codec == plain_codec) && request.chunk_rows == 0 &&
-                           request.chunk_bytes == 0;
-  if (dataset.by_value && (plain || stays_plain)) {
+  const DatasetFacts facts = facts_of_rows(dataset);
+  const JoinRequest join = join_request(dataset, request);
+  if (joins_in_one_piece(facts, n_rows, join)) {
     form.kind = StoredForm::Kind::contiguous;
     return form;
   }
   form.kind = StoredForm::Kind::chunked;
-  form.chunk_shape = choose_chunk_shape(dataset, n_rows, request);
+  form.chunk_shape = join_chunks(facts, n_rows, join);
   const std::uint64_t chunk_bytes = n_elements(form.chunk_shape) * dataset.element_bytes;
   if (chunk_bytes > chunk_bytes_limit) {
     return Status(Code::invalid_argument, what + ": a chunk of " + shape_text(form.chunk_shape) +
                                               " has " + bytes_text(chunk_bytes) +
                                               ", must be below 4 GiB");
   }
-  if (!keep) {
+  if (!join.keeps_codec) {
     TAILRACE_TAKE(form.filters, filters_of_codec(dataset, form.chunk_shape, request).within(what));
     return form;
   }

@@ -16,17 +16,8 @@
 
 namespace tailrace {
 
-// --- How each dataset of a concatenation's output is stored: chunk shape, filters, or contiguous.
-//
-// By default as in the first input, so that chunks can be copied as they are; but chunks that are
-// too small to be worth an entry each are made larger. The paper's inputs have chunks of 128
-// elements, which cost more in index and headers than in data; its outputs have 1 MB ones
-// (Lee et al. 2022, section 5.3 and table 13). docs/concat.md has the rules with their reasons.
-
-/// Chunks of fewer raw bytes than this are made larger unless the request says otherwise.
-inline constexpr std::uint64_t small_chunk_bytes = 64U << 10;
-/// ... and then about this large.
-inline constexpr std::uint64_t default_chunk_bytes = 1U << 20;
+// --- How each dataset of a concatenation's output is stored; the rules are join_chunks() in
+// policy/storage_decision.hpp.
 
 /// The form in which `dataset` (of the first input) is to be stored when it has `n_rows` rows.
 /// Not collective; the same on every rank. May call HDF5 (codecs by name).

@@ -66,31 +66,6 @@ bool may_lose(const FieldOptions& options, bool floating, bool aims) {
          std::ranges::any_of(options.codec_settings, by_itself);
 }
 
-Status adapt_to_parts(const std::string& path, FieldOptions& options) {
-  if (options.over_time) {
-    return Status(Code::invalid_argument, "variable \"" + path +
-                                              "\": option over-time is for fields; give it an "
-                                              "unlimited dimension");
-  }
-  options.allow_holes = false;  // what nobody puts is filled in any case
-  std::erase_if(options.codec_settings, [](const KeyValue& setting) {
-    return setting.first == "book" && setting.second == "auto";  // learnt from steps
-  });
-  options.fill_value.reset();
-  return Status();
-}
-
-Status check_array_guards(const FieldOptions& options) {
-  if (has_masks(options.guards.regions)) {
-    return Status(Code::unsupported, "guard=" + guards_text(options.guards) + ": " + mask_refusal);
-  }
-  if (!options.guards.of_all()) return Status();
-  return Status(Code::unsupported, "guard=" + guards_text(options.guards) +
-                                       " needs all values at once; minmax, sum and monotone are "
-                                       "served by what is written step by step (repack, "
-                                       "tailrace.h)");
-}
-
 std::string idle_globs_remark(const GlobOptions& options, std::span<const std::string> paths,
                               const std::set<std::string>& component_globs) {
   std::string idle;
@@ -228,15 +203,13 @@ namespace {
 
 /// Whether there is the codec, and it takes these settings: tried on a chunk of measurements, so
 /// that what is wrong for any variable fails before there is one. A bound may stand elsewhere.
-Status check_codec(const std::string& of, FieldOptions made, const std::string& plugin_path) {
+Status check_codec(const FieldOptions& made, const std::string& plugin_path) {
   if (!made.codec_given || made.codec == auto_codec) return Status();
-  TAILRACE_TRY(adapt_to_parts(of, made));
   const CodecEntry& entry = codec_entry(made.codec);
   if (entry.loss == Loss::unknown) return Status();  // By its number: who asks for it knows.
   CodecRequest request{made.codec, made.codec_settings, DType::f32, {16, 16, 16}};
   request.pointwise_bound = pointwise_bound(made.bound);
   request.guards = made.guards;
-  TAILRACE_TRY(check_array_guards(made));
   const bool bound = !made.bound.lossless();
   if (request.pointwise_bound == 0 && bound) request.absolute_bound = 1;
   const Status tried = make_codec(request, plugin_path).status();
@@ -248,11 +221,11 @@ Status check_codec(const std::string& of, FieldOptions made, const std::string& 
 }  // namespace
 
 Status check_codecs(const GlobOptions& options) {
-  TAILRACE_TRY(check_codec("*", options.file.field_defaults, options.file.plugin_path));
+  TAILRACE_TRY(check_codec(options.file.field_defaults, options.file.plugin_path));
   for (const auto& [pattern, text] : options.variable_options) {
     FieldOptions made;  // Without a codec of its own, its settings are for whichever others name.
     TAILRACE_TRY(apply_field_options(text, made).within(pattern));
-    TAILRACE_TRY(check_codec(pattern, made, options.file.plugin_path).within(pattern));
+    TAILRACE_TRY(check_codec(made, options.file.plugin_path).within(pattern));
   }
   return Status();
 }

@@ -60,12 +60,6 @@ bool named_alone(const std::string& path, const GlobOptions& options);
 /// True if values of a field with these options may change when they are encoded.
 /// @param aims  a target of the file gives bounds to fields without one.
 bool may_lose(const FieldOptions& options, bool floating, bool aims);
-/// What no option can ask of a variable whose parts are put in any order.
-/// @error invalid_argument  over-time
-Status adapt_to_parts(const std::string& path, FieldOptions& options);
-/// The same of guards. @error unsupported  some that need all values at once.
-Status check_array_guards(const FieldOptions& options);
-
 /// What the user should hear: globs that match none of these paths, and none of these components'
 /// names. Empty: there are none.
 std::string idle_globs_remark(const GlobOptions& options, std::span<const std::string> paths,

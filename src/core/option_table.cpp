@@ -16,13 +16,27 @@
 namespace tailrace {
 namespace {
 
-constexpr unsigned by_write = static_cast<unsigned>(Engine::write);
-constexpr unsigned by_array = static_cast<unsigned>(Engine::array);
-constexpr unsigned by_concat = static_cast<unsigned>(Engine::concat);
-constexpr unsigned by_serial = static_cast<unsigned>(Engine::serial);
-constexpr unsigned by_steps_and_arrays = by_write | by_array;
-constexpr unsigned by_all_but_concat = by_steps_and_arrays | by_serial;
-constexpr unsigned by_all = by_write | by_array | by_concat;
+constexpr unsigned bits(std::initializer_list<Door> doors) {
+  unsigned all = 0;
+  for (const Door door : doors) all |= bit_of(door);
+  return all;
+}
+constexpr unsigned by_steps = bits({Door::steps});
+constexpr unsigned by_repack = bits({Door::repack});
+constexpr unsigned by_variables = bits({Door::python, Door::pnetcdf});
+constexpr unsigned by_serial = bits({Door::serial});
+/// Doors that write a whole file by the engine, field by field.
+constexpr unsigned by_engine =
+    bits({Door::steps, Door::python, Door::pnetcdf, Door::hdf5, Door::repack});
+/// Doors that know values before they create datasets.
+constexpr unsigned by_values = bits({Door::steps, Door::python, Door::pnetcdf, Door::repack});
+constexpr unsigned by_modes = bits({Door::steps, Door::hdf5});
+/// Variables and datasets have fill values of their own.
+constexpr unsigned by_fill = by_steps | by_repack;
+/// Doors that know levels of plotfiles.
+constexpr unsigned by_levels = bits({Door::hdf5, Door::repack});
+constexpr unsigned by_codecs = by_engine | by_serial;
+constexpr unsigned by_all = by_engine | bits({Door::concat});
 
 // --- values of each kind, by pointers to members
 
@@ -104,7 +118,6 @@ constexpr std::array<Word<Compatibility>, 3> compatibility_words = {
     {{"auto", Compatibility::automatic},
      {"everyone", Compatibility::everyone},
      {"v110", Compatibility::v110}}};
-constexpr std::array<Word<bool>, 2> writers_words = {{{"each", false}, {"node", true}}};
 constexpr std::array<Word<bool>, 2> hold_words = {{{"copy", false}, {"promise", true}}};
 constexpr std::array<Word<bool>, 2> covered_words = {{{"keep", false}, {"drop", true}}};
 constexpr std::array<Word<Objective>, 3> objective_words = {
@@ -156,9 +169,38 @@ Status assign_threads(const KeyValue& entry, FileOptions& options) {
 }
 
 Status assign_alignment(const KeyValue& entry, FileOptions& options) {
-  if (entry.second != "auto") return parse_bytes_into(entry, 1, options.alignment_bytes);
+  options.direct_io = entry.second == "direct";
+  if (entry.second != "auto" && !options.direct_io) {
+    return parse_bytes_into(entry, 1, options.alignment_bytes);
+  }
   options.alignment_bytes = 0;
   return Status();
+}
+std::string alignment_text(const FileOptions& options) {
+  if (options.direct_io) return "direct";
+  return options.alignment_bytes == 0 ? "auto" : std::to_string(options.alignment_bytes);
+}
+
+/// "balanced" is each in modes without idle time.
+Status assign_writers(const KeyValue& entry, FileOptions& options) {
+  const std::string& text = entry.second;
+  if (text != "balanced" && text != "each" && text != "node") {
+    return bad_option_value(entry.first, text, "balanced, each or node");
+  }
+  options.node_writes = text == "node";
+  options.balance = text == "each" ? "off" : "best";
+  return Status();
+}
+/// As writers=balanced, by a rule of the papers.
+Status assign_balance(const KeyValue& entry, FileOptions& options) {
+  if (entry.second != "best" && entry.second != "paper") {
+    return bad_option_value(entry.first, entry.second, "best or paper");
+  }
+  options.balance = entry.second;
+  return Status();
+}
+std::string writers_text(const FileOptions& options) {
+  return options.node_writes ? "node" : options.balance == "off" ? "each" : "balanced";
 }
 
 Status assign_trace_path(const KeyValue& entry, FileOptions& options) {
@@ -168,8 +210,25 @@ Status assign_trace_path(const KeyValue& entry, FileOptions& options) {
   return Status();
 }
 
-Status assign_target_psnr(const KeyValue& entry, FileOptions& options) {
-  return parse_number_into(entry, 1, 400, "decibels, such as 80", options.target_psnr_db);
+/// "size=2GB" or "psnr=80".
+Status assign_target(const KeyValue& entry, FileOptions& options) {
+  const auto& [key, text] = entry;
+  options.target_bytes = 0;
+  options.target_psnr_db = 0;
+  if (text.starts_with("size=")) {
+    return parse_bytes_into({key, text.substr(5)}, 1, options.target_bytes);
+  }
+  if (text.starts_with("psnr=")) {
+    return parse_number_into({key, text.substr(5)}, 1, 400, "decibels, such as psnr=80",
+                             options.target_psnr_db);
+  }
+  if (text == "none") return Status();
+  return bad_option_value(key, text, "none, size=BYTES or psnr=DECIBELS");
+}
+std::string target_text(const FileOptions& options) {
+  return options.target_bytes > 0     ? "size=" + std::to_string(options.target_bytes)
+         : options.target_psnr_db > 0 ? "psnr=" + number_text(options.target_psnr_db)
+                                      : "none";
 }
 
 Status assign_codec(const KeyValue& entry, FieldOptions& options) {
@@ -231,13 +290,12 @@ std::string chunk_text(const FieldOptions& options) {
                              : std::to_string(options.chunk_bytes);
 }
 
-/// "performance", "balanced", "storage", a weight "0.8:0.2" (performance:storage), or a ratio
-/// "1.25".
-Status assign_space(const KeyValue& entry, FieldOptions& options) {
-  const auto& [key, text] = entry;
-  SpaceGoal& space = options.space;
+/// What layouts arena and predictive reserve: "performance", "balanced", "storage", a weight
+/// "0.8:0.2" (performance:storage), or a ratio "1.25".
+Status parse_space(std::string_view text, SpaceGoal& space) {
   constexpr std::string_view wanted =
-      "performance, balanced, storage, weights such as 0.8:0.2, or a ratio >= 1 such as 1.25";
+      "behind arena: or predictive: performance, balanced, storage, weights such as 0.8:0.2, or a "
+      "ratio >= 1 such as 1.25";
   if (text == "performance" || text == "balanced" || text == "storage") {
     space = {0, text == "performance" ? 1.0 : text == "balanced" ? 0.5 : 0.0};
     return Status();
@@ -249,37 +307,72 @@ Status assign_space(const KeyValue& entry, FieldOptions& options) {
     return Status();
   }
   if (!first || *first < 0 || rest.empty() || rest.front() != ':') {
-    return bad_option_value(key, text, wanted);
+    return bad_option_value("layout", text, wanted);
   }
   const std::optional<double> second = leading_number(rest.substr(1), rest);
   const double sum = second ? *first + *second : 0;
   if (!second || !rest.empty() || *second < 0 || !(sum > 0)) {
-    return bad_option_value(key, text, wanted);
+    return bad_option_value("layout", text, wanted);
   }
   space = {0, *first / sum};
   return Status();
 }
-std::string space_text(const FieldOptions& options) {
-  return number_text(options.space.ratio) + ":" + number_text(options.space.performance_weight);
+
+/// What layout hybrid expects: "RATIO" or "RATIO:ERROR".
+Status parse_expectation(const std::string& text, FieldOptions& options) {
+  const std::size_t colon = text.find(':');
+  options.expected_error = 0;
+  TAILRACE_TRY(parse_number_into({"layout", text.substr(0, colon)}, 1, 1e6,
+                                 "behind hybrid: a ratio >= 1, such as hybrid:3.5",
+                                 options.expected_ratio));
+  if (colon == std::string::npos) return Status();
+  return parse_number_into({"layout", text.substr(colon + 1)}, 0, 10,
+                           "behind the ratio of hybrid a fraction, such as hybrid:3.5:0.1",
+                           options.expected_error);
 }
 
-Status assign_expected_ratio(const KeyValue& entry, FieldOptions& options) {
-  return parse_number_into(entry, 1, 1e6, "a ratio >= 1", options.expected_ratio);
+Status assign_layout(const KeyValue& entry, FieldOptions& options) {
+  const std::size_t colon = entry.second.find(':');
+  options.layout = entry.second.substr(0, colon);
+  options.space = SpaceGoal();
+  options.expected_ratio = options.expected_error = 0;
+  if (colon == std::string::npos) return Status();
+  const std::string argument = entry.second.substr(colon + 1);
+  if (options.layout == "hybrid") return parse_expectation(argument, options);
+  if (options.layout == "arena" || options.layout == "predictive") {
+    return parse_space(argument, options.space);
+  }
+  return bad_option_value(entry.first, entry.second, "no argument behind " + options.layout);
 }
-Status assign_expected_error(const KeyValue& entry, FieldOptions& options) {
-  return parse_number_into(entry, 0, 10, "a fraction such as 0.1", options.expected_error);
+std::string layout_text(const FieldOptions& options) {
+  std::string text = options.layout;
+  const SpaceGoal usual;
+  if (options.space.ratio != usual.ratio ||
+      options.space.performance_weight != usual.performance_weight) {
+    text += ":" + number_text(options.space.ratio) + ":" +
+            number_text(options.space.performance_weight);
+  }
+  if (options.expected_ratio > 0) {
+    text += ":" + number_text(options.expected_ratio) + ":" + number_text(options.expected_error);
+  }
+  return text;
 }
 
 Status assign_verify(const KeyValue& entry, FieldOptions& options) {
+  options.fall_back_to_raw = entry.second != "strict";
   if (entry.second == "auto") {
     options.verify = Verify::automatic;
-    return Status();
+  } else if (entry.second == "strict") {
+    options.verify = Verify::on;
+  } else {
+    const Result<bool> on = parse_switch(entry.first, entry.second);
+    if (!on.ok()) return bad_option_value(entry.first, entry.second, "auto, on, off or strict");
+    options.verify = *on ? Verify::on : Verify::off;
   }
-  TAILRACE_TAKE(bool on, parse_switch(entry.first, entry.second));
-  options.verify = on ? Verify::on : Verify::off;
   return Status();
 }
 std::string verify_text(const FieldOptions& options) {
+  if (!options.fall_back_to_raw) return "strict";
   return options.verify == Verify::automatic ? "auto" : options.verify == Verify::on ? "on" : "off";
 }
 
@@ -317,54 +410,46 @@ using File = OptionEntry<FileOptions>;
 using Field = OptionEntry<FieldOptions>;
 
 template <auto member>
-constexpr OptionEntry<OptionsWith<member>> switch_option(std::string_view name, unsigned engines,
+constexpr OptionEntry<OptionsWith<member>> switch_option(std::string_view name, unsigned doors,
                                                          std::string_view meaning) {
-  return {name, "on, off", meaning, alike, engines, assign_switch<member>, value_text<member>};
+  return {name, "on, off", meaning, alike, doors, assign_switch<member>, value_text<member>};
 }
 template <auto member>
 constexpr OptionEntry<OptionsWith<member>> text_option(std::string_view name,
                                                        std::string_view values, Agreement agreement,
-                                                       unsigned engines, std::string_view meaning) {
-  return {name, values, meaning, agreement, engines, assign_text<member>, value_text<member>};
+                                                       unsigned doors, std::string_view meaning) {
+  return {name, values, meaning, agreement, doors, assign_text<member>, value_text<member>};
 }
 template <auto member, std::uint64_t least>
-constexpr OptionEntry<OptionsWith<member>> bytes_option(std::string_view name, unsigned engines,
+constexpr OptionEntry<OptionsWith<member>> bytes_option(std::string_view name, unsigned doors,
                                                         std::string_view meaning) {
-  return {name, "BYTES", meaning, alike, engines, assign_bytes<member, least>, value_text<member>};
+  return {name, "BYTES", meaning, alike, doors, assign_bytes<member, least>, value_text<member>};
 }
 
-constexpr std::array<File, 25> file_table = {{
+constexpr std::array<File, 22> file_table = {{
     {"mode", "sync, async, in_situ",
      "When the work of a step is done: within end_step, on threads of ours while the program "
-     "computes, or in the idle time that it marks. Of arrays HDF5 programs' alone: sync, async.",
-     alike, by_steps_and_arrays, assign_word<&FileOptions::mode, mode_words>,
+     "computes, or in the idle time that it marks.",
+     alike, by_modes, assign_word<&FileOptions::mode, mode_words>,
      word_text<&FileOptions::mode, mode_words>},
     {"hold", "copy, promise",
      "Modes async and in_situ: values are copied, or kept by the caller until the step is done.",
-     alike, by_write, assign_word<&FileOptions::hold_promise, hold_words>,
+     alike, by_steps, assign_word<&FileOptions::hold_promise, hold_words>,
      word_text<&FileOptions::hold_promise, hold_words>},
-    text_option<&FileOptions::balance>(
-        "balance", "best, paper, off", alike, by_write,
-        "Mode in_situ: by which rule ranks of a node write for each other."),
-    {"writers", "each, node",
-     "Who writes chunks into the file: each rank its own, or one rank of each node those of all of "
-     "its ranks.",
-     alike, by_write, assign_word<&FileOptions::node_writes, writers_words>,
-     word_text<&FileOptions::node_writes, writers_words>},
-    text_option<&FileOptions::record_path>(
-        "record", "FILE", alike, by_write,
-        "Mode in_situ: what the iterations were like, for `tailrace simulate`."),
-    text_option<&FileOptions::scheduler>("scheduler", "search, ...", alike, by_write,
-                                         "Mode in_situ: how the plan is made."),
+    {"writers", "balanced, each, node",
+     "Who writes chunks into the file. balanced: ranks of a node write for each other in mode "
+     "in_situ, and each rank writes its own in others. each: each rank its own. node: one rank of "
+     "each node those of all of its ranks.",
+     alike, by_steps | by_repack, assign_writers, writers_text},
     {"threads", "N", "Encode threads of a rank; 0: the node's cores over its ranks.",
      Agreement::own, by_all, assign_threads, value_text<&FileOptions::n_threads>},
     {"memory", "BYTES", "Most that a step allocates on a rank.", Agreement::own, by_all,
      assign_bytes<&FileOptions::memory_bytes, 1U << 20>, value_text<&FileOptions::memory_bytes>},
     bytes_option<&FileOptions::write_buffer_bytes, 1>("buffer", by_all, "Largest single write."),
-    {"align", "auto, BYTES",
-     "Writes start at multiples of this; auto: as the machine profile says, 1 without one.", alike,
-     by_steps_and_arrays, assign_alignment, value_text<&FileOptions::alignment_bytes>},
-    switch_option<&FileOptions::direct_io>("direct", by_all, "Past the system's page cache."),
+    {"align", "auto, BYTES, direct",
+     "Addresses of writes are multiples of this. auto: as the machine profile says, 1 without one. "
+     "direct: bypass the page cache (O_DIRECT).",
+     alike, by_engine, assign_alignment, alignment_text},
     switch_option<&FileOptions::sync>("fsync", by_all, "What is committed is on stable storage."),
     switch_option<&FileOptions::journal>("journal", by_all,
                                          "A redo journal against torn writes of metadata."),
@@ -378,84 +463,84 @@ constexpr std::array<File, 25> file_table = {{
     {"attributes", "off, one, all",
      "Which say how values were encoded: none, those of lossy datasets and one of the file, or "
      "every dataset's. A file of others has every new dataset's under one, too.",
-     alike, by_all_but_concat, assign_word<&FileOptions::notes, notes_words>,
+     alike, by_codecs, assign_word<&FileOptions::notes, notes_words>,
      word_text<&FileOptions::notes, notes_words>},
-    {"trace-file", "FILE", "Write that there when the file is closed.", alike, by_write,
+    {"trace-file", "FILE", "Write that there when the file is closed.", alike, by_steps | by_repack,
      assign_trace_path, value_text<&FileOptions::trace_path>},
-    switch_option<&FileOptions::trace>("trace", by_write, "Keep what each lane did when."),
-    {"for", "speed, size, balanced", "What codec auto makes small.", alike, by_steps_and_arrays,
+    {"for", "speed, size, balanced", "What codec auto makes small.", alike, by_values,
      assign_word<&FileOptions::objective, objective_words>,
      word_text<&FileOptions::objective, objective_words>},
     {"why", "on, off, predicted, measured",
      "How codec auto is explained; measured: it also encodes its sample with each candidate.",
-     alike, by_steps_and_arrays, assign_why, why_text},
-    bytes_option<&FileOptions::target_bytes, 1>("target-size", by_steps_and_arrays,
-                                                "The tightest bounds that make about this size."),
+     alike, by_values, assign_why, why_text},
+    {"target", "none, size=BYTES, psnr=DECIBELS",
+     "The tightest bounds that make about this size, or this PSNR.", alike, by_values,
+     assign_target, target_text},
     text_option<&FileOptions::profile_path>(
-        "profile", "FILE", Agreement::root, by_steps_and_arrays,
+        "profile", "FILE", Agreement::root, by_values,
         "Machine profile, or built-in; else the environment's TAILRACE_PROFILE, the user's own, "
         "typical values."),
-    {"target-psnr", "DECIBELS", "Bounds that make about this PSNR.", alike, by_steps_and_arrays,
-     assign_target_psnr, value_text<&FileOptions::target_psnr_db>},
-    text_option<&FileOptions::order>(
-        "order", "given, largest-first, smallest-first, insertion, johnson", alike, by_write,
-        "In which order each rank encodes its chunks."),
     text_option<&FileOptions::plugin_path>("plugin-path", "FOLDER", Agreement::own, by_all,
                                            "Searched for filter plug-ins before HDF5_PLUGIN_PATH."),
+    text_option<&FileOptions::scheduler>("lab.scheduler", "search, ...", alike, by_steps,
+                                         "Mode in_situ: how the plan is made."),
+    {"lab.balance", "best, paper",
+     "Mode in_situ: by which rule ranks of a node write for each other.", alike, by_steps,
+     assign_balance, value_text<&FileOptions::balance>},
+    text_option<&FileOptions::record_path>(
+        "lab.record", "FILE", alike, by_steps,
+        "Mode in_situ: record the iterations for `tailrace simulate`."),
+    text_option<&FileOptions::order>(
+        "lab.order", "given, largest-first, smallest-first, insertion, johnson", alike,
+        by_steps | by_repack, "The order in which each rank encodes its chunks."),
 }};
 
-constexpr std::array<Field, 16> field_table = {{
+constexpr std::array<Field, 12> field_table = {{
     {"codec", "auto, none, deflate, portable, trz, xor, sz3, ..., id=NUMBER",
      "What chunks are encoded with; deflate, or auto where a bound is given. Its own settings "
      "follow as key=value.",
-     alike, by_all_but_concat, assign_codec, codec_text},
+     alike, by_codecs, assign_codec, codec_text},
     {"bound", "none, abs=X, rel=X, pw_rel=X, psnr=X", "The largest error of any value.", alike,
-     by_all_but_concat, assign_bound, bound_text},
+     by_codecs, assign_bound, bound_text},
     {"guard",
      "none, sign, zero, threshold=X, minmax, gradient=X, laplacian=X, log=X, power=P:X, sum, "
      "monotone=AXIS, region=WHERE:X",
      "What decoded values keep besides the bound, exactly; several are joined by +.", alike,
-     by_all_but_concat, assign_guard, guard_text},
+     by_codecs, assign_guard, guard_text},
     {"earlier-loss", "none, LOSS, LOSS then LOSS ...",
      "Losses that the values have before they are put, each abs=X, pw_rel=X or unknown: the "
      "recorded bound is the total of these and the new one.",
-     alike, by_steps_and_arrays, assign_earlier_loss, earlier_loss_text},
+     alike, by_engine, assign_earlier_loss, earlier_loss_text},
     {"chunk", "BYTES, SHAPE",
      "About this size for chunks, or exactly this shape (1000x: of one "
      "dimension). Of a field over time, with one extent more in front: so many steps in a chunk.",
-     alike, by_all_but_concat, assign_chunk, chunk_text},
-    text_option<&FieldOptions::layout>(
-        "layout", "claimed, dense, arena, predictive, hybrid, sparse, contiguous, front", alike,
-        by_all, "Where chunks go in the file."),
-    {"space", "performance, balanced, storage, W:W, RATIO",
-     "Layouts arena and predictive: what is reserved beyond predicted sizes.", alike,
-     by_steps_and_arrays, assign_space, space_text},
-    {"expected-ratio", "RATIO", "Layout hybrid: raw over encoded bytes.", alike,
-     by_steps_and_arrays, assign_expected_ratio, value_text<&FieldOptions::expected_ratio>},
-    {"verify", "auto, on, off",
-     "Decode every chunk after encoding; auto: for lossy codecs that are not Tailrace's own.",
-     alike, by_steps_and_arrays, assign_verify, verify_text},
+     alike, by_codecs, assign_chunk, chunk_text},
+    {"layout",
+     "claimed, dense, arena, arena:SPACE, predictive, predictive:SPACE, hybrid:RATIO, "
+     "hybrid:RATIO:ERROR, sparse, contiguous, front",
+     "Where chunks go in the file. SPACE: what is reserved beyond predicted sizes: performance, "
+     "balanced, storage, weights W:W, or a ratio. RATIO: raw over encoded bytes, as expected; "
+     "ERROR: by which fraction it may be off.",
+     alike, by_all, assign_layout, layout_text},
+    {"verify", "auto, on, off, strict",
+     "Decode every chunk after encoding. auto: for lossy codecs that are not Tailrace's own. A "
+     "chunk that its codec cannot keep within the bound is stored raw; strict: it is an error.",
+     alike, by_engine, assign_verify, verify_text},
     {"fill", "NUMBER", "The fill value, kept exactly and left out of the value range.", alike,
-     by_steps_and_arrays, assign_fill, fill_text},
+     by_fill, assign_fill, fill_text},
     switch_option<&FieldOptions::allow_wide_bound>(
-        "allow-wide-bound", by_all_but_concat,
+        "allow-wide-bound", by_codecs,
         "A rel or psnr bound is kept to, where else it would be refused since an undeclared fill "
         "value widens it."),
-    switch_option<&FieldOptions::fall_back_to_raw>(
-        "raw-fallback", by_steps_and_arrays,
-        "A chunk that its codec cannot keep within the bound is stored raw, or is an error."),
-    switch_option<&FieldOptions::allow_holes>("holes", by_steps_and_arrays,
+    switch_option<&FieldOptions::allow_holes>("holes", by_engine,
                                               "Elements that no rank puts get the fill value."),
     switch_option<&FieldOptions::over_time>(
-        "over-time", by_steps_and_arrays,
-        "One entry more of an unlimited first dimension in every step."),
+        "over-time", by_steps, "One entry more of an unlimited first dimension in every step."),
     {"covered", "keep, drop",
      "Values of a plotfile's level in cells that boxes of the next finer level cover: drop, they "
-     "need not be kept. HDF5 programs and repack.",
-     alike, by_steps_and_arrays, assign_word<&FieldOptions::drop_covered, covered_words>,
+     "need not be kept.",
+     alike, by_levels, assign_word<&FieldOptions::drop_covered, covered_words>,
      word_text<&FieldOptions::drop_covered, covered_words>},
-    {"expected-error", "FRACTION", "Layout hybrid: by which fraction the ratio may be off.", alike,
-     by_steps_and_arrays, assign_expected_error, value_text<&FieldOptions::expected_error>},
 }};
 
 template <class Entries>
@@ -510,80 +595,96 @@ Status apply_file_options(std::string_view text, FileOptions& options) {
 namespace {
 
 template <class Entries, class Options>
-std::string lines_of(const Entries& entries, const Options& options, unsigned engines) {
+std::string lines_of(const Entries& entries, const Options& options, unsigned doors) {
   std::string text;
   for (const auto& entry : entries) {
-    if (entry.agreement != Agreement::alike || (entry.engines & engines) == 0) continue;
+    if (entry.agreement != Agreement::alike || (entry.doors & doors) == 0) continue;
     text += std::string(entry.name) + "=" + entry.text(options) + "\n";
   }
   return text;
 }
 
-std::string_view writer_text(Engine engine) {
-  constexpr std::array<std::string_view, 4> writers = {
-      "a file that is written step by step", "a file whose variables are put in any order",
-      "a concatenation", "a serial program's own HDF5"};
-  return writers[std::size_t(std::countr_zero(static_cast<unsigned>(engine)))];
-}
-
 template <class Entries, class Options>
-Status check_table(const Entries& entries, const Options& options, Engine engine) {
-  const auto bit = static_cast<unsigned>(engine);
+Status check_table(const Entries& entries, const Options& options, Door door) {
   const Options defaults{};
   for (const auto& entry : entries) {
-    if ((entry.engines & bit) != 0 || entry.text(options) == entry.text(defaults)) continue;
-    std::string served;
+    const bool served = (entry.doors & bit_of(door)) != 0;
+    if (served || entry.text(options) == entry.text(defaults)) continue;
+    std::string others;
     for (const auto& other : entries) {
-      if ((other.engines & bit) == 0) continue;
-      served += (served.empty() ? "" : ", ") + std::string(other.name);
+      if ((other.doors & bit_of(door)) == 0) continue;
+      others += (others.empty() ? "" : ", ") + std::string(other.name);
     }
     return Status(Code::invalid_argument, "option " + std::string(entry.name) + "=" +
                                               entry.text(options) + ": not served by " +
-                                              std::string(writer_text(engine)) + "; it serves " +
-                                              served);
+                                              std::string(door_text(door)) +
+                                              (others.empty() ? "" : "; it serves " + others));
   }
   return Status();
 }
 
 }  // namespace
 
-std::string agreed_text(const FileOptions& options, Engine engine) {
-  const auto bit = static_cast<unsigned>(engine);
-  return lines_of(file_table, options, bit) + lines_of(field_table, options.field_defaults, bit);
+std::string_view door_name(Door door) {
+  constexpr std::array<std::string_view, 7> names = {"steps",  "python", "pnetcdf", "hdf5",
+                                                     "serial", "repack", "concat"};
+  return names[std::size_t(std::countr_zero(bit_of(door)))];
+}
+
+std::string_view door_text(Door door) {
+  constexpr std::array<std::string_view, 7> texts = {"the step interface",
+                                                     "the Python interface",
+                                                     "the PnetCDF interface",
+                                                     "the parallel HDF5 interface",
+                                                     "the serial HDF5 interface",
+                                                     "repack",
+                                                     "concat"};
+  return texts[std::size_t(std::countr_zero(bit_of(door)))];
+}
+
+std::string agreed_text(const FileOptions& options, Door door) {
+  return lines_of(file_table, options, bit_of(door)) +
+         lines_of(field_table, options.field_defaults, bit_of(door));
 }
 
 std::string agreed_text(const FieldOptions& options) { return lines_of(field_table, options, ~0U); }
 
-Status check_served(const FileOptions& options, Engine engine) {
-  TAILRACE_TRY(check_table(file_table, options, engine));
-  if (engine != Engine::write && options.field_defaults.layout == front_layout) {
-    return Status(Code::invalid_argument,
-                  "option layout=front: not served by " + std::string(writer_text(engine)) +
-                      "; it is for new files of one step (repack, tailrace.h)");
-  }
-  if (options.compatibility == Compatibility::v110 &&
-      options.field_defaults.layout == front_layout) {
-    return Status(Code::invalid_argument,
-                  "options layout=front and compatibility=v110 exclude each other: metadata in "
-                  "front have the forms that everyone reads");
-  }
-  return check_served(options.field_defaults, engine);
+Status check_served(const FileOptions& options, Door door) {
+  TAILRACE_TRY(check_table(file_table, options, door));
+  return check_served(options.field_defaults, door);
 }
 
-Status check_served(const FieldOptions& options, Engine engine) {
-  return check_table(field_table, options, engine);
+Status check_served(const FieldOptions& options, Door door) {
+  return check_table(field_table, options, door);
 }
 
 // --- documentation
 
-std::string served_by_text(unsigned engines) {
+std::string served_by_text(unsigned doors) {
   std::string by;
-  if ((engines & by_write) != 0) by += "steps";
-  if ((engines & by_array) != 0) by += by.empty() ? "arrays" : ", arrays";
-  if ((engines & by_concat) != 0) by += by.empty() ? "concat" : ", concat";
-  if ((engines & by_serial) != 0) by += by.empty() ? "serial" : ", serial";
+  for (const Door door : all_doors) {
+    if ((doors & bit_of(door)) != 0) by += (by.empty() ? "" : ", ") + std::string(door_name(door));
+  }
   return by;
 }
+
+namespace {
+
+template <class Options>
+std::string text_of_default(const OptionEntry<Options>& entry) {
+  std::string text = entry.text(Options{});
+  text = text.substr(0, text.find(" (default)"));
+  if (text.empty()) return "none";
+  const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+  return digits && entry.values.find("BYTES") != std::string_view::npos
+             ? bytes_text(std::stoull(text))
+             : text;
+}
+
+}  // namespace
+
+std::string default_text(const File& entry) { return text_of_default(entry); }
+std::string default_text(const Field& entry) { return text_of_default(entry); }
 
 std::string_view agreement_text(Agreement agreement) {
   return agreement == Agreement::alike  ? "all ranks"
@@ -595,11 +696,11 @@ namespace {
 
 template <class Entries>
 std::string rows_of(const Entries& entries) {
-  std::string text = "| option | values | meaning | alike | served by |\n|---|---|---|---|---|\n";
+  std::string text = "| option | values | default | meaning | alike |\n|---|---|---|---|---|\n";
   for (const auto& entry : entries) {
     text += "| `" + std::string(entry.name) + "=` | " + std::string(entry.values) + " | " +
-            std::string(entry.meaning) + " | " + std::string(agreement_text(entry.agreement)) +
-            " | " + served_by_text(entry.engines) + " |\n";
+            default_text(entry) + " | " + std::string(entry.meaning) + " | " +
+            std::string(agreement_text(entry.agreement)) + " |\n";
   }
   return text;
 }
@@ -625,14 +726,13 @@ std::string codec_rows() {
 
 std::string option_table_markdown() {
   std::string text =
-      "# Options\n\nMade from the table in `src/core/option_table.cpp` (a test holds this page to "
-      "it). All keys may\nstand in a file's options; those of fields are then the defaults of all "
-      "its fields. *Alike*: given\ndifferently on two ranks, an option of all ranks is an error "
-      "that names it; rank 0's counts alone; each\nrank's own costs that rank time or memory and "
-      "decides nothing. *Served by*: what is written step by\nstep (`tailrace.h`, repack), "
-      "variables that are put in any order (PnetCDF, Python), concatenation, what serial programs "
-      "write\n([serial tools](serial-tools.md)); what is not served is refused.\n\n## Of a "
-      "file\n\n";
+      "# Options\n\nMade from the tables in `src/core/option_table.cpp` and "
+      "`src/policy/door_rules.cpp` (a test\ncompares this page with them). A file's options may "
+      "hold all keys; keys of fields are then the\ndefaults of all its fields. *Alike*: an option "
+      "of all ranks that two ranks give differently is an\nerror that names it. Of an option of "
+      "rank 0, rank 0's value counts. An option of each rank costs that\nrank time or memory and "
+      "decides nothing. The last table shows which interface serves which\noption; an option that "
+      "an interface does not serve is refused.\n\n## Of a file\n\n";
   return text + rows_of(file_table) + "\n## Of a field\n\n" + rows_of(field_table) +
          "\n## Of a codec\n\nKeys that none but the field's codec reads (`codecs.md`); `id=NUMBER` "
          "is "

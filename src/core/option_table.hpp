@@ -1,15 +1,16 @@
 // The one table of options: names, values, meaning, who serves them and who must give them alike.
 //
 // From it come the parser of "key=value,key=value", the names that a misspelt one is compared with,
-// the text by which ranks compare what they were given, the refusal of what a writer does not
+// the text by which ranks compare what they were given, the refusal of what a door does not
 // serve, `tailrace options` and docs/options.md. A new option is a member of a struct in
-// options.hpp and a line here.
+// options.hpp and a line here. Single values that only some doors serve: policy/door_rules.hpp.
 //
 // Unknown keys are never dropped: keys that are none of these are codecs' settings, by name; what
 // is no codec's either is an error. A field's own options win over the file's defaults.
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -27,13 +28,13 @@ enum class Agreement : std::uint8_t {
   own     ///< Each rank's own: it costs that rank time or memory, and decides nothing.
 };
 
-/// Who writes: an option that a writer does not serve is refused, not ignored.
-enum class Engine : std::uint8_t {
-  write = 1,
-  array = 2,
-  concat = 4,
-  serial = 8  ///< A serial program's own HDF5, of whose chunks we encode some.
-};
+inline constexpr std::array<Door, 7> all_doors = {
+    Door::steps, Door::python, Door::pnetcdf, Door::hdf5, Door::serial, Door::repack, Door::concat};
+constexpr unsigned bit_of(Door door) { return static_cast<unsigned>(door); }
+/// "steps", "python": the door's name in tables.
+std::string_view door_name(Door door);
+/// "the Python interface": the door, as messages name it.
+std::string_view door_text(Door door);
 
 template <class Options>
 struct OptionEntry {
@@ -41,7 +42,7 @@ struct OptionEntry {
   std::string_view values;   ///< "on|off", "BYTES": what may stand behind the '='.
   std::string_view meaning;  ///< One sentence.
   Agreement agreement = Agreement::alike;
-  unsigned engines = 7;  ///< Those that serve it, as bits of Engine.
+  unsigned doors = 0;  ///< Those that serve it, as bits of Door.
   Status (*assign)(const KeyValue& entry, Options& options) = nullptr;
   /// The value as a text, equal for two structs exactly if the option is.
   std::string (*text)(const Options& options) = nullptr;
@@ -61,17 +62,22 @@ Status apply_file_option(const KeyValue& entry, FileOptions& options);
 
 /// A line "key=value" for each option that ranks must give alike: equal on two ranks exactly if
 /// they mean the same. Not collective; compare by agree_on_text().
-std::string agreed_text(const FileOptions& options, Engine engine);
+std::string agreed_text(const FileOptions& options, Door door);
 std::string agreed_text(const FieldOptions& options);
 
-/// Refuse options that `engine` does not serve, unless they have their defaults.
+/// Refuse options that `door` does not serve, unless they have their defaults. Callers use
+/// check_door() (policy/door_rules.hpp), which checks single values, too.
 /// Not collective, and alike where agreed_text() is.
 /// @error invalid_argument  names the option, who does not serve it, and what is served.
-Status check_served(const FileOptions& options, Engine engine);
-Status check_served(const FieldOptions& options, Engine engine);
+Status check_served(const FileOptions& options, Door door);
+Status check_served(const FieldOptions& options, Door door);
 
-/// "steps, arrays, serial": the engines of these bits; "all ranks", "rank 0's", "each rank's".
-std::string served_by_text(unsigned engines);
+/// The default as a user would write it; "none" where that is empty.
+std::string default_text(const OptionEntry<FileOptions>& entry);
+std::string default_text(const OptionEntry<FieldOptions>& entry);
+
+/// "steps, python, serial": the doors of these bits; "all ranks", "rank 0's", "each rank's".
+std::string served_by_text(unsigned doors);
 std::string_view agreement_text(Agreement agreement);
 
 /// The whole table as Markdown: docs/options.md, held to this by a test.

@@ -96,7 +96,7 @@ struct FieldOptions {
   std::optional<Shape> chunk_shape;      ///< chunk=64x64x64, chunk=1000x: exactly this.
   std::uint64_t chunk_bytes = 8U << 20;  ///< chunk=8MiB: largest preferred chunk is twice this.
   std::string layout = "claimed";
-  SpaceGoal space;            ///< space=performance|balanced|storage|RATIO: predictive, arena.
+  SpaceGoal space;            ///< predictive:SPACE, arena:SPACE.
   double expected_ratio = 0;  ///< Layout hybrid: raw over encoded bytes, as the user expects it.
   double expected_error = 0;  ///< Layout hybrid: by which fraction the ratio may be off.
   Verify verify = Verify::automatic;
@@ -136,13 +136,25 @@ enum class Compatibility : std::uint8_t {
   v110        ///< Forms of HDF5 1.10: smaller chunk indexes, more attributes in a header.
 };
 
+/// The interfaces through which options arrive. Each option lists the doors that serve it; the
+/// others refuse it.
+enum class Door : std::uint8_t {
+  steps = 1,    ///< Fields written step by step: C, C++, Fortran.
+  python = 2,   ///< Variables of the Python package.
+  pnetcdf = 4,  ///< Variables of PnetCDF programs.
+  hdf5 = 8,     ///< Datasets of programs on parallel HDF5.
+  serial = 16,  ///< Datasets of programs on serial HDF5: HDF5 writes the file, we encode chunks.
+  repack = 32,
+  concat = 64
+};
 /// How the file is written.
 struct FileOptions {
+  Door door = Door::steps;  ///< Through which the options came. No option of a text.
   StepMode mode = StepMode::sync;
   bool hold_promise = false;  ///< hold=promise: the caller keeps the values until the step is done.
-  std::string balance = "best";      ///< Mode in_situ, see schedule/balance.hpp.
-  bool node_writes = false;          ///< writers=node: one rank of each node writes, for all of it.
-  std::string record_path;           ///< record=FILE: mode in_situ, iterations as they were, JSON.
+  std::string balance = "best";  ///< Mode in_situ, see schedule/balance.hpp.
+  bool node_writes = false;      ///< writers=node: one rank of each node writes, for all of it.
+  std::string record_path;       ///< lab.record=FILE: mode in_situ, iterations as they were, JSON.
   std::string scheduler = "search";  ///< Mode in_situ, see schedule/flow_shop.hpp.
   FieldOptions field_defaults;
   std::uint64_t n_threads = 0;              ///< Encode threads a rank; 0: cores / ranks on node.
@@ -162,8 +174,8 @@ struct FileOptions {
   std::string profile_path;     ///< Of `tailrace profile`; empty: the built-in typical values.
   std::string order = "given";  ///< Order of work, see schedule/order.hpp.
   Why why = Why::off;  ///< measured: codec=auto also encodes its sample with each candidate.
-  std::uint64_t target_bytes = 0;  ///< target-size=: bounds that make about this size. 0: none.
-  double target_psnr_db = 0;       ///< target-psnr=: bounds that make about this PSNR. 0: none.
+  std::uint64_t target_bytes = 0;  ///< target=size=: bounds that make about this size. 0: none.
+  double target_psnr_db = 0;       ///< target=psnr=: bounds that make about this PSNR. 0: none.
   /// True if fields without a bound of their own get one from a target.
   bool has_target() const { return target_bytes > 0 || target_psnr_db > 0; }
   std::string plugin_path;  ///< Searched before HDF5_PLUGIN_PATH.

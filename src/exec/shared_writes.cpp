@@ -204,7 +204,7 @@ SharedWrites::Receipt SharedWrites::write_by(
     const std::function<Status(std::uint64_t, std::span<const std::byte>)>& write,
     const std::function<bool()>& failed) {
   TAILRACE_CHECK(writer >= 0 && writer < n_ranks_ && writer != rank_);
-  // Parts of whole pages, so that what is aligned stays so (direct=on).
+  // Parts of whole pages, so that what is aligned stays so (align=direct).
   std::size_t room_bytes = room_of(rank_).size();
   room_bytes -= room_bytes % (room_bytes < page_bytes ? cache_line_bytes : page_bytes);
   TAILRACE_CHECK(room_bytes > 0);

@@ -164,7 +164,7 @@ Status bounds_for_size(Comm& comm, std::vector<TargetField>& targets, const File
       tightest_bound(sizes, static_cast<double>(options.target_bytes));
   if (!found) {
     return Status(Code::invalid_argument,
-                  "target-size=" + bytes_text(options.target_bytes) +
+                  "target=size=" + bytes_text(options.target_bytes) +
                       ": even the loosest bound that is allowed makes about " +
                       bytes_text(sums.front()));
   }
@@ -276,8 +276,7 @@ Status bounds_for_psnr(Comm& comm, std::vector<TargetField>& targets, const File
 Status set_target_bounds(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options) {
   if (options.target_bytes == 0 && options.target_psnr_db <= 0) return Status();
   if (options.target_bytes > 0 && options.target_psnr_db > 0) {
-    return Status(Code::invalid_argument,
-                  "target-size and target-psnr cannot both be reached; give one of them");
+    return Status(Code::invalid_argument, "a target is a size or a PSNR; both cannot be reached");
   }
   std::vector<TargetField> targets;
   const Status sampled = take_samples(comm, fields, targets);

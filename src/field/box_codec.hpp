@@ -16,7 +16,7 @@
 #include "core/glob_options.hpp"
 #include "core/options.hpp"
 #include "hdf5/hdf5_file.hpp"
-#include "layout/chunk_shape.hpp"
+#include "policy/chunk_shape.hpp"
 
 namespace tailrace {
 

@@ -60,11 +60,11 @@ Status check_chosen_settings(const FieldDefinition& definition);
 /// @error invalid_argument  there is none; the same on every rank.
 Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugin_path);
 
-// --- Targets: the bounds that a wished file size or PSNR comes to (target-size=, target-psnr=).
+// --- Targets: the bounds that a wished file size or PSNR comes to (target=size=, target=psnr=).
 //
 // Both by a sample on every rank and sums over all ranks in whole numbers, so that every rank finds
-// the same bounds. target-size: sizes of all fields at a row of bounds, one allreduce, and the
-// inverse by interpolation (model/dump_time.hpp). target-psnr: the bound that even errors
+// the same bounds. target=size=: sizes of all fields at a row of bounds, one allreduce, and the
+// inverse by interpolation (model/dump_time.hpp). target=psnr=: the bound that even errors
 // would need, corrected by the errors that the codec makes on the sample.
 
 /// Set the bounds of new fields of floating point numbers that have a bound, or none was

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "field/field_state.hpp"
-#include "layout/chunk_shape.hpp"
+#include "policy/chunk_shape.hpp"
 
 namespace tailrace {
 namespace {

@@ -101,7 +101,7 @@ struct FieldReport {
   double value_least = 0;  ///< Of the finite, non-fill values; only if they were needed.
   double value_greatest = 0;
   double verify_s = 0;          ///< Thread-seconds, all ranks; as encode_s.
-  double expected_psnr_db = 0;  ///< Under target-psnr=: by the errors of a sample; 0: no target.
+  double expected_psnr_db = 0;  ///< Under target=psnr=: by the errors of a sample; 0: no target.
   /// Codecs that were compared for codec=auto, and which one won; empty: it was named. By the step
   /// that chose: later steps of the field, or of its lineage, have none.
   std::vector<CandidateForecast> candidates;

@@ -23,13 +23,6 @@
 namespace tailrace {
 namespace {
 
-/// Replace the codec by the exact one, which has the checksum's setting in common with portable.
-void become_exact(CodecRequest& request) {
-  request.name = exact_codec;
-  std::erase_if(request.settings,
-                [](const KeyValue& setting) { return setting.first != "checksum"; });
-}
-
 Status bad_field(const FieldDefinition& definition, Code code, const std::string& why) {
   return Status(code, definition.name() + ": " + why);
 }
@@ -38,18 +31,17 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
   const FieldDefinition& definition = field.definition;
   const Shape& shape = definition.shape;
   Shape& chunk = field.resolved.chunk_shape;
-  const std::uint64_t element = dtype_bytes(definition.dtype);
-  if (stored_plainly(definition) || definition.options.layout == "contiguous") {
-    chunk = slab_shape_for(shape, element, definition.options.chunk_bytes, facts.cut_gcd);
-  } else if (definition.options.chunk_shape) {
-    chunk = *definition.options.chunk_shape;
-    for (std::size_t d = 0; d < shape.size() && definition.as_stored == nullptr; ++d) {
-      const std::uint64_t most = definition.like != nullptr ? definition.limit(d) : shape[d];
-      chunk[d] = std::min(chunk[d], std::max<std::uint64_t>(most, 1));
+  Shape limits = shape;  // Up to which a chunk shape that is asked for may reach.
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (definition.as_stored != nullptr) limits[d] = UINT64_MAX;
+    if (definition.as_stored == nullptr && definition.like != nullptr) {
+      limits[d] = definition.limit(d);
     }
-    if (definition.gathers_steps()) chunk[0] = definition.steps_per_entry;  // also of fewer
-  } else {
-    chunk = chunk_shape_for(shape, element, definition.options.chunk_bytes, facts);
+  }
+  chunk = choose_chunks(facts_of(definition), definition.options, limits, facts, Door::steps);
+  const bool in_chunks = !stored_plainly(definition) && definition.options.layout != "contiguous";
+  if (in_chunks && definition.options.chunk_shape && definition.gathers_steps()) {
+    chunk[0] = definition.steps_per_entry;  // also of fewer
   }
   if (field.chunk_bytes() <= largest_chunk_bytes) return Status();
   return bad_field(definition, Code::invalid_argument,
@@ -150,7 +142,7 @@ Status prepare_codec(const FieldDefinition& definition,
           error_bound_text(options.bound) + " is 0; stored losslessly by " +
           std::string(exact_codec));
     }
-    become_exact(request);
+    become_exact(request.name, request.settings);
     codec = make_codec(request, plugin_path);
   }
   if (!codec.ok()) return codec.status().within(definition.name());
@@ -230,11 +222,24 @@ std::string decision_text(const ResolvedField& resolved) {
 
 }  // namespace
 
-/// Scalars and empty fields have nothing to compress: they are stored contiguously, as HDF5 wants.
-/// What can grow must be chunked even while it is empty.
+DatasetFacts facts_of(const FieldDefinition& definition) {
+  DatasetFacts facts;
+  facts.number = definition.dtype;
+  facts.element_bytes = dtype_bytes(definition.dtype);
+  facts.shape = definition.shape;
+  facts.over_time = definition.options.over_time;
+  facts.in_header = definition.in_header;
+  for (std::size_t d = 0; d < definition.shape.size(); ++d) {
+    const bool grows = d == 0 ? definition.extendable : (definition.more_unlimited >> d & 1U) != 0;
+    const bool like_grows =
+        definition.like != nullptr && definition.like->limit(d) != definition.like->shape[d];
+    facts.growing.push_back(grows || like_grows);
+  }
+  return facts;
+}
+
 bool stored_plainly(const FieldDefinition& definition) {
-  if (definition.in_header || definition.options.over_time || definition.grows()) return false;
-  return definition.shape.empty() || n_elements(definition.shape) == 0;
+  return has_nothing_to_compress(facts_of(definition));
 }
 
 const Guards& guards_of(const FieldDefinition& definition, const ResolvedField& resolved) {
@@ -256,17 +261,10 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
   request.value_least = resolved.value_least;
   request.value_greatest = resolved.value_greatest;
   if (definition.holds_bytes()) request.element_bytes = definition.shape.back();
-  const bool floating = is_floating(definition.dtype);
-  if (stored_plainly(definition)) {
-    request.name = plain_codec;
-    request.settings.clear();
-  } else if (!floating && !options.codec_given_for_field &&
-             codec_entry(request.name).loss == Loss::by_purpose) {
-    become_exact(request);  // A lossy default is meant for measurements, not for counts and ids.
-  }
-  if (!floating && !options.codec_given_for_field) {
-    request.absolute_bound = request.pointwise_bound = 0;
-  }
+  CodecWish wish = codec_wish(facts_of(definition), options);
+  request.name = std::move(wish.name);
+  request.settings = std::move(wish.settings);
+  if (!wish.keeps_bound) request.absolute_bound = request.pointwise_bound = 0;
   return request;
 }
 

@@ -24,11 +24,11 @@
 #include "field/field.hpp"
 #include "field/lineage.hpp"
 #include "hdf5/chunk_index_reader.hpp"
-#include "layout/chunk_shape.hpp"
 #include "layout/layout.hpp"
 #include "model/dump_time.hpp"
 #include "model/size_history.hpp"
 #include "policy/bound_width.hpp"
+#include "policy/storage_decision.hpp"
 
 namespace tailrace {
 
@@ -53,7 +53,7 @@ struct ResolvedField {
   double value_least = 0;  ///< Of the finite, non-fill values, if bound or target need them.
   double value_greatest = 0;
   BoundVerdict width;           ///< Of a bound that is relative to these.
-  double expected_psnr_db = 0;  ///< Under target-psnr=; 0: no target.
+  double expected_psnr_db = 0;  ///< Under target=psnr=; 0: no target.
   /// Codecs that were compared for codec=auto, and which one won; empty: the user has named one.
   std::vector<CandidateForecast> candidates;
   std::size_t chosen_candidate = 0;
@@ -119,6 +119,9 @@ struct FieldState {
     return n_elements(resolved.chunk_shape) * dtype_bytes(definition.dtype);
   }
 };
+
+/// What policy must know of a field. Extents without time.
+DatasetFacts facts_of(const FieldDefinition& definition);
 
 /// Whether a field is stored contiguously because it has nothing to compress: a scalar, or empty.
 bool stored_plainly(const FieldDefinition& definition);

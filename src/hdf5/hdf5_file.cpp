@@ -75,7 +75,6 @@ class Hdf5FileOnDriver final : public Hdf5File {
     driver.journal = settings.journal;
     driver.whole_commits = settings.whole_commits;
     driver.journal_path = journal_path_of(path_);
-    driver.extent_bytes = settings.metadata_extent_bytes;
     driver.on_nodes = settings.on_nodes;
     driver_ = std::make_shared<MetadataDriver>(storage, std::move(allocate), driver);
   }
@@ -195,8 +194,7 @@ Status Hdf5FileOnDriver::start_create() {
   const Result<Hdf5Id> creation =
       settings_.creation_list_id >= 0
           ? program_creation_list(settings_.creation_list_id)
-          : file_creation_list(forms(), settings_.expected_steps, settings_.expected_root_links,
-                               settings_.shares_chunks);
+          : file_creation_list(forms(), settings_.expected_root_links, settings_.shares_chunks);
   if (!creation.ok()) return creation.status();
   reuses_space_ = !settings_.shares_chunks;
   file_ = Hdf5Id(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation->get(), access->get()));

@@ -98,7 +98,6 @@ class Hdf5File {
     /// Commits that change several blocks in place have a journal, too: a kill leaves such a commit
     /// whole or absent. Else a kill may leave some of the datasets that a commit changes as before.
     bool whole_commits = false;
-    std::uint64_t expected_steps = 1024;    ///< Pre-sizes the root group for group-per-step files.
     std::uint64_t expected_root_links = 0;  ///< Room in the root group; if many, a heap.
     bool track_creation_order = true;       ///< netCDF-4 needs it to append.
     /// Forms of HDF5 1.8, for readers that are not the HDF5 library: chunk indexes are version 1
@@ -110,9 +109,6 @@ class Hdf5File {
     /// The root group says which filters readers must have (hdf5/readers_need.hpp).
     bool says_readers_need = false;
     bool shares_chunks = false;  ///< Several may lie at one place; see reuses_space().
-    /// Metadata space is allocated in multiples of this. 1: exactly what is needed, no slack; a
-    /// page where every allocation is rounded up (O_DIRECT), so that small blocks share one.
-    std::uint64_t metadata_extent_bytes = 1;
     bool on_nodes = false;  ///< Other nodes write chunks into the file.
     /// Lists (HDF5's ids) whose properties the file is to have, but for those that the driver and a
     /// safe commit need: a program's own, where it makes the metadata. -1: ours.

@@ -205,13 +205,10 @@ bool set_group_properties(hid_t list, ObjectForms forms, std::uint64_t expected_
   return H5Pset_link_creation_order(list, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0;
 }
 
-bool set_root_properties(hid_t list, ObjectForms forms, std::uint64_t expected_steps,
-                         std::uint64_t expected_links) {
+bool set_root_properties(hid_t list, ObjectForms forms, std::uint64_t expected_links) {
   constexpr unsigned n_usual = 4;
-  const std::uint64_t n_links = std::max<std::uint64_t>(
-      expected_links, std::min<std::uint64_t>(expected_steps, compact_links_max));
-  return set_group_properties(list, forms, n_links) &&
-         (n_links > unexpected_links_max ||
+  return set_group_properties(list, forms, expected_links) &&
+         (expected_links > unexpected_links_max ||
           H5Pset_est_link_info(list, n_usual, link_name_bytes) >= 0);
 }
 
@@ -240,10 +237,10 @@ bool set_creation_times(hid_t list, CreationTimes times, bool planned) {
   return !served || H5Pset_alloc_time(list, allocation) >= 0;
 }
 
-Result<Hdf5Id> file_creation_list(ObjectForms forms, std::uint64_t expected_steps,
-                                  std::uint64_t expected_links, bool shares_chunks) {
+Result<Hdf5Id> file_creation_list(ObjectForms forms, std::uint64_t expected_links,
+                                  bool shares_chunks) {
   Hdf5Id list(H5Pcreate(H5P_FILE_CREATE));
-  if (!list.valid() || !set_root_properties(list.get(), forms, expected_steps, expected_links) ||
+  if (!list.valid() || !set_root_properties(list.get(), forms, expected_links) ||
       (shares_chunks &&
        H5Pset_file_space_strategy(list.get(), H5F_FSPACE_STRATEGY_AGGR, false, 1) < 0)) {
     return hdf5_failure(Code::internal, "file creation list");

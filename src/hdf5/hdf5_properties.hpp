@@ -63,11 +63,11 @@ struct ObjectForms {
   bool old = false;         ///< As Hdf5File::Settings::old_forms.
 };
 
-/// The creation list of a file whose root group is to hold `expected_steps` links, one by one; or
-/// `expected_links` at once. `shares_chunks`: whoever writes
-/// the file later, too, takes new space and none that was freed, which other chunks may still use.
-Result<Hdf5Id> file_creation_list(ObjectForms forms, std::uint64_t expected_steps,
-                                  std::uint64_t expected_links, bool shares_chunks);
+/// The creation list of a file whose root group is to hold `expected_links` links; 0: few, or
+/// unknown. `shares_chunks`: later writers, too, take new space and none that was freed, which
+/// other chunks may still use.
+Result<Hdf5Id> file_creation_list(ObjectForms forms, std::uint64_t expected_links,
+                                  bool shares_chunks);
 
 /// A program's own list, without what a commit of ours cannot keep safe: pages that are given out
 /// as a whole, and free space that is written into the file.

@@ -94,7 +94,8 @@ class HybridLayout final : public LayoutByShape {
 Result<std::unique_ptr<Layout>> make_hybrid_layout(const FieldOptions& options) {
   if (!(options.expected_ratio > 0)) {
     return Status(Code::invalid_argument,
-                  "layout hybrid needs expected-ratio=, the uncompressed over the encoded bytes; "
+                  "layout hybrid needs the ratio of uncompressed to encoded bytes behind it, such "
+                  "as hybrid:3.5; "
                   "layouts arena and predictive find it out");
   }
   return std::unique_ptr<Layout>(
@@ -176,11 +177,12 @@ constexpr std::array<LayoutEntry, 8> kLayouts = {{
      &make_plain<ClaimedLayout>},
     {"arena", "one run per rank, reserved from predicted sizes, packed as chunks become ready",
      &make_arena_layout},
-    {"predictive", "a slot per chunk, its predicted size times extra space (space=); nobody waits",
+    {"predictive",
+     "a slot per chunk, its predicted size times extra space (predictive:SPACE); nobody waits",
      &make_predictive_layout},
     {"dense", "packed after all ranks have exchanged their sizes; waits for the slowest encoder",
      &make_plain<DenseLayout>},
-    {"hybrid", "a slot per chunk by expected-ratio= and expected-error=; no communication",
+    {"hybrid", "a slot per chunk by the ratio of hybrid:RATIO:ERROR; no communication",
      &make_hybrid_layout},
     {"sparse", "each chunk at the place of its uncompressed bytes, holes between",
      &make_plain<SparseLayout>},

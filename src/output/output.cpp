@@ -14,6 +14,7 @@
 #include "exec/comm_factory.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/one_file.hpp"
+#include "policy/door_rules.hpp"
 
 namespace tailrace {
 
@@ -22,7 +23,6 @@ Hdf5File::Settings metadata_settings(const FileOptions& options) {
   settings.sync = options.sync;
   settings.journal = options.journal;
   settings.whole_commits = options.whole_commits;
-  settings.expected_steps = 0;  // each would cost 35 bytes in every file; commits are safe without
   settings.expected_root_links = options.expected_root_links;
   settings.shares_chunks = options.shares_chunks;
   settings.old_forms = options.compatibility != Compatibility::v110;
@@ -33,10 +33,10 @@ Hdf5File::Settings metadata_settings(const FileOptions& options) {
   return settings;
 }
 
-Status Output::agree(Comm& comm, const std::string& path, const FileOptions& options, Engine engine,
+Status Output::agree(Comm& comm, const std::string& path, const FileOptions& options, Door door,
                      const std::string& more) {
-  const std::string text = "path " + path + "\n" + agreed_text(options, engine) + more;
-  return agree_on_text(comm, "the file", text, check_served(options, engine));
+  const std::string text = "path " + path + "\n" + agreed_text(options, door) + more;
+  return agree_on_text(comm, "the file", text, check_door(options, door));
 }
 
 // --- opening

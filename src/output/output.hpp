@@ -53,8 +53,8 @@ class Output {
   /// serves all that they ask for (option_table.hpp). Collective. Cost: one agreement.
   /// @param more  lines that must be alike besides, of what the engine alone knows.
   /// @error disagreement  names the option.  @error invalid_argument
-  static Status agree(Comm& comm, const std::string& path, const FileOptions& options,
-                      Engine engine, const std::string& more = "");
+  static Status agree(Comm& comm, const std::string& path, const FileOptions& options, Door door,
+                      const std::string& more = "");
 
   /// Keep other jobs from writing the file that `path` leads to, until this ends. create(), open()
   /// and resume() begin with it; for who must look at the file before. Collective; `comm` must

@@ -12,6 +12,7 @@
 
 #include "concat/concat_inputs.hpp"
 #include "exec/thread_team.hpp"
+#include "policy/door_rules.hpp"
 #include "verbs/lay_in_front.hpp"
 
 namespace tailrace::verbs {
@@ -117,11 +118,7 @@ Status check_together(const ConcatWords& words, const FileOptions& options) {
   if (words.level && *words.level > 9) {
     return Status(Code::invalid_argument, fmt::format("--level {}: expected 0 to 9", *words.level));
   }
-  const std::string& layout = options.field_defaults.layout;
-  if (layout != "claimed" && layout != "dense") {
-    return Status(Code::invalid_argument,
-                  fmt::format("--layout {}: expected claimed, dense or front", layout));
-  }
+  TAILRACE_TRY(check_door(options, Door::concat));
   if (words.dedup && wants_front(words)) {
     return refuse("--layout front copies chunks one by one: --dedup would be lost");
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/codec_registry.hpp"
-#include "layout/chunk_shape.hpp"
+#include "policy/chunk_shape.hpp"
 
 namespace tailrace::verbs {
 namespace {

@@ -260,6 +260,7 @@ class Repack {
     report_.input_path = request.input;
     report_.output_path = request.output;
     report_.options = request.options;
+    report_.options.door = Door::repack;
     if (request.cmip7 || request.cloud) report_.options.field_defaults.layout = front_layout;
     report_.options.copies_filters = request.cmip7 || request.cloud || request.as_stored;
     report_.n_ranks = comm_.n_ranks();

@@ -13,33 +13,26 @@
 #include "core/utf8.hpp"
 #include "field/box_codec.hpp"
 #include "field/candidates.hpp"
-#include "layout/chunk_shape.hpp"
+#include "policy/door_rules.hpp"
 #include "policy/one_piece.hpp"
+#include "policy/storage_decision.hpp"
 #include "verbs/element_bytes.hpp"
 #include "verbs/repack_kept.hpp"
 
 namespace tailrace::verbs {
 namespace {
 
-/// Below this an array saves nothing and may hold anything: coefficients, levels, tables.
-constexpr std::uint64_t small_array_bytes = 4096;
-/// A lossy codec spends so much of smaller chunks on their headers that nothing is saved.
-constexpr std::uint64_t bounded_chunk_bytes_min = 4096;
-/// The same where no dimension grows: chunks of 12 to 25 kB, as h5py chooses them, make files of
-/// climate models 15 % larger and take twice the time of chunks that are chosen for the codec.
-constexpr std::uint64_t bounded_fixed_chunk_bytes_min = std::uint64_t{64} << 10;
-/// A chunk, its encoded form, the codec's scratch and the verifier's copy, for each encode thread,
-/// must fit the memory cap: chunks of more than this share of it would not.
-constexpr std::uint64_t memory_over_chunk = 32;
-/// The same of chunks that the input has: the Writer begins with room for ten of them.
-constexpr std::uint64_t memory_over_kept_chunk = 16;
-
-/// Why a bound that is meant for all fields does not concern this one; empty if it does.
-std::string reason_to_keep_exact(const StoredDataset& field, Role role) {
-  if (!is_floating(*field.dtype)) return "integers";
-  if (field.coordinate) return "coordinate";
-  if (n_elements(field.shape) * field.value_bytes() < small_array_bytes) return "small";
-  return role == Role::value ? "" : std::string(role_name(role));
+/// What policy must know of a field of the input, read as numbers.
+DatasetFacts facts_of_stored(const StoredDataset& field) {
+  DatasetFacts facts;
+  facts.number = field.dtype;
+  facts.element_bytes = field.value_bytes();
+  facts.shape = field.shape;
+  for (std::size_t d = 0; d < field.shape.size(); ++d) {
+    facts.growing.push_back(field.limit(d) != field.shape[d]);
+  }
+  if (field.chunked()) facts.own_chunks = field.storage.chunk_shape;
+  return facts;
 }
 
 /// The last value given for a key: later patterns win. nullptr: not given.
@@ -88,7 +81,7 @@ bool is_whole(const FrontChunks& front, const StoredDataset& field) {
 /// Whether the sizes of chunks are meant for the field.
 bool is_data(const FrontChunks& front, const StoredDataset& field) {
   if (!front.all_data) return field.path == front.data;
-  return n_elements(field.shape) * field.value_bytes() >= small_array_bytes;
+  return n_elements(field.shape) * field.value_bytes() >= bounded_bytes_min;
 }
 
 /// Whether the stored chunks are as they are wanted. A data variable's may be too small by less
@@ -140,7 +133,7 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
   const bool plain_before = field.storage.kind == StoredForm::Kind::contiguous ||
                             field.storage.kind == StoredForm::Kind::compact;
   const bool plain =
-      !field.chunked() && !is_data(front, field) && (plain_before || n_bytes < small_array_bytes);
+      !field.chunked() && !is_data(front, field) && (plain_before || n_bytes < bounded_bytes_min);
   if (plain && !asked.anything && !definition.grows()) {
     if (field.storage.kind == StoredForm::Kind::compact)
       return Status();  // It stays in its header.
@@ -344,7 +337,7 @@ struct Defaults {
   bool lossless_given = false;
   bool keeps_chunks = false;  ///< No chunks are asked for.
   Compatibility compatibility = Compatibility::automatic;
-  std::uint64_t kept_chunk_bytes_max = 0;
+  std::uint64_t memory_bytes = 0;
   std::vector<FieldPattern> patterns;
   std::vector<ComponentBound> components;
 };
@@ -357,17 +350,26 @@ bool asks_to_drop(const Defaults& defaults) {
   });
 }
 
+/// Refuse options of a field that repack does not serve.
+Status check_pattern(const FieldPattern& pattern) {
+  FieldOptions own;
+  for (const KeyValue& entry : pattern.options) TAILRACE_TRY(apply_field_option(entry, own));
+  return check_door(own, Door::repack);
+}
+
 Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptions& file,
                                   bool chunk_given) {
   Defaults defaults;
+  TAILRACE_TRY(check_door(file, Door::repack));
   defaults.lossy = file.field_defaults;
   if (!chunk_given) {
-    const std::uint64_t fitting = std::max<std::uint64_t>(file.memory_bytes / memory_over_chunk, 1);
+    const std::uint64_t fitting =
+        std::max<std::uint64_t>(file.memory_bytes / chosen_chunks_per_memory, 1);
     defaults.lossy.chunk_bytes = std::min(defaults.lossy.chunk_bytes, fitting);
   }
   defaults.keeps_chunks = !chunk_given;
   defaults.compatibility = file.compatibility;
-  defaults.kept_chunk_bytes_max = file.memory_bytes / memory_over_kept_chunk;
+  defaults.memory_bytes = file.memory_bytes;
   defaults.lossless = defaults.lossy;
   defaults.codec_given = !requests.codec.empty();
   if (defaults.codec_given) {
@@ -401,6 +403,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
       continue;
     }
     TAILRACE_TAKE(FieldPattern pattern, parse_field_pattern(text));
+    TAILRACE_TRY(check_pattern(pattern).within(fmt::format("--field '{}'", text)));
     defaults.patterns.push_back(pattern);
   }
   return defaults;
@@ -451,19 +454,10 @@ void keep_chunk_shape(const StoredDataset& field, const std::vector<KeyValue>& o
   if (planned.boxes != nullptr) {
     planned.other_chunks_reason = "chunks follow the plotfile's boxes, not the input's chunks";
   } else if (!options.chunk_shape) {
-    const Shape& stored = field.storage.chunk_shape;
-    const std::uint64_t n_bytes = n_elements(stored) * field.value_bytes();
-    if (n_bytes > defaults.kept_chunk_bytes_max) {
-      planned.other_chunks_reason =
-          "chunks are smaller than the input's, which take more than a 16th of --memory";
-    } else if (n_bytes <
-                   (field.grows() ? bounded_chunk_bytes_min : bounded_fixed_chunk_bytes_min) &&
-               tailrace::may_lose(options, is_floating(*field.dtype), defaults.aims)) {
-      planned.other_chunks_reason =
-          "chunks are larger than the input's, of which a bound saves less (--chunk chooses)";
-    } else {
-      options.chunk_shape = stored;
-    }
+    const bool loses = tailrace::may_lose(options, is_floating(*field.dtype), defaults.aims);
+    const KeptChunks kept = keep_chunks(facts_of_stored(field), loses, defaults.memory_bytes);
+    if (kept.keeps) options.chunk_shape = field.storage.chunk_shape;
+    planned.other_chunks_reason = kept.why;
   }
 }
 
@@ -513,7 +507,8 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   FieldDefinition& definition = planned.definition = definition_like(field);
 
   const std::vector<KeyValue> own = own_options(field, defaults.patterns);
-  const std::string reason = reason_to_keep_exact(field, planned.verdict.role);
+  const std::string reason =
+      reason_to_stay_exact(facts_of_stored(field), field.coordinate, planned.verdict.role);
   const std::string* own_bound = last_value(own, "bound");
   const bool exact_on_request = own_bound != nullptr && *own_bound == "none";
   const bool protect = exact_on_request || (own_bound == nullptr && !reason.empty());

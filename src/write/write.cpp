@@ -53,8 +53,9 @@
 #include "field/field_book.hpp"
 #include "field/range_evidence.hpp"
 #include "field/stored_values.hpp"
-#include "layout/chunk_shape.hpp"
 #include "output/output.hpp"
+#include "policy/chunk_shape.hpp"
+#include "policy/door_rules.hpp"
 #include "schedule/flow_shop.hpp"
 #include "write/gathering_writer.hpp"
 #include "write/write_idle.hpp"
@@ -67,7 +68,7 @@ namespace tailrace {
 // --- opening
 
 Status FileWriter::start(bool append) {
-  TAILRACE_TRY(Output::agree(*comm_, path_, options_, Engine::write));
+  TAILRACE_TRY(Output::agree(*comm_, path_, options_, options_.door));
   if (options_.direct_io) {
     options_.alignment_bytes = std::max<std::uint64_t>(options_.alignment_bytes, 4096);
   }
@@ -290,14 +291,15 @@ Status FileWriter::check_tried(std::span<const std::size_t> places,
                                            "that are gathered in a chunk are several");
     }
     if (!options_.record_path.empty()) {
-      return Status(Code::unsupported, definition.name() +
-                                           ": record= is of steps that are alike; where steps are "
-                                           "gathered in a chunk, only some have chunks");
+      return Status(Code::unsupported,
+                    definition.name() +
+                        ": lab.record= is of steps that are alike; where steps are "
+                        "gathered in a chunk, only some have chunks");
     }
     if (options_.has_target()) {
       return Status(Code::unsupported,
                     definition.name() + ": " +
-                        (options_.target_bytes > 0 ? "target-size" : "target-psnr") +
+                        (options_.target_bytes > 0 ? "target=size" : "target=psnr") +
                         "= speaks of a step; where " + std::to_string(definition.steps_per_entry) +
                         " are gathered in a chunk, most have no bytes. Give a bound");
     }
@@ -465,11 +467,8 @@ Status FileWriter::check_front() const {
 }
 
 Result<std::size_t> FileWriter::define_field(const FieldDefinition& definition) {
-  if (definition.options.layout == front_layout && !in_front()) {
-    return Status(Code::invalid_argument, definition.name() +
-                                              ": layout=front is a whole file's; give it to the "
-                                              "file");
-  }
+  TAILRACE_TRY(check_door(definition.options, options_.door).within(definition.name()));
+  if (!in_front()) TAILRACE_TRY(check_front_of_file(definition.options).within(definition.name()));
   // Refused here, it is not noted for end_step: the field can be defined otherwise, or left out.
   const bool may_continue = appended_ && definition.options.over_time;
   if (!may_continue && !options_.has_target() && check_definition(definition).ok()) {

@@ -1,4 +1,4 @@
-// What is told of a step: its report, added up over all ranks, and the iterations of record=.
+// What is told of a step: its report, added up over all ranks, and the iterations of lab.record=.
 
 #pragma once
 
@@ -53,7 +53,7 @@ class StepSums {
 std::vector<TraceEvent> gather_events(Comm& comm, Trace& trace);
 
 // --- IterationRecorder: what a rank's iterations were really like, for `tailrace simulate`
-// (record=).
+// (lab.record=).
 //
 // Of each iteration the obstacles that were seen, and of the step that was written beside it each
 // chunk's bytes and times. Rank 0 writes all ranks' iterations as one JSON file when the output is

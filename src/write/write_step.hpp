@@ -132,7 +132,7 @@ struct Step {
   std::vector<int> writers;  ///< By job, who writes it on this node; see exec/executor.hpp.
   StepReport report;
   Trace trace;               ///< Of its lanes.
-  RecordedIteration beside;  ///< The iteration that it was written beside; see record=.
+  RecordedIteration beside;  ///< The iteration that it was written beside; see lab.record=.
   double delay_s = 0;        ///< By which the application's obstacles began late, all together.
   double start_s = 0;        ///< When its end_step was called.
   Status failure;            ///< Of this rank, before anything of it is encoded.

@@ -27,45 +27,38 @@ const std::map<std::string, Pair>& pairs() {
   static const std::map<std::string, Pair> pairs = {
       {"mode", {"sync", "async"}},
       {"hold", {"copy", "promise"}},
-      {"balance", {"best", "off"}},
       {"writers", {"each", "node"}},
-      {"record", {"", "other.json"}},
-      {"scheduler", {"search", "johnson"}},
       {"threads", {"1", "6"}},
       {"memory", {"64MiB", "96MiB"}},
       {"buffer", {"1MiB", "2MiB"}},
       {"align", {"1", "512"}},
-      {"direct", {"off", "on"}},
       {"fsync", {"off", "on"}},
       {"journal", {"off", "on"}},
       {"replace", {"off", "on"}},
       {"compatibility", {"everyone", "v110"}},
       {"attributes", {"one", "off"}},
-      {"trace", {"off", "on"}},
       {"trace-file", {"a.json", "b.json"}},
       {"for", {"speed", "size"}},
       {"why", {"off", "measured"}},
-      {"target-size", {"1MB", "2MB"}},
-      {"target-psnr", {"60", "80"}},
+      {"target", {"size=1MB", "psnr=80"}},
       {"profile", {"", "/no/such/profile.json"}},
-      {"order", {"given", "johnson"}},
       {"plugin-path", {"", "/no/such/folder"}},
+      {"lab.scheduler", {"search", "johnson"}},
+      {"lab.balance", {"best", "paper"}},
+      {"lab.record", {"", "other.json"}},
+      {"lab.order", {"given", "johnson"}},
       {"codec", {"deflate", "none"}},
       {"bound", {"none", "rel=1e-3"}},
       {"guard", {"sign", "zero"}},
       {"earlier-loss", {"none", "abs=0.1"}},
       {"chunk", {"8MiB", "4MiB"}},
-      {"layout", {"claimed", "dense"}},
-      {"space", {"balanced", "storage"}},
-      {"expected-ratio", {"2", "3"}},
-      {"verify", {"auto", "on"}},
+      {"layout", {"arena:storage", "arena:balanced"}},
+      {"verify", {"on", "strict"}},
       {"fill", {"1", "2"}},
       {"allow-wide-bound", {"off", "on"}},
-      {"raw-fallback", {"on", "off"}},
       {"holes", {"off", "on"}},
       {"covered", {"keep", "drop"}},
       {"over-time", {"off", "on"}},
-      {"expected-error", {"0.1", "0.2"}},
   };
   return pairs;
 }
@@ -101,7 +94,7 @@ void try_option(const OptionCase& option, bool as_default) {
   ASSERT_NE(pair, pairs().end()) << "a new option needs a line in this test";
   if (!option.of_steps) {
     const Outcome refused =
-        write_one(scratch("refused.h5"), option.name + "=" + pair->second.usual);
+        write_one(scratch("refused.h5"), option.name + "=" + pair->second.other);
     expect_everywhere(refused, TAILRACE_ERROR_INVALID_ARGUMENT, {option.name.c_str()});
     return;
   }
@@ -209,7 +202,7 @@ TEST(Decisions, OtherThreadsInEveryMode) {
                                                   (is_last()   ? "3"
                                                    : is_root() ? "0"
                                                                : "1") +
-                                                  ",chunk=12x10x36,order=insertion");
+                                                  ",chunk=12x10x36,lab.order=insertion");
       expect_everywhere(outcome, TAILRACE_OK);
       expect_values(path, 0);
     }

@@ -287,7 +287,7 @@ TEST_P(GatheredFailures, RefusedInTheFirstStep) {
 
 /// A target speaks of a step, and such a field has none in most of them.
 TEST_P(GatheredFailures, TargetsAreRefusedInTheFirstStep) {
-  for (const std::string target : {"target-psnr=70", "target-size=1MiB"}) {
+  for (const std::string target : {"target=psnr=70", "target=size=1MiB"}) {
     for (const char* field : {"chunk=3x4x7x11,codec=trz", "chunk=2x4x7x11"}) {
       Program program(scratch(), mode() + "replace=on," + target);
       program.put_all(program.define("/u", kSpace, field), 0);
@@ -389,9 +389,9 @@ TEST_P(GatheredFailures, ManySmallBoxesCount) {
 
 TEST_P(GatheredFailures, LayoutsThatDoNotFit) {
   if (std::string(GetParam()) == "in_situ") {
-    Program recorded(scratch("recorded.h5"), mode() + "record=" + scratch("record.json"));
+    Program recorded(scratch("recorded.h5"), mode() + "lab.record=" + scratch("record.json"));
     recorded.put_all(recorded.define("/u", {40}, "chunk=2x8"), 0);
-    expect_failed(recorded.failing_step(), Code::unsupported, "record=");
+    expect_failed(recorded.failing_step(), Code::unsupported, "lab.record=");
   }
   Program program(scratch(), mode() + "layout=dense");
   const auto field = program.define("/u", {40}, "chunk=2x8");

@@ -276,8 +276,8 @@ TEST_P(GatheredSteps, AtRandom) {
 
 TEST_P(GatheredSteps, AllLayouts) {
   for (const char* options :
-       {"layout=claimed,writers=node", "layout=arena,trace=on", "layout=predictive,verify=on",
-        "layout=sparse", "layout=claimed,order=johnson"}) {
+       {"layout=claimed,writers=node", "layout=arena,trace-file=/dev/null",
+        "layout=predictive,verify=on", "layout=sparse", "layout=claimed,lab.order=johnson"}) {
     Program program(scratch(), mode() + "replace=on," + options);
     const auto field = program.define("/u", kSpace, "chunk=3x4x7x11,codec=trz,bound=abs=1e-3");
     for (std::uint64_t step = 0; step < 8; ++step) {

@@ -94,10 +94,10 @@ struct NodesCase {
 std::ostream& operator<<(std::ostream& out, const NodesCase& test) { return out << test.name; }
 
 constexpr NodesCase kCases[] = {
-    {"claimed", "mode=in_situ,layout=claimed,balance=best"},
-    {"claimed_threads", "mode=in_situ,layout=claimed,balance=best,threads=1"},
-    {"arena_threads", "mode=in_situ,layout=arena,balance=best,threads=1"},
-    {"predictive_paper", "mode=in_situ,layout=predictive,balance=paper,threads=1"},
+    {"claimed", "mode=in_situ,layout=claimed,writers=balanced"},
+    {"claimed_threads", "mode=in_situ,layout=claimed,writers=balanced,threads=1"},
+    {"arena_threads", "mode=in_situ,layout=arena,writers=balanced,threads=1"},
+    {"predictive_paper", "mode=in_situ,layout=predictive,lab.balance=paper,threads=1"},
     {"async_claimed", "mode=async,layout=claimed,threads=1"},
     {"async_arena", "mode=async,layout=arena,threads=2"},
     {"node_writer", "mode=in_situ,layout=predictive,writers=node"},
@@ -188,15 +188,16 @@ constexpr NodesCase kWriterCases[] = {
     {"sync_arena", "mode=sync,layout=arena,threads=2"},
     {"sync_predictive", "mode=sync,layout=predictive,threads=1"},
     {"sync_sparse", "mode=sync,layout=sparse,threads=1"},
-    {"sync_direct", "mode=sync,layout=dense,threads=1,direct=on"},
+    {"sync_direct", "mode=sync,layout=dense,threads=1,align=direct"},
     {"async_claimed", "mode=async,layout=claimed,threads=1"},
     {"in_situ_claimed", "mode=in_situ,layout=claimed"},
 };
 
 TEST_P(NodeWriters, WriteForAllRanksOfTheirNode) {
   const std::string path = scratch();
-  Output output(path, "chunk=16x128,codec=deflate,buffer=64K,fsync=on,trace=on,writers=node," +
-                          std::string(GetParam().options));
+  Output output(
+      path, "chunk=16x128,codec=deflate,buffer=64K,fsync=on,trace-file=/dev/null,writers=node," +
+                std::string(GetParam().options));
   const auto comm = api_test::comm_of_all();
   constexpr std::uint64_t n_steps = 3;
   std::uint64_t n_moved = 0;

@@ -21,14 +21,14 @@ constexpr LayoutCase kCases[] = {
     {"claimed", "layout=claimed"},
     {"dense", "layout=dense"},
     {"sparse", "layout=sparse"},
-    {"hybrid", "layout=hybrid,expected-ratio=2,expected-error=0.5"},
-    {"hybrid_10x_too_small", "layout=hybrid,expected-ratio=50"},
+    {"hybrid", "layout=hybrid:2:0.5"},
+    {"hybrid_10x_too_small", "layout=hybrid:50"},
     {"predictive", "layout=predictive"},
-    {"predictive_without_space", "layout=predictive,space=1"},
-    {"predictive_storage", "layout=predictive,space=storage"},
+    {"predictive_without_space", "layout=predictive:1"},
+    {"predictive_storage", "layout=predictive:storage"},
     {"arena", "layout=arena"},
-    {"arena_performance", "layout=arena,space=performance"},
-    {"arena_wide", "layout=arena,space=3"},
+    {"arena_performance", "layout=arena:performance"},
+    {"arena_wide", "layout=arena:3"},
 };
 
 class Layouts : public ::testing::TestWithParam<LayoutCase> {};
@@ -119,13 +119,13 @@ TEST(LayoutOptions, HybridWithoutARatioIsRefusedEverywhere) {
   auto file = create(scratch());
   (void)outcome_of([&] { file.define<float>("/f", kFieldShape, "layout=hybrid"); });
   expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
-                    {"/f", "expected-ratio="});
+                    {"/f", "hybrid:3.5"});
 }
 
 TEST(LayoutOptions, RanksMustAgreeOnSpace) {
   if (n_ranks() == 1) return;
   auto file = create(scratch());
-  file.define<float>("/f", kFieldShape, is_last() ? "layout=arena,space=2" : "layout=arena");
+  file.define<float>("/f", kFieldShape, is_last() ? "layout=arena:2" : "layout=arena");
   expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_DISAGREEMENT, {"/f"});
 }
 

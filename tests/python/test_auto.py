@@ -134,7 +134,7 @@ def test_explicit_portable_is_readable_without_a_plugin(source, tmp_path):
 @pytest.mark.parametrize("target", [400_000, 900_000])
 def test_target_size(source, tmp_path, alone, target, ranks):
     out = tmp_path / "out.h5"
-    told = numbers("repack", source, "-o", out, "--target-size", target, ranks=ranks,
+    told = numbers("repack", source, "-o", out, "--target", f"size={target}", ranks=ranks,
                    environment=alone)
     assert told["files"][0]["encoded_bytes"] == pytest.approx(target, rel=0.15)
     bounds = {f["bound_asked"] for f in told["files"][0]["fields"] if f["absolute_bound"] > 0}
@@ -144,13 +144,13 @@ def test_target_size(source, tmp_path, alone, target, ranks):
 
 
 def test_target_size_that_cannot_be(source, tmp_path):
-    said = tailrace("repack", source, "-o", tmp_path / "out.h5", "--target-size", "1kB",
+    said = tailrace("repack", source, "-o", tmp_path / "out.h5", "--target", "size=1kB",
                     "--bound", "rel=1e-4", code=2).stderr
-    assert "target-size" in said and "makes about" in said
+    assert "target=size=" in said and "makes about" in said
     assert not (tmp_path / "out.h5").exists()
 
 
-@pytest.mark.parametrize("target", [("--target-psnr", "70"), ("--target-size", "100KB")])
+@pytest.mark.parametrize("target", [("--target", "psnr=70"), ("--target", "size=100KB")])
 def test_targets_beside_scalars_and_nothing(tmp_path, alone, target):
     source, out = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:
@@ -165,7 +165,7 @@ def test_targets_beside_scalars_and_nothing(tmp_path, alone, target):
 
 def test_target_psnr(source, tmp_path, alone):
     out = tmp_path / "out.h5"
-    told = numbers("repack", source, "-o", out, "--target-psnr", "70", environment=alone)
+    told = numbers("repack", source, "-o", out, "--target", "psnr=70", environment=alone)
     found = numbers("verify", source, out)
     for one in found["fields"]:
         if one["path"].endswith(("smooth", "rough")):

@@ -10,12 +10,12 @@ import pytest
 from cli_tools import data_file, datasets, largest_error, numbers, own_lines, tailrace
 
 LAYOUTS = {
-    "claimed": [],
-    "dense": [],
-    "sparse": [],
-    "hybrid": ["--expected-ratio", "2", "--expected-error", "0.5"],
-    "predictive": [],
-    "arena": ["--space", "storage"],
+    "claimed": "claimed",
+    "dense": "dense",
+    "sparse": "sparse",
+    "hybrid": "hybrid:2:0.5",
+    "predictive": "predictive",
+    "arena": "arena:storage",
 }
 BOUND = ["--codec", "portable", "--bound", "rel=1e-3", "--chunk", "32x32x32"]
 # Fields that are placed by their shape begin at multiples of 8 bytes.
@@ -37,7 +37,7 @@ def stored_bytes(path):
 def test_what_a_layout_costs(tmp_path, layout, ranks):
     source = data_file("nyx64_s060.h5", tmp_path)
     target = tmp_path / "out.h5"
-    report = numbers("repack", source, "-o", target, *BOUND, "--layout", layout, *LAYOUTS[layout],
+    report = numbers("repack", source, "-o", target, *BOUND, "--layout", LAYOUTS[layout],
                      "--align", "1", ranks=ranks)["files"][0]
     fields = report["fields"]
     assert {field["layout"] for field in fields} == {layout}
@@ -74,8 +74,8 @@ def test_what_a_layout_costs(tmp_path, layout, ranks):
 @pytest.mark.parametrize("ratio,share", [(1, 0), (100000, 1)])
 def test_slots_that_all_or_no_chunks_fit(tmp_path, ratio, share):
     source = data_file("nyx64_s060.h5", tmp_path)
-    report = numbers("repack", source, "-o", tmp_path / "out.h5", *BOUND, "--layout", "hybrid",
-                     "--expected-ratio", ratio, "--align", "1", ranks=2)["files"][0]
+    report = numbers("repack", source, "-o", tmp_path / "out.h5", *BOUND, "--layout",
+                     f"hybrid:{ratio}", "--align", "1", ranks=2)["files"][0]
     n_chunks = sum(field["n_chunks"] for field in report["fields"])
     assert report["n_overflow_chunks"] == share * n_chunks
     # What overflows leaves its whole slot unused.
@@ -109,8 +109,8 @@ def chunks(row, kind):
 def test_work_follows_the_plan(tmp_path, order, ranks):
     source = data_file("nyx64_s060.h5", tmp_path)
     target, trace = tmp_path / "out.h5", tmp_path / "trace.json"
-    report = numbers("repack", source, "-o", target, *BOUND, "--threads", "1", "--order", order,
-                     "--trace", trace, ranks=ranks)["files"][0]
+    report = numbers("repack", source, "-o", target, *BOUND, "--threads", "1",
+                     "--option", f"lab.order={order}", "--trace", trace, ranks=ranks)["files"][0]
     tailrace("verify", source, target)
     rows, place = trace_rows(trace)
     n_encoded = 0
@@ -152,8 +152,8 @@ def test_orders_differ_where_sizes_do(tmp_path):
     for order in ("largest-first", "smallest-first"):
         trace = tmp_path / f"{order}.json"
         tailrace("repack", source, "-o", tmp_path / f"{order}.h5", "--codec", "trz", "--bound",
-                 "abs=1e-4", "--chunk", "65536x", "--threads", "1", "--order", order, "--trace",
-                 trace)
+                 "abs=1e-4", "--chunk", "65536x", "--threads", "1", "--option",
+                 f"lab.order={order}", "--trace", trace)
         first[order] = chunks(trace_rows(trace)[0][0, "encode 1"], "encode")[0]
     assert first["largest-first"].startswith("/b_noise")
     assert first["smallest-first"].startswith("/a_smooth")
@@ -161,9 +161,9 @@ def test_orders_differ_where_sizes_do(tmp_path):
 
 def test_the_summary_tells_what_was_planned(tmp_path):
     source = data_file("nyx64_s060.h5", tmp_path)
-    for layout, options in LAYOUTS.items():
+    for layout, text in LAYOUTS.items():
         lines = tailrace("repack", source, "-o", tmp_path / f"{layout}.h5", *BOUND, "--layout",
-                         layout, *options, "--order", "johnson").stdout.splitlines()
+                         text, "--option", "lab.order=johnson").stdout.splitlines()
         heads = [line.split()[0] for line in lines if line]
         assert "predict" in heads
         assert any(line.startswith("together") and "planned" in line for line in lines)
@@ -172,9 +172,9 @@ def test_the_summary_tells_what_was_planned(tmp_path):
 
 
 @pytest.mark.parametrize("words,expected", [
-    (["--order", "alphabetical"], "johnson"),
-    (["--layout", "hybrid"], "expected-ratio"),
-    (["--layout", "arena", "--space", "0.5"], "balanced"),
+    (["--option", "lab.order=alphabetical"], "johnson"),
+    (["--layout", "hybrid"], "hybrid:3.5"),
+    (["--layout", "arena:0.5"], "balanced"),
     (["--layout", "slots"], "predictive"),
 ])
 def test_what_makes_no_sense_is_refused(tmp_path, words, expected):

@@ -173,7 +173,7 @@ def test_refusals_are_those_of_every_rank(tmp_path, ranks):
             assert f"cannot keep guard={guard}" in refusal(guard, codec=name)
 
 
-@pytest.mark.parametrize("target", [("--target-size", "40KiB"), ("--target-psnr", "60")])
+@pytest.mark.parametrize("target", [("--target", "size=40KiB"), ("--target", "psnr=60")])
 def test_a_target_has_no_use_for_masks_of_exact_fields(tmp_path, target):
     """Nobody looks for one, then; of the field that the target is for one is needed."""
     u, v = smooth((60, 70)), smooth((120, 130), 1)

@@ -520,7 +520,7 @@ def test_an_undeclared_fill_value_is_refused(tmp_path):
         return tailrace("repack", tmp_path / "u.npy", "-o", tmp_path / "out.h5", "--force",
                         "--codec", "portable", *options, code=code)
 
-    for bound in (("--bound", "rel=1e-3"), ("--bound", "psnr=80"), ("--target-psnr", "60")):
+    for bound in (("--bound", "rel=1e-3"), ("--bound", "psnr=80"), ("--target", "psnr=60")):
         said = " ".join(repack(*bound, code=2).stderr.split())
         assert "--field '/u:fill=-1e+10'" in said and "24000 times" in said, said
         assert "--fill -1e+10" in said and "--allow-wide-bound" in said

@@ -78,7 +78,7 @@ USAGE = [
     (["IN", "-o", "OUT", "-c", "--dedup"], "--contiguous"),
     (["IN", "-o", "OUT", "-c", "-m", "1MiB"], "--plain-below"),
     (["IN", "-o", "OUT", "-m", "lots"], "--plain-below"),
-    (["IN", "-o", "OUT", "--layout", "sparse"], "claimed, dense or front"),
+    (["IN", "-o", "OUT", "--layout", "sparse"], "option layout=sparse: not served by concat"),
     (["IN", "-o", "OUT", "-b", "10"], "--memory"),
     (["IN", "-o", "OUT", "-k", "run,,evt"], "--key"),
     (["IN", "-o", "OUT", "-k", "run,no_such"], "no_such"),

@@ -92,11 +92,10 @@ for form in ("NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA", "NETCDF4", "NETCDF4_CLASSI
         netcdf_input(folder, form), folder, "--codec", "portable", *BOUND)
 KINDS["repack hdf5"] = lambda folder: repacked(hdf5_input(folder), folder)
 KINDS["repack --netcdf"] = lambda folder: repacked(hdf5_input(folder), folder, "--netcdf")
-for layout in ("claimed", "dense", "sparse", "hybrid", "predictive", "arena"):
-    more = ["--expected-ratio", "3"] if layout == "hybrid" else []
-    KINDS[f"layout {layout}"] = lambda folder, layout=layout, more=more: repacked(
+for layout in ("claimed", "dense", "sparse", "hybrid:3", "predictive", "arena"):
+    KINDS[f"layout {layout}"] = lambda folder, layout=layout: repacked(
         hdf5_input(folder), folder, "--netcdf", "--dims", "/temp=time,lat,lon", "--layout", layout,
-        "--codec", "trz", *BOUND, "--chunk", "2x10x12", *more, ranks=2)
+        "--codec", "trz", *BOUND, "--chunk", "2x10x12", ranks=2)
 KINDS["layout contiguous"] = lambda folder: repacked(
     hdf5_input(folder), folder, "--netcdf", "--layout", "contiguous", "--codec", "none",
     "--exclude", "/t*")

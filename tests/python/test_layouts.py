@@ -17,13 +17,13 @@ LAYOUTS = {
     "front": ["--codec", "zfp", "--bound", "rel=1e-3"],
     "sparse": ["--codec", "zfp", "--bound", "rel=1e-3"],
     "contiguous": ["--codec", "none"],
-    "hybrid": ["--codec", "zfp", "--bound", "rel=1e-3", "--expected-ratio", "3"],
+    "hybrid": ["--codec", "zfp", "--bound", "rel=1e-3", "--layout", "hybrid:3"],
     "predictive": ["--codec", "zfp", "--bound", "rel=1e-3"],
-    "predictive wide": ["--codec", "zfp", "--bound", "rel=1e-3", "--space", "2"],
-    "predictive tight": ["--codec", "zfp", "--bound", "rel=1e-3", "--space", "1"],
+    "predictive wide": ["--codec", "zfp", "--bound", "rel=1e-3", "--layout", "predictive:2"],
+    "predictive tight": ["--codec", "zfp", "--bound", "rel=1e-3", "--layout", "predictive:1"],
     "arena": ["--codec", "zfp", "--bound", "rel=1e-3"],
-    "arena wide": ["--codec", "zfp", "--bound", "rel=1e-3", "--space", "2"],
-    "arena tight": ["--codec", "zfp", "--bound", "rel=1e-3", "--space", "1"],
+    "arena wide": ["--codec", "zfp", "--bound", "rel=1e-3", "--layout", "arena:2"],
+    "arena tight": ["--codec", "zfp", "--bound", "rel=1e-3", "--layout", "arena:1"],
 }
 
 
@@ -83,9 +83,9 @@ def test_gaps_may_hold_anything(tmp_path, layout):
     """Unused reservations hold no bytes that matter: overwritten, all values stay as they are."""
     source = data_file("nyx64_s060.h5", tmp_path)
     target = tmp_path / "out.h5"
-    options = [] if layout == "sparse" else ["--space", "2"]
-    tailrace("repack", source, "-o", target, "--layout", layout, "--codec", "zfp", "--bound",
-             "rel=1e-3", "--chunk", "32x32x32", *options)
+    text = layout if layout == "sparse" else f"{layout}:2"
+    tailrace("repack", source, "-o", target, "--layout", text, "--codec", "zfp", "--bound",
+             "rel=1e-3", "--chunk", "32x32x32")
     before = datasets(target)
     stored = extents(target)
     with open(target, "r+b") as file:

@@ -55,7 +55,7 @@ def again(source, target, bound, *more):
 
 @pytest.mark.parametrize("asked", [
     ["--bound", "abs=0.01"], ["--bound", "rel=0.001"], ["--bound", "pw_rel=0.001"],
-    ["--codec", "trz", "--bound", "abs=0.01"], ["--target-size", "4kB"],
+    ["--codec", "trz", "--bound", "abs=0.01"], ["--target", "size=4kB"],
     ["--field", "t:bound=abs=0.01"], ["--as-stored", "--bound", "abs=0.01"]])
 def test_a_second_loss_is_refused(lossy, tmp_path, asked):
     copy = tmp_path / "copy.h5"

@@ -172,7 +172,7 @@ def test_refuses_with_one_clear_line_and_no_file(tmp_path, ranks, words, code, t
 
 def test_a_disk_that_fills_up_limits_the_sizes_and_a_full_one_is_an_error(tmp_path):
     with small_disk_at(tmp_path / "small", "6m") as folder:
-        done = tailrace("profile", "--time", "2", "--largest", "64MiB", "--codecs", "trz", "--dir",
+        done = tailrace("profile", "--time", "10", "--largest", "64MiB", "--codecs", "trz", "--dir",
                         folder, "-o", tmp_path / "p.json")
         assert any("free space" in line for line in own_lines(done.stderr))
         assert os.listdir(folder) == []

@@ -37,7 +37,7 @@ def test_outputs(ranks, output, given, tmp_path):
 
 
 @pytest.mark.parametrize("layout, transfer", [
-    ("sparse", "collective"), ("dense", "independent"), ("hybrid,expected-ratio=1.1", "collective"),
+    ("sparse", "collective"), ("dense", "independent"), ("hybrid:1.1", "collective"),
     ("claimed", "independent")])
 def test_tailrace_in_the_place_of_pnetcdf(layout, transfer, given, tmp_path):
     application("replay-pnetcdf")

@@ -257,7 +257,7 @@ def test_roles_off_and_entries_by_name(snapshot, tmp_path):
     assert {field["role"] for field in exact} == {None}
 
 
-@pytest.mark.parametrize("options", [["--target-psnr", "60"], ["--target-size", "150kB"],
+@pytest.mark.parametrize("options", [["--target", "psnr=60"], ["--target", "size=150kB"],
                                      ["--codec", "zfp,rate=8"], ["--codec", "zfp,precision=12"]])
 def test_targets_and_codecs_that_always_lose_are_for_values_alone(options, snapshot, tmp_path):
     report = numbers("repack", snapshot, "-o", tmp_path / "out.h5", *options)["files"][0]
@@ -370,7 +370,7 @@ def test_what_a_bound_leaves_exact_keeps_the_codec_of_all_readers(tmp_path):
         file["vertices"] = positions(20000)
         file["u"] = smooth((200, 200), 1)
     for words in (["--bound", "rel=1e-3"], ["--bound", "rel=1e-3", "--codec", "sz3"],
-                  ["--target-psnr", "60"]):
+                  ["--target", "psnr=60"]):
         report = numbers("repack", source, "-o", target, "--force", *words)["files"][0]
         codecs = {field["path"]: field["codec"] for field in report["fields"]}
         assert codecs["/count"] == codecs["/vertices"] == "deflate" != codecs["/u"]

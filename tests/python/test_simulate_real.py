@@ -47,7 +47,7 @@ def record(folder, ranks, bytes_per_s):
     command = [launcher(), "-n", str(ranks),
                "env", *(f"{name}={value}" for name, value in own.items()),
                str(program), str(folder / "steady.h5"),
-               f"record={folder / 'recording.json'}", str(N_STEPS)]
+               f"lab.record={folder / 'recording.json'}", str(N_STEPS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600,
                           env={"OMPI_MCA_hwloc_base_binding_policy": "none", **ENVIRONMENT})
     assert done.returncode == 0, done.stdout + done.stderr

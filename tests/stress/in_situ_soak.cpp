@@ -139,7 +139,7 @@ class FileRun {
                ",hold=" + (promise_ ? "promise" : "copy") +
                ",threads=" + std::to_string(1 + random_.below(2)) +
                ",memory=" + std::to_string(cap_mib) + "MiB" +
-               ",scheduler=" + random_.of({"search", "ext-johnson+bf", "one-list-greedy"});
+               ",lab.scheduler=" + random_.of({"search", "ext-johnson+bf", "one-list-greedy"});
     cap_bytes_ = cap_mib << 20;
     file_.emplace(tailrace::File::create(path_, options_));
     const std::uint64_t n_steps = 2 + random_.below(7);

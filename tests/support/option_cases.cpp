@@ -11,7 +11,7 @@ std::vector<OptionCase> option_cases() {
   std::vector<OptionCase> cases;
   const auto add = [&cases](const auto& table, bool of_file) {
     for (const auto& entry : table) {
-      const bool of_steps = (entry.engines & static_cast<unsigned>(tailrace::Engine::write)) != 0;
+      const bool of_steps = (entry.doors & tailrace::bit_of(tailrace::Door::steps)) != 0;
       cases.push_back({std::string(entry.name), of_file,
                        entry.agreement == tailrace::Agreement::alike, of_steps});
     }

@@ -240,7 +240,7 @@ TEST(BoundWidthWriter, TargetsAreRefusedToo) {
   const TestFolder folder;
   run_ranks(2, [&](std::unique_ptr<Comm> comm) {
     FileOptions options;
-    ASSERT_TRUE(apply_file_options("target-psnr=60,fsync=off", options).ok());
+    ASSERT_TRUE(apply_file_options("target=psnr=60,fsync=off", options).ok());
     const auto row = static_cast<std::uint64_t>(comm->rank());
     auto writer = Writer::create(std::move(comm), folder / "t.h5", options);
     ASSERT_TRUE(writer.ok());

@@ -192,7 +192,7 @@ TEST_F(CApi, ReportsPointIntoTheFile) {
 }
 
 TEST_F(CApi, AStepThatIsPlannedReportsWhatWasPredictedAndReserved) {
-  create("bound=rel=1e-3,layout=arena,order=johnson,chunk=10x50,space=performance");
+  create("bound=rel=1e-3,layout=arena:performance,lab.order=johnson,chunk=10x50");
   std::vector<float> values(100 * 50);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = std::sin(0.01F * static_cast<float>(i));

@@ -43,22 +43,6 @@ TEST(CommitOrder, StepsInANestedGroup) {
   EXPECT_EQ(clean.n_half_steps, 0U);
 }
 
-TEST(CommitOrder, GroupPerStepRewritesOneOldBlockPerCommit) {
-  const TestFolder folder;
-  GroupPerStep series;
-  const Recording recording = record(series, folder / "out.h5", false, false, 0);
-  // After the last sync but one of each commit comes the root group's header, and nothing else.
-  std::size_t n_headers = 0;
-  for (const Operation& operation : recording.operations) {
-    if (operation.kind != Operation::Kind::write || operation.n_commits == 0) continue;
-    if (operation.address < 60000 && rank_block(operation.bytes) == BlockRank::object_header &&
-        operation.bytes.size() > 1000) {
-      ++n_headers;
-    }
-  }
-  EXPECT_EQ(n_headers, n_steps_usual - 1);
-}
-
 TEST(CommitOrder, GrowingDatasetsSurviveEveryCleanPoint) {
   const TestFolder folder;
   GrowingDatasets series;
@@ -179,11 +163,11 @@ TEST(CommitOrder, ReorderedUnsyncedWritesInOldFormsDamageNothing) {
   EXPECT_EQ(tally.n_damaged, 0U);
 }
 
-/// Without its journal a step that outgrows the root group's pre-sized header is still safe.
+/// The root group's header gets continuation blocks.
 TEST(CommitOrder, StepsBeyondTheRootGroupsRoom) {
   const TestFolder folder;
   GroupPerStep series;
-  const Recording recording = record(series, folder / "out.h5", false, false, 100, 16, 4);
+  const Recording recording = record(series, folder / "out.h5", false, false, 100, 16);
   Tally clean;
   Tally torn{.apart = true};
   judge_all(series, folder / "crash.h5", recording, clean, torn);
@@ -201,7 +185,6 @@ TEST(CommitOrder, StepsBeyondTheLinksOfTheRootGroupsHeaderAreGoodAfterRecovery) 
     RecordingStorage storage(path, false);
     ScatteringTail tail;
     Hdf5File::Settings settings;
-    settings.expected_steps = 0;
     auto file = Hdf5File::create(storage, tail.allocate(), settings);
     ASSERT_TRUE(file.ok()) << text_of(file.status());
     for (int g = 0; g < 28; ++g) ASSERT_DONE((*file)->create_group("/g" + std::to_string(g)));

@@ -167,7 +167,7 @@ std::vector<std::byte> content_of(const std::string& path) {
 }
 
 Recording record(Series& series, const std::string& path, bool append, bool journal,
-                 unsigned gap_max, std::size_t n_steps, std::uint64_t expected_steps) {
+                 unsigned gap_max, std::size_t n_steps) {
   Recording recording;
   if (append) recording.start = content_of(path);
   RecordingStorage storage(path, append);
@@ -175,7 +175,6 @@ Recording record(Series& series, const std::string& path, bool append, bool jour
   ScatteringTail tail(0, gap_max);
   Hdf5File::Settings settings;
   settings.journal = journal;
-  settings.expected_steps = expected_steps;
   settings.old_forms = series.old_forms;
   std::uint64_t end = 0;
   auto opened = append ? Hdf5File::open(storage, tail.allocate(), settings, end)

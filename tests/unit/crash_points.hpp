@@ -74,8 +74,7 @@ struct Recording {
 
 /// Create a file (or append to the one that is there) and record `n_steps` commits.
 Recording record(Series& series, const std::string& path, bool append, bool journal,
-                 unsigned gap_max, std::size_t n_steps = n_steps_usual,
-                 std::uint64_t expected_steps = 64);
+                 unsigned gap_max, std::size_t n_steps = n_steps_usual);
 
 /// The content of a file.
 std::vector<std::byte> content_of(const std::string& path);

@@ -14,6 +14,7 @@
 #include "exec/comm_factory.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "output/output.hpp"
+#include "policy/door_rules.hpp"
 #include "thread_comm.hpp"
 
 namespace tailrace::test {
@@ -180,9 +181,9 @@ TEST(EngineFront, OtherFilesAreRefused) {
   const auto opened = Writer::open(make_self_comm(), path, front_options());
   ASSERT_FALSE(opened.ok());
   expect_refused(opened.status(), "opened to be added to");
-  for (const Engine engine : {Engine::array, Engine::concat}) {
-    const Status served = check_served(front_options(), engine);
-    EXPECT_EQ(served.code(), Code::invalid_argument);
+  for (const Door door : {Door::python, Door::hdf5}) {
+    const Status served = check_door(front_options(), door);
+    EXPECT_EQ(served.code(), Code::unsupported);
     EXPECT_NE(served.message().find("layout=front"), std::string::npos) << served.message();
   }
 }

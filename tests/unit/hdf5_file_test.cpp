@@ -20,7 +20,6 @@ namespace {
 
 std::unique_ptr<Hdf5File> create_file(Storage& storage, ScatteringTail& tail,
                                       Hdf5File::Settings settings = {}) {
-  settings.expected_steps = 0;
   Result<std::unique_ptr<Hdf5File>> file = Hdf5File::create(storage, tail.allocate(), settings);
   EXPECT_TRUE(file.ok()) << text_of(file.status());
   return file.ok() ? std::move(*file) : nullptr;
@@ -235,7 +234,6 @@ Status make_much(Hdf5File& file, Storage& storage, ScatteringTail& tail) {
 Hdf5File::Settings old_forms() {
   Hdf5File::Settings settings;
   settings.old_forms = true;
-  settings.expected_steps = 0;
   return settings;
 }
 

@@ -144,7 +144,7 @@ TEST_P(HandOverFault, AMemoryCapThatIsTooSmall) {
 
 /// A plug-in that refuses a chunk, with no thread of ours or with some: the chunk's rank fails.
 TEST_P(HandOverFault, AChunkThatCannotBeEncoded) {
-  const auto plain = in_situ_options("codec=sz3,bound=abs=0.1,raw-fallback=off");
+  const auto plain = in_situ_options("codec=sz3,bound=abs=0.1,verify=strict");
   std::atomic<bool> installed = true;
   run_in_situ(n_ranks(), path_, options(), nullptr, [&](InSituRank& rank) {
     ASSERT_TRUE(rank.end_step(0).ok());
@@ -248,7 +248,7 @@ TEST_P(HandOverFault, ASyncBehindTheWrites) {
 /// all ranks, and every later call returns it.
 TEST_P(HandOverFault, ACommitInTheBackground) {
   std::vector<StorageProbe> probes(static_cast<std::size_t>(n_ranks()));
-  const std::string no_gifts = options() + (options().find("in_situ") < 9 ? ",balance=off" : "");
+  const std::string no_gifts = options() + (options().find("in_situ") < 9 ? ",writers=each" : "");
   run_in_situ(n_ranks(), path_, no_gifts, &probes, [&](InSituRank& rank) {
     ASSERT_TRUE(rank.end_step(0).ok());
     ASSERT_TRUE(rank.writer->wait().ok());

@@ -1,4 +1,4 @@
-// Writes that a rank makes for another one of its node (balance=best): while the application
+// Writes that a rank makes for another one of its node (writers=balanced): while the application
 // computes and calls nothing, and what happens if the rank that took them fails.
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class MovedWrites : public testing::TestWithParam<int> {
   static constexpr std::uint64_t kRowsOfRank = 256;
   int n_ranks() const { return GetParam(); }
   std::string options() const {
-    return "mode=in_situ,threads=1,chunk=8x64,codec=deflate,balance=best";
+    return "mode=in_situ,threads=1,chunk=8x64,codec=deflate,writers=balanced";
   }
   static void slow_down(std::vector<StorageProbe>& probes) { probes[0].data_delay_s = 0.005; }
   /// Writes that ranks other than 0 have made for it.

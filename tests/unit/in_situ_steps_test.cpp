@@ -96,8 +96,9 @@ TEST_P(HandOverSteps, RanksWithoutDataAndFieldsWithoutElements) {
 
 /// However the commit goes to disk, from memory of the caller's own or a copy.
 TEST_P(HandOverSteps, EveryWayToTheDisk) {
-  for (const std::string way : {"journal=on", "direct=on", "fsync=off", "journal=on,hold=promise",
-                                "direct=on,codec=none,hold=promise", "codec=none,direct=on"}) {
+  for (const std::string way :
+       {"journal=on", "align=direct", "fsync=off", "journal=on,hold=promise",
+        "align=direct,codec=none,hold=promise", "codec=none,align=direct"}) {
     run_in_situ(n_ranks(), path_, mode() + ",replace=on,codec=deflate,chunk=8x16," + way, nullptr,
                 [&](InSituRank& rank) {
                   for (std::uint64_t step = 0; step < 4; ++step) {
@@ -181,8 +182,8 @@ TEST_P(HandOverSteps, CallbacksComeWithinTheCalls) {
 /// The lane syncs behind the last chunk, though nobody calls anything.
 TEST_P(HandOverSteps, AreSyncedBehindTheLastChunk) {
   std::vector<StorageProbe> probes(static_cast<std::size_t>(n_ranks()));
-  run_in_situ(n_ranks(), path_, mode() + ",threads=1,codec=deflate,chunk=8x16,balance=off", &probes,
-              [&](InSituRank& rank) {
+  run_in_situ(n_ranks(), path_, mode() + ",threads=1,codec=deflate,chunk=8x16,writers=each",
+              &probes, [&](InSituRank& rank) {
                 const StorageProbe& probe = probes[static_cast<std::size_t>(rank.comm->rank())];
                 ASSERT_TRUE(rank.end_step(0).ok());
                 EXPECT_TRUE(happens([&] { return probe.n_data > 0 && probe.n_unsynced == 0; }));
@@ -333,7 +334,7 @@ TEST(HandOverMemoryOfRanks, StaysUnderTheCapInEveryMode) {
   constexpr std::uint64_t cap = 4U << 20;
   const Shape shape = {2048, 1024};  // 8 MiB
   for (const std::string options :
-       {"mode=async", "mode=async,hold=promise", "mode=in_situ,balance=off",
+       {"mode=async", "mode=async,hold=promise", "mode=in_situ,writers=each",
         "mode=in_situ,hold=promise", "mode=in_situ,threads=2"}) {
     const TestFolder folder;
     const std::string path = folder / "out.h5";
@@ -356,7 +357,7 @@ TEST(HandOverMemoryOfRanks, StaysUnderTheCapInEveryMode) {
         EXPECT_LE((*report)->peak_memory_bytes, cap) << options;
         EXPECT_GT((*report)->moved_bytes, 0U);
         const bool window = options.find("in_situ") != std::string::npos &&
-                            options.find("balance=off") == std::string::npos;
+                            options.find("writers=each") == std::string::npos;
         EXPECT_GT((*report)->peak_memory_bytes, window ? cap / 8 : 0U) << options;
       }
       EXPECT_TRUE(rank.writer->close().ok());

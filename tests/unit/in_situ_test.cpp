@@ -93,10 +93,11 @@ std::vector<HandOverCase> hand_over_cases() {
     cases.push_back({mode + "_uncompressed", text + ",codec=none", 0});
     cases.push_back({mode + "_arena", text + ",layout=arena,codec=portable,bound=abs=0.1", 0.1});
     cases.push_back({mode + "_predictive", text + ",layout=predictive,codec=deflate", 0});
-    cases.push_back({mode + "_threads", text + ",threads=2,codec=deflate,trace=on", 0});
+    cases.push_back({mode + "_threads", text + ",threads=2,codec=deflate,trace-file=/dev/null", 0});
     cases.push_back({mode + "_no_fsync", text + ",fsync=off,codec=deflate,buffer=1k", 0});
   }
-  cases.push_back({"in_situ_johnson", "mode=in_situ,scheduler=ext-johnson+bf,codec=deflate", 0});
+  cases.push_back(
+      {"in_situ_johnson", "mode=in_situ,lab.scheduler=ext-johnson+bf,codec=deflate", 0});
   return cases;
 }
 
@@ -191,7 +192,9 @@ TEST_P(HandOverBalance, MovesWritesAndKeepsTheValues) {
   const auto& [rule, n_ranks] = GetParam();
   const TestFolder folder;
   const std::string path = folder / "out.h5";
-  const FileOptions options = options_of("mode=in_situ,codec=deflate,chunk=8x64,balance=" + rule);
+  const FileOptions options =
+      options_of("mode=in_situ,codec=deflate,chunk=8x64," +
+                 (rule == "off" ? std::string("writers=each") : "lab.balance=" + rule));
   const auto n = static_cast<std::uint64_t>(n_ranks);
   const Shape shape = {128 * n, 64};
   std::vector<std::uint32_t> all(n_elements(shape), 7);
@@ -266,12 +269,13 @@ TEST(HandOverMemory, StaysUnderTheCapAndSaysThatItWaited) {
   }
 }
 
-/// record=: what the simulator is given is what happened, of each rank.
+/// lab.record=: what the simulator is given is what happened, of each rank.
 TEST(HandOverRecord, WritesTheIterationsOf2Ranks) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
   const std::string record = folder / "iterations.json";
-  const FileOptions options = options_of("mode=in_situ,codec=deflate,chunk=8x16,record=" + record);
+  const FileOptions options =
+      options_of("mode=in_situ,codec=deflate,chunk=8x16,lab.record=" + record);
   run_ranks(2, [&](std::unique_ptr<Comm> comm) {
     const Box box = slab(comm->rank(), 2);
     auto writer = Writer::create(std::move(comm), path, options);

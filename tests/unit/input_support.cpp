@@ -69,7 +69,6 @@ void carry_over(InputFile& input, const std::string& output_path, std::vector<st
   ScatteringTail tail;
   Hdf5File::Settings settings;
   settings.sync = false;
-  settings.expected_steps = 0;
   Result<std::unique_ptr<Hdf5File>> file = Hdf5File::create(storage, tail.allocate(), settings);
   ASSERT_TRUE(file.ok()) << text_of(file.status());
   const Result<std::vector<std::string>> before = input.carry_over_objects(**file);

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "layout/chunk_shape.hpp"
+#include "policy/chunk_shape.hpp"
 
 namespace tailrace {
 namespace {
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(All, LayoutConformance, ::testing::ValuesIn(layout_name
 TEST(LayoutRegistry, HybridAsksForTheRatioItNeeds) {
   const auto layout = make_layout("hybrid");
   ASSERT_FALSE(layout.ok());
-  EXPECT_NE(layout.status().message().find("expected-ratio="), std::string::npos);
+  EXPECT_NE(layout.status().message().find("hybrid:3.5"), std::string::npos);
 }
 
 TEST(LayoutHybrid, ASlotIsRawOverRatioTimesOnePlusError) {

@@ -1,6 +1,7 @@
 // The table of options: what is made of it agrees with the structs, the documents and the ranks.
 
 #include "core/option_table.hpp"
+#include "policy/door_rules.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,8 +26,8 @@ std::string file_text(const std::string& path) {
 /// The page is made from the table; with TAILRACE_WRITE_DOCS set, this writes it.
 TEST(OptionTable, ThePageIsWhatTheTableSays) {
   const std::string path = std::string(TAILRACE_SOURCE_FOLDER) + "/docs/options.md";
-  if (std::getenv("TAILRACE_WRITE_DOCS") != nullptr) std::ofstream(path) << option_table_markdown();
-  EXPECT_EQ(file_text(path), option_table_markdown())
+  if (std::getenv("TAILRACE_WRITE_DOCS") != nullptr) std::ofstream(path) << options_page();
+  EXPECT_EQ(file_text(path), options_page())
       << "run this test with TAILRACE_WRITE_DOCS=1 and commit docs/options.md";
 }
 
@@ -40,7 +41,7 @@ TEST(OptionTable, TheHeaderNamesEveryOption) {
   };
   for (const auto& entry : file_option_table()) {
     if (entry.name == "trace" || entry.name == "why") continue;
-    if ((entry.engines & static_cast<unsigned>(Engine::write)) == 0) continue;
+    if ((entry.doors & bit_of(Door::steps)) == 0) continue;
     EXPECT_TRUE(names(entry.name)) << entry.name;
   }
   for (const auto& entry : field_option_table()) EXPECT_TRUE(names(entry.name)) << entry.name;
@@ -56,23 +57,23 @@ TEST(OptionTable, NamesOccurOnce) {
 TEST(OptionTable, TextsTellValuesApart) {
   for (const char* text : {"mode=async",
                            "hold=promise",
-                           "balance=off",
+                           "writers=each",
                            "writers=node",
-                           "record=x",
-                           "scheduler=johnson",
                            "buffer=3",
                            "align=2",
-                           "direct=on",
+                           "align=direct",
                            "fsync=off",
                            "journal=on",
                            "replace=on",
-                           "trace=on",
                            "trace-file=t",
                            "for=balanced",
                            "why=measured",
-                           "target-size=7",
-                           "target-psnr=80.00000000000001",
-                           "order=johnson",
+                           "target=size=7",
+                           "target=psnr=80.00000000000001",
+                           "lab.balance=paper",
+                           "lab.record=x",
+                           "lab.scheduler=johnson",
+                           "lab.order=johnson",
                            "codec=deflate",
                            "codec=zstd,level=3",
                            "bound=none",
@@ -84,62 +85,58 @@ TEST(OptionTable, TextsTellValuesApart) {
                            "chunk=8388609",
                            "chunk=8x8",
                            "layout=dense",
-                           "space=1.0000000000000002",
-                           "space=3:1",
-                           "expected-ratio=2",
-                           "expected-error=0.1",
+                           "layout=arena:1.0000000000000002",
+                           "layout=predictive:3:1",
+                           "layout=hybrid:2",
+                           "layout=hybrid:2:0.1",
                            "verify=off",
+                           "verify=strict",
                            "fill=-0",
                            "allow-wide-bound=on",
-                           "raw-fallback=off",
                            "holes=on",
                            "over-time=on"}) {
     FileOptions options;
     ASSERT_TRUE(apply_file_options(text, options).ok()) << text;
-    EXPECT_NE(agreed_text(options, Engine::write), agreed_text(FileOptions(), Engine::write))
-        << text;
+    EXPECT_NE(agreed_text(options, Door::steps), agreed_text(FileOptions(), Door::steps)) << text;
   }
   // What is each rank's own, or rank 0's, is not compared.
   FileOptions own;
   ASSERT_TRUE(apply_file_options("threads=7,memory=1048577,plugin-path=/x,profile=/y", own).ok());
-  EXPECT_EQ(agreed_text(own, Engine::write), agreed_text(FileOptions(), Engine::write));
+  EXPECT_EQ(agreed_text(own, Door::steps), agreed_text(FileOptions(), Door::steps));
 }
 
 TEST(OptionTable, WhatAWriterDoesNotServeIsRefusedByName) {
-  const auto refusal = [](const char* text, Engine engine) {
+  const auto refusal = [](const char* text, Door door) {
     FileOptions options;
     EXPECT_TRUE(apply_file_options(text, options).ok()) << text;
-    const Status status = check_served(options, engine);
+    const Status status = check_served(options, door);
     return status.ok() ? "served" : status.message();
   };
-  for (const char* text : {"order=johnson", "trace-file=x", "record=x", "hold=promise",
-                           "balance=off", "scheduler=johnson", "writers=node"}) {
+  for (const char* text : {"lab.order=johnson", "trace-file=x", "lab.record=x", "hold=promise",
+                           "lab.balance=paper", "lab.scheduler=johnson", "writers=node"}) {
     const std::string name = std::string(text).substr(0, std::string(text).find('='));
-    EXPECT_NE(refusal(text, Engine::array).find("option " + name + "="), std::string::npos) << text;
-    EXPECT_NE(refusal(text, Engine::concat).find("option " + name + "="), std::string::npos)
-        << text;
-    EXPECT_EQ(refusal(text, Engine::write), "served");
+    EXPECT_NE(refusal(text, Door::python).find("option " + name + "="), std::string::npos) << text;
+    EXPECT_NE(refusal(text, Door::concat).find("option " + name + "="), std::string::npos) << text;
+    EXPECT_EQ(refusal(text, Door::steps), "served");
   }
-  // Of arrays, by those of HDF5 programs alone: that is theirs to say.
-  EXPECT_EQ(refusal("mode=async", Engine::array), "served");
-  EXPECT_NE(refusal("mode=async", Engine::concat).find("option mode="), std::string::npos);
-  EXPECT_EQ(refusal("memory=64MB,layout=dense,fsync=off", Engine::concat), "served");
-  EXPECT_NE(refusal("bound=abs=1", Engine::concat).find("option bound="), std::string::npos);
-  EXPECT_EQ(refusal("mode=sync,order=given,bound=abs=1,layout=arena", Engine::array), "served");
+  EXPECT_EQ(refusal("mode=async", Door::hdf5), "served");
+  EXPECT_NE(refusal("mode=async", Door::python).find("option mode="), std::string::npos);
+  EXPECT_NE(refusal("mode=async", Door::concat).find("option mode="), std::string::npos);
+  EXPECT_EQ(refusal("memory=64MB,layout=dense,fsync=off", Door::concat), "served");
+  EXPECT_NE(refusal("bound=abs=1", Door::concat).find("option bound="), std::string::npos);
+  EXPECT_EQ(refusal("mode=sync,lab.order=given,bound=abs=1,layout=arena", Door::pnetcdf), "served");
   EXPECT_EQ(refusal("codec=trz,preset=fast,bound=abs=1,guard=sign,chunk=1MiB,attributes=off",
-                    Engine::serial),
+                    Door::serial),
             "served");
   for (const char* text : {"layout=dense", "memory=64MB", "threads=2", "verify=on", "mode=async"}) {
-    EXPECT_NE(refusal(text, Engine::serial)
-                  .find("not served by a serial program's own HDF5; it "
-                        "serves "),
-              std::string::npos)
+    EXPECT_NE(
+        refusal(text, Door::serial).find("not served by the serial HDF5 interface; it serves "),
+        std::string::npos)
         << text;
   }
   FieldOptions field;
   ASSERT_TRUE(apply_field_options("bound=abs=1,covered=drop", field).ok());
-  EXPECT_NE(check_served(field, Engine::serial).message().find("option covered="),
-            std::string::npos);
+  EXPECT_NE(check_served(field, Door::serial).message().find("option covered="), std::string::npos);
 }
 
 /// What ranks have decided alike passes; what they have not is named by the next agreement, on all

@@ -256,7 +256,6 @@ Recording record_beside(Series& series, const std::string& path, Beside beside, 
   ScatteringTail tail(0, 100);
   Hdf5File::Settings settings;
   settings.journal = journal;
-  settings.expected_steps = 64;
   std::uint64_t end = 0;
   auto opened = append ? Hdf5File::open(storage, tail.allocate(), settings, end)
                        : Hdf5File::create(storage, tail.allocate(), settings);

@@ -20,7 +20,6 @@ namespace {
 Hdf5File::Settings for_everyone() {
   Hdf5File::Settings settings;
   settings.old_forms = true;
-  settings.expected_steps = 0;
   return settings;
 }
 

@@ -60,7 +60,7 @@ class Traits:
     ops: tuple = ("abort", "get", "attr", "delattr", "append", "exclusive")
     ranks: tuple = (1,)
     layouts: tuple = ("claimed", "dense", "arena", "predictive", "sparse",
-                      "hybrid,expected-ratio=3")
+                      "hybrid:3")
     file_options: tuple = ("threads=1", "threads=2", "journal=on", "memory=16MiB", "align=512",
                            "buffer=64KiB", "attributes=all", "for=size", "fsync=on")
     settings: bool = True  # Codecs' own.
@@ -397,10 +397,11 @@ class StepsDoor(Door):
         attribute_types=("text", "i8", "f8", "u8"),
         exact_codecs=("none", "deflate", "deflate", "xor", "zstd", "bitshuffle"),
         file_options=("threads=1", "threads=2", "journal=on", "memory=16MiB", "align=512",
-                      "buffer=64KiB", "order=largest-first", "order=johnson", "writers=node",
-                      "for=size", "mode=async", "mode=async", "mode=async,hold=promise",
+                      "buffer=64KiB", "lab.order=largest-first", "lab.order=johnson",
+                      "writers=node", "for=size", "mode=async", "mode=async",
+                      "mode=async,hold=promise",
                       "mode=in_situ", "mode=in_situ", "mode=in_situ,hold=promise",
-                      "mode=in_situ,balance=off", "mode=async,writers=node", "fsync=on"))
+                      "mode=in_situ,writers=each", "mode=async,writers=node", "fsync=on"))
 
     @staticmethod
     def program():

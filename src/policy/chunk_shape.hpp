@@ -43,6 +43,11 @@ Shape chunk_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint
 Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
                            std::uint64_t target_bytes, std::uint64_t n_owners);
 
+/// Chunk shape for a field that `n_ranks` share in blocks of its first dimension: the blocks divide
+/// evenly, several for each rank, but of 1 MiB at least. @returns extents >= 1.
+Shape chunk_shape_by_rows(const Shape& shape, std::uint64_t element_bytes,
+                          std::uint64_t target_bytes, std::uint64_t n_ranks);
+
 /// The chunks of at least `least_bytes` that are the fewest parts of the field's slowest dimension
 /// that can be cut so, and whole in all behind it: what readers of maps and of published files
 /// expect. A smaller field is one chunk. Fewer than twice as many bytes, but where one element more

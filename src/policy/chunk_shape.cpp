@@ -1,6 +1,6 @@
 // The rules that choose chunk shapes.
 
-#include "layout/chunk_shape.hpp"
+#include "policy/chunk_shape.hpp"
 
 #include <algorithm>
 #include <map>
@@ -106,6 +106,20 @@ Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
       std::clamp(share, std::min(kLeastBytes, target_bytes), 2 * target_bytes);
   shrink_to(chunk, Shape(shape.size(), 1), element_bytes, limit);
   return chunk;
+}
+
+Shape chunk_shape_by_rows(const Shape& shape, std::uint64_t element_bytes,
+                          std::uint64_t target_bytes, std::uint64_t n_ranks) {
+  constexpr std::uint64_t least_bytes = 1U << 20;
+  constexpr std::uint64_t chunks_per_rank = 4;
+  const std::uint64_t share = n_elements(shape) * element_bytes / (chunks_per_rank * n_ranks);
+  const std::uint64_t most = std::max<std::uint64_t>(2 * target_bytes, 1);
+  const std::uint64_t limit = std::clamp(share, std::min(least_bytes, most), most);
+  DecompositionFacts facts;
+  facts.cut_gcd = facts.largest_box = shape;
+  if (shape[0] % n_ranks == 0) facts.cut_gcd[0] = shape[0] / n_ranks;
+  facts.largest_box[0] = facts.cut_gcd[0];
+  return chunk_shape_for(shape, element_bytes, std::max<std::uint64_t>(limit / 2, 1), facts);
 }
 
 Shape chunk_shape_of_least(const Shape& shape, std::uint64_t element_bytes,

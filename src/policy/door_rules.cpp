@@ -1,0 +1,200 @@
+// The rules on single values, and the page that shows them.
+
+#include "policy/door_rules.hpp"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+
+#include "core/codec_registry.hpp"
+#include "core/regions.hpp"
+
+namespace tailrace {
+namespace {
+
+constexpr unsigned bits(std::initializer_list<Door> doors) {
+  unsigned all = 0;
+  for (const Door door : doors) all |= bit_of(door);
+  return all;
+}
+constexpr unsigned all_bits = 127;
+
+bool asks_for_plugin(const FieldOptions& field) {
+  if (!field.codec_given || field.codec == auto_codec) return false;
+  const CodecEntry* const entry = find_codec(field.codec);
+  return entry == nullptr || entry->plugin || entry->loss == Loss::unknown;
+}
+
+bool learns_book(const FieldOptions& field) {
+  return std::ranges::find(field.codec_settings, KeyValue{"book", "auto"}) !=
+         field.codec_settings.end();
+}
+
+constexpr auto rules = std::to_array<ValueRule>({
+    {"mode=in_situ",
+     [](const FileOptions* file, const FieldOptions&) {
+       return file != nullptr && file->mode == StepMode::in_situ;
+     },
+     all_bits & ~bit_of(Door::hdf5), "such programs mark no idle time"},
+    {"attributes=one",
+     [](const FileOptions* file, const FieldOptions&) {
+       return file != nullptr && file->notes == Notes::one;
+     },
+     all_bits & ~bit_of(Door::serial),
+     "the root group of such a file is the program's; attributes=off and all are served"},
+    {"codec=zstd",
+     [](const FileOptions*, const FieldOptions& field) { return asks_for_plugin(field); },
+     all_bits & ~bit_of(Door::serial), "HDF5 runs filter plug-ins itself"},
+    {"codec=trz,bound=abs=1,book=auto",
+     [](const FileOptions*, const FieldOptions& field) { return learns_book(field); },
+     bits({Door::steps, Door::repack}), "a shared book is learnt from the steps of a field"},
+    {"guard=minmax",
+     [](const FileOptions*, const FieldOptions& field) { return field.guards.minmax; },
+     bits({Door::steps, Door::repack}), "it needs all values of a field at once"},
+    {"guard=sum",
+     [](const FileOptions*, const FieldOptions& field) {
+       return field.guards.of_all() && !field.guards.minmax;
+     },
+     bits({Door::steps, Door::repack}), "it needs all values of a chunk at once"},
+    {"guard=region=/mask:1e-3",
+     [](const FileOptions*, const FieldOptions& field) { return has_masks(field.guards.regions); },
+     bits({Door::repack}), "a mask is read from the file that repack takes"},
+    {"guard=region=0..2:1e-3",
+     [](const FileOptions*, const FieldOptions& field) {
+       return !field.guards.regions.empty() && !has_masks(field.guards.regions);
+     },
+     all_bits & ~bit_of(Door::serial), "chunks of a region need a codec of their own"},
+    {"layout=contiguous",
+     [](const FileOptions*, const FieldOptions& field) { return field.layout == "contiguous"; },
+     bits({Door::steps, Door::python, Door::pnetcdf, Door::repack}),
+     "their datasets are stored in chunks"},
+    {"layout=arena",
+     [](const FileOptions*, const FieldOptions& field) {
+       return field.layout != "claimed" && field.layout != "dense" &&
+              field.layout != "contiguous" && field.layout != front_layout;
+     },
+     all_bits & ~bit_of(Door::concat), "concatenations write chunks one behind the other"},
+    {"layout=front",
+     [](const FileOptions*, const FieldOptions& field) { return field.layout == front_layout; },
+     bits({Door::steps, Door::pnetcdf, Door::repack, Door::concat}),
+     "metadata in front are for files that are complete when they are written"},
+});
+
+/// "layout=sparse": the option of a rule with the value that it has.
+std::string value_of(const ValueRule& rule, const FileOptions* file, const FieldOptions& field) {
+  const std::string_view option = rule.example.substr(0, rule.example.find('='));
+  for (const auto& entry : field_option_table()) {
+    if (entry.name == option) return std::string(option) + "=" + entry.text(field);
+  }
+  for (const auto& entry : file_option_table()) {
+    if (entry.name == option && file != nullptr) {
+      return std::string(option) + "=" + entry.text(*file);
+    }
+  }
+  return std::string(rule.example);
+}
+
+Status check_rules(const FileOptions* file, const FieldOptions& field, Door door) {
+  for (const ValueRule& rule : rules) {
+    if ((rule.doors & bit_of(door)) != 0 || !rule.asked(file, field)) continue;
+    return Status(Code::unsupported, "option " + value_of(rule, file, field) + ": not served by " +
+                                         std::string(door_text(door)) + ", since " +
+                                         std::string(rule.why) +
+                                         "; served by: " + served_by_text(doors_of(rule)));
+  }
+  return Status();
+}
+
+}  // namespace
+
+std::span<const ValueRule> value_rules() { return rules; }
+
+unsigned doors_of(const ValueRule& rule) {
+  const std::string_view option = rule.example.substr(0, rule.example.find('='));
+  for (const auto& entry : file_option_table()) {
+    if (entry.name == option) return entry.doors & rule.doors;
+  }
+  for (const auto& entry : field_option_table()) {
+    if (entry.name == option) return entry.doors & rule.doors;
+  }
+  return 0;
+}
+
+Status check_values(const FieldOptions& options, Door door) {
+  return check_rules(nullptr, options, door);
+}
+
+Status check_door(const FieldOptions& options, Door door) {
+  TAILRACE_TRY(check_served(options, door));
+  return check_values(options, door);
+}
+
+Status check_door(const FileOptions& options, Door door) {
+  TAILRACE_TRY(check_served(options, door));
+  if (options.compatibility == Compatibility::v110 &&
+      options.field_defaults.layout == front_layout) {
+    return Status(Code::invalid_argument,
+                  "options layout=front and compatibility=v110 exclude each other: metadata in "
+                  "front have the forms that everyone reads");
+  }
+  return check_rules(&options, options.field_defaults, door);
+}
+
+Status check_door(const GlobOptions& options) {
+  TAILRACE_TRY(check_door(options.file, options.file.door));
+  for (const auto& [pattern, text] : options.variable_options) {
+    FieldOptions own;
+    TAILRACE_TRY(apply_field_options(text, own).within(pattern));
+    TAILRACE_TRY(check_door(own, options.file.door).within(pattern));
+  }
+  return Status();
+}
+
+Status check_front_of_file(const FieldOptions& options) {
+  if (options.layout != front_layout) return Status();
+  return Status(Code::invalid_argument,
+                "layout=front is for a whole file: set it among the file's options");
+}
+
+// --- docs/options.md
+
+namespace {
+
+std::string cells_of(unsigned doors) {
+  std::string cells;
+  for (const Door door : all_doors) cells += (doors & bit_of(door)) != 0 ? " | yes" : " | no";
+  return cells;
+}
+
+template <class Entries>
+std::string door_rows(const Entries& entries) {
+  std::string text;
+  for (const auto& entry : entries) {
+    text += "| `" + std::string(entry.name) + "=`" + cells_of(entry.doors) + " | |\n";
+    for (const ValueRule& rule : rules) {
+      const std::string_view option = rule.example.substr(0, rule.example.find('='));
+      if (option != entry.name) continue;
+      text += "| `" + std::string(rule.example) + "`" + cells_of(doors_of(rule)) + " | " +
+              std::string(rule.why) + " |\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string options_page() {
+  std::string text = option_table_markdown();
+  text +=
+      "\n## Which interface serves which option\n\n"
+      "*steps*: C, C++ and Fortran. *python*: the Python package. *pnetcdf*: PnetCDF programs\n"
+      "([PnetCDF](pnetcdf.md)). *hdf5*: programs on parallel HDF5 ([HDF5](hdf5.md)). *serial*: "
+      "programs on\nserial HDF5 ([serial tools](serial-tools.md)). *repack* and *concat*: the "
+      "commands, which have\nflags of their own besides. An option with *no* is refused with an "
+      "error.\n\n| option |";
+  for (const Door door : all_doors) text += " " + std::string(door_name(door)) + " |";
+  text += " why not |\n|---|---|---|---|---|---|---|---|---|\n";
+  return text + door_rows(file_option_table()) + door_rows(field_option_table());
+}
+
+}  // namespace tailrace
