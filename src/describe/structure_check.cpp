@@ -135,6 +135,24 @@ class BoxOfValues {
       : n_(box.n_elements()),
         memory_(make_memory_space(n_)),
         values_(dataset.type.get(), memory_.get(), n_) {
+/// True if HDF5 gives no value to elements that were never written.
+bool is_unfilled(const ComparedDataset& dataset) {
+  const Hdf5Id creation(H5Dget_create_plist(dataset.id.get()));
+  H5D_fill_value_t defined = H5D_FILL_VALUE_DEFAULT;
+  H5D_fill_time_t time = H5D_FILL_TIME_IFSET;
+  H5Pfill_value_defined(creation.get(), &defined);
+  H5Pget_fill_time(creation.get(), &time);
+  return defined == H5D_FILL_VALUE_UNDEFINED || time == H5D_FILL_TIME_NEVER;
+}
+
+/// Chunks in the file; 0 where the dataset has no chunks.
+std::uint64_t n_stored_chunks(const ComparedDataset& dataset) {
+  const Hdf5Id space(H5Dget_space(dataset.id.get()));
+  hsize_t n_chunks = 0;
+  H5Dget_num_chunks(dataset.id.get(), space.get(), &n_chunks);
+  return n_chunks;
+}
+
     if (!dataset.shape.empty()) {
       const std::vector<hsize_t> start(box.start.begin(), box.start.end());
       const std::vector<hsize_t> count(box.count.begin(), box.count.end());
@@ -356,6 +374,9 @@ class StructureCheckImpl final : public StructureCheck {
   static std::string unreadable(const ComparedDataset& dataset, const Status& why) {
     return fmt::format("values cannot be read in the {}: {}", dataset.which, why.message());
   }
+    if (std::string text = difference_of_unfilled(a, place_a, b, place_b); !text.empty()) {
+      return text;
+    }
 
   StructureRules rules_;
   ComparedFile original_;
@@ -364,6 +385,30 @@ class StructureCheckImpl final : public StructureCheck {
   std::vector<ObjectPair> pairs_;
   std::unordered_map<std::string, std::size_t> by_path_;
 };
+
+  /// Elements without any value are equal to nothing but such elements: HDF5 refuses to read them,
+  /// or gives what its caller's memory held.
+  static std::string difference_of_unfilled(const ComparedDataset& a, ValuesAre place_a,
+                                            const ComparedDataset& b, ValuesAre place_b) {
+    const bool a_unwritten = place_a == ValuesAre::unwritten;
+    const bool b_unwritten = place_b == ValuesAre::unwritten;
+    if (n_elements(a.shape) == 0) return "";
+    if (a_unwritten != b_unwritten && is_unfilled(a_unwritten ? a : b)) {
+      return fmt::format(
+          "it has values in the {} alone; in the {} nothing was written, and its "
+          "fill value is undefined",
+          a_unwritten ? b.which : a.which, a_unwritten ? a.which : b.which);
+    }
+    const bool chunked = place_a == ValuesAre::here && place_b == ValuesAre::here &&
+                         is_unfilled(a) && chunk_shape_of(a) == chunk_shape_of(b);
+    const std::uint64_t n_a = chunked ? n_stored_chunks(a) : 0;
+    const std::uint64_t n_b = chunked ? n_stored_chunks(b) : 0;
+    if (n_a == n_b) return "";
+    return fmt::format(
+        "{} of its chunks are written in the original, {} in the compressed file, "
+        "and the values of the others are undefined",
+        n_a, n_b);
+  }
 
 }  // namespace
 
