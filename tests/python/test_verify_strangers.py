@@ -1,11 +1,12 @@
-"""verify of what other programs leave in files: datasets without values."""
+"""verify of what other programs leave in files: datasets without values, references of short
+addresses."""
 
 import re
 
 import h5py
 import numpy as np
 import pytest
-from h5py import h5d, h5p, h5s, h5t
+from h5py import h5d, h5f, h5p, h5s, h5t
 
 from cli_tools import tailrace
 
@@ -86,3 +87,38 @@ def test_chunks_without_values_are_equal_to_such_alone(kind, never, tmp_path):
     tailrace("repack", paths["some"], "-o", copied)
     verified(paths["some"], copied, 0)
     assert "/u" in verified(paths["more"], copied, 1)
+
+
+def short_file(path, order, target="b", rows=(1, 3)):
+    """A file of 4-byte addresses with references to objects and regions in datasets and attributes.
+    `order` of the datasets decides at which addresses they lie."""
+    creation = h5p.create(h5p.FILE_CREATE)
+    creation.set_sizes(4, 4)
+    made = h5f.create(str(path).encode(), h5f.ACC_TRUNC, creation)
+    with h5py.File(made) as file:
+        for name in order:
+            file[name] = np.arange(10)
+        file["to object"] = np.array([file[target].ref, h5py.Reference()], h5py.ref_dtype)
+        region = file[target].regionref[rows[0]:rows[1]]
+        file.create_dataset("to region", (1,), h5py.regionref_dtype)[0] = region
+        file["a"].attrs["object"] = file[target].ref
+        file["a"].attrs["region"] = region
+        file["a"].attrs.create("list", np.array([file[target].ref] * 2, h5py.ref_dtype))
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_references_of_short_addresses_are_compared_by_what_they_refer_to(ranks, tmp_path):
+    first, other = tmp_path / "first.h5", tmp_path / "other.h5"
+    short_file(first, "abc")
+    with h5py.File(first) as file:
+        assert file["to object"][0] and file[file["to object"][0]].name == "/b"
+    short_file(other, "cba")  # The same objects at other addresses.
+    verified(first, other, 0, ranks=ranks)
+    short_file(other, "cba", target="c")
+    said = verified(first, other, 1, ranks=ranks)
+    for name in ["to object", "to region", "object", "region", "list"]:
+        assert name in said, said
+    assert "-> /c" in said and "-> /b" in said
+    short_file(other, "abc", rows=(1, 4))
+    said = verified(first, other, 1, ranks=ranks)
+    assert "to region" in said and "to object" not in said
