@@ -25,6 +25,7 @@
 #include "describe/paged_file.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_walk.hpp"
 #include "hdf5/noting_driver.hpp"
 
@@ -191,7 +192,7 @@ Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& pa
   if (H5Dread(dataset.get(), is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64,
               first_only ? memory_space.get() : H5S_ALL, first_only ? space.get() : H5S_ALL,
               H5P_DEFAULT, values.data()) < 0) {
-    return hdf5_failure(Code::corrupt, what);
+    return plain_read_failure(dataset.get(), what);
   }
   if (is_unsigned && std::any_of(values.begin(), values.end(), [](auto v) { return v < 0; })) {
     return Status(Code::invalid_argument, what + ": a value above 2^63 - 1 cannot be a key");
