@@ -245,6 +245,7 @@ class FileInput final : public ConcatInput {
   bool says_exact() const override { return listing_.says_exact; }
   bool has_dimensions() const override { return listing_.has_dimensions; }
   std::uint64_t user_block_bytes() const override { return user_block_bytes_; }
+  std::uint64_t bytes_behind() const override { return bytes_behind_; }
 
   Status visit_hdf5(const std::function<Status(std::int64_t file)>& visit) override {
     const Hdf5Scope scope;
@@ -359,6 +360,13 @@ class FileInput final : public ConcatInput {
       return hdf5_failure(Code::corrupt, name() + ": its creation list");
     }
     user_block_bytes_ = user_block;
+    TAILRACE_TAKE(const BytesBehindEnd behind,
+                  bytes_behind_end(file_bytes_, user_block_bytes_,
+                                   [&](std::uint64_t address, std::span<std::byte> to) {
+                                     return read_at(address, to);
+                                   })
+                      .within(name()));
+    bytes_behind_ = behind.n_bytes;
     schema_bytes_ = listing_.datasets.capacity() * sizeof(StoredDataset);
     for (const StoredDataset& dataset : listing_.datasets) {
       schema_bytes_ += dataset.path.capacity() + dataset.type.capacity() +
@@ -376,6 +384,7 @@ class FileInput final : public ConcatInput {
   std::uint64_t file_bytes_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t user_block_bytes_ = 0;
+  std::uint64_t bytes_behind_ = 0;
   std::shared_ptr<InputBytes> bytes_;  ///< None: closed.
   Buffer image_;
   Listing listing_;

@@ -75,6 +75,8 @@ class InputFile {
   virtual Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) = 0;
   /// A chunk of a field as it stands in the file, by its number in the grid of stored chunks;
   /// nothing: there is none, or the file has no chunks. Not decoded, nor checked.
+  /// What lies behind the end of the format, and is left out; empty: nothing does.
+  virtual std::string remark_of_end() const { return ""; }
   /// @error io_error, corrupt
   virtual Result<std::optional<EncodedBytes>> read_stored(std::size_t field_index,
                                                           std::uint64_t chunk_index) {

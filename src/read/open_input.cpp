@@ -71,6 +71,12 @@ class Hdf5Input final : public InputFile {
                                                  const ReadOptions& options) {
     TAILRACE_TAKE(auto file, StoredFile::open(path, other_files_of(options)));
     TAILRACE_TAKE(DatasetList list, file->list(Asked::fields, options.skip_unreadable));
+    const InputBytes& bytes = file->bytes();
+    TAILRACE_TAKE(const BytesBehindEnd behind,
+                  bytes_behind_end(bytes.file_bytes(), user_block_bytes,
+                                   [&](std::uint64_t address, std::span<std::byte> to) {
+                                     return bytes.read_at(address, to);
+                                   }));
     std::vector<OtherDataset> others;
     for (const StoredDataset& dataset : list.datasets) {
       if (!dataset.field) others.push_back({dataset.path, dataset.type_text, dataset.shape});
@@ -92,6 +98,7 @@ class Hdf5Input final : public InputFile {
   }
 
   const std::string& format() const override { return format_; }
+    if (behind.n_bytes > 0) input->remark_of_end_ = behind.text() + ": left out";
   const std::vector<StoredDataset>& fields() const override { return fields_; }
 
   std::uint64_t user_block_bytes() const override { return user_block_bytes_; }
@@ -100,6 +107,7 @@ class Hdf5Input final : public InputFile {
 
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
     if (field_index >= fields_.size()) {
+  std::string remark_of_end() const override { return remark_of_end_; }
       return Status(Code::invalid_argument, path_ + ": there is no field " +
                                                 std::to_string(field_index) + " of " +
                                                 std::to_string(fields_.size()));
@@ -238,6 +246,7 @@ class Hdf5Input final : public InputFile {
 
 }  // namespace
 
+  std::string remark_of_end_;
 Result<std::unique_ptr<InputFile>> open_input_file(const std::string& path,
                                                    const std::optional<RawFormat>& raw,
                                                    const ReadOptions& options) {

@@ -319,7 +319,12 @@ Status Repack::prepare() {
   TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
   reader_.emplace(*input_, reading.memory_bytes);  // Before the plan: for the ranges of values.
   report_.input_format = input_->format();
-  if (comm_.is_root()) report_.remarks = input_->remarks();
+  if (comm_.is_root()) {
+    report_.remarks = input_->remarks();
+    if (std::string end = input_->remark_of_end(); !end.empty()) {
+      report_.remarks.push_back(std::move(end));
+    }
+  }
   report_.unreadable = input_->unreadable();
   report_.input_bytes = file_bytes_of(request_.input);
 

@@ -1,6 +1,7 @@
 """verify of what other programs leave in files: datasets without values, references of short
-addresses."""
+addresses, bytes behind the end of the HDF5 file."""
 
+import json
 import re
 
 import h5py
@@ -122,3 +123,48 @@ def test_references_of_short_addresses_are_compared_by_what_they_refer_to(ranks,
     short_file(other, "abc", rows=(1, 4))
     said = verified(first, other, 1, ranks=ranks)
     assert "to region" in said and "to object" not in said
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("libver", ["earliest", "v110"])
+@pytest.mark.parametrize("user_block", [0, 1024])
+def test_bytes_behind_the_end_are_said(user_block, libver, ranks, tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w", libver=libver, userblock_size=user_block) as file:
+        file.create_dataset("u", data=np.arange(3000.0), maxshape=(None,), chunks=(1000,))
+        file["texts"] = np.array([b"abc"] * 10)
+    plain = source.read_bytes()
+    words = "behind the end of the HDF5 file"
+    for command in ["repack", "export", "concat"]:
+        done = tailrace(command, source, "-o", target, "--force", ranks=ranks)
+        assert words not in done.stderr
+    source.write_bytes(plain + b"a signature")
+    for command in [("repack",), ("repack", "--as-stored"), ("export",), ("concat",),
+                    ("export", "--slab", "0:5", "--only", "u")]:
+        if command[-1] == "u" and user_block:
+            continue
+        report = [] if command[0] == "export" else ["--json", tmp_path / "report.json"]
+        done = tailrace(command[0], source, "-o", target, "--force", *command[1:], *report,
+                        ranks=ranks)
+        said = re.sub(r"\s+", " ", done.stderr)
+        assert words in said, (command, said)
+        assert "11 bytes" in said or command[0] == "concat"
+        if report:
+            assert words in (tmp_path / "report.json").read_text()
+        assert not target.read_bytes().endswith(b"a signature")
+    tailrace("repack", source, "-o", target, "--force")
+    said = verified(source, target, 0, "--json", tmp_path / "report.json", ranks=ranks)
+    listed = "differs, not a failure: bytes behind the end of /"
+    assert listed in said
+    differences = json.loads((tmp_path / "report.json").read_text())["structure"]["differences"]
+    found = [each for each in differences if each["aspect"] == "bytes behind the end"]
+    assert len(found) == 1 and "11 in the original, 0 in" in found[0]["text"]
+    other = tmp_path / "other.h5"
+    other.write_bytes(plain + b"A signature")
+    assert listed in verified(source, other, 0, "--json", tmp_path / "report.json")
+    assert "byte 0 of 11 is another one" in (tmp_path / "report.json").read_text()
+    other.write_bytes(plain + b"a signature")
+    said = verified(source, other, 0, "--json", tmp_path / "report.json")
+    assert listed not in said
+    assert not json.loads((tmp_path / "report.json").read_text())["structure"]["differences"]
+    assert words in re.sub(r"\s+", " ", tailrace("info", source).stderr)
