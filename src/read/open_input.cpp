@@ -79,7 +79,11 @@ class Hdf5Input final : public InputFile {
                                    }));
     std::vector<OtherDataset> others;
     for (const StoredDataset& dataset : list.datasets) {
-      if (!dataset.field) others.push_back({dataset.path, dataset.type_text, dataset.shape});
+      if (dataset.field) continue;
+      const bool is_its_bytes = dataset.by_value && !dataset.foreign;
+      others.push_back({dataset.path, dataset.type_text, dataset.shape,
+                        is_its_bytes ? n_elements(dataset.shape) * dataset.element_bytes : 0,
+                        dataset.is_dimension});
     }
     std::map<std::string, StoredDataset> elements;
     for (StoredDataset& dataset : list.datasets) {
@@ -94,20 +98,20 @@ class Hdf5Input final : public InputFile {
     std::unique_ptr<Hdf5Input> input(new Hdf5Input(
         path, user_block_bytes, std::move(file), std::move(list), std::move(others), in_one_pass));
     input->elements_ = std::move(elements);
+    if (behind.n_bytes > 0) input->remark_of_end_ = behind.text() + ": left out";
     return std::unique_ptr<InputFile>(std::move(input));
   }
 
   const std::string& format() const override { return format_; }
-    if (behind.n_bytes > 0) input->remark_of_end_ = behind.text() + ": left out";
   const std::vector<StoredDataset>& fields() const override { return fields_; }
 
   std::uint64_t user_block_bytes() const override { return user_block_bytes_; }
   std::vector<std::string> remarks() const override { return remarks_; }
+  std::string remark_of_end() const override { return remark_of_end_; }
   std::vector<std::string> unreadable() const override { return unreadable_; }
 
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
     if (field_index >= fields_.size()) {
-  std::string remark_of_end() const override { return remark_of_end_; }
       return Status(Code::invalid_argument, path_ + ": there is no field " +
                                                 std::to_string(field_index) + " of " +
                                                 std::to_string(fields_.size()));
@@ -167,6 +171,10 @@ class Hdf5Input final : public InputFile {
     for (const std::size_t index : field_indices) paths.insert(fields_[index].path);
     std::erase_if(others_, [&](const OtherDataset& other) { return paths.contains(other.path); });
     file_->take_as_fields(paths);
+  }
+  void leave_out(const std::set<std::string>& paths) override {
+    std::erase_if(others_, [&](const OtherDataset& other) { return paths.contains(other.path); });
+    file_->leave_out(paths);
   }
   std::vector<std::pair<std::string, std::string>> objects() const override {
     return file_->objects();
@@ -238,6 +246,7 @@ class Hdf5Input final : public InputFile {
   std::map<std::string, StoredDataset> elements_;  ///< Those that fields show as bytes, by path.
   std::vector<OtherDataset> others_;
   std::vector<std::string> remarks_;
+  std::string remark_of_end_;
   std::vector<std::string> unreadable_;
   std::vector<bool> by_hdf5_;  ///< HDF5 reads this field.
   std::unique_ptr<StoredFile> file_;
@@ -246,7 +255,6 @@ class Hdf5Input final : public InputFile {
 
 }  // namespace
 
-  std::string remark_of_end_;
 Result<std::unique_ptr<InputFile>> open_input_file(const std::string& path,
                                                    const std::optional<RawFormat>& raw,
                                                    const ReadOptions& options) {

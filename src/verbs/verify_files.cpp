@@ -499,7 +499,7 @@ Status compare_classic(const VerifyRequest& request, Comm& comm,
 
 Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& requests,
                             InputFile& original, InputFile& compressed) {
-  TAILRACE_TRY(request.selection.check(original.fields()));
+  TAILRACE_TRY(request.selection.check(with_others(original.fields(), original.other_datasets())));
   for (const FieldPattern& pattern : requests.patterns) {
     TAILRACE_TRY(check_patterns_match(std::vector{pattern.glob}, "--field", original.fields()));
   }
