@@ -101,7 +101,7 @@ nb::tuple model_to_python(const NetcdfModel& model) {
     for (const std::size_t position : variable.dimensions) positions.append(position);
     variables.append(nb::make_tuple(text_to_python(variable.name), variable.group,
                                     type_to_python(variable.type), nb::tuple(positions),
-                                    variable.no_fill));
+                                    variable.no_fill, text_to_python(variable.first_path)));
   }
   return nb::make_tuple(groups, dimensions, variables, model.netcdf4);
 }

@@ -34,6 +34,7 @@ class ModelVariable:
     type: str
     dimensions: tuple[int, ...]
     no_fill: bool
+    first_path: str  # Of a dataset that this is a further hard link to; else empty.
 
 
 class Model:

@@ -53,7 +53,8 @@ def references(path: Any, output: Any = None, *, url: Optional[str] = None) -> d
             found[f"{prefix}.zgroup"] = _json({"zarr_format": 2})
             found[f"{prefix}.zattrs"] = _json(_attributes(group))
             for variable in group.variables.values():
-                for key, value in _entries(variable, index.get(variable.path), target):
+                field = index.get(variable._listed_path)
+                for key, value in _entries(variable, field, target):
                     found[f"{prefix}{variable.name}/{key}"] = value
     _consolidate(found)
     made = {"version": 1, "refs": found}

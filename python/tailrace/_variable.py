@@ -14,7 +14,7 @@ from ._engine_loader import engine
 from ._errors import ArgumentError, CoverageError, TailraceError, UnsupportedError
 from ._index import Selection, select
 from ._losses import losses_of, refuse
-from ._model import ModelVariable, dtype_of, joined
+from ._model import ModelVariable, dtype_of, joined, netcdf_path
 from ._printable import printable
 from ._progress import Progress, progress_bar
 from ._types import described_dtype, enum_of
@@ -59,6 +59,12 @@ class Variable:
         """The absolute path, "/group/name"."""
         variable = self._model
         return joined(self._file._model().groups[variable.group].path, variable.name)
+
+    @property
+    def _listed_path(self) -> str:
+        """The path by which info() lists the dataset: the first of its hard links."""
+        first = self._model.first_path
+        return netcdf_path(first) if first else self.path
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -159,7 +165,7 @@ class Variable:
 
         None: of text, and while it is not known, in a file that is being made.
         """
-        return self._file._stored_bytes().get(self.path)
+        return self._file._stored_bytes().get(self._listed_path)
 
     @property
     def ratio(self) -> Optional[float]:

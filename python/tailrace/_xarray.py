@@ -44,13 +44,17 @@ class LazyValues(BackendArray):
             key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> Any:
-        return self.variable[key]
+        values = self.variable[key]
+        return values.astype(self.dtype) if self.dtype.fields else values
 
 
 def _dtype_of(variable: Variable) -> Any:
-    """Texts are marked as what they are, as xarray's own engines mark them."""
-    of_text: Any = strings.create_vlen_dtype
-    return of_text(str) if variable._model.type == "text" else variable.dtype
+    """Texts are marked as what they are, as xarray's own engines mark them. Compounds have this
+    machine's byte order, since xarray can turn that of single numbers alone."""
+    if variable._model.type == "text":
+        of_text: Any = strings.create_vlen_dtype
+        return of_text(str)
+    return variable.dtype.newbyteorder("=") if variable.dtype.fields else variable.dtype
 
 
 def _parted(attrs: Attributes) -> tuple[dict[str, Any], dict[str, Any]]:

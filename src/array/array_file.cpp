@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <unordered_map>
 #include <utility>
 
 #include "array/netcdf_array.hpp"
@@ -188,13 +189,19 @@ Status NetcdfArrayFile::check_put(std::size_t variable, const Slab& slab,
                                             std::to_string(slab.n_elements()));
 }
 
+/// A dataset of several names has dimensions by each of them.
 void NetcdfArrayFile::grow(std::size_t variable, const Slab& slab) {
-  const ModelVariable& it = model_.variables[variable];
   const Box box = slab.bounding_box();
-  for (std::size_t d = 0; d < it.dimensions.size(); ++d) {
-    ModelDimension& dimension = model_.dimensions[it.dimensions[d]];
-    if (!dimension.unlimited) continue;
-    dimension.length = std::max(dimension.length, box.start[d] + box.count[d]);
+  const auto grow_one = [&](const ModelVariable& it) {
+    for (std::size_t d = 0; d < it.dimensions.size(); ++d) {
+      ModelDimension& dimension = model_.dimensions[it.dimensions[d]];
+      if (!dimension.unlimited) continue;
+      dimension.length = std::max(dimension.length, box.start[d] + box.count[d]);
+    }
+  };
+  grow_one(model_.variables[variable]);
+  for (std::size_t v = 0; v < first_names_.size() && has_further_names_; ++v) {
+    if (v != variable && first_names_[v] == first_name(variable)) grow_one(model_.variables[v]);
   }
 }
 
@@ -207,7 +214,8 @@ Status NetcdfArrayFile::put(std::size_t variable, const Slab& slab,
   }
   TAILRACE_TRY(note(check_put(variable, slab, values.size() / element)));
   if (slab.empty()) return Status();
-  TAILRACE_TRY(note(variables_[variable].log.put(slab, values, epoch_).within(quoted(variable))));
+  ArrayVariable& staged = variables_[first_name(variable)];
+  TAILRACE_TRY(note(staged.log.put(slab, values, epoch_).within(quoted(variable))));
   grow(variable, slab);
   put_bytes_ += values.size();
   return Status();
@@ -256,7 +264,7 @@ Status NetcdfArrayFile::put_runs(std::size_t variable, const ElementRuns& runs,
   const Result<Slab> reached = check_runs(variable, runs, values.size() / element);
   if (!reached.ok()) return note(reached.status());
   if (runs.empty()) return Status();
-  ArrayVariable& staged = variables_[variable];
+  ArrayVariable& staged = variables_[first_name(variable)];
   // The places of elements stay what they are where nothing but the slowest dimension grows.
   if (std::find(staged.growing.begin() + 1, staged.growing.end(), true) != staged.growing.end()) {
     return note(Status(Code::unsupported, quoted(variable) + ": runs of a variable that grows"));
@@ -274,7 +282,7 @@ Status NetcdfArrayFile::put_texts(std::size_t variable, const Slab& slab,
     return note(Status(Code::unsupported, quoted(variable) + " does not hold texts"));
   }
   if (slab.empty()) return Status();
-  variables_[variable].texts.push_back({slab, {texts.begin(), texts.end()}, epoch_});
+  variables_[first_name(variable)].texts.push_back({slab, {texts.begin(), texts.end()}, epoch_});
   grow(variable, slab);
   return Status();
 }
@@ -446,6 +454,7 @@ Status NetcdfArrayFile::start_open(Access access) {
     variables_[v].fill = fill_element(it);
     TAILRACE_TRY(comm_->agree(adopt(v)));
   }
+  note_first_names();
   file_paths_ = paths_;
   if (!writable_) return Status();
   Status opened;
@@ -455,6 +464,17 @@ Status NetcdfArrayFile::start_open(Access access) {
     if (layout.ok()) layout_ = std::move(*layout);
   }
   return comm_->agree(opened);
+}
+
+/// Variables that are one dataset by several names share what is staged for it.
+void NetcdfArrayFile::note_first_names() {
+  std::unordered_map<std::size_t, std::size_t> first;  // By number of the dataset.
+  for (std::size_t v = 0; v < variables_.size(); ++v) {
+    const Result<std::size_t> dataset = reader_->find(paths_[v]);  // adopt() has found it.
+    const std::size_t number = dataset.ok() ? first.emplace(*dataset, v).first->second : v;
+    first_names_.push_back(number);
+    has_further_names_ = has_further_names_ || number != v;
+  }
 }
 
 /// Take over what a dataset's header fixes. Alike on every rank.
@@ -682,7 +702,7 @@ Status NetcdfArrayFile::get(std::size_t v, const Slab& slab, std::span<std::byte
   TAILRACE_TRY(check_get(v, slab, values.size() / element));
   if (slab.empty()) return Status();
   TAILRACE_TRY(read_file(v, slab, values).within(quoted(v)));
-  variables_[v].log.lay_over(slab, values);
+  variables_[first_name(v)].log.lay_over(slab, values);
   return Status();
 }
 
@@ -716,7 +736,7 @@ Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
     TAILRACE_TRY(begin_collective());
     const std::vector<bool> staged = agree_on_staged();
     std::vector<std::uint64_t> wanted(staged.size(), 0);
-    for (const ReadRequest& request : requests) wanted[request.dataset] = 1;
+    for (const ReadRequest& request : requests) wanted[first_name(request.dataset)] = 1;
     comm_->allreduce(std::span<std::uint64_t>(wanted), Reduction::max);
     bool waits = !output_.in_place();
     for (std::size_t v = 0; v < staged.size(); ++v) waits = waits || (staged[v] && wanted[v] != 0);
@@ -803,7 +823,7 @@ Result<std::vector<std::string>> NetcdfArrayFile::get_texts(std::size_t v, const
     TAILRACE_TAKE(const std::size_t dataset, reader->find(file_paths_[v]));
     TAILRACE_TAKE(texts, read_texts_padded(*reader, dataset, slab));
   }
-  for (const StagedTexts& staged : variables_[v].texts) {
+  for (const StagedTexts& staged : variables_[first_name(v)].texts) {
     place_texts(staged.slab, staged.texts, slab, texts);
   }
   return texts;

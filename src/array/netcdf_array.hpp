@@ -64,6 +64,10 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   Result<Slab> check_runs(std::size_t variable, const ElementRuns& runs,
                           std::uint64_t n_given) const;
   void grow(std::size_t variable, const Slab& slab);
+  /// The variable that stages the values of a dataset with several names: the first of them.
+  std::size_t first_name(std::size_t variable) const {
+    return variable < first_names_.size() ? first_names_[variable] : variable;
+  }
   void add_to_meeting(RankNumbers& along) override;
   std::size_t first_unlimited() const;  ///< Its number; of none how many dimensions there are.
   /// The lengths of unlimited dimensions, whether a rank has staged more than its cap, and the
@@ -77,6 +81,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   std::string quoted(std::size_t variable) const override;
   Status finish(bool commit);
   Status adopt(std::size_t variable);
+  void note_first_names();
   Status load_places(const ArrayFlush& flush) override;
   Result<std::vector<StoredChunk>> stored_chunks(std::size_t variable, const ChunkGrid& grid);
   Status make_existing_codec(std::size_t variable);
@@ -127,10 +132,12 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
     std::uint64_t short_of_memory = 0;
     std::uint64_t length = 0;  ///< Of the first unlimited dimension.
   } meeting_;
-  Shape file_lengths_;                   ///< Of all dimensions, at the last flush.
-  NotesOfFile notes_of_file_;            ///< Rank 0's.
-  std::vector<std::string> paths_;       ///< Of the variables' datasets.
-  std::vector<std::string> file_paths_;  ///< As of the last flush: they may have been renamed.
+  std::vector<std::size_t> first_names_;  ///< By variable of the opened file.
+  bool has_further_names_ = false;        ///< A dataset has several.
+  Shape file_lengths_;                    ///< Of all dimensions, at the last flush.
+  NotesOfFile notes_of_file_;             ///< Rank 0's.
+  std::vector<std::string> paths_;        ///< Of the variables' datasets.
+  std::vector<std::string> file_paths_;   ///< As of the last flush: they may have been renamed.
   std::optional<MachineProfile> profile_;
   // Both know the last flush; each is made when it is first asked.
   std::unique_ptr<Reader> reader_;        ///< Of all ranks.

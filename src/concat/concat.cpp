@@ -471,6 +471,11 @@ Status Concatenation::finish() {
                                   counted(inputs_.n_user_blocks(), "input") +
                                   " are not in the output");
       }
+      if (inputs_.n_with_bytes_behind() > 0) {
+        report_.remarks.push_back("the bytes behind the end of the HDF5 file of " +
+                                  counted(inputs_.n_with_bytes_behind(), "input") +
+                                  " are not in the output");
+      }
       Result<std::vector<std::string>> remarks =
           publisher_->finish(notes, inputs_.dimensions().left_out_attributes());
       closed = remarks.status();

@@ -296,12 +296,13 @@ Status ConcatInputs::settle_bad_files() {
 }
 
 void ConcatInputs::count_rows() {
-  std::vector<std::uint64_t> mine(schema_.size() + 3, 0);
+  std::vector<std::uint64_t> mine(schema_.size() + 4, 0);
   for (const OpenedFile& file : files_) {
     for (const FileRows& rows : file.rows) mine[rows.dataset] += rows.n_rows;
     mine[schema_.size()] += file.keys.n_events;
     mine[schema_.size() + 1] += file.input->file_bytes();
     mine[schema_.size() + 2] += file.input->user_block_bytes() > 0 ? 1 : 0;
+    mine[schema_.size() + 3] += file.input->bytes_behind() > 0 ? 1 : 0;
   }
   const std::unique_ptr<PendingSum> sum = comm_.start_sum(std::move(mine));
   sum->wait();
@@ -309,6 +310,7 @@ void ConcatInputs::count_rows() {
   rows_before_ = sum->before();
   input_bytes_ = n_rows_[schema_.size() + 1];
   n_user_blocks_ = n_rows_[schema_.size() + 2];
+  n_with_bytes_behind_ = n_rows_[schema_.size() + 3];
   events_before_ = rows_before_[schema_.size()];
   n_rows_.resize(schema_.size());
   for (std::size_t d = 0; d < n_rows_.size(); ++d) {

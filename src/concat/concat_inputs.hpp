@@ -123,6 +123,8 @@ class ConcatInputs {
   std::uint64_t input_bytes() const { return input_bytes_; }
   /// Inputs with bytes in front of HDF5's own.
   std::uint64_t n_user_blocks() const { return n_user_blocks_; }
+  /// Inputs with bytes behind HDF5's own.
+  std::uint64_t n_with_bytes_behind() const { return n_with_bytes_behind_; }
   const std::vector<std::string>& skipped() const { return skipped_; }  ///< Rank 0.
   std::uint64_t memory_bytes() const;
 
@@ -187,6 +189,7 @@ class ConcatInputs {
   std::uint64_t n_files_ = 0;
   std::uint64_t input_bytes_ = 0;
   std::uint64_t n_user_blocks_ = 0;
+  std::uint64_t n_with_bytes_behind_ = 0;
   std::vector<std::string> skipped_;
 };
 

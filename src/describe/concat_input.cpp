@@ -25,6 +25,7 @@
 #include "describe/paged_file.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_walk.hpp"
 #include "hdf5/noting_driver.hpp"
 
@@ -191,7 +192,7 @@ Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& pa
   if (H5Dread(dataset.get(), is_unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64,
               first_only ? memory_space.get() : H5S_ALL, first_only ? space.get() : H5S_ALL,
               H5P_DEFAULT, values.data()) < 0) {
-    return hdf5_failure(Code::corrupt, what);
+    return plain_read_failure(dataset.get(), what);
   }
   if (is_unsigned && std::any_of(values.begin(), values.end(), [](auto v) { return v < 0; })) {
     return Status(Code::invalid_argument, what + ": a value above 2^63 - 1 cannot be a key");
@@ -244,6 +245,7 @@ class FileInput final : public ConcatInput {
   bool says_exact() const override { return listing_.says_exact; }
   bool has_dimensions() const override { return listing_.has_dimensions; }
   std::uint64_t user_block_bytes() const override { return user_block_bytes_; }
+  std::uint64_t bytes_behind() const override { return bytes_behind_; }
 
   Status visit_hdf5(const std::function<Status(std::int64_t file)>& visit) override {
     const Hdf5Scope scope;
@@ -358,6 +360,13 @@ class FileInput final : public ConcatInput {
       return hdf5_failure(Code::corrupt, name() + ": its creation list");
     }
     user_block_bytes_ = user_block;
+    TAILRACE_TAKE(const BytesBehindEnd behind,
+                  bytes_behind_end(file_bytes_, user_block_bytes_,
+                                   [&](std::uint64_t address, std::span<std::byte> to) {
+                                     return read_at(address, to);
+                                   })
+                      .within(name()));
+    bytes_behind_ = behind.n_bytes;
     schema_bytes_ = listing_.datasets.capacity() * sizeof(StoredDataset);
     for (const StoredDataset& dataset : listing_.datasets) {
       schema_bytes_ += dataset.path.capacity() + dataset.type.capacity() +
@@ -375,6 +384,7 @@ class FileInput final : public ConcatInput {
   std::uint64_t file_bytes_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t user_block_bytes_ = 0;
+  std::uint64_t bytes_behind_ = 0;
   std::shared_ptr<InputBytes> bytes_;  ///< None: closed.
   Buffer image_;
   Listing listing_;

@@ -56,6 +56,8 @@ class ConcatInput {
   virtual bool has_dimensions() const = 0;
   /// Bytes in front of HDF5's own.
   virtual std::uint64_t user_block_bytes() const = 0;
+  /// Bytes behind the end that HDF5 states.
+  virtual std::uint64_t bytes_behind() const = 0;
   /// Call `visit` with the open file (hid_t), under the HDF5 lock. The HDF5 file stays open from
   /// here until drop_schema(). @error what `visit` returns, with the file's name
   virtual Status visit_hdf5(const std::function<Status(std::int64_t file)>& visit) = 0;

@@ -203,8 +203,8 @@ void add_value_text(const DescribedType& type, const std::byte* value, Reference
       std::memcpy(&characters, value, sizeof characters);
       return add_quoted_text(characters, characters != nullptr ? std::strlen(characters) : 0, text);
     }
-    case Kind::object_reference: text += "-> " + names.object(value); return;
-    case Kind::region_reference: text += "-> " + names.region(value); return;
+    case Kind::object_reference: text += "-> " + names.object({value, type.n_bytes}); return;
+    case Kind::region_reference: text += "-> " + names.region({value, type.n_bytes}); return;
     case Kind::compound: return add_compound_text(type, value, names, text);
     case Kind::array:
       return add_values_text(type.parts.front().of(), value, type.parts.front().n, names, text);

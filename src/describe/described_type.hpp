@@ -69,9 +69,10 @@ class ReferenceNames {
  public:
   virtual ~ReferenceNames() = default;
   /// "/group/dataset"; "null" for a null reference; "nothing" for one that leads nowhere.
-  virtual std::string object(const std::byte* reference) = 0;
-  /// The same and the selection: "/dataset [0, 2]..[3, 4]".
-  virtual std::string region(const std::byte* reference) = 0;
+  /// @param reference  as long as its type, which may have fewer bytes than hobj_ref_t
+  virtual std::string object(std::span<const std::byte> reference) = 0;
+  /// object() and the selection: "/dataset [0, 2]..[3, 4]".
+  virtual std::string region(std::span<const std::byte> reference) = 0;
 };
 
 /// Append the text of one value as HDF5 has it in memory: "3", "-1.5", "\"text\"", "{1, 2}",

@@ -15,6 +15,7 @@
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_links.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_walk.hpp"
 
 namespace tailrace {
@@ -379,7 +380,7 @@ Status for_each_piece(hid_t dataset, hid_t type, const std::string& path, Visit&
       return hdf5_failure(Code::internal, who);
     }
     if (H5Dread(dataset, type, memory.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
-      return hdf5_failure(Code::corrupt, who + " cannot be read");
+      return plain_read_failure(dataset, who + " cannot be read");
     }
     visit(shape, box, values.data());
   }

@@ -128,10 +128,12 @@ Hdf5Id detached_type(hid_t type) {
   return Hdf5Id(H5Tdecode(bytes.data()));
 }
 
-bool has_short_addresses(hid_t file) {
+std::size_t address_bytes_of(hid_t file) {
   const Hdf5Id creation(H5Fget_create_plist(file));
-  return FileForm::of(creation.get()).address_bytes < sizeof(haddr_t);
+  return FileForm::of(creation.get()).address_bytes;
 }
+
+bool has_short_addresses(hid_t file) { return address_bytes_of(file) < sizeof(haddr_t); }
 
 bool headers_are_alike(hid_t input, hid_t output) {
   const Hdf5Id of_input(H5Fget_create_plist(input));

@@ -44,6 +44,9 @@ bool loses_link_form(hid_t creation, hid_t copy);
 Hdf5Id detached_space(hid_t space);
 Hdf5Id detached_type(hid_t type);
 
+/// Bytes of each address in an open file.
+std::size_t address_bytes_of(hid_t file);
+
 /// True if addresses have fewer bytes than HDF5's references in memory, of which HDF5 1.10 makes
 /// others when it reads them.
 bool has_short_addresses(hid_t file);

@@ -84,6 +84,15 @@ bool is_plain_bytes(const StoredDataset& described) {
           (described.chunked() && described.storage.filters.empty()));
 }
 
+/// True if no element has a value: nothing was written, and HDF5 fills nothing in. A field would
+/// give its elements values.
+bool has_no_values(const StoredDataset& described) {
+  constexpr std::uint8_t never = 1;  // H5D_FILL_TIME_NEVER
+  const bool unfilled = described.times.no_fill_value || described.times.fill == never;
+  return unfilled && !described.foreign && described.stored_bytes == 0 &&
+         n_elements(described.shape) > 0;
+}
+
 class CatalogVisitor final : public Hdf5Visitor {
  public:
   CatalogVisitor(hid_t file, Asked asked, OtherFiles other_files, bool skip_unreadable)
@@ -230,9 +239,11 @@ class CatalogVisitor final : public Hdf5Visitor {
       }
     }
     const bool null = !described.appended && !described.shape.empty();
-    described.field =
-        described.plain_number && !null && !(scale && is_dimension_without_variable(dataset));
     note_times(dataset, described);
+    described.is_dimension = scale && is_dimension_without_variable(dataset);
+    const bool number = described.plain_number && !null && !described.is_dimension;
+    if (number) described.stored_bytes = H5Dget_storage_size(dataset);
+    described.field = number && !has_no_values(described);
     if (described.field || is_plain_bytes(described)) {
       note_type(dataset, described);
       described.stored_bytes = H5Dget_storage_size(dataset);

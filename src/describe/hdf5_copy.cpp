@@ -420,6 +420,18 @@ bool Hdf5Copier::copy_object(const std::string& path) {
   return H5Ocopy(input_, path.c_str(), output_, path.c_str(), options.get(), links.get()) >= 0;
 }
 
+namespace {
+
+/// Why a dataset like one of the input cannot be created; called directly after that failed.
+/// @error plugin_missing  names the filter. @error internal  `not_made` and HDF5's reason
+Status create_failure(hid_t creation, const std::string& what, const std::string& not_made) {
+  const Status failure = hdf5_failure(Code::internal, not_made);
+  const Status available = check_filters_available(creation, what);
+  return available.ok() ? failure : available;
+}
+
+}  // namespace
+
 Status Hdf5Copier::copy_dataset(const std::string& path) {
   const std::string what = "dataset \"" + path + "\"";
   const std::string not_made = what + " cannot be created";
@@ -434,7 +446,8 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
       return Status(Code::unsupported,
                     what + ": references of addresses below 8 bytes cannot be carried over");
     }
-    return create_like(from.get(), path) ? Status() : hdf5_failure(Code::internal, not_made);
+    return create_like(from.get(), path) ? Status()
+                                         : create_failure(creation.get(), what, not_made);
   }
   const H5D_layout_t layout = H5Pget_layout(creation.get());
   // Values that lie in other files are fetched, so that the output stands alone.
@@ -449,7 +462,9 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
   if (H5Lexists(output_, path.c_str(), H5P_DEFAULT) > 0) {
     H5Ldelete(output_, path.c_str(), H5P_DEFAULT);
   }
-  if (!create_like(from.get(), path)) return hdf5_failure(Code::internal, not_made + reason);
+  if (!create_like(from.get(), path)) {
+    return create_failure(creation.get(), what, not_made + reason);
+  }
   // What was never written stays so: a dimension without a variable is nothing but its length.
   if (!stored_elsewhere && H5Dget_storage_size(from.get()) == 0) return Status();
   const Hdf5Id to(H5Dopen2(output_, path.c_str(), H5P_DEFAULT));

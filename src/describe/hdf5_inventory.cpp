@@ -27,6 +27,8 @@ constexpr std::size_t attribute_bytes_limit = std::size_t{1} << 30;
 /// Attributes with more elements are compared as bytes and shown as such.
 constexpr std::size_t attribute_texts_limit = 1U << 16;
 constexpr std::size_t region_blocks_shown = 64;
+/// The number of an object in a global heap, as references to regions hold it.
+constexpr std::size_t heap_number_bytes = 4;
 
 std::string order_text(H5T_order_t order) {
   switch (order) {
@@ -113,9 +115,15 @@ void describe_text(hid_t type, DescribedType& described) {
                                                                                  : "unknown");
 }
 
-void describe_reference(hid_t type, DescribedType& described) {
-  const bool object = H5Tequal(type, H5T_STD_REF_OBJ) > 0;
-  const bool region = H5Tequal(type, H5T_STD_REF_DSETREG) > 0;
+/// The number of bytes tells short references apart: those to objects hold an address, those to
+/// regions an address and the number of an object in a heap. H5Tequal() knows neither of them.
+/// @param address_bytes  of the file
+void describe_reference(hid_t type, std::size_t address_bytes, DescribedType& described) {
+  const bool is_short = address_bytes < sizeof(haddr_t);
+  const std::size_t n_bytes = described.n_bytes;
+  const bool object = H5Tequal(type, H5T_STD_REF_OBJ) > 0 || (is_short && n_bytes == address_bytes);
+  const bool region = H5Tequal(type, H5T_STD_REF_DSETREG) > 0 ||
+                      (is_short && n_bytes == address_bytes + heap_number_bytes);
   described.kind = object ? Kind::object_reference : region ? Kind::region_reference : Kind::bytes;
   described.facts.emplace_back("reference to", object   ? "objects"
                                                : region ? "regions"
@@ -352,17 +360,19 @@ std::string Hdf5Inventory::name_at(std::uint64_t address) const {
   return index < names_.size() ? names_[index] : inventory_.objects[index].path;
 }
 
-std::string Hdf5Inventory::object(const std::byte* reference) {
-  hobj_ref_t address = 0;
-  std::memcpy(&address, reference, sizeof address);
+std::string Hdf5Inventory::object(std::span<const std::byte> reference) {
+  hobj_ref_t address = 0;  // Little-endian, as this machine is.
+  std::memcpy(&address, reference.data(), std::min(reference.size(), sizeof address));
   return address == 0 ? "null" : name_at(address);
 }
 
-std::string Hdf5Inventory::region(const std::byte* reference) {
-  const auto* end = reference + H5R_DSET_REG_REF_BUF_SIZE;
-  if (std::all_of(reference, end, [](std::byte byte) { return byte == std::byte{}; })) {
+std::string Hdf5Inventory::region(std::span<const std::byte> given) {
+  std::array<std::byte, H5R_DSET_REG_REF_BUF_SIZE> buffer{};
+  std::memcpy(buffer.data(), given.data(), std::min(given.size(), buffer.size()));
+  if (std::ranges::all_of(buffer, [](std::byte byte) { return byte == std::byte{}; })) {
     return "null";
   }
+  const std::byte* const reference = buffer.data();
   const Hdf5Id target(H5Rdereference2(file_, H5P_DEFAULT, H5R_DATASET_REGION, reference));
   ObjectFacts facts;
   if (!target.valid() || !get_object_facts(target.get(), facts)) return "nothing";
@@ -385,8 +395,9 @@ DescribedType Hdf5Inventory::describe_type(hid_t type) {
                 : "nothing";
   }
   described.facts.emplace_back(named_type_fact, named);
-  // The size of texts is their length; where it varies, HDF5 states that of a pointer.
-  if (kind != H5T_STRING) {
+  // The size of texts is their length; where it varies, HDF5 states that of a pointer. References
+  // are as long as addresses of their file.
+  if (kind != H5T_STRING && kind != H5T_REFERENCE) {
     described.facts.emplace_back("size", fmt::format("{} bytes", described.n_bytes));
   }
   const auto add_part = [&](std::string label, std::size_t offset, std::size_t n, hid_t part) {
@@ -399,7 +410,7 @@ DescribedType Hdf5Inventory::describe_type(hid_t type) {
     case H5T_BITFIELD:
     case H5T_TIME: add_bit_facts(type, described); break;
     case H5T_OPAQUE: described.facts.emplace_back("tag", given_name(H5Tget_tag(type))); break;
-    case H5T_REFERENCE: describe_reference(type, described); break;
+    case H5T_REFERENCE: describe_reference(type, address_bytes_, described); break;
     case H5T_ENUM: {
       described.kind = Kind::enumeration;
       add_part("base type", 0, 1, Hdf5Id(H5Tget_super(type)).get());
@@ -478,9 +489,10 @@ void Hdf5Inventory::describe_meaning(DescribedAttribute& attribute,
     for (std::size_t i = 0; i < n; ++i) {
       hvl_t list{};
       std::memcpy(&list, at(i), sizeof list);
+      const std::size_t n_bytes = type.parts.front().of().n_bytes;
       for (std::size_t k = 0; k < list.len; ++k) {
         const std::string scale =
-            object(static_cast<const std::byte*>(list.p) + k * sizeof(hobj_ref_t));
+            object({static_cast<const std::byte*>(list.p) + k * n_bytes, n_bytes});
         if (leads_to_nothing(scale)) continue;
         attribute.values.push_back(fmt::format("dimension {}: {}", i, scale));
       }
@@ -490,7 +502,8 @@ void Hdf5Inventory::describe_meaning(DescribedAttribute& attribute,
     attribute.meaning = DescribedAttribute::Meaning::at_least;
     std::vector<std::string> users;
     for (std::size_t i = 0; i < n && i < attribute.values.size(); ++i) {
-      if (!leads_to_nothing(object(at(i)))) users.push_back(attribute.values[i]);
+      const std::size_t n_bytes = type.parts.front().of().n_bytes;
+      if (!leads_to_nothing(object({at(i), n_bytes}))) users.push_back(attribute.values[i]);
     }
     attribute.values = std::move(users);
   } else if (attribute.name == "_Netcdf4Coordinates" && type.kind == Kind::integer) {

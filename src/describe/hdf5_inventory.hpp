@@ -16,6 +16,7 @@
 
 #include "core/status.hpp"
 #include "describe/file_inventory.hpp"
+#include "describe/file_properties.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
@@ -43,9 +44,9 @@ class Hdf5Inventory final : private ReferenceNames {
 
  private:
   class Visitor;
-  explicit Hdf5Inventory(hid_t file) : file_(file) {}
-  std::string object(const std::byte* reference) override;
-  std::string region(const std::byte* reference) override;
+  explicit Hdf5Inventory(hid_t file) : file_(file), address_bytes_(address_bytes_of(file)) {}
+  std::string object(std::span<const std::byte> reference) override;
+  std::string region(std::span<const std::byte> reference) override;
   std::string name_at(std::uint64_t address) const;
   Status add_dataset_facts(hid_t dataset, DescribedObject& described);
   void add_fill_value(hid_t creation, hid_t type, DescribedObject& described);
@@ -55,6 +56,7 @@ class Hdf5Inventory final : private ReferenceNames {
   std::string dimension_name(int number);
 
   hid_t file_;
+  std::size_t address_bytes_;  ///< Of each address in the file.
   FileInventory inventory_;
   std::vector<ObjectKey> keys_;  ///< By object.
   std::unordered_map<std::uint64_t, std::size_t> by_address_;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -195,6 +196,27 @@ Status check_read_request(const std::string& what, const Shape& shape, const Box
                                               std::to_string(values_bytes) + " were given");
   }
   return Status();
+}
+
+std::string BytesBehindEnd::text() const {
+  return std::to_string(n_bytes) + (n_bytes == 1 ? " byte" : " bytes") + " from byte " +
+         std::to_string(end) + " on " + (n_bytes == 1 ? "lies" : "lie") +
+         " behind the end of the HDF5 file";
+}
+
+Result<BytesBehindEnd> bytes_behind_end(
+    std::uint64_t file_bytes, std::uint64_t user_block_bytes,
+    const std::function<Status(std::uint64_t address, std::span<std::byte> bytes)>& read_at) {
+  std::array<std::byte, superblock_bytes_max> buffer{};
+  const std::uint64_t n_left = file_bytes - std::min(file_bytes, user_block_bytes);
+  const auto bytes = std::span(buffer).first(
+      static_cast<std::size_t>(std::min<std::uint64_t>(n_left, buffer.size())));
+  TAILRACE_TRY(read_at(user_block_bytes, bytes));
+  TAILRACE_TAKE(const Superblock found, parse_superblock(bytes, user_block_bytes));
+  BytesBehindEnd behind;
+  behind.end = found.end_of_file;
+  if (file_bytes > behind.end) behind.n_bytes = file_bytes - behind.end;
+  return behind;
 }
 
 std::string field_path_of_file(const std::string& path) {

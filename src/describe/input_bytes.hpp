@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -84,6 +85,21 @@ bool multiply_checked(std::uint64_t a, std::uint64_t b, std::uint64_t& product);
 /// @error invalid_argument
 Status check_read_request(const std::string& what, const Shape& shape, const Box& box,
                           std::size_t element_bytes, std::size_t values_bytes);
+
+/// Bytes of an HDF5 file behind the end that its superblock states. HDF5 ignores them.
+struct BytesBehindEnd {
+  std::uint64_t end = 0;  ///< Of HDF5's part of the file.
+  std::uint64_t n_bytes = 0;
+
+  /// "12 bytes from byte 2048 on lie behind the end of the HDF5 file".
+  std::string text() const;
+};
+/// Not collective. @param user_block_bytes  where the superblock begins
+/// @param read_at  as InputBytes::read_at()
+/// @error corrupt, unsupported  as parse_superblock(); and what read_at() returns
+Result<BytesBehindEnd> bytes_behind_end(
+    std::uint64_t file_bytes, std::uint64_t user_block_bytes,
+    const std::function<Status(std::uint64_t address, std::span<std::byte> bytes)>& read_at);
 
 /// "/" and the file's name without folder and last extension: the field path of .npy and raw files.
 std::string field_path_of_file(const std::string& path);

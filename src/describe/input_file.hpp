@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -43,6 +44,9 @@ struct OtherDataset {
   std::string path;
   std::string type;  ///< For the user: "complex of f64", "string of 8 bytes".
   Shape shape;
+  /// Bytes of all elements; 0 if elements point to data elsewhere in the file.
+  std::uint64_t n_bytes = 0;
+  bool is_dimension = false;  ///< Of netCDF-4, without a variable: nothing but a length.
 };
 
 class InputFile {
@@ -60,6 +64,9 @@ class InputFile {
   virtual void take_as_fields(std::span<const std::size_t> field_indices) {
     static_cast<void>(field_indices);
   }
+  /// Leave out these datasets, which are no fields: nothing of them is carried over, and they leave
+  /// other_datasets() and objects().
+  virtual void leave_out(const std::set<std::string>& paths) { static_cast<void>(paths); }
   /// The other objects, which carry_over_objects() takes, each once: path and kind ("group").
   virtual std::vector<std::pair<std::string, std::string>> objects() const { return {}; }
   /// The datasets among those that are no fields.
@@ -68,6 +75,8 @@ class InputFile {
   virtual std::uint64_t user_block_bytes() const { return 0; }
   /// What the user should know of the listing: what is left out of it, links that lead in circles.
   virtual std::vector<std::string> remarks() const { return {}; }
+  /// What lies behind the end of the format, and is left out; empty: nothing does.
+  virtual std::string remark_of_end() const { return ""; }
   /// Objects that were left out since they cannot be read, and why: where that was asked for.
   virtual std::vector<std::string> unreadable() const { return {}; }
   /// Read one box, row-major in native byte order. One thread at a time.

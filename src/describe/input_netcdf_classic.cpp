@@ -756,9 +756,23 @@ class NetcdfClassicInput final : public InputFile {
     std::vector<OtherDataset> texts;
     for (const NetcdfVariable& variable : header_.variables) {
       if (variable.type != NetcdfType::char_) continue;
-      texts.push_back({netcdf4_variable_path(header_, variable), "text", variable.array.shape});
+      texts.push_back({netcdf4_variable_path(header_, variable), "text", variable.array.shape,
+                       n_elements(variable.array.shape), false});
     }
     return texts;
+  }
+  void leave_out(const std::set<std::string>& paths) override {
+    std::vector<NetcdfVariable> kept;
+    std::vector<std::size_t> new_number(header_.variables.size());
+    for (std::size_t v = 0; v < header_.variables.size(); ++v) {
+      NetcdfVariable& variable = header_.variables[v];
+      new_number[v] = kept.size();
+      const bool text = variable.type == NetcdfType::char_;
+      if (text && paths.contains(netcdf4_variable_path(header_, variable))) continue;
+      kept.push_back(variable);
+    }
+    header_.variables = std::move(kept);
+    for (std::size_t& variable : variable_of_field_) variable = new_number[variable];
   }
   std::string text_attribute(const std::string& object_path, const std::string& name) override {
     const NetcdfAttribute* found = nullptr;

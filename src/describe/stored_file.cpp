@@ -201,6 +201,14 @@ class FileOverHdf5 final : public StoredFile {
     }
   }
 
+  void leave_out(const std::set<std::string>& paths) override {
+    for (Hdf5Node& node : catalog_.nodes) {
+      if (node.kind != Hdf5Node::Kind::dataset || !paths.contains(node.path)) continue;
+      node.left_out = true;
+      node.virtual_mappings = false;
+    }
+  }
+
   std::string text_attribute(const std::string& object_path, const std::string& name) override {
     if (bare_.contains(object_path)) return std::string();
     const Hdf5Scope scope;

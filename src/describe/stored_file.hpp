@@ -108,6 +108,8 @@ class StoredFile {
                                                              AttributeFilter wanted) = 0;
   /// Same as InputFile::take_as_fields(), by paths.
   virtual void take_as_fields(const std::set<std::string>& paths) = 0;
+  /// Same as InputFile::leave_out().
+  virtual void leave_out(const std::set<std::string>& paths) = 0;
   /// As in InputFile, after list(Asked::fields).
   virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -34,6 +35,7 @@ struct ComparedFile {
   Hdf5Id id;
   std::unique_ptr<Hdf5Inventory> inventory;
   std::uint64_t user_block_bytes = 0;
+  BytesBehindEnd behind;
 };
 
 /// A dataset of one of them.
@@ -59,6 +61,11 @@ Status open_compared(const std::string& path, ComparedFile& file) {
     return hdf5_failure(Code::corrupt, path);
   }
   file.user_block_bytes = user_block;
+  TAILRACE_TAKE(file.behind, bytes_behind_end(file.bytes->file_bytes(), user_block,
+                                              [&](std::uint64_t address, std::span<std::byte> to) {
+                                                return file.bytes->read_at(address, to);
+                                              })
+                                 .within(path));
   TAILRACE_TAKE(file.inventory, Hdf5Inventory::read(file.id.get()).within(path));
   return Status();
 }
@@ -126,6 +133,24 @@ ValuesAre place_of_values(const ComparedDataset& dataset) {
     return ValuesAre::elsewhere;
   }
   return H5Dget_storage_size(dataset.id.get()) == 0 ? ValuesAre::unwritten : ValuesAre::here;
+}
+
+/// True if HDF5 gives no value to elements that were never written.
+bool is_unfilled(const ComparedDataset& dataset) {
+  const Hdf5Id creation(H5Dget_create_plist(dataset.id.get()));
+  H5D_fill_value_t defined = H5D_FILL_VALUE_DEFAULT;
+  H5D_fill_time_t time = H5D_FILL_TIME_IFSET;
+  H5Pfill_value_defined(creation.get(), &defined);
+  H5Pget_fill_time(creation.get(), &time);
+  return defined == H5D_FILL_VALUE_UNDEFINED || time == H5D_FILL_TIME_NEVER;
+}
+
+/// Chunks in the file; 0 where the dataset has no chunks.
+std::uint64_t n_stored_chunks(const ComparedDataset& dataset) {
+  const Hdf5Id space(H5Dget_space(dataset.id.get()));
+  hsize_t n_chunks = 0;
+  H5Dget_num_chunks(dataset.id.get(), space.get(), &n_chunks);
+  return n_chunks;
 }
 
 /// Values of one box of a dataset, in memory.
@@ -216,6 +241,7 @@ class StructureCheckImpl final : public StructureCheck {
     findings.merge(of_links_);
     if (counts("/")) {
       TAILRACE_TRY(compare_user_blocks(findings));
+      TAILRACE_TRY(compare_bytes_behind(findings));
       compare_file_properties(findings);
     }
     std::vector<std::string> values;
@@ -291,21 +317,50 @@ class StructureCheckImpl final : public StructureCheck {
                                 n, n_copy)});
       return Status();
     }
+    TAILRACE_TAKE(const auto differs, first_difference(0, 0, n));
+    if (!differs) return Status();
+    findings.add(
+        {"/", "user block",
+         fmt::format("user block: byte {} is another one in the compressed file", *differs)});
+    return Status();
+  }
+
+  /// HDF5 ignores them, and programs that rewrite a file leave them out.
+  Status compare_bytes_behind(StructureFindings& findings) const {
+    const BytesBehindEnd& a = original_.behind;
+    const BytesBehindEnd& b = copy_.behind;
+    std::string text;
+    if (a.n_bytes != b.n_bytes) {
+      text = fmt::format("{} in the original, {} in the compressed file", a.n_bytes, b.n_bytes);
+    } else {
+      TAILRACE_TAKE(const auto differs, first_difference(a.end, b.end, a.n_bytes));
+      if (!differs) return Status();
+      text =
+          fmt::format("byte {} of {} is another one in the compressed file", *differs, a.n_bytes);
+    }
+    constexpr bool fails = false;
+    findings.add(
+        {"/", "bytes behind the end", "bytes behind the end of the HDF5 file: " + text, fails});
+    return Status();
+  }
+
+  /// Position of the first of `n` bytes that differs.
+  Result<std::optional<std::uint64_t>> first_difference(std::uint64_t in_original,
+                                                        std::uint64_t in_copy,
+                                                        std::uint64_t n) const {
+    constexpr std::uint64_t piece_bytes = 1U << 20;
     std::vector<std::byte> a;
     std::vector<std::byte> b;
     for (std::uint64_t at = 0; at < n; at += a.size()) {
-      a.resize(std::min<std::uint64_t>(n - at, 1U << 20));
+      a.resize(std::min<std::uint64_t>(n - at, piece_bytes));
       b.resize(a.size());
-      TAILRACE_TRY(original_.bytes->read_at(at, a));
-      TAILRACE_TRY(copy_.bytes->read_at(at, b));
+      TAILRACE_TRY(original_.bytes->read_at(in_original + at, a));
+      TAILRACE_TRY(copy_.bytes->read_at(in_copy + at, b));
       if (a == b) continue;
       const auto differ = std::ranges::mismatch(a, b).in1 - a.begin();
-      findings.add({"/", "user block",
-                    fmt::format("user block: byte {} is another one in the compressed file",
-                                at + static_cast<std::uint64_t>(differ))});
-      return Status();
+      return std::optional(at + static_cast<std::uint64_t>(differ));
     }
-    return Status();
+    return std::optional<std::uint64_t>();
   }
 
   /// A sentence; empty: the values are equal. @error why they cannot be compared
@@ -319,6 +374,9 @@ class StructureCheckImpl final : public StructureCheck {
     const ValuesAre place_a = place_of_values(a);
     const ValuesAre place_b = place_of_values(b);
     if (place_a == ValuesAre::unwritten && place_b == ValuesAre::unwritten) return std::string();
+    if (std::string text = difference_of_unfilled(a, place_a, b, place_b); !text.empty()) {
+      return text;
+    }
     const bool elsewhere = place_a == ValuesAre::elsewhere || place_b == ValuesAre::elsewhere;
     if (elsewhere && !rules_.follow_external) {
       // Both say where: their sources were compared.
@@ -326,6 +384,30 @@ class StructureCheckImpl final : public StructureCheck {
       return std::string("its values lie in other files and were not compared (--follow-external)");
     }
     return compare_pieces(a, b);
+  }
+
+  /// Elements without any value are equal to nothing but such elements: HDF5 refuses to read them,
+  /// or gives what its caller's memory held.
+  static std::string difference_of_unfilled(const ComparedDataset& a, ValuesAre place_a,
+                                            const ComparedDataset& b, ValuesAre place_b) {
+    const bool a_unwritten = place_a == ValuesAre::unwritten;
+    const bool b_unwritten = place_b == ValuesAre::unwritten;
+    if (n_elements(a.shape) == 0) return "";
+    if (a_unwritten != b_unwritten && is_unfilled(a_unwritten ? a : b)) {
+      return fmt::format(
+          "it has values in the {} alone; in the {} nothing was written, and its "
+          "fill value is undefined",
+          a_unwritten ? b.which : a.which, a_unwritten ? a.which : b.which);
+    }
+    const bool chunked = place_a == ValuesAre::here && place_b == ValuesAre::here &&
+                         is_unfilled(a) && chunk_shape_of(a) == chunk_shape_of(b);
+    const std::uint64_t n_a = chunked ? n_stored_chunks(a) : 0;
+    const std::uint64_t n_b = chunked ? n_stored_chunks(b) : 0;
+    if (n_a == n_b) return "";
+    return fmt::format(
+        "{} of its chunks are written in the original, {} in the compressed file, "
+        "and the values of the others are undefined",
+        n_a, n_b);
   }
 
   static Result<std::string> compare_pieces(ComparedDataset& a, ComparedDataset& b) {

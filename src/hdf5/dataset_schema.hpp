@@ -94,6 +94,7 @@ struct StoredDataset {
 
   // What only who reads fields as numbers asks for (InputFile); it does not travel.
   bool field = false;         ///< An array that a Writer creates: of plain numbers.
+  bool is_dimension = false;  ///< No field: netCDF-4's dimension without a variable.
   bool may_be_bytes = false;  ///< No field, but fields can hold its elements as bytes.
   /// Made by as_bytes(): dtype is u8, and the last dimension of shape, max_shape and the chunk
   /// shape counts the bytes of an element. type, type_text and fill_value are those of the

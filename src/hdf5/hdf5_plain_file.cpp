@@ -107,12 +107,8 @@ Result<Hdf5Id> open_plain_hdf5(const std::string& path, H5F_close_degree_t degre
   return failure;
 }
 
-Status plain_read_failure(hid_t dataset, const std::string& what) {
-  const Code code = code_of_error_stack();
-  const Status failure = hdf5_failure(code, what);
-  const Hdf5Id creation(H5Dget_create_plist(dataset));
-  for (const FilterSpec& filter :
-       stored_filters(creation.get()).value_or(std::vector<FilterSpec>())) {
+Status check_filters_available(hid_t creation, const std::string& what) {
+  for (const FilterSpec& filter : stored_filters(creation).value_or(std::vector<FilterSpec>())) {
     if (H5Zfilter_avail(static_cast<H5Z_filter_t>(filter.filter_id)) > 0) continue;
     return Status(Code::plugin_missing,
                   what + ": filter " + std::to_string(filter.filter_id) + " (" +
@@ -120,7 +116,15 @@ Status plain_read_failure(hid_t dataset, const std::string& what) {
                       ") is needed, but no plug-in for it is in " + plugin_folder_text() +
                       "; set HDF5_PLUGIN_PATH" + plugin_source_text(filter.filter_id));
   }
-  return failure;
+  return Status();
+}
+
+Status plain_read_failure(hid_t dataset, const std::string& what) {
+  const Code code = code_of_error_stack();
+  const Status failure = hdf5_failure(code, what);
+  const Hdf5Id creation(H5Dget_create_plist(dataset));
+  const Status available = check_filters_available(creation.get(), what);
+  return available.ok() ? failure : available;
 }
 
 // --- The source files of virtual datasets.

@@ -19,6 +19,10 @@ namespace tailrace {
 Result<Hdf5Id> open_plain_hdf5(const std::string& path,
                                H5F_close_degree_t degree = H5F_CLOSE_STRONG);
 
+/// Check that HDF5 has all filters of a creation list. `what` names the dataset.
+/// @error plugin_missing  names the first filter that it lacks, and the folders searched.
+Status check_filters_available(hid_t creation, const std::string& what);
+
 /// Why H5Dread failed on `dataset`; called directly after it. `what` says what was being read.
 /// @returns plugin_missing with the folders searched where a filter is not available; else
 /// io_error, out_of_memory or corrupt, whichever HDF5's error stack tells of.

@@ -148,6 +148,11 @@ std::string plugin_source_text(std::uint32_t filter_id) {
     return "; 'pip install hdf5plugin' has it, in the folder that "
            "'python3 -c \"import hdf5plugin; print(hdf5plugin.PLUGINS_PATH)\"' prints";
   }
+  constexpr std::uint32_t lzf = 32000;
+  if (filter_id == lzf) {
+    return "; or write the dataset anew by h5py, which has this filter built in, with "
+           "compression=\"gzip\"";
+  }
   return "";
 }
 

@@ -303,7 +303,7 @@ class Naming {
 Result<Lines> name_dimensions(Hdf5File& file, std::span<const DimensionNames> given) {
   const Hdf5Scope scope;
   const hid_t id = file.hdf5_id();
-  TAILRACE_TAKE(NetcdfFile read, read_netcdf_file(id));
+  TAILRACE_TAKE(NetcdfFile read, read_netcdf_file(id, GroupNames::first));
   const Hdf5Id root(H5Gopen2(id, "/", H5P_DEFAULT));
   TAILRACE_TRY(write_netcdf_properties(root.get()));
   return Naming(id, std::move(read)).run(given);

@@ -424,7 +424,7 @@ Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::create(Hdf5File& file) {
 
 Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::open(Hdf5File& file, const NetcdfModel& model) {
   const Hdf5Scope scope;
-  TAILRACE_TAKE(NetcdfFile opened, read_netcdf_file(file.hdf5_id()));
+  TAILRACE_TAKE(NetcdfFile opened, read_netcdf_file(file.hdf5_id(), GroupNames::all));
   opened.model.remarks = model.remarks;  // the words, not the file, may differ
   if (opened.model != model) {
     return Status(Code::invalid_argument, "model is not what the file holds");

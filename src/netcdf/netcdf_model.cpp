@@ -257,6 +257,15 @@ Status check_attributes(const std::string& owner, const std::vector<ModelAttribu
   return Status();
 }
 
+/// A change by a further name of a group would be missed by its first name. @param group  of what
+/// is new or changed
+Status check_first_name(const std::string& what, const NetcdfModel& model, std::size_t group) {
+  const std::string& first = model.groups[group].first_path;
+  if (first.empty()) return Status();
+  return wrong(what, "\"" + model.groups[group].path + "\" is a further name of group \"" + first +
+                         "\"; define and change members and attributes by that name");
+}
+
 Status check_groups(const NetcdfModel& model, const NetcdfModel* old) {
   if (model.groups.empty() || model.groups[0].path != "/" || model.groups[0].parent != 0) {
     return wrong("model", "its first group must be \"/\"");
@@ -272,6 +281,12 @@ Status check_groups(const NetcdfModel& model, const NetcdfModel* old) {
                                   before != nullptr ? &before->attributes : nullptr));
     if (g == 0) continue;
     if (group.parent >= g) return wrong(what, "its parent must stand before it");
+    if (old != nullptr && before == nullptr) {
+      TAILRACE_TRY(check_first_name(what, model, group.parent));
+    }
+    if (before != nullptr && before->attributes != group.attributes) {
+      TAILRACE_TRY(check_first_name(what, model, g));
+    }
     const std::string& above = model.groups[group.parent].path;
     const std::string start = above == "/" ? above : above + "/";
     if (group.path.compare(0, start.size(), start) != 0) {
@@ -321,6 +336,7 @@ Status check_dimensions(const NetcdfModel& model, const NetcdfModel* old, NameSp
     if (old != nullptr && d < old->dimensions.size() && old->dimensions[d].name == dimension.name) {
       continue;
     }
+    if (old != nullptr) TAILRACE_TRY(check_first_name(what, model, dimension.group));
     TAILRACE_TRY(check_netcdf_name(dimension.name).within(what));
     if (names.is_group(dimension.group, dimension.name)) {
       return wrong(what, "a group has this name");
@@ -379,9 +395,11 @@ Status check_variables(const NetcdfModel& model, const NetcdfModel* old, NameSpa
     TAILRACE_TRY(check_attributes(what, variable.attributes,
                                   before != nullptr ? &before->attributes : nullptr));
     if (before == nullptr || before->attributes != variable.attributes) {
+      if (old != nullptr) TAILRACE_TRY(check_first_name(what, model, variable.group));
       TAILRACE_TRY(check_fill(what, variable));
     }
     if (before != nullptr && before->name == variable.name) continue;
+    if (before != nullptr) TAILRACE_TRY(check_first_name(what, model, variable.group));
     TAILRACE_TRY(check_netcdf_name(variable.name).within(what));
     if (names.is_group(variable.group, variable.name)) return wrong(what, "a group has this name");
     if (variable.name.starts_with(non_coordinate_prefix)) {
@@ -545,6 +563,7 @@ Bytes pack_model(const NetcdfModel& model) {
     writer.add_text(group.path);
     writer.add(std::uint64_t{group.parent});
     add(writer, group.attributes);
+    writer.add_text(group.first_path);
   }
   writer.add(std::uint64_t{model.dimensions.size()});
   for (const ModelDimension& dimension : model.dimensions) {
@@ -563,6 +582,7 @@ Bytes pack_model(const NetcdfModel& model) {
     add(writer, variable.attributes);
     writer.add_text(variable.dataset_path);
     writer.add(variable.no_fill);
+    writer.add_text(variable.first_path);
   }
   return writer.take();
 }
@@ -578,6 +598,7 @@ NetcdfModel unpack_model(std::span<const std::byte> bytes) {
     group.path = reader.take_text();
     group.parent = reader.take<std::uint64_t>();
     group.attributes = take_attributes(reader);
+    group.first_path = reader.take_text();
   }
   model.dimensions.resize(reader.take<std::uint64_t>());
   for (ModelDimension& dimension : model.dimensions) {
@@ -597,6 +618,7 @@ NetcdfModel unpack_model(std::span<const std::byte> bytes) {
     variable.attributes = take_attributes(reader);
     variable.dataset_path = reader.take_text();
     variable.no_fill = reader.take<bool>();
+    variable.first_path = reader.take_text();
   }
   return model;
 }

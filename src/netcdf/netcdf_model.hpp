@@ -80,6 +80,9 @@ struct ModelVariable {
                                            ///< netCDF-4 (DIMENSION_LIST, ...) is not.
   std::string dataset_path;  ///< In HDF5; differs from the name where a dimension has that name.
   bool no_fill = false;      ///< Never-written elements are undefined (nc_def_var_fill(NOFILL)).
+  /// The path by which the dataset was listed first, if this is a further hard link to it or to a
+  /// group around it. Empty for the first path and for new variables.
+  std::string first_path = {};
   bool operator==(const ModelVariable&) const = default;
   const ModelAttribute* attribute(std::string_view attribute_name) const;
   /// The text of an attribute; "" if there is none, or no text.
@@ -90,6 +93,9 @@ struct ModelGroup {
   std::string path;        ///< "/", "/g", "/g/h".
   std::size_t parent = 0;  ///< The root's: 0.
   std::vector<ModelAttribute> attributes;
+  /// The path by which the group was listed first, if this is a further hard link to it or to a
+  /// group above it. Empty for the first path and for new groups.
+  std::string first_path = {};
   bool operator==(const ModelGroup&) const = default;
 };
 
@@ -120,7 +126,8 @@ Status check_model(const NetcdfModel& model);
 /// A text that is equal on two ranks exactly if their models are.
 std::string model_text(const NetcdfModel& model);
 
-/// The model of an open file (`hdf5_id`: its hid_t). Takes the HDF5 lock. Cost: O(objects).
+/// The model of an open file (`hdf5_id`: its hid_t). Takes the HDF5 lock. Cost: O(objects), and of
+/// groups with several hard links O(members) for each link.
 /// Objects that netCDF-4 has no word for (soft links, datasets of references, ...) are left out.
 /// Attributes that cannot be read are of type other, with a remark. @error corrupt
 Result<NetcdfModel> read_netcdf_model(std::int64_t hdf5_id);

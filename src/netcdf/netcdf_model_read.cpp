@@ -1,7 +1,8 @@
 // Reads any HDF5 file as netCDF-4's data model.
 //
 // One walk lists groups and datasets; then dimensions are made of the scales, and variables of all
-// datasets but the scales of dimensions without variable. What a damaged or foreign file says of
+// datasets but the scales of dimensions without variable. A group with several hard links is listed
+// with its members by each of these names. What a damaged or foreign file says of
 // dimensions counts only where it fits the dataset's own extents; what is left gets anonymous
 // dimensions, by the netCDF-4 library's rule: within a group, in one pass behind its child groups,
 // a dimension of the same length that the variable does not have yet, else a new one.
@@ -30,6 +31,10 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
+/// Groups and datasets that are listed by further names of the groups around them. A few links that
+/// double at each level would multiply any file beyond memory.
+constexpr std::size_t kFurtherObjectsMax = std::size_t{1} << 16;
+
 /// A dataset as the walk finds it.
 struct FoundDataset {
   std::string name;
@@ -47,6 +52,7 @@ struct FoundDataset {
   bool no_fill = false;
   std::vector<ModelAttribute> attributes;
   std::size_t dimension = kNone;  ///< Whose scale it is.
+  std::string first_path;         ///< By which it is listed already; else empty.
 
   bool unlimited(std::size_t d) const { return limits[d] == H5S_UNLIMITED; }
 };
@@ -86,7 +92,7 @@ bool is_without_fill(hid_t creation) {
 
 class ModelReader final : private Hdf5Visitor {
  public:
-  explicit ModelReader(hid_t file) : file_(file) {}
+  ModelReader(hid_t file, GroupNames names) : file_(file), names_(names) {}
 
   Result<NetcdfFile> run() {
     out_.model.groups.clear();
@@ -123,14 +129,63 @@ class ModelReader final : private Hdf5Visitor {
     return Status();
   }
 
-  /// A dataset is a variable by each of its names.
+  /// A dataset is a variable by each of its names, and so are the members of a group.
   Status again(const std::string& path, const std::string& first_path) override {
+    if (group_of_.contains(first_path)) {
+      list_group_again(path, first_path);
+      return Status();
+    }
     const auto first = std::ranges::find(datasets_, first_path, &FoundDataset::path);
-    if (first == datasets_.end()) return Status();
-    FoundDataset found = *first;
+    if (first != datasets_.end()) list_dataset_again(path, *first);
+    return Status();
+  }
+
+  void list_dataset_again(const std::string& path, FoundDataset found) {
+    if (found.first_path.empty()) found.first_path = found.path;
     set_place(path, found);
     datasets_.push_back(std::move(found));
-    return Status();
+  }
+
+  /// The walk is depth first: all members of the group are listed, unless the link lies among them.
+  void list_group_again(const std::string& path, const std::string& first_path) {
+    if (names_ == GroupNames::first) return;
+    const std::string inside = first_path == "/" ? first_path : first_path + "/";
+    const std::string quoted = "hard link \"" + path + "\"";
+    if (path.starts_with(inside)) {
+      out_.model.remarks.push_back(quoted + " leads back to group \"" + first_path +
+                                   "\", in which it lies: a link, not followed");
+      return;
+    }
+    std::vector<std::size_t> groups;
+    std::vector<std::size_t> datasets;
+    for (std::size_t g = 0; g < out_.model.groups.size(); ++g) {
+      const std::string& listed = out_.model.groups[g].path;
+      if (listed == first_path || listed.starts_with(inside)) groups.push_back(g);
+    }
+    for (std::size_t i = 0; i < datasets_.size(); ++i) {
+      if (datasets_[i].path.starts_with(inside)) datasets.push_back(i);
+    }
+    if (n_further_ + groups.size() + datasets.size() > kFurtherObjectsMax) {
+      out_.model.remarks.push_back(
+          quoted + ": the members of group \"" + first_path +
+          "\" are listed by that name alone, since the file has more than " +
+          std::to_string(kFurtherObjectsMax) + " objects by further names of groups");
+      return;
+    }
+    n_further_ += groups.size() + datasets.size();
+    const auto renamed = [&](const std::string& listed) {
+      return path + listed.substr(first_path.size());
+    };
+    for (const std::size_t g : groups) {
+      ModelGroup group = out_.model.groups[g];
+      if (group.first_path.empty()) group.first_path = group.path;
+      group.path = renamed(group.path);
+      group.parent = group_around(group.path);
+      group_of_.emplace(group.path, out_.model.groups.size());
+      out_.model.groups.push_back(std::move(group));
+    }
+    for (const std::size_t i : datasets)
+      list_dataset_again(renamed(datasets_[i].path), datasets_[i]);
   }
 
   /// Of names with slashes in them, which damaged files have: the root.
@@ -189,13 +244,21 @@ class ModelReader final : private Hdf5Visitor {
     };
     std::vector<Numbered> scales;
     std::set<int> ids;
+    std::map<hobj_ref_t, int> id_of;  // A scale has one id by all of its names.
     int next_id = 0;
     bool fit = true;
     for (std::size_t i = 0; i < datasets_.size(); ++i) {
-      if (!datasets_[i].scale) continue;
-      const int id = datasets_[i].id.value_or(next_id);
+      const FoundDataset& scale = datasets_[i];
+      if (!scale.scale) continue;
+      const auto known = id_of.find(scale.reference);
+      if (scale.reference != 0 && known != id_of.end()) {
+        scales.push_back({known->second, i});
+        continue;
+      }
+      const int id = scale.id.value_or(next_id);
       fit = fit && id >= 0 && id < std::numeric_limits<int>::max() && ids.insert(id).second;
       if (fit) next_id = std::max(next_id, id + 1);
+      id_of.emplace(scale.reference, id);
       scales.push_back({id, i});
     }
     if (fit) {
@@ -226,18 +289,28 @@ class ModelReader final : private Hdf5Visitor {
     }
   }
 
+  /// The first dimension of this key that fits; kNone: there is none. A scale in a group of several
+  /// names stands for a dimension of each of them.
+  template <class Key>
+  std::size_t fitting(const std::multimap<Key, std::size_t>& dimensions, Key key,
+                      const FoundDataset& dataset, std::size_t d) const {
+    for (auto [at, end] = dimensions.equal_range(key); at != end; ++at) {
+      if (fits(dataset, d, at->second)) return at->second;
+    }
+    return kNone;
+  }
+
   /// What the d-th dimension of a dataset is, by the file's own words; kNone: they do not say.
   std::size_t named_dimension(const FoundDataset& dataset, std::size_t d) const {
     if (dataset.scale && d == 0) return dataset.dimension;
+    std::size_t found = kNone;
     if (dataset.coordinates.size() == dataset.extents.size()) {
-      const auto found = by_id_.find(dataset.coordinates[d]);
-      if (found != by_id_.end() && fits(dataset, d, found->second)) return found->second;
+      found = fitting(by_id_, dataset.coordinates[d], dataset, d);
     }
-    if (d < dataset.scales.size() && dataset.scales[d] != 0) {
-      const auto found = by_reference_.find(dataset.scales[d]);
-      if (found != by_reference_.end() && fits(dataset, d, found->second)) return found->second;
+    if (found == kNone && d < dataset.scales.size() && dataset.scales[d] != 0) {
+      found = fitting(by_reference_, dataset.scales[d], dataset, d);
     }
-    return kNone;
+    return found;
   }
 
   void make_variables() {
@@ -252,6 +325,7 @@ class ModelReader final : private Hdf5Visitor {
       variable.type = found.type;
       variable.dataset_path = found.path;
       variable.no_fill = found.no_fill;
+      variable.first_path = found.first_path;
       variable.attributes = std::move(found.attributes);
       for (std::size_t d = 0; d < found.extents.size(); ++d) {
         variable.dimensions.push_back(named_dimension(found, d));
@@ -335,23 +409,27 @@ class ModelReader final : private Hdf5Visitor {
   }
 
   hid_t file_;
+  GroupNames names_;
+  std::size_t n_further_ = 0;  // Objects that are listed by further names of groups.
   NetcdfFile out_;
   std::unordered_map<std::string, std::size_t> group_of_;  // By path.
   std::vector<FoundDataset> datasets_;
   std::vector<std::size_t> dataset_of_;  // Per variable.
-  std::map<int, std::size_t> by_id_;
-  std::map<hobj_ref_t, std::size_t> by_reference_;
+  std::multimap<int, std::size_t> by_id_;
+  std::multimap<hobj_ref_t, std::size_t> by_reference_;
   std::map<std::size_t, std::vector<std::size_t>> child_groups_;
   int next_id_ = 0;
 };
 
 }  // namespace
 
-Result<NetcdfFile> read_netcdf_file(hid_t file) { return ModelReader(file).run(); }
+Result<NetcdfFile> read_netcdf_file(hid_t file, GroupNames names) {
+  return ModelReader(file, names).run();
+}
 
 Result<NetcdfModel> read_netcdf_model(std::int64_t hdf5_id) {
   const Hdf5Scope scope;
-  TAILRACE_TAKE(NetcdfFile file, read_netcdf_file(hdf5_id));
+  TAILRACE_TAKE(NetcdfFile file, read_netcdf_file(hdf5_id, GroupNames::all));
   return std::move(file.model);
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,8 +38,14 @@ struct NetcdfFile {
   std::vector<bool> tied;                ///< Per variable: it has a DIMENSION_LIST.
 };
 
+/// Names by which groups are listed that have several hard links.
+enum class GroupNames : std::uint8_t {
+  all,   ///< Each name, with all members of the group.
+  first  ///< The first name alone: for changes that concern each object once.
+};
+
 /// read_netcdf_model() with the layout. Call with HDF5 locked.
-Result<NetcdfFile> read_netcdf_file(hid_t file);
+Result<NetcdfFile> read_netcdf_file(hid_t file, GroupNames names);
 
 /// Datasets of variables that are open, by the variables' numbers; of many the latest.
 /// Call with HDF5 locked.

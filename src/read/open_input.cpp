@@ -71,9 +71,19 @@ class Hdf5Input final : public InputFile {
                                                  const ReadOptions& options) {
     TAILRACE_TAKE(auto file, StoredFile::open(path, other_files_of(options)));
     TAILRACE_TAKE(DatasetList list, file->list(Asked::fields, options.skip_unreadable));
+    const InputBytes& bytes = file->bytes();
+    TAILRACE_TAKE(const BytesBehindEnd behind,
+                  bytes_behind_end(bytes.file_bytes(), user_block_bytes,
+                                   [&](std::uint64_t address, std::span<std::byte> to) {
+                                     return bytes.read_at(address, to);
+                                   }));
     std::vector<OtherDataset> others;
     for (const StoredDataset& dataset : list.datasets) {
-      if (!dataset.field) others.push_back({dataset.path, dataset.type_text, dataset.shape});
+      if (dataset.field) continue;
+      const bool is_its_bytes = dataset.by_value && !dataset.foreign;
+      others.push_back({dataset.path, dataset.type_text, dataset.shape,
+                        is_its_bytes ? n_elements(dataset.shape) * dataset.element_bytes : 0,
+                        dataset.is_dimension});
     }
     std::map<std::string, StoredDataset> elements;
     for (StoredDataset& dataset : list.datasets) {
@@ -88,6 +98,7 @@ class Hdf5Input final : public InputFile {
     std::unique_ptr<Hdf5Input> input(new Hdf5Input(
         path, user_block_bytes, std::move(file), std::move(list), std::move(others), in_one_pass));
     input->elements_ = std::move(elements);
+    if (behind.n_bytes > 0) input->remark_of_end_ = behind.text() + ": left out";
     return std::unique_ptr<InputFile>(std::move(input));
   }
 
@@ -96,6 +107,7 @@ class Hdf5Input final : public InputFile {
 
   std::uint64_t user_block_bytes() const override { return user_block_bytes_; }
   std::vector<std::string> remarks() const override { return remarks_; }
+  std::string remark_of_end() const override { return remark_of_end_; }
   std::vector<std::string> unreadable() const override { return unreadable_; }
 
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
@@ -159,6 +171,10 @@ class Hdf5Input final : public InputFile {
     for (const std::size_t index : field_indices) paths.insert(fields_[index].path);
     std::erase_if(others_, [&](const OtherDataset& other) { return paths.contains(other.path); });
     file_->take_as_fields(paths);
+  }
+  void leave_out(const std::set<std::string>& paths) override {
+    std::erase_if(others_, [&](const OtherDataset& other) { return paths.contains(other.path); });
+    file_->leave_out(paths);
   }
   std::vector<std::pair<std::string, std::string>> objects() const override {
     return file_->objects();
@@ -230,6 +246,7 @@ class Hdf5Input final : public InputFile {
   std::map<std::string, StoredDataset> elements_;  ///< Those that fields show as bytes, by path.
   std::vector<OtherDataset> others_;
   std::vector<std::string> remarks_;
+  std::string remark_of_end_;
   std::vector<std::string> unreadable_;
   std::vector<bool> by_hdf5_;  ///< HDF5 reads this field.
   std::unique_ptr<StoredFile> file_;

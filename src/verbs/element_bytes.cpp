@@ -1,5 +1,7 @@
 #include "verbs/element_bytes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/codec_registry.hpp"
@@ -33,6 +35,61 @@ Box shortened(Box box) {
     box.count[d] = std::clamp<std::uint64_t>(sampled_part_bytes / row_bytes, 1, box.count[d]);
   }
   return box;
+}
+
+/// True if the pattern is for this dataset of another type, not for whatever a wildcard matches.
+bool names(const FieldPattern& pattern, std::span<const StoredDataset> numbers) {
+  if (find_unescaped(pattern.glob, "*?[") == std::string::npos) return true;
+  return std::ranges::none_of(
+      numbers, [&](const StoredDataset& field) { return glob_matches(pattern.glob, field.path); });
+}
+
+bool asks_for_nothing(const KeyValue& entry) {
+  return (entry.first == "bound" || entry.first == "codec") && entry.second == "none";
+}
+
+Status does_not_apply(const FieldPattern& pattern, const KeyValue& entry, const std::string& path,
+                      const std::string& type, const std::string& why) {
+  return Status(Code::invalid_argument,
+                fmt::format("--field '{}': {}={} does not apply to dataset \"{}\" ({}): {}",
+                            pattern.glob, entry.first, entry.second, path, type, why));
+}
+
+/// The extents of a chunk of elements, with the bytes of one behind them.
+Status check_chunk(const StoredDataset& field, const KeyValue& entry) {
+  FieldOptions trial;
+  TAILRACE_TRY(apply_field_option(entry, trial));
+  if (!trial.chunk_shape) return Status();
+  bool fits = trial.chunk_shape->size() + 1 == field.shape.size();
+  for (std::size_t d = 0; fits && d < trial.chunk_shape->size(); ++d) {
+    fits = (*trial.chunk_shape)[d] <= field.limit(d);
+  }
+  return fits ? Status()
+              : Status(Code::invalid_argument, "the chunk does not fit its shape " +
+                                                   shape_text(element_shape(field.shape)));
+}
+
+/// Take one entry over. @returns why it does not apply; empty: it does
+std::string take_entry(const StoredDataset& field, const KeyValue& entry, BytesRequest& asked) {
+  const auto& [key, value] = entry;
+  if (key == "bound" && value != "none") return "such values are kept exactly";
+  if (key == "bound") return "";
+  if ((key == "codec" && value == plain_codec) || (key == "layout" && value == "contiguous")) {
+    asked.as_stored = true;
+    return "";
+  }
+  if (key == "codec" && value != exact_codec) {
+    return fmt::format("such datasets are compressed by {}, or not (none)", exact_codec);
+  }
+  if (key == "chunk") {
+    const Status fits = check_chunk(field, entry);
+    if (!fits.ok()) return fits.message();
+  } else if (key != "codec" && !check_codec_setting(key, exact_codec).ok()) {
+    return "codec=, chunk= and bound=none do";
+  }
+  asked.as_stored = false;
+  asked.options.push_back(entry);
+  return "";
 }
 
 Result<bool> pays(InputFile& input, std::size_t field_index) {
@@ -70,8 +127,61 @@ FieldOptions options_of_bytes(FieldOptions lossless) {
   lossless.guards = Guards();
   lossless.fill_value.reset();
   lossless.chunk_shape.reset();
+  if (lossless.layout == "contiguous") lossless.layout = "claimed";
   lossless.drop_covered = false;
   return lossless;
+}
+
+Result<BytesRequest> request_of_bytes(const StoredDataset& field,
+                                      std::span<const FieldPattern> patterns,
+                                      std::span<const StoredDataset> numbers) {
+  BytesRequest asked;
+  for (const FieldPattern& pattern : patterns) {
+    if (!glob_matches(pattern.glob, field.path)) continue;
+    const bool named = names(pattern, numbers);
+    bool of_other_codec = false;
+    for (const KeyValue& entry : pattern.options) {
+      const bool is_setting = check_codec_setting(entry.first, "").ok() && entry.first != "codec";
+      if (of_other_codec && is_setting) continue;
+      const std::string why = take_entry(field, entry, asked);
+      if (why.empty()) {
+        asked.compressed = asked.compressed || (named && entry.first != "bound");
+        continue;
+      }
+      if (named) return does_not_apply(pattern, entry, field.path, field.type_text, why);
+      of_other_codec = of_other_codec || entry.first == "codec";
+      if (entry.first == "bound") {
+        asked.bound = true;
+      } else if (asked.unapplied.empty()) {
+        asked.unapplied = entry.first + "=" + entry.second;
+      }
+    }
+  }
+  return asked;
+}
+
+Status check_not_asked(const OtherDataset& other, std::span<const FieldPattern> patterns,
+                       std::span<const StoredDataset> numbers, const std::string& why) {
+  for (const FieldPattern& pattern : patterns) {
+    if (!glob_matches(pattern.glob, other.path) || !names(pattern, numbers)) continue;
+    for (const KeyValue& entry : pattern.options) {
+      if (asks_for_nothing(entry)) continue;
+      return does_not_apply(pattern, entry, other.path, other.type,
+                            why.empty()
+                                ? "it is copied as it is stored, since it has filters, lies "
+                                  "in a header, or points to data elsewhere in the file"
+                                : why);
+    }
+  }
+  return Status();
+}
+
+std::vector<OtherDataset> large_ones(std::span<const OtherDataset> others) {
+  std::vector<OtherDataset> large(others.begin(), others.end());
+  std::erase_if(large, [](const OtherDataset& other) {
+    return other.is_dimension || other.n_bytes < compressed_bytes_min;
+  });
+  return large;
 }
 
 Shape chunk_shape_of_bytes(const StoredDataset& field, std::uint64_t chunk_bytes, int n_ranks) {

@@ -720,13 +720,25 @@ std::uint64_t bytes_in_front(const InputBytes& file) {
   return 0;
 }
 
-Status export_part(const VerbRanks& ranks, Reader& reader, const ExportRequest& request,
-                   std::uint64_t memory_bytes) {
-  const auto input = InputBytes::open(request.input);
-  const std::uint64_t n_in_front = input.ok() ? bytes_in_front(**input) : 0;
+/// Name the bytes of the input that are no part of its HDF5 file.
+Status report_other_bytes(const VerbRanks& ranks, const std::string& path) {
+  TAILRACE_TAKE(const std::shared_ptr<InputBytes> input, InputBytes::open(path));
+  const std::uint64_t n_in_front = bytes_in_front(*input);
   if (n_in_front > 0) {
     ranks.say(fmt::format("the user block of {} bytes is not kept in a part", n_in_front));
   }
+  TAILRACE_TAKE(const BytesBehindEnd behind,
+                bytes_behind_end(input->file_bytes(), n_in_front,
+                                 [&](std::uint64_t address, std::span<std::byte> to) {
+                                   return input->read_at(address, to);
+                                 }));
+  if (behind.n_bytes > 0) ranks.say(behind.text() + ": not kept in a part");
+  return Status();
+}
+
+Status export_part(const VerbRanks& ranks, Reader& reader, const ExportRequest& request,
+                   std::uint64_t memory_bytes) {
+  TAILRACE_TRY(ranks.settle(report_other_bytes(ranks, request.input).within(request.input)));
   ArrayFileOptions options;
   TAILRACE_TRY(apply_glob_options("codec=none,layout=contiguous", options));
   options.file.replace = request.replace;

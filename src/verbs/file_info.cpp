@@ -100,6 +100,9 @@ Result<InfoReport> file_info(const InfoRequest& request) {
   report.format = opened->format();
   report.others = opened->other_datasets();
   report.remarks = opened->remarks();
+  if (std::string end = opened->remark_of_end(); !end.empty()) {
+    report.remarks.push_back(std::move(end));
+  }
   report.unreadable = opened->unreadable();
   report.file_bytes = file_bytes_of(request.file);
   report.hdf5 = report.format == "HDF5" || report.format == "netCDF-4";

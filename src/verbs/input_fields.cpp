@@ -246,6 +246,12 @@ Status check_patterns_match(std::span<const std::string> globs, std::string_view
   return Status();
 }
 
+std::vector<StoredDataset> with_others(std::vector<StoredDataset> fields,
+                                       std::span<const OtherDataset> others) {
+  for (const OtherDataset& other : others) fields.emplace_back().path = other.path;
+  return fields;
+}
+
 bool matches_any(std::string_view path, std::span<const std::string> globs) {
   return std::any_of(globs.begin(), globs.end(),
                      [&](const std::string& glob) { return glob_matches(glob, path); });

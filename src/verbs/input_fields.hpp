@@ -45,6 +45,10 @@ bool matches_any(std::string_view path, std::span<const std::string> globs);
 Status check_patterns_match(std::span<const std::string> globs, std::string_view option,
                             std::span<const StoredDataset> fields);
 
+/// What globs can name: fields, and datasets of other types (of which the path alone is known).
+std::vector<StoredDataset> with_others(std::vector<StoredDataset> fields,
+                                       std::span<const OtherDataset> others);
+
 /// Which fields a verb is about.
 struct FieldSelection {
   std::vector<std::string> only;     ///< Globs; empty: all.

@@ -19,6 +19,7 @@
 #include <iterator>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -273,6 +274,8 @@ class Repack {
 
  private:
   Status prepare();
+  void leave_out_others();
+  void report_large_others();
   Status settle_boxes();
   Status settle_covers(std::vector<PlannedField>& plan);
   Status settle_masks(std::vector<PlannedField>& plan);
@@ -314,24 +317,31 @@ Status Repack::prepare() {
   // A wrong request is an error of the plan.
   const Result<bool> compresses = compresses_others(request_.fields, request_.options);
   const bool chunks_stay = request_.as_stored || request_.cloud || request_.cmip7;
-  reading.others_as_bytes = compresses.ok() && *compresses && !chunks_stay;
+  const bool compresses_all = compresses.ok() && *compresses && !chunks_stay;
+  reading.others_as_bytes = compresses_all || (!request_.fields.per_field.empty() && !chunks_stay);
   TAILRACE_TRY(check_one_file(comm_, request_.input));
   TAILRACE_TRY(ranks_.settle(check_scratch(request_.scratch)));
   TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
   reader_.emplace(*input_, reading.memory_bytes);  // Before the plan: for the ranges of values.
   report_.input_format = input_->format();
-  if (comm_.is_root()) report_.remarks = input_->remarks();
+  if (comm_.is_root()) {
+    report_.remarks = input_->remarks();
+    if (std::string end = input_->remark_of_end(); !end.empty()) {
+      report_.remarks.push_back(std::move(end));
+    }
+  }
   report_.unreadable = input_->unreadable();
   report_.input_bytes = file_bytes_of(request_.input);
 
   TAILRACE_TAKE(dimension_names_, ranks_.settle(parse_dimension_names(request_.netcdf)));
   FieldRequests fields = request_.fields;
+  fields.others = input_->other_datasets();
   TAILRACE_TAKE(fields.front, ranks_.settle(front_chunks(*input_, request_)));
   TAILRACE_TAKE(fields.boxes, ranks_.settle(boxes_of_fields(*input_)));
   for (const StoredDataset& field : input_->fields()) {
     fields.losses.push_back(find_losses(*input_, field));
   }
-  if (reading.others_as_bytes) {
+  if (compresses_all) {
     TAILRACE_TAKE(fields.bytes_that_pay, ranks_.settle(find_bytes_that_pay(*input_)));
   }
   if (request_.roles) {
@@ -343,12 +353,14 @@ Status Repack::prepare() {
   TAILRACE_TAKE(auto plan, ranks_.settle(plan_fields(
                                with_coordinates(input_->fields(), dimension_names_), fields,
                                report_.options, request_.chunk_given, comm_.n_ranks())));
+  leave_out_others();
   std::vector<std::size_t> as_bytes;
   for (const PlannedField& planned : plan) {
     if (planned.definition.holds_bytes()) as_bytes.push_back(planned.input_index);
   }
   input_->take_as_fields(as_bytes);
   report_.others = input_->other_datasets();
+  report_large_others();
   if (comm_.is_root()) {
     std::ranges::move(stated_ranges_remarks(plan, report_.options),
                       std::back_inserter(report_.remarks));
@@ -364,6 +376,27 @@ Status Repack::prepare() {
   report_.plan = std::move(plan);
   // An output appears whole or not at all; whether it may appear is rank 0's to say.
   return ranks_.settle(comm_.is_root() ? check_output(request_) : Status());
+}
+
+/// Leave out the datasets of other types that --exclude names. Every rank does the same.
+void Repack::leave_out_others() {
+  std::set<std::string> left_out;
+  for (const OtherDataset& other : input_->other_datasets()) {
+    // Without its dimensions a variable would be another one.
+    if (other.is_dimension) continue;
+    if (matches_any(other.path, request_.fields.selection.exclude)) left_out.insert(other.path);
+  }
+  input_->leave_out(left_out);
+}
+
+/// Name the large datasets that --cloud and --cmip7 do not bring into the form that they ask for.
+void Repack::report_large_others() {
+  if (!comm_.is_root() || !(request_.cloud || request_.cmip7)) return;
+  const std::vector<OtherDataset> large = large_ones(report_.others);
+  if (large.empty()) return;
+  report_.remarks.push_back(
+      fmt::format("{} copies datasets of other types than numbers as they are stored: {}",
+                  request_.cloud ? "--cloud" : "--cmip7", other_datasets_text(large)));
 }
 
 /// The absolute bounds of a level's components, by the values of all ranks. Collective: an

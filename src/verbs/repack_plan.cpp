@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "core/codec_registry.hpp"
 #include "core/glob_options.hpp"
@@ -570,18 +571,51 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   return planned;
 }
 
-/// A dataset of another type, as bytes. No bound and no --field is for it.
-PlannedField plan_bytes(const StoredDataset& field, const Defaults& defaults, int n_ranks) {
+/// A dataset of another type, as bytes. No bound is for it.
+Result<PlannedField> plan_bytes(const StoredDataset& field, const Defaults& defaults,
+                                const BytesRequest& asked, int n_ranks) {
   PlannedField planned;
   FieldDefinition& definition = planned.definition = definition_like(field);
   definition.options = options_of_bytes(defaults.lossless);
-  if (defaults.lossy_wanted) planned.exact_reason = kind_of_bytes(field);
-  keep_chunk_shape(field, {}, defaults, planned);
   FieldOptions& options = definition.options;
+  for (const KeyValue& entry : asked.options) {
+    TAILRACE_TRY(apply_field_option(entry, options).within("dataset \"" + field.path + "\""));
+  }
+  if (defaults.lossy_wanted || asked.bound) planned.exact_reason = kind_of_bytes(field);
+  // Chunks hold whole elements.
+  if (options.chunk_shape) options.chunk_shape->push_back(field.shape.back());
+  keep_chunk_shape(field, asked.options, defaults, planned);
   if (!options.chunk_shape) {
     options.chunk_shape = chunk_shape_of_bytes(field, options.chunk_bytes, n_ranks);
   }
+  if (!asked.unapplied.empty()) {
+    planned.other_chunks_reason =
+        asked.unapplied + " of --field is for numbers and does not apply to other types";
+  }
   return planned;
+}
+
+/// What --field asks of each field that stands for a dataset of another type; check the entries for
+/// those that are copied as they are stored.
+Result<std::vector<BytesRequest>> requests_of_others(std::span<const StoredDataset> fields,
+                                                     std::span<const StoredDataset> numbers,
+                                                     const FieldRequests& requests,
+                                                     const Defaults& defaults) {
+  std::vector<BytesRequest> asked(fields.size());
+  std::set<std::string> as_bytes;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    if (!fields[f].bytes_axis) continue;
+    as_bytes.insert(fields[f].path);
+    TAILRACE_TAKE(asked[f], request_of_bytes(fields[f], defaults.patterns, numbers));
+  }
+  const std::string why =
+      requests.front ? requests.front->option + " copies datasets of other types as they are stored"
+                     : "";
+  for (const OtherDataset& other : requests.others) {
+    if (as_bytes.contains(other.path)) continue;
+    TAILRACE_TRY(check_not_asked(other, defaults.patterns, numbers, why));
+  }
+  return asked;
 }
 
 /// The fields that options of the user are for.
@@ -655,20 +689,29 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
     TAILRACE_TRY(check_front_request(*requests.front, file, chunk_given, defaults.patterns));
   }
   const std::vector<StoredDataset> numbers = fields_of_numbers(fields);
-  TAILRACE_TRY(requests.selection.check(numbers));
+  const std::vector<StoredDataset> all = with_others(numbers, requests.others);
+  TAILRACE_TRY(requests.selection.check(all));
   std::vector<std::string> globs;
   for (const FieldPattern& pattern : defaults.patterns) globs.push_back(pattern.glob);
-  TAILRACE_TRY(check_patterns_match(globs, "--field", numbers));
+  TAILRACE_TRY(check_patterns_match(globs, "--field", all));
+  TAILRACE_TAKE(const std::vector<BytesRequest> of_others,
+                requests_of_others(fields, numbers, requests, defaults));
   TAILRACE_TRY(check_components_match(defaults.components, requests, fields));
 
   std::vector<PlannedField> plan;
   bool drops = false;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (fields[f].bytes_axis) {
-      // Those that are not written as fields are carried over, whatever the selection.
-      if (f >= requests.bytes_that_pay.size() || !requests.bytes_that_pay[f]) continue;
-      plan.push_back(plan_bytes(fields[f], defaults, n_ranks));
-      plan.back().input_index = f;
+      // Those that are not written as fields are carried over, unless they are excluded by name.
+      const BytesRequest& asked = of_others[f];
+      const bool pays = f < requests.bytes_that_pay.size() && requests.bytes_that_pay[f];
+      if (matches_any(fields[f].path, requests.selection.exclude) || asked.as_stored ||
+          (!pays && !asked.compressed)) {
+        continue;
+      }
+      TAILRACE_TAKE(PlannedField planned, plan_bytes(fields[f], defaults, asked, n_ranks));
+      planned.input_index = f;
+      plan.push_back(std::move(planned));
       continue;
     }
     if (!requests.selection.holds(fields[f].path)) continue;

@@ -54,6 +54,8 @@ struct FieldRequests {
   std::vector<RoleVerdict> roles;
   /// Which fields are written that stand for datasets of other types; empty: none.
   std::vector<bool> bytes_that_pay;
+  /// Datasets of other types, of which fields may hold the bytes.
+  std::vector<OtherDataset> others;
   /// Losses of each of the input's fields; empty: none has any.
   std::vector<FieldLosses> losses;
   /// Whether fields that have losses may be encoded with loss again. The output then records the

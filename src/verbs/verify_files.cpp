@@ -27,6 +27,7 @@
 #include "verbs/verify_concat.hpp"
 #include "verbs/verify_guards.hpp"
 #include "verbs/verify_structure.hpp"
+#include "verbs/verify_unwritten.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -288,7 +289,10 @@ Result<std::vector<VerifyFinding>> compare_fields(TileReader& original, InputFil
     of_original.resize(box_bytes(task, box));
     of_compressed.resize(of_original.size());
     TAILRACE_TRY(original.read(task.original_index, task.tiles, box, of_original));
+    // HDF5 leaves memory as it is where a chunk is missing that has no fill value.
+    std::ranges::fill(of_compressed, std::byte{0});
     TAILRACE_TRY(compressed.read(task.compressed_index, box, of_compressed));
+    leave_out_unwritten(task, box, of_original, of_compressed);
     covered.assign(task.covered != nullptr ? box.n_elements() : 0, 0);
     if (task.covered != nullptr && !task.covered->mark(box.start[0], covered)) covered.clear();
     RegionLevels tighter;
@@ -495,7 +499,7 @@ Status compare_classic(const VerifyRequest& request, Comm& comm,
 
 Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& requests,
                             InputFile& original, InputFile& compressed) {
-  TAILRACE_TRY(request.selection.check(original.fields()));
+  TAILRACE_TRY(request.selection.check(with_others(original.fields(), original.other_datasets())));
   for (const FieldPattern& pattern : requests.patterns) {
     TAILRACE_TRY(check_patterns_match(std::vector{pattern.glob}, "--field", original.fields()));
   }
@@ -554,6 +558,7 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
         resolve_bound(field, requests, recorded[t], find_losses(original, field).losses, task));
     TAILRACE_TRY(resolve_covered(compressed, recorded[t], task, pairing.problems));
     resolve_regions(compressed, task, pairing.problems);
+    TAILRACE_TRY(find_unwritten(original, compressed, task, pairing.problems));
     if (recorded[t].guards_unknown.empty()) continue;
     pairing.problems.push_back(
         fmt::format("field \"{}\": its attribute {} names no guards that can be checked: {}",

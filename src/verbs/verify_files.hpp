@@ -51,6 +51,12 @@ struct VerifyRequest {
   bool values_only = false;
 };
 
+/// Chunks of the original's dataset whose elements have no value.
+struct UnwrittenChunks {
+  ChunkGrid grid;
+  std::vector<std::uint64_t> chunks;  ///< Their numbers in the grid, ascending.
+};
+
 /// One field to compare.
 struct VerifyTask {
   std::string path;
@@ -69,6 +75,7 @@ struct VerifyTask {
   /// Of a plotfile's level: cells whose values were not kept, as the compressed file says and its
   /// boxes confirm; null: all were.
   std::shared_ptr<const CoveredCells> covered;
+  UnwrittenChunks unwritten;         ///< Not compared.
   Guards guards;                     ///< As the compressed file records them.
   std::vector<RegionGuard> regions;  ///< Those of them that the file can be held to,
   RegionMasks region_masks;          ///< and their masks in it.

@@ -357,6 +357,11 @@ def grids(path, **fields):
             file["native_fields/" * (name == "baryon_density") + name] = smooth(shape)
 
 
+def add_table(path):
+    with h5py.File(path, "a") as file:
+        file["table"] = np.zeros(20000, [("id", "i4"), ("energy", "f8")])
+
+
 def add_mask(path, shape):
     with h5py.File(path, "a") as file:
         file["mask"] = (smooth(shape) > 0).astype("u1")
@@ -419,6 +424,8 @@ FILES = {
         ocean(folder / "snapshot.nc", temperature=(8, 30, 40)),
         ocean(folder / "tas.nc", tas=(8, 30, 40)), (folder / "published").mkdir(),
         grids(folder / "run.h5", temperature=(32, 32), salinity=(32, 32), temp=(8, 16, 32)),
+        add_table(folder / "run.h5"), grids(folder / "exact.h5", u=(16, 16)),
+        grids(folder / "other.h5", u=(16, 16)),
         grids(folder / "in.h5", u=(32, 32, 32)), inputs_of_concat(folder)),
     "docs/codecs.md": lambda folder: (
         grids(folder / "nyx128_s040.h5", baryon_density=(32, 32, 32)),

@@ -56,3 +56,33 @@ def test_what_was_found_stays_mended(name, worker):
         end, findings, why = worker.judge(json.loads(json.dumps(description)), route, seed)
         assert not findings, findings
         assert end != "invalid", why
+
+
+def test_the_seed_chooses_the_ranks_of_a_route(monkeypatch, tmp_path):
+    from workload.files import routes
+    drawn = [routes.ranks_of(f"seed:{n}") for n in range(60)]
+    assert set(drawn) == {1, 2, 3} and drawn == [routes.ranks_of(f"seed:{n}") for n in range(60)]
+    started = []
+
+    def run(*arguments, ranks=1):
+        started.append((arguments[0], ranks))
+        return 0, "", ""
+
+    monkeypatch.setattr(routes, "run", run)
+    route = routes.Route(tmp_path, {}, None, ranks=3)
+    route.command("repack", "in.h5", "-o", "out.h5")
+    route.verify("in.h5", "out.h5", True)
+    assert started == [("repack", 3), ("verify", 3)]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_command_on_ranks_ends_with_its_code(ranks, monkeypatch):
+    from workload import harness
+    from workload.files import routes
+    for name, value in harness.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TAILRACE_PLUGINS", harness.environment()["HDF5_PLUGIN_PATH"])
+    code, _, said = routes.run("info", "no such file", ranks=ranks)
+    assert code == 2 and "no such file" in said and not routes.wrong_end(code, said)
+    assert routes.run("options", ranks=ranks)[0] == 0
+    assert routes.wrong_end(139, "") == "signal 11 of a rank"

@@ -1,5 +1,6 @@
 """xarray and dask over tailrace: the same Dataset as netCDF4's engine gives, lazily."""
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -176,3 +177,43 @@ def test_from_a_distributed_cluster(tmp_path):
             tailrace.write_dataset(xr.Dataset({"t": (("time", "y", "x"), bad)}), path)
         assert path.read_bytes() == before
         assert [item.name for item in tmp_path.glob("out.nc*")] == ["out.nc"]
+
+
+@pytest.mark.parametrize("rows, columns", [(2, 5), (2, 3), (0, 0)])
+@pytest.mark.parametrize("base", ["i1", "u2", "i8"])
+@pytest.mark.parametrize("fill", [None, 1])
+def test_enums_that_are_shorter_than_their_dimensions_are_padded(fill, base, rows, columns,
+                                                                 tmp_path):
+    """netCDF-C itself gives what was in memory where two dimensions are unlimited."""
+    path = tmp_path / "file.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("t")
+        file.createDimension("x", 5 if columns == 5 else None)
+        enum = file.createEnumType(base, "cloud", {"clear": 0, "some": 1, "all": 2})
+        for name, kind in [("c", enum), ("n", base)]:
+            short = file.createVariable(name, kind, ("t", "x"), fill_value=fill)
+            if rows:
+                short[:rows, :columns] = np.full((rows, columns), 2, base)
+        file.createVariable("u", "f4", ("t", "x"))[:] = np.ones((4, 5))
+    padding = netCDF4.default_fillvals[base] if fill is None else fill
+    expected = np.full((4, 5), padding, base)
+    expected[:rows, :columns] = 2
+    with xr.open_dataset(path, engine="tailrace", mask_and_scale=False) as found:
+        np.testing.assert_array_equal(found.c, expected)
+        np.testing.assert_array_equal(found.n, expected)
+        np.testing.assert_array_equal(found.c[1:, ::2], expected[1:, ::2])
+    with tailrace.open(path) as file:
+        np.testing.assert_array_equal(file["c"].read_all(), expected)
+    if fill is not None:
+        with xr.open_dataset(path, engine="tailrace") as found:
+            np.testing.assert_array_equal(np.isnan(found.c), expected == fill)
+
+
+def test_compounds_of_another_byte_order(tmp_path):
+    path = tmp_path / "file.h5"
+    values = np.array([(1, 2.5), (-3, 4)], [("a", ">i4"), ("b", "<f4")])
+    with h5py.File(path, "w") as file:
+        file["pair"] = values
+    with xr.open_dataset(path, engine="tailrace") as found:
+        assert found.pair.dtype.isnative and found.pair[1].values["a"] == -3
+        np.testing.assert_array_equal(found.pair.values.astype(values.dtype), values)

@@ -467,3 +467,37 @@ def test_filters_that_nobody_has_are_copied_or_named(ranks, tmp_path):
         assert np.array_equal(after["u"][...], values)
     done = tailrace("repack", source, "-o", target, "--force", ranks=ranks, code=2)
     assert "/u" in done.stderr and "32000" in done.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("flags", [0, h5py.h5z.FLAG_OPTIONAL])
+@pytest.mark.parametrize("kind", ["references", "regions", "texts", "lists"])
+def test_a_filter_that_is_missing_is_named(kind, flags, ranks, tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    dtype = {"references": h5py.ref_dtype, "regions": h5py.regionref_dtype,
+             "texts": h5py.string_dtype(), "lists": h5py.vlen_dtype("i4")}[kind]
+    with h5py.File(source, "w") as file:
+        file["u"] = np.arange(10.0)
+        create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        create.set_chunk((5,))
+        # HDF5 refuses filters for what points elsewhere, unless they are optional.
+        optional = h5py.h5z.FLAG_OPTIONAL if kind in ("texts", "lists") else flags
+        create.set_filter(32000, optional, ())  # lzf
+        dataset = h5py.Dataset(h5py.h5d.create(
+            file.id, b"packed", h5py.h5t.py_create(dtype, logical=True),
+            h5py.h5s.create_simple((10,), (h5py.h5s.UNLIMITED,)), create))
+        value = {"references": file["u"].ref, "regions": file["u"].regionref[2:4],
+                 "texts": "a word", "lists": np.arange(3)}[kind]
+        for row in range(10):
+            dataset[row] = value
+    commands = [["repack", source], ["repack", source, "--as-stored"], ["export", source]]
+    if kind in ("texts", "lists"):
+        commands.append(["concat", source])
+    for command in commands:
+        refused = tailrace(*command, "-o", target, ranks=ranks, code=2)
+        said = re.sub(r"\s+", " ", refused.stderr)
+        assert "/packed" in said and "filter 32000 (" in said and "by h5py" in said, said
+        assert not target.exists()
+    tailrace("repack", source, "-o", target, "--exclude", "packed", ranks=ranks)
+    with h5py.File(target) as file:
+        assert set(file) == {"u"}

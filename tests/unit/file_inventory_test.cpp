@@ -215,8 +215,8 @@ TEST(FileInventory, OfManyDifferencesTheFirstAreStoredAndAllAreCounted) {
 
 class NoReferences final : public ReferenceNames {
  public:
-  std::string object(const std::byte*) override { return "/target"; }
-  std::string region(const std::byte*) override { return "/target all"; }
+  std::string object(std::span<const std::byte>) override { return "/target"; }
+  std::string region(std::span<const std::byte>) override { return "/target all"; }
 };
 
 std::string text_of(const DescribedType& type, const void* value) {

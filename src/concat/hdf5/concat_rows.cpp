@@ -9,6 +9,7 @@
 #include "core/buffer.hpp"
 #include "describe/element_writes.hpp"
 #include "describe/hdf5_copy.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/stub_filters.hpp"
 
 namespace tailrace {
@@ -130,7 +131,7 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
     }
     if (H5Dread(from, type.get(), piece.get(), from_rows.space.get(), transfer.get(),
                 values.data()) < 0) {
-      const Status failure = hdf5_failure(Code::corrupt, where + " cannot be read");
+      const Status failure = plain_read_failure(from, where + " cannot be read");
       if (!variable.refused()) return failure;
       if (n_piece == 1) {
         return Status(Code::out_of_memory, where + ": row " + std::to_string(done) +

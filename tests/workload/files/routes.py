@@ -4,16 +4,19 @@ A route makes its input, runs commands, and returns findings: texts of what is w
 HDF5 itself refuses raises Invalid; one that Tailrace may refuse ends the route with its words.
 """
 
+import contextlib
 import copy
 import os
 import re
 import shutil
+import signal
 import subprocess
+import tempfile
 import warnings
 
 import numpy as np
 
-from ..doors import SerialHdf5Door
+from ..doors import SerialHdf5Door, mpi_environment, processes_of_session
 from . import describe, make, netcdf
 from .inventory import Inventory, Numbers, differences
 from .make import Invalid
@@ -30,16 +33,37 @@ _REFUSALS = re.compile(
     r"holds references, which mean nothing elsewhere|references of addresses below 8 bytes")
 
 
-def run(*arguments, timeout=_TIME_LIMIT_S):
+#: Rank counts of a route's commands, and how often each is drawn.
+_RANKS, _SHARES = [1, 2, 3], [0.5, 0.25, 0.25]
+#: mpiexec reports a rank that a signal has ended by this and the signal's number.
+_SIGNAL_CODES = 128
+
+
+def ranks_of(seed):
+    """How many ranks the commands of a route have: a number that the seed chooses."""
+    rng = np.random.default_rng([ord(letter) for letter in f"{seed} ranks"])
+    return int(rng.choice(_RANKS, p=_SHARES)) if shutil.which("mpiexec") else 1
+
+
+def run(*arguments, ranks=1, timeout=_TIME_LIMIT_S):
     """Run the command line. @returns its exit code, stdout and stderr; None for a hang."""
+    launcher = ["mpiexec", "-n", str(ranks)] if ranks > 1 else []
+    process = subprocess.Popen(
+        [*launcher, os.environ["TAILRACE"], *map(str, arguments)], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, errors="replace", text=True,
+        start_new_session=True,
+        env={**os.environ, **mpi_environment(tempfile.gettempdir()),
+             "HDF5_PLUGIN_PATH": os.environ["TAILRACE_PLUGINS"]})
     try:
-        done = subprocess.run(
-            [os.environ["TAILRACE"], *map(str, arguments)], capture_output=True, timeout=timeout,
-            errors="replace", text=True, check=False,
-            env={**os.environ, "HDF5_PLUGIN_PATH": os.environ["TAILRACE_PLUGINS"]})
+        out, said = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
+        # mpiexec gives its ranks process groups of their own.
+        for pid in [*processes_of_session(process.pid), process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.communicate()
         return None, "", ""
-    return done.returncode, done.stdout, done.stderr
+    return process.returncode, out, said
 
 
 def wrong_end(code, said):
@@ -48,6 +72,8 @@ def wrong_end(code, said):
         return "hang"
     if code < 0:
         return f"signal {-code}"
+    if code >= _SIGNAL_CODES:
+        return f"signal {code - _SIGNAL_CODES} of a rank"
     if "Traceback" in said:
         return "traceback " + said[-300:]
     return ""
@@ -67,10 +93,11 @@ def taken_in(description, path):
 class Route:
     """Outcome of one file: findings, and how it ended (kept, refused, invalid)."""
 
-    def __init__(self, folder, description, rng):
+    def __init__(self, folder, description, rng, ranks=1):
         self.folder = folder
         self.description = description
         self.rng = rng
+        self.ranks = ranks
         self.findings = []
         self.end = "kept"
 
@@ -79,17 +106,18 @@ class Route:
 
     def command(self, *arguments):
         """Run a command that must succeed. @returns what it said; None: it did not succeed."""
-        code, out, said = run(*arguments)
+        code, out, said = run(*arguments, ranks=self.ranks)
         wrong = wrong_end(code, said)
+        words = f"on {self.ranks} ranks: {' '.join(map(str, arguments))} "
         if wrong:
-            self.find(wrong, " ".join(map(str, arguments)) + said[-500:])
+            self.find(wrong, words + said[-500:])
         elif code != 0:
             if code not in (2, 3) or not _REFUSALS.search(said):
-                self.find(f"refused by {arguments[0]}", f"{code} {arguments[3:]} {said[-600:]}")
+                self.find(f"refused by {arguments[0]}", f"{code} {words}{said[-600:]}")
             self.end = "refused"
         else:
             heard = Said(said)
-            heard.command = " ".join(map(str, arguments[4:]))
+            heard.command = f"{' '.join(map(str, arguments[4:]))} on {self.ranks} ranks"
             return heard
         return None
 
@@ -116,14 +144,15 @@ class Route:
 
     def verify(self, original, copy, equal, *arguments):
         """equal: True, False, or None: verify may say either."""
-        code, out, said = run("verify", original, copy, *arguments)
+        code, out, said = run("verify", original, copy, *arguments, ranks=self.ranks)
         wrong = wrong_end(code, said)
         if wrong:
             self.find(f"verify {wrong}", said[-500:])
         elif code != 0 and _REFUSALS.search(said + out):
             pass
         elif equal and code != 0:
-            self.find("verify refuses", f"exit {code} {said[-600:]} {out[-600:]}")
+            self.find("verify refuses",
+                      f"on {self.ranks} ranks: exit {code} {said[-600:]} {out[-600:]}")
         elif equal is False and code == 0:
             self.find("verify overlooks", f"{self.description.get('mutation')}")
 
@@ -263,7 +292,7 @@ def concat(route):
         audited = route.audit(_joined(facts), target, asked, said)
         if audited is None:
             return
-    code, out, words = run("verify", "--concat", target, *inputs, *more)
+    code, out, words = run("verify", "--concat", target, *inputs, *more, ranks=route.ranks)
     wrong = wrong_end(code, words)
     named = re.search(r"cannot (be carried over|be resolved|write several)", said.text)
     if wrong or code != 0 and not named and not _REFUSALS.search(words + out):
@@ -302,7 +331,7 @@ def _export_part(route, before, source):
     """A part says that it has no user block."""
     part = route.folder / "part.nc"
     arguments = ["export", source, "-o", part, "--slab", "0:1"]
-    code, _, said = run(*arguments)
+    code, _, said = run(*arguments, ranks=route.ranks)
     wrong = wrong_end(code, said)
     if wrong:
         route.find(wrong, " ".join(map(str, arguments)) + said[-500:])
@@ -444,7 +473,8 @@ def judge(description, route, seed, folder):
     """Send one file along one route. @returns its end and its findings."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    one = Route(folder, description, np.random.default_rng([ord(letter) for letter in seed]))
+    one = Route(folder, description, np.random.default_rng([ord(letter) for letter in seed]),
+                ranks_of(seed))
     try:
         ROUTES[route](one)
     except Invalid as why:
