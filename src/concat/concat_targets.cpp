@@ -11,9 +11,9 @@
 #include "codec/deflate.hpp"
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
-#include "core/printable.hpp"
 #include "core/utf8.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace {
 

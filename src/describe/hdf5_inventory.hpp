@@ -14,10 +14,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/status.hpp"
 #include "describe/file_inventory.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 
