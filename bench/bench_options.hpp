@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "bench_words.hpp"
-#include "core/box.hpp"
-#include "core/error_bound.hpp"
 #include "core/options.hpp"
-#include "core/status.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/base/status.hpp"
 
 namespace CLI {
 class App;

@@ -12,11 +12,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/buffer.hpp"
 #include "core/version.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/lane_clock.hpp"
 #include "measure/measure_machine.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace::bench {
 namespace {

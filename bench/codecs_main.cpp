@@ -16,10 +16,10 @@
 #endif
 
 #include "cli/cli_common.hpp"
-#include "codec/trz/kernels/isa.hpp"
 #include "codecs_report.hpp"
-#include "hdf5_filter/own_filters.hpp"
+#include "filters/own_filters.hpp"
 #include "parse_arguments.hpp"
+#include "trz/kernels/isa.hpp"
 #include "verbs/input_fields.hpp"
 
 namespace tailrace::bench {

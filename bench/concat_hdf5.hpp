@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/comm.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::bench {
 

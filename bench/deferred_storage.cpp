@@ -6,9 +6,9 @@
 #include <mutex>
 #include <vector>
 
-#include "core/buffer.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/lane_clock.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace::bench {
 namespace {

@@ -11,8 +11,8 @@
 #include "bench_options.hpp"
 #include "core/codec.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "exec/comm_factory.hpp"
+#include "trz/base/status.hpp"
 #include "workload.hpp"
 
 namespace tailrace::bench {

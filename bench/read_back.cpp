@@ -4,9 +4,9 @@
 #include <hdf5.h>
 #include <sys/stat.h>
 
+#include "filters/own_filters.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_handle.hpp"
-#include "hdf5_filter/own_filters.hpp"
 #include "method.hpp"
 
 namespace tailrace::bench {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "cli/synthetic_nyx.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::bench {
 namespace {

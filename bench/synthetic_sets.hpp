@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace::bench {
 

@@ -12,11 +12,11 @@
 
 #include "bench_options.hpp"
 #include "codec/verify.hpp"
-#include "core/box.hpp"
-#include "core/buffer.hpp"
 #include "core/comm.hpp"
-#include "core/dtype.hpp"
-#include "core/status.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::bench {
 

@@ -4,9 +4,9 @@
 
 #include <span>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
-#include "core/dtype.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/dtype.hpp"
 
 namespace tailrace::bench {
 

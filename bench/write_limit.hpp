@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/comm.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::bench {
 

@@ -79,10 +79,10 @@ target_compile_definitions(tailrace_hdf5_serial_objects PRIVATE
                            TAILRACE_SERIAL_HDF5="${serial_soname}")
 tailrace_join_sources(tailrace_hdf5_serial_objects)
 add_library(tailrace_hdf5_serial SHARED
-            $<TARGET_OBJECTS:tailrace_hdf5_serial_objects> $<TARGET_OBJECTS:tailrace_core>
+            $<TARGET_OBJECTS:tailrace_hdf5_serial_objects> ${TAILRACE_CORE_OBJECTS}
             $<TARGET_OBJECTS:tailrace_codecs>
             ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})
-target_link_libraries(tailrace_hdf5_serial PRIVATE ${filter_zstd} ${filter_deflate} ZLIB::ZLIB Threads::Threads
+target_link_libraries(tailrace_hdf5_serial PRIVATE trz_plugin_zstd trz_plugin_deflate ZLIB::ZLIB Threads::Threads
                       ${CMAKE_DL_LIBS})
 set_target_properties(tailrace_hdf5_serial PROPERTIES
                       LINKER_LANGUAGE CXX

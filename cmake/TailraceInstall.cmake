@@ -13,6 +13,7 @@ install(FILES LICENSE README.md CHANGELOG.md SECURITY.md CITATION.cff
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md"
         PATTERN "*.png")
+install(FILES trz/docs/trz-format.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/trz/docs)
 foreach(program tailrace_cli tailrace_bench)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -38,7 +38,7 @@ if(TAILRACE_PYTHON)
   # The engine as in a build without MPI; what calls MPI goes to the other module.
   nanobind_add_module(tailrace_python ${python_abi} NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE
                       NOSTRIP ${python_sources}
-                      $<TARGET_OBJECTS:tailrace_core> $<TARGET_OBJECTS:tailrace_codecs>
+                      ${TAILRACE_CORE_OBJECTS} $<TARGET_OBJECTS:tailrace_codecs>
                       $<TARGET_OBJECTS:tailrace_engine> $<TARGET_OBJECTS:tailrace_deciding>
                       $<TARGET_OBJECTS:tailrace_simulate>
                       $<TARGET_OBJECTS:tailrace_without_mpi> ${tailrace_container_OBJECTS}
@@ -65,7 +65,7 @@ if(TAILRACE_PYTHON)
     file(GLOB bridge_sources CONFIGURE_DEPENDS "${python_folder}/mpi_*.cpp")
     nanobind_add_module(tailrace_python_mpi ${python_abi} NB_STATIC NB_SUPPRESS_WARNINGS NOMINSIZE NOSTRIP
                         ${bridge_sources} "${PROJECT_SOURCE_DIR}/src/exec/self_comm.cpp"
-                        $<TARGET_OBJECTS:tailrace_core> $<TARGET_OBJECTS:tailrace_with_mpi>)
+                        ${TAILRACE_CORE_OBJECTS} $<TARGET_OBJECTS:tailrace_with_mpi>)
     set_target_properties(tailrace_python_mpi PROPERTIES OUTPUT_NAME _mpi
                           LIBRARY_OUTPUT_DIRECTORY "${python_output}"
                           INSTALL_RPATH "" BUILD_WITH_INSTALL_RPATH ON)

@@ -25,8 +25,7 @@ if(PROJECT_IS_TOP_LEVEL)
 elseif(NOT DEFINED BUILD_SHARED_LIBS)
   set(BUILD_SHARED_LIBS OFF)
 endif()
-option(TAILRACE_FILTER_ONLY "Build nothing but the HDF5 filter plug-ins" OFF)
-option(TAILRACE_FILTER_MODULE "Install the module that python/filters shares with the package, too" OFF)
+option(TAILRACE_FILTER_ONLY "Leave the engine out of the Python wheel: filter plug-ins alone" OFF)
 option(TAILRACE_FUZZ "Build the fuzzers, too; needs clang (preset asan, scripts/fuzz)" OFF)
 option(TAILRACE_WERROR "Treat warnings in our code as errors" OFF)
 set(TAILRACE_SANITIZE "" CACHE STRING "Sanitizers, for instance address,undefined or thread")
@@ -114,7 +113,8 @@ target_compile_options(tailrace_flags INTERFACE
                        $<$<BOOL:${TAILRACE_WERROR}>:-Werror>)
 target_include_directories(tailrace_flags INTERFACE
                            "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include"
-                           "${PROJECT_SOURCE_DIR}/frontends")
+                           "${PROJECT_SOURCE_DIR}/frontends" "${PROJECT_SOURCE_DIR}/trz/src"
+                           "${PROJECT_SOURCE_DIR}/trz/include")
 target_compile_definitions(tailrace_flags INTERFACE
                            TAILRACE_VERSION="${PROJECT_VERSION}")
 

@@ -103,11 +103,11 @@ changed_since() {
 }
 
 # Code whose threads the unit tests of the preset `tsan` run.
-threaded=(src/{array,concat,core,exec,output,read,schedule,write} tests/unit tests/support
+threaded=(src/{array,concat,core,exec,output,read,schedule,write} trz/src/trz/base tests/unit tests/support
   scripts/tsan.supp CMakePresets.json)
 
 # Code that the unit tests of the preset `asan`, and the fuzzers, run.
-memory=(src frontends/c tests/unit tests/support tests/fuzz include scripts/fuzz
+memory=(src trz frontends/c tests/unit tests/support tests/fuzz include scripts/fuzz
   scripts/lsan.supp scripts/lsan-damaged.supp CMakePresets.json)
 
 # Unit tests that run codecs and nothing else, and all that they run: they take a third of a
@@ -115,7 +115,7 @@ memory=(src frontends/c tests/unit tests/support tests/fuzz include scripts/fuzz
 codec_tests="chunk_guards|codec_.*|mantissa_rounding|region_guards|stored_codec|trz_.*|write_book"
 codec_tests+="|xor_codec|zlib_stream"
 mapfile -t codecs < <(ls -d tests/unit/*_test.cpp | grep -E "/($codec_tests)_test\.cpp$")
-codecs+=(src/codec tests/support CMakePresets.json)
+codecs+=(src/codec trz/src trz/tests/support tests/support CMakePresets.json)
 
 # Set up a tier (--merge, --full) and configure the preset for the tests of programs on HDF5, too:
 # the system's, and one without symbol versions, which is built if need be. Ours serves both,

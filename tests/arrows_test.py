@@ -4,7 +4,8 @@
 The allowed arrows are those of docs/architecture.md. A new one needs a page in docs/adr/ and a line
 here. Also checked: the pure folders touch no MPI, HDF5, clock, file or print; mpi.h and hdf5.h stay
 in their rooms; the environment is read by core/environment.hpp alone; no file lies loose in src;
-file names are unique; files hold at most 900 lines of at most 100 columns.
+the project trz includes nothing outside its folder; file names are unique; files hold at most 900
+lines of at most 100 columns.
 """
 
 import collections
@@ -18,6 +19,15 @@ ROOT = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE.parent
 PURE = ("codec", "layout", "model", "policy", "schedule")
 # Who calls HDF5. The folders below src/concat are what a concatenation asks of it.
 HDF5_ROOMS = ("hdf5", "describe", "netcdf", "concat/hdf5", "concat/check")
+# The project trz: its value types, which every room includes, and its codecs, which the rooms above
+# src/codec include, too.
+TRZ_BASE, TRZ_CODECS = "trz/base", {"trz", "xor"}
+TRZ_ARROWS = {
+    TRZ_BASE: set(),
+    "trz": {TRZ_BASE},
+    "xor": {TRZ_BASE},
+    "hdf5_filter": {TRZ_BASE, *TRZ_CODECS},
+}
 # A room may include itself and these; floor by floor, so no arrow runs back up.
 ARROWS = {
     "core": set(),
@@ -39,6 +49,8 @@ ARROWS = {
     "verbs": {"core", *PURE, "exec", "simulate", "measure", "hdf5", "describe", "netcdf", "field",
               "output", "write", "read", "array", "concat", "concat/check", "concat/hdf5"},
 }
+for room, arrows in ARROWS.items():
+    arrows |= {TRZ_BASE, *(TRZ_CODECS if room == "codec" or "codec" in arrows else ())}
 PUBLIC = "tailrace"
 
 SOURCES = (".c", ".cpp", ".h", ".hpp", ".py")
@@ -75,9 +87,42 @@ def room_of(name):
     folders = name.split("/")[:-1]
     for n_folders in (2, 1):
         room = "/".join(folders[:n_folders])
-        if room in ARROWS:
+        if room in ARROWS or room in TRZ_ARROWS:
             return room
     return folders[0] if folders else "."
+
+
+def check_purity(path, text):
+    """Decisions and encodings are made from what is handed in, and leave nothing behind."""
+    system = {header for kind, header in INCLUDE.findall(text) if kind == "<"}
+    for header in sorted(system & IMPURE_HEADERS):
+        complain(path, f"is in a pure folder and includes <{header}>")
+    for call in sorted(set(IMPURE_CALLS.findall(COMMENT.sub("", text)))):
+        complain(path, f"is in a pure folder and uses {call}")
+
+
+def check_trz_file(path, text):
+    """trz stands alone: what it includes is its own, room by room in its sources."""
+    trz = ROOT / "trz"
+    own = [trz / "src", trz / "include"]
+    is_source = path.is_relative_to(trz / "src")
+    room = room_of(path.relative_to(trz / "src").as_posix()) if is_source else None
+    if is_source and room not in TRZ_ARROWS:
+        complain(path, f"trz/src/{room} is not a room of the plan; see docs/architecture.md")
+        return
+    for kind, header in INCLUDE.findall(text):
+        if kind == "<" and header.startswith(("mpi.h", "hdf5", "H5", PUBLIC)):
+            complain(path, f"includes <{header}>; trz needs neither MPI, HDF5 nor Tailrace")
+        if kind == "<":
+            continue
+        folders = own if is_source else [*own, trz / "tests", trz / "bench"]
+        if not any((folder / header).is_file() for folder in folders):
+            complain(path, f'includes "{header}", which is not a file of trz')
+        target = room_of(header)
+        if is_source and "/" in header and target != room and target not in TRZ_ARROWS[room]:
+            complain(path, f'includes "{header}": {room} -> {target} is not an allowed arrow')
+    if room in TRZ_CODECS:
+        check_purity(path, text)
 
 
 def check_library_file(path, text):
@@ -91,8 +136,8 @@ def check_library_file(path, text):
         target = room_of(header)
         if target != room and target not in ARROWS[room]:
             complain(path, f'includes "{header}": {room} -> {target} is not an allowed arrow')
-        if not (ROOT / "src" / header).exists():
-            complain(path, f'includes "{header}", which is not a file under src')
+        if not any((ROOT / folder / header).exists() for folder in ("src", "trz/src")):
+            complain(path, f'includes "{header}", which is not a file under src or trz/src')
     system = {header for kind, header in INCLUDE.findall(text) if kind == "<"}
     if "mpi.h" in system and not (room == "exec" and path.name.startswith("mpi_")):
         complain(path, "includes <mpi.h>; only src/exec/mpi_* may")
@@ -102,10 +147,7 @@ def check_library_file(path, text):
         complain(path, "includes HDF5's header, perhaps through another; only "
                  + ", ".join(HDF5_ROOMS) + " may")
     if room in PURE:
-        for header in sorted(system & IMPURE_HEADERS):
-            complain(path, f"is in a pure folder and includes <{header}>")
-        for call in sorted(set(IMPURE_CALLS.findall(COMMENT.sub("", text)))):
-            complain(path, f"is in a pure folder and uses {call}")
+        check_purity(path, text)
 
 
 def reaches_hdf5(path, text, seen=None):
@@ -114,7 +156,7 @@ def reaches_hdf5(path, text, seen=None):
     for kind, header in INCLUDE.findall(text):
         if kind == "<" and header.startswith(("hdf5", "H5")):
             return True
-        for folder in ("src", "frontends"):
+        for folder in ("src", "frontends", "trz/src"):
             target = ROOT / folder / header
             if kind == '"' and target not in seen and target.is_file():
                 seen.add(target)
@@ -160,11 +202,12 @@ def check_size(path, text):
 def main():
     places = collections.defaultdict(list)
     n_files = 0
-    for top in ("include", "src", "frontends", "examples", "bench", "tests", "python"):
+    golden = [ROOT / "tests" / "golden", ROOT / "trz" / "tests" / "golden"]
+    for top in ("include", "src", "trz", "frontends", "examples", "bench", "tests", "python"):
         for path in sorted((ROOT / top).rglob("*")):
             if not path.is_file() or path.is_symlink() or "__pycache__" in path.parts:
                 continue
-            if path.name not in FREE_NAMES and not path.is_relative_to(ROOT / "tests" / "golden"):
+            if path.name not in FREE_NAMES and not any(map(path.is_relative_to, golden)):
                 places[path.name].append(path)
             if path.suffix not in SOURCES:
                 continue
@@ -172,9 +215,11 @@ def main():
             text = path.read_text(encoding="utf-8")
             if top == "src":
                 check_library_file(path, text)
+            elif top == "trz":
+                check_trz_file(path, text)
             else:
                 check_outer_file(path, text, top)
-            if top in ("include", "src", "frontends"):
+            if top in ("include", "src", "trz", "frontends"):
                 check_environment(path, text)
             check_size(path, text)
     for name, paths in places.items():

@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "cli/synthetic_nyx.hpp"
-#include "codec/trz/kernels/isa.hpp"
 #include "codec/verify.hpp"
 #include "core/option_table.hpp"
 #include "exec/comm_factory.hpp"
 #include "measure/machine_identity.hpp"
 #include "read/read.hpp"
+#include "trz/kernels/isa.hpp"
 #include "write/write.hpp"
 
 namespace {

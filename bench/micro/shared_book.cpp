@@ -23,8 +23,8 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/book/book_counter.hpp"
 #include "codec/verify.hpp"
+#include "trz/book/book_counter.hpp"
 
 namespace {
 

@@ -21,13 +21,13 @@
 #include <vector>
 
 #include "cli/synthetic_nyx.hpp"
-#include "codec/trz/kernels/isa.hpp"
 #include "codec/verify.hpp"
 #include "exec/lane_clock.hpp"
 #include "field/chunk_estimator.hpp"
 #include "field/field_state.hpp"
 #include "model/block_sample.hpp"
 #include "read/read.hpp"
+#include "trz/kernels/isa.hpp"
 
 namespace {
 

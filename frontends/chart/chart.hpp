@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::chart {
 

@@ -15,8 +15,8 @@
 #include <iterator>
 
 #include "core/comm.hpp"
+#include "filters/own_filters.hpp"
 #include "hdf5/filter_plugins.hpp"
-#include "hdf5_filter/own_filters.hpp"
 
 namespace tailrace::cli {
 

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "core/comm.hpp"
-#include "core/printable.hpp"
-#include "core/status.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/file_names.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
 #include "report/text_table.hpp"
+#include "trz/base/printable.hpp"
+#include "trz/base/status.hpp"
 #include "verbs/verb_ranks.hpp"
 
 namespace tailrace::cli {

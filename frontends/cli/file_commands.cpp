@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "commands.hpp"
-#include "hdf5_filter/own_filters.hpp"
+#include "filters/own_filters.hpp"
 #include "report/info_text.hpp"
 #include "verbs/export_files.hpp"
 #include "verbs/file_info.hpp"

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "build_facts.hpp"
-#include "codec/trz/kernels/isa.hpp"
 #include "commands.hpp"
 #include "core/codec_registry.hpp"
 #include "core/environment.hpp"
@@ -28,6 +27,7 @@
 #include "hdf5/recover.hpp"
 #include "help_formatter.hpp"
 #include "layout/layout.hpp"
+#include "trz/kernels/isa.hpp"
 
 namespace {
 

@@ -9,9 +9,9 @@
 
 #include "chart/chart.hpp"
 #include "cli_common.hpp"
-#include "core/dtype.hpp"
 #include "core/options.hpp"
 #include "model/machine_profile.hpp"
+#include "trz/base/dtype.hpp"
 
 namespace tailrace::cli {
 

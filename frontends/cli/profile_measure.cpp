@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "codec/verify.hpp"
-#include "core/buffer.hpp"
 #include "core/codec_registry.hpp"
 #include "exec/field_plan.hpp"
 #include "exec/lane_clock.hpp"
@@ -25,6 +24,7 @@
 #include "measure/measure_machine.hpp"
 #include "policy/chunk_shape.hpp"
 #include "synthetic_nyx.hpp"
+#include "trz/base/buffer.hpp"
 #include "verbs/input_fields.hpp"
 #include "write/write.hpp"
 

@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "chart/chart.hpp"
-#include "core/status.hpp"
 #include "schedule/flow_shop.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::cli {
 

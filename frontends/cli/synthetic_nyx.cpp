@@ -13,7 +13,7 @@
 #include <complex>
 #include <numbers>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 namespace {

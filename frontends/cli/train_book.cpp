@@ -7,14 +7,14 @@
 
 #include <algorithm>
 
-#include "codec/trz/book/book_counter.hpp"
-#include "codec/trz/client_data.hpp"
 #include "codec/verify.hpp"
 #include "commands.hpp"
 #include "core/codec_registry.hpp"
 #include "core/codec_settings.hpp"
 #include "core/option_table.hpp"
-#include "hdf5_filter/own_filters.hpp"
+#include "filters/own_filters.hpp"
+#include "trz/book/book_counter.hpp"
+#include "trz/client_data.hpp"
 #include "verbs/field_roles.hpp"
 
 namespace tailrace::cli {

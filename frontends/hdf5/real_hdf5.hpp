@@ -12,7 +12,7 @@
 #include <hdf5.h>
 #include <hdf5_served_calls.inc>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::hdf5_programs {
 

@@ -16,7 +16,7 @@
 
 #include "array/element_runs.hpp"
 #include "core/slab.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::hdf5_programs {
 

@@ -13,10 +13,10 @@
 
 #include "array/array_file.hpp"
 #include "exec/comm_factory.hpp"
+#include "filters/own_filters.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/opening.hpp"
-#include "hdf5_filter/own_filters.hpp"
 #include "report/remark.hpp"
 
 namespace tailrace::hdf5_programs {

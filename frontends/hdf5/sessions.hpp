@@ -31,8 +31,8 @@
 #include <vector>
 
 #include "array/dataset_array.hpp"
-#include "core/status.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::hdf5_programs {
 

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "core/printable.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/real_hdf5.hpp"
 #include "hdf5/selections.hpp"
 #include "hdf5/sessions.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace::hdf5_programs {
 namespace {

@@ -33,9 +33,9 @@
 #include "core/codec.hpp"
 #include "core/encoding_notes.hpp"
 #include "core/glob_options.hpp"
-#include "core/status.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
 #include "policy/bound_width.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::hdf5_serial {
 

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
 #include "core/slab.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace::hdf5_serial {
 

@@ -26,7 +26,7 @@
 #include <type_traits>
 
 #include "core/environment.hpp"
-#include "hdf5_filter/own_filters.hpp"
+#include "filters/own_filters.hpp"
 #include "hdf5_serial/asked_datasets.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
 #include "hdf5_serial/served_datasets.hpp"

@@ -29,13 +29,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
 #include "core/codec.hpp"
 #include "core/slab.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5_serial/asked_datasets.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace::hdf5_serial {
 

@@ -5,11 +5,11 @@
 // among these, so none is searched for as hdf5_calls.cpp does. Encoding is left out: it is most of
 // the codec, and HDF5 itself refuses to write with a filter class that has no encoder.
 
-#include "codec/trz/chunk_header.hpp"
-#include "codec/trz/client_data.hpp"
-#include "codec/trz/trz.hpp"
 #include "hdf5_filter/filter_support.hpp"
 #include "hdf5_filter/thread_workspace.hpp"
+#include "trz/chunk_header.hpp"
+#include "trz/client_data.hpp"
+#include "trz/trz.hpp"
 
 // The names are HDF5's.
 // NOLINTBEGIN(readability-identifier-naming)

@@ -20,7 +20,7 @@
 #include "core/environment.hpp"
 #include "exec/comm_factory.hpp"
 #include "exec/mpi_finalize.hpp"
-#include "hdf5_filter/own_filters.hpp"
+#include "filters/own_filters.hpp"
 #include "pnetcdf/open_file.hpp"
 #include "report/remark.hpp"
 #include "verbs/lay_in_front.hpp"

@@ -14,8 +14,8 @@
 
 #include "core/comm.hpp"
 #include "core/slab.hpp"
-#include "core/status.hpp"
 #include "netcdf/netcdf_model.hpp"
+#include "trz/base/status.hpp"
 #include "verbs/report_fields.hpp"
 
 namespace tailrace::python {

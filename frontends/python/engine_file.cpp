@@ -12,9 +12,9 @@
 #include "core/byte_order.hpp"
 #include "describe/input_bytes.hpp"
 #include "exec/comm_factory.hpp"
+#include "filters/own_filters.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "hdf5/one_file.hpp"
-#include "hdf5_filter/own_filters.hpp"
 #include "read/read_padded.hpp"
 
 namespace tailrace::python {

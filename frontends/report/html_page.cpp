@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "core/printable.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace::report {
 namespace {

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "core/codec_registry.hpp"
-#include "core/printable.hpp"
 #include "number_text.hpp"
 #include "text_table.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace::report {
 namespace {

@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "core/environment.hpp"
-#include "core/printable.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace::report {
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/error_bound.hpp"
 #include "core/utf8.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/error_bound.hpp"
 
 namespace tailrace::report {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/printable.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace::report {
 

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-#include "core/printable.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace::report {
 namespace {

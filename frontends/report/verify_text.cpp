@@ -8,9 +8,9 @@
 #include <cmath>
 #include <map>
 
-#include "core/printable.hpp"
 #include "number_text.hpp"
 #include "text_table.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace::report {
 namespace {

@@ -1,4 +1,4 @@
-"""libh5trz.so through ctypes: the functions of trz_c.h, with errors as exceptions.
+"""libh5trz.so through ctypes: the functions of trz.h, with errors as exceptions.
 
 The library lies in the package's folder `plugins`; TAILRACE_H5TRZ names another one, for work on
 Tailrace itself. Its calls run without Python's global lock.

@@ -1,8 +1,8 @@
 """Text from files (names, attributes, units) as terminals and pages may show it.
 
 A name in a file may hold any bytes. Whatever of it the package shows passes through here, by the
-rule of src/core/printable.hpp; what it returns (paths, attributes, documents of JSON) stays as the
-file has it.
+rule of trz/src/trz/base/printable.hpp; what it returns (paths, attributes, documents of JSON) stays
+as the file has it.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@
 #include "core/glob_options.hpp"
 #include "core/options.hpp"
 #include "core/slab.hpp"
-#include "core/status.hpp"
 #include "netcdf/netcdf_model.hpp"
 #include "read/read.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

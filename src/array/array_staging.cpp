@@ -16,8 +16,8 @@
 
 #include "core/environment.hpp"
 #include "core/file_limit.hpp"
-#include "core/large_block.hpp"
 #include "core/options.hpp"
+#include "trz/base/large_block.hpp"
 
 namespace tailrace {
 namespace {

@@ -30,7 +30,7 @@
 #include "array/element_runs.hpp"
 #include "core/box_index.hpp"
 #include "core/slab.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "core/box.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 

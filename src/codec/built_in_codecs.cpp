@@ -13,9 +13,9 @@
 
 #include "codec/deflate.hpp"
 #include "codec/registry.hpp"
-#include "codec/trz/client_data.hpp"
-#include "codec/xor/xor_chunk.hpp"
-#include "core/byte_shuffle.hpp"
+#include "trz/base/byte_shuffle.hpp"
+#include "trz/client_data.hpp"
+#include "xor/xor_chunk.hpp"
 
 namespace tailrace {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "codec/registry.hpp"
 #include "codec/zlib_stream.hpp"
-#include "core/kept_by_thread.hpp"
+#include "trz/base/kept_by_thread.hpp"
 
 namespace tailrace {
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <span>
 
-#include "codec/trz/entropy/huffman.hpp"
+#include "trz/entropy/huffman.hpp"
 
 namespace tailrace {
 

@@ -11,7 +11,7 @@
 #include <limits>
 #include <utility>
 
-#include "codec/trz/entropy/huffman.hpp"
+#include "trz/entropy/huffman.hpp"
 
 namespace tailrace {
 namespace {

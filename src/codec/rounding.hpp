@@ -23,7 +23,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "core/error_bound.hpp"
+#include "trz/base/error_bound.hpp"
 
 namespace tailrace {
 

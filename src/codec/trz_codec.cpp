@@ -1,4 +1,4 @@
-// trz: our own error-bounded codec (src/codec/trz) as a codec of the registry.
+// trz: our own error-bounded codec (trz/src/trz) as a codec of the registry.
 //
 // One filter stage. Its client data are the words that the plug-in's set_local would have left, so
 // that any HDF5 with libh5trz.so reads and appends to our files, and chunk bytes are those that
@@ -14,13 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include "codec/auto_book.hpp"
 #include "codec/registry.hpp"
-#include "codec/trz/book/book_counter.hpp"
-#include "codec/trz/client_data.hpp"
-#include "codec/trz/predict/choose.hpp"
-#include "codec/trz/region_bound.hpp"
-#include "codec/trz/trz.hpp"
+#include "core/codec_settings.hpp"
 #include "core/filter_pipeline.hpp"
+#include "trz/book/book_counter.hpp"
+#include "trz/client_data.hpp"
+#include "trz/predict/choose.hpp"
+#include "trz/region_bound.hpp"
+#include "trz/trz.hpp"
 
 namespace tailrace {
 namespace {

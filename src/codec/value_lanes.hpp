@@ -14,7 +14,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "core/dtype.hpp"
+#include "trz/base/dtype.hpp"
 
 namespace tailrace {
 

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "codec/value_lanes.hpp"
-#include "core/error_bound.hpp"
+#include "trz/base/error_bound.hpp"
 
 namespace tailrace {
 namespace {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <span>
 
-#include "core/dtype.hpp"
+#include "trz/base/dtype.hpp"
 
 namespace tailrace {
 

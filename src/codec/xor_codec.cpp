@@ -1,4 +1,4 @@
-// xor: the lossless codec of src/codec/xor as a codec of the registry.
+// xor: the lossless codec of trz/src/xor as a codec of the registry.
 //
 // One filter stage. Its client data are the words that the plug-in's set_local would have left, so
 // that any HDF5 with libh5xor.so reads and appends to our files.
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "codec/registry.hpp"
-#include "codec/xor/xor_chunk.hpp"
 #include "core/codec_settings.hpp"
 #include "core/filter_pipeline.hpp"
+#include "xor/xor_chunk.hpp"
 
 namespace tailrace {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "codec/literal_block.hpp"
 #include "codec/match_sample.hpp"
-#include "core/kept_by_thread.hpp"
+#include "trz/base/kept_by_thread.hpp"
 
 namespace tailrace {
 namespace {

@@ -32,7 +32,6 @@
 #include "concat/concat_write.hpp"
 #include "concat/hdf5/concat_output.hpp"
 #include "core/comm.hpp"
-#include "core/printable.hpp"
 #include "core/utf8.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5/file_names.hpp"
@@ -41,6 +40,7 @@
 #include "hdf5/one_file.hpp"
 #include "output/output.hpp"
 #include "output/publish_fields.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "core/comm.hpp"
 #include "core/options.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

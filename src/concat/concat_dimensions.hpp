@@ -17,10 +17,10 @@
 #include "concat/concat_tiles.hpp"
 #include "core/byte_stream.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "describe/concat_input.hpp"
 #include "describe/dimension_survey.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -15,11 +15,11 @@
 #include "concat/concat_targets.hpp"
 #include "core/byte_stream.hpp"
 #include "core/comm.hpp"
-#include "core/printable.hpp"
 #include "describe/concat_input.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace {
 

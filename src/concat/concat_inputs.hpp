@@ -21,9 +21,9 @@
 #include "concat/concat_keys.hpp"
 #include "concat/concat_notes.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "describe/concat_input.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
 #include "describe/concat_input.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/box.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 

@@ -17,7 +17,7 @@
 #include "concat/concat_inputs.hpp"
 #include "concat/concat_line.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

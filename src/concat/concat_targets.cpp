@@ -11,10 +11,10 @@
 #include "codec/deflate.hpp"
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
-#include "core/printable.hpp"
 #include "core/utf8.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "policy/storage_decision.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace {
 

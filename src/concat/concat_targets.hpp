@@ -11,8 +11,8 @@
 #include "concat/concat_line.hpp"
 #include "concat/hdf5/concat_output.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

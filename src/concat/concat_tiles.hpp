@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "concat/concat.hpp"
-#include "core/box.hpp"
 #include "core/byte_stream.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "describe/concat_input.hpp"
 #include "describe/dimension_survey.hpp"
 #include "describe/tile_layout.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

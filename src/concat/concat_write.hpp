@@ -19,12 +19,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/buffer.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "core/storage.hpp"
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 namespace {

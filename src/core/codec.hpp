@@ -15,12 +15,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
-#include "core/dtype.hpp"
-#include "core/error_bound.hpp"
-#include "core/guards.hpp"
-#include "core/status.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/base/estimate.hpp"
+#include "trz/base/guards.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 
@@ -69,16 +70,6 @@ struct CodecRequest {
 struct EncodedBytes {
   Buffer buffer;
   std::uint32_t filter_mask = 0;  ///< Bit i set: filter i of the pipeline was skipped (HDF5).
-};
-
-/// What a codec would make of a chunk: the fourth noun of a field's way.
-struct Estimate {
-  double encoded_bytes = 0;
-  /// Encoded bytes without the lossless stage over those with it (Liang et al. 2019, rho_ll /
-  /// rho_l); 1 for codecs that have no such stage.
-  double lossless_gain = 1;
-  /// One standard deviation of encoded_bytes as a fraction of it; 0: not known.
-  double spread = 0;
 };
 
 /// Chunks that begin with a coarser view of themselves, to be read and decoded alone: every

@@ -84,7 +84,7 @@ struct CodecEntry {
   Loss loss = Loss::never;
   bool reals_only = false;      ///< Takes f32 and f64 alone.
   bool keeps_pw_rel = false;    ///< Serves pw_rel, besides abs (to which rel and psnr come).
-  bool keeps_guards = false;    ///< Serves guard= of values (core/error_bound.hpp).
+  bool keeps_guards = false;    ///< Serves guard= of values (trz/base/error_bound.hpp).
   bool proves_bound = false;    ///< The bound is ours to prove: verify=auto leaves it alone.
   bool stores_plainly = false;  ///< Does nothing: no time, no filter.
   bool has_books = false;       ///< Huffman codes may be shared (field/field_book.hpp).

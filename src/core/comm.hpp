@@ -23,7 +23,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/encoding_notes.hpp"
-#include "core/regions.hpp"
+#include "trz/base/regions.hpp"
 
 namespace tailrace {
 namespace {

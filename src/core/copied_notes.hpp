@@ -10,8 +10,8 @@
 #include <string>
 #include <variant>
 
-#include "core/box.hpp"
-#include "core/guards.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/guards.hpp"
 
 namespace tailrace {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/codec.hpp"
-#include "core/error_bound.hpp"
-#include "core/guards.hpp"
 #include "core/losses.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/base/guards.hpp"
 
 namespace tailrace {
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #endif
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

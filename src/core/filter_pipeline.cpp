@@ -9,8 +9,8 @@
 #include <array>
 #include <cstring>
 
-#include "core/byte_shuffle.hpp"
-#include "core/kept_by_thread.hpp"
+#include "trz/base/byte_shuffle.hpp"
+#include "trz/base/kept_by_thread.hpp"
 
 namespace tailrace {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/codec_registry.hpp"
 #include "core/environment.hpp"
 #include "core/option_table.hpp"
-#include "core/regions.hpp"
+#include "trz/base/regions.hpp"
 
 namespace tailrace {
 

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error_bound.hpp"
 #include "core/options.hpp"
-#include "core/status.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error_bound.hpp"
-#include "core/status.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

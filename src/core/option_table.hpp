@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "core/options.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/error_bound.hpp"
-#include "core/guards.hpp"
 #include "core/losses.hpp"
-#include "core/status.hpp"
 #include "core/storage.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/base/guards.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

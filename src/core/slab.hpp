@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "core/box.hpp"
-#include "core/status.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

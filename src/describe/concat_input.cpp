@@ -17,7 +17,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/buffer.hpp"
 #include "core/copied_notes.hpp"
 #include "describe/dimension_survey.hpp"
 #include "describe/field_attributes.hpp"
@@ -28,6 +27,7 @@
 #include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_walk.hpp"
 #include "hdf5/noting_driver.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 namespace {

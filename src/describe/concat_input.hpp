@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "core/copied_notes.hpp"
-#include "core/status.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -9,14 +9,14 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
 #include "core/encoding_notes.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_walk.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 namespace {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "core/byte_stream.hpp"
-#include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

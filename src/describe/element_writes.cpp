@@ -3,8 +3,8 @@
 #include <array>
 #include <cstddef>
 
-#include "core/box.hpp"
 #include "hdf5/dataset_describe.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 namespace {

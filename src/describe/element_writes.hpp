@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "core/status.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "core/copied_notes.hpp"
-#include "core/dtype.hpp"
-#include "core/error_bound.hpp"
-#include "core/guards.hpp"
 #include "core/losses.hpp"
 #include "core/stated_attribute.hpp"
-#include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/base/guards.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

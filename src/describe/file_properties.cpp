@@ -7,8 +7,8 @@
 #include <array>
 #include <cstddef>
 
-#include "core/box.hpp"
 #include "hdf5/hdf5_properties.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 namespace {

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
 #include "describe/stored_file.hpp"
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -11,8 +11,6 @@
 #include <set>
 #include <utility>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
 #include "core/utf8.hpp"
 #include "describe/element_writes.hpp"
 #include "hdf5/chunk_index_reader.hpp"
@@ -21,6 +19,8 @@
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_properties.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 

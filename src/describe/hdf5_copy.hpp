@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "core/copied_notes.hpp"
-#include "core/status.hpp"
 #include "describe/file_properties.hpp"
 #include "describe/hdf5_catalog.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

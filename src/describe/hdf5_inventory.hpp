@@ -14,11 +14,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/status.hpp"
 #include "describe/file_inventory.hpp"
 #include "describe/file_properties.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

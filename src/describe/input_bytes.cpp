@@ -13,11 +13,11 @@
 #include <span>
 #include <utility>
 
-#include "core/buffer.hpp"
 #include "core/byte_order.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/recover.hpp"
 #include "hdf5/superblock.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 namespace {

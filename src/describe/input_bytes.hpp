@@ -14,8 +14,8 @@
 #include <span>
 #include <string>
 
-#include "core/box.hpp"
-#include "core/status.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

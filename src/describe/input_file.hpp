@@ -19,14 +19,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/box.hpp"
 #include "core/codec.hpp"
 #include "core/copied_notes.hpp"
 #include "core/covered_cells.hpp"
-#include "core/dtype.hpp"
 #include "core/stated_attribute.hpp"
-#include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/buffer.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 

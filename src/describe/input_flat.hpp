@@ -5,11 +5,11 @@
 #include <memory>
 #include <string_view>
 
-#include "core/box.hpp"
-#include "core/dtype.hpp"
-#include "core/status.hpp"
 #include "describe/input_bytes.hpp"
 #include "describe/input_file.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -14,13 +14,13 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/buffer.hpp"
 #include "core/byte_order.hpp"
 #include "describe/field_attributes.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_properties.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 namespace {

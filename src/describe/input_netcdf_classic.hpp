@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.hpp"
-#include "core/status.hpp"
 #include "describe/input_bytes.hpp"
 #include "describe/input_file.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

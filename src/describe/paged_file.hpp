@@ -10,9 +10,9 @@
 #include <memory>
 #include <span>
 
-#include "core/buffer.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/noting_driver.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

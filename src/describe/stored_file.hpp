@@ -21,10 +21,10 @@
 #include "core/covered_cells.hpp"
 #include "core/slab.hpp"
 #include "core/stated_attribute.hpp"
-#include "core/status.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/box.hpp"
 #include "core/byte_stream.hpp"
 #include "core/utf8.hpp"
 #include "describe/file_properties.hpp"
@@ -19,6 +18,7 @@
 #include "describe/input_bytes.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 namespace {

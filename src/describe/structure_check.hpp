@@ -13,8 +13,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/status.hpp"
 #include "describe/file_inventory.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
 #include "core/byte_stream.hpp"
-#include "core/status.hpp"
 #include "describe/dimension_survey.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -16,7 +16,7 @@
 #include <mutex>
 #include <utility>
 
-#include "core/buffer.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 

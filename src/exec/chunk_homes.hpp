@@ -21,13 +21,13 @@
 #include <span>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
 #include "core/byte_stream.hpp"
 #include "core/comm.hpp"
 #include "core/slab.hpp"
-#include "core/status.hpp"
 #include "exec/field_plan.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

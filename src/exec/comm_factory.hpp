@@ -8,8 +8,8 @@
 #include <string>
 
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "core/storage.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

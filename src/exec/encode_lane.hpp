@@ -11,9 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "core/buffer.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "core/trace.hpp"
 #include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
@@ -21,6 +19,8 @@
 #include "exec/lane_clock.hpp"
 #include "exec/thread_team.hpp"
 #include "schedule/lane_rule.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

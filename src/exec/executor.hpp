@@ -35,7 +35,6 @@
 #include <vector>
 
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "core/storage.hpp"
 #include "core/trace.hpp"
 #include "exec/block_keep.hpp"
@@ -47,6 +46,7 @@
 #include "exec/placer.hpp"
 #include "exec/shared_writes.hpp"
 #include "exec/thread_team.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

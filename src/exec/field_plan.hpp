@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec.hpp"
-#include "core/dtype.hpp"
-#include "core/status.hpp"
 #include "layout/layout.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -38,9 +38,7 @@
 #include <span>
 #include <vector>
 
-#include "core/buffer.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "core/storage.hpp"
 #include "core/trace.hpp"
 #include "exec/block_keep.hpp"
@@ -51,6 +49,8 @@
 #include "exec/shared_writes.hpp"
 #include "exec/thread_team.hpp"
 #include "schedule/lane_rule.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

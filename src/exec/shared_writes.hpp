@@ -29,8 +29,8 @@
 #include <vector>
 
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "exec/field_plan.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

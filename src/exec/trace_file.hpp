@@ -9,12 +9,12 @@
 #include <span>
 #include <string>
 
-#include "core/status.hpp"
 #include "core/trace.hpp"
 #include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
 #include "exec/placer.hpp"
 #include "schedule/order.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -12,11 +12,11 @@
 
 #include "codec/verify.hpp"
 #include "core/codec_registry.hpp"
-#include "core/error_bound.hpp"
 #include "core/glob_options.hpp"
 #include "core/options.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "policy/chunk_shape.hpp"
+#include "trz/base/error_bound.hpp"
 
 namespace tailrace {
 

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "core/buffer.hpp"
 #include "core/codec.hpp"
-#include "core/status.hpp"
 #include "field/field_state.hpp"
 #include "model/machine_profile.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

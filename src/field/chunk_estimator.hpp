@@ -14,8 +14,8 @@
 #include <string>
 
 #include "core/codec.hpp"
-#include "core/status.hpp"
 #include "exec/field_plan.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

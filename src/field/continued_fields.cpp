@@ -4,12 +4,12 @@
 #include <set>
 
 #include "core/byte_stream.hpp"
-#include "core/error_bound.hpp"
 #include "describe/field_attributes.hpp"
 #include "describe/stored_file.hpp"
 #include "field/field_state.hpp"
 #include "field/stored_values.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "trz/base/error_bound.hpp"
 
 namespace tailrace {
 namespace {

@@ -14,11 +14,11 @@
 #include <optional>
 #include <span>
 
-#include "core/box.hpp"
 #include "core/covered_cells.hpp"
-#include "core/dtype.hpp"
 #include "exec/field_plan.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
 
 namespace tailrace {
 

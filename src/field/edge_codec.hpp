@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "core/box.hpp"
 #include "core/codec.hpp"
-#include "core/status.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -14,13 +14,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/dtype.hpp"
-#include "core/error_bound.hpp"
 #include "core/options.hpp"
-#include "core/regions.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "model/dump_time.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/base/regions.hpp"
 
 namespace tailrace {
 

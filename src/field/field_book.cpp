@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "codec/trz/book/book_counter.hpp"
-#include "codec/trz/client_data.hpp"
 #include "core/codec_registry.hpp"
 #include "core/codec_settings.hpp"
 #include "exec/lane_clock.hpp"
 #include "field/candidates.hpp"
 #include "field/field_state.hpp"
+#include "trz/book/book_counter.hpp"
+#include "trz/client_data.hpp"
 
 namespace tailrace {
 namespace {

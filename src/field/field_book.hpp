@@ -16,9 +16,10 @@
 #include <span>
 #include <vector>
 
-#include "codec/trz/book/book_counter.hpp"
+#include "codec/auto_book.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
+#include "trz/book/book_counter.hpp"
 
 namespace tailrace {
 

@@ -14,8 +14,8 @@
 
 #include "codec/verify.hpp"
 #include "core/comm.hpp"
-#include "core/dtype.hpp"
 #include "policy/bound_width.hpp"
+#include "trz/base/dtype.hpp"
 
 namespace tailrace {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/codec.hpp"
-#include "core/regions.hpp"
-#include "core/status.hpp"
 #include "field/field.hpp"
+#include "trz/base/regions.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

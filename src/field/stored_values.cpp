@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "codec/trz/trz.hpp"
 #include "core/byte_order.hpp"
 #include "core/codec_registry.hpp"
 #include "describe/input_bytes.hpp"
 #include "field/field_state.hpp"
+#include "trz/trz.hpp"
 
 namespace tailrace {
 namespace {

@@ -7,12 +7,12 @@
 #include <memory>
 #include <vector>
 
-#include "core/buffer.hpp"
 #include "core/codec.hpp"
 #include "core/comm.hpp"
 #include "core/storage.hpp"
 #include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
 #include "core/storage.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

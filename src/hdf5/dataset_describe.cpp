@@ -6,10 +6,10 @@
 #include <array>
 #include <utility>
 
-#include "core/box.hpp"
 #include "core/utf8.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_properties.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 namespace {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

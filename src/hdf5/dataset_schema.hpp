@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec.hpp"
-#include "core/dtype.hpp"
 #include "core/encoding_notes.hpp"
-#include "core/status.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

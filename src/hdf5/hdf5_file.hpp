@@ -21,13 +21,13 @@
 #include <variant>
 #include <vector>
 
-#include "core/box.hpp"
 #include "core/codec.hpp"
-#include "core/dtype.hpp"
-#include "core/status.hpp"
 #include "core/storage.hpp"
 #include "hdf5/commit_order.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -8,11 +8,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/box.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/hdf5_properties.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/status.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/codec.hpp"
-#include "core/dtype.hpp"
-#include "core/status.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/stub_filters.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

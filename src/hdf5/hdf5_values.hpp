@@ -8,9 +8,9 @@
 #include <span>
 #include <string>
 
-#include "core/dtype.hpp"
 #include "core/slab.hpp"
-#include "core/status.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <string>
 
-#include "core/status.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

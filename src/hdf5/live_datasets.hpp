@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "core/slab.hpp"
-#include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -19,11 +19,11 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
 #include "core/storage.hpp"
 #include "hdf5/commit_order.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

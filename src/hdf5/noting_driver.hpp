@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/status.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

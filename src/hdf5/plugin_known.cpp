@@ -67,7 +67,7 @@ namespace {
 
 constexpr std::uint32_t kSz3Id = 32024;
 constexpr std::uint32_t kBlosc2Id = 32026;
-/// Our own codec xor as a plug-in (codec/xor/xor_chunk.hpp): lossless on all that it meets.
+/// Our own codec xor as a plug-in (xor/xor_chunk.hpp): lossless on all that it meets.
 constexpr std::uint32_t kXorId = 482;
 
 Status unsupported(const CodecRequest& request, const std::string& why) {

@@ -11,8 +11,8 @@
 #include "core/codec.hpp"
 #include "core/codec_registry.hpp"
 #include "core/codec_settings.hpp"
-#include "core/dtype.hpp"
 #include "hdf5/plugin_library.hpp"
+#include "trz/base/dtype.hpp"
 
 namespace tailrace {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 struct H5Z_class2_t;  // hdf5.h: a filter's callbacks, id and name.
 

@@ -12,9 +12,9 @@
 #include <memory>
 #include <string>
 
-#include "core/status.hpp"
 #include "core/storage_over.hpp"
 #include "hdf5/commit_order.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

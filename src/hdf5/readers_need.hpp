@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/codec.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "core/codec.hpp"
-#include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/codec.hpp"
-#include "core/status.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

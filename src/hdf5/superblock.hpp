@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/buffer.hpp"
 #include "core/storage_over.hpp"
 #include "hdf5/superblock.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 namespace {

@@ -23,8 +23,8 @@
 #include <chrono>
 #include <string>
 
-#include "core/status.hpp"
 #include "hdf5/file_names.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

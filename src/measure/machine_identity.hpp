@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "core/status.hpp"
 #include "model/machine_profile.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

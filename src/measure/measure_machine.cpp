@@ -26,7 +26,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/buffer.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
 #include "core/environment.hpp"
@@ -34,6 +33,7 @@
 #include "exec/comm_factory.hpp"
 #include "exec/lane_clock.hpp"
 #include "measure/machine_identity.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 

@@ -18,9 +18,9 @@
 
 #include "core/codec.hpp"
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "model/machine_profile.hpp"
 #include "model/throughput.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

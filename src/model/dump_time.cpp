@@ -13,7 +13,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status.hpp"
 #include "model/throughput.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

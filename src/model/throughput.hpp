@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

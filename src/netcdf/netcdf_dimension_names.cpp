@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "core/box.hpp"
 #include "core/utf8.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "hdf5/hdf5_links.hpp"
@@ -15,6 +14,7 @@
 #include "netcdf/netcdf_attributes.hpp"
 #include "netcdf/netcdf_model.hpp"
 #include "netcdf/netcdf_scales.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

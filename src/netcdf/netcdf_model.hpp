@@ -18,11 +18,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/box.hpp"
 #include "core/codec.hpp"
 #include "core/comm.hpp"
-#include "core/dtype.hpp"
-#include "core/status.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

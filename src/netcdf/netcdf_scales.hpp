@@ -21,10 +21,10 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "netcdf/netcdf_model.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -30,12 +30,12 @@
 #include "core/comm.hpp"
 #include "core/option_table.hpp"
 #include "core/options.hpp"
-#include "core/status.hpp"
 #include "core/storage.hpp"
 #include "exec/thread_team.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/writer_lock.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/dtype.hpp"
-#include "core/error_bound.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/error_bound.hpp"
 
 namespace tailrace {
 

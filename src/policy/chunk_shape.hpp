@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
 #include "core/box_series.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 

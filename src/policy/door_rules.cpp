@@ -7,7 +7,7 @@
 #include <initializer_list>
 
 #include "core/codec_registry.hpp"
-#include "core/regions.hpp"
+#include "trz/base/regions.hpp"
 
 namespace tailrace {
 namespace {

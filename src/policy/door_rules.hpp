@@ -13,7 +13,7 @@
 #include "core/glob_options.hpp"
 #include "core/option_table.hpp"
 #include "core/options.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

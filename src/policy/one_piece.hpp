@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/box.hpp"
 #include "core/codec_registry.hpp"
 #include "core/options.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 

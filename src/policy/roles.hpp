@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/box.hpp"
 #include "core/stated_attribute.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 

@@ -18,12 +18,12 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/dtype.hpp"
 #include "core/options.hpp"
-#include "core/status.hpp"
 #include "policy/chunk_shape.hpp"
 #include "policy/roles.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -27,12 +27,12 @@
 #include <vector>
 
 #include "core/comm.hpp"
-#include "core/dtype.hpp"
 #include "core/slab.hpp"
-#include "core/status.hpp"
 #include "describe/input_file.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "netcdf/netcdf_model.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -17,12 +17,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/buffer.hpp"
 #include "core/slab.hpp"
 #include "exec/chunk_homes.hpp"
 #include "exec/thread_team.hpp"
 #include "read/read.hpp"
 #include "read/read_dataset.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 

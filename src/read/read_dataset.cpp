@@ -7,10 +7,10 @@
 #include <cstring>
 #include <utility>
 
-#include "core/buffer.hpp"
 #include "core/byte_order.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/stored_codec.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "core/slab.hpp"
-#include "core/status.hpp"
 #include "describe/stored_file.hpp"
 #include "read/read_index.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "describe/stored_file.hpp"
 #include "hdf5/chunk_index_reader.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "core/box.hpp"
 #include "core/fill_values.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/slab.hpp"
-#include "core/status.hpp"
 #include "read/read.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

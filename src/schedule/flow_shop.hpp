@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status.hpp"
 #include "core/trace.hpp"
 #include "schedule/order.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -25,10 +25,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status.hpp"
 #include "core/trace.hpp"
 #include "schedule/balance.hpp"
 #include "schedule/flow_shop.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status.hpp"
 #include "schedule/flow_shop.hpp"
 #include "simulate/simulate_workload.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -17,10 +17,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/status.hpp"
 #include "model/machine_profile.hpp"
 #include "simulate/simulate_node.hpp"
 #include "simulate/simulate_workload.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/status.hpp"
 #include "simulate/simulate_node.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

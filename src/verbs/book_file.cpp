@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "codec/trz/book/book.hpp"
 #include "core/codec_registry.hpp"
 #include "core/environment.hpp"
+#include "trz/book/book.hpp"
 
 namespace tailrace::verbs {
 namespace {

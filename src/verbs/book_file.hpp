@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/options.hpp"
-#include "core/status.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::verbs {
 

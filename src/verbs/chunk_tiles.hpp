@@ -23,10 +23,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
-#include "core/status.hpp"
 #include "describe/input_file.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/status.hpp"
 #include "verbs/tile_scratch.hpp"
 
 namespace tailrace::verbs {

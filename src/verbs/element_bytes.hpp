@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/options.hpp"
-#include "core/status.hpp"
 #include "describe/input_file.hpp"
+#include "trz/base/status.hpp"
 #include "verbs/input_fields.hpp"
 
 namespace tailrace::verbs {

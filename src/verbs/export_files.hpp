@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "core/box.hpp"
-#include "core/dtype.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
 #include "verbs/repack.hpp"
 
 namespace tailrace::verbs {

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "codec/verify.hpp"
-#include "core/box.hpp"
-#include "core/dtype.hpp"
 #include "describe/input_file.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
 #include "verbs/report_fields.hpp"
 #include "verbs/verb_ranks.hpp"
 

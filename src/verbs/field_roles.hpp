@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/options.hpp"
-#include "core/status.hpp"
 #include "policy/roles.hpp"
 #include "read/read.hpp"
+#include "trz/base/status.hpp"
 #include "verbs/repack_plan.hpp"
 
 namespace tailrace::verbs {

@@ -13,8 +13,8 @@
 
 #include "core/losses.hpp"
 #include "core/options.hpp"
-#include "core/status.hpp"
 #include "read/read.hpp"
+#include "trz/base/status.hpp"
 #include "verbs/report_fields.hpp"
 
 namespace tailrace {

@@ -4,10 +4,10 @@
 #include <memory>
 #include <utility>
 
-#include "core/buffer.hpp"
 #include "describe/input_bytes.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/user_block.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace::verbs {
 namespace {

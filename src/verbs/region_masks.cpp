@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/buffer.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace::verbs {
 namespace {

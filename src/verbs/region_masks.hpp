@@ -6,9 +6,9 @@
 #include <mutex>
 #include <span>
 
-#include "core/regions.hpp"
-#include "core/status.hpp"
 #include "describe/input_file.hpp"
+#include "trz/base/regions.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::verbs {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
 #include "hdf5/dataset_schema.hpp"
+#include "trz/base/status.hpp"
 #include "verbs/chunk_tiles.hpp"
 #include "verbs/repack_plan.hpp"
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/options.hpp"
-#include "core/status.hpp"
 #include "policy/roles.hpp"
+#include "trz/base/status.hpp"
 #include "verbs/input_fields.hpp"
 #include "write/write.hpp"
 

@@ -21,12 +21,12 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
-#include "core/status.hpp"
 #include "core/storage.hpp"
 #include "describe/input_file.hpp"
 #include "exec/thread_team.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace::verbs {
 

@@ -20,13 +20,13 @@
 #include <vector>
 
 #include "codec/verify.hpp"
-#include "core/box.hpp"
 #include "core/covered_cells.hpp"
-#include "core/dtype.hpp"
-#include "core/error_bound.hpp"
-#include "core/guards.hpp"
 #include "describe/structure_check.hpp"
 #include "policy/bound_width.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/base/guards.hpp"
 #include "verbs/chunk_tiles.hpp"
 #include "verbs/fidelity.hpp"
 #include "verbs/input_fields.hpp"

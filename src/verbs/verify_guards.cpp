@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error_bound.hpp"
+#include "trz/base/error_bound.hpp"
 #include "verbs/fidelity.hpp"
 
 namespace tailrace::verbs {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
 #include "read/read.hpp"
+#include "trz/base/status.hpp"
 #include "verbs/verify_files.hpp"
 
 namespace tailrace::verbs {

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
-#include "core/status.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

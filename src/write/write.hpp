@@ -19,15 +19,15 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
 #include "core/comm.hpp"
-#include "core/dtype.hpp"
 #include "core/options.hpp"
-#include "core/status.hpp"
 #include "core/trace.hpp"
 #include "exec/field_plan.hpp"
 #include "field/field.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

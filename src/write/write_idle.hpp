@@ -12,10 +12,10 @@
 #include <span>
 #include <string>
 
-#include "core/status.hpp"
 #include "exec/lane_clock.hpp"
 #include "model/obstacle_forecast.hpp"
 #include "schedule/lane_rule.hpp"
+#include "trz/base/status.hpp"
 #include "write/write_plan.hpp"
 
 namespace tailrace {

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "core/comm.hpp"
-#include "core/status.hpp"
 #include "core/trace.hpp"
 #include "exec/executor.hpp"
 #include "exec/lane_clock.hpp"
 #include "field/field.hpp"
 #include "field/field_state.hpp"
 #include "simulate/simulate_recording.hpp"
+#include "trz/base/status.hpp"
 #include "write/write_plan.hpp"
 
 namespace tailrace {

@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "core/status.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 #include "verbs/recover_file.hpp"
 
 namespace {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "codec/deflate.hpp"
-#include "codec/trz/client_data.hpp"
-#include "codec/xor/xor_chunk.hpp"
 #include "core/filter_pipeline.hpp"
 #include "fuzz/fuzz_support.hpp"
 #include "hdf5/stored_codec.hpp"
+#include "trz/client_data.hpp"
+#include "xor/xor_chunk.hpp"
 
 using namespace tailrace;
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
 #include "describe/input_file.hpp"
 #include "fuzz/fuzz_support.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace::fuzz {
 

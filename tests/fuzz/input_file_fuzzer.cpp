@@ -24,12 +24,12 @@
 
 #include "describe/concat_input.hpp"
 #include "exec/comm_factory.hpp"
+#include "filters/own_filters.hpp"
 #include "fuzz/fuzz_files.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/recover.hpp"
 #include "hdf5/superblock.hpp"
-#include "hdf5_filter/own_filters.hpp"
 #include "read/read.hpp"
 
 using namespace tailrace;

@@ -8,12 +8,12 @@
 #include <cstring>
 #include <vector>
 
-#include "codec/trz/client_data.hpp"
-#include "codec/xor/xor_chunk.hpp"
 #include "fuzz/fuzz_files.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/superblock.hpp"
 #include "hdf5/writer_lock.hpp"
+#include "trz/client_data.hpp"
+#include "xor/xor_chunk.hpp"
 
 using namespace tailrace;
 

@@ -118,7 +118,7 @@ def row_values(first, n):
 
 
 def trz_shapes(dataset):
-    """The extents that the heads of a dataset's chunks have (docs/trz-format.md), in order."""
+    """The extents that the heads of a dataset's chunks have (trz/docs/trz-format.md), in order."""
     shapes = []
     for first in range(0, len(dataset), dataset.chunks[0]):
         chunk = dataset.id.read_direct_chunk((first,))[1]

@@ -25,8 +25,9 @@ from application_runs import build_folder
 from cli_tools import ENVIRONMENT, ROOT, launcher, numbers, program, smooth, tailrace
 from test_repack_plotfile import write_plotfile
 
-FOLDERS = ["docs", "bench", "examples", "tests", "packaging", "python"]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FOLDERS = ["docs", "bench", "examples", "tests", "packaging", "python", "trz"]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
+         ROOT / "trz" / "README.md", *sorted((ROOT / "trz" / "docs").glob("*.md"))]
 
 #: Blocks that are not run, by page and first words, and why.
 NOT_RUN = {
@@ -48,6 +49,8 @@ NOT_RUN = {
     ("docs/serial-tools.md", "export LD_PRELOAD"): "test_hdf5_serial runs these tools",
     ("docs/serial-tools.md", "TAILRACE_OPTIONS='bound"): "test_hdf5_serial_bounds runs such",
     ("docs/transparent.md", "bench/transparent.py"): "test_bench_transparent runs a smaller one",
+    ("trz/README.md", "cmake -S trz"): "scripts/check-trz follows it",
+    ("trz/README.md", "uint32_t words"): "trz/tests/first_chunk.c is the whole program",
 }
 #: Pages whose commands run for ten seconds and more, or run tailrace-bench.
 FULL_PAGES = ("docs/cli.md", "docs/codecs.md", "docs/profile.md", "docs/xor.md")
@@ -103,7 +106,7 @@ def test_front_page_is_read_to_its_end():
     assert len(text.split()) <= 900
     linked = set(re.findall(r"\]\(docs/([\w-]+)\.md", text))
     pages = {page.stem for page in (ROOT / "docs").glob("*.md")}
-    assert pages - linked == {"hdf5-filter-registration", "transparent", "trz-format"}
+    assert pages - linked == {"hdf5-filter-registration", "transparent"}
 
 
 # --- the blocks -----------------------------------------------------------------------------------

@@ -57,11 +57,12 @@ def test_each_option_is_served_or_refused_as_the_page_says(tmp_path):
         option = row.split("=")[0]
         text = row + VALUES[option] if row.endswith("=") else row
         tried.append((row, (WITH.get(option, "") if serves and text != row else "") + text))
+    clean = {name: value for name, value in os.environ.items()
+             if name not in ("PYTHONPATH", "PYTHONHOME")}
     done = subprocess.run(
         ["/usr/bin/python3", "-c", PROGRAM, str(tmp_path / "a.h5"), json.dumps(tried)],
         capture_output=True, text=True, timeout=600, check=True,
-        env={**{name: value for name, value in os.environ.items()
-                if name not in ("PYTHONPATH", "PYTHONHOME")}, "LD_PRELOAD": str(built("lib", "libtailrace_hdf5_serial.so")),
+        env={**clean, "LD_PRELOAD": str(built("lib", "libtailrace_hdf5_serial.so")),
              "HDF5_PLUGIN_PATH": ""})
     said = re.split(r"^row (.*): (written|refused)$", done.stderr, flags=re.MULTILINE)
     answers = {row: (answer, before)

@@ -119,7 +119,7 @@ def test_values_are_those_of_h5py(package, source, tmp_path, codec, bound):
 
 
 def sealed(chunk):
-    """The chunk with its checksum made right (docs/trz-format.md, section 1)."""
+    """The chunk with its checksum made right (trz/docs/trz-format.md, section 1)."""
     return chunk[:4] + zlib.crc32(chunk[8:]).to_bytes(4, "little") + chunk[8:]
 
 

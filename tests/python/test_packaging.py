@@ -250,7 +250,7 @@ def test_the_engine_shows_what_plugins_look_up():
     """Where HDF5 is inside the engine, filter plug-ins find in it what they ask for by name."""
     shown = (ROOT / "frontends" / "python" / "engine.map").read_text()
     shown = set(re.findall(r"\b(H5\w+);", shown))
-    ours = (ROOT / "frontends" / "hdf5_filter" / "hdf5_calls.cpp").read_text()
+    ours = (ROOT / "trz" / "src" / "hdf5_filter" / "hdf5_calls.cpp").read_text()
     wanted = set(re.findall(r'look_up\(library, "(H5\w+)"', ours))
     assert len(wanted) > 15 and wanted <= shown
     hdf5plugin = pytest.importorskip("hdf5plugin")

@@ -1,13 +1,17 @@
 """Fields written with codec trz,refine=K: values within a coarser bound come from the beginnings of
 chunks, never farther from the originals than was asked."""
 
+import sys
+
 import h5py
 import numpy as np
 import pytest
 
 import python_package
-import trz_reference
-from cli_tools import smooth, tailrace
+from cli_tools import ROOT, smooth, tailrace
+
+sys.path.insert(0, str(ROOT / "trz" / "tests" / "reference"))
+import trz_reference  # noqa: E402
 
 package = python_package.load()
 

@@ -1,6 +1,6 @@
 """The trz chunk format: our decoder against one in plain Python, written from the document alone.
 
-trz_reference.py decodes by docs/trz-format.md; trz_format_cases.py makes chunks with the real
+trz_reference.py decodes by trz/docs/trz-format.md; trz_format_cases.py makes chunks with the real
 encoder and compares, in a process of its own. Golden chunks must decode to their values for ever.
 """
 

@@ -14,8 +14,10 @@ import h5py
 import numpy as np
 import pytest
 
-import xor_reference
 from cli_tools import ENVIRONMENT, REAL_DATA, ROOT, program, tailrace
+
+sys.path.insert(0, str(ROOT / "trz" / "tests" / "reference"))
+import xor_reference  # noqa: E402
 
 FILTER = 482
 

@@ -14,9 +14,12 @@ import zlib
 
 import numpy as np
 import tailrace
-import trz_reference
 
-GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+TRZ_TESTS = pathlib.Path(__file__).resolve().parents[2] / "trz" / "tests"
+sys.path.insert(0, str(TRZ_TESTS / "reference"))
+import trz_reference  # noqa: E402
+
+GOLDEN = TRZ_TESTS / "golden"
 SHAPES = [(), (1,), (2,), (3,), (5,), (17,), (64,), (65,), (100,), (1000,), (5000,), (2, 2), (4, 9),
           (1, 7), (31, 17), (30, 40), (3, 3, 3), (5, 6, 7), (9, 10, 11), (12, 8, 16), (13, 17, 19),
           (2, 3, 4, 5), (5, 4, 6, 7), (3, 1, 9, 9), (2, 2, 2, 2, 3)]
@@ -271,7 +274,7 @@ def compare(values, settings):
 
 
 def golden():
-    """The chunks of tests/golden/trz-1 to trz-7: how many, and what differs."""
+    """The chunks of trz/tests/golden/trz-1 to trz-7: how many, and what differs."""
     differences = []
     chunks = sorted(GOLDEN.glob("trz-*/*.trz"))
     for path in chunks:

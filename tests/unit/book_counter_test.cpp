@@ -1,14 +1,15 @@
 // The book counter: rounds, sums, the cost of a book, and the setting book=auto.
 
-#include "codec/trz/book/book_counter.hpp"
+#include "trz/book/book_counter.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "codec/trz/book/book.hpp"
+#include "codec/auto_book.hpp"
 #include "core/codec_registry.hpp"
+#include "trz/book/book.hpp"
 
 namespace tailrace::trz {
 namespace {

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/trz.hpp"
-#include "core/error_bound.hpp"
-#include "core/guards.hpp"
 #include "support/test_tier.hpp"
 #include "support/trz_cases.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/base/guards.hpp"
+#include "trz/trz.hpp"
 #include "unit/trz_support.hpp"
 #include "verbs/fidelity.hpp"
 

@@ -11,8 +11,8 @@
 #include <iterator>
 
 #include "codec/verify.hpp"
-#include "core/buffer.hpp"
 #include "core/codec_registry.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "codec/value_lanes.hpp"
-#include "core/box.hpp"
-#include "core/buffer.hpp"
-#include "core/dtype.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/dtype.hpp"
 
 namespace tailrace::test {
 

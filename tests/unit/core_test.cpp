@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/buffer.hpp"
-#include "core/error_bound.hpp"
 #include "core/option_table.hpp"
 #include "core/options.hpp"
 #include "core/utf8.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/buffer.hpp"
+#include "trz/base/error_bound.hpp"
 
 namespace tailrace {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/dtype.hpp"
 #include "read/read.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/dtype.hpp"
 #include "write/write.hpp"
 
 namespace tailrace::test {

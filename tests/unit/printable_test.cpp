@@ -1,13 +1,13 @@
 // Text of others made printable, and failures whose texts hold names.
 
-#include "core/printable.hpp"
+#include "trz/base/printable.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "core/status.hpp"
 #include "core/utf8.hpp"
+#include "trz/base/status.hpp"
 
 namespace {
 

@@ -7,12 +7,12 @@
 #include <atomic>
 #include <string>
 
-#include "codec/trz/client_data.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5_filter/trz_filter.hpp"
 #include "read_support.hpp"
+#include "trz/client_data.hpp"
 
 namespace tailrace::test {
 namespace {

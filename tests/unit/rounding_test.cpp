@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "codec/rounding.hpp"
-#include "core/byte_shuffle.hpp"
+#include "trz/base/byte_shuffle.hpp"
 #include "unit/codec_samples.hpp"
 
 namespace tailrace {

@@ -1,8 +1,8 @@
 // trz and the error bound: values and bounds that rounding, overflow and special patterns make
 // hard.
 //
-// Every check is exact (core/error_bound.hpp, and long double beside it for f32): one value beyond
-// the bound, or one bit changed where bits must stay, fails.
+// Every check is exact (trz/base/error_bound.hpp, and long double beside it for f32): one value
+// beyond the bound, or one bit changed where bits must stay, fails.
 
 #include <gtest/gtest.h>
 

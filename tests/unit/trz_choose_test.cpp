@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "codec/trz/entropy/code_stream.hpp"
-#include "codec/trz/predict/choose.hpp"
+#include "trz/entropy/code_stream.hpp"
+#include "trz/predict/choose.hpp"
 
 namespace tailrace::trz {
 namespace {

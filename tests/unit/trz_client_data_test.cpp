@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "codec/trz/book/book.hpp"
-#include "codec/trz/client_data.hpp"
+#include "trz/book/book.hpp"
+#include "trz/client_data.hpp"
 
 namespace tailrace::trz {
 namespace {

@@ -4,7 +4,7 @@
 // bytes that were never written by the encoder, trz_machines_test.cpp instruction sets and modes of
 // the processor.
 
-#include "codec/trz/trz.hpp"
+#include "trz/trz.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Decimals of trz: floats made of whole numbers are found, come back bit for bit, and take the
 // bytes of their numbers; what is no decimal keeps its form; chunks that make no sense are refused.
 
-#include "codec/trz/exact/decimals.hpp"
+#include "trz/exact/decimals.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "codec/trz/chunk_header.hpp"
-#include "codec/trz/predict/choose.hpp"
 #include "core/codec.hpp"
-#include "core/large_block.hpp"
 #include "support/test_tier.hpp"
+#include "trz/base/large_block.hpp"
+#include "trz/chunk_header.hpp"
+#include "trz/predict/choose.hpp"
 #include "unit/trz_isas.hpp"
 #include "unit/trz_support.hpp"
 

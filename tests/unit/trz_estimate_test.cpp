@@ -9,10 +9,10 @@
 #include <limits>
 #include <vector>
 
-#include "codec/trz/predict/choose.hpp"
-#include "codec/trz/predict/value_source.hpp"
-#include "codec/trz/trz.hpp"
 #include "core/codec.hpp"
+#include "trz/predict/choose.hpp"
+#include "trz/predict/value_source.hpp"
+#include "trz/trz.hpp"
 
 namespace tailrace::trz {
 namespace {

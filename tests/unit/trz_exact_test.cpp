@@ -1,7 +1,7 @@
 // Exact coding of trz: words of every type and back, the choice of a form, round trips bit for bit
 // with the same bytes from every instruction set, and content that makes no sense.
 
-#include "codec/trz/exact/exact.hpp"
+#include "trz/exact/exact.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/trz.hpp"
+#include "trz/trz.hpp"
 #include "unit/trz_isas.hpp"
 
 namespace tailrace::trz {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "codec/trz/entropy/code_sections.hpp"
+#include "trz/entropy/code_sections.hpp"
 #include "unit/codec_samples.hpp"
 
 namespace tailrace::trz {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "codec/trz/trz.hpp"
 #include "support/trz_cases.hpp"
+#include "trz/trz.hpp"
 #include "unit/trz_support.hpp"
 
 namespace tailrace::trz {

@@ -10,12 +10,12 @@
 #include <thread>
 #include <type_traits>
 
-#include "codec/trz/client_data.hpp"
 #include "codec/verify.hpp"
 #include "core/codec_registry.hpp"
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5_filter/trz_filter.hpp"
+#include "trz/client_data.hpp"
 #include "unit/memory_dataset.hpp"
 
 namespace tailrace {

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "codec/trz/chunk_header.hpp"
-#include "codec/trz/predict/lattice_coding.hpp"
 #include "support/test_tier.hpp"
 #include "support/trz_cases.hpp"
+#include "trz/chunk_header.hpp"
+#include "trz/predict/lattice_coding.hpp"
 #include "unit/trz_support.hpp"
 
 namespace tailrace::trz {

@@ -1,8 +1,8 @@
 // Chunks of trz's formats 1 to 7 must decode for ever, to the same bits.
 //
-// tests/golden/trz-1 holds chunks of every method (NAME.trz) and their values (NAME.npy), made when
-// the format was frozen and never rewritten; a new version of the format adds a folder: trz-2 to
-// trz-7 have what they brought. The decoder in plain Python reads the same files
+// trz/tests/golden/trz-1 holds chunks of every method (NAME.trz) and their values (NAME.npy), made
+// when the format was frozen and never rewritten; a new version of the format adds a folder: trz-2
+// to trz-7 have what they brought. The decoder in plain Python reads the same files
 // (test_trz_format.py). A chunk that needs a shared book (NAME.trzb) is left to that test, as a
 // codec takes its book from the client data of a file.
 
@@ -15,14 +15,14 @@
 #include <map>
 #include <string>
 
-#include "core/buffer.hpp"
 #include "core/codec_registry.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 namespace {
 
 std::filesystem::path golden_folder(const char* version) {
-  return std::filesystem::path(__FILE__).parent_path() / ".." / "golden" / version;
+  return std::filesystem::path(__FILE__).parent_path() / "../../trz/tests/golden" / version;
 }
 
 std::string bytes_of(const std::filesystem::path& path) {

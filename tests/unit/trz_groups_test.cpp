@@ -1,4 +1,5 @@
-// Groups of codes: every instruction set writes the bytes of docs/trz-format.md, and reads them.
+// Groups of codes: every instruction set writes the bytes of trz/docs/trz-format.md, and reads
+// them.
 //
 // The reference below is written from that document, code by code, and shares nothing with the
 // kernels but the interface.
@@ -11,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/kernels/group_kernels.hpp"
+#include "trz/kernels/group_kernels.hpp"
 #include "unit/codec_samples.hpp"
 #include "unit/trz_isas.hpp"
 

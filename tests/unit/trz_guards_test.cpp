@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/trz.hpp"
 #include "codec/verify.hpp"
-#include "core/error_bound.hpp"
 #include "support/test_tier.hpp"
 #include "support/trz_cases.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/trz.hpp"
 #include "unit/trz_support.hpp"
 
 namespace tailrace::trz {

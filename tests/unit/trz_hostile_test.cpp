@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codec/trz/chunk_header.hpp"
 #include "support/trz_cases.hpp"
+#include "trz/chunk_header.hpp"
 #include "unit/trz_support.hpp"
 
 namespace tailrace::trz {

@@ -2,7 +2,7 @@
 // reads the same bytes, sizes are known exactly before, and hostile bytes are refused or decoded
 // into other symbols, never out of range (run under ASan and UBSan).
 
-#include "codec/trz/entropy/huffman.hpp"
+#include "trz/entropy/huffman.hpp"
 #include "unit/trz_isas.hpp"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "codec/trz/kernels/isa.hpp"
+#include "trz/kernels/isa.hpp"
 
 namespace tailrace::trz {
 

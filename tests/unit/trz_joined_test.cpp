@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "codec/trz/chunk_header.hpp"
 #include "support/test_tier.hpp"
 #include "support/trz_cases.hpp"
+#include "trz/chunk_header.hpp"
 #include "unit/trz_support.hpp"
 
 namespace tailrace::trz {

@@ -2,7 +2,7 @@
 // same codes from every instruction set. The codes are kept by a stand-in for the groups, so that
 // these tests speak of the prediction alone.
 
-#include "codec/trz/predict/lorenzo.hpp"
+#include "trz/predict/lorenzo.hpp"
 #include "unit/trz_isas.hpp"
 
 #include <gtest/gtest.h>

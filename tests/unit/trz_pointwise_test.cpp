@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "codec/trz/predict/pointwise.hpp"
-#include "core/error_bound.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/predict/pointwise.hpp"
 #include "unit/trz_isas.hpp"
 
 namespace tailrace::trz {

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "codec/trz/refined.hpp"
-#include "core/error_bound.hpp"
 #include "support/refined_chunks.hpp"
 #include "support/trz_cases.hpp"
+#include "trz/base/error_bound.hpp"
+#include "trz/refined.hpp"
 #include "unit/trz_isas.hpp"
 #include "unit/trz_support.hpp"
 

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "codec/trz/book/book.hpp"
-#include "codec/trz/entropy/byte_section.hpp"
+#include "trz/book/book.hpp"
+#include "trz/entropy/byte_section.hpp"
 
 namespace tailrace::trz {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "codec/trz/trz.hpp"
 #include "support/trz_cases.hpp"
+#include "trz/trz.hpp"
 
 namespace tailrace::trz::whole {
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "codec/verify.hpp"
-#include "core/error_bound.hpp"
+#include "trz/base/error_bound.hpp"
 #include "unit/codec_samples.hpp"
 
 namespace tailrace {

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <functional>
 
-#include "codec/trz/client_data.hpp"
 #include "container_support.hpp"
 #include "core/option_table.hpp"
 #include "describe/stored_file.hpp"
@@ -16,6 +15,7 @@
 #include "hdf5/filter_plugins.hpp"
 #include "hdf5_filter/trz_filter.hpp"
 #include "thread_comm.hpp"
+#include "trz/client_data.hpp"
 
 namespace tailrace::test {
 namespace {

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "codec/xor/xor_chunk.hpp"
 #include "unit/codec_samples.hpp"
+#include "xor/xor_chunk.hpp"
 
 namespace tailrace::neighbour_xor {
 namespace {

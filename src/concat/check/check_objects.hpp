@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "concat/check/concat_check.hpp"
-#include "core/status.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -8,8 +8,8 @@
 
 #include "concat/check/check_objects.hpp"
 #include "concat/check/concat_check.hpp"
-#include "core/box.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/box.hpp"
 
 namespace tailrace {
 

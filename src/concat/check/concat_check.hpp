@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
-#include "core/box.hpp"
-#include "core/status.hpp"
 #include "describe/tile_layout.hpp"
+#include "trz/base/box.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "core/buffer.hpp"
 #include "describe/element_writes.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/stub_filters.hpp"
+#include "trz/base/buffer.hpp"
 
 namespace tailrace {
 

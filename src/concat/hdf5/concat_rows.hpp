@@ -8,8 +8,8 @@
 #include <string>
 
 #include "concat/hdf5/concat_output.hpp"
-#include "core/status.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
 

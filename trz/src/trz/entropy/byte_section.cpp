@@ -1,0 +1,359 @@
+// Byte sections: choose a form by its exact size, write it, read it back.
+
+#include "trz/entropy/byte_section.hpp"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "trz/kernels/byte_kernels.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+enum class Form : std::uint8_t {
+  stored = 0,
+  constant = 1,
+  huffman = 2,
+  shared = 3,
+  zstd = 4,
+  runs = 5
+};
+
+constexpr std::size_t kVarintBytesMax = 10;
+
+std::size_t write_varint(std::uint64_t value, std::uint8_t* out) {
+  std::size_t n = 0;
+  for (; value >= 0x80; value >>= 7) out[n++] = static_cast<std::uint8_t>(value | 0x80);
+  out[n++] = static_cast<std::uint8_t>(value);
+  return n;
+}
+
+/// The same in n_bytes, which may be more than the value needs.
+void write_long_varint(std::uint64_t value, std::size_t n_bytes, std::uint8_t* out) {
+  for (std::size_t i = 0; i < n_bytes; ++i) {
+    const unsigned more = i + 1 < n_bytes ? 0x80U : 0U;
+    out[i] = static_cast<std::uint8_t>((value >> (7 * i) & 0x7F) | more);
+  }
+}
+
+std::size_t varint_bytes(std::uint64_t value) {
+  std::uint8_t scratch[kVarintBytesMax];
+  return write_varint(value, scratch);
+}
+
+/// Bytes read; 0 if truncated or longer than 64 bits.
+std::size_t read_varint(std::span<const std::uint8_t> in, std::uint64_t& value) {
+  value = 0;
+  const std::size_t n_max = std::min(in.size(), kVarintBytesMax);
+  for (std::size_t i = 0; i < n_max; ++i) {
+    value |= static_cast<std::uint64_t>(in[i] & 0x7F) << (7 * i);
+    if (in[i] < 0x80) return i + 1;
+  }
+  return 0;
+}
+
+std::size_t write_stored(std::span<const std::uint8_t> bytes, std::uint8_t* out) {
+  out[0] = static_cast<std::uint8_t>(Form::stored);
+  if (!bytes.empty()) std::memcpy(out + 1, bytes.data(), bytes.size());
+  return 1 + bytes.size();
+}
+
+/// With the book's lengths. 0 if a symbol has none or the section would not get smaller.
+std::size_t write_shared(std::span<const std::uint8_t> bytes, const CodeLengths& lengths,
+                         std::uint8_t* out, Isa isa) {
+  // The length of the payload is known afterwards: leave room for the longest, then close up.
+  const std::size_t head_max = 1 + varint_bytes(bytes.size());
+  if (bytes.size() <= head_max) return 0;
+  const std::size_t n_payload =
+      huffman_encode(bytes, lengths, {out + head_max, bytes.size() - head_max}, isa);
+  if (n_payload == 0) return 0;
+  out[0] = static_cast<std::uint8_t>(Form::shared);
+  const std::size_t head = 1 + write_varint(n_payload, out + 1);
+  if (head < head_max) std::memmove(out + head, out + head_max, n_payload);
+  return head + n_payload;
+}
+
+/// A zstd section of fewer than bytes_limit bytes in all, or 0.
+std::size_t write_zstd(std::span<const std::uint8_t> bytes, int level, std::size_t bytes_limit,
+                       std::uint8_t* out, Workspace& workspace) {
+  auto* context = static_cast<ZSTD_CCtx*>(workspace.zstd_compressor());
+  const std::size_t head_max = 1 + varint_bytes(bytes_limit);
+  if (context == nullptr || bytes_limit <= head_max + 1) return 0;
+  ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+  const std::size_t n_payload = ZSTD_compress2(context, out + head_max, bytes_limit - head_max - 1,
+                                               bytes.data(), bytes.size());
+  if (ZSTD_isError(n_payload) != 0U) return 0;
+  out[0] = static_cast<std::uint8_t>(Form::zstd);
+  const std::size_t head = 1 + write_varint(n_payload, out + 1);
+  if (head < head_max) std::memmove(out + head, out + head_max, n_payload);
+  return head + n_payload;
+}
+
+/// Whether Huffman cannot see what zstd would: many places of a sample whose next eight bytes have
+/// been there before. Streams of few bits a byte have such places by chance; runs are for them.
+bool zstd_promises(std::span<const std::uint8_t> bytes, std::uint64_t bits) {
+  constexpr std::size_t n_sampled = 1024;
+  constexpr unsigned hash_bits = 10;
+  if (bytes.size() < 2 * n_sampled || bits < 2 * bytes.size()) return false;
+  const std::uint8_t* sample = bytes.data() + (bytes.size() - n_sampled) / 2;
+  std::uint16_t last_place[1U << hash_bits] = {};
+  std::size_t n_matches = 0;
+  for (std::size_t i = 0; i + 8 <= n_sampled; ++i) {
+    std::uint64_t word;
+    std::memcpy(&word, sample + i, sizeof word);
+    std::uint16_t& place = last_place[word * 0x9E3779B97F4A7C15U >> (64 - hash_bits)];
+    std::uint64_t before;
+    std::memcpy(&before, sample + place, sizeof before);
+    n_matches += before == word ? 1 : 0;
+    place = static_cast<std::uint16_t>(i);
+  }
+  return n_matches > n_sampled / 8;
+}
+
+/// A code for a section of its own, from all of its bytes or from some.
+struct OwnCode {
+  Histogram histogram{};
+  std::uint64_t n_counted = 0;
+  CodeLengths lengths;
+  std::uint8_t text[kLengthsBytesMax];  ///< The lengths, as they are written.
+  std::size_t n_text = 0;
+  std::uint64_t bits = 0;           ///< Of all bytes; about, if some were counted.
+  std::uint64_t section_bytes = 0;  ///< Likewise.
+
+  OwnCode(std::span<const std::uint8_t> bytes, bool count_all, Isa isa) {
+    n_counted = bytes.size();
+    if (count_all) {
+      count_bytes(bytes, histogram, isa);
+    } else {
+      n_counted = count_some_bytes(bytes, histogram, isa);
+    }
+    lengths = code_lengths(histogram, code_limit(bytes.size()));
+    n_text = write_lengths(lengths, text);
+    bits = encoded_bits(histogram, lengths);
+    if (n_counted < bytes.size()) bits = bits * (bytes.size() / 64) / (n_counted / 64);
+    const std::uint64_t n_payload = huffman_bytes(bytes.size(), bits);
+    section_bytes = 1 + varint_bytes(bytes.size()) + n_text + n_payload;
+  }
+};
+
+/// `code` is of these bytes. Returns 0 if n_room bytes are not enough; more room than needed spares
+/// the encoder a careful end.
+std::size_t write_huffman(std::span<const std::uint8_t> bytes, const OwnCode& code,
+                          std::size_t n_room, std::uint8_t* out, Isa isa) {
+  const std::size_t n_varint = varint_bytes(bytes.size());
+  const std::size_t head = 1 + n_varint + code.n_text;
+  if (n_room <= head) return 0;
+  const std::size_t n_payload =
+      huffman_encode(bytes, code.lengths, {out + head, n_room - head}, isa);
+  if (n_payload == 0) return 0;
+  out[0] = static_cast<std::uint8_t>(Form::huffman);
+  write_long_varint(n_payload, n_varint, out + 1);
+  std::memcpy(out + 1 + n_varint, code.text, code.n_text);
+  return head + n_payload;
+}
+
+/// As runs of the most frequent byte, if it makes up half of all and another does not occur, and
+/// the section will hardly take more than bytes_limit bytes; else 0.
+std::size_t write_runs(std::span<const std::uint8_t> bytes, const OwnCode& plain_code,
+                       bool count_all, std::uint64_t bytes_limit, std::uint8_t* out,
+                       Workspace& workspace) {
+  const Histogram& histogram = plain_code.histogram;
+  const auto most = std::max_element(histogram.begin(), histogram.end());
+  const auto absent = std::find(histogram.begin(), histogram.end(), 0U);
+  if (*most < plain_code.n_counted / 2 || absent == histogram.end() || bytes.size() < 64) return 0;
+  const auto common = static_cast<std::uint8_t>(most - histogram.begin());
+  const auto spare = static_cast<std::uint8_t>(absent - histogram.begin());
+  auto* tokens = workspace.area<std::uint8_t>(Slot::section, bytes.size() + 8);
+  if (tokens == nullptr) return 0;
+  const std::size_t n_tokens =
+      run_kernels(workspace.isa()).encode(bytes.data(), bytes.size(), common, spare, tokens);
+  const OwnCode code({tokens, n_tokens}, count_all, workspace.isa());
+  const std::size_t n_head = 3 + varint_bytes(n_tokens);
+  const std::size_t n_room = section_bytes_max(bytes.size()) - n_head;
+  if (n_head + std::min<std::uint64_t>(code.section_bytes, 1 + n_tokens) >= bytes_limit) return 0;
+  out[0] = static_cast<std::uint8_t>(Form::runs);
+  out[1] = common;
+  out[2] = spare;
+  write_varint(n_tokens, out + 3);
+  if (code.section_bytes < 1 + n_tokens) {
+    const std::size_t n_inner =
+        write_huffman({tokens, n_tokens}, code, n_room, out + n_head, workspace.isa());
+    return n_inner == 0 ? 0 : n_head + n_inner;
+  }
+  if (1 + n_tokens > n_room) return 0;
+  return n_head + write_stored({tokens, n_tokens}, out + n_head);
+}
+
+std::size_t write_own(std::span<const std::uint8_t> bytes, const SectionPlan& plan,
+                      std::uint8_t* out, Workspace& workspace) {
+  const bool count_all = plan.zstd == ZstdUse::always;
+  const OwnCode code(bytes, count_all, workspace.isa());
+  const std::size_t n_stored = 1 + bytes.size();
+  std::uint64_t limit = std::min<std::uint64_t>(code.section_bytes, n_stored);
+  const std::size_t n_runs = write_runs(bytes, code, count_all, limit, out, workspace);
+  if (n_runs != 0) limit = n_runs;
+  if (plan.zstd == ZstdUse::always ||
+      (plan.zstd == ZstdUse::promising && n_runs == 0 && zstd_promises(bytes, code.bits))) {
+    const std::size_t n_zstd =
+        write_zstd(bytes, plan.zstd_level, static_cast<std::size_t>(limit), out, workspace);
+    if (n_zstd != 0) return n_zstd;
+    // zstd has overwritten the runs.
+    if (n_runs != 0) return write_runs(bytes, code, count_all, UINT64_MAX, out, workspace);
+  }
+  if (n_runs != 0) return n_runs;
+  const std::size_t n_huffman =
+      limit == n_stored ? 0 : write_huffman(bytes, code, n_stored - 1, out, workspace.isa());
+  return n_huffman != 0 ? n_huffman : write_stored(bytes, out);
+}
+
+/// What reading needs besides the result: Slot::section.
+struct ReadArea {
+  DecodeTable* table;
+  std::uint8_t* tokens;
+
+  ReadArea(Workspace& workspace, std::size_t n_tokens)
+      : table(workspace.area<DecodeTable>(
+            Slot::section, 1 + (n_tokens + sizeof(DecodeTable) - 1) / sizeof(DecodeTable))),
+        tokens(table == nullptr ? nullptr : reinterpret_cast<std::uint8_t*>(table + 1)) {}
+};
+
+/// Forms stored and constant. Bytes consumed, or 0.
+std::size_t read_plain(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes) {
+  if (in[0] == static_cast<std::uint8_t>(Form::stored)) {
+    if (in.size() - 1 < bytes.size()) return 0;
+    if (!bytes.empty()) std::memcpy(bytes.data(), in.data() + 1, bytes.size());
+    return 1 + bytes.size();
+  }
+  if (in.size() < 2) return 0;
+  std::fill(bytes.begin(), bytes.end(), in[1]);
+  return 2;
+}
+
+/// Forms huffman, shared and zstd. Bytes consumed, or 0.
+std::size_t read_payload(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
+                         const CodeLengths* shared, DecodeTable& table, Workspace& workspace) {
+  const auto form = static_cast<Form>(in[0]);
+  std::uint64_t n_payload = 0;
+  const std::size_t n_varint = read_varint(in.subspan(1), n_payload);
+  if (n_varint == 0 || bytes.empty()) return 0;
+  std::span<const std::uint8_t> rest = in.subspan(1 + n_varint);
+  CodeLengths lengths;
+  if (form == Form::huffman) {
+    const std::size_t n_lengths = read_lengths(rest, lengths);
+    if (n_lengths == 0) return 0;
+    rest = rest.subspan(n_lengths);
+    shared = &lengths;
+  }
+  if (n_payload > rest.size()) return 0;
+  const auto payload = rest.first(static_cast<std::size_t>(n_payload));
+  if (form == Form::zstd) {
+    auto* context = static_cast<ZSTD_DCtx*>(workspace.zstd_decompressor());
+    if (context == nullptr || ZSTD_decompressDCtx(context, bytes.data(), bytes.size(),
+                                                  payload.data(), payload.size()) != bytes.size()) {
+      return 0;
+    }
+  } else {
+    if (shared == nullptr) return 0;
+    build_decode_table(*shared, table);
+    if (!huffman_decode(payload, table, bytes, workspace.isa())) return 0;
+  }
+  return in.size() - rest.size() + payload.size();
+}
+
+/// Form runs. Bytes consumed, or 0.
+std::size_t read_runs(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
+                      Workspace& workspace) {
+  std::uint64_t n_tokens = 0;
+  const std::size_t n_varint = in.size() < 4 ? 0 : read_varint(in.subspan(3), n_tokens);
+  if (n_varint == 0 || n_tokens == 0 || n_tokens > bytes.size()) return 0;
+  const auto inner = in.subspan(3 + n_varint);
+  if (inner.empty() || inner[0] > static_cast<std::uint8_t>(Form::huffman)) return 0;
+  const ReadArea area(workspace, static_cast<std::size_t>(n_tokens));
+  if (area.table == nullptr) return 0;
+  const std::span<std::uint8_t> tokens(area.tokens, static_cast<std::size_t>(n_tokens));
+  const std::size_t n_inner = inner[0] == static_cast<std::uint8_t>(Form::huffman)
+                                  ? read_payload(inner, tokens, nullptr, *area.table, workspace)
+                                  : read_plain(inner, tokens);
+  if (n_inner == 0 || in[1] == in[2] ||
+      !run_kernels(workspace.isa())
+           .decode(tokens.data(), tokens.size(), in[1], in[2], bytes.data(), bytes.size())) {
+    return 0;
+  }
+  return 3 + n_varint + n_inner;
+}
+
+}  // namespace
+
+std::size_t section_bytes_max(std::size_t n_bytes) { return 1 + n_bytes; }
+
+bool own_code_may_pay(std::size_t n_bytes, std::size_t n_shared, const CodeLengths& lengths) {
+  if (n_shared < n_bytes / 4) return true;
+  std::uint64_t made_for = 0;  // Bits that 2^12 bytes take if a code of l bits occurs once in 2^l.
+  bool one_bit = false;
+  for (const std::uint8_t length : lengths.bits) {
+    if (length == 0) continue;
+    made_for += static_cast<std::uint64_t>(length) << (12 - length);
+    one_bit = one_bit || length == 1;
+  }
+  if (one_bit && n_shared < n_bytes / 3) return true;
+  constexpr std::size_t n_shared_min = 1024;  // Below it the lengths take up what others gain.
+  const std::uint64_t expected = made_for * n_bytes;
+  const std::uint64_t taken = static_cast<std::uint64_t>(n_shared) << 15;
+  const std::uint64_t apart = taken > expected ? taken - expected : expected - taken;
+  return n_shared >= n_shared_min && apart > expected / 16;
+}
+
+std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan& plan,
+                          std::uint8_t* out, Workspace& workspace) {
+  if (bytes.size() < 2) return write_stored(bytes, out);
+  if (std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0) {
+    out[0] = static_cast<std::uint8_t>(Form::constant);
+    out[1] = bytes[0];
+    return 2;
+  }
+  if (plan.shared != nullptr) {
+    const std::size_t n_shared = write_shared(bytes, *plan.shared, out, workspace.isa());
+    const bool own_may = own_code_may_pay(bytes.size(), n_shared, *plan.shared);
+    const bool zstd_may = plan.zstd == ZstdUse::always ||
+                          (plan.zstd == ZstdUse::promising && zstd_promises(bytes, 8 * n_shared));
+    if (n_shared != 0 && !own_may && !zstd_may) return n_shared;
+    const std::size_t n_own = write_own(bytes, plan, out, workspace);
+    if (n_shared == 0 || n_own <= n_shared) return n_own;
+    return write_shared(bytes, *plan.shared, out, workspace.isa());
+  }
+  return write_own(bytes, plan, out, workspace);
+}
+
+std::size_t read_section(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
+                         const CodeLengths* shared, Workspace& workspace) {
+  if (in.empty() || in[0] > static_cast<std::uint8_t>(Form::runs)) return 0;
+  switch (static_cast<Form>(in[0])) {
+    case Form::stored:
+    case Form::constant: return read_plain(in, bytes);
+    case Form::runs: return read_runs(in, bytes, workspace);
+    default: break;
+  }
+  const ReadArea area(workspace, 0);
+  return area.table == nullptr ? 0 : read_payload(in, bytes, shared, *area.table, workspace);
+}
+
+bool add_section(std::span<const std::uint8_t> bytes, const SectionPlan& plan, ChunkWriter& out,
+                 Workspace& workspace) {
+  if (out.rest().size() < section_bytes_max(bytes.size())) return false;
+  const std::size_t n_bytes = write_section(bytes, plan, out.rest().data(), workspace);
+  out.advance(n_bytes);
+  return n_bytes != 0;
+}
+
+bool take_section(ChunkReader& in, std::span<std::uint8_t> bytes, const CodeLengths* shared,
+                  Workspace& workspace) {
+  const std::size_t n_bytes = read_section(in.rest(), bytes, shared, workspace);
+  if (n_bytes == 0) in.fail();
+  return in.take(n_bytes) != nullptr && n_bytes != 0;
+}
+
+}  // namespace tailrace::trz

@@ -1,0 +1,503 @@
+// Codes under a model: each code has a context, which its neighbours gave it, and each context a
+// table of frequencies; interleaved range coding (rANS) spends on a code what its table says.
+//
+// Tables are static: the encoder counts all codes first, joins contexts that lie side by side where
+// one table serves both as well, and writes the tables in front. Codes that are large become a
+// symbol for their size and bits that follow apart. Four states take turns, so that a core works on
+// four codes at once. Format: trz/docs/trz-format.md, section 12.
+// Source: Duda 2013 (asymmetric numeral systems); the tables' form is ours.
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "trz/entropy/code_sections.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+constexpr std::uint32_t kTotal = 1U << kFrequencyBits;
+constexpr std::uint32_t kStateLeast = 1U << kStateLeastBits;
+
+// --- symbols: small numbers themselves, large ones by their three leading bits.
+
+constexpr std::uint32_t kPlain = 32;     ///< Numbers that are their own symbols.
+constexpr unsigned kPlainBits = 5;       ///< Bits of the greatest of these.
+constexpr unsigned kLeadingBits = 3;     ///< Of larger ones, that the symbol holds.
+constexpr std::size_t kPartCodes = 256;  ///< Codes at a time between symbols and bits.
+
+struct Symbol {
+  unsigned symbol;
+  unsigned n_bits;  ///< That follow apart: the number's lowest.
+};
+
+Symbol model_symbol(std::uint32_t z) {
+  if (z < kPlain) return {z, 0};
+  const auto length = static_cast<unsigned>(std::bit_width(z));
+  const unsigned n_bits = length - kLeadingBits;
+  return {kPlain + 4 * (length - kPlainBits - 1) + ((z >> n_bits) & 3U), n_bits};
+}
+
+unsigned low_bits_of(unsigned symbol) {
+  return symbol < kPlain ? 0 : (symbol - kPlain) / 4 + kPlainBits + 1 - kLeadingBits;
+}
+
+// --- strings of bits, the first bit lowest in the first byte.
+
+class BitsOut {
+ public:
+  explicit BitsOut(std::uint8_t* to) : begin_(to), to_(to) {}
+  /// Append the low n_bits <= 32; stores 8 bytes.
+  void put(std::uint32_t bits, unsigned n_bits) {
+    held_ |= static_cast<std::uint64_t>(bits) << n_held_;
+    n_held_ += n_bits;
+    std::memcpy(to_, &held_, sizeof held_);
+    to_ += n_held_ / 8;
+    held_ >>= n_held_ / 8 * 8;
+    n_held_ %= 8;
+  }
+  /// Bytes so far, the last one filled up with zeros.
+  std::size_t finish() {
+    const std::size_t n_bytes = static_cast<std::size_t>(to_ - begin_) + (n_held_ > 0 ? 1 : 0);
+    return n_bytes;
+  }
+
+ private:
+  std::uint8_t* begin_;
+  std::uint8_t* to_;
+  std::uint64_t held_ = 0;
+  unsigned n_held_ = 0;
+};
+
+/// Bits from `at` on, at most 32; zeros behind the end.
+std::uint32_t bits_at(std::span<const std::uint8_t> bytes, std::size_t at, unsigned n_bits) {
+  std::uint64_t held = 0;
+  const std::size_t byte = at / 8;
+  if (byte + sizeof held <= bytes.size()) {
+    std::memcpy(&held, bytes.data() + byte, sizeof held);
+  } else {
+    for (std::size_t k = byte; k < bytes.size(); ++k) {
+      held |= static_cast<std::uint64_t>(bytes[k]) << (8 * (k - byte));
+    }
+  }
+  return static_cast<std::uint32_t>((held >> (at % 8)) & ((std::uint64_t{1} << n_bits) - 1));
+}
+
+// --- tables: frequencies with four significant bits; the most frequent symbol has what is left.
+
+using Frequencies = std::array<std::uint32_t, kModelSymbols>;
+
+constexpr unsigned kMantissaBits = 3;
+constexpr unsigned kLengthBits = 4;
+constexpr unsigned kZerosLength = 13;  ///< In place of a length: zeros follow.
+constexpr unsigned kZerosBits = 4;
+constexpr unsigned kZerosLeast = 2;
+constexpr unsigned kSymbolBits = 8;
+
+unsigned mantissa_bits(unsigned length) { return std::min(length - 1, kMantissaBits); }
+
+/// The nearest frequency that a table can say, at least 1.
+std::uint32_t sayable(std::uint32_t frequency) {
+  if (frequency == 0) return 1;
+  const auto length = static_cast<unsigned>(std::bit_width(frequency));
+  const unsigned dropped = length - 1 - mantissa_bits(length);
+  const std::uint32_t half = dropped == 0 ? 0 : 1U << (dropped - 1);
+  return std::min((frequency + half) >> dropped << dropped, kTotal - kTotal / 16);
+}
+
+/// The next lower one.
+std::uint32_t less_by_one_step(std::uint32_t frequency) {
+  const auto length = static_cast<unsigned>(std::bit_width(frequency));
+  const std::uint32_t step = 1U << (length - 1 - mantissa_bits(length));
+  return sayable(frequency - (frequency == 1U << (length - 1) && step > 1 ? step / 2 : step));
+}
+
+struct Table {
+  unsigned most = 0;  ///< The symbol that has what the others leave.
+  Frequencies frequency{};
+};
+
+Table table_of(const Frequencies& counts) {
+  Table table;
+  std::uint64_t total = 0;
+  for (const std::uint32_t count : counts) total += count;
+  const auto most = std::max_element(counts.begin(), counts.end());
+  table.most = static_cast<unsigned>(most - counts.begin());
+  std::uint32_t others = 0;
+  for (unsigned s = 0; s < kModelSymbols; ++s) {
+    if (counts[s] == 0 || s == table.most) continue;
+    const auto share = static_cast<std::uint32_t>(
+        (static_cast<std::uint64_t>(counts[s]) * kTotal + total / 2) / total);
+    table.frequency[s] = sayable(share);
+    others += table.frequency[s];
+  }
+  // The most frequent symbol keeps at least what the next one has.
+  for (;;) {
+    const auto next = std::max_element(table.frequency.begin(), table.frequency.end());
+    if (others + *next <= kTotal && others < kTotal) break;
+    others -= *next;
+    *next = less_by_one_step(*next);
+    others += *next;
+  }
+  table.frequency[table.most] = kTotal - others;
+  return table;
+}
+
+void put_table(const Table& table, BitsOut& out) {
+  unsigned n_symbols = kModelSymbols;
+  const auto listed = [&](unsigned s) { return s == table.most ? 0 : table.frequency[s]; };
+  while (n_symbols > 0 && listed(n_symbols - 1) == 0) --n_symbols;
+  out.put(table.most, kSymbolBits);
+  out.put(n_symbols, kSymbolBits);
+  for (unsigned s = 0; s < n_symbols;) {
+    unsigned n_zeros = 0;
+    while (listed(s + n_zeros) == 0) ++n_zeros;  // The last of them is none.
+    if (n_zeros >= kZerosLeast) {
+      n_zeros = std::min(n_zeros, kZerosLeast + (1U << kZerosBits) - 1);
+      out.put(kZerosLength, kLengthBits);
+      out.put(n_zeros - kZerosLeast, kZerosBits);
+      s += n_zeros;
+      continue;
+    }
+    const std::uint32_t frequency = listed(s++);
+    const auto length = static_cast<unsigned>(std::bit_width(frequency));
+    out.put(length, kLengthBits);
+    if (length < 2) continue;
+    const unsigned n_bits = mantissa_bits(length);
+    out.put((frequency >> (length - 1 - n_bits)) & ((1U << n_bits) - 1), n_bits);
+  }
+}
+
+/// About the bits that symbols and their table take.
+double bits_of(const Frequencies& counts) {
+  double total = 0;
+  double bits = 2 * kSymbolBits;
+  for (const std::uint32_t count : counts) total += count;
+  if (total == 0) return 0;
+  const double of_total = log2_of(total);
+  for (const std::uint32_t count : counts) {
+    if (count == 0) continue;
+    bits += count * (of_total - log2_of(count)) + kLengthBits + kMantissaBits;
+  }
+  return bits;
+}
+
+/// The tables of a chunk, and which one each context has.
+struct Tables {
+  std::array<Table, kContexts> table;
+  std::array<std::uint8_t, kContexts> of_context{};
+  std::array<std::uint8_t, kContexts> first_context{};
+  std::size_t n_tables = 0;
+};
+
+void join_contexts(const std::array<Frequencies, kContexts>& counts, Tables& tables) {
+  Frequencies held = counts[0];
+  double held_bits = bits_of(held);
+  const auto close = [&] { tables.table[tables.n_tables++] = table_of(held); };
+  for (std::size_t c = 1; c < kContexts; ++c) {
+    const double own_bits = bits_of(counts[c]);
+    Frequencies both = held;
+    for (unsigned s = 0; s < kModelSymbols; ++s) both[s] += counts[c][s];
+    const double both_bits = bits_of(both);
+    constexpr double bits_of_one_more = 8;
+    if (own_bits == 0 || held_bits == 0 || both_bits <= held_bits + own_bits + bits_of_one_more) {
+      held = both;
+      held_bits = both_bits;
+    } else {
+      close();
+      tables.first_context[tables.n_tables] = static_cast<std::uint8_t>(c);
+      held = counts[c];
+      held_bits = own_bits;
+    }
+    tables.of_context[c] = static_cast<std::uint8_t>(tables.n_tables);
+  }
+  close();
+}
+
+// --- coding
+
+/// What the coder needs of one symbol in one table.
+struct Step {
+  std::uint16_t frequency;
+  std::uint16_t start;
+};
+
+using Steps = std::array<std::array<Step, kModelSymbols>, kContexts>;
+
+Steps steps_of(const Tables& tables) {
+  Steps steps{};
+  for (std::size_t t = 0; t < tables.n_tables; ++t) {
+    std::uint32_t start = 0;
+    for (unsigned s = 0; s < kModelSymbols; ++s) {
+      const std::uint32_t frequency = tables.table[t].frequency[s];
+      steps[t][s] = {static_cast<std::uint16_t>(frequency), static_cast<std::uint16_t>(start)};
+      start += frequency;
+    }
+  }
+  return steps;
+}
+
+/// Code `symbols` from the last to the first; words go downwards from `end`. Returns the first.
+std::uint16_t* code_symbols(const std::uint8_t* symbols, const std::uint8_t* table_of_code,
+                            std::size_t n, const Steps& steps,
+                            std::array<std::uint32_t, kModelStates>& states, std::uint16_t* end) {
+  states.fill(kStateLeast);
+  std::uint16_t* to = end;
+  const auto code = [&](std::size_t i, std::uint32_t& state) {
+    const Step step = steps[table_of_code[i]][symbols[i]];
+    const std::uint32_t frequency = step.frequency;
+    // One word at most: a state below 2^32 less 16 bits is below the limit of any frequency.
+    if (state >> (32 - kFrequencyBits) >= frequency) {
+      *--to = static_cast<std::uint16_t>(state);
+      state >>= 16;
+    }
+    state = ((state / frequency) << kFrequencyBits) + state % frequency + step.start;
+  };
+  std::size_t i = n;
+  while (i % kModelStates != 0) {
+    --i;
+    code(i, states[i % kModelStates]);
+  }
+  std::uint32_t a = states[0];
+  std::uint32_t b = states[1];
+  std::uint32_t c = states[2];
+  std::uint32_t d = states[3];
+  for (; i > 0; i -= kModelStates) {
+    code(i - 1, d);
+    code(i - 2, c);
+    code(i - 3, b);
+    code(i - 4, a);
+  }
+  states = {a, b, c, d};
+  return to;
+}
+
+}  // namespace
+
+std::size_t modelled_bytes_max(std::size_t n_codes) {
+  // Tables of 140 symbols at a byte each; 12 bits of words and four bytes of bits for each code.
+  return kContexts * (kModelSymbols + 3) + 6 * n_codes + 64;
+}
+
+bool write_modelled(const std::int32_t* codes, const std::uint8_t* contexts, std::size_t n_codes,
+                    ChunkWriter& out, Workspace& workspace) {
+  const std::size_t n_words_max = n_codes - n_codes / 4 + 8;
+  auto* words = workspace.area<std::uint16_t>(Slot::planes, n_words_max + n_codes);
+  auto* bit_bytes = workspace.area<std::uint8_t>(Slot::exceptions, 4 * n_codes + 16);
+  if (words == nullptr || bit_bytes == nullptr) return false;
+  auto* symbols = reinterpret_cast<std::uint8_t*>(words + n_words_max);
+  std::uint8_t* table_of_code = symbols + n_codes;
+
+  std::array<Frequencies, kContexts> counts{};
+  BitsOut bits(bit_bytes);
+  for (std::size_t i = 0; i < n_codes; ++i) {
+    const std::uint32_t z = zigzag(codes[i]);
+    const Symbol symbol = model_symbol(z);
+    symbols[i] = static_cast<std::uint8_t>(symbol.symbol);
+    ++counts[contexts[i]][symbol.symbol];
+    if (symbol.n_bits > 0) bits.put(z & ((1U << symbol.n_bits) - 1), symbol.n_bits);
+  }
+  const std::size_t n_bit_bytes = bits.finish();
+  Tables tables;
+  join_contexts(counts, tables);
+  for (std::size_t i = 0; i < n_codes; ++i) table_of_code[i] = tables.of_context[contexts[i]];
+
+  out.number(static_cast<std::uint8_t>(tables.n_tables));
+  for (std::size_t t = 1; t < tables.n_tables; ++t) out.number(tables.first_context[t]);
+  std::array<std::uint8_t, kContexts*(kModelSymbols + 3) + 16> table_bytes;
+  BitsOut table_bits(table_bytes.data());
+  for (std::size_t t = 0; t < tables.n_tables; ++t) put_table(tables.table[t], table_bits);
+  const std::size_t n_table_bytes = table_bits.finish();
+  out.varint(n_table_bytes);
+  out.bytes(table_bytes.data(), n_table_bytes);
+  out.varint(n_bit_bytes);
+  out.bytes(bit_bytes, n_bit_bytes);
+
+  std::array<std::uint32_t, kModelStates> states;
+  std::uint16_t* const end = words + n_words_max;
+  const std::uint16_t* first =
+      code_symbols(symbols, table_of_code, n_codes, steps_of(tables), states, end);
+  const auto n_words = static_cast<std::size_t>(end - first);
+  out.varint(n_words);
+  for (const std::uint32_t state : states) out.number(state);
+  out.bytes(first, n_words * sizeof *first);
+  return !out.failed();
+}
+
+// --- reading
+
+namespace {
+
+/// One table of frequencies. False if it is none.
+bool take_table(std::span<const std::uint8_t> bytes, std::size_t& at, Table& table) {
+  const auto take = [&](unsigned n_bits) {
+    const std::uint32_t bits = bits_at(bytes, at, n_bits);
+    at += n_bits;
+    return bits;
+  };
+  table.frequency.fill(0);
+  table.most = take(kSymbolBits);
+  const unsigned n_symbols = take(kSymbolBits);
+  if (table.most >= kModelSymbols || n_symbols > kModelSymbols) return false;
+  std::uint32_t others = 0;
+  for (unsigned s = 0; s < n_symbols;) {
+    const unsigned length = take(kLengthBits);
+    if (length == kZerosLength) {
+      s += take(kZerosBits) + kZerosLeast;
+      continue;
+    }
+    if (length > kFrequencyBits) return false;
+    if (length > 0) {
+      const unsigned n_bits = mantissa_bits(length);
+      const std::uint32_t frequency = ((1U << n_bits) + take(n_bits)) << (length - 1 - n_bits);
+      if (s == table.most) return false;
+      table.frequency[s] = frequency;
+      others += frequency;
+    }
+    ++s;
+  }
+  if (others >= kTotal) return false;
+  table.frequency[table.most] = kTotal - others;
+  return true;
+}
+
+// An entry for each of a table's 2^12 places: the symbol, the frequency less 1, the place in it.
+constexpr unsigned kFrequencyAt = 8;
+constexpr unsigned kPlaceAt = kFrequencyAt + kFrequencyBits;
+static_assert(kPlaceAt + kFrequencyBits == 32);
+
+void fill_entries(const Table& table, std::uint32_t* entries) {
+  for (unsigned s = 0; s < kModelSymbols; ++s) {
+    const std::uint32_t frequency = table.frequency[s];
+    if (frequency == 0) continue;
+    const std::uint32_t both = s | (frequency - 1) << kFrequencyAt;
+    for (std::uint32_t place = 0; place < frequency; ++place) {
+      *entries++ = both | place << kPlaceAt;
+    }
+  }
+}
+
+}  // namespace
+
+bool ModelReader::read_tables(ChunkReader& in, Workspace& workspace) {
+  const std::size_t n_tables = in.number<std::uint8_t>();
+  if (n_tables < 1 || n_tables > kContexts) return false;
+  std::array<std::size_t, kContexts + 1> first{};
+  for (std::size_t t = 1; t < n_tables; ++t) {
+    first[t] = in.number<std::uint8_t>();
+    if (first[t] <= first[t - 1] || first[t] >= kContexts) return false;
+  }
+  first[n_tables] = kContexts;
+  const std::uint64_t n_bytes = in.varint();
+  const std::uint8_t* bytes =
+      n_bytes > in.rest().size() ? nullptr : in.take(static_cast<std::size_t>(n_bytes));
+  auto* entries = workspace.area<std::uint32_t>(Slot::class_bytes, n_tables * kTotal);
+  memory_out_ = entries == nullptr;
+  if (bytes == nullptr || memory_out_) return false;
+  std::size_t at = 0;
+  for (std::size_t t = 0; t < n_tables; ++t) {
+    Table table;
+    if (!take_table({bytes, static_cast<std::size_t>(n_bytes)}, at, table)) return false;
+    fill_entries(table, entries);
+    for (std::size_t c = first[t]; c < first[t + 1]; ++c) table_[c] = entries;
+    entries += kTotal;
+  }
+  return (at + 7) / 8 == n_bytes;
+}
+
+bool ModelReader::open(ChunkReader& in, Workspace& workspace) {
+  if (!read_tables(in, workspace)) return false;
+  const std::uint64_t n_bit_bytes = in.varint();
+  const std::uint8_t* bits =
+      n_bit_bytes > in.rest().size() ? nullptr : in.take(static_cast<std::size_t>(n_bit_bytes));
+  const std::uint64_t n_words = in.varint();
+  for (std::uint32_t& state : state_) {
+    state = in.number<std::uint32_t>();
+    if (state < kStateLeast) return false;
+  }
+  if (in.failed() || bits == nullptr || n_words > in.rest().size() / 2) return false;
+  bit_bytes_ = {bits, static_cast<std::size_t>(n_bit_bytes)};
+  n_words_left_ = static_cast<std::size_t>(n_words);
+  words_ = in.take(2 * n_words_left_);
+  return words_ != nullptr;
+}
+
+std::uint32_t ModelReader::bits(unsigned n_bits) {
+  const std::uint32_t bits = bits_at(bit_bytes_, bit_at_, n_bits);
+  bit_at_ += n_bits;
+  return bits;
+}
+
+template <bool kChecked>
+void ModelReader::read_symbols(const std::uint8_t* contexts, std::size_t n, std::uint8_t* symbols) {
+  const std::uint8_t* words = words_;
+  std::size_t n_left = n_words_left_;
+  const auto read_one = [&](std::size_t i, std::uint32_t& state) {
+    const std::uint32_t entry = table_[contexts[i]][state & (kTotal - 1)];
+    const std::uint32_t frequency = ((entry >> kFrequencyAt) & (kTotal - 1)) + 1;
+    symbols[i] = static_cast<std::uint8_t>(entry);
+    std::uint32_t next = frequency * (state >> kFrequencyBits) + (entry >> kPlaceAt);
+    if constexpr (kChecked) {
+      if (next < kStateLeast && n_left == 0) {
+        failed_ = true;
+        next = kStateLeast;
+      }
+    }
+    const bool low = next < kStateLeast;
+    std::uint16_t word = 0;
+    if (!kChecked || low) std::memcpy(&word, words, sizeof word);
+    state = low ? next << 16 | word : next;
+    words += low ? 2 : 0;
+    n_left -= low ? 1 : 0;
+  };
+  std::size_t i = 0;
+  for (; i < n && turn_ != 0; turn_ = (turn_ + 1) % kModelStates) read_one(i++, state_[turn_]);
+  std::uint32_t a = state_[0];
+  std::uint32_t b = state_[1];
+  std::uint32_t c = state_[2];
+  std::uint32_t d = state_[3];
+  for (; i + kModelStates <= n; i += kModelStates) {
+    read_one(i, a);
+    read_one(i + 1, b);
+    read_one(i + 2, c);
+    read_one(i + 3, d);
+  }
+  state_ = {a, b, c, d};
+  for (; i < n; turn_ = (turn_ + 1) % kModelStates) read_one(i++, state_[turn_]);
+  words_ = words;
+  n_words_left_ = n_left;
+}
+
+void ModelReader::read(const std::uint8_t* contexts, std::size_t n, std::int32_t* codes) {
+  std::uint8_t symbols[kPartCodes];
+  for (std::size_t begin = 0; begin < n; begin += kPartCodes) {
+    const std::size_t n_part = std::min(kPartCodes, n - begin);
+    // A code takes a word at most, and one is looked at beyond.
+    if (n_words_left_ > n_part) {
+      read_symbols<false>(contexts + begin, n_part, symbols);
+    } else {
+      read_symbols<true>(contexts + begin, n_part, symbols);
+    }
+    std::int32_t* to = codes + begin;
+    std::uint8_t greatest = 0;
+    for (std::size_t i = 0; i < n_part; ++i) {
+      greatest = std::max(greatest, symbols[i]);
+      to[i] = unzigzag(symbols[i]);
+    }
+    if (greatest < kPlain) continue;
+    for (std::size_t i = 0; i < n_part; ++i) {
+      if (symbols[i] < kPlain) continue;
+      const unsigned n_bits = low_bits_of(symbols[i]);
+      const std::uint32_t leading = 4 + (symbols[i] - kPlain) % 4;
+      to[i] = unzigzag(leading << n_bits | bits(n_bits));
+    }
+  }
+}
+
+bool ModelReader::finished() const {
+  const bool begun = std::all_of(state_.begin(), state_.end(),
+                                 [](std::uint32_t state) { return state == kStateLeast; });
+  return !failed_ && begun && n_words_left_ == 0 && (bit_at_ + 7) / 8 == bit_bytes_.size();
+}
+
+}  // namespace tailrace::trz

@@ -1,0 +1,896 @@
+// Fitted interpolation: the pyramid of interpolation.hpp, with weights that each chunk finds for
+// itself, and codes whose neighbours say how large they will be. What preset max adds.
+//
+// The new points of a level are of seven classes, by the axes along which their index is odd. A
+// class is predicted after all lower ones, whole, from groups of neighbours: two pairs along each
+// of its axes, and the corners of the squares and the cube around it. Within a class nothing
+// depends on anything but for the contexts, which look at the rows before. So weights can be fitted
+// class by class to what the decoder will have (closed loop, least squares over a sample), and so
+// can those of the contexts. Format: trz/docs/trz-format.md, section 11.
+// Source: the idea of fitted weights is QoZ's and HPEZ's (Liu et al. 2022, 2024), that of contexts
+// by magnitude lossless image coding's (Wu and Memon 1997); groups, walk and forms are ours.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "trz/kernels/fitted_kernels.hpp"
+#include "trz/predict/interpolation.hpp"
+#include "trz/predict/lattice_coding.hpp"
+#include "trz/predict/sampler.hpp"
+
+namespace tailrace::trz {
+namespace {
+
+// --- classes: a number below 8 whose bits say along which axes a point is odd (1 x, 2 y, 4 z).
+
+constexpr std::size_t kClasses8 = 8;
+constexpr std::size_t kAxes = 3;
+constexpr std::size_t kOwnLevelsMax = 8;
+/// Levels of fewer new points go without weights of their own.
+constexpr std::size_t kOwnPointsMin = 4096;
+
+constexpr int kWeightUnit = 512;  ///< Weights of predictions are multiples of its inverse.
+constexpr int kWeightMax = 4095;  ///< In these units.
+constexpr int kContextWeightMax =
+    2047;  ///< In 1 / kContextUnit; the least sum is at most 32 times it.
+constexpr int kContextLeastMax = 65535;
+
+constexpr bool is_odd(std::size_t cls, std::size_t axis) { return (cls >> axis & 1U) != 0; }
+constexpr std::size_t n_odd_axes(std::size_t cls) {
+  return (cls & 1U) + (cls >> 1 & 1U) + (cls >> 2 & 1U);
+}
+
+/// Weights of one class. group[0] follows from the others; near, aslant, before and least are of
+/// contexts.
+struct ClassModel {
+  std::array<int, kFittedGroups> group{};
+  int near = 0;
+  int aslant = 0;
+  int before = 0;
+  int least = 0;
+};
+using LevelModel = std::array<ClassModel, kClasses8>;
+
+/// Groups of a class: pairs and far pairs of each axis, then squares and the cube.
+constexpr std::size_t n_groups_of(std::size_t cls) {
+  constexpr std::size_t of_axes[4] = {0, 2, 5, 10};
+  return of_axes[n_odd_axes(cls)];
+}
+
+/// Values of group g: 2 for pairs, 4 for squares, 8 for the cube.
+constexpr std::size_t n_taps_of(std::size_t cls, std::size_t g) {
+  if (g < 2 * n_odd_axes(cls)) return 2;
+  return n_odd_axes(cls) == 3 && g == kFittedGroups - 1 ? 8 : 4;
+}
+
+/// The first group has what makes all weights together 1: a constant predicts itself.
+void complete(std::size_t cls, ClassModel& model) {
+  int others = 0;
+  for (std::size_t g = 1; g < n_groups_of(cls); ++g) {
+    others += model.group[g] * static_cast<int>(n_taps_of(cls, g) / 2);
+  }
+  model.group[0] = kWeightUnit / 2 - others;
+}
+
+bool has_aslant(std::size_t cls) { return cls != 1; }
+
+/// Without a fit: a cubic along each axis, and contexts from the mean magnitude around.
+ClassModel usual_model(std::size_t cls) {
+  ClassModel model;
+  const int n_odd = static_cast<int>(n_odd_axes(cls));
+  for (std::size_t g = 1; g < 2 * n_odd_axes(cls); ++g) {
+    model.group[g] = g % 2 == 0 ? 288 / n_odd : -32 / n_odd;
+  }
+  complete(cls, model);
+  model.near = 192 / n_odd;
+  model.aslant = has_aslant(cls) ? 24 : 0;
+  model.before = 24;
+  model.least = 32;
+  return model;
+}
+
+// --- grids: the values, or the magnitudes, of one class of a level, with room around.
+
+constexpr std::size_t kRoomBefore = 1;
+constexpr std::size_t kRoomBehind = 2;
+
+/// Extents and strides of one class of a level, x first.
+struct Shape3 {
+  std::array<std::size_t, kAxes> n{};
+  std::array<std::size_t, kAxes> stride{1, 0, 0};
+  std::array<bool, kAxes> has_room{true, false, false};
+  std::size_t origin = 0;  ///< Of the first value.
+  std::size_t n_held = 0;  ///< Entries with all room.
+  std::size_t count() const { return n[0] * n[1] * n[2]; }
+};
+
+Shape3 shape_of(const FittedExtents& level, std::size_t cls) {
+  const std::array<std::size_t, kAxes> extent = {level.e.x, level.e.y, level.e.z};
+  Shape3 shape;
+  std::size_t stride = 1;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    const bool whole = axis == 2 && level.planar;
+    shape.n[axis] = whole               ? (is_odd(cls, axis) ? 0 : extent[axis])
+                    : is_odd(cls, axis) ? extent[axis] / 2
+                                        : (extent[axis] + 1) / 2;
+    shape.has_room[axis] = axis == 0 || (extent[axis] > 1 && !whole);
+    shape.stride[axis] = stride;
+    if (shape.has_room[axis]) shape.origin += stride * kRoomBefore;
+    stride *= shape.n[axis] + (shape.has_room[axis] ? kRoomBefore + kRoomBehind : 0);
+  }
+  shape.n_held = shape.count() == 0 ? 0 : stride;
+  return shape;
+}
+
+/// Visit where the lines along `axis` begin: along x each row's, along y each plane's, along z one.
+/// What lies beside them along faster axes, with its room, is the visitor's to go over.
+template <class Visitor>
+void for_each_line(const Shape3& shape, std::size_t axis, Visitor visit) {
+  const std::size_t outer = axis == 2 ? 1 : shape.n[2];
+  const std::size_t middle = axis == 0 ? shape.n[1] : 1;
+  for (std::size_t k = 0; k < outer; ++k) {
+    for (std::size_t j = 0; j < middle; ++j) {
+      visit(shape.origin + k * shape.stride[2] + j * shape.stride[1]);
+    }
+  }
+}
+
+template <class T>
+struct Grid {
+  T* base = nullptr;
+  Shape3 shape;
+  T* row(std::size_t z, std::size_t y) const {
+    return base + shape.origin + z * shape.stride[2] + y * shape.stride[1];
+  }
+};
+
+/// Values beyond the ends along the axes where a class is even, x first: there others look for
+/// neighbours. A parabola through three values, but a straight line where the level ends with an
+/// odd point, which has no value behind it.
+template <class T>
+void extend(const Grid<T>& grid, const FittedExtents& level, std::size_t cls) {
+  const Shape3& shape = grid.shape;
+  const std::array<std::size_t, kAxes> extent = {level.e.x, level.e.y, level.e.z};
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    if (!shape.has_room[axis] || is_odd(cls, axis)) continue;
+    const bool bent = shape.n[axis] > 2;
+    const bool bent_behind = bent && extent[axis] % 2 == 1;
+    const std::size_t stride = shape.stride[axis];
+    const std::size_t run = stride;  // Entries side by side: one along x, a row, a plane.
+    const std::size_t n = shape.n[axis];
+    const std::size_t back = axis == 0 ? 0 : axis == 1 ? kRoomBefore : shape.origin - stride;
+    for_each_line(shape, axis, [&](std::size_t at) {
+      T* first = grid.base + at - back;
+      T* last = first + (n - 1) * stride;
+      for (std::size_t i = 0; i < run; ++i) {
+        if (n == 1) {
+          *(first + i - stride) = last[stride + i] = last[2 * stride + i] = first[i];
+          continue;
+        }
+        const T slope_first = first[i] - first[stride + i];
+        const T slope_last = last[i] - *(last + i - stride);
+        *(first + i - stride) =
+            bent ? slope_first * T(3) + first[2 * stride + i] : first[i] + slope_first;
+        last[stride + i] =
+            bent_behind ? slope_last * T(3) + *(last + i - 2 * stride) : last[i] + slope_last;
+        last[2 * stride + i] = bent_behind ? last[stride + i] : last[stride + i] + slope_last;
+      }
+    });
+  }
+}
+
+/// The same for magnitudes: the nearest one.
+void repeat_ends(const Grid<std::uint16_t>& grid) {
+  const Shape3& shape = grid.shape;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    if (!shape.has_room[axis]) continue;
+    const std::size_t stride = shape.stride[axis];
+    const std::size_t back = axis == 0 ? 0 : axis == 1 ? kRoomBefore : shape.origin - stride;
+    for_each_line(shape, axis, [&](std::size_t at) {
+      std::uint16_t* first = grid.base + at - back;
+      std::uint16_t* last = first + (shape.n[axis] - 1) * stride;
+      for (std::size_t i = 0; i < stride; ++i) {
+        *(first + i - stride) = first[i];
+        last[stride + i] = last[i];
+      }
+    });
+  }
+}
+
+/// One level at work: a grid of values and one of magnitudes for each class, 0 the coarser level.
+template <class T>
+struct FittedLevel {
+  FittedExtents extents;
+  std::array<Grid<T>, kClasses8> values;
+  std::array<Grid<std::uint16_t>, kClasses8> magnitudes;
+  bool has(std::size_t cls) const { return values[cls].shape.n_held != 0; }
+};
+
+/// Memory of all levels: two of class 0 in turn, and one of the others.
+template <class T>
+class FittedMemory {
+ public:
+  bool prepare(const FittedLevels& levels, Workspace& workspace) {
+    std::size_t n_coarse = 0;
+    std::size_t n_classes = 0;
+    for (int l = 0; l < levels.n_levels; ++l) {
+      n_coarse = std::max(n_coarse, shape_of(levels.at(l), 0).n_held);
+      std::size_t n = 0;
+      for (std::size_t cls = 1; cls < kClasses8; ++cls) n += shape_of(levels.at(l), cls).n_held;
+      n_classes = std::max(n_classes, n);
+    }
+    n_coarse_ = n_coarse;
+    const std::size_t n = 2 * n_coarse + n_classes;
+    values_ = workspace.area<T>(Slot::coarse, n);
+    magnitudes_ = workspace.area<std::uint16_t>(Slot::rows, n);
+    return values_ != nullptr && magnitudes_ != nullptr;
+  }
+
+  FittedLevel<T> level(const FittedExtents& extents, int l) const {
+    FittedLevel<T> level;
+    level.extents = extents;
+    std::size_t at = (l % 2 == 0 ? 0 : n_coarse_);
+    for (std::size_t cls = 0; cls < kClasses8; ++cls) {
+      const Shape3 shape = shape_of(extents, cls);
+      level.values[cls] = {values_ + at, shape};
+      level.magnitudes[cls] = {magnitudes_ + at, shape};
+      at = cls == 0 ? 2 * n_coarse_ : at + shape.n_held;
+    }
+    return level;
+  }
+
+ private:
+  T* values_ = nullptr;
+  std::uint16_t* magnitudes_ = nullptr;
+  std::size_t n_coarse_ = 0;
+};
+
+template <class T>
+const FittedRowKernels<T>& fitted_rows(const FittedKernels& kernels) {
+  if constexpr (sizeof(T) == 4) {
+    return kernels.f32;
+  } else {
+    return kernels.f64;
+  }
+}
+
+// --- what lies around a row
+
+/// The neighbours that predict row (z, y) of a class, in the order of the groups.
+template <class T>
+FittedRow<T> row_of(const FittedLevel<T>& level, std::size_t cls, const ClassModel& model,
+                    std::size_t z, std::size_t y) {
+  FittedRow<T> row;
+  row.n_groups = n_groups_of(cls);
+  std::size_t g = 0;
+  const auto next = [&](std::size_t n_taps) -> auto& {
+    auto& group = row.groups[g];
+    group.n_taps = n_taps;
+    group.weight = static_cast<T>(model.group[g]) * (T(1) / T(kWeightUnit));
+    ++g;
+    return group;
+  };
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    if (!is_odd(cls, axis)) continue;
+    const Grid<T>& from = level.values[cls ^ (1U << axis)];
+    const std::size_t stride = from.shape.stride[axis];
+    const T* here = from.row(z, y);
+    auto& near = next(2);
+    near.tap[0] = here;
+    near.tap[1] = here + stride;
+    auto& far = next(2);
+    far.tap[0] = here - stride;
+    far.tap[1] = here + 2 * stride;
+  }
+  for (const std::size_t corner : {3U, 5U, 6U, 7U}) {  // Axes of a square or the cube.
+    if ((cls & corner) != corner) continue;
+    const Grid<T>& from = level.values[cls ^ corner];
+    auto& group = next(std::size_t{1} << n_odd_axes(corner));
+    for (std::size_t k = 0; k < group.n_taps; ++k) {
+      const T* tap = from.row(z, y);
+      std::size_t bit = 0;
+      for (std::size_t axis = 0; axis < kAxes; ++axis) {
+        if (!is_odd(corner, axis)) continue;
+        if ((k >> bit++ & 1U) != 0) tap += from.shape.stride[axis];
+      }
+      group.tap[k] = tap;
+    }
+  }
+  return row;
+}
+
+/// The magnitudes around row (z, y) of a class.
+template <class T>
+ContextRow contexts_of(const FittedLevel<T>& level, std::size_t cls, const ClassModel& model,
+                       std::size_t z, std::size_t y) {
+  ContextRow row;
+  const auto set = [](const std::uint16_t** pair, const std::uint16_t* a, std::ptrdiff_t shift) {
+    pair[0] = a;
+    pair[1] = a + shift;
+  };
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    if (!is_odd(cls, axis)) continue;
+    const Grid<std::uint16_t>& from = level.magnitudes[cls ^ (1U << axis)];
+    set(row.near[row.n_near++], from.row(z, y),
+        static_cast<std::ptrdiff_t>(from.shape.stride[axis]));
+  }
+  for (const std::size_t square : {3U, 5U, 6U}) {
+    const std::size_t other = cls ^ square;
+    if (other > cls || !level.has(other)) continue;
+    const Grid<std::uint16_t>& from = level.magnitudes[other];
+    // Towards the greater index where this class is odd, the smaller where the other is.
+    std::ptrdiff_t shift[2];
+    std::size_t n_shifts = 0;
+    for (std::size_t axis = 0; axis < kAxes; ++axis) {
+      if (!is_odd(square, axis)) continue;
+      const auto stride = static_cast<std::ptrdiff_t>(from.shape.stride[axis]);
+      shift[n_shifts++] = is_odd(cls, axis) ? stride : -stride;
+    }
+    const std::uint16_t* here = from.row(z, y);
+    set(row.aslant[row.n_aslant++], here, shift[0]);
+    set(row.aslant[row.n_aslant++], here + shift[1], shift[0]);
+  }
+  const Grid<std::uint16_t>& own = level.magnitudes[cls];
+  const std::uint16_t* row_before = y > 0 ? own.row(z, y - 1) : nullptr;
+  const std::uint16_t* plane_before = z > 0 ? own.row(z - 1, y) : nullptr;
+  row.before[0] = row_before != nullptr ? row_before : plane_before;
+  row.before[1] = plane_before != nullptr ? plane_before : row_before;
+  row.near_weight = model.near;
+  row.aslant_weight = model.aslant;
+  row.before_weight = model.before;
+  row.least = model.least;
+  return row;
+}
+
+/// A row of magnitudes is complete: its neighbours beyond the ends.
+void repeat_row_ends(std::uint16_t* row, std::size_t n) {
+  row[-1] = row[0];
+  row[n] = row[n - 1];
+}
+
+/// Visit the rows of a level, z, y: visit(z, y, the class of their even points, their place there).
+template <class Visitor>
+void for_each_row(const FittedExtents& level, Visitor visit) {
+  for (std::size_t z = 0; z < level.e.z; ++z) {
+    for (std::size_t y = 0; y < level.e.y; ++y) {
+      visit(z, y, level.class_of_plane(z) + 2 * (y % 2), level.place_of_plane(z));
+    }
+  }
+}
+
+/// Both grids of class 0 of the next finer level, from all classes of this one.
+template <class T>
+void gather_level(const FittedLevel<T>& level, const FittedLevel<T>& finer,
+                  const FittedKernels& kernels) {
+  for_each_row(level.extents, [&](std::size_t z, std::size_t y, std::size_t even, std::size_t at) {
+    const std::size_t n_even = level.values[even].shape.n[0];
+    const std::size_t n_odd = level.values[even + 1].shape.n[0];
+    fitted_rows<T>(kernels).interleave(level.values[even].row(at, y / 2), n_even,
+                                       level.values[even + 1].row(at, y / 2), n_odd,
+                                       finer.values[0].row(z, y));
+    kernels.interleave_magnitudes(level.magnitudes[even].row(at, y / 2), n_even,
+                                  level.magnitudes[even + 1].row(at, y / 2), n_odd,
+                                  finer.magnitudes[0].row(z, y));
+  });
+  extend(finer.values[0], finer.extents, 0);
+  repeat_ends(finer.magnitudes[0]);
+}
+
+// --- fits
+
+// Of each class so many points: a part of them, within limits, and so many of a row.
+constexpr std::size_t kSamplePart = 8;
+constexpr std::size_t kSamplesMin = 1024;
+constexpr std::size_t kSamplesMax = 4096;
+constexpr std::size_t kSamplesOfRow = 16;
+
+/// Visit points of a class, scattered: visit(z, y) gives a callable that takes x.
+template <class RowVisitor>
+void for_each_sample(const Shape3& shape, RowVisitor visit) {
+  const std::size_t n_rows = shape.n[1] * shape.n[2];
+  const std::size_t wanted = std::clamp(shape.count() / kSamplePart, kSamplesMin, kSamplesMax);
+  const std::size_t rows_wanted = wanted / std::min(kSamplesOfRow, shape.n[0]);
+  const std::size_t row_stride = std::max<std::size_t>(1, n_rows / rows_wanted) | 1U;
+  const std::size_t of_row = std::max(kSamplesOfRow, wanted / n_rows);
+  const std::size_t stride = std::max<std::size_t>(1, shape.n[0] / of_row);
+  std::size_t first = 0;
+  for (std::size_t r = 0; r < n_rows; r += row_stride) {
+    auto at = visit(r / shape.n[1], r % shape.n[1]);
+    first = (first + 1) % stride;
+    for (std::size_t x = first; x < shape.n[0]; x += stride) at(x);
+  }
+}
+
+/// One value and what its groups say, in steps: false where it is none to learn from.
+template <class T>
+bool features_of(const FittedRow<T>& row, std::size_t x, T value, double inverse_step,
+                 double* features, double& target) {
+  double base = 0;
+  double largest = 0;
+  for (std::size_t g = 0; g < row.n_groups; ++g) {
+    double sum = 0;
+    for (std::size_t k = 0; k < row.groups[g].n_taps; ++k) {
+      sum += static_cast<double>(row.groups[g].tap[k][x]);
+    }
+    if (g == 0) {
+      base = sum * 0.5;
+    } else {
+      features[g - 1] = (sum - base * static_cast<double>(row.groups[g].n_taps)) * inverse_step;
+      largest = std::max(largest, std::abs(features[g - 1]));
+    }
+  }
+  target = (static_cast<double>(value) - base) * inverse_step;
+  return std::abs(target) < 1e12 && largest < 1e12;
+}
+
+/// Weights of a class's groups that fit `original` best. Left as they are where they cannot be
+/// found. In the second round samples count the less the worse the first one's weights predict
+/// them: edges of masks and peaks, which are few, would otherwise decide for all.
+template <class T, class Original>
+void fit_groups(const FittedLevel<T>& level, std::size_t cls, T step, const T* fill,
+                Original original, ClassModel& model) {
+  const std::size_t n_unknown = n_groups_of(cls) - 1;
+  const double inverse_step = 1 / static_cast<double>(step);
+  double weights[kFittedGroups] = {};
+  for (int round = 0; round < 2; ++round) {
+    LeastSquares<kFittedGroups> fit(n_unknown);
+    for_each_sample(level.values[cls].shape, [&](std::size_t z, std::size_t y) {
+      const FittedRow<T> row = row_of(level, cls, model, z, y);
+      const T* x_row = original(z, y);
+      return [&, row, x_row](std::size_t x) {
+        double features[kFittedGroups];
+        double target = 0;
+        const T value = x_row[2 * x];
+        if (fill != nullptr && value == *fill) return;
+        if (!features_of(row, x, value, inverse_step, features, target)) return;
+        if (round > 0) {
+          double error = target;
+          for (std::size_t g = 0; g < n_unknown; ++g) error -= weights[g] * features[g];
+          const double share = 1 / std::sqrt(1 + std::abs(error));
+          for (std::size_t g = 0; g < n_unknown; ++g) features[g] *= share;
+          target *= share;
+        }
+        fit.add(features, target);
+      };
+    });
+    if (!fit.solve(weights)) return;
+    for (std::size_t g = 0; g < n_unknown; ++g) {
+      model.group[g + 1] = rounded(weights[g], kWeightUnit, kWeightMax);
+    }
+    complete(cls, model);
+  }
+}
+
+/// Weights of a class's contexts that foretell its magnitudes best, in proportion.
+template <class T>
+void fit_contexts(const FittedLevel<T>& level, std::size_t cls, ClassModel& model) {
+  constexpr std::size_t kFeatures = 4;  // Near, aslant, before, and 1.
+  LeastSquares<kFeatures> fit(kFeatures);
+  for_each_sample(level.values[cls].shape, [&](std::size_t z, std::size_t y) {
+    const ContextRow row = contexts_of(level, cls, model, z, y);
+    const std::uint16_t* own = level.magnitudes[cls].row(z, y);
+    return [&fit, row, own](std::size_t x) {
+      std::int32_t near = 0;
+      std::int32_t aslant = 0;
+      std::int32_t before = 0;
+      for (std::size_t k = 0; k < row.n_near; ++k) near += row.near[k][0][x] + row.near[k][1][x];
+      for (std::size_t k = 0; k < row.n_aslant; ++k) {
+        aslant += row.aslant[k][0][x] + row.aslant[k][1][x];
+      }
+      for (const std::uint16_t* line : row.before) {
+        if (line != nullptr) before += *(line + x - 1) + 2 * line[x] + line[x + 1];
+      }
+      const double around = 0.2 + near * 0.25 / static_cast<double>(row.n_near) + before * 0.0625;
+      const double weight = 1 / around;
+      const double features[kFeatures] = {weight * near, weight * aslant, weight * before, weight};
+      fit.add(features, weight * own[x]);
+    };
+  });
+  double weights[kFeatures];
+  if (!fit.solve(weights)) return;
+  model.near = rounded(weights[0], kContextUnit, kContextWeightMax);
+  model.aslant = rounded(weights[1], kContextUnit, kContextWeightMax);
+  model.before = rounded(weights[2], kContextUnit, kContextWeightMax);
+  model.least = rounded(weights[3], kContextUnit, kContextLeastMax);
+}
+
+// --- parameters
+
+struct FittedModel {
+  std::size_t n_own = 0;  ///< Levels with weights of their own, from the finest on.
+  std::array<LevelModel, kOwnLevelsMax> own;
+};
+
+/// Visit the numbers that a class's weights are, with the greatest that each may be.
+template <class Model, class Visitor>
+void for_each_weight(std::size_t cls, Model& model, Visitor visit) {
+  for (std::size_t g = 1; g < n_groups_of(cls); ++g) visit(model.group[g], kWeightMax);
+  visit(model.near, kContextWeightMax);
+  visit(model.aslant, kContextWeightMax);
+  visit(model.before, kContextWeightMax);
+  visit(model.least, kContextLeastMax);
+}
+
+void write_models(const FittedLevels& levels, const FittedModel& model, ChunkWriter& out) {
+  out.number(static_cast<std::uint8_t>(model.n_own));
+  for (std::size_t l = 0; l < model.n_own; ++l) {
+    for (std::size_t cls = 1; cls < kClasses8; ++cls) {
+      if (shape_of(levels.at(static_cast<int>(l)), cls).n_held == 0) continue;
+      for_each_weight(cls, model.own[l][cls], [&](int weight, int) { out.varint(zigzag(weight)); });
+    }
+  }
+}
+
+bool read_models(const FittedLevels& levels, FittedModel& model, ChunkReader& in) {
+  model.n_own = in.number<std::uint8_t>();
+  if (model.n_own > kOwnLevelsMax || model.n_own > static_cast<std::size_t>(levels.top())) {
+    return false;
+  }
+  for (std::size_t l = 0; l < model.n_own; ++l) {
+    for (std::size_t cls = 1; cls < kClasses8; ++cls) {
+      if (shape_of(levels.at(static_cast<int>(l)), cls).n_held == 0) continue;
+      bool within = true;
+      for_each_weight(cls, model.own[l][cls], [&](int& weight, int limit) {
+        const std::uint64_t z = in.varint();
+        within = within && z <= 2 * static_cast<std::uint64_t>(limit);
+        weight = within ? unzigzag(static_cast<std::uint32_t>(z)) : 0;
+      });
+      if (!within || in.failed()) return false;
+      complete(cls, model.own[l][cls]);
+    }
+  }
+  return true;
+}
+
+template <class T>
+T step_of(const Lattice<T>& lattice, const LevelSteps& steps, int level) {
+  InterpolationPlan plan;
+  plan.alpha_16 = steps.alpha_16;
+  plan.beta_16 = steps.beta_16;
+  return level_step(lattice.step, plan, level);
+}
+
+ClassModel model_of(const FittedModel& model, int level, std::size_t cls) {
+  const auto l = static_cast<std::size_t>(level);
+  return l < model.n_own ? model.own[l][cls] : usual_model(cls);
+}
+
+// --- encoding
+
+template <class T>
+class FittedEncoder {
+ public:
+  FittedEncoder(const FittedLevels& levels, const LevelSteps& steps, const Lattice<T>& lattice,
+                const T* fill, PatchMap& patches, Workspace& workspace)
+      : levels_(levels),
+        steps_(steps),
+        lattice_(lattice),
+        fill_(fill),
+        patches_(patches),
+        workspace_(workspace),
+        kernels_(fitted_kernels(workspace.isa())) {}
+
+  bool run(const T* values, ChunkWriter& out) {
+    const std::size_t n = levels_.at(0).count();
+    codes_ = workspace_.area<std::int32_t>(Slot::codes, n);
+    const std::size_t n_top = levels_.at(levels_.top()).count();
+    contexts_ = workspace_.area<std::uint8_t>(Slot::widths, n);
+    if (codes_ == nullptr || contexts_ == nullptr || !memory_.prepare(levels_, workspace_) ||
+        !make_pyramid(values)) {
+      return false;
+    }
+    for (int l = 0; l < levels_.top() && static_cast<std::size_t>(l) < kOwnLevelsMax; ++l) {
+      if (levels_.at(l).count() - levels_.at(l + 1).count() < kOwnPointsMin) break;
+      model_.n_own = static_cast<std::size_t>(l) + 1;
+    }
+    code_top();
+    for (int l = levels_.top() - 1; l >= 0; --l) code_level(l);
+    out.number(static_cast<std::uint8_t>(levels_.at(0).planar ? 1 : 0));
+    out.number(steps_.alpha_16);
+    out.number(steps_.beta_16);
+    out.number(lattice_.step);
+    out.number(lattice_.offset);
+    write_models(levels_, model_, out);
+    for (std::size_t i = 0; i < n_top; ++i) out.varint(zigzag(codes_[i]));
+    return write_modelled(codes_ + n_top, contexts_ + n_top, n_codes_ - n_top, out, workspace_);
+  }
+
+ private:
+  bool make_pyramid(const T* values) {
+    std::size_t n = 0;
+    for (int l = 1; l < levels_.n_levels; ++l) n += levels_.at(l).count();
+    T* to = workspace_.area<T>(Slot::pyramid, n + 1);
+    if (to == nullptr) return false;
+    original_[0] = values;
+    for (int l = 1; l < levels_.n_levels; ++l) {
+      original_[static_cast<std::size_t>(l)] = to;
+      subsample(original_[static_cast<std::size_t>(l) - 1], levels_.at(l - 1).e, to,
+                levels_.at(l).planar);
+      to += levels_.at(l).count();
+    }
+    return true;
+  }
+
+  /// Codes of up to kFittedPart values, and marks of those that failed.
+  void quantise(const T* x, const T* p, std::size_t n, std::size_t index, std::size_t index_stride,
+                const Lattice<T>& lattice, std::int32_t* codes, T* recon) {
+    std::uint8_t failed[kFittedPart];
+    fitted_rows<T>(kernels_).encode(x, p, n, lattice, fill_, codes, recon, failed);
+    if (std::memchr(failed, 1, n) == nullptr) return;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (failed[i] != 0) patches_.mark(index + i * index_stride);
+    }
+  }
+
+  Lattice<T> lattice_of(int l) const {
+    Lattice<T> lattice = lattice_;
+    lattice.step = step_of(lattice_, steps_, l);
+    lattice.inverse_step = T(1) / lattice.step;
+    return lattice;
+  }
+
+  std::size_t index_of(int l, std::size_t z, std::size_t y, std::size_t x) const {
+    const LevelExtents& chunk = levels_.at(0).e;
+    if (levels_.at(0).planar) return z * chunk.y * chunk.x + ((y * chunk.x + x) << l);
+    return ((z * chunk.y + y) * chunk.x + x) << l;
+  }
+
+  void code_top() {
+    const int l = levels_.top();
+    const LevelExtents& e = levels_.at(l).e;
+    const Lattice<T> lattice = lattice_of(l);
+    const FittedLevel<T> finer = memory_.level(levels_.at(l - 1), l - 1);
+    T prediction = lattice_.offset;
+    const T* x = original_[static_cast<std::size_t>(l)];
+    for (std::size_t z = 0; z < e.z; ++z) {
+      for (std::size_t y = 0; y < e.y; ++y) {
+        for (std::size_t i = 0; i < e.x; ++i) {
+          std::int32_t* code = codes_ + n_codes_++;
+          const T p = prediction;
+          quantise(x++, &p, 1, index_of(l, z, y, i), 1, lattice, code, &prediction);
+          finer.values[0].row(z, y)[i] = prediction;
+          kernels_.magnitudes(code, 1, finer.magnitudes[0].row(z, y) + i);
+        }
+      }
+    }
+    extend(finer.values[0], finer.extents, 0);
+    repeat_ends(finer.magnitudes[0]);
+  }
+
+  void code_level(int l) {
+    const FittedLevel<T> level = memory_.level(levels_.at(l), l);
+    for (std::size_t cls = 1; cls < kClasses8; ++cls) {
+      if (level.has(cls)) code_class(level, l, cls);
+    }
+    if (l > 0) gather_level(level, memory_.level(levels_.at(l - 1), l - 1), kernels_);
+  }
+
+  void code_class(const FittedLevel<T>& level, int l, std::size_t cls) {
+    const bool is_own = static_cast<std::size_t>(l) < model_.n_own;
+    const Lattice<T> lattice = lattice_of(l);
+    const LevelExtents& e = levels_.at(l).e;
+    const T* from = original_[static_cast<std::size_t>(l)];
+    const auto original = [&](std::size_t z, std::size_t y) {
+      const std::size_t plane = level.extents.plane_of(cls, z);
+      return from + (plane * e.y + 2 * y + (cls >> 1 & 1U)) * e.x + (cls & 1U);
+    };
+    ClassModel model = usual_model(cls);
+    if (is_own) fit_groups<T>(level, cls, lattice.step, fill_, original, model);
+    const Shape3& shape = level.values[cls].shape;
+    const std::int32_t* const first_code = codes_ + n_codes_;
+    for (std::size_t z = 0; z < shape.n[2]; ++z) {
+      for (std::size_t y = 0; y < shape.n[1]; ++y) {
+        code_row(level, l, cls, row_of(level, cls, model, z, y), original(z, y), lattice, z, y);
+      }
+    }
+    extend(level.values[cls], level.extents, cls);
+    repeat_ends(level.magnitudes[cls]);
+    if (is_own) fit_contexts(level, cls, model);
+    if (is_own) model_.own[static_cast<std::size_t>(l)][cls] = model;
+    std::uint8_t* contexts = contexts_ + (first_code - codes_);
+    for (std::size_t z = 0; z < shape.n[2]; ++z) {
+      for (std::size_t y = 0; y < shape.n[1]; ++y) {
+        const ContextRow row = contexts_of(level, cls, model, z, y);
+        for (std::size_t begin = 0; begin < shape.n[0]; begin += kFittedPart) {
+          const std::size_t n = std::min(kFittedPart, shape.n[0] - begin);
+          kernels_.contexts(row, begin, n, contexts);
+          contexts += n;
+        }
+      }
+    }
+  }
+
+  void code_row(const FittedLevel<T>& level, int l, std::size_t cls, const FittedRow<T>& row,
+                const T* x, const Lattice<T>& lattice, std::size_t z, std::size_t y) {
+    const std::size_t n_row = level.values[cls].shape.n[0];
+    T* recon = level.values[cls].row(z, y);
+    std::uint16_t* magnitudes = level.magnitudes[cls].row(z, y);
+    T p[kFittedPart];
+    for (std::size_t begin = 0; begin < n_row; begin += kFittedPart) {
+      const std::size_t n = std::min(kFittedPart, n_row - begin);
+      fitted_rows<T>(kernels_).predict(row, begin, n, p);
+      const std::size_t index = index_of(l, level.extents.plane_of(cls, z), 2 * y + (cls >> 1 & 1U),
+                                         2 * begin + (cls & 1U));
+      std::int32_t* codes = codes_ + n_codes_;
+      quantise(x + 2 * begin, p, n, index, std::size_t{2} << l, lattice, codes, recon + begin);
+      kernels_.magnitudes(codes, n, magnitudes + begin);
+      n_codes_ += n;
+    }
+    repeat_row_ends(magnitudes, n_row);
+  }
+
+  const FittedLevels& levels_;
+  const LevelSteps& steps_;
+  const Lattice<T>& lattice_;
+  const T* fill_;
+  PatchMap& patches_;
+  Workspace& workspace_;
+  const FittedKernels& kernels_;
+  FittedMemory<T> memory_;
+  FittedModel model_;
+  std::array<const T*, kLevelsMax> original_{};
+  std::int32_t* codes_ = nullptr;
+  std::uint8_t* contexts_ = nullptr;
+  std::size_t n_codes_ = 0;
+};
+
+// --- decoding
+
+template <class T>
+class FittedDecoder {
+ public:
+  FittedDecoder(const FittedLevels& levels, Workspace& workspace)
+      : levels_(levels), workspace_(workspace), kernels_(fitted_kernels(workspace.isa())) {}
+
+  /// What stands behind the form.
+  DecodeFailure run(ChunkReader& in, T* values) {
+    steps_.alpha_16 = in.number<std::uint8_t>();
+    steps_.beta_16 = in.number<std::uint8_t>();
+    lattice_.step = in.number<T>();
+    lattice_.offset = in.number<T>();
+    if (steps_.alpha_16 < 16 || steps_.beta_16 < 16 || !read_models(levels_, model_, in)) {
+      return DecodeFailure::corrupt;
+    }
+    if (!memory_.prepare(levels_, workspace_)) return DecodeFailure::memory_out;
+    if (!read_top(in)) return DecodeFailure::corrupt;
+    if (!codes_.open(in, workspace_)) {
+      return codes_.memory_out() ? DecodeFailure::memory_out : DecodeFailure::corrupt;
+    }
+    for (int l = levels_.top() - 1; l >= 0; --l) read_level(l, values);
+    return codes_.finished() ? DecodeFailure::none : DecodeFailure::corrupt;
+  }
+
+ private:
+  bool read_top(ChunkReader& in) {
+    const int l = levels_.top();
+    const LevelExtents& e = levels_.at(l).e;
+    const T step = step_of(lattice_, steps_, l);
+    const FittedLevel<T> finer = memory_.level(levels_.at(l - 1), l - 1);
+    T prediction = lattice_.offset;
+    for (std::size_t z = 0; z < e.z; ++z) {
+      for (std::size_t y = 0; y < e.y; ++y) {
+        for (std::size_t i = 0; i < e.x; ++i) {
+          const std::uint64_t number = in.varint();
+          if (number > 0xFFFFFFFFU) return false;
+          const std::int32_t code = unzigzag(static_cast<std::uint32_t>(number));
+          prediction = prediction + static_cast<T>(code) * step;
+          finer.values[0].row(z, y)[i] = prediction;
+          kernels_.magnitudes(&code, 1, finer.magnitudes[0].row(z, y) + i);
+        }
+      }
+    }
+    extend(finer.values[0], finer.extents, 0);
+    repeat_ends(finer.magnitudes[0]);
+    return !in.failed();
+  }
+
+  void read_level(int l, T* values) {
+    const FittedLevel<T> level = memory_.level(levels_.at(l), l);
+    const T step = step_of(lattice_, steps_, l);
+    for (std::size_t cls = 1; cls < kClasses8; ++cls) {
+      if (!level.has(cls)) continue;
+      const ClassModel model = model_of(model_, l, cls);
+      const Shape3& shape = level.values[cls].shape;
+      for (std::size_t z = 0; z < shape.n[2]; ++z) {
+        for (std::size_t y = 0; y < shape.n[1]; ++y) read_row(level, cls, model, z, y, step);
+      }
+      extend(level.values[cls], level.extents, cls);
+      repeat_ends(level.magnitudes[cls]);
+    }
+    if (l > 0) {
+      gather_level(level, memory_.level(levels_.at(l - 1), l - 1), kernels_);
+    } else {
+      deliver(level, values);
+    }
+  }
+
+  void read_row(const FittedLevel<T>& level, std::size_t cls, const ClassModel& model,
+                std::size_t z, std::size_t y, T step) {
+    const std::size_t n_row = level.values[cls].shape.n[0];
+    const FittedRow<T> row = row_of(level, cls, model, z, y);
+    const ContextRow around = contexts_of(level, cls, model, z, y);
+    T* recon = level.values[cls].row(z, y);
+    std::uint16_t* magnitudes = level.magnitudes[cls].row(z, y);
+    T p[kFittedPart];
+    std::int32_t codes[kFittedPart];
+    std::uint8_t contexts[kFittedPart];
+    for (std::size_t begin = 0; begin < n_row; begin += kFittedPart) {
+      const std::size_t n = std::min(kFittedPart, n_row - begin);
+      kernels_.contexts(around, begin, n, contexts);
+      codes_.read(contexts, n, codes);
+      fitted_rows<T>(kernels_).predict(row, begin, n, p);
+      fitted_rows<T>(kernels_).decode(p, codes, n, step, recon + begin);
+      kernels_.magnitudes(codes, n, magnitudes + begin);
+    }
+    repeat_row_ends(magnitudes, n_row);
+  }
+
+  void deliver(const FittedLevel<T>& level, T* values) const {
+    for_each_row(level.extents, [&](std::size_t, std::size_t y, std::size_t even, std::size_t at) {
+      fitted_rows<T>(kernels_).interleave(
+          level.values[even].row(at, y / 2), level.values[even].shape.n[0],
+          level.values[even + 1].row(at, y / 2), level.values[even + 1].shape.n[0], values);
+      values += level.extents.e.x;
+    });
+  }
+
+  const FittedLevels& levels_;
+  Workspace& workspace_;
+  const FittedKernels& kernels_;
+  LevelSteps steps_;
+  Lattice<T> lattice_;
+  FittedMemory<T> memory_;
+  FittedModel model_;
+  ModelReader codes_;
+};
+
+}  // namespace
+
+std::optional<Extents> fitted_extents(const Extents& extents) {
+  std::array<std::size_t, kAxes> e = {extents[0] * extents[1], extents[2], extents[3]};
+  // A short axis becomes one with the next slower one, or where there is none with the next faster.
+  const auto is_short = [](std::size_t extent) { return extent < kFittedExtentMin; };
+  for (int k = 0; k < 2 && is_short(e[2]); ++k) e = {1, e[0], e[1] * e[2]};
+  if (is_short(e[1])) e = {1, e[0] * e[1], e[2]};
+  if (is_short(e[1])) e = {1, 1, e[1] * e[2]};
+  if (is_short(e[0])) e = {1, e[0] * e[1], e[2]};
+  return e[2] < kFittedExtentMin ? std::nullopt : std::optional(Extents{1, e[0], e[1], e[2]});
+}
+
+std::size_t fitted_bytes_max(std::size_t n_values) {
+  // Weights: 14 numbers of a class at most, three bytes each. Codes of the top take five bytes at
+  // most, of the others six.
+  return kOwnLevelsMax * kClasses8 * 14 * 3 + 64 + modelled_bytes_max(n_values);
+}
+
+template <class T>
+bool write_fitted(const T* values, const Extents& extents, bool planar, const LevelSteps& steps,
+                  const Lattice<T>& lattice, const T* fill, PatchMap& patches, ChunkWriter& out,
+                  Workspace& workspace) {
+  const FittedLevels levels(extents, planar);
+  return FittedEncoder<T>(levels, steps, lattice, fill, patches, workspace).run(values, out);
+}
+
+template <class T>
+DecodeFailure read_fitted(ChunkReader& in, const Extents& extents, T* values,
+                          Workspace& workspace) {
+  // The encoder's extents, or memory could be a multiple of what it is for these.
+  if (extents[0] != 1 || fitted_extents(extents) != extents) return DecodeFailure::corrupt;
+  const auto form = in.number<std::uint8_t>();
+  if (form > 1) return DecodeFailure::corrupt;
+  const FittedLevels levels(extents, form == 1);
+  return FittedDecoder<T>(levels, workspace).run(in, values);
+}
+
+template bool write_fitted(const float*, const Extents&, bool, const LevelSteps&,
+                           const Lattice<float>&, const float*, PatchMap&, ChunkWriter&,
+                           Workspace&);
+template bool write_fitted(const double*, const Extents&, bool, const LevelSteps&,
+                           const Lattice<double>&, const double*, PatchMap&, ChunkWriter&,
+                           Workspace&);
+template DecodeFailure read_fitted(ChunkReader&, const Extents&, float*, Workspace&);
+template DecodeFailure read_fitted(ChunkReader&, const Extents&, double*, Workspace&);
+
+}  // namespace tailrace::trz

@@ -1,0 +1,205 @@
+// Sampler: short runs of values, scattered over a chunk, and what codes they would make.
+//
+// Scattered samples tell two to four times more than cubes of the same volume. The same runs each
+// time; everything is integer sums or IEEE arithmetic in one order.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "trz/kernels/sample_kernels.hpp"
+#include "trz/predict/lorenzo.hpp"
+#include "trz/predict/value_source.hpp"
+
+namespace tailrace::trz {
+
+inline constexpr std::size_t kRunsMax = 128;
+inline constexpr std::size_t kSeenPerRun = 4;  ///< Values of each run that look() keeps.
+
+/// Bits a value of every candidate.
+using Costs = std::array<double, n_sample_candidates>;
+
+/// The chunk as all samplers of it see it.
+template <class T>
+struct SampledValues {
+  const T* values = nullptr;
+  const T* fill = nullptr;  ///< Null for none.
+  T bound = 0;              ///< Rounded down to T.
+  double offset = 0;        ///< The lattice's origin.
+  double step = 1;
+  const ValueSource<T>* source = nullptr;  ///< In place of `values`, where these are elsewhere.
+
+  std::size_t runs_max = kRunsMax;  ///< At most so many runs, for those who want a rough answer.
+  bool find_fill = true;            ///< Where none is named: whether one is looked for.
+
+  bool special(T value) const;
+  void prefetch(std::size_t first, std::size_t n) const {
+    if (source != nullptr) {
+      source->prefetch(first, n);
+    } else {
+      prefetch_values(values + first, n);
+    }
+  }
+  /// n values in row-major order from `first` on: in place, or in `buffer`.
+  const T* run(std::size_t first, std::size_t n, T* buffer) const {
+    return source == nullptr ? values + first : source->run(first, n, buffer);
+  }
+};
+
+/// What a first look at a chunk tells.
+template <class T>
+struct FirstLook {
+  T typical = 0;  ///< A median of the ordinary values.
+  double special_share = 0;
+  double mixed_share = 0;  ///< Of runs that have special values and ordinary ones.
+  bool all_equal = false;
+  std::array<T, kRunsMax * kSeenPerRun> seen;  ///< Ordinary values, in the order of the runs.
+  std::size_t n_seen = 0;
+};
+
+/// Shares of values that a lattice does not serve.
+struct LatticeFit {
+  double misfit_share = 0;
+  double coarse_share = 0;
+};
+
+/// The runs of a chunk under certain extents.
+template <class T>
+class Sampler {
+ public:
+  Sampler(const SampledValues<T>& chunk, const Extents& extents, std::size_t values_per_run);
+
+  FirstLook<T> look() const;
+  LatticeFit fit() const;
+  /// Costs of all candidates that the extents have axes for; the others' are kNoCost.
+  Costs costs(Isa isa) const;
+  std::size_t n_axes() const { return n_axes_; }
+
+ private:
+  struct Run {
+    std::size_t t, z, y, x;
+  };
+  std::size_t row_begin(const Run& run) const {
+    return ((run.t * extents_[1] + run.z) * extents_[2] + run.y) * extents_[3];
+  }
+  /// The values of a run itself, kRunValues or as many as its row still has.
+  struct RunHere {
+    const T* values;
+    std::size_t n;
+    T at(std::size_t i) const { return values[i < n ? i : n - 1]; }
+  };
+  RunHere here(const Run& run, T* buffer) const {
+    const std::size_t left = extents_[3] - run.x;
+    const std::size_t n = left < kRunValues ? left : kRunValues;
+    return {chunk_.run(row_begin(run) + run.x, n, buffer), n};
+  }
+  /// Where a row around a run begins, and the part of it that is looked at.
+  struct Row {
+    std::size_t begin, first, n;
+  };
+  Row row_of(const Run& run, std::size_t row) const;
+  void load_row(const Run& run, std::size_t row, double held, double* out,
+                const SampleKernels& kernels) const;
+
+  SampledValues<T> chunk_;
+  Extents extents_;
+  std::size_t n_axes_;
+  std::size_t n_runs_ = 0;
+  std::array<Run, kRunsMax> runs_;
+};
+
+inline constexpr double kNoCost = 1000;
+
+/// A row by the kernel for its type; false if it has special values.
+template <class T>
+bool load_row(const SampleKernels& kernels, const T* from, const SampledValues<T>& chunk, T fill,
+              double* row) {
+  const double inverse_step = 1 / chunk.step;
+  if constexpr (sizeof(T) == 4) {
+    return kernels.load_f32(from, chunk.offset, inverse_step, fill, row);
+  } else {
+    return kernels.load_f64(from, chunk.offset, inverse_step, fill, row);
+  }
+}
+
+/// A small generator that scatters positions, the same ones each time.
+struct Scatter {
+  std::uint64_t state = 0x9E3779B97F4A7C15ULL;
+  std::size_t below(std::size_t limit) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<std::size_t>(((state >> 32) * limit) >> 32);
+  }
+};
+
+/// The nearest place on an axis.
+inline std::size_t clamped(std::ptrdiff_t at, std::size_t extent) {
+  return static_cast<std::size_t>(
+      std::clamp<std::ptrdiff_t>(at, 0, static_cast<std::ptrdiff_t>(extent) - 1));
+}
+
+/// A neighbour's place; beyond an edge, that of the neighbour on the other side.
+inline std::size_t neighbour(std::size_t at, int by, std::size_t extent) {
+  const auto here = static_cast<std::ptrdiff_t>(at);
+  const auto end = static_cast<std::ptrdiff_t>(extent);
+  return clamped(here + by < 0 || here + by >= end ? here - by : here + by, extent);
+}
+
+// --- Fits to a sample.
+
+/// Normal equations of least squares with few unknowns, in f64 in one order.
+template <std::size_t kMost>
+class LeastSquares {
+ public:
+  explicit LeastSquares(std::size_t n) : n_(n) {}
+  void add(const double* features, double target) {
+    for (std::size_t i = 0; i < n_; ++i) {
+      for (std::size_t j = 0; j <= i; ++j) sums_[i][j] += features[i] * features[j];
+      targets_[i] += features[i] * target;
+    }
+  }
+  /// By Cholesky's decomposition; an unknown that nothing determines becomes 0. False if sums have
+  /// overflowed.
+  bool solve(double* unknowns) {
+    std::array<bool, kMost> free{};
+    for (std::size_t i = 0; i < n_; ++i) {
+      const double own = sums_[i][i];
+      for (std::size_t j = 0; j <= i; ++j) {
+        double sum = sums_[i][j];
+        for (std::size_t k = 0; k < j; ++k) sum -= sums_[i][k] * sums_[j][k];
+        if (j < i) {
+          sums_[i][j] = free[j] ? sum / sums_[j][j] : 0;
+        } else {
+          free[i] = sum > own * 1e-9 && sum > 0;
+          sums_[i][i] = free[i] ? std::sqrt(sum) : 0;
+        }
+      }
+      double target = targets_[i];
+      for (std::size_t k = 0; k < i; ++k) target -= sums_[i][k] * targets_[k];
+      targets_[i] = free[i] ? target / sums_[i][i] : 0;
+    }
+    for (std::size_t i = n_; i-- > 0;) {
+      double sum = targets_[i];
+      for (std::size_t k = i + 1; k < n_; ++k) sum -= sums_[k][i] * unknowns[k];
+      unknowns[i] = free[i] ? sum / sums_[i][i] : 0;
+      if (!(std::abs(unknowns[i]) < 1e6)) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::size_t n_;
+  std::array<std::array<double, kMost>, kMost> sums_{};
+  std::array<double, kMost> targets_{};
+};
+
+/// The nearest multiple of 1 / unit, within +-limit.
+inline int rounded(double value, int unit, int limit) {
+  const double scaled = std::floor(value * unit + 0.5);
+  return static_cast<int>(std::clamp(scaled, -double(limit), double(limit)));
+}
+
+}  // namespace tailrace::trz

@@ -1,0 +1,115 @@
+// Workspace: the memory that encoding and decoding need besides input and output.
+//
+// One per thread, kept from chunk to chunk: areas only grow, so in the steady state no call
+// allocates. Areas are 64-byte aligned with 64 bytes of slack behind, and are not cleared. Large
+// areas are address space that the system fills with pages when they are touched, not before.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "trz/kernels/isa.hpp"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace tailrace::trz {
+
+/// What an area is for; two users at the same time must have two slots.
+enum class Slot : std::uint8_t {
+  codes,        ///< CodeWriter's or CodeReader's buffer.
+  class_bytes,  ///< Streams of the classes.
+  planes,
+  exceptions,
+  widths,      ///< Of the packed form; class ids of the grouped one.
+  pyramid,     ///< Original values of the coarser levels (interpolation).
+  coarse,      ///< Reconstructed values of the coarser levels.
+  rows,        ///< A few rows or planes of a predictor.
+  patch_bits,  ///< One bit per value: stored exactly.
+  patch_values,
+  transform,         ///< Bytes on their way: positions of patches, integers of other widths.
+  transform_values,  ///< The values behind a transform (pw_rel).
+  signs,             ///< Their sign bits.
+  section,           ///< A section before or after its entropy coder.
+  compressor,        ///< Of zstd's contexts.
+  sample,
+  trial,         ///< A second encoding, to compare with.
+  vocabulary,    ///< The words of a chunk.
+  ranks,         ///< Which of them each value takes; before, its code.
+  nested,        ///< Values of the chunks within a chunk, whole numbers of decimals.
+  nested_bytes,  ///< The one that comes next, encoded.
+  joined,        ///< Values of chunks that are joined.
+  refined,       ///< Bit planes.
+  n_slots
+};
+
+class Workspace {
+ public:
+  explicit Workspace(Isa isa = best_isa()) : isa_(isa) {}
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  Isa isa() const { return isa_; }
+
+  /// At least n entries of T; contents undefined. Nullptr when memory is out: the codec then
+  /// returns out_of_memory. Valid until the next area() of the same slot.
+  template <class T>
+  T* area(Slot slot, std::size_t n) {
+    return static_cast<T*>(bytes_of(slot, n * sizeof(T)));
+  }
+
+  /// Bytes held now, all slots together.
+  std::size_t held_bytes() const;
+
+  /// zstd's contexts, made at first use (ZSTD_CCtx*, ZSTD_DCtx*); nullptr when memory is out.
+  void* zstd_compressor();
+  void* zstd_decompressor();
+
+ private:
+  struct Area {
+    void* begin = nullptr;
+    std::size_t n_bytes = 0;
+  };
+  void* bytes_of(Slot slot, std::size_t n_bytes);
+
+  Isa isa_;
+  std::array<Area, static_cast<std::size_t>(Slot::n_slots)> areas_{};
+  void* zstd_compressor_ = nullptr;
+  void* zstd_decompressor_ = nullptr;
+};
+
+// --- FloatEnvironment: round to nearest, denormals kept, for as long as it lives.
+//
+// A program linked with -ffast-math, or one that sets these bits itself, would otherwise decode
+// other values than the encoder checked. The caller's settings are restored.
+
+class FloatEnvironment {
+ public:
+#if defined(__x86_64__)
+  FloatEnvironment() : held_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
+  ~FloatEnvironment() { _mm_setcsr(held_); }
+#elif defined(__aarch64__)
+  FloatEnvironment() {
+    __asm__ volatile("mrs %0, fpcr" : "=r"(held_));
+    __asm__ volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}));
+  }
+  ~FloatEnvironment() { __asm__ volatile("msr fpcr, %0" : : "r"(held_)); }
+#else
+  FloatEnvironment() = default;
+#endif
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  unsigned held_ = 0;
+#else
+  std::uint64_t held_ = 0;
+#endif
+};
+
+}  // namespace tailrace::trz

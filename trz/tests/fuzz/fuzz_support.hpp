@@ -1,0 +1,165 @@
+// What the fuzzers share: a check that stops the run, a source of structured input, a shared book.
+
+#pragma once
+
+#include <sanitizer/asan_interface.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "trz/base/dtype.hpp"
+#include "trz/book/book.hpp"
+#include "trz/workspace.hpp"
+
+/// libFuzzer keeps the input that aborts.
+#define FUZZ_CHECK(condition)                                                      \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                                \
+    }                                                                              \
+  } while (false)
+
+namespace tailrace::fuzz {
+
+/// Takes an input apart, front to back; zeros once it has ended.
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t n_bytes) : rest_(data, n_bytes) {}
+
+  template <class Number>
+  Number number() {
+    Number value{};
+    const std::size_t n = std::min(sizeof value, rest_.size());
+    if (n > 0) std::memcpy(&value, rest_.data(), n);
+    rest_ = rest_.subspan(n);
+    return value;
+  }
+  /// 0 .. n - 1.
+  unsigned below(unsigned n) { return number<std::uint8_t>() % n; }
+  std::span<const std::uint8_t> rest() const { return rest_; }
+
+ private:
+  std::span<const std::uint8_t> rest_;
+};
+
+/// Memory that is kept from run to run, of which the sanitizer allows the first bytes alone: new
+/// memory each time, which stays out of use for a while once it is freed, costs more than the
+/// decoding of a small chunk. One user at a time.
+class Room {
+ public:
+  /// Exactly so many bytes, with what they held before.
+  std::span<std::byte> bytes(std::size_t n_bytes) {
+    if (n_bytes > n_held_) {
+      __asan_unpoison_memory_region(held_.get(), n_held_);
+      n_held_ = n_allowed_ = n_bytes + n_bytes / 2;
+      held_ = std::make_unique_for_overwrite<std::byte[]>(n_held_);
+    }
+    if (n_bytes < n_allowed_) {
+      __asan_poison_memory_region(held_.get() + n_bytes, n_allowed_ - n_bytes);
+    } else {
+      __asan_unpoison_memory_region(held_.get(), n_bytes);
+    }
+    n_allowed_ = n_bytes;
+    return {held_.get(), n_bytes};
+  }
+  std::span<std::byte> copy_of(std::span<const std::uint8_t> from) {
+    const std::span<std::byte> to = bytes(from.size());
+    if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    return to;
+  }
+  std::span<std::byte> filled(std::size_t n_bytes, unsigned char with) {
+    const std::span<std::byte> to = bytes(n_bytes);
+    if (n_bytes > 0) std::memset(to.data(), with, n_bytes);
+    return to;
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> held_;
+  std::size_t n_held_ = 0;
+  std::size_t n_allowed_ = 0;
+};
+
+/// How often something was done, said at the end: a run may do nothing, or it twice.
+class Count {
+ public:
+  explicit Count(const char* what) : what_(what) {}
+  ~Count() { std::fprintf(stderr, "count %s: %llu\n", what_, n_); }
+  Count(const Count&) = delete;
+  Count& operator=(const Count&) = delete;
+  void one_more() { ++n_; }
+
+ private:
+  const char* what_;
+  unsigned long long n_ = 0;
+};
+
+/// A book with a code for everything; the seeds (codec_seeds.cpp) use the same.
+inline const trz::Book& shared_book() {
+  static const trz::Book book = [] {
+    trz::BookHistograms histograms;
+    const auto fill = [](trz::Histogram& histogram) {
+      for (std::uint32_t k = 0; k < 256; ++k) {
+        histogram[k] = std::uint32_t{1} << (20 - std::min<std::uint32_t>(20, std::min(k, 256 - k)));
+      }
+    };
+    fill(histograms.class_ids);
+    for (trz::Histogram& histogram : histograms.class_bytes) fill(histogram);
+    fill(histograms.exceptions);
+    return trz::Book::from_histograms(histograms);
+  }();
+  return book;
+}
+
+/// A workspace for each instruction set, kept from run to run: making one takes longer than a small
+/// chunk. Under the address sanitizer areas end where the codec asked, however large they are.
+inline trz::Workspace& kept_workspace(trz::Isa isa) {
+  static trz::Workspace workspaces[] = {trz::Workspace(trz::Isa::plain),
+                                        trz::Workspace(trz::Isa::avx2),
+                                        trz::Workspace(trz::Isa::avx512)};
+  return workspaces[static_cast<std::size_t>(isa)];
+}
+
+/// Whether two arrays are bit for bit the same, where any NaN equals any other: which one an
+/// operation on two of them returns is the machine's choice, and honest chunks never compute them.
+inline bool same_but_nan(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b) {
+  if (a.size() != b.size()) return false;
+  if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) return true;
+  const std::size_t element_bytes = dtype_bytes(dtype);
+  for (std::size_t at = 0; at < a.size(); at += element_bytes) {
+    if (std::memcmp(a.data() + at, b.data() + at, element_bytes) == 0) continue;
+    float x[2] = {};
+    double wide[2] = {};
+    if (dtype == DType::f32) {
+      std::memcpy(&x[0], a.data() + at, sizeof(float));
+      std::memcpy(&x[1], b.data() + at, sizeof(float));
+      if (x[0] == x[0] || x[1] == x[1]) return false;
+    } else if (dtype == DType::f64) {
+      std::memcpy(&wide[0], a.data() + at, sizeof(double));
+      std::memcpy(&wide[1], b.data() + at, sizeof(double));
+      if (wide[0] == wide[0] || wide[1] == wide[1]) return false;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Magic and version of a chunk whose bytes from 8 on are anything: the version that its method
+/// asks for, or nothing would get behind the head.
+inline void put_trz_magic(std::byte* chunk, std::size_t n_bytes) {
+  std::memcpy(chunk, "TRZ\1", 4);
+  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{5}) chunk[3] = std::byte{2};
+  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{6}) chunk[3] = std::byte{3};
+  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{7}) chunk[3] = std::byte{4};
+  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{8}) chunk[3] = std::byte{5};
+}
+
+}  // namespace tailrace::fuzz
