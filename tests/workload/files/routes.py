@@ -30,6 +30,7 @@ _REFUSALS = re.compile(
     r"plug-in|unlimited dimension, along which others|can be appended along|"
     r"must lie in the file itself|a growing field cannot be contiguous|loses digits|"
     r"its values are lossy already|it does not grow, and its values differ|"
+    r"it takes chunks of 1 to 4 dimensions|"  # By SZ3 and ZFP.
     r"holds references, which mean nothing elsewhere|references of addresses below 8 bytes")
 
 
