@@ -28,7 +28,7 @@ constexpr std::uint64_t most_time = (std::uint64_t{1} << time_bits) - 1;
 constexpr std::uint64_t most_calls = (std::uint64_t{1} << (64 - time_bits)) - 1;
 
 /// A codec whose header was written before the values were known that decide its bound. Readers
-/// need nothing but the chunk and the header's shape to decode it (codec/trz/client_data.hpp).
+/// need nothing but the chunk and the header's shape to decode it (trz/client_data.hpp).
 class LateCodec final : public CodecOver {
  public:
   LateCodec(std::shared_ptr<const Codec> codec, std::vector<FilterSpec> header)

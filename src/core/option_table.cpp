@@ -16,27 +16,22 @@
 namespace tailrace {
 namespace {
 
-constexpr unsigned bits(std::initializer_list<Door> doors) {
-  unsigned all = 0;
-  for (const Door door : doors) all |= bit_of(door);
-  return all;
-}
-constexpr unsigned by_steps = bits({Door::steps});
-constexpr unsigned by_repack = bits({Door::repack});
-constexpr unsigned by_variables = bits({Door::python, Door::pnetcdf});
-constexpr unsigned by_serial = bits({Door::serial});
+constexpr unsigned by_steps = bits_of({Door::steps});
+constexpr unsigned by_repack = bits_of({Door::repack});
+constexpr unsigned by_variables = bits_of({Door::python, Door::pnetcdf});
+constexpr unsigned by_serial = bits_of({Door::serial});
 /// Doors that write a whole file by the engine, field by field.
 constexpr unsigned by_engine =
-    bits({Door::steps, Door::python, Door::pnetcdf, Door::hdf5, Door::repack});
+    bits_of({Door::steps, Door::python, Door::pnetcdf, Door::hdf5, Door::repack});
 /// Doors that know values before they create datasets.
-constexpr unsigned by_values = bits({Door::steps, Door::python, Door::pnetcdf, Door::repack});
-constexpr unsigned by_modes = bits({Door::steps, Door::hdf5});
+constexpr unsigned by_values = bits_of({Door::steps, Door::python, Door::pnetcdf, Door::repack});
+constexpr unsigned by_modes = bits_of({Door::steps, Door::hdf5});
 /// Variables and datasets have fill values of their own.
 constexpr unsigned by_fill = by_steps | by_repack;
 /// Doors that know levels of plotfiles.
-constexpr unsigned by_levels = bits({Door::hdf5, Door::repack});
+constexpr unsigned by_levels = bits_of({Door::hdf5, Door::repack});
 constexpr unsigned by_codecs = by_engine | by_serial;
-constexpr unsigned by_all = by_engine | bits({Door::concat});
+constexpr unsigned by_all = by_engine | bits_of({Door::concat});
 
 // --- values of each kind, by pointers to members
 

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,11 @@ enum class Agreement : std::uint8_t {
 inline constexpr std::array<Door, 7> all_doors = {
     Door::steps, Door::python, Door::pnetcdf, Door::hdf5, Door::serial, Door::repack, Door::concat};
 constexpr unsigned bit_of(Door door) { return static_cast<unsigned>(door); }
+constexpr unsigned bits_of(std::initializer_list<Door> doors) {
+  unsigned bits = 0;
+  for (const Door door : doors) bits |= bit_of(door);
+  return bits;
+}
 /// "steps", "python": the door's name in tables.
 std::string_view door_name(Door door);
 /// "the Python interface": the door, as messages name it.

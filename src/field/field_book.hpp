@@ -1,7 +1,7 @@
 // Books of a write: trz's Huffman codes, made from one step and shared by the chunks of the next.
 //
 // With codec trz,book=auto each rank counts some of its chunks while it encodes them
-// (codec/trz/book/book_counter.hpp); at the step's end the counts are added up and every rank makes
+// (trz/book/book_counter.hpp); at the step's end the counts are added up and every rank makes
 // the same book of them, which the next step's datasets of the lineage (lineage.hpp) hold in their
 // client data: readers need the filter and nothing else. A dataset that grows over time has its
 // client data from its first step on, so its book comes from a sample of that step. Source: Jin et

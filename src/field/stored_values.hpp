@@ -26,7 +26,7 @@ Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const Ch
 
 /// Chunks of a field over time that the file holds with fewer steps than they are to have: what it
 /// holds stays, to the bit, and nothing is encoded twice. A lossless codec's are encoded whole; trz
-/// joins the chunk that is there and one of what has come (codec/trz/joined); where neither can be,
+/// joins the chunk that is there and one of what has come (trz/joined); where neither can be,
 /// the chunk is stored without filters.
 ///
 /// For a field whose entry goes on (FieldState::n_begun) and whose codec is made; null for others.

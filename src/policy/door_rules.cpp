@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 
 #include "core/codec_registry.hpp"
 #include "trz/base/regions.hpp"
@@ -12,11 +11,6 @@
 namespace tailrace {
 namespace {
 
-constexpr unsigned bits(std::initializer_list<Door> doors) {
-  unsigned all = 0;
-  for (const Door door : doors) all |= bit_of(door);
-  return all;
-}
 constexpr unsigned all_bits = 127;
 
 bool asks_for_plugin(const FieldOptions& field) {
@@ -47,18 +41,18 @@ constexpr auto rules = std::to_array<ValueRule>({
      all_bits & ~bit_of(Door::serial), "HDF5 runs filter plug-ins itself"},
     {"codec=trz,bound=abs=1,book=auto",
      [](const FileOptions*, const FieldOptions& field) { return learns_book(field); },
-     bits({Door::steps, Door::repack}), "a shared book is learnt from the steps of a field"},
+     bits_of({Door::steps, Door::repack}), "a shared book is learnt from the steps of a field"},
     {"guard=minmax",
      [](const FileOptions*, const FieldOptions& field) { return field.guards.minmax; },
-     bits({Door::steps, Door::repack}), "it needs all values of a field at once"},
+     bits_of({Door::steps, Door::repack}), "it needs all values of a field at once"},
     {"guard=sum",
      [](const FileOptions*, const FieldOptions& field) {
        return field.guards.of_all() && !field.guards.minmax;
      },
-     bits({Door::steps, Door::repack}), "it needs all values of a chunk at once"},
+     bits_of({Door::steps, Door::repack}), "it needs all values of a chunk at once"},
     {"guard=region=/mask:1e-3",
      [](const FileOptions*, const FieldOptions& field) { return has_masks(field.guards.regions); },
-     bits({Door::repack}), "a mask is read from the file that repack takes"},
+     bits_of({Door::repack}), "a mask is read from the file that repack takes"},
     {"guard=region=0..2:1e-3",
      [](const FileOptions*, const FieldOptions& field) {
        return !field.guards.regions.empty() && !has_masks(field.guards.regions);
@@ -66,7 +60,7 @@ constexpr auto rules = std::to_array<ValueRule>({
      all_bits & ~bit_of(Door::serial), "chunks of a region need a codec of their own"},
     {"layout=contiguous",
      [](const FileOptions*, const FieldOptions& field) { return field.layout == "contiguous"; },
-     bits({Door::steps, Door::python, Door::pnetcdf, Door::repack}),
+     bits_of({Door::steps, Door::python, Door::pnetcdf, Door::repack}),
      "their datasets are stored in chunks"},
     {"layout=arena",
      [](const FileOptions*, const FieldOptions& field) {
@@ -76,7 +70,7 @@ constexpr auto rules = std::to_array<ValueRule>({
      all_bits & ~bit_of(Door::concat), "concatenations write chunks one behind the other"},
     {"layout=front",
      [](const FileOptions*, const FieldOptions& field) { return field.layout == front_layout; },
-     bits({Door::steps, Door::pnetcdf, Door::repack, Door::concat}),
+     bits_of({Door::steps, Door::pnetcdf, Door::repack, Door::concat}),
      "metadata in front are for files that are complete when they are written"},
 });
 
