@@ -24,9 +24,9 @@ Examples:
 
 template <class Entry>
 std::string entry_text(const Entry& entry) {
-  return fmt::format("  {}\n      {}\n",
-                     wrapped(fmt::format("{}={}", entry.name, entry.values), 2, 6),
-                     wrapped(entry.meaning, 6, 6));
+  return fmt::format(
+      "  {}\n      {}\n", wrapped(fmt::format("{}={}", entry.name, entry.values), 2, 6),
+      wrapped(fmt::format("{} Default: {}.", entry.meaning, default_text(entry)), 6, 6));
 }
 
 /// One option with all that its row in docs/options.md says; "" if this is not its name.
