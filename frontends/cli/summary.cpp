@@ -127,7 +127,7 @@ std::string reader_note(const StepReport& report) {
                      fmt::join(needed, ", "));
 }
 
-/// What came out against --target.
+/// Lines on the size or the PSNR that came out, beside the one that --target asked for.
 void add_target_notes(const verbs::RepackReport& outcome, std::vector<std::string>& lines) {
   const std::uint64_t target = outcome.options.target_bytes;
   const std::uint64_t came = outcome.step.encoded_bytes;

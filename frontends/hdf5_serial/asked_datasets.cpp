@@ -72,8 +72,6 @@ Result<std::shared_ptr<AskedDataset>> AskedDataset::make(const FieldOptions& opt
   asked->options_ = options;
   asked->facts_ = facts;
   asked->by_name_ = by_name;
-  name_codec_unseen(asked->options_);
-  TAILRACE_TRY(check_values(asked->options_, Door::serial));
   CodecRequest exact = asked->request_for(0);
   exact.pointwise_bound = 0;
   exact.guards = {};
@@ -346,7 +344,7 @@ Result<std::shared_ptr<AskedDataset>> AskedFiles::ask(File& file, DatasetFacts f
         facts.chunk_shape[d] = std::clamp<std::uint64_t>(facts.chunk_shape[d], 1, facts.shape[d]);
       }
     }
-    return AskedDataset::make(options, facts, by_name);
+    return AskedDataset::make(decision.options, facts, by_name);
   };
   Result<std::shared_ptr<AskedDataset>> made = make();
   if (made.ok()) return made;

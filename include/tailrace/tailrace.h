@@ -247,7 +247,7 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   ui.perfetto.dev: encodes, writes, commits, the program's own use of its lanes,
  *                   and the plan. Written when the file is closed; until then 56 bytes an event.
  *
- * For experiments (docs/in-situ.md, docs/schedule.md)
+ * Options of experiments (docs/in-situ.md, docs/schedule.md)
  *   lab.order=given    In which order each rank encodes its chunks: given, largest-first,
  *                   smallest-first, insertion, johnson. All but given predict sizes and times
  *                   first, and so do the layouts arena and predictive.

@@ -217,7 +217,7 @@ Hdf5File& DatasetArray::metadata() { return comm_->is_root() ? output_.file() : 
 
 // --- new datasets
 
-/// What policy must know of a dataset that a program creates.
+/// Facts for policy on a dataset that a program creates.
 DatasetFacts DatasetArray::facts_of_new(const Definition& definition) {
   DatasetFacts facts;
   facts.number = definition.number;

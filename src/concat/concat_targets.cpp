@@ -23,7 +23,7 @@ namespace {
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t chunk_bytes_limit = (std::uint64_t{1} << 32) - 1;
 
-/// What policy must know of a dataset of the first input.
+/// Facts for policy on a dataset of the first input.
 DatasetFacts facts_of_rows(const StoredDataset& dataset) {
   DatasetFacts facts;
   facts.number = dataset.dtype;

@@ -186,7 +186,7 @@ Status assign_writers(const KeyValue& entry, FileOptions& options) {
   options.balance = text == "each" ? "off" : "best";
   return Status();
 }
-/// As writers=balanced, by a rule of the papers.
+/// Choose the rule by which writers=balanced moves writes.
 Status assign_balance(const KeyValue& entry, FileOptions& options) {
   if (entry.second != "best" && entry.second != "paper") {
     return bad_option_value(entry.first, entry.second, "best or paper");
@@ -285,8 +285,8 @@ std::string chunk_text(const FieldOptions& options) {
                              : std::to_string(options.chunk_bytes);
 }
 
-/// What layouts arena and predictive reserve: "performance", "balanced", "storage", a weight
-/// "0.8:0.2" (performance:storage), or a ratio "1.25".
+/// Parse the space that layouts arena and predictive reserve: "performance", "balanced",
+/// "storage", a weight "0.8:0.2" (performance:storage), or a ratio "1.25".
 Status parse_space(std::string_view text, SpaceGoal& space) {
   constexpr std::string_view wanted =
       "behind arena: or predictive: performance, balanced, storage, weights such as 0.8:0.2, or a "
@@ -313,7 +313,7 @@ Status parse_space(std::string_view text, SpaceGoal& space) {
   return Status();
 }
 
-/// What layout hybrid expects: "RATIO" or "RATIO:ERROR".
+/// Parse the expectation of layout hybrid: "RATIO" or "RATIO:ERROR".
 Status parse_expectation(const std::string& text, FieldOptions& options) {
   const std::size_t colon = text.find(':');
   options.expected_error = 0;

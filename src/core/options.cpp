@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <string>
 
+#include "trz/base/settings_reader.hpp"
+
 namespace tailrace {
 
 namespace {
@@ -70,20 +72,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 Result<std::vector<KeyValue>> split_key_values(std::string_view text) {
-  std::vector<KeyValue> entries;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    const std::string_view entry = text.substr(0, comma);
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
-    if (entry.empty()) continue;
-    const std::size_t equals = entry.find('=');
-    const std::string_view key = entry.substr(0, equals);
-    if (key.empty()) {
-      return Status(Code::invalid_argument, "option \"" + std::string(entry) + "\" has no name");
-    }
-    entries.emplace_back(key, equals == std::string_view::npos ? "" : entry.substr(equals + 1));
-  }
-  return entries;
+  return split_settings(text);
 }
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {

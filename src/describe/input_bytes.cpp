@@ -219,6 +219,12 @@ Result<BytesBehindEnd> bytes_behind_end(
   return behind;
 }
 
+Result<BytesBehindEnd> bytes_behind_end(const InputBytes& bytes, std::uint64_t user_block_bytes) {
+  return bytes_behind_end(
+      bytes.file_bytes(), user_block_bytes,
+      [&](std::uint64_t address, std::span<std::byte> to) { return bytes.read_at(address, to); });
+}
+
 std::string field_path_of_file(const std::string& path) {
   std::string stem = path.substr(path.find_last_of('/') + 1);
   const std::size_t dot = stem.find_last_of('.');

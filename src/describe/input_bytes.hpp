@@ -100,6 +100,8 @@ struct BytesBehindEnd {
 Result<BytesBehindEnd> bytes_behind_end(
     std::uint64_t file_bytes, std::uint64_t user_block_bytes,
     const std::function<Status(std::uint64_t address, std::span<std::byte> bytes)>& read_at);
+/// Read the superblock of an open file. Otherwise as above.
+Result<BytesBehindEnd> bytes_behind_end(const InputBytes& bytes, std::uint64_t user_block_bytes);
 
 /// "/" and the file's name without folder and last extension: the field path of .npy and raw files.
 std::string field_path_of_file(const std::string& path);

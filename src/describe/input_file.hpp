@@ -75,7 +75,7 @@ class InputFile {
   virtual std::uint64_t user_block_bytes() const { return 0; }
   /// What the user should know of the listing: what is left out of it, links that lead in circles.
   virtual std::vector<std::string> remarks() const { return {}; }
-  /// What lies behind the end of the format, and is left out; empty: nothing does.
+  /// Remark on bytes behind the end of the format, which are left out; empty: there are none.
   virtual std::string remark_of_end() const { return ""; }
   /// Objects that were left out since they cannot be read, and why: where that was asked for.
   virtual std::vector<std::string> unreadable() const { return {}; }

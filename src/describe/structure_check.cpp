@@ -61,11 +61,7 @@ Status open_compared(const std::string& path, ComparedFile& file) {
     return hdf5_failure(Code::corrupt, path);
   }
   file.user_block_bytes = user_block;
-  TAILRACE_TAKE(file.behind, bytes_behind_end(file.bytes->file_bytes(), user_block,
-                                              [&](std::uint64_t address, std::span<std::byte> to) {
-                                                return file.bytes->read_at(address, to);
-                                              })
-                                 .within(path));
+  TAILRACE_TAKE(file.behind, bytes_behind_end(*file.bytes, user_block).within(path));
   TAILRACE_TAKE(file.inventory, Hdf5Inventory::read(file.id.get()).within(path));
   return Status();
 }

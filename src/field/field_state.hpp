@@ -120,7 +120,7 @@ struct FieldState {
   }
 };
 
-/// What policy must know of a field. Extents without time.
+/// Facts for policy on a field, without the dimension of time.
 DatasetFacts facts_of(const FieldDefinition& definition);
 
 /// Whether a field is stored contiguously because it has nothing to compress: a scalar, or empty.

@@ -74,18 +74,26 @@ constexpr auto rules = std::to_array<ValueRule>({
      "metadata in front are for files that are complete when they are written"},
 });
 
-/// "layout=sparse": the option of a rule with the value that it has.
+/// The name of the option that a rule is about.
+std::string_view option_of(const ValueRule& rule) {
+  return rule.example.substr(0, rule.example.find('='));
+}
+
+/// The option table's entry of a name; null: it has none.
+template <class Options>
+const OptionEntry<Options>* find_entry(std::span<const OptionEntry<Options>> table,
+                                       std::string_view name) {
+  const auto found = std::ranges::find(table, name, &OptionEntry<Options>::name);
+  return found == table.end() ? nullptr : &*found;
+}
+
+/// "layout=sparse": the option of a rule that applies, with the value that it has.
 std::string value_of(const ValueRule& rule, const FileOptions* file, const FieldOptions& field) {
-  const std::string_view option = rule.example.substr(0, rule.example.find('='));
-  for (const auto& entry : field_option_table()) {
-    if (entry.name == option) return std::string(option) + "=" + entry.text(field);
-  }
-  for (const auto& entry : file_option_table()) {
-    if (entry.name == option && file != nullptr) {
-      return std::string(option) + "=" + entry.text(*file);
-    }
-  }
-  return std::string(rule.example);
+  const std::string_view option = option_of(rule);
+  const auto* const of_field = find_entry(field_option_table(), option);
+  return std::string(option) + "=" +
+         (of_field != nullptr ? of_field->text(field)
+                              : find_entry(file_option_table(), option)->text(*file));
 }
 
 Status check_rules(const FileOptions* file, const FieldOptions& field, Door door) {
@@ -104,23 +112,15 @@ Status check_rules(const FileOptions* file, const FieldOptions& field, Door door
 std::span<const ValueRule> value_rules() { return rules; }
 
 unsigned doors_of(const ValueRule& rule) {
-  const std::string_view option = rule.example.substr(0, rule.example.find('='));
-  for (const auto& entry : file_option_table()) {
-    if (entry.name == option) return entry.doors & rule.doors;
-  }
-  for (const auto& entry : field_option_table()) {
-    if (entry.name == option) return entry.doors & rule.doors;
-  }
-  return 0;
-}
-
-Status check_values(const FieldOptions& options, Door door) {
-  return check_rules(nullptr, options, door);
+  const auto* const of_field = find_entry(field_option_table(), option_of(rule));
+  return rule.doors &
+         (of_field != nullptr ? of_field->doors
+                              : find_entry(file_option_table(), option_of(rule))->doors);
 }
 
 Status check_door(const FieldOptions& options, Door door) {
   TAILRACE_TRY(check_served(options, door));
-  return check_values(options, door);
+  return check_rules(nullptr, options, door);
 }
 
 Status check_door(const FileOptions& options, Door door) {
@@ -166,8 +166,7 @@ std::string door_rows(const Entries& entries) {
   for (const auto& entry : entries) {
     text += "| `" + std::string(entry.name) + "=`" + cells_of(entry.doors) + " | |\n";
     for (const ValueRule& rule : rules) {
-      const std::string_view option = rule.example.substr(0, rule.example.find('='));
-      if (option != entry.name) continue;
+      if (option_of(rule) != entry.name) continue;
       text += "| `" + std::string(rule.example) + "`" + cells_of(doors_of(rule)) + " | " +
               std::string(rule.why) + " |\n";
     }

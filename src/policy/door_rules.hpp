@@ -37,15 +37,11 @@ unsigned doors_of(const ValueRule& rule);
 /// @error invalid_argument  an option that the door does not have.
 /// @error unsupported  a value that it does not serve; both name the option and the reason.
 Status check_door(const FileOptions& options, Door door);
-/// The same for the options of one dataset.
+/// Refuse options of one dataset, likewise.
 Status check_door(const FieldOptions& options, Door door);
 
-/// The same for a file's options and those of its globs, for the door that they name.
+/// Refuse options of a file and of its globs, likewise, for the door that they name.
 Status check_door(const GlobOptions& options);
-
-/// The single values alone, for callers whose options passed the file's check: a dataset's own
-/// options may ask for them, too. @error unsupported
-Status check_values(const FieldOptions& options, Door door);
 
 /// Refuse layout=front for one dataset of a file that is not laid out so.
 /// @error invalid_argument

@@ -42,6 +42,15 @@ bool is_ours_to_store(const DatasetFacts& facts, const FieldOptions& options) {
          options.earlier_loss.empty() && !facts.grows();
 }
 
+/// Name the codec where none was named, for doors that do not know the values: exact without a
+/// bound, else the yardstick.
+void name_codec_unseen(FieldOptions& options) {
+  const bool lossless = options.bound.lossless();
+  if (options.codec != auto_codec && (options.codec_given || lossless)) return;
+  options.codec = lossless ? exact_codec : yardstick_codec;
+  options.codec_settings.clear();
+}
+
 /// Codecs of datasets whose values nobody has seen when they are created.
 Status decide_codec_unseen(const DatasetFacts& facts, Door door, StorageDecision& decision) {
   FieldOptions& options = decision.options;
@@ -109,13 +118,6 @@ bool has_codec_type(std::uint64_t element_bytes) {
 bool has_nothing_to_compress(const DatasetFacts& facts) {
   return !facts.in_header && !facts.grows() &&
          (facts.shape.empty() || n_elements(facts.shape) == 0);
-}
-
-void name_codec_unseen(FieldOptions& options) {
-  const bool lossless = options.bound.lossless();
-  if (options.codec != auto_codec && (options.codec_given || lossless)) return;
-  options.codec = lossless ? exact_codec : yardstick_codec;
-  options.codec_settings.clear();
 }
 
 CodecWish codec_wish(const DatasetFacts& facts, const FieldOptions& options) {

@@ -4,10 +4,12 @@
 // A door states what it knows of the dataset (DatasetFacts) and what its user asked for
 // (StorageRequest). decide() answers with a StorageDecision, or refuses in words. The shape of
 // chunks follows when all ranks' boxes are known (choose_chunks). What a door can do stands in one
-// table of traits. No door has a rule or a limit of its own.
+// table of traits. repack and the steps ask for single answers (reasons to stay exact, chunks, the
+// codec) and not for decide().
 //
 // Not decided here: layouts and places (layout/), the choice between codecs by a sample
-// (field/codec_choice), whether a bound means something for the values (bound_width).
+// (field/codec_choice), whether a bound means something for the values (bound_width), chunks that
+// follow a plotfile's boxes, and published forms (--cmip7, --cloud: verbs/repack_plan).
 
 #pragma once
 
@@ -40,7 +42,7 @@ inline constexpr std::uint64_t chunked_bytes_min = 16384;
 inline constexpr std::uint64_t growing_chunk_bytes_min = 4096;
 /// A lossy codec spends so much of smaller chunks on their headers that nothing is saved.
 inline constexpr std::uint64_t bounded_chunk_bytes_min = 4096;
-/// The same where no dimension grows. Chunks of 12 to 25 kB, as h5py chooses them, make files of
+/// Lower limit where no dimension grows. Chunks of 12 to 25 kB, as h5py chooses them, make files of
 /// climate models 15 % larger and take twice the time of chunks that are chosen for the codec.
 inline constexpr std::uint64_t bounded_fixed_chunk_bytes_min = std::uint64_t{64} << 10;
 /// A concatenation makes smaller chunks larger, and then about as large as the second number.
@@ -125,10 +127,6 @@ bool has_codec_type(std::uint64_t element_bytes);
 /// True if a dataset has nothing to compress: a scalar, or empty, and it cannot grow.
 bool has_nothing_to_compress(const DatasetFacts& facts);
 
-/// Name the codec where none was named, for doors that do not know the values: exact without a
-/// bound, else the yardstick.
-void name_codec_unseen(FieldOptions& options);
-
 /// The codec with which a dataset's values are encoded.
 struct CodecWish {
   std::string name;
@@ -145,7 +143,7 @@ void become_exact(std::string& codec, std::vector<KeyValue>& settings);
 /// @param chunk_limits  per dimension how far a chunk shape that is asked for may reach.
 Shape choose_chunks(const DatasetFacts& facts, const FieldOptions& options,
                     const Shape& chunk_limits, const DecompositionFacts& decomposition, Door door);
-/// The same for a dataset whose boxes nobody knows yet, which `n_ranks` share evenly.
+/// Shape of the chunks of a dataset whose boxes nobody knows yet, which `n_ranks` share evenly.
 Shape choose_chunks_unseen(const DatasetFacts& facts, const FieldOptions& options,
                            std::uint64_t n_ranks);
 

@@ -71,12 +71,7 @@ class Hdf5Input final : public InputFile {
                                                  const ReadOptions& options) {
     TAILRACE_TAKE(auto file, StoredFile::open(path, other_files_of(options)));
     TAILRACE_TAKE(DatasetList list, file->list(Asked::fields, options.skip_unreadable));
-    const InputBytes& bytes = file->bytes();
-    TAILRACE_TAKE(const BytesBehindEnd behind,
-                  bytes_behind_end(bytes.file_bytes(), user_block_bytes,
-                                   [&](std::uint64_t address, std::span<std::byte> to) {
-                                     return bytes.read_at(address, to);
-                                   }));
+    TAILRACE_TAKE(const BytesBehindEnd behind, bytes_behind_end(file->bytes(), user_block_bytes));
     std::vector<OtherDataset> others;
     for (const StoredDataset& dataset : list.datasets) {
       if (dataset.field) continue;

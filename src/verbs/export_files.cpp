@@ -727,11 +727,7 @@ Status report_other_bytes(const VerbRanks& ranks, const std::string& path) {
   if (n_in_front > 0) {
     ranks.say(fmt::format("the user block of {} bytes is not kept in a part", n_in_front));
   }
-  TAILRACE_TAKE(const BytesBehindEnd behind,
-                bytes_behind_end(input->file_bytes(), n_in_front,
-                                 [&](std::uint64_t address, std::span<std::byte> to) {
-                                   return input->read_at(address, to);
-                                 }));
+  TAILRACE_TAKE(const BytesBehindEnd behind, bytes_behind_end(*input, n_in_front));
   if (behind.n_bytes > 0) ranks.say(behind.text() + ": not kept in a part");
   return Status();
 }

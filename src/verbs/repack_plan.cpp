@@ -23,7 +23,7 @@
 namespace tailrace::verbs {
 namespace {
 
-/// What policy must know of a field of the input, read as numbers.
+/// Facts for policy on a field of the input, read as numbers.
 DatasetFacts facts_of_stored(const StoredDataset& field) {
   DatasetFacts facts;
   facts.number = field.dtype;

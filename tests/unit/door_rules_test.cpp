@@ -136,7 +136,7 @@ class DoorRules : public ::testing::Test {
   TestFolder folder_;
 };
 
-/// Of each option a value that is not its default, and what else it needs to be of use.
+/// A value of an option that is not its default, and what else the option needs to be of use.
 struct Example {
   std::string text;
   std::string with = "";
