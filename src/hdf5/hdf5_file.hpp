@@ -109,7 +109,7 @@ class Hdf5File {
     /// The root group says which filters readers must have (hdf5/readers_need.hpp).
     bool says_readers_need = false;
     bool shares_chunks = false;  ///< Several may lie at one place; see reuses_space().
-    bool on_nodes = false;  ///< Other nodes write chunks into the file.
+    bool on_nodes = false;       ///< Other nodes write chunks into the file.
     /// Lists (HDF5's ids) whose properties the file is to have, but for those that the driver and a
     /// safe commit need: a program's own, where it makes the metadata. -1: ours.
     std::int64_t creation_list_id = -1;
