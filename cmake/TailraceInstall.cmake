@@ -14,32 +14,32 @@ install(FILES LICENSE README.md CHANGELOG.md SECURITY.md CITATION.cff
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md"
         PATTERN "*.png")
 install(FILES trz/docs/trz-format.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/trz/docs)
-foreach(program tailrace_cli tailrace_bench)
+foreach(program tailrace_cli tailrace_lab tailrace_bench)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
-if(TARGET tailrace_cli)
-  # The exact schedulers of `tailrace schedule`, which finds them from its own place.
-  install(PROGRAMS frontends/cli/exact_schedule.py DESTINATION share/tailrace)
+if(TARGET tailrace_lab)
+  # The exact schedulers of `tailrace-lab schedule`, which finds them from its own place.
+  install(PROGRAMS lab/commands/exact_schedule.py DESTINATION share/tailrace)
 endif()
 
-# Manual pages and completions, made by the program from its own options.
+# Manual pages and completions, made by the programs from their own options.
 if(TARGET tailrace_cli AND NOT CMAKE_CROSSCOMPILING)
   set(pages "${PROJECT_BINARY_DIR}/pages")
-  add_custom_command(OUTPUT "${pages}/tailrace.fish"
-                     COMMAND tailrace_cli man "${pages}/man1"
-                     COMMAND tailrace_cli completions bash > "${pages}/tailrace.bash"
-                     COMMAND tailrace_cli completions zsh > "${pages}/_tailrace"
-                     COMMAND tailrace_cli completions fish > "${pages}/tailrace.fish"
-                     DEPENDS tailrace_cli VERBATIM)
+  add_custom_command(OUTPUT "${pages}/tailrace.fish" "${pages}/tailrace-lab.fish"
+                     COMMAND tailrace_cli --write-pages "${pages}"
+                     COMMAND tailrace_lab --write-pages "${pages}"
+                     DEPENDS tailrace_cli tailrace_lab VERBATIM)
   add_custom_target(tailrace_pages ALL DEPENDS "${pages}/tailrace.fish")
   install(DIRECTORY "${pages}/man1" DESTINATION ${CMAKE_INSTALL_MANDIR})
-  install(FILES "${pages}/tailrace.bash" RENAME tailrace
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-  install(FILES "${pages}/_tailrace" DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-  install(FILES "${pages}/tailrace.fish"
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  foreach(program tailrace tailrace-lab)
+    install(FILES "${pages}/${program}.bash" RENAME ${program}
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES "${pages}/_${program}" DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES "${pages}/${program}.fish"
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endforeach()
 endif()
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tailrace)

@@ -40,7 +40,6 @@ if(TAILRACE_PYTHON)
                       NOSTRIP ${python_sources}
                       ${TAILRACE_CORE_OBJECTS} $<TARGET_OBJECTS:tailrace_codecs>
                       $<TARGET_OBJECTS:tailrace_engine> $<TARGET_OBJECTS:tailrace_deciding>
-                      $<TARGET_OBJECTS:tailrace_simulate>
                       $<TARGET_OBJECTS:tailrace_without_mpi> ${tailrace_container_OBJECTS}
                       ${TAILRACE_VERBS_OBJECTS} $<TARGET_OBJECTS:tailrace_report>
                       ${TAILRACE_TRZ_OBJECTS} ${TAILRACE_XOR_OBJECTS} ${TAILRACE_FILTER_OBJECTS})

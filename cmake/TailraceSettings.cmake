@@ -161,7 +161,7 @@ endfunction()
 
 # Rooms where no value of a field passes, or only in one simple loop, compile with -Og and without line
 # numbers where the build has -O2: that halves their time (-O0 takes longer, since templates are not
-# inlined). The preset `release`, measurements (bench/README.md) and builds of packages optimise them, too.
+# inlined). The preset `release`, measurements (lab/bench/README.md) and builds of packages optimise them, too.
 option(TAILRACE_OPTIMISE_EVERYTHING "Compile all code at the build type's level" OFF)
 string(TOUPPER "CMAKE_CXX_FLAGS_${CMAKE_BUILD_TYPE}" tailrace_level_flags)
 set(tailrace_quick_level "")

@@ -2,7 +2,7 @@
 # rest is compiled folder by folder (TailraceJoin.cmake).
 #
 #   TAILRACE_WHEEL_OMITS  sources that nothing in the wheel calls: the C API, concatenation (but its
-#                         check, which verify uses), the simulator, all verbs but verify and info.
+#                         check, which verify uses), all verbs but verify and info.
 #                         The modules fail to load if one of them is needed after all.
 #
 # Optimised as the programs are, -O2 (trz and xor have -O3), without debug information.
@@ -12,7 +12,6 @@ set(TAILRACE_WHEEL_OMITS
     "/src/concat/([^/]*|hdf5/[^/]*)$"
     "/verbs/(book_file|concat_request|export_files|lay_in_front|repack|repack_plan)\\.cpp$"
     "/report/(html_page|report_json)\\.cpp$"
-    "/simulate/simulate_(clock|node|run)\\.cpp$"
     "/(describe/concat_input|netcdf/netcdf_dimension_names)\\.cpp$")
 list(JOIN TAILRACE_WHEEL_OMITS "|" TAILRACE_WHEEL_OMITS)
 

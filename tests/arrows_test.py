@@ -33,20 +33,19 @@ ARROWS = {
     "core": set(),
     **{folder: {"core"} for folder in PURE},
     "exec": {"core", *PURE},
-    "simulate": {"core", *PURE, "exec"},
     "measure": {"core", *PURE, "exec"},
     "hdf5": {"core"},
     "describe": {"core", "hdf5"},
     "netcdf": {"core", "hdf5", "describe"},
     "field": {"core", *PURE, "exec", "hdf5", "describe", "measure"},
     "output": {"core", *PURE, "exec", "hdf5", "field"},
-    "write": {"core", *PURE, "exec", "simulate", "hdf5", "field", "output"},
+    "write": {"core", *PURE, "exec", "hdf5", "field", "output"},
     "read": {"core", *PURE, "exec", "measure", "hdf5", "describe", "netcdf"},
     "array": {"core", *PURE, "exec", "hdf5", "describe", "netcdf", "field", "output", "read"},
     "concat/hdf5": {"core", "hdf5", "describe"},
     "concat/check": {"core", "hdf5", "describe"},
     "concat": {"core", *PURE, "exec", "hdf5", "describe", "concat/hdf5", "output"},
-    "verbs": {"core", *PURE, "exec", "simulate", "measure", "hdf5", "describe", "netcdf", "field",
+    "verbs": {"core", *PURE, "exec", "measure", "hdf5", "describe", "netcdf", "field",
               "output", "write", "read", "array", "concat", "concat/check", "concat/hdf5"},
 }
 for room, arrows in ARROWS.items():
@@ -166,7 +165,7 @@ def reaches_hdf5(path, text, seen=None):
 
 
 def check_outer_file(path, text, top):
-    """Frontends may use all of src; examples see the public headers only."""
+    """Frontends may use all of src, lab may use both; examples see the public headers only."""
     for kind, header in INCLUDE.findall(text):
         beside = any((folder / header).is_file() for folder in (ROOT / "examples", path.parent))
         if top == "examples" and kind == '"' and not beside:
@@ -175,6 +174,8 @@ def check_outer_file(path, text, top):
             complain(path, f'includes "{header}"; a public header stands on public headers only')
         if top == "include" and header in ("mpi.h", "hdf5.h"):
             complain(path, f"includes <{header}>; the public headers need neither MPI nor HDF5")
+        if top not in ("lab", "tests") and kind == '"' and (ROOT / "lab" / header).is_file():
+            complain(path, f'includes "{header}" of lab; nothing but tests uses the laboratory')
     # tailrace-bench holds another HDF5 than the command line, and both have these objects; what
     # speaks HDF5's own language has one alone.
     speaks_hdf5 = any(path.is_relative_to(ROOT / "frontends" / folder)
@@ -203,7 +204,7 @@ def main():
     places = collections.defaultdict(list)
     n_files = 0
     golden = [ROOT / "tests" / "golden", ROOT / "trz" / "tests" / "golden"]
-    for top in ("include", "src", "trz", "frontends", "examples", "bench", "tests", "python"):
+    for top in ("include", "src", "trz", "frontends", "examples", "lab", "tests", "python"):
         for path in sorted((ROOT / top).rglob("*")):
             if not path.is_file() or path.is_symlink() or "__pycache__" in path.parts:
                 continue

@@ -1,6 +1,6 @@
 // replay: writes a field that was computed elsewhere, step by step, as fast as the output takes it.
 //
-//   bench/make_climate.py climate.nc --raw climate.f32
+//   lab/bench/data/make_climate.py climate.nc --raw climate.f32
 //   mpiexec -n 4 ./replay --source climate.f32 --shape 18x192x384 --steps 48 --output pnetcdf
 //
 // The microbenchmark of Bicer et al. 2014, section IV-B: ranks iteratively write their parts of one

@@ -87,7 +87,7 @@ void Session::remark(std::string_view text) const { say(printable(std::string(te
 void Session::say(std::string_view lines) const {
   if (!speaks()) return;
   std::cout.flush();
-  print_to_stderr(fmt::format("tailrace {}: {}", command, lines));
+  print_to_stderr(fmt::format("{}{}{}: {}", program, command.empty() ? "" : " ", command, lines));
 }
 
 Status start_hdf5(const Session& session, const std::string& plugin_folders) {

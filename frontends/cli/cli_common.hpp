@@ -84,6 +84,7 @@ struct Session {
   MpiSession& mpi;
   Comm& comm;
   std::string command;  ///< "repack": messages begin with "tailrace repack: ".
+  std::string program = "tailrace";
 
   bool speaks() const { return comm.is_root(); }
   /// The same Status on every rank. Collective. For checks that all ranks make alike: rank 0's

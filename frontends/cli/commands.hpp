@@ -32,13 +32,7 @@ Command add_info(CLI::App& app);
 Command add_recover(CLI::App& app);
 Command add_options(CLI::App& app);
 Command add_filter_args(CLI::App& app);
-Command add_train_book(CLI::App& app);
 Command add_profile(CLI::App& app);
-Command add_schedule(CLI::App& app);
-Command add_simulate(CLI::App& app);
-/// Of `app` as it is when the command runs: manual pages, and what shells complete.
-Command add_man(CLI::App& app);
-Command add_completions(CLI::App& app);
 
 /// The one-screen summary of a repack: tables, at most 100 columns wide and about one screen high.
 std::string summary_text(const verbs::RepackReport& report);

@@ -1,37 +1,23 @@
-// tailrace man, tailrace completions: manual pages and what shells complete, made of the parser's
-// own commands and options, so that neither can be behind --help.
+// Manual pages and completions, made from the parser's commands and options.
 
 #include <fmt/format.h>
 
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <utility>
 
-#include "commands.hpp"
+#include "core/codec_registry.hpp"
 #include "help_formatter.hpp"
+#include "layout/layout.hpp"
+#include "program.hpp"
 
 namespace tailrace::cli {
 namespace {
 
-constexpr const char* man_description =
-    R"help(Write the manual pages into a folder, as installing does
-
-Examples:
-  tailrace man ~/.local/share/man/man1
-)help";
-
-constexpr const char* completions_description =
-    R"help(Print what a shell needs to complete commands and options
-
-Examples:
-  tailrace completions bash > ~/.local/share/bash-completion/completions/tailrace
-  tailrace completions zsh > ~/.zfunc/_tailrace
-  tailrace completions fish > ~/.config/fish/completions/tailrace.fish
-)help";
-
-// --- what there is to tell
+// --- the parser as pages
 
 struct OptionPage {
   std::vector<std::string> names;  ///< "-o", "--output"; of an argument its one word.
@@ -39,10 +25,12 @@ struct OptionPage {
   bool argument = false;
   std::string group;
   std::string text;
+  std::vector<std::string> choices;  ///< What a shell completes as its value; empty: files.
 };
 
 struct CommandPage {
-  std::string name;     ///< Empty: tailrace itself.
+  std::string program;  ///< "tailrace".
+  std::string name;     ///< Empty: the page of the program itself.
   std::string summary;  ///< One line.
   std::vector<std::string> paragraphs;
   std::string examples;  ///< Lines as they stand in --help.
@@ -61,12 +49,19 @@ OptionPage option_page(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) page.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) page.names.push_back("--" + name);
   page.value = value_of(option);
+  if (option.check_lname("codec")) {
+    for (const CodecEntry* codec : codec_registry()) page.choices.emplace_back(codec->name);
+  } else if (option.check_lname("layout")) {
+    for (const LayoutEntry& layout : layout_registry()) page.choices.emplace_back(layout.name);
+  }
   return page;
 }
 
 CommandPage command_page(const CLI::App& app) {
   CommandPage page;
-  if (app.get_parent() != nullptr) page.name = app.get_name();
+  const bool is_command = app.get_parent() != nullptr;
+  page.program = (is_command ? *app.get_parent() : app).get_name();
+  if (is_command) page.name = app.get_name();
   std::istringstream text(app.get_description());
   std::getline(text, page.summary);
   std::string paragraph;
@@ -84,16 +79,17 @@ CommandPage command_page(const CLI::App& app) {
   }
   if (!paragraph.empty()) page.paragraphs.push_back(paragraph);
   for (const CLI::Option* option : app.get_options({})) {
+    if (option->get_group().empty()) continue;  // Hidden: --write-pages.
     page.options.push_back(option_page(*option));
   }
   return page;
 }
 
-/// tailrace itself, then its commands.
+/// The program itself, then its commands.
 std::vector<CommandPage> all_pages(const CLI::App& app) {
   std::vector<CommandPage> pages{command_page(app)};
   for (const CLI::App* sub : app.get_subcommands({})) pages.push_back(command_page(*sub));
-  // "tailrace: what it is" stands in --help; a page says the name by itself.
+  // --help says "tailrace: what it is"; a page has the name already.
   pages[0].summary.erase(0, pages[0].summary.find(": ") + 2);
   return pages;
 }
@@ -157,8 +153,9 @@ std::string options_section(const CommandPage& page) {
 }
 
 std::string usage_of(const CommandPage& page) {
-  if (page.name.empty()) return "\\fBtailrace\\fR \\fICOMMAND\\fR ...\n";
-  std::string usage = fmt::format("\\fBtailrace {}\\fR", troff(page.name));
+  if (page.name.empty())
+    return fmt::format("\\fB{}\\fR \\fICOMMAND\\fR ...\n", troff(page.program));
+  std::string usage = fmt::format("\\fB{} {}\\fR", troff(page.program), troff(page.name));
   for (const OptionPage& option : page.options) {
     if (option.argument) usage += fmt::format(" [\\fI{}\\fR]", troff(option.names.front()));
   }
@@ -182,7 +179,7 @@ Something failed on the way: memory, the disk, a limit.
 )";
 
 std::string page_name(const CommandPage& page) {
-  return page.name.empty() ? "tailrace" : "tailrace-" + page.name;
+  return page.name.empty() ? page.program : page.program + "-" + page.name;
 }
 
 std::string man_page(const CommandPage& page, const std::vector<CommandPage>& all) {
@@ -207,21 +204,9 @@ std::string man_page(const CommandPage& page, const std::vector<CommandPage>& al
   if (!page.examples.empty()) {
     out += fmt::format(".SH EXAMPLES\n.nf\n{}.fi\n", troff(folded_examples(page.examples, 70)));
   }
-  return out + exit_section + (page.name.empty() ? "" : ".SH SEE ALSO\n\\fBtailrace\\fR(1)\n");
-}
-
-Status write_man_pages(const CLI::App& app, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  const std::vector<CommandPage> pages = all_pages(app);
-  for (const CommandPage& page : pages) {
-    const std::string path = fmt::format("{}/{}.1", folder, page_name(page));
-    std::ofstream file(path, std::ios::trunc);
-    file << man_page(page, pages);
-    file.close();
-    if (!file) return Status(Code::io_error, "cannot write " + path);
-  }
-  return Status();
+  return out + exit_section +
+         (page.name.empty() ? ""
+                            : fmt::format(".SH SEE ALSO\n\\fB{}\\fR(1)\n", troff(page.program)));
 }
 
 // --- completions
@@ -253,13 +238,25 @@ std::string quoted_for_shell(const std::string& text) {
 std::string bash_completions(const std::vector<CommandPage>& pages) {
   std::string commands;
   std::string cases;
+  std::map<std::string, std::string> choices;  // By an option's name.
   for (const CommandPage& page : pages) {
     if (page.name.empty()) continue;
     commands += page.name + " ";
     cases += fmt::format("    {}) words='{}' ;;\n", page.name, joined_names(page));
+    for (const OptionPage& option : page.options) {
+      if (option.choices.empty()) continue;
+      for (const std::string& name : option.names) {
+        choices[name] = fmt::format("{}", fmt::join(option.choices, " "));
+      }
+    }
   }
-  return fmt::format(R"(# bash completion of tailrace {}, made by: tailrace completions bash
-_tailrace() {{
+  std::string values;
+  for (const auto& [name, names] : choices) {
+    values += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n",
+                          name, names);
+  }
+  return fmt::format(R"(# bash completion of {0} {1}
+_{0}() {{
   local current="${{COMP_WORDS[COMP_CWORD]}}" command="" words word
   for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
     case "$word" in
@@ -267,19 +264,23 @@ _tailrace() {{
       *) command="$word"; break ;;
     esac
   done
+  case "${{COMP_WORDS[COMP_CWORD-1]}}" in
+{5}    *) ;;
+  esac
   case "$command" in
-    "") words='{}{}' ;;
-{}    *) words="" ;;
+    "") words='{2}{3}' ;;
+{4}    *) words="" ;;
   esac
   COMPREPLY=()
-  # What is no option is a file's name.
+  # A word that is not an option is a file name, which bash completes.
   if [[ -z "$command" || "$current" == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
   fi
 }}
-complete -o default -F _tailrace tailrace
+complete -o default -F _{0} {0}
 )",
-                     TAILRACE_VERSION, commands, joined_names(pages[0]), cases);
+                     pages[0].program, TAILRACE_VERSION, commands, joined_names(pages[0]), cases,
+                     values);
 }
 
 std::string zsh_spec(const OptionPage& option) {
@@ -291,7 +292,11 @@ std::string zsh_spec(const OptionPage& option) {
   std::string unit;
   for (const char c : option.value.word) unit += c == ':' ? std::string("\\:") : std::string(1, c);
   std::string value;
-  if (!unit.empty()) value = (option.value.optional ? "::" : ":") + unit + ":_files";
+  if (!unit.empty()) {
+    const std::string what =
+        option.choices.empty() ? "_files" : fmt::format("({})", fmt::join(option.choices, " "));
+    value = (option.value.optional ? "::" : ":") + unit + ":" + what;
+  }
   std::string out;
   for (std::string name : option.names) {
     if (!unit.empty()) name += option.value.optional ? "=-" : name.starts_with("--") ? "=" : "+";
@@ -313,12 +318,12 @@ std::string zsh_completions(const std::vector<CommandPage>& pages) {
     }
     cases += "        '*:file:_files'\n      ;;\n";
   }
-  return fmt::format(R"(#compdef tailrace
-# zsh completion of tailrace {}, made by: tailrace completions zsh
-_tailrace() {{
+  return fmt::format(R"(#compdef {0}
+# zsh completion of {0} {1}
+_{0}() {{
   local -a commands
   commands=(
-{}  )
+{2}  )
   if (( CURRENT == 2 )); then
     _describe 'command' commands
     return
@@ -327,64 +332,60 @@ _tailrace() {{
   shift words
   (( CURRENT-- ))
   case "$command" in
-{}  esac
+{3}  esac
 }}
-_tailrace "$@"
+_{0} "$@"
 )",
-                     TAILRACE_VERSION, commands, cases);
+                     pages[0].program, TAILRACE_VERSION, commands, cases);
 }
 
 std::string fish_completions(const std::vector<CommandPage>& pages) {
-  std::string out = fmt::format(
-      "# fish completion of tailrace {}, made by: tailrace completions fish\n", TAILRACE_VERSION);
+  const std::string& program = pages[0].program;
+  std::string out = fmt::format("# fish completion of {} {}\n", program, TAILRACE_VERSION);
   for (const CommandPage& page : pages) {
     std::string when = "__fish_use_subcommand";
     if (!page.name.empty()) {
-      out += fmt::format("complete -c tailrace -f -n '{}' -a {} -d '{}'\n", when, page.name,
+      out += fmt::format("complete -c {} -f -n '{}' -a {} -d '{}'\n", program, when, page.name,
                          quoted_for_shell(page.summary));
       when = "__fish_seen_subcommand_from " + page.name;
     }
     for (const OptionPage& option : page.options) {
       if (option.argument) continue;
-      out += fmt::format("complete -c tailrace -n '{}'", when);
+      out += fmt::format("complete -c {} -n '{}'", program, when);
       for (const std::string& name : option.names) {
         out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       }
       if (!option.value.word.empty() && !option.value.optional) out += " -r";
+      if (!option.choices.empty()) {
+        out += fmt::format(" -f -a '{}'", fmt::join(option.choices, " "));
+      }
       out += fmt::format(" -d '{}'\n", quoted_for_shell(first_sentence(option.text)));
     }
   }
   return out;
 }
 
-}  // namespace
-
-Command add_man(CLI::App& app) {
-  const auto folder = std::make_shared<std::string>();
-  CLI::App* sub = app.add_subcommand("man", man_description);
-  sub->add_option("FOLDER", *folder, "Where they go; it is made if need be.")->required();
-  help_option(sub);
-  return [&app, folder](Session& session) {
-    return run_at_root(session, [&] { return write_man_pages(app, *folder); });
-  };
+Status write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::trunc);
+  file << text;
+  file.close();
+  return file ? Status() : Status(Code::io_error, "cannot write " + path);
 }
 
-Command add_completions(CLI::App& app) {
-  const auto shell = std::make_shared<std::string>();
-  CLI::App* sub = app.add_subcommand("completions", completions_description);
-  sub->add_option("SHELL", *shell, "bash, zsh or fish.")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  help_option(sub);
-  return [&app, shell](Session& session) {
-    return run_at_root(session, [&]() -> Status {
-      const std::vector<CommandPage> pages = all_pages(app);
-      fmt::print("{}", *shell == "bash"  ? bash_completions(pages)
-                       : *shell == "zsh" ? zsh_completions(pages)
-                                         : fish_completions(pages));
-      return Status();
-    });
-  };
+}  // namespace
+
+Status write_shell_pages(const CLI::App& app, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder + "/man1", error);  // Writing reports a failure.
+  const std::vector<CommandPage> pages = all_pages(app);
+  for (const CommandPage& page : pages) {
+    TAILRACE_TRY(
+        write_text(fmt::format("{}/man1/{}.1", folder, page_name(page)), man_page(page, pages)));
+  }
+  const std::string name = folder + "/" + pages[0].program;
+  TAILRACE_TRY(write_text(name + ".bash", bash_completions(pages)));
+  TAILRACE_TRY(write_text(fmt::format("{}/_{}", folder, pages[0].program), zsh_completions(pages)));
+  return write_text(name + ".fish", fish_completions(pages));
 }
 
 }  // namespace tailrace::cli

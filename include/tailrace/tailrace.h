@@ -251,11 +251,11 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *   lab.order=given    In which order each rank encodes its chunks: given, largest-first,
  *                   smallest-first, insertion, johnson. All but given predict sizes and times
  *                   first, and so do the layouts arena and predictive.
- *   lab.scheduler=search  Mode in_situ: how the plan is made; see "tailrace schedule --help".
+ *   lab.scheduler=search  Mode in_situ: how the plan is made; see "tailrace-lab schedule --help".
  *   lab.balance=best   Mode in_situ: the rule by which ranks of a node write for each other: best,
  *                   paper (Jin et al. 2024, 3.4).
- *   lab.record=FILE    Mode in_situ: record the iterations for "tailrace simulate"; written when
- *                   the file is closed.
+ *   lab.record=FILE    Mode in_situ: record the iterations for "tailrace-lab simulate"; written
+ *                   when the file is closed.
  */
 
 /* ===== Files ===== */

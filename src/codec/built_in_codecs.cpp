@@ -1,7 +1,7 @@
 // The built-in codecs, an entry each, and the filters of HDF5 that are no codecs of ours.
 //
 // Least shares of candidates: the best that they did against trz on 180 pairs of field and bound
-// (bench/results/trz_codecs.csv, trz_sz3.csv); trz picks the predictor of the fewest bytes by
+// (lab/bench/results/trz_codecs.csv, trz_sz3.csv); trz picks the predictor of the fewest bytes by
 // itself, so that one which is named can only save time. Speeds: one core of an AMD EPYC without
 // AVX-512, idle but for it, chunks of 8 MB of generated cosmology-like fields at rel 1e-2 ... 1e-6,
 // gathered and encoded, as one run of `tailrace profile` has fitted them (off by 15 to 20 %), those
@@ -21,7 +21,7 @@ namespace tailrace {
 namespace {
 
 /// trz's model of itself prices the best prediction; preset=ratio encodes with a second one, too,
-/// and keeps the smaller. Geometric mean of its gain (bench/results/trz_codecs.csv).
+/// and keeps the smaller. Geometric mean of its gain (lab/bench/results/trz_codecs.csv).
 constexpr double ratio_preset_share = 0.995;
 
 std::vector<CodecVariant> trz_variants() {

@@ -484,7 +484,7 @@ constexpr std::array<File, 22> file_table = {{
      assign_balance, value_text<&FileOptions::balance>},
     text_option<&FileOptions::record_path>(
         "lab.record", "FILE", alike, by_steps,
-        "Mode in_situ: record the iterations for `tailrace simulate`."),
+        "Mode in_situ: record the iterations for `tailrace-lab simulate`."),
     text_option<&FileOptions::order>(
         "lab.order", "given, largest-first, smallest-first, insertion, johnson", alike,
         by_steps | by_repack, "The order in which each rank encodes its chunks."),

@@ -53,7 +53,7 @@ SampleSize sample_size_for(std::uint64_t n_ranks, const std::vector<FieldState*>
 /// and among steps as near as that the fewest bytes count (longest_step_s()).
 constexpr double worthwhile_share = 0.97;
 /// Where trz's ratio is above this, no other codec came within a hundredth of its bytes on any of
-/// 180 pairs of field and bound (bench/results/trz_codecs.csv), and all of them are slower.
+/// 180 pairs of field and bound (lab/bench/results/trz_codecs.csv), and all of them are slower.
 constexpr double foreign_below_ratio = 4;
 /// What a rank reads of a call's input in a second, decoding included: of a file that was just
 /// written, once. Slower storage makes the choice matter even less.

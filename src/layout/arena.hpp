@@ -20,7 +20,7 @@ namespace tailrace {
 
 /// Which part of a chunk's variance it shares with all other chunks of its field (a new physical
 /// state, a changed bound): this part does not cancel.
-/// Measured (bench/micro/layout_space, first steps, trz): 0.7 to 0.9.
+/// Measured (lab/bench/micro/layout_space, first steps, trz): 0.7 to 0.9.
 inline constexpr double common_variance_share = 0.8;
 /// Taken for a chunk whose deviation is not known, as a fraction of its expected bytes.
 inline constexpr double unknown_deviation = 0.1;

@@ -3,7 +3,7 @@
 // Two schemes. uniform: blocks of 12 per dimension on a regular lattice, about 1 % of the values
 // (Liang et al. 2019, V-C; in 1-D runs of 1728, in 2-D 42 x 42, so that a block has as many
 // values). scattered: many small blocks at pseudo-random places, the same ones each time; better at
-// equal volume (measured: bench/results/size_prediction.csv).
+// equal volume (measured: lab/bench/results/size_prediction.csv).
 
 #pragma once
 

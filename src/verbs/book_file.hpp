@@ -1,7 +1,7 @@
 // Books in files: "trz,book=FILE" on the command line.
 //
 // The codec knows a shared book by its words (trz/client_data.hpp) and opens no files; here a
-// file's name takes their place. `tailrace train-book` writes such files: the bytes of
+// file's name takes their place. `tailrace-lab train-book` writes such files: the bytes of
 // trz::Book::serialize(), as trz_trainer_book and tailrace.train_book give them too.
 
 #pragma once

@@ -311,7 +311,7 @@ constexpr std::size_t chunks_read_max = 4;
 /// Spread of chunks that nobody has looked at, as a fraction of their field's mean.
 constexpr double unseen_spread = 0.25;
 /// Codecs' own words on their samples are from data that they were fitted on: over others errors
-/// are this much wider (bench/micro/layout_space).
+/// are this much wider (lab/bench/micro/layout_space).
 constexpr double unproven_widening = 1.25;
 /// A chunk of fewer bytes is mostly its head, and says nothing of samples of larger ones.
 constexpr std::uint64_t telling_bytes = 1024;

@@ -12,8 +12,8 @@
 #include "exec/lane_clock.hpp"
 #include "field/field.hpp"
 #include "field/field_state.hpp"
-#include "simulate/simulate_recording.hpp"
 #include "trz/base/status.hpp"
+#include "write/recording.hpp"
 #include "write/write_plan.hpp"
 
 namespace tailrace {
@@ -52,12 +52,12 @@ class StepSums {
 /// The trace events of all ranks at rank 0, empty elsewhere; takes them out of `trace`. Collective.
 std::vector<TraceEvent> gather_events(Comm& comm, Trace& trace);
 
-// --- IterationRecorder: what a rank's iterations were really like, for `tailrace simulate`
+// --- IterationRecorder: what a rank's iterations were really like, for `tailrace-lab simulate`
 // (lab.record=).
 //
 // Of each iteration the obstacles that were seen, and of the step that was written beside it each
 // chunk's bytes and times. Rank 0 writes all ranks' iterations as one JSON file when the output is
-// closed (format: simulate/simulate_recording.hpp).
+// closed (format: write/recording.hpp).
 
 class IterationRecorder {
  public:

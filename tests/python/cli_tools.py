@@ -38,6 +38,26 @@ def program():
     return path
 
 
+def lab_program():
+    """tailrace-lab, beside tailrace."""
+    path = pathlib.Path(program()).with_name("tailrace-lab")
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return str(path)
+
+
+def bench_script(name):
+    """A script of lab/bench by its name, whatever its folder."""
+    path, = (ROOT / "lab" / "bench").glob(f"*/{name}")
+    return path
+
+
+def find_bench_modules(monkeypatch):
+    """Let this test import the scripts of lab/bench as modules."""
+    for folder in ("data", "papers", "plots", "tables"):
+        monkeypatch.syspath_prepend(str(ROOT / "lab" / "bench" / folder))
+
+
 def launcher():
     path = shutil.which(os.environ.get("MPIEXEC", "mpiexec"))
     if path is None:
@@ -54,8 +74,13 @@ def launcher_on_this_node():
     return shutil.which("mpiexec", path=os.pathsep.join(others))
 
 
+#: Commands of tailrace-lab; all others are tailrace's.
+LAB_COMMANDS = ("bench", "schedule", "simulate", "train-book")
+
+
 def command(*arguments, ranks=1):
-    words = [program(), *map(str, arguments)]
+    is_lab = len(arguments) > 0 and arguments[0] in LAB_COMMANDS
+    words = [lab_program() if is_lab else program(), *map(str, arguments)]
     return [launcher(), "-n", str(ranks), *words] if ranks > 1 else words
 
 

@@ -16,9 +16,10 @@ ROUNDING = 1e-11
 
 
 def make_climate():
-    """bench/make_climate.py as a module."""
-    if str(ROOT / "bench") not in sys.path:
-        sys.path.append(str(ROOT / "bench"))
+    """lab/bench/data/make_climate.py as a module."""
+    folder = str(ROOT / "lab" / "bench" / "data")
+    if folder not in sys.path:
+        sys.path.append(folder)
     return importlib.import_module("make_climate")
 
 

@@ -37,8 +37,9 @@ ENVIRONMENT = {
 
 
 def program():
-    """TAILRACE is the build's bin/tailrace; tailrace-bench lies beside it."""
+    """TAILRACE is the build's bin/tailrace; tailrace-lab and tailrace-bench lie beside it."""
     tailrace = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
+    tailrace = tailrace.with_name("tailrace-lab")
     bench = tailrace.parent / "tailrace-bench"
     if not tailrace.exists() or not bench.exists():
         pytest.skip(f"{tailrace} and {bench} are not both built")

@@ -1,4 +1,4 @@
-"""bench/cmip7.py on a small file: every tool's output has the very values and passes CMIP7's check,
+"""cmip7.py on a small file: every tool's output has the very values and passes CMIP7's check,
 which the script tries; times are looked at for being there only."""
 
 import csv
@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from cli_tools import ENVIRONMENT, ROOT, program
+from cli_tools import ENVIRONMENT, bench_script, program
 
 pytestmark = pytest.mark.full
 
@@ -19,7 +19,7 @@ def test_tools(tmp_path):
         pytest.skip("cmip7repack is not installed")
     if not shutil.which("h5repack"):
         pytest.skip("h5repack is not installed")
-    done = subprocess.run([sys.executable, str(ROOT / "bench" / "cmip7.py"), "--rounds", "1",
+    done = subprocess.run([sys.executable, str(bench_script("cmip7.py")), "--rounds", "1",
                            "--size", "12MB", "--folder", str(tmp_path), "--csv",
                            str(tmp_path / "x.csv")], capture_output=True, text=True, timeout=600,
                           check=False, env={**ENVIRONMENT, "TAILRACE": program()})

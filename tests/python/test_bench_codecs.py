@@ -1,4 +1,4 @@
-"""`tailrace bench codecs` on small files: every codec is checked, and the three reports agree."""
+"""`tailrace-lab bench codecs` on small files: every codec is checked; the three reports agree."""
 
 import csv
 import io

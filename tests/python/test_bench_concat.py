@@ -1,4 +1,4 @@
-"""The baseline of `tailrace concat`, the check by hashes, and bench/concat.py on a tiny set."""
+"""The baseline of `tailrace concat`, the check by hashes, and concat.py on a tiny set."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
-from cli_tools import ENVIRONMENT, ROOT, launcher, program, tailrace
+from cli_tools import ENVIRONMENT, bench_script, lab_program, launcher, program, tailrace
 
 pytestmark = pytest.mark.full
 
@@ -18,7 +18,7 @@ TINY = ["--files", 3, "--datasets", 60, "--images", 1, "--image-width", 32, "--s
 
 
 def script(name, *arguments, code=0):
-    done = subprocess.run([sys.executable, str(ROOT / "bench" / name), *map(str, arguments)],
+    done = subprocess.run([sys.executable, str(bench_script(name)), *map(str, arguments)],
                           capture_output=True, text=True, timeout=600, check=False,
                           env=ENVIRONMENT)
     assert done.returncode == code, done.stdout + done.stderr
@@ -38,7 +38,7 @@ def baseline(tiny_set):
     launcher()
     if not (pathlib.Path(program()).parent / "tailrace-bench").exists():
         pytest.skip("tailrace-bench is not built")
-    probe = subprocess.run([program(), "bench", "concat-hdf5", "-o",
+    probe = subprocess.run([lab_program(), "bench", "concat-hdf5", "-o",
                             str(tiny_set.parent / "probe.h5"), "-i", str(tiny_set)],
                            capture_output=True, text=True, timeout=600, check=False,
                            env=ENVIRONMENT)

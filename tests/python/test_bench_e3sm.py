@@ -1,4 +1,4 @@
-"""bench/e3sm.py on small grids: what E3SM asks of PnetCDF, in very many pieces, ends as the real
+"""e3sm.py on small grids: what E3SM asks of PnetCDF, in very many pieces, ends as the real
 library writes it. The script compares every element; times are looked at for being there only."""
 
 import csv
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from application_runs import build_folder
-from cli_tools import ENVIRONMENT, ROOT, launcher, program
+from cli_tools import ENVIRONMENT, bench_script, launcher, program
 
 pytestmark = pytest.mark.full
 
@@ -17,7 +17,7 @@ def bench(folder, *words):
     for name in ("bin/e3sm_pattern", "lib/libtailrace_pnetcdf.so"):
         if not (build_folder() / name).exists():
             pytest.skip(f"{name} is not built")
-    done = subprocess.run([sys.executable, str(ROOT / "bench" / "e3sm.py"), "--limits", "0",
+    done = subprocess.run([sys.executable, str(bench_script("e3sm.py")), "--limits", "0",
                            "--rounds", "1", "--folder", str(folder), "--csv",
                            str(folder / "x.csv"), *words], capture_output=True, text=True,
                           timeout=600, check=False, env={**ENVIRONMENT, "TAILRACE": program()})

@@ -1,4 +1,4 @@
-"""bench/gather_steps.py on a short run of md: sizes of chunks of one step and of several."""
+"""gather_steps.py on a short run of md: sizes of chunks of one step and of several."""
 
 import csv
 import subprocess
@@ -6,13 +6,13 @@ import sys
 
 import pytest
 from application_runs import run
-from cli_tools import ENVIRONMENT, ROOT, program
+from cli_tools import ENVIRONMENT, bench_script, program
 
 pytestmark = pytest.mark.full
 
 
 def bench(folder, *words):
-    return subprocess.run([sys.executable, str(ROOT / "bench" / "gather_steps.py"), "--csv",
+    return subprocess.run([sys.executable, str(bench_script("gather_steps.py")), "--csv",
                            str(folder / "x.csv"), "--data", str(folder), *words],
                           capture_output=True, text=True, timeout=600, check=False,
                           env={**ENVIRONMENT, "TAILRACE": program()})

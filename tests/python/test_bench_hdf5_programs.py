@@ -1,5 +1,5 @@
-"""bench/hdf5_programs.py in its least form: it compares what every method has written, and its CSVs
-are those of which bench/tables.py makes the page's tables. No test looks at a time."""
+"""hdf5_programs.py in its least form: it compares what every method has written, and its CSVs
+are those of which lab/bench/tables/tables.py makes the page's tables. No test looks at a time."""
 
 import csv
 import importlib.util
@@ -9,11 +9,11 @@ import sys
 import h5py
 import pytest
 from application_runs import build_folder
-from cli_tools import ENVIRONMENT, ROOT, launcher, program
+from cli_tools import ENVIRONMENT, ROOT, bench_script, find_bench_modules, launcher, program
 
 pytestmark = pytest.mark.full
 
-SCRIPT = ROOT / "bench" / "hdf5_programs.py"
+SCRIPT = bench_script("hdf5_programs.py")
 CSVS = ["hdf5_fields.csv", "hdf5_calls.csv", "hdf5_plotfiles.csv"]
 
 
@@ -42,7 +42,7 @@ def test_a_quick_session(tmp_path, monkeypatch):
     built()
     script("--quick", "--ranks", "2", "--folder", tmp_path, "--results", tmp_path)
     for name in CSVS:
-        assert read(tmp_path / name)[0].keys() == read(ROOT / "bench/results" / name)[0].keys()
+        assert read(tmp_path / name)[0].keys() == read(ROOT / "lab/bench/results" / name)[0].keys()
     fields = read(tmp_path / "hdf5_fields.csv")
     assert all(float(row["error_over_bound"]) <= 1 for row in fields)
     for row in fields:
@@ -53,7 +53,7 @@ def test_a_quick_session(tmp_path, monkeypatch):
     plotfiles = {row["method"]: row for row in read(tmp_path / "hdf5_plotfiles.csv")}
     assert int(plotfiles["served-trz"]["file_bytes"]) < int(plotfiles["served"]["file_bytes"])
     assert int(plotfiles["served"]["file_bytes"]) < int(plotfiles["plain"]["file_bytes"])
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    find_bench_modules(monkeypatch)
     import tables
     for name in ("hdf5_fields", "hdf5_calls", "hdf5_plotfiles"):
         assert tables.render(name, tmp_path).count("\n") >= 3

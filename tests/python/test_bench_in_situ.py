@@ -1,4 +1,4 @@
-"""bench/in_situ.py on a tiny configuration: it runs to the end and its documents are whole."""
+"""in_situ.py on a tiny configuration: it runs to the end and its documents are whole."""
 
 import csv
 import json
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from application_runs import application
-from cli_tools import ENVIRONMENT, ROOT, launcher
+from cli_tools import ENVIRONMENT, bench_script, launcher
 
 pytestmark = pytest.mark.full
 
@@ -23,7 +23,7 @@ def programs():
 
 def bench(programs, *arguments):
     environment = {**ENVIRONMENT, "TAILRACE_EXAMPLES": str(programs)}
-    command = [sys.executable, str(ROOT / "bench" / "in_situ.py"), *map(str, arguments)]
+    command = [sys.executable, str(bench_script("in_situ.py")), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
                           env=environment)
 

@@ -1,4 +1,4 @@
-"""bench/ratio_peers.py: what it counts as a result, and what it comes to."""
+"""lab/bench/papers/ratio_peers.py: what it counts as a result, and what it comes to."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from cli_tools import ROOT
 pytestmark = pytest.mark.full
 
 python_package.load()  # First: it says where the codec is.
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [str(ROOT / "lab" / "bench" / folder) for folder in ("papers", "data")]
 import comparison_data  # noqa: E402
 import ratio_peers  # noqa: E402
 

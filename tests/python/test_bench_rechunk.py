@@ -1,4 +1,4 @@
-"""bench/rechunk.py on a small file: every tool's output has the wanted chunks and the very values,
+"""rechunk.py on a small file: every tool's output has the wanted chunks and the very values,
 which the script compares; times are looked at for being there only."""
 
 import csv
@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 import pytest
-from cli_tools import ENVIRONMENT, ROOT, program
+from cli_tools import ENVIRONMENT, bench_script, program
 
 pytestmark = pytest.mark.full
 
 
 def bench(folder, *words):
-    return subprocess.run([sys.executable, str(ROOT / "bench" / "rechunk.py"), "--rounds", "1",
+    return subprocess.run([sys.executable, str(bench_script("rechunk.py")), "--rounds", "1",
                            "--size", "25MB", "--memory", "64MB", "--folder", str(folder), "--csv",
                            str(folder / "x.csv"), *words], capture_output=True, text=True,
                           timeout=600, check=False, env={**ENVIRONMENT, "TAILRACE": program()})

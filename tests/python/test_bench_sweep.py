@@ -1,4 +1,4 @@
-"""tailrace bench: workloads, sweeps, rows of layouts and orders, the page, the grid, scaling.
+"""tailrace-lab bench: workloads, sweeps, rows of layouts and orders, the page, the grid, scaling.
 
 No test here looks at a time. Programs and helpers are those of test_bench.py.
 """
@@ -247,7 +247,7 @@ def test_choice_grid(tmp_path):
 
 def test_scaling(tmp_path):
     path = tmp_path / "scaling.json"
-    command = [sys.executable, str(pathlib.Path(ROOT, "bench", "scaling.py")), "--ranks", "1,2",
+    command = [sys.executable, str(bench_script("scaling.py")), "--ranks", "1,2",
                "--json", str(path), "--", "--dir", str(tmp_path), "--cells", "16x16x16",
                "--repeat", "1", "--bandwidth", "100MB/s/rank", "--methods",
                "tailrace-claimed-none", "--bound", "none", "--codec", "deflate"]

@@ -1,4 +1,4 @@
-"""bench/transparent.py on a little data: every method runs, the answers hold, the tables are whole.
+"""transparent.py on a little data: every method runs, the answers hold, the tables are whole.
 
 Times are looked at for being there only.
 """
@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from application_runs import application, build_folder
-from cli_tools import ENVIRONMENT, ROOT, launcher, program
+from cli_tools import ENVIRONMENT, bench_script, launcher, program
 from climate_cases import source
 
 pytestmark = pytest.mark.full
@@ -23,7 +23,7 @@ def bench(what, folder, *words):
     launcher()
     application("at-pnetcdf")
     source(folder / "source.h5")
-    command = [sys.executable, str(ROOT / "bench" / "transparent.py"), what, "--size", "200KB",
+    command = [sys.executable, str(bench_script("transparent.py")), what, "--size", "200KB",
                "--climate", f"--source {folder / 'source.h5'} --field T", "--folder", str(folder),
                "--csv", str(folder / "x.csv"), "--json", str(folder / "x.json"), "--rounds", "1",
                "--ranks", "2", "--limits", "100", *words]
@@ -78,7 +78,7 @@ def test_md(tmp_path):
 @pytest.mark.parametrize("words", [["--rounds", "0"], ["--ranks", ""]])
 def test_refuses(words):
     application("at-pnetcdf")
-    done = subprocess.run([sys.executable, str(ROOT / "bench" / "transparent.py"), "read", *words],
+    done = subprocess.run([sys.executable, str(bench_script("transparent.py")), "read", *words],
                           capture_output=True, text=True, timeout=600,
                           env={**ENVIRONMENT, "TAILRACE": program()})
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""bench/xarray_dask.py on a little data: every method's answer holds, the table is whole.
+"""xarray_dask.py on a little data: every method's answer holds, the table is whole.
 
 Times are looked at for being there only.
 """
@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import python_package
-from cli_tools import ROOT
+from cli_tools import bench_script
 
 pytestmark = pytest.mark.full
 
@@ -21,7 +21,7 @@ def test_xarray_dask(tmp_path):
     for needed in ("xarray", "dask", "netCDF4", "h5netcdf"):
         pytest.importorskip(needed)
     done = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "xarray_dask.py"), "--size", "2MB", "--rounds", "1",
+        [sys.executable, str(bench_script("xarray_dask.py")), "--size", "2MB", "--rounds", "1",
          "--folder", str(tmp_path), "--csv", str(tmp_path / "x.csv")],
         capture_output=True, text=True, timeout=600, env=python_package.package_environment())
     assert done.returncode == 0, done.stdout + done.stderr

@@ -214,7 +214,7 @@ def test_a_misspelt_command_is_guessed(word, meant):
 def test_help_and_version():
     text = tailrace("--help", ranks=2).stdout
     assert text.count("Usage:") == 1
-    for name in ("repack", "verify", "info", "recover", "bench"):
+    for name in ("repack", "verify", "info", "recover"):
         assert name in text
     for name in ("repack", "verify", "info", "recover"):
         text = tailrace(name, "--help").stdout

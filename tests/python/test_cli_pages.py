@@ -5,46 +5,67 @@ import shutil
 import subprocess
 
 import pytest
-from cli_tools import tailrace
+from cli_tools import ENVIRONMENT, lab_program, program
 
 
-def commands():
-    listed = tailrace("--help").stdout.split("\nCommands:\n")[1]
+PROGRAMS = {"tailrace": program, "tailrace-lab": lab_program}
+
+
+def run(name, *words, code=0):
+    done = subprocess.run([PROGRAMS[name](), *map(str, words)], capture_output=True, text=True,
+                          timeout=600, env=ENVIRONMENT)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def commands(name):
+    listed = run(name, "--help").stdout.split("\nCommands:\n")[1]
     return re.findall(r"^  ([a-z][a-z-]+)", listed, re.MULTILINE)
 
 
-def options_of(command):
+def options_of(name, command):
     """The names in a command's --help, short and long."""
-    lines = [] if command == "bench" else tailrace(command, "--help").stdout.splitlines()
+    lines = [] if command == "bench" else run(name, command, "--help").stdout.splitlines()
     named = [re.match(r"  (-\w)?(?:, )?(--[a-z0-9-]+)?", line) for line in lines]
-    return {name for match in named if match for name in match.groups() if name}
+    return {option for match in named if match for option in match.groups() if option}
+
+
+@pytest.fixture(scope="module", params=list(PROGRAMS))
+def name(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def options():
-    return {command: options_of(command) for command in commands()}
+def options(name):
+    return {command: options_of(name, command) for command in commands(name)}
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pages") / "made" / "man1"
-    assert tailrace("man", folder, ranks=2).stdout == ""
+def pages(name, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages") / "made"
+    assert run(name, "--write-pages", folder).stdout == ""
     return folder
 
 
-def test_there_is_a_page_for_each_command(pages, options):
-    assert {"repack", "concat", "man", "completions"} <= set(options)
-    expected = {"tailrace.1"} | {f"tailrace-{command}.1" for command in options}
-    assert {path.name for path in pages.iterdir()} == expected
-    text = (pages / "tailrace.1").read_text()
+def test_who_has_which_command():
+    assert commands("tailrace") == ["repack", "concat", "export", "verify", "info", "recover",
+                                    "options", "filter-args", "profile"]
+    assert commands("tailrace-lab") == ["schedule", "simulate", "train-book", "bench"]
+
+
+def test_there_is_a_page_for_each_command(name, pages, options):
+    expected = {f"{name}.1"} | {f"{name}-{command}.1" for command in options}
+    assert {path.name for path in (pages / "man1").iterdir()} == expected
+    text = (pages / "man1" / f"{name}.1").read_text()
     for command in options:
-        assert f"tailrace\\-{command.replace('-', chr(92) + '-')}" in text
+        assert f"{name}-{command}".replace("-", "\\-") in text
+    assert "write" not in re.findall(r"\\-\\-([a-z]+)", text), "the build's own option"
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="no groff")
-def test_pages_are_clean_and_hold_every_option(pages, options):
+def test_pages_are_clean_and_hold_every_option(name, pages, options):
     for command, names in options.items():
-        page = pages / f"tailrace-{command}.1"
+        page = pages / "man1" / f"{name}-{command}.1"
         done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-rLL=80n", "-P-cbou", page],
                               capture_output=True, text=True, timeout=600)
         assert done.returncode == 0 and done.stderr == "", done.stderr
@@ -52,19 +73,21 @@ def test_pages_are_clean_and_hold_every_option(pages, options):
         said = re.sub(r"\s+", " ", done.stdout)
         missing = {name for name in names if not re.search(rf"(^|[\s,]){name}\b", said)}
         assert not missing, command
-        assert "EXIT STATUS" in said and f"tailrace-{command} - " in said
+        assert "EXIT STATUS" in said and f"{name}-{command} - " in said
+
+
+SCRIPTS = {"bash": "{}.bash", "zsh": "_{}", "fish": "{}.fish"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completions_name_every_option(shell, options, tmp_path):
-    script = tmp_path / "completions"
-    script.write_text(tailrace("completions", shell, ranks=2).stdout)
-    assert script.read_text().count(f"completions {shell}\n") == 1, "one rank speaks"
+def test_completions_name_every_option(shell, name, pages, options):
+    script = pages / SCRIPTS[shell].format(name)
     for command, names in options.items():
-        for name in names:
-            word = {"fish": name.replace("--", "-l ") if name.startswith("--") else f"-s {name[1]}",
-                    "bash": name, "zsh": f"'*{name}"}[shell]
-            assert word in script.read_text(), (command, name)
+        for option in names:
+            word = {"fish": option.replace("--", "-l ") if option.startswith("--")
+                    else f"-s {option[1]}",
+                    "bash": option, "zsh": f"'*{option}"}[shell]
+            assert word in script.read_text(), (command, option)
     if not shutil.which(shell):
         pytest.skip(f"no {shell}")
     done = subprocess.run([shell, "-n", script], capture_output=True, text=True, timeout=600)
@@ -74,10 +97,11 @@ def test_completions_name_every_option(shell, options, tmp_path):
 @pytest.mark.parametrize("words, completed", [
     (["rep"], ["repack"]), (["--ver"], ["--version"]), (["repack", "--bo"], ["--bound"]),
     (["repack", "in.h5", "--bo"], ["--bound"]), (["repack", "in"], []),
-    (["verify", "--co"], ["--concat"]), (["nonsense", "--"], [])])
+    (["verify", "--co"], ["--concat"]), (["nonsense", "--"], []),
+    (["repack", "--codec", "t"], ["trz"]), (["concat", "--layout", "f"], ["front"])])
 def test_bash_completes(words, completed, tmp_path):
-    script = tmp_path / "completions"
-    script.write_text(tailrace("completions", "bash").stdout)
+    run("tailrace", "--write-pages", tmp_path)
+    script = tmp_path / "tailrace.bash"
     asked = f'source {script}; COMP_WORDS=(tailrace {" ".join(words)}); COMP_CWORD={len(words)}; '
     done = subprocess.run(["bash", "-c", asked + '_tailrace; echo "${COMPREPLY[@]}"'],
                           capture_output=True, text=True, timeout=600)
@@ -86,6 +110,5 @@ def test_bash_completes(words, completed, tmp_path):
 
 def test_what_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").write_text("")
-    done = tailrace("man", tmp_path / "file" / "man1", ranks=2, code=3)
+    done = run("tailrace", "--write-pages", tmp_path / "file" / "made", code=3)
     assert done.stderr.count("cannot write") == 1
-    assert "tcsh" in tailrace("completions", "tcsh", code=2).stderr

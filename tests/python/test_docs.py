@@ -22,10 +22,11 @@ import pytest
 
 import python_package
 from application_runs import build_folder
-from cli_tools import ENVIRONMENT, ROOT, launcher, numbers, program, smooth, tailrace
+from cli_tools import (ENVIRONMENT, ROOT, lab_program, launcher, numbers, program, smooth,
+                       tailrace)
 from test_repack_plotfile import write_plotfile
 
-FOLDERS = ["docs", "bench", "examples", "tests", "packaging", "python", "trz"]
+FOLDERS = ["docs", "lab", "examples", "tests", "packaging", "python", "trz"]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
          ROOT / "trz" / "README.md", *sorted((ROOT / "trz" / "docs").glob("*.md"))]
 
@@ -41,22 +42,23 @@ NOT_RUN = {
     ("docs/install.md", "sudo apt install"): "scripts/check-install follows it in a clean root",
     ("docs/install.md", "local prefix"): "tests/package/run_package_test looks for its folders",
     ("docs/python.md", "apt-get install"): "test_python_wheel builds it",
-    ("docs/read.md", "python3 bench/read.py"): "measures for minutes",
+    ("docs/read.md", "python3 lab/bench/papers/read.py"): "measures for minutes",
     ("docs/readers.md", "scripts/reader-matrix"): "installs 2 GB: scripts/ci-full runs it",
     ("docs/readers.md", "scripts/build-javascript"): "test_javascript builds it, with the tools",
     ("docs/readers.md", "import h5wasm"): "test_javascript runs such",
     ("docs/readers.md", "python3 -m http.server"): "test_javascript serves the page to Chromium",
     ("docs/serial-tools.md", "export LD_PRELOAD"): "test_hdf5_serial runs these tools",
     ("docs/serial-tools.md", "TAILRACE_OPTIONS='bound"): "test_hdf5_serial_bounds runs such",
-    ("docs/transparent.md", "bench/transparent.py"): "test_bench_transparent runs a smaller one",
+    ("docs/transparent.md", "transparent.py"): "test_bench_transparent runs a smaller one",
     ("trz/README.md", "cmake -S trz"): "scripts/check-trz follows it",
     ("trz/README.md", "uint32_t words"): "trz/tests/first_chunk.c is the whole program",
 }
 #: Pages whose commands run for ten seconds and more, or run tailrace-bench.
 FULL_PAGES = ("docs/cli.md", "docs/codecs.md", "docs/profile.md", "docs/xor.md")
 #: What a text, which nobody runs, may not begin a line with.
-COMMANDS = re.compile(r"^(\w+=\S+ )?(tailrace|mpiexec|cmake|pip|python3?|h5repack|import|from|use"
-                      r"|#include|call|g\+\+|mpicc|mpifort|scripts/\S+|bench/\S+)\s", re.MULTILINE)
+COMMANDS = re.compile(r"^(\w+=\S+ )?(tailrace(-lab)?|mpiexec|cmake|pip|python3?|h5repack|import"
+                      r"|from|use|#include|call|g\+\+|mpicc|mpifort|scripts/\S+|lab/bench/\S+)\s",
+                      re.MULTILINE)
 
 
 def anchors(page):
@@ -471,12 +473,13 @@ ENOUGH = {"--show", "--recording"}
 WRAPPER = """#!{python}
 import os, sys
 name, words = {name!r}, sys.argv[1:]
-smaller = {smaller!r}.get(words[0] if name == "tailrace" and words else name, {{}})
+ours = name.startswith("tailrace")
+smaller = {smaller!r}.get(words[0] if ours and words else name, {{}})
 if not {enough!r} & set(words):
     for option, value in smaller.items():
         if option in words:
             words[words.index(option) + 1] = value
-        elif name == "tailrace":
+        elif ours:
             words += [option, value]
 os.execv({program!r}, [{program!r}, *words])
 """
@@ -486,7 +489,8 @@ def shell_environment(folder):
     """PATH with our wrappers in front, and what the linker and HDF5 need to find the build."""
     library = build_folder() / "lib"
     (folder / "bin").mkdir()
-    for name, path in (("mpiexec", launcher()), ("tailrace", program())):
+    for name, path in (("mpiexec", launcher()), ("tailrace", program()),
+                       ("tailrace-lab", lab_program())):
         script = folder / "bin" / name
         script.write_text(WRAPPER.format(python=sys.executable, name=name, smaller=SMALLER,
                                          enough=ENOUGH, program=path))

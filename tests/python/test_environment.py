@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from cli_tools import ENVIRONMENT, program
+from cli_tools import ENVIRONMENT, lab_program
 
 
 def simulate(path):
@@ -19,8 +19,8 @@ def simulate(path):
 def test_a_set_uid_program_ignores_its_environment(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("only root can give a file to another user")
-    assert "/no/such/profile" in simulate(program())[1]
-    other = shutil.copy(program(), tmp_path / "tailrace")
+    assert "/no/such/profile" in simulate(lab_program())[1]
+    other = shutil.copy(lab_program(), tmp_path / "tailrace-lab")
     os.chown(other, 65534, 65534)
     os.chmod(other, 0o4755)
     if os.statvfs(tmp_path).f_flag & os.ST_NOSUID:

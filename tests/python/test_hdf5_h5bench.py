@@ -1,4 +1,4 @@
-"""h5bench's kernels, written anew (bench/patterns/h5bench_pattern.c), on parallel HDF5 as it is and
+"""h5bench's kernels, written anew (h5bench_pattern.c), on parallel HDF5 as it is and
 with our library in its place: the same values, and its read kernel finds them in both files.
 """
 

@@ -1,4 +1,4 @@
-"""bench/make_climate.py: what it makes is deterministic, and labelled; no part repeats another."""
+"""make_climate.py: what it makes is deterministic, and labelled; no part repeats another."""
 
 import h5py
 import netCDF4

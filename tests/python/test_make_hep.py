@@ -1,4 +1,4 @@
-"""bench/make_hep.py: the sets that it makes are what was asked for, and the same each time."""
+"""make_hep.py: the sets that it makes are what was asked for, and the same each time."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
-from cli_tools import ROOT
+from cli_tools import bench_script
 
 pytestmark = pytest.mark.full
 
@@ -19,7 +19,7 @@ IDS = {"run", "subrun", "evt", "subevt", "vtxid", "npng"}
 def make(folder, *arguments):
     """@returns the summary's numbers and the files in the list's order."""
     report = folder.parent / f"{folder.name}.json"
-    command = [sys.executable, str(ROOT / "bench" / "make_hep.py"), str(folder), "--json",
+    command = [sys.executable, str(bench_script("make_hep.py")), str(folder), "--json",
                str(report), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -130,7 +130,7 @@ def test_seed_and_jobs(tmp_path):
     (["--datasets", 20, "--images", 4], "too few"), (["--empty", "1"], "below 1"),
     (["--float-ratio", "0.5"], "at least 1"), (["--size", "plenty"], "--size")])
 def test_bad_usage(tmp_path, arguments, words):
-    command = [sys.executable, str(ROOT / "bench" / "make_hep.py"), str(tmp_path / "x"),
+    command = [sys.executable, str(bench_script("make_hep.py")), str(tmp_path / "x"),
                *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode != 0

@@ -10,12 +10,12 @@ import matplotlib.image
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from cli_tools import ROOT, smooth
+from cli_tools import ROOT, bench_script, find_bench_modules, smooth
 
 pytestmark = pytest.mark.full
 
 matplotlib.use("Agg")
-RESULTS = ROOT / "bench" / "results"
+RESULTS = ROOT / "lab" / "bench" / "results"
 PICTURES = {
     "plot_codecs.py": [["trz_codecs.csv"], ["trz_sz3.csv"]],
     "plot_in_situ.py": [["overheads", "in_situ.csv"], ["sizes", "in_situ_sizes.csv"]],
@@ -33,8 +33,8 @@ def draw(monkeypatch, name, words, output):
     plt.close("all")
     words = [str(RESULTS / word) if word.endswith(".csv") else word for word in words]
     monkeypatch.setattr(sys, "argv", [name, *words, "-o", str(output)])
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    runpy.run_path(str(ROOT / "bench" / name), run_name="__main__")
+    find_bench_modules(monkeypatch)
+    runpy.run_path(str(bench_script(name)), run_name="__main__")
     return plt.gcf()
 
 
@@ -74,7 +74,7 @@ def test_pictures(monkeypatch, tmp_path, name, words):
 
 
 def test_every_script_is_drawn():
-    scripts = {path.name for path in (ROOT / "bench").glob("plot_*.py")}
+    scripts = {path.name for path in (ROOT / "lab" / "bench" / "plots").glob("plot_*.py")}
     assert scripts == {name for name in PICTURES if name.startswith("plot_")} | {"plot_cosmo.py"}
 
 
@@ -89,7 +89,7 @@ def test_picture_of_a_simulation(monkeypatch, tmp_path):
             group["baryon_density"][:, 3, 4] = -0.1
     plt.close("all")
     monkeypatch.setattr(sys, "argv", ["plot_cosmo.py", str(path), "-o", str(tmp_path / "c.png")])
-    runpy.run_path(str(ROOT / "bench" / "plot_cosmo.py"), run_name="__main__")
+    runpy.run_path(str(bench_script("plot_cosmo.py")), run_name="__main__")
     *panels, bar = plt.gcf().axes
     assert [axes.get_title() for axes in panels] == ["a = 0.25", "a = 0.50", "a = 0.75"]
     assert all("Mpc/h" in axes.get_xlabel() for axes in panels) and "density" in bar.get_ylabel()
@@ -99,7 +99,7 @@ def test_picture_of_a_simulation(monkeypatch, tmp_path):
 
 def test_every_method_has_words(monkeypatch):
     """Also those that the committed CSVs do not have."""
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    find_bench_modules(monkeypatch)
     plot = importlib.import_module("plot_transparent")
     transparent = importlib.import_module("transparent")
     codecs = [codec.replace("@", "_") for codec in transparent.CODECS]

@@ -13,7 +13,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from cli_tools import ROOT, own_lines, smooth, tailrace
+from cli_tools import bench_script, own_lines, smooth, tailrace
 
 CODECS = {
     "gzip": dict(compression="gzip", shuffle=True),
@@ -160,7 +160,7 @@ def test_the_benchmark_compares_answers(tmp_path):
     library()
     root = pathlib.Path(os.environ["TAILRACE"]).resolve().parent.parent
     done = subprocess.run(
-        [sys.executable, ROOT / "bench" / "read.py", "--library", root / "lib" / "libtailrace.so",
+        [sys.executable, bench_script("read.py"), "--library", root / "lib" / "libtailrace.so",
          "--codecs", "gzip,none", "--extent", "32", "--chunk", "16", "--rounds", "1", "--budget",
          "0", "--out", tmp_path / "read.json"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -169,7 +169,7 @@ def test_the_benchmark_compares_answers(tmp_path):
 
 
 def test_random_slabs_through_the_c_api(tmp_path):
-    """As bench/read.py calls it; one process, several threads of the library's own."""
+    """As lab/bench/papers/read.py calls it; one process, several threads of the library's own."""
     make_file(tmp_path / "in.h5")
     lib = library()
     reader = ctypes.c_void_p()

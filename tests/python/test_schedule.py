@@ -1,5 +1,5 @@
-"""tailrace schedule: the instance of figure 1 of Jin et al. 2024, exact solvers against each other
-and against all orders tried out, what is read, written and drawn, and what is refused."""
+"""tailrace-lab schedule: the instance of figure 1 of Jin et al. 2024, exact solvers against each
+other and against all orders, what is read, written and drawn, and what is refused."""
 
 import importlib.util
 import itertools

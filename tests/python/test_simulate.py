@@ -1,5 +1,5 @@
-"""tailrace simulate: runs, recordings and figures on the virtual clock; what it writes and refuses.
-Small runs only: what the numbers mean, the unit tests of src/exec/simulate_* ask."""
+"""tailrace-lab simulate: runs, recordings and figures on the virtual clock; what it refuses.
+Small runs only: tests/unit/simulate_* check what the numbers mean."""
 
 import csv
 import json

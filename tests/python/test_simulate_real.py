@@ -1,8 +1,8 @@
 """The simulator and a real run of the same small case, side by side.
 
-The real run (tests/mpi/steady_application.cpp) records its iterations; `tailrace simulate` replays
-them on the virtual clock, with the recorded lengths of encodes and writes and without noise, and
-must come to the same makespan: from the iteration's begin to the end of the last write.
+The real run (tests/mpi/steady_application.cpp) records its iterations; `tailrace-lab simulate`
+replays them on the virtual clock, with the recorded lengths of encodes and writes and without
+noise, and must come to the same makespan: from the iteration's begin to the end of the last write.
 
 Both sides come from the same run, so only their ratio is asserted, no time. Computing, waiting for
 the device, encoding (a filter that sleeps) and storage (libwritelimit.so) are sleeps, so that the

@@ -1,5 +1,5 @@
-"""The tables of measurements in the pages are what bench/tables.py makes of the committed CSVs, and
-bench/all writes such CSVs."""
+"""The tables of measurements in the pages are what tables.py makes of the committed CSVs, and
+lab/bench/all writes such CSVs."""
 
 import csv
 import re
@@ -9,11 +9,11 @@ import sys
 
 import pytest
 from application_runs import application, build_folder
-from cli_tools import ENVIRONMENT, ROOT, launcher, program
+from cli_tools import ENVIRONMENT, ROOT, bench_script, find_bench_modules, launcher, program
 
 pytestmark = pytest.mark.full
 
-RESULTS = ROOT / "bench" / "results"
+RESULTS = ROOT / "lab" / "bench" / "results"
 #: CSVs of which no table is made, and why.
 WITHOUT_TABLE = {
     "in_situ_sizes.csv": "cited in words", "schedule_bounds.csv": "input of schedule_gaps.py",
@@ -24,7 +24,7 @@ WITHOUT_TABLE = {
 
 
 def script(name, *words, code=0, timeout=600):
-    done = subprocess.run([sys.executable, str(ROOT / "bench" / name), *map(str, words)],
+    done = subprocess.run([sys.executable, str(bench_script(name)), *map(str, words)],
                           capture_output=True, text=True, timeout=timeout, env=ENVIRONMENT)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -37,7 +37,7 @@ def heads_of(path):
 
 @pytest.fixture
 def tables(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    find_bench_modules(monkeypatch)
     import tables
     return tables
 
@@ -76,12 +76,12 @@ def test_another_number_is_found(tmp_path):
         assert text.count(old) == 1
         (folder / name).write_text(text.replace(old, new))
     said = script("tables.py", "--check", "--results", folder, code=1)
-    assert said.rstrip().endswith("differ: docs/xor.md, bench/results/README.md")
+    assert said.rstrip().endswith("differ: docs/xor.md, lab/bench/results/README.md")
 
 
 def test_marks_without_a_table_are_refused(tables):
     text = (ROOT / "docs" / "xor.md").read_text()
-    marks = "<!-- table front: bench/tables.py -->\n<!-- end of table -->\n"
+    marks = "<!-- table front: lab/bench/tables/tables.py -->\n<!-- end of table -->\n"
     with pytest.raises(ValueError, match="front, which is no table"):
         tables.rewritten(text + marks, "docs/xor.md")
     with pytest.raises(ValueError, match="no marks for .'xor_lossless'"):
@@ -160,7 +160,7 @@ def test_means_of_codecs_are_of_the_same_fields(tables):
 
 def test_exact_codecs_are_compared_on_equal_values(monkeypatch):
     """The chunks are the field's, and a codec that changes a value is an error."""
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    find_bench_modules(monkeypatch)
     import lossless
     import numpy as np
     values = np.arange(5 * 7 * 3, dtype="i2").reshape(5, 7, 3)

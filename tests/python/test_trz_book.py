@@ -1,7 +1,7 @@
 """Shared books from end to end: trained from a step, given to the next ones, read by stock HDF5.
 
-Books come from `tailrace train-book`, from tailrace.train_book (Python) and from trz_trainer_book
-(C, underneath it); they go into files by repack, h5repack's arguments and h5py.
+Books come from `tailrace-lab train-book`, from tailrace.train_book (Python) and from
+trz_trainer_book (C, underneath it); they go into files by repack, h5repack's arguments and h5py.
 """
 
 import h5py

@@ -11,7 +11,7 @@
 
 #include "schedule/flow_shop.hpp"
 #include "schedule/flow_shop_walk.hpp"
-#include "schedule/random_flow_shop.hpp"
+#include "simulate/random_flow_shop.hpp"
 #include "support/test_tier.hpp"
 
 namespace tailrace {

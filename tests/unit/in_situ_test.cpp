@@ -17,9 +17,9 @@
 #include "core/storage_over.hpp"
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
-#include "simulate/simulate_recording.hpp"
 #include "support/options_of.hpp"
 #include "thread_comm.hpp"
+#include "write/recording.hpp"
 
 namespace tailrace::test {
 namespace {

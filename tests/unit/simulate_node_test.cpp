@@ -13,7 +13,7 @@
 #include <set>
 #include <utility>
 
-#include "schedule/random_flow_shop.hpp"
+#include "simulate/random_flow_shop.hpp"
 #include "simulate/simulate_workload.hpp"
 
 namespace tailrace {

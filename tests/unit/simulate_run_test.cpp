@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "simulate/simulate_recording.hpp"
+#include "simulate/recorded_workload.hpp"
 
 namespace tailrace {
 namespace {

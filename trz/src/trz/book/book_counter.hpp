@@ -101,7 +101,7 @@ class BookCounter {
 //
 // A book made from the previous step of an evolving field serves the next ones: chunks then save
 // the making and the bytes of codes of their own (Jin et al. 2024, section 4.3). Measured:
-// bench/results.
+// lab/bench/results.
 
 /// Add one chunk's codes to the counts of a book to be. Chunks that would not be coded on a lattice
 /// (constant, exact, or packed by the preset fast) add nothing.

@@ -1,0 +1,129 @@
+// The frame of a program: parser, MPI, one command, exit code.
+
+#include "program.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "core/environment.hpp"
+#include "core/utf8.hpp"
+#include "hdf5/recover.hpp"
+#include "help_formatter.hpp"
+
+namespace tailrace::cli {
+namespace {
+
+/// What the parser itself is asked for, beside a command.
+struct Asked {
+  bool version = false;
+  std::string pages_folder;  ///< Empty: no pages.
+};
+
+std::unique_ptr<CLI::App> make_parser(const Program& program, Asked& asked,
+                                      std::map<std::string, Command>& commands) {
+  auto app = std::make_unique<CLI::App>(program.description, program.name);
+  app->formatter(std::make_shared<HelpFormatter>());
+  app->set_help_flag("-h,--help", "Print this and exit.")->group("Options");
+  app->add_flag("--version", asked.version,
+                "Versions of Tailrace, HDF5 and MPI; codecs; plug-in folders.")
+      ->group("Options");
+  // The build runs it, for the files that are installed.
+  app->add_option("--write-pages", asked.pages_folder)->group("");
+  app->require_subcommand(0, 1);
+  for (const auto add : program.adders) {
+    Command command = add(*app);
+    commands[app->get_subcommands({}).back()->get_name()] = std::move(command);
+  }
+  if (program.list_others != nullptr) program.list_others(*app);
+  for (CLI::App* sub : app->get_subcommands({})) sub->group("Commands");
+  return app;
+}
+
+/// Message about a first word that is not a command, with the command that may have been meant.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  if (word.empty() || word.starts_with('-')) return "";
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, known));
+}
+
+/// Parse the arguments and run the command. @returns the exit code
+int run(const Program& program, MpiSession& mpi, Comm& comm, int argc, char** argv) {
+  Asked asked;
+  std::map<std::string, Command> commands;
+  const std::unique_ptr<CLI::App> app = make_parser(program, asked, commands);
+  const bool speaks = comm.is_root();
+  const auto command_name = [&]() -> std::string {
+    const std::vector<CLI::App*> chosen = app->get_subcommands();
+    return chosen.empty() ? "" : chosen.front()->get_name();
+  };
+  try {
+    app->parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    if (speaks) fmt::print("{}", app->help());
+    return exit_done;
+  } catch (const CLI::ParseError& error) {
+    const std::string command = command_name();
+    const std::string words =
+        command.empty() ? program.name : fmt::format("{} {}", program.name, command);
+    const std::string unknown = command.empty() ? unknown_command(*app, argc, argv) : "";
+    const std::string line =
+        fmt::format("{0}: {1}; see {0} --help", words, unknown.empty() ? error.what() : unknown);
+    if (speaks) print_to_stderr(printable(line));
+    return exit_usage;
+  }
+  if (asked.version) {
+    if (speaks) print_text(program.version_text());
+    return exit_done;
+  }
+  Session session{mpi, comm, command_name(), program.name};
+  if (!asked.pages_folder.empty()) {
+    return run_at_root(session, [&] { return write_shell_pages(*app, asked.pages_folder); });
+  }
+  if (session.command.empty()) {
+    if (speaks) fmt::print(stderr, "{}", app->help());
+    return exit_usage;
+  }
+  return commands.at(session.command)(session);
+}
+
+}  // namespace
+
+bool is_later_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    const char* text = environment_variable(name);
+    if (text != nullptr) return std::string(text) != "0";
+  }
+  return false;
+}
+
+int run_program(const Program& program, int argc, char** argv) {
+  // A file that would grow beyond `ulimit -f` is an error with a message, not a silent end.
+  std::signal(SIGXFSZ, SIG_IGN);
+  text_room() = room_of(STDOUT_FILENO);
+  MpiSession mpi(&argc, &argv);
+  const std::unique_ptr<Comm> comm = mpi.world();
+  try {
+    const int code = run(program, mpi, *comm, argc, argv);
+    silence_hdf5();
+    return end_of_output(program.name, code);
+  } catch (const std::exception& error) {
+    // The other ranks may be waiting for this one: leaving without MPI_Finalize ends them as well.
+    print_to_stderr(
+        printable(fmt::format("{}: rank {}: {}", program.name, comm->rank(), error.what())));
+    std::fflush(nullptr);
+    std::_Exit(exit_resources);
+  }
+}
+
+}  // namespace tailrace::cli

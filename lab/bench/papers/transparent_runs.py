@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""What lab/bench/papers/transparent.py starts, and how what they wrote is compared.
+
+    lab/bench/papers/transparent_runs.py compare OUTPUT EXPECTED [NAME=BOUND...]
+
+compares two files in a process of its own: h5py holds an HDF5, and what a process has ever used
+counts as its children's, too.
+"""
+
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+import in_situ
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+def build():
+    """TAILRACE is the build's bin/tailrace."""
+    tailrace = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
+    return tailrace.absolute().parent.parent
+
+
+def why_not_measured():
+    """Why times of this build say nothing of a user's, or an empty string."""
+    path = build() / "CMakeCache.txt"
+    cache = path.read_text() if path.exists() else ""
+    if "RELWITHDEBINFO:STRING=-Og" in cache:
+        return f"{build()} is not optimised (preset ci)"
+    if "CMAKE_BUILD_TYPE:STRING=RelWithDebInfo" in cache and (
+            "TAILRACE_OPTIMISE_EVERYTHING:BOOL=ON" not in cache):
+        return f"{build()} is not optimised everywhere (-DTAILRACE_OPTIMISE_EVERYTHING=ON)"
+    return ""
+
+
+def library():
+    path = build() / "lib" / "libtailrace_pnetcdf.so"
+    return path if path.exists() else None
+
+
+def plugin_path():
+    """Of trz and xor; those of others follow from the environment."""
+    own = str(build() / "lib" / "hdf5" / "plugin")
+    try:
+        import hdf5plugin
+        own += ":" + hdf5plugin.PLUGINS_PATH
+    except ImportError:
+        pass
+    return own
+
+
+def start(command, what, environment=None):
+    """Run to the end; its words, if it fails, are the last ones."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False,
+                          env={**in_situ.MPI_ENVIRONMENT, **os.environ, **(environment or {})})
+    if done.returncode != 0:
+        sys.exit(f"{what}: {shlex.join(map(str, command))} ended with {done.returncode}\n"
+                 f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def launch(ranks, program, arguments, variables, what, report):
+    """Run a program on ranks with variables set for it alone (not for the launcher). @returns its
+    report."""
+    words = [f"{name}={value}" for name, value in variables.items()]
+    start([shutil.which("mpiexec"), "-n", ranks, "env", *words, build() / "examples" / program,
+           *arguments, "--json", report], what)
+    return json.loads(pathlib.Path(report).read_text())
+
+
+def preload(codec_words):
+    """Variables that put Tailrace in PnetCDF's place."""
+    return {"LD_PRELOAD": library(), "HDF5_PLUGIN_PATH": plugin_path(),
+            **({"TAILRACE_OPTIONS": codec_words} if codec_words else {})}
+
+
+def codec_words(codec):
+    """("codec=trz", "bound=abs=0.01") of "trz@0.01"."""
+    name, _, bound = codec.partition("@")
+    return [f"codec={name}"] + ([f"bound=abs={bound}"] if bound else [])
+
+
+# --- comparing
+
+def arrays_of(path, names):
+    """By name. Only in processes of their own (compare), since h5py holds an HDF5."""
+    import h5py
+    import netCDF4
+    import numpy as np
+
+    with open(path, "rb") as file:
+        classic = file.read(3) == b"CDF"
+    if classic:
+        with netCDF4.Dataset(path) as file:
+            file.set_auto_mask(False)
+            return {name: np.asarray(file[name][:]) for name in names or file.variables}
+    h5py.h5pl.prepend(str(build() / "lib" / "hdf5" / "plugin").encode())
+    with h5py.File(path) as file:
+        return {name: file[name][:] for name in names or file}
+
+
+def compare(path, expected, *bounds):
+    """Ends the program if the file's temperatures are not those of the bare numbers (*.f32); or all
+    variables of the file `expected`, within `bounds`, such as x=1e-3, or bit by bit."""
+    import numpy as np
+
+    if expected.endswith(".f32"):
+        wanted = {"temperature": np.fromfile(expected, "<f4")}
+    else:
+        wanted = arrays_of(expected, [])
+    found = arrays_of(path, list(wanted))
+    limits = {word.partition("=")[0]: float(word.partition("=")[2]) for word in bounds}
+    for name, values in wanted.items():
+        mine = found[name].reshape(values.shape)
+        if name in limits:
+            good = np.abs(mine.astype("f8") - values.astype("f8")).max() <= limits[name]
+        else:
+            good = mine.tobytes() == values.tobytes()
+        if not good:
+            sys.exit(f"{path}: {name} differs")
+
+
+def check_file(path, expected, what, bounds=()):
+    """Compare in another process; a difference ends the program."""
+    start([sys.executable, __file__, "compare", path, expected, *bounds], what,
+          {"HDF5_PLUGIN_PATH": plugin_path()})
+
+
+if __name__ == "__main__":
+    compare(*sys.argv[2:])

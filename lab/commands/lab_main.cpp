@@ -1,0 +1,70 @@
+// tailrace-lab: the laboratory. What its commands do is of use for who develops Tailrace, studies
+// schedules or trains codecs, not for who writes files.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lab_commands.hpp"
+#include "program.hpp"
+
+namespace {
+
+using namespace tailrace;
+using namespace tailrace::cli;
+
+constexpr const char* lab_description =
+    R"(tailrace-lab: simulate schedules and runs, train a shared book, compare methods
+
+Examples:
+  tailrace-lab schedule --jobs 20 --obstacles 8
+  tailrace-lab simulate --ranks 1024
+  tailrace-lab train-book snapshot.h5 -o book.trzbook
+  mpiexec -n 2 tailrace-lab bench --data nyx
+)";
+
+/// Become tailrace-bench, a program of its own because it links the parallel HDF5. Never returns.
+/// Must run before MPI_Init: a process image may start MPI once only.
+[[noreturn]] void become_bench(int argc, char** argv) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path folder = self.parent_path();
+  std::vector<char*> arguments(argv + 1, argv + argc);
+  arguments.push_back(nullptr);
+  std::string name = "tailrace-bench";
+  arguments[0] = name.data();
+  for (const char* place :
+       {"tailrace-bench", "bench/tailrace-bench", "../libexec/tailrace/tailrace-bench"}) {
+    const std::filesystem::path program = folder / place;
+    if (::access(program.c_str(), X_OK) == 0) ::execv(program.c_str(), arguments.data());
+  }
+  if (!is_later_rank()) {
+    print_to_stderr(fmt::format(
+        "tailrace-lab bench: tailrace-bench is neither beside {} nor in ../libexec/tailrace",
+        printable(self.string())));
+  }
+  std::exit(exit_usage);
+}
+
+std::string version_text() { return fmt::format("tailrace-lab {}\n", TAILRACE_VERSION); }
+
+/// An entry of --help alone: main() hands over to tailrace-bench before anything is parsed.
+void list_bench(CLI::App& app) {
+  app.add_subcommand("bench", "Compare layouts, codecs and HDF5's own path (tailrace-bench)");
+}
+
+constexpr std::array adders = {add_schedule, add_simulate, add_train_book};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc >= 2 && std::strcmp(argv[1], "bench") == 0) become_bench(argc, argv);
+  return run_program({"tailrace-lab", lab_description, adders, version_text, list_bench}, argc,
+                     argv);
+}
