@@ -7,14 +7,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <utility>
 
 #include "core/comm.hpp"
+#include "core/environment.hpp"
 #include "filters/own_filters.hpp"
 #include "hdf5/filter_plugins.hpp"
 
@@ -51,7 +56,45 @@ int end_of_output(std::string_view program, int code) {
   return code == exit_done ? exit_resources : code;
 }
 
-void print_text(std::string_view text) { fmt::print("{}", printable_lines(std::string(text))); }
+namespace {
+
+/// True if words on this stream may be coloured: a terminal, and neither NO_COLOR nor TERM=dumb.
+bool shows_colour(int descriptor) {
+  const char* refused = environment_variable("NO_COLOR");  // no-color.org
+  const char* terminal = environment_variable("TERM");
+  return ::isatty(descriptor) == 1 && (refused == nullptr || *refused == '\0') &&
+         terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+}
+
+/// Colour the verdicts of a text that has been made printable: whole words, red or yellow.
+std::string with_colour(std::string text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> verdicts = {
+      {{"FAILED", "\x1b[1;31m"}, {"DOUBTFUL", "\x1b[33m"}}};
+  constexpr std::string_view plain = "\x1b[0m";
+  const auto ends_word = [&](std::size_t at) {
+    return at >= text.size() || std::isalnum(static_cast<unsigned char>(text[at])) == 0;
+  };
+  for (const auto& [word, colour] : verdicts) {
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
+      const std::size_t end = at + word.size();
+      if ((at == 0 || ends_word(at - 1)) && ends_word(end)) {
+        text.insert(end, plain);
+        text.insert(at, colour);
+        at += colour.size() + plain.size();
+      }
+      at += word.size();
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+void print_text(std::string_view text) {
+  std::string shown = printable_lines(std::string(text));
+  if (shows_colour(STDOUT_FILENO)) shown = with_colour(std::move(shown));
+  fmt::print("{}", shown);
+}
 
 void print_to_stderr(std::string_view lines) {
   const TextRoom room = room_of(STDERR_FILENO);

@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -144,16 +145,16 @@ class Group {
   const char* name_;
 };
 
-/// --help, among the reports.
-inline void help_option(CLI::App* app) {
-  app->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
-}
+/// --help and --help-all, among the reports.
+/// @param first  long names of the options that --help shows; none: all.
+void help_option(CLI::App* app, std::initializer_list<const char*> first = {});
 
-/// --json and --help.
-inline void report_options(CLI::App* app, std::string& json_path) {
+/// --json and --help. @param first  see help_option()
+inline void report_options(CLI::App* app, std::string& json_path,
+                           std::initializer_list<const char*> first = {}) {
   Group(app, "Reports")("--json", json_path, "FILE",
                         "Write the same numbers as JSON; '-' is stdout, in place of the table.");
-  help_option(app);
+  help_option(app, first);
 }
 
 /// A registry's entries below the text that introduces them, "  name: summary".

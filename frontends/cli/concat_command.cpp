@@ -262,7 +262,9 @@ Command add_concat(CLI::App& app) {
   add_input_options(sub, concat->words);
   add_storage_options(sub, concat->words);
   add_resource_options(sub, concat->words);
-  report_options(sub, concat->json_path);
+  report_options(sub, concat->json_path,
+                 {"list", "sort", "output", "append", "force", "resume", "key", "codec", "threads",
+                  "memory", "json", "help", "help-all"});
   Group(sub, "Reports").flag("-q,--quiet", concat->quiet, "No table, no progress, no remarks.");
   return [concat](Session& session) { return run_concat(session, *concat); };
 }

@@ -53,7 +53,7 @@ std::size_t indent_of(std::string_view line) {
 }
 
 bool is_command(std::string_view line) {
-  constexpr std::array programs = {"tailrace ", "mpiexec ", "h5repack "};
+  constexpr std::array programs = {"tailrace ", "tailrace-lab ", "mpiexec ", "h5repack "};
   line.remove_prefix(indent_of(line));
   return std::ranges::any_of(programs, [&](const char* p) { return line.starts_with(p); });
 }
@@ -104,6 +104,33 @@ std::string broken_anew(const std::string& text) {
   return out;
 }
 
+/// A description up to the end of its third example.
+std::string opening_of(const std::string& description) {
+  constexpr int most_examples = 3;
+  std::istringstream lines(description);
+  std::string out;
+  int n_examples = 0;
+  bool examples = false;
+  bool goes_on = false;  // The line continues a command.
+  for (std::string line; std::getline(lines, line);) {
+    if (examples && line.empty()) break;
+    if (examples && !goes_on && indent_of(line) == indent_of_commands) ++n_examples;
+    if (n_examples > most_examples) break;
+    goes_on = line.ends_with('\\');
+    examples = examples || line == "Examples:";
+    out += line + "\n";
+  }
+  return out;
+}
+
+/// An option's text without its lists: the first line, and the sentence about the default.
+std::string first_words(const std::string& text) {
+  std::string first = text.substr(0, text.find('\n'));
+  const std::size_t rest = text.rfind("\nDefault");
+  if (rest != std::string::npos) first += " " + text.substr(rest + 1);
+  return first;
+}
+
 }  // namespace
 
 std::string folded_examples(const std::string& examples, std::size_t columns) {
@@ -140,17 +167,22 @@ OptionValue value_of(const CLI::Option& option) {
 HelpFormatter::HelpFormatter() { label("Positionals", "Arguments"); }
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
-  std::string name = make_option_name(option, is_positional);
+  return entry_of(*option, option->get_description(), is_positional);
+}
+
+std::string HelpFormatter::entry_of(const CLI::Option& option, const std::string& text,
+                                    bool is_positional) const {
+  std::string name = make_option_name(&option, is_positional);
   if (const std::size_t comma = name.find(','); comma != std::string::npos) {
     name.insert(comma + 1, " ");
   }
-  const OptionValue value = value_of(*option);
+  const OptionValue value = value_of(option);
   if (value.optional) {
     name = fmt::format("{}[={}]", name.substr(0, name.find('{')), value.word);
   } else if (!is_positional && !value.word.empty()) {
     name += " " + value.word;
   }
-  return entry(name, option->get_description());
+  return entry(name, text);
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
@@ -159,8 +191,29 @@ std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
   return entry(command->get_name(), text.substr(0, text.find('\n')));
 }
 
+void HelpFormatter::show_first(const CLI::App* command,
+                               std::initializer_list<const char*> options) {
+  shown_first_[command] = {options.begin(), options.end()};
+}
+
+std::string HelpFormatter::short_help(const CLI::App* app, const std::string& name,
+                                      const std::set<std::string>& shown) const {
+  std::string out = broken_anew(opening_of(app->get_description()));
+  out += "\n" + make_usage(app, name) + make_positionals(app) + "\nOptions:\n";
+  for (const CLI::Option* option : app->get_options({})) {
+    const bool is_shown = std::ranges::any_of(
+        option->get_lnames(), [&](const std::string& each) { return shown.contains(each); });
+    if (is_shown) out += entry_of(*option, first_words(option->get_description()));
+  }
+  return out + fmt::format("\nAll options, and what their values mean: {} --help-all\n", name);
+}
+
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
                                      CLI::AppFormatMode mode) const {
+  const auto shown = shown_first_.find(app);
+  if (shown != shown_first_.end() && mode == CLI::AppFormatMode::Normal) {
+    return short_help(app, name.empty() ? app->get_name() : name, shown->second);
+  }
   // CLI11 puts two empty lines between groups, and none behind the text that follows the examples.
   std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
   for (std::size_t at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n")) {
@@ -179,7 +232,8 @@ std::string HelpFormatter::make_footer(const CLI::App* app) const {
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
   if (app->get_parent() == nullptr) {
-    return "Usage: tailrace COMMAND ...     (tailrace COMMAND --help tells more)\n";
+    return fmt::format("Usage: {0} COMMAND ...     ({0} COMMAND --help tells more)\n",
+                       app->get_name());
   }
   std::string usage = fmt::format("Usage: {}", name);
   for (const CLI::Option* option :

@@ -64,7 +64,7 @@ void add_curve(TextTable& table, const std::string& codec, const ThroughputCurve
 std::string curves_table(const MachineProfile& profile, bool encode) {
   TextTable table(
       std::string(encode ? "encode" : "decode") +
-      "~14|>points?1|>bits a\nvalue|>MB/s\nat 1|>\nat 4|>\nat 16|>fit:\nCmax|>\nup to?3|>\nCmin|"
+      "/14|>points?1|>bits a\nvalue|>MB/s\nat 1|>\nat 4|>\nat 16|>fit:\nCmax|>\nup to?3|>\nCmin|"
       ">\na?2|>off\nby");
   for (const CodecProfile& codec : profile.codecs) {
     if (encode) {

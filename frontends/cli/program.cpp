@@ -72,6 +72,9 @@ int run(const Program& program, MpiSession& mpi, Comm& comm, int argc, char** ar
   } catch (const CLI::CallForHelp&) {
     if (speaks) fmt::print("{}", app->help());
     return exit_done;
+  } catch (const CLI::CallForAllHelp&) {
+    if (speaks) fmt::print("{}", app->help("", CLI::AppFormatMode::All));
+    return exit_done;
   } catch (const CLI::ParseError& error) {
     const std::string command = command_name();
     const std::string words =
@@ -98,6 +101,13 @@ int run(const Program& program, MpiSession& mpi, Comm& comm, int argc, char** ar
 }
 
 }  // namespace
+
+void help_option(CLI::App* app, std::initializer_list<const char*> first) {
+  app->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
+  app->set_help_all_flag("--help-all", "Print every option and exit.")->group("Reports");
+  const auto formatter = std::dynamic_pointer_cast<HelpFormatter>(app->get_formatter());
+  if (formatter != nullptr && first.size() > 0) formatter->show_first(app, first);
+}
 
 bool is_later_rank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {

@@ -343,7 +343,9 @@ Command add_repack(CLI::App& app) {
 
   reports("--trace", repack.trace_path, "FILE",
           "Write what every lane of every rank did, for ui.perfetto.dev (Chrome trace JSON).");
-  report_options(sub, repack.json_path);
+  report_options(sub, repack.json_path,
+                 {"output", "force", "codec", "bound", "field", "only", "chunk", "threads",
+                  "memory", "json", "help", "help-all"});
   reports.flag("-q,--quiet", repack.quiet, "No table, no progress, no remarks.");
   return [arguments](Session& session) { return run_repack(session, *arguments); };
 }

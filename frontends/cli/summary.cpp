@@ -90,7 +90,7 @@ std::string group_of_all(const std::vector<FieldReport>& fields) {
 std::string field_table(const verbs::RepackReport& outcome, const std::string& group) {
   const std::vector<FieldReport>& fields = outcome.step.fields;
   TextTable table(
-      "field~14|type?1|shape~9?2|codec~16|bound~8|>absolute\nbound?3|>error,\nof "
+      "field/20|type?1|shape?2|codec/16|bound/10|>absolute\nbound?3|>error,\nof "
       "bound|>ratio|>encoded|>encode\nMB/s");
   const std::vector<std::size_t> shown = shown_fields(fields);
   for (const std::size_t f : shown) add_field_row(table, fields[f], group);
@@ -457,7 +457,7 @@ const char* objective_text(Objective objective) {
 std::string why_text(const verbs::RepackReport& outcome) {
   const StepReport& report = outcome.step;
   TextTable table(
-      "field~12|candidate~16|>ratio?1|>encoded|>encoded,\nmeasured|>encode\nms|>encode,\nmeasured|>"
+      "field/14|candidate/16|>ratio?1|>encoded|>encoded,\nmeasured|>encode\nms|>encode,\nmeasured|>"
       "write\nms?2|>alone\nms");
   std::vector<std::string> paths;
   for (const FieldReport& field : report.fields) {

@@ -193,7 +193,9 @@ Command add_verify(CLI::App& app) {
   input("--plugin-path", verify.plugin_path, "FOLDERS", plugin_path_help);
   input.raw(verify.files.raw_format, "The original");
   input.follow_external(verify.files.follow_external);
-  report_options(sub, verify.json_path);
+  report_options(sub, verify.json_path,
+                 {"bound", "field", "only", "ignore", "ignore-attribute", "values-only", "concat",
+                  "list", "report", "json", "help", "help-all"});
   const Group reports(sub, "Reports");
   reports("--report", verify.report_path, "FILE",
           "Also measure mean bias, correlation, distribution (KS), similarity of maps (SSIM) and "

@@ -38,21 +38,39 @@ bool take_mark(std::string_view& heading, TableColumn& column) {
   while (at > 0 && is_digit(heading[at - 1])) --at;
   if (at == heading.size() || at == 0) return false;
   const char mark = heading[at - 1];
-  if (mark != '~' && mark != '/' && mark != '?') return false;
+  if (mark != '/' && mark != '?') return false;
   std::size_t number = 0;
   std::from_chars(heading.data() + at, heading.data() + heading.size(), number);
   (mark == '?' ? column.left_out : column.least_width) = number;
-  column.wraps = column.wraps || mark == '/';
   heading = heading.substr(0, at - 1);
   return true;
 }
 
+/// A word in parts of at most `width` columns, broken behind a separator, else anywhere.
+void break_word(std::string_view word, std::size_t width, std::vector<std::string>& lines) {
+  while (display_width(word) > width) {
+    std::size_t end = 0;        // Bytes that fit,
+    std::size_t separator = 0;  // and of those, up to behind the last separator.
+    while (end < word.size()) {
+      std::size_t next = end + 1;
+      while (next < word.size() && (static_cast<unsigned char>(word[next]) & 0xC0) == 0x80) ++next;
+      if (display_width(word.substr(0, next)) > width) break;
+      end = next;
+      if (std::string_view("/_,.").find(word[end - 1]) != std::string_view::npos) separator = end;
+    }
+    const std::size_t part = separator > 0 ? separator : std::max<std::size_t>(end, 1);
+    lines.emplace_back(word.substr(0, part));
+    word.remove_prefix(part);
+  }
+  lines.emplace_back(word);
+}
+
 /// Lines of a cell in a column of this width.
-std::vector<std::string> cell_lines(const std::string& cell, bool wraps, std::size_t width) {
-  if (!wraps || display_width(cell) <= width) return {shorten_middle(cell, width)};
+std::vector<std::string> cell_lines(const std::string& cell, std::size_t width) {
+  if (display_width(cell) <= width) return {cell};
   std::vector<std::string> lines;
   std::istringstream all(wrapped(cell, 0, 0, width));
-  for (std::string line; std::getline(all, line);) lines.push_back(line);
+  for (std::string line; std::getline(all, line);) break_word(line, width, lines);
   return lines;
 }
 
@@ -96,17 +114,15 @@ TextTable::Widths TextTable::natural_widths() const {
 }
 
 TextTable::Widths TextTable::narrowed(Widths widths, const TextRoom& room) const {
-  for (const bool wraps : {true, false}) {
-    while (total_width(widths) > room.table && (wraps || room.may_leave_out)) {
-      std::size_t widest = columns_.size();
-      for (std::size_t c = 0; c < columns_.size(); ++c) {
-        const std::size_t least = columns_[c].least_width;
-        if (columns_[c].wraps != wraps || least == 0 || widths[c] <= least) continue;
-        if (widest == columns_.size() || widths[c] > widths[widest]) widest = c;
-      }
-      if (widest == columns_.size()) break;
-      --widths[widest];
+  while (total_width(widths) > room.table) {
+    std::size_t widest = columns_.size();
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      const std::size_t least = columns_[c].least_width;
+      if (least == 0 || widths[c] <= least) continue;
+      if (widest == columns_.size() || widths[c] > widths[widest]) widest = c;
     }
+    if (widest == columns_.size()) break;
+    --widths[widest];
   }
   return widths;
 }
@@ -161,7 +177,7 @@ std::string TextTable::block(const Widths& widths) const {
       if (widths[c] == 0) continue;
       if (!first) line += std::string(column_gap, ' ');
       first = false;
-      const std::string cell = shorten_middle(cell_of(c), widths[c]);
+      const std::string cell = cell_of(c);
       const std::string pad(widths[c] - std::min(widths[c], display_width(cell)), ' ');
       line += columns_[c].right ? pad + cell : cell + pad;
     }
@@ -182,7 +198,7 @@ std::string TextTable::block(const Widths& widths) const {
     std::vector<std::vector<std::string>> lines;
     std::size_t n_lines = 1;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      lines.push_back(cell_lines(row[c], columns_[c].wraps, widths[c]));
+      lines.push_back(cell_lines(row[c], widths[c]));
       if (widths[c] > 0) n_lines = std::max(n_lines, lines[c].size());
     }
     for (std::size_t l = 0; l < n_lines; ++l) {

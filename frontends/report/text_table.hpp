@@ -3,10 +3,10 @@
 // A column in which every cell is empty is left out. A table that is too wide is fitted in steps,
 // each only as far as is needed:
 //
-//   1  cells that may be wrapped are broken at spaces
-//   2  cells that may be shortened lose their middle, the widest first     only where
-//   3  columns that may be left out are, and a line below says which       may_leave_out
-//   4  the table goes on below itself: the columns that have no place stand in another table of
+//   1  cells that may be wrapped continue on a line below, broken at spaces, else behind a '/',
+//      '_', ',' or '.'; the widest column first
+//   2  columns that may be left out are, and a line below names them (only with may_leave_out)
+//   3  the table continues below itself: the columns that have no room follow in another table of
 //      the same rows, behind the first column
 //
 // So no line is longer than the room, unless the first column and one other are.
@@ -25,17 +25,16 @@ namespace tailrace::report {
 struct TableColumn {
   std::string heading;          ///< One line, or two with a '\n' between them.
   bool right = false;           ///< Numbers stand to the right.
-  std::size_t least_width = 0;  ///< May be made narrower, down to this; 0: never.
-  bool wraps = false;           ///< ... by breaking its cells at spaces, not by shortening them.
+  std::size_t least_width = 0;  ///< The cells may be wrapped, down to this width; 0: never.
   std::size_t left_out = 0;     ///< Those of 1 are left out first, then those of 2, ...; 0: never.
 };
 
 class TextTable {
  public:
   explicit TextTable(std::vector<TableColumn> columns) : columns_(std::move(columns)) {}
-  /// Headings with '|' between them; '>' before one that stands to the right; behind one '~' and
-  /// its least_width if it may be shortened, '/' and its least_width if it may be wrapped, '?' and
-  /// when it may be left out: "field~14|type?1|>absolute\nbound|remark/20".
+  /// Headings with '|' between them; '>' before one that is aligned to the right; behind one '/' and
+  /// its least_width if it may be wrapped, '?' and when it may be left out:
+  /// "field/14|type?1|>absolute\nbound|remark/20".
   explicit TextTable(std::string_view columns);
 
   /// One cell per column, made printable: a name cannot begin another row.

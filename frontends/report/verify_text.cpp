@@ -196,7 +196,7 @@ std::string verify_text(const VerifyReport& report) {
   for (const VerifiedField& field : report.fields) paths.push_back(field.task.path);
   const std::string group = common_group(paths);
   TextTable table(
-      "field~12|type?1|shape~9?2|codec~7?3|>bound|>largest\nerror|>error,\nof "
+      "field/20|type?1|shape?2|codec/12?3|>bound|>largest\nerror|>error,\nof "
       "bound|>values\nbeyond|>PSNR?5|>ratio?4|");
   std::size_t n_left_out = 0;
   std::size_t n_differ = 0;

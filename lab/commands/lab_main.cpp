@@ -23,10 +23,10 @@ constexpr const char* lab_description =
     R"(tailrace-lab: simulate schedules and runs, train a shared book, compare methods
 
 Examples:
-  tailrace-lab schedule --jobs 20 --obstacles 8
+  tailrace-lab schedule --random n=50,seed=7
   tailrace-lab simulate --ranks 1024
-  tailrace-lab train-book snapshot.h5 -o book.trzbook
-  mpiexec -n 2 tailrace-lab bench --data nyx
+  tailrace-lab train-book step.h5 --only density --bound rel=1e-4 -o density.book
+  mpiexec -n 2 tailrace-lab bench --workload nyx
 )";
 
 /// Become tailrace-bench, a program of its own because it links the parallel HDF5. Never returns.

@@ -55,7 +55,7 @@ std::string limit_text(const BenchContext& context) {
 
 std::string table_text(const BenchContext& context, const std::vector<Row>& rows) {
   cli::TextTable table(
-      "method~20|>median s|>spread|>MB/s|>ratio|>file?1|>error?3|>x hdf5|>/ ideal|>/ lane?2");
+      "method/20|>median s|>spread|>MB/s|>ratio|>file?1|>error?3|>x hdf5|>/ ideal|>/ lane?2");
   for (const Row& row : rows) {
     const double error = row.checked.error_over_bound;
     table.add_row({row.method, fmt::format("{:.3f}", row.median_s()),
@@ -73,7 +73,7 @@ std::string table_text(const BenchContext& context, const std::vector<Row>& rows
 /// Of our rows: what was kept for chunks, what of it was too small or not needed, and the model.
 std::string places_text(const std::vector<Row>& rows) {
   cli::TextTable table(
-      "method~20|>reserved|>overflow|>overhead|>wait s|>model s|>model /\nmeasured");
+      "method/20|>reserved|>overflow|>overhead|>wait s|>model s|>model /\nmeasured");
   const auto percent = [](std::uint64_t part, std::uint64_t whole) {
     return whole > 0 ? fmt::format("{:.1f} %",
                                    100.0 * static_cast<double>(part) / static_cast<double>(whole))
