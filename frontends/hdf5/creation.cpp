@@ -1,5 +1,5 @@
-// How a program's dataset is created: natively on every rank, with a creation list that says how
-// values will be stored; and how datasets that are there already become known.
+// Creation of a program's dataset: by HDF5 on every rank, with a creation list for Tailrace's
+// storage; and registration of existing datasets.
 
 #include <algorithm>
 #include <memory>
@@ -21,10 +21,10 @@ namespace {
 
 using Definition = DatasetArray::Definition;
 
-/// Values that are in files of their own: each rank's HDF5 writes them there.
+/// Reason for datasets with values in external files, which each rank's HDF5 writes.
 constexpr const char* outside_of_file = "external, by each rank";
 
-/// Where a new dataset will be found.
+/// Path at which a new dataset will be found.
 std::string path_of_new(hid_t location, const char* name) {
   if (name == nullptr) return "/(unnamed)";
   return absolute_path(name[0] == '/' ? "" : path_of_object(location), name);
@@ -38,7 +38,7 @@ std::optional<DType> number_of(hid_t type) {
   return std::nullopt;
 }
 
-/// The fill value as the file will have it; zeros where there is none.
+/// Read the fill value, as the file will have it; zeros if undefined.
 bool read_fill(hid_t list, hid_t type, Definition& definition) {
   H5D_fill_value_t kind = H5D_FILL_VALUE_UNDEFINED;
   if (H5Pfill_value_defined(list, &kind) < 0) return false;
@@ -68,7 +68,7 @@ bool read_layout(hid_t list, Definition& definition) {
   return true;
 }
 
-/// Those of a compound, not those within them.
+/// Read the top-level members of a compound.
 bool read_members(hid_t type, std::vector<DatasetArray::Member>& members) {
   const int n_members = H5Tget_class(type) == H5T_COMPOUND ? H5Tget_nmembers(type) : 0;
   for (int i = 0; i < n_members; ++i) {
@@ -85,7 +85,7 @@ bool read_members(hid_t type, std::vector<DatasetArray::Member>& members) {
 
 using SharedList = std::shared_ptr<const Hdf5Id>;
 
-/// A copy of the program's creation list; HDF5's own is the same for all.
+/// Copy the program's creation list; copies of the default list are shared.
 Result<SharedList> asked_list(Session& session, const CreateCall& call) {
   const bool standard = call.creation_list == H5P_DEFAULT;
   if (standard && session.standard_list != nullptr) return session.standard_list;
@@ -96,7 +96,7 @@ Result<SharedList> asked_list(Session& session, const CreateCall& call) {
   return asked;
 }
 
-/// What the program asks for. @returns false if it is not understood, or wrong: HDF5 will say.
+/// Read the arguments of a call. @returns false if they are wrong or unsupported: HDF5 reports why
 bool read_call(const CreateCall& call, hid_t list, Definition& definition) {
   definition.path = path_of_new(call.location, call.name);
   definition.element_bytes = H5Tget_size(call.type);
@@ -127,13 +127,13 @@ bool read_call(const CreateCall& call, hid_t list, Definition& definition) {
   return read_layout(list, definition);
 }
 
-/// Extents that grow need chunks; HDF5 refuses what has none.
+/// True if the dataset needs chunks but has none: its extents can grow, so HDF5 refuses it.
 bool lacks_chunks(const Definition& definition) {
   return definition.chunk_shape.empty() && definition.only_by_root.empty() &&
          definition.shape != definition.max_shape && !definition.shape.empty();
 }
 
-/// A copy of list `asked`, changed as `plan` says.
+/// Copy the program's list `asked` and apply `plan`.
 Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetArray::Plan& plan) {
   Hdf5Id list(H5Pcopy(asked));
   if (!list.valid()) return hdf5_failure(Code::invalid_argument, "the creation list");
@@ -141,8 +141,8 @@ Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetArray::P
     TAILRACE_TRY(session.array->metadata().adapt_creation_list(list.get(), plan.form));
     return list;
   }
-  // Early allocation would fill space at once, on every rank; but compact data are always early,
-  // and what is small and rank 0's is written where it lies, without another word to HDF5.
+  // Early allocation would fill space immediately, on every rank. Compact data are always allocated
+  // early, and so are small datasets of rank 0, which Tailrace writes directly at their address.
   H5D_alloc_time_t alloc_time = H5D_ALLOC_TIME_DEFAULT;
   H5D_fill_time_t fill_time = H5D_FILL_TIME_IFSET;
   const H5D_layout_t layout = H5Pget_layout(list.get());
@@ -154,7 +154,7 @@ Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetArray::P
              alloc_time == H5D_ALLOC_TIME_EARLY) {
     H5Pset_alloc_time(list.get(), H5D_ALLOC_TIME_DEFAULT);
   }
-  // Space that is taken may have been something else's: what is never written must not show that.
+  // Allocated space may hold old bytes, so never-written elements must be filled.
   H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
   const bool fills =
       H5Pfill_value_defined(list.get(), &fill) >= 0 && fill != H5D_FILL_VALUE_UNDEFINED;
@@ -189,13 +189,13 @@ hid_t create_by_hdf5(const CreateCall& call, hid_t creation_list) {
                          creation_list, call.access_list);
 }
 
-/// Where a dataset's values lie in the file; 0: nowhere yet.
+/// Address of a dataset's values in the file; 0 if not allocated.
 std::uint64_t place_of_values(hid_t dataset) {
   const haddr_t address = H5Dget_offset(dataset);
   return address == HADDR_UNDEF ? 0 : address;
 }
 
-/// The new dataset becomes one of the session's. @returns what is wrong with it
+/// Register the new dataset with the session. @returns the reason why it cannot be stored
 Status enter_new(Session& session, const CreateCall& call, const SharedList& asked,
                  const Definition& definition, const DatasetArray::Plan& plan, hid_t created) {
   const Hdf5Scope scope;
@@ -210,7 +210,7 @@ Status enter_new(Session& session, const CreateCall& call, const SharedList& ask
   const bool in_heap = definition.addresses && !hdf5_type_is_by_value(call.type, true);
   if (plan.why == outside_of_file || in_heap) session.by_rank.insert(added);
   if (!plan.remark.empty()) session.remarks[plan.remark].push_back(definition.path);
-  // On all ranks now, while the header is there.
+  // Inspect it on all ranks now, while its header exists.
   TAILRACE_TAKE(const DatasetArray::Facts facts, session.array->facts(added));
   if (facts.by_root) {
     session.by_root[plan.in_chunks ? "filters not there, or not for edges" : plan.why].push_back(
@@ -219,8 +219,8 @@ Status enter_new(Session& session, const CreateCall& call, const SharedList& ask
   return Status();
 }
 
-/// A name has led to another file, where that is mounted or linked: what was created for this
-/// session goes, and comes anew as the file in which it lies wants it.
+/// Create a dataset whose name leads into another file, by a mount or a link. The dataset created
+/// for this session is deleted and created again as the other file requires.
 hid_t create_there(const CreateCall& call, hid_t created) {
   Session* const there = session_of(created);
   Status gone;
@@ -266,7 +266,7 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   SharedList asked;
   SharedList list;
   bool understood = false;
-  // First: whatever a rank lacks, the others wait for it here.
+  // Call first: the other ranks wait for this one here, whatever it lacks.
   Result<std::shared_ptr<const BoxSeries>> boxes = hear_boxes(session, call);
   {
     const Hdf5Scope scope;
@@ -296,10 +296,10 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   }
   if (!understood || !plan.ok()) {
     const Hdf5Scope scope;
-    asked.reset();  // Here: it would empty the error stack that the program is to read.
+    asked.reset();  // Now, because it would clear the program's error stack later.
     list.reset();
   }
-  // HDF5 knows best what is wrong with such a call; nothing comes of it.
+  // HDF5 reports best what is wrong with such a call; a dataset that it creates is refused.
   if (!understood) {
     const hid_t refused = create_by_hdf5(call, call.creation_list);
     if (refused < 0) return refused;
@@ -324,17 +324,17 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
     }
     return create_there(call, created);
   }
-  // Nobody may see it any more once it has no name: flushes must look.
+  // An anonymous dataset may disappear unseen, so flushes must check.
   if (call.name == nullptr) session.array->look_for_deleted();
   const Status entered =
       local_part([&] { return enter_new(session, call, asked, definition, *plan, created); });
   if (entered.ok()) return created;
-  // What the program hears to have failed is not there, and holds no file open.
+  // Delete the dataset, since its creation fails for the program, and close its id.
   {
     const Hdf5Scope scope;
     const Hdf5Id closed(created);
     if (call.name != nullptr) H5Ldelete(call.location, call.name, H5P_DEFAULT);
-    asked.reset();  // Here: they would empty HDF5's error stack.
+    asked.reset();  // Now, because they would clear HDF5's error stack.
     list.reset();
   }
   session.array->give_up(definition.path);

@@ -1,9 +1,9 @@
-// What lies in a level's dataset that a program creates, and what the next finer level covers of it
-// (describe/plotfile.hpp).
+// The boxes of a plotfile level's dataset that a program creates, and the cells that the next finer
+// level covers (describe/plotfile.hpp).
 //
-// The boxes are values that rank 0 alone has written, as a rule just before the dataset is created,
-// so rank 0 says what it finds. Those of the finer level come later: they are looked for when the
-// values of this one are flushed.
+// Only rank 0 has written the values of the boxes, usually just before the dataset is created, so
+// rank 0 broadcasts what it finds. The finer level's boxes are written later, so they are looked up
+// when this level's values are flushed.
 
 #include <algorithm>
 #include <cstring>
@@ -22,11 +22,11 @@
 namespace tailrace::hdf5_programs {
 namespace {
 
-/// Of a list of boxes; three times as much is needed to read it.
+/// Maximum size of a list of boxes; reading one needs three times this memory.
 constexpr std::uint64_t most_bytes = 256U << 20;
 
-/// All elements of a dataset of one dimension, as this rank has staged them or the last flush has
-/// left them, `n_numbers` of type `memory_type` each; nothing: there is none like that.
+/// Read all elements of a one-dimensional dataset, from this rank's staged values or the last
+/// flush, as `n_numbers` of type `memory_type` each. Empty if no suitable dataset exists.
 std::optional<std::vector<std::int64_t>> elements_of(Session& session, hid_t location,
                                                      const std::string& path, hid_t memory_type,
                                                      std::size_t n_numbers) {
@@ -60,7 +60,7 @@ std::optional<std::vector<std::int64_t>> elements_of(Session& session, hid_t loc
   return numbers;
 }
 
-/// What this rank finds; no runs: nothing that fits.
+/// Find the boxes on this rank; without runs if nothing fits.
 BoxSeries find_boxes(Session& session, const CreateCall& call) {
   hsize_t n_elements = 0;
   if (H5Sget_simple_extent_ndims(call.space) != 1 ||
@@ -91,14 +91,14 @@ LevelCover find_cover(Session& session, const std::string& path,
 }
 
 Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const CreateCall& call) {
-  // By the name alone: that is the same on all ranks, whatever each of them lacks.
+  // Decide by the name, which is the same on all ranks, whatever other data a rank lacks.
   if (!names_level_data(call.name)) return std::shared_ptr<const BoxSeries>();
-  // Another rank may have begun something else, which is heard of here.
+  // Another rank may have called something else, which is detected here.
   TAILRACE_TRY(session.array->meet());
   const Result<Bytes> heard = hear_rank_0(session.array->comm(), [&](ByteWriter& words) {
     const Hdf5Scope scope;
     BoxSeries boxes;
-    // Without memory for it the dataset is stored as others are.
+    // Without memory for this, the dataset is stored like others.
     const Status found = local_part([&] {
       boxes = find_boxes(session, call);
       return Status();
@@ -129,7 +129,7 @@ Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const Crea
     return Status();
   });
   if (took.ok()) return taken;
-  session.array->lose(took);  // The others have chunks that this rank has not.
+  session.array->lose(took);  // Other ranks store the dataset in other chunks than this one.
   return took;
 }
 

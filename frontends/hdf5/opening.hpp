@@ -1,9 +1,9 @@
-// Whether a file is served is decided by all ranks that create or open it, before anything else.
+// Agreement of all ranks on whether a file is served, before they create or open it.
 //
-// Each rank says what it would do by itself. It may differ: another environment, a library that
-// cannot be loaded on one node, a file that one rank has open. In this one agreement takes part
-// every rank whose calls reach us, also one that serves nothing: the others would wait for it for
-// ever. Both libraries have this, so there is nothing here but MPI, and no memory is asked for.
+// Each rank votes for its own choice. Choices may differ: another environment, a library that
+// cannot be loaded on one node, a file that only one rank has open. Every rank whose calls reach
+// Tailrace takes part in this agreement, even if it serves nothing, because the others would wait
+// for it forever. Both libraries include this header, so it uses only MPI, and allocates no memory.
 
 #pragma once
 
@@ -17,20 +17,22 @@
 
 namespace tailrace::hdf5_programs {
 
-/// The user wants all files written by HDF5 alone.
+/// Setting by which the user disables Tailrace for all files.
 inline constexpr const char* off_setting = "TAILRACE_HDF5=off";
 inline bool wanted_off() {
   const char* const setting = environment_variable("TAILRACE_HDF5");
   return setting != nullptr && std::string_view(setting) == "off";
 }
 
-/// What becomes of a call that creates or opens a file.
+/// Outcome of a call that creates or opens a file.
 enum class Opening : int { by_hdf5, fails, again, is_open, create, open };
 
 struct Vote {
   Opening opening = Opening::by_hdf5;
-  bool silent = true;  ///< What all ranks want is nothing that the user must hear of.
-  char why[512] = "";  ///< by_hdf5, fails: of this rank; then that of all.
+  /// True if the user need not be informed when all ranks vote alike.
+  bool silent = true;
+  /// Reason for by_hdf5 or fails: this rank's, then the agreed one.
+  char why[512] = "";
 
   void say(Opening wanted, std::string_view words, bool silently = false) {
     opening = wanted;
@@ -39,9 +41,10 @@ struct Vote {
   }
 };
 
-/// Make the votes of all ranks one: HDF5 does it alone if some rank wants that; rank 0 says why
-/// on stderr, once. Otherwise all do the same, or all fail. Collective: one allreduce; where the
-/// file is not served, one broadcast more. HDF5's own communicators return errors.
+/// Agree on one vote. If any rank votes by_hdf5, HDF5 opens the file, and rank 0 prints the reason
+/// to stderr, once. Otherwise all ranks do the same, or all fail. They also fail if only some ranks
+/// have the file open. Collective: one allreduce, and one broadcast if the file is not served.
+/// HDF5's own communicators return errors.
 inline void agree_on_opening(MPI_Comm comm, Vote& vote) {
   int rank = 0;
   int n_ranks = 1;
@@ -50,7 +53,7 @@ inline void agree_on_opening(MPI_Comm comm, Vote& vote) {
   const int mine = static_cast<int>(vote.opening);
   const bool by_hdf5 = vote.opening == Opening::by_hdf5;
   const bool here = vote.opening == Opening::again || vote.opening == Opening::is_open;
-  // The least and the most, who comes first of each kind, whether some rank has it open.
+  // Minimum and negated maximum vote; the first rank of each kind; 0 if any rank has the file open.
   int least[6] = {mine,
                   -mine,
                   by_hdf5 ? rank : n_ranks,

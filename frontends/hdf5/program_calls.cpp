@@ -1,10 +1,11 @@
-// The calls of a program: those that concern a session are served, all others handed on.
+// The intercepted calls of a program. Calls that concern a session are served; all others are
+// passed to HDF5.
 //
-// Each is defined under a name of ours; the preloaded library has them under HDF5's, and comes here
-// by a table (preload/preloaded_calls.cpp; cmake/TailraceHdf5Programs.cmake reads this file for the
-// names). Serving starts outside of any Hdf5Scope: what is handed on prints its errors as the
-// program wants it. The _async calls of HDF5 1.14 are served at once, and leave nothing to wait
-// for.
+// Each function here has a prefixed name. The preloaded library exports HDF5's names and calls
+// these functions through a table (preload/preloaded_calls.cpp). cmake/TailraceHdf5Programs.cmake
+// reads the names from this file. Serving starts outside of any Hdf5Scope, so that calls passed to
+// HDF5 print their errors as the program has configured. The _async calls of HDF5 1.14 are served
+// synchronously, and leave nothing to wait for.
 
 #include <hdf5.h>
 
@@ -16,7 +17,8 @@
 #include "hdf5/serving_library.hpp"
 #include "hdf5/sessions.hpp"
 
-// HDF5 gives these names further arguments where a program calls them; here they are functions.
+// HDF5 defines these names as macros that add arguments to a program's calls; here they are
+// functions.
 #undef H5Dcreate_async
 #undef H5Dread_async
 #undef H5Dread_multi_async
@@ -41,18 +43,18 @@ using ours::Target;
 
 #define TAILRACE_CALL __attribute__((used))
 
-/// A call on an object: `ours_call` with `session`, or HDF5's own.
+/// Serve a call on an object: `ours_call` with `session`, or HDF5's own.
 #define TAILRACE_SERVE(found, real_call, ours_call) \
   Session* const session = found;                   \
   if (session == nullptr) return real().real_call;  \
   return guarded(__func__, [&] { return ours_call; })
 #define TAILRACE_SERVE_OBJECT(object, real_call, ours_call) \
   TAILRACE_SERVE(ours::served_session(object), real_call, ours_call)
-/// The same, of a file's id for that very file, also where it is mounted.
+/// Serve a call on a file's id: the session of that very file, even if it is mounted.
 #define TAILRACE_SERVE_FILE(object, real_call, ours_call) \
   TAILRACE_SERVE(ours::served_file(object), real_call, ours_call)
 
-/// A call on a dataset: `ours_call` with `target`, or HDF5's own.
+/// Serve a call on a dataset: `ours_call` with `target`, or HDF5's own.
 #define TAILRACE_SERVE_DATASET(real_call, ours_call)                                        \
   bool known = true;                                                                        \
   const std::optional<Target> target = ours::served_dataset(dataset, known);                \
@@ -60,7 +62,7 @@ using ours::Target;
   if (!known) return static_cast<decltype(real().real_call)>(ours::fail_unknown(__func__)); \
   return guarded(__func__, [&] { return ours_call; })
 
-// HDF5's names, with one of ours before them.
+// HDF5's names, with a prefix.
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 
@@ -117,7 +119,7 @@ TAILRACE_CALL herr_t tailrace_H5Oflush(hid_t object) {
 TAILRACE_CALL herr_t tailrace_H5Dflush(hid_t dataset) {
   TAILRACE_SERVE_OBJECT(dataset, H5Dflush(dataset), ours::flush_session("H5Dflush", *session));
 }
-// What a program sees is always fresh: its own file's metadata, and values that are asked for anew.
+// The program always sees current data: metadata of its own file, and values read on each request.
 TAILRACE_CALL herr_t tailrace_H5Orefresh(hid_t object) {
   TAILRACE_SERVE_OBJECT(object, H5Orefresh(object), herr_t{0});
 }
@@ -125,7 +127,7 @@ TAILRACE_CALL herr_t tailrace_H5Drefresh(hid_t dataset) {
   TAILRACE_SERVE_OBJECT(dataset, H5Drefresh(dataset), herr_t{0});
 }
 
-// A new file has its name from the first flush on.
+// A new file has its name only after the first flush.
 TAILRACE_CALL htri_t tailrace_H5Fis_hdf5(const char* name) {
   return ours::is_open_here(name) ? htri_t{1} : real().H5Fis_hdf5(name);
 }
@@ -427,7 +429,7 @@ TAILRACE_CALL herr_t tailrace_H5Dread_multi(size_t n, hid_t* datasets, hid_t* me
 #endif
 
 #ifdef TAILRACE_WITH_H5Dwrite_multi_async
-// Who calls, and the set of what is under way: HDF5's own business.
+// Source location of the call, and the event set: passed on to HDF5.
 #define TAILRACE_CALLER const char *file_name, const char *caller, unsigned line
 #define TAILRACE_BY file_name, caller, line
 

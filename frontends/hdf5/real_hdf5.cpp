@@ -11,7 +11,8 @@
 namespace tailrace::hdf5_programs {
 namespace {
 
-/// Stands in for what an older release of that HDF5 lacks: who calls it has not found it there.
+/// Substitute for a function that an older release of HDF5 lacks. A program that calls it did not
+/// find it in that release.
 template <class Function>
 struct Lacking;
 template <class Returned, class... Given>
@@ -24,8 +25,8 @@ struct Lacking<Returned (*)(Given...)> {
 
 RealHdf5 find_functions() {
   RealHdf5 real;
-  // The library by its file, not the next one of the search order: Python loads its HDF5 outside of
-  // that.
+  // Use the library's file, not the next library in the search order: Python loads its HDF5 outside
+  // of that order.
   Dl_info found{};
   void* const library = dladdr(reinterpret_cast<void*>(&H5get_libversion), &found) != 0
                             ? dlopen(found.dli_fname, RTLD_LAZY | RTLD_NOLOAD)

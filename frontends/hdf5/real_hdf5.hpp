@@ -1,11 +1,12 @@
-// The functions of the parallel HDF5 behind the ones that a program calls here.
+// Pointers to HDF5's own versions of the functions that Tailrace intercepts.
 //
-// All other functions are called by their names. These, too, reach HDF5 by their names within an
-// Hdf5Scope, which tells that a call is ours (adr/one-hdf5-preloaded.md); by this table they do
-// without one, so that HDF5 prints its errors as the program has asked it to.
+// Tailrace calls all other functions by name. Calls of intercepted functions by name reach HDF5,
+// too, if made within an Hdf5Scope, which marks them as Tailrace's own (adr/one-hdf5-preloaded.md).
+// Calls through this table need no scope, so HDF5 prints its errors as the program has configured.
 //
-// hdf5_served_calls.inc is written by CMake: TAILRACE_HDF5_CALLS(CALL) with CALL(name, version) for
-// each call that program_calls.cpp defines and the library has, and TAILRACE_WITH_<name> for each.
+// CMake writes hdf5_served_calls.inc. It defines TAILRACE_HDF5_CALLS(CALL), with CALL(name,
+// version) for each call that program_calls.cpp defines and the library has. It also defines
+// TAILRACE_WITH_<name> for each.
 
 #pragma once
 
@@ -23,11 +24,12 @@ struct RealHdf5 {
 };
 #undef TAILRACE_HDF5_POINTER
 
-/// Found once, in the library that our calls of HDF5 reach. What that lacks fails. Thread-safe.
+/// Look up the functions, once, in the library that Tailrace's HDF5 calls reach. Missing functions
+/// fail when called. Thread-safe.
 const RealHdf5& real_hdf5();
 
-/// Whether our calls reach one HDF5, of the version that this library was compiled for. The one
-/// that is preloaded has asked that HDF5 alone. Thread-safe.
+/// Ok if Tailrace's calls reach one HDF5 only, of the version that this library was compiled for.
+/// The preloaded library has asked only that HDF5. Thread-safe.
 const Status& hdf5_is_served();
 
 }  // namespace tailrace::hdf5_programs

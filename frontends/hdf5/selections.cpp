@@ -1,4 +1,5 @@
-// Regular hyperslabs as they are, other blocks row by row, points as runs of elements.
+// Conversion of regular hyperslabs to slabs, of other blocks to rows, of points to runs of
+// elements.
 
 #include "hdf5/selections.hpp"
 
@@ -16,15 +17,15 @@ Status bad_selection(const std::string& why) {
   return hdf5_failure(Code::invalid_argument, "the selection in the file " + why);
 }
 
-/// The first position of a selection in each dimension, with H5Soffset_simple's offset, which
-/// HDF5's lists of blocks and points leave out.
+/// Find the first selected position in each dimension, including H5Soffset_simple's offset, which
+/// HDF5's lists of blocks and points omit.
 bool first_of(hid_t space, std::size_t rank, Extents& low) {
   low.assign(rank, 0);
   Extents high(rank);
   return H5Sget_select_bounds(space, low.data(), high.data()) >= 0;
 }
 
-/// One slab, if the selection is one.
+/// Convert the selection to one slab, if possible.
 bool regular_slab(hid_t space, std::size_t rank, Slab& slab) {
   if (H5Sis_regular_hyperslab(space) <= 0) return false;
   Extents start(rank);
@@ -53,7 +54,7 @@ bool regular_slab(hid_t space, std::size_t rank, Slab& slab) {
   return true;
 }
 
-/// A run of elements of one row.
+/// Run of elements of one row.
 struct Run {
   Shape start;
   std::uint64_t n = 0;
@@ -65,7 +66,7 @@ Slab slab_of(const Run& run) {
   return slab;
 }
 
-/// Blocks have no elements in common, so the order of their rows is that of the elements.
+/// Convert blocks to rows. Blocks do not overlap, so sorting the rows sorts their elements.
 Status slabs_of_blocks(hid_t space, std::size_t rank, std::vector<Slab>& slabs) {
   const hssize_t n_blocks = H5Sget_select_hyper_nblocks(space);
   if (n_blocks < 0) return bad_selection("cannot be listed");
@@ -98,8 +99,8 @@ Status slabs_of_blocks(hid_t space, std::size_t rank, std::vector<Slab>& slabs) 
   return Status();
 }
 
-/// HDF5's list of points, part by part: it is walked from its start for each, and a point takes
-/// 8 bytes a dimension.
+/// Visit HDF5's list of points in parts: HDF5 walks the list from its start for each part, and a
+/// point takes 8 bytes a dimension.
 template <class Visit>
 Status for_each_point(hid_t space, std::size_t rank, const Visit& visit) {
   constexpr std::uint64_t kLeastPart = 1U << 16;
@@ -120,7 +121,7 @@ Status for_each_point(hid_t space, std::size_t rank, const Visit& visit) {
   return Status();
 }
 
-/// In the order in which they are listed, which is that of their values.
+/// Convert points to runs, in list order, which is the order of their values.
 Status runs_of_points(hid_t space, const Shape& shape, ElementRuns& runs) {
   const std::size_t rank = shape.size();
   Extents low;
@@ -229,7 +230,7 @@ std::optional<std::uint64_t> run_of(hid_t space) {
     first = first * extents[d] + low[d];
     last = last * extents[d] + high[d];
   }
-  // As many elements as places between the first and the last: all of these.
+  // If the count equals the distance from first to last, all elements between them are selected.
   if (last - first + 1 != static_cast<std::uint64_t>(n)) return std::nullopt;
   return first;
 }

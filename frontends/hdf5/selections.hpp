@@ -1,9 +1,9 @@
-// Selections of a program's dataspaces, as slabs of ours.
+// Conversion of a program's dataspace selections to slabs.
 //
-// HDF5 walks a selection in the order of its elements in the array, whatever it was put together
-// from (points: as they were listed); the n-th element in the file belongs to the n-th in memory.
-// So a selection becomes slabs that, one behind the other, have its elements in that order; of
-// points runs of elements, 12 bytes for each that the one before does not continue. Callers hold an
+// HDF5 iterates over a selection in array order, however it was composed; points keep the order in
+// which they were listed. The n-th element in the file corresponds to the n-th in memory. So a
+// selection is converted to consecutive slabs with the same order of elements. Points become runs
+// of elements, 12 bytes for each point that does not continue the previous one. Callers hold an
 // Hdf5Scope.
 
 #pragma once
@@ -20,22 +20,24 @@
 
 namespace tailrace::hdf5_programs {
 
-/// What is selected in the file, in the order of its elements: slabs or runs, not both.
+/// Selection in the file, in element order: either slabs or runs.
 struct FileSelection {
   std::vector<Slab> slabs;
-  ElementRuns runs;  ///< By row-major numbers within the dataset's extents; some may come again.
+  /// Row-major numbers within the dataset's extents; elements may repeat.
+  ElementRuns runs;
 
   std::uint64_t n_elements() const;
 };
 
-/// @param space  H5S_ALL: all of `shape`.  @param shape  the dataset's extents
-/// @returns neither slabs nor runs where nothing is selected.
-/// @error invalid_argument  not of the dataset's rank, or no selection.
+/// Convert a selection in the file.
+/// @returns neither slabs nor runs if nothing is selected.
+/// @error invalid_argument  wrong rank, or not a selection.
+/// @error bad_coverage  the selection leaves the dataset.
 /// @error bad_coverage  it leaves the dataset.
 Result<FileSelection> selection_of(hid_t space, const Shape& shape);
 
-/// Where the elements that are selected in memory begin, in elements, if they lie there as one run
-/// in their order; nothing if they must be gathered.
+/// Index of the first selected element in memory, if the elements are contiguous and in order;
+/// empty if they must be gathered.
 std::optional<std::uint64_t> run_of(hid_t space);
 
 }  // namespace tailrace::hdf5_programs

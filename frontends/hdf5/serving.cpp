@@ -25,7 +25,7 @@ namespace tailrace::hdf5_programs {
 
 namespace {
 
-/// The communicator of a list that opens files by MPI-IO; MPI_COMM_NULL: it does not.
+/// Communicator of an access list that uses MPI-IO; MPI_COMM_NULL for other lists.
 MPI_Comm communicator_of(hid_t access_list) {
   int initialised = 0;
   int finalised = 0;
@@ -41,7 +41,7 @@ MPI_Comm communicator_of(hid_t access_list) {
   return comm;
 }
 
-/// A communicator's ranks, by their numbers in MPI_COMM_WORLD. Not collective.
+/// Translate a communicator's ranks to ranks of MPI_COMM_WORLD. Not collective.
 std::vector<int> ranks_in_world(MPI_Comm comm) {
   MPI_Group group = MPI_GROUP_NULL;
   MPI_Group world = MPI_GROUP_NULL;
@@ -58,7 +58,7 @@ std::vector<int> ranks_in_world(MPI_Comm comm) {
   return ranks;
 }
 
-/// A file with a block of the user's before HDF5's is left to HDF5.
+/// True if the file will have a user block before HDF5's data; HDF5 serves such files.
 bool has_user_block(hid_t creation_list) {
   if (creation_list == H5P_DEFAULT) return false;
   const Hdf5Scope scope;
@@ -66,7 +66,7 @@ bool has_user_block(hid_t creation_list) {
   return H5Pget_userblock(creation_list, &n_bytes) >= 0 && n_bytes > 0;
 }
 
-/// A call that creates or opens a file, and what this rank has prepared for it.
+/// Call that creates or opens a file, and this rank's preparations for it.
 struct OpenCall {
   const char* function = nullptr;
   const char* name = nullptr;
@@ -74,17 +74,17 @@ struct OpenCall {
   bool create = false;
   hid_t creation_list = H5P_DEFAULT;
   hid_t access_list = H5P_DEFAULT;
-  std::unique_ptr<Session> session;  ///< New, with its names,
-  std::string path;                  ///< and where the file will be,
-  Session* here = nullptr;           ///< or who has it open already.
+  std::unique_ptr<Session> session;  ///< New session, with its names.
+  std::string path;                  ///< Absolute path of the file.
+  Session* here = nullptr;           ///< Existing session of this file, if any.
 };
 
-/// Of a closed file, mode=async, whose ranks are not those of the call.
+/// Message for a closed file (mode=async) whose ranks are not those of the call.
 constexpr const char* still_written =
     "what the program has written there is not complete before the ranks that wrote it meet again "
     "in H5Fcreate, H5Fopen, H5Fflush or H5Fclose, or in MPI_Finalize (mode=async)";
 
-/// What this rank would do. Not collective; may run out of memory.
+/// Vote for this rank, and prepare the session. Not collective; may run out of memory.
 void prepare(OpenCall& call, Vote& vote) {
   const auto by_hdf5 = [&](const std::string& why, bool silently = false) {
     vote.say(Opening::by_hdf5, why, silently);
@@ -93,7 +93,7 @@ void prepare(OpenCall& call, Vote& vote) {
   if (wanted_off()) return by_hdf5(off_setting, true);
   if (!hdf5_is_served().ok()) return by_hdf5(hdf5_is_served().message());
   const Hdf5Scope scope;
-  // HDF5 reads alone, also what our own codecs have written.
+  // HDF5 also reads what Tailrace's codecs have written.
   const Status entered = hdf5::register_own_filters();
   if (!makes_own_files(call.access_list)) {
     return by_hdf5("the program has chosen a VOL connector (docs/hdf5.md)");
@@ -116,31 +116,31 @@ void prepare(OpenCall& call, Vote& vote) {
     return by_hdf5("it is opened only for reading", true);
   }
   if (!entered.ok()) return vote.say(Opening::fails, entered.message());
-  // The program may change its folder before the file has its name.
+  // The program may change its working directory before the file gets its name.
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(call.name, error);
   call.path = error ? std::string(call.name) : absolute.string();
   vote.opening = call.create ? Opening::create : Opening::open;
 }
 
-/// Errors are alike on all ranks.
+/// Create or open a file and its session. Errors are alike on all ranks.
 Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
-  const Hdf5Scope scope;  // Also for what ends here when something fails.
+  const Hdf5Scope scope;  // Also covers destructors after a failure.
   std::unique_ptr<Session> session = std::move(call.session);
   TAILRACE_TAKE(std::unique_ptr<Comm> ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
   ArrayFileOptions options;
   options.file.door = Door::hdf5;
-  // What fails on one rank alone must not keep it from what all ranks do here.
+  // A failure on one rank must not keep it from the collective calls below.
   Status prepared = local_part([&] {
     session->ranks = ranks_in_world(comm);
     return read_array_options(*ranks, options);
   });
-  // Copying a list that has a communicator duplicates that: all ranks do so here, together, and
-  // what each rank does by itself is done with a list that has none.
+  // Copying a list with a communicator duplicates the communicator. All ranks do so here, together;
+  // independent calls of a rank use a list without one.
   session->access_list = Hdf5Id(H5Pcopy(call.access_list));
   const Hdf5Id without_mpi(H5Pcopy(call.access_list));
-  // HDF5 1.14 keeps the communicator in the list, whatever the driver: this one is each rank's own.
-  // Rank 0 writes the metadata alone, so metadata calls are not collective.
+  // HDF5 1.14 stores the communicator in the list, whatever the driver, so this list gets
+  // MPI_COMM_SELF. Only rank 0 writes the metadata, so metadata calls are not collective.
   const bool copied = session->access_list.valid() &&
                       H5Pset_fapl_mpio(without_mpi.get(), MPI_COMM_SELF, MPI_INFO_NULL) >= 0 &&
                       H5Pset_fapl_sec2(without_mpi.get()) >= 0 &&
@@ -162,15 +162,15 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
   return session;
 }
 
-/// Another id of a file that a session has open.
+/// Open another id of a file that a session has open.
 hid_t open_again(Session& session) {
   session.mounted_when_closed = false;
   const Hdf5Scope scope;
   return H5Freopen(session.file());
 }
 
-/// A call without MPI-IO. Where it means a file that is still being written, the rank completes it,
-/// if it is alone, or cannot have it yet.
+/// Open a file without MPI-IO. If the file is still being written, a single rank completes it; with
+/// several ranks the call fails.
 hid_t open_alone(const OpenCall& call, const ByHdf5<hid_t>& by_hdf5) {
   if (!served() || call.name == nullptr || !any_closed_session()) return by_hdf5();
   const Session* const there = session_of_path(path_of_name(call.name));
@@ -183,7 +183,7 @@ hid_t open_alone(const OpenCall& call, const ByHdf5<hid_t>& by_hdf5) {
   return done.ok() ? by_hdf5() : fail(call.function, done);
 }
 
-/// Collective over the ranks of the list, whatever each of them makes of it.
+/// Open a file as all ranks agree. Collective over the ranks of the list, whatever their votes.
 hid_t open_agreed(OpenCall call, const ByHdf5<hid_t>& by_hdf5) {
   const MPI_Comm comm = Hdf5Scope::held() ? MPI_COMM_NULL : communicator_of(call.access_list);
   if (comm == MPI_COMM_NULL) return open_alone(call, by_hdf5);
@@ -209,7 +209,7 @@ hid_t open_agreed(OpenCall call, const ByHdf5<hid_t>& by_hdf5) {
     vote.say(Opening::fails, "no memory is left");
   }
   agree_on_opening(comm, vote);
-  // Collective, too: ranks that serve nothing do it here.
+  // Collective, too: ranks that serve nothing free the communicator here.
   if (vote.opening != Opening::create && vote.opening != Opening::open) held.release();
   switch (vote.opening) {
     case Opening::again: return open_again(*call.here);
@@ -255,7 +255,7 @@ hid_t open_file_of(const char* name, unsigned flags, hid_t access_list,
 }
 
 herr_t close_file(const char* function, Session& session, hid_t id) {
-  // One id of several: no other rank need have had it.
+  // The program has several ids: other ranks need not have had this one.
   if (session.left_by_some || n_ids_of_program(session, H5F_OBJ_FILE) > 1) {
     return real().H5Fclose(id);
   }
@@ -333,7 +333,7 @@ bool is_last_reference(hid_t id) {
 herr_t flush_session(const char* function, Session& session) {
   Status before;
   if (any_closed_session(session.ranks)) {
-    // As H5Fclose does, which others may have called: of this file first.
+    // H5Fclose, which other ranks may have called, starts with a meeting of this file, too.
     const Status met = session.array->meet();
     if (!met.ok()) return fail(function, met);
     before = end_closed_sessions(session.ranks);
@@ -391,13 +391,13 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   });
   if (!known.ok()) {
     if (known.code() != Code::out_of_memory) return fail(function, known);
-    // Of this rank alone: the others go on, and hear of it in their next flush.
+    // A failure of this rank only: the others continue, and receive it in their next flush.
     array.lose(known);
     if (shrinks && array.holds_values(target.dataset)) (void)array.flush();
     return fail(function, known);
   }
-  // What is in chunks by our will alone is contiguous to the program. Nor would its values outlast
-  // that: the last ones are repeated where a chunk reaches beyond the extents.
+  // A dataset that only Tailrace has chunked is contiguous to the program. Larger extents would
+  // also expose the padding of its edge chunks, which repeats the last values.
   if (ours && !array.may_change_extents(target.dataset)) {
     return fail(function,
                 Status(Code::unsupported, what + " has contiguous storage, as the program asked"));
@@ -406,7 +406,7 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   if (const Status grows = array.check_growth(target.dataset, shape); !grows.ok()) {
     return fail(function, grows);
   }
-  // HDF5 cuts the chunks that it knows; so all that is staged must be in them.
+  // HDF5 cuts only the chunks that it knows, so they must contain all staged values.
   const bool cuts = shrinks && array.holds_values(target.dataset);
   if (cuts && !array.hdf5_can_cut(target.dataset)) {
     return refuse(function, what + " has been flushed, and HDF5 would encode its chunks anew");
@@ -418,11 +418,11 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
     if (!kept.ok()) return fail(function, kept);
   }
   const herr_t set = real().H5Dset_extent(dataset, extents.data());
-  // Whatever has failed on this rank, the others wait in the flush.
+  // Continue after any failure on this rank, because the other ranks wait in the flush.
   const auto go_on = [&](const Status& next) {
     if (done.ok()) done = next;
   };
-  // Once HDF5 has the new extents, there is no way back for a rank that fails.
+  // Once HDF5 has the new extents, a rank that fails cannot go back.
   const auto follow = [&](const Status& followed) {
     if (!followed.ok()) array.lose(followed);
     go_on(followed);
@@ -430,13 +430,13 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   if (set >= 0) follow(local_part([&] { return array.set_shape(target.dataset, shape); }));
   if (set >= 0 && target.session->by_rank.contains(target.dataset)) go_on(flush_elements(dataset));
   if (cuts) {
-    // What HDF5 has made of the chunks at the edge is in its cache.
+    // HDF5's cache holds the chunks that it has changed at the edge.
     if (set >= 0) go_on(flush_elements(dataset));
     if (set >= 0) follow(local_part([&] { return array.after_cut(target.dataset); }));
     if (set < 0) array.undo_cut(target.dataset);
     if (!done.ok()) array.fail(done);
     const Status flushed = array.flush();
-    if (!flushed.ok()) done = flushed;  // The failure that all ranks have.
+    if (!flushed.ok()) done = flushed;  // The failure common to all ranks.
   }
   if (set < 0) return set;
   return done.ok() ? 0 : fail(function, done);
@@ -475,14 +475,14 @@ bool is_virtual(hid_t dataset) {
   return list.valid() && H5Pget_layout(list.get()) == H5D_VIRTUAL;
 }
 
-/// Rank 0 alone has such values, if any: other ranks' calls have none of it, and none waits.
+/// True for values that only rank 0 can have. Reads of other ranks find none, so no rank waits.
 bool is_of_rank_0(const TransferPart& part) {
   const Result<DatasetArray::Facts> facts = part.target.session->array->facts(part.target.dataset);
   return facts.ok() && facts->addresses;
 }
 
-/// Nobody has written such values here: every rank has what the file held when it was opened; or
-/// HDF5 has copied what rank 0 had written.
+/// True if no rank has written such values. Every rank then reads what the file held when it was
+/// opened, or rank 0 reads what HDF5 has copied.
 bool is_as_opened(const TransferPart& part) {
   DatasetArray& array = *part.target.session->array;
   const Result<DatasetArray::Facts> facts = array.facts(part.target.dataset);
@@ -507,7 +507,8 @@ herr_t read_as_opened(const TransferPart& part, void* values) {
 
 herr_t read_datasets(const char* function, std::span<const TransferPart> parts,
                      void* const* values) {
-  // One of these alone concerns no other rank; of several, other ranks may have others.
+  // A single such dataset concerns no other rank; with several, other ranks may have other
+  // datasets.
   if (parts.size() == 1 && is_as_opened(parts.front())) {
     return read_as_opened(parts.front(), values[0]);
   }
@@ -622,7 +623,7 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
     const Status flushed = there->array->flush();
     return flushed.ok() ? 0 : fail("H5Ocopy", flushed);
   }
-  const KeptErrors kept;  // Other ranks wait for this one all the same.
+  const KeptErrors kept;  // Other ranks wait for this one anyway.
   static_cast<void>(target->array->flush());
   return copied;
 }
@@ -630,7 +631,7 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
 Deletion::Deletion(hid_t location, const char* name) {
   Session* const session = served_session(location);
   if (session == nullptr) return;
-  // A path may lead to another file, where that is mounted or linked.
+  // A path may lead into another file, by a mount or a link.
   const bool leads_elsewhere = name != nullptr && std::strchr(name, '/') != nullptr;
   sessions_ = leads_elsewhere ? all_sessions() : std::vector<Session*>{session};
   for (Session* each : sessions_) each->array->begin_deletion();

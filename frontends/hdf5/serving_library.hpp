@@ -1,5 +1,5 @@
-// What the preloaded library (preload/preloaded_calls.cpp) and the VOL connector (vol/) take from
-// the one that serves.
+// Interface of the serving library to the preloaded library (preload/preloaded_calls.cpp) and the
+// VOL connector (vol/).
 
 #pragma once
 
@@ -10,17 +10,18 @@ namespace tailrace::hdf5_programs {
 using Hdf5Call = void (*)();
 
 struct ServingLibrary {
-  const Hdf5Call* calls;  ///< In the order of TAILRACE_HDF5_CALLS.
-  const void* hdf5;       ///< Its H5get_libversion: tells which HDF5 the library's calls reach.
-  /// The session's own id of the file in which an object lies; -1: no session's. Not collective.
+  const Hdf5Call* calls;  ///< Ordered like TAILRACE_HDF5_CALLS.
+  /// The library's H5get_libversion, which identifies the HDF5 that its calls reach.
+  const void* hdf5;
+  /// Return the session's own id of the file that holds an object, or -1. Not collective.
   hid_t (*session_file)(hid_t object);
-  /// End all sessions, as H5close does. Collective over each one's ranks.
+  /// End all sessions, like H5close. Collective over each one's ranks.
   void (*end_sessions)();
 };
 
 }  // namespace tailrace::hdf5_programs
 
 extern "C" {
-/// The only name of that library that others see.
+/// Entry point, and the only visible symbol of the serving library.
 const tailrace::hdf5_programs::ServingLibrary* tailrace_hdf5_serving(void);
 }

@@ -1,4 +1,4 @@
-// The table of sessions, how they end, and what the program hears of failures.
+// The table of sessions, how they end, and how failures are reported to the program.
 
 #include "hdf5/sessions.hpp"
 
@@ -18,7 +18,8 @@
 namespace tailrace::hdf5_programs {
 namespace {
 
-/// Never destroyed: a file that is left open must not touch MPI after MPI_Finalize.
+/// Table of sessions. It is never destroyed: a file that is left open must not use MPI after
+/// MPI_Finalize.
 std::vector<std::unique_ptr<Session>>& table() {
   static auto* const sessions = new std::vector<std::unique_ptr<Session>>;
   return *sessions;
@@ -32,7 +33,7 @@ std::string ratio_text(std::uint64_t before, std::uint64_t after) {
   return text;
 }
 
-/// TAILRACE_REPORT=1: a line from rank 0 on what became of a file.
+/// Print one line about a file's writes from rank 0 if TAILRACE_REPORT=1.
 void report(const Session& session, std::uint64_t root_bytes) {
   const char* wanted = environment_variable("TAILRACE_REPORT");
   if (wanted == nullptr || std::string_view(wanted) != "1") return;
@@ -75,7 +76,7 @@ void report(const Session& session, std::uint64_t root_bytes) {
   report::print_remark({line});
 }
 
-// --- what a program leaves open
+// --- files left open by the program
 
 void say_closed_is_lost(const std::string& name, const Status& ended) {
   report::print_remark(
@@ -97,11 +98,11 @@ void end_in_finalize() {
   });
 }
 
-/// Closing takes all ranks, so at the end of a process it can only be said what is missing.
+/// Report the values that are lost. Closing needs all ranks, which is impossible at process exit.
 void say_what_is_lost() {
   for (Session* session : all_sessions()) {
     const bool flushing = session->array->is_flushing();
-    // What its threads use goes next.
+    // Stop the threads first, because their resources are released next.
     session->array->end_alone();
     if (!session->array->comm().is_root()) continue;
     if (session->closed || flushing) {
@@ -162,7 +163,7 @@ Session* session_of(hid_t object) {
 
 namespace {
 
-/// Whether two ids are of the same file, and be it a mounted one.
+/// True if two ids denote the same file, even a mounted one.
 bool is_same_file(hid_t one, hid_t other) {
 #if H5_VERSION_GE(1, 12, 0)
   unsigned long number = 0;
@@ -255,7 +256,7 @@ hid_t begin_session(const char* function, std::unique_ptr<Session> session) {
 
 namespace {
 
-/// All ids of some types in the session's file, of ours, too.
+/// List all ids of some types in the session's file, including Tailrace's own.
 std::vector<hid_t> ids_in_file(const Session& session, unsigned types) {
   const ssize_t n = H5Fget_obj_count(session.file(), types);
   std::vector<hid_t> ids(n > 0 ? static_cast<std::size_t>(n) : 0);
@@ -268,7 +269,7 @@ std::vector<hid_t> ids_in_file(const Session& session, unsigned types) {
 std::uint64_t n_ids_of_program(const Session& session, unsigned types) {
   const Hdf5Scope scope;
   std::vector<hid_t> ids = ids_in_file(session, types);
-  // For a file that was opened by our VOL connector there is one of HDF5's own beside it.
+  // HDF5 has an additional id of a file that was opened through the VOL connector.
   std::erase_if(ids, [&](hid_t id) {
     return id == session.file() || (H5Iget_type(id) == H5I_FILE && is_of_connector(id));
   });
@@ -289,7 +290,7 @@ Status end_session(Session& session) {
     session.standard_list_placed.reset();
   }
   const Status ended = session.array->close();
-  if (speaks) {  // The session ends, whether or not there is memory for a line.
+  if (speaks) {  // The session ends even without memory for a report.
     (void)local_part([&] {
       report(session, root_bytes);
       const std::string remark = session.array->closing_remark();
@@ -307,12 +308,12 @@ Status end_session(Session& session) {
 
 namespace {
 
-/// Close what the program has open in a session's file.
+/// Close all objects that the program has open in a session's file.
 void close_ids_of_program(const Session& session) {
   const Hdf5Scope scope;
   const hid_t file = session.file();
   std::vector<hid_t> ids = ids_in_file(session, H5F_OBJ_ALL);
-  // Objects before files: a file that waits for its objects would stay open.
+  // Close objects before files: a file with open objects would stay open.
   std::stable_partition(ids.begin(), ids.end(),
                         [](hid_t id) { return H5Iget_type(id) != H5I_FILE; });
   for (const hid_t id : ids) {
@@ -328,7 +329,7 @@ bool any_closed_session() {
 
 namespace {
 
-/// Whether it is one that these ranks have closed, in whatever order they count themselves.
+/// True if exactly these ranks have closed the session, in any rank order.
 bool is_closed_by(const Session& session, std::vector<int> ranks) {
   std::vector<int> own = session.ranks;
   std::ranges::sort(own);
@@ -350,7 +351,7 @@ Status end_closed_sessions(const std::vector<int>& ranks) {
     const std::string name = session->name;
     const bool speaks = session->array->comm().is_root();
     const Status ended = end_session(*session);
-    // A call returns one failure, and this one is the last word on its file.
+    // A call returns one failure, so this failure, the last on its file, is printed.
     if (!ended.ok() && speaks) say_closed_is_lost(name, ended);
     if (first.ok()) first = ended.within("file \"" + name + "\", which H5Fclose left to threads");
   }
@@ -359,13 +360,14 @@ Status end_closed_sessions(const std::vector<int>& ranks) {
 
 void end_all_by_force(const std::function<void(bool speaks, const std::string& name, bool closed,
                                                const Status& ended)>& tell) {
-  // Of all first: HDF5 keeps a file open as long as one that is mounted in it has an id.
+  // Close the ids of all sessions first: HDF5 keeps a file open while a file mounted in it has an
+  // id.
   for (const Session* session : all_sessions()) close_ids_of_program(*session);
   for (Session* session : all_sessions()) {
     const bool speaks = session->array->comm().is_root();
     const std::string name = session->name;
     const bool closed = session->closed;
-    // All ranks have said already that they close it.
+    // For a closed session, all ranks have already met to close it.
     const Status met = closed ? Status() : session->array->meet_to_close();
     const Status ended = end_session(*session);
     if (!closed || !ended.ok()) tell(speaks, name, closed, met.ok() ? ended : met);
@@ -383,13 +385,13 @@ bool is_own_id(hid_t id) {
 
 namespace {
 
-/// Never destroyed, as the table of sessions.
+/// Table of mounts. Never destroyed, like the table of sessions.
 std::vector<Mount>& mounts() {
   static auto* const all = new std::vector<Mount>;
   return *all;
 }
 
-/// The file of this number and all that HDF5 keeps open with it.
+/// Find the file of this number and all files that HDF5 keeps open with it.
 std::set<unsigned long> files_together(unsigned long number) {
   std::set<unsigned long> files{number};
   for (std::size_t n_before = 0; n_before != files.size();) {
@@ -409,7 +411,7 @@ std::optional<Mount> mount_to_make(hid_t location, const char* name, hid_t inner
   const Hdf5Scope scope;
   const Hdf5Id place(H5Oopen(location, name, H5P_DEFAULT));
   ObjectInfo outside;
-  ObjectInfo inside;  // HDF5 will not mount by an id by which the file is mounted already.
+  ObjectInfo inside;  // HDF5 refuses an id by which the file is mounted already.
   if (!place.valid() || !get_object_info(place.get(), outside)) return std::nullopt;
   if (!get_object_info(inner, inside)) return std::nullopt;
   mounts().reserve(mounts().size() + 1);
@@ -419,7 +421,7 @@ std::optional<Mount> mount_to_make(hid_t location, const char* name, hid_t inner
 std::optional<Mount> mount_to_end(hid_t location, const char* name) {
   if (name == nullptr) return std::nullopt;
   const Hdf5Scope scope;
-  // A name leads into the mounted file, an id of the place may be one that was opened before.
+  // A name leads into the mounted file, but an id of the mount point may have been opened before.
   const Hdf5Id place(H5Oopen(location, name, H5P_DEFAULT));
   ObjectInfo info;
   if (!place.valid() || !get_object_info(place.get(), info)) return std::nullopt;
@@ -427,7 +429,7 @@ std::optional<Mount> mount_to_end(hid_t location, const char* name) {
   const Mount* found = nullptr;
   for (const Mount& mount : mounts()) {
     const bool here = mount.inner == info.fileno || mount.outer == info.fileno;
-    // Paths are others once the outermost file is mounted itself.
+    // Paths change once the outermost file is itself mounted.
     if (here && (mount.path == path || (found == nullptr && mount.inner == info.fileno))) {
       found = &mount;
     }
@@ -452,7 +454,7 @@ std::uint64_t n_ids_together(const Session& session) {
   const ssize_t n = H5Fget_obj_count(of_all_files, H5F_OBJ_ALL);
   std::vector<hid_t> ids(n > 0 ? static_cast<std::size_t>(n) : 0);
   if (n > 0) H5Fget_obj_ids(of_all_files, H5F_OBJ_ALL, ids.size(), ids.data());
-  // A mounted file's id leads to the outermost one, which is one of these files, too.
+  // An id of a mounted file leads to the outermost one, which is among these files, too.
   return static_cast<std::uint64_t>(std::ranges::count_if(ids, [&](hid_t id) {
     ObjectInfo info;
     if (is_own_id(id) || (H5Iget_type(id) == H5I_FILE && is_of_connector(id))) return false;
@@ -468,11 +470,11 @@ Status end_together(Session& session) {
     session.closed = session.array->is_flushing();
     if (session.closed) return flushed;
   }
-  // Flushes once more what could not be flushed just now: its word is the last one.
+  // This flushes again what could not be flushed just now; its result is final.
   Status first = end_session(session);
   std::erase_if(mounts(), [&](const Mount& mount) { return files.contains(mount.outer); });
   for (Session* other : all_sessions()) {
-    // Ranks that are not here would be waited for: MPI_Finalize ends such a session.
+    // Do not wait for ranks that are not here: MPI_Finalize ends such a session.
     if (!files.contains(other->file_number) || other->ranks != ranks) continue;
     if (!other->mounted_when_closed) continue;
     const Status met = other->array->meet_to_close();
@@ -484,7 +486,7 @@ Status end_together(Session& session) {
 
 namespace {
 
-/// Under what HDF5 would file such a failure: h5py and others look at that.
+/// Error numbers that HDF5 would use for such a failure; h5py and others check them.
 struct ErrorKind {
   hid_t major;
   hid_t minor;
@@ -505,14 +507,14 @@ ErrorKind kind_of(std::string_view function, Code code) {
 }  // namespace
 
 int fail(const char* function, const Status& status) {
-  constexpr std::string_view ours = "tailrace_";  // By __func__.
+  constexpr std::string_view ours = "tailrace_";  // Prefix of __func__.
   if (std::string_view(function).starts_with(ours)) function += ours.size();
   H5E_auto2_t printer = nullptr;
   void* data = nullptr;
   H5Eget_auto2(H5E_DEFAULT, &printer, &data);
   H5Eclear2(H5E_DEFAULT);
   const ErrorKind kind = kind_of(function, status.code());
-  // h5py tells files that are not there by these words of HDF5's.
+  // h5py recognizes missing files by this text of HDF5's.
   const char* const missing =
       status.code() == Code::not_found ? "unable to open file: errno = 2, No such file: " : "";
   H5Epush2(H5E_DEFAULT, "tailrace", function, 0, H5E_ERR_CLS, kind.major, kind.minor,

@@ -1,17 +1,17 @@
-// A file that a program writes through parallel HDF5, and the table of all of them.
+// Session: a file that a program writes through parallel HDF5; and the table of all sessions.
 //
-//   H5Fcreate, H5Fopen ──> open ── the program's last id of it is closed, or MPI_Finalize ──> ended
-//                                   │ mode=async                                               ^
-//                                   └──> closed ── the next call of the same ranks that meet ──┘
+//  H5Fcreate, H5Fopen --> open --- the program's last id is closed, or MPI_Finalize --> ended
+//                          | mode=async                                               ^
+//                          +--> closed --- the next collective call of the same ranks +
 //
-// On every rank the session holds HDF5's file (rank 0's is the one that is committed) by an id of
-// its own; the program has others of the same file, and whatever it does to metadata by them HDF5
-// does alone. Datasets are found by the address of their header in this rank's file.
+// On every rank the session holds an HDF5 id of the file; rank 0's file is the one that is
+// committed. The program has other ids of the file, and HDF5 serves all metadata changes made
+// through them. Datasets are identified by the address of their header in this rank's file.
 //
-// Invariant 1: a call of HDF5's made within an Hdf5Scope is ours and goes straight to HDF5.
-// Invariant 2: a call is served only if its object lies in a session's file; all others reach HDF5
-//   as they are. Invariant 3: sessions begin and end by collective calls, so that all ranks have
-//   those that they share in one order.
+// Invariant 1: an HDF5 call made within an Hdf5Scope is Tailrace's own and goes straight to HDF5.
+// Invariant 2: a call is served only if its object is in a session's file; HDF5 receives all other
+// calls unchanged. Invariant 3: sessions begin and end by collective calls, so all ranks have the
+// sessions that they share in the same order.
 
 #pragma once
 
@@ -38,112 +38,113 @@ namespace tailrace::hdf5_programs {
 
 struct Session {
   std::unique_ptr<DatasetArray> array;
-  std::string name;    ///< As the program gave it.
-  std::string path;    ///< The same as one name of all that lead there.
-  Hdf5Id access_list;  ///< The program's.
+  std::string name;    ///< Name given by the program.
+  std::string path;    ///< Canonical form of `name`.
+  Hdf5Id access_list;  ///< The program's access list.
   unsigned long file_number = 0;
-  /// By dataset number: what the program asked for, and the type of its elements.
+  /// The program's creation list, and the element type, of each dataset number.
   std::map<std::size_t, std::shared_ptr<const Hdf5Id>> creation_lists;
   std::map<std::size_t, Hdf5Id> types;
-  /// HDF5's own list, for all datasets created without one, and what rank 0's of these are created
-  /// with, those that have their place at once apart; null: none yet. A list costs HDF5 as much as
-  /// a small dataset.
+  /// Cached creation lists, because a list costs HDF5 as much as a small dataset; null until first
+  /// used. They are the default list, the list of default datasets that rank 0 writes, and the list
+  /// of those that are allocated on creation.
   std::shared_ptr<const Hdf5Id> standard_list;
   std::shared_ptr<const Hdf5Id> standard_list_of_root;
   std::shared_ptr<const Hdf5Id> standard_list_placed;
-  /// Datasets whose values a rank's HDF5 writes at once: external ones, and on rank 0 what goes to
-  /// its file's heap.
+  /// Datasets whose values this rank's HDF5 writes immediately: external ones, and on rank 0 those
+  /// in its file's heap.
   std::set<std::size_t> by_rank;
   bool atomic = false;
-  /// Some ranks could not close their last id of the file, others have: no call of these few is
-  /// waited for any more. MPI_Finalize ends the session.
+  /// Only some ranks could close their last id of the file. Their later calls are not waited for,
+  /// and MPI_Finalize ends the session.
   bool left_by_some = false;
-  /// The program has given its last id back, on all ranks, but HDF5 keeps the file open for one
-  /// that is mounted in it, or in which it is.
+  /// The program has closed its last id on all ranks. HDF5 keeps the file open, because it is
+  /// mounted in another file, or another file in it.
   bool mounted_when_closed = false;
-  /// The program has closed it, on all ranks, and threads write what it has flushed (mode=async).
+  /// The program has closed the file on all ranks, and threads write its last flush (mode=async).
   bool closed = false;
-  std::vector<int> ranks;  ///< The session's, by their numbers in MPI_COMM_WORLD.
+  std::vector<int> ranks;  ///< The session's ranks in MPI_COMM_WORLD.
   std::map<std::string, std::vector<std::string>> by_root;  ///< Reason -> paths; for the report.
-  std::uint64_t root_bytes = 0;                             ///< Values for rank 0, by this rank.
-  std::uint64_t n_points = 0;                               ///< Of point selections of this rank,
-  std::uint64_t n_point_runs = 0;                           ///< and the runs that they came to.
-  std::map<std::string, std::vector<std::string>> remarks;  ///< What became of paths; as by_root.
+  std::uint64_t root_bytes = 0;    ///< Bytes that this rank sends to rank 0.
+  std::uint64_t n_points = 0;      ///< Points in this rank's point selections.
+  std::uint64_t n_point_runs = 0;  ///< Number of runs that these points form.
+  std::map<std::string, std::vector<std::string>> remarks;  ///< Remark -> paths; for the report.
 
   hid_t file() const { return static_cast<hid_t>(array->metadata().hdf5_id()); }
 };
 
-/// A dataset of a session.
+/// Dataset of a session.
 struct Target {
   Session* session = nullptr;
   std::size_t dataset = 0;
 };
 
-/// The session in whose file an object (or file, or attribute) of HDF5's lies; null: none.
+/// Find the session whose file holds an object (or file, or attribute); null if none.
 Session* session_of(hid_t object);
-/// The same, where a file's id means that very file: for a mounted one's HDF5 says where the root
-/// of the file lies into which it is mounted, and creates there.
+/// Find the session of the file that an id denotes. For the id of a mounted file, HDF5 reports the
+/// outermost file instead, and creates objects there.
 Session* session_of_file(hid_t object);
-/// Whether a dataset lies in a session's file, and which it is. `known` is false for one that the
-/// program has come by in a way that is not understood here.
+/// Find the session's dataset that an id denotes. `known` is set to false if a call that Tailrace
+/// does not support brought the dataset into the file.
 std::optional<Target> target_of(hid_t dataset, bool& known);
-/// The session of a file by its name; null: none.
+/// Find the session of a file by its canonical path; null if none.
 Session* session_of_path(const std::string& path);
-/// One name of all that lead to a file, which need not be there yet.
+/// Canonical path of a file, which need not exist yet.
 std::string path_of_name(const char* name);
-/// All of them, in the order in which they began.
+/// All sessions, in the order in which they began.
 std::vector<Session*> all_sessions();
-/// Whether there is any: else every call is HDF5's.
+/// True if there is any session; otherwise HDF5 serves every call.
 bool any_session();
 
-/// HDF5 ends, by H5close, and with it what it has asked of MPI_Finalize: it will ask anew, and so
-/// will the next session, to come before it again.
+/// Record that H5close is ending HDF5, which also removes its MPI_Finalize hook. HDF5 installs that
+/// hook again at its next start. So the next session must install its own again, to run before it.
 void note_end_of_hdf5();
 /// Begin a session, once the file is open. Collective: on all ranks, or on none. @returns an id of
 /// the file for the program
 hid_t begin_session(const char* function, std::unique_ptr<Session> session);
-/// Flush, close, forget. Collective over the session's ranks. The program has no ids of it left.
+/// Flush, close and delete a session of which the program has no ids left. Collective over its
+/// ranks.
 Status end_session(Session& session);
-/// End the sessions that are closed and have exactly these ranks (of MPI_COMM_WORLD), in whatever
-/// order. Collective over them. @returns the first failure, which names the file
+/// End the closed sessions that have exactly these ranks of MPI_COMM_WORLD, in any rank order.
+/// Collective over them. @returns the first failure, which names the file
 Status end_closed_sessions(const std::vector<int>& ranks);
 bool any_closed_session();
 bool any_closed_session(const std::vector<int>& ranks);
-/// End all sessions where the program may have ids left, which are closed; `tell` hears what came
-/// of each that the program has not closed, or that has failed, and whether this rank speaks for
-/// it. Collective over each one's ranks.
+/// End all sessions, and close the ids that the program has left. `tell` is called for each session
+/// that the program has not closed, or that failed. `speaks` is true on the rank that reports it.
+/// Collective over each one's ranks.
 void end_all_by_force(const std::function<void(bool speaks, const std::string& name, bool closed,
                                                const Status& ended)>& tell);
-/// How many ids of some types (H5F_OBJ_...) the program has open in the session's file.
+/// Count the program's open ids of some types (H5F_OBJ_...) in the session's file.
 std::uint64_t n_ids_of_program(const Session& session, unsigned types);
-/// Whether the program does not know of an id that HDF5 lists.
+/// True if an id that HDF5 lists is Tailrace's own.
 bool is_own_id(hid_t id);
 
-// --- files that are mounted in one another: HDF5 keeps all of them open as long as the program has
-// an id of any, whether or not it is one that we serve
+// --- mounted files: while the program has an id of a file, served or not, HDF5 keeps all files
+// open that are mounted with it
 
-/// A file within another one, by HDF5's numbers for them.
+/// Mount of a file within another one, identified by HDF5's file numbers.
 struct Mount {
   unsigned long outer = 0;
   unsigned long inner = 0;
-  std::string path;  ///< Of the place, as HDF5 names it.
+  std::string path;  ///< Path of the mount point, as returned by HDF5.
 };
-/// What H5Fmount is about to make, or what H5Funmount is about to end; null: nothing is there.
+/// Mount that H5Fmount will make, or that H5Funmount will end; empty if none.
 std::optional<Mount> mount_to_make(hid_t location, const char* name, hid_t inner);
 std::optional<Mount> mount_to_end(hid_t location, const char* name);
 void note_mount(Mount&& mount);
 void forget_mount(const Mount& mount);
-/// How many ids the program has in the session's file and in all that HDF5 keeps open with it.
+/// Count the program's ids in the session's file and in all files that HDF5 keeps open with it.
 std::uint64_t n_ids_together(const Session& session);
-/// End a session of whose files the program has no ids left, and those of other files that were
-/// closed before it, but mounted; in mode=async leave one to threads. Collective over the session's
-/// ranks.
+/// End a session of whose files the program has no ids left, and sessions closed earlier but still
+/// mounted with it. In mode=async, a single file is left to threads instead. Collective over the
+/// session's ranks.
 Status end_together(Session& session);
 
-/// Put a failure on HDF5's error stack and let the program's printer, if any, show it. @returns -1
+/// Push a failure on HDF5's error stack and call the program's error printer, if any. @returns -1
 int fail(const char* function, const Status& status);
 
-/// Keeps what HDF5's error stack says while calls of ours empty it.
+/// Saves HDF5's error stack, and restores it after calls that clear it.
 class KeptErrors {
  public:
   KeptErrors() : stack_(H5Eget_current_stack()) {}
@@ -157,7 +158,7 @@ class KeptErrors {
   hid_t stack_;
 };
 
-/// Do a call's work: an exception (no memory) must not leave it.
+/// Run a call, so that no exception (out of memory) leaves it.
 template <class Call>
 auto guarded(const char* function, Call&& call) noexcept -> decltype(call()) {
   try {
@@ -170,33 +171,33 @@ auto guarded(const char* function, Call&& call) noexcept -> decltype(call()) {
 
 // --- transfers (transfers.cpp)
 
-/// What a call of H5Dwrite or H5Dread says.
+/// Arguments of a call of H5Dwrite or H5Dread.
 struct TransferCall {
   hid_t memory_type = -1;
   hid_t memory_space = -1;
   hid_t file_space = -1;
   hid_t transfer_list = -1;
 };
-/// One of the datasets of a call, which all are of one session and have one transfer list.
+/// One dataset of a call; all of them share a session and a transfer list.
 struct TransferPart {
   Target target;
   hid_t dataset = -1;
   TransferCall call;
 };
-/// Stage the values of each part. Collective exactly if the transfer list says so: then all ranks
-/// agree once, whatever the number of parts.
+/// Stage the values of each part. Collective exactly if the transfer list is: then all ranks agree
+/// once, whatever the number of parts.
 Status write_elements_of(std::span<const TransferPart> parts, const void* const* values);
-/// What a read begins with. Collective exactly if the transfer list says so.
+/// Begin a read. Collective exactly if the transfer list is.
 Status prepare_to_read(Session& session, hid_t transfer_list);
-/// Lay own staged values over what the file holds. Not collective.
+/// Read the file's elements, overlaid with this rank's staged ones. Not collective.
 Status read_elements_of(const TransferPart& part, void* values);
 
-/// The program's transfer list for HDF5's own transfers in files without MPI; not valid: the
-/// default.
+/// Make the transfer list independent, for HDF5's transfers in files without MPI. Invalid if the
+/// program uses the default list.
 Hdf5Id list_without_mpi(hid_t transfer_list);
 
-/// A chunk as the program's own filters encode it, which the file's need not be. `offset` has as
-/// many numbers as the dataset has dimensions. Not collective.
+/// Chunk encoded by the program's own filters, which may differ from the file's. `offset` has one
+/// number per dimension of the dataset. Not collective.
 struct EncodedChunk {
   std::uint32_t filter_mask = 0;
   std::vector<std::byte> bytes;
@@ -207,7 +208,7 @@ Result<EncodedChunk> read_chunk_of(const Target& target, hid_t dataset, const hs
 
 // --- creation (creation.cpp)
 
-/// A program's call that creates a dataset; `name` is null for one without.
+/// Arguments of a program's call that creates a dataset; `name` is null for an anonymous one.
 struct CreateCall {
   hid_t location = -1;
   const char* name = nullptr;
@@ -218,26 +219,28 @@ struct CreateCall {
   hid_t access_list = H5P_DEFAULT;
 };
 hid_t create_dataset(Session& session, const CreateCall& call);
-/// Enter the datasets below an object that HDF5 has copied. `session` becomes the one in whose file
-/// it lies, which a name leads to by a link or where a file is mounted; null: none's.
+/// Register the datasets of an object that HDF5 has copied. `session` is set to the session whose
+/// file holds the copy, which may be another file if the name crosses a link or a mount; null if
+/// none.
 Status enter_copies(Session*& session, hid_t location, const char* name);
-/// Enter all datasets of a file that was opened, as rank 0 finds them. Collective.
+/// Register all datasets of a file that was opened, as rank 0 finds them. Collective.
 Status enter_datasets(Session& session);
 
-/// Whether a path names what a plotfile has for a level.
+/// True if a path has the name of a plotfile level's data.
 bool names_level_data(const char* path);
-/// What lies in a level's dataset of a plotfile that a call creates (level_boxes.cpp), as rank 0
-/// finds it; null: another dataset, or what is there does not fit together. Collective for datasets
-/// that are named as a level's, which H5Dcreate is in any case: one broadcast. Errors are alike.
+/// Find the boxes of a plotfile level's dataset that a call creates (level_boxes.cpp), on rank 0.
+/// Null for other datasets, or if the boxes do not fit. Collective for datasets named like a
+/// level's, as H5Dcreate is in any case: one broadcast. Errors are alike.
 Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const CreateCall& call);
-/// What the next finer level covers of one, as this rank finds it now. Not collective.
+/// Find the cells of a level that the next finer level covers, as this rank sees them. Not
+/// collective.
 /// @param path  absolute, of the level's dataset
 LevelCover find_cover(Session& session, const std::string& path,
                       const std::shared_ptr<const BoxSeries>& boxes);
 
-/// An object's path, as far as it has one.
+/// Path of an object; empty if it has none.
 std::string path_of_object(hid_t object);
-/// Where an object's header lies in this rank's file.
+/// Address of an object's header in this rank's file.
 std::optional<std::uint64_t> address_of_object(hid_t object);
 
 }  // namespace tailrace::hdf5_programs

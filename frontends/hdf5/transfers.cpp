@@ -1,7 +1,7 @@
 // H5Dwrite and H5Dread of a session's datasets: selections, conversion, staging.
 //
-//   write   memory -> gathered -> converted to the file's type -> staged, slab by slab
-//   read    the last flush, own staged values over it -> converted -> scattered into memory
+//  write   memory -> gathered -> converted to the file's type -> staged, slab by slab
+//  read    last flush, overlaid with own staged values -> converted -> scattered into memory
 
 #include <algorithm>
 #include <cstring>
@@ -19,18 +19,18 @@
 namespace tailrace::hdf5_programs {
 namespace {
 
-/// What a call comes to.
+/// Transfer that a call requests, after checks.
 struct Transfer {
-  hid_t type = -1;  ///< Of the file; the session's.
+  hid_t type = -1;  ///< File type; owned by the session.
   FileSelection selection;
   std::uint64_t n = 0;
-  std::size_t file_bytes = 1;  ///< Of one element,
+  std::size_t file_bytes = 1;  ///< Size of one element in the file.
   std::size_t memory_bytes = 1;
-  bool same = false;         ///< Elements in memory are those of the file.
-  bool by_members = false;   ///< Compounds: conversion keeps what it does not set.
-  bool whole_memory = true;  ///< Elements lie as one run in memory,
-  std::uint64_t first = 0;   ///< from this one on; else:
-  hid_t memory_space = -1;   ///< they are selected by this.
+  bool same = false;         ///< The memory type equals the file type.
+  bool by_members = false;   ///< Compounds: conversion needs a background buffer.
+  bool whole_memory = true;  ///< Elements are contiguous in memory.
+  std::uint64_t first = 0;   ///< First element in memory, if contiguous.
+  hid_t memory_space = -1;   ///< Selection in memory, if not contiguous.
 };
 
 Status bad_call(const std::string& why) { return hdf5_failure(Code::invalid_argument, why); }
@@ -41,7 +41,7 @@ bool is_collective([[maybe_unused]] hid_t list) {
   return H5Pget_dxpl_mpio(list, &mode) >= 0 && mode == H5FD_MPIO_COLLECTIVE;
 }
 
-/// The type of a dataset's elements, as a copy: one that is named in the file would keep it open.
+/// Copy the type of a dataset's elements. A named type of the file itself would keep the file open.
 Result<hid_t> type_of(const Target& target, hid_t dataset) {
   Hdf5Id& type = target.session->types[target.dataset];
   if (!type.valid()) {
@@ -52,7 +52,7 @@ Result<hid_t> type_of(const Target& target, hid_t dataset) {
   return type.get();
 }
 
-/// Whether compound `memory` lacks members of `file`, at any depth.
+/// True if compound `memory` lacks members of `file`, at any depth.
 bool lacks_members(hid_t file, hid_t memory) {
   if (H5Tget_class(file) == H5T_ARRAY && H5Tget_class(memory) == H5T_ARRAY) {
     const Hdf5Id inner(H5Tget_super(file));
@@ -73,15 +73,15 @@ bool lacks_members(hid_t file, hid_t memory) {
   return false;
 }
 
-/// Whether conversion looks at what the target held: compounds, at any depth of arrays.
+/// True if conversion reads the target's old contents: compounds, at any depth of arrays.
 bool holds_compound(hid_t type) { return H5Tdetect_class(type, H5T_COMPOUND) > 0; }
 
 Status select_memory(const TransferCall& call, Transfer& transfer) {
   hid_t space = call.memory_space;
-  // HDF5's rule: "all" of memory is an array like the dataset, selected as the file is.
+  // HDF5's rule: H5S_ALL for memory means an array like the dataset, with the file's selection.
   if (space == H5S_ALL) space = call.file_space;
 #if H5_VERSION_GE(1, 14, 0)
-  if (space == H5S_BLOCK) return Status();  // One run of as many elements as in the file.
+  if (space == H5S_BLOCK) return Status();  // One run with the file's number of elements.
 #endif
   if (space == H5S_ALL) return Status();
   const hssize_t n = H5Sget_select_npoints(space);
@@ -144,7 +144,7 @@ struct Given {
   std::size_t n_bytes;
 };
 
-/// HDF5 asks once for all elements that it is to scatter.
+/// Scatter callback: returns all elements in one call.
 herr_t give_all(const void** bytes, std::size_t* n_bytes, void* data) {
   const auto* given = static_cast<const Given*>(data);
   *bytes = given->bytes;
@@ -152,7 +152,7 @@ herr_t give_all(const void** bytes, std::size_t* n_bytes, void* data) {
   return 0;
 }
 
-/// The elements of the file, in the order of the selection. Not collective.
+/// Read the file's elements, in the order of the selection. Not collective.
 Status get_elements(const Target& target, const Transfer& transfer, std::byte* to) {
   DatasetArray& array = *target.session->array;
   const ElementRuns& runs = transfer.selection.runs;
@@ -182,7 +182,7 @@ Status put_elements(DatasetArray& array, std::size_t dataset, const FileSelectio
   return Status();
 }
 
-/// The elements in memory as one run: where they lie, or gathered.
+/// Return the elements in memory as one run, gathered into `room` if necessary.
 Result<const std::byte*> gathered(const TransferCall& call, const Transfer& transfer,
                                   const void* values, std::vector<std::byte>& room) {
   const auto* from = static_cast<const std::byte*>(values);
@@ -195,13 +195,13 @@ Result<const std::byte*> gathered(const TransferCall& call, const Transfer& tran
   return room.data();
 }
 
-/// Some members of a compound, on several ranks: each by itself, since others may write its other
-/// members at the same time.
+/// Stage some members of a compound on several ranks. Each member is staged separately, since other
+/// ranks may write the other members at the same time.
 Status stage_members(const Target& target, const TransferCall& call, const Transfer& transfer,
                      const std::byte* from) {
   struct Staged {
     std::size_t number;
-    Hdf5Id type;  ///< The member, as the file has it, and nothing else.
+    Hdf5Id type;  ///< Compound of this member only, in the file's type.
   };
   DatasetArray& array = *target.session->array;
   std::vector<Staged> members;
@@ -259,7 +259,7 @@ Status stage(const Target& target, hid_t dataset, const TransferCall& call, cons
                  list.valid() ? list.get() : H5P_DEFAULT, values) < 0) {
       return hdf5_failure(Code::io_error, "its values");
     }
-    // Commits flush what the session's id of the file has, and not what hangs on the program's.
+    // Commits flush the session's id of the file only, not objects opened by the program's ids.
     return flush_elements(dataset);
   }
   std::vector<std::byte> room;
@@ -309,7 +309,7 @@ Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void
   if (!transfer.same) {
     std::vector<std::byte> background;
     if (transfer.by_members) {
-      // What the file's elements lack stays in memory as it is.
+      // Members that the file lacks stay unchanged in memory.
       std::vector<std::byte> gathered_room;
       TAILRACE_TAKE(const std::byte* const held, gathered(call, transfer, values, gathered_room));
       background.assign(held, held + transfer.n * transfer.memory_bytes);
@@ -333,15 +333,15 @@ Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void
 
 // --- chunks
 
-/// A dataset of one chunk, in memory, stored as the program has asked: so HDF5 itself runs whatever
-/// filters these are.
+/// In-memory file with a dataset of one chunk, stored as the program requested. So HDF5 itself runs
+/// the filters, whatever they are.
 struct OneChunk {
   Hdf5Id file;
   Hdf5Id dataset;
   hid_t type = -1;
-  Slab slab;      ///< Of the program's dataset: less at its edge.
-  Hdf5Id part;    ///< The same in the chunk,
-  Hdf5Id memory;  ///< and dense in memory.
+  Slab slab;      ///< Chunk in the program's dataset, clipped at its edge.
+  Hdf5Id part;    ///< Selection of the slab in the chunk.
+  Hdf5Id memory;  ///< Dense space of the slab in memory.
   std::vector<std::byte> elements;
 };
 
@@ -409,7 +409,7 @@ Status write_chunk_of(const Target& target, hid_t dataset, const hsize_t* offset
   DatasetArray& array = *target.session->array;
   TAILRACE_TAKE(OneChunk one, one_chunk(target, dataset, offset));
   const std::vector<hsize_t> first(one.slab.rank());
-  // HDF5 itself would read behind the end of one that is short.
+  // HDF5 itself would read beyond the end of a short chunk.
   const Hdf5Id list(H5Dget_create_plist(one.dataset.get()));
   const Hdf5Id space(H5Dget_space(one.dataset.get()));
   const int n_filters = H5Pget_nfilters(list.get());
@@ -424,7 +424,7 @@ Status write_chunk_of(const Target& target, hid_t dataset, const hsize_t* offset
                      bytes.data()) < 0) {
     return bad_call("the chunk's bytes");
   }
-  // Opened anew: 1.10.8 remembers a filter mask of 0 for a chunk that it has just been handed.
+  // Reopen: 1.10.8 remembers a filter mask of 0 for a chunk that was just written.
   one.dataset = Hdf5Id();
   one.dataset = Hdf5Id(H5Dopen2(one.file.get(), "chunk", H5P_DEFAULT));
   if (H5Dread(one.dataset.get(), one.type, one.memory.get(), one.part.get(), H5P_DEFAULT,
@@ -465,7 +465,7 @@ Status write_elements_of(std::span<const TransferPart> parts, const void* const*
   bool collective = false;
   Status staged;
   {
-    const Hdf5Scope scope;  // Not while ranks meet: threads may want HDF5.
+    const Hdf5Scope scope;  // Released before ranks meet: threads may need HDF5.
     collective = is_collective(parts.front().call.transfer_list);
     if (collective) array.begin_collective_put();
     for (std::size_t i = 0; i < parts.size() && staged.ok(); ++i) {
@@ -479,13 +479,13 @@ Status write_elements_of(std::span<const TransferPart> parts, const void* const*
     }
   }
   if (!collective) return staged;
-  // The others wait for this rank, whatever has become of its part.
+  // Meet the other ranks, which wait for this one, whatever happened to its part.
   if (!staged.ok()) {
     const Status noted = local_part([&] { return array.fail(staged), Status(); });
-    if (!noted.ok()) array.fail(noted);  // Words so short need no memory.
+    if (!noted.ok()) array.fail(noted);  // A short message needs no memory.
   }
   const Status settled = array.settle();
-  return settled.ok() ? staged : settled;  // The one that all ranks have.
+  return settled.ok() ? staged : settled;  // The failure common to all ranks.
 }
 
 Status prepare_to_read(Session& session, hid_t transfer_list) {

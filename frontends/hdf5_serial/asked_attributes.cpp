@@ -1,4 +1,4 @@
-// Attributes of asked datasets, by which readers and later programs know their bounds.
+// Attributes of datasets with requests, from which readers and later programs know their bounds.
 
 #include <algorithm>
 #include <cstdio>
@@ -47,7 +47,7 @@ bool AskedFiles::is_scale(hid_t dataset) const {
   return text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
 }
 
-/// As is_scale(). @returns false  also where no memory is left to look.
+/// Call is_scale(). @returns false also if memory is missing
 bool AskedFiles::is_late_scale(hid_t dataset) const {
   try {
     return is_scale(dataset);
@@ -63,7 +63,7 @@ bool AskedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
       hdf5_.H5Tcopy(text != nullptr ? *hdf5_.H5T_C_S1_g : *hdf5_.H5T_NATIVE_DOUBLE_g);
   const hid_t space = hdf5_.H5Screate(H5S_SCALAR);
   bool ok = type >= 0 && space >= 0;
-  // As long as the text: netCDF counts a terminating zero as a character.
+  // Without a terminating zero, which netCDF would count as a character.
   if (ok && text != nullptr) {
     ok = hdf5_.H5Tset_size(type, std::max<std::size_t>(text->size(), 1)) >= 0 &&
          hdf5_.H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 &&
@@ -93,7 +93,7 @@ bool AskedFiles::describe(hid_t dataset, AskedDataset& asked) {
   File* const file = asked.described() ? nullptr : file_of(dataset);
   if (file == nullptr) return true;
   bool ok = true;
-  // A tool may have copied them from its input: none of them holds here.
+  // Delete attributes that a tool may have copied from its input; they do not describe this data.
   for (const char* const name : encoding_note_names) {
     ok = (hdf5_.H5Aexists(dataset, name) <= 0 || hdf5_.H5Adelete(dataset, name) >= 0) && ok;
   }
@@ -101,7 +101,7 @@ bool AskedFiles::describe(hid_t dataset, AskedDataset& asked) {
     try {
       for (const EncodingNote& note : asked.notes()) ok = write_note(dataset, note) && ok;
     } catch (const std::bad_alloc&) {
-      ok = false;  // Whoever ends an id goes on to end it.
+      ok = false;  // The caller continues to close its id.
     }
   }
   asked.set_described();

@@ -1,4 +1,4 @@
-// Options, what they come to for one dataset, and its creation list.
+// Options, the resulting requests for datasets, and their creation lists.
 
 #include "hdf5_serial/asked_datasets.hpp"
 
@@ -21,7 +21,8 @@
 namespace tailrace::hdf5_serial {
 namespace {
 
-/// Chunks of a dataset that has none are made such that so many owners have several each.
+/// Number of owners for which the chunks of an unchunked dataset are chosen, so that each gets
+/// several.
 constexpr std::uint64_t owners_of_chunks = 4;
 
 tailrace::DatasetFacts policy_facts(const DatasetFacts& facts) {
@@ -34,7 +35,7 @@ tailrace::DatasetFacts policy_facts(const DatasetFacts& facts) {
   return of_policy;
 }
 
-// What is left out, as File::left_out has it.
+// Reasons in File::left_out.
 constexpr const char* chunked_by_program =
     "chunk= is for datasets that the program does not chunk, others keep the program's chunks";
 constexpr const char* only_with_codec =
@@ -49,13 +50,13 @@ bool asks_for_chunks(const FieldOptions& options) {
   return options.chunk_shape || options.chunk_bytes != FieldOptions().chunk_bytes;
 }
 
-/// Whether an entry for this dataset, and not one for all, asks for chunks or guards.
+/// True if an entry for this dataset, not one for all datasets, requests chunks or guards.
 bool adds_chunks_or_guards(const FieldOptions& options, const FieldOptions& of_all) {
   return options.chunk_bytes != of_all.chunk_bytes || options.guards != of_all.guards ||
          (options.chunk_shape && options.chunk_shape != of_all.chunk_shape);
 }
 
-/// "H5Ocopy ...: "/a", "/b" and 7 more"
+/// Text for a reason and its datasets: "H5Ocopy ...: "/a", "/b" and 7 more"
 std::string left_out_text(const std::string& why, const std::set<std::string>& paths) {
   constexpr std::size_t most_names = 8;
   const auto quoted = [](const std::string& path) { return "\"" + path + "\""; };
@@ -77,7 +78,7 @@ Result<std::shared_ptr<AskedDataset>> AskedDataset::make(const FieldOptions& opt
   exact.guards = {};
   TAILRACE_TAKE(asked->exact_, make_codec(exact));
   if (!asked->loses()) return asked;
-  // Tried now: later there is nobody to tell.
+  // Try the codec now: a later failure could not be reported.
   const double some = options.bound.needs_range() ? 1 : absolute_bound(options.bound, 0, 0);
   TAILRACE_TAKE(const std::unique_ptr<Codec> tried, make_codec(asked->request_for(some)));
   const std::vector<FilterSpec>& header = asked->filters();
@@ -177,7 +178,7 @@ std::vector<EncodingNote> AskedDataset::notes() const {
 Result<GlobOptions> AskedFiles::read_options(bool& given) {
   GlobOptions options;
   options.file.door = Door::serial;
-  options.file.notes = Notes::all;  // The program's own root group gets nothing.
+  options.file.notes = Notes::all;  // Nothing is added to the program's root group.
   TAILRACE_TAKE(const OptionsText asked, options_text_of_environment());
   given = !trimmed(asked.text).empty();
   const auto check = [&] {
@@ -200,7 +201,7 @@ void AskedFiles::enter(hid_t id, File&& file, bool given) {
   if (!given && replaced_.empty()) return;
   if (hdf5_.H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0) return;
   struct stat status {};
-  // What has no such file, as one in memory, is gone with its number.
+  // Files without a name in the file system, such as in-memory ones, end with their number.
   const bool named = stat(file.name.c_str(), &status) == 0;
   const Identity identity =
       named ? Identity{status.st_dev, status.st_ino} : Identity{0, ino_t(info.fileno)};
@@ -224,7 +225,7 @@ AskedFiles::File* AskedFiles::file_of(hid_t object) {
 
 void AskedFiles::leave(hid_t file) {
   for (const hid_t list : std::exchange(lists_, {})) hdf5_.H5Pclose(list);
-  if (file < 0) {  // HDF5 may begin again, and counts files from 0 then.
+  if (file < 0) {  // HDF5 may restart, and then numbers files from 0 again.
     identities_.clear();
     std::erase_if(replaced_, [](const auto& entry) { return entry.first.first == 0; });
   }
@@ -270,7 +271,7 @@ std::optional<DType> AskedFiles::number_of(hid_t type) const {
   return std::nullopt;
 }
 
-/// @returns why nothing can be asked of it; null: it can.
+/// Read the properties of a dataset. @returns why options cannot apply to it; null if they can
 const char* AskedFiles::read_facts(hid_t type, hid_t space, hid_t list, DatasetFacts& facts) const {
   constexpr const char* unreadable = "what HDF5 does not describe stays as the program makes it";
   const std::optional<DType> dtype = number_of(type);
@@ -307,7 +308,8 @@ const char* AskedFiles::read_facts(hid_t type, hid_t space, hid_t list, DatasetF
   return nullptr;
 }
 
-/// @param created  just now: what is not done of what is asked will be told.
+/// Find the request for a dataset.
+/// @param created  true for a new dataset: requests that are not met will be reported.
 Result<std::shared_ptr<AskedDataset>> AskedFiles::ask(File& file, DatasetFacts facts,
                                                       bool created) const {
   const bool by_name = named_alone(facts.path, file.options);
@@ -366,7 +368,7 @@ Result<std::shared_ptr<AskedDataset>> AskedFiles::plan(const Creation& creation)
     why = "codecs and bounds are for datasets that have elements, or will have some";
   }
   if (why == nullptr) return ask(*file, std::move(facts), true);
-  // What patterns with wildcards match is not all meant.
+  // A pattern with wildcards need not apply to everything that it matches.
   if (named_alone(facts.path, file->options)) file->left_out[why].insert(facts.path);
   return nothing;
 }
@@ -377,14 +379,14 @@ Result<hid_t> AskedFiles::creation_list(const Creation& creation, const AskedDat
                          : hdf5_.H5Pcreate(*hdf5_.H5P_CLS_DATASET_CREATE_ID_g);
   bool ok = list >= 0;
   const std::vector<hsize_t> chunk(asked.chunk_shape().begin(), asked.chunk_shape().end());
-  // A list may have filters without chunks, too.
+  // The list may have filters even without chunks.
   ok = ok && hdf5_.H5Premove_filter(list, H5Z_FILTER_ALL) >= 0;
   ok = ok && hdf5_.H5Pset_chunk(list, int(chunk.size()), chunk.data()) >= 0;
   for (const FilterSpec& filter : asked.filters()) {
     ok = ok && hdf5_.H5Pset_filter(list, H5Z_filter_t(filter.filter_id), filter.flags,
                                    filter.client_data.size(), filter.client_data.data()) >= 0;
   }
-  // Early allocation would fill and encode all of it at once.
+  // Early allocation would fill and encode all chunks immediately.
   ok = ok && hdf5_.H5Pset_alloc_time(list, H5D_ALLOC_TIME_INCR) >= 0;
   if (ok) return list;
   if (list >= 0) hdf5_.H5Pclose(list);
@@ -401,16 +403,16 @@ void AskedFiles::add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked) 
     if (asked != nullptr) {
       replaced.insert(info.addr);
     } else {
-      replaced.erase(info.addr);  // Of one that was deleted.
+      replaced.erase(info.addr);  // The address may be that of a deleted dataset.
     }
   }
   const auto file = files_.find(info.fileno);
   if (file == files_.end()) return;
-  file->second.datasets.erase(info.addr);  // Of one that was deleted.
+  file->second.datasets.erase(info.addr);  // The address may be that of a deleted dataset.
   if (asked != nullptr) file->second.datasets[info.addr] = asked;
 }
 
-/// Whether codecs and bounds are for the values of this object.
+/// True if codecs and bounds apply to the values of this object.
 bool AskedFiles::has_numbers(hid_t object) const {
   if (object < 0 || hdf5_.H5Iget_type(object) != H5I_DATASET) return false;
   const hid_t type = hdf5_.H5Dget_type(object);
@@ -428,13 +430,13 @@ void AskedFiles::add_anonymous(hid_t dataset) {
   if (asked && has_numbers(dataset)) file->left_out[without_name].insert("(without a name)");
 }
 
-/// What add_copy() tells each dataset that was made.
+/// Context of add_copied() for each copied dataset.
 struct AskedFiles::Copy {
   AskedFiles* files;
   hid_t from;
   std::string from_name;
   std::string to_path;
-  bool failed = false;  ///< No memory is left.
+  bool failed = false;  ///< Memory is missing.
 };
 
 herr_t AskedFiles::visit_copied(hid_t, const char* name, const H5O_info_t* info, void* data) {
@@ -443,7 +445,7 @@ herr_t AskedFiles::visit_copied(hid_t, const char* name, const H5O_info_t* info,
   try {
     copy->files->add_copied(*copy, name, *info);
   } catch (const std::bad_alloc&) {
-    copy->failed = true;  // HDF5 is C.
+    copy->failed = true;  // Exceptions must not pass through HDF5's C code.
     return -1;
   }
   return 0;
@@ -460,7 +462,7 @@ void AskedFiles::add_copied(const Copy& copy, const char* name, const H5O_info_t
   if (identity != identities_.end()) {
     std::set<haddr_t>& there = replaced_[identity->second];
     if (replaced) there.insert(info.addr);
-    if (!replaced) there.erase(info.addr);  // Of one that was deleted.
+    if (!replaced) there.erase(info.addr);  // The address may be that of a deleted dataset.
   }
   const auto file = files_.find(info.fileno);
   if (file == files_.end()) return;
@@ -510,11 +512,11 @@ std::shared_ptr<AskedDataset> AskedFiles::find(hid_t dataset, const H5O_info_t& 
   if (!known) return nullptr;
   auto& datasets = file->second.datasets;
   const auto made_here = datasets.find(info.addr);
-  // Another dataset may have come where one was deleted.
+  // Another dataset may have replaced a deleted one at this address.
   if (made_here != datasets.end() && made_here->second->fits(facts, filters)) {
     return made_here->second;
   }
-  // One that an earlier program was asked for in the same way.
+  // An earlier program may have created it with the same request.
   const Result<std::shared_ptr<AskedDataset>> asked = ask(file->second, facts, false);
   if (!asked.ok() || *asked == nullptr) return nullptr;
   AskedDataset& it = **asked;

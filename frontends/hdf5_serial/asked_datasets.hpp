@@ -1,18 +1,18 @@
-// What TAILRACE_OPTIONS asks of the datasets that a serial program makes: another codec, a bound.
+// Requests in TAILRACE_OPTIONS for the datasets that a serial program creates: another codec, a
+// bound.
 //
-//   H5Fcreate, H5Fopen  the options are read; what is wrong with them fails the call
-//   H5Dcreate           the codec's filters stand in the place of the program's
-//   H5Dwrite            served_datasets.hpp encodes whole chunks within the bound
-//   H5Fclose            attributes tell the bound; globs that match nothing are named, and what
-//                       options ask that is not done
+//  H5Fcreate, H5Fopen  the options are read; an error in them fails the call.
+//  H5Dcreate           the codec's filters replace the program's
+//  H5Dwrite            served_datasets.hpp encodes complete chunks within the bound
+//  H5Fclose            attributes record the bound; remarks list idle globs, and requests not met
 //
-// Invariant 1: the filters in the header lose nothing, whatever the bound: trz's entry says
-// "exact", portable's are shuffle and deflate. So what HDF5 encodes by itself, here or in any other
-// program, keeps its values, and only chunks that we encode have lost digits.
-// Invariant 2: a chunk of which values are kept that the file had is encoded exactly: they would
-// lose digits again with every change of their neighbours.
-// Invariant 3: a bound that needs the range of values (rel, psnr) is held to the range of what the
-// program has written of the dataset until then, which is no larger than that of all.
+// Invariant 1: the header's filters are lossless, whatever the bound: trz's entry specifies
+// "exact", portable's are shuffle and deflate. So chunks that HDF5 encodes, here or in any other
+// program, keep their values. Only chunks that Tailrace encodes have lost digits.
+// Invariant 2: a chunk that retains values of the file's chunk is encoded exactly. Otherwise these
+// values would lose digits again with every change of their neighbours.
+// Invariant 3: a bound that needs the range of values (rel, psnr) uses the range of the values
+// written to the dataset so far. This range is not larger than the final one.
 
 #pragma once
 
@@ -39,54 +39,54 @@
 
 namespace tailrace::hdf5_serial {
 
-/// A dataset as options look at it.
+/// Properties of a dataset that options depend on.
 struct DatasetFacts {
   std::string path;
   DType dtype = DType::f32;
   Shape shape;
   std::vector<bool> growing;
-  Shape chunk_shape;  ///< Empty: it has no chunks.
+  Shape chunk_shape;  ///< Empty if it is not chunked.
   std::optional<double> fill_value;
 };
 
-/// A dataset of which something is asked, while its file is open.
+/// Dataset for which options request something, while its file is open.
 class AskedDataset {
  public:
-  /// @error invalid_argument, unsupported  the codec cannot do what is asked.
+  /// @error invalid_argument, unsupported  the codec cannot do what the options request
   static Result<std::shared_ptr<AskedDataset>> make(const FieldOptions& options,
                                                     const DatasetFacts& facts, bool by_name);
 
   const std::string& path() const { return facts_.path; }
   const Shape& chunk_shape() const { return facts_.chunk_shape; }
   const FieldOptions& options() const { return options_; }
-  /// As they stand in the header.
+  /// Filters in the header.
   const std::vector<FilterSpec>& filters() const { return exact_->filters(); }
-  /// Whether a dataset with these filters in its header is what was asked for.
+  /// True if a dataset with these filters in its header matches the request.
   bool fits(const DatasetFacts& facts, const std::vector<FilterSpec>& header) const;
-  /// Whether a bound is asked.
+  /// True if the options request a bound.
   bool loses() const { return !options_.bound.lossless(); }
-  /// It is a coordinate: kept exactly, unless it is named without wildcards.
+  /// Mark the dataset as a coordinate: stored exactly, unless it is named without wildcards.
   void keep_scale() { keeps_ = keeps_ || !by_name_; }
-  /// Whether it would be kept exactly if it became one.
+  /// True if the dataset would be stored exactly if it became a scale.
   bool may_become_scale() const { return loses() && !by_name_ && facts_.shape.size() == 1; }
-  /// Whether values have lost digits that it would keep as a scale; told once.
+  /// True if values have lost digits that a scale would keep; false after set_late_told().
   bool may_be_late_scale() const { return lossy_ && !by_name_ && !late_told_; }
   void set_late_told() { late_told_ = true; }
 
-  /// Values that the program writes, for bounds that need their range.
+  /// Note values that the program writes, for bounds that need their range.
   void note_values(std::span<const std::byte> values);
-  /// What encodes chunks now; null: the header's filters. Valid until the next call.
+  /// Codec for the next chunks; null: the header's filters. Valid until the next call.
   const Codec* codec_now();
-  /// Once: what the user should hear of the bound, after codec_now(); empty: nothing.
+  /// Return the remark on the bound for the user, once, after codec_now(); empty if none.
   std::string take_bound_remark();
-  /// A chunk that it has encoded is in the file.
+  /// Note that a chunk encoded by codec_now() is in the file.
   void note_stored();
 
   bool described() const { return described_; }
   void set_described() { described_ = true; }
-  /// What attributes are to say.
+  /// Attributes that describe the encoding.
   std::vector<EncodingNote> notes() const;
-  /// An earlier program has said so much.
+  /// Continue from the bound that an earlier program recorded.
   void continue_from(double absolute_bound) { largest_bound_ = absolute_bound; }
 
  private:
@@ -97,7 +97,7 @@ class AskedDataset {
   bool by_name_ = false;
   bool keeps_ = false;
   std::unique_ptr<Codec> exact_;
-  std::unique_ptr<Codec> codec_;  ///< Within `codec_bound_`.
+  std::unique_ptr<Codec> codec_;  ///< Codec with bound `codec_bound_`.
   double codec_bound_ = 0;
   double largest_bound_ = 0;
   ValueFacts facts_now(double absolute_bound) const;
@@ -107,28 +107,28 @@ class AskedDataset {
   BoundVerdict width_;
   bool width_told_ = false;
   bool late_told_ = false;
-  bool lossy_ = false;     ///< A chunk has lost digits.
-  bool described_ = true;  ///< Attributes say all there is to say.
+  bool lossy_ = false;     ///< Some chunk has lost digits.
+  bool described_ = true;  ///< The attributes are up to date.
 };
 
-/// The files that the program may make datasets in, if it has options. Not thread-safe.
+/// The files in which the program may create datasets, if it has options. Not thread-safe.
 class AskedFiles {
  public:
   explicit AskedFiles(const SerialHdf5& hdf5) : hdf5_(hdf5) {}
 
-  /// Read the options anew. @error invalid_argument  with what is wrong.
+  /// Read the options again. @error invalid_argument  names the wrong option
   static Result<GlobOptions> read_options(bool& given);
   struct File {
     std::string name;
     GlobOptions options;
     bool made_here = false;
-    std::vector<std::string> paths;  ///< Of datasets that were created.
+    std::vector<std::string> paths;  ///< Paths of created datasets.
     std::map<haddr_t, std::shared_ptr<AskedDataset>> datasets = {};
-    bool asked = false;  ///< Something is, of a dataset that was created.
-    /// What is not done as asked, and of which datasets; told when the file is closed.
+    bool asked = false;  ///< Options request something for a created dataset.
+    /// Requests that are not met, and their datasets; reported when the file is closed.
     std::map<std::string, std::set<std::string>> left_out = {};
   };
-  /// It was opened. @param given  there are options, and it was opened for writing.
+  /// Register an opened file. @param given  options exist, and the file was opened for writing.
   void enter(hid_t id, File&& file, bool given);
 
   struct Creation {
@@ -138,40 +138,40 @@ class AskedFiles {
     hid_t space;
     hid_t list;
   };
-  /// What is asked of a dataset that is about to be created; null: nothing.
+  /// Find the request for a dataset that is about to be created; null if none.
   Result<std::shared_ptr<AskedDataset>> plan(const Creation& creation);
-  /// The program's list, changed so. @error unsupported  HDF5 refuses it.
+  /// Copy the program's creation list and apply the request. @error unsupported  HDF5 refuses it
   Result<hid_t> creation_list(const Creation& creation, const AskedDataset& asked) const;
-  /// The list ends before the next is made: closing it would empty HDF5's error stack, which tells
-  /// the program of a failure. @returns it
+  /// Delay closing a list until the next one is created. Closing it now would clear HDF5's error
+  /// stack, which reports a failure to the program. @returns the list
   hid_t close_later(hid_t list);
-  /// A dataset has been created. @param asked  null: as the program wants it.
+  /// Register a created dataset. @param asked  null: created as the program specified.
   void add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked);
-  /// One that has no name, of which nothing can be asked, though options ask it of all.
+  /// Register an anonymous dataset. Options cannot apply to it, even if they apply to all datasets.
   void add_anonymous(hid_t dataset);
-  /// H5Ocopy has made an object, with all below it. Copies of datasets whose filters were replaced
-  /// have such filters, too.
+  /// Register an object copied by H5Ocopy, and everything below it. Copies of datasets with
+  /// replaced filters have replaced filters, too.
   void add_copy(hid_t from, const char* from_name, hid_t to, const char* to_name);
 
-  /// Whether the filters of a dataset are not those with which this process has created it, whether
-  /// or not its file was closed in between.
+  /// True if this process created a dataset with other filters than the program specified, even if
+  /// its file was closed in between.
   bool has_replaced_filters(hid_t dataset) const;
-  /// What is asked of a dataset that is open: one that was made here, or by an earlier program that
-  /// was asked the same, as its attributes say. Null: nothing.
+  /// Find the request for an open dataset. It was created here, or by an earlier program with the
+  /// same request, as its attributes show. Null if none.
   std::shared_ptr<AskedDataset> find(hid_t dataset, const H5O_info_t& info, hid_t creation_list,
                                      const std::vector<FilterSpec>& filters);
 
-  /// Say in its attributes what a dataset has lost, if they do not yet. @returns false  HDF5 has
-  /// refused one.
+  /// Record in a dataset's attributes what it has lost, if they are not up to date. @returns false
+  /// if HDF5 refused one
   bool describe(hid_t dataset, AskedDataset& asked);
-  /// Whether it is a dimension's scale, as netCDF's coordinates are.
+  /// True if the dataset is a dimension scale, like netCDF's coordinates.
   bool is_scale(hid_t dataset) const;
-  /// This id of a file ends, or all do (H5I_INVALID_HID): name globs without a dataset, with the
-  /// file's last.
+  /// Handle the end of a file id, or of all ids (H5I_INVALID_HID). With the last id of a file,
+  /// reports globs that match no dataset.
   void leave(hid_t file);
 
  private:
-  /// One file, however often it is opened: its device and inode.
+  /// Identity of a file, however often it is opened: its device and inode.
   using Identity = std::pair<dev_t, ino_t>;
 
   File* file_of(hid_t object);
@@ -190,11 +190,12 @@ class AskedFiles {
   void tell_idle(const File& file);
 
   const SerialHdf5& hdf5_;
-  std::map<unsigned long, File> files_;             ///< By HDF5's number of the file.
-  std::map<unsigned long, Identity> identities_;    ///< As files_; of those that were closed, too.
-  std::map<Identity, std::set<haddr_t>> replaced_;  ///< Datasets with other filters.
-  std::vector<hid_t> lists_;                        ///< To be closed.
-  std::set<std::string> told_;                      ///< Each is told once.
+  std::map<unsigned long, File> files_;  ///< Keyed by HDF5's file number.
+  /// Keyed like files_; includes files that were closed.
+  std::map<unsigned long, Identity> identities_;
+  std::map<Identity, std::set<haddr_t>> replaced_;  ///< Datasets with replaced filters.
+  std::vector<hid_t> lists_;                        ///< Lists to be closed later.
+  std::set<std::string> told_;                      ///< Remarks that were reported already.
 };
 
 }  // namespace tailrace::hdf5_serial

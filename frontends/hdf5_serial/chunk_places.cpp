@@ -9,13 +9,13 @@ namespace {
 
 using Extents = std::vector<hsize_t>;
 
-/// A selection's space and the corners of its bounding box, with H5Soffset_simple's offset.
+/// Extents of a selection's space, and its bounding box, including H5Soffset_simple's offset.
 struct Bounds {
   H5S_sel_type type = H5S_SEL_ERROR;
   Extents extents;
   Extents low;
   Extents high;
-  std::uint64_t n = 0;  ///< Elements.
+  std::uint64_t n = 0;  ///< Number of elements.
 };
 
 std::optional<Bounds> bounds_of(const SerialHdf5& hdf5, hid_t space) {
@@ -33,14 +33,14 @@ std::optional<Bounds> bounds_of(const SerialHdf5& hdf5, hid_t space) {
       hdf5.H5Sget_select_bounds(space, bounds.low.data(), bounds.high.data()) < 0) {
     return std::nullopt;
   }
-  // HDF5 refuses what leaves its space.
+  // HDF5 refuses selections that leave their space.
   for (std::size_t d = 0; d < bounds.high.size(); ++d) {
     if (bounds.high[d] >= bounds.extents[d] || bounds.low[d] > bounds.high[d]) return std::nullopt;
   }
   return bounds;
 }
 
-/// Every n-th element of each dimension.
+/// Convert a selection of every n-th element of each dimension.
 bool strided_slab(const SerialHdf5& hdf5, hid_t space, const Extents& low, Slab& slab) {
   const std::size_t rank = low.size();
   Extents start(rank);
@@ -67,7 +67,7 @@ bool strided_slab(const SerialHdf5& hdf5, hid_t space, const Extents& low, Slab&
 bool slab_of(const SerialHdf5& hdf5, hid_t space, const Shape& extents, Slab& slab) {
   const std::optional<Bounds> bounds = bounds_of(hdf5, space);
   if (!bounds || bounds->low.size() != extents.size()) return false;
-  // A space that was taken before the dataset grew: all of it is not all of the dataset.
+  // If a space was created before the dataset grew, H5S_SEL_ALL is not all of the dataset.
   if (bounds->type == H5S_SEL_ALL && !std::ranges::equal(bounds->extents, extents)) return false;
   Box box{Shape(bounds->low.begin(), bounds->low.end()), Shape(extents.size())};
   for (std::size_t d = 0; d < extents.size(); ++d) {
@@ -90,7 +90,7 @@ std::optional<std::uint64_t> run_in_memory(const SerialHdf5& hdf5, hid_t space) 
     first = first * bounds->extents[d] + bounds->low[d];
     last = last * bounds->extents[d] + bounds->high[d];
   }
-  // As many elements as places between the first and the last: all of these.
+  // If the count equals the distance from first to last, all elements between them are selected.
   if (last - first + 1 != bounds->n) return std::nullopt;
   return first;
 }
@@ -113,7 +113,7 @@ Buffer new_chunk(std::uint64_t chunk_bytes, const Buffer& fill_value, bool all_w
     std::memset(chunk.data(), 0, chunk_bytes);
     return chunk;
   }
-  // Doubled, so that it takes a few copies and not one for each element.
+  // Double the filled part: a few copies instead of one per element.
   std::memcpy(chunk.data(), fill_value.data(), n_fill);
   for (std::size_t n = n_fill; n < chunk_bytes; n *= 2) {
     std::memcpy(chunk.data() + n, chunk.data(), std::min(n, chunk_bytes - n));

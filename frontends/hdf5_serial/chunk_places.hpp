@@ -1,4 +1,4 @@
-// Where things lie: a selection of HDF5 as a slab, its elements in memory, a chunk of the grid.
+// Conversion of places: an HDF5 selection to a slab, its elements in memory, a chunk of the grid.
 
 #pragma once
 
@@ -12,20 +12,21 @@
 
 namespace tailrace::hdf5_serial {
 
-/// A selection in the file as one slab. Not thread-safe, as the next one.
-/// @returns false  where it is not one (points, unions of boxes), or does not lie within `extents`
-/// and its own space.
+/// Convert a selection in the file to one slab. Not thread-safe, like run_in_memory().
+/// @returns false if it is not one slab (points, unions of boxes), or not within `extents` and the
+/// selection's own extents
 bool slab_of(const SerialHdf5& hdf5, hid_t space, const Shape& extents, Slab& slab);
 
-/// Where the elements that are selected in memory begin, in elements, if they lie as one run.
+/// Index of the first selected element in memory, if the elements are contiguous; else empty.
 std::optional<std::uint64_t> run_in_memory(const SerialHdf5& hdf5, hid_t space);
 
-/// The chunk at these coordinates of the grid, not cut at the dataset's end, and cut.
+/// Box of the chunk at these grid coordinates: box_of() the full chunk, clipped() its part within
+/// the dataset's extents.
 Box box_of(const Shape& chunk_shape, const Shape& place);
 Box clipped(const Shape& extents, const Shape& chunk_shape, const Shape& place);
 
-/// Memory for a chunk, unless all of it is going to be written full of the fill value, of zeros
-/// where there is none. Not allocated: no memory is left. Thread-safe.
+/// Allocate a chunk. Unless all of it will be written, it is filled with the fill value, or with
+/// zeros if undefined. Not allocated if memory is missing. Thread-safe.
 Buffer new_chunk(std::uint64_t chunk_bytes, const Buffer& fill_value, bool all_written);
 
 }  // namespace tailrace::hdf5_serial

@@ -1,4 +1,4 @@
-// Reading by all threads, and what is kept decoded for who reads a chunk in parts.
+// Reading by all threads, and the cache of decoded chunks for programs that read chunks in parts.
 
 #include <algorithm>
 #include <cstring>
@@ -11,10 +11,10 @@
 namespace tailrace::hdf5_serial {
 namespace {
 
-/// Of decoded chunks, all datasets together: twice a row of 64 chunks of 1 MiB.
+/// Limit of cached decoded chunks of all datasets: twice a row of 64 chunks of 1 MiB.
 constexpr std::uint64_t decoded_bytes_max = 128U << 20;
 
-/// The next place of the grid in row-major order; false: there is none.
+/// Advance to the next grid position in row-major order. @returns false at the end
 bool step(Shape& place, const Shape& n_per_dimension) {
   for (std::size_t d = place.size(); d-- > 0;) {
     if (++place[d] < n_per_dimension[d]) return true;
@@ -54,7 +54,7 @@ std::optional<herr_t> ServedDatasets::read(const Transfer& transfer, void* value
       return 0;
     }
   } catch (const std::bad_alloc&) {
-    // HDF5 needs less.
+    // HDF5 needs less memory.
   }
   return std::nullopt;
 }
@@ -94,8 +94,8 @@ bool ServedDatasets::read_slab(ServedDataset& dataset, const Slab& slab, std::by
   return batch.empty() || receive(dataset, batch, slab, values);
 }
 
-/// A program that asks for one chunk after the other leaves the helpers nothing to do, unless what
-/// it asks for next is decoded with it.
+/// Add the following chunks to a batch. Otherwise a program that requests one chunk after the other
+/// leaves the helper threads idle.
 void ServedDatasets::read_ahead(ServedDataset& dataset, std::vector<Incoming>& batch) {
   const std::size_t n_wanted = 2 * team_.n_threads();
   if (batch.front().place != dataset.expected ||
@@ -115,8 +115,9 @@ void ServedDatasets::read_ahead(ServedDataset& dataset, std::vector<Incoming>& b
   }
 }
 
-/// @returns false  where HDF5 has to read all: a chunk that is not there and that nothing is known
-/// of, or that does not decode, of which HDF5 says why
+/// Read and decode a batch, and deliver its values.
+/// @returns false if HDF5 must read everything: a missing chunk without a known fill value, or a
+/// decoding failure, which HDF5 then reports
 bool ServedDatasets::receive(ServedDataset& dataset, std::vector<Incoming>& batch, const Slab& slab,
                              std::byte* values) {
   for (Incoming& chunk : batch) {
@@ -166,7 +167,8 @@ bool ServedDatasets::receive(ServedDataset& dataset, std::vector<Incoming>& batc
   return true;
 }
 
-/// Drop the half that was used longest ago: one by one would be a search for each.
+/// Drop the least recently used half of the cache. Dropping single chunks would need a search for
+/// each.
 void ServedDatasets::make_room(std::uint64_t n_bytes) {
   while (decoded_bytes_ > 0 && decoded_bytes_ + n_bytes > decoded_bytes_max) {
     std::vector<std::uint64_t> uses;

@@ -1,12 +1,12 @@
-// The calls of serial HDF5 that come here first when libtailrace_hdf5_serial.so is preloaded.
+// The calls of serial HDF5 that libtailrace_hdf5_serial.so intercepts when it is preloaded.
 //
-//   H5Dwrite, H5Dread ──> served_datasets.hpp ──> else HDF5's own
-//   H5Fcreate, H5Fopen, H5Dcreate ──> what options ask (asked_datasets.hpp) ──> HDF5's own
-//   all that looks at chunks, changes them, or ends an id ──> flush ──> HDF5's own
+//  H5Dwrite, H5Dread --> served_datasets.hpp --> else HDF5's own.
+//  H5Fcreate, H5Fopen, H5Dcreate --> requests of options (asked_datasets.hpp) --> HDF5's own.
+//  calls that read or change chunks, or close an id --> flush --> HDF5's own
 //
-// Each call takes the lock and then HDF5's; those that call the program back take it, too, so that
-// no two threads wait for each other. Calls are bound by HDF5's version nodes (CMake writes them),
-// so that another HDF5 of the process never comes here.
+// Each call acquires Tailrace's lock and then HDF5's. Calls that call the program back acquire it,
+// too, so that no two threads wait for each other. Calls are bound by HDF5's version nodes, which
+// CMake writes, so calls to another HDF5 in the process are not intercepted.
 
 #include <hdf5.h>
 #include <pthread.h>
@@ -53,12 +53,13 @@ std::uint64_t wanted_threads() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
-/// All state, never destroyed: HDF5 is called while the program ends, too.
+/// All state, never destroyed: HDF5 is also called while the program ends.
 struct State {
   std::recursive_mutex mutex;
-  int depth = 0;  ///< Calls of ours under way; HDF5 may come back to us from within one.
+  /// Nesting depth of intercepted calls; HDF5 may call back from within one.
+  int depth = 0;
   bool asked = false;
-  ServedDatasets* datasets = nullptr;  ///< Null: nothing is served.
+  ServedDatasets* datasets = nullptr;  ///< Null if nothing is served.
 };
 
 State& state() {
@@ -67,7 +68,7 @@ State& state() {
   return *all;
 }
 
-/// On stderr, since few programs print HDF5's error stack, and there.
+/// Report a failure on stderr and on HDF5's error stack, since few programs print that stack.
 void tell(const char* call, const char* message) {
   std::fprintf(stderr, "tailrace: %s: %s\n", call, message);
   const SerialHdf5& hdf5 = *serial_hdf5();
@@ -77,8 +78,8 @@ void tell(const char* call, const char* message) {
 }
 void tell(const char* call, const Status& status) { tell(call, status.message().c_str()); }
 
-/// Do our own part of a call: no exception (of memory) may leave it, since the program is C.
-/// @returns `failed` after one.
+/// Run Tailrace's part of a call. No exception (out of memory) may leave it, since the program is
+/// C. @returns `failed` after an exception
 template <class Work>
 auto guarded(const char* call, const Work& work, decltype(work()) failed) noexcept
     -> decltype(work()) {
@@ -105,7 +106,7 @@ void print_report(const ServedDatasets& datasets) {
                static_cast<unsigned long long>(report.n_lossy));
 }
 
-/// A file's id ends; H5I_INVALID_HID: all. What can fail are remarks.
+/// Handle the end of a file id, or of all ids (H5I_INVALID_HID). Only remarks can fail.
 void leave(ServedDatasets& datasets, hid_t file) {
   const QuietHdf5 quiet(*serial_hdf5());
   const auto work = [&] {
@@ -130,7 +131,7 @@ void at_exit() {
   if (is_set("TAILRACE_REPORT", "1")) print_report(*all.datasets);
 }
 
-// What is staged before a fork() must not be written by both.
+// Flush before fork(), so that parent and child do not both write the staged values.
 void before_fork() {
   State& all = state();
   all.mutex.lock();
@@ -141,10 +142,10 @@ void before_fork() {
   --all.depth;
 }
 void after_fork() { state().mutex.unlock(); }
-// The lock belongs to a thread of the parent, so that the child cannot release it.
+// A thread of the parent owns the lock, so the child cannot release it.
 void after_fork_in_child() { new (&state().mutex) std::recursive_mutex; }
 
-/// One call from the program, which holds the lock as long as it lasts.
+/// One call from the program; it holds the lock until it returns.
 class Turn {
  public:
   Turn() : state_(state()), lock_(state_.mutex) {
@@ -155,7 +156,7 @@ class Turn {
   Turn& operator=(const Turn&) = delete;
   ~Turn() { --state_.depth; }
 
-  /// Null: HDF5 alone, as it is also where HDF5 or our own work calls back.
+  /// Null if HDF5 serves the call, including calls that HDF5 or Tailrace makes internally.
   ServedDatasets* datasets() const { return state_.depth == 1 ? state_.datasets : nullptr; }
   bool flush(const char* call) const {
     return guarded(
@@ -170,7 +171,7 @@ class Turn {
     const auto begin = [&] { return new ServedDatasets(*hdf5, wanted_threads()); };
     state_.datasets = guarded("begin", begin, nullptr);
     if (state_.datasets == nullptr) return;
-    // HDF5 has begun, so its own handler comes after this one.
+    // HDF5 has been initialized, so its own exit handler runs after this one.
     std::atexit(at_exit);
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
   }
@@ -179,15 +180,16 @@ class Turn {
   std::lock_guard<std::recursive_mutex> lock_;
 };
 
-/// What our own filters encode HDF5 can read by itself, and write, without a plug-in.
+/// Register Tailrace's filters with HDF5, which then reads and writes such chunks without a
+/// plug-in.
 void register_filters() {
   for (const hdf5::FilterClass* filter : hdf5::own_filter_classes()) {
     static_cast<void>(serial_hdf5()->H5Zregister(filter));
   }
 }
 
-/// A file is created or opened. @param open  HDF5's own call.
-/// @param made_here  it is new; otherwise `writes` says whether datasets may be made in it.
+/// Create or open a file. @param open  HDF5's own call.
+/// @param made_here  the file is new; otherwise `writes` tells if datasets may be created in it.
 template <class Open>
 hid_t open_file(const Turn& turn, const char* call, const char* name, bool made_here, bool writes,
                 const Open& open) {
@@ -196,7 +198,7 @@ hid_t open_file(const Turn& turn, const char* call, const char* name, bool made_
   register_filters();
   hid_t file = H5I_INVALID_HID;
   const auto work = [&] {
-    if (!writes) {  // Nothing is asked of it; but it may be what H5Ocopy copies from.
+    if (!writes) {  // Options do not apply, but it may be the source of H5Ocopy.
       file = open();
       AskedFiles::File source{name != nullptr ? name : "", {}, false, {}, {}};
       if (file >= 0) datasets->asked().enter(file, std::move(source), false);
@@ -218,7 +220,7 @@ hid_t open_file(const Turn& turn, const char* call, const char* name, bool made_
   return H5I_INVALID_HID;
 }
 
-/// @param create  HDF5's own call, with the list that it is to take.
+/// Create a dataset as the options request. @param create  HDF5's own call with a given list.
 template <class Create>
 hid_t create_dataset(const Turn& turn, const AskedFiles::Creation& creation, const Create& create) {
   ServedDatasets* const datasets = turn.datasets();
@@ -277,8 +279,8 @@ namespace serial = tailrace::hdf5_serial;
   __asm__(".symver tailrace_serial_" #name "," #name TAILRACE_NODE_##name); \
   returned tailrace_serial_##name parameters
 
-// A call before which the file has to hold all that was written. `drop`: what it does besides, and
-// whether that went well.
+// Define a call before which the file must hold everything written. `drop` is its additional
+// action, which returns false on failure.
 // NOLINTBEGIN(bugprone-macro-parentheses): a statement.
 #define TAILRACE_SERIAL_FLUSHED(returned, name, parameters, arguments, drop)                   \
   TAILRACE_SERIAL_CALL(returned, name, parameters) {                                           \
@@ -296,7 +298,7 @@ namespace serial = tailrace::hdf5_serial;
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
-// A call from which HDF5 calls the program back.
+// Define a call from which HDF5 calls the program back.
 #define TAILRACE_SERIAL_LOCKED(returned, name, parameters, arguments)                          \
   TAILRACE_SERIAL_CALL(returned, name, parameters) {                                           \
     static const auto real = reinterpret_cast<decltype(&::name)>(serial::find_in_hdf5(#name)); \
@@ -348,7 +350,7 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dset_extent, (hid_t dataset, const hsize_t* exten
   return real(dataset, extents);
 }
 
-// What options ask.
+// Calls that apply the options.
 TAILRACE_SERIAL_CALL(hid_t, H5Fcreate,
                      (const char* name, unsigned flags, hid_t creation_list, hid_t access_list)) {
   static const auto real =
@@ -404,7 +406,7 @@ TAILRACE_SERIAL_CALL(hid_t, H5Dcreate_anon,
   serial::serial_hdf5()->H5Dclose(dataset);
   return -1;
 }
-// Copies have the chunks of their sources, and with them what is said of these.
+// Copies have their sources' chunks, so the attributes must be written before.
 TAILRACE_SERIAL_CALL(herr_t, H5Ocopy,
                      (hid_t from, const char* from_name, hid_t to, const char* to_name,
                       hid_t copy_list, hid_t link_list)) {
@@ -420,7 +422,7 @@ TAILRACE_SERIAL_CALL(herr_t, H5Ocopy,
   return serial::guarded("H5Ocopy", work, false) && flushed ? copied : -1;
 }
 
-// The ends of ids.
+// Calls that close ids.
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dclose, (hid_t id), (id), datasets->forget(id))
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Oclose, (hid_t id), (id), datasets->forget(id))
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Fclose, (hid_t id), (id), serial::leave_file(*datasets, id))
@@ -445,7 +447,7 @@ TAILRACE_SERIAL_CALL(int, H5Idec_ref, (hid_t id)) {
   return flushed ? n_left : -1;
 }
 
-// What looks at chunks.
+// Calls that read chunks or depend on them.
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Fflush, (hid_t id, H5F_scope_t scope), (id, scope),
                         datasets->describe())
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dflush, (hid_t id), (id), datasets->describe())
@@ -480,7 +482,7 @@ TAILRACE_SERIAL_FLUSHED(ssize_t, H5Fget_file_image, (hid_t id, void* bytes, size
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Fget_vfd_handle, (hid_t id, hid_t list, void** handle),
                         (id, list, handle), true)
 
-// What changes them, or how they are to be seen.
+// Calls that change chunks, or how they are seen.
 TAILRACE_SERIAL_CALL(herr_t, H5Dwrite_chunk,
                      (hid_t id, hid_t list, uint32_t mask, const hsize_t* start, size_t n_bytes,
                       const void* bytes)) {
@@ -508,7 +510,7 @@ TAILRACE_SERIAL_FLUSHED(herr_t, H5Orefresh, (hid_t id), (id), datasets->forget(i
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Dformat_convert, (hid_t id), (id), datasets->forget(id))
 TAILRACE_SERIAL_FLUSHED(herr_t, H5Fstart_swmr_write, (hid_t id), (id), datasets->forget_all())
 
-// What calls the program back.
+// Calls that call the program back.
 TAILRACE_SERIAL_LOCKED(herr_t, H5Literate,
                        (hid_t id, H5_index_t index, H5_iter_order_t order, hsize_t* at,
                         H5L_iterate_t call, void* data),

@@ -7,8 +7,8 @@ namespace tailrace::hdf5_serial {
 namespace {
 
 void* library() {
-  // Never closed. It is asked for by HDF5's first call, so that it is loaded by then; loaded later
-  // by name alone it would be found by a later call.
+  // Never closed. The program's first HDF5 call triggers this lookup, so HDF5 is loaded then. If it
+  // is loaded later by name, a later call finds it.
   static void* found = nullptr;
   void* known = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
   if (known == nullptr) {
@@ -19,7 +19,8 @@ void* library() {
   return known;
 }
 
-/// Where HDF5 itself finds its variable: a program that is linked to it holds it in its own memory.
+/// Find HDF5's variable at its effective address: a program linked to HDF5 holds a copy in its own
+/// memory.
 const hid_t* find_id(const char* name, const char* node) {
   const void* found = dlvsym(RTLD_DEFAULT, name, node);
   if (found == nullptr) static_cast<void>(dlerror());

@@ -1,8 +1,9 @@
-// The program's own serial HDF5, reached by pointers: this library is preloaded and brings no HDF5,
-// since a second one in the process would corrupt the first (docs/adr/one-hdf5-preloaded.md).
+// The program's serial HDF5, reached by function pointers. This library is preloaded and contains
+// no HDF5, since a second one in the process would corrupt the first
+// (docs/adr/one-hdf5-preloaded.md).
 //
-// What is found is the library of the name that was compiled for, wherever the program has loaded
-// it from: among what all see, or out of others' sight, as Python's modules do.
+// The pointers are looked up in the library whose name was compiled in, however the program has
+// loaded it: globally, or privately, as Python's modules do.
 
 #pragma once
 
@@ -10,13 +11,13 @@
 
 namespace tailrace::hdf5_serial {
 
-/// H5F_ACC_RDWR: HDF5's own macro calls its library.
+/// Value of H5F_ACC_RDWR. HDF5's macro would call its library.
 inline constexpr unsigned access_to_write = 0x1;
 
-/// A function of that HDF5; null: it is not loaded, or has none. Thread-safe.
+/// Find a function of that HDF5; null if HDF5 is not loaded, or lacks it. Thread-safe.
 void* find_in_hdf5(const char* name);
 
-// What this front end calls of HDF5 for itself. (clang-format never comes to rest with it.)
+// HDF5 functions that this frontend calls. (clang-format does not converge on this list.)
 // clang-format off
 #define TAILRACE_SERIAL_USED(CALL)                                                            \
   CALL(H5Dread) CALL(H5Dwrite) CALL(H5Dread_chunk) CALL(H5Dwrite_chunk)                       \
@@ -39,7 +40,7 @@ void* find_in_hdf5(const char* name);
   CALL(H5Aget_type) CALL(H5Aget_space) CALL(H5Epush2) CALL(H5Eclear2)           \
   CALL(H5Fget_obj_count) CALL(H5Iget_ref) CALL(H5open) CALL(H5Dclose) CALL(H5Oopen)           \
   CALL(H5Oclose) CALL(H5Ovisit2)
-// Ids that its macros stand for, in variables.
+// Variables that hold the ids of HDF5's macros.
 #define TAILRACE_SERIAL_IDS(VARIABLE)                                                         \
   VARIABLE(H5P_CLS_DATASET_XFER_ID_g) VARIABLE(H5P_CLS_DATASET_CREATE_ID_g)                   \
   VARIABLE(H5T_NATIVE_FLOAT_g) VARIABLE(H5T_NATIVE_DOUBLE_g) VARIABLE(H5T_C_S1_g)             \
@@ -56,11 +57,12 @@ struct SerialHdf5 {
 #undef TAILRACE_SERIAL_ID
 #undef TAILRACE_SERIAL_POINTER
 
-/// Found once; null where the program's HDF5 is not of the minor version that this library was
-/// compiled for, or lacks a call. Thread-safe.
+/// Look up the table, once. Null if the program's HDF5 has another minor version than the one this
+/// library was compiled for, or lacks a function. Thread-safe.
 const SerialHdf5* serial_hdf5();
 
-/// While it lives, HDF5 prints nothing of what fails: what we ask is not the program's question.
+/// Suppresses HDF5's error printing during its lifetime, because failures of internal calls do not
+/// concern the program.
 class QuietHdf5 {
  public:
   explicit QuietHdf5(const SerialHdf5& hdf5) : hdf5_(hdf5) {

@@ -1,4 +1,4 @@
-// Which datasets and calls are served, and what is staged on its way to the file.
+// Selection of the datasets and calls that are served, and staged values on their way to the file.
 
 #include "hdf5_serial/served_datasets.hpp"
 
@@ -15,14 +15,14 @@
 namespace tailrace::hdf5_serial {
 namespace {
 
-/// Of values that wait to be encoded, all datasets together; as much is gathered at most for a call
-/// whose values lie scattered in memory. Several times what the chunks of a netCDF file's variables
-/// take where it writes one record after the other.
+/// Limit of staged values of all datasets, and of values gathered for a call whose values are
+/// scattered in memory. It is several times the size of the chunks of a netCDF file's variables
+/// that are written one record after the other.
 constexpr std::uint64_t staged_bytes_max = 256U << 20;
-/// So many are worth waking the helpers for: some 30 ms of deflate at level 1.
+/// Bytes of values that justify waking the helper threads: about 30 ms of deflate at level 1.
 constexpr std::uint64_t encoded_together_bytes = 8U << 20;
 
-/// H5F_ACC_SWMR_WRITE and SWMR_READ: as access_to_write.
+/// Values of H5F_ACC_SWMR_WRITE and SWMR_READ, like access_to_write.
 constexpr unsigned access_with_others = 0x20 | 0x40;
 
 using Extents = std::vector<hsize_t>;
@@ -32,10 +32,10 @@ bool stands_alone(H5T_class_t kind) {
          kind == H5T_OPAQUE || kind == H5T_STRING;
 }
 
-/// What a call whose type in memory is another one's gathers and converts at once.
+/// Bytes that a call with another memory type gathers and converts together.
 constexpr std::uint64_t converted_together_bytes = 64U << 20;
 
-/// Stages of ours for a pipeline; none where we lack one.
+/// Build a codec from Tailrace's stages for a pipeline; null if one is missing.
 std::unique_ptr<Codec> codec_of(const std::vector<FilterSpec>& filters, std::uint64_t element_bytes,
                                 std::uint64_t chunk_bytes) {
   std::vector<std::unique_ptr<FilterStage>> stages;
@@ -53,7 +53,7 @@ std::unique_ptr<Codec> codec_of(const std::vector<FilterSpec>& filters, std::uin
 
 }  // namespace
 
-// --- What is served.
+// --- Selection of datasets and calls.
 
 ServedDataset& ServedDatasets::dataset_of(hid_t id) {
   const auto known = by_id_.find(id);
@@ -87,7 +87,7 @@ void ServedDatasets::look_at(hid_t id, const H5O_info_t& info, ServedDataset& da
   }
   std::vector<FilterSpec> filters;
   dataset.may_write = (intent & access_to_write) != 0;
-  // What another program writes meanwhile has to be seen as HDF5 sees it.
+  // Another program may write the file concurrently; then only HDF5 reads it correctly.
   const bool alone = (intent & access_with_others) == 0;
   if (type >= 0 && alone && stands_alone(hdf5_.H5Tget_class(type)) &&
       hdf5_.H5Tis_variable_str(type) == 0) {
@@ -95,8 +95,8 @@ void ServedDatasets::look_at(hid_t id, const H5O_info_t& info, ServedDataset& da
     dataset.element_bytes = hdf5_.H5Tget_size(type);
     dataset.served = dataset.type >= 0 && look_at_pipeline(creation, dataset, filters);
   }
-  // Filters that lose digits are served for reading: while something is written, each time that
-  // HDF5 has to give up a chunk from its cache would lose more of them.
+  // Lossy filters are served for reading only. While a file is written, a chunk loses more digits
+  // each time that HDF5 evicts it from its cache.
   if (dataset.served && dataset.codec->lossy()) dataset.served = !dataset.may_write;
   if (dataset.served && dataset.may_write) dataset.asked = asked_.find(id, info, creation, filters);
   dataset.may_become_scale = dataset.asked != nullptr && dataset.asked->may_become_scale();
@@ -111,7 +111,7 @@ bool ServedDatasets::look_at_pipeline(hid_t creation, ServedDataset& dataset,
   const int rank = hdf5_.H5Pget_chunk(creation, int(chunk.size()), chunk.data());
   const int n_filters = hdf5_.H5Pget_nfilters(creation);
   unsigned options = 0;
-  // Chunks at the edge may be stored without filters: HDF5's own affair.
+  // HDF5 may store chunks at the edge without filters; it serves such datasets.
   if (rank <= 0 || n_filters <= 0 || n_filters > int(filters_max) ||
       hdf5_.H5Pget_chunk_opts(creation, &options) < 0 || options != 0) {
     return false;
@@ -165,7 +165,7 @@ bool ServedDatasets::take_extents(ServedDataset& dataset) {
   return same_rank;
 }
 
-/// Whether a list asks for nothing that HDF5 does not do without one: no transform, no callback.
+/// True if a list equals the default: no transform, no callback.
 bool ServedDatasets::plain_transfer(hid_t transfer_list) {
   if (transfer_list == H5P_DEFAULT) return true;
   if (plain_list_ < 0) plain_list_ = hdf5_.H5Pcreate(*hdf5_.H5P_CLS_DATASET_XFER_ID_g);
@@ -180,7 +180,7 @@ std::optional<ServedDatasets::Selected> ServedDatasets::select(ServedDataset& da
   }
   Selected selected;
   if (hdf5_.H5Tequal(transfer.memory_type, dataset.type) <= 0) {
-    // HDF5 would keep these exactly, where a bound was asked.
+    // HDF5 would store these values exactly, although a bound is requested.
     const H5T_class_t kind = hdf5_.H5Tget_class(transfer.memory_type);
     selected.converts = writes && dataset.asked != nullptr && dataset.asked->loses() &&
                         (kind == H5T_FLOAT || kind == H5T_INTEGER);
@@ -227,8 +227,9 @@ bool ServedDatasets::make_way(hid_t id, std::uint32_t filter_mask, const hsize_t
   if (!flush()) return false;
   drop_decoded(dataset);
   if (!dataset.served || filter_mask == 0 || start == nullptr) return true;
-  // It may lie in the file by our doing, where without us HDF5's cache would still hold it: then
-  // what is stored in its place with filters left out must not be as long (invariant 3).
+  // Tailrace may have stored this chunk, which otherwise HDF5's cache would still hold. The
+  // program's chunk, with filters skipped, must not replace one of the same length (invariant 3).
+  // So a longer one is written first.
   hsize_t n_before = 0;
   if (hdf5_.H5Dget_chunk_storage_size(id, start, &n_before) < 0 || n_before != n_bytes) return true;
   const std::vector<std::byte> longer(n_bytes + 1);
@@ -255,7 +256,7 @@ bool ServedDatasets::forget(hid_t id) {
   drop_decoded(*dataset);
   while (!dataset->staged.empty()) unstage(*dataset, dataset->staged.begin()->first);
   if (dataset->type >= 0) hdf5_.H5Tclose(dataset->type);
-  // Its other ids are looked at anew.
+  // Its other ids are inspected again on next use.
   std::erase_if(by_id_, [&](const auto& entry) { return entry.second == dataset; });
   std::erase_if(by_address_, [&](const auto& entry) { return entry.second.lock() == dataset; });
   return described;
@@ -281,7 +282,7 @@ std::optional<herr_t> ServedDatasets::write(const Transfer& transfer, const void
     const auto* const from = static_cast<const std::byte*>(values);
     if (selected && write_selected(dataset, transfer, *selected, from)) return 0;
   } catch (const std::bad_alloc&) {
-    // What is staged of these values is written by the flush, and again by HDF5.
+    // Values that are staged already are written by the flush, and again by HDF5.
   }
   drop_decoded(dataset);
   if (dataset.is_virtual) drop_decoded();
@@ -303,8 +304,8 @@ bool ServedDatasets::write_selected(ServedDataset& dataset, const Transfer& tran
          write_slab(dataset, selected.slab, gathered.data());
 }
 
-/// Values of another type, which HDF5 turns into the dataset's: rows of the slowest dimension
-/// together, where they lie as one run in memory.
+/// Write values of another type, which HDF5 converts to the dataset's type. If they are contiguous
+/// in memory, rows of the slowest dimension are converted together.
 bool ServedDatasets::write_converted(ServedDataset& dataset, const Transfer& transfer,
                                      const Selected& selected, const std::byte* values) {
   const std::uint64_t memory_bytes = hdf5_.H5Tget_size(transfer.memory_type);
@@ -375,7 +376,7 @@ bool ServedDatasets::write_slab(ServedDataset& dataset, const Slab& slab, const 
   return whole_bytes_ < enough || send_staged(Which::whole);
 }
 
-/// Chunks that the call fills: from the program's memory.
+/// Write chunks that the call fills, directly from the program's memory.
 bool ServedDatasets::write_whole(ServedDataset& dataset, const std::vector<Shape>& places,
                                  const Slab& slab, const std::byte* values) {
   const auto prepare = [&](Outgoing& chunk) {
@@ -483,7 +484,8 @@ bool ServedDatasets::send_staged(Which which) {
       drop_decoded(*dataset, place);
       batch_bytes += dataset->chunk_bytes();
       batch.push_back({dataset.get(), place, {}, chunk->second.keeps_stored});
-      batch.back().values = std::move(chunk->second.values);  // Not before there is room.
+      // Moved after push_back(), which may throw.
+      batch.back().values = std::move(chunk->second.values);
       unstage(*dataset, place);
       if (batch_bytes >= 4 * encoded_together_bytes && batch.size() >= 4 * team_.n_threads()) {
         send_batch();
@@ -494,8 +496,8 @@ bool ServedDatasets::send_staged(Which which) {
   return ok;
 }
 
-/// Whether more of a chunk may come with more extents, before which it would be encoded exactly
-/// once it is in the file (asked_datasets.hpp, invariant 2).
+/// True if later, larger extents may add elements to a chunk. If it were stored before that, the
+/// rest would have to be encoded exactly (asked_datasets.hpp, invariant 2).
 bool ServedDatasets::may_fill_up(const ServedDataset& dataset, const Shape& place) const {
   if (dataset.asked == nullptr || !dataset.asked->loses()) return false;
   const Box box = box_of(dataset.chunk_shape, place);
@@ -506,15 +508,15 @@ bool ServedDatasets::may_fill_up(const ServedDataset& dataset, const Shape& plac
   return false;
 }
 
-/// Whether the file, or HDF5's cache, has a chunk.
+/// True if the file, or HDF5's cache, has a chunk.
 bool ServedDatasets::is_stored(const ServedDataset& dataset, const Box& box) {
   const Extents start(box.start.begin(), box.start.end());
   hsize_t n_bytes = 0;
-  // 1.10.8 fails where other chunks are there and this one is not.
+  // 1.10.8 fails if other chunks exist and this one does not.
   return hdf5_.H5Dget_chunk_storage_size(dataset.id, start.data(), &n_bytes) >= 0 && n_bytes > 0;
 }
 
-/// The elements that the program has not written, as the file has them.
+/// Fill in the elements that the program has not written from the file.
 bool ServedDatasets::complete(ServedDataset& dataset, const Shape& place, StagedChunk& chunk) {
   const std::uint64_t element_bytes = dataset.element_bytes;
   const Box box = box_of(dataset.chunk_shape, place);
@@ -542,8 +544,8 @@ bool ServedDatasets::complete(ServedDataset& dataset, const Shape& place, Staged
   return true;
 }
 
-/// Encode by all threads, then hand over in order. All are tried. @param prepare  what gives a
-/// chunk its values; thread-safe
+/// Encode a batch by all threads, then store it in order. All chunks are tried, even after a
+/// failure. @param prepare  fills a chunk's values; thread-safe
 bool ServedDatasets::send(std::vector<Outgoing>& batch,
                           const std::function<bool(Outgoing&)>& prepare) {
   const ServedDataset* last = nullptr;
@@ -564,7 +566,7 @@ bool ServedDatasets::send(std::vector<Outgoing>& batch,
         if (prepare && !prepare(chunk)) return Status(Code::out_of_memory, "chunk");
         const Codec& by = chunk.codec != nullptr ? *chunk.codec : *chunk.dataset->codec;
         Result<EncodedBytes> bytes = by.encode_from(std::as_const(chunk.values).bytes());
-        // What fails here HDF5 tries, by its own filters.
+        // After a failure here, HDF5 tries with its own filters.
         if (bytes.ok()) chunk.encoded = std::move(*bytes);
         return Status();
       });
@@ -580,7 +582,7 @@ bool ServedDatasets::store(Outgoing& chunk) {
   if (chunk.encoded && chunk.encoded->filter_mask == 0) {
     const std::size_t n_bytes = chunk.encoded->buffer.n_bytes();
     const Extents start(box.start.begin(), box.start.end());
-    // 1.10.8 fails where other chunks are there and this one is not.
+    // 1.10.8 fails if other chunks exist and this one does not.
     hsize_t n_before = 0;
     if (hdf5_.H5Dget_chunk_storage_size(dataset.id, start.data(), &n_before) < 0) n_before = 0;
     if (n_before != n_bytes && hdf5_.H5Dwrite_chunk(dataset.id, H5P_DEFAULT, 0, start.data(),
@@ -602,7 +604,7 @@ bool ServedDatasets::store(Outgoing& chunk) {
   return transfer_box(dataset, inside, values.data(), true);
 }
 
-/// Values of a box by HDF5 itself.
+/// Transfer the values of a box by HDF5 itself.
 bool ServedDatasets::transfer_box(ServedDataset& dataset, const Box& box, std::byte* values,
                                   bool writes) {
   const Extents start(box.start.begin(), box.start.end());
@@ -622,7 +624,7 @@ bool ServedDatasets::transfer_box(ServedDataset& dataset, const Box& box, std::b
   return ok;
 }
 
-/// Chunks of one loop over all threads: enough to keep them busy, few enough to hold in memory.
+/// Number of chunks per loop over all threads: enough to keep them busy, and few enough for memory.
 std::size_t ServedDatasets::chunks_at_once(const ServedDataset& dataset) const {
   const std::uint64_t by_bytes = 4 * encoded_together_bytes / dataset.chunk_bytes();
   return std::size_t(std::max(by_bytes, 4 * team_.n_threads()));

@@ -1,19 +1,19 @@
-// The datasets of a serial program whose chunks are encoded and decoded by our threads.
+// The datasets of a serial program whose chunks a thread team encodes and decodes.
 //
-//   H5Dwrite ──> chunk whole? ──> encoded by all threads ──> H5Dwrite_chunk
-//                  └─> staged until it is whole; what is not when somebody looks is completed by
-//                  H5Dread
-//   H5Dread ───> H5Dread_chunk ──> decoded by all threads, ahead where chunks are read in order
+//  H5Dwrite --> chunk complete? --> encoded by all threads --> H5Dwrite_chunk
+//                 +-> staged until complete; at a flush, H5Dread supplies the missing elements
+//  H5Dread ---> H5Dread_chunk --> decoded by all threads, ahead if chunks are read in order
 //
-// Invariant 1: what is staged is in no file yet, and HDF5 has nothing newer of these elements. So
-// flush() comes before each call that looks at chunks and is not served here.
-// Invariant 2: what is kept decoded is what the file's chunk decodes to, or HDF5's cache of it
-// holds. So it is dropped before each call that may change chunks and is not served here. Invariant
-// 3: HDF5 is never handed a chunk with a filter left out, nor one of the length of what it
-// replaces: of both 1.10.8 remembers the wrong filter mask. It encodes such chunks itself.
-// Invariant 4: helpers call no HDF5.
+// Invariant 1: staged values are not in any file yet, and HDF5 has nothing newer for these
+// elements. So flush() precedes each unserved call that reads chunks.
+// Invariant 2: a cached decoded chunk equals the file's chunk, or the version in HDF5's cache. So
+// it is dropped before each unserved call that may change chunks.
+// Invariant 3: HDF5 never receives a chunk with a filter skipped, nor one of the same length as the
+// chunk that it replaces. In both cases 1.10.8 remembers the wrong filter mask. HDF5 encodes such
+// chunks itself.
+// Invariant 4: helper threads do not call HDF5.
 //
-// All of it under the lock that serial_calls.cpp takes for each call.
+// All functions run under the lock that serial_calls.cpp acquires for each call.
 
 #pragma once
 
@@ -39,47 +39,49 @@
 
 namespace tailrace::hdf5_serial {
 
-/// A chunk some of whose elements the program has written. Its place in the grid is its key.
+/// Chunk of which the program has written some elements. Its place in the grid is its key.
 struct StagedChunk {
-  Buffer values;  ///< The whole chunk; the fill value where nothing was written.
-  /// 1 for each element that was; empty: all within the dataset's extents.
+  Buffer values;  ///< The full chunk, prefilled with the fill value.
+  /// 1 for each written element; empty if all elements within the dataset's extents are written.
   std::vector<std::byte> written;
-  std::uint64_t n_written = 0;  ///< Of these.
-  bool keeps_stored = false;    ///< Completed by elements that the file's chunk had.
+  std::uint64_t n_written = 0;  ///< Number of written elements.
+  bool keeps_stored = false;    ///< Contains elements of the file's chunk.
 };
 
 struct DecodedChunk {
   Buffer values;
-  std::uint64_t last_use = 0;  ///< Calls counted.
+  std::uint64_t last_use = 0;  ///< Value of the call counter.
 };
 
-/// What is known of a dataset while the program has it open.
+/// State of a dataset while the program has it open.
 struct ServedDataset {
-  hid_t id = H5I_INVALID_HID;  ///< One of the program's.
+  hid_t id = H5I_INVALID_HID;  ///< One of the program's ids.
   bool served = false;
-  bool is_virtual = false;  ///< Its values are other datasets'.
+  bool is_virtual = false;  ///< Its values are in other datasets.
   bool may_write = false;
-  hid_t type = H5I_INVALID_HID;  ///< Ours, in no file.
+  hid_t type = H5I_INVALID_HID;  ///< Copy of the type that is in no file.
   std::uint64_t element_bytes = 0;
-  Shape extents;  ///< As the call under way finds them,
-  Shape most;     ///< and as they may become.
+  Shape extents;  ///< Extents at the current call.
+  Shape most;     ///< Maximum extents.
   Shape chunk_shape;
   Buffer fill_value;             ///< Not allocated: undefined.
-  bool fill_is_known = false;    ///< What a chunk reads as that is not in the file.
+  bool fill_is_known = false;    ///< Chunks that are not in the file read as fill_value.
   std::unique_ptr<Codec> codec;  ///< The header's filters.
-  /// Null: nothing is asked, and all chunks are encoded by the header's filters.
+  /// Null if the options request nothing: then all chunks are encoded by the header's filters.
   std::shared_ptr<AskedDataset> asked;
-  /// Its chunks wait for a flush where memory allows: by then it may be a scale, which is exact.
+  /// Delay its chunks until a flush, if memory permits: it may still become a scale, which is
+  /// exact.
   bool may_become_scale = false;
   std::map<Shape, StagedChunk> staged;
   std::map<Shape, DecodedChunk> decoded;
-  Shape expected;  ///< The chunk that a reader in order asks for next; empty: nobody knows.
+  /// Next chunk that a sequential reader will request; empty if unknown.
+  Shape expected;
 
   std::uint64_t chunk_bytes() const { return n_elements(chunk_shape) * element_bytes; }
   ChunkGrid grid() const { return {extents, chunk_shape}; }
 };
 
-/// The arguments of H5Dread and H5Dwrite.
+/// Arguments of H5Dread and H5Dwrite.
 struct Transfer {
   hid_t dataset;
   hid_t memory_type;
@@ -88,14 +90,15 @@ struct Transfer {
   hid_t transfer_list;
 };
 
-/// For TAILRACE_REPORT.
+/// Statistics for TAILRACE_REPORT.
 struct SerialReport {
-  std::uint64_t n_encoded = 0;  ///< Chunks.
+  std::uint64_t n_encoded = 0;  ///< Number of chunks.
   std::uint64_t n_decoded = 0;
-  std::uint64_t n_completed = 0;     ///< Of the encoded ones: their other elements were read first.
-  std::uint64_t n_lossy = 0;         ///< Of the encoded ones: within a bound that was asked.
+  /// Encoded chunks whose missing elements were read first.
+  std::uint64_t n_completed = 0;
+  std::uint64_t n_lossy = 0;         ///< Encoded chunks within a requested bound.
   std::uint64_t n_left_to_hdf5 = 0;  ///< Chunks that HDF5 encoded.
-  std::uint64_t value_bytes = 0;     ///< Of the encoded chunks.
+  std::uint64_t value_bytes = 0;     ///< Bytes of values in the encoded chunks.
   std::uint64_t stored_bytes = 0;
 };
 
@@ -104,56 +107,58 @@ class ServedDatasets {
   ServedDatasets(const SerialHdf5& hdf5, std::uint64_t n_threads)
       : hdf5_(hdf5), team_(n_threads), asked_(hdf5) {}
 
-  /// What the program's options ask of its files and datasets.
+  /// Requests in the program's options for its files and datasets.
   AskedFiles& asked() { return asked_; }
-  /// Say in the attributes of all open datasets what they have lost. @returns false  HDF5 has
-  /// refused it.
+  /// Record in the attributes of all open datasets what they have lost. @returns false if HDF5
+  /// refused it
   bool describe();
 
-  /// As H5Dwrite. @returns nothing where HDF5 must do it, before which all is flushed.
+  /// Serve H5Dwrite. @returns nothing if HDF5 must do it; then all staged values are flushed before
   std::optional<herr_t> write(const Transfer& transfer, const void* values);
-  /// As H5Dread. The same.
+  /// Serve H5Dread. @returns nothing if HDF5 must do it, like write()
   std::optional<herr_t> read(const Transfer& transfer, void* values);
-  /// Encode and hand over to HDF5 all that is staged. @returns false  HDF5 has refused some of it,
-  /// which is lost, as what HDF5's own cache cannot write is.
+  /// Encode all staged values and pass them to HDF5. @returns false if HDF5 refused some of them;
+  /// these are lost, like values that HDF5's own cache cannot write
   bool flush();
-  /// Drop what was decoded.
+  /// Drop all cached decoded chunks.
   void drop_decoded();
-  /// The dataset's extents will change. @returns as flush(), which is needed if they shrink.
+  /// Prepare for new extents of a dataset. Flushes if they shrink. @returns like flush()
   bool change_extents(hid_t dataset, const hsize_t* extents);
-  /// The program stores a chunk of its own by H5Dwrite_chunk. @returns as flush()
+  /// Prepare for a chunk that the program stores by H5Dwrite_chunk. @returns like flush()
   bool make_way(hid_t dataset, std::uint32_t filter_mask, const hsize_t* start,
                 std::size_t n_bytes);
-  /// The id ends. Flushed before. @returns as describe(), of this dataset
+  /// Forget an id that is being closed, after a flush. @returns like describe(), for this dataset
   bool forget(hid_t id);
   bool forget_all();
   const SerialReport& report() const { return report_; }
 
  private:
-  /// A served call: which elements of the file, and where they lie in memory.
+  /// Selection of a served call: elements of the file, and their place in memory.
   struct Selected {
     Slab slab;
-    /// Where the elements lie in memory as one run, in elements; else they are gathered, scattered.
+    /// First element, if the elements are contiguous in memory; else they are gathered or
+    /// scattered.
     std::optional<std::uint64_t> run;
     hid_t memory_space = H5S_ALL;
-    bool converts = false;  ///< The type in memory is another number's.
+    bool converts = false;  ///< The memory type is another numeric type.
   };
-  /// A chunk on its way to the file.
+  /// Chunk that will be stored in the file.
   struct Outgoing {
     ServedDataset* dataset;
-    Shape place;  ///< Within the grid.
+    Shape place;  ///< Coordinates in the grid.
     Buffer values;
-    bool keeps_stored;             ///< As StagedChunk's.
-    const Codec* codec = nullptr;  ///< Within the bound that was asked; null: the header's.
+    bool keeps_stored;  ///< Same as in StagedChunk.
+    /// Codec within the requested bound; null: the header's filters.
+    const Codec* codec = nullptr;
     std::optional<EncodedBytes> encoded = std::nullopt;
   };
-  /// A chunk on its way to the program.
+  /// Chunk that is read for the program.
   struct Incoming {
     Shape place;
     Box box;
-    bool stored = false;  ///< Else the fill value.
+    bool stored = false;  ///< False: it reads as the fill value.
     bool keep = false;
-    bool wanted = true;  ///< Else read ahead.
+    bool wanted = true;  ///< False: it is read ahead.
     EncodedBytes encoded;
     Buffer values;
   };
@@ -177,8 +182,8 @@ class ServedDatasets {
     if (!dataset.may_become_scale) whole_bytes_ += dataset.chunk_bytes();
   }
   void unstage(ServedDataset& dataset, const Shape& place);
-  /// Chunks that are whole; those of them, too, that wait for a flush; all, when they have been
-  /// completed.
+  /// Selects staged chunks: the complete ones; also complete ones that wait for a flush; or all,
+  /// after completing them.
   enum class Which { whole, waiting, all };
   bool send_staged(Which which);
   bool complete(ServedDataset& dataset, const Shape& place, StagedChunk& chunk);
@@ -202,10 +207,11 @@ class ServedDatasets {
   ThreadTeam team_;
   std::unordered_map<hid_t, std::shared_ptr<ServedDataset>> by_id_;
   std::map<std::pair<unsigned long, haddr_t>, std::weak_ptr<ServedDataset>> by_address_;
-  ServedDataset nothing_;  ///< What is no dataset.
+  ServedDataset nothing_;  ///< Represents ids that are not datasets.
   hid_t plain_list_ = H5I_INVALID_HID;
   std::uint64_t staged_bytes_ = 0;
-  std::uint64_t whole_bytes_ = 0;  ///< Of those: chunks that are whole, and wait for no flush.
+  /// Part of staged_bytes_ in complete chunks that do not wait for a flush.
+  std::uint64_t whole_bytes_ = 0;
   std::uint64_t decoded_bytes_ = 0;
   std::uint64_t n_calls_ = 0;
   AskedFiles asked_;

@@ -1,7 +1,7 @@
 // See access.hpp; and nonblocking access: wait, cancel, attached buffers.
 //
-// A request keeps a prepared Transfer until a wait stages its values or reads them. Those of one
-// wait_all become one collective read; puts go before gets, as in the real library.
+// A request holds a prepared Transfer until a wait stages its values or reads them. The gets of one
+// wait_all become one collective read. Puts run before gets, as in the real library.
 
 #include "pnetcdf/access.hpp"
 
@@ -115,17 +115,18 @@ void release(OpenFile& file, const PendingRequest& request) {
   if (request.buffered) file.attached_used -= request.transfer.n_bytes();
 }
 
-/// As many numbers as there are requests, of one kind or without statuses: the real library's waits
-/// take all of them, whatever the numbers. Its Fortran functions count on that: they do not return
-/// the number of a put that answered NC_ERANGE.
+/// True if the call has as many numbers as there are requests, all of one kind or without statuses.
+/// Then the real library's waits complete all requests, whatever the numbers. Its Fortran functions
+/// rely on that: they do not return the number of a put that returned NC_ERANGE.
 bool means_all(const OpenFile& file, int n, const int* statuses) {
   const auto n_puts = std::ranges::count_if(file.requests, &PendingRequest::put);
   const auto n_all = static_cast<std::ptrdiff_t>(file.requests.size());
   return n == n_all && (n_puts == 0 || n_puts == n_all || statuses == nullptr);
 }
 
-/// Move the requests that a wait or cancel means out of the list. An unknown number sets its status
-/// and is the answer, unless `all` are meant: then it stands for one that no number means.
+/// Move the requests that a wait or cancel names from the list to `taken`. An unknown number sets
+/// its status and is the result. With `all`, it is instead paired with a request that no number
+/// names.
 int take_requests(OpenFile& file, int n, int* ids, int* statuses, bool all, Requests& taken,
                   std::vector<int*>& status_places) {
   if (n < 0) {
@@ -171,7 +172,7 @@ void note(int status, int* place, int& first) {
   if (first == NC_NOERR) first = status;
 }
 
-/// Whether any rank has gets to do; without them nobody flushes. Collective: one allreduce.
+/// True if any rank has gets; otherwise the flush is skipped. Collective: one allreduce.
 bool any_gets(OpenFile& file, const Requests& requests) {
   std::uint64_t n = 0;
   for (const PendingRequest& request : requests) n += request.put ? 0 : 1;
@@ -194,7 +195,7 @@ int wait_for(OpenFile& file, bool collective, int n, int* ids, int* statuses) {
       note(prepare_safely([&] { return request.transfer.put(file); }), *place, first);
     }
     release(file, request);
-    if (request.put) request.transfer = Transfer();  // Its memory: there may be very many.
+    if (request.put) request.transfer = Transfer();  // Releases its memory: there may be very many.
     ++place;
   }
   if (!collective) {

@@ -1,4 +1,5 @@
-// Blocking puts and gets, and nonblocking requests: what the functions of the API come down to.
+// Blocking puts and gets, and nonblocking requests: the common implementation of the API's
+// functions.
 
 #pragma once
 
@@ -8,10 +9,11 @@
 
 namespace tailrace::pnetcdf {
 
-/// Run blocking transfers that are ready; `status` is what their preparation gave on this rank.
+/// Run blocking transfers that are prepared. `status` is the result of their preparation on this
+/// rank.
 int run(OpenFile& file, Direction direction, int status, std::vector<Transfer*> transfers);
 
-/// Several variables (mput, mget): where in each of them, and what.
+/// Places in several variables (mput, mget).
 struct ManyPlaces {
   Place::Kind kind = Place::Kind::whole;
   MPI_Offset* const* starts = nullptr;
@@ -41,18 +43,18 @@ struct ManyMemory {
 int access_many(OpenFile& file, Direction direction, int n, const int* varids,
                 const ManyPlaces& places, const ManyMemory& memory);
 
-/// What a nonblocking function does with a transfer that it has prepared. Not collective.
+/// Queue a transfer that a nonblocking function has prepared. Not collective.
 int take_request(OpenFile& file, bool put, bool buffered, int status, Transfer transfer,
                  int* request);
 
 template <class Prepare>
 int prepare_safely(Prepare&& prepare) {
-  // A rank that is short of memory still takes part in what follows.
+  // A rank without memory must still take part in the collective calls that follow.
   return guarded(prepare);
 }
 
-/// One put or get, now, of a Place, PlaceList or a Filetype. With direction.collective, collective
-/// over the dataset: one allreduce for a put, ArrayFile::get_all() for a get.
+/// Run one blocking put or get of a Place, PlaceList or Filetype. With direction.collective,
+/// collective over the dataset: one allreduce for a put, ArrayFile::get_all() for a get.
 template <class Where>
 int access(OpenFile& file, Direction direction, int varid, const Where& where,
            const CallerMemory& memory) {

@@ -1,4 +1,4 @@
-// Puts and gets, some 800 functions made of shapes, types and verbs:
+// Puts and gets: about 800 functions, composed of shapes, types and verbs.
 //   ncmpi_{put,get}_{var,var1,vara,vars,varm,varn}{,_TYPE}{,_all}, and vard
 //   ncmpi_{iput,iget,bput}_{var,var1,vara,vars,varm,varn}{,_TYPE}       nonblocking
 //   ncmpi_{mput,mget}_{var,var1,vara,vars,varm}{,_TYPE}{,_all}          several variables at once
@@ -13,10 +13,10 @@ using ours::Place;
 using ours::PlaceList;
 using tailrace::ModelType;
 
-// Names of functions and lists of parameters cannot stand in parentheses.
+// Function names and parameter lists cannot be parenthesized.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 
-/// The types of the API's functions: suffix, C type, and what that is.
+/// Types of the API's functions: suffix, C type, and ModelType.
 #define TAILRACE_FOR_TYPES(M)     \
   M(_text, char, text_char)       \
   M(_schar, signed char, i8)      \
@@ -31,8 +31,8 @@ using tailrace::ModelType;
   M(_longlong, long long, i64)    \
   M(_ulonglong, unsigned long long, u64)
 
-// The shapes of access: parameters as declared, as passed on, and the place they mean. Those of
-// several variables (M...) have a list for each array.
+// Shapes of access: parameters as declared, as passed on, and their Place. The shapes for several
+// variables (M...) have a list for each array.
 #define TAILRACE_VAR_DECLARED
 #define TAILRACE_VAR_PASSED
 #define TAILRACE_VAR_PLACE Place::whole()
@@ -70,7 +70,7 @@ using tailrace::ModelType;
 #define TAILRACE_MVARM_PASSED starts, counts, strides, imaps,
 #define TAILRACE_MVARM_PLACE (ManyPlaces{Place::Kind::part, starts, counts, strides, imaps})
 
-// What the caller's memory holds: the type in the name, or (flexible) what an MPI datatype says.
+// Kinds of caller memory: typed by the function's name, or (flexible) by an MPI datatype.
 #define TAILRACE_TYPED_DECLARED(T) T* values
 #define TAILRACE_TYPED_PASSED values
 #define TAILRACE_TYPED_MEMORY(type) CallerMemory::of(values, ModelType::type)
@@ -109,7 +109,7 @@ using tailrace::ModelType;
       ours::access_many(file, {put, collective}, num, varids, TAILRACE_M##SHAPE##_PLACE, \
                         TAILRACE_##MEMORY##_MANY_MEMORY(type)))
 
-/// All functions of one shape and type on one variable; those on several.
+/// Functions of one shape and type on one variable; those on several variables are below.
 #define TAILRACE_ONE_VARIABLE(name, SHAPE, MEMORY, T, type)                           \
   TAILRACE_BLOCKING(ncmpi_put_##name, SHAPE, MEMORY, const T, type, true, false)      \
   TAILRACE_BLOCKING(ncmpi_put_##name##_all, SHAPE, MEMORY, const T, type, true, true) \

@@ -1,6 +1,6 @@
-// Attributes: put, get, inquiry, copying, renaming, deletion; in every type, with conversion.
+// Attributes: put, get, inquire, copy, rename, delete; in every type, with conversion.
 //
-// Strings (NC_STRING), which PnetCDF has no word for, are shown as text; several as lines of one.
+// PnetCDF does not have strings (NC_STRING); they are shown as text, several of them as lines.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,8 @@ namespace {
 
 using Attributes = std::vector<ModelAttribute>;
 
-/// The attributes of a variable or, for NC_GLOBAL, of the dataset; nullptr: no such variable.
+/// Attributes of a variable or, for NC_GLOBAL, of the dataset; nullptr if the variable does not
+/// exist.
 Attributes* attributes_of(OpenFile& file, int varid) {
   if (varid == NC_GLOBAL) return &file.next.groups[0].attributes;
   return file.has_variable(varid) ? &file.variable(varid).attributes : nullptr;
@@ -34,7 +35,7 @@ std::string lines_of(const ModelAttribute& attribute) {
   return lines;
 }
 
-/// How PnetCDF sees an attribute: strings as text.
+/// Convert an attribute to PnetCDF's view: strings become text.
 ModelAttribute as_seen(const ModelAttribute& attribute) {
   if (attribute.type != ModelType::text) return attribute;
   const std::string lines = lines_of(attribute);
@@ -57,7 +58,7 @@ int check_attribute_type(const OpenFile& file, nc_type type, ModelType memory_ty
   return (type == NC_CHAR) == (memory_type == ModelType::text_char) ? NC_NOERR : NC_ECHAR;
 }
 
-/// netCDF's conditions on _FillValue.
+/// Check netCDF's conditions on _FillValue.
 int check_fill_value(OpenFile& file, const AttributePut& put) {
   if (put.varid == NC_GLOBAL || std::strcmp(put.name, "_FillValue") != 0) return NC_NOERR;
   if (put.type != static_cast<nc_type>(file.variable(put.varid).type)) return NC_EBADTYPE;
@@ -66,7 +67,7 @@ int check_fill_value(OpenFile& file, const AttributePut& put) {
   return position < file.n_stored_variables ? NC_ELATEFILL : NC_NOERR;
 }
 
-/// Bytes that a classic header would take for the values: what may not grow in data mode.
+/// Bytes that a classic header would use for the values; they must not grow in data mode.
 std::uint64_t padded_bytes(nc_type type, std::uint64_t n_values) {
   return (n_values * model_type_bytes(static_cast<ModelType>(type)) + 3) / 4 * 4;
 }
@@ -122,7 +123,7 @@ int put_attribute(OpenFile& file, const AttributePut& put) {
   return applied != NC_NOERR ? applied : status;
 }
 
-/// An attribute that a function names, as PnetCDF sees it.
+/// Look up an attribute that a function names, in PnetCDF's view.
 int look_up(OpenFile& file, int varid, const char* name, ModelAttribute& attribute) {
   Attributes* attributes = attributes_of(file, varid);
   if (attributes == nullptr) return NC_ENOTVAR;
@@ -133,7 +134,7 @@ int look_up(OpenFile& file, int varid, const char* name, ModelAttribute& attribu
   return NC_NOERR;
 }
 
-/// `memory_type` empty: the attribute's own.
+/// Read an attribute, converted to `memory_type`; by default in the attribute's own type.
 int get_attribute(OpenFile& file, int varid, const char* name, void* values,
                   std::optional<ModelType> memory_type) {
   ModelAttribute attribute;
@@ -204,7 +205,7 @@ int delete_attribute(OpenFile& file, int varid, const char* name) {
   return NC_NOERR;
 }
 
-/// Between any two datasets, of ours or of the real library.
+/// Copy an attribute between any two datasets, of Tailrace or of the real library.
 int copy_attribute(int ncid_in, int varid_in, const char* name, int ncid_out, int varid_out) {
   OpenFile* out = find_file(ncid_out);
   if (out != nullptr && out->read_only) return NC_EPERM;
@@ -261,7 +262,7 @@ int ncmpi_copy_att(int ncid_in, int varid_in, const char* name, int ncid_out, in
       [&] { return ours::copy_attribute(ncid_in, varid_in, name, ncid_out, varid_out); });
 }
 
-// Values of the attribute's own type.
+// Functions for values of the attribute's own type.
 TAILRACE_SERVE(
     ncmpi_put_att,
     (int ncid, int varid, const char* name, nc_type xtype, MPI_Offset nelems, const void* value),
@@ -279,7 +280,7 @@ TAILRACE_SERVE(ncmpi_get_att_text, (int ncid, int varid, const char* name, char*
                (ncid, varid, name, ip),
                ours::get_attribute(file, varid, name, ip, ModelType::text_char))
 
-// Names of functions and lists of parameters cannot stand in parentheses.
+// Function names and parameter lists cannot be parenthesized.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define TAILRACE_ATTRIBUTE(suffix, T, type)                                                \
   TAILRACE_SERVE(                                                                          \

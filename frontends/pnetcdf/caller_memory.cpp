@@ -1,4 +1,4 @@
-// See caller_memory.hpp. MPI packs and unpacks derived datatypes; we only ask what they consist of.
+// See caller_memory.hpp. MPI packs and unpacks derived datatypes; this file only inspects them.
 
 #include "pnetcdf/caller_memory.hpp"
 
@@ -16,7 +16,8 @@
 namespace tailrace::pnetcdf {
 namespace {
 
-/// As many elements as the part of the variable has; NC_COUNT_IGNORE of later headers.
+/// Count that means as many elements as the part of the variable has; NC_COUNT_IGNORE in later
+/// headers.
 constexpr MPI_Offset count_ignored = -1;
 
 std::optional<ModelType> named_type(MPI_Datatype datatype) {
@@ -46,7 +47,7 @@ std::optional<ModelType> named_type(MPI_Datatype datatype) {
   return std::nullopt;
 }
 
-/// What a datatype consists of.
+/// Basic types of a datatype, and their arrangement.
 struct Leaves {
   std::optional<ModelType> type;
   bool dense = true;  ///< The values lie in order, without gaps.
@@ -75,7 +76,7 @@ bool has_datatype(const CallerMemory& memory) {
   return find_leaves(memory.datatype, leaves) != NC_NOERR || !leaves.dense;
 }
 
-/// Run `step(first, n)` over the datatypes in parts whose bytes fit MPI's int.
+/// Run `step(first, n, n_bytes)` over the datatypes, in parts whose bytes fit MPI's int.
 template <class Step>
 void in_parts(const CallerMemory& memory, Step&& step) {
   int type_bytes = 0;
@@ -150,13 +151,14 @@ int resolve_memory(CallerMemory& memory, ModelType variable_type, std::uint64_t 
   if (memory.count == count_ignored) {
     memory.type = variable_type;
     if (n_elements == 0) return NC_NOERR;
-    // MPI_BYTE is no type of values to the real library; where a count stands it means text here.
+    // The real library rejects MPI_BYTE as a type of values; with an explicit count it means text
+    // here.
     if (!named_type(memory.datatype) || memory.datatype == MPI_BYTE) return NC_EBADTYPE;
     memory.count = static_cast<MPI_Offset>(n_elements);
   }
   const int status = type_of_datatype(memory.datatype, memory.type);
   if (status != NC_NOERR) return status;
-  // MPI_BYTE and the like say nothing of a sign; text is what they are for a variable of text.
+  // MPI_BYTE and similar types are unsigned bytes, or text if the variable is text.
   if (memory.type == ModelType::u8 && variable_type == ModelType::text_char) {
     memory.type = ModelType::text_char;
   }
@@ -218,7 +220,7 @@ int scatter_memory(const std::vector<std::byte>& values, ModelType variable_type
   const int status = convert_values(values.data(), variable_type, dense.data(), memory.type, n,
                                     fill.data(), loose_bytes);
   if (is_mapped(memory, count)) {
-    // With a datatype as well, the map orders the packed values.
+    // If there is a datatype, too, the map applies to the packed values.
     std::vector<std::byte> ordered(unpacks ? n * memory_bytes : 0);
     std::byte* to = unpacks ? ordered.data() : static_cast<std::byte*>(memory.values);
     for_each_mapped(count, memory.element_map, [&](std::size_t from, MPI_Offset mapped) {

@@ -1,8 +1,8 @@
-// The caller's memory of one put or get: where the values are, of which type, in which order.
+// The caller's memory of one put or get: address, type and order of the values.
 //
-// Three layers lie between it and a variable's dense values, each absent as a rule: an MPI datatype
-// (the flexible functions), an element map (varm), and another type. gather() and scatter() take
-// them all in one go.
+// Up to three layers separate it from a variable's dense values, all of them usually absent: an MPI
+// datatype (the flexible functions), an element map (varm), and another type. gather_memory() and
+// scatter_memory() handle all of them in one pass.
 
 #pragma once
 
@@ -19,13 +19,14 @@
 namespace tailrace::pnetcdf {
 
 struct CallerMemory {
-  void* values = nullptr;  ///< Of a put: read only.
+  void* values = nullptr;  ///< Read only for a put.
   ModelType type = ModelType::f64;
-  bool typed = true;      ///< False: a flexible function; `datatype` says what there is.
-  MPI_Offset count = -1;  ///< Of datatypes; ignored where the datatype is null.
+  /// False for a flexible function: `datatype` describes the memory.
+  bool typed = true;
+  MPI_Offset count = -1;  ///< Number of datatypes; ignored if `datatype` is null.
   MPI_Datatype datatype = MPI_DATATYPE_NULL;
   std::vector<MPI_Offset> element_map;  ///< Per dimension, in elements; empty: row-major, dense.
-  std::shared_ptr<MPI_Datatype> kept;   ///< Our own copy of the datatype, see keep_datatype().
+  std::shared_ptr<MPI_Datatype> kept;   ///< Copy of the datatype, see keep_datatype().
 
   static CallerMemory of(const void* values, ModelType type) {
     return {const_cast<void*>(values), type, true, -1, MPI_DATATYPE_NULL, {}, {}};
@@ -33,26 +34,27 @@ struct CallerMemory {
   static CallerMemory flexible(const void* values, MPI_Offset count, MPI_Datatype datatype) {
     return {const_cast<void*>(values), ModelType::f64, false, count, datatype, {}, {}};
   }
-  /// Hold the datatype until this memory is gone: a program may free its own before it waits.
+  /// Copy the datatype for the lifetime of this memory: a program may free its own before it waits.
   void keep_datatype();
 };
 
-/// The one type that a datatype consists of. @returns NC_NOERR, NC_EUNSPTETYPE, NC_EMULTITYPES
+/// Find the single basic type of a datatype. @returns NC_NOERR, NC_EUNSPTETYPE, NC_EMULTITYPES
 int type_of_datatype(MPI_Datatype datatype, ModelType& type);
 
-/// Settle `memory.type` of a flexible function, and its count where that is -1 (for as many as the
-/// slab has, of one of MPI's own types), and check that it holds what the slab needs.
+/// Resolve the type and count of a flexible function's memory, and check that it holds as many
+/// elements as the slab. A count of -1 means the number of elements in the slab, of a predefined
+/// MPI type.
 /// @returns NC_NOERR, NC_EUNSPTETYPE, NC_EMULTITYPES, NC_EIOMISMATCH, NC_EBADTYPE
 int resolve_memory(CallerMemory& memory, ModelType variable_type, std::uint64_t n_elements);
 
-/// Whether the memory already is what a variable of this type wants, dense and in order.
+/// True if the memory already has the variable's type, and is dense and in order.
 bool is_plain(const CallerMemory& memory, ModelType variable_type, const Shape& count);
 
-/// The dense values of `variable_type` that the memory holds. @returns NC_NOERR, NC_ERANGE
+/// Gather the memory into dense values of `variable_type`. @returns NC_NOERR, NC_ERANGE
 int gather_memory(const CallerMemory& memory, const Shape& count, ModelType variable_type,
                   const std::byte* fill, bool loose_bytes, std::vector<std::byte>& values);
 
-/// The way back. @returns NC_NOERR, NC_ERANGE
+/// Scatter dense values into the memory. @returns NC_NOERR, NC_ERANGE
 int scatter_memory(const std::vector<std::byte>& values, ModelType variable_type,
                    const Shape& count, bool loose_bytes, const CallerMemory& memory);
 

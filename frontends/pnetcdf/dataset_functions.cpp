@@ -1,6 +1,6 @@
-// Datasets: create, open, delete, and which files are ours, which the real library's; define,
-// collective and independent mode, what goes to the file when, close, abort; what can be asked
-// about one as a whole, and what concerns none in particular.
+// Datasets: create, open, delete, and whether Tailrace or the real library serves a file. Define,
+// collective and independent mode, flushes, close, abort. Inquiries about a dataset, and functions
+// that concern no dataset.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -31,8 +31,8 @@ namespace tailrace::pnetcdf {
 
 namespace {
 
-/// "lustre:/scratch/f.nc": MPI-IO's prefixes name a file system, and we need none. Others are part
-/// of a name that holds a time: "wrfout_d01_2005-08-28_12:00:00".
+/// Remove MPI-IO's file system prefix, as in "lustre:/scratch/f.nc". Other colons are part of the
+/// name, as in times: "wrfout_d01_2005-08-28_12:00:00".
 std::string without_prefix(const char* path) {
   constexpr std::array<std::string_view, 14> prefixes = {
       "ufs:", "nfs:",    "lustre:", "panfs:", "pvfs2:",   "gpfs:",   "beegfs:",
@@ -55,7 +55,8 @@ int error_of_errno(int number) {
   }
 }
 
-/// The file's format, or a (negative) error. HDF5's signature may follow a user block.
+/// Detect the file's format, or return a (negative) error. HDF5's signature may follow a user
+/// block.
 int format_of_file(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return error_of_errno(errno);
@@ -100,9 +101,10 @@ bool asks_for_safe_mode() {
   return safe != nullptr && *safe != '0';
 }
 
-/// Rank 0's flags count; a rank that has others goes on with them and says so at the end. In safe
-/// mode, which one rank's environment may ask for, all ranks say it. All say NC_ENFILE, too, where
-/// one has no number left: a file is open on all ranks or on none.
+/// Agree on rank 0's flags. A rank with other flags continues with rank 0's, and returns
+/// `disagreement` at the end. In safe mode, which any rank's environment may request, all ranks
+/// return it. If one rank has no dataset number left, all return NC_ENFILE: a file is open on all
+/// ranks or on none.
 int agree_on_flags(MPI_Comm comm, int disagreement, int& flags, bool& safe_mode) {
   int root_flags = flags;
   MPI_Bcast(&root_flags, 1, MPI_INT, 0, comm);
@@ -117,8 +119,8 @@ int agree_on_flags(MPI_Comm comm, int disagreement, int& flags, bool& safe_mode)
   return safe_mode ? least[0] : status;
 }
 
-/// Formats by path that this program has asked for: one that comes back to its own file finds the
-/// format that it gave it. Other programs find netCDF-4, which it is.
+/// Formats that this program requested, by path. If the program reopens its file, it finds the
+/// requested format; other programs find netCDF-4, which is the actual format.
 struct AskedFormats {
   std::mutex mutex;
   std::map<std::string, int> by_path;
@@ -156,7 +158,7 @@ std::unique_ptr<OpenFile> new_file(const char* path, MPI_Info info, bool safe_mo
 
 void close_what_is_left_open();
 
-/// Take what create or open gave, or its failure; alike on all ranks.
+/// Finish create or open from its result; alike on all ranks.
 int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disagreement,
                 std::unique_ptr<OpenFile> file, int* ncid) {
   if (!made.ok()) return report_failure(made.status(), comm);
@@ -171,10 +173,10 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
   return status != NC_NOERR ? status : disagreement;
 }
 
-/// Options of a new or opened dataset; our own filters are at hand without their plug-ins.
-/// Collective.
+/// Read the options of a new or opened dataset, and register Tailrace's filters, so that their
+/// plug-ins are not needed. Collective.
 Status prepare_options(Comm& comm, ArrayFileOptions& options, bool writes) {
-  // Whether a codec's plug-in is there, each rank knows of its own node.
+  // Only a rank itself can check whether a codec's plug-in exists on its node.
   options.file.door = Door::pnetcdf;
   return comm.agree(local_part([&] {
     // Attributes of thousands of small variables cost more than the variables.
@@ -184,7 +186,8 @@ Status prepare_options(Comm& comm, ArrayFileOptions& options, bool writes) {
   }));
 }
 
-/// Option layout=front is for the closed file: its chunks are counted then. Collective.
+/// Extract option layout=front, which applies to the closed file, when its chunks are known.
+/// Collective.
 Result<std::optional<OpenFile::Front>> take_front(MPI_Comm comm, ArrayFileOptions& options) {
   if (options.file.field_defaults.layout != front_layout) return std::optional<OpenFile::Front>();
   options.file.field_defaults.layout = "claimed";
@@ -194,8 +197,8 @@ Result<std::optional<OpenFile::Front>> take_front(MPI_Comm comm, ArrayFileOption
   return std::optional(std::move(front));
 }
 
-/// Rank 0's words are out before another rank hears of the failure, since programs abort then.
-/// Collective.
+/// Report a failure, and let rank 0 print it before any other rank returns, because programs abort
+/// then. Collective.
 int refuse_options(const Status& failure, Comm& comm) {
   const int code = report_failure(failure, comm);
   comm.barrier();
@@ -262,7 +265,8 @@ int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* nci
   return status;
 }
 
-/// The dataset of this path that the program is writing, the latest of several; nullptr: none.
+/// Find the dataset of this path that the program is writing: the latest of several, nullptr if
+/// none.
 OpenFile* writer_of(const char* path) {
   OpenFile* found = nullptr;
   for (const int id : open_files()) {
@@ -273,9 +277,9 @@ OpenFile* writer_of(const char* path) {
   return found;
 }
 
-/// A program that opens again what it has not closed finds its values there, as it would in a
-/// classic file. If these ranks, and they alone, are writing the file, it is flushed; else left as
-/// it is: a flush needs all its ranks. Collective: one allreduce.
+/// Flush a file that the program opens again without having closed it, so that it finds its values,
+/// as in a classic file. The file is flushed only if exactly these ranks are writing it, because a
+/// flush needs all its ranks. Collective: one allreduce.
 int flush_own_writer(MPI_Comm comm, const char* path) {
   OpenFile* writer = writer_of(path);
   int n_ranks = 0;
@@ -333,7 +337,7 @@ int enter_define_mode(OpenFile& file) {
   return NC_NOERR;
 }
 
-/// What ranks have put collectively must be there for independent gets of others.
+/// Flush collective puts, which independent gets of other ranks must see.
 int begin_independent(OpenFile& file) {
   if (file.defining) return NC_EINDEFINE;
   if (file.independent) return NC_NOERR;
@@ -360,7 +364,7 @@ int sync_records(OpenFile& file) {
   return report_failure(file.array->settle(), file.array->comm());
 }
 
-/// Lay the metadata of a file that has been closed in front of its data, where that is asked for.
+/// Move the metadata of a closed file to its front, if layout=front was requested.
 int lay_in_front(OpenFile& file) {
   if (!file.front || file.array->report().n_flushes == 0) return NC_NOERR;
   Comm& ranks = file.array->comm();
@@ -390,7 +394,7 @@ int close_file(OpenFile& file) {
   return status != NC_NOERR ? status : closed;
 }
 
-/// A file that never left its first define mode goes; another keeps what it has.
+/// Abort: a file that never left its first define mode is removed; others retain their contents.
 int abort_file(OpenFile& file) {
   const bool drop = file.just_created;
   const int status =
@@ -399,10 +403,10 @@ int abort_file(OpenFile& file) {
   return status;
 }
 
-// --- what a program leaves open. With the real library its values are in the file then.
+// --- datasets left open by the program. The real library's files would contain their values.
 
-/// The files that are being written, in the order in which their ranks have opened them: ranks that
-/// have several in common close them in the same order, whatever else each of them has open.
+/// List the files that are being written, in the order in which their ranks have opened them. Ranks
+/// that share several files then close them in the same order, whatever else each has open.
 std::vector<OpenFile*> left_open() {
   std::vector<OpenFile*> files;
   for (const int id : open_files()) {
@@ -412,7 +416,8 @@ std::vector<OpenFile*> left_open() {
   return files;
 }
 
-/// A rank that waits in ncmpi_close for one that has forgotten it is served as well.
+/// Close all files left open. This also serves ranks that wait in ncmpi_close for a rank that did
+/// not call it.
 void close_in_finalize() {
   for (OpenFile* file : left_open()) {
     const bool speaks = file->array->comm().is_root();
@@ -428,7 +433,7 @@ void close_in_finalize() {
   }
 }
 
-/// Closing takes all ranks, so at the end of a process it can only be said what is missing.
+/// Report the values that are lost. Closing needs all ranks, which is impossible at process exit.
 void say_what_is_lost() {
   for (const OpenFile* file : left_open()) {
     if (!file->array->comm().is_root()) continue;
@@ -459,7 +464,7 @@ int set_fill_mode(OpenFile& file, int mode, int* old_mode) {
 
 }  // namespace
 
-// --- what can be asked
+// --- inquiries
 
 namespace {
 
@@ -487,7 +492,7 @@ int count_variables(OpenFile& file, bool record, int* n) {
   return answer(n, count);
 }
 
-/// The flags that a program would create such a file with.
+/// The flags with which a program would create such a file.
 int flags_of_format(const OpenFile& file, int* mode) {
   switch (file.format) {
     case NC_FORMAT_CDF5: return answer(mode, NC_64BIT_DATA);
@@ -637,7 +642,7 @@ TAILRACE_SERVE(ncmpi_inq_put_size, (int ncid, MPI_Offset* size), (ncid, size),
                ours::answer(size, file.put_bytes))
 TAILRACE_SERVE(ncmpi_inq_get_size, (int ncid, MPI_Offset* size), (ncid, size),
                ours::answer(size, file.got_bytes))
-// An HDF5 file has no header of one piece before the data, hence one of no bytes.
+// HDF5 files have no contiguous header before the data, so its size is reported as 0.
 TAILRACE_SERVE(ncmpi_inq_header_size, (int ncid, MPI_Offset* size), (ncid, size),
                ours::answer(size, 0))
 TAILRACE_SERVE(ncmpi_inq_header_extent, (int ncid, MPI_Offset* extent), (ncid, extent),
@@ -663,7 +668,7 @@ int ncmpi_inq_default_format(int* formatp) {
   return ours::answer(formatp, ours::default_format());
 }
 
-// Only a library built to trace its allocations answers; Debian's does not either.
+// Only libraries built to trace allocations support these; Debian's does not either.
 int ncmpi_inq_malloc_size(MPI_Offset*) { return NC_ENOTENABLED; }
 int ncmpi_inq_malloc_max_size(MPI_Offset*) { return NC_ENOTENABLED; }
 int ncmpi_inq_malloc_list(void) { return NC_ENOTENABLED; }

@@ -1,7 +1,7 @@
 // Dimensions and variables: definition, renaming, fill values, inquiry.
 //
-// Names and numbers are kept in the model of open_file.hpp; the file learns of them at enddef, or
-// at once where PnetCDF allows a change in data mode.
+// Names and numbers are stored in the model of open_file.hpp. The file receives them at enddef, or
+// immediately if PnetCDF allows a change in data mode.
 
 #include <array>
 #include <cstring>
@@ -87,8 +87,8 @@ int define_variable(OpenFile& file, const char* name, nc_type type, int n_dimens
   return NC_NOERR;
 }
 
-/// In data mode a name may only become shorter: the classic header has no room for more, and
-/// programs must find the same here.
+/// Rename an object. In data mode a name must not become longer: the classic header has no space
+/// for more, and programs must see the same behaviour here.
 int change_name(OpenFile& file, std::string& name, const char* new_name) {
   if (!file.defining && std::strlen(new_name) > name.size()) return NC_ENOTINDEFINE;
   name = new_name;
@@ -154,7 +154,7 @@ int inquire_variable(OpenFile& file, int varid, const VariableAnswers& answers) 
     if (answers.n_attributes != nullptr) {
       *answers.n_attributes = static_cast<int>(file.next.groups[0].attributes.size());
     }
-    return NC_NOERR;  // netCDF-C asks for nothing at all, to learn whether there is such a variable
+    return NC_NOERR;  // netCDF-C asks for nothing to test whether the variable exists
   }
   if (!file.has_variable(varid)) return NC_ENOTVAR;
   const ModelVariable& variable = file.variable(varid);
@@ -172,12 +172,12 @@ int inquire_variable(OpenFile& file, int varid, const VariableAnswers& answers) 
   return NC_NOERR;
 }
 
-/// The functions that ask for one thing refuse NC_GLOBAL even where nothing is to be answered.
+/// Answer an inquiry that rejects NC_GLOBAL even if nothing is asked.
 int inquire_real_variable(OpenFile& file, int varid, const VariableAnswers& answers) {
   return varid == NC_GLOBAL ? NC_EGLOBAL : inquire_variable(file, varid, answers);
 }
 
-/// Chunks lie anywhere in the file, so a variable has no one place.
+/// Reject an inquiry about a variable's offset: its chunks can lie anywhere in the file.
 int place_of_variable(OpenFile& file, int varid) {
   if (varid == NC_GLOBAL) return NC_EGLOBAL;
   if (!file.has_variable(varid)) return NC_ENOTVAR;
@@ -206,7 +206,7 @@ int inquire_fill(OpenFile& file, int varid, int* no_fill, void* value) {
   return NC_NOERR;
 }
 
-/// Write one record of fill values, each rank a share of it. Collective.
+/// Write one record of fill values; each rank writes a part. Collective.
 int fill_record(OpenFile& file, int varid, MPI_Offset record) {
   if (file.read_only) return NC_EPERM;
   if (file.defining) return NC_EINDEFINE;

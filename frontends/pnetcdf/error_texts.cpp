@@ -1,8 +1,8 @@
-// ncmpi_strerror and ncmpi_strerrno: an error's text and its name.
+// ncmpi_strerror and ncmpi_strerrno: the text and the name of an error.
 //
-// They are the real library's where it is there: programs print and compare them. Without it, the
-// texts of netCDF's own codes are as everywhere, the rest is ours. A positive number is the
-// system's.
+// The real library's results are used if it exists, because programs print and compare them.
+// Otherwise, the texts of netCDF's own codes are the usual ones, and the others are Tailrace's. A
+// positive number is an errno.
 
 #include <pnetcdf.h>
 
@@ -181,7 +181,7 @@ constexpr ErrorText kErrors[] = {
     TAILRACE_ERROR(NC_EADIOS, "PnetCDF: ADIOS failed"),
 };
 
-/// By the real library's function of this name, or by `own` where it has none.
+/// Call the real library's function of this name, or use `own` if it does not exist.
 template <class Own>
 const char* told(const char* function, int code, Own own) {
   const auto real = real_function<const char* (*)(int)>(function);

@@ -14,7 +14,7 @@ DatatypeContents::DatatypeContents(MPI_Datatype datatype) {
   int n_datatypes = 0;
   MPI_Type_get_envelope(datatype, &n_integers, &n_addresses, &n_datatypes, &combiner);
   if (combiner == MPI_COMBINER_NAMED) return;
-  // A count of 0 is fine for the vectors, but some MPI libraries want addresses that are not null.
+  // An empty vector's null address is invalid in some MPI libraries, so allocate one more.
   integers.resize(static_cast<std::size_t>(n_integers) + 1);
   addresses.resize(static_cast<std::size_t>(n_addresses) + 1);
   datatypes.resize(static_cast<std::size_t>(n_datatypes) + 1);
@@ -36,7 +36,7 @@ DatatypeContents::~DatatypeContents() {
 
 namespace {
 
-/// Bytes that lie one after the other, from `start` on.
+/// Contiguous bytes from `start` on.
 struct Run {
   std::int64_t start = 0;
   std::int64_t n_bytes = 0;
@@ -51,15 +51,15 @@ void append(Runs& runs, Run run) {
     runs.push_back(run);
 }
 
-/// A datatype's runs, and how far apart copies of it lie.
+/// Runs of a datatype, and the distance between its copies.
 struct Parts {
   Runs runs;
   std::int64_t extent = 0;
 };
 
-/// `n` copies from `at` on.
+/// Append the runs of `n` copies, starting at `at`.
 void append_block(Runs& runs, const Parts& part, std::int64_t at, std::int64_t n) {
-  // One run that fills its extent, as elements do: the block is a run, too.
+  // If one run fills the extent, as for elements, the block is one run, too.
   if (part.runs.size() == 1 && part.runs[0].n_bytes == part.extent) {
     append(runs, {at + part.runs[0].start, n * part.extent});
     return;
@@ -71,7 +71,7 @@ void append_block(Runs& runs, const Parts& part, std::int64_t at, std::int64_t n
   }
 }
 
-/// The box `starts`, `counts` of an array of copies; `order` as in MPI_Type_create_subarray.
+/// Append the box `starts`, `counts` of an array of copies; `order` as in MPI_Type_create_subarray.
 void append_subarray(Runs& runs, const Parts& part, const std::vector<int>& integers) {
   const auto n = static_cast<std::size_t>(integers[0]);
   const int order = integers[3 * n + 1];
@@ -90,7 +90,7 @@ void append_subarray(Runs& runs, const Parts& part, const std::vector<int>& inte
     std::int64_t index = 0;
     for (std::size_t d = 0; d < n; ++d) index = index * sizes[d] + starts[d] + at[d];
     append_block(runs, part, index * part.extent, counts[n - 1]);
-    std::size_t d = n - 1;  // the last dimension went at once
+    std::size_t d = n - 1;  // the last dimension was appended as one block
     while (d > 0 && ++at[d - 1] == counts[d - 1]) at[--d] = 0;
     if (d == 0) return;
   }
@@ -98,7 +98,7 @@ void append_subarray(Runs& runs, const Parts& part, const std::vector<int>& inte
 
 int take_apart(MPI_Datatype datatype, Parts& parts);
 
-/// The runs of a derived datatype, by those of the datatypes that it consists of.
+/// Build the runs of a derived datatype from those of its component datatypes.
 int combine(const DatatypeContents& of, const std::vector<Parts>& parts, Runs& runs) {
   const std::vector<int>& n = of.integers;
   const std::vector<MPI_Aint>& at = of.addresses;
@@ -160,8 +160,8 @@ int take_apart(MPI_Datatype datatype, Parts& parts) {
   return combine(contents, inner, parts.runs);
 }
 
-/// Whether `next` goes on where `slab` ends, in one dimension: both are then one slab of the same
-/// row-major order.
+/// Append `next` to `slab` if it continues `slab` in one dimension, so that both form one slab in
+/// row-major order. @returns true if merged
 bool join(Slab& slab, const Slab& next) {
   std::size_t along = 0;
   while (along < slab.rank() && slab.count[along] == 1 && next.count[along] == 1 &&
@@ -184,8 +184,8 @@ void append_slab(std::vector<Slab>& slabs, std::size_t first, Slab slab) {
   }
 }
 
-/// The elements `from` to `from + n` of the array, in row-major order: slabs of whole rows, planes
-/// and so on where they reach over such.
+/// Append elements `from` to `from + n` of the array, row-major, as slabs that are as large as
+/// possible: complete rows, planes and so on.
 void append_elements(std::vector<Slab>& slabs, std::size_t first, const Shape& shape,
                      std::uint64_t from, std::uint64_t n) {
   const std::size_t rank = shape.size();
@@ -199,8 +199,8 @@ void append_elements(std::vector<Slab>& slabs, std::size_t first, const Shape& s
       rest /= shape[d];
     }
     if (rank > 0) slab.start[0] = rest;
-    // Whole dimensions from the last one on, as many as begin here and are filled; then one in
-    // part.
+    // Take complete dimensions, from the last one on, as long as they begin here and are filled.
+    // Then take part of one dimension.
     std::uint64_t inner = 1;
     std::size_t d = rank;
     while (d > 1 && slab.start[d - 1] == 0 && n >= inner * shape[d - 1]) {
@@ -218,13 +218,13 @@ void append_elements(std::vector<Slab>& slabs, std::size_t first, const Shape& s
   }
 }
 
-/// Append the elements of one run of bytes. Sizes are bounded by the checks, nothing overflows.
+/// Append the elements of one run of bytes. Sizes are bounded by the checks, so nothing overflows.
 int append_run(std::vector<Slab>& slabs, std::size_t first, const VariableBytes& variable,
                const Run& run) {
   if (run.start < 0) return NC_EEDGE;
   Shape one = variable.shape;
   if (variable.record) one[0] = 1;
-  const std::uint64_t part_elements = n_elements(one);  // of a record, or all
+  const std::uint64_t part_elements = n_elements(one);  // elements of one record, or of all
   const std::uint64_t part_bytes = part_elements * variable.element_bytes;
   auto start = static_cast<std::uint64_t>(run.start);
   auto left = static_cast<std::uint64_t>(run.n_bytes);
@@ -234,7 +234,7 @@ int append_run(std::vector<Slab>& slabs, std::size_t first, const VariableBytes&
     const std::uint64_t within = step == 0 ? start : start % step;
     if (!variable.record && record > 0) return NC_EEDGE;
     if (within >= part_bytes) return NC_EEDGE;
-    // A run goes on into the next record where records lie without gaps.
+    // A run may continue in the next record only if records lie without gaps.
     const std::uint64_t n_bytes = std::min(left, part_bytes - within);
     if (n_bytes < left && (!variable.record || part_bytes != step)) return NC_EEDGE;
     if (within % variable.element_bytes != 0 || n_bytes % variable.element_bytes != 0) {

@@ -1,10 +1,10 @@
-// MPI datatypes: what they were made of; and places given by one over a variable's bytes (vard), as
-// slabs of the variable.
+// Decoding of MPI datatypes; and conversion of a filetype over a variable's bytes (vard) to slabs
+// of the variable.
 //
-// PnetCDF lays such a "filetype" over the classic file from the variable's first byte on. Chunked
-// files have no such bytes, but as long as the filetype stays within one variable its bytes name
+// PnetCDF applies such a "filetype" to the classic file from the variable's first byte on. Chunked
+// files have no such bytes. But if the filetype stays within one variable, its bytes identify
 // elements: row-major, and for record variables one record every ncmpi_inq_recsize() bytes. So the
-// datatype is taken apart into runs of bytes, and the runs become slabs.
+// datatype is decoded into runs of bytes, and the runs are converted to slabs.
 
 #pragma once
 
@@ -17,9 +17,10 @@
 
 namespace tailrace::pnetcdf {
 
-/// What a derived datatype was made of: MPI_Type_get_envelope and _contents, freed at the end.
+/// Contents of a derived datatype: MPI_Type_get_envelope and _contents, freed on destruction.
 struct DatatypeContents {
-  int combiner = MPI_COMBINER_NAMED;  ///< With this one, nothing else is set.
+  /// Combiner of the datatype. For MPI_COMBINER_NAMED, the other members are empty.
+  int combiner = MPI_COMBINER_NAMED;
   std::vector<int> integers;
   std::vector<MPI_Aint> addresses;
   std::vector<MPI_Datatype> datatypes;
@@ -30,20 +31,20 @@ struct DatatypeContents {
   ~DatatypeContents();
 };
 
-/// What lies where, in the bytes that a filetype counts.
+/// Layout of the bytes that a filetype refers to.
 struct VariableBytes {
-  Shape shape;  ///< With the records that there are now.
+  Shape shape;  ///< Extents, with the current number of records.
   std::uint64_t element_bytes = 1;
   bool record = false;            ///< The first dimension is unlimited.
   std::uint64_t record_step = 0;  ///< Bytes from one record to the next: ncmpi_inq_recsize().
-  bool growing = false;           ///< A put: records may lie beyond the last one.
+  bool growing = false;           ///< A put: records may be added beyond the last one.
 };
 
-/// The elements that `filetype` names, in its order; appended to `slabs`. Rows that go on join.
+/// Append the elements that `filetype` selects, in its order, to `slabs`. Adjacent rows are merged.
 /// Not collective. Cost: O(runs of the datatype).
-/// @returns NC_NOERR; NC_EEDGE: leaves the variable (into another one, or records that there are
-/// not); NC_ENOTSUPPORT: a datatype that we cannot take apart (MPI_Type_create_darray), or one that
-/// begins within an element.
+/// @returns NC_NOERR
+/// @returns NC_EEDGE  it leaves the variable, into another one or into records that do not exist
+/// @returns NC_ENOTSUPPORT  MPI_Type_create_darray, or a run that begins within an element
 int slabs_of_filetype(MPI_Datatype filetype, const VariableBytes& variable,
                       std::vector<Slab>& slabs);
 

@@ -25,8 +25,8 @@ int check_name(const char* name) {
 
 namespace {
 
-/// Whether `value` has a place in To. Fractions are cut off, but only within To's bounds; like the
-/// real library's, an infinity does not fit from double into float, and a NaN no integer.
+/// True if `value` fits into To. Fractions are truncated, but only within To's bounds. As in the
+/// real library, an infinity does not fit from double into float, and a NaN fits no integer.
 template <class To, class From>
 bool fits(From value) {
   if constexpr (std::is_floating_point_v<To>) {
@@ -36,7 +36,7 @@ bool fits(From value) {
     }
     return true;
   } else if constexpr (std::is_floating_point_v<From>) {
-    // The largest 64-bit integers are no doubles, but the power of two above them is one.
+    // The largest 64-bit integers are not doubles, but the power of two above them is one.
     const double wide = static_cast<double>(value);
     const double above = std::ldexp(1.0, std::numeric_limits<To>::digits);
     return wide >= static_cast<double>(std::numeric_limits<To>::lowest()) &&

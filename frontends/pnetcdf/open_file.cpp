@@ -25,7 +25,7 @@ struct Table {
 };
 
 Table& table() {
-  // Never destroyed: a dataset left open must not touch MPI after MPI_Finalize.
+  // Never destroyed: a dataset left open must not use MPI after MPI_Finalize.
   static Table* const instance = new Table;
   return *instance;
 }
@@ -53,14 +53,14 @@ int code_of(const Status& status) {
   return NC_EINTERNAL;
 }
 
-/// What Tailrace notes of how it compressed a variable or a file. A program that copies or counts
-/// attributes must not meet what it never put.
+/// True for attributes in which Tailrace records how it compressed a variable or a file. A program
+/// that copies or counts attributes must not see attributes that it did not put.
 bool is_bookkeeping(const ModelAttribute& attribute) { return is_own_attribute(attribute.name); }
 
 }  // namespace
 
 OpenFile::~OpenFile() {
-  // Without a close this rank may be alone here.
+  // Without close(), other ranks may not be here.
   if (front && front->world != nullptr) front->world->abandon();
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
 }
@@ -215,7 +215,7 @@ std::vector<int> open_files() {
 int report_failure(const Status& status) {
   if (status.ok()) return NC_NOERR;
   last_text = status.message();
-  // That a file is there, or not, is what programs ask by create and open.
+  // Programs use create and open to test whether a file exists, so these results are not printed.
   const bool answer = status.code() == Code::already_exists || status.code() == Code::not_found;
   if (!answer) std::fprintf(stderr, "tailrace: %s\n", last_text.c_str());
   return code_of(status);
@@ -248,11 +248,11 @@ int not_served(const char* function) {
   return NC_ENOTSUPPORT;
 }
 
-// --- what ranks define must be alike
+// --- equality of definitions on all ranks
 
 namespace {
 
-/// FNV-1a: equal on all ranks of one job is all that is asked of it.
+/// FNV-1a; needs to be equal only on the ranks of one job.
 std::uint64_t digest_of(std::string_view text) {
   std::uint64_t digest = 14695981039346656037U;
   for (const char byte : text) {
@@ -261,7 +261,7 @@ std::uint64_t digest_of(std::string_view text) {
   return digest;
 }
 
-/// The root group's attributes, then each variable's, in order.
+/// Visit the root group's attributes, then each variable's, in order.
 template <class Visit>
 void for_each_list(NetcdfModel& model, Visit&& visit) {
   visit(model.groups[0].attributes);
@@ -288,7 +288,7 @@ Bytes packed_attributes(NetcdfModel& model) {
 
 void unpack_attributes(const Bytes& bytes, NetcdfModel& model) {
   ByteReader reader(bytes);
-  // Other variables than rank 0: change_model() says so.
+  // Rank 0 has other variables: change_model() reports it.
   if (reader.take<std::uint64_t>() != model.variables.size()) return;
   for_each_list(model, [&](std::vector<ModelAttribute>& attributes) {
     attributes.resize(reader.take<std::uint64_t>());
@@ -311,8 +311,8 @@ Argument::Argument(int its_code, std::string_view text) : code(its_code), digest
 
 int agree_on_call(OpenFile& file, int status, std::initializer_list<Argument> arguments) {
   if (!file.safe_mode) return status;
-  // Digests are alike exactly if the largest of them is the smallest: the inverse of the largest
-  // inverse.
+  // Digests are equal exactly if their maximum equals their minimum, which is the complement of the
+  // maximum complement.
   std::vector<std::uint64_t> largest{
       static_cast<std::uint64_t>(-static_cast<std::int64_t>(status))};
   for (const Argument& argument : arguments) {

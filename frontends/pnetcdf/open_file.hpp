@@ -1,16 +1,16 @@
-// An open dataset of the PnetCDF API, the table of all of them, and how a function is served.
+// An open dataset of the PnetCDF API, the table of open datasets, and the dispatch of functions.
 //
-// A dataset is in define mode, in collective or in independent data mode, as PnetCDF has it:
+// Like in PnetCDF, a dataset is in define mode, in collective or in independent data mode:
 //
 //   create -> [define] --enddef--> [collective] <--begin/end_indep--> [independent]
 //                ^------------------redef---------------------------------|
 //
-// Invariant 1: `next` is what the program has defined; outside define mode the ArrayFile's model is
-//   the same, but for the lengths of unlimited dimensions, which the ArrayFile knows.
-// Invariant 2: our numbers of datasets are no numbers of the real library's, so a number that is
-//   not in the table belongs to it, and the call is handed on (real_library.hpp).
-// Invariant 3: a collective function that fails on one rank before it communicates still takes part
-//   with nothing to give, unless its error is the same everywhere (modes, permission, a number).
+// Invariant 1: `next` holds the program's definitions. Outside define mode, the ArrayFile's model
+// is equal, except for the lengths of unlimited dimensions, which only the ArrayFile knows.
+// Invariant 2: Tailrace's dataset numbers differ from the real library's. A number that is not in
+// the table belongs to the real library, and the call is passed on (real_library.hpp).
+// Invariant 3: a collective function that fails on one rank before it communicates still takes
+// part, without data. Exception: errors that are the same everywhere (modes, permission, a number).
 
 #pragma once
 
@@ -34,11 +34,11 @@
 
 namespace tailrace::pnetcdf {
 
-/// A nonblocking request that waits for wait() or wait_all().
+/// Nonblocking request that is pending until wait() or wait_all().
 struct PendingRequest {
   int id = NC_REQ_NULL;
   bool put = false;
-  bool buffered = false;  ///< By bput: its bytes count against the attached buffer.
+  bool buffered = false;  ///< Posted by bput: counts against the attached buffer.
   Transfer transfer;
 };
 
@@ -46,38 +46,44 @@ struct OpenFile {
   int id = -1;
   std::unique_ptr<ArrayFile> array;
   NetcdfModel next;
-  std::vector<std::size_t> dimensions;  ///< Positions in `next` by PnetCDF's number: the root
-  std::vector<std::size_t> variables;   ///< group's. PnetCDF knows no groups.
+  /// Positions in `next` of the root group's dimensions, by PnetCDF's number. PnetCDF has no
+  /// groups.
+  std::vector<std::size_t> dimensions;
+  /// Positions in `next` of the root group's variables, by PnetCDF's number.
+  std::vector<std::size_t> variables;
   std::string path;
-  std::uint64_t turn = 0;  ///< Datasets of this process in the order of create and open.
+  std::uint64_t turn = 0;  ///< Order of create and open in this process.
   int create_mode = 0;
-  int format = NC_FORMAT_NETCDF4;  ///< What the program asked for; decides which types it may use.
+  /// Format that the program requested; decides which types it may use.
+  int format = NC_FORMAT_NETCDF4;
   bool defining = false;
-  bool just_created = false;  ///< And never left define mode: abort() leaves no file.
+  /// True if created and never left define mode: then abort() leaves no file.
+  bool just_created = false;
   bool independent = false;
   bool read_only = false;
-  bool strict_bounds = false;          ///< PNETCDF_RELAX_COORD_BOUND=0.
-  bool safe_mode = false;              ///< PNETCDF_SAFE_MODE=1: one rank's error is everyone's.
-  bool fill = false;                   ///< Mode NC_FILL.
-  std::size_t n_stored_variables = 0;  ///< Variables before redef(): their fill value is settled.
+  bool strict_bounds = false;  ///< PNETCDF_RELAX_COORD_BOUND=0.
+  bool safe_mode = false;      ///< PNETCDF_SAFE_MODE=1: all ranks return one rank's error.
+  bool fill = false;           ///< Mode NC_FILL.
+  /// Number of variables before redef(); their fill values are fixed.
+  std::size_t n_stored_variables = 0;
   MPI_Info info = MPI_INFO_NULL;
-  /// Option layout=front: how all metadata are laid in front once the file is closed.
+  /// Option layout=front: how to move all metadata to the front of the closed file.
   struct Front {
     FileOptions like;
-    std::unique_ptr<Comm> world;  ///< For the engine that does it, to own.
+    std::unique_ptr<Comm> world;  ///< Communicator for the engine that does it.
   };
   std::optional<Front> front;
 
   std::list<PendingRequest> requests;
-  std::optional<std::uint64_t> attached_bytes;  ///< Of the attached buffer.
+  std::optional<std::uint64_t> attached_bytes;  ///< Size of the attached buffer.
   std::uint64_t attached_used = 0;
   std::uint64_t put_bytes = 0;
   std::uint64_t got_bytes = 0;
 
   ~OpenFile();
-  /// Bytes of either sign are taken as they are.
+  /// True if signed and unsigned bytes are copied unchanged.
   bool loose_bytes() const { return format == NC_FORMAT_CLASSIC || format == NC_FORMAT_CDF2; }
-  /// Number the root group's dimensions and variables anew.
+  /// Renumber the root group's dimensions and variables.
   void list_objects();
   bool has_variable(int varid) const {
     return varid >= 0 && static_cast<std::size_t>(varid) < variables.size();
@@ -93,49 +99,50 @@ struct OpenFile {
   }
   std::optional<int> find_variable(std::string_view name) const;
   std::optional<int> find_dimension(std::string_view name) const;
-  /// PnetCDF's number of a dimension, by its position in the model; -1: in another group.
+  /// PnetCDF's number of a dimension, by its position in the model; -1 if it is in another group.
   int dimension_number(std::size_t position) const;
-  /// The first unlimited dimension's number, or -1.
+  /// Number of the first unlimited dimension, or -1.
   int unlimited() const;
   bool is_record_variable(int varid);
-  /// Whether a dimension other than the first is unlimited, as netCDF-4 files have it.
+  /// True if a dimension other than the first is unlimited, as netCDF-4 files allow.
   bool grows_within(int varid);
-  /// A dimension's length now: of an unlimited one the ArrayFile's.
+  /// Current length of a dimension; the ArrayFile's if it is unlimited.
   std::uint64_t length_of(std::size_t position) const;
   Shape shape_of(int varid);
-  /// Bytes from one record to the next, as in a classic file: each variable's share is rounded up
-  /// to 4 bytes, unless there is only one.
+  /// Bytes from one record to the next, as in a classic file: each variable's part is rounded up to
+  /// 4 bytes, unless there is only one variable.
   std::uint64_t record_bytes();
-  /// The variable's own fill value, or netCDF's default: model_type_bytes() bytes.
+  /// Write the variable's own fill value, or netCDF's default: model_type_bytes() bytes.
   void fill_value_of(int varid, std::byte* value);
-  /// Take `next` from the ArrayFile, without Tailrace's own notes ("tailrace_...").
+  /// Copy the definitions from the ArrayFile to `next`, without Tailrace's attributes
+  /// ("tailrace_...").
   void take_definitions();
-  /// Bring the ArrayFile to `next`. Collective.
+  /// Apply `next` to the ArrayFile. Collective.
   int apply_definitions();
 };
 
-/// Our dataset of this number; nullptr: none of ours.
+/// Find a Tailrace dataset by its number; nullptr for other datasets.
 OpenFile* find_file(int ncid);
-/// Take a dataset into the table; sets its number. @returns NC_NOERR or NC_ENFILE
+/// Add a dataset to the table and set its number. @returns NC_NOERR or NC_ENFILE
 int add_file(std::unique_ptr<OpenFile> file, int* ncid);
 void remove_file(int ncid);
 std::vector<int> open_files();
 
-/// PnetCDF's code for a failure, after its text went to tailrace_pnetcdf_error() and to stderr:
-/// from here, or, where all ranks have it, from rank 0 of `comm`.
+/// Convert a failure to PnetCDF's code, and report its text by tailrace_pnetcdf_error() and on
+/// stderr. Overloads with `comm` are for failures of all ranks, and print on rank 0 only.
 int report_failure(const Status& status);
 int report_failure(const Status& status, Comm& comm);
 int report_failure(const Status& status, MPI_Comm comm);
 const char* last_failure();
-/// NC_ENOTSUPPORT, after one line on stderr that names the function; the line comes once a name.
+/// Return NC_ENOTSUPPORT, and print one line on stderr that names the function, once per function.
 int not_served(const char* function);
 
-/// Errors that are alike on all ranks: a collective function may return at once.
+/// True for errors that are the same on all ranks: a collective function may return immediately.
 inline bool is_fatal(int error) {
   return error == NC_EPERM || error == NC_EINDEFINE || error == NC_EINDEP || error == NC_ENOTINDEP;
 }
 
-/// What ncmpi_set_default_format() has set.
+/// Format set by ncmpi_set_default_format().
 int default_format();
 
 template <class Call>
@@ -147,7 +154,7 @@ int guarded(Call&& call) noexcept {
   }
 }
 
-/// Run `ours` on the dataset of this number, or hand the call to the real library.
+/// Run `ours` on the dataset of this number, or pass the call to the real library.
 template <class Ours, class Real>
 int serve(int ncid, Ours&& ours, Real&& real) noexcept {
   OpenFile* file = find_file(ncid);
@@ -155,14 +162,14 @@ int serve(int ncid, Ours&& ours, Real&& real) noexcept {
   return guarded([&] { return ours(*file); });
 }
 
-// --- What ranks define must be alike. That is looked after as PnetCDF does it: in safe mode
-// (PNETCDF_SAFE_MODE=1) every call that defines something compares its arguments on all ranks; one
-// that differs is an error with a code of its own on every rank, and nothing is defined. Otherwise
-// only the whole is compared, when it goes to the file (ArrayFile::change_model): there attributes
-// may differ, rank 0's count; programs put the time of day there, which each rank reads from its
-// own clock. Dimensions and variables that differ are NC_EMULTIDEFINE.
+// --- Definitions must be equal on all ranks, which is checked like in PnetCDF. In safe mode
+// (PNETCDF_SAFE_MODE=1), every defining call compares its arguments on all ranks. A difference is
+// an error with a specific code on every rank, and nothing is defined. Otherwise, all definitions
+// are compared once when they are written (ArrayFile::change_model). Then attributes may differ,
+// and rank 0's are used: programs store the time of day there, which each rank reads from its own
+// clock. Differing dimensions and variables are NC_EMULTIDEFINE.
 
-/// An argument that must be alike, and the code of its difference.
+/// Argument that must be equal on all ranks, and the error code for a difference.
 struct Argument {
   int code;
   std::uint64_t digest;
@@ -176,17 +183,18 @@ struct Argument {
       : Argument(its_code, std::string_view(static_cast<const char*>(bytes), n_bytes)) {}
 };
 
-/// Whether a defining call may go on: `status` is what its checks gave on this rank. In safe mode
-/// collective (one allreduce), and the answer is the same on every rank.
+/// Decide if a defining call may continue; `status` is the result of its checks on this rank. In
+/// safe mode collective (one allreduce), with the same result on every rank.
 int agree_on_call(OpenFile& file, int status, std::initializer_list<Argument> arguments);
 
-/// Give all ranks rank 0's attributes. Collective: one allreduce, and one broadcast if some differ.
+/// Replace all ranks' attributes by rank 0's. Collective: one allreduce, and one broadcast if some
+/// differ.
 void take_attributes_of_root(OpenFile& file);
 
 }  // namespace tailrace::pnetcdf
 
-/// The definition of one function: parameters and their names in parentheses, as they stand, then
-/// what is done with `file`. Calls for datasets that are not ours go to the real library.
+/// Define one API function from its parameters, their names (both in parentheses), and the
+/// expression to evaluate with `file`. Calls for other datasets go to the real library.
 #define TAILRACE_SERVE(name, parameters, names, call)                                            \
   int name parameters {                                                                          \
     return ::tailrace::pnetcdf::serve(                                                           \

@@ -16,7 +16,7 @@
 namespace tailrace::pnetcdf {
 namespace {
 
-/// The library's handle, if it can be loaded and is not ourselves.
+/// Load a library, unless it is Tailrace itself. @returns its handle, or nullptr
 void* load(const char* path) {
   if (path == nullptr || *path == '\0') return nullptr;
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -28,7 +28,7 @@ void* load(const char* path) {
 }
 
 void* find_library() {
-  // Preloaded: the program's own library comes next.
+  // If preloaded, the program's own library is next.
   void* next = dlsym(RTLD_NEXT, "ncmpi_inq_libvers");
   if (next != nullptr && next != reinterpret_cast<void*>(&ncmpi_inq_libvers)) return RTLD_NEXT;
   if (const char* named = environment_variable("TAILRACE_PNETCDF_LIBRARY")) return load(named);

@@ -1,14 +1,16 @@
-// The real libpnetcdf, for what is not ours: classic files, and everything if we are switched off.
+// The real libpnetcdf, used for classic files, and for everything if Tailrace is switched off.
 //
-// Where it is: behind us, if we were preloaded (RTLD_NEXT); else the library that
-// TAILRACE_PNETCDF_LIBRARY names; else the one found when Tailrace was built; else by its usual
-// names. A library that turns out to be ourselves under another name is passed over.
+// If Tailrace is preloaded, it is the next library (RTLD_NEXT). Otherwise it is the first of these
+// that exists: the library named by TAILRACE_PNETCDF_LIBRARY, the one found when Tailrace was
+// built, its usual names. A library that turns out to be Tailrace itself under another name is
+// skipped.
 
 #pragma once
 
 namespace tailrace::pnetcdf {
 
-/// A function of the real library; nullptr if there is no such library or function. Thread-safe.
+/// Find a function of the real library; nullptr if the library or the function is missing.
+/// Thread-safe.
 void* real_symbol(const char* name);
 
 template <class Function>
@@ -16,7 +18,7 @@ Function real_function(const char* name) {
   return reinterpret_cast<Function>(real_symbol(name));
 }
 
-/// TAILRACE_PNETCDF=off: every call goes to the real library.
+/// True with TAILRACE_PNETCDF=off: every call goes to the real library.
 bool switched_off();
 
 }  // namespace tailrace::pnetcdf

@@ -27,8 +27,8 @@ int check_count(MPI_Offset start, MPI_Offset count, const MPI_Offset* stride, MP
   return count - 1 > (length - start - 1) / *stride ? NC_EEDGE : NC_NOERR;
 }
 
-/// The checks of start, count and stride; `shape` is as it is now, `growing` a put to a record
-/// variable, whose first dimension has no end.
+/// Check start, count and stride. `shape` holds the current extents; `growing` is true for a put to
+/// a record variable, whose first dimension is unbounded.
 int check_part(bool strict, const Shape& shape, bool growing, bool record, const Place& place) {
   if (place.start == nullptr || place.start[0] < 0) return NC_EINVALCOORDS;
   for (std::size_t d = growing ? 1 : 0; d < shape.size(); ++d) {
@@ -55,7 +55,7 @@ int check_part(bool strict, const Shape& shape, bool growing, bool record, const
 
 }  // namespace
 
-/// Check a call, and take in what it says.
+/// Check a call and store its arguments.
 int Transfer::begin(OpenFile& file, Direction direction, int varid, const CallerMemory& memory) {
   if (direction.put && file.read_only) return NC_EPERM;
   if (direction.blocking) {
@@ -97,15 +97,15 @@ int Transfer::add_slab(OpenFile& file, bool put, const Place& place) {
   return NC_NOERR;
 }
 
-/// A put of many pieces, each one run of elements: 12 bytes each. @returns false, and nothing is
-/// added, where it is none, or a piece is wrong.
+/// Add a put of many pieces as element runs, if each piece is one run: 12 bytes each.
+/// @returns false, without adding anything, if a piece is not one run, or is invalid
 bool Transfer::add_runs(OpenFile& file, const PlaceList& parts) {
   constexpr int least = 16;
   const Shape shape = file.shape_of(varid_);
   if (parts.n < least || shape.empty() || file.grows_within(varid_)) return false;
   const bool record = file.is_record_variable(varid_);
   const std::size_t rank = shape.size();
-  // Positions are numbers of elements, which must not overflow where the first dimension grows.
+  // Positions are element numbers, which must not overflow if the first dimension grows.
   std::uint64_t most_records = std::uint64_t{1} << 48;
   for (std::size_t d = 1; d < rank; ++d) most_records /= std::max<std::uint64_t>(shape[d], 1);
   ElementRuns runs;
@@ -121,7 +121,7 @@ bool Transfer::add_runs(OpenFile& file, const PlaceList& parts) {
     if (n_records > most_records || unsigned_of(start[0]) > most_records - n_records) return false;
     std::uint64_t first = 0;
     std::uint64_t n = 1;
-    bool inner_whole = true;  // Every dimension behind this one.
+    bool inner_whole = true;  // True if all inner dimensions are complete.
     for (std::size_t d = rank; d-- > 0;) {
       const std::uint64_t here = count == nullptr ? 1 : unsigned_of(count[d]);
       if (here != 1 && !inner_whole) return false;
@@ -165,7 +165,7 @@ int Transfer::prepare(OpenFile& file, Direction direction, int varid, const Plac
   if (status == NC_NOERR && place.element_map != nullptr) {
     memory_.element_map.assign(place.element_map, place.element_map + slabs_[0].rank());
   }
-  // Whatever the count of datatypes: none of them, nothing to do.
+  // A count of 0 datatypes transfers nothing.
   const bool nothing = !memory.typed && memory.datatype != MPI_DATATYPE_NULL && memory.count == 0 &&
                        (!direction.collective || n_elements_ == 0);
   if (status == NC_NOERR && !nothing) status = prepare_memory(file, direction.put);

@@ -1,9 +1,9 @@
-// Transfer: one put or get on its way between a caller's memory and a variable.
+// Transfer: one put or get between a caller's memory and a variable.
 //
-// It is checked and prepared when the call is made, so that all errors of arguments come at once,
-// and runs now (blocking functions) or at a wait. Values that need no conversion are handed on as
-// they lie in the caller's memory; a put that does is converted when it is prepared, because
-// PnetCDF answers NC_ERANGE then, a get when it is finished.
+// It is checked and prepared when the call is made, so that argument errors are returned
+// immediately. It runs in the same call (blocking functions) or at a wait. Values that need no
+// conversion are used in place, in the caller's memory. A put is converted when it is prepared,
+// because PnetCDF then returns NC_ERANGE; a get is converted when it is finished.
 
 #pragma once
 
@@ -20,7 +20,7 @@ namespace tailrace::pnetcdf {
 
 struct OpenFile;
 
-/// Where in a variable, as a function's arguments say; pointers may be null.
+/// Place in a variable, from a function's arguments; pointers may be null.
 struct Place {
   enum class Kind { whole, one, part };
   Kind kind = Kind::whole;
@@ -37,39 +37,39 @@ struct Place {
   }
 };
 
-/// Several parts of one variable that lie one after the other in memory (varn).
+/// Parts of one variable that are consecutive in memory (varn).
 struct PlaceList {
   int n = 0;
   MPI_Offset* const* starts = nullptr;
   MPI_Offset* const* counts = nullptr;
 };
 
-/// The place that an MPI datatype over the variable's bytes means (vard).
+/// Place in a variable, given by an MPI datatype over its bytes (vard).
 struct Filetype {
   MPI_Datatype datatype = MPI_DATATYPE_NULL;
 };
 
-/// The function that a transfer belongs to.
+/// Kind of function that a transfer belongs to.
 struct Direction {
   bool put = false;
   bool collective = false;
   bool blocking = true;
-  bool buffered = false;  ///< bput: a buffer must be attached.
+  bool buffered = false;  ///< Posted by bput: a buffer must be attached.
 };
 
 class Transfer {
  public:
-  /// Check a call and make its transfer ready. @returns NC_NOERR, NC_ERANGE (ready all the same),
-  /// or an error: nothing is to be done then.
+  /// Check a call and prepare its transfer. @returns NC_NOERR, NC_ERANGE (prepared nevertheless),
+  /// or an error: then nothing is transferred.
   int prepare(OpenFile& file, Direction direction, int varid, const Place& place,
               const CallerMemory& memory);
   int prepare(OpenFile& file, Direction direction, int varid, const PlaceList& parts,
               const CallerMemory& memory);
   int prepare(OpenFile& file, Direction direction, int varid, Filetype filetype,
               const CallerMemory& memory);
-  /// Take a copy of a put's values, which the caller may then change.
+  /// Copy a put's values, so that the caller may change them.
   void keep_values();
-  /// Outlive the caller's datatype.
+  /// Copy the caller's datatype, so that the caller may free it.
   void keep_datatype() { memory_.keep_datatype(); }
 
   bool empty() const { return n_elements_ == 0; }
@@ -80,11 +80,11 @@ class Transfer {
 
   /// Stage a put. Not collective.
   int put(OpenFile& file) const;
-  /// Read, independently.
+  /// Read independently.
   int get(OpenFile& file);
-  /// The slabs of a get, for a collective read; finish() afterwards.
+  /// Append the slabs of a get, for a collective read; finish() must follow.
   void add_requests(std::vector<ReadRequest>& requests);
-  /// Bring what was read to the caller. @returns NC_NOERR, NC_ERANGE
+  /// Convert and deliver the values read. @returns NC_NOERR, NC_ERANGE
   int finish(OpenFile& file);
 
  private:
@@ -99,12 +99,13 @@ class Transfer {
   std::size_t variable_ = 0;  ///< Position in the model.
   ModelType type_ = ModelType::f64;
   std::vector<Slab> slabs_;
-  ElementRuns runs_;  ///< In place of slabs, of a put of very many pieces.
-  Shape count_;  ///< The shape of the memory: that of the only slab, or all elements in a line.
+  ElementRuns runs_;  ///< Used instead of slabs for a put of very many pieces.
+  /// Shape of the memory: that of the only slab, or all elements in one dimension.
+  Shape count_;
   std::uint64_t n_elements_ = 0;
   CallerMemory memory_;
   bool plain_ = true;              ///< The caller's memory is used as it is.
-  std::vector<std::byte> values_;  ///< Otherwise.
+  std::vector<std::byte> values_;  ///< Converted or copied values; used if not plain_.
 };
 
 }  // namespace tailrace::pnetcdf

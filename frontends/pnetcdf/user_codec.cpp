@@ -1,4 +1,4 @@
-// ncmpi_comp_reg: compression by functions of the program's own (tailrace_pnetcdf.h).
+// ncmpi_comp_reg: compression by functions of the program (tailrace_pnetcdf.h).
 
 #include <limits>
 #include <string>
@@ -23,7 +23,7 @@ std::uint64_t get_size(const std::byte* from) {
   return n_bytes;
 }
 
-/// A program's pair of functions as a codec. Its memory for arguments is its own copy.
+/// Codec made of a program's pair of functions. It has its own copy of their arguments.
 class UserCodec final : public Codec {
  public:
   UserCodec(comp_function_t compress, comp_function_t decompress, const comp_args_t* arguments,
@@ -44,7 +44,7 @@ class UserCodec final : public Codec {
   const std::vector<FilterSpec>& filters() const override { return filters_; }
   bool lossy() const override { return lossy_; }
   bool keeps_bound_by_construction() const override { return false; }
-  /// More than twice the input is refused, and the chunk stored as it is.
+  /// Output of more than twice the input is rejected, and the chunk is stored uncompressed.
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
     return kHeaderBytes + 2 * n_bytes + 4096;
   }
@@ -92,7 +92,7 @@ class UserCodec final : public Codec {
 
   std::size_t call(comp_function_t function, std::byte* input, std::size_t in_bytes,
                    std::byte* output, std::size_t out_bytes, comp_metadata_info_t& chunk) const {
-    // The interface of 2014 knows no const; functions get a view of our copy.
+    // The interface of 2014 has no const; functions receive a view of the copy.
     comp_args_t arguments{const_cast<std::byte*>(arguments_.data()), arguments_.size(), &chunk};
     if (arguments_.empty()) arguments.user_args = nullptr;
     return function(input, in_bytes, output, out_bytes, &arguments);
@@ -111,7 +111,7 @@ int register_functions(OpenFile& file, int varid, comp_function_t compress,
   if (varid == NC_GLOBAL) return NC_EGLOBAL;
   if (!file.has_variable(varid)) return NC_ENOTVAR;
   if (compress == nullptr || decompress == nullptr) return NC_EINVAL;
-  // The ArrayFile must know the variable; in define mode it learns of it here.
+  // The ArrayFile must know the variable, so definitions are applied now in define mode.
   if (file.defining) {
     if (const int status = file.apply_definitions(); status != NC_NOERR) return status;
   }
@@ -135,7 +135,7 @@ namespace ours = tailrace::pnetcdf;
 extern "C" int ncmpi_comp_reg(int ncid, int var_id, comp_function_t comp_f,
                               comp_function_t decomp_f, const comp_args_t* u_args,
                               size_t split_size, int lossy) {
-  // The real library has no such function: a classic file stays as it is.
+  // The real library does not have this function: classic files are not affected.
   return ours::serve(
       ncid,
       [&](ours::OpenFile& file) {

@@ -32,8 +32,8 @@ struct TableColumn {
 class TextTable {
  public:
   explicit TextTable(std::vector<TableColumn> columns) : columns_(std::move(columns)) {}
-  /// Headings with '|' between them; '>' before one that is aligned to the right; behind one '/' and
-  /// its least_width if it may be wrapped, '?' and when it may be left out:
+  /// Parse headings with '|' between them. '>' before a heading aligns it to the right. Behind it,
+  /// '/' and a number give least_width, '?' and a number left_out:
   /// "field/14|type?1|>absolute\nbound|remark/20".
   explicit TextTable(std::string_view columns);
 

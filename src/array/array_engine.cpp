@@ -1,5 +1,6 @@
-// What all kinds of array files do alike but for the story of a flush: options compared, failures
-// kept for the next collective call, flushes that go on beside the program.
+// Functions shared by all kinds of array files, except the stages of a flush: comparing options,
+// recording failures for the next collective call, and flushes that proceed while the program
+// computes.
 
 #include "array/array_engine.hpp"
 
@@ -14,7 +15,8 @@ namespace tailrace {
 
 namespace {
 
-/// What of the memory cap is for staging: half, as long as the other half encodes a small chunk.
+/// Part of the memory cap used for staging: half. If the cap is small, an eighth, so that the rest
+/// can encode a small chunk.
 std::uint64_t staging_bytes(std::uint64_t memory_bytes) {
   constexpr std::uint64_t kSmallCapBytes = 3U << 20;
   return memory_bytes < kSmallCapBytes ? memory_bytes / 8 : memory_bytes / 2;
@@ -52,7 +54,7 @@ Status ArrayEngine::agree_on_options(const std::string& more) {
 
 void ArrayEngine::note_remark(const std::function<std::string()>& make) {
   if (!comm_->is_root()) return;
-  // A flush goes on where memory for a remark is missing.
+  // A flush proceeds if memory for a remark is missing.
   (void)local_part([&] {
     if (std::string remark = make(); !remark.empty()) remarks_.push_back(std::move(remark));
     return Status();
@@ -94,14 +96,14 @@ Status ArrayEngine::check_writable() const {
   return Status(Code::invalid_argument, "file \"" + path_ + "\" was opened for reading");
 }
 
-/// Keep the first failure of this rank's puts, for the next collective call. @returns `failure`.
+/// Record the first failure of this rank's puts, for the next collective call. @returns `failure`.
 Status ArrayEngine::note(const Status& failure) {
   if (put_status_.ok()) put_status_ = failure;
   return failure;
 }
 
 void ArrayEngine::note_change(std::string_view what, std::string_view change) {
-  const std::hash<std::string_view> hash;  // Takes no memory.
+  const std::hash<std::string_view> hash;  // Needs no memory.
   for (const std::string_view text : {what, change}) {
     changes_ = (changes_ ^ hash(text)) * 0x100000001B3U;
   }
@@ -112,13 +114,12 @@ void ArrayEngine::lose(const Status& failure) {
   if (lost_.ok()) lost_ = failure;
 }
 
-/// What every collective call begins with: whether some rank's put has failed since the last one.
-/// What is put from now on is later than what any rank has put before. Where ranks have come to
-/// differ, flushes would mix up their variables: there is none any more. A rank that closes meets
-/// the others here, whatever they have begun, as often as it takes until they close, too. A flush
-/// that is under way is completed.
+/// Start a collective call. It returns failures of puts on any rank since the last one, and
+/// completes a flush in flight. Later puts are ordered after all earlier puts of any rank. If the
+/// ranks have diverged, a flush would mix up their variables, so no flush follows. A rank that
+/// closes the file meets the others here, in whatever call, until they close, too.
 Status ArrayEngine::begin_collective(bool* all_close) {
-  if (comm_->n_ranks() > 1) ++epoch_;  // alone, the order of the puts says it all
+  if (comm_->n_ranks() > 1) ++epoch_;  // a single rank's puts are ordered already
   Status mine = check_writable();
   if (mine.ok()) mine = output_.broken();
   const bool goes_on = mine.ok();
@@ -145,19 +146,20 @@ Status ArrayEngine::begin_collective(bool* all_close) {
     return agreed.ok() ? completed : agreed;
   }
   give_up_flight();
-  // The same everywhere, behind whichever failure was the first to be heard of.
+  // Same code on every rank, whichever failure was found first.
   if (agreed.ok()) agreed = Status(Code::disagreement, "ranks have made different changes");
   return output_.break_off(agreed, "the file stays at its last flush");
 }
 
-// --- A flush that goes on beside the program (mode async).
+// --- A flush that proceeds while the program computes (mode async).
 
 bool ArrayEngine::is_under_way(std::size_t variable) const {
   return flight_ != nullptr && std::ranges::binary_search(flight_->variables, variable);
 }
 
-/// Whether there are chunks for threads, and nothing that keeps these from them: plug-ins may call
-/// HDF5, which is the program's meanwhile, and layouts in rounds need MPI. The same on every rank.
+/// Test whether the flush has chunks to encode, and threads can encode all of them. Plug-ins may
+/// call HDF5, which the program uses meanwhile, and layouts in rounds need MPI. The same on every
+/// rank.
 bool ArrayEngine::can_go_beside(const ArrayFlush& flush) const {
   bool any = false;
   for (const std::size_t v : flush.variables) {
@@ -174,7 +176,7 @@ bool ArrayEngine::can_go_beside(const ArrayFlush& flush) const {
   return any;
 }
 
-/// Do all that needs the other ranks, and leave the rest to threads. Errors are agreed.
+/// Do everything that needs the other ranks, and leave the rest to threads. Errors are agreed.
 Status ArrayEngine::hand_over(std::unique_ptr<ArrayFlush> flush) {
   flush->beside = true;
   output_.tail().start_step();
@@ -186,7 +188,7 @@ Status ArrayEngine::hand_over(std::unique_ptr<ArrayFlush> flush) {
     return prepared;
   }
   flight_ = std::move(flush);
-  // A rank that fails here, for want of memory, tells so when the flush is completed.
+  // If this rank runs out of memory here, it reports that when the flush is completed.
   flight_->handed = local_part([&] {
     output_.tail().expect(expected_bytes(*flight_));
     return Status();
@@ -203,7 +205,7 @@ Status ArrayEngine::prepare_beside(ArrayFlush& flush) {
   TAILRACE_TRY(load_places(flush));
   TAILRACE_TRY(settle_chunks(flush));
   TAILRACE_TRY(write_plain(flush));
-  // What this rank has written by itself; the lanes sync what they write.
+  // Sync what this rank has written directly; the lanes sync their own writes.
   const bool plain = flush.chunked.size() < flush.variables.size();
   Status mine;
   if (plain && syncs()) mine = output_.storage().sync();
@@ -220,7 +222,7 @@ Status ArrayEngine::prepare_beside(ArrayFlush& flush) {
   const Status agreed = comm_->agree(mine);
   if (!agreed.ok()) {
     flush.executor.reset();
-    const Status again = stage_again(flush);  // Of nothing newer: it takes no memory.
+    const Status again = stage_again(flush);  // The new logs are empty: needs no memory.
     return again.ok() ? agreed : again;
   }
   flush.staged_bytes = std::exchange(put_bytes_, 0);
@@ -228,7 +230,7 @@ Status ArrayEngine::prepare_beside(ArrayFlush& flush) {
   return Status();
 }
 
-/// What is staged is the flush's: the program may put more.
+/// Move the staged values to the flush, so that the program can put more.
 void ArrayEngine::take_staged(ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
     StagingLog& log = variables_[v].log;
@@ -242,7 +244,7 @@ void ArrayEngine::take_staged(ArrayFlush& flush) {
   }
 }
 
-/// The flush has failed: what it has taken comes before all that was put since. Not collective.
+/// Stage the values of a failed flush again, ordered before all later puts. Not collective.
 Status ArrayEngine::stage_again(ArrayFlush& flush) {
   return local_part([&] {
     Status again;
@@ -258,7 +260,7 @@ Status ArrayEngine::stage_again(ArrayFlush& flush) {
   });
 }
 
-/// What this rank's chunks are likely to take of the file's end.
+/// Estimate the bytes at the file's end that this rank's chunks need.
 std::uint64_t ArrayEngine::expected_bytes(const ArrayFlush& flush) const {
   double n_bytes = 0;
   for (const ChunkJob& job : flush.settled.ownership.jobs) {
@@ -269,7 +271,7 @@ std::uint64_t ArrayEngine::expected_bytes(const ArrayFlush& flush) const {
   return static_cast<std::uint64_t>(n_bytes);
 }
 
-/// Bring what was handed over into the file. Collective; errors are agreed.
+/// Complete a flush that was handed over. Collective; errors are agreed.
 Status ArrayEngine::complete_flight() {
   if (flight_ == nullptr) return Status();
   const std::unique_ptr<ArrayFlush> flush = std::move(flight_);
@@ -278,15 +280,16 @@ Status ArrayEngine::complete_flight() {
   Status written = comm_->agree(flush->handed.ok() ? finished : flush->handed);
   flush->executor.reset();
   if (written.ok()) {
-    // Not before: what rank 0 writes is in memory once until then.
+    // Pack only now, so that rank 0's values are not held twice before.
     written = comm_->agree(local_part([&] { return pack(*flush); }));
   }
   if (written.ok()) {
     output_.see_other_nodes();
     return finish_flush(*flush);
   }
-  // What it has claimed stays a gap: the program's metadata may lie behind it. Claims that a lane
-  // has given up waiting for are forgotten. Nothing comes later over chunks that stay in place.
+  // The space that the flush claimed remains a gap, because metadata of the program may lie behind
+  // it. Claims that a lane gave up waiting for are discarded. hand_back() also syncs the nodes, so
+  // that none writes its delayed bytes over chunks that stay in place.
   output_.hand_back(output_.tail().end());
   forget_decisions(*flush);
   taken_back(*flush);
@@ -295,7 +298,7 @@ Status ArrayEngine::complete_flight() {
   return written.within("what was flushed beside the program");
 }
 
-/// There will be no further flush: nobody publishes this one. Collective.
+/// Drop the flush in flight, because no further flush publishes it. Collective.
 void ArrayEngine::give_up_flight() {
   if (flight_ == nullptr) return;
   output_.tail().raise_failure();
@@ -305,7 +308,7 @@ void ArrayEngine::give_up_flight() {
 
 void ArrayEngine::drop_flight() {
   if (flight_ == nullptr) return;
-  if (output_.in_forked_child()) {  // Its threads are the parent's.
+  if (output_.in_forked_child()) {  // The threads are the parent's.
     (void)flight_.release();
     (void)lane_stock_.release();
     return;

@@ -1,18 +1,17 @@
-// ArrayEngine: what is staged for the variables of one file, and how a flush brings it there.
+// ArrayEngine: staged values of one file's variables, and the flush that writes them.
 //
-// Which variables there are, how they are stored and what becomes of the metadata is the business
-// of the file's kind, which derives from this: NetcdfArrayFile (netCDF's data model; it makes all
-// metadata), DatasetArray (an HDF5 file whose metadata a program makes). array_flush.cpp tells the
-// story of a flush.
+// A derived class defines the variables, how they are stored, and how the metadata is written:
+// NetcdfArrayFile (netCDF's data model; writes all metadata itself) and DatasetArray (an HDF5 file
+// whose metadata the program writes). array_flush.cpp describes a flush stage by stage.
 //
-// Invariant 4: the file's HDF5 metadata is touched by rank 0 only. What it does between two commits
-// is not visible; if it fails, the file stays at its last flush and refuses all further work.
+// Invariant 4: only rank 0 touches the file's HDF5 metadata. Its changes become visible at a
+// commit. If it fails, the file stays at its last flush and refuses all further work.
 //
-// Mode async: a flush that is handed over returns once every rank has its values and pieces; lanes
-// encode and write them without MPI and HDF5, and the next collective call of the file completes
-// it. Invariant 5: one flush is under way at most, on all ranks alike. Invariant 6: a flush that
-// fails while it is under way is returned by the call that completes it, on all ranks, and what it
-// had is staged again, before all that was put since.
+// Mode async: a flush that is handed over returns once every rank has collected its values and
+// pieces. Lanes encode and write them without MPI or HDF5, and the next collective call of the file
+// completes the flush. Invariant 5: at most one flush is in flight, and on all ranks the same.
+// Invariant 6: if a flush fails in flight, the call that completes it returns the error on all
+// ranks. Its values are staged again, before all later puts.
 
 #pragma once
 
@@ -36,45 +35,46 @@
 
 namespace tailrace {
 
-/// All that belongs to one flush.
+/// State of one flush.
 struct ArrayFlush {
-  std::vector<std::size_t> variables;  ///< With staged values on some rank; the same everywhere.
-  std::vector<std::size_t> created;    ///< Without a dataset before, and with one afterwards.
-  Status refused;                      ///< Why a variable cannot be stored, and stays staged.
+  std::vector<std::size_t> variables;  ///< Staged on any rank; the same everywhere.
+  std::vector<std::size_t> created;    ///< They get their dataset in this flush.
+  Status refused;                      ///< Why a variable cannot be stored and stays staged.
   bool hold_back = false;
-  // Parallel to each other: the variables that are stored in chunks.
+  // Parallel arrays over the variables that are stored in chunks.
   std::vector<std::size_t> chunked;
   std::vector<PatchedField> fields;
   std::vector<std::unique_ptr<PatchedChunks>> patches;
   std::vector<FieldPlan> plans;
-  std::vector<StagingLog> rest;  ///< What is held back; empty: nothing.
+  std::vector<StagingLog> rest;  ///< Values that are held back; empty if none.
   PatchOwnership settled;
   ExecutorReport done;
-  std::vector<WrittenChunk> fresh;  ///< Of this rank's chunks those that the index has not yet.
-  Bytes plain;                      ///< As of pack_plain().
-  std::vector<bool> larger_error;   ///< Than any flush of the variable has had before.
-  std::vector<WrittenChunk> moved;  ///< Chunks that HDF5 put elsewhere; rank 0 only.
-  /// Contiguous variables that HDF5 put elsewhere, with their addresses; rank 0 only.
+  std::vector<WrittenChunk> fresh;  ///< This rank's chunks that the index does not have yet.
+  Bytes plain;                      ///< Result of pack_plain().
+  std::vector<bool> larger_error;   ///< Than in all earlier flushes of the variable.
+  std::vector<WrittenChunk> moved;  ///< Chunks that HDF5 relocated; rank 0 only.
+  /// Contiguous variables that HDF5 relocated, with their new addresses; rank 0 only.
   std::vector<std::pair<std::size_t, std::uint64_t>> moved_whole;
   bool closing = false;
   bool defining = false;           ///< FlushMode::define.
   std::uint64_t staged_bytes = 0;  ///< Put by this rank.
-  // Of a flush that is handed over:
+  // Members of a flush that is handed over:
   bool beside = false;
-  std::deque<StagingLog> taken;     ///< Parallel to `variables`: what it writes.
-  std::uint64_t epochs_before = 0;  ///< What epochs of later puts lack behind those of its own.
+  std::deque<StagingLog> taken;  ///< The values to write, parallel to `variables`.
+  /// Offset to add to the epochs of later puts to compare them with this flush's.
+  std::uint64_t epochs_before = 0;
   double start_s = 0;
-  double lanes_s = 0;       ///< When lanes began,
-  double handed_s = 0;      ///< the program went on,
-  double completing_s = 0;  ///< and came back for it.
+  double lanes_s = 0;       ///< Time at which the lanes started.
+  double handed_s = 0;      ///< Time at which the call returned to the program.
+  double completing_s = 0;  ///< Time at which the completing call began.
   LaneClock clock;
-  Status handed;                       ///< What kept this rank from handing over all.
-  std::unique_ptr<Executor> executor;  ///< Last: its threads use what stands above.
+  Status handed;                       ///< First failure of this rank while handing over.
+  std::unique_ptr<Executor> executor;  ///< Last member: its threads use those above.
 };
 
-/// Mode of a flush. `at_once`: it ends before the call returns. `beside`: it may go on while the
-/// program computes. `define`: as at_once, and it also creates the datasets of definable()
-/// variables.
+/// Mode of a flush. `at_once`: it ends before the call returns. `beside`: in mode=async, it may
+/// proceed while the program computes. `define`: like at_once, and it also creates the datasets of
+/// definable() variables.
 enum class FlushMode : std::uint8_t { at_once, beside, define };
 
 class ArrayEngine {
@@ -86,67 +86,70 @@ class ArrayEngine {
   ArrayEngine(std::unique_ptr<Comm> comm, std::string path, const ArrayFileOptions& options);
   ~ArrayEngine() = default;
 
-  // --- what a kind of file answers
+  // --- hooks of the derived class
 
-  /// The extents that a variable has now, as agreed on; the same on every rank.
+  /// Current extents of a variable, as agreed; the same on every rank.
   virtual Shape shape_of(std::size_t variable) const = 0;
-  /// The extents that a variable has in the file; where none are known, shape_of().
+  /// Extents of a variable in the file; shape_of() if they are unknown.
   virtual Shape committed_shape_of(std::size_t variable) const = 0;
-  /// As messages call it: variable "/g/x".
+  /// Name of a variable for messages: variable "/g/x".
   virtual std::string quoted(std::size_t variable) const = 0;
-  /// Decide how the variables of the flush that are new are stored. Errors are agreed.
+  /// Decide how the new variables of the flush are stored. Errors are agreed.
   virtual Status prepare_new(ArrayFlush& flush) = 0;
-  /// Learn where the file has the chunks of those variables that were opened with it. Errors are
-  /// agreed.
+  /// Find the stored chunks of the flush's variables that existed when the file was opened. Errors
+  /// are agreed.
   virtual Status load_places(const ArrayFlush& flush) = 0;
-  /// Between which collective calls a put of this epoch was made; ascends with it. Writes to places
-  /// in the file are made phase by phase.
+  /// Phase of an epoch: the interval between two collective calls in which the put was made. Phases
+  /// ascend with epochs. In-place writes are made phase by phase.
   virtual std::uint64_t phase_of(std::uint64_t epoch) const { return epoch; }
-  /// This rank's values of what rank 0 writes: with HDF5, or where they lie (goes_with_commit()).
+  /// Pack this rank's values that rank 0 writes: by HDF5, or in place (goes_with_commit()).
   virtual Bytes pack_plain(const ArrayFlush& flush) const = 0;
-  /// Before a commit: nobody may keep the file open over it who is to read afterwards. Collective.
+  /// Prepare a commit by closing every open handle through which the file is read later.
+  /// Collective.
   virtual void prepare_publish() {}
-  /// Bring the file's metadata up to date and commit. Rank 0 only.
-  /// @param chunks  of all ranks, by place in flush.chunked.  @param plain  what ranks have packed.
+  /// Update the file's metadata and commit. Rank 0 only.
+  /// @param chunks  of all ranks, by position in flush.chunked.
+  /// @param plain  results of pack_plain() of all ranks.
   virtual Status publish_at_root(ArrayFlush& flush,
                                  const std::vector<std::vector<WrittenChunk>>& chunks,
                                  const std::vector<Bytes>& plain) = 0;
-  /// Mark per variable: its dataset can be created before it has values. Marks of variables that
-  /// have a dataset mean nothing. Not collective; equal on all ranks.
+  /// Mark the variables whose dataset can be created before they have values. Marks of variables
+  /// that already have a dataset are undefined. Not collective; equal on all ranks.
   virtual std::vector<bool> definable() const = 0;
-  /// The flush is in the file. Every rank; collective calls are allowed.
+  /// Hook after the commit of a flush. Called on every rank; collective calls are allowed.
   virtual void published(const ArrayFlush& flush) = 0;
-  /// The flush is under way, and nothing is staged any more; or it has failed, and what it has
-  /// taken is about to be staged again. Every rank. Not collective.
+  /// Hooks for async flushes. handed_over(): the flush is in flight and nothing is staged.
+  /// taken_back(): the flush has failed and its values are about to be staged again. Called on
+  /// every rank. Not collective.
   virtual void handed_over(ArrayFlush& /*flush*/) {}
   virtual void taken_back(const ArrayFlush& /*flush*/) {}
-  /// What else every rank says where ranks meet, the same numbers at every meeting: they become all
-  /// ranks'. Not collective.
+  /// Add numbers to be reduced where ranks meet, in every meeting the same number of them. After
+  /// the meeting they hold the result of all ranks. Not collective.
   virtual void add_to_meeting(RankNumbers& /*along*/) {}
 
-  // --- what all kinds do alike
+  // --- shared by all kinds of files
 
-  /// Compare the options, and `more`, on all ranks.
+  /// Compare the options, and the text `more`, on all ranks.
   Status agree_on_options(const std::string& more = "");
-  /// Open the existing file to change it. Refuses one whose chunks share places where HDF5 would
-  /// hand out the place of one that is replaced; else names those that share in `sharing`, on rank
-  /// 0. Collective. Cost: rank 0 looks at all chunk indexes (datasets_that_share_chunks()).
+  /// Open the existing file for changes. If datasets share chunk addresses, rank 0 lists them in
+  /// `sharing`. Refused if HDF5 would then reuse the space of a replaced chunk. Collective. Cost:
+  /// rank 0 reads all chunk indexes (datasets_that_share_chunks()).
   Status open_output(std::vector<std::string>& sharing);
   Status check_writable() const;
   Status check_open() const;
   Status note(const Status& failure);
-  /// Completes the flush that is under way, if any.
-  /// @param all_close  not null: this rank closes the file; set to whether all do.
+  /// Begin a collective call, which completes the flush in flight, if any.
+  /// @param all_close  null, or this rank closes the file; set to whether all ranks do.
   Status begin_collective(bool* all_close = nullptr);
-  /// Note a change that every rank makes by itself and alike. A rank that has failed to make it has
-  /// other changes than the rest for good: the next collective call breaks off, on all ranks.
+  /// Note a change that every rank makes independently and identically. A rank that fails to make
+  /// it differs from the others for good: the next collective call breaks off on all ranks.
   void note_change(std::string_view what, std::string_view change);
-  /// This rank cannot go on as the others do: the next collective call breaks off, on all ranks.
+  /// Mark this rank as unable to continue: the next collective call breaks off on all ranks.
   void lose(const Status& failure);
   double now_s() const;
-  /// Keep a sentence for the user; empty: none. Rank 0 alone needs it. Local.
+  /// Store a remark for the user; an empty one is dropped. Only rank 0 evaluates `make`. Local.
   void note_remark(const std::function<std::string()>& make);
-  /// Before the last words: which globs of the options none of all paths matches. Local.
+  /// Prepare the closing remark: globs in the options that match none of `paths`. Local.
   void note_idle_options(std::span<const std::string> paths,
                          const std::set<std::string>& component_globs);
 
@@ -154,18 +157,19 @@ class ArrayEngine {
   Status flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing,
                          FlushMode mode = FlushMode::at_once);
   std::uint64_t n_threads() const;
-  /// True if the variable's values in the file change with the commit, under its journal: rank 0
-  /// writes them. Those of a larger variable without filters are overwritten where they lie.
+  /// True if rank 0 writes the variable's values with the commit, under its journal. Larger
+  /// unfiltered variables are overwritten in place.
   bool goes_with_commit(std::size_t variable) const;
-  /// True if rank 0 writes what the flush has of a variable: by HDF5, or with the commit.
+  /// True if rank 0 writes the flush's values of a variable: by HDF5, or with the commit.
   bool goes_to_root(const ArrayFlush& flush, std::size_t variable) const;
   /// Add values of a contiguous variable to the next commit. Rank 0 only.
   Status commit_contiguous(std::size_t variable, const Slab& slab, const std::byte* values);
-  /// Whether a flush is under way that has values of a variable.
+  /// True if the flush in flight has values of a variable.
   bool is_under_way(std::size_t variable) const;
-  /// The rank ends alone: threads drop what is left of a flush. Not collective.
+  /// Drop a flush in flight because this rank ends without the others. Its threads stop. Not
+  /// collective.
   void drop_flight();
-  /// What a flush has of the i-th of its variables.
+  /// Staged values that a flush writes for its i-th variable.
   const StagingLog& staged_of(const ArrayFlush& flush, std::size_t i) const {
     return flush.taken.empty() ? variables_[flush.variables[i]].log : flush.taken[i];
   }
@@ -175,17 +179,17 @@ class ArrayEngine {
   ArrayFileOptions options_;
   Output output_;
   bool was_there_ = false;      ///< The file was opened, not created.
-  bool model_changed_ = false;  ///< Definitions since the last flush; the same on every rank.
+  bool model_changed_ = false;  ///< Definitions changed since the last flush; same on all ranks.
   StagingMemory memory_;
   std::vector<ArrayVariable> variables_;
   ChunkPlaces places_;
   ArrayFileReport report_;
   std::string closing_remark_;
-  std::vector<std::string> remarks_;       ///< Not taken yet; rank 0.
-  std::uint64_t put_bytes_ = 0;            ///< By this rank since the last flush.
-  std::unique_ptr<LaneStock> lane_stock_;  ///< From the first flush on.
-  std::uint64_t epoch_ = 0;                ///< Collective calls so far: says which puts are later.
-  std::unique_ptr<ArrayFlush> flight_;     ///< The flush that is under way.
+  std::vector<std::string> remarks_;       ///< Not yet returned by take_remarks(); rank 0.
+  std::uint64_t put_bytes_ = 0;            ///< Put by this rank since the last flush.
+  std::unique_ptr<LaneStock> lane_stock_;  ///< Created by the first flush.
+  std::uint64_t epoch_ = 0;                ///< Number of collective calls so far; orders the puts.
+  std::unique_ptr<ArrayFlush> flight_;     ///< The flush in flight.
   bool writable_ = false;
   bool closed_ = false;
 
@@ -216,18 +220,18 @@ class ArrayEngine {
   void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes);
   Status write_plain(ArrayFlush& flush);
   Status place_contiguous(const ArrayFlush& flush);
-  /// Elements of an entry of a contiguous variable, that were put in one phase.
+  /// Part of an entry of a contiguous variable: elements that were put in one phase.
   struct PhasePart {
     std::uint64_t phase = 0;
     std::size_t variable = 0;
     std::size_t entry = 0;
-    std::uint64_t first = 0;  ///< Of the entry's dense array, up to `end`.
+    std::uint64_t first = 0;  ///< First element in the entry's dense array.
     std::uint64_t end = 0;
   };
   std::vector<PhasePart> phase_parts(const ArrayFlush& flush) const;
   Status write_contiguous(const PhasePart& part);
   Status write_contiguous(std::size_t variable, const Slab& slab, const std::byte* values);
-  /// Writes bytes at an address of the file.
+  /// Callback that writes bytes at a file address.
   using WriteRow = std::function<Status(std::uint64_t, std::span<const std::byte>)>;
   Status write_rows(std::size_t variable, const Slab& slab, const std::byte* values,
                     const WriteRow& write) const;
@@ -236,8 +240,8 @@ class ArrayEngine {
   void take_moves(ArrayFlush& flush);
 
   std::chrono::steady_clock::time_point born_ = std::chrono::steady_clock::now();
-  std::uint64_t changes_ = 0;  ///< A hash of all of them.
-  Status lost_;                ///< Why this rank cannot go on; ok as a rule.
+  std::uint64_t changes_ = 0;  ///< Hash of all noted changes.
+  Status lost_;                ///< Why this rank cannot continue; normally ok.
   Status put_status_;  ///< The first failed put of this rank since the last collective call.
 };
 

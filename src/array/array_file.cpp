@@ -1,5 +1,5 @@
-// The calls of an ArrayFile but for flush, which array_flush.cpp tells: definitions and puts;
-// opening a file that exists; reading, where the file's values meet this rank's staged ones.
+// The calls of an ArrayFile except flush (array_flush.cpp): definitions and puts; opening an
+// existing file; reads, which overlay this rank's staged values on the file's.
 
 #include "array/array_file.hpp"
 
@@ -31,7 +31,7 @@
 
 namespace tailrace {
 
-/// Without close() this rank may be alone here, so nothing collective happens.
+/// Destroy without close(). Other ranks may not be here, so nothing collective happens.
 NetcdfArrayFile::~NetcdfArrayFile() {
   if (closed_) return;
   drop_flight();
@@ -46,8 +46,8 @@ std::string NetcdfArrayFile::quoted(std::size_t variable) const {
 
 // --- opening
 
-/// Definitions and lengths go on changing while a flush is under way, and a flush makes the
-/// metadata of all of them.
+/// Refuse mode async: definitions and lengths can change while a flush is in flight, but a flush
+/// writes the metadata of all of them.
 Status NetcdfArrayFile::check_mode() const {
   if (options_.file.mode == StepMode::sync) return Status();
   return Status(Code::invalid_argument,
@@ -84,7 +84,7 @@ Status NetcdfArrayFile::check_variable(std::size_t variable) const {
 
 Status NetcdfArrayFile::change_model(const NetcdfModel& next) {
   TAILRACE_TRY(begin_collective());
-  // Lengths of unlimited dimensions are each rank's own until they are agreed on.
+  // Each rank has its own lengths of unlimited dimensions until they are agreed.
   NetcdfModel agreed = next;
   std::vector<std::uint64_t> lengths;
   for (std::size_t d = 0; d < next.dimensions.size(); ++d) {
@@ -125,7 +125,7 @@ Status NetcdfArrayFile::take_model(const NetcdfModel& next) {
   return Status();
 }
 
-/// Rank 0 knows how the variables' datasets are called.
+/// Broadcast the paths of the variables' datasets, which rank 0 knows.
 void NetcdfArrayFile::share_paths() {
   ByteWriter writer;
   if (comm_->is_root()) {
@@ -189,7 +189,8 @@ Status NetcdfArrayFile::check_put(std::size_t variable, const Slab& slab,
                                             std::to_string(slab.n_elements()));
 }
 
-/// A dataset of several names has dimensions by each of them.
+/// Grow the unlimited dimensions of a variable. A dataset with several names has dimensions by each
+/// of them.
 void NetcdfArrayFile::grow(std::size_t variable, const Slab& slab) {
   const Box box = slab.bounding_box();
   const auto grow_one = [&](const ModelVariable& it) {
@@ -221,7 +222,7 @@ Status NetcdfArrayFile::put(std::size_t variable, const Slab& slab,
   return Status();
 }
 
-/// @returns a slab that reaches as far as they do.
+/// Check runs that are about to be put. @returns a slab that reaches as far as they do
 Result<Slab> NetcdfArrayFile::check_runs(std::size_t variable, const ElementRuns& runs,
                                          std::uint64_t n_given) const {
   TAILRACE_TRY(check_writable());
@@ -265,7 +266,7 @@ Status NetcdfArrayFile::put_runs(std::size_t variable, const ElementRuns& runs,
   if (!reached.ok()) return note(reached.status());
   if (runs.empty()) return Status();
   ArrayVariable& staged = variables_[first_name(variable)];
-  // The places of elements stay what they are where nothing but the slowest dimension grows.
+  // Element numbers stay valid only if no dimension but the slowest grows.
   if (std::find(staged.growing.begin() + 1, staged.growing.end(), true) != staged.growing.end()) {
     return note(Status(Code::unsupported, quoted(variable) + ": runs of a variable that grows"));
   }
@@ -292,7 +293,7 @@ std::size_t NetcdfArrayFile::first_unlimited() const {
   return static_cast<std::size_t>(first - model_.dimensions.begin());
 }
 
-/// Two numbers in any case: ranks that have come to differ must be able to meet and find out.
+/// Add two numbers in any case: ranks that have diverged must still be able to meet and find out.
 void NetcdfArrayFile::add_to_meeting(RankNumbers& along) {
   const std::size_t first = first_unlimited();
   meeting_.short_of_memory = memory_.over_cap() ? 1 : 0;
@@ -349,11 +350,11 @@ Status NetcdfArrayFile::close() {
   TAILRACE_TRY(check_open());
   if (!writable_) return finish(false);
   Status ended = begin_collective();
-  if (output_.broken().ok()) {  // what other puts have staged is written also after one that failed
+  if (output_.broken().ok()) {  // values of successful puts are written even if another put failed
     const Status flushed = flush_variables(agree_on_staged(), false, true);
     if (ended.ok()) ended = flushed;
   }
-  // The file is closed, whether or not there is memory for words.
+  // The file is closed even if memory for the remark is missing.
   if (comm_->is_root() && ended.ok()) {
     (void)local_part([&] {
       std::vector<std::string> paths;
@@ -372,7 +373,8 @@ Status NetcdfArrayFile::abort() {
   return finish(false);
 }
 
-/// Close what is open. After an abort, or a failed close, the file stays at its last flush.
+/// Close everything that is open. After an abort or a failed close, the file stays at its last
+/// flush.
 Status NetcdfArrayFile::finish(bool commit) {
   closed_ = true;
   lane_stock_.reset();
@@ -404,7 +406,7 @@ Result<std::unique_ptr<ArrayFile>> ArrayFile::open(std::unique_ptr<Comm> comm,
   return std::unique_ptr<ArrayFile>(std::move(file));
 }
 
-// --- Opening a file that exists: its model, and how each variable's dataset is stored.
+// --- Opening an existing file: its model, and how each variable's dataset is stored.
 
 namespace {
 
@@ -437,7 +439,7 @@ Status NetcdfArrayFile::start_open(Access access) {
   if (writable_) {
     TAILRACE_TRY(agree_on_options());
     TAILRACE_TRY(check_mode());
-    std::vector<std::string> sharing;  // Each of their chunks gets a new place when it changes.
+    std::vector<std::string> sharing;  // Chunks of these datasets move whenever they change.
     TAILRACE_TRY(open_output(sharing));
   }
   TAILRACE_TRY(open_shared_reader());
@@ -466,9 +468,9 @@ Status NetcdfArrayFile::start_open(Access access) {
   return comm_->agree(opened);
 }
 
-/// Variables that are one dataset by several names share what is staged for it.
+/// Find the variables that are further names of one dataset; they share its staged values.
 void NetcdfArrayFile::note_first_names() {
-  std::unordered_map<std::size_t, std::size_t> first;  // By number of the dataset.
+  std::unordered_map<std::size_t, std::size_t> first;  // Keyed by dataset number.
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     const Result<std::size_t> dataset = reader_->find(paths_[v]);  // adopt() has found it.
     const std::size_t number = dataset.ok() ? first.emplace(*dataset, v).first->second : v;
@@ -477,7 +479,7 @@ void NetcdfArrayFile::note_first_names() {
   }
 }
 
-/// Take over what a dataset's header fixes. Alike on every rank.
+/// Adopt the storage that a dataset's header fixes. Alike on every rank.
 Status NetcdfArrayFile::adopt(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   TAILRACE_TAKE(const std::size_t found, reader_->find(paths_[v]).within(quoted(v)));
@@ -486,12 +488,13 @@ Status NetcdfArrayFile::adopt(std::size_t v) {
   variable.places_known = false;
   variable.tells_max_error = false;
   variable.swapped = stored.dtype.has_value() && !decoded_type(stored.type);
-  // Readers give the dataset's own value where nothing is stored, whatever _FillValue says.
+  // Readers return the dataset's own fill value for missing elements, whatever _FillValue is.
   if (!stored.fill_value.empty() && stored.fill_value.size() == variable.log.element_bytes()) {
     variable.fill = stored.fill_value;
     if (variable.swapped) std::reverse(variable.fill.begin(), variable.fill.end());
   } else if (stored.fill_value.empty()) {
-    variable.fill.assign(variable.fill.size(), std::byte{0});  // as HDF5 reads what is missing
+    // HDF5 reads missing elements as zeros.
+    variable.fill.assign(variable.fill.size(), std::byte{0});
   }
   variable.definition = define(v, stored.shape);
   variable.resolved.chunk_shape = stored.storage.chunk_shape;
@@ -510,8 +513,8 @@ Status NetcdfArrayFile::adopt(std::size_t v) {
   return Status();
 }
 
-/// Where the opened file has the values of the variables that are touched, and how it encodes them.
-/// Collective. Cost: for each such variable, once, two agreements and a sparse exchange.
+/// Find the stored chunks, and the codec, of touched variables of the opened file. Collective.
+/// Cost: for each such variable, once, two agreements and a sparse exchange.
 Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
     ArrayVariable& variable = variables_[v];
@@ -529,7 +532,7 @@ Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
     if (variable.storage == ArrayStorage::contiguous) {
       variable.address = chunks.empty() ? 0 : chunks.front().extent.address;
       comm_->allreduce(std::span<std::uint64_t>(&variable.address, 1), Reduction::max);
-      // Without space yet: HDF5 takes it when it writes.
+      // No space is allocated yet; HDF5 allocates it when it writes.
       if (variable.address == 0) variable.storage = ArrayStorage::by_hdf5;
     } else {
       const Status loaded = places_.load(*comm_, {v, grid, {}, variable.growing}, chunks);
@@ -540,13 +543,13 @@ Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
   return Status();
 }
 
-/// A variable's chunks in the file, numbered in a grid as large as the file's or larger. Rank 0.
+/// Read a variable's chunk list, numbered in a grid at least as large as the file's. Rank 0.
 Result<std::vector<StoredChunk>> NetcdfArrayFile::stored_chunks(std::size_t v,
                                                                 const ChunkGrid& grid) {
   TAILRACE_TAKE(const std::unique_ptr<ChunkIndexReader> reader, ChunkIndexReader::open(path_));
   TAILRACE_TAKE(std::vector<StoredChunk> chunks, reader->read(file_paths_[v]));
   if (variables_[v].storage != ArrayStorage::chunked) return chunks;
-  // The dataset grows with its dimensions at every flush, whether its values are touched or not.
+  // The dataset grows with its dimensions at every flush, even if its values are not touched.
   const ChunkGrid in_file{reader->shape(), grid.chunk_shape};
   const Shape n_per_dimension = grid.n_per_dimension();
   for (StoredChunk& chunk : chunks) {
@@ -590,7 +593,8 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
   return Status();
 }
 
-/// Go on with trz as the header and the guards in the attributes have it; no codec: it is not that.
+/// Continue with trz if the header's filter is trz, with the guards in the attributes. No codec is
+/// set for other filters.
 Status NetcdfArrayFile::continue_own(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   const StoredDataset& dataset = *variable.stored;
@@ -609,8 +613,8 @@ Status NetcdfArrayFile::continue_own(std::size_t v) {
                         variable.resolved.codec);
 }
 
-/// Go on with a lossy plug-in where the variable's attributes name codec and bound, and what is
-/// made of these is what the header has, word by word. @returns whether it is so.
+/// Continue with a lossy plug-in if the variable's attributes record codec and bound, and these
+/// reproduce the header's client data exactly. @returns true if so
 bool NetcdfArrayFile::continue_lossy(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   const ModelVariable& it = model_.variables[v];
@@ -643,21 +647,21 @@ bool NetcdfArrayFile::continue_lossy(std::size_t v) {
   return true;
 }
 
-// --- Reading an ArrayFile: the file's values by a Reader, this rank's staged ones laid over them.
+// --- Reading an ArrayFile: the file's values by a Reader, overlaid with this rank's staged ones.
 //
-// A rank may read alone at any time, so it has a reader of its own for the last flush; where all
-// ranks read together (get_all, a file opened for reading) they share one.
+// A rank may read independently at any time, so it opens a reader of its own for the last flush.
+// Collective reads (get_all, a file opened for reading) share one reader.
 
 namespace {
 
-/// A slab as a box of its own elements.
+/// Convert a slab to a box of its dense array.
 Box box_of(const Slab& slab) { return {Shape(slab.rank(), 0), slab.count}; }
 
 }  // namespace
 
-/// Before a commit: HDF5 gives a file that a process has open already to whoever opens it again,
-/// with the metadata that it has cached. So nobody may keep the file open over a commit who is to
-/// read afterwards. Collective.
+/// Close all readers before a commit. HDF5 returns a file that the process has open already, with
+/// its cached metadata, to anyone who opens it again. So no handle used for later reads may stay
+/// open over a commit. Collective.
 void NetcdfArrayFile::prepare_publish() {
   local_reader_.reset();
   if (reader_ == nullptr) return;
@@ -665,7 +669,7 @@ void NetcdfArrayFile::prepare_publish() {
   reader_.reset();
 }
 
-/// A reader that knows the last flush: all ranks' if there is one, else this rank's own. Not
+/// Return a reader that sees the last flush: the shared one if open, else this rank's own. Not
 /// collective.
 Result<Reader*> NetcdfArrayFile::fresh_reader() {
   if (reader_ != nullptr) return reader_.get();
@@ -676,7 +680,7 @@ Result<Reader*> NetcdfArrayFile::fresh_reader() {
   return local_reader_.get();
 }
 
-/// The reader of all ranks, which knows the last flush. Collective.
+/// Open the shared reader, which sees the last flush. Collective.
 Status NetcdfArrayFile::open_shared_reader() {
   if (reader_ != nullptr) return Status();
   hear_of_last_commit(*comm_, path_);
@@ -706,7 +710,7 @@ Status NetcdfArrayFile::get(std::size_t v, const Slab& slab, std::span<std::byte
   return Status();
 }
 
-/// What the last flush holds, and fill values where that is nothing.
+/// Read the values at the last flush, or fill values where the file has none.
 Status NetcdfArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   const ArrayVariable& variable = variables_[v];
   if (!variable.in_file() || !in_place()) {
@@ -771,7 +775,7 @@ Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
   return read.ok() ? comm_->agree(mine) : read;
 }
 
-/// Chunk by chunk, with the codec that the caller has given. Not collective.
+/// Read chunk by chunk with the caller's codec. Not collective.
 /// Cost: the variable's chunk index, and every chunk that the slab touches.
 Status NetcdfArrayFile::read_by_own_codec(const StoredDataset& dataset, std::size_t v,
                                           const Slab& slab, std::span<std::byte> values) {
@@ -829,7 +833,7 @@ Result<std::vector<std::string>> NetcdfArrayFile::get_texts(std::size_t v, const
   return texts;
 }
 
-/// Put the texts of `from` that `to` wants where they belong.
+/// Copy the texts of `from` that `to` includes to their positions.
 void NetcdfArrayFile::place_texts(const Slab& from, const std::vector<std::string>& texts,
                                   const Slab& to, std::vector<std::string>& target) {
   std::size_t i = 0;

@@ -1,24 +1,24 @@
-// The story of a flush: all that is staged comes into the file at once.
+// A flush, stage by stage: all staged values are written into the file together.
 //
-//   agree_on_staged   lengths of unlimited dimensions, and whose values there are   (array_file)
-//   prepare_new       chunk shapes, bounds, codecs of variables that are new; one that cannot be
-//                     stored is left out: the flush returns its error, and writes all others
-//   load_places       where an opened file has its chunks                           (array_file)
-//   settle_chunks     which rank writes which touched chunk      (array_patches, exec/chunk_homes)
-//   encode_chunks     pieces travel, chunks are completed, encoded, written       (exec/executor)
-//   write_plain       values of large variables that are not stored in chunks
-//   publish           datasets, lengths, chunk index, texts, commit
+//  agree_on_staged   lengths of unlimited dimensions; which variables are staged   (array_file)
+//  prepare_new       chunk shapes, bounds, codecs of new variables. One that cannot be stored is
+//                    left out: the flush returns its error, and writes all others.
+//  load_places       stored chunks of an opened file                               (array_file)
+//  settle_chunks     owner of each touched chunk               (array_patches, exec/chunk_homes)
+//  encode_chunks     pieces travel; chunks are completed, encoded, written       (exec/executor)
+//  write_plain       values of large variables that are not stored in chunks
+//  publish           datasets, lengths, chunk index, texts, commit
 //
-// In mode async, where a kind of file asks for it, the same in another order (hand_over(),
-// complete_flight()): write_plain comes before encode_chunks, which only hands over; publish begins
-// the next collective call.
+// Mode async, where the kind of file requests it, uses another order (hand_over(),
+// complete_flight()). write_plain comes before encode_chunks, which only hands over the chunks.
+// publish runs in the next collective call.
 //
-// Every stage ends in one agreement. Until publish nothing refers to the flush's bytes, except for
-// large variables without filters, whose values are overwritten where they lie: a crash, or a full
-// disk, may leave some of these values old and some new. Small ones change with the commit, under
-// its journal. A flush that fails keeps what was staged: it can be tried again.
-// Cost, besides the data: about a dozen allreduces, three sparse exchanges of about 40 bytes per
-// touched chunk, one gather of 40 bytes per touched chunk to rank 0.
+// Every stage ends in one agreement. Until publish, nothing refers to the flush's bytes. Exception:
+// large unfiltered variables are overwritten in place, so a crash or a full disk may leave some of
+// their values old and some new. Small ones change with the commit, under its journal. A failed
+// flush keeps the staged values and can be retried.
+// Cost, in addition to the data: about a dozen allreduces, three sparse exchanges of about 40 bytes
+// per touched chunk, one gather of 40 bytes per touched chunk to rank 0.
 
 #include "array/netcdf_array.hpp"
 
@@ -62,7 +62,7 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
     return Status();
   }
   output_.tail().start_step();
-  // Definitions since the last flush have taken space already, which must stay theirs.
+  // Definitions since the last flush have already claimed space; a failed flush must not return it.
   const std::uint64_t start = output_.tail().end();
   const Status written = write_variables(flush);
   if (written.ok()) {
@@ -83,17 +83,18 @@ void ArrayEngine::list_variables(ArrayFlush& flush, const std::vector<bool>& sta
   }
 }
 
-/// A flush has failed: what it has created will be decided anew.
+/// Undo the decisions of a failed flush; the next flush decides again.
 void ArrayEngine::forget_decisions(const ArrayFlush& flush) {
   for (const std::size_t v : flush.created) {
     variables_[v].storage = ArrayStorage::undecided;
     variables_[v].definition = FieldDefinition();
     variables_[v].resolved = ResolvedField();
-    variables_[v].address = 0;  // Its place has been handed back, and will be somebody else's.
+    variables_[v].address = 0;  // The place has been returned and may be reused.
   }
 }
 
-/// What is written comes into the file's metadata, and is staged no more. Errors are agreed.
+/// Publish the written chunks in the file's metadata and drop their staged values. Errors are
+/// agreed.
 Status ArrayEngine::finish_flush(ArrayFlush& flush) {
   const Status published = publish(flush);
   if (!published.ok()) {
@@ -108,7 +109,7 @@ Status ArrayEngine::finish_flush(ArrayFlush& flush) {
   add_up(flush, *lost_bytes);
   forget_staged(flush);
   for (const std::size_t v : flush.chunked) {
-    // A place by shape is for a chunk's first version: the file refers to it from now on.
+    // A place by shape serves a chunk's first version only, since the file refers to it now.
     std::unique_ptr<Layout>& layout = variables_[v].resolved.layout;
     if (layout->base_from() == BaseFrom::shape) {
       layout = make_layout("claimed").value();
@@ -117,7 +118,7 @@ Status ArrayEngine::finish_flush(ArrayFlush& flush) {
   return Status();
 }
 
-/// Everything up to the point where the file's metadata changes. Errors are agreed.
+/// Run the stages before the file's metadata changes. Errors are agreed.
 Status ArrayEngine::write_variables(ArrayFlush& flush) {
   TAILRACE_TRY(prepare_new(flush));
   TAILRACE_TRY(load_places(flush));
@@ -125,7 +126,7 @@ Status ArrayEngine::write_variables(ArrayFlush& flush) {
   TAILRACE_TRY(encode_chunks(flush));
   TAILRACE_TRY(write_plain(flush));
   Status mine = local_part([&] { return pack(flush); });
-  // Other nodes may have to complete these chunks in a later flush.
+  // Other nodes may complete these chunks in a later flush.
   if (mine.ok() && syncs()) mine = output_.storage().sync();
   TAILRACE_TRY(comm_->agree(mine));
   output_.see_other_nodes();  // Ranks may read before they flush again.
@@ -135,12 +136,12 @@ Status ArrayEngine::write_variables(ArrayFlush& flush) {
 void ArrayEngine::list_fresh(ArrayFlush& flush) const {
   for (const WrittenChunk& chunk : flush.done.written) {
     const PatchedChunks& patches = *flush.patches[static_cast<std::size_t>(chunk.field)];
-    // What stays where it is stands in the index already.
+    // A chunk that stays in place is in the index already.
     if (!patches.stays_in_place(chunk.chunk_index)) flush.fresh.push_back(chunk);
   }
 }
 
-/// What this rank has for rank 0: before the last agreement, as it takes memory.
+/// Collect this rank's data for rank 0. This needs memory, so it comes before the last agreement.
 Status ArrayEngine::pack(ArrayFlush& flush) const {
   list_fresh(flush);
   flush.plain = pack_plain(flush);
@@ -160,7 +161,7 @@ Status ArrayEngine::settle_owners(ArrayFlush& flush, const Status& mine, bool ho
   return comm_->agree(mine.ok() ? settled.status() : mine);
 }
 
-/// Find the chunks that are touched, and who writes them.
+/// Find the touched chunks and their owners.
 Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
   output_.see_other_nodes();
   Status mine;
@@ -185,7 +186,7 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
   }
   TAILRACE_TRY(settle_owners(flush, mine, flush.hold_back));
   if (flush.hold_back) {
-    // Holding back must make room, or the next settle() comes as soon as this one.
+    // Holding back must free memory; otherwise the next settle() flushes again immediately.
     std::uint64_t held_bytes = 0;
     for (const ChunkKey& key : flush.settled.held_back) {
       const std::vector<ChunkClaim>& claims = flush.fields[key.field].claims;
@@ -195,8 +196,8 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
       held_bytes += flush.patches[key.field]->entry_bytes(key.chunk_index);
     }
     std::uint64_t too_many = held_bytes > memory_.cap_bytes() / 2 ? 1 : 0;
-    // What stays staged is laid aside now, while nothing is written: afterwards a full disk could
-    // leave values staged that the file has already, and that others have overwritten since.
+    // Copy the held-back values now, before anything is written. Later, a full disk could leave
+    // values staged that are already in the file, and that others have overwritten since.
     if (too_many == 0 && !local_part([&] { return stage_rest(flush); }).ok()) too_many = 1;
     comm_->allreduce(std::span<std::uint64_t>(&too_many, 1), Reduction::max);
     if (too_many != 0) {
@@ -212,7 +213,7 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
   return Status();
 }
 
-/// By what the variable's chunks have come to so far.
+/// Forecast encoded sizes from the variable's earlier chunks.
 std::vector<JobForecast> ArrayEngine::forecasts_of(const ArrayFlush& flush) const {
   std::vector<JobForecast> forecasts;
   for (const ChunkJob& job : flush.settled.ownership.jobs) {
@@ -226,7 +227,7 @@ std::vector<JobForecast> ArrayEngine::forecasts_of(const ArrayFlush& flush) cons
   return forecasts;
 }
 
-/// Plans, places that are taken ahead, and the file's threads. Collective.
+/// Prepare the plans, the reserved places, and the file's threads. Collective.
 ExecutorSettings ArrayEngine::prepare_encoding(ArrayFlush& flush) {
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     flush.plans.push_back(plan_of(flush.chunked[f], *flush.patches[f]));
@@ -258,7 +259,7 @@ Status ArrayEngine::encode_chunks(ArrayFlush& flush) {
   return comm_->agree(executor.run(flush.done));
 }
 
-/// As a Writer's in mode sync.
+/// Number of encode threads, like a Writer's in mode sync.
 std::uint64_t ArrayEngine::n_threads() const {
   return threads_of_each(options_.file.n_threads, *comm_);
 }
@@ -299,7 +300,7 @@ void ArrayEngine::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes) {
   array_report_fields([](const char*, auto& sum, auto more) { sum += more; }, report_, now);
 }
 
-/// Drop what is in the file now; what was held back stays, and what was put since.
+/// Drop the flushed values; keep those held back, and those put since.
 void ArrayEngine::forget_staged(ArrayFlush& flush) {
   if (flush.beside) return flush.taken.clear();
   for (const std::size_t v : flush.variables) {
@@ -314,7 +315,7 @@ void ArrayEngine::forget_staged(ArrayFlush& flush) {
   }
 }
 
-/// Stage this rank's part of the chunks that are held back once more, by variable.
+/// Copy this rank's part of the held-back chunks into separate logs, by variable.
 Status ArrayEngine::stage_rest(ArrayFlush& flush) {
   for (const std::size_t v : flush.chunked) {
     flush.rest.emplace_back(memory_, variables_[v].log.element_bytes());
@@ -325,18 +326,18 @@ Status ArrayEngine::stage_rest(ArrayFlush& flush) {
   return Status();
 }
 
-// --- Values that are not stored in chunks: contiguous ones, which each rank writes where they
-// belong, and those that only HDF5 can write, which go to rank 0.
+// --- Values that are not stored in chunks: each rank writes its part of contiguous variables in
+// place, and rank 0 writes those that only HDF5 can write.
 
 namespace {
 
 constexpr std::uint64_t kPieceBytes = 4U << 20;
-/// The largest variable without filters whose values are changed under the journal. Rank 0 holds
-/// them twice; a journal of so many bytes takes no longer to sync than one of a few.
+/// Size of the largest unfiltered variable whose values change under the journal. Rank 0 holds its
+/// values twice. Syncing a journal of this size takes about as long as syncing a few bytes.
 constexpr std::uint64_t kCommittedBytesMax = 64U << 10;
-constexpr std::uint64_t kAlignment = 8;  // so that a reader may map the values in place
+constexpr std::uint64_t kAlignment = 8;  // lets a reader map the values in place
 
-/// Fill bytes [first, end) from `address` on with an element.
+/// Fill elements [first, end), counted from `address`, with `element`.
 Status write_fill(Storage& storage, std::uint64_t address, std::uint64_t first, std::uint64_t end,
                   const std::vector<std::byte>& element) {
   const std::uint64_t most = std::min<std::uint64_t>(kPieceBytes / element.size(), end - first);
@@ -363,7 +364,7 @@ bool ArrayEngine::goes_to_root(const ArrayFlush& flush, std::size_t v) const {
   return !std::binary_search(flush.created.begin(), flush.created.end(), v);
 }
 
-/// Places for contiguous variables that are created, with fill values there. Errors are agreed.
+/// Allocate contiguous variables that are created, and write their fill values. Errors are agreed.
 /// Cost: one broadcast and one agreement for all of them.
 Status ArrayEngine::place_contiguous(const ArrayFlush& flush) {
   std::vector<std::size_t> created;
@@ -372,7 +373,7 @@ Status ArrayEngine::place_contiguous(const ArrayFlush& flush) {
   };
   for (const std::size_t v : flush.created) {
     const ArrayVariable& variable = variables_[v];
-    // At the end HDF5 needs no place for one without values.
+    // On close, a variable without values needs no allocation.
     const bool plain =
         variable.storage == ArrayStorage::contiguous && (staged(v) || flush.defining);
     if (plain && n_elements(variable.definition.shape) > 0) created.push_back(v);
@@ -413,8 +414,8 @@ Status ArrayEngine::write_plain(ArrayFlush& flush) {
     if (plain && !goes_to_root(flush, v)) ++n_plain;
   }
   if (n_plain == 0) return Status();
-  // In rounds, so that what any rank has put later stays; each begins with an allreduce, which also
-  // ends the writes of the one before.
+  // Write in rounds, one per phase, so that later puts of any rank win. Each round begins with an
+  // allreduce, which also waits for the writes of the previous one.
   std::vector<PhasePart> parts;
   Status mine = local_part([&] {
     parts = phase_parts(flush);
@@ -431,7 +432,7 @@ Status ArrayEngine::write_plain(ArrayFlush& flush) {
   return comm_->agree(mine);
 }
 
-/// What this rank has put into contiguous variables, by phases; within one as it was put.
+/// List this rank's puts to contiguous variables by phase; within a phase, in put order.
 std::vector<ArrayEngine::PhasePart> ArrayEngine::phase_parts(const ArrayFlush& flush) const {
   std::vector<PhasePart> parts;
   for (const std::size_t v : flush.variables) {
@@ -455,11 +456,11 @@ std::vector<ArrayEngine::PhasePart> ArrayEngine::phase_parts(const ArrayFlush& f
   return parts;
 }
 
-/// Write what this rank has put into a contiguous variable in one phase. Not collective.
+/// Write this rank's puts to a contiguous variable in one phase. Not collective.
 Status ArrayEngine::write_contiguous(const PhasePart& part) {
   const StagingLog& log = variables_[part.variable].log;
   Status written;
-  if (log.scattered(part.entry)) {  // All of one epoch, and so of one phase.
+  if (log.scattered(part.entry)) {  // Has one epoch, and so one phase.
     log.for_each_piece(part.entry, [&](const Slab& slab, std::uint64_t, const std::byte* values) {
       if (written.ok()) written = write_contiguous(part.variable, slab, values);
     });
@@ -508,7 +509,7 @@ Status ArrayEngine::write_rows(std::size_t v, const Slab& slab, const std::byte*
     }
     written = write_row(variable.address + first * element, row);
   };
-  // Dimensions behind `outer` form one run of the file.
+  // Dimensions from `outer` on form one contiguous run in the file.
   std::size_t outer = slab.rank();
   std::uint64_t run = 1;
   while (outer > 0) {
@@ -534,7 +535,7 @@ Status ArrayEngine::write_rows(std::size_t v, const Slab& slab, const std::byte*
 
 // --- Publishing a flush: from the ranks' lists of written chunks to a committed file.
 
-/// The largest errors that were measured, over all ranks. Collective if anything was verified.
+/// Reduce the measured errors to their maximum. Collective if anything was verified.
 void ArrayEngine::share_errors(ArrayFlush& flush) {
   std::vector<double> errors;
   bool verified = false;
@@ -552,8 +553,8 @@ void ArrayEngine::share_errors(ArrayFlush& flush) {
   }
 }
 
-/// Rank 0 brings the file's metadata up to date and commits; the others hear how it went, and which
-/// chunks HDF5 has put elsewhere.
+/// Update the file's metadata and commit on rank 0. The other ranks receive the outcome, and the
+/// chunks that HDF5 has relocated.
 Status ArrayEngine::publish(ArrayFlush& flush) {
   prepare_publish();
   share_errors(flush);
@@ -566,7 +567,7 @@ Status ArrayEngine::publish(ArrayFlush& flush) {
   model_changed_ = false;
   published(flush);
   take_moves(flush);
-  // Values that lie where they did, but are not what other nodes have cached.
+  // These values have changed in place, so other nodes' caches are stale.
   const auto to_root = [&](std::size_t v) { return goes_to_root(flush, v); };
   if (std::ranges::any_of(flush.variables, to_root)) output_.see_other_nodes();
   return Status();
@@ -643,7 +644,7 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
   return file.add_attributes(dataset, variable.definition.path, says);
 }
 
-/// Texts that grow are chunked as HDF5 likes them: some 64 KiB of pointers.
+/// Choose the chunk shape of texts that grow, as HDF5 handles them well: about 64 KiB of pointers.
 Shape NetcdfArrayFile::text_chunk_shape(std::size_t v) const {
   constexpr std::uint64_t kMostTexts = 4096;
   const ArrayVariable& variable = variables_[v];
@@ -663,7 +664,7 @@ Shape NetcdfArrayFile::text_chunk_shape(std::size_t v) const {
   return chunk;
 }
 
-/// The homes must know where chunks really are, and all ranks where contiguous variables are.
+/// Record the relocated chunks at their homes, and relocated contiguous variables on all ranks.
 void ArrayEngine::take_moves(ArrayFlush& flush) {
   std::uint64_t n_moved = flush.moved.size() + flush.moved_whole.size();
   comm_->allreduce(std::span<std::uint64_t>(&n_moved, 1), Reduction::max);
@@ -693,10 +694,10 @@ void ArrayEngine::take_moves(ArrayFlush& flush) {
   }
 }
 
-// --- what only HDF5 can write
+// --- values that only HDF5 can write
 
-/// This rank's texts and staged values of variables that rank 0 writes, with the epochs that order
-/// them.
+/// Pack this rank's texts and staged values of variables that rank 0 writes, with the epochs that
+/// order them.
 Bytes NetcdfArrayFile::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
   const auto add = [&](std::size_t v, std::uint64_t epoch, const Slab& slab) {
@@ -748,7 +749,7 @@ Status NetcdfArrayFile::write_plain_at_root(const std::vector<Bytes>& plain) {
       parts.push_back(std::move(part));
     }
   }
-  // As they were put; those of equal epochs as the ranks follow each other.
+  // Write in put order; at equal epochs in rank order.
   std::ranges::stable_sort(parts, {}, &Part::epoch);
   const std::int64_t file = output_.file().hdf5_id();
   for (const Part& part : parts) {

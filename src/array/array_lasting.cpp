@@ -1,4 +1,4 @@
-// Elements of a StagingLog that stay: those that no later put replaces.
+// Lasting elements of a StagingLog: those that no later put replaces.
 
 #include <algorithm>
 
@@ -13,7 +13,8 @@ std::vector<std::uint64_t> words_of(const Box& box) {
   return words;
 }
 
-/// Mark the elements that a piece shares with `cover`, by their places in the piece's dense array.
+/// Mark the elements that a piece shares with `cover`, by their positions in the piece's dense
+/// array.
 void mark_shared(const Slab& cover, const Slab& piece, std::vector<bool>& marks) {
   const SlabPart part = part_within(cover, piece.bounding_box());
   if (part.slab.empty()) return;

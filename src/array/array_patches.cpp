@@ -1,4 +1,4 @@
-// Owners and places of touched chunks, and how they are laid together.
+// Owners and places of touched chunks, and merging of their pieces.
 
 #include "array/array_patches.hpp"
 
@@ -25,8 +25,8 @@ ChunkDealing deal(const Comm& comm, std::span<const PatchedField> fields) {
   return dealing;
 }
 
-/// Elements that the chunk will have at the end, as far as one can know: where a dimension grows,
-/// the chunk is not whole at the length that it has now.
+/// Number of elements that the chunk will have in the end, as far as known. Along a growing
+/// dimension, the chunk counts as full.
 std::uint64_t n_elements_at_last(const PatchedField& field, std::uint64_t chunk_index) {
   Box box = field.grid.clipped_box(chunk_index);
   for (std::size_t d = 0; d < field.growing.size(); ++d) {
@@ -46,7 +46,7 @@ Result<PatchOwnership> ChunkPlaces::settle(Comm& comm, std::span<const PatchedFi
                                            bool hold_back) {
   const ChunkDealing dealing = deal(comm, fields);
   ChunkMail claims(dealing);
-  const Status listed = local_part([&] {  // The others wait in the exchange; then all fail.
+  const Status listed = local_part([&] {  // Others wait in the exchange; then all fail.
     for (std::size_t f = 0; f < fields.size(); ++f) {
       for (const ChunkClaim& claim : fields[f].claims) {
         claims.add({{f, claim.chunk_index}, nobody, {}, {{comm.rank(), claim.n_elements, {}}}});
@@ -60,8 +60,9 @@ Result<PatchOwnership> ChunkPlaces::settle(Comm& comm, std::span<const PatchedFi
         std::uint64_t n_elements = 0;
         for (const ChunkShare& share : chunk.shares) n_elements += share.n_elements;
         if (hold_back && n_elements < n_elements_at_last(field, chunk.key.chunk_index)) return true;
-        // A chunk between neighbours goes to the lower or the upper one in all of a variable, so
-        // that each has one of them; what everybody shares is dealt.
+        // Chunks shared by two neighbours go, within a variable, all to the lower rank or all to
+        // the upper. So each rank gets one of its two shared chunks. Chunks that all ranks share
+        // are dealt.
         const std::uint64_t number = dealing.number_of(chunk.key);
         const bool everybodys = static_cast<int>(chunk.shares.size()) == comm.n_ranks();
         chunk.owner = with_about_most(chunk.shares, field.variable + (everybodys ? number : 0));
@@ -91,7 +92,7 @@ Result<std::uint64_t> ChunkPlaces::keep(Comm& comm, std::span<const PatchedField
                                         std::span<const WrittenChunk> written) {
   const ChunkDealing dealing = deal(comm, fields);
   ChunkMail news(dealing);
-  const Status listed = local_part([&] {  // The others wait in the exchange; then all break off.
+  const Status listed = local_part([&] {  // Others wait in the exchange; then all fail.
     for (const WrittenChunk& chunk : written) {
       news.add({{chunk.field, chunk.chunk_index},
                 comm.rank(),
@@ -126,11 +127,11 @@ Status ChunkPlaces::load(Comm& comm, const PatchedField& field,
   return listed.ok() ? kept : listed;
 }
 
-// --- Laying chunks together.
+// --- Merging of chunks.
 
 namespace {
 
-/// Set `n` bits from `first` on. @returns whether any was set before
+/// Set `n` bits from `first` on. @returns true if any of them was set already
 bool set_bits(std::vector<std::uint64_t>& bits, std::uint64_t first, std::uint64_t n) {
   bool any = false;
   while (n > 0) {
@@ -146,7 +147,7 @@ bool set_bits(std::vector<std::uint64_t>& bits, std::uint64_t first, std::uint64
   return any;
 }
 
-/// The first position from `at` on whose bit is `value`; `end` if there is none before it.
+/// Find the first position in [at, end) whose bit is `value`; `end` if none.
 std::uint64_t find_bit(const std::vector<std::uint64_t>& bits, bool value, std::uint64_t at,
                        std::uint64_t end) {
   while (at < end) {
@@ -157,9 +158,10 @@ std::uint64_t find_bit(const std::vector<std::uint64_t>& bits, bool value, std::
   return end;
 }
 
-/// Call visit(first, n, stride, from) for the rows of a part of a slab: where their elements lie in
-/// the dense array over `box`, and where the first lies in the dense array of the slab's `counts`,
-/// in which they are one run. Dimensions that the part has whole in both arrays belong to its rows.
+/// Call visit(first, n, stride, from) for the rows of a part of a slab. `first` and `stride` locate
+/// the elements in the dense array over `box`. `from` is the position of the first one in the
+/// slab's dense array of extents `counts`, where they are contiguous. Dimensions that are complete
+/// in both arrays are merged into the rows.
 template <class Visit>
 void for_each_row(const SlabPart& part, const Shape& counts, const Box& box, Visit&& visit) {
   const std::size_t rank = box.rank();
@@ -171,7 +173,7 @@ void for_each_row(const SlabPart& part, const Shape& counts, const Box& box, Vis
   std::uint64_t stride = 1;
   for (bool whole = true; n_outer > 0 && whole; --n_outer) {
     const std::size_t d = n_outer - 1;
-    if (!dense(d) && n > 1) break;  // rows that are apart from each other
+    if (!dense(d) && n > 1) break;  // these rows are not contiguous
     if (!dense(d)) stride = slab.stride_of(d);
     n *= slab.count[d];
     whole = stride == 1 && slab.count[d] == box.count[d] && slab.count[d] == counts[d];
@@ -191,7 +193,7 @@ void for_each_row(const SlabPart& part, const Shape& counts, const Box& box, Vis
   });
 }
 
-/// True if an element of `box`, a part of `chunk`, has such a bit.
+/// True if any element of `box`, a part of `chunk`, has a bit equal to `value`.
 bool any_bit(const std::vector<std::uint64_t>& bits, bool value, const Box& box, const Box& chunk) {
   bool any = false;
   for_each_row(part_within(Slab::of(box), box), box.count, chunk,
@@ -201,7 +203,7 @@ bool any_bit(const std::vector<std::uint64_t>& bits, bool value, const Box& box,
   return any;
 }
 
-/// Copy `n` elements to places `stride` apart.
+/// Copy `n` contiguous elements to positions `stride` apart.
 void lay_row(std::uint64_t n, const std::byte* from, std::byte* to, std::uint64_t stride,
              std::size_t element) {
   if (stride == 1) {
@@ -213,11 +215,12 @@ void lay_row(std::uint64_t n, const std::byte* from, std::byte* to, std::uint64_
   }
 }
 
-/// What a message of pieces is made of.
+/// Kind of a piece in a message to the owner.
 enum class PieceKind : std::uint8_t {
-  part,       ///< Of a slab: where, runs of epochs, values.
-  scattered,  ///< Of runs of elements: the epoch, where in the chunk, values.
-  remains     ///< Of all that a rank has put, later ones over earlier: runs of elements, values.
+  part,       ///< Part of a slab: position, runs of epochs, values.
+  scattered,  ///< Runs of elements: epoch, positions in the chunk, values.
+  /// All puts of a rank, merged: runs of elements, values.
+  remains
 };
 struct SentPiece {
   std::uint32_t first = 0;
@@ -229,12 +232,12 @@ struct RemainingRun {
   std::uint64_t epoch = 0;
 };
 
-/// The owner's own puts go before those of equal epoch of whatever rank.
+/// Rank number of the owner's own puts: at equal epochs they win over every other rank.
 constexpr int own_rank = std::numeric_limits<int>::max();
 
 }  // namespace
 
-// --- the order of a chunk's elements
+// --- ChunkOrder
 
 std::uint32_t ChunkOrder::number_of(const Origin& origin) {
   if (!origins_.empty() && origins_.back() == origin) {
@@ -260,7 +263,7 @@ void ChunkOrder::drop_unseen() {
   for (std::uint32_t& number : of_element_) {
     if (number != nobody_yet) number = numbers[number];
   }
-  // Half of the room is free now, or the room doubles: so this comes seldom.
+  // At least half of the entries are free, or the limit doubles, so this is rarely called.
   if (2 * origins_.size() > most_origins_) most_origins_ *= 2;
 }
 
@@ -269,7 +272,7 @@ void ChunkOrder::lay(std::uint64_t first, std::uint64_t n, std::uint64_t stride,
                      int rank, std::byte* values) {
   const Origin origin{epoch, rank};
   const std::uint32_t number = number_of(origin);
-  // Neighbours have one origin as a rule: to compare it once is enough.
+  // Neighbours usually have the same origin: compare each only when it changes.
   std::uint32_t compared = nobody_yet;
   bool later = true;
   for (std::uint64_t i = 0; i < n;) {
@@ -378,10 +381,11 @@ std::optional<std::uint64_t> PatchedChunks::fixed_address(std::uint64_t chunk_in
   return before->second.address;
 }
 
-/// What the file holds, encoded and decoded; or before that pieces of others, the message that is
-/// one too many, and the order of the elements. The bitmap goes with both. The order counts up to a
-/// chunk's bytes only: elements of one byte take five in it, and where other ranks' pieces do not
-/// overlap there is none, so that no chunk is refused for its sake.
+/// Memory for merging a chunk: the larger of two needs, and the bitmap. One need is the stored
+/// chunk, encoded and decoded. The earlier need is the buffered pieces, the message that exceeds
+/// the buffer, and the order of elements. The order counts only up to a chunk's bytes, so that no
+/// chunk is refused because of it. It would need five bytes per element of one byte, and it is not
+/// created if other ranks' pieces do not overlap.
 std::uint64_t PatchedChunks::extra_bytes() const {
   const std::uint64_t raw = chunk_bytes();
   const std::uint64_t before = raw + variable_.codec->encoded_bytes_max(raw);
@@ -413,9 +417,9 @@ void PatchedChunks::count_held(Patched& patched) {
   peak_bytes_ = std::max(peak_bytes_, held_bytes_);
 }
 
-// --- pieces, as a holder
+// --- pieces, sent by a holder
 
-/// Of which epochs the elements of a part of an entry are, by runs of the part's dense array.
+/// Epochs of the elements of a part of an entry, as runs of the part's dense array.
 std::vector<StagedRun> PatchedChunks::runs_of(std::size_t entry, const SlabPart& part) const {
   const std::size_t n_runs = log_->n_runs(entry);
   if (n_runs == 1) return {{part.slab.n_elements(), log_->run(entry, 0).epoch}};
@@ -455,7 +459,8 @@ std::uint64_t PatchedChunks::entry_bytes(std::uint64_t chunk_index) const {
   return n_bytes;
 }
 
-/// Of how many runs a chunk's pieces are in the variable, at most: each may be one a row.
+/// Upper bound of the runs in the variable that a chunk's pieces make up: one per row of each
+/// piece.
 std::uint64_t PatchedChunks::n_runs_of(const OwnPart& own, std::uint64_t chunk_index) const {
   const std::uint64_t row = variable_.grid.full_box(chunk_index).count.back();
   std::uint64_t n = 0;
@@ -463,7 +468,7 @@ std::uint64_t PatchedChunks::n_runs_of(const OwnPart& own, std::uint64_t chunk_i
   return n;
 }
 
-/// Where in the chunk, not in the variable: 8 bytes a piece.
+/// Send positions in the chunk instead of the variable: 8 bytes a piece.
 void PatchedChunks::add_scattered(ByteWriter& writer, const OwnPart& own) const {
   const std::size_t element = variable_.element_bytes;
   writer.add(PieceKind::scattered);
@@ -487,7 +492,7 @@ void PatchedChunks::add_part(ByteWriter& writer, std::size_t entry, const SlabPa
   copy_box(within, whole, log_->values(entry), within, to, variable_.element_bytes);
 }
 
-/// What is left of this rank's puts of a chunk, where they overlap.
+/// Send this rank's overlapping puts of a chunk as one merged piece.
 void PatchedChunks::add_remains(ByteWriter& writer, std::uint64_t chunk_index) const {
   const std::size_t element = variable_.element_bytes;
   Buffer values(chunk_bytes());
@@ -537,7 +542,7 @@ Status PatchedChunks::copy_scattered(std::uint64_t chunk_index, const OwnPart& o
   std::vector<std::byte> values;
   values.reserve(own.n_elements * element);
   for (const ChunkPiece& piece : own.pieces) {
-    // Rows of the chunk, each one run of the variable.
+    // Rows of the chunk; each is one run of the variable.
     const std::uint64_t end = std::uint64_t{piece.first} + piece.n;
     for_each_box_of_run({Shape(shape.size(), 0), chunk.count}, piece.first, end,
                         [&](const Box& part) {
@@ -593,7 +598,7 @@ Status PatchedChunks::copy_staged(std::uint64_t chunk_index, StagingLog& to) con
   return Status();
 }
 
-// --- pieces, as the owner
+// --- pieces, merged by the owner
 
 void PatchedChunks::for_each_own_row(std::uint64_t chunk_index, const RowVisit& visit) const {
   const Box chunk = variable_.grid.full_box(chunk_index);
@@ -682,7 +687,7 @@ void PatchedChunks::lay_in_order(std::uint64_t chunk_index, const Pieces& pieces
   });
 }
 
-/// Lay all that has waited, now that there is too much of it, or that it overlaps.
+/// Merge the buffered pieces, because they exceed their limit or overlap.
 void PatchedChunks::lay_waiting(std::uint64_t chunk_index, Patched& patched, Buffer& values) const {
   if (patched.order == nullptr) patched.order = std::make_unique<ChunkOrder>(chunk_elements());
   for (const Pieces& pieces : patched.pieces) {
@@ -692,7 +697,8 @@ void PatchedChunks::lay_waiting(std::uint64_t chunk_index, Patched& patched, Buf
   patched.piece_bytes = 0;
 }
 
-/// Only the main thread sees a chunk before all its pieces are there.
+/// Buffer or merge a peer's pieces. Only the main thread uses a chunk before its pieces are
+/// complete.
 void PatchedChunks::lay_pieces(std::uint64_t chunk_index, int peer,
                                std::span<const std::byte> pieces, Buffer& values) {
   Patched* patched = nullptr;
@@ -709,7 +715,7 @@ void PatchedChunks::lay_pieces(std::uint64_t chunk_index, int peer,
   count_held(*patched);
 }
 
-/// Lay everybody's pieces, of which no two share an element. @returns false if two do
+/// Copy the pieces of all ranks, as long as no two share an element. @returns false if two do
 bool PatchedChunks::lay_apart(std::uint64_t chunk_index, const Patched& patched, Buffer& values,
                               Bitmap& put) const {
   bool apart = true;
@@ -725,7 +731,7 @@ bool PatchedChunks::lay_apart(std::uint64_t chunk_index, const Patched& patched,
         again = set_bits(put, row.first + i * row.stride, 1) || again;
       }
     }
-    // Alone, a rank's puts are laid in their order.
+    // Without other ranks' pieces, this rank's puts are applied in their order.
     apart = !again || patched.pieces.empty();
   };
   for (const Pieces& pieces : patched.pieces) for_each_row_sent(chunk_index, pieces.bytes, lay);
@@ -733,7 +739,7 @@ bool PatchedChunks::lay_apart(std::uint64_t chunk_index, const Patched& patched,
   return apart;
 }
 
-/// Lay everybody's slabs over each other. @returns which elements were put
+/// Overlay the pieces of all ranks in order. @returns a bitmap of the elements that were put
 PatchedChunks::Bitmap PatchedChunks::lay_all(std::uint64_t chunk_index, Patched patched,
                                              Buffer& values) const {
   Bitmap put((chunk_elements() + 63) / 64);
@@ -750,7 +756,7 @@ PatchedChunks::Bitmap PatchedChunks::lay_all(std::uint64_t chunk_index, Patched 
   return put;
 }
 
-// --- the rest of a chunk
+// --- completion of a chunk
 
 Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_index, Buffer& values) {
   const Box chunk = variable_.grid.full_box(chunk_index);
@@ -779,7 +785,7 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
     return old.status().within("variable \"" + variable_.path + "\", chunk " + box_text(clipped) +
                                " as the file has it");
   }
-  // Also beyond the shape's end: what a growing variable has there are fill values.
+  // Also copy beyond the shape's end: there, a growing variable has fill values.
   const std::uint64_t end = chunk_elements();
   const std::size_t element = variable_.element_bytes;
   for (std::uint64_t at = find_bit(put, false, 0, end); at < end;) {
@@ -793,7 +799,7 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
   return completed;
 }
 
-/// Fill values wherever nothing was put.
+/// Write fill values to all elements that were not put.
 void PatchedChunks::fill_unput(const Bitmap& put, Buffer& values) const {
   const std::uint64_t end = chunk_elements();
   const std::size_t element = variable_.element_bytes;
@@ -806,7 +812,7 @@ void PatchedChunks::fill_unput(const Bitmap& put, Buffer& values) const {
   }
 }
 
-/// For what no codec turns; both ways.
+/// Swap the byte order of values that bypass the codec; self-inverse.
 void PatchedChunks::to_other_order(Buffer& values) const {
   if (variable_.swapped) swap_elements(values.bytes(), variable_.element_bytes);
 }

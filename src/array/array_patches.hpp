@@ -1,5 +1,5 @@
-// The chunks that a flush touches: who writes each and where it lies (ChunkPlaces), and how it is
-// laid together from what ranks have staged (PatchedChunks).
+// The chunks that a flush touches: which rank writes each and where it lies (ChunkPlaces), and how
+// the puts of all ranks are merged into it (PatchedChunks).
 
 #pragma once
 
@@ -26,24 +26,25 @@
 
 namespace tailrace {
 
-// --- ChunkPlaces: where the stored chunks of a file that is being written lie, and who writes a
-// touched chunk next.
+// --- ChunkPlaces: addresses of the stored chunks of a file that is being written, and the owner of
+// each touched chunk.
 //
-// A chunk's home (exec/chunk_homes.hpp) knows its place in the file, hears in each flush which
-// ranks have values for it, makes the one with the most of them its owner (of equals the lowest),
-// and tells it what the file holds. So no rank knows all chunks, and none reads the index again.
-// Overlaps are fine: whatever comes last is laid last.
+// A chunk's home (exec/chunk_homes.hpp) stores its place in the file. In each flush the home learns
+// which ranks have values for the chunk. It makes one of those with about the most values the
+// owner, by turns, and sends it the chunk's place. So no rank knows all chunks, and none reads the
+// index again. Puts may overlap; the last one wins.
 //
-// Invariant 1: a chunk is written by one rank in a flush. Invariant 2: the places are those of the
-// last flush that was committed.
+// Invariant 1: in a flush, only one rank writes a chunk. Invariant 2: the places are those of the
+// last committed flush.
 
-/// A chunk for which this rank has values, and how many (more than there are where puts overlap).
+/// Chunk for which this rank has values, and their number. It exceeds the number of elements if
+/// puts overlap.
 struct ChunkClaim {
   std::uint64_t chunk_index = 0;
   std::uint64_t n_elements = 0;
 };
 
-/// A variable in a flush; the same on every rank but for the claims.
+/// Variable of a flush; the same on every rank except for the claims.
 struct PatchedField {
   std::size_t variable = 0;
   ChunkGrid grid;
@@ -52,35 +53,39 @@ struct PatchedField {
 };
 
 struct PatchOwnership {
-  Ownership ownership;              ///< Jobs without parts: see exec/field_plan.hpp.
-  std::vector<ChunkPlace> before;   ///< One per job: the chunk as the file has it.
-  std::vector<ChunkKey> held_back;  ///< This rank's claims that wait for the rest of their chunk.
+  Ownership ownership;             ///< Jobs without parts: see exec/field_plan.hpp.
+  std::vector<ChunkPlace> before;  ///< One per job: the chunk in the file.
+  /// Claims of this rank that stay staged until their chunk is complete.
+  std::vector<ChunkKey> held_back;
 };
 
 class ChunkPlaces {
  public:
-  /// Decide who writes what. `hold_back`: chunks of which elements are surely missing stay staged.
-  /// Collective. Cost: as of ask_homes(), without slabs. @error internal, on this rank only.
+  /// Assign an owner to each touched chunk. With `hold_back`, chunks that are surely incomplete
+  /// stay staged. Collective. Cost: like ask_homes(), without slabs. @error internal, on this rank
+  /// only.
   Result<PatchOwnership> settle(Comm& comm, std::span<const PatchedField> fields, bool hold_back);
-  /// Chunks have been written and committed. Collective: a sparse exchange of 44 bytes a chunk.
-  /// @returns bytes of the places that they had before, as far as this rank is their home.
+  /// Record the places of chunks that were written and committed. Collective: a sparse exchange of
+  /// 44 bytes a chunk.
+  /// @returns bytes of the places that these chunks had before, summed over the chunks whose home
+  /// is this rank.
   /// @error internal, on this rank only.
   Result<std::uint64_t> keep(Comm& comm, std::span<const PatchedField> fields,
                              std::span<const WrittenChunk> written);
-  /// Learn the chunks that a variable has in an opened file. Collective: as keep().
+  /// Load the places of a variable's chunks in an opened file. Collective: as keep().
   /// @param chunks  at rank 0, all of them; elsewhere none.
   Status load(Comm& comm, const PatchedField& field, std::span<const StoredChunk> chunks);
-  /// Forget where a variable's chunks lie. Not collective, alike everywhere.
+  /// Forget the places of a variable's chunks. Not collective, alike everywhere.
   void forget(std::size_t variable) { places(variable).clear(); }
 
  private:
-  using Places = std::unordered_map<std::uint64_t, ChunkPlace>;  ///< By the chunk's number.
+  using Places = std::unordered_map<std::uint64_t, ChunkPlace>;  ///< Keyed by chunk number.
   Places& places(std::size_t variable);
 
   std::vector<Places> places_;
 };
 
-// --- ChunkOrder: who has put each element of a chunk last, so far.
+// --- ChunkOrder: the latest put of each element of a chunk, so far.
 
 class ChunkOrder {
  public:
@@ -88,18 +93,18 @@ class ChunkOrder {
       : of_element_(n_elements, nobody_yet),
         most_origins_(std::max<std::uint64_t>(n_elements / 16, 64)) {}
 
-  /// Lay `n` elements, `stride` apart in the chunk from `first` on, whose values are `from`, over
-  /// `values`, wherever nobody has put later: of a later epoch, or of the same and a rank that goes
-  /// before. What one rank puts twice comes in its order.
+  /// Copy `n` elements from `from` into `values`, `stride` apart in the chunk, starting at `first`.
+  /// Elements that have a later put keep their value: one of a later epoch, or of the same epoch
+  /// and a higher rank. Puts of one rank must come in their order.
   void lay(std::uint64_t first, std::uint64_t n, std::uint64_t stride, const std::byte* from,
            std::size_t element_bytes, std::uint64_t epoch, int rank, std::byte* values);
-  /// Call visit(first, end, epoch) for the runs of elements of one epoch that somebody has put.
+  /// Call visit(first, end, epoch) for runs of elements that were put in one epoch.
   void for_each_run(const std::function<void(std::uint64_t first, std::uint64_t end,
                                              std::uint64_t epoch)>& visit) const;
   std::uint64_t held_bytes() const {
     return of_element_.size() * sizeof(std::uint32_t) + origins_.capacity() * sizeof(Origin);
   }
-  /// What an element takes: more only where each few were put by a call of their own.
+  /// Memory per element. It is larger only if small groups of elements were put by separate calls.
   static constexpr std::uint64_t bytes_per_element = sizeof(std::uint32_t) + 1;
 
  private:
@@ -114,21 +119,22 @@ class ChunkOrder {
 
   std::vector<std::uint32_t> of_element_;
   std::vector<Origin> origins_;
-  std::size_t most_origins_;  ///< With so many, those go of which no element is left.
+  std::size_t most_origins_;  ///< Origins without elements are dropped at this number.
 };
 
-// --- PatchedChunks: the chunks of one variable in one flush, laid together from what ranks have
-// staged.
+// --- PatchedChunks: the chunks of one variable in one flush, merged from the values that ranks
+// have staged.
 //
-// The owner of a chunk lays what other ranks send and what it has staged itself over each other, in
-// the order of their epochs (of equal ones its own last, before it those of higher ranks), marks in
-// a bitmap which elements were put, and fills the rest by the chunk as the file has it, or by the
-// fill value. Pieces come in any order. As long as they take no more than the chunk they wait for
-// all; once there are more, they are laid at once, and a ChunkOrder tells which elements later ones
-// may still take: so many ranks that put the same elements cost their chunk's owner no more memory
-// than two. A rank whose own puts overlap so much sends what is left of them. A chunk in which
-// decoded values of a lossy codec remain is stored raw, so that values keep their bound however
-// often their neighbours are rewritten (array_file.hpp, invariant 3).
+// The owner of a chunk overlays the pieces of other ranks and its own staged values in the order of
+// their epochs. At equal epochs, higher ranks come later and the owner's values last. A bitmap
+// marks the elements that were put; the others are filled with the chunk's stored values, or with
+// the fill value.
+// Pieces arrive in any order. While they take no more memory than the chunk, they are buffered
+// until all have arrived. Beyond that, they are merged immediately, and a ChunkOrder records which
+// put each element comes from. So many ranks that put the same elements cost the owner no more
+// memory than two. A rank whose own puts overlap that much merges them before it sends them.
+// A chunk that retains decoded values of a lossy codec is stored raw. So values stay within their
+// bound however often their neighbours are rewritten (array_file.hpp, invariant 3).
 
 class PatchedChunks final : public ChunkPatches {
  public:
@@ -138,36 +144,37 @@ class PatchedChunks final : public ChunkPatches {
     std::size_t element_bytes = 1;
     std::vector<std::byte> fill;  ///< One element.
     const Codec* codec = nullptr;
-    bool swapped = false;  ///< In the file, elements have the other byte order.
-    bool alone = false;    ///< There is one rank: no pieces come.
-    /// Extents at the last commit, where values within these change with the next commit alone: a
-    /// chunk without filters is written elsewhere, and the commit moves it. Empty: such a chunk is
-    /// overwritten where it lies.
+    bool swapped = false;  ///< Elements have the other byte order in the file.
+    bool alone = false;    ///< True for a single rank: no pieces arrive.
+    /// Extents at the last commit. Values within these may change only with the next commit, so an
+    /// unfiltered chunk is written elsewhere and the commit moves it. Empty: such a chunk is
+    /// overwritten in place.
     Shape committed;
   };
 
-  /// `log` and `storage` must stay while chunks are laid together.
+  /// Construct over `log` and `storage`, which must outlive the processing of all chunks.
   PatchedChunks(Variable variable, const StagingLog& log, Storage& storage);
 
-  /// What this rank has staged stands in another log now, entry by entry as it was. Before any
-  /// chunk is laid together.
+  /// Redirect to another log that now holds this rank's staged entries, unchanged. Call before any
+  /// chunk is processed.
   void read_from(const StagingLog& log) { log_ = &log; }
 
-  /// Chunks that this rank has values for.
+  /// List the chunks that this rank has values for.
   std::vector<ChunkClaim> claims() const;
-  /// As the owner: what the file holds of a chunk.
+  /// Set the stored place of a chunk that this rank owns.
   void set_before(std::uint64_t chunk_index, const ChunkPlace& place);
-  /// What this rank's slabs of a chunk would take in a log of their own, beside their values.
+  /// Bytes that this rank's slabs of a chunk would need in a separate log, in addition to their
+  /// values.
   std::uint64_t entry_bytes(std::uint64_t chunk_index) const;
-  /// Whether an unfiltered chunk is rewritten where it lies, so that the index stays as it is.
+  /// True if an unfiltered chunk is rewritten in place, so that the index does not change.
   bool stays_in_place(std::uint64_t chunk_index) const {
     return fixed_address(chunk_index).has_value();
   }
-  /// Stage this rank's slabs of a chunk once more, in another log. @error as of StagingLog::put
+  /// Copy this rank's slabs of a chunk into another log. @error like StagingLog::put
   Status copy_staged(std::uint64_t chunk_index, StagingLog& to) const;
-  /// Chunks that were completed by what the file holds. Thread-safe.
+  /// Number of chunks that were completed with stored values. Thread-safe.
   std::uint64_t n_merged() const { return n_merged_; }
-  /// The most that pieces of others, and the order of elements, have taken at once. Thread-safe.
+  /// Peak memory of buffered pieces and element orders. Thread-safe.
   std::uint64_t peak_bytes() const;
 
   void add_pieces(std::uint64_t chunk_index, ByteWriter& writer) const override;
@@ -178,13 +185,13 @@ class PatchedChunks final : public ChunkPatches {
   std::uint64_t extra_bytes() const override;
 
  private:
-  /// One bit per element of a whole chunk, row-major.
+  /// One bit per element of a full chunk, row-major.
   using Bitmap = std::vector<std::uint64_t>;
   struct Pieces {
     int rank = 0;
     Bytes bytes;
   };
-  /// A chunk under way: what other ranks have sent, or what has been made of it.
+  /// Chunk being merged: buffered pieces of other ranks, or their merged state.
   struct Patched {
     std::vector<Pieces> pieces;
     std::uint64_t piece_bytes = 0;
@@ -195,14 +202,15 @@ class PatchedChunks final : public ChunkPatches {
     std::uint64_t chunk_index = 0;
     std::size_t entry = 0;
   };
-  /// Where an entry's elements of a chunk stand.
+  /// Part of an entry within one chunk.
   struct OwnPart {
     std::size_t entry = 0;
-    SlabPart part;                       ///< Of its slab;
-    std::span<const ChunkPiece> pieces;  ///< of a scattered one.
+    SlabPart part;                       ///< Part of a slab entry.
+    std::span<const ChunkPiece> pieces;  ///< Pieces of a scattered entry.
     std::uint64_t n_elements = 0;
   };
-  /// Elements of a chunk that were put together: `n` from `first` on, `stride` apart.
+  /// Equally spaced elements of a chunk that were put together: `n` from `first` on, `stride`
+  /// apart.
   struct Row {
     std::uint64_t first = 0;
     std::uint64_t n = 0;
@@ -239,13 +247,14 @@ class PatchedChunks final : public ChunkPatches {
   Variable variable_;
   const StagingLog* log_;
   Storage& storage_;
-  std::vector<Link> links_;                       ///< By chunk, then in the order of the puts.
-  std::map<std::size_t, ChunkPieces> scattered_;  ///< By entry.
+  std::vector<Link> links_;  ///< Sorted by chunk, then in the order of the puts.
+  std::map<std::size_t, ChunkPieces> scattered_;  ///< Keyed by entry.
   std::map<std::uint64_t, ChunkPlace> before_;
   std::atomic<std::uint64_t> n_merged_{0};
 
-  mutable std::mutex mutex_;  ///< Guards what follows, but a chunk whose pieces still come.
-  std::set<std::uint64_t> overwritten_;  ///< Chunks of which committed values change.
+  /// Guards the members below, except chunks whose pieces are still arriving.
+  mutable std::mutex mutex_;
+  std::set<std::uint64_t> overwritten_;  ///< Chunks whose committed values change.
   std::map<std::uint64_t, Patched> patched_;
   std::uint64_t held_bytes_ = 0;
   std::uint64_t peak_bytes_ = 0;

@@ -1,8 +1,8 @@
-// Decisions of a variable's first flush: chunk shape, bound, codec, layout; all ranks alike.
+// Decisions at a variable's first flush: chunk shape, bound, codec, layout; identical on all ranks.
 //
-// A variable that cannot be stored is left out of the flush: it stays staged, the flush returns its
-// error, and what was put into other variables is written. What can be known earlier,
-// set_variable_options() refuses.
+// A variable that cannot be stored is left out of the flush. It stays staged, the flush returns its
+// error, and the other variables are written. set_variable_options() already refuses what can be
+// detected earlier.
 
 #include <algorithm>
 #include <optional>
@@ -27,8 +27,8 @@ namespace tailrace {
 namespace {
 
 /// Store a field that codec=auto leaves uncompressed in a dataset with filters, which every chunk
-/// skips. HDF5 keeps the place of a chunk for ever where there are no filters, so that a rewrite
-/// would have to overwrite it.
+/// skips. Without filters, HDF5 keeps a chunk's place forever, so a rewrite would have to overwrite
+/// it.
 Status skip_filters(FieldState& field) {
   CodecRequest request = codec_request(field.definition, field.resolved);
   request.name = exact_codec;
@@ -46,7 +46,7 @@ Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t el
 
 }  // namespace
 
-/// The variable as a field of the engine, with options of its own yet to come.
+/// Describe the variable as a field of the engine, without its options.
 FieldDefinition NetcdfArrayFile::define(std::size_t v, const Shape& shape) const {
   const std::vector<bool>& growing = variables_[v].growing;
   FieldDefinition definition;
@@ -89,7 +89,7 @@ Result<FieldDefinition> NetcdfArrayFile::define_new(
   return definition;
 }
 
-/// Chunks that follow the boxes that were put. Not collective; the same on every rank.
+/// Choose chunks that follow the boxes that were put. Not collective; the same on every rank.
 Status NetcdfArrayFile::choose_shape(std::size_t v, const DecompositionFacts& facts,
                                      FieldState& field) const {
   const ArrayVariable& variable = variables_[v];
@@ -101,14 +101,14 @@ Status NetcdfArrayFile::choose_shape(std::size_t v, const DecompositionFacts& fa
     if (variable.growing[d]) limits[d] = UINT64_MAX;
   }
   chunk = choose_chunks(of_dataset, definition.options, limits, facts, options_.file.door);
-  // Values in one piece are written as they are, however many there are.
+  // Contiguous values are written as they are, whatever their number.
   if (has_nothing_to_compress(of_dataset) || definition.options.layout == "contiguous") {
     return Status();
   }
   return check_chunk(quoted(v), chunk, of_dataset.element_bytes);
 }
 
-/// Refuse chunks that the memory cap has no room to encode, as the executor does. Not collective.
+/// Refuse chunks that do not fit the memory cap for encoding, as the executor does. Not collective.
 Status NetcdfArrayFile::check_memory(const FieldPlan& plan) const {
   const std::uint64_t needed = encode_memory_bytes(plan);
   const std::uint64_t cap_bytes = options_.file.memory_bytes - memory_.cap_bytes();
@@ -120,15 +120,16 @@ Status NetcdfArrayFile::check_memory(const FieldPlan& plan) const {
                     bytes_text(cap_bytes) + "; raise memory= or lower chunk=");
 }
 
-/// Refuse options with which the variable could not be stored, before values come. Chunks that
-/// follow the boxes are not known yet: whole ones are tried, and those of one row. Not collective.
+/// Refuse options with which the variable could not be stored, before values are put. Chunks that
+/// follow the boxes are not known yet, so chunks of the variable's full shape and of one row are
+/// tried. Not collective.
 Status NetcdfArrayFile::try_options(std::size_t v,
                                     const std::vector<std::string>& own_options) const {
   if (!array_dtype(variables_[v].type)) return Status();
   std::vector<FieldState> fields(1);
   TAILRACE_TAKE(fields[0].definition, define_new(v, listed_coordinates(model_), own_options));
   FieldOptions& tried_options = fields[0].definition.options;
-  // A target gives the bound once there are values: any bound stands for it.
+  // A target determines the bound from values; until then, any bound substitutes for it.
   if (options_.file.has_target() && !tried_options.bound_given &&
       is_floating(fields[0].definition.dtype)) {
     tried_options.bound = {BoundMode::abs, 1};
@@ -187,7 +188,7 @@ std::vector<bool> NetcdfArrayFile::definable() const {
     if (variables_[v].in_file() || !array_dtype(variables_[v].type)) continue;
     if (!listed) listed = listed_coordinates(model_);
     const Result<FieldDefinition> definition = define_new(v, *listed, variables_[v].own_options);
-    if (!definition.ok()) {  // Refused with its first values, or at the end.
+    if (!definition.ok()) {  // Refused with its first values, or on close.
       found[v] = false;
       continue;
     }
@@ -215,9 +216,10 @@ Result<bool> NetcdfArrayFile::may_lose(std::size_t variable) const {
   return tailrace::may_lose(field.options, true, options_.file.has_target());
 }
 
-/// Leave out the variables that cannot be stored on some rank: they stay staged, and what was put
-/// into others is written. Collective: one agreement, and one per variable where one is refused.
-/// @param mine  this rank's, per field.  @error what does not concern single variables
+/// Leave out the variables that cannot be stored on some rank. They stay staged, and the others are
+/// written. Collective: one agreement, and one per variable if any is refused.
+/// @param mine  this rank's status, per field.  @error failures that do not concern single
+/// variables
 Status NetcdfArrayFile::leave_out_refused(ArrayFlush& flush, const std::vector<Status>& mine,
                                           std::vector<std::size_t>& numbers,
                                           std::vector<FieldState>& fields) {
@@ -235,13 +237,13 @@ Status NetcdfArrayFile::leave_out_refused(ArrayFlush& flush, const std::vector<S
     numbers.erase(numbers.begin() + static_cast<std::ptrdiff_t>(i));
     fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  return found ? Status() : all;  // Else ranks disagree.
+  return found ? Status() : all;  // Otherwise the ranks disagree.
 }
 
 /// Decide how the variables that get a dataset now are stored. Errors are agreed.
 Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   if (flush.created.empty()) return Status();
-  std::vector<std::size_t> numbers;  // of elements, as the engine handles them
+  std::vector<std::size_t> numbers;  // variables with elements that the engine handles
   std::vector<FieldState> fields;
   std::vector<Status> mine;
   const CoordinateNames listed = listed_coordinates(model_);
@@ -273,7 +275,7 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
   for (const std::size_t v : numbers) logs.push_back(&variables_[v].log);
   TAILRACE_TRY(resolve_staged_bounds(*comm_, logs, fields));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    // Scattered elements are sampled as a box: their neighbours are near in the file, too.
+    // Scattered elements are sampled as a box, because their neighbours are near in the file, too.
     const StagingLog& log = *logs[i];
     for (std::size_t e = 0; e < log.n_entries(); ++e) {
       const Box box = log.box_of_sample(e, fields[i].definition.shape);
@@ -296,18 +298,20 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
     }
     const bool plain = resolved.layout->contiguous();
     if (variable.definition.grows() && resolved.layout->base_from() == BaseFrom::shape) {
-      resolved.layout = make_layout("claimed").value();  // places by shape end with the shape
+      // Places by shape become invalid when the shape grows.
+      resolved.layout = make_layout("claimed").value();
     }
     variable.storage = plain ? ArrayStorage::contiguous : ArrayStorage::chunked;
   }
   return Status();
 }
 
-/// Codecs and layouts. Errors are agreed, but for those of single fields, which are this rank's.
+/// Choose codecs and layouts. Errors are agreed, except those of single fields, which are this
+/// rank's.
 Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields,
                                       std::vector<Status>& prepared) {
   TAILRACE_TRY(need_profile(*comm_, options_.file, nullptr, path_, profile_));
-  // All must reckon with the same number: a flush is as fast as its slowest rank.
+  // All ranks must assume the same number of threads: the slowest rank determines a flush's time.
   std::uint64_t least_threads = n_threads();
   comm_->allreduce(std::span<std::uint64_t>(&least_threads, 1), Reduction::min);
   std::vector<bool> ours;

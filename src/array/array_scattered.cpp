@@ -1,4 +1,4 @@
-// Scattered entries of a StagingLog: runs of elements, put in very many pieces by one call.
+// Scattered entries of a StagingLog: lists of element runs, put in very many pieces by one call.
 
 #include <algorithm>
 #include <cstring>
@@ -9,11 +9,11 @@
 namespace tailrace {
 namespace {
 
-/// Fewer runs are boxes.
+/// Minimum number of runs of a scattered entry; fewer become boxes.
 constexpr std::size_t kLeastScattered = 16;
 
-/// A box that holds elements [first, end) of an array of these lengths; the smallest but along
-/// dimensions of which it holds more than one index.
+/// Bounding box of elements [first, end) of an array of these extents. It is the smallest one,
+/// except that it is complete in all dimensions after the first that spans more than one index.
 Box around_elements(const Shape& lengths, std::uint64_t first, std::uint64_t end) {
   Box box{Shape(lengths.size(), 0), lengths};
   std::uint64_t inner = 1;
@@ -31,7 +31,8 @@ Box around_elements(const Shape& lengths, std::uint64_t first, std::uint64_t end
 
 }  // namespace
 
-/// What stands before the values of a scattered entry; whole words, so that these stay aligned.
+/// Size of the packed runs, which precede the values of a scattered entry. A multiple of 8 bytes,
+/// so that values stay aligned.
 std::uint64_t StagingLog::run_bytes(const Head& head) const {
   return head.scattered ? StoredRuns::bytes_of(words(head).back()) : 0;
 }
@@ -56,7 +57,7 @@ Box StagingLog::box_of_sample(std::size_t entry, const Shape& shape) const {
   return box;
 }
 
-/// Runs ascend: those before and behind are not looked at.
+/// Runs ascend, so those before and behind the range are skipped.
 void StagingLog::for_each_scattered_box(std::size_t entry, std::uint64_t begin, std::uint64_t last,
                                         const PieceVisit& visit) const {
   const Head& head = heads_[entry];
@@ -77,7 +78,7 @@ void StagingLog::for_each_scattered_box(std::size_t entry, std::uint64_t begin, 
 Status StagingLog::put(const Shape& lengths, const ElementRuns& runs,
                        std::span<const std::byte> values, std::uint64_t epoch) {
   TAILRACE_CHECK(!lengths.empty());
-  // What overlaps is laid in the order of the runs; a few are boxes.
+  // Overlapping runs must be applied in their order, and a few runs become boxes.
   const bool few = runs.size() < kLeastScattered ||
                    values.size() / element_bytes_ > std::numeric_limits<std::uint32_t>::max();
   if (few) return put_boxes(lengths, runs, values, epoch);
@@ -100,7 +101,7 @@ void StagingLog::copy_in_order(const SortedRuns& sorted, std::span<const std::by
   }
 }
 
-/// The same pieces once more, right after themselves: their values are replaced.
+/// Replace the values of the latest entry if the new put has the same runs.
 bool StagingLog::overwrite_last(const SortedRuns& sorted, std::span<const std::byte> values,
                                 std::uint64_t epoch) {
   if (heads_.empty() || !heads_.back().scattered) return false;

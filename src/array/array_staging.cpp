@@ -1,4 +1,4 @@
-// Staged values and their merging.
+// StagingMemory, and the StagingLog without its scattered entries: putting, merging, lookup.
 
 #include "array/array_staging.hpp"
 
@@ -22,27 +22,29 @@
 namespace tailrace {
 namespace {
 
-/// Blocks grow from the first to the last of these, so that many small variables cost little.
+/// Sizes of the first and the largest blocks of a log. Blocks double, so that many small variables
+/// cost little.
 constexpr std::uint64_t kFirstBlockBytes = 16U << 10;
 constexpr std::uint64_t kLargestBlockBytes = 4U << 20;
-constexpr std::uint64_t kPageBytes = 64U << 10;  // a multiple of every page size in use
+constexpr std::uint64_t kPageBytes = 64U << 10;  // multiple of every page size in use
 
-/// Fewer entries in a block are not worth sorting.
+/// Minimum number of entries in a block for sorting.
 constexpr std::size_t kLeastToSort = 16;
-/// Where sorting comes to nothing, up to 2 to this power blocks are left as they are.
+/// After repeated sorts that did not reduce a block, up to 2 to this power blocks stay unsorted.
 constexpr std::uint32_t kMostInVain = 5;
-/// Candidates that are looked at for one entry, before it is left as it is: where very many puts
-/// overlap, sorting must not take time in the square of their number.
+/// Maximum number of candidates examined per entry before it is left as it is. Without a limit,
+/// sorting many overlapping puts would take quadratic time.
 constexpr std::size_t kMostLooks = 1024;
-/// Entries that are looked at one by one before an index is made, and that may still be joined.
+/// Number of entries scanned linearly before an index is built, and of the latest entries that are
+/// not indexed because they may still be merged.
 constexpr std::size_t kMostScanned = 64;
 constexpr std::size_t kStillOpen = 8;
 
-constexpr unsigned kRunCountBits = 24;  // entries of several puts lie in blocks of 4 MiB at most
+constexpr unsigned kRunCountBits = 24;  // entries of several puts lie in blocks of at most 4 MiB
 static_assert(kLargestBlockBytes < 1U << kRunCountBits);
 
-/// Whether box b, put right behind box a in memory, makes one row-major box with it; along which
-/// dimension.
+/// Find the dimension along which box b continues box a, so that both form one row-major box if b
+/// follows a in memory. Empty if none.
 std::optional<std::size_t> joint(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b,
                                  std::size_t rank) {
   for (std::size_t d = 0; d < rank; ++d) {
@@ -57,12 +59,12 @@ std::optional<std::size_t> joint(std::span<const std::uint64_t> a, std::span<con
   return std::nullopt;
 }
 
-/// Lay the elements that two strided slabs share from one's dense array into the other's.
+/// Copies the elements that two strided slabs share from one's dense array into the other's.
 class Overlay {
  public:
   Overlay(const Slab& from, const Slab& to) : from_(from), to_(to) {}
 
-  /// @returns whether there are any.
+  /// @returns true if the slabs share elements
   bool match() {
     pairs_.resize(from_.rank());
     for (std::size_t d = 0; d < from_.rank(); ++d) {
@@ -75,7 +77,7 @@ class Overlay {
   }
 
  private:
-  struct Run {  ///< Positions in the two dense arrays, side by side.
+  struct Run {  ///< Positions in the two dense arrays, in parallel.
     std::uint64_t from = 0;
     std::uint64_t to = 0;
     std::uint64_t n = 0;
@@ -95,7 +97,7 @@ class Overlay {
       pairs_[d].push_back({first - from_.start[d], first - to_.start[d], last - first});
       return true;
     }
-    // Walk the slab with the wider steps.
+    // Walk the slab with the larger stride.
     const bool walk_to = ts >= fs;
     const Slab& walked = walk_to ? to_ : from_;
     const Slab& other = walk_to ? from_ : to_;
@@ -166,8 +168,8 @@ Result<StagingMemory::Block> StagingMemory::allocate(std::uint64_t n_bytes) {
   return block;
 }
 
-/// The space is taken from the file system before it is mapped: a full disk is an error here, not a
-/// signal later.
+/// Allocate the block's disk space before mapping it: a full disk is an error here, not a signal
+/// later.
 Result<StagingMemory::Block> StagingMemory::spill(std::uint64_t n_bytes) {
   if (spill_file_ < 0) {
     const char* temporary = environment_variable("TMPDIR");
@@ -208,14 +210,14 @@ void StagingMemory::release(const Block& block) {
   ::munmap(block.data, block.capacity_bytes);
   spilled_bytes_ -= block.capacity_bytes;
   if (spilled_bytes_ > 0) {
-    // Chunks that are held back may keep some of it for ever: give this one's space back now, where
+    // Held-back chunks may occupy the rest of the file for long: release this block's space now, if
     // the file system can.
     static_cast<void>(::fallocate(spill_file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                   static_cast<off_t>(block.spill_offset),
                                   static_cast<off_t>(block.capacity_bytes)));
     return;
   }
-  // All of it is free again, and so is the disk.
+  // The spill file is empty: return its disk space.
   spill_end_ = 0;
   if (::ftruncate(spill_file_, 0) != 0) {
     ::close(spill_file_);
@@ -227,8 +229,8 @@ void StagingMemory::release(const Block& block) {
 
 namespace {
 
-/// Visit the boxes of the elements [first, end), counted from `fixed` dimensions on, whose
-/// positions stand in `at`.
+/// Visit the boxes that make up elements [first, end) of the sub-box whose first `fixed` dimensions
+/// are fixed at the position `at`.
 void visit_boxes(Box& at, const Box& box, std::size_t fixed, std::uint64_t first, std::uint64_t end,
                  const std::function<void(const Box&)>& visit) {
   if (first == end) return;
@@ -412,7 +414,8 @@ Status StagingLog::put_into(StagingLog& to, std::size_t entry, std::uint64_t n_l
   return put;
 }
 
-/// Memory behind what was staged last, so that the two can be joined; else in a block of its own.
+/// Reserve memory directly behind the latest entry, so that the two can be merged; else in a new
+/// block.
 Result<std::byte*> StagingLog::room_for(std::uint64_t n_bytes) {
   if (!blocks_.empty() && blocks_.back().capacity_bytes - blocks_.back().used_bytes >= n_bytes) {
     StagingMemory::Block& block = blocks_.back();
@@ -449,7 +452,7 @@ Status StagingLog::put(const Slab& slab, std::span<const std::byte> values, std:
   return Status();
 }
 
-/// The same slab once more, right after itself: its values are replaced.
+/// Replace the values of the latest entry if the new put has the same slab.
 bool StagingLog::overwrite_last(const Slab& slab, std::span<const std::byte> values,
                                 std::uint64_t epoch) {
   if (heads_.empty()) return false;
@@ -491,7 +494,7 @@ std::vector<Box> StagingLog::boxes() const {
   return boxes;
 }
 
-/// Make one entry of the last two, if they are one box in one run of memory.
+/// Merge the last two entries if they form one box and are contiguous in memory.
 bool StagingLog::join_last() {
   if (heads_.size() < first_in_block_ + 2) return false;
   Head& before = heads_[heads_.size() - 2];
@@ -520,7 +523,7 @@ bool StagingLog::join_last() {
   return true;
 }
 
-/// One more run behind the `n_before` elements of the entry whose runs are the last.
+/// Append a run behind the `n_before` elements of `head`, whose runs are the last ones.
 void StagingLog::add_run(Head& head, std::uint64_t n_before, StagedRun run) {
   if (!head.has_runs) {
     if (head.epoch == run.epoch) return;
@@ -591,22 +594,24 @@ void StagingLog::visit_scattered(std::size_t entry, const Slab& wanted,
       [&](const Slab& from, std::uint64_t, const std::byte* staged) { visit(from, staged); });
 }
 
-// --- A block that is full is sorted.
+// --- Sorting of a full block.
 
-/// The entries of the last block.
+/// Entries of the last block, while they are sorted. Indices are relative to `first`.
 struct StagingLog::Batch {
   static constexpr std::size_t no_next = SIZE_MAX;
 
-  std::size_t first = 0;  ///< Its first entry in the log; all that follows counts from there.
+  std::size_t first = 0;  ///< Index of the block's first entry in the log.
   std::size_t rank = 0;
-  std::vector<std::size_t> alive;   ///< Those that no later one covers.
-  std::vector<bool> lone;           ///< By entry: dense, and touches no other that is alive.
-  std::vector<std::size_t> chains;  ///< The first of each chain of lone entries that continue
-  std::vector<std::size_t> next;    ///< each other, and by entry the one behind it.
+  std::vector<std::size_t> alive;  ///< Entries that no later one covers.
+  std::vector<bool> lone;          ///< Per entry: dense, and touches no other live entry.
+  /// First entry of each chain of adjacent lone entries.
+  std::vector<std::size_t> chains;
+  /// Per entry: the next one in its chain.
+  std::vector<std::size_t> next;
 };
 
-/// Merge what continues each other, drop what is covered, and copy the rest to a block of its size:
-/// if that makes few entries of many. Without memory for it the block stays as it is.
+/// Merge adjacent entries, drop covered ones, and copy the rest to a block of exact size, if that
+/// leaves at most half of the entries. Without memory for it, the block stays as it is.
 void StagingLog::sort_last_block() {
   const std::size_t n_before = heads_.size();
   std::optional<StagingMemory::Block> block;
@@ -693,8 +698,8 @@ void StagingLog::find_lone(Batch& batch) const {
   }
 }
 
-/// Along the last dimension first: elements become rows, rows planes. Chains touch nothing else of
-/// the block, so that they may stand anywhere in it.
+/// Chain adjacent lone entries, along the last dimension first: elements become rows, rows planes.
+/// Chains touch no other entry of the block, so they may take any position in it.
 void StagingLog::chain_neighbours(Batch& batch) const {
   struct Chain {
     std::vector<std::uint64_t> box;
@@ -710,7 +715,8 @@ void StagingLog::chain_neighbours(Batch& batch) const {
   batch.next.assign(batch.lone.size(), Batch::no_next);
   const std::size_t rank = batch.rank;
   for (std::size_t d = rank; d-- > 0;) {
-    // By all but the position along d, then by that: neighbours along d come to stand side by side.
+    // Sort by everything except the position along d, then by that position: neighbours along d
+    // become adjacent.
     std::ranges::sort(chains, [&](const Chain& a, const Chain& b) {
       for (std::size_t w = 0; w < 2 * rank; ++w) {
         if (w % rank != d && a.box[w] != b.box[w]) return a.box[w] < b.box[w];

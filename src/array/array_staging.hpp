@@ -1,20 +1,22 @@
-// StagingLog: what a rank has put into one variable since the last flush, in the order of the puts.
+// StagingLog: the puts of one rank to one variable since the last flush, in their order.
 //
-// Values are copied once, into blocks of memory; beyond a cap into an unlinked file, mapped, of
-// which the kernel keeps in memory what it likes. A put that continues the one before it (the next
-// row, the next element) is merged with it, so that a variable written row by row, or element by
-// element in row-major order, ends as a few boxes. Where several such streams alternate, a block
-// that is full is sorted: what continues each other in it is merged, and what a later put of it
-// covers is dropped. What is put in very many pieces at once is sorted at once, and is one entry of
-// runs of elements ("scattered") where it makes no few boxes. Later entries win where they overlap.
-// Between ranks the epoch says which is later; an entry of puts of several epochs keeps them, by
-// runs of its elements.
-// Cost of a put: the copy (twice where a block is sorted), and 16 bytes where it was merged with
-// puts of other epochs, 24 + 16 per dimension (24 if strided) where it was not merged; scattered 12
-// bytes a run. A look at the staged values of a slab costs O(log entries + those that touch it).
+// Values are copied once into memory blocks. Beyond a cap, blocks lie in an unlinked, memory-mapped
+// file, and the kernel decides which pages stay in memory. A put that continues the previous one
+// (the next row or element) is merged with it. So a variable written row by row, or element by
+// element in row-major order, ends as a few boxes.
+// When several such streams alternate, each full block is sorted: adjacent entries are merged, and
+// entries that a later put of the block covers are dropped. A call that puts very many pieces is
+// sorted immediately. If it does not reduce to a few boxes, it becomes one "scattered" entry: runs
+// of elements. Later entries win where they overlap. Between ranks, the epoch decides which put is
+// later; an entry merged from several epochs records them per run of elements.
+// Cost of a put: the copy (twice if its block is sorted) and memory for the entry.
+//  Merged with other epochs: 16 bytes.
+//  Not merged: 24 bytes, and 16 per dimension (24 if strided).
+//  Scattered: 12 bytes per run.
+// Looking up the staged values of a slab costs O(log entries + entries that touch it).
 //
-// Invariant 1: of two puts that overlap, the later one lies in a later entry, or the earlier one is
-// nowhere any more. Invariant 2: where puts of one rank overlap, their epochs ascend.
+// Invariant 1: of two overlapping puts, the later one is in a later entry, or the earlier one is
+// gone. Invariant 2: where puts of one rank overlap, their epochs ascend.
 
 #pragma once
 
@@ -51,10 +53,10 @@ class StagingMemory {
   StagingMemory(const StagingMemory&) = delete;
   StagingMemory& operator=(const StagingMemory&) = delete;
 
-  /// @error out_of_memory; no_space, io_error  of the spill file.
+  /// @error out_of_memory; no_space, io_error (spill file)
   Result<Block> allocate(std::uint64_t n_bytes);
   void release(const Block& block);
-  /// Count the entries that go with the values.
+  /// Count the memory of the entries that describe the values.
   void add_overhead(std::int64_t n_bytes) {
     overhead_bytes_ += static_cast<std::uint64_t>(n_bytes);
   }
@@ -62,7 +64,7 @@ class StagingMemory {
   std::uint64_t held_bytes() const { return heap_bytes_ + overhead_bytes_; }
   std::uint64_t spilled_bytes() const { return spilled_bytes_; }
   std::uint64_t cap_bytes() const { return cap_bytes_; }
-  /// More is staged than was meant to be: time for a flush.
+  /// True if staging exceeds its cap, so that a flush is due.
   bool over_cap() const { return held_bytes() + spilled_bytes_ > cap_bytes_; }
 
  private:
@@ -77,13 +79,14 @@ class StagingMemory {
   std::uint64_t spill_end_ = 0;
 };
 
-/// Elements of a dense array that were put in one epoch: those up to `end`, behind the run before.
+/// Run of elements of a dense array that were put in one epoch: from the end of the previous run up
+/// to `end`.
 struct StagedRun {
   std::uint64_t end = 0;
   std::uint64_t epoch = 0;
 };
 
-/// Call `visit` for boxes that make up the elements [first, end) of `box`, row-major, in order.
+/// Decompose elements [first, end) of `box`, row-major, into boxes, and visit these in order.
 void for_each_box_of_run(const Box& box, std::uint64_t first, std::uint64_t end,
                          const std::function<void(const Box&)>& visit);
 
@@ -98,13 +101,13 @@ class StagingLog {
     return *this;
   }
 
-  /// Stage the values of one slab that has elements. @error as of StagingMemory::allocate
+  /// Stage the values of one non-empty slab. @error like StagingMemory::allocate
   Status put(const Slab& slab, std::span<const std::byte> values, std::uint64_t epoch = 0);
-  /// Stage what one call has put in pieces: the values of all runs, in their order. `lengths` are
-  /// the variable's, of at least one dimension, of which only the first may ever change.
+  /// Stage the pieces of one call: `values` of all runs, in their order. `lengths` are the extents
+  /// of the variable, with at least one dimension; only the first extent may ever change.
   Status put(const Shape& lengths, const ElementRuns& runs, std::span<const std::byte> values,
              std::uint64_t epoch = 0);
-  /// What an entry of one slab takes beside its values, at most.
+  /// Upper bound of the bytes that an entry of one slab needs in addition to its values.
   static std::uint64_t entry_bytes(std::size_t rank) {
     return sizeof(Head) + 3 * rank * sizeof(std::uint64_t);
   }
@@ -113,64 +116,65 @@ class StagingLog {
 
   bool empty() const { return heads_.empty(); }
   std::size_t n_entries() const { return heads_.size(); }
-  /// Where an entry's elements are. Not of a scattered one.
+  /// Slab of an entry that is not scattered.
   Slab slab(std::size_t entry) const;
-  /// Whether an entry has runs of elements, all of one epoch, in place of a slab.
+  /// True if an entry is a list of element runs, all of one epoch, instead of a slab.
   bool scattered(std::size_t entry) const { return heads_[entry].scattered; }
   StoredRuns element_runs(std::size_t entry) const;
-  /// A box of as many elements as the entry has, and which of one: for who asks for values alone.
+  /// Box with as many elements as the entry has, for callers that need only the values.
   Box box_of_values(std::size_t entry) const;
-  /// The bounding boxes of the entries, of which those that continue each other are one: how the
-  /// variable is being put.
+  /// Bounding boxes of the entries, with adjacent ones merged: the access pattern of the puts.
   std::vector<Box> boxes() const;
   const std::byte* values(std::size_t entry) const { return heads_[entry].values; }
-  /// An entry's box; or, where it is none, one within `shape` that its values could fill, row by
-  /// row and but for a few at their end: for samples.
+  /// Box of a dense entry. For other entries, a box within `shape` of at most as many elements. The
+  /// entry's values fill it row by row, as a sample.
   Box box_of_sample(std::size_t entry, const Shape& shape) const;
   bool strided(std::size_t entry) const { return heads_[entry].strided; }
   std::size_t element_bytes() const { return element_bytes_; }
   std::uint64_t value_bytes() const { return value_bytes_; }
 
-  /// Of which epochs an entry's elements are: run by run of its dense array; at least one.
+  /// Number of single-epoch runs that make up the entry's dense array; at least 1.
   std::size_t n_runs(std::size_t entry) const { return range_of(heads_[entry]).n; }
   StagedRun run(std::size_t entry, std::size_t which) const;
-  /// The run in which an element of the dense array lies. Cost: O(log runs).
+  /// Index of the run that holds an element of the dense array. Cost: O(log runs).
   std::size_t run_at(std::size_t entry, std::uint64_t element) const;
-  /// Call visit(slab, epoch, values) for the parts of an entry that are of one epoch each.
+  /// Call visit(slab, epoch, values) for each single-epoch part of an entry.
   using PieceVisit =
       std::function<void(const Slab& slab, std::uint64_t epoch, const std::byte* values)>;
   void for_each_piece(std::size_t entry, const PieceVisit& visit) const;
-  /// Put an entry into another log, too, as of `n_later` epochs later. @error as of put()
+  /// Put an entry into another log, with its epochs increased by `n_later`. @error like put()
   Status put_into(StagingLog& to, std::size_t entry, std::uint64_t n_later) const;
 
-  /// Lay the staged elements of `wanted` over `values`, its dense array. Not collective.
-  /// Cost: O(log entries + entries that touch it + elements laid); beyond a few entries, and what
-  /// was put since it was last asked, also their sorting.
+  /// Copy the staged elements of `wanted` over `values`, its dense array. Not collective.
+  /// Cost: O(log entries + entries that touch it + elements copied). If many entries were added
+  /// since the last lookup, sorting those, too.
   void lay_over(const Slab& wanted, std::span<std::byte> values) const;
 
-  /// Elements of another rank.
+  /// Elements that another rank has put.
   struct Cover {
     Slab slab;
     std::uint64_t epoch = 0;
   };
-  /// A run of elements that no later put replaces: `n` of a piece's dense array, from `first` on.
+  /// Run of elements that no later put replaces: `n` elements of the dense array of `piece`, from
+  /// `first` on.
   struct Lasting {
     const Slab& piece;
     std::uint64_t first = 0;
     std::uint64_t n = 0;
     std::uint64_t epoch = 0;
-    const std::byte* values = nullptr;  ///< Of the run.
+    const std::byte* values = nullptr;  ///< Values of the run.
   };
   using LastingVisit = std::function<void(const Lasting& run)>;
-  /// Call `visit` for all elements that last: replaced neither by a later entry nor by a put of
+  /// Call `visit` for all lasting elements: those replaced neither by a later entry nor by a put of
   /// `others` in a later epoch. Cost: that of lay_over() for each entry, and a bit per element of
-  /// an entry that is replaced in part.
+  /// each partly replaced entry.
   void for_each_lasting(std::span<const Cover> others, const LastingVisit& visit) const;
 
  private:
   struct Head {
     std::byte* values = nullptr;
-    /// Of all its elements; of an entry of several runs, where these stand: first * 2^24 + number.
+    /// Epoch of all elements. If the entry has several runs, their position instead: (first << 24)
+    /// + count.
     std::uint64_t epoch = 0;
     std::uint32_t first_word_low = 0;
     std::uint16_t first_word_high = 0;
@@ -187,8 +191,9 @@ class StagingLog {
       first_word_high = static_cast<std::uint16_t>(word >> 32U);
     }
     bool dense() const { return !strided && !scattered; }
-    /// Starts and counts; strides; or the variable's lengths, but the first is the number of
-    /// elements, and the number of runs.
+    /// Words stored per entry: starts and counts, then strides if strided. If scattered, the
+    /// extents follow, the first one replaced by the number of elements, and then the number of
+    /// runs.
     std::size_t n_words() const {
       return (dense() ? std::size_t{2} : 3) * rank + (scattered ? 1 : 0);
     }
@@ -210,11 +215,11 @@ class StagingLog {
                    std::uint64_t epoch);
   Status put_scattered(const Shape& lengths, const SortedRuns& sorted,
                        std::span<const std::byte> values, std::uint64_t epoch);
-  /// Of the runs that lie, in part at least, among the elements from `begin` to `last`.
+  /// Visit the boxes of the runs that overlap elements `begin` to `last`.
   void for_each_scattered_box(std::size_t entry, std::uint64_t begin, std::uint64_t last,
                               const PieceVisit& visit) const;
   /// Call visit(slab, values) for the elements of entries from `first_entry` on whose boxes touch
-  /// `wanted`, in the order of the entries.
+  /// `wanted`, in entry order.
   using SlabVisit = std::function<void(const Slab& slab, const std::byte* values)>;
   void for_each_touching(const Slab& wanted, std::size_t first_entry, const SlabVisit& visit) const;
   void visit_scattered(std::size_t entry, const Slab& wanted, const SlabVisit& visit) const;
@@ -239,14 +244,16 @@ class StagingLog {
   std::size_t element_bytes_ = 1;
   std::vector<Head> heads_;
   std::vector<std::uint64_t> words_;
-  std::deque<StagedRun> runs_;  ///< In the order of the entries.
+  std::deque<StagedRun> runs_;  ///< Ordered like the entries.
   std::vector<StagingMemory::Block> blocks_;
   std::size_t first_in_block_ = 0;      ///< The first entry whose values lie in the last block.
-  std::uint64_t next_block_bytes_ = 0;  ///< 0: the first.
-  std::uint32_t n_unsorted_ = 0;        ///< Full blocks to leave as they are, since sorting has
-  std::uint32_t n_in_vain_ = 0;         ///< come to nothing so many times in a row.
+  std::uint64_t next_block_bytes_ = 0;  ///< 0: no block yet.
+  /// Full blocks to skip before the next attempt to sort one.
+  std::uint32_t n_unsorted_ = 0;
+  /// Consecutive attempts to sort a block that did not reduce it.
+  std::uint32_t n_in_vain_ = 0;
   std::uint64_t value_bytes_ = 0;
-  // Made when values are looked at.
+  // Caches of lookups.
   mutable BoxIndex index_;
   mutable std::uint64_t counted_overhead_bytes_ = 0;
 };

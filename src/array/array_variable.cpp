@@ -1,4 +1,4 @@
-// What a variable's definition and options come to.
+// Properties of a variable that follow from its definition and options.
 
 #include "array/array_variable.hpp"
 
@@ -26,7 +26,7 @@ namespace tailrace {
 
 namespace {
 
-/// The words of a blank-separated list in an attribute.
+/// Split a blank-separated list in an attribute.
 std::vector<std::string> words_of(const ModelAttribute& attribute) {
   std::string text;
   if (attribute.type == ModelType::text_char) {
@@ -117,7 +117,7 @@ bool is_coordinate(const NetcdfModel& model, const ModelVariable& variable,
 
 namespace {
 
-/// One element of a type as a fill value of another, where that has it.
+/// Convert an element of one type to a fill value of another, if that type has the value.
 std::optional<double> fill_from(ModelType type, std::span<const std::byte> element, DType dtype) {
   const std::optional<DType> from = model_dtype(type);
   if (!from || element.size() < dtype_bytes(*from)) return std::nullopt;
@@ -157,7 +157,8 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
   for (const std::string& text : own_options) {
     TAILRACE_TRY(apply_field_options(text, made).within("variable \"" + path + "\""));
   }
-  // A bound without a codec leaves the choice of another one, which has settings of its own.
+  // A bound without a codec lets Tailrace choose another codec than the default, so drop the
+  // default codec's settings.
   const bool chosen = !made.codec_given && !made.bound.lossless();
   if (chosen && options.default_settings &&
       made.codec_settings == options.file.field_defaults.codec_settings) {
@@ -168,11 +169,11 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
                   "variable \"" + path + "\" holds text, which can only be kept exactly");
   }
   TAILRACE_TRY(check_door(made, options.file.door).within("variable \"" + path + "\""));
-  made.allow_holes = false;  // Elements that nobody puts are filled in any case.
-  // Where nothing is lost, integers have no use for it.
+  made.allow_holes = false;  // Elements that were never put are filled in any case.
+  // Exactly stored integers do not need a fill value.
   if (is_float(it.type) || !made.bound.lossless()) made.fill_value = kept_value(it);
-  // A codec is given the fill value as an f64. Codecs would round one that is not: netCDF's
-  // defaults of i64 and u64.
+  // A codec receives the fill value as an f64, and would round a value that an f64 cannot
+  // represent: netCDF's defaults of i64 and u64.
   const bool has_fill = !it.no_fill || it.attribute("_FillValue") || it.attribute("missing_value");
   if (!is_float(it.type) && has_fill && !made.fill_value) made.bound = ErrorBound();
   return made;
@@ -206,8 +207,8 @@ Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes) {
     TAILRACE_TRY(check_door(options).within("TAILRACE_OPTIONS"));
     TAILRACE_TRY(check_codecs(options).within("TAILRACE_OPTIONS"));
   }
-  // Unless somebody has a better idea: what every reader has, at the level that costs least. On the
-  // fields of docs/codecs.md level 1 is a third faster than level 4, at the same ratio.
+  // Without other choices, use what every reader supports at the lowest cost. On the fields of
+  // docs/codecs.md level 1 is a third faster than level 4, at the same ratio.
   FieldOptions& defaults = options.file.field_defaults;
   if (!defaults.codec_given && !defaults.bound_given && defaults.codec_settings.empty()) {
     defaults.codec_settings = {{"level", "1"}};

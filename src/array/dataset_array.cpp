@@ -1,5 +1,5 @@
-// The datasets of a program's own HDF5 file: how new ones are stored, how those that are there, and
-// what is staged. dataset_array_flush.cpp tells of flushes, dataset_array_read.cpp of reading.
+// The datasets of a program's HDF5 file: how new and existing ones are stored, and their staging.
+// dataset_array_flush.cpp has the flushes, dataset_array_read.cpp the reads.
 
 #include "array/dataset_array.hpp"
 
@@ -26,8 +26,8 @@ namespace tailrace {
 
 namespace {
 
-/// What a chunk may take at most while it is laid together (PatchedChunks::extra_bytes) and
-/// encoded: with some codecs more than that.
+/// Upper bound of the memory for merging (PatchedChunks::extra_bytes) and encoding a chunk. Some
+/// codecs need less.
 std::uint64_t most_memory_bytes(const FieldState& field) {
   FieldPlan plan;
   plan.dtype = field.definition.dtype;
@@ -39,13 +39,13 @@ std::uint64_t most_memory_bytes(const FieldState& field) {
   return encode_memory_bytes(plan) + patched + n_elements(plan.grid.chunk_shape) / 8 + 8;
 }
 
-/// What it takes to encode one in several ways (ChunkEdit).
+/// Memory for encoding a chunk in several ways (ChunkEdit).
 std::uint64_t trial_memory_bytes(const FieldState& field) {
   const std::uint64_t raw = field.chunk_bytes();
   return most_memory_bytes(field) + 2 * raw + field.resolved.codec->encoded_bytes_max(raw);
 }
 
-/// The type by which codecs handle elements that are no numbers of this machine's.
+/// Type by which codecs handle elements that are not native numbers.
 DType dtype_of_bytes(std::size_t element_bytes) {
   switch (element_bytes) {
     case 1: return DType::u8;
@@ -59,7 +59,7 @@ double fill_number(DType dtype, const std::vector<std::byte>& element) {
   return element_number(dtype == DType::f32 ? ModelType::f32 : ModelType::f64, element);
 }
 
-/// The length of a plotfile's chunks; 0: they do not follow its boxes.
+/// Length of a plotfile's chunks; 0 if they do not follow its boxes.
 std::uint64_t chunks_by_boxes(const DatasetArray::Definition& definition,
                               const FieldOptions& options, bool bounded) {
   const bool given = !definition.chunk_shape.empty() || options.chunk_shape;
@@ -67,13 +67,13 @@ std::uint64_t chunks_by_boxes(const DatasetArray::Definition& definition,
   return box_chunk_length(*definition.boxes, definition.element_bytes, options, bounded);
 }
 
-/// Which dimensions may change: all of a dataset that the program has chunked, since it may also
-/// cut it.
+/// Mark the dimensions that may change: all of a dataset that the program has chunked, since it may
+/// also cut it.
 std::vector<bool> growing_of(const Shape& shape, bool chunked) {
   return std::vector<bool>(shape.size(), chunked);
 }
 
-/// A field that grows where its dataset's limits allow it, and not where it may be cut alone.
+/// Restrict a field's growing dimensions to those that the dataset's limits allow to grow.
 FieldDefinition with_limits(FieldDefinition field, const Shape& max_shape) {
   field.extendable = false;
   field.more_unlimited = 0;
@@ -125,7 +125,7 @@ Status DatasetArray::start(bool create) {
   TAILRACE_TRY(agree_on_options());
   writable_ = true;
   opened_ = !create;
-  // How a dataset is stored is decided by the memory of the rank that has least.
+  // The rank with the least memory decides how datasets are stored.
   const std::uint64_t own_bytes = options_.file.memory_bytes;
   std::uint64_t most[] = {time_now(), ~own_bytes, ~(own_bytes - memory_.cap_bytes())};
   comm_->allreduce(std::span(most), Reduction::max);
@@ -147,8 +147,8 @@ Status DatasetArray::start(bool create) {
                                        : local_part([&] { return start_private(create); }));
 }
 
-/// What rank 0 overwrites of a file that was opened the others must go on seeing as it was: their
-/// HDF5 knows nothing of the chunks that flushes insert.
+/// Install a storage that preserves what rank 0 overwrites of an opened file. The other ranks must
+/// continue to see the old bytes: their HDF5 does not know the chunks that flushes insert.
 void DatasetArray::preserve_at_root() {
   const auto open = options_.file.open_storage;
   const bool direct_io = options_.file.direct_io;
@@ -164,7 +164,7 @@ void DatasetArray::preserve_at_root() {
   };
 }
 
-/// Tell all ranks which datasets share chunks. Collective: one broadcast.
+/// Broadcast which datasets share chunks. Collective: one broadcast.
 void DatasetArray::share_sharing() {
   ByteWriter writer;
   for (const std::string& path : sharing_) writer.add_text(path);
@@ -174,7 +174,7 @@ void DatasetArray::share_sharing() {
   for (ByteReader reader(bytes); !reader.at_end();) sharing_.push_back(reader.take_text());
 }
 
-/// Collective: one broadcast, where the file was opened.
+/// Broadcast the bytes that rank 0 preserved. Collective: one broadcast, if the file was opened.
 void DatasetArray::share_preserved() {
   if (!opened_) return;
   ByteWriter writer;
@@ -194,7 +194,7 @@ void DatasetArray::share_preserved() {
   }
 }
 
-/// The file in which this rank repeats what rank 0 does to the metadata.
+/// Create or open the file in which this rank repeats rank 0's metadata changes.
 Status DatasetArray::start_private(bool create) {
   const Hdf5File::Allocate allocate = [this](std::uint64_t n_bytes) {
     return std::exchange(private_end_, private_end_ + n_bytes);
@@ -217,7 +217,7 @@ Hdf5File& DatasetArray::metadata() { return comm_->is_root() ? output_.file() : 
 
 // --- new datasets
 
-/// Facts for policy on a dataset that a program creates.
+/// Convert a definition to policy's facts on a dataset.
 DatasetFacts DatasetArray::facts_of_new(const Definition& definition) {
   DatasetFacts facts;
   facts.number = definition.number;
@@ -230,16 +230,16 @@ DatasetFacts DatasetArray::facts_of_new(const Definition& definition) {
   return facts;
 }
 
-/// The bounds of a plotfile's components. The header says "exact": only chunks know their bounds.
-/// What is asked of components cannot be kept where chunks hold several of them, or where nobody
-/// knows which they hold: then all values are kept exactly, whatever the dataset's bound.
+/// Determine the bounds of a plotfile's components. The header specifies the exact form; only
+/// chunks know their bounds. Component bounds cannot be met if a chunk holds several components, or
+/// if it is unknown which. Then all values are stored exactly, whatever the dataset's bound.
 Status DatasetArray::bound_components(const Definition& definition, FieldOptions& options,
                                       Plan& plan) const {
   const bool floating = definition.number && is_floating(*definition.number);
   if (!definition.of_level || !floating || options_.component_bounds.empty()) return Status();
   const BoxSeries* boxes = definition.boxes.get();
-  // Whose name cannot be read may be the one that is asked for. Of very many the attribute would
-  // have no room in the header.
+  // A component without a readable name may match any pattern. The attribute for very many
+  // components would not fit into the header.
   constexpr std::size_t kMostComponents = 4000;
   const bool known = boxes != nullptr && boxes->components.size() <= kMostComponents &&
                      std::ranges::count(boxes->components, "") == 0;
@@ -290,7 +290,7 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition, P
   TAILRACE_TAKE(field.options,
                 options_by_glob(definition.path, definition.shape.size(), !floating, options_));
   FieldOptions& options = field.options;
-  options.allow_holes = false;  // Elements that nobody puts are filled in any case.
+  options.allow_holes = false;  // Elements that were never put are filled in any case.
   TAILRACE_TRY(check_door(options, Door::hdf5).within("dataset \"" + definition.path + "\""));
   TAILRACE_TRY(bound_components(definition, options, plan));
   TAILRACE_TAKE(StorageDecision decision,
@@ -302,14 +302,15 @@ Result<FieldDefinition> DatasetArray::define_new(const Definition& definition, P
   if (floating && definition.fill_given)
     options.fill_value = fill_number(field.dtype, definition.fill);
   FieldDefinition checked = field;
-  checked.path = "/checked";  // HDF5 has taken the name, whatever it is
+  checked.path = "/checked";  // HDF5 has accepted the name, whatever it is
   checked.options.chunk_shape.reset();
-  checked.options.drop_covered = false;  // What is no level has nothing to drop.
+  checked.options.drop_covered = false;  // Only levels have covered cells to drop.
   TAILRACE_TRY(check_definition(checked).within("dataset \"" + definition.path + "\""));
   return field;
 }
 
-/// Chunks, codec and layout; of a bound that needs the values' range for now the exact form.
+/// Determine chunks, codec and layout. If the bound needs the values' range, the exact form is used
+/// until the first flush.
 Status DatasetArray::resolve_new(FieldState& field, const Definition& definition, Plan& plan) {
   FieldOptions& options = field.definition.options;
   const bool late = options.bound.needs_range();
@@ -326,7 +327,7 @@ Status DatasetArray::resolve_new(FieldState& field, const Definition& definition
                                  static_cast<std::uint64_t>(comm_->n_ranks()));
   }
   if (!options.bound.lossless()) {
-    // Flushes, which are of many datasets, would be too late for a region that is none.
+    // Check the regions now: flushes cover many datasets, and would detect a wrong region too late.
     TAILRACE_TRY(check_field_regions(with_limits(field.definition, definition.max_shape),
                                      options.guards, plan.boxes != nullptr)
                      .within("dataset \"" + definition.path + "\""));
@@ -360,7 +361,7 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   request.memory_bytes = least_memory_bytes_;
   plan.why = reason_to_leave(facts_of_new(definition), request, Door::hdf5);
   if (!plan.why.empty()) {
-    // Other ranks' files are never committed: space there would be memory for nothing.
+    // Other ranks' files are never committed, so space there would waste memory.
     plan.placed_at_once = comm_->is_root() && definition.only_by_root.empty() && !own_chunks &&
                           n_bytes > 0 && n_bytes < chunked_bytes_min;
     return plan;
@@ -397,7 +398,7 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan, st
     live_[added].cover->boxes = definition.boxes;
     live_[added].cover->find = definition.find_cover;
   }
-  if (plan.keep_filters) {  // Its header says how.
+  if (plan.keep_filters) {  // The header defines the filters.
     add_members(added, definition);
     return added;
   }
@@ -408,8 +409,8 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan, st
   live.shape = definition.shape;
   live.values_at = values_at;
   if (values_at != 0) {
-    // Where another one's values were, that one is gone, though nobody may have seen it go: through
-    // a file that is not served, and in which this one is mounted.
+    // If the values of another dataset lay here, that one has been deleted. The deletion may have
+    // gone unseen, through an unserved file in which this file is mounted.
     const std::uint64_t n_bytes = n_elements(live.shape) * definition.element_bytes;
     if (placed_.overlaps(values_at, n_bytes)) look_for_deleted();
     placed_.insert(values_at, n_bytes);
@@ -433,13 +434,13 @@ std::size_t DatasetArray::add(const Definition& definition, const Plan& plan, st
     live.level = std::make_unique<Level>(Level{plan.boxes, plan.component_bounds, {}});
     if (!plan.component_bounds.empty()) live.bound_open = true;
   }
-  add_members(added, definition);  // Last: references to variables end.
+  add_members(added, definition);  // Last, because it invalidates references to variables.
   return added;
 }
 
-/// Ranks may put different members of the same elements, and each of them must stay: so members
-/// have logs of their own, which rank 0 writes one after the other, or, where all ranks write the
-/// dataset, makes whole elements of (fold_members).
+/// Register the members of a compound. Ranks may put different members of the same elements, and
+/// each put must persist, so members have separate logs. Rank 0 writes these logs one after the
+/// other. If all ranks write the dataset, it combines them into complete elements (fold_members).
 void DatasetArray::add_members(std::size_t whole, const Definition& definition) {
   if (comm_->n_ranks() == 1 || !definition.by_value) return;
   for (const Member& member : definition.members) {
@@ -470,7 +471,7 @@ std::optional<std::size_t> DatasetArray::member_of(std::size_t v, const std::str
 std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t address,
                                        Origin origin) {
   const std::size_t added = variables_.size();
-  // Where no memory is left, neither has it.
+  // Reserve first: if memory is missing, neither list may change.
   if (live_.size() == live_.capacity()) live_.reserve(2 * added + 8);
   ArrayVariable variable(memory_, std::size_t{1});
   variable.definition.path = path;
@@ -479,7 +480,7 @@ std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t ad
   live_.back().address = address;
   live_.back().origin = origin;
   if (origin == Origin::opened) live_.back().file_address = address;
-  // Its values may be those that rank 0 alone has written; its header will say.
+  // The values may be addresses that only rank 0 has written; adopt() finds out from the header.
   live_.back().addresses =
       origin == Origin::copied &&
       std::ranges::any_of(live_, [](const Live& live) { return live.created && live.addresses; });
@@ -490,13 +491,14 @@ std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t ad
 }
 
 void DatasetArray::begin_deletion() {
-  // What an earlier program has left counted is known by all links, while they are there.
+  // Find the objects that an earlier program left counted, which needs all links to be present
+  // still.
   if (opened_ && !std::exchange(counted_known_, true)) {
     const Status counted = local_part([&] {
       TAILRACE_TAKE(counted_, counted_objects(metadata().hdf5_id()));
       return Status();
     });
-    // What this rank does not know to live on would be lost.
+    // Objects that this rank does not know to be counted would be lost.
     if (!counted.ok()) lose(counted);
   }
   ++n_deletions_;
@@ -511,7 +513,7 @@ void DatasetArray::begin_deletion() {
 }
 
 void DatasetArray::end_deletion() {
-  if (--n_deletions_ > 0) return;  // One within another: a link's own callback.
+  if (--n_deletions_ > 0) return;  // The call was nested: a link's own callback.
   if (held_) held_->release(counted_);
   held_.reset();
 }
@@ -533,14 +535,15 @@ std::optional<std::size_t> DatasetArray::find(std::uint64_t address) const {
   return found->second;
 }
 
-// --- datasets that are there
+// --- existing datasets
 
-/// Take over what a dataset's header fixes. Alike on every rank, since no flush has changed it yet.
+/// Adopt the storage that a dataset's header fixes. Alike on every rank, since no flush has changed
+/// it yet.
 Status DatasetArray::adopt(std::size_t v) {
   if (variables_[v].in_file()) return Status();
   TAILRACE_TAKE(StoredDataset stored,
                 describe_dataset_at(metadata().hdf5_id(), live_[v].address).within(quoted(v)));
-  // Another flush may find memory for it: until then the dataset stays as unknown as it was.
+  // Work on a copy: if memory is missing, the dataset stays unknown, and a later flush can retry.
   ArrayVariable variable(memory_, static_cast<std::size_t>(stored.element_bytes));
   variable.definition.path = variables_[v].definition.path;
   variable.growing = growing_of(stored.shape, stored.chunked());
@@ -551,8 +554,8 @@ Status DatasetArray::adopt(std::size_t v) {
   Live& live = live_[v];
   const bool by_value = stored.by_value && !stored.foreign;
   const bool by_ranks = by_value && has_codec_type(stored.element_bytes);
-  // Rank 0 alone has space for datasets that HDF5 has copied. Small datasets are rank 0's, as in
-  // files that are created, so that the later of several ranks' puts stays.
+  // Only rank 0 has space for datasets that HDF5 has copied. Rank 0 writes small datasets, as in
+  // created files, so that the latest put of any rank wins.
   const bool opened = live.origin == Origin::opened;
   const std::uint64_t least_bytes = comm_->n_ranks() > 1 ? chunked_bytes_min : 1;
   variable.storage = ArrayStorage::by_hdf5;
@@ -573,7 +576,8 @@ Status DatasetArray::adopt(std::size_t v) {
   return Status();
 }
 
-/// @param refused  guards that values which are added could break: they bar no reader.
+/// Adopt the codec of an existing dataset.
+/// @param refused  set if the dataset has guards that new values could break; reads still work.
 Status DatasetArray::adopt_codec(const StoredDataset& stored, bool created, ArrayVariable& variable,
                                  Status& refused) const {
   ResolvedField& resolved = variable.resolved;
@@ -599,7 +603,7 @@ Status DatasetArray::adopt_codec(const StoredDataset& stored, bool created, Arra
   if (resolved.codec == nullptr) {
     Result<std::unique_ptr<Codec>> made =
         make_stored_codec(stored, stored.storage, options_.file.plugin_path);
-    // HDF5 leaves a filter out that it does not have, if the program lets it.
+    // HDF5 omits an optional filter that it does not have.
     if (!made.ok() && created) {
       comm_->decide(variable.definition.path, "filters that are not there");
       return Status();
@@ -636,7 +640,7 @@ Shape least_of(const Shape& a, const Shape& b) {
   return least;
 }
 
-/// Whether a chunk has all elements that it had, after its dataset was cut.
+/// True if a chunk still has all its elements after its dataset was cut.
 bool is_whole(const ChunkGrid& grid, std::uint64_t chunk_index, const Shape& cut_to) {
   const Box box = grid.clipped_box(chunk_index);
   return intersect(box, whole_box(cut_to)) == box;
@@ -644,8 +648,8 @@ bool is_whole(const ChunkGrid& grid, std::uint64_t chunk_index, const Shape& cut
 
 }  // namespace
 
-/// Where the file has the chunks of datasets that were there before. Collective. Cost: for each
-/// such dataset, once, two agreements and a sparse exchange.
+/// Find the stored chunks of datasets that existed before. Collective. Cost: for each such dataset,
+/// once, two agreements and a sparse exchange.
 Status DatasetArray::load_places(const ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
     ArrayVariable& variable = variables_[v];
@@ -670,7 +674,7 @@ Status DatasetArray::load_places(const ArrayFlush& flush) {
   return Status();
 }
 
-/// Whether chunks of an opened file's dataset lie where others do, too.
+/// True if chunks of this opened dataset share their addresses with other chunks.
 bool DatasetArray::shares_chunks(std::size_t v) const {
   return live_[v].origin == Origin::opened &&
          std::ranges::find(sharing_, variables_[v].definition.path) != sharing_.end();
@@ -680,7 +684,7 @@ bool DatasetArray::hdf5_can_cut(std::size_t v) const {
   if (shares_chunks(v)) return false;
   const ArrayVariable& variable = variables_[v];
   if (variable.storage != ArrayStorage::chunked) return true;
-  // What is at the edge is encoded again, and values that had lost digits would lose more.
+  // HDF5 would re-encode the chunks at the edge, and a lossy codec would lose more digits.
   if (variable.resolved.codec->lossy()) return false;
   const std::vector<FilterSpec>& filters = variable.resolved.codec->filters();
   return std::all_of(filters.begin(), filters.end(), [](const FilterSpec& filter) {
@@ -726,11 +730,11 @@ Status DatasetArray::after_cut(std::size_t v) {
 
 // --- staging
 
-/// Whether anything can be staged for a dataset.
+/// Check that values can be staged for a dataset.
 Status DatasetArray::check_put(std::size_t v) {
   TAILRACE_TRY(adopt(v));
   if (!live_[v].refused.ok()) return note(live_[v].refused.within(quoted(v)));
-  // HDF5 itself writes a chunk of the same length where it lies.
+  // HDF5 itself rewrites a chunk of unchanged length in place.
   if (variables_[v].storage != ArrayStorage::by_hdf5 || !shares_chunks(v)) return Status();
   return note(Status(Code::unsupported,
                      quoted(v) + ": its chunks lie where others do, too (concat --dedup), and "
@@ -739,7 +743,7 @@ Status DatasetArray::check_put(std::size_t v) {
 
 Status DatasetArray::check_growth(std::size_t v, const Shape& shape) const {
   const Live& live = live_[v];
-  // New cells are values, too, if only fill values.
+  // New cells count as values, even if only fill values.
   for (std::size_t d = 0; d < std::min(shape.size(), live.shape.size()); ++d) {
     if (shape[d] > live.shape[d]) return live.refused.within(quoted(v));
   }
@@ -772,7 +776,7 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
   TAILRACE_TRY(adopt(v));
   ArrayVariable& variable = variables_[v];
   const std::string extents = "extents " + shape_text(shape);
-  const auto change = [&] {  // Last: who fails before it has not changed anything.
+  const auto change = [&] {  // Called last: after an error nothing has changed.
     if (live_[v].shape == shape) return Status();
     for (const std::size_t m : live_[v].members) TAILRACE_TRY(set_shape(m, shape));
     live_[v].shape = shape;
@@ -781,8 +785,7 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
   };
   const StagingLog& log = variable.log;
   const bool shrinks = !contains(whole_box(shape), whole_box(live_[v].shape));
-  // Elements that are known by their numbers stay what they are where nothing but the slowest
-  // dimension changes.
+  // Element numbers stay valid only if no dimension but the slowest changes.
   const bool renumbers =
       shape.size() > 1 && !std::equal(shape.begin() + 1, shape.end(), live_[v].shape.begin() + 1);
   bool scattered = false;

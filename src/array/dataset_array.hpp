@@ -1,21 +1,23 @@
-// DatasetArray: the datasets of an HDF5 file whose metadata a program makes itself.
+// DatasetArray: the datasets of an HDF5 file whose metadata the program writes itself.
 //
-// HDF5's rule for parallel programs is that all ranks make the same changes of metadata. So here
-// every rank has a file of its own that the program changes by HDF5's own calls: rank 0's is the
-// one that is committed, the others' lie in memory and end with it (hdf5/private_storage.hpp). Only
-// values go another way: they are staged as by an ArrayFile, and a flush brings them to rank 0's
-// file, chunk by chunk, from all ranks. Frontend: hdf5, which knows the program's calls.
+// HDF5 requires that all ranks of a parallel program make the same metadata changes. So every rank
+// has a private file, which the program changes by HDF5's own calls. Rank 0's file is the one that
+// is committed; the others' lie in memory and end with the program's file
+// (hdf5/private_storage.hpp). Only values take another path: they are staged as by an ArrayFile,
+// and a flush writes them chunk by chunk, from all ranks, into rank 0's file. Frontend: hdf5, which
+// knows the program's calls.
 //
-// A dataset has a number, the same on every rank, and lies at an address in each rank's file, which
-// differs from rank to rank. Elements are bytes as the file's type has them; nothing is converted.
+// A dataset has a number, the same on every rank, and an address in each rank's file, which differs
+// between ranks. Elements are bytes in the file's type; nothing is converted.
 //
-// Collectivity. create, open, settle, flush, sync_to_read, shrink and close are; add is called
-// alike on all ranks without communication, and compared by the next of these. put and get are not.
-// A flush that goes on beside the program is completed by whichever of them comes next.
+// Collectivity. create, open, settle, flush, sync_to_read, before_cut and close are collective. add
+// is called alike on all ranks without communication, and the next collective call compares these
+// calls. put and get are not collective. The next collective call completes a flush that is in
+// flight.
 //
-// Invariant 1: what a flush stores goes to the dataset that the address means to rank 0, or, where
-//   the program has deleted that, nowhere. Invariant 2: which datasets there are, and how each is
-//   stored, every rank comes to by itself and alike; Comm::decide compares it.
+// Invariant 1: a flush writes to the dataset that the address denotes on rank 0; if the program has
+// deleted that dataset, the values are dropped. Invariant 2: every rank determines independently,
+// and identically, which datasets exist and how each is stored; Comm::decide compares the results.
 
 #pragma once
 
@@ -45,52 +47,56 @@ namespace tailrace {
 
 class DatasetArray final : private ArrayEngine {
  public:
-  /// Of a compound: where it lies in an element.
+  /// Member of a compound type, and its position in an element.
   struct Member {
     std::string name;
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
-  /// A dataset that the program is about to create.
+  /// Dataset that the program is about to create.
   struct Definition {
-    std::string path;  ///< For options and messages.
+    std::string path;  ///< Used for options and messages.
     std::size_t element_bytes = 1;
-    std::optional<DType> number;  ///< Elements are such numbers in this machine's byte order.
+    std::optional<DType> number;  ///< Number type of the elements, in native byte order, if any.
     Shape shape;
     Shape max_shape;              ///< UINT64_MAX: unlimited. Empty: like shape.
     std::vector<std::byte> fill;  ///< One element.
-    bool fill_given = false;      ///< By the program; else zeros.
-    Shape chunk_shape;            ///< The program's own; empty: ours to choose.
-    bool by_value = true;         ///< Elements are their bytes; else values will be refused,
-    bool addresses = false;       ///< but on rank 0, whose file they refer to.
-    std::vector<Member> members;  ///< Of a compound, not those within them.
-    std::string only_by_root;     ///< Why rank 0 must write it with HDF5; empty: it need not.
-    bool own_filters = false;     ///< The program has set filters; they stay unless options say so.
-    /// A plotfile's: what lies in it, all of its elements; null: not known.
+    bool fill_given = false;      ///< True if the program set it; else zeros.
+    Shape chunk_shape;            ///< The program's own; empty: Tailrace chooses.
+    bool by_value = true;         ///< Elements are plain bytes; else puts are refused.
+    /// Elements refer to rank 0's file, where rank 0 can put them.
+    bool addresses = false;
+    std::vector<Member> members;  ///< Top-level members of a compound.
+    std::string only_by_root;     ///< Why rank 0 must write it with HDF5; else empty.
+    bool own_filters = false;  ///< Filters set by the program, used unless options override them.
+    /// Boxes of a plotfile that lie in this dataset, in all of its elements; null: unknown.
     std::shared_ptr<const BoxSeries> boxes;
-    bool of_level = false;  ///< Named as a plotfile's: components may have bounds of their own.
-    /// Of a level: what the next finer one covers. Asked of rank 0 at the begin of flushes.
+    /// Named like a plotfile level, so its components may have bounds of their own.
+    bool of_level = false;
+    /// Callback of a level: computes the cells that the next finer level covers. Called on rank 0
+    /// at the start of flushes.
     std::function<LevelCover()> find_cover;
   };
-  /// How it will be stored.
+  /// How a dataset will be stored.
   struct Plan {
-    bool in_chunks = false;       ///< By all ranks; else by rank 0, with HDF5.
-    std::string why;              ///< It is rank 0's; for the report.
-    bool keep_filters = false;    ///< The program's own list says how.
-    bool placed_at_once = false;  ///< By rank 0, so small that it has its place from the start.
-    StoredForm form;              ///< In chunks, else: what the creation list must say.
+    bool in_chunks = false;       ///< All ranks write it; else rank 0 does, with HDF5.
+    std::string why;              ///< Why rank 0 writes it; for the report.
+    bool keep_filters = false;    ///< The program's own filters apply.
+    bool placed_at_once = false;  ///< Small, written by rank 0, and allocated on creation.
+    StoredForm form;              ///< Form to create, if in_chunks and not keep_filters.
     std::shared_ptr<FieldState> field;
-    std::shared_ptr<const BoxSeries> boxes;  ///< By which chunks are cut; null: by none.
-    /// As asked, for each component; empty: the dataset has one.
+    std::shared_ptr<const BoxSeries> boxes;  ///< Boxes that chunks follow; null: none.
+    /// Requested bound of each component; empty: the dataset has one bound.
     std::vector<ErrorBound> component_bounds;
     bool drops_covered = false;  ///< Values of covered cells need not be kept.
-    std::string remark;          ///< What could not be done as asked; for the report.
-    /// Globs over components that a component is called as, or may be.
+    std::string remark;          ///< Requests that could not be met; for the report.
+    /// Component globs that match a component's name, or may match.
     std::vector<std::string> component_globs;
   };
 
-  /// Create a file, or open one to write. `options.file.hdf5_*_list` are the program's lists.
-  /// @error as of Output::create, Output::open
+  /// Create a file, or open one to write. `options.file.hdf5_*_list` are the program's property
+  /// lists.
+  /// @error like Output::create, Output::open
   static Result<std::unique_ptr<DatasetArray>> create(std::unique_ptr<Comm> comm,
                                                       const std::string& path,
                                                       const ArrayFileOptions& options);
@@ -103,180 +109,181 @@ class DatasetArray final : private ArrayEngine {
   const std::string& path() const { return path_; }
   const ArrayFileReport& report() const { return report_; }
   std::string remark() const { return output_.remark(); }
-  std::string closing_remark() const { return closing_remark_; }  ///< As ArrayFile's.
-  std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }  ///< Likewise.
-  /// What has become of datasets, and which they are; for the report.
+  std::string closing_remark() const { return closing_remark_; }  ///< Like ArrayFile's.
+  /// Like ArrayFile's.
+  std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
+  /// Outcomes of datasets, each with the paths concerned; for the report.
   const std::map<std::string, std::set<std::string>>& outcomes() const { return outcomes_; }
-  /// Of this rank; HDF5's id of it, through which nothing of the program's is open.
+  /// This rank's metadata file. The program has no object open through its HDF5 id.
   Hdf5File& metadata();
 
   /// Decide how a new dataset is stored. Not collective, alike everywhere.
-  /// @error invalid_argument, unsupported  of the options that are for it
+  /// @error invalid_argument, unsupported  options of this dataset
   Result<Plan> plan_new(const Definition& definition);
-  /// It has been created, at this address of this rank's file. @returns its number
-  /// @param values_at  where its values lie in one piece in that file; 0: that is not known.
+  /// Register a dataset that was created at `address` in this rank's file. @returns its number
+  /// @param values_at  address of its contiguous values in that file; 0: unknown.
   std::size_t add(const Definition& definition, const Plan& plan, std::uint64_t address,
                   std::uint64_t values_at);
-  /// Bytes of small datasets that rank 0 has written itself, where they lie.
+  /// Bytes of small datasets that rank 0 has written directly, at their address.
   std::uint64_t placed_bytes() const { return placed_bytes_; }
-  /// Datasets that the file has already, or has got by HDF5 itself; they are looked at when they
-  /// are first used.
+  /// Origin of a dataset that Tailrace did not plan. It is inspected on first use.
   enum class Origin : std::uint8_t {
-    created,  ///< Just now, empty.
-    opened,   ///< With the file, at the same address on every rank.
-    copied    ///< By HDF5, on every rank; a flush must follow before anything else.
+    created,  ///< Just created, empty.
+    opened,   ///< Opened with the file; same address on all ranks.
+    copied    ///< Copied by HDF5 on all ranks; flush before any other call.
   };
   std::size_t add_existing(const std::string& path, std::uint64_t address, Origin origin);
-  /// The dataset at an address of this rank's file.
+  /// Find the dataset at an address of this rank's file.
   std::optional<std::size_t> find(std::uint64_t address) const;
-  /// The program has heard that a dataset could not be created; on all ranks, or the next
-  /// collective call breaks off. Nobody may see it any more.
+  /// Record that the program's creation of a dataset failed. All ranks must do so; otherwise the
+  /// next collective call breaks off. The dataset must not be visible afterwards.
   void give_up(const std::string& path) {
     look_for_deleted();
     note_change("what could not be created", path);
   }
-  /// The program may have deleted datasets: flushes look which of them are still there.
+  /// Make flushes check which datasets still exist, because the program may have deleted some.
   void look_for_deleted() { deleted_ = true; }
-  /// The same, before it deletes some, by links or counts, and after. Not collective, alike
+  /// Bracket a call that deletes objects by links or reference counts. Not collective, alike
   /// everywhere.
   void begin_deletion();
   void end_deletion();
-  /// The program has changed how many links' worth an object of this rank's file is counted for,
-  /// beside its links.
+  /// Record that the program changed the reference count of an object in this rank's file
+  /// independently of its links.
   void note_count(std::uint64_t address, int change);
 
-  /// What is known of a dataset; looks at an existing one first. @error unsupported, corrupt
+  /// Properties of a dataset; facts() inspects an existing one first. @error unsupported, corrupt
   struct Facts {
     std::size_t element_bytes = 1;
     const Shape* shape = nullptr;
-    bool by_value = true;    ///< Elements are their bytes; else values are refused.
+    bool by_value = true;    ///< Elements are plain bytes; else puts are refused.
     bool by_root = false;    ///< Rank 0 writes it with HDF5.
-    bool addresses = false;  ///< They refer to rank 0's file; it may have written them.
+    bool addresses = false;  ///< Elements refer to rank 0's file.
   };
   Result<Facts> facts(std::size_t dataset);
   const std::string& path_of(std::size_t dataset) const {
     return variables_[dataset].definition.path;
   }
 
-  /// The puts that follow belong to one write, which comes after all that were made before.
+  /// Begin a write: the puts that follow are later than all previous ones.
   void begin_write() { call_epoch_ = std::max(call_epoch_, now_epoch()); }
   /// Stage the elements of a slab, dense and row-major. Not collective. @error out_of_memory, ...
   Status put(std::size_t dataset, const Slab& slab, std::span<const std::byte> values);
-  /// The same of runs of elements, by their row-major numbers within the extents; where some come
-  /// again the last counts. Cost: 12 bytes a run beside the values, without such repetitions.
+  /// Stage runs of elements, counted row-major within the extents. If runs overlap, the last one
+  /// wins. Cost: 12 bytes a run in addition to the values, if none overlap.
   Status put_runs(std::size_t dataset, const ElementRuns& runs, std::span<const std::byte> values);
-  /// Keep a failure of this rank, which the next collective call returns on all.
+  /// Record a failure of this rank, which the next collective call returns on all ranks.
   void fail(const Status& failure) { static_cast<void>(note(failure)); }
-  /// The same where this rank lacks more than values: there is no flush any more.
+  /// Record a failure after which no rank can flush any more.
   void lose(const Status& failure) { ArrayEngine::lose(failure); }
-  /// The number by which a member of a compound is put alone, dense and as the file has it; its
-  /// order among other puts, also those of whole elements, is the same as theirs. Nothing: the
-  /// dataset is not created here, or there is but one rank.
+  /// Number under which a member of a compound is put separately, dense and in the file's type. Its
+  /// puts are ordered together with those of other members and of complete elements. Empty if the
+  /// dataset was not created here, or if the communicator has one rank.
   std::optional<std::size_t> member_of(std::size_t dataset, const std::string& name) const;
-  /// The file's elements at its last flush, this rank's staged ones over them. Not collective.
-  /// @error unsupported  the last flush is under way and has values of the dataset, also others'
+  /// Read a slab: the file's elements at its last flush, overlaid with this rank's staged ones. Not
+  /// collective.
+  /// @error unsupported  the last flush is in flight and has values of the dataset, from any rank
   Status get(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
-  /// The same of runs of elements; each chunk that they touch is read once.
+  /// Read runs of elements; each chunk that they touch is read once.
   Status get_runs(std::size_t dataset, const ElementRuns& runs, std::span<std::byte> values);
-  /// The program has given a dataset new extents by HDF5, alike everywhere. What is staged beyond
-  /// them is dropped. Not collective.
+  /// Adopt extents that the program has set by HDF5, alike everywhere. Values staged beyond them
+  /// are dropped. Not collective.
   Status set_shape(std::size_t dataset, const Shape& shape);
-  /// Whether its guards let it have this shape. Of one whose facts() are known.
-  /// @error unsupported  it grows, and no values may be added: names dataset and guard.
+  /// Check that the dataset's guards allow this shape. Requires facts().
+  /// @error unsupported  the dataset would grow, and its guards allow no new values: names both.
   Status check_growth(std::size_t dataset, const Shape& shape) const;
-  /// Whether the program has chunked it, so that HDF5 lets it grow and be cut. Of one whose facts()
-  /// are known.
+  /// True if the program chunked the dataset, so that HDF5 can grow and cut it. Requires facts().
   bool may_change_extents(std::size_t dataset) const {
     return std::ranges::find(variables_[dataset].growing, true) !=
            variables_[dataset].growing.end();
   }
-  /// Whether the file may hold values of it; the same everywhere.
+  /// True if the file may hold values of the dataset; the same everywhere.
   bool holds_values(std::size_t dataset) const {
     return live_[dataset].flushed || live_[dataset].origin != Origin::created;
   }
-  /// Whether the dataset's chunks can be cut by HDF5 itself: it runs their filters.
+  /// True if HDF5 can cut the dataset's chunks itself, because it can run their filters.
   bool hdf5_can_cut(std::size_t dataset) const;
-  /// HDF5 is about to cut a dataset's extents; a flush has been. It encodes the chunks at the new
-  /// edge anew, and may leave the filter mask of a chunk that was stored raw, if the length is the
-  /// same by chance. So this keeps what they hold, and after_cut() stages it again, for a flush
-  /// that must follow at once. Errors are agreed: then nothing may be cut. Collective.
+  /// Prepare for HDF5 to cut a dataset's extents, after a flush. HDF5 re-encodes the chunks at the
+  /// new edge. If such a chunk was stored raw and its new length happens to equal the old one, HDF5
+  /// may keep the old filter mask. So this call saves the contents of these chunks, and after_cut()
+  /// stages them again, for a flush that must follow immediately. Errors are agreed; after an error
+  /// nothing may be cut. Collective.
   Status before_cut(std::size_t dataset, const Shape& shape);
-  /// Not collective. On failure this rank has lost what it kept.
+  /// Stage the saved contents after the cut. Not collective. On failure this rank has lost them.
   Status after_cut(std::size_t dataset);
-  /// Or nothing was cut: HDF5 refuses such extents. Not collective.
+  /// Discard the saved contents, because HDF5 refused the extents. Not collective.
   void undo_cut(std::size_t dataset) {
     live_[dataset].cut_to.reset();
     cut_parts_.clear();
   }
 
-  /// What a collective write begins with: it is later than all writes before it, whosever they
-  /// were. Not collective by itself: all ranks count alike.
+  /// Begin a collective write, which is later than all previous writes of any rank. No
+  /// communication; all ranks must call it alike.
   void begin_collective_put();
-  /// What a collective write ends with: a flush if some rank stages more than its cap.
+  /// End a collective write: flush if a rank stages more than its cap.
   Status settle();
-  /// What a collective read begins with: a flush if some rank has staged anything.
+  /// Begin a collective read: flush if any rank has staged values.
   Status sync_to_read();
-  /// What any other call begins with at which ranks meet. Errors are alike.
+  /// Begin any other collective call. Errors are alike.
   Status meet() { return begin_collective(); }
-  /// What closing begins with: waits until all ranks are there. What others begin meanwhile fails,
-  /// on all ranks. @returns what has failed since they last met
+  /// Begin closing: wait until all ranks close. Other collective calls fail meanwhile, on all
+  /// ranks. @returns failures since the last collective call
   Status meet_to_close();
   Status flush();
-  /// In mode async, where threads can do it (chunks by codecs of ours, at least one of them): take
-  /// all values, and return; the next collective call of the file completes it, and returns what
-  /// has failed. Else flush().
+  /// Start an async flush, in mode async and if threads can encode it (at least one chunked
+  /// dataset, and only built-in codecs). All values are taken before the return. The next
+  /// collective call completes the flush and returns its errors. Otherwise like flush().
   Status flush_beside();
-  /// The same as the last flush of the file; close() must follow some time.
+  /// Start the last flush of the file, like flush_beside(); close() must follow at some time.
   Status flush_beside_to_close();
-  /// Complete what flush_beside() has begun, if anything. Collective then.
+  /// Complete the async flush, if one is in flight; then collective.
   Status wait() { return is_flushing() ? begin_collective() : Status(); }
   bool is_flushing() const { return flight_ != nullptr; }
-  /// This process ends, without the others: threads drop what is left of a flush that is under way,
-  /// and nothing is flushed any more. Not collective.
+  /// End this process without the others: threads drop the flush in flight, and nothing is flushed
+  /// any more. Not collective.
   void end_alone() { drop_flight(); }
   bool goes_beside() const { return options_.file.mode == StepMode::async; }
   Status close();
-  /// Close without another word to the file, where it has been closed in vain.
+  /// Close without writing to the file, after close() has failed.
   Status abort();
   bool broken() const { return !output_.broken().ok(); }
 
  private:
   struct Level {
-    std::shared_ptr<const BoxSeries> boxes;    ///< By which chunks are cut.
-    std::vector<ErrorBound> component_bounds;  ///< As asked; empty: the dataset has one.
-    std::vector<double> absolute_bounds;       ///< What they come to; 0: exact.
+    std::shared_ptr<const BoxSeries> boxes;    ///< Boxes that chunks follow.
+    std::vector<ErrorBound> component_bounds;  ///< Requested bounds; empty: the dataset has one.
+    std::vector<double> absolute_bounds;       ///< Resolved component bounds; 0: exact.
   };
-  /// Of a plotfile: cells whose values need not be kept.
+  /// Cells of a plotfile level whose values may be dropped.
   struct Cover {
-    std::shared_ptr<const BoxSeries> boxes;  ///< Null: not known, and so neither is what is here.
+    std::shared_ptr<const BoxSeries> boxes;  ///< Null: unknown, and so are the cells.
     std::function<LevelCover()> find;
     bool known = false;
-    std::shared_ptr<const CoveredCells> cells;  ///< Null: none, or not known.
-    bool described = false;                     ///< The dataset's attributes tell of them.
+    std::shared_ptr<const CoveredCells> cells;  ///< Null: none, or unknown.
+    bool described = false;                     ///< The dataset's attributes record them.
   };
   struct Live {
-    std::uint64_t address = 0;       ///< In this rank's file.
-    std::uint64_t file_address = 0;  ///< In rank 0's, once committed; 0: it is not there.
-    std::uint64_t values_at = 0;     ///< In this rank's file, in one piece; 0: not known.
+    std::uint64_t address = 0;       ///< Address in this rank's file.
+    std::uint64_t file_address = 0;  ///< Address in rank 0's file, once committed; else 0.
+    std::uint64_t values_at = 0;  ///< Address of contiguous values in this rank's file; 0: unknown.
     Origin origin = Origin::created;
-    bool created = false;  ///< By a plan of ours.
-    bool dead = false;     ///< Its address is another dataset's now.
+    bool created = false;  ///< Created by a Plan.
+    bool dead = false;     ///< Its address now belongs to another dataset.
     bool by_value = true;
     bool addresses = false;
-    Status refused;  ///< Why no values can be put, though they can be read.
+    Status refused;  ///< Why puts are refused although reads work.
     bool flushed = false;
-    bool described = false;   ///< Its attributes tell how it was stored.
-    bool bound_open = false;  ///< The values of the first flush decide it.
-    /// A member of a compound is staged as if it were a dataset: whose it is, and which.
+    bool described = false;   ///< Its attributes record how it was stored.
+    bool bound_open = false;  ///< Resolved from the values of the first flush.
+    /// Compound that this member belongs to, and the member; members are staged like datasets.
     std::size_t whole = SIZE_MAX;
     Member member;
-    std::vector<std::size_t> members;  ///< Of a compound: their numbers.
-    std::unique_ptr<Level> level;      ///< Of a plotfile; null: its chunks follow no boxes.
+    std::vector<std::size_t> members;  ///< Members' numbers; empty: not a compound.
+    std::unique_ptr<Level> level;      ///< Null: no plotfile level, or chunks follow no boxes.
     std::unique_ptr<Cover> cover;      ///< Null: all values are kept.
     Shape shape;
-    Shape file_shape;             ///< At the last flush.
-    std::optional<Shape> cut_to;  ///< Chunks that are not wholly within are not what they were.
-    std::optional<std::vector<StoredChunk>> chunks;  ///< As of the last flush.
+    Shape file_shape;             ///< Shape at the last flush.
+    std::optional<Shape> cut_to;  ///< Chunks that are not entirely inside have changed.
+    std::optional<std::vector<StoredChunk>> chunks;  ///< Stored chunks at the last flush.
   };
   struct CutPart {
     Slab slab;
@@ -298,7 +305,7 @@ class DatasetArray final : private ArrayEngine {
   void share_sharing();
   bool shares_chunks(std::size_t dataset) const;
   Status check_put(std::size_t dataset);
-  /// What was put of a dataset, or of a member alone, on its way to rank 0.
+  /// Staged part of a dataset, or of one member, as sent to rank 0.
   struct PackedPart {
     std::size_t dataset = 0;
     std::size_t staged_as = 0;  ///< The dataset, or one of its members.
@@ -321,7 +328,7 @@ class DatasetArray final : private ArrayEngine {
   static DatasetFacts facts_of_new(const Definition& definition);
   void begin_time(std::uint64_t latest);
   void add_members(std::size_t dataset, const Definition& definition);
-  /// The dataset of which it is a member; itself.
+  /// Dataset that a member belongs to; any other dataset itself.
   std::size_t whole_of(std::size_t dataset) const {
     return live_[dataset].whole == SIZE_MAX ? dataset : live_[dataset].whole;
   }
@@ -350,7 +357,7 @@ class DatasetArray final : private ArrayEngine {
   Result<const Buffer*> decoded(std::size_t dataset, const StoredChunk& chunk);
   void drop_readers();
 
-  /// A part, or a slab, as a box within the dense array of its slab.
+  /// Convert a part, or a slab, to a box within the dense array of its slab.
   static Box box_of(const SlabPart& part);
   static Box box_of(const Slab& slab);
   std::uint64_t now_epoch() const;
@@ -377,43 +384,45 @@ class DatasetArray final : private ArrayEngine {
   void taken_back(const ArrayFlush& flush) override;
   void add_to_meeting(RankNumbers& along) override;
 
-  // Of a file that was opened: what the other ranks go on seeing of it.
+  // State of a file that was opened, as the other ranks continue to see it.
   bool opened_ = false;
-  std::vector<std::string> sharing_;         ///< Datasets of which chunks lie where others do, too.
+  std::vector<std::string> sharing_;         ///< Datasets that share chunk addresses with others.
   PreservingStorage* preserving_ = nullptr;  ///< Rank 0.
   std::uint64_t opened_bytes_ = 0;
-  std::uint64_t least_memory_bytes_ = 0;  ///< Of all ranks' memory=;
-  std::uint64_t least_room_bytes_ = 0;    ///< and of what staging leaves of it.
+  std::uint64_t least_memory_bytes_ = 0;  ///< Minimum of memory= over all ranks.
+  std::uint64_t least_room_bytes_ = 0;    ///< Minimum over all ranks of memory= less staging.
   DirtyBytes preserved_;
-  std::unique_ptr<PrivateStorage> private_storage_;  ///< All but rank 0.
+  std::unique_ptr<PrivateStorage> private_storage_;  ///< All ranks but 0.
   std::uint64_t private_end_ = 0;
   std::unique_ptr<Hdf5File> private_file_;
   std::vector<Live> live_;                 ///< Parallel to variables_.
-  SpanSet placed_;                         ///< Where values of small datasets lie, or lay.
-  std::uint64_t placed_bytes_ = 0;         ///< That rank 0 has written there.
-  std::set<std::string> component_globs_;  ///< Those of all datasets created.
+  SpanSet placed_;                         ///< Address ranges used by small datasets at any time.
+  std::uint64_t placed_bytes_ = 0;         ///< Written by rank 0 at these addresses.
+  std::set<std::string> component_globs_;  ///< Component globs of all created datasets.
   std::map<std::string, std::set<std::string>> outcomes_;
   std::map<std::uint64_t, std::size_t> by_address_;
-  std::size_t n_published_ = 0;  ///< Datasets whose address in the file all ranks know.
+  std::size_t n_published_ = 0;  ///< Datasets whose file address all ranks know.
   std::uint64_t call_epoch_ = 0;
-  std::uint64_t flushed_epoch_ = 0;  ///< Collective calls before the last flush of everything.
-  bool flushed_to_close_ = false;    ///< Nothing is left to flush, or it is under way.
-  /// Facts of this rank, and then the most of any.
+  std::uint64_t flushed_epoch_ = 0;  ///< Value of epoch_ at the last complete flush.
+  bool flushed_to_close_ = false;    ///< Nothing is left to flush, or it is in flight.
+  /// Numbers of this rank; after a meeting, the maximum over all ranks.
   struct Meeting {
     std::uint64_t short_of_memory = 0;
-    std::uint64_t latest = 0;  ///< By the clock.
+    std::uint64_t latest = 0;  ///< Clock time.
     std::uint64_t most_calls = 0;
   } meeting_;
-  std::uint64_t calls_since_flush_ = 0;  ///< The most of any rank, as agreed on last.
-  std::uint64_t time_base_ = 0;          ///< Of the time in epochs; the same on every rank.
-  std::vector<CutPart> cut_parts_;       ///< This rank's share, from before_cut() to after_cut().
-  bool deleted_ = false;    ///< Ever: a deleted dataset lives on as long as somebody has it open.
-  CountedObjects counted_;  ///< In this rank's file; of one that was opened once one is deleted.
+  std::uint64_t calls_since_flush_ = 0;  ///< Maximum over all ranks, as of the last agreement.
+  std::uint64_t time_base_ = 0;          ///< Start of the time in epochs; the same on every rank.
+  std::vector<CutPart> cut_parts_;  ///< This rank's share, between before_cut() and after_cut().
+  /// True after any deletion; a deleted dataset exists as long as it is open anywhere.
+  bool deleted_ = false;
+  /// Counted objects in this rank's file. For an opened file, found at the first deletion.
+  CountedObjects counted_;
   bool counted_known_ = false;
-  std::optional<HeldObjects> held_;               ///< While something is deleted.
-  int n_deletions_ = 0;                           ///< Under way, one within another.
-  std::optional<std::set<std::uint64_t>> alive_;  ///< Rank 0, within a flush.
-  // Of the last flush; each is made when it is first asked.
+  std::optional<HeldObjects> held_;               ///< Set during a deletion.
+  int n_deletions_ = 0;                           ///< Deletions in progress, nested.
+  std::optional<std::set<std::uint64_t>> alive_;  ///< Rank 0 only, during a flush.
+  // Caches for reading the last flush, each created on first use.
   std::unique_ptr<ChunkIndexReader> index_;
   std::int64_t plain_file_id_ = -1;
   std::optional<DecodedChunk> last_chunk_;

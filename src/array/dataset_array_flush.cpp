@@ -1,4 +1,4 @@
-// The flushes of a DatasetArray: in which order puts count, what a flush does to rank 0's file.
+// The flushes of a DatasetArray: the order of puts, and a flush's changes to rank 0's file.
 
 #include <algorithm>
 #include <chrono>
@@ -19,16 +19,16 @@ namespace tailrace {
 
 namespace {
 
-/// An epoch: above, collective calls since the last flush; below, time in units of 256 ns, for 13
-/// days. Neither runs out in a long job: after half of the calls there is a flush of everything
-/// (settle()), and each call at which ranks meet begins the time anew, for the puts that follow it:
-/// a quarter of it before the call, for nodes whose clocks are behind.
+/// An epoch consists of two numbers. The upper bits count collective calls since the last flush.
+/// The lower bits are a time in units of 256 ns, which lasts 13 days. Neither overflows in a long
+/// job. After half of the calls, settle() flushes everything. Each call at which ranks meet
+/// restarts the time for later puts, at a quarter of its range, for nodes whose clocks are behind.
 constexpr unsigned time_bits = 42;
 constexpr std::uint64_t most_time = (std::uint64_t{1} << time_bits) - 1;
 constexpr std::uint64_t most_calls = (std::uint64_t{1} << (64 - time_bits)) - 1;
 
-/// A codec whose header was written before the values were known that decide its bound. Readers
-/// need nothing but the chunk and the header's shape to decode it (trz/client_data.hpp).
+/// Codec whose header was written before its bound was known. Readers decode with the chunk and the
+/// header's shape only (trz/client_data.hpp).
 class LateCodec final : public CodecOver {
  public:
   LateCodec(std::shared_ptr<const Codec> codec, std::vector<FilterSpec> header)
@@ -43,8 +43,8 @@ class LateCodec final : public CodecOver {
 
 // --- the order of puts
 
-/// By the clock that the ranks have in common: their node's, or that of the day, which the nodes of
-/// a cluster keep alike to within a millisecond or so.
+/// Time by a clock that the ranks share: that of their node, or the time of day. The nodes of a
+/// cluster synchronize the latter to within about a millisecond.
 std::uint64_t DatasetArray::time_now() const {
   const std::chrono::nanoseconds now =
       comm_->place().empty()
@@ -53,7 +53,7 @@ std::uint64_t DatasetArray::time_now() const {
   return static_cast<std::uint64_t>(now / std::chrono::nanoseconds(256));
 }
 
-/// The latest of all ranks' clocks, when they met.
+/// Restart the time of epochs. @param latest  latest clock of all ranks at their meeting.
 void DatasetArray::begin_time(std::uint64_t latest) {
   constexpr std::uint64_t kBefore = most_time / 4;
   time_base_ = latest > kBefore ? latest - kBefore : 0;
@@ -64,13 +64,14 @@ void DatasetArray::add_to_meeting(RankNumbers& along) {
   along.add(Reduction::max, meeting_.short_of_memory, meeting_.latest, meeting_.most_calls);
 }
 
-/// Where ranks have met: the order of puts begins anew behind it.
+/// Restart the order of puts after a meeting of all ranks.
 void DatasetArray::leave_meeting() {
   begin_time(meeting_.latest);
   calls_since_flush_ = meeting_.most_calls;
 }
 
-/// Who has staged something. Collective: one allreduce of 16 bytes a dataset.
+/// Agree on the datasets that have staged values on any rank. Collective: one allreduce of 16 bytes
+/// a dataset.
 std::vector<bool> DatasetArray::agree_on_staged() {
   std::vector<std::uint64_t> staged;
   for (const ArrayVariable& variable : variables_) staged.push_back(variable.staged() ? 1 : 0);
@@ -82,9 +83,9 @@ std::vector<bool> DatasetArray::agree_on_staged() {
   return {staged.begin(), staged.end()};
 }
 
-/// Look at the datasets that this rank has not looked at yet. One that the program has deleted
-/// since another rank has staged values of it is no more to be found, or another lies there: what
-/// was staged goes nowhere then, on all ranks. Errors are agreed.
+/// Inspect the datasets that this rank has not inspected yet. The program may have deleted a
+/// dataset since another rank staged values of it. The dataset is then missing, or its address
+/// belongs to another one, and its staged values are dropped on all ranks. Errors are agreed.
 Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
   std::vector<std::uint64_t> there(staged.size(), 1);
   std::optional<std::set<std::uint64_t>> alive;
@@ -114,8 +115,8 @@ Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
   return Status();
 }
 
-/// Which cells of a level need not keep their values, as rank 0 finds it. Errors are agreed.
-/// Collective: a broadcast.
+/// Receive from rank 0 the covered cells of a level, whose values may be dropped. Errors are
+/// agreed. Collective: a broadcast.
 Status DatasetArray::hear_cover(std::size_t v) {
   Cover& cover = *live_[v].cover;
   const Result<Bytes> heard = hear_rank_0(*comm_, [&](ByteWriter& words) {
@@ -124,7 +125,7 @@ Status DatasetArray::hear_cover(std::size_t v) {
       found = cover.find();
       return Status();
     });
-    // Without memory for it all values are kept.
+    // Without memory for this, all values are stored.
     if (!looked.ok()) found = {nullptr, looked.message()};
     words.add_text(found.unknown);
     if (found.cells == nullptr) return Status();
@@ -164,8 +165,8 @@ Status DatasetArray::hear_cover(std::size_t v) {
   }));
 }
 
-/// Of the levels that are about to be written. The finer level's boxes may come later than this
-/// one's values; what is written before stays.
+/// Find the covered cells of the levels that are about to be written. The finer level's boxes may
+/// be written after this level's values; values flushed before that stay.
 Status DatasetArray::learn_covers(const std::vector<bool>& staged) {
   for (std::size_t v = 0; v < staged.size(); ++v) {
     Cover* const cover = live_[v].cover.get();
@@ -191,18 +192,18 @@ Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool 
   TAILRACE_TRY(adopt_staged(staged));
   TAILRACE_TRY(fold_members(staged));
   TAILRACE_TRY(learn_covers(staged));
-  model_changed_ = true;  // Nobody tells what the program has changed.
+  model_changed_ = true;  // The program does not report its metadata changes.
   return flush_variables(staged, hold_back, closing, mode);
 }
 
-/// What is put from now on has epochs that begin anew.
+/// Restart epochs for the puts that follow.
 void DatasetArray::handed_over(ArrayFlush& flush) {
   flush.epochs_before = std::min(epoch_ - flushed_epoch_, most_calls) << time_bits;
   flushed_epoch_ = epoch_;
   call_epoch_ = 0;
 }
 
-/// As if it had not: those of what was put since follow the ones before.
+/// Undo handed_over(): epochs of later puts continue those of the failed flush.
 void DatasetArray::taken_back(const ArrayFlush& flush) {
   flushed_epoch_ -= flush.epochs_before >> time_bits;
   call_epoch_ += flush.epochs_before;
@@ -213,8 +214,8 @@ void DatasetArray::begin_collective_put() {
   if (comm_->n_ranks() > 1) ++epoch_;
 }
 
-/// What is put now is later than what other ranks have put before, since a program may see to that
-/// order by messages of its own.
+/// Epoch of a put made now. It is later than earlier puts of other ranks, because the program may
+/// order puts by messages between ranks.
 std::uint64_t DatasetArray::now_epoch() const {
   const std::uint64_t calls = std::min(epoch_ - flushed_epoch_, most_calls) << time_bits;
   if (comm_->n_ranks() == 1) return calls;
@@ -227,12 +228,11 @@ std::uint64_t DatasetArray::phase_of(std::uint64_t epoch) const { return epoch >
 Status DatasetArray::settle() {
   TAILRACE_TRY(begin_collective());
   leave_meeting();
-  // What is held back keeps its epochs; before those run out, nothing is.
+  // Held-back values retain their epochs; before epochs run out, everything is flushed.
   const bool hold_back = calls_since_flush_ <= most_calls / 2;
   const auto must_flush = [&] { return meeting_.short_of_memory != 0 || !hold_back; };
   if (!must_flush()) return Status();
-  const std::vector<bool> staged =
-      agree_on_staged();  // A flush that was under way gave memory back.
+  const std::vector<bool> staged = agree_on_staged();  // A completed flush has released memory.
   return must_flush() ? flush_these(staged, hold_back, false) : Status();
 }
 
@@ -272,13 +272,13 @@ Status DatasetArray::close() {
   TAILRACE_TRY(check_open());
   const bool flushed_before = flushed_to_close_;
   Status ended = begin_collective();
-  // What other puts have staged is written also after one that failed; what was flushed beside the
-  // program, and failed, is tried again.
+  // Values of successful puts are written even if another put failed. An async flush that failed is
+  // retried.
   if (output_.broken().ok() && !flushed_to_close_) {
     const Status flushed = flush_these(agree_on_staged(), false, true);
     if (ended.ok() || flushed_before) ended = flushed;
   }
-  // The file is closed, whether or not there is memory for words.
+  // The file is closed even if memory for the remark is missing.
   if (comm_->is_root() && ended.ok()) {
     (void)local_part([&] {
       std::vector<std::string> paths;
@@ -301,7 +301,7 @@ Status DatasetArray::abort() {
   return output_.close(!model_changed_);
 }
 
-/// Of this rank's staged values.
+/// Value ranges of the components, from this rank's staged values.
 std::vector<double> DatasetArray::component_ranges(std::size_t v) const {
   const ArrayVariable& variable = variables_[v];
   const StagingLog& log = variable.log;
@@ -326,7 +326,7 @@ std::vector<double> DatasetArray::component_ranges(std::size_t v) const {
   return reducible(ranges);
 }
 
-/// The bounds of components, by the values of all ranks. Errors are agreed. Collective.
+/// Resolve component bounds from the values of all ranks. Errors are agreed. Collective.
 Status DatasetArray::resolve_component_bounds(const ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
     Live& live = live_[v];
@@ -357,7 +357,7 @@ Status DatasetArray::resolve_component_bounds(const ArrayFlush& flush) {
   return Status();
 }
 
-/// Of bounds that are relative to the values: those of the first flush decide. Errors are agreed.
+/// Resolve value-dependent bounds from the values of the first flush. Errors are agreed.
 Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
   TAILRACE_TRY(resolve_component_bounds(flush));
   std::vector<std::size_t> open;
@@ -380,7 +380,7 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     ResolvedField& resolved = variables_[open[i]].resolved;
     ResolvedField& now = fields[i].resolved;
     live_[open[i]].bound_open = false;
-    // The program cannot be asked, and an error would cost it the values: they are kept exactly.
+    // Store the values exactly. The program cannot be asked, and an error would lose the values.
     if (const Status refused = check_bound_width(fields[i], words_of_datasets); !refused.ok()) {
       note_remark([&] { return "kept exactly: " + refused.message(); });
       continue;
@@ -388,7 +388,7 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     note_remark([&] { return bound_width_remark(fields[i], words_of_datasets); });
     const std::vector<FilterSpec> header = resolved.codec->filters();
     const std::vector<FilterSpec>& made = now.codec->filters();
-    // All values alike: there is nothing to lose, and the exact form stays.
+    // If all values are equal, the exact form stays.
     if (made.size() != 1 || header.size() != 1 || made[0].filter_id != header[0].filter_id)
       continue;
     resolved.absolute_bound = now.absolute_bound;
@@ -396,7 +396,7 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     resolved.codec = std::make_unique<LateCodec>(std::move(now.codec), header);
     const Level* const level = live_[open[i]].level.get();
     if (level == nullptr) continue;
-    // Short of memory, chunks have one dimension: worse, and within the bound.
+    // Without memory for this, chunks are encoded as one-dimensional: larger, and within the bound.
     const Status cut = local_part([&] {
       return encode_by_boxes(*level->boxes, {}, resolved.chunk_shape[0],
                              codec_request(variables_[open[i]].definition, resolved),
@@ -407,7 +407,7 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
   return comm_->agree(mine);
 }
 
-/// What a log has of a dataset or member, with the epochs that order it.
+/// Pack the log of a dataset or member, with the epochs that order its entries.
 void DatasetArray::pack_log(std::size_t v, const StagingLog& log, ByteWriter& writer) {
   for (std::size_t e = 0; e < log.n_entries(); ++e) {
     log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
@@ -419,7 +419,7 @@ void DatasetArray::pack_log(std::size_t v, const StagingLog& log, ByteWriter& wr
   }
 }
 
-/// What ranks have packed so: by dataset, and then as it was put.
+/// Unpack the logs of all ranks, sorted by dataset, then in put order.
 std::vector<DatasetArray::PackedPart> DatasetArray::unpack_logs(
     const std::vector<Bytes>& packed) const {
   std::vector<PackedPart> parts;
@@ -442,7 +442,7 @@ std::vector<DatasetArray::PackedPart> DatasetArray::unpack_logs(
   return parts;
 }
 
-/// This rank's staged values of what rank 0 writes.
+/// Pack this rank's staged values that rank 0 writes.
 Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
   for (std::size_t i = 0; i < flush.variables.size(); ++i) {
@@ -452,9 +452,10 @@ Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
   return writer.take();
 }
 
-/// Of compounds that all ranks write, members may be staged by several ranks: all that is staged of
-/// such a dataset goes to rank 0, which makes whole elements of it. Errors are agreed, and leave
-/// everything staged as it was. Collective: a gather for each dataset of which members are staged.
+/// Combine staged members of compounds that all ranks write. Several ranks may have staged members,
+/// so all staged values of such a dataset go to rank 0, which combines them into complete elements.
+/// Errors are agreed, and leave everything staged as it was. Collective: a gather for each dataset
+/// with staged members.
 Status DatasetArray::fold_members(std::vector<bool>& staged) {
   for (std::size_t v = 0; v < staged.size(); ++v) {
     const std::vector<std::size_t>& members = live_[v].members;
@@ -480,8 +481,8 @@ Status DatasetArray::fold_members(std::vector<bool>& staged) {
   return Status();
 }
 
-/// Stage whole elements in the place of all that was put of a dataset: members over what was put
-/// before them, and over what the file has.
+/// Replace everything staged for a dataset by complete elements: members are laid over earlier puts
+/// and over the file's values.
 Status DatasetArray::lay_members(std::size_t v, const std::vector<Bytes>& packed) {
   const std::size_t element = variables_[v].log.element_bytes();
   StagingLog laid(memory_, element);
@@ -505,7 +506,7 @@ Status DatasetArray::lay_members(std::size_t v, const std::vector<Bytes>& packed
   return Status();
 }
 
-/// Whether what the address of a dataset means to rank 0 is still that dataset.
+/// True if the address of a dataset still denotes that dataset on rank 0.
 Result<bool> DatasetArray::is_alive(std::size_t part) {
   const std::size_t v = whole_of(part);
   if (live_[v].dead) return false;
@@ -536,8 +537,9 @@ Status DatasetArray::insert_at_root(ArrayFlush& flush, std::size_t f,
   return Status();
 }
 
-/// To where a dataset's values are known to lie in one piece: HDF5 would open, write and close it,
-/// which costs more than a small dataset's creation. @returns false: HDF5 must
+/// Write a part directly to the known address of a dataset's contiguous values. HDF5 would open,
+/// write and close the dataset, which costs more than creating a small one. @returns false if HDF5
+/// must write it
 bool DatasetArray::write_in_place(const PackedPart& part) {
   const Live& live = live_[part.dataset];
   if (live.values_at == 0 || part.staged_as != part.dataset) return false;
@@ -551,8 +553,8 @@ bool DatasetArray::write_in_place(const PackedPart& part) {
 
 Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
   const std::vector<PackedPart> parts = unpack_logs(plain);
-  // HDF5 writes what it has buffered of a dataset when its last id is closed: those that the
-  // program has open must be told.
+  // HDF5 writes a dataset's buffered values when its last id is closed. Datasets that the program
+  // has open must therefore be flushed explicitly.
   std::set<std::uint64_t> open;
   if (!parts.empty()) {
     TAILRACE_TAKE(open, open_dataset_addresses(output_.file().hdf5_id()));
@@ -570,7 +572,7 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
         written = commit_contiguous(v, part.slab, part.values.data());
         continue;
       }
-      // Once it is open, HDF5 may have buffered what is to be written over.
+      // Once the dataset is open here, HDF5 may have buffered values that this part overwrites.
       if (dataset < 0 && !buffered && write_in_place(part)) continue;
       if (dataset < 0) {
         TAILRACE_TAKE(dataset, open_dataset_at(output_.file().hdf5_id(), live_[v].address));
@@ -589,10 +591,9 @@ Status DatasetArray::write_plain_at_root(const std::vector<Bytes>& plain) {
   return Status();
 }
 
-/// Tell in the headers of lossy datasets how their values were changed: at the end alone, since the
-/// program would meet these attributes on rank 0 and nowhere else.
-/// How lossy datasets were stored, once it is settled; which cells are not kept, with the first
-/// flush that does not keep them.
+/// Record in the headers of lossy datasets how they were stored. This happens only on close, since
+/// the program would see these attributes on rank 0 and nowhere else. Dropped cells are recorded by
+/// the first flush that drops them.
 Status DatasetArray::describe_at_root(bool closing) {
   if (options_.file.notes == Notes::off) return Status();
   for (std::size_t v = 0; v < variables_.size(); ++v) {
@@ -641,7 +642,7 @@ Status DatasetArray::publish_at_root(ArrayFlush& flush,
   return committed;
 }
 
-/// All ranks learn where rank 0's file has the datasets that are new.
+/// Broadcast the addresses of new datasets in rank 0's file.
 void DatasetArray::published(const ArrayFlush& flush) {
   share_preserved();
   ByteWriter writer;

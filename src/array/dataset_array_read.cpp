@@ -1,4 +1,4 @@
-// Reading a DatasetArray: what the last flush holds, with this rank's staged values over it.
+// Reading a DatasetArray: values at the last flush, overlaid with this rank's staged ones.
 
 #include <algorithm>
 #include <cstring>
@@ -20,7 +20,8 @@ void fill_elements(std::span<std::byte> values, const std::vector<std::byte>& el
   }
 }
 
-/// Call visit(first element, number of elements) for the runs of a slab in an array of `shape`.
+/// Call visit(first element, number of elements) for the contiguous runs of a slab in an array of
+/// `shape`.
 template <class Visit>
 Status for_each_run(const Slab& slab, const Shape& shape, Visit&& visit) {
   const std::size_t rank = shape.size();
@@ -44,8 +45,8 @@ Status for_each_run(const Slab& slab, const Shape& shape, Visit&& visit) {
 
 }  // namespace
 
-/// HDF5 gives a file that a process has open already to whoever opens it again, with the metadata
-/// that it has cached: nobody may keep it open over a commit.
+/// Close all read handles. HDF5 returns a file that the process has open already, with its cached
+/// metadata, to any later open. So no handle may stay open over a commit.
 void DatasetArray::drop_readers() {
   index_.reset();
   if (plain_file_id_ >= 0) close_hdf5_id(std::exchange(plain_file_id_, -1));
@@ -62,7 +63,7 @@ Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> v
   return lay_over(v, slab, values);
 }
 
-/// The file's elements at its last flush; the fill value where it has none.
+/// Read the file's elements at its last flush; the fill value where it has none.
 Status DatasetArray::get_stored(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   const ArrayVariable& variable = variables_[v];
   fill_elements(values, variable.fill);
@@ -116,13 +117,14 @@ Status DatasetArray::get_runs(std::size_t v, const ElementRuns& runs, std::span<
   const ChunkPieces pieces(grid, {stored.data(), runs.size()});
   std::vector<std::byte> chunk(n_elements(grid.chunk_shape) * element);
   for (const std::uint64_t chunk_index : pieces.chunks()) {
-    // Places of pieces are those of the whole chunk, which may reach over the dataset's end.
+    // Positions of pieces refer to the full chunk, which may extend beyond the dataset's end.
     const Box box = grid.full_box(chunk_index);
     const Box inside = grid.clipped_box(chunk_index);
     const std::span<std::byte> read(chunk.data(), inside.n_elements() * element);
     TAILRACE_TRY(get(v, Slab::of(inside), read));
     for (const ChunkPiece& piece : pieces.of(chunk_index)) {
-      // Within one row; or some whole ones, which follow one another in the part inside as well.
+      // A piece lies in one row, or consists of complete rows, which are also contiguous in the
+      // clipped chunk.
       std::uint64_t rest = piece.first;
       std::uint64_t at = 0;
       std::uint64_t step = 1;
@@ -138,8 +140,8 @@ Status DatasetArray::get_runs(std::size_t v, const ElementRuns& runs, std::span<
   return Status();
 }
 
-/// This rank's staged values. Those of members and of whole elements are laid in the order in which
-/// they were put; what one log has in a row at once.
+/// Overlay this rank's staged values. Puts of members and of complete elements are applied in put
+/// order; consecutive pieces of one log are applied together.
 Status DatasetArray::lay_over(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   std::vector<std::size_t> logs;
   for (const std::size_t m : live_[v].members) {
@@ -192,8 +194,8 @@ Status DatasetArray::lay_over(std::size_t v, const Slab& slab, std::span<std::by
   return Status();
 }
 
-/// What is under way neither the file nor this rank holds as a read must see it: alone, a rank
-/// completes it; among several none can do so by itself.
+/// Complete a flush in flight that has values of the dataset, since neither the file nor this rank
+/// can provide them. Only a single rank can do so; with several ranks the read fails.
 Status DatasetArray::settle_to_read(std::size_t v) {
   const bool any = is_under_way(v) || std::ranges::any_of(live_[v].members, [this](std::size_t m) {
                      return is_under_way(m);
@@ -233,7 +235,7 @@ Result<const Buffer*> DatasetArray::decoded(std::size_t v, const StoredChunk& ch
   return &last_chunk_->values;
 }
 
-/// The chunks that are there; `values` hold fill values before. Not collective.
+/// Read the stored chunks; `values` must hold fill values before. Not collective.
 Status DatasetArray::read_chunked(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   TAILRACE_TAKE(const std::vector<StoredChunk>* const chunks, chunks_of(v));
   const ArrayVariable& variable = variables_[v];

@@ -1,4 +1,4 @@
-// Runs of elements: sorting them, and cutting them at the borders of chunks.
+// Runs of elements: sorting, and cutting at chunk borders.
 
 #include "array/element_runs.hpp"
 
@@ -87,12 +87,13 @@ std::size_t StoredRuns::find(std::uint64_t begin) const {
 
 namespace {
 
-/// Where a row of the last dimension lies: its part of the chunks' numbers and of places in them.
+/// Position of a row of the last dimension: its contribution to chunk numbers and to positions in
+/// chunks.
 class Rows {
  public:
   explicit Rows(const ChunkGrid& grid) : grid_(grid), n_chunks_(grid.n_per_dimension()) {}
 
-  /// Make `element`'s row the current one.
+  /// Make the row of `element` the current one.
   void go_to(std::uint64_t element) {
     if (element >= begin_ && element < begin_ + length()) return;
     const std::size_t rank = grid_.shape.size();
@@ -103,7 +104,7 @@ class Rows {
     std::uint64_t chunk_step = n_chunks_.back();
     std::uint64_t place_step = grid_.chunk_shape.back();
     for (std::size_t d = rank - 1; d-- > 0;) {
-      // What grows has no end, and is the slowest.
+      // The slowest dimension may grow, and so is unbounded.
       const std::uint64_t at = d == 0 ? rest : rest % grid_.shape[d];
       rest /= std::max<std::uint64_t>(grid_.shape[d], 1);
       chunk_ += at / grid_.chunk_shape[d] * chunk_step;
@@ -114,7 +115,7 @@ class Rows {
   }
   std::uint64_t begin() const { return begin_; }
   std::uint64_t length() const { return grid_.shape.back(); }
-  std::uint64_t chunk() const { return chunk_; }  ///< The row's first.
+  std::uint64_t chunk() const { return chunk_; }  ///< First chunk of the row.
   std::uint64_t place() const { return place_; }
 
  private:

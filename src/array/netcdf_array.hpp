@@ -1,6 +1,6 @@
-// NetcdfArrayFile: the implementation of ArrayFile, by netCDF's data model, whose metadata it makes
-// itself. array_file.cpp holds its calls, opening and reading; array_prepare.cpp what a
-// variable's first flush decides; array_flush.cpp what a flush asks besides.
+// NetcdfArrayFile: implementation of ArrayFile by netCDF's data model; it writes all metadata
+// itself. array_file.cpp implements its calls, opening and reading; array_prepare.cpp the decisions
+// at a variable's first flush; array_flush.cpp its part of a flush.
 
 #pragma once
 
@@ -64,17 +64,17 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   Result<Slab> check_runs(std::size_t variable, const ElementRuns& runs,
                           std::uint64_t n_given) const;
   void grow(std::size_t variable, const Slab& slab);
-  /// The variable that stages the values of a dataset with several names: the first of them.
+  /// Variable that stages the values of a dataset with several names: the first of these.
   std::size_t first_name(std::size_t variable) const {
     return variable < first_names_.size() ? first_names_[variable] : variable;
   }
   void add_to_meeting(RankNumbers& along) override;
-  std::size_t first_unlimited() const;  ///< Its number; of none how many dimensions there are.
-  /// The lengths of unlimited dimensions, whether a rank has staged more than its cap, and the
-  /// largest of `more` of all ranks. Collective: one allreduce.
+  std::size_t first_unlimited() const;  ///< Its number; the number of dimensions if none is.
+  /// Reduce over all ranks: the lengths of unlimited dimensions, whether a rank has staged more
+  /// than its cap, and `more` (by maximum). Collective: one allreduce.
   void agree_on_lengths(std::span<std::uint64_t> more);
-  /// Of which variables a rank has staged values; and agree_on_lengths(). Collective: one
-  /// allreduce.
+  /// Agree on the variables that have staged values on any rank; includes agree_on_lengths().
+  /// Collective: one allreduce.
   std::vector<bool> agree_on_staged();
   Status take_model(const NetcdfModel& next);
   void share_paths();
@@ -100,7 +100,7 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
   // array_prepare.cpp
   Status prepare_new(ArrayFlush& flush) override;
   FieldDefinition define(std::size_t variable, const Shape& shape) const;
-  /// @param own_options  of the variable.
+  /// @param own_options  options of the variable itself.
   Result<FieldDefinition> define_new(std::size_t variable, const CoordinateNames& listed,
                                      const std::vector<std::string>& own_options) const;
   Status choose_shape(std::size_t variable, const DecompositionFacts& facts,
@@ -127,21 +127,21 @@ class NetcdfArrayFile final : public ArrayFile, private ArrayEngine {
 
   std::unique_ptr<NetcdfLayout> layout_;  ///< Rank 0 only.
   NetcdfModel model_;
-  /// Of this rank, and then the most of any.
+  /// Numbers of this rank; after a meeting, the maximum over all ranks.
   struct Meeting {
     std::uint64_t short_of_memory = 0;
-    std::uint64_t length = 0;  ///< Of the first unlimited dimension.
+    std::uint64_t length = 0;  ///< Length of the first unlimited dimension.
   } meeting_;
-  std::vector<std::size_t> first_names_;  ///< By variable of the opened file.
-  bool has_further_names_ = false;        ///< A dataset has several.
-  Shape file_lengths_;                    ///< Of all dimensions, at the last flush.
-  NotesOfFile notes_of_file_;             ///< Rank 0's.
-  std::vector<std::string> paths_;        ///< Of the variables' datasets.
-  std::vector<std::string> file_paths_;   ///< As of the last flush: they may have been renamed.
+  std::vector<std::size_t> first_names_;  ///< Indexed by variable of the opened file.
+  bool has_further_names_ = false;        ///< A dataset has several names.
+  Shape file_lengths_;                    ///< Lengths of all dimensions, at the last flush.
+  NotesOfFile notes_of_file_;             ///< Rank 0 only.
+  std::vector<std::string> paths_;        ///< Paths of the variables' datasets.
+  std::vector<std::string> file_paths_;   ///< Paths at the last flush, before later renames.
   std::optional<MachineProfile> profile_;
-  // Both know the last flush; each is made when it is first asked.
-  std::unique_ptr<Reader> reader_;        ///< Of all ranks.
-  std::unique_ptr<Reader> local_reader_;  ///< Of this rank alone, where it reads by itself.
+  // Readers that see the last flush, opened on first use.
+  std::unique_ptr<Reader> reader_;        ///< Shared by all ranks.
+  std::unique_ptr<Reader> local_reader_;  ///< Used for independent reads of this rank.
 };
 
 }  // namespace tailrace

@@ -1,6 +1,6 @@
-// The range of staged values. A rank knows its own puts, but not those of others. Therefore all
-// ranks look whether they have replaced the elements that hold the least and the greatest value:
-// nothing else of a range can be wrong. Each round makes the slabs of one more rank known to all.
+// The range of staged values. A rank knows its own puts only. Only a wrong minimum or maximum can
+// make a range wrong. So all ranks check whether they have replaced the elements that hold these.
+// Each round broadcasts the slabs of one more rank.
 
 #include "array/staged_ranges.hpp"
 
@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::uint64_t kNobody = UINT64_MAX;
 
-/// The least value that this rank has put and that lasts, or the greatest negated, within the run
-/// that holds it.
+/// This rank's smallest lasting value, or its negated largest one, and the run that holds it.
 struct RangeEnd {
   double value = std::numeric_limits<double>::infinity();
   std::uint64_t epoch = 0;
@@ -63,13 +62,13 @@ class StagedRange {
     numbers.add(Reduction::min, first_epoch_);
     numbers.add(Reduction::max, last_epoch_);
   }
-  /// A put of one rank may have replaced another rank's. The epochs are those of all ranks.
+  /// True if one rank may have replaced another's put. Requires the epochs of all ranks.
   bool contested() const { return asked_ && first_epoch_ < last_epoch_; }
 
   bool holds(std::size_t which, double value) const {
     return ends_[which].n > 0 && ends_[which].value == value;
   }
-  /// The epoch and the position of the end that this rank holds.
+  /// Write the epoch and the position of the range end that this rank holds.
   void tell_place(std::size_t which, const FieldDefinition& definition,
                   std::span<std::uint64_t> words) const {
     const RangeEnd& end = ends_[which];
@@ -88,7 +87,8 @@ class StagedRange {
       first /= end.piece.count[d];
     }
   }
-  /// This rank has put the element at a place, as told above, in a later epoch.
+  /// True if this rank has put the element at a position, as written by tell_place(), in a later
+  /// epoch.
   bool replaces(std::span<const std::uint64_t> words) const {
     const Shape at(words.begin() + 1, words.end());
     const Box element{at, Shape(at.size(), 1)};
@@ -137,8 +137,9 @@ class StagedRange {
   std::uint64_t last_epoch_ = 0;
 };
 
-/// Ask all ranks whether the ends of contested ranges are replaced; tell all of the slabs of a rank
-/// that has. @returns whether the ranges must be found again. Errors are agreed. Collective.
+/// Ask all ranks whether the ends of contested ranges are replaced, and broadcast the slabs of each
+/// rank that has replaced one. @returns true if the ranges must be computed again. Errors are
+/// agreed. Collective.
 Result<bool> learn_of_others(Comm& comm, const std::vector<FieldState>& fields,
                              std::vector<StagedRange>& staged) {
   struct End {

@@ -1,4 +1,4 @@
-// The settings book=auto and book_loss. trz_codec.cpp makes the codec that counts.
+// The settings book=auto and book_loss. trz_codec.cpp makes the counting codec.
 
 #include "codec/auto_book.hpp"
 

@@ -1,8 +1,8 @@
 // book=auto: the writer makes the shared books of a field from step to step.
 //
-// A codec is made for one dataset and knows nothing of steps. For the codec the setting means "no
-// book yet". The writer replaces it with a book's words as soon as it has one, and requests a codec
-// that counts its chunks (field/field_book.hpp).
+// A codec is made for one dataset and does not know steps. For the codec, book=auto means "no book
+// yet". The writer replaces it with a book's words as soon as it has one, and requests a codec that
+// counts its chunks (field/field_book.hpp).
 
 #pragma once
 
@@ -29,16 +29,16 @@ struct AutoBook {
 using CodecSettingList = SettingList;
 
 /// Remove book=auto and book_loss from the settings.
-/// @returns the request; nothing where book is not auto. Then book_loss is removed too: it belonged
-/// to the auto that a book has replaced.
-/// @error invalid_argument  book_loss is no number above 0 and at most 100.
+/// @returns the request; nothing if book is not auto. Then book_loss is removed too: it belonged to
+/// the auto that a book has replaced.
+/// @error invalid_argument  book_loss is not a number above 0 and at most 100.
 Result<std::optional<AutoBook>> take_auto_book(CodecSettingList& settings);
 
 /// Replace auto by this book in the settings.
 void name_book(std::span<const std::uint8_t> book_bytes, CodecSettingList& settings);
 
-/// A trz codec whose chunks are counted. The counter may be null. Not collective. Thread-safe.
-/// @error as of make_codec.
+/// Make a trz codec whose chunks are counted. The counter may be null. Not collective. Thread-safe.
+/// @error see make_codec
 Result<std::unique_ptr<Codec>> make_counting_codec(const CodecRequest& request,
                                                    std::shared_ptr<BookCounter> counter);
 

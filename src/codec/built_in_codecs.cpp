@@ -1,13 +1,13 @@
-// The built-in codecs, an entry each, and the filters of HDF5 that are no codecs of ours.
+// The built-in codecs, one entry each, and HDF5's filters that are not codecs of ours.
 //
-// Least shares of candidates: the best that they did against trz on 180 pairs of field and bound
-// (lab/bench/results/trz_codecs.csv, trz_sz3.csv); trz picks the predictor of the fewest bytes by
-// itself, so that one which is named can only save time. Speeds: one core of an AMD EPYC without
-// AVX-512, idle but for it, chunks of 8 MB of generated cosmology-like fields at rel 1e-2 ... 1e-6,
-// gathered and encoded, as one run of `tailrace profile` has fitted them (off by 15 to 20 %), those
-// of the plug-ins (hdf5/plugin_known.cpp), too; lossless=off has no curve of its own: it came
-// within the spread of trz's. `made_up`: the greatest of some
-// runs there, idle and busy.
+// Least shares of candidates: their best result against trz on 180 pairs of field and bound
+// (lab/bench/results/trz_codecs.csv, trz_sz3.csv). trz itself picks the predictor with the fewest
+// bytes, so naming one can only save time. Speeds: one core of an AMD EPYC without AVX-512,
+// otherwise idle. Chunks of 8 MB of generated cosmology-like fields at rel 1e-2 ... 1e-6 were
+// gathered and encoded, and one run of `tailrace profile` fitted the curves (off by 15 to 20 %).
+// The speeds of the plug-ins (hdf5/plugin_known.cpp) have the same source. lossless=off has no
+// curve: its speed was within the spread of trz's. `made_up`: the maximum of several runs there,
+// idle and busy.
 
 #include "core/codec_registry.hpp"
 
@@ -20,8 +20,8 @@
 namespace tailrace {
 namespace {
 
-/// trz's model of itself prices the best prediction; preset=ratio encodes with a second one, too,
-/// and keeps the smaller. Geometric mean of its gain (lab/bench/results/trz_codecs.csv).
+/// trz's model estimates the best prediction; preset=ratio also encodes with a second one, and
+/// keeps the smaller. Geometric mean of its gain (lab/bench/results/trz_codecs.csv).
 constexpr double ratio_preset_share = 0.995;
 
 std::vector<CodecVariant> trz_variants() {
@@ -33,7 +33,7 @@ std::vector<CodecVariant> trz_variants() {
        .encode = {240, 810, -2.16, 9.97},
        .decode = {901, 1121, -6.00, 2.70},
        .made_up = 760},
-      // The estimate of plain trz answers for it (2019, eq. 9 against eq. 10).
+      // Uses the estimate of plain trz (2019, eq. 9 against eq. 10).
       {.codec = "trz,lossless=off",
        .order = 11,
        .share_in_bound = 0,
@@ -162,7 +162,7 @@ const std::vector<CodecEntry>& built_in_codecs() {
        .fits_any_chunk = true,
        .filter_id = fletcher32_filter_id,
        .stage = stored_fletcher32_stage},
-      // What HDF5 itself must run.
+      // Filters that HDF5 itself must run.
       {.name = "", .summary = "szip", .filter_id = 4},
       {.name = "", .summary = "nbit", .filter_id = 5},
       {.name = "", .summary = "scaleoffset", .filter_id = 6},
@@ -178,7 +178,7 @@ bool enter_all() {
 }  // namespace
 }  // namespace tailrace
 
-/// CMakeLists.txt asks for this name, so that no program leaves the table out.
+/// CMakeLists.txt refers to this symbol, so that the linker keeps the table in every program.
 extern "C" {
 extern const bool tailrace_built_in_codecs;
 const bool tailrace_built_in_codecs = tailrace::enter_all();

@@ -1,9 +1,9 @@
-// deflate: byte shuffle and zlib streams, the pipeline that every HDF5 in the world can read.
+// deflate: byte shuffle and zlib streams, the pipeline that every HDF5 installation can read.
 //
-// Two engines write the same format. zlib gives the very bytes of HDF5's own filter. libdeflate,
-// the default, is two to three times as fast at the same level and ratio (docs/codecs.md has the
-// numbers), and is spared the bytes in which it would find nothing (zlib_stream.hpp); readers
-// cannot tell. Decoding always uses libdeflate, which also checks the Adler-32 sum.
+// Two engines write the same format. zlib produces the same bytes as HDF5's filter. libdeflate, the
+// default, is two to three times as fast at the same level and ratio (docs/codecs.md has the
+// numbers); it skips bytes in which it would find no matches (zlib_stream.hpp). Readers see no
+// difference. Decoding always uses libdeflate, which also checks the Adler-32 sum.
 
 #include "codec/deflate.hpp"
 
@@ -35,8 +35,8 @@ struct DecompressorDeleter {
   }
 };
 
-/// This thread's compressor. One is kept, that of the level used last (up to 9 MB at level 12,
-/// under 1 MB up to level 9); making one costs far less than compressing a chunk.
+/// This thread's compressor. One is cached: that of the most recent level (up to 9 MB at level 12,
+/// under 1 MB up to level 9). Making one costs far less than compressing a chunk.
 libdeflate_compressor* thread_compressor(int level) {
   struct Last {
     std::unique_ptr<libdeflate_compressor, CompressorDeleter> compressor;
@@ -60,7 +60,7 @@ libdeflate_decompressor* thread_decompressor() {
 
 FilterSpec deflate_spec(int level) {
   const std::vector<std::uint32_t> words = {static_cast<std::uint32_t>(level)};
-  // Optional, as H5Pset_deflate has it.
+  // Optional, like in H5Pset_deflate.
   return {deflate_filter_id, optional_filter, words, words, "deflate"};
 }
 
@@ -69,8 +69,8 @@ class DeflateStage final : public OwnStage {
   DeflateStage(FilterSpec spec, int level, Engine engine)
       : OwnStage(std::move(spec)), level_(level), engine_(engine) {}
 
-  /// The libdeflate engine never gives up: where deflate saves nothing it stores the bytes in a
-  /// stream of its own. A filter that is left out of one chunk is more than some readers look for.
+  /// The libdeflate engine never fails: if deflate saves nothing, it writes the bytes as stored
+  /// blocks of a zlib stream. Some readers do not check if a chunk skips a filter.
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
     return engine_ == Engine::zlib ? hdf5_bytes_max(n_bytes) : stored_bytes_max(n_bytes);
   }
@@ -78,8 +78,8 @@ class DeflateStage final : public OwnStage {
     return std::max(libdeflate_zlib_compress_bound(nullptr, n_bytes), hdf5_bytes_max(n_bytes));
   }
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    // As counted: libdeflate 1.14 takes 202,759 bytes up to level 1, 668,295 from 2 to 9; zlib
-    // 268 KB.
+    // Measured: libdeflate 1.14 takes 202,759 bytes up to level 1, 668,295 from 2 to 9; zlib 268
+    // KB.
     const bool small = engine_ == Engine::zlib || level_ <= 1;
     const std::uint64_t compressor_bytes = small ? 288U << 10 : 768U << 10;
     const std::uint64_t parts_bytes = engine_ == Engine::zlib ? 0 : zlib_parts_bytes(n_bytes);
@@ -122,8 +122,8 @@ class DeflateStage final : public OwnStage {
   }
 
  private:
-  /// HDF5's own limit (H5Z_DEFLATE_SIZE_ADJUST): beyond it its filter fails and the chunk is stored
-  /// without.
+  /// HDF5's limit (H5Z_DEFLATE_SIZE_ADJUST): beyond it HDF5's filter fails, and the chunk is stored
+  /// without the filter.
   static std::uint64_t hdf5_bytes_max(std::uint64_t n_bytes) {
     return static_cast<std::uint64_t>(
         std::ceil(static_cast<double>(n_bytes) * static_cast<double>(1.001F)) + 12);
@@ -171,7 +171,7 @@ std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& set
   if (shuffle && element_bytes > 1) stages.push_back(make_shuffle_stage(element_bytes));
   stages.push_back(std::make_unique<DeflateStage>(deflate_spec(level), level, engine));
   if (settings.flag("checksum", false)) {
-    // Mandatory, as H5Pset_fletcher32 has it.
+    // Mandatory, like in H5Pset_fletcher32.
     stages.push_back(std::make_unique<Fletcher32Stage>(
         FilterSpec{fletcher32_filter_id, 0, {}, {}, "fletcher32"}));
   }
@@ -185,8 +185,9 @@ Result<std::unique_ptr<Codec>> make_deflate_codec(const CodecRequest& request, c
   return make_pipeline_codec({.name = "deflate"}, request, std::move(stages));
 }
 
-/// libdeflate's levels stand for zlib's: at 6 the sizes are within 6 % of zlib's on the worst
-/// column tried and 4 % below on real ones (docs/concat.md), in a fifth to a half of the time.
+/// Stage of a stored deflate filter. For encoding, libdeflate's levels replace zlib's. At level 6
+/// the sizes are within 6 % of zlib's on the worst column tried, and 4 % below on real ones
+/// (docs/concat.md). The time is a fifth to a half of zlib's.
 StoredStage stored_deflate_stage(const FilterSpec& stored, std::uint64_t, std::uint64_t) {
   constexpr std::uint32_t level_max = 9;
   const auto& words = stored.final_client_data;
@@ -199,11 +200,11 @@ StoredStage stored_fletcher32_stage(const FilterSpec& stored, std::uint64_t, std
   return std::unique_ptr<FilterStage>(std::make_unique<Fletcher32Stage>(stored));
 }
 
-// --- The sums, a block at a time: within a block the second sum is a weighted sum of the words.
+// --- The sums, block by block: in a block the second sum is a weighted sum of the words.
 
 namespace {
 
-/// Modulo 65535 without ever making a 0 of what is not 0, as end-around carries do.
+/// Reduce modulo 65535, but never a nonzero sum to 0, like end-around carries.
 std::uint64_t fold(std::uint64_t sum) {
   while (sum > 0xFFFF) sum = (sum & 0xFFFF) + (sum >> 16);
   return sum;
@@ -213,7 +214,7 @@ std::uint32_t byte_at(std::span<const std::byte> bytes, std::size_t index) {
   return std::to_integer<std::uint32_t>(bytes[index]);
 }
 
-/// The checksum with the bytes of each 16-bit half swapped: that of words of the other byte order.
+/// Swap the bytes of each 16-bit half: the checksum for words of the other byte order.
 std::uint32_t swap_halves(std::uint32_t sum) {
   return (sum & 0x00FF00FFU) << 8 | (sum >> 8 & 0x00FF00FFU);
 }
@@ -221,8 +222,8 @@ std::uint32_t swap_halves(std::uint32_t sum) {
 }  // namespace
 
 std::uint32_t fletcher32(std::span<const std::byte> bytes) {
-  // Within a block of n words w the first sum grows by the sum of w, the second by n times the
-  // first and by the sum of (n - i) w[i]: 1024 words keep that below 2^36.
+  // In a block of n words w the first sum grows by the sum of w. The second grows by n times the
+  // first and by the sum of (n - i) w[i]. 1024 words keep that below 2^36.
   constexpr std::size_t words_per_block = 1024;
   std::uint64_t first = 0;
   std::uint64_t second = 0;

@@ -1,5 +1,5 @@
 // Blocks of a deflate stream (RFC 1951) without matches: literals with a Huffman code of their own,
-// or bytes as they are.
+// or stored bytes.
 
 #pragma once
 
@@ -15,20 +15,21 @@
 
 namespace tailrace {
 
-/// Bits from the least significant on, as deflate has them. What does not fit makes it fail.
+/// Writes bits from the least significant one on, as deflate does. Fails if the output does not
+/// fit.
 class BitWriter {
  public:
   explicit BitWriter(std::span<std::byte> to) : to_(to) {}
   bool failed() const { return failed_; }
   void fail() { failed_ = true; }
-  /// Whether so many bytes more fit, with what is written beyond them for speed.
+  /// True if `n_bytes` more fit, including the bytes that a flush writes beyond them for speed.
   bool has_room(std::size_t n_bytes) const {
     return !failed_ && to_.size() - at_ >= n_bytes + sizeof bits_;
   }
   std::size_t at() const { return at_; }
   bool is_at_byte() const { return n_bits_ == 0; }
   std::span<std::byte> room() const { return to_.subspan(at_); }
-  /// At most 56 bits since the last flush, where there is room.
+  /// Add bits: at most 56 since the last flush, and only if has_room().
   void put(std::uint64_t bits, unsigned n) {
     bits_ |= bits << n_bits_;
     n_bits_ += n;
@@ -41,7 +42,7 @@ class BitWriter {
     bits_ >>= n_bits_ / 8 * 8;
     n_bits_ %= 8;
   }
-  /// A block that holds `bytes` as they are; the next one begins at a whole byte.
+  /// Write a stored block of `bytes`; the next block begins at a byte boundary.
   void put_stored_block(std::span<const std::uint8_t> bytes) {
     constexpr std::size_t header_bytes = 6;
     if (!has_room(header_bytes + bytes.size())) return fail();
@@ -53,7 +54,7 @@ class BitWriter {
     std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::uint8_t*>(&to_[at_]));
     at_ += bytes.size();
   }
-  /// Take so many bits as written that others have put into room().
+  /// Count `n_bits` as written that another encoder has put into room().
   void skip(std::size_t n_bits) {
     at_ += n_bits / 8;
     n_bits_ = n_bits % 8;
@@ -68,14 +69,15 @@ class BitWriter {
   bool failed_ = false;
 };
 
-/// A Huffman code of literals, and of the end of a block.
+/// Huffman code of literals, and of the end of a block.
 class LiteralCode {
  public:
   explicit LiteralCode(const trz::Histogram& counts) {
     constexpr int limit = 12;
     const trz::CodeLengths literals = trz::code_lengths(counts, limit);
     std::copy(literals.bits.begin(), literals.bits.end(), lengths_.begin());
-    // The end takes half of the place of the rarest literal, unless that is alone.
+    // The end of block takes half of the code space of the rarest literal, unless that is the only
+    // one.
     std::size_t n_used = 0;
     std::size_t rarest = 0;
     for (std::size_t s = 0; s < counts.size(); ++s) {
@@ -89,7 +91,7 @@ class LiteralCode {
     }
   }
 
-  /// An upper limit of the bytes that a block of what was counted takes.
+  /// Upper limit of the bytes of a block of the counted literals.
   std::size_t block_bytes_max() const { return bits_ / 8 + header_bytes_max; }
 
   void put_block(std::span<const std::uint8_t> literals, BitWriter& out) const {
@@ -114,7 +116,7 @@ class LiteralCode {
 
  private:
   static constexpr std::size_t n_symbols = 257;
-  using Codes = std::array<std::uint16_t, n_symbols>;  // Their first bit is the lowest.
+  using Codes = std::array<std::uint16_t, n_symbols>;  // The first bit of a code is its lowest.
 
   Codes canonical_codes() const {
     Codes codes{};
@@ -132,22 +134,22 @@ class LiteralCode {
     return codes;
   }
 
-  // The block's header says the lengths, in codes of 4 bits each: of lengths 0 to 13, of 3 to 6
-  // times the same length again, and of 11 to 138 times 0. A better code for them would save some
-  // 50 bytes a block.
+  // The block's header lists the code lengths, in codes of 4 bits each: for lengths 0 to 13, for 3
+  // to 6 repetitions of the same length, and for 11 to 138 zeros. A better code for them would save
+  // about 50 bytes a block.
   static constexpr std::size_t header_bytes_max = 10 + (n_symbols + 1) / 2 + 8;
 
   void put_header(BitWriter& out) const {
     constexpr std::array<std::uint8_t, 19> order = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
                                                     11, 4,  12, 3, 13, 2, 14, 1, 15};
-    constexpr unsigned again = 14;  // The places of both among the codes of 4 bits.
+    constexpr unsigned again = 14;  // Indices of both repetition symbols among the codes of 4 bits.
     constexpr unsigned zeros = 15;
     const auto mirrored = [](unsigned n) {
       return (n & 1) << 3 | (n & 2) << 1 | (n & 4) >> 1 | (n & 8) >> 3;
     };
-    out.put(0b100, 3);  // not the last one; its own code
+    out.put(0b100, 3);  // not the last block; dynamic Huffman codes
     out.put(n_symbols - 257, 5);
-    out.put(1, 5);  // Two distances, of which none occurs.
+    out.put(1, 5);  // Two distance codes, both unused.
     out.put(order.size() - 4, 4);
     for (const std::uint8_t symbol : order) {
       out.put(symbol <= 13 || symbol == 16 || symbol == 18 ? 4 : 0, 3);
@@ -171,21 +173,21 @@ class LiteralCode {
       out.flush();
       s += run;
     }
-    out.put(mirrored(1), 4);  // Both distances have codes of one bit.
+    out.put(mirrored(1), 4);  // One bit for each distance code.
     out.put(mirrored(1), 4);
     out.flush();
   }
 
   std::array<std::uint8_t, n_symbols> lengths_{};
-  std::uint64_t bits_ = 0;  // of the literals that were counted
+  std::uint64_t bits_ = 0;  // bits of the counted literals
 };
 
-/// A block without matches: coded where that saves something, since readers have to decode it.
+/// Block without matches: coded if that saves enough, since readers have to decode it.
 class LiteralBlock {
  public:
   explicit LiteralBlock(std::span<const std::uint8_t> bytes)
       : bytes_(bytes), counts_(counts_of(bytes)), code_(counts_), is_coded_(worth_coding()) {}
-  /// Both one behind the other.
+  /// Concatenation of two adjacent blocks.
   LiteralBlock(const LiteralBlock& a, const LiteralBlock& b)
       : bytes_(a.bytes_.data(), a.bytes_.size() + b.bytes_.size()),
         counts_(sum(a.counts_, b.counts_)),

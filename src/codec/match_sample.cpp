@@ -1,4 +1,4 @@
-// Two samples: positions at equal distances, and positions where a certain byte stands.
+// Two samples: equally spaced positions, and the positions of one byte value.
 
 #include "codec/match_sample.hpp"
 
@@ -18,23 +18,24 @@ namespace {
 
 constexpr std::size_t farthest_match = 32U << 10;
 
-/// Looks for matches from a part of a segment's positions, and among the same part of all.
+/// Looks for matches from a sample of a segment's positions, among the same sample of all
+/// positions.
 class MatchSample {
  public:
   explicit MatchSample(std::span<const std::uint8_t> all) : all_(all) {}
 
-  /// Whether matches in the segment at `begin` would save enough. To be asked from the front on.
+  /// True if matches in the segment at `begin` would save enough. Call for the segments in order.
   bool is_worth_it(std::size_t begin) {
     begin_ = begin;
     reaches_back_ = false;
-    constexpr double enough = 1.0 / 256;  // of what its literals take
+    constexpr double enough = 1.0 / 256;  // share of the literals' bits
     trz::Histogram counts{};
     for (std::size_t i = 0; i < n_pieces; ++i) {
       trz::count_bytes(all_.subspan(begin + i * (segment_bytes / n_pieces), piece_bytes), counts);
     }
     bits_of_literal_ = entropy(counts, n_counted);
     if (bits_of_literal_ < few_bits) return true;
-    // What no match pays for comes again by chance too often.
+    // Shorter matches than these cost more than literals, and random ones are too frequent.
     constexpr double cheapest_match = 16;
     constexpr double shortest_of_deflate = 3;
     const auto shortest = static_cast<unsigned>(
@@ -42,8 +43,8 @@ class MatchSample {
     compared_ = ~std::uint64_t{0} >> (64 - 8 * shortest);
     const double to_save = enough * segment_bytes * bits_of_literal_;
 
-    // From equally spaced positions: finds runs, and patterns that come again and again at any
-    // period that has a multiple among these distances.
+    // Equally spaced positions find runs, and repeated patterns of any period that has a multiple
+    // among these distances.
     double saved = 0;
     const std::size_t end = begin + segment_bytes - longest;
     constexpr std::size_t spacing = 16;
@@ -51,7 +52,7 @@ class MatchSample {
       saved += spacing * saved_at(at, by_place_);
       if (saved >= to_save) return true;
     }
-    // From where a certain byte stands: finds what comes once more, wherever that is.
+    // The positions of one byte value find single repetitions at any distance.
     choose_mark(counts);
     const double one_in = static_cast<double>(n_counted) / std::max(1U, counts[mark_]);
     for (std::size_t at = begin; at < end; ++at) {
@@ -63,15 +64,16 @@ class MatchSample {
     }
     return false;
   }
-  /// Whether some of these matches were with bytes of segments before.
+  /// True if some of these matches refer to earlier segments.
   bool reaches_back() const { return reaches_back_; }
 
  private:
-  /// Of a literal. Below, whole bits for each waste too much, and samples find too little.
+  /// Limit of bits per literal. Below it, a whole number of bits per literal wastes too much, and
+  /// samples find too little.
   static constexpr double few_bits = 2;
   static constexpr std::size_t longest = 32;
   static constexpr std::size_t n_slots = 4096;
-  static constexpr std::size_t n_pieces = 4;  // Which are counted.
+  static constexpr std::size_t n_pieces = 4;  // Pieces of the segment that are counted.
   static constexpr std::size_t piece_bytes = 2048;
   static constexpr std::uint32_t n_counted = n_pieces * piece_bytes;
   using Slots = std::array<std::uint32_t, n_slots>;
@@ -84,8 +86,9 @@ class MatchSample {
     return std::log2(n) + static_cast<double>(bits) / n;
   }
 
-  /// The byte that comes closest to being one in 32; that of the segment before as long as it will
-  /// do, since only what stands at the same mark is found.
+  /// Choose the mark: the byte value whose frequency is closest to one in 32. The previous
+  /// segment's mark is reused while its frequency is acceptable, since only positions with the same
+  /// mark are compared.
   void choose_mark(const trz::Histogram& counts) {
     constexpr std::int64_t aim = n_counted / 32;
     if (counts[mark_] >= n_counted / 1024 && counts[mark_] <= n_counted / 2) return;
@@ -108,7 +111,7 @@ class MatchSample {
     return word & compared_;
   }
 
-  /// What a match here saves for each of its bytes, in bits.
+  /// Bits that a match here saves, per byte.
   double saved_at(std::size_t at, Slots& slots) {
     const std::uint8_t* here = &all_[at];
     const std::uint64_t word = word_at(here);
@@ -118,7 +121,7 @@ class MatchSample {
     const std::uint8_t* there = &all_[before - 1];
     if (word != word_at(there)) return 0;
     const auto n = static_cast<double>(std::mismatch(here, here + longest, there).first - here);
-    // Codes for length and distance, and the distance's further bits.
+    // Codes for length and distance, and the distance's extra bits.
     const auto bits_of_match = static_cast<double>(11 + std::bit_width(at + 1 - before));
     const double saved = bits_of_literal_ - bits_of_match / n;
     if (saved <= 0) return 0;
@@ -143,7 +146,7 @@ void judge_segments(std::span<const std::uint8_t> values, std::vector<bool>& by_
   MatchSample sample(values);
   for (std::size_t at = 0; values.size() - at >= segment_bytes; at += segment_bytes) {
     by_search.push_back(sample.is_worth_it(at));
-    // A part that is searched knows nothing of what is before it.
+    // A part that is searched cannot refer to bytes before it, so search the segments before, too.
     if (!by_search.back() || !sample.reaches_back()) continue;
     const std::size_t n_back = std::min(farthest_match / segment_bytes, by_search.size() - 1);
     std::fill(by_search.end() - 1 - static_cast<std::ptrdiff_t>(n_back), by_search.end(), true);

@@ -1,9 +1,9 @@
-// none: the values as they are. The template to copy for a codec of your own.
+// none: the values unchanged. The template to copy for a codec of your own.
 //
 // A codec is one file with a make function, one entry in built_in_codecs.cpp, a golden file and a
-// row in docs/codecs.md. The make function reads the codec's settings, refuses what it cannot
-// honour, and returns stages (OwnStage, see xor_codec.cpp) in a pipeline, or a Codec of its own
-// (portable.cpp).
+// row in docs/codecs.md. The make function reads the codec's settings and refuses those that it
+// cannot honour. It returns stages (OwnStage, see xor_codec.cpp) in a pipeline, or its own
+// implementation of Codec (portable.cpp).
 
 #include "codec/registry.hpp"
 #include "core/codec_settings.hpp"

@@ -1,10 +1,10 @@
 // portable: lossy within the bound, and readable by every HDF5 without a plug-in.
 //
-// Values are rounded (rounding.hpp), then go through HDF5's own shuffle and deflate. A reader sees
-// an ordinary gzip dataset; nothing has to be undone. Which of the three roundings a chunk gets is
-// measured: four pieces of it, 1/32 together, are rounded and deflated at level 1 in each way, and
-// the smallest wins, the more accurate one unless another saves 1 %. The choice depends on the
-// chunk's values alone, so the bytes are the same whatever thread encodes it.
+// Values are rounded (rounding.hpp), then encoded by HDF5's shuffle and deflate. A reader sees an
+// ordinary gzip dataset; nothing has to be undone. The rounding of a chunk is chosen by
+// measurement. Four pieces of it, 1/32 together, are rounded and deflated at level 1 in each of
+// three ways. The smallest result wins; the more accurate one unless another saves 1 %. The choice
+// depends only on the chunk's values, so the bytes are the same on every thread.
 
 #include <algorithm>
 #include <cstring>
@@ -21,7 +21,7 @@ namespace tailrace {
 namespace {
 
 constexpr std::size_t kPieces = 4;
-constexpr std::size_t kPieceValuesMin = 1024;  // Shorter pieces tell little about runs.
+constexpr std::size_t kPieceValuesMin = 1024;  // Shorter pieces are too short to show runs.
 
 /// Grid: Lattice<T> or MantissaGrid<T>.
 template <class T, class Grid>
@@ -72,13 +72,14 @@ class PortableCodec final : public CodecOver {
     return best;
   }
 
-  std::unique_ptr<Codec> sampler_;  ///< The same stages at level 1, for sample_values_.
+  std::unique_ptr<Codec> sampler_;  ///< Stages like the pipeline's, at level 1, for sample_values_
+                                    ///< values.
   std::size_t sample_values_;
   Grid grid_;
   std::optional<T> fill_;
 };
 
-/// The filters behind the rounding.
+/// The filters after the rounding.
 std::unique_ptr<Codec> make_filters(const CodecRequest& request,
                                     std::vector<std::unique_ptr<FilterStage>> stages) {
   std::unique_ptr<Codec> filters =
@@ -104,7 +105,7 @@ std::unique_ptr<Codec> make_with_grid(const CodecRequest& request, std::unique_p
                                                   fill_as<T>(request.fill_value));
 }
 
-/// The pipeline alone where the bound leaves nothing to round.
+/// Make the codec; only the pipeline if the bound leaves nothing to round.
 template <class T>
 Result<std::unique_ptr<Codec>> make_for_type(const CodecRequest& request,
                                              std::unique_ptr<Codec> pipeline) {

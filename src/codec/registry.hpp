@@ -1,5 +1,5 @@
-// The makers of the built-in codecs, for their table in built_in_codecs.cpp, and codecs of ours for
-// datasets that exist.
+// Makers of the built-in codecs, for the table in built_in_codecs.cpp, and codecs for existing
+// datasets.
 
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace tailrace {
 
-/// The codec of a dataset whose only filter is trz, as its header has it: bound, settings, fill
-/// value and book, so that chunks which are added keep the bound that the others have; and guards,
-/// which the header does not know. Null: other filters, or client data that do not fit the dataset.
-/// Not collective. Thread-safe.
+/// Make the codec of a dataset whose only filter is trz, from its header: bound, settings, fill
+/// value and book. Added chunks thus have the same bound as the others. The header does not record
+/// guards. Null: other filters, or client data that do not fit the dataset. Not collective.
+/// Thread-safe.
 std::unique_ptr<Codec> continued_codec(const std::vector<FilterSpec>& filters, DType dtype,
                                        const Shape& chunk_shape, const ValueGuards& guards);
 
-// --- Each reads its settings from the request and returns a codec for that field, or says why not.
-// None looks for plug-ins. Not collective. Thread-safe. @error invalid_argument, unsupported: see
-// make_codec() in core/codec_registry.hpp.
+// --- Makers: each reads its settings from the request and returns a codec for that field, or the
+// reason why not. None looks for plug-ins. Not collective. Thread-safe. @error invalid_argument,
+// unsupported: see make_codec() in core/codec_registry.hpp.
 
 Result<std::unique_ptr<Codec>> make_null_codec(const CodecRequest& request, const std::string&);
 Result<std::unique_ptr<Codec>> make_deflate_codec(const CodecRequest& request, const std::string&);
@@ -29,7 +29,7 @@ Result<std::unique_ptr<Codec>> make_portable_codec(const CodecRequest& request, 
 Result<std::unique_ptr<Codec>> make_trz_codec(const CodecRequest& request, const std::string&);
 Result<std::unique_ptr<Codec>> make_xor_codec(const CodecRequest& request, const std::string&);
 
-// --- Their filters as they stand in a dataset's header; see CodecEntry::stage.
+// --- Stages for filters stored in a dataset's header; see CodecEntry::stage.
 
 using StoredStage = Result<std::unique_ptr<FilterStage>>;
 StoredStage stored_deflate_stage(const FilterSpec& stored, std::uint64_t, std::uint64_t);

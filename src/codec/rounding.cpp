@@ -1,9 +1,9 @@
 // The rounding passes.
 //
-// Real numbers go through vectors of 16 bytes without a branch: round to S and to 2 S, take the
-// second where it is within the bound, put back what must be kept. The subtraction of a value and
-// its rounding is exact, so comparing it with the greatest T that is not above the bound is an
-// exact test. Holding the previous value is a second pass, since each value waits for the one
+// Real numbers are processed in vectors of 16 bytes without branches: round to S and to 2 S, choose
+// the second where it is within the bound, restore the special values. The difference between a
+// value and its rounding is exact, so its comparison with the greatest T up to the bound is an
+// exact test. Holding the previous value is a second pass, since each value depends on the one
 // before.
 
 #include "codec/rounding.hpp"
@@ -15,8 +15,8 @@
 namespace tailrace {
 namespace {
 
-/// The passes over real numbers, of which a Rounder knows how one vector is rounded and which value
-/// may be given as the one before.
+/// The passes over real numbers. A Rounder defines how one vector is rounded, and which values may
+/// be replaced by the previous one.
 template <class T, class Rounder>
 class RoundingPasses {
  public:
@@ -63,7 +63,7 @@ class RoundingPasses {
   explicit RoundingPasses(std::optional<T> fill)
       : fill_(fill.value_or(std::numeric_limits<T>::quiet_NaN())) {}
 
-  T fill_;  ///< NaN for none: it equals nothing.
+  T fill_;  ///< NaN without a fill value: it equals nothing.
 
  private:
   const Rounder& rounder() const { return static_cast<const Rounder&>(*this); }
@@ -94,13 +94,13 @@ class FloatRounder : public RoundingPasses<T, FloatRounder<T>> {
       const Values coarse = snap(x, 2 * lattice_.magic(), 2 * lattice_.reach());
       y = L::select(L::opaque(L::magnitude(x - coarse) <= bounds), coarse, y);
     }
-    // NaN fails every comparison; an infinity minus itself is NaN; zeros and fill are asked for.
+    // NaN fails every comparison, and an infinity minus itself is NaN; zeros and fill are tested.
     const Mask good = L::opaque(L::magnitude(x - y) <= bounds);
     const Mask kept = L::opaque(x == Values{}) | L::opaque(x == fills) | L::opaque(y == fills);
     return L::select(good & ~kept, y, x);
   }
 
-  /// Whether `x` may be given as `previous`.
+  /// True if `previous` may replace `x`.
   bool may_hold(T x, T previous) const {
     const T gap = std::fabs(x - previous);
     const T bound = lattice_.bound_below();
@@ -125,8 +125,8 @@ class MantissaRounder : public RoundingPasses<T, MantissaRounder<T>> {
 
   MantissaRounder(const MantissaGrid<T>& grid, std::optional<T> fill) : Passes(fill), grid_(grid) {}
 
-  /// To the nearest number whose last n_dropped mantissa bits are 0, ties to even. A carry goes
-  /// into the exponent, where it belongs.
+  /// Round to the nearest number whose last n_dropped mantissa bits are 0, ties to even. A carry
+  /// into the exponent gives the correct number.
   static Values snap(Values x, int n_dropped) {
     const Word unit = Word{1} << n_dropped;
     const auto bits = reinterpret_cast<Words>(x);
@@ -144,7 +144,7 @@ class MantissaRounder : public RoundingPasses<T, MantissaRounder<T>> {
       const Mask sure = L::opaque(size >= L::all(MantissaGrid<T>::least_sure()));
       y = L::select(near & sure, coarse, y);
     }
-    // Rounding may leave the range of finite numbers, or hit the fill value.
+    // Rounding may overflow to infinity, or produce the fill value.
     const Values fills = L::all(fill_);
     const Mask normal = L::opaque(L::magnitude(x) >= L::all(std::numeric_limits<T>::min()));
     const Mask finite = L::opaque(L::magnitude(y) <= L::all(std::numeric_limits<T>::max()));
@@ -193,7 +193,7 @@ void round_values(const Lattice<T>& lattice, Rounding rounding, std::optional<T>
   }
 }
 
-// A template argument cannot stand in parentheses.
+// A template argument cannot be parenthesised.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define TAILRACE_ROUND_VALUES(T) \
   template void round_values<T>(const Lattice<T>&, Rounding, std::optional<T>, T*, std::size_t);
@@ -213,7 +213,7 @@ TAILRACE_ROUND_VALUES(std::uint64_t)
 template <class T>
 void round_values(const MantissaGrid<T>& grid, Rounding rounding, std::optional<T> fill, T* values,
                   std::size_t n) {
-  // One bit more than the mantissa has would be a bit of the exponent.
+  // Dropping all mantissa bits and one more would change the exponent.
   const bool may_be_coarse = grid.n_dropped() + 1 < std::numeric_limits<T>::digits;
   MantissaRounder<T>(grid, fill).run(may_be_coarse ? rounding : Rounding::nearest, values, n);
 }

@@ -1,17 +1,16 @@
 // Rounding within an absolute bound, so that mantissas end in zeros and neighbours repeat.
 //
-// Values go to multiples of a power of two, the step S: the largest with S <= 2 bound. Rounding to
-// the nearest multiple then errs by at most S/2 <= bound, and every result is a number of few
-// mantissa bits, which is what shuffle and deflate can shorten. (A step of exactly 2 bound would
-// give fewer distinct values but full mantissas: measured, half the ratio.) Two refinements use
-// what the bound leaves over, since S may be as small as just above the bound:
-//   coarse  a multiple of 2 S within the bound is preferred (4 S never differs from it: bound < S),
-//   held    the previous value is repeated while it is within the bound, which makes runs.
-// They cost accuracy (errors up to the bound rather than S/2) and so must pay: portable.cpp
+// Values are rounded to multiples of a power of two, the step S: the largest with S <= 2 bound.
+// Rounding to the nearest multiple then errs by at most S/2 <= bound. Every result has few mantissa
+// bits, which shuffle and deflate can compress. (A step of exactly 2 bound would give fewer
+// distinct values but full mantissas: measured, half the ratio.) Two refinements use the rest of
+// the bound, since S may be only slightly above the bound:
+//   coarse  prefers a multiple of 2 S within the bound (4 S never differs from it: bound < S),
+//   held    repeats the previous value while it is within the bound, which makes runs.
+// They reduce accuracy (errors up to the bound rather than S/2) and so must pay: portable.cpp
 // measures. Kept bit for bit: NaN, infinities, both zeros, the fill value, values too large for the
-// step, and any value that rounding would turn into the fill value. Source: ours; rounding to few
-// mantissa bits within a bound is the idea of bit grooming (Zender 2016) and of granular bit
-// rounding.
+// step, and any value that rounding would turn into the fill value. Source: ours; bit grooming
+// (Zender 2016) and granular bit rounding also round to few mantissa bits within a bound.
 
 #pragma once
 
@@ -33,7 +32,7 @@ enum class Rounding : std::uint8_t { nearest, coarse, held };
 template <class T>
 class Lattice {
  public:
-  /// @returns nothing if the bound is too small for any rounding: values are to be kept.
+  /// @returns nothing if the bound is too small for any rounding: the values stay unchanged.
   /// @param absolute_bound  > 0, may exceed every value.
   static std::optional<Lattice> within(double absolute_bound) {
     using Limits = std::numeric_limits<T>;
@@ -48,18 +47,18 @@ class Lattice {
     return Lattice(absolute_bound, exponent < exponent_max ? exponent : exponent_max);
   }
 
-  /// Adding and taking away this number rounds x to a multiple of S (ties to even): the sum has an
+  /// Adding and subtracting this number rounds x to a multiple of S (ties to even): the sum has an
   /// ulp of S, and the subtraction is exact. So is x minus the result.
   T magic() const { return magic_; }
-  /// Where that holds: |x| below it. At and above it, x is a multiple of S/2 already.
+  /// Limit of |x| for this rounding. At and above it, x is already a multiple of S/2.
   T reach() const { return reach_; }
-  /// The greatest T that is not above the bound.
+  /// The greatest T that does not exceed the bound.
   T bound_below() const { return bound_below_; }
-  /// Exactly: |x - y| <= bound.
+  /// True if |x - y| <= bound, tested exactly.
   bool close(T x, T y) const {
     return !exceeds_bound(static_cast<double>(x), static_cast<double>(y), bound_);
   }
-  /// Whether a value is to be left alone: NaN, infinite, zero (either sign).
+  /// True if a value must stay unchanged: NaN, infinite, zero (either sign).
   static bool special(T x) { return !(std::fabs(x) <= std::numeric_limits<T>::max()) || x == 0; }
 
  private:
@@ -110,8 +109,8 @@ class Lattice<T> {
     while (step_ <= bound_) step_ = static_cast<Unsigned>(2 * step_);
   }
 
-  /// Multiples of a power of two are words that end in zeros, in two's complement as well. Where
-  /// the nearest one is not a number of this type the value stays.
+  /// Round to a multiple of a power of two: a word that ends in zeros, in two's complement too. If
+  /// the nearest multiple does not fit the type, the value stays.
   static T snap(T x, Unsigned step) {
     const auto half = static_cast<Unsigned>(step / 2);
     const auto mask = static_cast<Unsigned>(~static_cast<Unsigned>(step - 1));
@@ -126,21 +125,21 @@ class Lattice<T> {
   Unsigned step_ = 1;  // Largest power of two <= 2 bound.
 };
 
-// --- Rounding within a pointwise bound: mantissas keep as many bits as the bound asks for.
+// --- Rounding within a pointwise bound: the bound determines the number of mantissa bits.
 //
-// Dropping d bits of a normal number with rounding to the nearest errs by at most 2^(d-1) of its
-// ulps, so with 2^(d - digits) <= bound by at most bound times its magnitude. The refinements
-// apply: coarse drops one bit more where that stays within the bound, held repeats the value
-// before. Kept bit for bit besides: subnormal numbers (the bound is smaller than their spacing
-// soon), values that would round to infinity. Source: ours; the idea is that of bit grooming
-// (Zender 2016) and of bit rounding (Kloewer et al. 2021).
+// Dropping d bits of a normal number, rounded to nearest, errs by at most 2^(d-1) of its ulps. With
+// 2^(d - digits) <= bound that is at most bound times its magnitude. The refinements apply: coarse
+// drops one more bit where that stays within the bound, held repeats the previous value. Also kept
+// bit for bit: subnormal numbers, whose spacing soon exceeds the bound, and values that would round
+// to infinity. Source: ours; the idea is that of bit grooming (Zender 2016) and of bit rounding
+// (Kloewer et al. 2021).
 
 /// Rounds f32 and f64. Immutable; thread-safe.
 template <class T>
 class MantissaGrid {
  public:
-  /// @returns nothing if the bound is too small for dropping a bit: values are to be kept.
-  /// @param pointwise_bound  fraction of a value's magnitude, > 0; what exceeds 1/2 counts as 1/2.
+  /// @returns nothing if the bound is too small to drop a bit: the values stay unchanged.
+  /// @param pointwise_bound  fraction of a value's magnitude, > 0; above 1/2 it counts as 1/2.
   static std::optional<MantissaGrid> within(double pointwise_bound) {
     if (!(pointwise_bound > 0)) return std::nullopt;
     const double bound = pointwise_bound < 0.5 ? pointwise_bound : 0.5;
@@ -151,12 +150,13 @@ class MantissaGrid {
     return MantissaGrid(n_dropped, bound);
   }
 
-  /// Low bits of the mantissa that rounding leaves 0; 1 to digits - 1.
+  /// Number of low mantissa bits that rounding sets to 0; 1 to digits - 1.
   int n_dropped() const { return n_dropped_; }
-  /// |x - y| <= bound_below() * |x| computed in T, for |x| from least_sure() on, proves the bound.
+  /// Factor for a sufficient test: |x - y| <= bound_below() * |x|, computed in T, proves the bound
+  /// for |x| >= least_sure().
   T bound_below() const { return bound_below_; }
   static T least_sure() { return std::ldexp(T(1), std::numeric_limits<T>::min_exponent / 5 * 4); }
-  /// That comparison.
+  /// The test with bound_below().
   bool close(T x, T y) const {
     const T size = std::fabs(x);
     const bool sure = size >= least_sure() && size <= std::numeric_limits<T>::max();
@@ -164,7 +164,7 @@ class MantissaGrid {
   }
 
  private:
-  /// Four ulps are more than the rounding of the difference and the product can come to.
+  /// Four ulps exceed the rounding errors of the difference and the product.
   MantissaGrid(int n_dropped, double bound)
       : n_dropped_(n_dropped),
         bound_below_(static_cast<T>(bound) * (1 - 4 * std::numeric_limits<T>::epsilon())) {}
@@ -175,7 +175,7 @@ class MantissaGrid {
 
 /// Round `n` values in place. Not collective. Thread-safe. Cost: one pass; two for `held`.
 /// Defined for all types of DType; on a MantissaGrid for float and double.
-/// @param fill  kept, and never produced out of another value.
+/// @param fill  kept, and never produced from another value.
 template <class T>
 void round_values(const Lattice<T>& lattice, Rounding rounding, std::optional<T> fill, T* values,
                   std::size_t n);

@@ -1,8 +1,8 @@
 // trz: our own error-bounded codec (trz/src/trz) as a codec of the registry.
 //
-// One filter stage. Its client data are the words that the plug-in's set_local would have left, so
-// that any HDF5 with libh5trz.so reads and appends to our files, and chunk bytes are those that
-// HDF5's own pipeline would have written.
+// One filter stage. Its client data equal those that the plug-in's set_local would write, so that
+// any HDF5 with libh5trz.so reads and appends to our files. Chunk bytes equal those that HDF5's
+// pipeline would write.
 
 #include <algorithm>
 #include <cmath>
@@ -27,8 +27,8 @@
 namespace tailrace {
 namespace {
 
-/// The workspaces of the process. A call takes one and gives it back; there are as many as calls
-/// ever ran at once, whatever the number of codecs and however often threads come and go.
+/// The workspaces of the process. A call takes one and returns it. The pool holds as many as the
+/// maximum number of concurrent calls, for any number of codecs and of short-lived threads.
 class WorkspacePool {
  public:
   std::unique_ptr<trz::Workspace> take() {
@@ -57,7 +57,7 @@ WorkspacePool& workspace_pool() {
   return *pool;
 }
 
-/// A workspace for the length of one call.
+/// A workspace for the duration of one call.
 class BorrowedWorkspace {
  public:
   BorrowedWorkspace() : workspace_(workspace_pool().take()) {}
@@ -77,22 +77,24 @@ FilterSpec trz_spec(const trz::FilterRequest& request, const trz::FilterChunk& c
           trz::filter_name};
 }
 
-/// Callers tell "this chunk cannot be coded" from "the machine gave out", and nothing finer.
+/// Reduce a failure to the two cases that callers distinguish: a chunk that cannot be encoded, and
+/// lack of memory.
 Status as_codec_failure(const Status& failure) {
   if (failure.code() == Code::out_of_memory) return failure;
   return Status(Code::codec_failed, failure.message());
 }
 
-/// What preset max gains on so many values it about gains on the chunk (docs/trz.md): the share of
-/// the chunk's, and the least. Of smaller chunks that would be most, and a mean has to do.
+/// Sample for the gain of preset max, which is about the same as on the complete chunk
+/// (docs/trz.md): a share of the chunk's values, and a minimum. For small chunks that would be most
+/// values, so a mean gain is used.
 constexpr double fitted_sample_share = 0.03;
 constexpr double fitted_sample_least = 32'000;
 constexpr double fitted_chunk_least = 100'000;
 constexpr double fitted_share_mean = 0.95;
-constexpr double fitted_share_least = 0.7;  ///< Less was never seen.
+constexpr double fitted_share_least = 0.7;  ///< Smallest share ever seen.
 constexpr double fitted_share_spread = 0.05;
 
-/// A box in the middle of others with about so many values, its edges as even as can be.
+/// A box with about `n_values` values in the middle of `values`, its edges as equal as possible.
 StridedValues middle_of(const StridedValues& values, double n_values) {
   const std::size_t n_dims = values.shape.size();
   std::vector<std::size_t> by_extent(n_dims);
@@ -113,14 +115,15 @@ StridedValues middle_of(const StridedValues& values, double n_values) {
   return middle;
 }
 
-/// The views of nested chunks. They halve the axes that the predictor sees: at most three, slower
-/// ones multiplied together, and a product can be halved only along its fastest axis, evenly.
+/// The coarse views of nested chunks. They halve the axes that the predictor sees. These are at
+/// most three: slower axes are merged, and a merged axis can be halved only along its fastest part,
+/// if that divides evenly.
 class TrzViews final : public CoarseViews {
  public:
   TrzViews(const trz::ChunkType& type, const trz::Settings& settings)
       : type_(type), settings_(settings) {}
 
-  /// Whether chunks of this type and these settings may have any.
+  /// True if chunks of this type and these settings may have views.
   bool possible() const {
     const bool interpolates =
         settings_.predictor == trz::Predictor::interpolation ||
@@ -165,20 +168,20 @@ class TrzViews final : public CoarseViews {
   const trz::Settings& settings_;
 };
 
-/// The beginnings of refined chunks.
+/// The prefixes of refined chunks.
 class TrzPrefixes final : public BoundPrefixes {
  public:
   TrzPrefixes(const trz::ChunkType& type, const trz::Settings& settings)
       : type_(type), settings_(settings) {}
 
-  /// Whether chunks of this type and these settings may be refined.
+  /// True if chunks of this type and these settings may be refined.
   bool possible() const {
     return settings_.bit_planes > 0 && is_floating(type_.dtype) &&
            type_.kind == trz::BoundKind::absolute && type_.bound > 0;
   }
 
   std::uint64_t head_bytes() const override { return trz::prefix_head_bytes; }
-  /// A chunk that a region's bound makes tighter is read whole at once.
+  /// A chunk with a region's tighter bound is read completely.
   double least_bound() const override { return 2 * type_.bound; }
 
   std::optional<std::uint64_t> find(std::span<const std::byte> beginning,
@@ -199,7 +202,7 @@ class TrzPrefixes final : public BoundPrefixes {
 
 class TrzStage final : public OwnStage {
  public:
-  /// `book` is what request.book_bytes parse to. `counter` may be null.
+  /// `book` is the parsed form of request.book_bytes. `counter` may be null.
   TrzStage(FilterSpec spec, const trz::FilterRequest& request, const trz::FilterChunk& chunk,
            std::unique_ptr<trz::Book> book, std::shared_ptr<trz::BookCounter> counter,
            ValueGuards guards)
@@ -229,7 +232,7 @@ class TrzStage final : public OwnStage {
     return trz::encoded_bytes_max(n_bytes);
   }
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    // Guards are seen to on decoded values.
+    // Guards are checked on decoded values.
     return trz::encoded_bytes_max(n_bytes) + (type_.guards != nullptr ? n_bytes : 0) +
            trz::working_bytes_max(n_bytes, type_, settings_);
   }
@@ -275,14 +278,14 @@ class TrzStage final : public OwnStage {
   }
 
  private:
-  /// Whether chunks may have a form that trz's model of itself does not know.
+  /// True if chunks may have a form that trz's model does not cover.
   bool may_be_fitted() const {
     const auto n_long = std::ranges::count_if(type_.shape, [](std::uint64_t n) { return n > 1; });
     return settings_.preset == trz::Preset::max &&
            settings_.predictor == trz::Predictor::automatic && n_long > 1 &&
            is_floating(type_.dtype) && type_.kind == trz::BoundKind::absolute && type_.bound > 0;
   }
-  /// What of a chunk's bytes by default preset max needs, as some of its values have it.
+  /// Bytes with preset max as a share of the default preset's, from some of the chunk's values.
   double fitted_share(const StridedValues& values, trz::Workspace& workspace) const {
     const auto n_values = static_cast<double>(values.n_values());
     if (n_values < fitted_chunk_least) return fitted_share_mean;
@@ -307,7 +310,7 @@ class TrzStage final : public OwnStage {
     return std::clamp(static_cast<double>(*with) / static_cast<double>(*without),
                       fitted_share_least, 1.0);
   }
-  /// The bound by which the regions' values need no patches.
+  /// Prepare the encoding with a bound for which the regions' values need no patches.
   void set_without_patches(double bound) {
     other_guards_ = guards_;
     other_guards_.tighter = RegionLevels();
@@ -315,7 +318,7 @@ class TrzStage final : public OwnStage {
     without_patches_->bound = bound;
     if (!other_guards_.empty()) without_patches_->guards = &other_guards_;
   }
-  /// Encode, and let the counter see of the chunk what it wants to.
+  /// Encode, and count the chunk if the counter asks for it.
   Result<std::size_t> encode_counted(std::span<const std::byte> values, std::span<std::byte> out,
                                      trz::Workspace& workspace) const {
     const trz::BookCounter::Task task =
@@ -327,7 +330,8 @@ class TrzStage final : public OwnStage {
     if (n_encoded.ok()) counter_->add_counts(counted, type_.book, *n_encoded);
     return n_encoded;
   }
-  /// With codes of its own first: both take the same room, and what counts comes last.
+  /// Encode first with own codes, then with the book: both use the same buffer, and the last result
+  /// stays.
   Result<std::size_t> encode_both_ways(std::span<const std::byte> values, std::span<std::byte> out,
                                        trz::Workspace& workspace) const {
     trz::ChunkType own = type_;
@@ -345,17 +349,17 @@ class TrzStage final : public OwnStage {
 
   ValueGuards guards_;
   trz::ChunkType type_;
-  ValueGuards other_guards_;                       ///< Of what follows.
-  std::optional<trz::ChunkType> without_patches_;  ///< The other way to keep regions' bounds.
+  ValueGuards other_guards_;                       ///< Guards for without_patches_.
+  std::optional<trz::ChunkType> without_patches_;  ///< Alternative encoding for regions' bounds.
   trz::Settings settings_;
   TrzViews views_{type_, settings_};
   TrzPrefixes prefixes_{type_, settings_};
-  std::unique_ptr<trz::Book> book_;  ///< Null: every chunk has codes of its own.
+  std::unique_ptr<trz::Book> book_;  ///< Null: every chunk has own codes.
   std::shared_ptr<trz::BookCounter> counter_;
   std::uint64_t chunk_bytes_;
 };
 
-/// The book of a request; null for none.
+/// The book of a request; null: none.
 Result<std::unique_ptr<trz::Book>> book_of(const trz::FilterRequest& request) {
   std::unique_ptr<trz::Book> book;
   if (request.book_bytes.empty()) return book;
@@ -364,7 +368,7 @@ Result<std::unique_ptr<trz::Book>> book_of(const trz::FilterRequest& request) {
   return book;
 }
 
-/// The stage of a filter as it stands in a header; null if its client data cannot be read.
+/// The stage of a filter in a header; null if its client data cannot be read.
 std::unique_ptr<TrzStage> trz_stage_of(const FilterSpec& stored, const ValueGuards& guards = {}) {
   if (stored.filter_id != trz::filter_id) return nullptr;
   const Result<trz::ClientData> data = trz::read_client_words(stored.final_client_data);
@@ -386,7 +390,7 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
   if (!book_bytes.ok()) return book_bytes.status().within("codec trz");
   filter.book_bytes = std::move(*book_bytes);
   if (!is_floating(request.dtype)) {
-    if (!(request.pointwise_bound > 0)) return filter;  // Integers are kept exactly.
+    if (!(request.pointwise_bound > 0)) return filter;  // Integers are encoded exactly.
     return Status(Code::unsupported, "codec trz: a pw_rel bound is for f32 and f64, not for " +
                                          std::string(dtype_name(request.dtype)));
   }
@@ -409,8 +413,8 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
   return filter;
 }
 
-/// The guards of one chunk. Chunks that are made up to foresee sizes may lack axes: whether those
-/// of the array have them is found out where it is defined.
+/// The guards of one chunk. Chunks that are made up to predict sizes may lack axes; the definition
+/// of the array checks its axes.
 ValueGuards guards_of(const CodecRequest& request) {
   ValueGuards guards(request.guards, request.value_least, request.value_greatest);
   guards.counted = request.counted;
@@ -431,7 +435,7 @@ StoredStage stored_trz_stage(const FilterSpec& stored, std::uint64_t, std::uint6
   return std::unique_ptr<FilterStage>(trz_stage_of(stored));
 }
 
-/// By trz's own promise every finite value decodes within its bound.
+/// trz itself guarantees that every finite value decodes within its bound.
 std::unique_ptr<Codec> continued_codec(const std::vector<FilterSpec>& filters, DType dtype,
                                        const Shape& chunk_shape, const ValueGuards& guards) {
   if (filters.size() != 1) return nullptr;

@@ -1,8 +1,7 @@
 // Vectors of 16 bytes over f32 and f64, for the branch-free passes of verify.cpp.
 //
 // Written with the compiler's vector types, so that the passes are fast at -O2 on every machine and
-// give the same figures everywhere: the order of all sums is fixed by the lanes, not by the
-// optimiser.
+// give the same results everywhere: the lanes, not the optimiser, fix the order of all sums.
 
 #pragma once
 
@@ -27,7 +26,7 @@ using WordOf = std::conditional_t<
 /// Values and masks of one vector; T is float or double.
 template <class T>
 struct Lanes {
-  // typedef, since an alias-declaration drops the attribute where T is a template parameter.
+  // A typedef, since an alias-declaration drops the attribute if T is a template parameter.
   typedef T Values __attribute__((vector_size(16)));
   typedef WordOf<T> Mask __attribute__((vector_size(16)));
   static constexpr std::size_t count = 16 / sizeof(T);
@@ -48,14 +47,13 @@ struct Lanes {
   static Values magnitude(Values values) {
     return reinterpret_cast<Values>(bits(values) & std::numeric_limits<WordOf<T>>::max());
   }
-  /// All ones where the value is finite and not `fill` (NaN for no fill).
+  /// All ones where the value is finite and not `fill` (NaN: no fill value).
   static Mask counted(Values values, Values fill) {
     const Values most = all(std::numeric_limits<T>::max());
     return opaque(magnitude(values) <= most) & ~opaque(values == fill);
   }
-  /// The same mask, of which the compiler does not know that it came out of a comparison: gcc 12
-  /// turns bit operations on two such masks of f64 into scalar code where SSE2 has no 64-bit
-  /// compare.
+  /// Hide from the compiler that the mask is the result of a comparison. gcc 12 turns bit
+  /// operations on two such masks of f64 into scalar code if SSE2 has no 64-bit compare.
   static Mask opaque(Mask mask) {
 #if defined(__SSE2__)
     asm("" : "+x"(mask));
@@ -74,7 +72,7 @@ struct Lanes {
   }
 };
 
-/// A fill value in the type T; nothing if there is none, it is NaN, or T has no such number.
+/// The fill value in the type T; nothing if it is not set, is NaN, or T cannot represent it.
 template <class T>
 std::optional<T> fill_as(const std::optional<double>& fill) {
   if (!fill || std::isnan(*fill)) return std::nullopt;

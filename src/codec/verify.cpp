@@ -1,11 +1,12 @@
 // Chunk verifier.
 //
-// Values are compared in blocks. A branch-free pass over a block holds while everything is
-// ordinary: every finite value's difference strictly below the bound, every other value the same
-// bit for bit. (Rounding is monotone: a difference that exceeds the bound cannot round to below it,
-// so "strictly below" needs no exact comparison.) Only a block in which that fails is redone value
-// by value with exceeds_bound. Under a pointwise bound differences are divided by magnitudes, zeros
-// count as values that must be the same, and "below" leaves room for the rounding of the quotient.
+// Values are compared in blocks. The result of a branch-free pass over a block is valid if the
+// block is ordinary: every finite value's difference is strictly below the bound, and every other
+// value is the same bit for bit. (Rounding is monotone: a difference that exceeds the bound cannot
+// round to below it, so "strictly below" needs no exact comparison.) Any other block is compared
+// again, value by value with exceeds_bound. With a pointwise bound differences are divided by
+// magnitudes. Zeros must be the same bit for bit, and "below" leaves room for the rounding of the
+// quotient.
 
 #include "codec/verify.hpp"
 
@@ -25,7 +26,7 @@ constexpr std::size_t kCompareValues = 1024;
 
 template <class T>
 bool same_bits(T a, T b) {
-  // Bits are meant: a NaN's payload and the sign of zero count.
+  // Compare bits: a NaN's payload and the sign of zero count.
   return std::memcmp(&a, &b, sizeof(T)) == 0;  // NOLINT(bugprone-suspicious-memory-comparison)
 }
 
@@ -37,14 +38,13 @@ bool is_finite(T x) {
     return std::isfinite(x);
 }
 
-/// How far values may lie apart: an absolute distance, or a fraction of the original's magnitude.
+/// Allowed error: an absolute distance, or a fraction of the original's magnitude.
 struct Allowance {
   double bound = 0;
   bool pointwise = false;
 };
 
-/// Whether a whole-number gap is above fraction * magnitude. It is if it is above the largest whole
-/// number in there.
+/// True if an integer gap exceeds fraction * magnitude, that is, the largest integer in it.
 bool gap_exceeds(std::uint64_t gap, std::uint64_t magnitude, double fraction) {
   __extension__ using Wide = unsigned __int128;
   if (!(fraction > 0)) return gap > 0;
@@ -55,7 +55,7 @@ bool gap_exceeds(std::uint64_t gap, std::uint64_t magnitude, double fraction) {
   return gap > (shift < 128 ? static_cast<std::uint64_t>(product >> shift) : 0);
 }
 
-/// |x - y| as a double, and whether it is more than allowed, exactly.
+/// x - y| as a double, and true if it exceeds the allowance, tested exactly.
 template <class T>
 std::pair<double, bool> distance(T x, T y, Allowance allowed) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
@@ -76,26 +76,26 @@ std::pair<double, bool> distance(T x, T y, Allowance allowed) {
   }
 }
 
-/// An error as it is reported: itself, or its share of the original.
+/// The error as reported: absolute, or relative to the original.
 template <class T>
 double reported(double error, T x, Allowance allowed) {
   if (!allowed.pointwise || error == 0) return error;
   return error / std::fabs(static_cast<double>(x));  // infinite for a zero
 }
 
-/// What the fast pass learns about a block.
+/// Results of the fast pass over a block.
 struct BlockErrors {
   std::uint64_t n_finite = 0;
   double largest = 0;
   double sum_squares = 0;
-  bool ordinary = false;  ///< The figures hold; otherwise they mean nothing.
+  bool ordinary = false;  ///< True if the results are valid.
 };
 
 using Doubles = Lanes<double>;
 
 using Pair = float __attribute__((vector_size(8)));
 
-/// Two neighbours of the four. g++ 11 cannot say it but by a copy.
+/// Two adjacent elements of the four. g++ 11 needs a copy for this.
 template <int first>
 Pair pair_at(Lanes<float>::Values x) {
 #if __has_builtin(__builtin_shufflevector)
@@ -107,7 +107,7 @@ Pair pair_at(Lanes<float>::Values x) {
 #endif
 }
 
-/// Differences of one vector of each, in double, in two or one vectors.
+/// Absolute differences of two vectors, in double: one or two vectors.
 std::array<Doubles::Values, 1> differences(Lanes<double>::Values x, Lanes<double>::Values y) {
   return {Doubles::magnitude(x - y)};
 }
@@ -117,8 +117,8 @@ std::array<Doubles::Values, 2> differences(Lanes<float>::Values x, Lanes<float>:
           Doubles::magnitude(widen(pair_at<2>(x)) - widen(pair_at<2>(y)))};
 }
 
-/// The branch-free pass over n values, n a multiple of the lanes. limit > 0.
-/// A decoded NaN or Inf where a number was makes the sum NaN or Inf.
+/// The branch-free pass over n values, n a multiple of the lanes. limit > 0. A finite value that
+/// decodes to NaN or Inf makes the sum NaN or Inf.
 template <class T, bool pointwise>
 BlockErrors scan_block(const T* x, const T* y, std::size_t n, double limit, T fill) {
   using L = Lanes<T>;
@@ -158,7 +158,7 @@ BlockErrors scan_block(const T* x, const T* y, std::size_t n, double limit, T fi
   return result;
 }
 
-/// One field type's comparison.
+/// Comparison for one element type.
 template <class T>
 class Comparer {
  public:
@@ -181,7 +181,7 @@ class Comparer {
     if constexpr (std::is_floating_point_v<T>) {
       if (!(allowed_.bound > 0) || n_block % Lanes<T>::count != 0) return false;
       const T fill = fill_.value_or(std::numeric_limits<T>::quiet_NaN());
-      // The difference and the quotient round by 2^-53 of themselves each.
+      // The difference and the quotient each have a relative rounding error of 2^-53.
       const BlockErrors block =
           allowed_.pointwise ? scan_block<T, true>(original_ + start, decoded_ + start, n_block,
                                                    allowed_.bound * (1 - 0x1p-50), fill)
@@ -193,7 +193,7 @@ class Comparer {
       if (block.largest > result_.largest_error) find_worst(start, n_block, block.largest);
       return true;
     } else {
-      // Integers come back unchanged from almost every codec.
+      // Fast path: almost every codec returns integers unchanged.
       if (std::memcmp(original_ + start, decoded_ + start, n_block * sizeof(T)) != 0) return false;
       const auto n_fill = std::count_if(original_ + start, original_ + start + n_block,
                                         [this](T x) { return is_fill(x); });
@@ -259,7 +259,7 @@ class Comparer {
   ChunkComparison result_;
 };
 
-/// Index plus shift; "none" stays none.
+/// Index plus shift; no_index stays no_index.
 std::uint64_t shifted(std::uint64_t index, std::uint64_t shift) {
   return index == ChunkComparison::no_index ? index : index + shift;
 }
@@ -316,17 +316,17 @@ ChunkComparison compare_pointwise(DType dtype, std::span<const std::byte> origin
   return compare(dtype, original, decoded, {pointwise_bound, true}, fill_value);
 }
 
-// --- Value scan: least and greatest of what counts, and how many values are NaN, infinite or fill.
+// --- Value scan: range of the counted values, and counts of NaN, infinite and fill values.
 
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Values scanned before the lanes' counters are emptied; far below 2^31.
+/// Values scanned before the lanes' counters are reset; far below 2^31.
 constexpr std::size_t kBlockValues = 1U << 16;
 
-/// How often a block's least and greatest value occur, and which are the next ones. The block is
-/// still in the cache.
+/// Count a block's least and greatest value, and find the next ones. The block is still in the
+/// cache.
 template <class T>
 void scan_ends(const T* values, std::size_t n, T fill, ValueRange& block) {
   using L = Lanes<T>;
@@ -387,7 +387,8 @@ void scan_block(const T* values, std::size_t n, T fill, ValueRange& range) {
   block.n_nan = static_cast<std::uint64_t>(L::sum(n_nan));
   block.n_fill = static_cast<std::uint64_t>(L::sum(n_fill));
   block.n_inf = n - block.n_finite - block.n_nan - block.n_fill;
-  // Ends of the block that are none of the range are at most its next ones, which need no counts.
+  // If the block's extremes are not those of the range, they are at most its next ones, which need
+  // no counts.
   const bool is_end = block.least <= range.least || block.greatest >= range.greatest;
   if (block.n_finite > 0 && is_end) scan_ends(values, n, fill, block);
   range.merge(block);
@@ -402,7 +403,7 @@ ValueRange scan(const T* values, std::size_t n, std::optional<T> fill) {
     for (std::size_t start = 0; start < n_whole; start += kBlockValues) {
       scan_block(values + start, std::min(kBlockValues, n_whole - start), fill_or_nan, range);
     }
-    // The rest, filled up with NaN to one vector.
+    // The remaining values, padded with NaN to one vector.
     if (n_whole < n) {
       T last[Lanes<T>::count];
       std::fill(std::begin(last), std::end(last), std::numeric_limits<T>::quiet_NaN());
@@ -442,7 +443,7 @@ ValueRange scan(const T* values, std::size_t n, std::optional<T> fill) {
   return range;
 }
 
-/// Merge the least values of two parts; the greatest ones, negated, likewise.
+/// Merges the least values of two parts; also used for negated greatest values.
 struct LeastValues {
   double least;
   std::uint64_t n;

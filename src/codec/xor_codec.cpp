@@ -1,7 +1,7 @@
 // xor: the lossless codec of trz/src/xor as a codec of the registry.
 //
-// One filter stage. Its client data are the words that the plug-in's set_local would have left, so
-// that any HDF5 with libh5xor.so reads and appends to our files.
+// One filter stage. Its client data equal those that the plug-in's set_local would write, so that
+// any HDF5 with libh5xor.so reads and appends to our files.
 
 #include <utility>
 #include <vector>
@@ -64,7 +64,7 @@ StoredStage stored_xor_stage(const FilterSpec& stored, std::uint64_t, std::uint6
 
 Result<std::unique_ptr<Codec>> make_xor_codec(const CodecRequest& request, const std::string&) {
   CodecSettings settings(request);
-  // "auto" stands first, so that a choice's place is the dimension.
+  // "auto" comes first, so that the index of a choice is the dimension.
   const std::size_t dimension = settings.choice("dimension", {"auto", "1", "2", "3"}, 0);
   TAILRACE_TRY(settings.finish());
   if (request.chunk_shape.empty()) {

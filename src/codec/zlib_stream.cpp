@@ -1,4 +1,4 @@
-// The parts of a stream, one behind the other.
+// The parts of a stream, in order.
 
 #include "codec/zlib_stream.hpp"
 
@@ -18,8 +18,8 @@ namespace {
 
 using Bytes8 = std::span<const std::uint8_t>;
 
-/// The end of a part that begins at a segment which is searched: it takes in what is not worth its
-/// end, which has to be looked for (BlockEnds) and is a border for matches.
+/// End of a searched part that begins at a segment. A part includes short runs of unsearched
+/// segments: its end costs time to find (BlockEnds), and matches cannot cross it.
 std::size_t end_of_search(const std::vector<bool>& by_search, std::size_t begin) {
   std::size_t end = begin;
   for (;;) {
@@ -31,7 +31,8 @@ std::size_t end_of_search(const std::vector<bool>& by_search, std::size_t begin)
   }
 }
 
-/// Write segments that are not searched, two in a block where that is shorter. @returns how many.
+/// Write segments that are not searched, two in one block if that is shorter. @returns their
+/// number.
 std::size_t put_literals(Bytes8 segments, BitWriter& out) {
   const LiteralBlock first(segments.first(segment_bytes));
   if (segments.size() >= 2 * segment_bytes) {
@@ -46,7 +47,7 @@ std::size_t put_literals(Bytes8 segments, BitWriter& out) {
   return 1;
 }
 
-/// Reads libdeflate's blocks for where they end.
+/// Finds the ends of libdeflate's blocks.
 class BlockEnds {
  public:
   BlockEnds() = default;
@@ -57,10 +58,10 @@ class BlockEnds {
   BlockEnds& operator=(const BlockEnds&) = delete;
 
   struct Bits {
-    std::size_t last_begin = 0;  ///< Of the last block.
+    std::size_t last_begin = 0;  ///< First bit of the last block.
     std::size_t end = 0;
   };
-  /// @returns 0 as end: too little memory.
+  /// @returns end 0 if memory is insufficient.
   Bits of(std::span<std::byte> blocks) {
     Bits bits;
     if (!ready_) ready_ = inflateInit2(&stream_, -MAX_WBITS) == Z_OK;  // without zlib's header
@@ -78,7 +79,7 @@ class BlockEnds {
       stream_.avail_out = static_cast<uInt>(values_.size());
       if (inflate(&stream_, Z_BLOCK) != Z_OK) return {};
       const auto told = static_cast<unsigned>(stream_.data_type);
-      constexpr unsigned unused_bits = 63;  // of the last byte that was taken
+      constexpr unsigned unused_bits = 63;  // bits of the last byte read
       constexpr unsigned is_last = 64;
       constexpr unsigned ends_here = 128;
       if ((told & ends_here) == 0) continue;
@@ -94,8 +95,8 @@ class BlockEnds {
   std::array<Bytef, 64U << 10> values_{};
 };
 
-/// Encode by libdeflate, as blocks that are not the last ones if more is to come.
-/// @returns whether there was memory to do so.
+/// Encode with libdeflate. If `more` follows, clear the mark of the last block. @returns false
+/// without enough memory.
 bool put_searched(libdeflate_compressor& compressor, std::span<const std::byte> values, bool more,
                   BitWriter& out) {
   if (!out.is_at_byte()) out.put_stored_block({});
@@ -113,7 +114,7 @@ bool put_searched(libdeflate_compressor& compressor, std::span<const std::byte> 
   return true;
 }
 
-/// The segments of the chunk that a thread encodes, kept for their memory.
+/// Segments of the chunk that a thread encodes, cached to reuse the memory.
 struct Segments {
   std::vector<bool> by_search;
 };
@@ -122,7 +123,7 @@ struct Segments {
 
 std::uint64_t zlib_parts_bytes(std::uint64_t n_bytes) {
   constexpr std::uint64_t sample_bytes = 33U << 10;
-  constexpr std::uint64_t inflate_bytes = 48U << 10;  // As zlib.h says: a window, and its state.
+  constexpr std::uint64_t inflate_bytes = 48U << 10;  // zlib.h: a window, and its state
   return sample_bytes + sizeof(BlockEnds) + inflate_bytes + n_bytes / segment_bytes;
 }
 
@@ -145,7 +146,7 @@ std::size_t encode_zlib_stream(libdeflate_compressor& compressor, int level,
   if (to.size() < n_sum) return 0;
   BitWriter out(to.first(to.size() - n_sum));
   if (!out.has_room(n_header)) return 0;
-  // A window of 32 KiB; how hard the encoder tries.
+  // Header: a window of 32 KiB, and the encoder's effort.
   const unsigned effort = level < 2 ? 0 : level < 6 ? 1 : level < 8 ? 2 : 3;
   const unsigned first = 0x78;
   unsigned second = effort << 6;

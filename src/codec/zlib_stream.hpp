@@ -1,12 +1,12 @@
-// A zlib stream (RFC 1950, 1951) of which libdeflate makes only the parts where a search for
-// matches gains something.
+// A zlib stream (RFC 1950, 1951) in which libdeflate encodes only the parts where a search for
+// matches pays.
 //
-// Behind a byte shuffle the lowest bytes of floating-point values stand together, and they are
-// noise: deflate spends most of its time in looking for matches among them, and finds next to none.
-// So each 16 KiB are judged by a sample of their positions. Where matches would save less than one
-// part in 256, bytes become blocks of literals with a Huffman code of their own, or stay as they
-// are; libdeflate does the rest. Any reader of zlib streams reads it; docs/codecs.md has sizes and
-// times.
+// After a byte shuffle the lowest bytes of floating-point values are adjacent, and they are noise:
+// deflate spends most of its time searching them for matches, and finds almost none. Therefore each
+// 16 KiB are judged by a sample of their positions. If matches would save less than one part in
+// 256, the bytes become blocks of literals with their own Huffman code, or stored blocks.
+// libdeflate encodes the rest. Any reader of zlib streams can read the result; docs/codecs.md has
+// sizes and times.
 
 #pragma once
 
@@ -18,15 +18,15 @@
 
 namespace tailrace {
 
-/// Encode `values` with a compressor of libdeflate's that was made for `level`, 1 to 12.
-/// @returns the length; 0: it takes more room than there is. The room that libdeflate asks for a
-/// zlib stream of so many bytes always does.
-/// Not collective. Thread-safe. Cost: of bytes without matches 2 to 5 ns each; of others what
-/// libdeflate takes, and 0.5 to 2.5 ns.
+/// Encode `values` with a libdeflate compressor that was made for `level`, 1 to 12. Not collective.
+/// Thread-safe. Cost: 2 to 5 ns for each byte without matches; for other bytes libdeflate's time
+/// plus 0.5 to 2.5 ns.
+/// @returns the length; 0: the stream does not fit `to`. It always fits libdeflate's bound for a
+/// zlib stream of these bytes.
 std::size_t encode_zlib_stream(libdeflate_compressor& compressor, int level,
                                std::span<const std::byte> values, std::span<std::byte> to);
 
-/// Memory that it needs for `n_bytes` besides the compressor's and what it is given.
+/// Working memory for `n_bytes`, in addition to the compressor and the arguments.
 std::uint64_t zlib_parts_bytes(std::uint64_t n_bytes);
 
 }  // namespace tailrace

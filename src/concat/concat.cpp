@@ -1,15 +1,16 @@
 // The story of a concatenation, one line per stage; see run().
 //
-// Work is balanced by bytes twice: files are dealt to ranks for reading, and the output's chunks,
-// all datasets in one line, are dealt for decoding and encoding. Between the two, encoded chunks
-// travel in rounds that fit the memory. HDF5 is touched by rank 0 when a dataset is complete, and
-// by every rank while it opens its inputs.
+// Work is balanced by bytes twice: files are distributed to ranks for reading, and the output's
+// chunks, all datasets in one line, for decoding and encoding. Between the two, encoded chunks are
+// exchanged in rounds that fit the memory. Rank 0 calls HDF5 when a dataset is complete, and every
+// rank while it opens its inputs.
 //
-// Invariant 1: a dataset is published only when every place of the line up to its end is dealt with
-// on all ranks. Invariant 2: a rank that fails goes on taking part until the ranks agree.
-// Invariant 3: commits on the way are made where a dataset ends, and no dataset has space before
-// its round: all values before the committed end are published, and --resume, which cuts off what
-// lies behind it, leaves no space unused.
+// Invariant 1: a dataset is published only when all ranks have processed every place of the line up
+// to its end.
+// Invariant 2: a rank that fails continues to take part until the ranks agree.
+// Invariant 3: intermediate commits are made where a dataset ends, and no dataset has space before
+// its round. Thus all values before the committed end are published, and --resume, which cuts off
+// the bytes behind that end, leaves no space unused.
 
 #include "concat/concat.hpp"
 
@@ -45,18 +46,18 @@
 namespace tailrace {
 namespace {
 
-// How the memory of a rank is shared out. Encoded chunks that arrive are fewer than the raw bytes
-// of the round; the rest is for what they are listed in.
+// Shares of a rank's memory. Encoded chunks that arrive are fewer than the raw bytes of the round;
+// the rest is for their lists.
 constexpr std::uint64_t inputs_share = 2;     ///< 1/2: chunk lists, and inputs held in memory.
 constexpr std::uint64_t image_share = 4;      ///< 1/4: inputs held in memory.
 constexpr std::uint64_t round_share = 8;      ///< 1/8: raw bytes of a rank's part of a round.
-constexpr std::uint64_t outgoing_share = 16;  ///< 1/16: encoded chunks on their way to owners.
+constexpr std::uint64_t outgoing_share = 16;  ///< 1/16: encoded chunks in transit to owners.
 constexpr std::uint64_t threads_share = 8;    ///< 1/8: chunks being decoded and encoded.
 constexpr std::uint64_t outgoing_max = 512U << 20;
 constexpr std::uint64_t round_bytes_max = 256U << 20;
 
-// Commits are made between rounds: those take half the time between two commits, as far as is
-// known. Raw bytes of a rank's part.
+// Commits are made between rounds, so a round should take half the commit interval, as far as its
+// speed is known. Raw bytes of a rank's part.
 constexpr std::uint64_t first_round_bytes = 4U << 20;
 constexpr std::uint64_t round_bytes_min = 1U << 20;
 
@@ -66,7 +67,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The stages of the report, in its order.
+/// Stages of the report, in report order.
 enum Stage : std::size_t { opening, exchange, read, decode, encode, write, create, index, close };
 constexpr const char* stage_names[] = {"open",  "exchange", "read",  "decode", "encode",
                                        "write", "create",   "index", "close"};
@@ -82,7 +83,8 @@ class Concatenation {
 
   Status run();
   ConcatReport report();
-  /// After run() has failed because of one input alone: its position, the same on every rank.
+  /// Position of the input that made run() fail, the same on every rank; nothing for other
+  /// failures.
   std::optional<std::size_t> damaged_input() const { return damaged_input_; }
   void clean_up_after_failure(Status& failure);
 
@@ -111,14 +113,14 @@ class Concatenation {
   std::unique_ptr<ConcatWriteLane> lane_;
   std::unique_ptr<ConcatWork> work_;
   std::unique_ptr<ConcatPublisher> publisher_;
-  std::vector<WrittenPlace> written_;  ///< Since the last commit.
-  std::size_t next_dataset_ = 0;       ///< Of the first that no round has begun yet.
-  std::uint64_t place_ = 0;            ///< Everything before is dealt with.
-  std::uint64_t first_place_ = 0;      ///< Resume: was before this run.
-  std::uint64_t committed_place_ = 0;  ///< Everything before is published and committed.
-  bool resumes_ = false;               ///< There was an unfinished output, and it is gone on with.
-  bool resumable_ = false;             ///< What is committed so far can be gone on with.
-  bool closing_ = false;               ///< The last commit has begun: the file may have changed.
+  std::vector<WrittenPlace> written_;  ///< Places written since the last commit.
+  std::size_t next_dataset_ = 0;       ///< Index of the first dataset that no round has begun.
+  std::uint64_t place_ = 0;            ///< All earlier places are processed.
+  std::uint64_t first_place_ = 0;      ///< Resume: places that an earlier run had processed.
+  std::uint64_t committed_place_ = 0;  ///< All earlier places are published and committed.
+  bool resumes_ = false;               ///< True if an unfinished output exists and is continued.
+  bool resumable_ = false;             ///< True if a later run can continue from the last commit.
+  bool closing_ = false;  ///< True once the last commit has begun: the file may have changed.
   std::optional<std::size_t> damaged_input_;
   std::uint64_t n_threads_ = 1;
   std::uint64_t task_bytes_ = 0;
@@ -135,10 +137,11 @@ Status Concatenation::run() {
   TAILRACE_TRY(check_request());
   TAILRACE_TRY(output_.claim(comm_, request_.output));
   if (!output_.remark().empty()) report_.remarks.push_back(output_.remark());
-  // The lock is ours by now: who reads the output would take a dead job's journal for a living one.
+  // Check after taking the lock: a reader of the output would take a dead job's journal for a live
+  // one.
   const bool looks = request_.append && comm_.is_root();
   TAILRACE_TRY(comm_.agree(looks ? check_no_journal(output_.path()) : Status()));
-  // Of the inputs one is looked at, for all: they lie together as a rule.
+  // Only one input is checked, for all ranks: usually all are on the same file system.
   TAILRACE_TRY(check_one_file(comm_, request_.inputs.front()));
   TAILRACE_TRY(inputs_.open(request_.options.memory_bytes / image_share));
   TAILRACE_TRY(inputs_.fit_into(request_.options.memory_bytes / inputs_share));
@@ -150,7 +153,7 @@ Status Concatenation::run() {
   return finish();
 }
 
-/// All ranks must ask for the same, down to the order of the inputs.
+/// Check that all ranks make the same request, including the order of the inputs.
 Status Concatenation::agree_on_request() {
   const auto word = [](const char* key, bool on) {
     return std::string(key) + (on ? "=on\n" : "=off\n");
@@ -183,7 +186,7 @@ Status Concatenation::check_request() const {
   return as_rank_0_says(comm_, checked);
 }
 
-/// What goes where, for all ranks, and this rank's part in it.
+/// Plan the positions of all ranks' rows, and this rank's part of the work.
 Status Concatenation::plan_targets() {
   TAILRACE_TRY(targets_.plan(comm_, request_, inputs_));
   line_ = &targets_.line();
@@ -191,9 +194,9 @@ Status Concatenation::plan_targets() {
   return comm_.agree(settle_threads());  // each rank's memory is its own
 }
 
-/// As many threads as may hold a chunk before and after decoding and encoding each.
+/// Set the number of threads: each needs memory for a chunk before and after decoding and encoding.
 Status Concatenation::settle_threads() {
-  // What is decoded counts as well as what is encoded.
+  // Largest stored chunk of any rank's inputs, which has to be decoded.
   std::vector<std::uint64_t> decoded = {sender_->largest_chunk_bytes()};
   comm_.allreduce(std::span(decoded), Reduction::max);
   std::uint64_t largest = 0;
@@ -220,12 +223,12 @@ Status Concatenation::settle_threads() {
 
 Status Concatenation::open_file() {
   FileOptions options = request_.options;
-  // A whole file, and one commit: what changes it in place must survive a power loss.
+  // A complete file gets one commit, which changes it in place and must survive a power loss.
   options.journal = options.journal || request_.append;
-  // Chunks that are copied need what the inputs' did: nothing is said of that.
+  // Copied chunks need the inputs' filters, so no warning about filters is due.
   options.copies_filters = request_.codec == "keep";
   const std::string partial = output_.temporary_path();
-  // Whether there is something to resume is rank 0's to say.
+  // Rank 0 decides if an output can be resumed.
   Result<bool> leftover = false;
   if (comm_.is_root() && request_.resume) leftover = leftover_can_be_resumed(partial);
   TAILRACE_TRY(as_rank_0_says(comm_, leftover.status()));
@@ -255,7 +258,7 @@ Status Concatenation::open_file() {
   std::vector<std::uint64_t> done = {0, 0};
   Status opened;
   if (comm_.is_root()) {
-    // The space of a chunk that is replaced would go to another one.
+    // HDF5 would reuse the space of a replaced chunk, which a second chunk still refers to.
     const std::string shared = output_.file().reuses_space() ? targets_.shared_chunks() : "";
     opened = shared.empty() ? publisher_->open(output_.file(), foreign)
                             : Status(Code::unsupported,
@@ -278,7 +281,7 @@ Status Concatenation::open_file() {
       std::min(request_.options.write_buffer_bytes,
                std::max<std::uint64_t>(request_.options.memory_bytes / 16, 64U << 10));
   lane.dense = request_.options.field_defaults.layout == "dense";
-  // A later append would change with a chunk all those at its place.
+  // With shared chunks a later append would change all chunks at the same address.
   lane.dedup = request_.dedup && done[1] == 0;
   if (request_.dedup && !lane.dedup && comm_.is_root()) {
     report_.remarks.push_back("--dedup: no chunks are shared in a file that was made without it");
@@ -291,7 +294,7 @@ Status Concatenation::open_file() {
   return Status();
 }
 
-/// A contiguous dataset has one place for all of its rows, from the round on that begins it.
+/// Allocate one place for all rows of a contiguous dataset, at the round that begins it.
 Status Concatenation::place_contiguous(std::uint64_t end) {
   std::vector<std::size_t> plain;
   for (; next_dataset_ < targets_.size() && line_->first_place(next_dataset_) < end;
@@ -320,7 +323,7 @@ Status Concatenation::place_contiguous(std::uint64_t end) {
   return Status();
 }
 
-/// Raw bytes of all ranks that keep a round short enough for commits in time. Rank 0's clock.
+/// Raw bytes of all ranks for a round that is short enough for timely commits. By rank 0's clock.
 std::uint64_t Concatenation::paced_bytes() const {
   const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
   if (place_ == first_place_) return first_round_bytes * n_ranks;
@@ -330,7 +333,7 @@ std::uint64_t Concatenation::paced_bytes() const {
   return std::max(round_bytes_min * n_ranks, static_cast<std::uint64_t>(wanted));
 }
 
-/// Where the next round ends, for all ranks; and whether to commit before it.
+/// End of the next round, for all ranks. Sets `commit_now` if a commit is due before it.
 std::uint64_t Concatenation::round_end(bool& commit_now) {
   const std::uint64_t memory = request_.options.memory_bytes;
   const std::uint64_t share = std::min(memory / round_share, round_bytes_max);
@@ -346,8 +349,8 @@ std::uint64_t Concatenation::round_end(bool& commit_now) {
   comm_.allreduce(std::span(agreed), Reduction::min);
   const bool all_due = agreed[1] == 0;
   commit_now = all_due && line_->is_border(place_) && place_ > committed_place_;
-  // A commit that is due waits for the end of the dataset: what is written of it would be lost
-  // space in the file that a --resume goes on with.
+  // Delay the commit to the end of the dataset: a --resume would lose the space of its rows that
+  // are already written.
   const bool short_round = all_due && !line_->is_border(place_);
   return short_round ? line_->next_border(place_, agreed[0]) : agreed[0];
 }
@@ -418,10 +421,10 @@ Status Concatenation::do_rounds() {
   return Status();
 }
 
-/// Publish the datasets that are complete before `place`, durably, in the unfinished output.
+/// Publish the datasets that end before `place`, durably, in the unfinished output.
 Status Concatenation::commit(std::uint64_t place) {
   auto since = Clock::now();
-  // Every place was somebody's: what is published is whole.
+  // Check that some rank has processed every place: published datasets are complete.
   std::vector<std::uint64_t> dealt = {work_->n_places()};
   comm_.allreduce(std::span(dealt), Reduction::sum);
   if (dealt[0] != place - first_place_) {
@@ -488,12 +491,12 @@ Status Concatenation::finish() {
   }
   TAILRACE_TRY(comm_.agree(closed));
   output_.committed();
-  TAILRACE_TRY(output_.close(false));  // rank 0's metadata are closed already
+  TAILRACE_TRY(output_.close(false));  // rank 0 has already closed the metadata
   seconds_[close] += seconds_since(since);
   return Status();
 }
 
-/// Leave an appended output as it was, and nothing of a new one unless it can be resumed.
+/// Restore an appended output, and remove a new one unless it can be resumed.
 void Concatenation::clean_up_after_failure(Status& failure) {
   lane_.reset();
   publisher_.reset();
@@ -501,7 +504,7 @@ void Concatenation::clean_up_after_failure(Status& failure) {
   output_.leave();
   comm_.barrier();
   const std::string partial = output_.temporary_path();
-  // Every rank says the same.
+  // All ranks must agree on this.
   std::vector<std::uint64_t> stays = {0};
   if (comm_.is_root() && opened) {
     if (request_.append && !closing_) {
@@ -514,7 +517,7 @@ void Concatenation::clean_up_after_failure(Status& failure) {
   }
   comm_.allreduce(std::span(stays), Reduction::max);
   if (request_.append && closing_) {
-    // Whether the file's header points behind its older end already, nobody knows.
+    // The file's header may or may not refer to the new end.
     failure = failure.with_line("the last commit to " + request_.output +
                                 " was cut short: tailrace recover tells its state");
   } else if (stays[0] != 0) {
@@ -582,8 +585,8 @@ ConcatReport Concatenation::report() {
 
 }  // namespace
 
-// An input whose chunks turn out to be damaged has rows in the line by then, which cannot be taken
-// out again: without it the concatenation is another one.
+// A damaged input is found when its rows already have places in the line. They cannot be removed,
+// so the concatenation restarts without the input.
 Result<ConcatReport> concatenate(Comm& comm, const ConcatRequest& request) {
   ConcatRequest left = request;
   std::vector<std::string> skipped;
@@ -595,7 +598,7 @@ Result<ConcatReport> concatenate(Comm& comm, const ConcatRequest& request) {
     } catch (const std::bad_alloc&) {
       const std::string what =
           "\"" + request.output + "\": no memory is left for its concatenation";
-      // Other ranks wait in a call that this one will not come to: the job has to end.
+      // Other ranks block in a call that this rank will not reach, so the job must end.
       if (comm.n_ranks() > 1) throw std::runtime_error(what);
       status = Status(Code::out_of_memory, what);
     }
@@ -613,7 +616,7 @@ Result<ConcatReport> concatenate(Comm& comm, const ConcatRequest& request) {
     const std::string shown = printable(path);
     skipped.push_back(why.find(shown) != std::string::npos ? why : shown + ": is damaged");
     left.inputs.erase(left.inputs.begin() + static_cast<std::ptrdiff_t>(*damaged));
-    left.resume = false;  // What is committed has its rows.
+    left.resume = false;  // The committed part contains the input's rows.
   }
 }
 

@@ -1,4 +1,4 @@
-// Comparing inputs with the first one's survey, and the remarks on what differs.
+// Comparison of inputs with the first one's survey, and remarks on the differences.
 
 #include "concat/concat_dimensions.hpp"
 
@@ -15,11 +15,11 @@
 namespace tailrace {
 namespace {
 
-/// Source number of the output that is appended to: its rows come before all inputs'.
+/// Source number of the output that is appended to: its rows precede all inputs'.
 constexpr std::uint64_t older_source = UINT64_MAX;
 constexpr std::size_t names_in_line = 8;
 
-/// Attributes without which values of a dataset mean something else.
+/// True for attributes without which a dataset's values would have another meaning.
 bool gives_meaning(std::string_view name) {
   static constexpr std::array<std::string_view, 8> names = {
       "units",      "calendar",      "scale_factor", "add_offset",
@@ -27,7 +27,7 @@ bool gives_meaning(std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Attributes that record how a file was made, which nearly always differ.
+/// True for attributes that record how a file was made, which nearly always differ.
 bool is_history(std::string_view name) {
   static constexpr std::array<std::string_view, 14> names = {"history",
                                                              "history_of_appended_files",
@@ -61,7 +61,7 @@ std::string dimensions_text(const std::vector<std::string>& dimensions) {
   return "(" + text + ")";
 }
 
-/// Calls visit(name) for each attribute that two objects do not have alike.
+/// Calls visit(name) for each attribute that differs between two objects.
 template <class Visit>
 void for_each_difference(const SurveyedObject& a, const SurveyedObject& b, Visit&& visit) {
   auto x = a.attributes.begin();
@@ -79,7 +79,8 @@ void for_each_difference(const SurveyedObject& a, const SurveyedObject& b, Visit
   }
 }
 
-/// Give datasets that grow as many rows as their dimension has: the longest of its datasets says.
+/// Set the row count of growing datasets to the length of their dimension: that of its longest
+/// dataset.
 void give_dimension_rows(const DimensionSurvey& survey, std::vector<StoredDataset>& datasets) {
   std::unordered_map<std::string_view, std::string_view> dimension_of;
   for (const SurveyedObject& object : survey.objects) {
@@ -175,7 +176,7 @@ void ConcatDimensions::accept() {
 void ConcatDimensions::find_orders(const DimensionSurvey& survey) {
   for (const SurveyedObject& object : survey.objects) {
     if (!object.order || fixed_.contains(object.path) || object.order->n_values == 0) continue;
-    if (tiles_.on()) continue;  // Their order is that of positions.
+    if (tiles_.on()) continue;  // Tiles are ordered by position.
     found_.orders.emplace_back(object.path, *object.order);
   }
 }
@@ -302,7 +303,7 @@ Status ConcatDimensions::settle(Comm& comm, std::vector<StoredDataset>& schema) 
   return tiles_.on() ? tiles_.settle(comm, first_, schema) : Status();
 }
 
-/// The first place where a coordinate does not go on as it began; empty: none.
+/// Remark on the first place where a coordinate changes direction; empty: none.
 std::string ConcatDimensions::order_remark(const std::string& path,
                                            const std::vector<CoordinateOrder>& orders) const {
   int direction = 0;  // 1: ascends, -1: descends.
@@ -372,7 +373,7 @@ std::vector<std::string> ConcatDimensions::remarks() const {
   for (const auto& [path, orders] : orders_) {
     std::vector<CoordinateOrder> sorted = orders;
     std::ranges::sort(sorted, {}, [](const CoordinateOrder& at) {
-      return at.source + 1;  // The older output wraps round to 0: it comes first.
+      return at.source + 1;  // The older output wraps around to 0, so it comes first.
     });
     std::string line = order_remark(path, sorted);
     if (!line.empty()) lines.push_back(std::move(line));

@@ -1,9 +1,9 @@
 // ConcatDimensions: the rules for inputs with dimensions (netCDF-4, HDF5 with dimension scales).
 //
 // Files with dimensions are appended along record dimensions only (describe/dimension_survey.hpp).
-// What does not grow is kept once, from the first input, and compared over all inputs by digests:
-// each rank compares its own inputs with the first one's survey, which is broadcast with the
-// schema. Files without dimensions cost nothing here: no call of HDF5, no collective.
+// Fixed datasets are stored once, from the first input, and compared over all inputs by digests.
+// Each rank compares its inputs with the first one's survey, which is broadcast with the schema.
+// Files without dimensions cost nothing here: no call of HDF5, no collective.
 
 #pragma once
 
@@ -31,9 +31,9 @@ class ConcatDimensions {
   /// True if the first input has dimensions; the same on every rank after unpack().
   bool on() const { return on_; }
 
-  /// Survey the input that gives the schema; on the rank that has it. Sets on().
+  /// Survey the input that defines the schema; on the rank that opened it. Sets on().
   /// @error corrupt, unsupported (a record dimension that is not a first one), invalid_argument
-  /// (nothing grows, though there are several inputs)
+  /// (several inputs, but no record dimension)
   Status take_first(ConcatInput& input);
   void pack(ByteWriter& writer) const;
   void unpack(ByteReader& reader);
@@ -43,30 +43,31 @@ class ConcatDimensions {
 
   /// Set `appended` to false for the datasets that do not grow.
   void mark_fixed(std::vector<StoredDataset>& datasets) const;
-  /// Compare an input of this rank, while it has its schema, and record what differs.
+  /// Compare an input of this rank, while it has its schema, and record the differences.
   /// @param first_datasets  the first input's datasets.
-  /// @param datasets  of the input: marked as by mark_fixed(), and given as many rows as their
-  /// record dimension has; netCDF-4 variables may be shorter, and end with fill values.
-  /// @error invalid_argument  lines that name what must not differ; what the survey returns
+  /// @param datasets  the input's datasets: marked as by mark_fixed(), with their row counts set to
+  /// the length of their record dimension. netCDF-4 variables may be shorter; fill values complete
+  /// them.
+  /// @error invalid_argument  lines that name forbidden differences; the survey's errors
   Status compare(ConcatInput& input, std::uint64_t source,
                  std::span<const StoredDataset> first_datasets,
                  std::vector<StoredDataset>& datasets);
-  /// Record what compare() has found: the input is not refused.
+  /// Store the findings of compare(): the input is accepted.
   void accept();
   /// compare() and accept() of the output that is appended to. Rank 0, after settle().
   Status compare_older(ConcatInput& older, std::vector<StoredDataset>& datasets);
-  /// Gather what differs at rank 0, and lay out tiles. Collective if on(): one gather; of tiles two
-  /// more and a broadcast.
-  /// @param schema  of tiles: gets the domain's extents.
-  /// @error invalid_argument  as ConcatTiles::settle()
+  /// Gather the differences on rank 0, and lay out tiles. Collective if on(): one gather; for tiles
+  /// two more and a broadcast.
+  /// @param schema  for tiles: receives the domain's extents.
+  /// @error invalid_argument  see ConcatTiles::settle()
   Status settle(Comm& comm, std::vector<StoredDataset>& schema);
   /// Digests of the values of an open input's datasets, by path; for ConcatTiles.
   static Result<std::vector<ValueDigest>> digests(ConcatInput& input,
                                                   std::span<const std::string> paths);
   ConcatTiles& tiles_to_compare() { return tiles_; }
-  /// Paths and names of attributes that speak of one tile, and not of the output.
+  /// Paths and names of attributes that refer to one tile, and not to the output.
   std::vector<std::pair<std::string, std::string>> left_out_attributes() const;
-  /// Lines for the user. Rank 0, after settle().
+  /// Remarks for the user. Rank 0, after settle().
   std::vector<std::string> remarks() const;
 
  private:
@@ -76,7 +77,7 @@ class ConcatDimensions {
     std::uint64_t n_inputs = 0;
   };
   using Differences = std::map<std::pair<std::string, std::string>, Difference>;
-  /// A coordinate along a record dimension in one input.
+  /// Order of a coordinate along a record dimension, in one input.
   struct CoordinateOrder {
     std::uint64_t source = 0;
     ValueOrder order;
@@ -99,8 +100,9 @@ class ConcatDimensions {
     std::vector<std::pair<std::string, ValueOrder>> orders;
   };
   Found found_;
-  Differences differences_;  ///< By path of the object and attribute; no attribute: its values.
-  std::map<std::string, std::vector<CoordinateOrder>> orders_;  ///< By path.
+  Differences differences_;  ///< Keyed by the object's path and the attribute; no attribute: its
+                             ///< values.
+  std::map<std::string, std::vector<CoordinateOrder>> orders_;  ///< Keyed by path.
 };
 
 }  // namespace tailrace

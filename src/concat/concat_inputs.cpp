@@ -1,4 +1,4 @@
-// Dealing, opening, comparing and counting the inputs.
+// Distributing, opening, comparing and counting the inputs.
 
 #include "concat/concat_inputs.hpp"
 
@@ -25,14 +25,15 @@ namespace tailrace {
 
 namespace {
 
-/// Rows of unfiltered bytes that travel together.
+/// Bytes of unfiltered rows that are sent together.
 constexpr std::uint64_t plain_run_bytes = 1U << 20;
-/// How many bad files an error names.
+/// Limit of bad files named in an error.
 constexpr std::size_t named_files_max = 50;
-/// How many conflicts of one file.
+/// Limit of conflicts named for one file.
 constexpr std::size_t named_conflicts_max = 20;
 
-/// Everybody's numbers on every rank, in rank order. Collective: one gather, one broadcast.
+/// Gather the numbers of all ranks on every rank, in rank order. Collective: one gather, one
+/// broadcast.
 std::vector<std::uint64_t> gather_to_all(Comm& comm, std::span<const std::uint64_t> mine) {
   Bytes all;
   for (const Bytes& part : comm.gather(std::as_bytes(mine), 0)) {
@@ -87,7 +88,7 @@ void ConcatInputs::refuse(std::size_t source, const Status& why) {
 }
 
 Status ConcatInputs::deal() {
-  // Each rank asks the file system about an equal number of files; then all know all lengths.
+  // Each rank queries the lengths of an equal number of files; then all ranks know all lengths.
   const std::size_t n = request_.inputs.size();
   const int n_ranks = comm_.n_ranks();
   std::vector<std::uint64_t> lengths;
@@ -104,7 +105,7 @@ Status ConcatInputs::deal() {
                       : Status(Code::disagreement, "ranks were given lists of different lengths")));
   std::uint64_t total = 0;
   for (const std::uint64_t length : lengths) total += length + 1;
-  // A file goes to the rank in whose share of all bytes its middle lies.
+  // A file goes to the rank whose share of all bytes contains the file's middle.
   std::uint64_t before = 0;
   own_begin_ = own_end_ = n;
   for (std::size_t i = 0; i < n; ++i) {
@@ -143,7 +144,9 @@ Status ConcatInputs::agree_on_schema(ConcatInput* own_first_input) {
   const std::uint64_t own_first = own_first_input == nullptr ? none : next_file_ - 1;
   std::vector<std::uint64_t> first = {own_first};
   comm_.allreduce(std::span(first), Reduction::min);
-  if (first[0] == none) return Status();  // No file can be read: settle_bad_files() tells why.
+  if (first[0] == none)
+    return Status();  // No file is readable: settle_bad_files() reports the
+                      // reasons.
   first_input_ = static_cast<std::size_t>(first[0]);
   std::vector<std::uint64_t> owner = {
       own_first == first[0] ? static_cast<std::uint64_t>(comm_.rank()) : 0};
@@ -192,7 +195,7 @@ void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
     const StoredDataset& dataset = datasets[i];
     if (!dataset.appended || dataset.n_rows() == 0) continue;
     if (const Status full = check_not_hollow(dataset); !full.ok()) return refuse(file.source, full);
-    // A tile's own shape says how its contiguous data are cut.
+    // The cut of a tile's contiguous data follows the tile's shape.
     const StoredDataset& own = file.input->datasets()[i];
     const StoredForm* form = forms_.intern(chunked_form(own, own.storage));
     file.rows.push_back(
@@ -207,7 +210,8 @@ void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
   }
   notes_.take_rows(*file.input, with_rows);
   dimensions_.accept();
-  // The schema is the same in every file, and thousands of files would use up the descriptors.
+  // The schema is the same in every file, and thousands of open files would exhaust the
+  // descriptors.
   file.input->drop_schema();
   file.input->close_file();
   file.rows.shrink_to_fit();
@@ -225,7 +229,7 @@ Status ConcatInputs::add_key_datasets() {
     keys.type_text = dtype_name(DType::i64);
     keys.element_bytes = dtype_bytes(DType::i64);
     keys.fill_value.clear();
-    // What was set up for other elements is of no use for these.
+    // Filters that were set up for other elements do not suit the keys.
     if (!filters_fit_any_chunk(keys.storage)) keys.storage.filters.clear();
     for (FilterSpec& filter : keys.storage.filters) {
       const bool shuffle = filter.filter_id == 2 && !filter.final_client_data.empty();
@@ -328,8 +332,8 @@ Status ConcatInputs::open(std::uint64_t image_bytes) {
   TAILRACE_TRY(deal());
   next_file_ = own_begin_;
   image_bytes_left_ = image_bytes;
-  // One file of each rank first: the first of these gives the schema. The others are compared as
-  // they are opened, so that no rank ever holds more than two.
+  // Each rank opens one file first; the first of all defines the schema. The others are compared
+  // when they are opened, so that no rank ever holds more than two schemas.
   std::unique_ptr<ConcatInput> input = open_next();
   TAILRACE_TRY(agree_on_schema(input.get()));
   TAILRACE_TRY(add_key_datasets());
@@ -342,7 +346,7 @@ Status ConcatInputs::open(std::uint64_t image_bytes) {
   return Status();
 }
 
-/// Compare what several tiles have: coordinates, as a rule.
+/// Compare the parts that several tiles have, usually coordinates.
 Status ConcatInputs::compare_tiles() {
   const ConcatTiles& tiles = dimensions_.tiles();
   std::vector<ConcatTiles::SharedDigest> digests;
@@ -367,7 +371,7 @@ Status ConcatInputs::compare_tiles() {
   return dimensions_.tiles_to_compare().compare_shared(comm_, digests, schema_);
 }
 
-/// Parts that hold nothing, where no file has a tile.
+/// Add parts without data, where no file has a tile.
 void ConcatInputs::add_missing_tiles(std::vector<ConcatPart>& parts) {
   const ConcatTiles& tiles = dimensions_.tiles();
   for (std::size_t d = 0; d < n_stored_ && comm_.is_root(); ++d) {
@@ -420,7 +424,7 @@ std::vector<ConcatPart> ConcatInputs::parts(std::span<const std::uint64_t> older
     }
   }
   if (tiles.on()) add_missing_tiles(parts);
-  // Rows of a rank's files ascend but for those of tiles.
+  // The rows of a rank's files ascend, except those of tiles.
   std::ranges::stable_sort(parts, {}, [](const ConcatPart& part) {
     return std::pair(part.dataset, part.box == nullptr ? 0 : part.first_row);
   });
@@ -448,7 +452,7 @@ std::vector<ForeignRows> ConcatInputs::gather_foreign_rows() const {
 }
 
 std::uint64_t ConcatInputs::find_uneven_rows(std::vector<std::string>& lines) const {
-  if (dimensions_.tiles().on()) return 0;  // Tiles are of any size.
+  if (dimensions_.tiles().on()) return 0;  // Tiles may have any size.
   std::map<std::string, std::vector<std::size_t>> groups;
   for (std::size_t d = 0; d < n_stored_; ++d) {
     if (schema_[d].appended) groups[parent_path(schema_[d].path)].push_back(d);
@@ -460,7 +464,8 @@ std::uint64_t ConcatInputs::find_uneven_rows(std::vector<std::string>& lines) co
     }
     for (const auto& [group, members] : groups) {
       std::map<std::uint64_t, std::size_t> n_with;
-      std::uint64_t usual = n_rows[members.front()];  // Of what is as frequent, the first.
+      std::uint64_t usual = n_rows[members.front()];  // The most frequent row count, the first of
+                                                      // equals.
       for (const std::size_t d : members) ++n_with[n_rows[d]];
       for (const auto& [rows, n] : n_with) {
         if (n > n_with[usual]) usual = rows;
@@ -515,7 +520,7 @@ Status ConcatInputs::check_unchanged() const {
   Status unchanged;
   for (const OpenedFile& file : files_) {
     const std::uint64_t now = file_version(file.input->path());
-    // What was read whole may be gone by now.
+    // A file that is completely in memory may be removed.
     if (now == file.input->version() || (now == 0 && file.input->in_memory())) continue;
     unchanged = Status(Code::corrupt, "file \"" + file.input->path() + "\" has been " +
                                           (now == 0 ? "removed" : "changed") +
@@ -549,14 +554,15 @@ std::uint64_t ConcatInputs::memory_bytes() const {
   return n_bytes;
 }
 
-// --- Sorting the list of inputs: every rank looks into its share of the files, rank 0 sorts.
+// --- Sorting the list of inputs: every rank reads the keys of its share of the files, rank 0
+// sorts.
 
 namespace {
 
-/// What a file is sorted by.
+/// Sort key of a file.
 struct SortKey {
   Status problem;
-  std::vector<std::int64_t> values;  ///< One for each path, if there is no problem.
+  std::vector<std::int64_t> values;  ///< One value for each path, if `problem` is ok.
 };
 
 Bytes keys_of_share(const Comm& comm, std::span<const std::string> inputs,
@@ -575,7 +581,7 @@ Bytes keys_of_share(const Comm& comm, std::span<const std::string> inputs,
   return writer.take();
 }
 
-/// What all ranks have found, in the order of the files: shares are runs of them.
+/// The keys of all ranks, in the order of the files: shares are runs of the list.
 std::vector<SortKey> unpack_keys(std::span<const Bytes> shares, std::size_t n_paths) {
   std::vector<SortKey> keys;
   for (const Bytes& share : shares) {
@@ -593,7 +599,7 @@ std::vector<SortKey> unpack_keys(std::span<const Bytes> shares, std::size_t n_pa
   return keys;
 }
 
-/// All problems in one text, a line each.
+/// Merge all problems into one text, a line each.
 Status all_problems(std::span<const SortKey> keys) {
   Code code = Code::ok;
   std::string text;
@@ -609,7 +615,7 @@ Status all_problems(std::span<const SortKey> keys) {
       code, "cannot sort, because of " + std::to_string(n_bad) + " files:\n  " + text);
 }
 
-/// The places of the files in ascending order.
+/// Positions of the files in ascending key order.
 std::vector<std::uint64_t> sorted_places(std::span<const SortKey> keys) {
   std::vector<std::uint64_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);

@@ -1,9 +1,10 @@
-// ConcatInputs: one rank's share of the inputs, their common schema, and whose rows come where.
+// ConcatInputs: one rank's share of the inputs, their common schema, and the position of their rows
+// in the output.
 //
-// Files are dealt in runs of the list, equal in bytes, so that a rank's rows of a dataset are
-// consecutive. Each file is opened once, by one rank. The first readable file gives the schema; it
-// is broadcast, and every rank compares its own files with it: O(datasets) bytes a rank however
-// many ranks there are. What is wrong with files is collected and told together.
+// Files are distributed in runs of the list, equal in bytes, so that a rank's rows of a dataset are
+// consecutive. Each file is opened once, by one rank. The first readable file defines the schema;
+// it is broadcast, and every rank compares its files with it: O(datasets) bytes a rank, for any
+// number of ranks. Faults of files are collected and reported together.
 // Source: Lee et al. 2022, sections 3 (steps 1 and 2) and 5.1.
 
 #pragma once
@@ -27,39 +28,40 @@
 
 namespace tailrace {
 
-/// Rows of one dataset that lie in one place: an input, the output's older rows, or key numbers.
+/// Rows of one dataset from one source: an input, the output's older rows, or key numbers.
 struct ConcatPart {
-  std::uint32_t dataset = 0;    ///< In the schema.
-  std::int32_t source = 0;      ///< Position in the list of inputs; -1: the output's older rows.
-                                ///< A missing tile has that of the first input.
-  std::uint64_t first_row = 0;  ///< In the output.
+  std::uint32_t dataset = 0;    ///< Index in the schema.
+  std::int32_t source = 0;      ///< Position in the list of inputs; -1: the output's older rows. A
+                                ///< missing tile has that of the first input.
+  std::uint64_t first_row = 0;  ///< Row of the output.
   std::uint64_t n_rows = 0;
-  const StoredForm* form = nullptr;  ///< Unfiltered bytes in one piece have a chunk shape, too.
+  const StoredForm* form = nullptr;  ///< Never null; contiguous data get a chunk shape too.
   ConcatInput* input = nullptr;      ///< Null: key numbers, or a missing tile.
   std::size_t input_dataset = 0;
   const KeyRows* keys = nullptr;
-  /// A tile: its place in the output, with the rows above. Null: whole rows.
+  /// Box of a tile in the output, with the rows that precede it. Null: complete rows.
   const Box* box = nullptr;
   std::int64_t key_offset = 0;
 };
 
-/// Rows that only HDF5 can move; known to rank 0.
+/// Rows that only HDF5 can copy; known to rank 0.
 struct ForeignRows {
   std::uint32_t dataset = 0;
   std::uint32_t source = 0;
   std::uint64_t n_rows = 0;
 };
 
-/// Where the `rank`-th rank's share of n things begins when all are dealt evenly, in order.
+/// Begin of the `rank`-th rank's share of n items that are distributed evenly, in order.
 std::size_t share_begin(std::size_t n, int rank, int n_ranks);
 
-/// The first conflicts of a file with a schema, a line each, and how many more there are.
+/// Text of the first conflicts of a file with a schema, a line each, and the number of further
+/// ones.
 std::string conflicts_text(std::span<const std::string> conflicts);
 
-/// Equal forms once each, so that a pointer says it all.
+/// Stores equal forms once, so that forms can be compared by pointer.
 class FormTable {
  public:
-  /// The one StoredForm equal to this one; lives as long as the table.
+  /// The stored form equal to this one; it lives as long as the table.
   const StoredForm* intern(const StoredForm& form);
 
  private:
@@ -67,7 +69,7 @@ class FormTable {
   std::unordered_map<std::string, std::vector<const StoredForm*>> by_shape_;
 };
 
-/// The form in which parts of a dataset are cut into chunks: `stored` itself if it is chunked, else
+/// The form by which parts of a dataset are cut into chunks: `stored` if it is chunked, else
 /// unfiltered runs of rows of about 1 MiB.
 StoredForm chunked_form(const StoredDataset& dataset, const StoredForm& stored);
 
@@ -83,53 +85,54 @@ class ConcatInputs {
   /// text
   Status open(std::uint64_t image_bytes);
 
-  /// Hold at most `n_bytes` from now on: if need be, read from the files what was in memory.
-  /// Collective: one agreement. @error out_of_memory  the lists of chunks alone are larger.
+  /// Reduce memory to `n_bytes`: if need be, free the file images and read from the files instead.
+  /// Collective: one agreement. @error out_of_memory  the lists of chunks exceed the limit.
   Status fit_into(std::uint64_t n_bytes);
 
-  /// The common datasets, then those of keys. The shapes are the first file's.
+  /// The common datasets, then the key datasets. The shapes are the first file's.
   const std::vector<StoredDataset>& schema() const { return schema_; }
   /// Rows of each dataset in all inputs.
   const std::vector<std::uint64_t>& n_rows() const { return n_rows_; }
-  /// The position of the file that gave the schema.
+  /// Position of the file that defined the schema.
   std::size_t first_input() const { return first_input_; }
 
-  /// This rank's parts by dataset and row. @param older_rows  rows of each dataset that are in the
-  /// output already; added to every first_row.
+  /// This rank's parts, by dataset and row.
+  /// @param older_rows  rows of each dataset that the output already has; added to every first_row.
   std::vector<ConcatPart> parts(std::span<const std::uint64_t> older_rows);
   FormTable& forms() { return forms_; }
-  /// What the files' datasets say of their rows; settled by open().
+  /// Notes of the files' datasets on their rows; complete after open().
   const ConcatNotes& notes() const { return notes_; }
-  /// Rules for files with dimensions; settled by open() but for compare_older().
+  /// Rules for files with dimensions; complete after open(), except for compare_older().
   ConcatDimensions& dimensions() { return dimensions_; }
   /// Rows of datasets that are not by_value, of all inputs in order; rank 0 only. Collective.
   std::vector<ForeignRows> gather_foreign_rows() const;
 
-  /// Datasets that have as many rows as most of their group in most files, but not in all: their
-  /// rows would drift apart unseen. Collective: an allreduce of O(datasets), a gather.
-  /// @param lines  rank 0: where that is, up to 50.  @returns how often it is, on every rank.
+  /// Find datasets that have as many rows as most of their group in most files, but not in all:
+  /// their rows would drift apart unnoticed. Collective: an allreduce of O(datasets), a gather.
+  /// @param lines  rank 0: descriptions of the cases, up to 50.
+  /// @returns the number of cases, on every rank.
   std::uint64_t find_uneven_rows(std::vector<std::string>& lines) const;
-  /// file_version() of each input as it was opened, 0 of those left out, by position; rank 0 only.
+  /// file_version() of each input when it was opened, 0 for skipped ones, by position; rank 0 only.
   /// Collective: one gather.
   std::vector<std::uint64_t> gather_versions() const;
-  /// Whether all inputs are still as they were opened. Collective: one agreement.
-  /// @error corrupt  names the first that is not.
+  /// Check that no input has changed since it was opened. Collective: one agreement.
+  /// @error corrupt  names the first changed input.
   Status check_unchanged() const;
 
-  /// Keys of older rows end before this number (append). Before parts().
+  /// Set the first key number; older rows (append) have lower ones. Call before parts().
   void start_keys_at(std::int64_t number) { first_key_ = number; }
 
   std::uint64_t n_files() const { return n_files_; }
   std::uint64_t input_bytes() const { return input_bytes_; }
-  /// Inputs with bytes in front of HDF5's own.
+  /// Number of inputs with bytes before HDF5's data (user blocks).
   std::uint64_t n_user_blocks() const { return n_user_blocks_; }
-  /// Inputs with bytes behind HDF5's own.
+  /// Number of inputs with bytes after HDF5's data.
   std::uint64_t n_with_bytes_behind() const { return n_with_bytes_behind_; }
   const std::vector<std::string>& skipped() const { return skipped_; }  ///< Rank 0.
   std::uint64_t memory_bytes() const;
 
  private:
-  /// Rows of one dataset in one file; only datasets that have any are listed.
+  /// Rows of one dataset in one file; datasets without rows are not listed.
   struct FileRows {
     std::uint32_t dataset = 0;
     std::uint32_t input_dataset = 0;
@@ -142,7 +145,7 @@ class ConcatInputs {
     std::vector<FileRows> rows;
     FileKeys keys;
   };
-  /// An input that cannot be appended, and why.
+  /// Input that cannot be appended, and the reason.
   struct BadFile {
     std::uint64_t source = 0;
     Code code = Code::ok;
@@ -150,14 +153,14 @@ class ConcatInputs {
   };
 
   Status deal();
-  /// The next file of this rank that can be opened; the others are refused.
+  /// Open the next file of this rank that can be opened; refuse the others.
   std::unique_ptr<ConcatInput> open_next();
   Status agree_on_schema(ConcatInput* own_first_input);
   Status add_key_datasets();
-  /// The file that open_next() has just opened becomes one of files_, or is refused.
+  /// Add the file that open_next() has just opened to files_, or refuse it.
   void take_in(std::unique_ptr<ConcatInput> input);
   Status number_events_of(OpenedFile& file);
-  /// The part of the schema that is in the files.
+  /// The datasets of the schema that the files contain.
   std::span<const StoredDataset> in_files() const { return std::span(schema_).first(n_stored_); }
   Status settle_bad_files();
   void count_rows();
@@ -175,14 +178,15 @@ class ConcatInputs {
   ConcatNotes notes_;
   ConcatDimensions dimensions_;
   std::vector<OpenedFile> files_;
-  std::deque<Box> boxes_;  ///< Of tiles; parts point here.
+  std::deque<Box> boxes_;  ///< Boxes of tiles; parts point here.
   std::vector<BadFile> bad_;
   std::vector<StoredDataset> schema_;
-  std::unordered_map<std::string, std::uint32_t> by_path_;  ///< Of the datasets in the files.
-  std::size_t n_stored_ = 0;  ///< Datasets of the schema that are in the files: all but the keys'.
+  std::unordered_map<std::string, std::uint32_t> by_path_;  ///< Indices of the datasets in the
+                                                            ///< files.
+  std::size_t n_stored_ = 0;  ///< Number of datasets in the files: all but the key datasets.
   std::vector<KeyedGroup> keyed_;
   std::vector<std::uint64_t> n_rows_;
-  std::vector<std::uint64_t> rows_before_;  ///< On lower ranks.
+  std::vector<std::uint64_t> rows_before_;  ///< Rows on lower ranks.
   std::int64_t first_key_ = 0;
   std::uint64_t events_before_ = 0;
   std::size_t first_input_ = 0;
@@ -193,17 +197,16 @@ class ConcatInputs {
   std::vector<std::string> skipped_;
 };
 
-// --- sort_inputs: the files of a concatenation in the order of what they hold, such as run and
-// subrun.
+// --- sort_inputs: order the files of a concatenation by their contents, such as run and subrun.
 
-/// `inputs` in ascending order of the first values of the integer datasets `key_paths`, the first
-/// path counting most; files that are alike in all of them keep their order. Collective: every rank
-/// passes the same and returns the same.
+/// Sort `inputs` by the first values of the integer datasets `key_paths`, ascending, the first path
+/// most significant. The sort is stable. Collective: every rank passes the same and returns the
+/// same.
 /// Cost: each rank opens its share of the files; a gather of 8 bytes per file and path to rank 0, a
 /// broadcast of 8 bytes per file.
 /// @param bad_last  files that cannot be read, or lack such a value, come last, in their order;
 /// else they are an error.
-/// @error that of the first such file; all of them are named.
+/// @error the first such file's; the message names all of them.
 Result<std::vector<std::string>> sort_inputs(Comm& comm, std::vector<std::string> inputs,
                                              std::span<const std::string> key_paths, bool bad_last);
 

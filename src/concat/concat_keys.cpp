@@ -1,4 +1,4 @@
-// Looking up events: one hash table a file, from the tuples of /spill to their numbers.
+// Finding events: one hash table per file, from the tuples of /spill to their numbers.
 
 #include "concat/concat_keys.hpp"
 
@@ -86,7 +86,7 @@ Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const StoredDataset>
   for (std::size_t d = 0; d < schema.size(); ++d) by_path.emplace(schema[d].path, d);
   std::vector<KeyedGroup> groups;
   for (const StoredDataset& dataset : schema) {
-    // The first name stands for its group, so that each group is looked at once.
+    // Only the first name identifies a group, so that each group is examined once.
     const std::size_t slash = dataset.path.rfind('/');
     const std::string group = dataset.path.substr(0, slash);
     if (dataset.path.substr(slash + 1) != names.front()) continue;

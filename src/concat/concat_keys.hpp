@@ -1,10 +1,10 @@
-// Partition keys: numbers that say which event each row of each group belongs to.
+// Partition keys: numbers of the event to which each row of each group belongs.
 //
-// Analyses deal rows to ranks so that all rows of an event meet on one rank. Rows carry the event
-// as a tuple of columns (run, subrun, evt); a dataset "evt.seq" beside them numbers the distinct
-// tuples of /spill in the order of the concatenation, the same in all groups. Rows of an event lie
-// in the file that holds its spill, so each file is looked up by itself. Runs of equal numbers are
-// kept as runs: the keys of a file take little memory until they are written.
+// Analyses distribute rows to ranks so that all rows of an event are on one rank. Rows identify the
+// event by a tuple of columns (run, subrun, evt). A dataset "evt.seq" next to these columns numbers
+// the distinct tuples of /spill in the order of the concatenation, the same in all groups. The rows
+// of an event are in the file that has its spill, so each file is processed independently. Runs of
+// equal numbers are stored as runs: the keys of a file take little memory until they are written.
 // Source: Lee et al. 2022, section 2 (the tables), and option -k of their tool.
 
 #pragma once
@@ -38,27 +38,29 @@ class KeyRows {
   std::vector<std::int64_t> values_;
 };
 
-/// A group that gets keys, and the datasets of the schema that identify its events.
+/// Group that gets keys, and the datasets of the schema that identify its events.
 struct KeyedGroup {
   std::string path;      ///< "/spill"
   std::string key_path;  ///< "/spill/evt.seq"
-  std::size_t like = 0;  ///< The schema's dataset of the last name: rows as many as this one's.
+  std::size_t like = 0;  ///< The schema's dataset of the last name, with the same number of rows.
 };
 
-/// The groups of the schema that hold all of `names`, /spill among them.
-/// @error not_found  /spill does not hold them.  @error already_exists  there is such a key dataset
-/// already.  @error unsupported  a column is no dataset of one integer a row.
+/// The groups of the schema that have all of `names`, including /spill.
+/// @error not_found  /spill lacks one of them.
+/// @error already_exists  a key dataset of that path exists.
+/// @error unsupported  a column is not a dataset of one integer a row.
 Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const StoredDataset> schema,
                                                   std::span<const std::string> names);
 
 /// The keys of one file, numbered from 0.
 struct FileKeys {
-  std::vector<KeyRows> groups;  ///< As the KeyedGroups.
+  std::vector<KeyRows> groups;  ///< Parallel to the KeyedGroups.
   std::uint64_t n_events = 0;
-  std::int64_t offset = 0;  ///< Events of the files before, to be added.
+  std::int64_t offset = 0;  ///< Events of the preceding files, to be added.
 };
 
-/// Look up every row of every keyed group of a file. Before ConcatInput::drop_schema().
+/// Find the event of every row of every keyed group of a file. Call before
+/// ConcatInput::drop_schema().
 /// @error invalid_argument  a row's event is not in /spill; names dataset, row and event.
 Result<FileKeys> number_events(ConcatInput& input, std::span<const KeyedGroup> groups,
                                std::span<const std::string> names);

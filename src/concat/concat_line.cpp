@@ -25,7 +25,7 @@ ConcatLine::ConcatLine(std::vector<LineDataset> datasets) : datasets_(std::move(
 }
 
 std::size_t ConcatLine::dataset_at(std::uint64_t place) const {
-  // Datasets without places share their first place with the next one: take the last of them.
+  // Datasets without places share the first place of the next one: return the last of them.
   const auto next = std::upper_bound(first_place_.begin(), first_place_.end(), place);
   return static_cast<std::size_t>(next - first_place_.begin()) - 1;
 }
@@ -69,7 +69,7 @@ ConcatRound ConcatRound::deal(const ConcatLine& line, std::uint64_t first, std::
   const std::uint64_t all_bytes = line.bytes_before(end) - begin_bytes;
   const auto n = static_cast<std::uint64_t>(n_ranks);
   for (std::uint64_t r = 1; r < n; ++r) {
-    // all_bytes * r / n without overflow.
+    // all_bytes * r / n without overflow
     const std::uint64_t share = all_bytes / n * r + all_bytes % n * r / n;
     const std::uint64_t last = round.borders.back();
     const std::uint64_t done = line.bytes_before(last) - begin_bytes;

@@ -1,11 +1,12 @@
-// ConcatLine: all chunks of a concatenation's output in one row, to be cut into rounds and dealt.
+// ConcatLine: all chunks of a concatenation's output in one sequence, to be cut into rounds and
+// distributed to ranks.
 //
-// The chunks of all datasets that have rows stand one behind the other in the order of the schema,
-// each as long as its raw bytes. A round is a piece of this line that fits the memory of the ranks;
-// within a round every rank owns an equal share of its bytes. So thousands of small datasets and
-// one huge dataset are the same case, nobody communicates to know who owns a chunk, and no dataset
-// needs a barrier of its own (Lee et al. 2022, section 6.2, where each dataset is one collective
-// write). Pure arithmetic; O(datasets) memory.
+// The line lists the chunks of all datasets that have rows, in the order of the schema; each chunk
+// is as long as its raw bytes. A round is a piece of this line that fits the memory of the ranks;
+// in a round every rank owns an equal share of the bytes. Thousands of small datasets and one huge
+// dataset are thus the same case. A chunk's owner is known without communication, and no dataset
+// needs a barrier (in Lee et al. 2022, section 6.2, each dataset is one collective write). Pure
+// arithmetic; O(datasets) memory.
 
 #pragma once
 
@@ -17,11 +18,11 @@
 
 namespace tailrace {
 
-/// The chunks of one dataset that have to be written.
+/// Chunks of one dataset that must be written.
 struct LineDataset {
   ChunkGrid grid;
   std::uint64_t element_bytes = 1;
-  std::uint64_t first_chunk = 0;  ///< Earlier ones are in the file already (append).
+  std::uint64_t first_chunk = 0;  ///< Earlier chunks are already in the file (append).
 
   std::uint64_t chunk_bytes() const { return n_elements(grid.chunk_shape) * element_bytes; }
 };
@@ -32,9 +33,9 @@ class ConcatLine {
 
   const LineDataset& dataset(std::size_t index) const { return datasets_[index]; }
   std::size_t n_datasets() const { return datasets_.size(); }
-  /// Places of the line are numbered from 0; each is one chunk.
+  /// Number of places. They are numbered from 0; each is one chunk.
   std::uint64_t n_places() const { return first_place_.back(); }
-  /// Raw bytes before a place; of n_places(): of all.
+  /// Raw bytes before a place; for n_places(): of the complete line.
   std::uint64_t bytes_before(std::uint64_t place) const;
 
   struct Chunk {
@@ -42,30 +43,30 @@ class ConcatLine {
     std::uint64_t chunk_index = 0;  ///< Row-major in the dataset's grid.
   };
   Chunk chunk_at(std::uint64_t place) const;
-  /// The first place of a dataset (that of the next one, if it has none).
+  /// The first place of a dataset; that of the next one if the dataset has none.
   std::uint64_t first_place(std::size_t dataset) const { return first_place_[dataset]; }
-  /// The place of a chunk >= the dataset's first_chunk.
+  /// The place of a chunk. Its index must be >= the dataset's first_chunk.
   std::uint64_t place_of(std::size_t dataset, std::uint64_t chunk_index) const {
     return first_place_[dataset] + (chunk_index - datasets_[dataset].first_chunk);
   }
 
-  /// Whether a dataset begins at a place, or the line ends there.
+  /// True if a dataset begins at a place, or the line ends there.
   bool is_border(std::uint64_t place) const;
-  /// The first border behind `first`; `end`, if there is none before that.
+  /// The first border after `first`, at most `end`.
   std::uint64_t next_border(std::uint64_t first, std::uint64_t end) const;
 
-  /// The last place up to which at most `n_bytes` lie behind `first`, but one place at least.
+  /// The last place such that at most `n_bytes` lie after `first`, but at least one place.
   std::uint64_t end_within(std::uint64_t first, std::uint64_t n_bytes) const;
 
  private:
   std::size_t dataset_at(std::uint64_t place) const;
 
   std::vector<LineDataset> datasets_;
-  std::vector<std::uint64_t> first_place_;   ///< n_datasets + 1.
-  std::vector<std::uint64_t> bytes_before_;  ///< n_datasets + 1.
+  std::vector<std::uint64_t> first_place_;   ///< n_datasets + 1 entries.
+  std::vector<std::uint64_t> bytes_before_;  ///< n_datasets + 1 entries.
 };
 
-/// A piece of the line, and which rank owns which part of it.
+/// A piece of the line, and the part that each rank owns.
 struct ConcatRound {
   std::uint64_t first = 0;
   std::uint64_t end = 0;

@@ -14,7 +14,7 @@
 namespace tailrace {
 namespace {
 
-/// Datasets in a line for the user.
+/// Limit of datasets named in a remark.
 constexpr std::size_t most_named = 8;
 
 void pack_notes(ByteWriter& writer, std::uint32_t dataset, const RowNotes& notes) {
@@ -45,7 +45,7 @@ RowNotes take_notes(ByteReader& reader) {
   const auto max_error = reader.take<double>();
   if (measured) notes.max_error = max_error;
   const Result<Guards> guards = parse_guards(reader.take_text());
-  if (guards.ok()) notes.guards = *guards;  // Our own text: it parses.
+  if (guards.ok()) notes.guards = *guards;  // Tailrace wrote this text, so it parses.
   for (auto n = reader.take<std::uint32_t>(); n > 0; --n) {
     notes.chunk_shape.push_back(reader.take<std::uint64_t>());
   }
@@ -56,7 +56,7 @@ RowNotes take_notes(ByteReader& reader) {
   return notes;
 }
 
-/// With what guards of chunks and by masks need to be known by.
+/// The notes, with the chunk shape and mask rows that guards of chunks and of masks need.
 RowNotes notes_of(const ConcatInput& input, std::size_t dataset) {
   RowNotes notes = input.row_notes(dataset);
   if (!notes.said || notes.guards.empty()) return notes;
@@ -70,14 +70,14 @@ RowNotes notes_of(const ConcatInput& input, std::size_t dataset) {
   return notes;
 }
 
-/// Whether a file's note says that the rows of a dataset are exact.
+/// True if a file's note declares the rows of a dataset exact.
 bool told_exact(const ConcatInput& input, std::size_t dataset, const RowNotes& notes) {
   return notes.silent && input.says_exact() &&
          covered_by_file_note(input.datasets()[dataset].storage);
 }
 
-/// The guards that hold on in the output: where all rows of a mask are those beside the rows that
-/// it is of, and chunks are those of these rows.
+/// Guards that remain valid in the output. Guards by masks do if all rows of the mask come with the
+/// rows of the dataset; guards of chunks do if the chunks are the same.
 Guards guards_in(const RowNotes& rows, const Shape& chunk, std::span<const ConcatTarget> targets) {
   return guards_of_copy(
       rows.guards, !chunk.empty() && chunk == rows.chunk_shape, [&](const std::string& path) {
@@ -100,14 +100,15 @@ void add_rows(std::map<std::uint32_t, RowNotes>& all, std::uint32_t dataset,
   if (!first) there->second = of_all_rows(there->second, notes);
 }
 
-/// Whether chunks are stored as they were, as far as the header tells.
+/// True if chunks are stored unchanged, as far as the header shows.
 bool same_codec(const StoredForm& made, const StoredForm& stored) {
   if (made.kind != stored.kind) return false;
   return std::ranges::equal(made.filters, stored.filters, {}, &FilterSpec::filter_id,
                             &FilterSpec::filter_id);
 }
 
-/// How the rows are encoded, where not as `stored` is. @param codec  of the request
+/// Record the encoding of the rows, if it differs from that of `stored`. @param codec  from the
+/// request
 void say_codec(const ConcatTarget& target, const StoredDataset& stored, const std::string& codec,
                CopiedNotes& notes) {
   if (codec == "keep" && same_codec(target.like.storage, stored.storage)) return;
@@ -116,13 +117,14 @@ void say_codec(const ConcatTarget& target, const StoredDataset& stored, const st
   notes.instead[codec_version_attribute] = std::nullopt;
 }
 
-/// The note on a file that what says nothing is exact: of which datasets of the output it is true.
+/// Checks for which datasets of the output the file's note holds: that datasets without notes are
+/// exact.
 class FileNote {
  public:
-  /// @param there  whether the output has it from the first input, or has it already.
+  /// @param there  the output has the note, from the first input or from before.
   explicit FileNote(bool there) : there_(there) {}
 
-  /// A dataset with rows that says nothing itself.
+  /// Count a dataset with rows and without notes.
   void speaks_of(const ConcatTarget& target, bool exact) {
     if (!there_ || !covered_by_file_note(target.like.storage)) return;
     if (exact) {
@@ -131,9 +133,9 @@ class FileNote {
       not_of_.push_back(target.like.path);
     }
   }
-  /// Not where it is true of nothing any more.
+  /// True if the note is true of a dataset, or wrong for none.
   bool holds() const { return there_ && (n_exact_ > 0 || not_of_.empty()); }
-  /// The datasets that have to say that it is not true of them.
+  /// Datasets that need a note of their own, because the file's note is wrong for them.
   std::span<const std::string> not_of() const {
     return holds() ? std::span<const std::string>(not_of_) : std::span<const std::string>();
   }
@@ -194,7 +196,7 @@ void ConcatNotes::settle(Comm& comm) {
   ByteReader reader(told);
   some_say_exact_ = reader.take<std::uint8_t>() != 0;
   if (!some_say_exact_ && reader.at_end()) return;
-  // Without any note all rows came without a word on their exactness, and nobody lists them.
+  // If no file has the note, no rows are declared exact, and a list is not needed.
   std::vector<std::uint32_t> inexact;
   for (std::size_t d = 0; d < inexact_.size() && some_say_exact_; ++d) {
     if (inexact_[d]) inexact.push_back(static_cast<std::uint32_t>(d));
@@ -235,7 +237,7 @@ CopiedObjects ConcatNotes::of_new(std::span<const ConcatTarget> targets,
     const ConcatTarget& target = targets[d];
     const auto number = static_cast<std::uint32_t>(d);
     const auto first = first_.find(number);
-    if (!target.like.appended) {  // The first input's, copied as it is stored.
+    if (!target.like.appended) {  // Copied from the first input as stored.
       if (first == first_.end()) note.speaks_of(target, true);
       continue;
     }
@@ -283,13 +285,13 @@ CopiedObjects ConcatNotes::of_longer(std::span<const ConcatTarget> targets,
     }
     if (!before.said || !rows.said) {
       if (grows && !before.silent) copied.emplace(target.like.path, nothing_said());
-      // What does not grow, and says something that is not put together, speaks for itself.
+      // A fixed dataset with notes that are not merged keeps them.
       if (grows || before.silent) {
         note.speaks_of(target, exact_before && (!grows || !is_inexact(d)));
       }
       continue;
     }
-    // A mask may get rows where what it is of gets none.
+    // A mask may get rows when the dataset that uses it gets none.
     const Shape chunk = grows ? target.like.storage.chunk_shape : before.chunk_shape;
     rows.guards = guards_in(rows, chunk, targets);
     CopiedNotes notes = notes_of_rows(before, rows);

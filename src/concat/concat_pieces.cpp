@@ -10,11 +10,11 @@
 namespace tailrace {
 namespace {
 
-/// Reads that lie closer than this become one.
+/// Reads with a smaller gap are merged.
 constexpr std::uint64_t read_gap_bytes = 64U << 10;
 constexpr std::uint64_t read_bytes_max = 4U << 20;
 
-/// How a piece stands in a message; its bytes follow those of the piece before.
+/// Header of a piece in a message. The pieces' bytes follow in the same order.
 struct PackedPiece {
   std::uint32_t part = 0;
   std::uint32_t filter_mask = 0;
@@ -22,7 +22,7 @@ struct PackedPiece {
   std::uint64_t n_bytes = 0;
 };
 
-/// Whether chunks of this shape can cut an array of that one.
+/// True if chunks of this shape can cut an array of that shape.
 bool cuts(const Shape& chunk, const Shape& shape) {
   return chunk.size() == shape.size() && std::count(chunk.begin(), chunk.end(), 0U) == 0;
 }
@@ -38,7 +38,7 @@ struct ReadRequest {
   std::byte* to = nullptr;
 };
 
-/// Read extents of one file that lie near one another with one read.
+/// Read neighbouring extents of one file by one read.
 Status read_run(std::span<const ReadRequest> run, Buffer& scratch) {
   ConcatInput& input = *run.front().input;
   const auto into = [](const ReadRequest& request) {
@@ -68,7 +68,7 @@ Status read_all(std::vector<ReadRequest>& requests) {
     const std::uint64_t begin = requests[i].extent.address;
     std::uint64_t end = begin + requests[i].extent.encoded_bytes;
     std::size_t next = i + 1;
-    // Compact data seem to lie behind the file's end, but are no part of it.
+    // Compact data have addresses beyond the file's end, but are not part of the file.
     while (next < requests.size() && requests[next].input == input &&
            requests[next].extent.address >= end &&
            requests[next].extent.address < input->file_bytes() &&
@@ -85,7 +85,7 @@ Status read_all(std::vector<ReadRequest>& requests) {
   return Status();
 }
 
-/// Key numbers of one run of rows, as they would lie in a file.
+/// Expand the key numbers of one run of rows, as a file would store them.
 void expand_keys(const ConcatPart& part, const PartGeometry& geometry, std::uint64_t chunk,
                  std::byte* to) {
   const std::uint64_t first = chunk * geometry.chunk_rows;
@@ -139,7 +139,8 @@ bool PartGeometry::coincides(const LineDataset& output, std::uint64_t chunk) con
   if (start.empty()) {
     if (first_row % output_rows != 0) return false;
     const std::uint64_t band = chunk / n_inner;
-    // The last rows of a part that others follow share their chunk with these.
+    // A partial last chunk of a part does not coincide if other rows follow: they share the output
+    // chunk.
     return band_end(band) == output.grid.shape[0] ||
            band_end(band) - band_begin(band) == chunk_rows;
   }
@@ -167,7 +168,7 @@ StoredChunk PieceSender::stored_chunk(const ConcatPart& part, const PartGeometry
   if (part.input == nullptr) return {chunk, {0, part.keys == nullptr ? 0 : run_bytes()}, 0};
   const ChunkList stored = part.input->chunks(part.input_dataset);
   if (part.form->kind == StoredForm::Kind::chunked) return stored.find(chunk);
-  // One extent, cut into runs of rows.
+  // Contiguous data: one extent, cut into runs of rows.
   if (stored.empty()) return {chunk, {0, 0}, 0};
   Shape before = geometry.grid.shape;
   before[0] = chunk * geometry.chunk_rows;
@@ -185,7 +186,7 @@ std::uint64_t PieceSender::largest_chunk_bytes() const {
   std::uint64_t largest = 0;
   for (const ConcatPart& part : parts_) {
     const LineDataset& output = line_.dataset(part.dataset);
-    // Runs of rows end with the rows, and chunks that are copied are never decoded.
+    // Runs of rows end with the rows; copied chunks are never decoded.
     Shape shape = part.form->chunk_shape;
     if (part.form->kind != StoredForm::Kind::chunked) shape[0] = std::min(shape[0], part.n_rows);
     const std::uint64_t end_row = part.first_row + part.n_rows;
@@ -227,10 +228,11 @@ std::uint64_t PieceSender::end_within(std::uint64_t first, std::uint64_t end,
     const Bands bands = bands_in(part, geometry, first, end);
     for (std::uint64_t chunk = bands.begin * geometry.n_inner; chunk < bands.end * geometry.n_inner;
          ++chunk) {
-      if (copies(part, geometry, chunk)) continue;  // It never leaves.
+      if (copies(part, geometry, chunk)) continue;  // Copied chunks are not sent.
       std::uint64_t first_index = UINT64_MAX;
       if (part.box != nullptr) {
-        // A band of a tile is a part of the output's, whose other places lie in between.
+        // A band of a tile covers only a part of the output's band; the output's other places lie
+        // between.
         for_each_touched(geometry, output, chunk, [&](std::uint64_t index) {
           if (line_.place_of(part.dataset, index) < first) return;
           first_index = std::min(first_index, index);
@@ -239,7 +241,7 @@ std::uint64_t PieceSender::end_within(std::uint64_t first, std::uint64_t end,
       }
       sum += stored_chunk(part, geometry, chunk).extent.encoded_bytes;
       if (sum <= n_bytes) continue;
-      // The first place that the chunk touches; of chunks cut otherwise, the first of the band.
+      // The first place that the chunk touches; if the chunk grids differ, the first of the band.
       const std::uint64_t band = chunk / geometry.n_inner;
       const std::uint64_t inner =
           geometry.n_inner == geometry.output_inner ? chunk % geometry.n_inner : 0;
@@ -262,7 +264,7 @@ void PieceSender::visit_part(std::size_t part_index, const ConcatRound& round,
   const Bands bands = bands_in(part, geometry, round.first, round.end);
   for (std::uint64_t chunk = bands.begin * geometry.n_inner; chunk < bands.end * geometry.n_inner;
        ++chunk) {
-    // Contiguous data have no holes: what was never written in the input is written with fill
+    // Contiguous data have no holes: elements that the input never wrote are written as fill
     // values.
     const bool hole = part.form->kind != StoredForm::Kind::chunked && part.keys == nullptr &&
                       (part.input == nullptr || part.input->chunks(part.input_dataset).empty());
@@ -285,7 +287,7 @@ void PieceSender::visit_part(std::size_t part_index, const ConcatRound& round,
       std::vector<Entry>& entries = by_owner[static_cast<std::size_t>(owner)];
       const auto number = static_cast<std::uint32_t>(part_index);
       if (!entries.empty() && entries.back().part == number && entries.back().chunk == chunk) {
-        return;  // An inner dimension has come back to an owner.
+        return;  // An inner dimension has returned to the same owner.
       }
       const StoredChunk stored = stored_chunk(part, geometry, chunk);
       entries.push_back({number, stored.filter_mask, chunk, stored.extent});

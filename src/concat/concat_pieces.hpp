@@ -1,11 +1,11 @@
 // Pieces: stored chunks of the inputs on their way to the ranks that own the output's chunks.
 //
-// Whoever holds a file looks up which places of the line (concat_line.hpp) each of its stored
-// chunks falls on. A chunk that coincides with a chunk of the output, filters and all, goes into
-// the file as it is. Any other is sent, still encoded, to the owner or owners of the places; they
-// decode it. A rank never sends a chunk twice to the same owner in a round, and what it sends in a
-// round is bounded. Messages carry parts and forms once, then 24 bytes and the encoded bytes per
-// chunk.
+// The rank that opened a file looks up the places of the line (concat_line.hpp) that each of its
+// stored chunks overlaps. A chunk that equals a chunk of the output, including its filters, is
+// copied into the file. Any other chunk is sent, still encoded, to the owners of the places, which
+// decode it. A rank sends a chunk at most once to each owner in a round, and the bytes that it
+// sends in a round are bounded. Messages contain parts and forms once, then 24 bytes and the
+// encoded bytes per chunk.
 
 #pragma once
 
@@ -21,37 +21,38 @@
 
 namespace tailrace {
 
-/// How a part's chunks and those of the output lie to each other.
+/// Relation of a part's chunks to those of the output.
 struct PartGeometry {
-  /// @param box  where a tile lies in the output; null: whole rows.
+  /// @param box  box of a tile in the output; null: complete rows.
   PartGeometry(const LineDataset& output, const StoredForm& form, std::uint64_t first_row,
                std::uint64_t n_rows, const Box* box);
 
-  /// The part's own chunks: shape {n_rows, inner extents} of the part.
+  /// The part's chunk grid: shape {n_rows, inner extents} of the part.
   ChunkGrid grid;
   std::uint64_t first_row;
   std::uint64_t chunk_rows;
-  std::uint64_t output_rows;  ///< Of a chunk of the output.
-  std::uint64_t n_inner = 1;  ///< Chunks of the part beside each other in one band of rows.
+  std::uint64_t output_rows;  ///< Rows of an output chunk.
+  std::uint64_t n_inner = 1;  ///< Chunks of the part in one band of rows.
   std::uint64_t output_inner = 1;
-  std::uint64_t n_bands;  ///< Of the part.
-  bool rows_only;         ///< Whole rows, one chunk in each band on either side: rows say it all.
-  Shape start;            ///< Of a tile in the output; empty: whole rows.
+  std::uint64_t n_bands;  ///< Bands of the part.
+  bool rows_only;  ///< Complete rows, one chunk in each band on either side: rows determine the
+                   ///< chunk.
+  Shape start;     ///< Start of a tile in the output; empty: complete rows.
 
-  /// The rows of the output that a band of the part covers.
+  /// First row of the output that a band of the part covers.
   std::uint64_t band_begin(std::uint64_t band) const { return first_row + band * chunk_rows; }
   std::uint64_t band_end(std::uint64_t band) const {
     return std::min(band_begin(band) + chunk_rows, first_row + grid.shape[0]);
   }
-  /// What a chunk of the part covers, in the output.
+  /// Box that a chunk of the part covers in the output.
   Box box(std::uint64_t chunk) const;
-  /// Chunks of a part and of the output that coincide have the same box: the index of the latter.
+  /// Index of the output chunk that coincides with a chunk of the part: both have the same box.
   std::uint64_t output_index(const LineDataset& output, std::uint64_t chunk) const;
-  /// True if a chunk of the output has exactly these elements, where chunks are of one shape.
+  /// True if an output chunk has exactly these elements, provided that the chunk shapes are equal.
   bool coincides(const LineDataset& output, std::uint64_t chunk) const;
 };
 
-/// Call visit(chunk_index) for each chunk of the output that chunk `chunk` of the part touches.
+/// Call visit(chunk_index) for each output chunk that chunk `chunk` of the part touches.
 void for_each_touched(const PartGeometry& part, const LineDataset& output, std::uint64_t chunk,
                       const auto& visit) {
   if (part.rows_only) {
@@ -63,12 +64,12 @@ void for_each_touched(const PartGeometry& part, const LineDataset& output, std::
                     [&](const Shape& at) { visit(output.grid.index_of(at)); });
 }
 
-/// A stored chunk that becomes a chunk of the output as it is.
+/// Stored chunk that becomes an output chunk unchanged.
 struct CopiedChunk {
   std::uint64_t place = 0;
   const ConcatPart* part = nullptr;
-  std::uint64_t chunk = 0;  ///< In the part's grid.
-  StoredChunk stored;       ///< encoded_bytes 0: never written, and so it stays.
+  std::uint64_t chunk = 0;  ///< Index in the part's grid.
+  StoredChunk stored;       ///< encoded_bytes 0: never written, and not written in the output.
 };
 
 struct Outgoing {
@@ -78,20 +79,20 @@ struct Outgoing {
 
 class PieceSender {
  public:
-  /// @param forms  how each dataset of the output is stored, by dataset (interned as the parts'
-  /// are); null where nothing may be copied as it is.
+  /// @param forms  storage form of each dataset of the output, by dataset (interned like those of
+  /// the parts); null for a dataset whose chunks may not be copied.
   PieceSender(const ConcatLine& line, std::vector<ConcatPart> parts,
               std::vector<const StoredForm*> forms);
 
   /// Raw bytes of the largest stored chunk that this rank may send.
   std::uint64_t largest_chunk_bytes() const;
-  /// The place up to which this rank has at most `n_bytes` of encoded chunks behind `first`, but
-  /// one place at least and `end` at most.
+  /// The place up to which this rank has at most `n_bytes` of encoded chunks after `first`, but at
+  /// least one place and at most `end`.
   std::uint64_t end_within(std::uint64_t first, std::uint64_t end, std::uint64_t n_bytes) const;
-  /// Read what this rank has for the places of a round. Rounds come in order.
+  /// Read this rank's chunks for the places of a round. Rounds must come in order.
   /// @error io_error, corrupt, out_of_memory  names the input.
   Result<Outgoing> collect(const ConcatRound& round);
-  /// The stored bytes of a chunk to be copied.
+  /// Read the stored bytes of a chunk to be copied.
   Status read(const CopiedChunk& copy, std::span<std::byte> bytes) const;
 
  private:
@@ -101,7 +102,7 @@ class PieceSender {
     std::uint64_t chunk = 0;
     Extent extent;
   };
-  /// Bands of a part: [begin, end).
+  /// Range of bands of a part: [begin, end).
   struct Bands {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -123,10 +124,10 @@ class PieceSender {
   const ConcatLine& line_;
   std::vector<ConcatPart> parts_;
   std::vector<const StoredForm*> forms_;
-  std::size_t next_part_ = 0;  ///< Earlier parts lie before the current round.
+  std::size_t next_part_ = 0;  ///< Earlier parts precede the current round.
 };
 
-/// A part as its owner sees it.
+/// A part in the form that the owner of its places receives.
 struct ArrivedPart {
   std::uint32_t dataset = 0;
   std::int32_t source = 0;
@@ -139,20 +140,20 @@ struct Piece {
   const ArrivedPart* part = nullptr;
   std::uint64_t chunk = 0;
   std::uint32_t filter_mask = 0;
-  std::span<const std::byte> bytes;  ///< Empty: never written, fill values.
+  std::span<const std::byte> bytes;  ///< Empty: never written; the values are fill values.
 };
 
-/// All pieces of a round that have come to this rank.
+/// All pieces that this rank has received in a round.
 class Arrived {
  public:
-  /// Unpack one message; keeps it. Forms are interned in `forms`.
-  /// @error internal  the message is cut short, or names what there is not.
+  /// Unpack one message, and store it. Forms are interned in `forms`.
+  /// @error internal  the message is truncated, or refers to something that does not exist.
   Status add(Message arrived, const ConcatLine& line, FormTable& forms);
   const std::vector<Piece>& pieces() const { return pieces_; }
 
  private:
   std::deque<Message> messages_;
-  std::deque<std::vector<ArrivedPart>> parts_;  ///< By message.
+  std::deque<std::vector<ArrivedPart>> parts_;  ///< Keyed by message.
   std::vector<Piece> pieces_;
 };
 

@@ -1,4 +1,4 @@
-// Sorting entries to their datasets, and telling how far the file has come.
+// Assigning entries to their datasets, and recording the progress in the file.
 
 #include "concat/concat_publish.hpp"
 
@@ -15,17 +15,17 @@
 namespace tailrace {
 namespace {
 
-/// FNV-1a: tells requests apart, no more.
+/// FNV-1a hash, only to distinguish requests.
 std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325U) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;
 }
 
-/// Versions of inputs that the unfinished output keeps at most: HDF5 holds attributes of up to
-/// 64 KiB in an object's header.
+/// Limit of input versions in the unfinished output: HDF5 stores attributes of up to 64 KiB in an
+/// object's header.
 constexpr std::size_t kept_versions_max = 4096;
 
-/// How many inputs share one of them.
+/// Number of inputs that share one version.
 std::size_t per_version(std::size_t n_inputs) {
   return std::max<std::size_t>((n_inputs + kept_versions_max - 1) / kept_versions_max, 1);
 }
@@ -83,7 +83,7 @@ ConcatPublisher::ConcatPublisher(const ConcatRequest& request, const ConcatLine&
       older_rows_(older_rows),
       settings_(std::move(settings)) {}
 
-/// Whether an unfinished output is of this request, and of inputs that are as they were.
+/// Check that an unfinished output belongs to this request, and that its inputs are unchanged.
 Status ConcatPublisher::check_progress(const std::optional<ConcatProgress>& progress) const {
   const std::string left = "--resume: " + request_.output + partial_suffix;
   const std::string anew = ". Without --resume it is begun anew";
@@ -140,7 +140,7 @@ Status ConcatPublisher::publish_dataset(std::size_t dataset,
   if (!target.like.appended) return output_->copy_whole(target.like);
   if (!target.like.by_value) {
     std::vector<RowSource> sources;
-    // In the order of datasets: there may be as many as inputs times datasets.
+    // Sorted by dataset, since there may be as many as inputs times datasets.
     auto rows = std::ranges::lower_bound(foreign_, dataset, {}, &ForeignRows::dataset);
     for (; rows != foreign_.end() && rows->dataset == dataset; ++rows) {
       sources.push_back({request_.inputs[rows->source], rows->n_rows});
@@ -173,8 +173,8 @@ Status ConcatPublisher::publish(std::uint64_t place) {
 }
 
 Status ConcatPublisher::commit_on_the_way(bool complete) {
-  // The last datasets, too, are committed under the word that the file is unfinished, if it has
-  // one: a kill in the commit that takes it away must not find any of them missing.
+  // Commit the last datasets, too, while the file is marked as unfinished, if it is. A kill during
+  // the commit that removes the mark must not lose any of them.
   tells_progress_ = tells_progress_ || settings_.mode == Mode::resume || !complete;
   if (output_ == nullptr || !tells_progress_) return Status();
   TAILRACE_TRY(

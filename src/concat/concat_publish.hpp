@@ -1,8 +1,8 @@
-// ConcatPublisher: rank 0's side of a concatenation: datasets, their index, commits on the way.
+// ConcatPublisher: rank 0's side of a concatenation: datasets, their index, intermediate commits.
 //
-// Chunk entries are gathered at commits and wait here until their dataset is complete. Datasets are
-// published in the order of the schema; how many are is kept in the unfinished file, so that a
-// killed run can be resumed behind the last of them.
+// Chunk entries are gathered at commits and stored here until their dataset is complete. Datasets
+// are published in the order of the schema. The unfinished file records how many are published, so
+// that a killed run can be resumed after the last one.
 
 #pragma once
 
@@ -22,13 +22,13 @@
 
 namespace tailrace {
 
-/// A text that is equal for two runs if the second can resume the first.
+/// Text that is equal for two runs if the second can resume the first.
 std::string request_digest(const ConcatRequest& request, std::uint64_t input_bytes);
 
-/// Whether an unfinished output tells how far it has come; a run that was killed before its first
-/// commit has left nothing but bytes. Rank 0. A commit that was cut short is completed first, from
-/// its journal; what was written since the last commit is cut off. @error io_error, no_space  while
-/// that is done.
+/// True if an unfinished output records its progress. A run that was killed before its first commit
+/// has left only bytes. Rank 0. Completes an interrupted commit from its journal, and cuts off the
+/// bytes after the last commit.
+/// @error io_error, no_space
 Result<bool> leftover_can_be_resumed(const std::string& partial);
 
 class ConcatPublisher {
@@ -38,29 +38,32 @@ class ConcatPublisher {
     Mode mode = Mode::create;
     std::string first_input;
     std::string request_digest;
-    std::vector<std::uint64_t> versions;  ///< Of the inputs, see file_version().
-    std::uint64_t memory_bytes = 0;       ///< For rows that only HDF5 can move.
+    std::vector<std::uint64_t> versions;  ///< file_version() of each input.
+    std::uint64_t memory_bytes = 0;       ///< Limit for rows that only HDF5 can copy.
   };
 
   ConcatPublisher(const ConcatRequest& request, const ConcatLine& line,
                   std::span<const ConcatTarget> targets, std::span<const std::uint64_t> older_rows,
                   Settings settings);
 
-  // All of these do nothing on other ranks than 0, on which open() is not called.
+  // These functions do nothing on ranks other than 0, on which open() is not called.
 
-  /// @error invalid_argument  resume: the file is of another request, or an input has changed.
+  /// Open the output. @error invalid_argument  resume: the file belongs to another request, or an
+  /// input has changed.
   Status open(Hdf5File& file, std::vector<ForeignRows> foreign);
-  /// Datasets of the schema that are in the file.
+  /// Number of datasets of the schema that are in the file.
   std::size_t n_published() const { return n_published_; }
-  /// Entries as gathered from all ranks.
+  /// Add the entries gathered from all ranks.
   void take(std::span<const Bytes> gathered);
-  /// Publish the datasets that end at `place` or before.
+  /// Publish the datasets that end at or before `place`.
   Status publish(std::uint64_t place);
-  /// Commit what is published; not if the file is `complete` and was never committed before, which
-  /// finish() commits.
+  /// Commit the published datasets. Does nothing if the file is `complete` and was never committed:
+  /// finish() commits it then.
   Status commit_on_the_way(bool complete);
-  /// Links, attributes, scales; the last commit; close. @param notes  what objects say of what
-  /// their rows have lost (ConcatOutput::finish). @param left_out  as there. @returns remarks.
+  /// Set links, attributes and scales, make the last commit, and close.
+  /// @param notes  notes of the objects on the losses of their rows (ConcatOutput::finish).
+  /// @param left_out  see ConcatOutput::finish.
+  /// @returns remarks.
   Result<std::vector<std::string>> finish(const CopiedObjects& notes,
                                           std::span<const ObjectAttribute> left_out);
 
@@ -78,7 +81,8 @@ class ConcatPublisher {
   std::vector<ForeignRows> foreign_;
   std::vector<WrittenPlace> entries_;
   std::size_t n_published_ = 0;
-  bool tells_progress_ = false;  ///< The file says that it is unfinished, and how far it has come.
+  bool tells_progress_ = false;  ///< True if the file records that it is unfinished, and its
+                                 ///< progress.
 };
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// What the output's datasets will be: how each is stored, its rows and its places.
+// The output's datasets: storage form, rows, and places in the line.
 
 #include "concat/concat_targets.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t chunk_bytes_limit = (std::uint64_t{1} << 32) - 1;
 
-/// Facts for policy on a dataset of the first input.
+/// Facts about a dataset of the first input, for the policies.
 DatasetFacts facts_of_rows(const StoredDataset& dataset) {
   DatasetFacts facts;
   facts.number = dataset.dtype;
@@ -53,7 +53,7 @@ Result<std::vector<FilterSpec>> filters_of_codec(const StoredDataset& dataset, c
   wanted.name = request.codec;
   wanted.settings = request.codec_settings;
   wanted.chunk_shape = shape;
-  // What is no number is bytes to a codec.
+  // Codecs treat non-numeric elements as bytes.
   const std::optional<DType> dtype = decoded_type(dataset.type);
   wanted.dtype = dtype.value_or(DType::u8);
   if (!dtype) wanted.chunk_shape.push_back(dataset.element_bytes);
@@ -170,7 +170,7 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
 }
 
 std::string ConcatTargets::shared_chunks() const {
-  std::vector<std::pair<std::uint64_t, std::size_t>> places;  // Address, dataset.
+  std::vector<std::pair<std::uint64_t, std::size_t>> places;  // (address, dataset) pairs
   for (std::size_t d = 0; older_ != nullptr && d < older_->datasets().size(); ++d) {
     const ChunkList chunks = older_->chunks(d);
     for (std::size_t i = 0; i < chunks.size(); ++i) {
@@ -199,7 +199,7 @@ CopiedObjects ConcatTargets::notes(const ConcatNotes& inputs, const ConcatReques
 
 namespace {
 
-/// So that sums over thousands of datasets stay within 64 bits.
+/// Limit that keeps sums over thousands of datasets within 64 bits.
 constexpr std::uint64_t dataset_bytes_max = std::uint64_t{1} << 50;
 
 bool deflates(const StoredForm& form) {
@@ -227,7 +227,7 @@ void ConcatTargets::note_changes(const StoredDataset& input, const StoredForm& o
   const auto checksum = [](const FilterSpec& filter) {
     return filter.filter_id == fletcher32_filter_id;
   };
-  // Contiguous datasets have no checksums, and are asked for.
+  // Contiguous datasets are excluded: they have no checksums, and the user asked for them.
   const bool chunked = output.kind == StoredForm::Kind::chunked;
   if (chunked && std::ranges::any_of(input.storage.filters, checksum) &&
       std::ranges::none_of(output.filters, checksum)) {
@@ -276,12 +276,12 @@ Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInput
       if (!status.ok()) break;
       target.like.storage = std::move(*form);
     }
-    // So that more rows can come; the domain of tiles is whole.
+    // Rows can be appended later, but the domain of tiles is complete.
     const bool tiled = inputs.dimensions().tiles().is_tiled(d);
     target.like.extendable =
         target.like.storage.kind == StoredForm::Kind::chunked && (!tiled || schema[d].extendable);
     for (std::size_t e = 0; tiled && e < target.like.storage.chunk_shape.size(); ++e) {
-      if (schema[d].unlimited(e)) continue;  // HDF5 has no chunk larger than a fixed extent.
+      if (schema[d].unlimited(e)) continue;  // HDF5 allows no chunk larger than a fixed extent.
       target.like.storage.chunk_shape[e] =
           std::min(target.like.storage.chunk_shape[e], schema[d].shape[e]);
     }
@@ -289,7 +289,7 @@ Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInput
     const StoredForm cut =
         target.like.appended ? chunked_form(schema[d], target.like.storage) : StoredForm();
     line.push_back(place_dataset(target, cut, n_new, older_rows_[d], grows));
-    // Who asks for a level wants bytes of that level; forms count as equal whatever theirs is.
+    // A requested level needs new encoding, because forms that differ only in level count as equal.
     const bool anew = request.level && deflates(cut);
     forms_.push_back(anew ? nullptr : inputs.forms().intern(cut));
     if (target.like.appended && keeps_chunks(schema[d], request)) kept_chunks_.push_back(d);
@@ -306,7 +306,7 @@ Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInput
     }
     targets_.push_back(std::move(target));
   }
-  TAILRACE_TRY(comm.agree(status));  // A plug-in may be missing on one node only.
+  TAILRACE_TRY(comm.agree(status));  // A plug-in may be missing on only one node.
   line_ = std::make_unique<ConcatLine>(std::move(line));
   const std::vector<ConcatPart> new_parts = inputs.parts(older_rows_);
   parts_.insert(parts_.end(), new_parts.begin(), new_parts.end());

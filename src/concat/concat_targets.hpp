@@ -1,4 +1,4 @@
-// What the output's datasets will be: how each is stored, its rows and its places.
+// The output's datasets: storage form, rows, and places in the line.
 
 #pragma once
 
@@ -19,33 +19,33 @@ namespace tailrace {
 // --- How each dataset of a concatenation's output is stored; the rules are join_chunks() in
 // policy/storage_decision.hpp.
 
-/// The form in which `dataset` (of the first input) is to be stored when it has `n_rows` rows.
-/// Not collective; the same on every rank. May call HDF5 (codecs by name).
+/// Choose the storage form of `dataset` (of the first input) for `n_rows` rows. Not collective; the
+/// same on every rank. May call HDF5 (codecs by name).
 /// @error invalid_argument, unsupported, plugin_missing  names the dataset.
 Result<StoredForm> choose_form(const StoredDataset& dataset, std::uint64_t n_rows,
                                const ConcatRequest& request);
 
-/// Whether a dataset keeps its chunks although others are asked for: its filters were set up for
-/// these, and no other codec is asked for.
+/// True if a dataset keeps its chunks although others are requested: its filters were set up for
+/// these chunks, and no other codec is requested.
 bool keeps_chunks(const StoredDataset& dataset, const ConcatRequest& request);
 
-/// Whether the filters mean the same for every chunk shape (deflate does; SZ3 does not).
+/// True if the filters have the same meaning for every chunk shape (deflate has; SZ3 has not).
 bool filters_fit_any_chunk(const StoredForm& form);
 
-// --- ConcatTargets: what the output's datasets will be, and where everybody's rows go.
+// --- ConcatTargets: the output's datasets, and the position of all ranks' rows in them.
 //
-// Made after the inputs have been counted, the same on every rank: for each dataset of the schema
-// its form in the output (concat_targets.hpp), its rows, and its places in the line. Appending to
-// an older output is no case of its own: its chunks keep their places, and the rows of its last,
-// partial chunk are one more part, held by rank 0.
+// Made after the inputs have been counted, the same on every rank. Each dataset of the schema has
+// its form in the output, its rows, and its places in the line. Appending to an older output is not
+// a special case: its chunks keep their places, and the rows of its last, partial chunk are one
+// more part, owned by rank 0.
 
 class ConcatTargets {
  public:
   /// Read the older output, if rows are to be appended to one. Collective: broadcasts of its
   /// schema.
-  /// @error not_found, corrupt, invalid_argument (its schema is not that of the inputs)
+  /// @error not_found, corrupt, invalid_argument (its schema differs from that of the inputs)
   Status read_older_output(Comm& comm, const ConcatRequest& request, ConcatInputs& inputs);
-  /// Decide on all forms and places. Collective: one agreement.
+  /// Choose all forms and places. Collective: one agreement.
   /// @error invalid_argument, unsupported, plugin_missing  names the dataset.
   Status plan(Comm& comm, const ConcatRequest& request, ConcatInputs& inputs);
 
@@ -53,24 +53,25 @@ class ConcatTargets {
   ConcatTarget& operator[](std::size_t dataset) { return targets_[dataset]; }
   const ConcatTarget& operator[](std::size_t dataset) const { return targets_[dataset]; }
   std::size_t size() const { return targets_.size(); }
-  /// How each is stored, interned with the forms of the parts; contiguous ones cut in runs of rows.
+  /// Storage form of each dataset, interned with the forms of the parts; contiguous ones are cut
+  /// into runs of rows.
   const std::vector<const StoredForm*>& forms() const { return forms_; }
   const ConcatLine& line() const { return *line_; }
-  /// Rows that are in the output already; 0 but for appending.
+  /// Rows that the output already has; 0 unless rows are appended.
   const std::vector<std::uint64_t>& older_rows() const { return older_rows_; }
-  /// This rank's parts, those of the older output among them. Once.
+  /// This rank's parts, including those of the older output. Call once.
   std::vector<ConcatPart> take_parts() { return std::move(parts_); }
-  /// Datasets that keep their chunks although the request asks for others (keeps_chunks()).
+  /// Datasets that keep their chunks although the request names others (keeps_chunks()).
   const std::vector<std::size_t>& kept_chunks() const { return kept_chunks_; }
-  /// What the output's objects say of the inputs' notes. Rank 0.
+  /// Notes for the output's objects, from the inputs' notes. Rank 0.
   CopiedObjects notes(const ConcatNotes& inputs, const ConcatRequest& request,
                       std::span<const StoredDataset> schema) const;
-  /// Lines on properties of the inputs' datasets that no option asked to change.
+  /// Remarks on changed properties of the inputs' datasets that no option asked to change.
   std::vector<std::string> remarks() const;
   /// The older output's length.
   std::uint64_t older_bytes() const { return older_bytes_; }
-  /// Of the older output, two chunks that lie at one place: "dataset "/a" and dataset "/b"";
-  /// empty: none. Rank 0, while it is open. Cost: its chunks are sorted.
+  /// Two chunks of the older output at one address: "dataset "/a" and dataset "/b""; empty: none.
+  /// Rank 0, while the older output is open. Cost: sorting its chunks.
   std::string shared_chunks() const;
 
  private:

@@ -1,4 +1,4 @@
-// Choosing axes, laying out tiles, comparing what tiles have in common.
+// Choosing axes, laying out tiles, comparing the parts that tiles share.
 
 #include "concat/concat_tiles.hpp"
 

@@ -1,4 +1,4 @@
-// Tasks, decoding into place, and the fast way for chunks that differ in their rows only.
+// Tasks, decoding into place, and the fast path for chunks that differ only in their rows.
 
 #include "concat/concat_work.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 
 /// Raw bytes of the chunks of one task, unless a chunk is larger.
 constexpr std::uint64_t task_bytes = 2U << 20;
-/// Chunks that are copied by one task.
+/// Number of chunks that one task copies.
 constexpr std::size_t copies_per_task = 64;
 
 class Stopwatch {
@@ -37,7 +37,7 @@ Status no_memory(std::uint64_t n_bytes) {
   return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
 }
 
-/// Elements of the box that the piece holds.
+/// Number of elements of the box that the piece contains.
 std::uint64_t n_common(const Piece& piece, const Box& box) {
   const PartGeometry& part = piece.part->geometry;
   if (!part.rows_only) return intersect(box, part.box(piece.chunk)).n_elements();
@@ -104,7 +104,7 @@ Status ConcatWork::decode(const Piece& piece, std::span<std::byte> values, Decod
     }
     const Status status = decoded.codec->decode_into(piece.bytes, piece.filter_mask, values);
     if (status.ok()) return status;
-    // It is the input that is damaged.
+    // A codec failure here means that the input is damaged.
     const Code code = status.code() == Code::codec_failed ? Code::corrupt : status.code();
     if (code == Code::corrupt) damaged_input_ = piece.part->source;
     return Status(code, piece_text(piece) + ": " + status.message());
@@ -121,7 +121,7 @@ Status ConcatWork::decode_beside(const Piece& piece, Decoded& decoded) {
   if (decoded.piece == &piece) return Status();
   const PartGeometry& part = piece.part->geometry;
   const std::uint64_t element_bytes = line_.dataset(piece.part->dataset).element_bytes;
-  // Chunks are stored whole, other runs of rows end with the rows.
+  // Chunks are stored with padding; other runs of rows end with the rows.
   const bool whole = piece.part->form->kind == StoredForm::Kind::chunked;
   const std::uint64_t n_bytes =
       n_elements(whole ? part.grid.chunk_shape : part.grid.clipped_box(piece.chunk).count) *
@@ -280,7 +280,7 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
     std::size_t next = i + 1;
     while (next < slots.size() && slots[next].place == slots[i].place) ++next;
     n_bytes += line_.bytes_before(slots[i].place + 1) - line_.bytes_before(slots[i].place);
-    // A stored chunk that is larger than that wants to be decoded once.
+    // Extend the task over a larger stored chunk, so that it is decoded once.
     const ArrivedPart& part = *arrived.pieces()[slots[next - 1].piece].part;
     const std::uint64_t stored_bytes =
         n_elements(part.geometry.grid.chunk_shape) * line_.dataset(part.dataset).element_bytes;
@@ -321,7 +321,7 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
   const auto do_all = [&] {
     return run_on_threads(tasks.size() + n_copy_tasks, settings_.n_threads, say_where);
   };
-  // Tasks may wait for a write that waits for its claim.
+  // Tasks may wait for a write that waits for its claim, so this rank serves the tail meanwhile.
   return serve_while(tail_, do_all);
 }
 

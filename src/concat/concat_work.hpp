@@ -1,8 +1,10 @@
-// ConcatWork: what the owner of places does in a round: decode, assemble, encode, hand on.
+// ConcatWork: the work of the owner of places in a round: decode, assemble, encode, and pass to the
+// write lane.
 //
-// One task is a run of neighbouring chunks, so that a stored chunk which reaches over a border is
-// decoded once. Threads take tasks until there is none. Each chunk of the output must be covered
-// exactly by what has arrived; rows that were never written in the input have its fill value, and a
+// One task is a run of neighbouring chunks, so that a stored chunk across a border is decoded once.
+// Threads take tasks until none is left. The received pieces must cover each chunk of the output
+// exactly. Rows that were never written in the input get its fill value; a chunk without any
+// written row is not stored.
 // chunk without any written row is not stored either.
 
 #pragma once
@@ -21,7 +23,7 @@
 
 namespace tailrace {
 
-/// Seconds that threads were busy with something; any of them may add.
+/// Seconds for which threads were busy with one kind of work. Thread-safe.
 class BusyTime {
  public:
   void add(double seconds) { nanoseconds_ += static_cast<std::uint64_t>(seconds * 1e9); }
@@ -36,7 +38,7 @@ class ConcatWork {
   struct Settings {
     std::uint64_t n_threads = 1;
     std::string plugin_path;
-    std::span<const std::string> inputs;  ///< For messages.
+    std::span<const std::string> inputs;  ///< Names for messages.
     std::string output;
   };
 
@@ -44,23 +46,24 @@ class ConcatWork {
              Tail& tail, Settings settings)
       : line_(line), targets_(targets), lane_(lane), tail_(tail), settings_(std::move(settings)) {}
 
-  /// Do this rank's share of a round; the lane may still be writing afterwards. Not collective.
-  /// @error codec_failed, corrupt  names input, dataset and chunk.  @error plugin_missing,
-  /// out_of_memory  where an input needs it, its name, too
+  /// Process this rank's share of a round; the lane may still be writing when this returns. Not
+  /// collective.
+  /// @error codec_failed, corrupt  names input, dataset and chunk.
+  /// @error plugin_missing, out_of_memory  also names the input, if one needs it
   Status run(const ConcatRound& round, int rank, const Arrived& arrived,
              std::span<const CopiedChunk> copies, const PieceSender& sender);
 
-  /// Of all rounds.
+  /// Busy times over all rounds.
   const BusyTime& decoding() const { return decoding_; }
   const BusyTime& encoding() const { return encoding_; }
   const BusyTime& reading() const { return reading_; }
-  /// The position of an input with a chunk that does not decode; -1: there is none.
+  /// Position of an input with a chunk that does not decode; -1: none.
   std::int64_t damaged_input() const { return damaged_input_; }
-  std::uint64_t n_places() const { return n_places_; }  ///< Dealt with, stored or not.
+  std::uint64_t n_places() const { return n_places_; }  ///< Processed places, stored or not.
   std::uint64_t n_encoded() const { return n_encoded_; }
   std::uint64_t n_copied() const { return n_copied_; }
   std::uint64_t copied_bytes() const { return copied_bytes_; }
-  /// Raw bytes of the chunks dealt with, for the progress.
+  /// Raw bytes of the processed chunks, for the progress.
   std::uint64_t raw_bytes() const { return raw_bytes_; }
 
  private:
@@ -68,7 +71,7 @@ class ConcatWork {
     std::uint64_t place = 0;
     std::size_t piece = 0;
   };
-  /// What a thread keeps from one piece to the next: the last decoded chunk, the last part's codec.
+  /// A thread's cache between pieces: the last decoded chunk, and the last part's codec.
   struct Decoded {
     const Piece* piece = nullptr;
     Buffer values;
@@ -76,7 +79,7 @@ class ConcatWork {
     const Codec* codec = nullptr;
   };
 
-  /// Codecs are made before the threads start: plug-ins are looked for by HDF5.
+  /// Make codecs before the threads start, because HDF5 looks for plug-ins.
   Status prepare_codecs(std::span<const Slot> slots, const Arrived& arrived);
   Status make_codec(std::size_t dataset, const StoredForm& form);
   const Codec& codec(std::size_t dataset, const StoredForm& form) const;
@@ -95,7 +98,7 @@ class ConcatWork {
   ConcatWriteLane& lane_;
   Tail& tail_;
   Settings settings_;
-  /// Element type and the form's address: forms are interned, and targets do not move.
+  /// Address of the form, and element type: forms are interned, and targets do not move.
   using CodecKey = std::pair<const StoredForm*, Bytes>;
   std::map<CodecKey, std::unique_ptr<Codec>> codecs_;
   std::mutex read_mutex_;

@@ -1,4 +1,4 @@
-// Rounds, addresses without gaps, and what dedup remembers.
+// Rounds, addresses without gaps, and the chunks that dedup remembers.
 
 #include "concat/concat_write.hpp"
 
@@ -9,10 +9,10 @@
 namespace tailrace {
 namespace {
 
-/// dedup remembers chunks of so many bytes in all.
+/// Limit of the chunks that dedup remembers, in bytes.
 constexpr std::uint64_t remembered_bytes_max = 32U << 20;
 
-/// In place of a place: contiguous data, which have no entry in an index.
+/// Replaces the place of contiguous data, which have no index entry.
 constexpr std::uint64_t no_place = UINT64_MAX;
 
 IoLane::Settings lane_settings(const ConcatWriteLane::Settings& settings) {
@@ -29,7 +29,10 @@ ConcatWriteLane::ConcatWriteLane(Storage& storage, Tail& tail, const Settings& s
       waiting_(2 * settings.write_buffer_bytes),
       lane_(storage, tail, nullptr, {}, waiting_, lane_settings(settings), threads_, clock_,
             nullptr, [this] {
-              { const std::scoped_lock lock(mutex_); }  // Whoever is about to wait, waits.
+              {
+                const std::scoped_lock lock(mutex_);
+              }  // Ensures that a thread which is about to
+                 // wait does so before the notification.
               moved_.notify_all();
             }) {}
 
@@ -42,7 +45,7 @@ void ConcatWriteLane::push(Chunk chunk) {
     });
   }
   if (!lane_.status().ok()) return;
-  // What is held goes away with the round only: nobody may wait for that here.
+  // Held chunks are released only at the end of the round, so no thread may wait for that here.
   const std::uint64_t n_bytes = chunk.bytes.n_bytes();
   peak_bytes_ = std::max(peak_bytes_, waiting_.held_bytes() + held_bytes_ + n_bytes);
   if (held) {
@@ -51,12 +54,12 @@ void ConcatWriteLane::push(Chunk chunk) {
   } else if (chunk.address || !has_twin(chunk)) {
     if (chunk.address) chunk.place = no_place;
     waiting_.take(n_bytes);
-    lock.unlock();  // The lane may write on this thread, and then says so.
+    lock.unlock();  // The lane may write on this thread, and then calls back.
     write(std::move(chunk));
   }
 }
 
-/// Hand on what has been taken from the memory for waiting.
+/// Submit a chunk whose bytes are already counted in waiting_.
 void ConcatWriteLane::write(Chunk chunk) {
   EncodedChunk encoded;
   encoded.address_from = chunk.address ? AddressFrom::place : AddressFrom::tail;
@@ -87,7 +90,7 @@ bool ConcatWriteLane::has_twin(const Chunk& chunk) {
 void ConcatWriteLane::wait_until_idle() {
   std::unique_lock lock(mutex_);
   const auto idle = [this] { return lane_.idle(); };
-  // Between nodes the lane's claims make progress only while this thread serves the tail.
+  // Between nodes the lane's claims need this thread to serve the tail.
   while (tail_.needs_service() && !moved_.wait_for(lock, tail_service_interval, idle)) {
     lock.unlock();
     tail_.service();
@@ -96,7 +99,7 @@ void ConcatWriteLane::wait_until_idle() {
   moved_.wait(lock, idle);
 }
 
-/// Layout dense: hand on what is held, one behind the other in the order of the line.
+/// Layout dense: submit the held chunks, contiguously in the order of the line.
 void ConcatWriteLane::place_held(Comm& comm) {
   std::ranges::sort(held_, {}, &Chunk::place);
   std::erase_if(held_, [&](const Chunk& chunk) { return has_twin(chunk); });
@@ -104,7 +107,7 @@ void ConcatWriteLane::place_held(Comm& comm) {
   for (const Chunk& chunk : held_) n_bytes += chunk.bytes.n_bytes();
   const std::unique_ptr<PendingSum> sum = comm.start_sum({n_bytes});
   sum->wait();
-  // One rank takes the round's bytes from the tail.
+  // Rank 0 claims the space of the round for all ranks.
   std::vector<std::uint64_t> base = {0};
   if (comm.is_root()) base[0] = tail_.claim(std::max<std::uint64_t>(sum->total()[0], 1));
   comm.allreduce(std::span(base), Reduction::max);
@@ -129,7 +132,7 @@ Status ConcatWriteLane::finish_round(Comm& comm) {
   return lane_.status();
 }
 
-/// The lane rests: list what it has written, and the twins of that.
+/// Record the lane's written chunks and their twins, while the lane is idle.
 void ConcatWriteLane::enter_written() {
   std::unordered_map<std::uint64_t, Stored*> firsts;
   for (Stored* stored : unplaced_) firsts.emplace(stored->place, stored);

@@ -1,10 +1,10 @@
-// ConcatWriteLane: where the chunks of a concatenation leave for the file, over a rank's I/O lane.
+// ConcatWriteLane: writes the chunks of a concatenation over a rank's I/O lane.
 //
-// Chunks go to the I/O lane as they come, which claims addresses for all that wait (layout
-// claimed); or they wait for the end of the round, and a prefix sum over the ranks gives them
-// addresses in the order of the line without a gap (layout dense). Small encoded chunks that are
-// equal can be stored once: the first is written, the others are listed with its address. Not
-// those of datasets without filters, which HDF5 changes where they lie.
+// With layout claimed, chunks go to the I/O lane immediately; it claims addresses for all that
+// wait. With layout dense, chunks wait for the end of the round; a prefix sum over the ranks gives
+// them addresses in the order of the line, without gaps. Small encoded chunks that are equal can be
+// stored once: the first is written, and the others are listed with its address. This excludes
+// datasets without filters, whose chunks HDF5 changes in place.
 //
 // Invariant 1: bytes are in the file before their place appears in take_written().
 // Invariant 2: after the first failure nothing more is written, and pushed chunks are dropped.
@@ -28,7 +28,7 @@
 
 namespace tailrace {
 
-/// Where a chunk lies now; sent to rank 0 as it is.
+/// Location of a written chunk; sent to rank 0 as raw bytes.
 struct WrittenPlace {
   std::uint64_t place = 0;
   std::uint64_t address = 0;
@@ -46,33 +46,33 @@ class ConcatWriteLane {
   struct Chunk {
     std::uint64_t place = 0;
     std::uint32_t filter_mask = 0;
-    std::optional<std::uint64_t> address;  ///< Given: contiguous data, which need no entry.
+    std::optional<std::uint64_t> address;  ///< Set for contiguous data, which need no entry.
     Buffer bytes;
-    bool alone = false;  ///< Not to be shared.
+    bool alone = false;  ///< Never share this chunk's bytes.
   };
 
   ConcatWriteLane(Storage& storage, Tail& tail, const Settings& settings);
 
-  /// Hand a chunk over; waits while more than two write buffers wait. Thread-safe.
+  /// Submit a chunk; blocks while more than two write buffers are pending. Thread-safe.
   void push(Chunk chunk);
-  /// Everything pushed is in the file, or an error. Collective with layout dense (a prefix sum and
-  /// an allreduce), else local. @error no_space, io_error
+  /// Wait until all submitted chunks are in the file, or return an error. Collective with layout
+  /// dense (a prefix sum and an allreduce), else local. @error no_space, io_error
   Status finish_round(Comm& comm);
   /// Entries since the last call.
   std::vector<WrittenPlace> take_written();
 
-  double busy_s() const { return total_s(lane_.busy().merged()); }  ///< After finish_round().
+  double busy_s() const { return total_s(lane_.busy().merged()); }  ///< Valid after finish_round().
   std::uint64_t n_shared() const { return n_shared_; }
-  /// Most bytes that waited.
+  /// Largest number of pending bytes.
   std::uint64_t peak_bytes() const { return peak_bytes_; }
 
  private:
-  /// dedup: a chunk that is in the file, or on its way there.
+  /// Chunk that is in the file or about to be written (dedup).
   struct Stored {
     std::uint64_t place = 0;
     std::uint64_t address = 0;
   };
-  /// dedup: a chunk whose bytes another one has.
+  /// Chunk that shares the bytes of another one (dedup).
   struct Twin {
     std::uint64_t place = 0;
     std::uint32_t filter_mask = 0;
@@ -88,22 +88,22 @@ class ConcatWriteLane {
 
   Tail& tail_;
   Settings settings_;
-  std::mutex mutex_;  ///< Guards what is below, but for the lane and the budget.
+  std::mutex mutex_;  ///< Guards the members below, except lane and budget.
   std::condition_variable moved_;
   std::uint64_t held_bytes_ = 0;
   std::uint64_t peak_bytes_ = 0;
-  std::vector<Chunk> held_;  ///< Layout dense: until the round ends.
+  std::vector<Chunk> held_;  ///< Chunks of layout dense, until the round ends.
   std::vector<WrittenPlace> written_;
-  std::unordered_map<std::string, Stored> stored_;  ///< By encoded bytes; nodes do not move.
+  std::unordered_map<std::string, Stored> stored_;  ///< Keyed by encoded bytes; nodes do not move.
   std::uint64_t stored_bytes_ = 0;
-  std::vector<Stored*> unplaced_;  ///< In stored_, of this round.
-  std::vector<Twin> twins_;        ///< Of this round.
+  std::vector<Stored*> unplaced_;  ///< Chunks in stored_ of this round.
+  std::vector<Twin> twins_;        ///< Twins of this round.
   std::uint64_t n_shared_ = 0;
 
   LaneClock clock_;
-  MemoryBudget waiting_;  ///< What the lane has to write.
+  MemoryBudget waiting_;  ///< Bytes that the lane has to write.
   ThreadTeam threads_{2};
-  IoLane lane_;  ///< Last, so that its thread ends first.
+  IoLane lane_;  ///< Last member, so that its thread ends first.
 };
 
 }  // namespace tailrace

@@ -1,11 +1,12 @@
-// Inputs of a concatenation: the walk over a file's datasets, and its bytes afterwards.
+// Inputs of a concatenation: the walk over a file's datasets, and later reads of its bytes.
 //
 // Invariants (tests/unit/concat_input_test.cpp cites the numbers):
-//  1. Outside open(), read_integers() and until drop_schema() no HDF5 file is open.
-//  2. Every listed chunk lies within the file, or, compact data, in compact_, which counts as the
+//  1. The HDF5 file is open only during open(), and from visit_hdf5() or read_integers() until
+//     drop_schema().
+//  2. Every listed chunk lies within the file or, if compact, in compact_, which counts as the
 //     bytes behind the file's end.
-//  3. A dataset with several hard links is listed once, by the first path; soft and external links
-//     are not followed.
+//  3. A dataset with several hard links is listed once, under the first path; soft and external
+//     links are not followed.
 // Memory per file after drop_schema() and drop_image(): 32 bytes per stored chunk, 8 per dataset
 // that has any.
 
@@ -32,18 +33,18 @@
 namespace tailrace {
 namespace {
 
-/// A file's datasets, as the walk finds them.
+/// Datasets of a file, as found by the walk.
 struct Listing {
   std::vector<StoredDataset> datasets;
   ChunkTable chunks;
-  /// Datasets with chunks, ascending.
+  /// A dataset that has chunks; sorted by dataset_index.
   struct Part {
     std::size_t dataset_index = 0;
     ChunkTable::Part chunks;
   };
   std::vector<Part> parts;
   Bytes compact;
-  std::unordered_map<std::size_t, RowNotes> notes;  ///< Of datasets that say something.
+  std::unordered_map<std::size_t, RowNotes> notes;  ///< Notes of datasets that have any.
   bool says_exact = false;
   bool has_dimensions = false;
 };
@@ -89,7 +90,7 @@ class InputVisitor final : public Hdf5Visitor {
     return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be " + what);
   }
 
-  /// Into found_.
+  /// Store the chunks of a dataset in found_.
   Status find_chunks(hid_t dataset, const StoredDataset& described) {
     const std::string what = "dataset \"" + described.path + "\"";
     switch (described.storage.kind) {
@@ -117,7 +118,8 @@ class InputVisitor final : public Hdf5Visitor {
     return Status();
   }
 
-  /// HDF5 does not say of these chunks that no filter was applied.
+  /// Set the filter mask of unfiltered edge chunks. HDF5 does not report that they skip all
+  /// filters.
   void mark_plain_edges(const ChunkGrid& grid) {
     for (StoredChunk& chunk : found_) {
       if (grid.clipped_box(chunk.chunk_index).count != grid.chunk_shape) {
@@ -126,7 +128,7 @@ class InputVisitor final : public Hdf5Visitor {
     }
   }
 
-  /// Compact data stand in the object header, in an unknown place: keep a copy.
+  /// Copy compact data: they lie in the object header, at an unknown address.
   Status add_compact(hid_t dataset, const StoredDataset& described, const std::string& what) {
     const std::size_t at = listing_.compact.size();
     const std::uint64_t n_bytes = described.n_rows() * described.row_bytes();
@@ -147,11 +149,11 @@ class InputVisitor final : public Hdf5Visitor {
   std::uint64_t file_bytes_;
   bool looks_for_dimensions_;
   Listing listing_;
-  std::vector<StoredChunk> found_;  ///< Of the dataset that is being looked at.
+  std::vector<StoredChunk> found_;  ///< Chunks of the current dataset.
   DatasetDescriber describer_;
 };
 
-/// Read integers, all of a dataset's or its first, as signed 64-bit numbers.
+/// Read all elements of an integer dataset, or only the first, as signed 64-bit numbers.
 Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& path,
                                                bool first_only) {
   const std::string what = "dataset \"" + path + "\"";
@@ -315,7 +317,7 @@ class FileInput final : public ConcatInput {
   Status reopen() {
     if (bytes_ != nullptr) return Status();
     TAILRACE_TAKE(std::shared_ptr<InputBytes> opened, InputBytes::open(path_));
-    // Longer is fine: an output that is appended to is read while it grows.
+    // A longer file is valid: an output that grows may be read while it is appended to.
     if (opened->file_bytes() < file_bytes_) {
       return Status(Code::corrupt, name() + " had " + std::to_string(file_bytes_) +
                                        " bytes when it was listed and has " +
@@ -385,11 +387,11 @@ class FileInput final : public ConcatInput {
   std::uint64_t version_ = 0;
   std::uint64_t user_block_bytes_ = 0;
   std::uint64_t bytes_behind_ = 0;
-  std::shared_ptr<InputBytes> bytes_;  ///< None: closed.
+  std::shared_ptr<InputBytes> bytes_;  ///< Null: closed.
   Buffer image_;
   Listing listing_;
   std::uint64_t schema_bytes_ = 0;
-  std::unique_ptr<NotedFile> noted_;  ///< While HDF5 has the file open.
+  std::unique_ptr<NotedFile> noted_;  ///< Set while HDF5 has the file open.
   Hdf5Id hdf5_file_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = DescribedType::Kind;
 
-/// The bytes of a number in this machine's order (little-endian), widened to 8 bytes.
+/// Bytes of a number in this machine's order (little-endian), widened to 8 bytes.
 std::uint64_t bits_in_order(const DescribedType& type, const std::byte* value) {
   std::uint64_t bits = 0;
   for (std::size_t i = 0; i < type.n_bytes; ++i) {
@@ -80,7 +80,8 @@ void add_enumeration_text(const DescribedType& type, const std::byte* value, std
   text += ')';
 }
 
-/// Quoted, with quotes and backslashes escaped, so that different lists of texts stay different.
+/// Append a quoted text. Quotes and backslashes are escaped, so that different lists of texts
+/// remain different.
 void add_quoted_text(const char* characters, std::size_t n, std::string& text) {
   text += '"';
   for (std::size_t i = 0; i < n; ++i) {
@@ -90,7 +91,7 @@ void add_quoted_text(const char* characters, std::size_t n, std::string& text) {
   text += '"';
 }
 
-/// "{a, b, ...}" of `n` values that lie side by side.
+/// Append "{a, b, ...}" of `n` consecutive values.
 void add_values_text(const DescribedType& type, const std::byte* first, std::size_t n,
                      ReferenceNames& names, std::string& text) {
   text += '{';
@@ -111,7 +112,7 @@ void add_compound_text(const DescribedType& type, const std::byte* value, Refere
   text += '}';
 }
 
-/// A list in memory, as HDF5's hvl_t.
+/// A list in memory, with the layout of HDF5's hvl_t.
 struct ListInMemory {
   std::size_t n = 0;
   const std::byte* first = nullptr;
@@ -193,7 +194,7 @@ void add_value_text(const DescribedType& type, const std::byte* value, Reference
     case Kind::enumeration: return add_enumeration_text(type, value, text);
     case Kind::fixed_text: {
       const auto* characters = reinterpret_cast<const char*>(value);
-      // Characters behind a terminating zero are stored, too.
+      // Characters behind a terminating NUL are part of the value, except trailing NULs.
       std::size_t n = type.n_bytes;
       while (n > 0 && characters[n - 1] == '\0') --n;
       return add_quoted_text(characters, n, text);

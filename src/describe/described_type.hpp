@@ -1,7 +1,7 @@
-// Datatypes of an HDF5 file without HDF5: what a reader can ask of them, and values as texts.
+// Datatypes of an HDF5 file, without HDF5: their properties, and values as texts.
 //
 // Used by verify (structure_check.hpp). Pure. A text states its value exactly: two values of the
-// same class are equal if and only if their texts are, whatever byte order each file uses.
+// same class are equal if and only if their texts are equal, whatever byte order each file uses.
 
 #pragma once
 
@@ -32,7 +32,8 @@ struct DescribedType {
     std::string label;  ///< "member \"x\""; "element"; "base type".
     std::size_t offset = 0;
     std::size_t n = 1;                ///< Elements of an array.
-    std::vector<DescribedType> type;  ///< Exactly one; a vector since the type is incomplete here.
+    std::vector<DescribedType> type;  ///< Exactly one element; a vector because DescribedType is
+                                      ///< incomplete here.
     const DescribedType& of() const { return type.front(); }
   };
   Kind kind = Kind::bytes;
@@ -41,14 +42,15 @@ struct DescribedType {
   bool is_signed = false;
   /// True if the bits are those of an ordinary integer, or of IEEE's single or double precision.
   bool ordinary = false;
-  /// All that HDF5 says of this level: ("byte order", "big-endian"), in a fixed order for a class.
+  /// Properties that HDF5 reports for this level, such as ("byte order", "big-endian"). The order
+  /// is fixed for each class.
   std::vector<std::pair<std::string, std::string>> facts;
   std::vector<Part> parts;
-  /// Of an enumeration: names, and the bytes of their values.
+  /// Enumerations only: names, and the bytes of their values.
   std::vector<std::pair<std::string, std::vector<std::byte>>> names;
 };
 
-/// The fact that a type is an object of its file, and which one; "none" for the others.
+/// Fact that names the file object which a type is; "none" for a type that is not an object.
 inline constexpr const char* named_type_fact = "named type";
 inline constexpr const char* byte_order_fact = "byte order";
 
@@ -57,26 +59,26 @@ struct TypeDifference {
   std::string what;  ///< "byte order", "byte order of member \"x\""; empty: the types are equal.
   std::string original;
   std::string copy;
-  bool only_byte_order = false;  ///< Of the outermost level, and nothing else differs.
+  bool only_byte_order = false;  ///< Only the byte order of the outermost level differs.
 };
 TypeDifference difference_of_types(const DescribedType& original, const DescribedType& copy);
 
-/// True if equal values have equal bytes, and every byte belongs to the value.
+/// True if equal values have equal bytes, and no byte is padding.
 bool is_its_bytes(const DescribedType& type);
 
-/// Names what references lead to.
+/// Names the targets of references.
 class ReferenceNames {
  public:
   virtual ~ReferenceNames() = default;
-  /// "/group/dataset"; "null" for a null reference; "nothing" for one that leads nowhere.
-  /// @param reference  as long as its type, which may have fewer bytes than hobj_ref_t
+  /// "/group/dataset"; "null" for a null reference; "nothing" for a reference without a target.
+  /// @param reference  has its type's length, which may be shorter than hobj_ref_t
   virtual std::string object(std::span<const std::byte> reference) = 0;
   /// object() and the selection: "/dataset [0, 2]..[3, 4]".
   virtual std::string region(std::span<const std::byte> reference) = 0;
 };
 
-/// Append the text of one value as HDF5 has it in memory: "3", "-1.5", "\"text\"", "{1, 2}",
-/// "-> /a". Lists and variable texts are followed.
+/// Append the text of one value in HDF5's memory form: "3", "-1.5", "\"text\"", "{1, 2}", "-> /a".
+/// Follows the pointers of lists and of texts of variable length.
 void add_value_text(const DescribedType& type, const std::byte* value, ReferenceNames& names,
                     std::string& text);
 

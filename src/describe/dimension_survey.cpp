@@ -1,4 +1,4 @@
-// One walk for dimensions and attributes, then the values of what does not grow.
+// One walk over dimensions and attributes, followed by the values of datasets that do not grow.
 
 #include "describe/dimension_survey.hpp"
 
@@ -21,9 +21,9 @@
 namespace tailrace {
 namespace {
 
-/// Values are read in pieces of about this size, or of one chunk where that is larger.
+/// Size of a piece in which values are read; a larger chunk is one piece.
 constexpr std::uint64_t survey_piece_bytes = 4U << 20;
-/// HDF5's own limit of an attribute.
+/// HDF5's limit for an attribute.
 constexpr std::uint64_t survey_attribute_bytes_max = std::uint64_t{1} << 32;
 
 constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;
@@ -35,7 +35,7 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
-/// Digest of bytes, in their order.
+/// Digest of a byte sequence; depends on the order.
 std::uint64_t digest_of(const void* bytes, std::size_t n_bytes, std::uint64_t digest) {
   const auto* at = static_cast<const std::byte*>(bytes);
   digest = mixed(digest ^ n_bytes);
@@ -50,7 +50,7 @@ std::uint64_t digest_of(const void* bytes, std::size_t n_bytes, std::uint64_t di
   return digest;
 }
 
-/// Paths of a file's objects, to which references lead.
+/// Paths of a file's objects, to resolve references.
 class SurveyedPaths {
  public:
   explicit SurveyedPaths(hid_t file) : file_(file) {}
@@ -59,7 +59,7 @@ class SurveyedPaths {
     ObjectFacts facts;
     if (get_object_facts(object, facts)) paths_.emplace(facts.key, path);
   }
-  /// Path of the object that an object reference leads to; empty if it leads nowhere.
+  /// Path of the target of an object reference; empty if it has no target.
   std::string of(const std::byte* reference) const {
     hobj_ref_t stored{};
     std::memcpy(&stored, reference, sizeof stored);
@@ -76,8 +76,8 @@ class SurveyedPaths {
   std::unordered_map<ObjectKey, std::string> paths_;
 };
 
-/// Digest of one element of any type, by what it says: texts and sequences by content, object
-/// references by the path that they lead to.
+/// Digest of one element of any type, by meaning: texts and sequences by content, object references
+/// by the path of their target.
 std::uint64_t element_digest(hid_t type, const std::byte* value, const SurveyedPaths& paths,
                              std::uint64_t digest) {
   switch (H5Tget_class(type)) {
@@ -116,7 +116,8 @@ std::uint64_t element_digest(hid_t type, const std::byte* value, const SurveyedP
       }
       return digest;
     case H5T_REFERENCE: {
-      if (H5Tequal(type, H5T_STD_REF_OBJ) <= 0) return digest;  // Regions differ with addresses.
+      // Skip region references: they contain addresses, which differ between files.
+      if (H5Tequal(type, H5T_STD_REF_OBJ) <= 0) return digest;
       const std::string path = paths.of(value);
       return digest_of(path.data(), path.size(), digest);
     }
@@ -125,7 +126,7 @@ std::uint64_t element_digest(hid_t type, const std::byte* value, const SurveyedP
   return digest_of(value, H5Tget_size(type), digest);
 }
 
-/// Elements in memory; gives back what HDF5 has allocated for texts and sequences.
+/// Elements in memory; frees what HDF5 has allocated for texts and sequences.
 class SurveyedValues {
  public:
   SurveyedValues(hid_t type, hid_t space, std::uint64_t n_bytes)
@@ -148,7 +149,7 @@ class SurveyedValues {
   Buffer buffer_;
 };
 
-/// True for attributes that HDF5, netCDF or Tailrace write about the file's own form.
+/// True for attributes about the file's form, written by HDF5, netCDF or Tailrace.
 bool is_of_form(const std::string& name) {
   static constexpr std::array<std::string_view, 9> names = {
       "CLASS",          "NAME",          "DIMENSION_LIST",
@@ -187,7 +188,8 @@ Result<std::uint64_t> attribute_digest(hid_t object, const std::string& name,
   return digest;
 }
 
-/// Whole numbers of an attribute of at most `n_max`; empty if it does not exist or is not such.
+/// Read integers from an attribute with at most `n_max`. Empty if it does not exist or does not
+/// qualify.
 std::vector<std::int64_t> whole_numbers(hid_t object, const char* name, hssize_t n_max) {
   if (H5Aexists(object, name) <= 0) return {};
   const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
@@ -201,7 +203,7 @@ std::vector<std::int64_t> whole_numbers(hid_t object, const char* name, hssize_t
   return numbers;
 }
 
-/// Collects objects with their dimensions as references; names follow when all are known.
+/// Collects objects with their dimensions as references. Names follow when all objects are known.
 class SurveyVisitor final : public Hdf5Visitor {
  public:
   explicit SurveyVisitor(hid_t file) : paths_(file) {}
@@ -279,7 +281,7 @@ class SurveyVisitor final : public Hdf5Visitor {
                                                               : H5I_INVALID_HID);
     if (!element.valid() || H5Tequal(element.get(), H5T_STD_REF_OBJ) <= 0 ||
         H5Sget_simple_extent_npoints(space.get()) != static_cast<hssize_t>(rank)) {
-      return Status();  // Not HDF5's own: an attribute of that name.
+      return Status();  // Not a DIMENSION_LIST of HDF5, only the same name.
     }
     const Hdf5Id in_memory(H5Tvlen_create(H5T_STD_REF_OBJ));
     std::vector<hvl_t> lists(rank, hvl_t{0, nullptr});
@@ -332,7 +334,7 @@ Status read_attributes(hid_t file, const SurveyedPaths& paths, SurveyedObject& o
   return Status();
 }
 
-/// Extents of the pieces in which a dataset is read: whole chunks, so that each is decoded once.
+/// Shape of the pieces in which a dataset is read: complete chunks, so that each is decoded once.
 ChunkGrid read_pieces(hid_t dataset, Shape shape, std::uint64_t element_bytes) {
   Shape piece(shape.size(), 1);
   const Hdf5Id list(H5Dget_create_plist(dataset));
@@ -351,7 +353,7 @@ ChunkGrid read_pieces(hid_t dataset, Shape shape, std::uint64_t element_bytes) {
   return {std::move(shape), std::move(piece)};
 }
 
-/// Reads a dataset piece by piece: visit(box, values).
+/// Read a dataset piece by piece, calling visit(box, values).
 template <class Visit>
 Status for_each_piece(hid_t dataset, hid_t type, const std::string& path, Visit&& visit) {
   const std::string who = "dataset \"" + path + "\"";
@@ -387,7 +389,7 @@ Status for_each_piece(hid_t dataset, hid_t type, const std::string& path, Visit&
   return Status();
 }
 
-/// Calls visit(index, n) for each run of a box along its last dimension: n elements of the array
+/// Call visit(index, n) for each run of a box along its last dimension: n elements of the array
 /// from row-major `index` on.
 template <class Visit>
 void for_each_run(const Shape& shape, const Box& box, Visit&& visit) {

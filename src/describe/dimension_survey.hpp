@@ -1,10 +1,10 @@
-// Dimension survey: dimensions, attributes and fixed values of a netCDF-4 file or of an HDF5 file
-// with dimension scales, as names and digests that can be compared without the file.
+// Dimension survey: dimensions, attributes and fixed values of a file, as names and digests that
+// can be compared without the file. The file is netCDF-4, or HDF5 with dimension scales.
 //
-// A concatenation of such files appends along unlimited dimensions only. What does not grow must be
-// the same in all inputs: the survey of each input has a digest of it, so that ranks compare inputs
-// without exchanging values. Memory: a few numbers per attribute and dataset, and one piece of
-// values. Callers hold an Hdf5Scope.
+// A concatenation of such files appends along unlimited dimensions only. Datasets that do not grow
+// must be equal in all inputs. The survey of each input contains their digests, so that ranks
+// compare inputs without exchanging values. Memory: a few numbers per attribute and dataset, and
+// one piece of values. Callers hold an Hdf5Scope.
 
 #pragma once
 
@@ -29,10 +29,10 @@ bool is_netcdf4(std::int64_t file);
 /// True for a dimension scale. @param dataset  hid_t
 bool is_dimension_scale(std::int64_t dataset);
 
-/// Digest of values: it depends on each element and its index, not on chunks or filters.
+/// Digest of values. It depends on each element and its index, not on chunks or filters.
 using ValueDigest = std::array<std::uint64_t, 2>;
 
-/// First, last and order of the values of a coordinate.
+/// First value, last value and order of a coordinate.
 struct ValueOrder {
   std::uint64_t n_values = 0;
   double first = 0;
@@ -42,13 +42,13 @@ struct ValueOrder {
   bool operator==(const ValueOrder&) const = default;
 };
 
-/// Position of a tile in the domain along one dimension; `domain_decomposition` without its
-/// base of 1.
+/// Position of a tile in the domain along one dimension: the attribute `domain_decomposition`,
+/// counted from 0 instead of 1.
 struct TileSpan {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::uint64_t domain = 0;  ///< Length of the domain.
-  /// False for a file of the whole domain, as joining tools leave it.
+  /// False for a file that covers the domain, such as the output of a joining tool.
   bool is_part() const { return begin > 0 || end < domain; }
   bool operator==(const TileSpan&) const = default;
 };
@@ -57,41 +57,42 @@ struct SurveyedObject {
   std::string path;  ///< "/" for the root group.
   bool dataset = false;
   bool scale = false;
-  /// Path of the scale of each dimension of a dataset; empty: the dimension has none.
+  /// Path of the scale of each dimension of a dataset; empty: the dimension has no scale.
   std::vector<std::string> dimensions = {};
-  /// Name and digest, by name; without those of HDF5's and netCDF's own.
+  /// Name and digest, sorted by name. Attributes about the file's form, which HDF5, netCDF and
+  /// Tailrace maintain, are left out.
   std::vector<std::pair<std::string, std::uint64_t>> attributes = {};
-  std::optional<ValueDigest> values = {};  ///< Of a dataset that does not grow.
-  std::optional<ValueOrder> order = {};    ///< Of a numeric scale of one dimension.
-  std::optional<TileSpan> tile = {};       ///< Of a dataset with `domain_decomposition`.
+  std::optional<ValueDigest> values = {};  ///< Datasets that do not grow.
+  std::optional<ValueOrder> order = {};    ///< Numeric scales of one dimension.
+  std::optional<TileSpan> tile = {};       ///< Datasets with `domain_decomposition`.
 };
 
 struct DimensionSurvey {
   std::vector<SurveyedObject> objects;
-  std::uint64_t n_tiles = 0;  ///< `NumFilesInSet` of the root group; 0: not a tile.
+  std::uint64_t n_tiles = 0;  ///< `NumFilesInSet` of the root group; 0: the file is not a tile.
 
   const SurveyedObject* find(const std::string& path) const;
 };
 
 /// Paths of datasets.
 using PathSet = std::unordered_set<std::string>;
-/// Chooses the datasets that do not grow, when all dimensions are known.
+/// Chooses the datasets that do not grow. Called when all dimensions are known.
 using ChooseFixed = std::function<Result<PathSet>(const DimensionSurvey&)>;
 
-/// Objects and their dimensions alone. @param file  hid_t  @error corrupt
+/// List objects and their dimensions only. @param file  hid_t  @error corrupt
 Result<DimensionSurvey> list_dimensions(std::int64_t file);
 
 /// Survey an open file. @param file  hid_t  @param choose_fixed  called once, before any value is
-/// read.  @error corrupt, plugin_missing, out_of_memory; and that of `choose_fixed`
+/// read.  @error corrupt, plugin_missing, out_of_memory; errors of `choose_fixed`
 Result<DimensionSurvey> survey_dimensions(std::int64_t file, const ChooseFixed& choose_fixed);
 
 /// Digest of the values of one dataset. @param file  hid_t  @error as survey_dimensions()
 Result<ValueDigest> digest_dataset(std::int64_t file, const std::string& path);
 
-/// The datasets that do not grow when files are concatenated, scalars among them. Pure.
+/// Paths of the datasets that do not grow when files are concatenated, including scalars. Pure.
 ///
-/// A dataset grows if its first unlimited dimension is a record dimension: an unlimited dimension
-/// that no dataset has behind another unlimited one.
+/// A dataset grows if its first unlimited dimension is a record dimension. A record dimension is an
+/// unlimited dimension that follows another unlimited dimension in no dataset.
 /// @error unsupported  a dataset whose record dimension is not its first one; names both.
 Result<PathSet> fixed_datasets(std::span<const StoredDataset> datasets,
                                const DimensionSurvey& survey);

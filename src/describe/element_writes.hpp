@@ -1,5 +1,5 @@
-// Writing values of any type by HDF5, whose version 1.10 converts only the first of several
-// elements right where they hold arrays of what has a variable length. Callers hold an Hdf5Scope.
+// Writes values of any type with HDF5. For types that hold arrays of variable-length data, HDF5
+// 1.10 converts only the first of several elements correctly. Callers hold an Hdf5Scope.
 
 #pragma once
 
@@ -10,16 +10,18 @@
 
 namespace tailrace {
 
-/// True if values of this type own memory of their own: lists, or texts of variable length.
+/// True if values of this type own memory: lists, or texts of variable length.
 bool holds_variable_length(hid_t type);
-/// True if such values lie in an array within a value.
+/// True if an array within a value of this type holds lists or texts of variable length.
 bool arrays_hold_variable_length(hid_t type);
-/// @error unsupported  lists whose elements have such arrays: HDF5 writes a list's elements at
-/// once.
+/// Check that HDF5 can write the type.
+/// @error unsupported  lists whose elements have such arrays: HDF5 writes all elements of a list in
+/// one call.
 Status check_lists(hid_t type, const std::string& what);
 
-/// H5Dwrite of `values`, which lie dense, to a box of a dataset. `space`: the dataset's, in which
-/// that box is selected; afterwards anything may be.
+/// Write densely packed `values` to a box of a dataset (H5Dwrite).
+/// @param space  the dataset's dataspace, in which the box is selected; the selection is undefined
+/// afterwards.
 herr_t write_elements(hid_t dataset, hid_t type, hid_t space, hid_t transfer, const void* values);
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// Reading them with plain HDF5 calls. Nothing here opens a plug-in: only headers are looked at.
+// Reads attributes with plain HDF5 calls. Only headers are read, so no plug-in is loaded.
 
 #include "describe/field_attributes.hpp"
 
@@ -21,7 +21,7 @@
 namespace tailrace {
 namespace {
 
-/// The number in a scalar attribute; no value if there is none.
+/// Number in a scalar attribute; no value if the attribute does not exist.
 Result<std::optional<double>> number_attribute(hid_t object, const char* name) {
   if (H5Aexists(object, name) <= 0) return std::optional<double>();
   const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
@@ -42,7 +42,7 @@ BoundMode bound_mode_of(const std::string& name) {
   return BoundMode::none;
 }
 
-/// All numbers of an attribute; none if there is no such attribute, or it has more than `most`.
+/// All numbers of an attribute; empty if it does not exist or has more than `most`.
 template <class T>
 std::vector<T> numbers_attribute(hid_t object, const char* name, hid_t type, hssize_t most) {
   if (H5Aexists(object, name) <= 0) return {};
@@ -55,9 +55,9 @@ std::vector<T> numbers_attribute(hid_t object, const char* name, hid_t type, hss
   return numbers;
 }
 
-/// The bounds of components, and where these lie. Without the latter the largest bound is for all.
+/// Read the components' bounds and positions. Without positions, the largest bound applies to all.
 void read_component_bounds(hid_t dataset, FieldAttributes& attributes) {
-  constexpr hssize_t kMost = 1 << 17;  // A file may say anything.
+  constexpr hssize_t kMost = 1 << 17;  // Untrusted input.
   constexpr std::uint64_t kMostBoxes = 1U << 20;
   constexpr auto kMostValues = static_cast<std::uint64_t>(INT64_MAX);
   attributes.component_bounds =
@@ -84,7 +84,7 @@ void read_component_bounds(hid_t dataset, FieldAttributes& attributes) {
   if (offsets.size() > 1) attributes.box_offsets = std::move(offsets);
 }
 
-/// What the file's note says of a dataset that says nothing itself: that it is exact.
+/// Apply the file's note to a dataset without notes: the note states that it is exact.
 FieldAttributes told_by_file(hid_t dataset, const std::string& version) {
   FieldAttributes attributes;
   if (version.empty()) return attributes;
@@ -105,7 +105,7 @@ FieldAttributes told_by_file(hid_t dataset, const std::string& version) {
   return attributes;
 }
 
-/// The version in the file's note; empty if it has none.
+/// Version in the file's note; empty if the file has no note.
 std::string version_in_note(hid_t file) {
   const auto note =
       nlohmann::json::parse(hdf5_text_attribute(file, file_note_attribute), nullptr, false);
@@ -113,7 +113,8 @@ std::string version_in_note(hid_t file) {
   return told ? note["version"].get<std::string>() : "";
 }
 
-/// A file may say anything, of any length; whoever checks or continues it needs to know.
+/// Parse the guard attribute, an untrusted text of any length. The caller must know if it is
+/// invalid, so that it does not check or extend the dataset without its guards.
 void read_guards(const std::string& text, FieldAttributes& attributes) {
   Result<Guards> guards = parse_guards(text.substr(0, guards_text_bytes_max));
   if (guards.ok() && text.size() <= guards_text_bytes_max) {
@@ -186,15 +187,15 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
 
 namespace {
 
-/// Whether all is there that the mode of the bound needs, of words known here and of numbers that
-/// can be bounds.
+/// True if all attributes exist that the mode of the bound requires, with known words and valid
+/// numbers.
 bool bounds_are_whole(hid_t dataset, const FieldAttributes& attributes) {
   const BoundMode mode = attributes.bound.mode;
   const auto has = [&](const char* name) { return H5Aexists(dataset, name) > 0; };
   if (hdf5_text_attribute(dataset, bound_mode_attribute) != bound_mode_name(mode)) return false;
   if (mode != BoundMode::none && !has(bound_asked_attribute)) return false;
   if (mode != BoundMode::pw_rel && !has(absolute_bound_attribute)) return false;
-  // No comparison with a NaN holds.
+  // Comparisons with a NaN are false.
   return attributes.absolute_bound >= 0 && attributes.max_error.value_or(0) >= 0 &&
          !std::isnan(attributes.bound.value);
 }
@@ -203,7 +204,7 @@ bool bounds_are_whole(hid_t dataset, const FieldAttributes& attributes) {
 
 RowNotes read_row_notes(std::int64_t dataset) {
   RowNotes notes;
-  // Of nearly all that there are nobody says anything.
+  // Almost all datasets end here.
   if (H5Aexists(dataset, codec_attribute) <= 0) return notes;
   notes.silent = false;
   FieldAttributes attributes;
@@ -226,7 +227,7 @@ RowNotes read_row_notes(std::int64_t dataset) {
 
 namespace {
 
-/// The elements of a text attribute. @param n  of them.
+/// Read the elements of a text attribute. @param n  number of elements
 Result<std::vector<std::string>> attribute_texts(hid_t attribute, hid_t type, std::size_t n) {
   std::vector<std::string> texts;
   const std::size_t element_bytes = H5Tget_size(type);
@@ -242,7 +243,7 @@ Result<std::vector<std::string>> attribute_texts(hid_t attribute, hid_t type, st
       std::memcpy(&text, bytes.data() + i * element_bytes, sizeof text);
       length = text == nullptr ? 0 : strnlen(text, attribute_text_bytes_max);
     } else {
-      while (length > 0 && text[length - 1] == ' ') --length;  // Fortran's padding
+      while (length > 0 && text[length - 1] == ' ') --length;  // Fortran's padding.
     }
     texts.emplace_back(text == nullptr ? "" : text, length);
   }
@@ -321,17 +322,18 @@ std::string hdf5_library_version() {
 
 namespace {
 
-/// The value as an integer of type T, if it is one.
+/// Check that the value is an integer of type T.
 template <class T>
 std::optional<double> whole_in(double value) {
-  // Both limits are exact doubles: T's least is 0 or a power of two, and so is its greatest plus 1.
+  // Both limits are exact doubles: the minimum of T is 0 or a power of two, and so is its maximum
+  // plus 1.
   const double least = static_cast<double>(std::numeric_limits<T>::min());
   const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (!(value >= least && value < end) || value != std::floor(value)) return std::nullopt;
   return value;
 }
 
-/// A double equals at most one integer up to 2^53; beyond that the integer's neighbours share it.
+/// Check that a double identifies the integer: beyond 2^53, neighbouring integers share a double.
 template <class T>
 bool exact_as_double(T value) {
   constexpr T kExactMax = T{1} << 53;
@@ -339,7 +341,7 @@ bool exact_as_double(T value) {
   return value <= kExactMax;
 }
 
-/// The nearest float; none if that would be infinite for a finite value.
+/// The nearest float; no value if a finite value would become infinite.
 std::optional<double> as_float(double value) {
   constexpr double kFloatMax = std::numeric_limits<float>::max();
   constexpr double kRoundsToInfinity = 0x1.ffffffp127;

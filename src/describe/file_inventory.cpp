@@ -1,4 +1,4 @@
-// The differences of what two HDF5 files hold besides the values of their fields.
+// Differences between the contents of two HDF5 files, except the values of their fields.
 
 #include "describe/file_inventory.hpp"
 
@@ -59,8 +59,8 @@ class Pairing final {
     findings_.add({path, aspect, std::move(text), fails});
   }
 
-  /// Depth first, as the walk, so that an object is met by the path that the walk gave it. Paths
-  /// have limits there, and so has this recursion.
+  /// Pair two objects, depth first like the walk, so that an object gets the path of the walk. The
+  /// walk limits paths and thereby this recursion.
   void pair(std::size_t original, std::size_t copy, const std::string& path) {
     partner_[original] = copy;
     partner_of_copy_[copy] = original;
@@ -79,14 +79,14 @@ class Pairing final {
     return fmt::format("{} \"{}\"", link_kind_text(link.kind), path);
   }
 
-  /// An object, or a further name of one.
+  /// Report an object, or a further name of an object, that the copy lacks.
   void missing(const InventoryLink& link, const std::string& path, bool report) {
     if (report) {
       add(path, "missing", text_of(original_, link, path) + " is missing in the compressed file");
     }
     if (link.kind != InventoryLink::Kind::hard) return;
     const InventoryObject& object = original_.objects[link.object];
-    if (object.path != path) return;  // Its members are reported with its first name.
+    if (object.path != path) return;  // The members are reported with the object's first name.
     for (const InventoryLink& member : object.links) {
       const std::string below = member_path(path, member.name);
       if (counts(below) && !ignored(below)) missing(member, below, true);
@@ -120,7 +120,7 @@ class Pairing final {
       if (!other) shared.push_back(link.name);
       const bool report = counts(path);
       if (report && ignored(path)) {
-        // Its members may be wanted all the same.
+        // Members of an ignored object may still be wanted.
         if (!other) follow(link, *found->second, path);
         continue;
       }
@@ -216,9 +216,10 @@ class Pairing final {
   const FileInventory& copy_;
   const InventoryRules& rules_;
   StructureFindings& findings_;
-  std::vector<std::size_t> partner_;          ///< By object of the original.
-  std::vector<std::size_t> partner_of_copy_;  ///< By object of the copy.
-  std::vector<std::size_t> pair_index_;       ///< Into pairs_, by object of the original.
+  std::vector<std::size_t> partner_;          ///< Indexed by object of the original.
+  std::vector<std::size_t> partner_of_copy_;  ///< Indexed by object of the copy.
+  std::vector<std::size_t> pair_index_;       ///< Index into pairs_; indexed by object of the
+                                              ///< original.
   std::vector<ObjectPair> pairs_;
 };
 
@@ -351,7 +352,7 @@ class ObjectComparison final {
     }
   }
 
-  /// NetCDF-4 gives a dimension without a variable a NAME that ends in its length.
+  /// True for the NAME of a dimension without a variable, in which netCDF-4 writes its length.
   static bool is_length_of_dimension(const DescribedAttribute& a, std::size_t index) {
     return a.name == "NAME" &&
            a.values[index].starts_with('"' + std::string(dimension_without_variable));
@@ -443,7 +444,7 @@ std::string shortened_text(const std::string& text) {
   constexpr std::size_t most_bytes = 100;
   if (text.size() <= most_bytes) return text;
   std::size_t end = most_bytes;
-  // Bytes with 1 and 0 as their upper bits continue a character of UTF-8.
+  // Bytes whose upper bits are 1 and 0 continue a UTF-8 character.
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
   return text.substr(0, end) + "...";
 }

@@ -1,4 +1,4 @@
-// Properties that objects and files have besides types, values and attributes.
+// Properties of objects and files other than types, values and attributes.
 
 #include "describe/file_properties.hpp"
 
@@ -97,7 +97,7 @@ bool loses_link_form(hid_t creation, hid_t copy) {
   const auto default_form = before;
   H5Pget_link_phase_change(creation, &before[0], &before[1]);
   H5Pget_link_phase_change(copy, &after[0], &after[1]);
-  // Tailrace's own numbers follow the number of links that a group was made for.
+  // Tailrace derives the limits from the number of links for which a group is created.
   const bool ours = before[0] > unexpected_links_max && before[1] == before[0] / 2 &&
                     after[1] == after[0] / 2 && after[0] >= before[0];
   return before != default_form && before != after && !ours;
@@ -113,14 +113,14 @@ Hdf5Id detached_space(hid_t space) {
 }
 
 Hdf5Id detached_type(hid_t type) {
-  // References are as long as addresses of their file.
+  // A file's references are as long as its addresses.
   if (H5Tget_class(type) == H5T_REFERENCE && H5Tequal(type, H5T_STD_REF_OBJ) > 0) {
     return Hdf5Id(H5Tcopy(H5T_STD_REF_OBJ));
   }
   if (H5Tget_class(type) == H5T_REFERENCE && H5Tequal(type, H5T_STD_REF_DSETREG) > 0) {
     return Hdf5Id(H5Tcopy(H5T_STD_REF_DSETREG));
   }
-  const Hdf5Id copy(H5Tcopy(type));  // Without the name of a committed type.
+  const Hdf5Id copy(H5Tcopy(type));  // A copy drops the name of a committed type.
   std::size_t n_bytes = 0;
   if (!copy.valid() || H5Tencode(copy.get(), nullptr, &n_bytes) < 0) return Hdf5Id();
   std::vector<std::byte> bytes(n_bytes);

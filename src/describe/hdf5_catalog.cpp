@@ -1,4 +1,4 @@
-// What the catalogue notes of the objects of an input HDF5 file.
+// Collects the catalog entries for the objects of an input HDF5 file.
 
 #include "describe/hdf5_catalog.hpp"
 
@@ -24,18 +24,19 @@
 namespace tailrace {
 namespace {
 
-/// netCDF-4 marks dimensions that have no variable by this start of the scale's name.
+/// Start of NAME with which netCDF-4 marks a dimension without a variable.
 constexpr std::string_view kDimensionWithoutVariable =
     "This is a netCDF dimension but not a netCDF variable";
 
-/// The first value of a number attribute as a fill value of `dtype`.
+/// Read the first value of a number attribute as a fill value of `dtype`.
 std::optional<double> fill_attribute(hid_t dataset, const char* name, DType dtype) {
   if (H5Aexists(dataset, name) <= 0) return std::nullopt;
   const Hdf5Id attribute(H5Aopen(dataset, name, H5P_DEFAULT));
   const Hdf5Id type(H5Aget_type(attribute.get()));
   const Hdf5Id space(H5Aget_space(attribute.get()));
   const hssize_t n_values = H5Sget_simple_extent_npoints(space.get());
-  // Real fill attributes hold one value, seldom two or three; anything large is something else.
+  // Real fill attributes hold one value, rarely two or three. A longer attribute means something
+  // else.
   if (n_values < 1 || n_values > 64) return std::nullopt;
   const std::size_t n = static_cast<std::size_t>(n_values);
   if (H5Tget_class(type.get()) == H5T_FLOAT) {
@@ -54,7 +55,7 @@ std::optional<double> fill_attribute(hid_t dataset, const char* name, DType dtyp
   return fill_for_dtype(values[0], dtype);
 }
 
-/// A fill value that the dataset's creator set in HDF5 itself, unless it is zero.
+/// Fill value that the dataset's creator set in HDF5, unless it is zero.
 std::optional<double> hdf5_fill(const StoredDataset& field) {
   if (field.fill_value.empty()) return std::nullopt;
   const DType dtype = *field.dtype;
@@ -74,8 +75,8 @@ std::optional<double> hdf5_fill(const StoredDataset& field) {
   return fill && *fill == 0 ? std::nullopt : fill;
 }
 
-/// True if a dataset that is no field lies in the file as the bytes of its elements, without
-/// filters. Bytes of one element are limited, since a chunk holds whole elements.
+/// True if a dataset that is not a field is stored as the plain bytes of its elements, without
+/// filters. Element size is limited, since a chunk holds complete elements.
 bool is_plain_bytes(const StoredDataset& described) {
   constexpr std::uint64_t element_bytes_max = 1U << 20;
   return described.by_value && described.appended && !described.foreign &&
@@ -84,8 +85,8 @@ bool is_plain_bytes(const StoredDataset& described) {
           (described.chunked() && described.storage.filters.empty()));
 }
 
-/// True if no element has a value: nothing was written, and HDF5 fills nothing in. A field would
-/// give its elements values.
+/// True if no element has a value: nothing was written, and HDF5 does not fill. If the dataset
+/// became a field, its elements would get values.
 bool has_no_values(const StoredDataset& described) {
   constexpr std::uint8_t never = 1;  // H5D_FILL_TIME_NEVER
   const bool unfilled = described.times.no_fill_value || described.times.fill == never;
@@ -112,7 +113,8 @@ class CatalogVisitor final : public Hdf5Visitor {
   }
 
   Status group(hid_t group, const std::string& path) override {
-    // Carrying over goes by paths, again and again, and HDF5 takes a step for each group of one.
+    // Carrying over looks objects up by path many times, and HDF5 takes a step for each group in a
+    // path.
     const auto depth = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
     if (fields_asked_ && depth > group_depth_max) {
       return Status(Code::unsupported, "group \"" + path.substr(0, 60) +
@@ -189,7 +191,7 @@ class CatalogVisitor final : public Hdf5Visitor {
 
   Status unreadable(const std::string& path, const Status& why) override {
     if (!skip_unreadable_ || path == "/") return why;
-    // What a group's members would need is left out with them.
+    // Remove the node of a group whose links cannot be listed: the group is left out completely.
     std::erase_if(catalog_.nodes, [&](const Hdf5Node& node) { return node.path == path; });
     catalog_.unreadable.push_back(why.message());
     return Status();
@@ -215,7 +217,7 @@ class CatalogVisitor final : public Hdf5Visitor {
     if (!get_object_facts(object, facts)) return failed(path, "open it");
     node.n_attributes = facts.n_attributes;
     if (node.n_attributes > 0) {
-      // A single one of a later HDF5, or damaged, hides those that stand behind it.
+      // A single damaged attribute, or one of a later HDF5, hides those behind it.
       const Status listed = attribute_names(object, path).status();
       if (!listed.ok() && !skip_unreadable_) return listed;
       if (!listed.ok()) {
@@ -301,7 +303,7 @@ class CatalogVisitor final : public Hdf5Visitor {
   DatasetDescriber describer_;
   Hdf5Catalog catalog_;
   std::vector<NamedCoordinates> named_coordinates_;
-  std::unordered_map<ObjectKey, std::string> named_types_;  ///< Their paths.
+  std::unordered_map<ObjectKey, std::string> named_types_;  ///< Paths of named types.
   std::vector<std::pair<std::size_t, ObjectKey>> types_of_datasets_;
 };
 

@@ -1,9 +1,9 @@
 // Hdf5Catalog: every object of an input HDF5 file, in the file's own order, each visited once.
 //
-// Tells the fields (number arrays that codecs take) from everything else (carried over verbatim by
-// hdf5_copy.cpp). An object that is reached by a second hard link is listed as a duplicate of
-// the first; soft and external links are listed but not followed, so that nothing is read twice and
-// cycles end. Group order: creation order where the group tracks it (as netCDF-4 does), else name.
+// Separates the fields (number arrays that codecs accept) from everything else, which hdf5_copy.cpp
+// copies verbatim. An object that a second hard link reaches is listed as a duplicate of the first.
+// Soft and external links are listed but not followed: nothing is read twice, and cycles end. Group
+// order: creation order if the group tracks it (as netCDF-4 does), else by name.
 
 #pragma once
 
@@ -19,15 +19,16 @@
 
 namespace tailrace {
 
-/// What one link of the input leads to.
+/// Target of one link of the input.
 struct Hdf5Node {
   enum class Kind : std::uint8_t {
     group,
     field,    ///< A dataset that the Writer creates.
     dataset,  ///< Any other dataset.
     named_type,
-    duplicate,      ///< A further hard link to an object listed before; target: that one's path.
-    soft_link,      ///< target: the path as the link spells it.
+    duplicate,      ///< A further hard link to an object listed before; target: the object's first
+                    ///< path.
+    soft_link,      ///< target: the path as stored in the link.
     external_link,  ///< target: path inside target_file.
     unknown_link,   ///< A user-defined link class, or an object kind newer than this HDF5.
   };
@@ -37,31 +38,32 @@ struct Hdf5Node {
   std::string target_file;
   std::uint64_t n_attributes = 0;
   bool has_comment = false;
-  bool left_out = false;  ///< A dataset whose values lie in other files, which are not to be read.
-  bool virtual_mappings = false;  ///< Left out, but where its values lie is to be kept.
+  bool left_out = false;  ///< A dataset whose values lie in other files, which must not be read.
+  bool virtual_mappings = false;  ///< Left out, but the mappings to its source files are copied.
 };
 
 struct Hdf5Catalog {
   std::vector<Hdf5Node> nodes;          ///< Parents before children; "/" first.
-  std::vector<StoredDataset> datasets;  ///< All, in the order of the nodes.
+  std::vector<StoredDataset> datasets;  ///< All datasets, in the order of the nodes.
   bool netcdf4 = false;                 ///< Written by the netCDF-4 library.
-  std::vector<std::string> remarks;     ///< As DatasetList has.
-  std::vector<std::string> unreadable;  ///< As DatasetList has.
+  std::vector<std::string> remarks;     ///< Same as DatasetList::remarks.
+  std::vector<std::string> unreadable;  ///< Same as DatasetList::unreadable.
 };
 
-/// Groups within groups that are listed with their fields.
+/// Limit for the nesting depth of groups in a file whose fields are listed.
 inline constexpr std::size_t group_depth_max = 256;
 
 /// List an open file. Not collective. Call with HDF5 locked. Cost: O(objects).
-/// @param skip_unreadable  leave out objects that HDF5 cannot open, and name them.
+/// @param skip_unreadable  leave out objects that HDF5 cannot open, and list them in `unreadable`.
 /// @error corrupt  an object that HDF5 cannot open; the message names its path.
-/// @error unsupported  the same, of a later HDF5; paths or groups beyond the limits
-/// (hdf5_walk.hpp, group_depth_max)
+/// @error unsupported  an object of a later HDF5; paths or groups beyond the limits (hdf5_walk.hpp,
+/// group_depth_max)
 Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked,
                                       OtherFiles other_files = OtherFiles::leave_out,
                                       bool skip_unreadable = false);
 
-/// Whether a dimension scale's NAME attribute says that the dimension has no variable in netCDF-4.
+/// True if a dimension scale's NAME attribute states that netCDF-4 has no variable for the
+/// dimension.
 bool is_dimension_without_variable(hid_t dataset);
 
 }  // namespace tailrace

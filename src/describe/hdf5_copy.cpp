@@ -1,4 +1,4 @@
-// References, attributes and whole datasets from one HDF5 file to another; and in which order.
+// Copies references, attributes and complete datasets between HDF5 files, in the required order.
 
 #include "describe/hdf5_copy.hpp"
 
@@ -122,7 +122,7 @@ std::uint64_t Hdf5References::rewrite_one(hid_t type, void* reference) {
              H5Rcreate(reference, output_, path->c_str(), kind, region.get()) >= 0;
     }
   }
-  // A reference type of a later HDF5, a dangling reference, or an object that is not in the output.
+  // The type is of a later HDF5, the reference dangles, or the output lacks the object.
   if (!done) std::memset(reference, 0, n_bytes);
   return done ? 0 : 1;
 }
@@ -131,10 +131,10 @@ std::uint64_t Hdf5References::rewrite_one(hid_t type, void* reference) {
 
 namespace {
 
-/// Values are read and written in pieces of about this size.
+/// Size of the pieces in which values are read and written.
 constexpr std::uint64_t kPieceBytes = 16U << 20;
 
-/// A shape cut into row-major runs of that size, or single values that are larger.
+/// Cut a shape into row-major runs of kPieceBytes. A larger value is a separate piece.
 ChunkGrid cut_in_pieces(Shape shape, std::uint64_t value_bytes) {
   Shape piece(shape.size(), 1);
   std::uint64_t n_left = std::max<std::uint64_t>(kPieceBytes / value_bytes, 1);
@@ -144,7 +144,7 @@ ChunkGrid cut_in_pieces(Shape shape, std::uint64_t value_bytes) {
   return {std::move(shape), std::move(piece)};
 }
 
-/// Attributes are small by nature; HDF5 itself stores up to 2^32 bytes in one.
+/// Limit for attributes: HDF5 stores at most 2^32 bytes in one.
 constexpr std::uint64_t kAttributeBytesMax = std::uint64_t{1} << 32;
 
 bool is_of_scales(const std::string& name) {
@@ -155,7 +155,7 @@ bool is_left_out(const std::string& name, const CopiedNotes* notes) {
   return is_of_scales(name) || !is_taken_over(name, notes);
 }
 
-/// A type's form in memory with the very layout that it has in the file: nothing is converted.
+/// Memory type with exactly the file type's layout, so that HDF5 converts nothing.
 Hdf5Id memory_type(hid_t file_type) { return Hdf5Id(H5Tcopy(file_type)); }
 
 /// Values in memory that may own variable-length parts.
@@ -163,7 +163,7 @@ class Values {
  public:
   Values(hid_t type, hid_t space, std::uint64_t n_bytes)
       : type_(type), space_(space), buffer_(n_bytes) {
-    // Where a read fails halfway, what is not filled must be null when it is reclaimed.
+    // If a read fails halfway, the unfilled part must be null when it is reclaimed.
     if (buffer_.allocated() && n_bytes > 0) std::memset(buffer_.data(), 0, n_bytes);
   }
   Values(const Values&) = delete;
@@ -192,7 +192,7 @@ void Hdf5Copier::report(const std::string& what) {
 void Hdf5Copier::copy_attributes(const std::string& path, const CopiedNotes* notes) {
   const Hdf5Id from(H5Oopen(input_, path.c_str(), H5P_DEFAULT));
   const Hdf5Id to(H5Oopen(output_, path.c_str(), H5P_DEFAULT));
-  // An object that was not carried over has been reported then.
+  // A missing object has been reported when it could not be carried over.
   if (!from.valid() || !to.valid()) return;
   for (const std::string& name : attribute_names(from.get(), path)) {
     if (is_left_out(name, notes) || H5Aexists(to.get(), name.c_str()) > 0) continue;
@@ -291,7 +291,7 @@ Hdf5Id Hdf5Copier::type_for_output(hid_t type) {
     H5Iinc_ref(type);
     return Hdf5Id(type);
   }
-  // A named type is shared by its users: use the output's copy of it.
+  // A named type is shared by its users: use the output's copy.
   if (H5Tcommitted(type) > 0) {
     const std::optional<std::string> path = references_.path_of(type);
     if (path && H5Lexists(output_, path->c_str(), H5P_DEFAULT) > 0) {
@@ -304,8 +304,8 @@ Hdf5Id Hdf5Copier::type_for_output(hid_t type) {
 
 namespace {
 
-/// Set the layout again. One that HDF5 has read holds the kind of chunk index, and the bytes that a
-/// value has in its file, where addresses may be shorter than in the output.
+/// Set the layout again. A layout read by HDF5 carries the file's kind of chunk index and bytes per
+/// value, where addresses may be shorter than the output's.
 void renew_layout(hid_t creation) {
   const H5D_layout_t layout = H5Pget_layout(creation);
   if (layout == H5D_VIRTUAL) return;
@@ -317,7 +317,7 @@ void renew_layout(hid_t creation) {
     const int rank = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
     H5Pget_chunk_opts(creation, &options);
     H5Pset_chunk(creation, rank, chunk.data());
-    // Setting none would ask for the form that has them.
+    // Setting 0 would select the layout version that stores options.
     if (options != 0) H5Pset_chunk_opts(creation, options);
   } else {
     H5Pset_layout(creation, layout);
@@ -332,8 +332,8 @@ std::string name_of_hdf5_file(hid_t file) {
   return name.c_str();
 }
 
-/// Which chunks of a dataset are there, where some are missing; nothing: all are, or it has none.
-/// HDF5 1.10's own answers are wrong where the unlimited dimension is not the first.
+/// Stored chunks of a dataset with missing chunks. Nothing: no chunk is missing, or it is not
+/// chunked. HDF5 1.10's query is wrong if an unlimited dimension is not the first.
 struct ChunksThere {
   ChunkGrid grid;
   std::set<std::uint64_t> numbers;
@@ -367,8 +367,8 @@ Result<std::optional<ChunksThere>> chunks_with_holes(hid_t dataset, const Shape&
 
 namespace {
 
-/// Whether a copy of the dataset's header would have forms that HDF5 1.8 knows. Files of its newer
-/// superblock may have others that no call tells.
+/// True if a copy of the dataset's header has only forms that HDF5 1.8 knows. False for files with
+/// a newer superblock, whose objects may have forms that no HDF5 call reports.
 bool has_old_forms(hid_t file, hid_t dataset, hid_t creation) {
   constexpr unsigned last_old_superblock = 2;
   H5F_info2_t info{};
@@ -383,8 +383,9 @@ bool has_old_forms(hid_t file, hid_t dataset, hid_t creation) {
 
 }  // namespace
 
-/// An object's creation list has the forms of the input's file, too: how many attributes a header
-/// holds, which it says where they are not HDF5's own, and the kind of chunk index.
+/// Replace forms that a creation property list carries from the input's file: the number of
+/// attributes in a header, which is stored unless it is HDF5's default, and the kind of chunk
+/// index.
 void Hdf5Copier::adapt(hid_t creation, const std::string& path) {
   if (!old_forms_) return;
   if (!has_default_attribute_form(creation)) {
@@ -413,7 +414,7 @@ void Hdf5Copier::copy_named_type(const std::string& path) {
 
 bool Hdf5Copier::copy_object(const std::string& path) {
   const Hdf5Id options(H5Pcreate(H5P_OBJECT_COPY));
-  // Attributes follow by themselves, when everything that they may refer to exists.
+  // Attributes are copied later, when all objects exist that they may refer to.
   H5Pset_copy_object(options.get(),
                      H5O_COPY_WITHOUT_ATTR_FLAG | H5O_COPY_MERGE_COMMITTED_DTYPE_FLAG);
   const Hdf5Id links = utf8_link_properties();
@@ -422,7 +423,7 @@ bool Hdf5Copier::copy_object(const std::string& path) {
 
 namespace {
 
-/// Why a dataset like one of the input cannot be created; called directly after that failed.
+/// Reason why a dataset cannot be created. Call directly after creation has failed.
 /// @error plugin_missing  names the filter. @error internal  `not_made` and HDF5's reason
 Status create_failure(hid_t creation, const std::string& what, const std::string& not_made) {
   const Status failure = hdf5_failure(Code::internal, not_made);
@@ -450,10 +451,10 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
                                          : create_failure(creation.get(), what, not_made);
   }
   const H5D_layout_t layout = H5Pget_layout(creation.get());
-  // Values that lie in other files are fetched, so that the output stands alone.
+  // Values in other files are read, so that the output does not depend on them.
   const bool stored_elsewhere = layout == H5D_VIRTUAL || H5Pget_external_count(creation.get()) > 0;
-  // H5Ocopy of 1.10.8 leaves a fill value of variable length behind that nothing can read.
-  // It also keeps the forms that the input has, and takes the first of equal named types.
+  // H5Ocopy of 1.10.8 writes an unreadable fill value of variable length. It also preserves the
+  // input's forms, and merges a named type with the first equal one.
   const bool copyable = !stored_elsewhere && !holds_variable_length(type.get()) &&
                         (!old_forms_ || has_old_forms(input_, from.get(), creation.get())) &&
                         headers_alike_ && H5Tcommitted(type.get()) <= 0;
@@ -465,7 +466,7 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
   if (!create_like(from.get(), path)) {
     return create_failure(creation.get(), what, not_made + reason);
   }
-  // What was never written stays so: a dimension without a variable is nothing but its length.
+  // A dataset without written values stays so: a dimension without a variable has only a length.
   if (!stored_elsewhere && H5Dget_storage_size(from.get()) == 0) return Status();
   const Hdf5Id to(H5Dopen2(output_, path.c_str(), H5P_DEFAULT));
   return copy_values(from.get(), to.get(), path);
@@ -477,7 +478,7 @@ std::filesystem::path folder_of_hdf5_file(hid_t file) {
 
 namespace {
 
-/// What `name`, seen from the folder `from`, is called in the folder `to`.
+/// Translate `name`, relative to the folder `from`, to the folder `to`.
 std::string name_from_other_folder(const std::string& name, const std::filesystem::path& from,
                                    const std::filesystem::path& to) {
   const bool kept = name == "." || std::filesystem::path(name).is_absolute() || from == to;
@@ -504,8 +505,8 @@ Status Hdf5Copier::copy_virtual_dataset(const std::string& path) {
   for (std::size_t i = 0; i < n_mappings; ++i) {
     const Hdf5Id part(H5Pget_virtual_vspace(stored.get(), i));
     Hdf5Id source(H5Pget_virtual_srcspace(stored.get(), i));
-    // Of a whole source the file does not say the extents: any space of as many elements stands
-    // for it.
+    // The file does not store the extents of a source that is mapped completely. Any space with the
+    // same number of elements serves.
     if (H5Sget_select_type(source.get()) == H5S_SEL_ALL) {
       const hssize_t n = H5Sget_select_npoints(part.get());
       const hsize_t extent = n < 0 ? 0 : static_cast<hsize_t>(n);
@@ -569,7 +570,7 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
                                          " values are too many to copy one by one");
   }
   const Shape shape(extents.begin(), extents.begin() + rank);
-  // Chunks that were never written stay so.
+  // Chunks that were never written stay missing.
   TAILRACE_TAKE(const std::optional<ChunksThere> holes, chunks_with_holes(from, shape, path));
   const ChunkGrid pieces = holes ? holes->grid : cut_in_pieces(shape, value_bytes);
   std::uint64_t n_unresolved = 0;
@@ -615,7 +616,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// The links of one group, in their order.
+/// Links of one group, in their order.
 struct Members {
   std::vector<std::string> names;
   std::uint64_t name_bytes = 0;
@@ -627,8 +628,8 @@ void report_failure(Lines& lines, const std::string& what) {
   lines.push_back(what + (reason.empty() ? "" : ": " + reason));
 }
 
-/// Creation properties like those of a group. Not the list that HDF5 gives for it: that one holds
-/// the number and place of the group's links, which a new group must not take over.
+/// Creation properties like those of a group. HDF5's list for the group is not reused: it contains
+/// the number and position of its links, which a new group must not inherit.
 Hdf5Id creation_like(hid_t group, const Members& members) {
   const Hdf5Id given(H5Gget_create_plist(group));
   Hdf5Id creation(H5Pcreate(H5P_GROUP_CREATE));
@@ -637,13 +638,13 @@ Hdf5Id creation_like(hid_t group, const Members& members) {
   unsigned attribute_order = 0;
   H5Pget_link_creation_order(given.get(), &link_order);
   H5Pget_attr_creation_order(given.get(), &attribute_order);
-  // netCDF-4 opens no file for writing that has a group without order. Members are created in the
-  // input's order, which is that of names where it tracks none.
+  // netCDF-4 cannot open a file for writing if a group does not track order. Members are created in
+  // the input's order, or sorted by name if the input tracks none.
   constexpr unsigned ordered = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
   H5Pset_link_creation_order(creation.get(), link_order | ordered);
   H5Pset_attr_creation_order(creation.get(), attribute_order | ordered);
-  // Room for all links in the group's header, as in files of our own (hdf5_properties.cpp): a heap
-  // and a B-tree cost 4 KiB and more.
+  // Reserve room for all links in the group's header, as in files that we create
+  // (hdf5_properties.cpp): a heap and a B-tree cost 4 KiB and more.
   const bool compact = members.names.size() <= compact_links_max;
   const unsigned n_max =
       compact ? static_cast<unsigned>(members.names.size()) + unexpected_links_max : 0;
@@ -743,8 +744,8 @@ void attach_scales(hid_t input, hid_t output, const std::string& path, Hdf5Refer
   if (!attached.ok()) lines.push_back(attached.message());
 }
 
-/// True if the relative name of an external link's file means another file in the output's folder,
-/// or none.
+/// True if an external link's relative file name refers to another file, or to none, when resolved
+/// from the output's folder.
 bool leads_elsewhere(const Hdf5Node& link, const std::filesystem::path& input_folder,
                      const std::filesystem::path& output_folder) {
   std::error_code ignored;
@@ -753,7 +754,7 @@ bool leads_elsewhere(const Hdf5Node& link, const std::filesystem::path& input_fo
                                       output_folder / link.target_file, ignored);
 }
 
-/// Name what of the file and its groups has other forms in the output.
+/// Report the forms of the file and its groups that differ in the output.
 void report_forms(hid_t input, hid_t output, const Hdf5Catalog& catalog, Lines& lines) {
   std::string changed;
   const auto before = file_properties(input);
@@ -797,7 +798,7 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
   Hdf5Copier copier(input, out, references, lines, output.old_forms());
   const std::filesystem::path input_folder = folder_of_hdf5_file(input);
   const std::filesystem::path output_folder = folder_of_hdf5_file(out);
-  // Types first: datasets and attributes share them.
+  // Groups and types first: datasets and attributes use them.
   MembersOfGroups members = members_of_groups(catalog);
   for (const Hdf5Node& node : catalog.nodes) {
     if (node.kind == Hdf5Node::Kind::group) {
@@ -864,7 +865,7 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
     const bool more = found != copied.end() && !found->second.instead.empty();
     if (has_attributes && node.has_comment) copier.copy_comment(node.path);
     if (has_attributes && (node.n_attributes > 0 || more) && link_exists(out, node.path)) {
-      // What is no field is copied as it is stored.
+      // Objects other than fields are copied as stored, with all notes.
       const CopiedNotes whole;
       const CopiedNotes* notes = found != copied.end() ? &found->second : nullptr;
       if (node.kind == Hdf5Node::Kind::dataset) notes = &whole;
@@ -875,7 +876,7 @@ Result<Lines> carry_over_hdf5_attributes(hid_t input, const Hdf5Catalog& catalog
       TAILRACE_TRY(copier.copy_reference_values(node.path));
     }
   }
-  // A scale is known by its CLASS attribute: only now all have it.
+  // A scale is recognized by its CLASS attribute, which all scales have only now.
   ScaleAttacher attacher(out);
   for (const Hdf5Node& node : catalog.nodes) {
     const bool is_dataset =

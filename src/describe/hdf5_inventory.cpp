@@ -22,12 +22,12 @@ namespace {
 
 using Kind = DescribedType::Kind;
 
-/// Attributes beyond this are not compared.
+/// Size limit: larger attributes are not compared.
 constexpr std::size_t attribute_bytes_limit = std::size_t{1} << 30;
-/// Attributes with more elements are compared as bytes and shown as such.
+/// Element limit: longer attributes are compared as bytes and shown as bytes.
 constexpr std::size_t attribute_texts_limit = 1U << 16;
 constexpr std::size_t region_blocks_shown = 64;
-/// The number of an object in a global heap, as references to regions hold it.
+/// Bytes of an object's index in a global heap, as stored in region references.
 constexpr std::size_t heap_number_bytes = 4;
 
 std::string order_text(H5T_order_t order) {
@@ -64,7 +64,7 @@ std::string given_name(char* name) {
   return text;
 }
 
-/// Facts of the bits of numbers and bit fields.
+/// Append the facts about the bits of numbers and bit fields.
 void add_bit_facts(hid_t type, DescribedType& described) {
   H5T_pad_t low = H5T_PAD_ERROR;
   H5T_pad_t high = H5T_PAD_ERROR;
@@ -115,9 +115,9 @@ void describe_text(hid_t type, DescribedType& described) {
                                                                                  : "unknown");
 }
 
-/// The number of bytes tells short references apart: those to objects hold an address, those to
-/// regions an address and the number of an object in a heap. H5Tequal() knows neither of them.
-/// @param address_bytes  of the file
+/// Describe a reference. Short references differ in length: object references hold an address,
+/// region references an address and an index in a heap. H5Tequal() recognizes neither.
+/// @param address_bytes  bytes of an address in the file
 void describe_reference(hid_t type, std::size_t address_bytes, DescribedType& described) {
   const bool is_short = address_bytes < sizeof(haddr_t);
   const std::size_t n_bytes = described.n_bytes;
@@ -187,7 +187,8 @@ std::string filters_text(hid_t creation, bool& checksum) {
   return text.empty() ? "none" : text;
 }
 
-/// @param folder  where relative names of source files begin; empty: they are told as they are.
+/// List the mappings of a virtual dataset.
+/// @param folder  base of relative names of source files; empty: names are shown as stored.
 std::string virtual_sources_text(hid_t creation, const std::filesystem::path& folder) {
   std::size_t n_mappings = 0;
   H5Pget_virtual_count(creation, &n_mappings);
@@ -234,7 +235,7 @@ std::string limits_text(hid_t space) {
 
 bool leads_to_nothing(const std::string& name) { return name == "null" || name == "nothing"; }
 
-/// The creation list of an object of any kind.
+/// Creation property list of an object of any kind.
 Hdf5Id creation_list_of(hid_t object, ObjectKind kind) {
   switch (kind) {
     case ObjectKind::group: return Hdf5Id(H5Gget_create_plist(object));
@@ -262,7 +263,7 @@ InventoriedValues::~InventoriedValues() {
   if (points && !bytes_.empty()) reclaim_variable_length(type_, space_, bytes_.data());
 }
 
-/// Notes each link in the group that it belongs to.
+/// Records each link in its group.
 class Hdf5Inventory::Visitor final : public Hdf5Visitor {
  public:
   Visitor(Hdf5Inventory& into) : into_(into) {}
@@ -361,7 +362,7 @@ std::string Hdf5Inventory::name_at(std::uint64_t address) const {
 }
 
 std::string Hdf5Inventory::object(std::span<const std::byte> reference) {
-  hobj_ref_t address = 0;  // Little-endian, as this machine is.
+  hobj_ref_t address = 0;  // Little-endian, like this machine.
   std::memcpy(&address, reference.data(), std::min(reference.size(), sizeof address));
   return address == 0 ? "null" : name_at(address);
 }
@@ -395,8 +396,8 @@ DescribedType Hdf5Inventory::describe_type(hid_t type) {
                 : "nothing";
   }
   described.facts.emplace_back(named_type_fact, named);
-  // The size of texts is their length; where it varies, HDF5 states that of a pointer. References
-  // are as long as addresses of their file.
+  // A text's size is its length; for variable length, HDF5 reports a pointer's size. References are
+  // as long as the file's addresses.
   if (kind != H5T_STRING && kind != H5T_REFERENCE) {
     described.facts.emplace_back("size", fmt::format("{} bytes", described.n_bytes));
   }
@@ -464,7 +465,7 @@ std::string Hdf5Inventory::dimension_name(int number) {
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       if (inventory_.objects[i].kind != ObjectKind::dataset) continue;
       const Result<Hdf5Id> dataset = open(i);
-      if (!dataset.ok()) continue;  // It is an error where the object itself is described.
+      if (!dataset.ok()) continue;  // Describing the object itself reports the error.
       const std::vector<int> numbers = read_own_numbers(dataset->get(), "_Netcdf4Dimid");
       if (numbers.size() == 1) {
         dimension_names_.emplace(numbers[0], name_at(address_of_key(keys_[i])));
@@ -475,7 +476,7 @@ std::string Hdf5Inventory::dimension_name(int number) {
   return found != dimension_names_.end() ? found->second : std::to_string(number);
 }
 
-/// Replace the values of an attribute of dimension scales or netCDF-4 by what they mean.
+/// Replace the values of an attribute of dimension scales or netCDF-4 by their meaning.
 void Hdf5Inventory::describe_meaning(DescribedAttribute& attribute,
                                      std::span<const std::byte> bytes, std::size_t n) {
   const DescribedType& type = attribute.type;

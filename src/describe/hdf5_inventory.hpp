@@ -1,8 +1,8 @@
 // The inventory of an open HDF5 file for verify: its objects and links, and each object in detail.
 //
-// Separate from the catalog by which repack copies (hdf5_catalog.hpp): what repack overlooks must
-// not be overlooked here. References are resolved by the address of their object, in a map made
-// once by the walk. Callers hold an Hdf5Scope.
+// Independent of the catalog with which repack copies (hdf5_catalog.hpp): the inventory must find
+// what the catalog overlooks. References are resolved by the address of their object, in a map that
+// the walk builds once. Callers hold an Hdf5Scope.
 
 #pragma once
 
@@ -29,17 +29,17 @@ class Hdf5Inventory final : private ReferenceNames {
   static Result<std::unique_ptr<Hdf5Inventory>> read(hid_t file);
 
   const FileInventory& objects() const { return inventory_; }
-  /// What references and named types are called from now on, by object; "null": what a reference
-  /// to the object is expected to have become.
+  /// Set the names, by object index, under which references and named types are reported from now
+  /// on. "null": references to the object are expected to be null in the copy.
   void set_names(std::vector<std::string> names) { names_ = std::move(names); }
   ReferenceNames& names() { return *this; }
 
   /// @error corrupt  HDF5 cannot open the object.
   Result<Hdf5Id> open(std::size_t object) const;
-  /// Everything but the values of a dataset. Cost: O(attributes). @error corrupt
+  /// Describe everything except the values of a dataset. Cost: O(attributes). @error corrupt
   Result<DescribedObject> describe(std::size_t object);
   DescribedType describe_type(hid_t type);
-  /// True for the dataset of a netCDF dimension that has no variable.
+  /// True for the dataset of a netCDF dimension without a variable.
   bool is_dimension_without_variable(std::size_t object) const;
 
  private:
@@ -56,22 +56,23 @@ class Hdf5Inventory final : private ReferenceNames {
   std::string dimension_name(int number);
 
   hid_t file_;
-  std::size_t address_bytes_;  ///< Of each address in the file.
+  std::size_t address_bytes_;  ///< Bytes of an address in the file.
   FileInventory inventory_;
-  std::vector<ObjectKey> keys_;  ///< By object.
+  std::vector<ObjectKey> keys_;  ///< Indexed by object.
   std::unordered_map<std::uint64_t, std::size_t> by_address_;
-  std::vector<std::string> names_;  ///< By object; empty: its path.
+  std::vector<std::string> names_;  ///< Indexed by object; empty: its path.
   bool dimensions_known_ = false;
-  std::unordered_map<int, std::string> dimension_names_;  ///< By _Netcdf4Dimid.
+  std::unordered_map<int, std::string> dimension_names_;  ///< Path by _Netcdf4Dimid.
 };
 
-/// "20x30"; "scalar"; "null".
+/// Extents as text: "20x30"; "scalar"; "null".
 std::string extents_text(hid_t space);
 
-/// Values that HDF5 reads into memory, with all that they point to.
+/// Values that HDF5 reads into memory, including the data that they point to.
 class InventoriedValues {
  public:
-  /// `type` and `space` must outlive this. @param n_values  of the space's selection
+  /// `type` and `space` must outlive this object. @param n_values  number of elements selected in
+  /// the space
   InventoriedValues(hid_t type, hid_t space, std::size_t n_values)
       : type_(type), space_(space), bytes_(n_values * H5Tget_size(type)) {}
   InventoriedValues(const InventoriedValues&) = delete;

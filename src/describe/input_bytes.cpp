@@ -23,19 +23,19 @@ namespace tailrace {
 namespace {
 
 /// Scratch for one gathered read. 4 MiB keeps a rotating disk or a network file system near its
-/// full bandwidth and is small beside any memory cap.
+/// full bandwidth, and is small compared with any memory cap.
 constexpr std::uint64_t kScratchBytes = 4U << 20;
 
-/// A gap that is cheaper to read over than to skip: about one read-ahead window of Linux.
+/// A gap that is cheaper to read than to skip: about one read-ahead window of Linux.
 constexpr std::uint64_t kGapBytes = 128U << 10;
 
-/// Collects rows that lie near one another in the file, and reads each group with one call.
+/// Collects rows that lie close together in the file, and reads each group with one call.
 class RowGatherer {
  public:
   RowGatherer(const InputBytes& input, std::uint64_t row_bytes)
       : input_(input), row_bytes_(row_bytes) {}
 
-  /// Rows must come with growing addresses; `to` receives row_bytes bytes.
+  /// Add a row; addresses must ascend. `to` receives row_bytes bytes.
   Status add(std::uint64_t address, std::byte* to) {
     if (row_bytes_ >= kScratchBytes) {
       return input_.read_at(address, {to, static_cast<std::size_t>(row_bytes_)});
@@ -47,7 +47,7 @@ class RowGatherer {
     return Status();
   }
 
-  /// Read what has been collected.
+  /// Read the collected rows.
   Status finish() {
     if (rows_.empty()) return Status();
     const std::uint64_t first = rows_.front().first;
@@ -106,12 +106,12 @@ Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path, bo
 InputBytes::~InputBytes() { ::close(descriptor_); }
 
 void InputBytes::expect_sequential() const {
-  // Advice only: where it is not taken, reading is as it was.
+  // Advice only: if the system ignores it, reads still work.
   static_cast<void>(::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL));
 }
 
 Status InputBytes::read_at(std::uint64_t address, std::span<std::byte> bytes) const {
-  // Linux moves at most 2 GiB per call, so that a large read is a loop in any case.
+  // Linux transfers at most 2 GiB per call, so large reads need a loop anyway.
   while (!bytes.empty()) {
     const ssize_t n_read =
         ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(address));
@@ -142,8 +142,7 @@ Status read_strided_box(const InputBytes& input, const StridedArray& array, cons
       check_read_request(input.path(), array.shape, box, array.element_bytes, values.size()));
   if (box.empty()) return Status();
 
-  // A row is what lies in one piece: the trailing dimensions that the box takes whole, and one
-  // more.
+  // A row is contiguous: the trailing dimensions that the box covers completely, and one more.
   const std::size_t rank = array.shape.size();
   std::size_t first_row_dimension = rank;
   std::uint64_t row_bytes = array.element_bytes;

@@ -1,4 +1,4 @@
-// Inputs that are one array and nothing else: NumPy .npy and raw binary.
+// Inputs that contain one array and nothing else: NumPy .npy and raw binary.
 
 #include "describe/input_flat.hpp"
 
@@ -21,10 +21,11 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-/// numpy.load itself refuses heads above 10 000 bytes; 1 MiB is far beyond any real one.
+/// Limit for headers. numpy.load rejects more than 10 000 bytes; 1 MiB is far beyond any real
+/// header.
 constexpr std::uint64_t kHeaderBytesMax = 1U << 20;
 
-/// Walks over the literal; every take_... leaves the place unchanged when it does not match.
+/// Parses the literal. Every take_...() leaves the position unchanged if it does not match.
 class Literal {
  public:
   explicit Literal(std::string_view text) : text_(text) {}
@@ -195,7 +196,7 @@ Result<NpyHeader> read_npy_header(const InputBytes& input) {
 }
 
 // --- One class for .npy and raw files: a strided array, transposed while reading if it is in
-// Fortran order. They hold no attributes and no other objects, so there is nothing to carry over.
+// Fortran order. The files contain no attributes or other objects, so nothing is carried over.
 
 namespace {
 
@@ -237,8 +238,8 @@ class FlatInput final : public InputFile {
   }
 
  private:
-  /// The file holds the array with its dimensions reversed. Read it in slabs of the file's slowest
-  /// dimension, so that reads are sequential and the scratch is bounded, and scatter each slab.
+  /// Read a box of an array that the file stores with reversed dimensions. Slabs along the file's
+  /// slowest dimension make reads sequential and bound the scratch; each slab is then scattered.
   Status read_transposed(const Box& box, std::span<std::byte> values) const {
     const StoredDataset& field = fields_[0];
     TAILRACE_TRY(
@@ -283,7 +284,7 @@ class FlatInput final : public InputFile {
   std::string format_;
   std::shared_ptr<InputBytes> bytes_;
   std::vector<StoredDataset> fields_;
-  StridedArray array_;  // In the file's own order of dimensions.
+  StridedArray array_;  // In the file's order of dimensions.
   bool fortran_order_;
 };
 
@@ -298,7 +299,7 @@ std::unique_ptr<InputFile> make_flat_input(std::string format, std::shared_ptr<I
   field.stored_bytes = bytes->file_bytes() - facts.data_address;
   StridedArray array;
   array.address = facts.data_address;
-  // One dimension or none reads the same in both orders.
+  // With at most one dimension, both orders are the same.
   const bool transpose = facts.fortran_order && facts.shape.size() > 1;
   array.shape = transpose ? reversed(facts.shape) : facts.shape;
   array.element_bytes = dtype_bytes(facts.dtype);

@@ -1,5 +1,5 @@
-// A netCDF classic file as an InputFile: its header parsed (names in the comments are those of the
-// specification), boxes of its variables, and the rest carried into HDF5.
+// A netCDF classic file as an InputFile: parses its header, reads boxes of its variables, and
+// carries the rest over into HDF5. Names in the comments are the specification's.
 
 #include "describe/input_netcdf_classic.hpp"
 
@@ -29,14 +29,14 @@ constexpr std::uint32_t kDimensionTag = 10;
 constexpr std::uint32_t kVariableTag = 11;
 constexpr std::uint32_t kAttributeTag = 12;
 
-/// Headers are read in windows of this size: one read for nearly all real files.
+/// Size of the windows in which headers are read: one read suffices for nearly all real files.
 constexpr std::uint64_t kWindowBytes = 256U << 10;
 
 constexpr bool kSwap = std::endian::native == std::endian::little;
 
 std::uint64_t padded(std::uint64_t n_bytes) { return (n_bytes + 3) & ~std::uint64_t{3}; }
 
-/// Reads the header's tokens one after the other. The first failure sticks.
+/// Reads the header's tokens in sequence. The first failure is permanent.
 class Cursor {
  public:
   explicit Cursor(const InputBytes& input) : input_(input) {}
@@ -53,7 +53,7 @@ class Cursor {
     }
   }
 
-  /// Copy `n_bytes` and step over them; false (and nothing copied) once anything has failed.
+  /// Copy `n_bytes` and advance. Returns false and copies nothing once any call has failed.
   bool take(void* to, std::uint64_t n_bytes) {
     if (ok() && n_bytes > remaining()) {
       fail(Code::corrupt, "expected " + std::to_string(n_bytes) + " bytes, but the file ends in " +
@@ -88,14 +88,14 @@ class Cursor {
     take(&value, sizeof(value));
     return kSwap ? __builtin_bswap64(value) : value;
   }
-  /// NON_NEG: 4 bytes, in CDF-5 8 bytes.
+  /// Read a NON_NEG: 4 bytes; 8 bytes in CDF-5.
   std::uint64_t take_count(const char* of) {
     const std::uint64_t value = version_ == 5 ? take_u64() : take_u32();
     const std::uint64_t greatest = version_ == 5 ? INT64_MAX : INT32_MAX;
     if (value > greatest) fail(Code::corrupt, std::string("negative number of ") + of);
     return ok() ? value : 0;
   }
-  /// OFFSET: 4 bytes in CDF-1 only.
+  /// Read an OFFSET: 4 bytes in CDF-1, else 8.
   std::uint64_t take_address() { return version_ == 1 ? take_u32() : take_u64(); }
   std::uint64_t take_numrecs(bool& streaming) {
     const std::uint64_t value = version_ == 5 ? take_u64() : take_u32();
@@ -111,7 +111,8 @@ class Cursor {
     take(padding, padded(n_bytes) - n_bytes);
   }
 
-  /// `n_bytes` of text or values, checked against what is left before memory is taken.
+  /// Read `n_bytes` of text or values. The count is checked against the rest of the file before
+  /// memory is allocated.
   template <class Container>
   void take_block(Container& block, std::uint64_t n_bytes) {
     if (ok() && n_bytes > remaining()) {
@@ -127,14 +128,14 @@ class Cursor {
   std::string take_name(const char* of) {
     std::string name;
     take_block(name, take_count("bytes in a name"));
-    // HDF5 cannot hold a slash or "." as a link's name, and netCDF forbids both.
+    // HDF5 does not allow a slash or "." in a link's name, and netCDF forbids both.
     const bool bad = name.empty() || name == "." || name == ".." ||
                      name.find('/') != std::string::npos || name.find('\0') != std::string::npos;
     if (bad) fail(Code::corrupt, std::string("bad name of ") + of);
     return name;
   }
 
-  /// The start of a list: its tag and how many entries follow. 0 for ABSENT.
+  /// Read the start of a list: its tag and the number of entries, 0 for ABSENT.
   std::uint64_t take_list(std::uint32_t tag, const char* of) {
     const std::uint32_t found = take_u32();
     const std::uint64_t n = take_count(of);
@@ -242,7 +243,7 @@ class Parser {
       for (std::uint64_t d = 0; d < rank && cursor_.ok(); ++d) take_dimension_id(variable);
       take_attributes(variable.attributes);
       variable.type = cursor_.take_type();
-      // vsize is redundant, and capped or wrong in large files: it is computed instead.
+      // vsize is redundant, and capped or wrong in large files. It is computed instead.
       if (header_.version == 5)
         cursor_.take_u64();
       else
@@ -275,7 +276,7 @@ class Parser {
     variable.dimensions.push_back(id);
   }
 
-  /// Bytes of one record of a record variable, or of the whole of another; UINT64_MAX if too many.
+  /// Bytes of one record of a record variable, or of any other variable; UINT64_MAX on overflow.
   std::uint64_t entry_bytes(const NetcdfVariable& variable) const {
     std::uint64_t n_bytes = netcdf_type_bytes(variable.type);
     for (std::size_t d = variable.record ? 1 : 0; d < variable.dimensions.size(); ++d) {
@@ -285,8 +286,8 @@ class Parser {
     return n_bytes;
   }
 
-  /// All record variables together make one record, each padded to 4 bytes; a record variable that
-  /// is the only one is not padded (the specification's "special case").
+  /// Lay out the records. A record contains all record variables, each padded to 4 bytes. A single
+  /// record variable is not padded (the specification's "special case").
   void lay_out_records() {
     std::uint64_t n_variables = 0;
     std::uint64_t only_bytes = 0;
@@ -302,7 +303,8 @@ class Parser {
     if (n_variables == 1) header_.record_bytes = only_bytes;
   }
 
-  /// A file written as a stream does not know its number of records: as many as are there whole.
+  /// Count the complete records of a file written as a stream, whose header does not contain the
+  /// number.
   void count_records() {
     std::uint64_t first = UINT64_MAX;
     for (const NetcdfVariable& variable : header_.variables) {
@@ -329,7 +331,7 @@ class Parser {
     return Status();
   }
 
-  /// The last byte of a variable must lie in the file; padding behind it may be missing.
+  /// Check that the last byte of a variable lies in the file; padding behind it may be missing.
   Status check_length(const NetcdfVariable& variable) const {
     std::uint64_t end = entry_bytes(variable);
     bool fits = end != UINT64_MAX;
@@ -385,32 +387,34 @@ const NetcdfAttribute* NetcdfVariable::attribute(const std::string& attribute_na
 
 Result<NetcdfHeader> read_netcdf_header(const InputBytes& input) { return Parser(input).run(); }
 
-// --- The rest of the model, laid out in HDF5; and the fields.
+// --- The rest of the model, mapped to HDF5; and the fields.
 
 // --- netCDF's classic model in HDF5: dimensions as scales, char variables, attributes.
 //
-// The conventions are those of the netCDF-4 library, so that it, xarray and ncdump show the output
-// with the dimensions, variables, attributes and order of the input:
-// a dimension is a scale dataset; it is the coordinate variable where there is one, else a dataset
-// without values whose NAME says so. _Netcdf4Dimid keeps the order of dimensions;
-// _Netcdf4Coordinates keeps the dimensions of a scale that has several (scales have no scales).
-// Source: the netCDF-4 file format specification ("dimension scales", "dimension ordering").
+// The conventions are those of the netCDF-4 library. So netCDF-4, xarray and ncdump show the
+// dimensions, variables, attributes and order of the input.
+//
+// A dimension is a scale dataset. If the dimension has a coordinate variable, that is its scale.
+// Otherwise the scale is a dataset without values whose NAME marks it as such. _Netcdf4Dimid stores
+// the order of dimensions. _Netcdf4Coordinates stores the dimensions of a scale that has several,
+// since scales cannot have scales. Source: the netCDF-4 file format specification ("dimension
+// scales", "dimension ordering").
 
 namespace {
 
 using Lines = std::vector<std::string>;
 
-/// Char values are copied in pieces of about this size.
+/// Size of the pieces in which char values are copied.
 constexpr std::uint64_t kClassicPieceBytes = 4U << 20;
-/// Chunks of growing char variables; HDF5's own default cache holds one.
+/// Chunk size of growing char variables; HDF5's default cache holds one such chunk.
 constexpr std::uint64_t kChunkBytes = 1U << 20;
 
-/// Attribute names that netCDF-4 and HDF5's dimension scales keep for themselves.
+/// Attribute names that netCDF-4 and HDF5's dimension scales reserve.
 constexpr std::array<const char*, 8> kReservedNames = {
     "CLASS",         "NAME",        "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Coordinates",
     "_Netcdf4Dimid", "_nc3_strict", "_NCProperties"};
 
-/// Dataset creation properties whose attributes keep their order, as netCDF-4 wants them.
+/// Dataset creation properties that track the order of attributes, as netCDF-4 requires.
 Hdf5Id ordered_creation() {
   Hdf5Id creation(H5Pcreate(H5P_DATASET_CREATE));
   H5Pset_attr_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
@@ -425,7 +429,7 @@ Hdf5Id create_dataset(hid_t output, const std::string& path, hid_t type, const S
   std::vector<hsize_t> limits = extents;
   if (grows) {
     limits[0] = H5S_UNLIMITED;
-    // The slowest dimension is cut first, then the next, until a chunk is small enough.
+    // Cut the slowest dimension first, then the next, until a chunk is small enough.
     std::vector<hsize_t> chunk = extents;
     chunk[0] = std::max<hsize_t>(chunk[0], 1);
     for (std::size_t d = 0; d < chunk.size(); ++d) {
@@ -444,7 +448,7 @@ Hdf5Id create_dataset(hid_t output, const std::string& path, hid_t type, const S
                            H5P_DEFAULT));
 }
 
-/// netCDF-4's type of char values: strings of length 1.
+/// netCDF-4's type for char values: strings of length 1.
 Hdf5Id char_type(std::size_t n_bytes) {
   Hdf5Id type(H5Tcopy(H5T_C_S1));
   H5Tset_size(type.get(), n_bytes);
@@ -501,7 +505,7 @@ void write_attribute(hid_t object, const std::string& owner, const NetcdfAttribu
       text ? char_type(std::max<std::size_t>(1, attribute.values.size())) : Hdf5Id();
   const hid_t type = text ? text_type.get() : hdf5_native_type(*netcdf_dtype(attribute.type));
   const hsize_t n_values = attribute.n_values;
-  // netCDF-4 writes texts as scalars, numbers as lists, and nothing as a null space.
+  // netCDF-4 writes texts as scalars, numbers as lists, and an empty attribute as a null dataspace.
   const Hdf5Id space(n_values == 0 ? H5Screate(H5S_NULL)
                      : text        ? H5Screate(H5S_SCALAR)
                                    : H5Screate_simple(1, &n_values, nullptr));
@@ -514,20 +518,20 @@ void write_attribute(hid_t object, const std::string& owner, const NetcdfAttribu
   }
 }
 
-/// What a copy may say of an object, whose attributes a program may have copied from a file of
-/// ours.
+/// Notes for the copy of an object. A program may have copied the object's attributes from a file
+/// that we wrote.
 const CopiedNotes* notes_of(const std::string& path, const CopiedObjects& copied) {
   const auto found = copied.find(path);
   return found != copied.end() ? &found->second : nullptr;
 }
 
-/// Whether the variable is the coordinate variable of its first dimension.
+/// True if the variable is the coordinate variable of its first dimension.
 bool is_scale(const NetcdfHeader& header, const NetcdfVariable& variable) {
   return !variable.dimensions.empty() &&
          header.dimensions[variable.dimensions[0]].name == variable.name;
 }
 
-/// Make the scale dataset of one dimension: its coordinate variable, or a dataset without values.
+/// Create the scale of one dimension: its coordinate variable, or a dataset without values.
 Status make_scale(const NetcdfHeader& header, std::size_t dimension_index, hid_t output) {
   const NetcdfDimension& dimension = header.dimensions[dimension_index];
   const std::string path = "/" + dimension.name;
@@ -623,7 +627,7 @@ Result<Lines> carry_over_netcdf_attributes(const NetcdfHeader& header, Hdf5File&
   return lines;
 }
 
-// --- Reads boxes of a netCDF classic file; its header is parsed by netcdf_classic_header.cpp.
+// --- Reads boxes of a netCDF classic file.
 
 namespace {
 
@@ -634,7 +638,7 @@ T first_value(const NetcdfAttribute& attribute) {
   return value;
 }
 
-/// The first value of a number attribute as a fill value of `dtype`.
+/// Read the first value of a number attribute as a fill value of `dtype`.
 std::optional<double> fill_attribute(const NetcdfVariable& variable, const char* name,
                                      DType dtype) {
   const NetcdfAttribute* const attribute = variable.attribute(name);
@@ -648,8 +652,8 @@ std::optional<double> fill_attribute(const NetcdfVariable& variable, const char*
   });
 }
 
-/// What the netCDF library puts where nothing has been written (NC_FILL_FLOAT, ...), and readers
-/// take for missing. Bytes have no such value, and those of 64-bit integers are no exact doubles.
+/// Value that the netCDF library stores where nothing was written (NC_FILL_FLOAT, ...), and that
+/// readers treat as missing. Byte types have none; those of 64-bit integers are not exact doubles.
 std::optional<double> default_fill(NetcdfType type) {
   switch (type) {
     case NetcdfType::short_: return -32767;
@@ -688,7 +692,7 @@ std::string text_of(const NetcdfAttribute* attribute) {
   return std::string(text, attribute->values.size());
 }
 
-/// Same as read_stated_attributes() of an HDF5 object.
+/// Same as stated_attribute() for an HDF5 object.
 StatedAttribute value_of(const NetcdfAttribute& attribute) {
   StatedAttribute value;
   value.name = attribute.name;

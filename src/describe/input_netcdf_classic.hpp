@@ -1,9 +1,9 @@
-// netCDF classic files (CDF-1, CDF-2, CDF-5): what their header says; as an InputFile, with their
-// model carried into HDF5.
+// netCDF classic files (CDF-1, CDF-2, CDF-5): the parsed header, an InputFile, and the copy of
+// their data model to HDF5.
 //
-// Parsed by ourselves from untrusted bytes, see docs/adr/ for why no netCDF library is linked.
-// Every count is checked against the file's length before memory is taken for it. Source: the
-// netCDF classic format specification (file grammar and its notes).
+// Parses untrusted bytes without a netCDF library; docs/adr/ explains why none is linked. Checks
+// every count against the file's length before allocating memory for it. Source: the netCDF classic
+// format specification (file grammar and its notes).
 
 #pragma once
 
@@ -39,7 +39,7 @@ enum class NetcdfType : std::uint32_t {
 
 /// Bytes of one value: 1, 2, 4 or 8.
 std::size_t netcdf_type_bytes(NetcdfType type);
-/// The dtype of a number type; none for char.
+/// The dtype of a number type; no value for char.
 std::optional<DType> netcdf_dtype(NetcdfType type);
 
 struct NetcdfAttribute {
@@ -51,7 +51,7 @@ struct NetcdfAttribute {
 
 struct NetcdfDimension {
   std::string name;
-  std::uint64_t length = 0;  ///< For the record dimension: the number of records now.
+  std::uint64_t length = 0;  ///< Length; for the record dimension: the current number of records.
   bool record = false;
 };
 
@@ -61,7 +61,7 @@ struct NetcdfVariable {
   std::vector<std::size_t> dimensions;  ///< Positions in NetcdfHeader::dimensions.
   std::vector<NetcdfAttribute> attributes;
   bool record = false;  ///< Its first dimension is the record dimension.
-  StridedArray array;   ///< Where the values lie.
+  StridedArray array;   ///< Position of the values in the file.
 
   /// The attribute of this name, or nullptr.
   const NetcdfAttribute* attribute(const std::string& attribute_name) const;
@@ -73,31 +73,33 @@ struct NetcdfHeader {
   std::vector<NetcdfAttribute> attributes;
   std::vector<NetcdfVariable> variables;
   std::uint64_t n_records = 0;
-  std::uint64_t record_bytes = 0;  ///< From one record to the next, padding included.
+  std::uint64_t record_bytes = 0;  ///< Distance between records, including padding.
 };
 
-/// Read and check a file's header, including that the file is long enough for all its variables.
+/// Read and check a file's header. The file must be long enough for all its variables.
 /// Not collective. Thread-safe. @error corrupt, unsupported (more than 32 dimensions), io_error
 Result<NetcdfHeader> read_netcdf_header(const InputBytes& input);
 
-// --- Lays a netCDF classic file's model out in HDF5 as the netCDF-4 library does: see InputFile.
+// --- Maps a netCDF classic file's model to HDF5 as the netCDF-4 library does: see InputFile.
 
-/// The HDF5 path that netCDF-4 gives a variable: "/name", or "/_nc4_non_coord_name" for a variable
-/// that is named like a dimension which is not its first (the dimension's scale has the name).
+/// HDF5 path that netCDF-4 gives a variable: "/name". If the variable is named like a dimension
+/// other than its first, the dimension's scale has that name and the path is
+/// "/_nc4_non_coord_name".
 std::string netcdf4_variable_path(const NetcdfHeader& header, const NetcdfVariable& variable);
 
-/// Whether netCDF-4 and HDF5's dimension scales keep an attribute's name for themselves: no file's
-/// own attribute of that name is carried over.
+/// True if netCDF-4 or HDF5's dimension scales reserve an attribute's name. A file's attribute of
+/// such a name is not carried over.
 bool netcdf4_keeps_name(const std::string& attribute_name);
 
-/// Before the fields exist: char variables with their values.
+/// Write char variables with their values, before the fields exist.
 /// @returns lines about what could not be carried over.  @error io_error, no_space, corrupt
 Result<std::vector<std::string>> carry_over_netcdf_objects(const InputBytes& input,
                                                            const NetcdfHeader& header,
                                                            Hdf5File& output);
 
-/// After the fields exist: dimensions as dimension scales, attributes, the order of variables.
-/// @param copied  as InputFile::carry_over_attributes().
+/// Write dimensions (as dimension scales), attributes, and the order of variables, after the fields
+/// exist.
+/// @param copied  see InputFile::carry_over_attributes().
 Result<std::vector<std::string>> carry_over_netcdf_attributes(const NetcdfHeader& header,
                                                               Hdf5File& output,
                                                               const CopiedObjects& copied);
@@ -105,7 +107,7 @@ Result<std::vector<std::string>> carry_over_netcdf_attributes(const NetcdfHeader
 // --- NetcdfClassicInput: a netCDF classic file (CDF-1, CDF-2, CDF-5) as an InputFile.
 
 /// Open a netCDF classic file. Not collective.
-/// @error corrupt  a malformed header, or a file shorter than its header says.  @error io_error
+/// @error corrupt  a malformed header, or a file shorter than its header states.  @error io_error
 Result<std::unique_ptr<InputFile>> open_netcdf_classic_input(std::shared_ptr<InputBytes> bytes);
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// Attributes of both files in the classic model's form, chars in pieces.
+// Reads attributes of both files in the classic model's form, and chars in pieces.
 
 #include "describe/netcdf_classic_copy.hpp"
 
@@ -25,18 +25,19 @@
 namespace tailrace {
 namespace {
 
-/// Chars of each file are compared in pieces of about this size.
+/// Size of the pieces in which chars of each file are compared.
 constexpr std::uint64_t compared_bytes = 4U << 20;
-/// No attribute of more is looked at: HDF5 itself keeps none of that size.
+/// Size limit for compared attributes: HDF5 stores none of that size.
 constexpr std::uint64_t attribute_bytes_max = std::uint64_t{1} << 32;
 
-/// What the copy says under the name of an attribute.
+/// The copy's attribute of a given name.
 struct Said {
   bool there = false;
-  std::optional<NetcdfAttribute> value;  ///< None: it is of no type of the classic model.
+  std::optional<NetcdfAttribute> value;  ///< No value: its type does not exist in the classic
+                                         ///< model.
 };
 
-/// The copy, whatever its format.
+/// The copy, in either format.
 class CopySide {
  public:
   CopySide() = default;
@@ -45,7 +46,7 @@ class CopySide {
   virtual ~CopySide() = default;
   virtual bool has(const std::string& path) const = 0;
   virtual Result<Said> attribute(const std::string& path, const std::string& name) const = 0;
-  /// The shape of a variable of chars; none if it is of another type.
+  /// Shape of a char variable; no value if it has another type.
   virtual Result<std::optional<Shape>> chars(const std::string& path) const = 0;
   virtual Status read(const std::string& path, const Box& box, std::span<std::byte> into) const = 0;
 };
@@ -84,7 +85,7 @@ class ClassicSide final : public CopySide {
   NetcdfHeader header_;
 };
 
-/// The type of the classic model that has such numbers.
+/// Type of the classic model for numbers of an HDF5 type.
 std::optional<NetcdfType> number_type(hid_t type) {
   const std::size_t n_bytes = H5Tget_size(type);
   if (H5Tget_class(type) == H5T_FLOAT) {
@@ -102,7 +103,7 @@ std::optional<NetcdfType> number_type(hid_t type) {
   }
 }
 
-/// Read an attribute of HDF5's as one of the classic model; false: it has no such form, or fails.
+/// Convert an HDF5 attribute to the classic model; false if that is impossible or reading fails.
 bool read_classic(hid_t attribute, NetcdfAttribute& into) {
   const Hdf5Id type(H5Aget_type(attribute));
   const Hdf5Id space(H5Aget_space(attribute));
@@ -193,7 +194,7 @@ class Hdf5Side final : public CopySide {
   Hdf5Id file_;
 };
 
-/// A number of an attribute. Wide enough for every type of the model.
+/// One number of an attribute. long double represents every type of the model exactly.
 long double number_at(const NetcdfAttribute& attribute, std::uint64_t index) {
   return visit_dtype(*netcdf_dtype(attribute.type), [&]<class T>() {
     T value;
@@ -210,7 +211,7 @@ std::span<const std::byte> without_last_zeros(const std::vector<std::byte>& text
 
 bool is_text(const NetcdfAttribute& attribute) { return attribute.type == NetcdfType::char_; }
 
-/// Whether both say the same, in whatever type each keeps it.
+/// True if both attributes mean the same, whatever their types.
 bool says_the_same(const NetcdfAttribute& a, const NetcdfAttribute& b) {
   if (a.n_values == 0 && b.n_values == 0) return true;
   if (is_text(a) && is_text(b)) {
@@ -226,7 +227,7 @@ bool says_the_same(const NetcdfAttribute& a, const NetcdfAttribute& b) {
   return true;
 }
 
-/// "\"text\"", "3", "{1, 2, ...}".
+/// Value as text: "\"text\"", "3", "{1, 2, ...}".
 std::string value_text(const NetcdfAttribute& attribute) {
   constexpr std::size_t most_chars = 60;
   constexpr std::uint64_t most_values = 4;
@@ -292,7 +293,7 @@ class CopyComparison {
   }
 
  private:
-  /// Whole entries of the first dimension, some MiB of them at a time.
+  /// Compare complete entries of the first dimension, a few MiB at a time.
   Status values(const std::string& which, const std::string& path, const NetcdfVariable& variable) {
     Box box = whole_box(variable.array.shape);
     if (box.empty()) return Status();

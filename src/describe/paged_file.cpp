@@ -1,4 +1,4 @@
-// Bytes for the noting driver, from memory or in pages.
+// Byte sources of the noting driver: memory, or cached pages.
 
 #include "describe/paged_file.hpp"
 

@@ -1,7 +1,7 @@
-// Where the noting driver's bytes come from: memory, or a file through a cache of large pages.
+// Byte sources of the noting driver: memory, or a file behind a cache of large pages.
 //
-// HDF5 reads metadata in pieces of some hundred bytes. On a parallel file system each of them would
-// cost a request; pages of 256 KiB make few of them, and a bounded number is kept.
+// HDF5 reads metadata in pieces of a few hundred bytes. On a parallel file system each piece would
+// cost a request. Pages of 256 KiB reduce the requests; the number of cached pages is bounded.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace tailrace {
 
-/// A file whose bytes are all in memory, which must stay there.
+/// A file whose bytes are all in memory. The memory must outlive this object.
 class ImageFile final : public NotedFile {
  public:
   explicit ImageFile(std::span<const std::byte> image);
@@ -26,7 +26,7 @@ class ImageFile final : public NotedFile {
   std::span<const std::byte> image_;
 };
 
-/// A file that is read in pages; pieces of a page or more are read where they are.
+/// A file that is read in pages. Requests of a page or more bypass the cache.
 /// Memory: at most n_pages * page_bytes (8 MiB).
 class PagedFile final : public NotedFile {
  public:
@@ -35,7 +35,7 @@ class PagedFile final : public NotedFile {
 
   explicit PagedFile(std::shared_ptr<InputBytes> input);
   Status fill(std::uint64_t address, std::span<std::byte> bytes) override;
-  /// Requests made to the file so far.
+  /// Number of read requests made to the file so far.
   std::uint64_t n_reads() const { return n_reads_; }
 
  private:

@@ -1,4 +1,4 @@
-// How a level's metadata fit together.
+// Consistency checks of a level's metadata.
 
 #include "describe/plotfile.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view data_name = "data:datatype=";
 constexpr std::uint64_t most_components = 1U << 16;
 
-/// A whole number that an object has as attribute; nothing: it has none.
+/// Integer attribute of an object; nothing: the object does not have it.
 std::optional<std::int64_t> whole_attribute(hid_t object, const char* name) {
   if (H5Aexists(object, name) <= 0) return std::nullopt;
   const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
@@ -31,8 +31,8 @@ std::optional<std::int64_t> whole_attribute(hid_t object, const char* name) {
   return value;
 }
 
-/// Cells of the next finer level along an edge of this one's, i first; empty: the level's group
-/// does not say. One number is for all axes.
+/// Refinement ratio to the next finer level, i first: finer cells along an edge of this level's
+/// cells. Empty: the level's group does not state it. A single number applies to all axes.
 std::vector<std::int64_t> ref_ratio(hid_t file, const std::string& group, std::size_t n_axes) {
   constexpr std::int64_t kMost = 1U << 16;
   const Hdf5Id level(H5Gopen2(file, group.c_str(), H5P_DEFAULT));
@@ -53,7 +53,7 @@ std::vector<std::int64_t> ref_ratio(hid_t file, const std::string& group, std::s
   return ratio;
 }
 
-/// N of a group "/level_N"; nothing: it has another name.
+/// N of a group "/level_N"; nothing: the group has another name.
 std::optional<std::int64_t> level_number(std::string_view group) {
   constexpr std::string_view kPrefix = "level_";
   group.remove_prefix(group.find_last_of('/') + 1);
@@ -69,7 +69,7 @@ std::optional<std::int64_t> level_number(std::string_view group) {
   return number;
 }
 
-/// A text of fixed length that an object has as attribute; empty: it has none.
+/// Fixed-length text attribute of an object; empty: the object does not have it.
 std::string text_attribute(hid_t object, const char* name) {
   if (H5Aexists(object, name) <= 0) return "";
   const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
@@ -84,8 +84,9 @@ std::string text_attribute(hid_t object, const char* name) {
   return text.substr(0, text.find('\0'));
 }
 
-/// The compound of a box's corners, as numbers of 64 bits: lo_i, lo_j, lo_k, hi_i, hi_j, hi_k.
-/// @returns how many dimensions boxes have: what the stored type has members for; 0: no boxes
+/// Create the memory type of a box's corners, as 64-bit integers: lo_i, lo_j, lo_k, hi_i, hi_j,
+/// hi_k.
+/// @returns the number of dimensions for which the stored type has members; 0: not a list of boxes
 std::size_t corners_of(hid_t location, const std::string& path, Hdf5Id& type) {
   constexpr const char* kNames[2][3] = {{"lo_i", "lo_j", "lo_k"}, {"hi_i", "hi_j", "hi_k"}};
   if (H5Lexists(location, path.c_str(), H5P_DEFAULT) <= 0) return 0;
@@ -110,7 +111,7 @@ std::size_t corners_of(hid_t location, const std::string& path, Hdf5Id& type) {
   return n_dimensions;
 }
 
-/// Cells of a box, slowest axis first: i is the fastest in the file. Empty: no box.
+/// Cells of a box, slowest axis first: i varies fastest in the file. Empty: an invalid box.
 Shape cells_of(const std::int64_t* corners, std::size_t n_dimensions) {
   constexpr std::int64_t kMost = std::int64_t{1} << 32;
   Shape cells(n_dimensions);
@@ -123,7 +124,7 @@ Shape cells_of(const std::int64_t* corners, std::size_t n_dimensions) {
   return cells;
 }
 
-/// A level's list of boxes; nothing: it has none, or none that is understood.
+/// Read a level's list of boxes; nothing: it does not exist or is invalid.
 std::optional<LevelCorners> corners_in(hid_t file, const std::string& group,
                                        const WholeNumbers& numbers_of) {
   Hdf5Id type;
@@ -141,7 +142,7 @@ std::optional<LevelCorners> corners_in(hid_t file, const std::string& group,
   return corners;
 }
 
-/// Whether these are the boxes that lie in the dataset.
+/// True if the listed boxes are those of the dataset.
 bool are_boxes_of(const LevelCorners& corners, const BoxSeries& boxes) {
   std::uint64_t b = 0;
   for (const BoxSeries::Run& run : boxes.runs) {
@@ -156,7 +157,7 @@ bool are_boxes_of(const LevelCorners& corners, const BoxSeries& boxes) {
   return b == corners.n_boxes();
 }
 
-/// Whether a box is listed twice, as where the list has been created and holds zeros yet.
+/// True if a box is listed twice. This happens if the list was created but not yet written (zeros).
 bool has_twins(const LevelCorners& corners) {
   const std::size_t n = 2 * corners.n_dimensions;
   std::set<std::vector<std::int64_t>> seen;
@@ -168,7 +169,7 @@ bool has_twins(const LevelCorners& corners) {
   return false;
 }
 
-/// All elements of a dataset of one dimension, as HDF5 reads them.
+/// Read all elements of a dataset of one dimension with HDF5.
 std::optional<std::vector<std::int64_t>> read_numbers(hid_t location, const std::string& path,
                                                       hid_t memory_type, std::size_t n_numbers) {
   if (H5Lexists(location, path.c_str(), H5P_DEFAULT) <= 0) return std::nullopt;
@@ -208,7 +209,7 @@ BoxSeries find_level_boxes(std::int64_t file, std::int64_t location, const std::
   if (n_dimensions == 0) return nothing;
   const auto corners = numbers_of(group + "boxes", box_type.get(), 2 * n_dimensions);
   auto offsets = numbers_of(group + "data:offsets=" + number, H5T_NATIVE_INT64, 1);
-  // AMReX has one list of offsets for the datasets of all components.
+  // AMReX writes one list of offsets for the datasets of all components.
   if (!offsets) offsets = numbers_of(group + "data:offsets=0", H5T_NATIVE_INT64, 1);
   if (!corners || !offsets) return nothing;
   const std::size_t n_boxes = corners->size() / (2 * n_dimensions);
@@ -228,7 +229,7 @@ BoxSeries find_level_boxes(std::int64_t file, std::int64_t location, const std::
     if (boxes.runs.empty() || boxes.runs.back().cells != cells) boxes.runs.push_back({0, cells});
     ++boxes.runs.back().n_boxes;
   }
-  // All of them, or one that has a dataset of its own and is named by its number.
+  // Either all components, or one component in a dataset that is named by its number.
   std::uint64_t first = 0;
   if (n_components != std::uint64_t(*n_names)) {
     const bool digits = !number.empty() && number.size() < 6 &&
@@ -263,7 +264,7 @@ LevelCover find_level_cover(std::int64_t file, const std::string& path,
   if (!level) return unknown("the level's group is not named level_N");
   const std::optional<std::int64_t> n_levels = whole_attribute(file, "num_levels");
   if (!n_levels) return unknown("the file does not say num_levels");
-  if (*level + 1 >= *n_levels) return cover;  // Nothing is finer.
+  if (*level + 1 >= *n_levels) return cover;  // No level is finer.
   const std::string finer_name = "level_" + std::to_string(*level + 1);
   const std::string finer_group = group.substr(0, group.find_last_of('/') + 1) + finer_name;
   const bool there = H5Lexists(file, finer_group.c_str(), H5P_DEFAULT) > 0;

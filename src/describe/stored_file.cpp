@@ -1,9 +1,12 @@
-// The two openings of a file that is read, and what is asked of HDF5.
+// The two openings of a file that is read, and the queries to HDF5.
 //
-// Invariant 1: HDF5 is only called within an Hdf5Scope. Invariant 2: of each opening at most one
-// dataset is open at a time, so that at most one chunk cache takes memory. Invariant 3: within this
-// process no two of us have different states of one file open with HDF5's own driver, by which it
-// would give both the older one's metadata.
+// Invariants:
+//  1. HDF5 is called only within an Hdf5Scope.
+//  2. Each opening has at most one dataset open at a time, so that at most one chunk cache uses
+//     memory.
+//  3. Within this process, all objects that have a file open with HDF5's own driver have the same
+//     state of it open. Otherwise HDF5 would serve the older state's cached metadata to all of
+//     them.
 
 #include "describe/stored_file.hpp"
 
@@ -32,10 +35,10 @@ namespace {
 
 constexpr std::uint32_t no_filter_applied = std::numeric_limits<std::uint32_t>::max();
 
-/// Soft links that lead to soft links: more than anybody has, and the end of a cycle.
+/// Limit of chained soft links: more than any real file has. It ends cycles.
 constexpr int n_alias_steps_max = 40;
 
-/// "/a//b/./c" as "/a/b/c"; ".." is a name like any other in HDF5.
+/// Normalize "/a//b/./c" to "/a/b/c". In HDF5, ".." is an ordinary name.
 std::string plain_path(const std::string& path) {
   std::string plain;
   for (std::size_t at = 0; at < path.size();) {
@@ -47,7 +50,7 @@ std::string plain_path(const std::string& path) {
   return plain;
 }
 
-/// A text of a fixed-length string: up to its first NUL, or without the padding that it has.
+/// Text of a fixed-length string: up to its first NUL, or without its padding.
 std::string fixed_text(const char* bytes, std::size_t n_bytes, H5T_str_t padding) {
   std::size_t n = n_bytes;
   if (padding == H5T_STR_NULLTERM) n = strnlen(bytes, n_bytes);
@@ -56,7 +59,7 @@ std::string fixed_text(const char* bytes, std::size_t n_bytes, H5T_str_t padding
   return std::string(bytes, n);
 }
 
-/// The selection of a slab in a dataset, and the same number of elements in memory.
+/// Selection of a slab in a dataset, and a memory space with the same number of elements.
 struct Selection {
   Hdf5Id file_space;
   Hdf5Id memory_space;
@@ -76,7 +79,7 @@ struct Selection {
   }
 };
 
-/// Which file, and since when it is as it is.
+/// Identity of a file, and the timestamps and size that identify its state.
 struct FileState {
   struct stat facts = {};
 
@@ -122,7 +125,7 @@ class FileOverHdf5 final : public StoredFile {
     const Hdf5Scope scope;
     Result<Hdf5Catalog> catalog =
         read_hdf5_catalog(file_.get(), asked, other_files_, skip_unreadable);
-    // Metadata beyond the file's end is the fault of one object; a disk that fails is not.
+    // Metadata beyond the file's end are the fault of one object; a failing disk is not.
     if (catalog.ok() && noted_->failure.code() == Code::corrupt) noted_->failure = Status();
     if (!catalog.ok() || !noted_->failure.ok()) {
       return (noted_->failure.ok() ? catalog.status() : noted_->failure)
@@ -140,7 +143,7 @@ class FileOverHdf5 final : public StoredFile {
       list.aliases.emplace_back(
           node.path, absolute ? node.target : parent_path(node.path) + "/" + node.target);
     }
-    // Whoever asks for no fields carries nothing over.
+    // A caller that does not request fields carries nothing over.
     if (asked != Asked::fields) return list;
     catalog_ = std::move(*catalog);
     for (const Hdf5Node& node : catalog_.nodes) {
@@ -313,7 +316,7 @@ class FileOverHdf5 final : public StoredFile {
     if (!multiply_checked(n, element_bytes, n_bytes)) return no_memory(listed, slab);
     Buffer values{std::size_t(n_bytes)};
     if (!values.allocated()) return no_memory(listed, slab);
-    // Where HDF5 fails midway, what it has not set is not freed.
+    // If HDF5 fails midway, the pointers that it did not set must be null.
     std::memset(values.data(), 0, values.n_bytes());
     if (H5Dread(plain_dataset_.get(), type.get(), selection.memory_space.get(),
                 selection.file_space.get(), H5P_DEFAULT, values.data()) < 0) {
@@ -350,7 +353,8 @@ class FileOverHdf5 final : public StoredFile {
     return {listed.shape, listed.storage.chunk_shape};
   }
 
-  /// HDF5 does not say of these chunks that no filter was applied.
+  /// Set the filter mask of an unfiltered edge chunk. HDF5 does not report that it skips all
+  /// filters.
   static void mark_plain_edge(const StoredDataset& listed, const ChunkGrid& grid,
                               StoredChunk& chunk) {
     if (!listed.plain_edges) return;
@@ -386,13 +390,13 @@ class FileOverHdf5 final : public StoredFile {
 
   Status open_plain() {
     const FileState state(path_);
-    // Those who have an older state open are given this one when they ask next.
+    // Objects that have an older state open will open the current one at their next request.
     const std::vector<FileOverHdf5*> others = with_plain_file();
     for (FileOverHdf5* other : others) {
       if (other->state_.same_file(state) && !other->state_.same_state(state)) other->close_plain();
     }
-    // One handle for all who have this state open. HDF5 keeps the fill value of a text dataset with
-    // the handle through which it was first looked at, and follows that once it is closed.
+    // All objects with the same state share one handle. HDF5 ties the fill value of a text dataset
+    // to the handle that first read it, and still uses that handle after it is closed.
     const std::vector<FileOverHdf5*>& open = with_plain_file();
     const auto same = std::ranges::find_if(
         open, [&](const FileOverHdf5* other) { return other->state_.same_file(state); });
@@ -410,26 +414,27 @@ class FileOverHdf5 final : public StoredFile {
     plain_file_.reset();
     std::erase(with_plain_file(), this);
   }
-  /// All of this process. Guarded by the HDF5 lock.
+  /// Objects of this process with an open plain file. Guarded by the HDF5 lock.
   static std::vector<FileOverHdf5*>& with_plain_file() {
-    // Never destroyed: files may outlive what is static.
+    // Never destroyed: files may outlive static objects.
     static auto* const files = new std::vector<FileOverHdf5*>;
     return *files;
   }
 
   std::string path_;
   OtherFiles other_files_;
-  Hdf5Catalog catalog_;                   ///< Nodes, once fields were asked for.
-  std::unordered_set<std::string> bare_;  ///< Objects that are then known to have no attributes.
+  Hdf5Catalog catalog_;                   ///< Nodes; filled by list(Asked::fields).
+  std::unordered_set<std::string> bare_;  ///< Objects known to have no attributes; filled with
+                                          ///< catalog_.
   std::shared_ptr<InputBytes> bytes_;
   std::unique_ptr<PagedFile> noted_;
-  Hdf5Id file_;  // Through the noting driver.
+  Hdf5Id file_;  // Opened through the noting driver.
   Hdf5Id dataset_;
   std::string open_path_;
-  Hdf5Id plain_file_;  // With HDF5's own driver.
+  Hdf5Id plain_file_;  // Opened with HDF5's own driver.
   Hdf5Id plain_dataset_;
   std::string plain_path_;
-  FileState state_{""};  // Of plain_file_.
+  FileState state_{""};  // State of plain_file_.
 };
 
 }  // namespace
@@ -441,7 +446,7 @@ Result<std::unique_ptr<StoredFile>> StoredFile::open(const std::string& path,
   return std::unique_ptr<StoredFile>(std::move(file));
 }
 
-// --- The list of datasets: names, and on its way to other ranks.
+// --- The list of datasets: names, and serialization for other ranks.
 
 std::optional<std::size_t> DatasetList::find(const std::string& path) const {
   std::string wanted = plain_path(path);

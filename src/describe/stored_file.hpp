@@ -1,9 +1,9 @@
-// StoredFile: one rank's view of an HDF5 file that is read: its list of datasets, where chunks lie,
-// the slabs that only HDF5 itself can read, and what of it is carried over into another file.
+// StoredFile: one rank's view of an HDF5 file that is read. It lists datasets, locates chunks,
+// reads the slabs that only HDF5 can read, and carries other objects over into another file.
 //
-// HDF5 sees the file through the noting driver, in large pages of metadata; raw data are read by
-// the caller through bytes(). What HDF5 must read itself goes through a second opening with its own
-// driver, made when it is first needed. Every call takes the HDF5 lock.
+// HDF5 reads the file through the noting driver, which fetches metadata in large pages. Callers
+// read raw data through bytes(). For what HDF5 itself must read, the file is opened a second time
+// with HDF5's own driver, on first use. Every call takes the HDF5 lock.
 
 #pragma once
 
@@ -30,40 +30,40 @@ namespace tailrace {
 
 struct BoxSeries;
 
-/// All datasets of a file, whatever they hold and wherever their data lie. Unlike of a
-/// concatenation's input (concat_input.hpp) nothing is refused: what cannot be read chunk by chunk
-/// is HDF5's own affair (StoredDataset::by_hdf5).
+/// All datasets of a file, whatever their type and storage. Unlike a concatenation's input
+/// (concat_input.hpp) it rejects nothing. Datasets that cannot be read chunk by chunk are left to
+/// HDF5 (StoredDataset::by_hdf5).
 struct DatasetList {
-  std::vector<StoredDataset> datasets;  ///< In the file's own order, depth first.
-  /// Other names: of hard links after the first and soft links, of datasets and groups alike; and
-  /// the path that each stands for.
+  std::vector<StoredDataset> datasets;  ///< Datasets in the file's own order, depth first.
+  /// Other names of datasets and groups, each with the path that it refers to: soft links, and hard
+  /// links after the first.
   std::vector<std::pair<std::string, std::string>> aliases;
-  bool netcdf4 = false;  ///< Written by the netCDF-4 library; where fields were asked for.
-  /// For the user: hard links that lead back to their own group, datasets left out. They do not
-  /// travel.
+  bool netcdf4 = false;  ///< Written by the netCDF-4 library; set only if fields are requested.
+  /// Remarks for the user: hard links that lead back to their own group, datasets left out. Not
+  /// sent to other ranks.
   std::vector<std::string> remarks;
-  /// Objects that HDF5 cannot open, and why: nothing else of the list knows of them. Empty unless
-  /// they are to be left out. They do not travel.
+  /// Objects that HDF5 cannot open, with the reasons; the rest of the list does not contain them.
+  /// Empty unless such objects are to be left out. Not sent to other ranks.
   std::vector<std::string> unreadable;
 
-  /// The dataset of this path, through aliases too.
+  /// Find the dataset of this path; follows aliases.
   std::optional<std::size_t> find(const std::string& path) const;
 };
 
-/// To be sent to other ranks, and back. @error corrupt
+/// Serialize the list for other ranks, and back. @error corrupt
 Bytes pack_dataset_list(const DatasetList& list);
 Result<DatasetList> unpack_dataset_list(std::span<const std::byte> bytes);
 
-/// What is asked of an object besides its kind, path and storage.
+/// Details to read about objects in addition to kind, path and storage.
 enum class Asked : std::uint8_t {
-  storage,  ///< Nothing: links that cannot be read are unknown ones, and there are no fields.
-  fields,   ///< Attributes: which datasets are fields, and what StoredDataset says of those.
+  storage,  ///< No details. Links that cannot be read count as unknown, and no dataset is a field.
+  fields,   ///< Attributes: which datasets are fields, and StoredDataset's members about fields.
 };
 
 class StoredFile {
  public:
-  /// Not collective. @error not_found, io_error, invalid_argument (a folder), corrupt (not HDF5,
-  /// damaged, or truncated)
+  /// Open a file. Not collective. @error not_found, io_error, invalid_argument (a folder), corrupt
+  /// (not HDF5, damaged, or truncated)
   /// @param own_output  see InputBytes::open
   static Result<std::unique_ptr<StoredFile>> open(const std::string& path,
                                                   OtherFiles other_files = OtherFiles::leave_out,
@@ -72,32 +72,33 @@ class StoredFile {
 
   virtual const InputBytes& bytes() const = 0;
   /// List the file. Cost: O(objects).
-  /// @param skip_unreadable  leave out objects that HDF5 cannot open, and name them.
+  /// @param skip_unreadable  leave out objects that HDF5 cannot open, and list them in
+  /// `unreadable`.
   /// @error corrupt, unsupported  an object that HDF5 cannot open; the message names its path.
   virtual Result<DatasetList> list(Asked asked, bool skip_unreadable = false) = 0;
-  /// HDF5's id of the file, for whoever else reads metadata; valid as long as this object.
+  /// HDF5's id of the file, for other readers of metadata; valid as long as this object.
   virtual std::int64_t hdf5_id() const = 0;
 
-  /// The stored chunks of a chunked dataset, by chunk_index; filter masks say of unfiltered edge
-  /// chunks that they are. Cost: see note_chunks(). @error corrupt
+  /// Read the stored chunks of a chunked dataset, by chunk_index. The filter mask of an unfiltered
+  /// edge chunk has all bits set. Cost: see note_chunks(). @error corrupt
   virtual Result<std::vector<StoredChunk>> chunks(const StoredDataset& dataset) = 0;
-  /// One of them; nothing if it was never written, or its entry is damaged. Cost: about 1 us, 50 us
-  /// more where another dataset was asked for before.
+  /// Look up one stored chunk; nothing if it was never written, or its entry is damaged. Cost:
+  /// about 1 us; 50 us more if the previous call was for another dataset.
   virtual Result<std::optional<StoredChunk>> chunk(const StoredDataset& dataset,
                                                    std::uint64_t chunk_index) = 0;
 
-  /// Read a slab (checked, not empty) by HDF5: numbers as their dtype, else the file's bytes.
-  /// @error unsupported  elements that point elsewhere.  @error corrupt, io_error, plugin_missing,
-  /// not_found (a file behind a virtual dataset), unsupported (values in other files)
+  /// Read a slab (checked, not empty) through HDF5: numbers as their dtype, else the file's bytes.
+  /// @error unsupported  elements that point elsewhere, or values in other files.  @error corrupt,
+  /// io_error, plugin_missing, not_found (a source file of a virtual dataset)
   virtual Status read_slab(const StoredDataset& dataset, const Slab& slab,
                            std::span<std::byte> values) = 0;
-  /// Texts of a slab (checked). @error as above
+  /// Read the texts of a slab (checked). The errors are those of read_slab().
   virtual Result<std::vector<std::string>> read_texts(const StoredDataset& dataset,
                                                       const Slab& slab) = 0;
 
-  /// As InputFile::boxes_of().
+  /// Same as InputFile::boxes_of().
   virtual Result<std::shared_ptr<const BoxSeries>> boxes_of(const StoredDataset& dataset) = 0;
-  /// As InputFile::cover_of().
+  /// Same as InputFile::cover_of().
   virtual Result<LevelCover> cover_of(const StoredDataset& dataset,
                                       const std::shared_ptr<const BoxSeries>& boxes) = 0;
   virtual std::string text_attribute(const std::string& object_path, const std::string& name) = 0;
@@ -110,7 +111,7 @@ class StoredFile {
   virtual void take_as_fields(const std::set<std::string>& paths) = 0;
   /// Same as InputFile::leave_out().
   virtual void leave_out(const std::set<std::string>& paths) = 0;
-  /// As in InputFile, after list(Asked::fields).
+  /// Same as in InputFile; call after list(Asked::fields).
   virtual std::vector<std::pair<std::string, std::string>> objects() const = 0;
   virtual Result<std::vector<std::string>> carry_over_objects(Hdf5File& output) = 0;
   virtual Result<std::vector<std::string>> carry_over_attributes(Hdf5File& output,

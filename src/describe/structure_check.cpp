@@ -1,4 +1,4 @@
-// Does a copy of an HDF5 file hold everything that the original holds?
+// Tests that a copy of an HDF5 file contains everything that the original contains.
 
 #include "describe/structure_check.hpp"
 
@@ -23,9 +23,9 @@
 namespace tailrace {
 namespace {
 
-/// Memory for values of each file.
+/// Memory for values, per file.
 constexpr std::uint64_t piece_memory_bytes = 16U << 20;
-/// Values of variable length that are read at once: each may be long.
+/// Limit of variable-length values per piece: each value may be long.
 constexpr std::uint64_t piece_lists_max = 1U << 16;
 
 /// One of the two files.
@@ -38,7 +38,7 @@ struct ComparedFile {
   BytesBehindEnd behind;
 };
 
-/// A dataset of one of them.
+/// A dataset of one of the files.
 struct ComparedDataset {
   Hdf5Id id;
   Hdf5Id type;
@@ -52,7 +52,7 @@ struct ComparedDataset {
 
 Status open_compared(const std::string& path, ComparedFile& file) {
   file.path = path;
-  // HDF5 itself would wait for the other end of a pipe.
+  // InputBytes::open() rejects special files; HDF5 would wait for the other end of a pipe.
   TAILRACE_TAKE(file.bytes, InputBytes::open(path));
   TAILRACE_TAKE(file.id, open_plain_hdf5(path, H5F_CLOSE_DEFAULT));
   const Hdf5Id creation(H5Fget_create_plist(file.id.get()));
@@ -85,7 +85,7 @@ Result<ComparedDataset> open_dataset(ComparedFile& file, std::size_t object, con
   return dataset;
 }
 
-/// The chunk shape of a dataset; its whole shape where it is not chunked.
+/// Chunk shape of a dataset; its complete shape if it is not chunked.
 Shape chunk_shape_of(const ComparedDataset& dataset) {
   const Hdf5Id creation(H5Dget_create_plist(dataset.id.get()));
   std::array<hsize_t, H5S_MAX_RANK> chunk{};
@@ -99,7 +99,7 @@ Shape chunk_shape_of(const ComparedDataset& dataset) {
   return shape;
 }
 
-/// Pieces of about `n_most` values: whole chunks where these are not larger.
+/// Cut a shape into pieces of about `n_most` values: complete chunks unless these are larger.
 ChunkGrid pieces_of(const Shape& shape, Shape piece, std::uint64_t n_most) {
   std::uint64_t n = 1;
   for (const std::uint64_t extent : piece) {
@@ -120,7 +120,7 @@ ChunkGrid pieces_of(const Shape& shape, Shape piece, std::uint64_t n_most) {
   return {shape, std::move(piece)};
 }
 
-/// Where the values of a dataset lie.
+/// Location of a dataset's values.
 enum class ValuesAre : std::uint8_t { unwritten, here, elsewhere };
 
 ValuesAre place_of_values(const ComparedDataset& dataset) {
@@ -131,7 +131,7 @@ ValuesAre place_of_values(const ComparedDataset& dataset) {
   return H5Dget_storage_size(dataset.id.get()) == 0 ? ValuesAre::unwritten : ValuesAre::here;
 }
 
-/// True if HDF5 gives no value to elements that were never written.
+/// True if HDF5 defines no value for elements that were never written.
 bool is_unfilled(const ComparedDataset& dataset) {
   const Hdf5Id creation(H5Dget_create_plist(dataset.id.get()));
   H5D_fill_value_t defined = H5D_FILL_VALUE_DEFAULT;
@@ -141,7 +141,7 @@ bool is_unfilled(const ComparedDataset& dataset) {
   return defined == H5D_FILL_VALUE_UNDEFINED || time == H5D_FILL_TIME_NEVER;
 }
 
-/// Chunks in the file; 0 where the dataset has no chunks.
+/// Number of stored chunks; 0 if the dataset is not chunked.
 std::uint64_t n_stored_chunks(const ComparedDataset& dataset) {
   const Hdf5Id space(H5Dget_space(dataset.id.get()));
   hsize_t n_chunks = 0;
@@ -182,7 +182,7 @@ class BoxOfValues {
   Status status_;
 };
 
-/// How many values differ, and the first of them.
+/// Number of values that differ, and the first of them.
 struct DifferingValues {
   std::uint64_t n = 0;
   std::string first;  ///< "[2, 1]: \"B\", but \"b\" in the original".
@@ -276,7 +276,8 @@ class StructureCheckImpl final : public StructureCheck {
     return (!rules_.wanted || rules_.wanted(path)) && (!rules_.ignored || !rules_.ignored(path));
   }
 
-  /// Objects of both files get one name; a reference to one that the copy lacks must become null.
+  /// Give paired objects the same name in both files. A reference to an object that the copy lacks
+  /// is expected to be null.
   void name_objects() {
     const std::vector<InventoryObject>& copies = copy_.inventory->objects().objects;
     std::vector<std::string> names(original_.inventory->objects().objects.size(), "null");
@@ -321,7 +322,8 @@ class StructureCheckImpl final : public StructureCheck {
     return Status();
   }
 
-  /// HDF5 ignores them, and programs that rewrite a file leave them out.
+  /// Compare the bytes behind the end. HDF5 ignores them, and programs that rewrite a file drop
+  /// them.
   Status compare_bytes_behind(StructureFindings& findings) const {
     const BytesBehindEnd& a = original_.behind;
     const BytesBehindEnd& b = copy_.behind;
@@ -359,11 +361,12 @@ class StructureCheckImpl final : public StructureCheck {
     return std::optional<std::uint64_t>();
   }
 
-  /// A sentence; empty: the values are equal. @error why they cannot be compared
+  /// Sentence about the difference; empty: the values are equal. @error reason why they cannot be
+  /// compared
   Result<std::string> difference_of_values(const ObjectPair& pair) {
     TAILRACE_TAKE(ComparedDataset a, open_dataset(original_, pair.original, "original"));
     TAILRACE_TAKE(ComparedDataset b, open_dataset(copy_, pair.copy, "compressed file"));
-    // These are differences already.
+    // compare() has reported these differences.
     if (a.null || b.null || a.shape != b.shape) return std::string();
     const TypeDifference types = difference_of_types(a.described, b.described);
     if (!types.what.empty() && a.described.kind != b.described.kind) return std::string();
@@ -375,15 +378,15 @@ class StructureCheckImpl final : public StructureCheck {
     }
     const bool elsewhere = place_a == ValuesAre::elsewhere || place_b == ValuesAre::elsewhere;
     if (elsewhere && !rules_.follow_external) {
-      // Both say where: their sources were compared.
+      // The values of both lie in other files, and their sources have been compared.
       if (place_a == place_b) return std::string();
       return std::string("its values lie in other files and were not compared (--follow-external)");
     }
     return compare_pieces(a, b);
   }
 
-  /// Elements without any value are equal to nothing but such elements: HDF5 refuses to read them,
-  /// or gives what its caller's memory held.
+  /// Compare which elements have no value. Such an element equals only another one without a value:
+  /// HDF5 refuses to read it, or returns what the caller's memory contained.
   static std::string difference_of_unfilled(const ComparedDataset& a, ValuesAre place_a,
                                             const ComparedDataset& b, ValuesAre place_b) {
     const bool a_unwritten = place_a == ValuesAre::unwritten;

@@ -1,8 +1,9 @@
-// StructureCheck: does a copy of an HDF5 file hold everything that the original holds?
+// StructureCheck: tests that a copy of an HDF5 file contains everything that the original contains.
 //
-// The part of verify that is not about the values of fields: user block, objects, links, types,
-// fill values, orders, attributes, and the values of all other datasets. What counts as a
-// difference: file_inventory.hpp. One object per rank; nothing is collective.
+// This is the part of verify that does not concern the values of fields: user block, objects,
+// links, types, fill values, orders, attributes, and the values of all other datasets.
+// file_inventory.hpp defines what counts as a difference. One instance per rank; nothing is
+// collective.
 
 #pragma once
 
@@ -19,31 +20,34 @@
 namespace tailrace {
 
 struct StructureRules {
-  std::function<bool(const std::string& path)> wanted;   ///< Part of the comparison.
-  std::function<bool(const std::string& path)> ignored;  ///< Left out, and counted.
+  std::function<bool(const std::string& path)> wanted;   ///< True for paths to compare.
+  std::function<bool(const std::string& path)> ignored;  ///< True for paths to exclude and to
+                                                         ///< count.
   std::function<bool(const std::string& name)> ignored_attribute;
-  std::unordered_set<std::string> fields;  ///< Values that the caller compares; by path.
-  std::unordered_set<std::string> lossy;   ///< Those of them that may lose something.
+  std::unordered_set<std::string> fields;  ///< Paths of fields, whose values the caller compares.
+  std::unordered_set<std::string> lossy;   ///< Paths of those fields that may have losses.
   bool follow_external = false;            ///< Read values that lie in other files.
 };
 
 class StructureCheck {
  public:
-  /// Open and walk both files. Takes the HDF5 lock, as all calls do. Cost: O(objects).
+  /// Open both files and list their objects. Takes the HDF5 lock, as all calls do. Cost:
+  /// O(objects).
   /// @error not_found, corrupt, unsupported  names the file.
   static Result<std::unique_ptr<StructureCheck>> open(const std::string& original,
                                                       const std::string& copy,
                                                       StructureRules rules);
   virtual ~StructureCheck() = default;
 
-  /// Compare everything but values of datasets. @returns paths of the datasets whose values are
-  /// left to compare_values(). Cost: O(objects + attributes). @error corrupt, io_error
+  /// Compare everything except values of datasets. @returns paths of the datasets that remain for
+  /// compare_values(). Cost: O(objects + attributes). @error corrupt, io_error
   virtual Result<std::vector<std::string>> compare(StructureFindings& findings) = 0;
-  /// Compare the values of one of these, piece by piece: about 16 MiB of each file are in memory.
+  /// Compare the values of one of these datasets, in pieces: about 16 MiB of each file are in
+  /// memory.
   virtual void compare_values(const std::string& path, StructureFindings& findings) = 0;
 };
 
-/// To be sent to other ranks, and back.
+/// Serialize findings for other ranks, and back.
 std::vector<std::byte> pack_findings(const StructureFindings& findings);
 StructureFindings unpack_findings(std::span<const std::byte> bytes);
 

@@ -1,4 +1,4 @@
-// Spans along axes, and the cells that files have.
+// Computes spans along axes, and the cells that files cover.
 
 #include "describe/tile_layout.hpp"
 
@@ -21,7 +21,7 @@ Status overlap(const std::string& axis, const Name& name, const TileFacts& a, co
                                             "\": " + where_a + ", and " + where_b);
 }
 
-/// Spans as the files' attributes say; gaps between them become spans that no file has.
+/// Compute spans from the files' attributes. A gap between them becomes a span without a file.
 Status spans_by_attribute(TileAxis& axis, std::span<const TileFacts> facts, const Name& name) {
   std::vector<TileFacts> sorted(facts.begin(), facts.end());
   std::ranges::stable_sort(sorted, {}, [](const TileFacts& f) { return f.span.begin; });
@@ -61,7 +61,7 @@ std::string values_text(const ValueOrder& order) {
   return "values " + std::to_string(order.first) + " to " + std::to_string(order.last);
 }
 
-/// Spans in the order of the coordinate's values, ascending or descending.
+/// Compute spans from the order of the coordinate's values, ascending or descending.
 Status spans_by_values(TileAxis& axis, std::span<TileFacts> facts, const Name& name) {
   bool ascends = true;
   bool descends = true;

@@ -1,4 +1,4 @@
-// Blocks by size, and the cap over all.
+// Cache of blocks by size, and the cap over held and cached bytes.
 
 #include "exec/block_keep.hpp"
 
@@ -8,7 +8,7 @@
 namespace tailrace {
 namespace {
 
-/// malloc takes blocks of this size from the system one by one (M_MMAP_THRESHOLD of glibc).
+/// Smallest block that malloc maps from the system separately (glibc's M_MMAP_THRESHOLD).
 constexpr std::uint64_t kLeastBytes = 128U << 10;
 
 }  // namespace
@@ -23,7 +23,7 @@ Buffer BlockKeep::take(std::uint64_t n_bytes) {
       Buffer block = std::move(last->second.block);
       kept_bytes_ -= last->first;
       blocks_.erase(last);
-      block.set_n_bytes(n_bytes);  // It may have been filled in part.
+      block.set_n_bytes(n_bytes);  // A codec may have shortened it.
       return block;
     }
     ++n_new_;
@@ -39,7 +39,8 @@ void BlockKeep::give(Buffer block) {
     blocks_.emplace(n_bytes, Kept{std::move(block), step_});
     kept_bytes_ += n_bytes;
   } catch (const std::bad_alloc&) {
-    // It is freed then. Threads that write call this, where nobody would catch it.
+    // The block is freed. I/O threads call this function, and nothing above them catches
+    // exceptions.
   }
 }
 
@@ -71,7 +72,7 @@ std::uint64_t BlockKeep::n_new() const {
   return n_new_;
 }
 
-// --- The budget; its mutex is taken before that of the blocks.
+// --- The budget. Lock order: its mutex before that of the blocks.
 
 bool MemoryBudget::try_take(std::uint64_t n_bytes, std::uint64_t keep_free_bytes) {
   const std::scoped_lock lock(mutex_);
@@ -85,7 +86,7 @@ void MemoryBudget::take(std::uint64_t n_bytes) {
   add(n_bytes);
 }
 
-/// Under the lock.
+/// Requires mutex_.
 void MemoryBudget::add(std::uint64_t n_bytes) {
   held_bytes_ += n_bytes;
   const std::uint64_t room_bytes = cap_bytes_ - std::min(cap_bytes_, held_bytes_);

@@ -1,12 +1,13 @@
-// BlockKeep: blocks of memory for chunks' values, which stay with a file from step to step.
-// MemoryBudget: how much memory a file's chunks may have.
+// BlockKeep: cache of memory blocks for chunk values; it lives as long as the file.
+// MemoryBudget: cap on the memory that the chunks of one file use.
 //
-// malloc gets large blocks from the system and gives them back when they are freed, so that each
-// step would touch every page of its values for the first time, which takes longer than copying
-// them. What is kept here has its pages already.
+// malloc maps large blocks from the system and unmaps them when they are freed. Every step would
+// then touch each page of its values for the first time, which takes longer than copying the
+// values. The pages of a cached block are mapped already.
 //
-// Invariant 1: what is held and what is kept are together at most the budget's cap: kept blocks
-// give way. Invariant 2: a block that was of no use for a whole step goes.
+// Invariant 1: bytes held under the budget and cached bytes together stay within its cap; cached
+// blocks are freed to make room. Only MemoryBudget::take() may exceed the cap.
+// Invariant 2: a block that goes unused for a complete step is freed.
 
 #pragma once
 
@@ -20,29 +21,29 @@
 
 namespace tailrace {
 
-/// Thread-safe.
+/// Cache of blocks, by size. Thread-safe.
 class BlockKeep {
  public:
-  /// A block of `n_bytes`, uninitialised: a kept one of that size, of several the one that was
-  /// given back last; or a new one. Unallocated if memory is short.
+  /// Return a block of `n_bytes`, uninitialised: the cached block of exactly this size that was
+  /// returned last, or a new one. Unallocated if memory is short.
   Buffer take(std::uint64_t n_bytes);
-  /// Keep a block; a small one is freed, since malloc keeps such itself.
+  /// Cache a block. Small blocks are freed instead, since malloc caches those itself.
   void give(Buffer block);
-  /// Free blocks until at most `n_bytes` are kept.
+  /// Free cached blocks, smallest first, until at most `n_bytes` are cached.
   void shrink_to(std::uint64_t n_bytes);
-  /// A step is over: free what has not been given back since the one before was.
+  /// End a step: free the cached blocks that were not returned during it.
   void end_step();
 
   std::uint64_t kept_bytes() const;
-  /// Blocks that take() had to get anew, of the size that is kept.
+  /// Number of cacheable blocks that take() allocated because no cached one fitted.
   std::uint64_t n_new() const;
 
  private:
   struct Kept {
     Buffer block;
-    std::uint64_t step = 0;  ///< In which it was given back.
+    std::uint64_t step = 0;  ///< Step in which the block was returned.
   };
-  using Blocks = std::multimap<std::uint64_t, Kept>;  ///< By capacity.
+  using Blocks = std::multimap<std::uint64_t, Kept>;  ///< Keyed by capacity.
 
   Blocks::iterator drop(Blocks::iterator place);
 
@@ -53,31 +54,31 @@ class BlockKeep {
   std::uint64_t step_ = 0;
 };
 
-/// Thread-safe.
+/// Accounts for the memory of one file's chunks. Thread-safe.
 class MemoryBudget {
  public:
-  /// @param blocks  whose memory gives way; null: nothing is kept.
+  /// @param blocks  cache that shrinks as the budget is used; null: nothing is cached.
   explicit MemoryBudget(std::uint64_t cap_bytes, BlockKeep* blocks = nullptr)
       : cap_bytes_(cap_bytes), blocks_(blocks) {}
 
-  /// Take `n_bytes` if they fit under the cap and leave `keep_free_bytes` of it.
+  /// Acquire `n_bytes` if at least `keep_free_bytes` of the cap stay free afterwards.
   bool try_take(std::uint64_t n_bytes, std::uint64_t keep_free_bytes = 0);
-  /// Take `n_bytes` even beyond the cap.
+  /// Acquire `n_bytes` even beyond the cap.
   void take(std::uint64_t n_bytes);
   void give_back(std::uint64_t n_bytes);
 
-  /// A block for values that have taken their budget. Unallocated if memory is short.
+  /// Return a block for values whose budget is already acquired. Unallocated if memory is short.
   Buffer new_block(std::uint64_t n_bytes) {
     return blocks_ == nullptr ? Buffer(n_bytes) : blocks_->take(n_bytes);
   }
-  /// Keep a block whose budget has not been given back yet, if there is room for both.
+  /// Cache a block whose budget is still held, if the cap has room for both.
   void keep(Buffer block);
 
   std::uint64_t held_bytes() const {
     const std::scoped_lock lock(mutex_);
     return held_bytes_;
   }
-  /// The most that was ever held, with what was kept meanwhile.
+  /// Largest number of bytes that were ever held and cached together.
   std::uint64_t peak_bytes() const {
     const std::scoped_lock lock(mutex_);
     return peak_bytes_;

@@ -1,4 +1,4 @@
-// Dealing chunks, records as bytes and back, homes that decide, and the pieces that then travel.
+// Dealing of chunks, records as bytes and back, decisions of homes, and the exchange of pieces.
 
 #include "exec/chunk_homes.hpp"
 
@@ -21,7 +21,7 @@ void ChunkDealing::add(std::size_t field, const ChunkGrid& grid, std::size_t tur
   dealt.turn = turn % n_ranks_;
   std::uint64_t in_a_row = dealt.n_chunks;
   if (std::count(growing.begin(), growing.end(), true) > 0) {
-    // Inner dimensions that grow get a fixed share of 2^60; the first one has no limit.
+    // Inner dimensions that grow get a fixed share of 2^60; the first dimension has no limit.
     constexpr unsigned n_bits = 60;
     Shape extents = grid.n_per_dimension();
     unsigned fixed_bits = 0;
@@ -32,7 +32,8 @@ void ChunkDealing::add(std::size_t field, const ChunkGrid& grid, std::size_t tur
       if (d > 0 && growing[d]) ++n_growing;
       if (d > 0 && !growing[d]) fixed_bits += static_cast<unsigned>(std::bit_width(extents[d]));
     }
-    // Odd, so that neighbours along the dimension before are not dealt to the same few homes.
+    // Odd extents, so that neighbours along the previous dimension are not dealt to the same few
+    // homes.
     const unsigned share = (n_bits - std::min(fixed_bits, n_bits)) / (n_growing + 1);
     for (std::size_t d = 1; d < extents.size(); ++d) {
       if (growing[d]) extents[d] = (std::uint64_t{1} << share) - 1;
@@ -66,7 +67,7 @@ void ChunkDealing::for_each_at(int rank, const std::function<void(ChunkKey)>& vi
   }
 }
 
-// --- Records as bytes: key, owner, number of shares with a mark for a place, place, shares.
+// --- Records as bytes: key, owner, number of shares with a flag for a place, place, shares.
 
 void add_record(ByteWriter& writer, const ChunkRecord& record) {
   const bool placed = record.place.encoded_bytes > 0;
@@ -84,7 +85,7 @@ void add_record(ByteWriter& writer, const ChunkRecord& record) {
 
 namespace {
 
-/// Bytes of a share without slabs, and of a slab of no dimensions.
+/// Bytes of a share without slabs, and of a slab without dimensions.
 constexpr std::size_t share_bytes_min = 16;
 constexpr std::size_t slab_bytes_min = 12;
 
@@ -168,7 +169,7 @@ int with_most(std::span<const ChunkShare> shares) {
 
 namespace {
 
-/// 2^64 over the golden ratio: its multiples, taken as parts of 2^64, lie evenly, and so do every
+/// 2^64 divided by the golden ratio. Its multiples modulo 2^64 are spread evenly, and so is every
 /// second or third of them.
 constexpr std::uint64_t golden_part = 0x9E3779B97F4A7C15U;
 
@@ -208,7 +209,7 @@ Result<std::vector<ChunkRecord>> ask_homes(Comm& comm, ChunkMail announced,
   return heard.ok() ? std::move(answers) : heard.status();
 }
 
-// --- Requests for pieces and the answers to them.
+// --- Requests for pieces, and the replies.
 
 void PieceExchange::request(const ChunkJob& job, Buffer& values) {
   const ChunkKey key{job.field, job.chunk_index};
@@ -268,7 +269,7 @@ Status PieceExchange::serve() {
   return failure;
 }
 
-/// @throws what keeps the peer from being told anything.
+/// @throws if the peer could not be sent any reply.
 Status PieceExchange::answer(int peer, ChunkKey key) {
   const Status answered = local_part([&] {
     ByteWriter writer;

@@ -1,15 +1,23 @@
-// Chunk homes: who owns a chunk that concerns several ranks, and what ranks tell each other of it.
+// Chunk homes: name the owner of a chunk that several ranks share, and exchange records of chunks.
 //
-// Every chunk has a home rank, by its number (ChunkDealing). Ranks that have values of a chunk, or
-// want them, tell its home; the home hears of it from all of them, decides who owns it, and tells
-// them (ask_homes). What is told has one form, the ChunkRecord. Who owns a chunk is a policy of
-// each story: the largest part of boxes that cover it (write/write_plan), the most values, and
-// where the chunk lies (array/array_patches), one of those that want most, in turn (read/read).
-// Values travel afterwards, from holders to owners when these have room (PieceExchange).
+// Every chunk has a home rank, computed from its number (ChunkDealing). Ranks that have values of a
+// chunk, or want them, send a record to its home. The home collects these records, names the owner
+// and replies (ask_homes). All these messages consist of ChunkRecords. Each caller has a policy for
+// naming owners:
 //
-// Invariant 1: a home decides from what the ranks have told it alone, not from the order in which
-// it came. Invariant 2: no rank knows all chunks. Invariant 3: a message that cannot be meant is an
-// error, never a crash, and who finds it takes part in all exchanges.
+// - a write: the rank with the largest part of the boxes that cover the chunk (write/write_plan)
+// - an array: in turn one of the ranks with about the most values; its home also knows where the
+//   chunk lies (array/array_patches)
+// - a read: in turn one of the ranks that want most of it (read/read)
+//
+// The values travel later, from holders to owners, once an owner has memory for them
+// (PieceExchange).
+//
+// Invariant 1: a home decides only from the records that it received, not from their order of
+// arrival.
+// Invariant 2: no rank knows all chunks.
+// Invariant 3: a malformed message is an error, never a crash, and the rank that detects it still
+// takes part in all exchanges.
 
 #pragma once
 
@@ -31,10 +39,11 @@
 
 namespace tailrace {
 
+/// Identifies a chunk in a step, flush or read.
 struct ChunkKey {
-  std::size_t field = 0;          ///< Or variable, or dataset, as the story numbers them.
+  std::size_t field = 0;          ///< Field, variable or dataset, as the caller numbers them.
   std::uint64_t chunk_index = 0;  ///< Row-major in the field's grid.
-  // clang-tidy 14 takes the 0 that the compiler puts in here for a null pointer.
+  // clang-tidy 14 takes the 0 that the compiler inserts here for a null pointer.
   auto operator<=>(const ChunkKey&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
@@ -46,33 +55,34 @@ struct ChunkKeyHash {
 
 // --- ChunkDealing: the chunks of each field, dealt to homes in equal blocks.
 //
-// A field's first block goes to another rank than that of the field before, so that small fields do
-// not all have the same home. Where dimensions grow, the block is a share of those chunks that lie
-// in a row whatever grows, and block after block goes to the next rank: a chunk keeps its home.
+// Each field starts at a different rank than the field before, so that small fields do not all
+// share one home. Where dimensions grow, a block is a share of the chunks that stay consecutive
+// however the field grows. The blocks go to the ranks in turn. So a chunk never changes its home.
 
 class ChunkDealing {
  public:
   explicit ChunkDealing(int n_ranks) : n_ranks_(static_cast<std::uint64_t>(n_ranks)) {}
 
-  /// @param turn  the rank, modulo ranks, with which this field begins.
-  /// @param growing  per dimension; empty: none.
+  /// @param turn  rank, modulo the number of ranks, where this field starts.
+  /// @param growing  per dimension, whether it grows; empty: none does.
   void add(std::size_t field, const ChunkGrid& grid, std::size_t turn,
            const std::vector<bool>& growing = {});
   bool has(ChunkKey key) const {
     return key.field < fields_.size() && key.chunk_index < fields_[key.field].n_chunks;
   }
   const ChunkGrid& grid(std::size_t field) const { return fields_[field].grid; }
-  /// A number that the chunk keeps while the field grows: its index, where no dimension grows.
+  /// Number of the chunk that stays the same while the field grows. Its index if no dimension
+  /// grows.
   std::uint64_t number_of(ChunkKey key) const;
   int home_of(ChunkKey key) const;
-  /// The chunks whose home is `rank`, ascending by key. Of fields that do not grow.
+  /// Visit the chunks whose home is `rank`, ascending by key. Only for fields that do not grow.
   /// Cost: O(all chunks / ranks + fields).
   void for_each_at(int rank, const std::function<void(ChunkKey)>& visit) const;
 
  private:
   struct Dealt {
     ChunkGrid grid;
-    Shape extents;  ///< Chunks per dimension, as far as they will ever count; empty: none grows.
+    Shape extents;  ///< Upper limits of the chunks per dimension; empty: no dimension grows.
     std::uint64_t n_chunks = 0;
     std::uint64_t block = 1;
     std::uint64_t turn = 0;
@@ -81,20 +91,20 @@ class ChunkDealing {
   std::vector<Dealt> fields_;
 };
 
-// --- ChunkRecord: the one form of what ranks tell each other of a chunk.
+// --- ChunkRecord: the content of all messages about a chunk.
 
-/// Where a chunk lies in the file; encoded_bytes 0: nowhere yet.
+/// Location of a chunk in the file; encoded_bytes 0: it has none yet.
 struct ChunkPlace {
   std::uint64_t address = 0;
   std::uint64_t encoded_bytes = 0;
   std::uint32_t filter_mask = 0;
 };
 
-/// What a rank has of a chunk, or wants of it.
+/// Part of a chunk that a rank has, or wants.
 struct ChunkShare {
   int rank = 0;
-  std::uint64_t n_elements = 0;  ///< More than there are, where values overlap.
-  std::vector<Slab> slabs;       ///< Within the chunk, in the order of their values on the way.
+  std::uint64_t n_elements = 0;  ///< May exceed the chunk's elements if values overlap.
+  std::vector<Slab> slabs;       ///< Within the chunk, in the order in which their values are sent.
 };
 
 inline constexpr int nobody = -1;
@@ -107,20 +117,21 @@ struct ChunkRecord {
 };
 
 void add_record(ByteWriter& writer, const ChunkRecord& record);
-/// The records of one message. Not collective.
-/// @error internal  it is cut short, or names a chunk, a rank or a slab that there is not.
+/// Decode the records of one message. Not collective.
+/// @error internal  the message is truncated, or names an invalid chunk, rank or slab.
 Status read_records(const Message& message, const ChunkDealing& dealing, int n_ranks,
                     std::vector<ChunkRecord>& records);
 
-/// Records on their way: to homes, and back to whom they concern.
+/// Sends records to homes, and replies to the ranks concerned.
 class ChunkMail {
  public:
   explicit ChunkMail(const ChunkDealing& dealing) : dealing_(dealing) {}
 
   void add(const ChunkRecord& record) { add(dealing_.home_of(record.key), record); }
   void add(int peer, const ChunkRecord& record) { add_record(to_peers_[peer], record); }
-  /// Deliver all and return what has come, by key, then by sender. Collective: one sparse exchange.
-  /// @error internal  as of read_records(); on this rank only.
+  /// Deliver all records and return the received ones, sorted by key, then by sender. Collective:
+  /// one sparse exchange.
+  /// @error internal  as for read_records(); on this rank only.
   Result<std::vector<ChunkRecord>> exchange(Comm& comm);
   const ChunkDealing& dealing() const { return dealing_; }
 
@@ -129,57 +140,61 @@ class ChunkMail {
   std::map<int, ByteWriter> to_peers_;
 };
 
-// --- The way of a chunk that concerns several ranks: announced, decided, told.
+// --- Homes: announce chunks, name owners, reply.
 
-/// As home: name the owner of a chunk, one of those that share it (ascending by rank), or nobody,
-/// and its place if the owner must know it. False: nobody needs to hear of the chunk.
+/// Decision of a home. It names the owner of a chunk: one of the ranks that share it (`shares` is
+/// ascending by rank), or none (`nobody`). It also sets the place if the owner needs it.
+/// @returns false if no rank needs a reply.
 using HomePolicy = std::function<bool(ChunkRecord& chunk)>;
 
-/// The rank with the most elements; of equals the lowest.
+/// Return the rank with the most elements; of equals the lowest rank.
 int with_most(std::span<const ChunkShare> shares);
 
-/// One of those that have about as much as any, seven eighths at least. Over many turns, also over
-/// every second or third of them, each gets as many as any other, but for a few: of many small
-/// chunks that all ranks share each rank is to encode its part.
+/// Return one of the ranks that have at least seven eighths of the largest share. Over many turns
+/// each such rank is chosen about equally often, even if only every second or third turn is used.
+/// So each rank encodes its part of many small chunks that all ranks share.
 int with_about_most(std::span<const ChunkShare> shares, std::uint64_t turn);
 
-/// Announce this rank's chunks, each with the share of this rank, decide as home of others', and
-/// hear what the homes of one's own have decided. `decide` is called once per chunk, ascending.
-/// Collective: two sparse exchanges. Cost: 40 bytes for a chunk and 24 back, its owner besides 24
-/// for a place and 16 for each other share; 12 bytes and 16 a dimension for each slab.
-/// @returns by key; in the owner's records stand the shares of all others, elsewhere none.
-/// @error internal  as of read_records(); on this rank only: the caller agrees.
+/// Announce this rank's chunks, each with this rank's share; as home, decide for the chunks of
+/// others; receive the decisions of the homes. `decide` is called once per chunk, ascending.
+/// Collective: two sparse exchanges. Cost: 40 bytes for a chunk and 24 for the reply. The owner
+/// receives 24 more for a place and 16 for each other share. Each slab costs 12 bytes and 16 a
+/// dimension.
+/// @returns records by key. The owner's records list the shares of all other ranks; the records of
+/// other ranks list none.
+/// @error internal  as for read_records(); on this rank only, so the caller must agree on it.
 Result<std::vector<ChunkRecord>> ask_homes(Comm& comm, ChunkMail announced,
                                            const HomePolicy& decide);
 
-// --- What a rank has to do once owners are settled.
+// --- Ownership: the work of a rank once owners are known.
 
-/// A chunk that this rank encodes, with where its values come from.
+/// A chunk that this rank encodes, and the sources of its values.
 struct ChunkJob {
-  std::size_t field = 0;          ///< Index into the fields given.
+  std::size_t field = 0;          ///< Index into the plans.
   std::uint64_t chunk_index = 0;  ///< Row-major in the field's grid.
   std::vector<LocalPart> local;
-  std::vector<ChunkShare> remote;  ///< What others hold.
+  std::vector<ChunkShare> remote;  ///< Parts that other ranks hold.
 };
 
+/// Chunks that this rank encodes, and parts that it sends.
 struct Ownership {
-  std::vector<ChunkJob> jobs;  ///< By field, then by chunk index.
-  /// This rank's parts of chunks that others own; each chunk will be requested exactly once.
+  std::vector<ChunkJob> jobs;  ///< Sorted by field, then by chunk index.
+  /// This rank's parts of chunks that other ranks own. Each chunk is requested exactly once.
   std::map<ChunkKey, std::vector<LocalPart>> owed;
 };
 
-// --- PieceExchange: values travel from the ranks that hold them to the rank that owns their chunk.
+// --- PieceExchange: sends values from the ranks that hold them to the owner of their chunk.
 //
-// The owner asks when it has memory for the chunk (request), the holder answers with all its parts
-// of it (pieces). So nobody is flooded, and each rank needs memory only for the chunks that it
-// works on. A holder knows how many requests will come, one per owed chunk; an owner that has
-// failed asks all the same, with `cancel` set, so that no holder waits for ever. Main thread only.
-// A message that cannot be meant stops the program: no answer to it would let both sides end.
-// Cost: two messages per shared chunk and holder.
+// The owner asks when it has memory for the chunk (request). The holder replies with all its parts
+// of the chunk (pieces). So no rank is flooded, and each rank needs memory only for the chunks in
+// progress. A holder knows the number of requests to expect: one per owed chunk. A failed owner
+// still asks, with `cancel`, so that no holder waits forever. Main thread only. A malformed message
+// aborts the program, since no reply to it would let both sides end. Cost: two messages per shared
+// chunk and holder.
 
 class PieceExchange {
  public:
-  /// `arrived(key)` is called when all pieces of a requested chunk are in its buffer.
+  /// @param arrived  called with the key when a requested chunk's buffer has all pieces.
   PieceExchange(Comm& comm, std::span<const FieldPlan> plans,
                 const std::map<ChunkKey, std::vector<LocalPart>>& owed,
                 std::function<void(ChunkKey)> arrived)
@@ -189,21 +204,22 @@ class PieceExchange {
         arrived_(std::move(arrived)),
         n_owed_(owed.size()) {}
 
-  /// Ask all holders for their pieces of `job`; they will be copied into `values`, which must stay.
-  /// Where it throws, cancel() is to follow; pieces of those who were asked may come (awaits()).
+  /// Ask all holders for their pieces of `job`. They are copied into `values`, which must stay
+  /// valid. If request() throws, cancel() must follow; holders already asked still send pieces
+  /// (awaits()).
   void request(const ChunkJob& job, Buffer& values);
-  /// Tell all holders of `job` that have heard nothing that nothing is wanted of them. Where it
-  /// throws it is to be called again.
+  /// Send `cancel` to every holder of `job` that has not received a message about it. If it throws,
+  /// call it again.
   void cancel(const ChunkJob& job);
-  /// Answer requests and take pieces as long as there are any. Where it throws nothing is lost: it
-  /// is to be called again. @returns a failure if this rank could not do its part: the others have
-  /// what they wait for, but not what should be in it.
+  /// Answer requests and accept pieces until no message is pending. If serve() throws, it loses
+  /// nothing: call it again. @returns a failure if this rank could not do its part. The other ranks
+  /// then receive the messages that they wait for, but not the values.
   Status serve();
-  /// Pieces of this chunk are to come.
+  /// True while pieces of this chunk are expected.
   bool awaits(ChunkKey key) const { return awaited_.contains(key); }
-  /// Nothing is expected of or owed to anybody any more.
+  /// True once this rank neither expects nor owes any piece.
   bool settled() const { return n_owed_ == 0 && awaited_.empty(); }
-  /// Values are on their way to this rank or from it: they move only while it polls.
+  /// True while values travel to or from this rank; they move only while it polls.
   bool in_transit() const { return !awaited_.empty() || comm_.posts_pending(); }
   std::uint64_t piece_bytes() const { return piece_bytes_; }
 
@@ -212,7 +228,7 @@ class PieceExchange {
     request = 1,
     cancel = 2,
     pieces = 3,
-    nothing = 4  ///< In place of pieces: the holder has failed, and with it the step.
+    nothing = 4  ///< Instead of pieces: the holder, and so the step, has failed.
   };
   struct Awaited {
     const ChunkJob* job = nullptr;
@@ -230,9 +246,9 @@ class PieceExchange {
   const std::map<ChunkKey, std::vector<LocalPart>>& owed_;
   std::function<void(ChunkKey)> arrived_;
   std::map<ChunkKey, Awaited> awaited_;
-  std::optional<Message> message_;     ///< What serve() is at.
-  const ChunkJob* telling_ = nullptr;  ///< Not all of whose holders have heard of it; so many have:
-  std::size_t n_told_ = 0;
+  std::optional<Message> message_;     ///< Message that serve() is processing.
+  const ChunkJob* telling_ = nullptr;  ///< Job whose holders are being notified.
+  std::size_t n_told_ = 0;             ///< Holders of `*telling_` that have been notified.
   std::size_t n_owed_ = 0;
   std::uint64_t piece_bytes_ = 0;
 };

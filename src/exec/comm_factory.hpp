@@ -1,4 +1,5 @@
-// Which Comm this process gets: MPI's world, somebody's communicator, or just itself.
+// Factories of Comm and Storage: MPI's world, a caller's communicator, or a single rank; POSIX
+// files.
 
 #pragma once
 
@@ -13,20 +14,20 @@
 
 namespace tailrace {
 
-/// A single rank. Always available.
+/// Make a communicator of a single rank. Always available.
 std::unique_ptr<Comm> make_self_comm();
 
-/// A duplicate of the caller's MPI communicator. Collective over it. `mpi_comm` points to an
-/// MPI_Comm of `handle_bytes` bytes (checked against this build's MPI); MPI must be initialised.
+/// Duplicate the caller's MPI communicator. Collective over it. `mpi_comm` points to an MPI_Comm of
+/// `handle_bytes` bytes (checked against this build's MPI); MPI must be initialised.
 /// @error unsupported  built without MPI, or with another MPI.
 Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t handle_bytes);
 
-/// Name and version of the MPI library, for instance "Open MPI v4.1.4"; "none (built without MPI)"
-/// without one. Not collective. Callable before MPI_Init.
+/// Name and version of the MPI library, for example "Open MPI v4.1.4"; "none (built without MPI)"
+/// in a build without MPI. Not collective. Callable before MPI_Init.
 std::string mpi_library_version();
 
-/// For programs (CLI, bench): initialise MPI when the process was started by mpiexec, and finalise
-/// it at scope end. Without MPI, or outside mpiexec, world() is a single rank.
+/// MPI for programs (CLI, bench). Initialises MPI if the process was started by mpiexec, and
+/// finalises it at the end of the scope. Without MPI, or outside mpiexec, world() is a single rank.
 class MpiSession {
  public:
   MpiSession(int* argc, char*** argv);
@@ -39,27 +40,28 @@ class MpiSession {
   bool initialised_ = false;
 };
 
-/// Open `path` for reading and writing as Storage. `create` makes a new empty file, never through a
-/// link. Not collective. @error io_error, not_found, no_space, already_exists (with `create`)
+/// Open `path` for reading and writing as Storage. `create` makes a new empty file and never
+/// follows a link. Not collective. @error io_error, not_found, no_space, already_exists (with
+/// `create`)
 Result<std::unique_ptr<Storage>> open_posix_storage(const std::string& path, bool create,
                                                     bool direct_io);
 
-/// An open file as Storage, which closes it. `name` is for messages.
+/// Wrap an open file as Storage, which closes it. `name` is for messages.
 std::unique_ptr<Storage> storage_of_descriptor(int descriptor, const std::string& name);
 
-// --- Making a file longer while others write to it.
+// --- Extending a file while other threads or ranks write to it.
 //
-// A commit states how long the file is, and in the background it runs beside writers of the next
-// step. To look at the length and then set it by ftruncate would cut off what one of them has
-// written behind that length in between.
+// A commit sets the length of the file. In the background it runs concurrently with writers of the
+// next step. Reading the length and then setting it with ftruncate would cut off bytes that a
+// writer appended in between.
 
-/// Make the file at least `n_bytes` long. Never shrinks it and changes no byte that was written,
-/// whoever writes meanwhile. Thread-safe. Allocates the last block alone; where the file system
-/// cannot, append_zeros() does it. `path` is for messages. @error no_space, io_error
+/// Make the file at least `n_bytes` long. Never shrinks the file or changes a written byte, even
+/// with concurrent writers. Thread-safe. Allocates only the last block; falls back to
+/// append_zeros() where the file system cannot. `path` is for messages. @error no_space, io_error
 Status extend_file(int descriptor, std::uint64_t n_bytes, const std::string& path);
 
-/// The same by writing zeros behind the end, wherever that is at the moment. On a network file
-/// system that does not append atomically, other clients must not write meanwhile.
+/// Make the file at least `n_bytes` long by appending zeros at its current end. On a network file
+/// system without atomic appends, other clients must not write meanwhile.
 Status append_zeros(int descriptor, std::uint64_t n_bytes, const std::string& path);
 
 }  // namespace tailrace

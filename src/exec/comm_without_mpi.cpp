@@ -1,4 +1,4 @@
-// Stand-ins for exec/mpi_*.cpp in programs without MPI: one rank, and an error for communicators.
+// Replacement of exec/mpi_*.cpp in programs without MPI: one rank; an error for communicators.
 
 #include "exec/comm_factory.hpp"
 

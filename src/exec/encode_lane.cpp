@@ -1,4 +1,4 @@
-// The threads that encode, and the way of one chunk through them.
+// Encoding of one chunk, and the queue of the encode threads.
 
 #include "exec/encode_lane.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 template <class T>
 T clamp_to(double value) {
   if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value);
-  // Beyond the type's range a conversion would be undefined, so it saturates; NaN becomes 0.
+  // Beyond the type's range a conversion is undefined, so it saturates; NaN becomes 0.
   if (!(value == value)) return T{0};
   if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) {
     return std::numeric_limits<T>::lowest();
@@ -62,12 +62,13 @@ Status at_chunk(const FieldPlan& plan, std::uint64_t chunk_index, const Status& 
                         box_text(plan.grid.clipped_box(chunk_index)));
 }
 
-/// A plug-in refuses chunks that it would ruin or die of (SZ3 and NaN), even if nobody verifies.
+/// Lossy filters may refuse chunks that would be corrupted or crash them (SZ3 and NaN), even
+/// without verification.
 bool may_refuse(const FieldPlan& plan) {
   return plan.codec->lossy() && !plan.codec->keeps_bound_by_construction();
 }
 
-/// Whether the values may be needed once they are encoded.
+/// True if the values may be needed after they are encoded.
 bool keeps_values(const FieldPlan& plan) {
   return may_refuse(plan) || (plan.beginnings != nullptr && plan.beginnings->joins());
 }
@@ -130,7 +131,7 @@ void pad_edges(const FieldPlan& plan, const ChunkJob& job, Buffer& values) {
   const Box held = plan.grid.clipped_box(job.chunk_index);
   const Box full = plan.values_box(job.chunk_index);
   if (plan.pad_with_fill || held == full) return;
-  // Innermost dimension first, so that the outer ones repeat rows that are already padded.
+  // Innermost dimension first, so that outer dimensions repeat rows that are already padded.
   std::uint64_t run_bytes = plan.element_bytes();
   for (std::size_t d = full.rank(); d-- > 0;) {
     const std::uint64_t n_held = held.count[d];
@@ -157,7 +158,7 @@ std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& 
   const Box& part = job.local.front().box;
   const PutRecord& put = plan.puts[job.local.front().put_index];
   if (put.values == nullptr || part != plan.values_box(job.chunk_index)) return {};
-  // One run: behind the first dimension of more than one row, the part spans the put whole.
+  // One run: after the first dimension with more than one row, the part covers the put completely.
   std::uint64_t first = 0;
   bool inner = false;
   for (std::size_t d = 0; d < part.rank(); ++d) {
@@ -241,13 +242,13 @@ std::uint64_t encode_memory_bytes(const FieldPlan& plan) {
   if (plan.codec->filters().empty() && !plan.verify) return raw + patched;
   const std::uint64_t most = plan.codec->encoded_bytes_max(raw);
   const std::uint64_t working = plan.codec->working_bytes(raw);
-  // Verifying keeps the values besides the codec's own copy, and decodes a copy of the output.
+  // Verifying needs the values, the codec's copy of them, the output, and a copy of that to decode.
   const std::uint64_t encoding = plan.verify          ? 2 * raw + 2 * most + working
                                  : keeps_values(plan) ? 2 * raw + most + working
                                                       : raw + most + working;
   if (plan.edit == nullptr) return encoding + patched;
-  // The values stay beside those that are tried, and what has come out smallest so far; an edit is
-  // over before the codec begins.
+  // An edit needs the values, the modified copy and the smallest output so far. It ends before the
+  // codec begins.
   return raw + most + std::max(encoding, raw + plan.edit->working_bytes(raw)) + patched;
 }
 
@@ -258,9 +259,8 @@ namespace {
 constexpr std::uint64_t kHeldBackMost = 16U << 20;  // about 2 ms of copying
 constexpr auto kMemoryNap = std::chrono::microseconds(200);
 
-/// Encode a chunk whose values are complete in each of the ways that its plan knows, and keep the
-/// smallest. The chunk's own values lie in front of its pad: only fields of one dimension are
-/// edited.
+/// Encode a chunk with complete values in each of the ways of its plan, and keep the smallest
+/// result. The chunk's own values precede its pad, since only fields of one dimension are edited.
 Result<ChunkOutcome> pad_and_encode(const FieldPlan& plan, const ChunkJob& job, bool pads,
                                     Buffer& values) {
   const auto finish = [&](Buffer& complete) {
@@ -348,7 +348,7 @@ EncodeLane::~EncodeLane() { finish(); }
 
 void EncodeLane::push(StagedChunk chunk) {
   const std::scoped_lock lock(mutex_);
-  // Who is woken waits for the lock. Whatever is thrown, the chunk is not among those that wait.
+  // The woken thread blocks on the lock. If anything throws, the chunk is not in the queue.
   const std::uint64_t held_bytes = amount_waiting_.budget_bytes + chunk.budget_bytes;
   if (!held_back_) {
     if (n_at_work_ < n_threads_) wake_one();
@@ -374,16 +374,16 @@ void EncodeLane::let_go() {
   held_back_ = false;
 }
 
-/// As many threads as there are chunks for. Under the lock.
+/// Wake one thread per chunk, as far as threads rest. Requires mutex_.
 void EncodeLane::wake_for(std::size_t n_chunks) {
   for (std::size_t n = n_chunks; n > 0 && n_at_work_ < n_threads_; --n) wake_one();
 }
 
-/// Call a thread that rests. Under the lock.
+/// Wake a resting thread; one must exist. Requires mutex_.
 void EncodeLane::wake_one() {
   const auto resting = std::find(at_work_.begin(), at_work_.end(), false);
   const auto lane_number = static_cast<std::int32_t>(resting - at_work_.begin()) + 1;
-  *resting = threads_.post([this, lane_number] { run(lane_number); });  // There is one: it rests.
+  *resting = threads_.post([this, lane_number] { run(lane_number); });  // One exists: it rests.
   if (*resting) ++n_at_work_;
 }
 
@@ -402,9 +402,9 @@ Status EncodeLane::status() const {
   return status_;
 }
 
-/// `wished`, if there is memory for what encoding takes; else the first chunk that has all it
-/// needs, since it may be what the others wait for; else end(). Once the step has failed all are
-/// dropped, and need nothing. With mutex_ held.
+/// Return `wished` if the budget has memory to encode it. Otherwise return the first chunk that
+/// needs no more memory, since the others may wait for what it holds; end() if none exists. Once
+/// the step has failed, chunks are dropped and need no memory. Requires mutex_.
 EncodeLane::Place EncodeLane::affordable(const Place& wished) {
   if (tail_.failure_raised()) {
     wished->extra_bytes = 0;
@@ -414,7 +414,7 @@ EncodeLane::Place EncodeLane::affordable(const Place& wished) {
   return std::ranges::find(waiting_, std::uint64_t{0}, &StagedChunk::extra_bytes);
 }
 
-/// Out of those that wait, to be encoded. With mutex_ held.
+/// Remove a chunk from the queue for encoding. Requires mutex_.
 StagedChunk EncodeLane::take(const Place& place) {
   StagedChunk chunk = std::move(*place);
   waiting_.erase(place);
@@ -478,7 +478,8 @@ void EncodeLane::run(std::int32_t lane_number) {
   }
 }
 
-/// Whatever is thrown below must not end the job, nor leave the lane with a chunk that never ends.
+/// Encode a chunk and pass it on. An exception becomes the lane's failure: it neither ends the
+/// process nor leaves the chunk counted as running.
 void EncodeLane::encode(StagedChunk chunk, std::int32_t lane_number) {
   if (tail_.failure_raised()) {
     budget_.give_back(chunk.budget_bytes);
@@ -492,7 +493,7 @@ void EncodeLane::encode(StagedChunk chunk, std::int32_t lane_number) {
   tail_.raise_failure();
 }
 
-/// What is thrown becomes a failure that names the field.
+/// Turn an exception into a failure that names the field.
 Status EncodeLane::encode_or_say(StagedChunk& chunk, std::int32_t lane_number) {
   bool returned = false;
   const Status done = local_part([&] {
@@ -531,7 +532,7 @@ Status EncodeLane::encode_and_hand_on(StagedChunk& chunk, std::int32_t lane_numb
   return Status();
 }
 
-/// Account for a finished chunk, shrink its budget to what it still holds, pass it on.
+/// Account for a finished chunk, shrink its budget to what it still holds, and pass it on.
 void EncodeLane::hand_on(StagedChunk& chunk, EncodedChunk encoded, const ChunkOutcome& outcome,
                          double encode_s) {
   const FieldPlan& plan = plans_[chunk.job->field];
@@ -554,7 +555,7 @@ void EncodeLane::hand_on(StagedChunk& chunk, EncodedChunk encoded, const ChunkOu
   }
   tail_.add_done(plan.grid.clipped_box(chunk.job->chunk_index).n_elements() * plan.element_bytes());
   encoded_(std::move(encoded));
-  chunk.budget_bytes = 0;  // It is the next one's.
+  chunk.budget_bytes = 0;  // The budget now belongs to the receiver.
 }
 
 void EncodeLane::record(const StagedChunk& chunk, std::int32_t lane_number, double start_s,

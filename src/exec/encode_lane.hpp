@@ -1,4 +1,4 @@
-// The threads that encode, and the way of one chunk through them.
+// EncodeLane: the encode threads, and the functions that take one chunk through them.
 
 #pragma once
 
@@ -24,74 +24,80 @@
 
 namespace tailrace {
 
-// --- One chunk's way through the CPU lane: gather its values, encode, check, fall back where
-// needed.
+// --- One chunk's way through the CPU lane: gather its values, encode, verify, fall back if needed.
 
-/// A buffer for the values of one chunk, filled where no rank's part will be: holes and, for
-/// growing datasets, the pad get the fill value; else uninitialised.
-/// @param budget  of which it is a block; null: a block of its own. @error out_of_memory
+/// Allocate a buffer for the values of one chunk. If parts of the chunk belong to no rank (holes,
+/// the pad of growing datasets), the buffer is filled with the fill value; otherwise it is
+/// uninitialised.
+/// @param budget  provides the block, from its cache if possible; null: allocate.
+/// @error out_of_memory
 Result<Buffer> make_chunk_buffer(const FieldPlan& plan, const ChunkJob& job,
                                  MemoryBudget* budget = nullptr);
 
-/// Copy this rank's parts of the chunk into its buffer. @param values  as of make_chunk_buffer.
+/// Copy this rank's parts of the chunk into its buffer. @param values  from make_chunk_buffer().
 void gather_local_parts(const FieldPlan& plan, const ChunkJob& job, Buffer& values);
 
-/// Repeat the last values of each row, plane, ... into the part of an edge chunk that lies beyond
-/// the field's shape, so that the pad costs next to nothing to encode.
+/// Repeat the last values of each row, plane, ... into the part of an edge chunk beyond the field's
+/// shape. The pad then costs next to nothing to encode.
 void pad_edges(const FieldPlan& plan, const ChunkJob& job, Buffer& values);
 
-/// The chunk's values where they already lie, if they can be written from there: no filter, nothing
-/// to verify, and one run of one put's memory. Empty otherwise.
+/// Return the chunk's values in the caller's memory if they can be written from there. That needs a
+/// field without filters and verification, and values that are one run of one put's memory. Empty
+/// otherwise.
 std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& job);
 
+/// Result of encoding one chunk.
 struct ChunkOutcome {
   EncodedBytes encoded;
-  bool stored_raw = false;  ///< The codec could not keep the bound here; the bytes are unfiltered.
-  double max_error = 0;     ///< If verified.
+  bool stored_raw = false;  ///< The codec could not keep the bound; the bytes are unfiltered.
+  double max_error = 0;     ///< Only if verified.
   double verify_s = 0;
 };
 
-/// Encode a complete chunk, and verify it if the plan says so. The values stay where the codec or a
-/// check of it has no use for their memory, else `values` is empty afterwards. Not collective.
+/// Encode a complete chunk, and verify it if the plan says so. Afterwards `values` is empty if the
+/// codec or the raw fallback reused its memory; otherwise it is still allocated. Not collective.
 /// Thread-safe.
-/// @error codec_failed, bound_broken  with fall_back_to_raw off; the text names field and chunk.
+/// @error codec_failed, bound_broken  if fall_back_to_raw is off; the text names field and chunk.
 Result<ChunkOutcome> encode_chunk(const FieldPlan& plan, std::uint64_t chunk_index, Buffer& values);
 
-/// The chunk with every filter skipped: HDF5 stores and reads it as it is, so each value is exact.
+/// Store the chunk with every filter skipped. HDF5 stores and reads it unchanged, so each value is
+/// exact.
 ChunkOutcome store_raw(const FieldPlan& plan, Buffer values);
 
-/// The most memory that one chunk of this field holds while it is encoded, for the budget.
+/// Upper limit of the memory that one chunk of this field holds while it is encoded, for the
+/// budget.
 std::uint64_t encode_memory_bytes(const FieldPlan& plan);
 
 // --- EncodeLane: the threads of a rank that turn staged chunks into encoded ones.
 //
-// The threads are a team's, which stays from step to step: they come when chunks do, and rest again
-// when none waits.
+// The threads belong to a ThreadTeam that persists from step to step. They wake when chunks arrive
+// and rest when none waits.
 //
-// Invariant 1: a chunk's budget shrinks to the bytes of its encoded form before it is handed on.
+// Invariant 1: a chunk's budget shrinks to the bytes of its encoded form before the chunk is passed
+// on.
 // Invariant 2: after the first failure, here or elsewhere on the node, chunks are dropped unencoded
-// and their memory is given back, so that the queue always drains.
-// Invariant 3: while a chunk waits and nothing holds the lane back, as many threads are at work as
-// there are, or as chunks have come since the lane rested.
+// and their memory is released, so that the queue always drains.
+// Invariant 3: while a chunk waits and the lane is not held back, the number of active threads is
+// the smaller of two: all threads, or the chunks pushed since the lane last rested.
 
-/// A chunk whose foreign values have arrived; this rank's own are gathered by the encode thread.
+/// A chunk with the values of all other ranks; the encode thread gathers this rank's own.
 struct StagedChunk {
   const ChunkJob* job = nullptr;
   Buffer values;                        ///< Unallocated: all values are in this rank's puts.
-  std::optional<EncodedBytes> encoded;  ///< By its source: nothing is left to do.
-  bool gathered =
-      false;  ///< `values` holds this rank's own, too: the puts are not needed any more.
-  std::uint64_t values_bytes = 0;  ///< Of the chunk, whether in `values` or in puts.
+  std::optional<EncodedBytes> encoded;  ///< Encoded by its source: nothing is left to do.
+  /// True if `values` also holds this rank's own values, so that the puts are not needed.
+  bool gathered = false;
+  std::uint64_t values_bytes = 0;  ///< Bytes of values, in `values` or in puts.
   std::uint64_t budget_bytes = 0;
-  std::uint64_t extra_bytes = 0;  ///< To be taken from the budget before it is encoded.
-  double encode_s = 0;            ///< As forecast; 0: not known.
+  std::uint64_t extra_bytes = 0;  ///< Still to be acquired before encoding.
+  double encode_s = 0;            ///< Forecast; 0: unknown.
 };
 
-/// What is staged somewhere, together.
+/// Totals of a set of staged chunks.
 struct StagedAmount {
   std::size_t n_chunks = 0;
   std::uint64_t values_bytes = 0;
-  std::uint64_t budget_bytes = 0;  ///< Memory that they have taken.
+  std::uint64_t budget_bytes = 0;  ///< Memory that they hold.
 
   void add(const StagedChunk& chunk) {
     ++n_chunks;
@@ -107,35 +113,37 @@ struct StagedAmount {
 
 class EncodeLane {
  public:
-  /// `encoded` takes the finished chunks, `activity` is called after each; both from any thread.
-  /// All helpers of `threads` encode. Without any, chunks wait for encode_here(): none were asked
-  /// for, or the system refuses.
+  /// @param threads   all of its helpers encode. Without helpers (none requested, or the system
+  /// refuses), chunks wait for encode_here().
+  /// @param encoded   receives each finished chunk; called from any thread.
+  /// @param activity  called after each chunk; from any thread.
   EncodeLane(ThreadTeam& threads, Tail& tail, std::span<const FieldPlan> plans,
              MemoryBudget& budget, std::int32_t rank, const LaneClock& clock, Trace* trace,
              std::function<void(EncodedChunk)> encoded, std::function<void()> activity);
   ~EncodeLane();
 
-  /// Hand a chunk over. Thread-safe.
+  /// Queue a chunk. Thread-safe.
   void push(StagedChunk chunk);
-  /// Leave the threads asleep for now: where cores are few they would take them from who hands
-  /// chunks over. Only until much waits: then there is enough to do for all.
+  /// Keep the encode threads asleep: on a machine with few cores they would preempt the submitting
+  /// thread. Ends automatically once many bytes wait, since then every thread has enough to do.
   void hold_back();
+  /// End hold_back() and wake the threads.
   void let_go();
-  /// Encode one of the waiting chunks on the calling thread, which is lane 0: the one that the lane
-  /// rule picks for `outlook`. @returns false if nothing waits, fits, or has its memory.
+  /// Encode one waiting chunk on the calling thread, which is lane 0: the chunk that the lane rule
+  /// picks for `outlook`. @returns false if no chunk waits, fits, or can get its memory.
   bool encode_here(const LaneOutlook& outlook);
-  /// Threads that there are.
+  /// Number of encode threads.
   std::uint64_t n_threads() const { return n_threads_; }
-  /// What waits for a thread. Thread-safe.
+  /// Totals of the chunks that wait for a thread. Thread-safe.
   StagedAmount waiting() const;
-  /// Nothing waits and nothing is being encoded. Thread-safe.
+  /// True if no chunk waits and none is being encoded. Thread-safe.
   bool idle() const;
-  /// Wait until all is encoded or dropped, and the threads rest.
+  /// Wait until all chunks are encoded or dropped and the threads rest.
   void finish();
   /// The first failure, if any. Thread-safe.
   Status status() const;
 
-  /// After finish(): per plan, what this rank encoded; the busy intervals of all threads.
+  /// After finish(): sums per plan of what this rank encoded; busy intervals of all threads.
   std::vector<FieldTally>& tallies() { return tallies_; }
   const BusyIntervals& busy() const { return busy_; }
 
@@ -165,12 +173,12 @@ class EncodeLane {
   std::function<void()> activity_;
 
   mutable std::mutex mutex_;
-  std::condition_variable rested_;  ///< No thread is at work.
+  std::condition_variable rested_;  ///< Notified when no thread is active.
   std::deque<StagedChunk> waiting_;
   StagedAmount amount_waiting_;
   std::size_t n_running_ = 0;
   bool held_back_ = false;
-  std::vector<bool> at_work_;  ///< By thread, whether it was called and has not gone to rest since.
+  std::vector<bool> at_work_;  ///< True for each thread from its wake-up until it rests.
   std::size_t n_at_work_ = 0;
   Status status_;
   std::vector<FieldTally> tallies_;

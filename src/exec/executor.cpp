@@ -1,4 +1,4 @@
-// The main thread of a step: staging, serving, rounds, and the end.
+// Main thread of a step: staging, serving other ranks, rounds, and the end.
 
 #include "exec/executor.hpp"
 
@@ -13,14 +13,16 @@
 namespace tailrace {
 namespace {
 
-/// What is staged ahead of the encode threads, beside two chunks for each: waking the main thread
-/// for every small chunk would take longer than encoding it. So many bytes of values, or of memory:
-/// what codecs need to work is half a MiB and more for a chunk of a few bytes.
+/// Amount staged ahead of the encode threads, in addition to two chunks for each. Waking the main
+/// thread for every small chunk would take longer than encoding it. Either limit is enough: bytes
+/// of values, or of memory. Codecs need half a MiB and more of working memory for a chunk of a few
+/// bytes.
 constexpr std::uint64_t kStagedAheadBytes = 1U << 20;
 constexpr std::uint64_t kStagedAheadMemory = 16U << 20;
 constexpr auto kTransitInterval = std::chrono::microseconds(20);  // fragments move when polled
 constexpr auto kPollInterval = std::chrono::microseconds(100);    // while messages may come
-constexpr auto kIdleInterval = std::chrono::milliseconds(50);  // only the progress bar wants more
+// Only the progress bar needs a shorter interval.
+constexpr auto kIdleInterval = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -61,7 +63,7 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
     round_ = Round::collecting;
 }
 
-/// Where an exception ends the step, this thread serves nobody any more.
+/// If an exception ends the step, this thread serves no other rank.
 Executor::~Executor() {
   if (!encode_lane_.idle() || !io_lane_.idle()) tail_.raise_failure();
 }
@@ -72,9 +74,10 @@ Status Executor::run(ExecutorReport& report) {
   return finish(report);
 }
 
-/// One turn of the main thread: nothing here waits. Invariant: whatever is thrown fails the step
-/// and no more; this rank still tells, answers and hears what the others wait for, if need be by
-/// trying again once the lanes, which drop all then, have given memory back.
+/// One turn of the main thread; nothing here waits.
+/// Invariant: an exception fails the step and has no other effect. This rank still sends, answers
+/// and receives everything that other ranks wait for. If needed it tries again, once the lanes have
+/// dropped their chunks and released memory.
 void Executor::serve_and_stage() {
   const Status done = local_part([this] {
     take_turn();
@@ -84,7 +87,7 @@ void Executor::serve_and_stage() {
 }
 
 void Executor::take_turn() {
-  do {  // Encoders may take chunks as fast as they are staged: others are served in between.
+  do {  // Encoders may take chunks as fast as they are staged: serve other ranks in between.
     const Status served = pieces_->serve();
     if (!served.ok()) fail(served);
     tail_.service();
@@ -111,7 +114,7 @@ void Executor::hand_over(bool keep_puts, const std::function<void()>& before_wai
     serve_and_stage();
     if (next_job_ == ownership_.jobs.size() && unstaged_ == nullptr && pieces_->settled()) break;
     const Status waited = local_part([&] {
-      encode_lane_.let_go();  // What is waited for may take its time, or be the threads' to free.
+      encode_lane_.let_go();  // The wait may be long, or for memory that threads hold.
       before_waiting();
       make_room(seen);
       return Status();
@@ -127,7 +130,7 @@ void Executor::hand_over(bool keep_puts, const std::function<void()>& before_wai
   tail_.let_go();
 }
 
-/// Wait for messages or memory; a rank without encode threads makes memory free by itself.
+/// Wait for messages or memory. A rank without encode threads frees memory by encoding here.
 void Executor::make_room(std::uint64_t seen) {
   const double start_s = clock_.now_s();
   const bool short_of_memory = out_of_budget_;
@@ -161,7 +164,7 @@ Status Executor::finish(ExecutorReport& report) {
   });
   if (!ended.ok()) fail(ended);
   while (true) {
-    const std::uint64_t seen = n_active();  // before looking, so that no signal is slept through
+    const std::uint64_t seen = n_active();  // read before checking, so that no signal is missed
     serve_and_stage();
     if (finished()) break;
     ended = local_part([&] {
@@ -191,7 +194,7 @@ Status Executor::finish(ExecutorReport& report) {
   return local_part([&] { return fill(report); });
 }
 
-/// What the lanes have counted. @returns this rank's failure.
+/// Fill the report from the lanes' counters. @returns this rank's failure.
 Status Executor::fill(ExecutorReport& report) {
   const auto encode = encode_lane_.busy().merged();
   const auto write = io_lane_.busy().merged();
@@ -224,7 +227,7 @@ void Executor::check_start() {
   if (!enough.ok()) fail(enough);
 }
 
-/// Refuse a cap under which some chunk could never be encoded, rather than wait for ever.
+/// Reject a cap under which some chunk could never be encoded, instead of waiting forever.
 Status Executor::check_memory() const {
   for (const ChunkJob& job : ownership_.jobs) {
     const std::uint64_t needed = job_memory_bytes(job);
@@ -244,7 +247,7 @@ std::uint64_t Executor::job_memory_bytes(const ChunkJob& job) const {
   const Box held = plan.grid.clipped_box(job.chunk_index);
   const bool pulled =
       !job.local.empty() && plan.puts[job.local.front().put_index].source != nullptr;
-  // An edge chunk is pulled into a buffer of its own first, since the source knows no padding.
+  // An edge chunk is first pulled into a separate buffer, since the source knows no padding.
   const bool twice = pulled && held != plan.values_box(job.chunk_index);
   return encode_memory_bytes(plan) + (twice ? held.n_elements() * plan.element_bytes() : 0);
 }
@@ -254,22 +257,22 @@ std::uint64_t Executor::values_bytes(const ChunkJob& job) const {
   return plan.values_box(job.chunk_index).n_elements() * plan.element_bytes();
 }
 
-/// What a chunk that is handed over takes before it is encoded.
+/// Memory that a handed-over chunk takes before it is encoded.
 std::uint64_t Executor::held_bytes(const ChunkJob& job) const {
   if (holding_ == Holding::puts && job.remote.empty()) return 0;
-  // What other ranks send lies beside the values until the chunk is laid together.
+  // Pieces of other ranks are stored in addition to the values until the chunk is assembled.
   return plans_[job.field].patches != nullptr ? job_memory_bytes(job) : values_bytes(job);
 }
 
-/// Take one more chunk's values, if there is one and memory allows it. Enough is kept free for
-/// every thread to encode a chunk, so that what is held can always be worked off.
+/// Take the values of one more chunk, if one is left and memory allows it. Enough memory stays free
+/// for every thread to encode a chunk, so that held chunks can always be encoded.
 bool Executor::hold_next() {
   if (next_job_ == ownership_.jobs.size()) return false;
   const ChunkJob& job = job_at(next_job_);
   const std::uint64_t needed = job_memory_bytes(job);
   const std::uint64_t held = held_bytes(job);
   const std::uint64_t kept_free = (encode_lane_.n_threads() + 1) * largest_extra_bytes_;
-  // A cap that is nearly too small: one chunk at a time, as in run().
+  // If the cap is barely large enough: one chunk at a time, as in run().
   const bool alone = encode_lane_.idle() && awaiting_pieces_.empty();
   if (held == 0) {
     out_of_budget_ = false;
@@ -281,7 +284,7 @@ bool Executor::hold_next() {
   return !failed();
 }
 
-/// Without memory it is dropped, and the step has failed.
+/// Submit a chunk to the encode lane. Without memory the chunk is dropped and the step fails.
 void Executor::encode(StagedChunk chunk) {
   const std::uint64_t budget_bytes = chunk.budget_bytes;
   ++n_encoding_;
@@ -303,13 +306,13 @@ void Executor::pieces_arrived(ChunkKey key) {
   encode(std::move(staged));
 }
 
-/// From an encode thread, after each chunk: wake the main thread only if there is something to do.
+/// Called by an encode thread after each chunk. Wakes the main thread only if it has work.
 void Executor::chunk_encoded() {
   const bool was_last = --n_encoding_ == 0;
   if (was_last || out_of_budget_ || (!all_staged_ && !enough_staged({}))) signal_activity();
 }
 
-/// Whether the encode threads have enough before them, with what is on its way.
+/// True if the encode threads have enough queued, including chunks that wait for pieces.
 bool Executor::enough_staged(const StagedAmount& to_come) const {
   const StagedAmount waiting = encode_lane_.waiting();
   const std::uint64_t n_wanted = 2 * std::max<std::uint64_t>(encode_lane_.n_threads(), 1);
@@ -318,15 +321,15 @@ bool Executor::enough_staged(const StagedAmount& to_come) const {
           waiting.budget_bytes + to_come.budget_bytes >= kStagedAheadMemory);
 }
 
-/// Take memory to stage a chunk. Before the lanes may leave the main thread asleep, they must know
-/// that it waits for what they give back: so it tries again once it has said so.
+/// Acquire memory to stage a chunk. Lanes check out_of_budget_ before they leave the main thread
+/// asleep. So after setting it, try again: memory may have been released in between.
 bool Executor::take_budget(std::uint64_t n_bytes, std::uint64_t keep_free_bytes) {
   out_of_budget_ = !budget_.try_take(n_bytes, keep_free_bytes);
   if (out_of_budget_) out_of_budget_ = !budget_.try_take(n_bytes, keep_free_bytes);
   return !out_of_budget_;
 }
 
-/// Stage one more chunk if there is one, the lane wants one, and memory allows it.
+/// Stage one more chunk if one is left, the lane needs one, and memory allows it.
 bool Executor::stage_next() {
   if (next_job_ == ownership_.jobs.size()) return false;
   if (enough_staged(amount_awaiting_)) return false;
@@ -342,10 +345,10 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   const Status staged = local_part([&] { return try_stage(job, budget_bytes); });
   if (staged.ok()) return;
   fail(staged);
-  // Its holders are told before anything else is staged; who was asked answers all the same.
+  // Its holders are notified before anything else is staged; a holder that was asked still replies.
   unstaged_ = &job;
   const ChunkKey key{job.field, job.chunk_index};
-  if (pieces_->awaits(key)) return;  // The chunk is dropped when the answers have come.
+  if (pieces_->awaits(key)) return;  // The chunk is dropped once the replies have arrived.
   budget_.give_back(budget_bytes);
   if (const auto entry = awaiting_pieces_.find(key); entry != awaiting_pieces_.end()) {
     amount_awaiting_.remove(entry->second);
@@ -353,8 +356,8 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   }
 }
 
-/// @returns a failure, or throws, if the chunk is not the lanes' by then: its memory, and who holds
-/// pieces of it, are the caller's to see to.
+/// @returns a failure, or throws, if the chunk was not passed to the lanes. The caller must then
+/// release its memory and notify the holders of its pieces.
 Status Executor::try_stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   const FieldPlan& plan = plans_[job.field];
   const bool pulled =
@@ -401,7 +404,7 @@ Status Executor::try_stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   return Status();
 }
 
-/// A pulled chunk as its source has it encoded, if it has.
+/// Get a pulled chunk in the encoded form that its source has, if any.
 Result<std::optional<EncodedBytes>> Executor::pull_stored(const ChunkJob& job) {
   const FieldPlan& plan = plans_[job.field];
   const Box held = plan.grid.clipped_box(job.chunk_index);
@@ -446,7 +449,7 @@ Status Executor::pull(const ChunkJob& job, Buffer& values) {
   return read.within("field \"" + plan.path + "\", reading " + box_text(held));
 }
 
-/// From an encode thread: pass the chunk on by what its layout needs.
+/// Called by an encode thread: pass the chunk on as its layout requires.
 void Executor::take_encoded(EncodedChunk chunk) {
   const FieldPlan& plan = plans_[chunk.chunk.field];
   if (!write_positions_.empty()) {
@@ -478,7 +481,7 @@ void Executor::take_encoded(EncodedChunk chunk) {
   if (!give_away(chunk)) io_lane_.push(std::move(chunk));
 }
 
-/// Let another rank of the node write the chunk, if the plan says so and it can.
+/// Let another rank of the node write the chunk, if the plan says so and that rank can.
 bool Executor::give_away(EncodedChunk& chunk) {
   if (settings_.writers.empty() || chunk.address_from == AddressFrom::arena) return false;
   const int writer =
@@ -486,7 +489,7 @@ bool Executor::give_away(EncodedChunk& chunk) {
   if (writer < 0) return false;
   std::function<std::uint64_t()> claim;
   if (chunk.address_from == AddressFrom::tail && std::this_thread::get_id() == main_thread_) {
-    // The application may call this while others, for which rank 0 waits, wait for it.
+    // The application may call this while rank 0 waits for ranks that wait for the application.
     const auto address = io_lane_.claim_at_once(chunk.chunk.encoded_bytes);
     if (!address) return false;
     chunk.chunk.address = *address;
@@ -500,7 +503,7 @@ bool Executor::give_away(EncodedChunk& chunk) {
   return true;
 }
 
-/// See this rank's gifts written, and those that it was given, by whoever comes first.
+/// Complete this rank's gifts and those that it received, whichever rank writes them.
 void Executor::finish_shared(ExecutorReport& report) {
   if (settings_.shared == nullptr) return;
   std::vector<SharedWrites::Receipt> receipts = settings_.shared->finish(
@@ -508,7 +511,7 @@ void Executor::finish_shared(ExecutorReport& report) {
         return io_lane_.write_foreign(address, bytes);
       },
       [this] { return failed(); },
-      [this] {  // others may wait for tail extents, which move while this thread is inside MPI
+      [this] {  // other ranks may wait for tail extents, which move while this thread is inside MPI
         tail_.service();
         const Status served = pieces_->serve();
         if (!served.ok()) fail(served);
@@ -521,7 +524,7 @@ void Executor::finish_shared(ExecutorReport& report) {
   }
 }
 
-/// Move a dense layout's round on if it can: the steps of Round in turn, none of which blocks.
+/// Advance a dense layout's round if possible: the states of Round in turn; none of them blocks.
 void Executor::advance_round() {
   if (round_ == Round::collecting) {
     const bool all_staged = next_job_ == ownership_.jobs.size();
@@ -529,7 +532,7 @@ void Executor::advance_round() {
     if (!(all_staged || full) || !awaiting_pieces_.empty() || !encode_lane_.idle()) return;
     {
       const std::scoped_lock lock(mutex_);
-      if (round_chunks_.empty()) round_chunks_.swap(held_);  // else tried again
+      if (round_chunks_.empty()) round_chunks_.swap(held_);  // else a repeated try
     }
     std::uint64_t n_bytes = 0;
     for (const EncodedChunk& chunk : round_chunks_) n_bytes += chunk.data().size();
@@ -539,7 +542,7 @@ void Executor::advance_round() {
   if (round_ == Round::adding && sum_->complete()) {
     round_before_ = sum_->before()[0];
     round_is_last_ = sum_->total()[1] == 0;
-    // One rank takes the round's bytes from the tail; the sum of its address and zeros tells all.
+    // Rank 0 claims the round's bytes; the sum of its address and the others' zeros is the address.
     const std::uint64_t n_bytes = sum_->total()[0];
     sum_ = comm_.start_sum({comm_.is_root() ? tail_.claim(n_bytes) : 0});
     round_ = Round::basing;
@@ -571,7 +574,7 @@ void Executor::place_round(std::uint64_t base) {
   if (!placed.ok()) fail(placed);
 }
 
-/// After a failure: start nothing more, and release the ranks that hold pieces for us.
+/// After a failure: start nothing more, and release the ranks that hold pieces for this one.
 void Executor::cancel_rest() {
   if (unstaged_ != nullptr) pieces_->cancel(*unstaged_);
   unstaged_ = nullptr;

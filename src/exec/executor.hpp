@@ -1,24 +1,24 @@
-// Executor: compress and write at once. One rank's part of a step, from owned chunks to written
-// bytes.
+// Executor: compresses and writes concurrently. Runs one rank's part of a step, from owned chunks
+// to written bytes.
 //
 //   main thread        stage: take memory, pull values, ask other ranks for pieces, serve theirs
 //   encode threads     gather, encode, verify                       (encode_lane)
 //   I/O lane           claim an address, write                      (io_lane)
 //
 // All MPI and HDF5 calls happen on the main thread. A layout that must know all sizes first (dense)
-// works in rounds: encoded chunks are held until the ranks have added up their sizes; the sums are
-// nonblocking, so that a waiting rank still serves pieces. All other layouts know a chunk's address
-// when it is encoded (placer), or when it is written (io_lane).
+// works in rounds: encoded chunks are held until the ranks have added up their sizes. The sums are
+// nonblocking, so that a waiting rank still serves pieces. With all other layouts, a chunk's
+// address is known when it is encoded (placer) or when it is written (io_lane).
 //
-// run() does it all at once. In the modes async and in_situ the main thread is lent for a while
-// only: hand_over() takes all values and serves the other ranks, so that what is left needs no MPI;
-// then the lanes go on by themselves, helped by encode_here() whenever the application is idle;
-// finish() sees to the rest. A layout in rounds cannot be handed over.
+// run() does everything in one call. In the modes async and in_situ the main thread is only
+// available for a while. hand_over() takes all values and serves the other ranks, so that the
+// remaining work needs no MPI. Then the lanes continue in the background, helped by encode_here()
+// whenever the application is idle. finish() does the rest. A layout in rounds cannot be handed
+// over.
 //
-// Invariant 1: what is in memory for chunks (staged, encoding, waiting for a write, given to
-// others)
-//   is at most the budget; a chunk is staged only once its worst case has been taken from it.
-// Invariant 2: a rank leaves run() only when it owes no piece to anybody, also after a failure.
+// Invariant 1: the memory held for chunks (staged, encoding, waiting for a write, given to other
+// ranks) is at most the budget. A chunk is staged only after its worst case has been acquired.
+// Invariant 2: a rank leaves run() only when it owes no piece to any rank, also after a failure.
 // Invariant 3: every rank takes part in every round, with zero bytes if it has none or has failed.
 
 #pragma once
@@ -50,15 +50,16 @@
 
 namespace tailrace {
 
-/// Whether encoded chunks must wait until all ranks know their sizes: rounds of the main threads.
+/// True if encoded chunks must wait until all ranks know their sizes: rounds of the main threads.
 inline bool needs_rounds(const Layout& layout) {
   return layout.base_from() == BaseFrom::prefix && layout.sizes_needed() == SizesNeeded::actual;
 }
 
-/// What a file's lanes keep from step to step: their threads, which sleep in between, and memory.
+/// Resources that a file's lanes reuse from step to step: their threads, which sleep in between,
+/// and memory.
 struct LaneStock {
   /// @param n_encode_threads  0: the main thread encodes.
-  /// @param manners  of the threads: `waiting` where the main thread computes beside them.
+  /// @param manners  of the threads: `waiting` if the main thread computes concurrently.
   LaneStock(std::uint64_t n_encode_threads, Manners manners)
       : encoders(n_encode_threads + 1, manners), writer(2, manners) {}
   ThreadTeam encoders;
@@ -66,26 +67,27 @@ struct LaneStock {
   BlockKeep blocks;
 };
 
+/// Settings of one step.
 struct ExecutorSettings {
   std::uint64_t memory_bytes = 1ULL << 30;
   std::uint64_t write_buffer_bytes = 16U << 20;
   std::uint64_t alignment_bytes = 1;
   /// The order in which jobs are staged: a permutation of their indices; empty: as given.
   std::vector<std::size_t> order;
-  std::vector<std::size_t> write_order;  ///< Likewise of writes; empty: as they are encoded.
-  std::vector<double> encode_s;          ///< By job, as forecast; empty: not known.
-  WriteRegard regard;                    ///< For the application, in hand_over()'s wake.
-  SharedWrites* shared = nullptr;        ///< Writes that ranks of a node make for each other.
-  int node_writer = -1;       ///< writers=node: who on the node writes all of `shared`'s ranks.
-  std::vector<int> writers;   ///< By job, who on the node writes it; -1, or empty: this rank.
-  Status failure;             ///< Known before anything begins: the rank only takes part.
-  bool sync_behind = false;   ///< The I/O lane syncs the storage once it has written all.
-  Reservations reservations;  ///< From reserve_places(), if any layout of the step reserves.
+  std::vector<std::size_t> write_order;  ///< Same for writes; empty: in the order of encoding.
+  std::vector<double> encode_s;          ///< Forecast encode time by job; empty: unknown.
+  WriteRegard regard;                    ///< Needs of the application, after hand_over().
+  SharedWrites* shared = nullptr;        ///< Writes that ranks of a node do for each other.
+  int node_writer = -1;       ///< writers=node: the rank on the node that writes for all of it.
+  std::vector<int> writers;   ///< Rank on the node that writes each job; -1, or empty: this rank.
+  Status failure;             ///< Known before the start: the rank only takes part.
+  bool sync_behind = false;   ///< The I/O lane syncs the storage after its last write.
+  Reservations reservations;  ///< Result of reserve_places(), if any layout of the step reserves.
   Trace* trace = nullptr;
   std::function<void()> progress;  ///< Called on the main thread about ten times a second.
 };
 
-/// What this rank did.
+/// Results of this rank's part of the step.
 struct ExecutorReport {
   std::vector<FieldTally> tallies;  ///< One per plan.
   std::vector<WrittenChunk> written;
@@ -93,13 +95,13 @@ struct ExecutorReport {
   double encode_s = 0;  ///< Time in which at least one thread encoded.
   double write_s = 0;   ///< Time in which the I/O lane wrote.
   double hidden_s = 0;  ///< Time in which both happened.
-  double wait_s = 0;    ///< Time in which some encoded chunk waited for an address.
+  double wait_s = 0;    ///< Time in which at least one encoded chunk waited for an address.
   double makespan_s = 0;
-  double encode_here_s = 0;          ///< On the main thread, in the application's idle time.
-  double short_of_memory_s = 0;      ///< hand_over(): waiting for memory.
-  std::uint64_t n_moved_writes = 0;  ///< This rank's chunks that others wrote.
-  double foreign_write_s = 0;        ///< Of write_s, for other ranks.
-  double sync_s = 0;                 ///< Under sync_behind, if anything was written.
+  double encode_here_s = 0;          ///< Main thread only, in the application's idle time.
+  double short_of_memory_s = 0;      ///< hand_over(): time spent waiting for memory.
+  std::uint64_t n_moved_writes = 0;  ///< This rank's chunks that other ranks wrote.
+  double foreign_write_s = 0;        ///< Part of write_s, for other ranks.
+  double sync_s = 0;                 ///< Set with sync_behind, if anything was written.
   std::uint64_t n_writes = 0;
   std::uint64_t piece_bytes = 0;
   std::uint64_t peak_memory_bytes = 0;
@@ -114,30 +116,32 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Do all of this rank's jobs and serve the others. Collective.
-  /// @returns this rank's own failure; the caller agrees. `report` is filled in any case.
+  /// Do all of this rank's jobs and serve the other ranks. Collective.
+  /// @returns this rank's own failure; the caller must agree on it. `report` is filled in any case.
   Status run(ExecutorReport& report);
 
-  /// Take all chunks' values and serve the other ranks; when it returns, the step needs neither the
-  /// callers' values (but under `keep_puts`) nor MPI (but for tail extents, see attend()) until
-  /// finish(). Waits for memory if that is short. Collective in effect: it answers requests.
-  /// @param before_waiting  is called each time before it waits, for others or for memory.
+  /// Take all chunks' values and serve the other ranks. Afterwards, until finish(), the step needs
+  /// no values of the callers except under `keep_puts`. It needs no MPI except for tail extents,
+  /// see attend(). Waits if memory is short. Collective in effect, since it answers requests.
+  /// @param keep_puts  the callers keep their values until finish(): they are not copied.
+  /// @param before_waiting  called each time before it waits, for other ranks or for memory.
   void hand_over(bool keep_puts, const std::function<void()>& before_waiting);
-  /// Encode a chunk on the calling (main) thread. @returns false if none fits, or is left.
+  /// Encode a chunk on the calling (main) thread. @returns false if no chunk waits or fits.
   bool encode_here(const LaneOutlook& outlook);
-  /// The same in the application's own time, where nothing may wait for other ranks.
+  /// Same as encode_here() in the application's own time: never waits for other ranks.
   bool encode_in_idle_time(const LaneOutlook& outlook);
-  /// Let what needs the main thread move. Never waits. Main thread only.
+  /// Advance the work that needs the main thread. Never waits. Main thread only.
   void attend() { tail_.service(); }
-  /// The application's needs of the I/O lane have changed. Any thread.
+  /// Notify the I/O lane that the application's needs of it have changed. Any thread.
   void look_again() { io_lane_.look_again(); }
-  /// Whether some chunk waits for a thread or for encode_here().
+  /// True if a chunk waits for a thread or for encode_here().
   bool waits_for_encoding() const { return encode_lane_.waiting().n_chunks > 0; }
-  /// Do what is left, without regard to the application. Collective, as run(), which calls it.
+  /// Complete the step without regard to the application. Collective, like run(), which calls it.
   Status finish(ExecutorReport& report);
 
  private:
-  /// A dense layout's round: collect sizes, add them up over the ranks, learn the base address.
+  /// State of a dense layout's round: collect sizes, add them up over the ranks, get the base
+  /// address.
   enum class Round : std::uint8_t { collecting, adding, basing, none };
 
   void check_start();
@@ -145,7 +149,7 @@ class Executor {
   std::uint64_t job_memory_bytes(const ChunkJob& job) const;
   std::uint64_t values_bytes(const ChunkJob& job) const;
   std::uint64_t held_bytes(const ChunkJob& job) const;
-  /// The job that is `position`th in the order of work.
+  /// The job at `position` in the order of work.
   const ChunkJob& job_at(std::size_t position) const {
     return ownership_.jobs[settings_.order.empty() ? position : settings_.order[position]];
   }
@@ -183,35 +187,37 @@ class Executor {
   const Ownership& ownership_;
   ExecutorSettings settings_;
   const LaneClock& clock_;
-  std::uint64_t window_bytes_ = 0;  ///< Held for gifts as long as the file is open.
+  std::uint64_t window_bytes_ = 0;  ///< Reserved for gifts while the file is open.
   MemoryBudget budget_;
   BlockKeep& blocks_;
 
   std::mutex mutex_;  ///< Guards n_active_ and held_.
   std::condition_variable activity_;
   std::uint64_t n_active_ = 0;
-  std::vector<EncodedChunk> held_;  ///< Encoded, waiting for their round's base address.
+  std::vector<EncodedChunk> held_;  ///< Encoded, waiting for the base address of their round.
 
   enum class Holding : std::uint8_t {
-    no,      ///< run(): values are gathered when they are encoded.
+    no,      ///< run(): values are gathered during encoding.
     values,  ///< Handed over, with a copy of all values.
     puts     ///< Handed over; the callers keep their values.
   };
   Holding holding_ = Holding::no;
-  std::uint64_t largest_extra_bytes_ = 0;  ///< Of any job: what encoding takes beside its values.
-  std::vector<std::size_t> write_positions_;  ///< By job; empty: as they come.
+  /// Most memory, of all jobs, that encoding takes in addition to the values.
+  std::uint64_t largest_extra_bytes_ = 0;
+  /// Write position of each job; empty: writes are done in order of arrival.
+  std::vector<std::size_t> write_positions_;
   double start_s_ = 0;
   double short_of_memory_s_ = 0;
   BusyIntervals encoding_here_;
 
   std::size_t next_job_ = 0;            ///< Position in the order of work.
-  const ChunkJob* unstaged_ = nullptr;  ///< Failed to be; its holders are to be told yet.
+  const ChunkJob* unstaged_ = nullptr;  ///< Staging failed; its holders must still be notified.
   std::thread::id main_thread_ = std::this_thread::get_id();
-  // What the lanes look at before they wake the main thread.
+  // Flags that the lanes check before they wake the main thread.
   std::atomic<bool> out_of_budget_{false};  ///< Staging waits for memory.
   std::atomic<bool> all_staged_{false};
-  std::atomic<bool> encodes_here_{false};   ///< The main thread is all that encodes.
-  std::atomic<std::size_t> n_encoding_{0};  ///< Chunks that wait for encoding, or are encoded.
+  std::atomic<bool> encodes_here_{false};   ///< Only the main thread encodes.
+  std::atomic<std::size_t> n_encoding_{0};  ///< Chunks that wait for encoding or are being encoded.
   std::map<ChunkKey, StagedChunk> awaiting_pieces_;
   StagedAmount amount_awaiting_;
   Round round_ = Round::none;
@@ -220,10 +226,10 @@ class Executor {
   bool round_is_last_ = false;
   std::unique_ptr<PendingSum> sum_;
   BusyIntervals reading_;
-  BusyIntervals waiting_;  ///< For the sums of a round.
+  BusyIntervals waiting_;  ///< Waiting for the sums of a round.
   Status own_status_;
 
-  // Last, so that they end first: their threads use what stands above.
+  // Declared last, so that they end first: their threads use the members above.
   std::unique_ptr<PieceExchange> pieces_;
   Placer placer_;
   IoLane io_lane_;

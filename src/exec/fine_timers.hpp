@@ -1,9 +1,9 @@
-// FineTimers: naps of some microseconds last about as long as they say.
+// FineTimers: makes sleeps of a few microseconds end on time.
 //
-// Linux lets every sleep of an ordinary thread end up to 50 us late (its timer slack), which is
-// many times the nap itself where ranks wait for each other: end_step on two ranks took 4.6 ms with
-// a slack of 1 us, 6.8 ms without. The thread may be the application's own, so its slack is put
-// back.
+// Linux may end a sleep of an ordinary thread up to 50 us late (its timer slack). That is many
+// times the sleep while ranks wait for each other: end_step on two ranks took 4.6 ms with a slack
+// of 1 us, 6.8 ms with the default. The thread may belong to the application, so its slack is
+// restored.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tailrace {
 
-/// While it lives, the calling thread's sleeps end within a microsecond of their time.
+/// Scope in which sleeps of the calling thread end within a microsecond of their time.
 class FineTimers {
  public:
 #if defined(__linux__)

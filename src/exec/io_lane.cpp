@@ -1,4 +1,4 @@
-// The loop of the writing thread.
+// Loop of the writing thread: batches, addresses, writes for other ranks.
 
 #include "exec/io_lane.hpp"
 
@@ -12,10 +12,12 @@
 namespace tailrace {
 namespace {
 
-constexpr auto kSharedNap = std::chrono::milliseconds(1);    // for gifts of other processes
-constexpr auto kRegardNap = std::chrono::microseconds(500);  // an obstacle that ends unmarked
+// Poll interval for gifts of other processes
+constexpr auto kSharedNap = std::chrono::milliseconds(1);
+// Poll interval for an obstacle that ends unmarked
+constexpr auto kRegardNap = std::chrono::microseconds(500);
 
-/// Room for so many values without any more memory. @returns whether there was memory for them.
+/// Reserve capacity for `n` values. @returns false if memory is short.
 template <class T>
 bool try_reserve(std::vector<T>& values, std::size_t n) {
   if (n <= values.capacity()) return true;
@@ -49,16 +51,16 @@ IoLane::IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const Fie
   if (expects_gifts()) wake();
 }
 
-/// Where an exception ends the step, nobody serves what the thread waits for.
+/// If an exception ends the step, no thread serves what the lane's thread waits for.
 IoLane::~IoLane() {
   if (!idle()) tail_.raise_failure();
   finish();
 }
 
-/// Call the thread if it rests. Under the lock.
+/// Wake the thread if it rests. Requires mutex_.
 void IoLane::wake() {
   if (at_work_ || !has_thread_) return;
-  at_work_ = threads_.post([this] { run(); });  // There is one: it rests.
+  at_work_ = threads_.post([this] { run(); });  // One helper exists: it rests.
 }
 
 void IoLane::push(EncodedChunk chunk) {
@@ -76,7 +78,7 @@ void IoLane::push(EncodedChunk chunk) {
   activity_();
 }
 
-/// Without memory the chunk stays the caller's, and the step is to fail.
+/// Queue a chunk. Without memory the caller keeps the chunk, and the step must fail.
 Status IoLane::queue(EncodedChunk& chunk) {
   const std::scoped_lock lock(mutex_);
   auto place = waiting_.end();
@@ -84,14 +86,14 @@ Status IoLane::queue(EncodedChunk& chunk) {
     --place;
   }
   const Status queued = local_part([&] {
-    wake();  // Before the chunk is there: without memory for the call it is nobody's.
+    wake();  // First: without memory for the call the chunk is not queued.
     waiting_.insert(place, std::move(chunk));
     return Status();
   });
   return queued.ok() ? queued : no_memory_for(chunk);
 }
 
-/// Under the lock. Only the first is kept.
+/// Record the first failure. Requires mutex_.
 void IoLane::fail(Status failure) {
   if (!status_.ok()) return;
   status_ = std::move(failure);
@@ -137,7 +139,7 @@ void IoLane::run() {
   while (take_batch()) write_or_drop();
 }
 
-/// In place of the thread. Who finds another one writing leaves it to that.
+/// Write the waiting chunks on the calling thread, if no other thread is writing.
 void IoLane::write_waiting() {
   while (true) {
     {
@@ -169,7 +171,7 @@ void IoLane::write_or_drop() {
   activity_();
 }
 
-/// What was taken, unless the step has failed.
+/// Write the batch, unless the step has failed.
 Status IoLane::write_taken() {
   if (tail_.failure_raised() || !status().ok()) return Status();
   bool returned = false;
@@ -182,8 +184,8 @@ Status IoLane::write_taken() {
   return nameless ? no_memory_for(batch_.chunks.front()) : written;
 }
 
-/// Take chunks that can be one write, as soon as the application leaves time for it. @returns
-/// whether there are any: not once nothing waits, and so the thread is about to rest.
+/// Take chunks that can be one write, as soon as the application leaves time for it. @returns false
+/// if nothing waits; then the thread rests.
 bool IoLane::take_batch() {
   std::unique_lock lock(mutex_);
   const auto something = [this] {
@@ -191,7 +193,7 @@ bool IoLane::take_batch() {
   };
   LaneOutlook outlook;
   std::optional<std::size_t> first;
-  if (writes_for_node()) write_for_others(lock);  // in turn, as they wait for it
+  if (writes_for_node()) write_for_others(lock);  // alternate, since other ranks wait for it
   while (true) {
     while (expects_gifts() && !something()) {
       if (!write_for_others(lock)) wake_.wait_for(lock, kSharedNap, something);
@@ -216,8 +218,8 @@ bool IoLane::take_batch() {
   return true;
 }
 
-/// The chunk at this position, and those behind it that can be written together with it. Under the
-/// lock.
+/// Take the chunk at this position and the following ones that can be written with it. Requires
+/// mutex_.
 void IoLane::take_from(Batch& batch, std::size_t first, const LaneOutlook& outlook) {
   batch.chunks.clear();
   batch.claim.reset();
@@ -230,16 +232,17 @@ void IoLane::take_from(Batch& batch, std::size_t first, const LaneOutlook& outlo
          outlook.now_s + settings_.regard.seconds(with_next) > outlook.free_until_s)) {
       break;
     }
-    if (!try_reserve(batch.chunks, batch.chunks.size() + 1)) break;  // There is room for one.
+    // Capacity for one always exists.
+    if (!try_reserve(batch.chunks, batch.chunks.size() + 1)) break;
     n_bytes = with_next;
     batch.chunks.push_back(std::move(*next));
     next = waiting_.erase(next);
   }
 }
 
-/// Between nodes a claim takes some milliseconds: that of the next write travels during this one.
+/// Start the next write's claim during this one: between nodes a claim takes some milliseconds.
 void IoLane::claim_ahead() {
-  // What is passed on waits for the node's writer, who may need a ticket for that.
+  // A write that is passed on waits for the node's writer, which may itself need a ticket.
   if (!has_thread_ || !tail_.claims_travel() || passes_on()) return;
   {
     const std::scoped_lock lock(mutex_);
@@ -250,8 +253,8 @@ void IoLane::claim_ahead() {
   next_.claim = start_claim(bytes_of(next_));
 }
 
-/// Write something that another rank has given to this one, if there is anything and the
-/// application leaves time for it. The lock is let go meanwhile.
+/// Write one gift of another rank, if any waits and the application leaves time for it. Releases
+/// the lock meanwhile.
 bool IoLane::write_for_others(std::unique_lock<std::mutex>& lock) {
   if (!settings_.shared->waiting()) return false;
   std::uint64_t n_bytes_max = UINT64_MAX;
@@ -271,7 +274,7 @@ bool IoLane::write_for_others(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   writing_ = false;
   lock.unlock();
-  activity_();  // who waits for the lane to be idle
+  activity_();  // for a caller that waits until the lane is idle
   lock.lock();
   return true;
 }
@@ -306,13 +309,13 @@ Status IoLane::write_foreign(std::uint64_t address, std::span<const std::byte> b
   return written;
 }
 
-/// Whether the lane waits for the application now: not if somebody waits for the step, nor if it
-/// has failed, since what is dropped takes no time. Under the lock.
+/// True if the lane yields to the application now. False if a caller waits for the step. Also false
+/// if the step has failed, since dropping chunks takes no time. Requires mutex_.
 bool IoLane::regards_application() const {
   return settings_.regard.outlook && !hurried_ && !finishing_ && !tail_.failure_raised();
 }
 
-/// The waiting chunk to write first; nothing while the application is in the way.
+/// Index of the waiting chunk to write first; std::nullopt while the application uses the lane.
 std::optional<std::size_t> IoLane::pick(LaneOutlook& outlook) {
   outlook = unlimited_outlook();
   if (!regards_application() || !try_reserve(lengths_s_, waiting_.size())) return 0;
@@ -324,7 +327,7 @@ std::optional<std::size_t> IoLane::pick(LaneOutlook& outlook) {
   return pick_operation(lengths_s_, outlook);
 }
 
-/// Whether `next` can be written together with a batch of `batch_bytes` that ends in `last`.
+/// True if `next` can be written together with a batch of `batch_bytes` that ends with `last`.
 bool IoLane::joins(const EncodedChunk& last, const EncodedChunk& next,
                    std::uint64_t batch_bytes) const {
   const std::uint64_t n_bytes = batch_bytes + next.data().size();
@@ -343,8 +346,9 @@ bool IoLane::joins(const EncodedChunk& last, const EncodedChunk& next,
   return false;
 }
 
-/// Where a batch of the arena goes. A chunk that does not fit has nobody with it (joins()): it goes
-/// where another overflow has left room, or else opens a run for itself and all that is to come.
+/// Return the address of a batch in the arena. A chunk that does not fit is alone in its batch
+/// (joins()). It goes to room that another overflow has left, or else opens a run for itself and
+/// all remaining chunks.
 std::uint64_t IoLane::arena_address(std::uint64_t n_bytes) {
   for (const EncodedChunk& chunk : batch_.chunks) {
     placer_->count_arena_chunk(*chunk.job, chunk.chunk.encoded_bytes);
@@ -365,7 +369,7 @@ std::uint64_t IoLane::bytes_of(const Batch& batch) {
   return n_bytes;
 }
 
-/// One run for the whole batch, at the tail or in the arena; its chunks are packed.
+/// Assign addresses in one run for the complete batch, at the tail or in the arena, without gaps.
 void IoLane::place_batch() {
   std::uint64_t address = 0;
   if (batch_.chunks.front().address_from == AddressFrom::arena) {
@@ -392,7 +396,7 @@ std::optional<std::uint64_t> IoLane::claim_at_once(std::uint64_t n_bytes) {
   return (*base + alignment - 1) / alignment * alignment;
 }
 
-/// With what an aligned address may need besides.
+/// Claim the bytes and those that aligning the address may need.
 Tail::Claim IoLane::start_claim(std::uint64_t n_bytes) {
   return tail_.start_claim(n_bytes + settings_.alignment_bytes - 1);
 }
@@ -407,7 +411,7 @@ std::uint64_t IoLane::finish_claim(Tail::Claim& claim) {
 
 Status IoLane::write_batch() {
   if (batch_.chunks.front().address_from != AddressFrom::place) place_batch();
-  if (tail_.failure_raised()) return Status();  // and so there may be no place
+  if (tail_.failure_raised()) return Status();  // place_batch() may not have got an address
   claim_ahead();
   std::vector<std::span<const std::byte>> pieces;
   std::uint64_t n_bytes = 0;
@@ -434,7 +438,8 @@ Status IoLane::write_batch() {
   return Status();
 }
 
-/// Not without a thread: who pushes a chunk may be the main thread, for which others may wait.
+/// False without a thread: the pushing thread may be the main thread, for which other ranks may
+/// wait.
 bool IoLane::passes_on() const {
   return settings_.node_writer >= 0 && !writes_for_node() && has_thread_;
 }
@@ -447,7 +452,7 @@ bool IoLane::writes_for_node() const {
   return settings_.node_writer >= 0 && settings_.shared->rank_on_node() == settings_.node_writer;
 }
 
-/// Let the node's writer do it. Invariant 1: it has, when the chunks are listed.
+/// Let the node's writer do the write. Invariant 1: it has written when the chunks are listed.
 Status IoLane::pass_on(std::span<const std::span<const std::byte>> pieces) {
   const SharedWrites::Receipt receipt = settings_.shared->write_by(
       settings_.node_writer, batch_.chunks.front().chunk.address, pieces,
@@ -462,7 +467,7 @@ Status IoLane::pass_on(std::span<const std::span<const std::byte>> pieces) {
   return Status();
 }
 
-/// The step is written: make it durable here, where nobody waits.
+/// Sync the written step on this thread, where no rank waits for it.
 Status IoLane::sync() {
   const double start_s = clock_.now_s();
   TAILRACE_TRY(storage_.sync());

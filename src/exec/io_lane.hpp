@@ -1,30 +1,30 @@
-// IoLane: the thread of a rank that writes. Encoded chunks gather while it is busy and leave
-// together.
+// IoLane: the thread of a rank that writes. Encoded chunks queue up while it is busy and are
+// written together.
 //
-// The lane takes everything that waits, up to the write buffer's size, as one write: while storage
-// is slow the writes grow large by themselves, and while it is fast no byte waits for company. For
-// chunks without an address it claims one at the file's tail per write, or takes the next bytes of
-// the rank's arena, which goes on at the tail when it is full; chunks that have one (all other
-// layouts) are joined with the neighbours that follow them directly.
+// The lane takes all waiting chunks, up to the write buffer's size, as one write. So writes grow
+// large while storage is slow, and no byte waits for others while it is fast. Each write of chunks
+// without an address makes one claim at the file's tail, or takes the next bytes of the rank's
+// arena. A full arena continues at the tail. Chunks with an address (all other layouts) are joined
+// with the neighbours that directly follow them.
 //
-// In mode in_situ the lane has regard for the application: it starts no write while the application
-// uses the lane, nor one that would not end before it is expected to, until somebody waits for the
-// step.
+// In mode in_situ the lane yields to the application. It starts no write while the application uses
+// the lane, and none that would last until the application is expected to use it. It stops yielding
+// when a caller waits for the step.
 //
-// Where ranks of a node write for each other (exec/shared_writes.hpp), the lane takes what others
-// have given it while it has nothing of its own to write.
+// If ranks of a node write for each other (exec/shared_writes.hpp), the lane writes gifts of other
+// ranks while it has no write of this rank.
 //
-// With writers=node one rank of a node, its writer, takes them in turn with its own, and the lanes
-// of the others write nothing: they pass each write on and wait for it. So whatever a layout does,
-// and a lane joins, holds there too.
+// With writers=node, one rank of a node, the writer, does the writes of all, alternating between
+// its own and those of other ranks. The lanes of the other ranks pass each write on and wait for
+// it. So layouts and the joining of chunks work unchanged.
 //
-// The thread is a team's, which stays from step to step: it comes when something waits, and rests
-// again when nothing does; where it may write for others, it stays until the step ends. Where the
-// system refuses it, whoever pushes writes what waits.
+// The thread belongs to a ThreadTeam that persists from step to step. It wakes when a chunk arrives
+// and rests when none waits; if it may write for other ranks, it stays active until the step ends.
+// If the system refuses the thread, each pushing thread writes the waiting chunks.
 //
 // Invariant 1: bytes are in the file before their chunk appears in written().
-// Invariant 2: after the first failed write nothing more is written; memory is still given back.
-// Invariant 3: the thread needs no memory to take a chunk, write or drop it and go to rest.
+// Invariant 2: after the first failed write nothing more is written; memory is still released.
+// Invariant 3: the thread needs no memory to take a chunk, to write or drop it, and to go to rest.
 
 #pragma once
 
@@ -54,11 +54,11 @@
 
 namespace tailrace {
 
-/// Where an encoded chunk's address comes from.
+/// Source of an encoded chunk's address.
 enum class AddressFrom : std::uint8_t {
   tail,   ///< Claimed by the I/O lane, once per write.
   arena,  ///< The next bytes of the rank's arena, once per write.
-  place   ///< It has one already.
+  place   ///< The chunk already has its address.
 };
 
 /// An encoded chunk on its way to storage.
@@ -66,19 +66,20 @@ struct EncodedChunk {
   WrittenChunk chunk;
   const ChunkJob* job = nullptr;
   AddressFrom address_from = AddressFrom::tail;
-  double held_since_s = 0;         ///< Layout dense: when it began to wait for its round's sums.
-  std::size_t write_position = 0;  ///< In the plan's order of writes; equals go as they come.
+  double held_since_s = 0;  ///< Layout dense: when it began to wait for the sums of its round.
+  /// Position in the plan's order of writes; ties go in order of arrival.
+  std::size_t write_position = 0;
   Buffer bytes;
-  bool is_values = false;               ///< `bytes` is the block that the values came in.
-  std::span<const std::byte> borrowed;  ///< Instead of `bytes`: the caller's own memory.
-  std::uint64_t budget_bytes = 0;       ///< To be given back once written.
+  bool is_values = false;               ///< `bytes` is the block that held the values.
+  std::span<const std::byte> borrowed;  ///< Used instead of `bytes`: the caller's own memory.
+  std::uint64_t budget_bytes = 0;       ///< Released once the chunk is written.
 
   std::span<const std::byte> data() const { return borrowed.empty() ? bytes.bytes() : borrowed; }
 };
 
-/// What the application needs of the I/O lane (mode in_situ), and how long writes are.
+/// The application's needs of the I/O lane (mode in_situ), and the forecast duration of writes.
 struct WriteRegard {
-  /// The lane's outlook now; any thread. Empty: the lane is ours alone.
+  /// Returns the lane's current outlook; any thread. Empty: the application does not use the lane.
   std::function<LaneOutlook()> outlook;
   double write_latency_s = 0;
   double write_s_per_byte = 0;
@@ -95,57 +96,58 @@ class IoLane {
     std::uint64_t alignment_bytes = 1;
     std::int32_t rank = 0;
     WriteRegard regard;
-    SharedWrites* shared = nullptr;  ///< Where other ranks' writes come from, if any do.
-    int node_writer = -1;            ///< The rank on the node that writes all; -1: each its own.
-    bool sync_behind = false;        ///< Sync the storage behind this rank's last chunk.
-    std::uint64_t n_chunks = 0;      ///< Of this rank's step.
+    SharedWrites* shared = nullptr;  ///< Writes of other ranks, if any.
+    int node_writer = -1;        ///< Rank on the node that writes for all; -1: each rank writes.
+    bool sync_behind = false;    ///< Sync the storage after this rank's last chunk.
+    std::uint64_t n_chunks = 0;  ///< Number of this rank's chunks in the step.
   };
 
-  /// @param placer    of the arena; null where no chunk comes from there.
-  /// @param threads   of which one helper writes.
+  /// @param placer    owns the arena; null if no chunk goes there.
+  /// @param threads   one of its helpers writes.
   /// @param activity  called after each write, from the lane's thread.
   IoLane(Storage& storage, Tail& tail, Placer* placer, std::span<const FieldPlan> plans,
          MemoryBudget& budget, const Settings& settings, ThreadTeam& threads,
          const LaneClock& clock, Trace* trace, std::function<void()> activity);
   ~IoLane();
 
-  /// Hand a chunk over. Thread-safe. Does not throw: without memory the step has failed.
+  /// Queue a chunk. Thread-safe. Does not throw: without memory the step fails.
   void push(EncodedChunk chunk);
-  /// The application's needs have changed: look again.
+  /// Notify the lane that the application's needs have changed.
   void look_again() { wake_.notify_one(); }
-  /// In the application's own time, where there is no thread: what is pushed waits until later,
-  /// since a claim could wait for a rank that waits for the application. Main thread.
+  /// Postpone the writes of pushed chunks if the lane has no thread and claims need messages. In
+  /// the application's own time, a claim could wait for a rank that waits for the application. Main
+  /// thread.
   void leave_waiting(bool leave);
-  /// Somebody waits for the step: write without regard to the application from now on.
+  /// Write without regard to the application from now on, since a caller waits for the step.
   void hurry();
-  /// Wait until all that was pushed is written (or dropped after a failure) and the thread rests.
+  /// Wait until every pushed chunk is written (or dropped after a failure) and the thread rests.
   void finish();
-  /// An address at the file's tail. Thread-safe.
+  /// Claim an address at the file's tail. Thread-safe.
   std::uint64_t claim(std::uint64_t n_bytes);
-  /// The same if that takes no message. Thread-safe.
+  /// Claim an address if that needs no message. Thread-safe.
   std::optional<std::uint64_t> claim_at_once(std::uint64_t n_bytes);
-  /// One of this rank's chunks has been given to another rank. Thread-safe.
+  /// Count one of this rank's chunks that was given to another rank. Thread-safe.
   void count_given() { ++n_given_; }
-  /// Write what ranks of the node give each other, and account for it. Called by the lane's
-  /// thread, or once that has ended.
+  /// Write bytes of another rank of the node, and account for them. Called by the lane's thread, or
+  /// after that has ended.
   Status write_foreign(std::uint64_t address, std::span<const std::byte> bytes);
-  /// Without a thread the node's writer is to do this now and then, so that nobody waits for it in
-  /// vain. Main thread.
+  /// Write one gift, if this rank is the node's writer and has no thread. Called now and then, so
+  /// that no rank waits for it forever. Main thread.
   void write_given_without_thread();
-  /// Make durable what was written since the last sync. After finish().
+  /// Sync what was written since the last sync. After finish().
   Status sync_rest() { return settings_.sync_behind && unsynced_ ? sync() : Status(); }
-  /// Nothing waits and nothing is being written. Thread-safe.
+  /// True if no chunk waits and none is being written. Thread-safe.
   bool idle() const;
   /// The first failure, if any. Thread-safe.
   Status status() const;
 
-  /// After finish(): what was written, where; the busy intervals; the number of writes.
+  /// After finish(): the written chunks with their addresses; busy intervals; number of writes.
   std::vector<WrittenChunk>& written() { return written_; }
   const BusyIntervals& busy() const { return busy_; }
-  /// The time spent in claims: nothing to speak of within a node.
+  /// Intervals spent in claims; negligible within a node.
   const BusyIntervals& claiming() const { return claiming_; }
   std::uint64_t n_writes() const { return n_writes_; }
-  /// This rank's chunks that the node's writer wrote; the time of writes for others.
+  /// Chunks of this rank that the node's writer wrote; time of writes for other ranks.
   std::uint64_t n_passed_on() const { return n_passed_on_; }
   double foreign_s() const { return foreign_s_; }
   double sync_s() const { return sync_s_; }
@@ -154,7 +156,7 @@ class IoLane {
   /// Chunks that become one write.
   struct Batch {
     std::vector<EncodedChunk> chunks;
-    std::optional<Tail::Claim> claim;  ///< Where it has been begun.
+    std::optional<Tail::Claim> claim;  ///< Set once it has been started.
   };
 
   void wake();
@@ -197,18 +199,18 @@ class IoLane {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::condition_variable rested_;  ///< The thread is not at work.
+  std::condition_variable rested_;  ///< Notified when the thread rests.
   std::deque<EncodedChunk> waiting_;
-  bool at_work_ = false;  ///< The thread was called and has not gone to rest since.
+  bool at_work_ = false;  ///< True from the thread's wake-up until it rests.
   bool writing_ = false;
   bool hurried_ = false;
   std::atomic<bool> leaves_waiting_ = false;
   bool finishing_ = false;
   Status status_;
 
-  Batch batch_;                    ///< Being written; whoever set writing_ has it.
-  Batch next_;                     ///< Taken meanwhile, if any; the thread's.
-  std::vector<double> lengths_s_;  ///< Of the chunks that wait, for pick().
+  Batch batch_;                    ///< Batch being written; owned by the thread that set writing_.
+  Batch next_;                     ///< Taken ahead, if any; owned by the lane's thread.
+  std::vector<double> lengths_s_;  ///< Scratch of pick(): durations of the waiting writes.
   std::vector<WrittenChunk> written_;
   BusyIntervals busy_;
   BusyIntervals claiming_;

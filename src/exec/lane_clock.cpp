@@ -1,4 +1,4 @@
-// Interval arithmetic of the lanes, and marks that become obstacles.
+// Interval arithmetic of the lanes; conversion of marks to obstacles.
 
 #include "exec/lane_clock.hpp"
 
@@ -51,11 +51,11 @@ double overlap_s(const std::vector<BusyIntervals::Interval>& a,
   return total;
 }
 
-// --- Marks become obstacles. The numbers in brackets are the invariants of the header.
+// --- Marks become obstacles. The numbers in brackets are invariants of the header.
 
 namespace {
 
-/// A time that does not go back, nor is no number [3].
+/// Return `now_s`, but neither a time before `last_s` nor NaN [3].
 double not_before(double last_s, double now_s) { return std::max(last_s, now_s); }
 
 }  // namespace
@@ -94,7 +94,7 @@ RecordedIteration ObstacleLog::end_iteration(double now_s) {
     recorded.obstacles.of(lane) = std::move(marks.ended);
     marks = LaneMarks();
     if (!goes_on) continue;
-    marks.depth = 1;  // [2], from 0 s on.
+    marks.depth = 1;  // [2], open from 0 s on.
     marks.carried = true;
     marks.n_begun = 1;
   }

@@ -1,5 +1,5 @@
-// The lanes' time: the step's clock, the intervals in which lanes are busy, and what the
-// application marks on them.
+// Time of the lanes: the step's clock, busy intervals of lanes, and the application's marks on
+// them.
 
 #pragma once
 
@@ -26,7 +26,7 @@ class LaneClock {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Seconds for which this thread has run on a core.
+/// CPU time of the calling thread, in seconds.
 double thread_cpu_s();
 
 /// The intervals in which a lane was busy; several threads may belong to it and overlap.
@@ -52,45 +52,44 @@ double total_s(const std::vector<BusyIntervals::Interval>& intervals);
 double overlap_s(const std::vector<BusyIntervals::Interval>& a,
                  const std::vector<BusyIntervals::Interval>& b);
 
-// --- ObstacleLog: what the application marks on its two lanes in the iteration under way.
+// --- ObstacleLog: the application's marks on its two lanes in the current iteration.
 //
-// Answers two questions: does the application use this lane now (the lanes ask before each
-// operation), and which obstacles did the iteration have (the forecast of the next one learns from
-// them). Knows no clock: seconds since the iteration began come from the caller, of one LaneClock.
+// Answers two questions. Does the application use this lane now? The lanes ask before each
+// operation. Which obstacles did the iteration have? The forecast of the next one learns from them.
+// Has no clock: callers pass seconds since the iteration began, all from one LaneClock.
 //
 // Invariants.
-// 1. Marks may nest: a lane is free again with the end of the outermost begin. An end without a
-//    begin changes nothing.
-// 2. An obstacle that is open when the iteration ends is cut there and goes on in the next one, as
-//    one begin however deep it was; the next begin takes its place instead of nesting in it. So
-//    begins without an end do not pile up over iterations.
-// 3. Recorded obstacles are sorted and disjoint whatever the times: one before the last mark of
+// 1. Marks may nest: the end of the outermost begin frees the lane. An end without a begin changes
+//    nothing.
+// 2. An obstacle that is open when the iteration ends is cut there. It continues in the next
+//    iteration as a single begin, however deep it was nested. The next begin replaces it instead of
+//    nesting in it, so begins without an end do not pile up over iterations.
+// 3. Recorded obstacles are sorted and disjoint for any input times: a time before the last mark of
 //    its lane counts as that mark's.
-// 4. At most 2 x lane_obstacles_max obstacles a lane are held, lane_obstacles_max handed out:
-//    beyond that those between which the gaps are shortest become one (merge_obstacles).
+// 4. At most 2 x lane_obstacles_max obstacles a lane are held, and lane_obstacles_max returned.
+//    Beyond that, the obstacles with the shortest gaps between them are merged (merge_obstacles).
 
-/// An iteration as it was.
+/// Obstacles and length of an iteration that has ended.
 struct RecordedIteration {
   LaneObstacles obstacles;
   double iteration_s = 0;
 };
 
-/// What a lane's gate asks.
+/// State of a lane, queried before each operation.
 struct LaneState {
   bool blocked = false;     ///< The application uses the lane.
-  std::size_t n_begun = 0;  ///< Obstacles of the iteration so far, the one under way among them.
+  std::size_t n_begun = 0;  ///< Obstacles of the iteration so far, including the current one.
 };
 
-/// Thread-safe. Not collective.
+/// Log of obstacles. Thread-safe. Not collective.
 class ObstacleLog {
  public:
-  /// The application begins, or ends, to use a lane, `now_s` seconds into the iteration.
+  /// Mark that the application begins, or ends, to use a lane, `now_s` seconds into the iteration.
   /// Cost: O(1), amortised.
   void begin(Lane lane, double now_s);
   void end(Lane lane, double now_s);
 
-  /// The iteration has lasted `now_s` seconds: hand out what it had, and begin the next, whose
-  /// seconds count from 0 again.
+  /// End the iteration after `now_s` seconds, return its record, and begin the next at 0 s.
   RecordedIteration end_iteration(double now_s);
 
   LaneState state(Lane lane) const;
@@ -99,10 +98,10 @@ class ObstacleLog {
   struct LaneMarks {
     std::vector<Obstacle> ended;
     Obstacle open;
-    std::size_t depth = 0;  ///< Begins without their end; 0: the lane is free.
-    bool carried = false;   ///< The open one comes from the iteration before.
+    std::size_t depth = 0;  ///< Begins without an end; 0: the lane is free.
+    bool carried = false;   ///< The open obstacle continues one of the previous iteration.
     std::size_t n_begun = 0;
-    double last_s = 0;  ///< Of the lane's last mark.
+    double last_s = 0;  ///< Time of the lane's last mark.
   };
   LaneMarks& of(Lane lane) { return lane == Lane::main ? main_ : io_; }
 

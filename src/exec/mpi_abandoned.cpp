@@ -1,4 +1,4 @@
-// The agreement on what all ranks have given up, and its freeing.
+// Agreement on the parts that all ranks have given up, and their release.
 
 #include <array>
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace tailrace {
 namespace {
 
-/// Drop messages that nobody will ask for. @returns how many were posts.
+/// Receive and drop messages that no rank will request. @returns how many were posts.
 std::int64_t drop_messages(MPI_Comm comm) {
   std::int64_t n_posts = 0;
   while (true) {
@@ -31,7 +31,7 @@ bool is_complete(MPI_Request& request) {
   return complete != 0;
 }
 
-/// True if this rank has nothing under way except posts that nobody has received.
+/// True if this rank has nothing in flight except posts that were not received.
 bool is_quiet(MpiParts& parts) {
   if (parts.n_calls > 0) return false;
   const Status dropped = local_part([&parts] {
@@ -47,7 +47,7 @@ bool is_quiet(MpiParts& parts) {
   return quiet;
 }
 
-/// Equal on two ranks that hold the same windows.
+/// Signature that is equal on two ranks with the same windows.
 std::uint64_t windows_signature(const MpiParts& parts) {
   std::uint64_t signature = parts.n_windows_made;
   for (const MpiParts::Window& window : parts.windows) {
@@ -112,7 +112,7 @@ void free_abandoned(AbandonedParts& abandoned, std::span<const std::uint64_t> nu
   MPI_Allreduce(MPI_IN_PLACE, sums.data(), n, MPI_INT64_T, MPI_SUM, comm);
   MPI_Allreduce(MPI_IN_PLACE, same.data(), n, MPI_UINT64_T, MPI_BAND, comm);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    // Bits that all ranks have alike, set or not, are in one of the two.
+    // Bits on which all ranks agree, set or not, are set in one of the two.
     const bool alike = (same[2 * i] | same[2 * i + 1]) == ~std::uint64_t{0};
     if (sums[2 * i] != 0 || sums[2 * i + 1] != 0 || !alike) continue;
     const auto found = abandoned.parts.find(numbers[i]);

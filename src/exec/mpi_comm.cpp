@@ -1,10 +1,10 @@
 // MpiComm: Comm over a duplicate of the caller's communicator.
 //
-// Every collective is started in its nonblocking form and then waited for in naps that grow with
-// the time waited, to half a millisecond at most: MPI libraries poll while they wait, and on a node
-// with more ranks than cores that takes the processor away from the very ranks that are waited for.
-// Only the thread that created the object calls MPI, so MPI_THREAD_FUNNELED suffices. MPI's own
-// errors end the job (MPI_ERRORS_ARE_FATAL), but for the creation of windows, which is checked.
+// Every collective is started in its nonblocking form and then waited for in naps. These grow with
+// the time waited, to half a millisecond at most. MPI libraries poll while they wait. On a node
+// with more ranks than cores, that takes the core from the very ranks that are waited for. Only the
+// thread that created the object calls MPI, so MPI_THREAD_FUNNELED suffices. MPI's own errors end
+// the job (MPI_ERRORS_ARE_FATAL), except during the creation of windows, which is checked.
 
 #include <mpi.h>
 #include <unistd.h>
@@ -30,9 +30,10 @@ namespace {
 constexpr int kExchangeTag = 7001;  // and 7002: consecutive exchanges must not mix
 constexpr int kGatherTag = 7004;
 constexpr std::uint64_t kMessageLimit = 1ULL << 30;  // MPI counts are ints
-/// A broadcast's size and as much of it as fits travel in one message, and most have no more. MPIs
-/// send so much without asking the receiver first: Open MPI 4096 bytes within a node, headers and
-/// all. Asking made the sender wait for its receivers, 80 us on two ranks.
+/// Size of a broadcast's first message: the number of bytes and as many of them as fit. Most
+/// broadcasts need no other. MPI libraries send this much eagerly (Open MPI: 4096 bytes within a
+/// node, headers included). Larger messages made the sender wait for its receivers, 80 us on two
+/// ranks.
 constexpr std::size_t kBlockBytes = 3072;
 
 void merge_numbers(void* in, void* inout, int* n, MPI_Datatype*) {
@@ -64,7 +65,7 @@ class MpiSum final : public PendingSum {
     MPI_Comm_rank(comm, &rank);
     first_ = rank == 0;
   }
-  /// Where it is given up under way, MPI goes on writing there.
+  /// If a pending sum is given up, MPI still writes to its buffers: leak them.
   ~MpiSum() override {
     if (complete()) return;
     static_cast<void>(sums_.release());
@@ -122,7 +123,7 @@ class MpiComm final : public Comm {
     MPI_Finalized(&finalized);
     if (finalized != 0) return;
     if (abandoned_) {
-      // Without memory to note them, they are left to MPI_Finalize.
+      // Without memory for the entry, the parts are left to MPI_Finalize.
       const Status kept = local_part([this] {
         abandoned_parts_->parts.emplace(number_, parts_);
         return Status();
@@ -143,7 +144,7 @@ class MpiComm final : public Comm {
     return rank_on_node == 0;
   }
   std::string place() const override {
-    int n_on_node = 1;  // Pretended nodes count here.
+    int n_on_node = 1;  // Simulated nodes count here.
     MPI_Comm_size(node_comm_, &n_on_node);
     if (n_on_node == n_ranks_) return "";
     std::array<char, 256> host{};
@@ -153,9 +154,9 @@ class MpiComm final : public Comm {
 
   void barrier() override { barrier_politely(comm_, *errands_); }
 
-  /// MPICH 4.0 compares unsigned numbers of 64 bits as if the first were a sign (Open MPI 4.1 those
-  /// of type unsigned long), so that UINT64_MAX was the least. Least and largest are found among
-  /// signed numbers of the same order.
+  /// MPICH 4.0 compares unsigned numbers of 64 bits as signed ones (Open MPI 4.1 those of type
+  /// unsigned long), so that UINT64_MAX is the minimum. Minimum and maximum are therefore computed
+  /// over signed numbers in the same order: flip the top bit.
   void allreduce(std::span<std::uint64_t> values, Reduction reduction) override {
     const bool by_order = reduction == Reduction::min || reduction == Reduction::max;
     const auto turn_sign = [&] {
@@ -210,8 +211,8 @@ class MpiComm final : public Comm {
     return std::make_unique<MpiSum>(*parts_, std::move(values), *errands_);
   }
 
-  /// Nonblocking consensus: synchronous sends, then a barrier that each rank joins once its sends
-  /// have been received; when the barrier is through, nothing is under way any more.
+  /// Nonblocking consensus: synchronous sends, then a barrier that each rank enters once its sends
+  /// are received. When the barrier completes, no message is in flight.
   std::vector<Message> exchange(std::vector<Message> outgoing) override {
     ++parts_->n_calls;
     const int tag = kExchangeTag + (exchange_parity_ ^= 1);
@@ -285,8 +286,8 @@ class MpiComm final : public Comm {
   }
 
  private:
-  /// Broadcast how large nodes are to be in tests, and the newest of rank 0's abandoned parts: the
-  /// environment and the parts of other ranks may be others.
+  /// Broadcast two settings of rank 0: the size of nodes in tests, and its newest abandoned parts.
+  /// The environment and the parts of other ranks may differ.
   void as_rank_0_says() {
     std::array<std::uint64_t, 2 + kAbandonedMax> said{};  // ranks a node, how many parts, which
     const char* text = environment_variable("TAILRACE_RANKS_PER_NODE");
@@ -300,8 +301,8 @@ class MpiComm final : public Comm {
     if (said[0] > 0) pretend_nodes(static_cast<int>(said[0]));
   }
 
-  /// TAILRACE_RANKS_PER_NODE=N pretends that every N ranks are a node of their own, so that the
-  /// paths between nodes can be tested on one machine.
+  /// Simulate nodes: with TAILRACE_RANKS_PER_NODE=N every N ranks form one, so that the paths
+  /// between nodes can be tested on one machine.
   void pretend_nodes(int n_per_node) {
     MPI_Comm part = MPI_COMM_NULL;
     MPI_Comm_split(node_comm_, rank_ / n_per_node, rank_, &part);
@@ -309,12 +310,12 @@ class MpiComm final : public Comm {
     node_comm_ = part;
   }
 
-  /// A rank takes what the ranks below it in a binomial tree have, in the order of the ranks behind
-  /// the root, and sends it up with its own, the sizes of all first.
+  /// Gather along a binomial tree. A rank receives the data of the ranks below it, in rank order
+  /// starting at the root, and sends it up with its own. The sizes go first.
   std::vector<Bytes> gather_along_tree(std::span<const std::byte> bytes, int root) {
     std::vector<std::uint64_t> sizes = {bytes.size()};
     const int here = (rank_ - root + n_ranks_) % n_ranks_;
-    if ((here & 1) != 0) {  // Half of the ranks have none below them, and need no memory.
+    if ((here & 1) != 0) {  // Half of the ranks have no child and need no buffer.
       send_up((here - 1 + root) % n_ranks_, sizes, bytes);
       return {};
     }
@@ -395,7 +396,7 @@ class MpiComm final : public Comm {
     if (found == 0) return std::nullopt;
     int n_bytes = 0;
     MPI_Get_count(&status, MPI_BYTE, &n_bytes);
-    // Without memory for it the message stays where it is.
+    // Without memory, this throws and the message stays pending.
     Message message{status.MPI_SOURCE, Bytes(static_cast<std::size_t>(n_bytes))};
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Irecv(message.payload.data(), n_bytes, MPI_BYTE, message.peer, tag, comm_, &request);
@@ -411,8 +412,8 @@ class MpiComm final : public Comm {
     }
   }
 
-  std::shared_ptr<AbandonedParts> abandoned_parts_;  ///< Of the communicator this was made of.
-  std::uint64_t number_ = 0;                         ///< Among all that were made of it.
+  std::shared_ptr<AbandonedParts> abandoned_parts_;  ///< Parts made of the parent.
+  std::uint64_t number_ = 0;                         ///< Index among all parts made of the parent.
   std::shared_ptr<MpiParts> parts_ = std::make_shared<MpiParts>();
   MPI_Comm& comm_ = parts_->comm;
   MPI_Comm& node_comm_ = parts_->node_comm;
@@ -425,7 +426,7 @@ class MpiComm final : public Comm {
   std::shared_ptr<Errands> errands_ = std::make_shared<Errands>();
 };
 
-/// Whether this process was started by an MPI launcher (Open MPI, MPICH, Slurm).
+/// True if this process was started by an MPI launcher (Open MPI, MPICH, Slurm).
 bool launched_by_mpi() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK", "MPI_LOCALNRANKS"}) {
     if (environment_variable(name) != nullptr) return true;
@@ -451,7 +452,7 @@ std::string mpi_library_version() {
   int length = 0;
   MPI_Get_library_version(text, &length);
   const std::string all(text, static_cast<std::size_t>(length));
-  // Open MPI adds its packager and date behind a comma, MPICH a page of build options.
+  // Open MPI appends its packager and date after a comma, MPICH a page of build options.
   return all.substr(0, all.find_first_of(",\n"));
 }
 

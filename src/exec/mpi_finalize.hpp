@@ -1,5 +1,5 @@
-// What a library does for a program that leaves its files open: MPI_Finalize is the last moment at
-// which all ranks can still close them together.
+// Hooks for a program that leaves files open: MPI_Finalize is the last moment at which all ranks
+// can still close them together.
 
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace tailrace {
 
-/// Have `close` called when MPI_Finalize begins, on every rank, and before what was asked for by
-/// others until now. MPI must be initialised. Not collective.
+/// Call `close` on every rank when MPI_Finalize begins, before the hooks that others have
+/// registered so far. MPI must be initialised. Not collective.
 template <void (*close)()>
 void ask_mpi_finalize() {
-  // MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, the last one first, when all
-  // of MPI still works.
+  // MPI_Finalize first deletes the attributes of MPI_COMM_SELF, the last one first, while all of
+  // MPI still works.
   int key = MPI_KEYVAL_INVALID;
   const auto on_delete = [](MPI_Comm, int, void*, void*) {
     close();
@@ -25,8 +25,9 @@ void ask_mpi_finalize() {
   MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
 }
 
-/// The same, and at the end of the process `say_what_is_lost`, for one that never came to
-/// MPI_Finalize, but not in a forked child. The first call asks for it, further ones do nothing.
+/// Register `close` as ask_mpi_finalize() does. Also call `say_what_is_lost` at the end of a
+/// process that never reached MPI_Finalize, but not in a forked child. Only the first call has an
+/// effect.
 template <void (*close)(), void (*say_what_is_lost)()>
 void close_at_finalize() {
   static const bool asked = [] {

@@ -1,9 +1,9 @@
 // MpiNodeWindow: one MPI shared-memory window per node, a segment per rank.
 //
-// MPI is called when the window is made and freed, and never in between: what passes through the
-// memory is ordered by atomics, so that threads which must not call MPI can use it. Segments need
-// not follow each other (alloc_shared_noncontig), so that each begins on a page of its own and MPI
-// can put it near its rank. Creation is checked on every rank and agreed on.
+// MPI is only called when the window is made and freed. Access to the memory is ordered by atomics,
+// so that threads which must not call MPI can use it. Segments need not be adjacent
+// (alloc_shared_noncontig): each begins on its own page, and MPI can place it near its rank. Every
+// rank checks the creation, and the ranks agree on the result.
 
 #include "exec/mpi_parts.hpp"
 
@@ -34,13 +34,13 @@ class MpiNodeWindow final : public NodeWindow {
     if (finalized == 0 && !abandoned_) parts_->free_window(window_);
   }
 
-  /// Make the window; false if MPI cannot. Collective over the node.
+  /// Make the window. Collective over the node. @returns false if MPI cannot.
   bool allocate(std::uint64_t n_bytes) {
     MPI_Info info = MPI_INFO_NULL;
     MPI_Info_create(&info);
     MPI_Info_set(info, "alloc_shared_noncontig", "true");
     void* own = nullptr;
-    // A line more than asked for: MPI promises no alignment.
+    // One cache line more than requested, since MPI guarantees no alignment.
     const auto n_allocated = static_cast<MPI_Aint>(n_bytes + alignment_bytes);
     MPI_Win& window = window_->window;
     const int made = MPI_Win_allocate_shared(n_allocated, 1, info, node_, &own, &window);
@@ -63,8 +63,8 @@ class MpiNodeWindow final : public NodeWindow {
     return found;
   }
 
-  /// Learn who is who, and where each rank sees its own segment's first aligned byte. Collective
-  /// over the node, also after a failure. @returns false if it is not aligned here.
+  /// Exchange ranks, and the offset of the first aligned byte in each segment. Collective over the
+  /// node, also after a failure. @returns false if a segment is not aligned in this process.
   bool learn(MPI_Comm world) {
     const std::size_t n_ranks = segments_.size();
     const auto own = reinterpret_cast<std::uintptr_t>(segments_[own_index()].data());
@@ -120,10 +120,10 @@ Result<std::unique_ptr<NodeWindow>> make_mpi_node_window(std::shared_ptr<MpiPart
   const bool aligned = window->learn(world);
   if (allocated && aligned) window->clear();
   int failed = allocated && aligned ? 0 : 1;
-  // Nobody is through before all have cleared their segments.
+  // No rank returns before all have cleared their segments.
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, world);
   if (failed != 0) {
-    window->abandon();  // some of the node's ranks may have no window that they could free
+    window->abandon();  // some ranks of the node may have no window to free
     return Status(Code::unsupported, "this MPI cannot share " + std::to_string(bytes_per_rank) +
                                          " bytes per rank within a node");
   }

@@ -1,5 +1,5 @@
-// What MpiComm is made of: waiting, the shared tail, memory that a node shares, and what is left of
-// them where ranks give up.
+// Parts of MpiComm: waiting, the shared tail, memory shared by a node, and cleanup after ranks that
+// gave up.
 
 #pragma once
 
@@ -23,15 +23,18 @@
 
 namespace tailrace {
 
-// --- Waiting for MPI without taking the core from whom we wait for.
+// --- Waiting for MPI without taking the core from the rank that we wait for.
 //
-// Polls for as long as a nap of the least length takes in truth, then naps of an eighth of the time
-// waited so far: who waits long is late by a twelfth of it in the mean, and ranks that come
-// together lose nothing (1,000 collective writes of 400 bytes on two ranks: 71 ms with a few polls,
-// 15 ms so, 14 ms with MPI's own waiting; on more ranks than cores no slower). No sched_yield:
-// where another program wants the core, a yield gives it a whole time slice (4 ms were measured per
-// collective), while a sleeper is woken at once.
+// Polls for as long as the shortest nap really takes, then naps for an eighth of the time waited so
+// far. So a long wait ends a twelfth of its length late on average, and ranks that arrive together
+// lose nothing. Measured with 1,000 collective writes of 400 bytes on two ranks: 71 ms with a few
+// polls, 15 ms with this scheme, 14 ms with MPI's own waiting. With more ranks than cores it was
+// not slower.
+//
+// No sched_yield: if another program wants the core, a yield gives it a complete time slice. 4 ms
+// per collective were measured. A sleeper is woken immediately.
 
+/// Sleeps while waiting; one object per wait.
 class Nap {
  public:
   explicit Nap(std::chrono::microseconds longest) : longest_(longest) {}
@@ -52,12 +55,12 @@ class Nap {
   std::chrono::microseconds longest_;
 };
 
-// Others work: stay out of their way.
+// Used while other ranks work: stay out of their way.
 inline constexpr std::chrono::microseconds long_nap = tail_service_interval;
-inline constexpr std::chrono::microseconds short_nap{20};  // data is coming while we poll
+inline constexpr std::chrono::microseconds short_nap{20};  // Used while data arrives.
 
-/// What a main thread that waits for MPI does besides: it serves the tails of its communicator
-/// which span several nodes, for ranks that have no address yet may be the ones that it waits for.
+/// Tails that a main thread serves while it waits for MPI: those of its communicator that span
+/// several nodes. The ranks that it waits for may themselves wait for an address.
 using Errands = std::vector<Tail*>;
 
 inline void run_errands(const Errands& errands) {
@@ -85,36 +88,37 @@ inline void barrier_politely(MPI_Comm comm, const Errands& errands = {}) {
   wait_politely(&request, long_nap, errands);
 }
 
-// --- What ranks leave that give up.
+// --- Cleanup after ranks that gave up.
 //
-// Communicators and windows are freed by all their ranks together, but a rank that gives up is
-// alone. It keeps them as an attribute of the communicator that they were made of. When the ranks
-// make the next MpiComm of that one, they agree on which all of them have given up, and free these.
+// All ranks free communicators and windows together, but a rank that gives up is on its own. It
+// stores them as an attribute of the parent communicator. When the ranks make the next MpiComm of
+// that parent, they agree on the objects that all of them have given up, and free these.
 //
-// Invariant: what is freed has no call and no message under way on any rank, since the next
-// communicator may look the same to MPI. What cannot be freed is left to MPI_Finalize.
+// Invariant: an object that is freed has no call or message in flight on any rank, since the next
+// communicator may look the same to MPI. Objects that cannot be freed are left to MPI_Finalize.
 
-inline constexpr int kPostTag = 7003;  // The other tags of MpiComm are beside it: 7001 to 7004.
+inline constexpr int kPostTag = 7003;  // MpiComm uses the tags 7001 to 7004.
 
+/// MPI objects and pending messages of one MpiComm.
 struct MpiParts {
   struct Window {
     std::uint64_t number = 0;
     MPI_Win window = MPI_WIN_NULL;     ///< Locked by MPI_Win_lock_all.
-    MPI_Comm leaders = MPI_COMM_NULL;  ///< Of a tail's window, on the first rank of each node.
+    MPI_Comm leaders = MPI_COMM_NULL;  ///< Used by a tail: the first rank of each node.
   };
   struct Post {
     Bytes payload;
     MPI_Request request = MPI_REQUEST_NULL;
   };
-  /// A tail's message: the step's number and a value.
+  /// Message of a tail: step number and a value.
   using Letter = std::array<std::uint64_t, 2>;
   using Letters = std::list<std::pair<Letter, MPI_Request>>;
 
-  /// A place for a window, made by all ranks in the same order.
+  /// Add an entry for a window. All ranks add them in the same order.
   std::list<Window>::iterator add_window() {
     return windows.insert(windows.end(), Window{n_windows_made++});
   }
-  /// Collective over the node.
+  /// Free a window. Collective over the node.
   void free_window(std::list<Window>::iterator window);
 
   MPI_Comm comm = MPI_COMM_NULL;
@@ -123,45 +127,45 @@ struct MpiParts {
   MPI_Op merge_numbers = MPI_OP_NULL;
   std::list<Window> windows;
   std::uint64_t n_windows_made = 0;
-  std::list<Post> posts;  ///< Under way.
-  Letters letters;        ///< That a tail which was given up had under way.
+  std::list<Post> posts;  ///< Posts in flight.
+  Letters letters;        ///< Letters in flight of an abandoned tail.
   std::int64_t n_posted = 0;
-  std::int64_t n_received = 0;  ///< Of what others have posted.
-  int n_calls = 0;              ///< Begun and not ended; one that throws never ends.
+  std::int64_t n_received = 0;  ///< Posts of other ranks received here.
+  int n_calls = 0;              ///< Calls in progress; a call that throws stays counted.
 };
 
-/// Free all of it. Collective.
+/// Free all MPI objects of the parts. Collective.
 void free_parts(MpiParts& parts);
 
-/// Most parts that are looked at when a communicator is made.
+/// Most abandoned parts that are examined when a communicator is made.
 inline constexpr std::size_t kAbandonedMax = 8;
 
-/// Parts that this rank has given up, by their number among all that were made of a communicator,
-/// which all ranks count alike.
+/// Parts that this rank has given up, keyed by their number among all that were made of one
+/// communicator. All ranks count these numbers alike.
 struct AbandonedParts {
   std::uint64_t n_made = 0;
   std::map<std::uint64_t, std::shared_ptr<MpiParts>> parts;
 };
-/// The parts that were made of `parent` and given up. Not collective.
+/// Return the abandoned parts that were made of `parent`. Not collective.
 std::shared_ptr<AbandonedParts> abandoned_parts_of(MPI_Comm parent);
-/// Free those of at most kAbandonedMax numbers, alike on all ranks, which all ranks have given up
-/// and where nothing is under way. Collective over `comm`. Cost: two allreduces; none if there are
-/// no numbers.
+/// Free the parts with these numbers that all ranks have given up and that have nothing in flight.
+/// `numbers` has at most kAbandonedMax entries, the same on all ranks. Collective over `comm`.
+/// Cost: two allreduces; none if `numbers` is empty.
 void free_abandoned(AbandonedParts& abandoned, std::span<const std::uint64_t> numbers,
                     MPI_Comm comm);
 
-// --- The file's shared end over MPI: node-local atomics, and messages between nodes.
+// --- The shared end of the file over MPI: node-local atomics, and messages between nodes.
 
-/// Make the Tail of a communicator. Collective. While it lives it is one of the `errands` if it
-/// spans several nodes.
+/// Make the Tail of a communicator. Collective. If it spans several nodes, it is in `errands`
+/// during its lifetime.
 /// @error unsupported  the MPI library cannot give the window it needs.
 Result<std::unique_ptr<Tail>> make_mpi_tail(std::shared_ptr<MpiParts> parts, std::uint64_t address,
                                             std::shared_ptr<Errands> errands);
 
 // --- Memory that the ranks of a node share, over MPI.
 
-/// Make the windows of a communicator's nodes, `bytes_per_rank` from every rank. Collective.
-/// @error unsupported  some node's MPI library cannot give it; the same answer on every rank.
+/// Make the windows of a communicator's nodes, with `bytes_per_rank` for every rank. Collective.
+/// @error unsupported  the MPI library of some node cannot allocate it; the same on every rank.
 Result<std::unique_ptr<NodeWindow>> make_mpi_node_window(std::shared_ptr<MpiParts> parts,
                                                          std::uint64_t bytes_per_rank);
 

@@ -1,24 +1,26 @@
-// MpiTail: the end of the file lies in the memory of rank 0's node; other nodes ask for addresses.
+// MpiTail: the end of the file, in the memory of rank 0's node; other nodes request addresses.
 //
-// On rank 0's node a claim is an atomic add. Elsewhere it is a ticket in the memory of its node:
-// the node's first rank, its leader, asks rank 0 for the bytes of all tickets that wait, by a
-// message, and deals out the place that comes back. So a claim takes just what it needs and leaves
-// no gap; claims that come while an answer is under way are the next question. Where ranks tell
-// what they are going to claim, their node gets that much ahead, and a little more; the rests serve
-// later claims, or are gaps.
+// On rank 0's node a claim is an atomic add. On another node it is a ticket in the node's shared
+// memory. The node's first rank is its leader. It requests the bytes of all waiting tickets from
+// rank 0 in one message, and distributes the extent that it receives. So a claim takes exactly the
+// bytes that it needs and leaves no gap; claims made while an answer is pending go into the next
+// request. If ranks announce their claims (expect()), their node gets that many bytes ahead, plus a
+// small margin. What is left serves later claims, or becomes a gap.
 //
-// Messages, no one-sided operations: not every MPI can make a window between nodes (Open MPI 4.1
-// cannot over TCP), and who waits for one there does nothing else, while others may wait for him.
+// Messages instead of one-sided operations: not every MPI can make a window between nodes (Open MPI
+// 4.1 cannot over TCP). A rank that waits in such an operation also does nothing else, while other
+// ranks may wait for it.
 //
-// Invariant 1: an address is handed out once: the end only grows, and so do answers.
-// Invariant 2: only main threads call MPI, and no wait of theirs is for an answer alone: service()
-//   never waits, and all waits of the engine and of MpiComm call it (Errands).
-// Invariant 3: rank 0 stays in a call of ours while a claim is waited for: a collective call, or
-//   let_go(). Invariant 4: with a single node there are no tickets and no messages.
-// Invariant 5: every message has been received when the tail goes: the next one's communicator may
-//   look the same to MPI.
+// Invariant 1: an address is handed out once: the end only grows, and so do the answers.
+// Invariant 2: only main threads call MPI, and none waits for an answer without serving: service()
+// never waits, and all waits of the engine and of MpiComm call it (Errands).
+// Invariant 3: while a rank waits for a claim, rank 0 stays in a Tailrace call: a collective call,
+// or let_go().
+// Invariant 4: with a single node there are neither tickets nor messages.
+// Invariant 5: every message is received before the tail is destroyed, since the next tail's
+// communicator may look the same to MPI.
 //
-// A failure travels likewise: from its node to the leader, to rank 0, to all leaders.
+// A failure travels the same way: from its node to the leader, to rank 0, to all leaders.
 
 #include "exec/mpi_parts.hpp"
 
@@ -37,16 +39,17 @@
 namespace tailrace {
 namespace {
 
-constexpr std::size_t kTickets = 256;  // who finds none free waits for one
+constexpr std::size_t kTickets = 256;  // a claim without a free ticket waits for one
 constexpr std::size_t kExtents = 4;
-constexpr std::uint64_t kMarginOfExpected = 128;  // so that a small error costs no second question
+// Margin: 1/128 more is requested, so that a small error costs no second request.
+constexpr std::uint64_t kMarginOfExpected = 128;
 
-/// An answer takes two or three looks of main threads at their messages; looking for it much
-/// oftener than these takes the cores from encoding.
+/// Interval at which a claim checks for its address. An answer takes two or three polls by main
+/// threads; checking much more often takes cores from the encoders.
 constexpr std::chrono::microseconds claim_nap = tail_service_interval / 2;
 
-/// What the ranks of a node share. Lives in an MPI shared-memory window, zeroed by the node's first
-/// rank; lock-free atomics work between processes.
+/// State shared by the ranks of a node. Lives in an MPI shared-memory window, zeroed by the node's
+/// first rank; lock-free atomics work between processes.
 struct NodeState {
   struct Extent {
     std::uint64_t address;
@@ -60,21 +63,22 @@ struct NodeState {
     std::uint64_t address;
   };
 
-  std::atomic<std::uint64_t> cursor;  ///< The end; on rank 0's node alone.
-  Ticket tickets[kTickets];           ///< Under `locked`.
-  Extent ahead[kExtents];             ///< What is free of what was expected; as above.
-  std::uint64_t claimed_bytes;        ///< Of all claims; as above.
+  std::atomic<std::uint64_t> cursor;  ///< End of the file; only used on rank 0's node.
+  Ticket tickets[kTickets];           ///< Guarded by `locked`.
+  Extent ahead[kExtents];             ///< Unused parts of expected extents; guarded by `locked`.
+  std::uint64_t claimed_bytes;        ///< Sum of all claims; guarded by `locked`.
   std::uint64_t n_claims;
-  /// Of the steps with an even and with an odd number. A rank that begins a step has heard from all
-  /// that the one before is over for them, so nobody looks at the other one any more, or yet.
+  /// One entry each for even and odd step numbers. When a rank begins a step, every rank has ended
+  /// the previous one and none has begun the next. So the other entry is unused.
   std::atomic<std::uint64_t> done_bytes[2];
-  std::atomic<std::uint64_t> expected_bytes[2];  ///< Told by expect(), and not asked for yet.
+  std::atomic<std::uint64_t> expected_bytes[2];  ///< Announced by expect(), not requested yet.
   std::atomic<std::uint32_t> failed[2];
   std::atomic<std::uint32_t> n_let_go[2];
   std::atomic<std::uint32_t> locked;  ///< Guards tickets and extents.
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
+// Spin lock of a node.
 class NodeLock {
  public:
   explicit NodeLock(NodeState& node) : node_(node) {
@@ -88,7 +92,7 @@ class NodeLock {
   NodeState& node_;
 };
 
-/// What leaders tell rank 0, and what it tells them.
+/// Tags of the messages between leaders and rank 0.
 enum Word : int { ask = 1, grant, failure, gone };
 using Letter = MpiParts::Letter;
 
@@ -121,12 +125,12 @@ class MpiTail final : public Tail {
       parts_->free_window(window_);
       return;
     }
-    // MPI may still read what is on its way.
+    // MPI may still read the messages in flight.
     parts_->letters.splice(parts_->letters.end(), sends_);
     parts_->letters.splice(parts_->letters.end(), gone_);
   }
 
-  /// Make the window. Collective. Every rank learns whether all of them succeeded.
+  /// Make the window. Collective. The result is the same on every rank.
   Status prepare(std::uint64_t address) {
     bool failed = false;
     void* memory = nullptr;
@@ -176,7 +180,7 @@ class MpiTail final : public Tail {
   Claim start_claim(std::uint64_t n_bytes) override {
     if (has_cursor_) return {n_bytes, node_->cursor.fetch_add(n_bytes)};
     Claim claim;
-    claim.n_bytes = std::max<std::uint64_t>(n_bytes, 1);  // A used up extent has no address.
+    claim.n_bytes = std::max<std::uint64_t>(n_bytes, 1);  // A used-up extent has no address.
     claim.address = try_claim(claim);
     return claim;
   }
@@ -184,7 +188,7 @@ class MpiTail final : public Tail {
     while (!claim.address) {
       claim.address = try_claim(claim);
       if (claim.address) break;
-      // Without a place: the step is given up, and the main thread may serve nobody any more.
+      // Return no place: the step has failed, and the main thread may serve no claims.
       if (failure_raised()) return 0;
       if (std::this_thread::get_id() == main_thread_) service();
       std::this_thread::sleep_for(claim_nap);
@@ -212,13 +216,13 @@ class MpiTail final : public Tail {
   bool needs_service() const override { return !single_node_; }
   void service() override {
     if (single_node_) return;
-    if (!leads()) {  // What others wait for moves while somebody is inside MPI.
+    if (!leads()) {  // Messages of other ranks progress while this one is inside MPI.
       int found = 0;
       MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_, &found, MPI_STATUS_IGNORE);
       return;
     }
-    // Called in all waits, which must not end by what is thrown: without memory for a letter
-    // nothing has changed, and the next turn tries again.
+    // Every wait calls this function, so it must not throw. Without memory for a letter nothing has
+    // changed, and the next turn tries again.
     const Status served = local_part([this] {
       take_turn();
       return Status();
@@ -239,7 +243,7 @@ class MpiTail final : public Tail {
       serve_until([this] { return n_nodes_gone_ == n_nodes_ - 1; });
       n_nodes_gone_ = 0;
     } else {
-      // Kept since the one before, which has long been heard: without memory others would wait.
+      // Reuse the previous letter, received long ago: a failed allocation here would hang rank 0.
       auto& [letter, request] = gone_.front();
       wait_politely(&request);
       letter = {step_, 0};
@@ -257,11 +261,11 @@ class MpiTail final : public Tail {
   std::uint64_t end_at_root() override { return node_->cursor.load(); }
 
   void reset(std::uint64_t address) override {
-    // Claims that a failure has cut short may have left a question under way; now nobody of this
-    // node waits for another.
+    // A claim that a failure cut short may have left a request pending. From here on, no rank of
+    // this node waits for another one.
     if (connected_) barrier_politely(node_comm_, *errands_);
     if (leads()) serve_until([this] { return asked_bytes_ == 0; });
-    broadcast(address);  // also: nobody claims any more
+    broadcast(address);  // also: no rank claims from here on
     barrier_politely(world_, *errands_);
     if (leads()) {
       std::fill(std::begin(node_->tickets), std::end(node_->tickets), NodeState::Ticket{});
@@ -293,9 +297,9 @@ class MpiTail final : public Tail {
   bool leads() const { return node_rank_ == 0; }
   unsigned parity() const { return static_cast<unsigned>(step_ & 1U); }
 
-  // --- Within the node.
+  // --- Claims within the node.
 
-  /// The address, if there is one by now; else there is a ticket for it, or none is free.
+  /// Return the address if one is available. Otherwise make a ticket for the claim, if one is free.
   std::optional<std::uint64_t> try_claim(Claim& claim) {
     const NodeLock lock(*node_);
     if (claim.ticket == nullptr) {
@@ -316,13 +320,13 @@ class MpiTail final : public Tail {
     return ticket.address;
   }
 
-  /// Under the lock.
+  /// Count a claim for usable_rests(). Requires the lock.
   void count_claim(std::uint64_t n_bytes) {
     node_->claimed_bytes += n_bytes;
     ++node_->n_claims;
   }
 
-  /// From the extent that has the least which is enough. Under the lock.
+  /// Take bytes from the smallest sufficient extent. Requires the lock.
   std::optional<std::uint64_t> take_ahead(std::uint64_t n_bytes) {
     NodeState::Extent* best = nullptr;
     for (NodeState::Extent& extent : node_->ahead) {
@@ -334,8 +338,9 @@ class MpiTail final : public Tail {
     return best->address - n_bytes;
   }
 
-  /// Behind one of the extents if that ends there, else in place of the one of which the least is
-  /// left: that is a gap in the file. Under the lock.
+  /// Store a range for later claims. It extends the extent that ends where it begins. Otherwise it
+  /// competes with the smallest extent; the smaller of both becomes a gap in the file. Requires the
+  /// lock.
   void keep_ahead(NodeState::Extent rest) {
     NodeState::Extent* least = node_->ahead;
     for (NodeState::Extent& extent : node_->ahead) {
@@ -348,10 +353,10 @@ class MpiTail final : public Tail {
     if (rest.n_bytes() > least->n_bytes()) *least = rest;
   }
 
-  // --- Between nodes. Leaders only.
+  // --- Messages between nodes. Leaders only.
 
-  /// What earlier steps have left over, as far as it is enough for claims: of each rest all but a
-  /// claim of middling size. Under the lock.
+  /// Bytes left over from earlier steps that claims can use: each rest less one claim of mean size.
+  /// Requires the lock.
   std::uint64_t usable_rests() const {
     const std::uint64_t claim = node_->claimed_bytes / std::max<std::uint64_t>(node_->n_claims, 1);
     std::uint64_t n_bytes = 0;
@@ -361,7 +366,7 @@ class MpiTail final : public Tail {
     return n_bytes;
   }
 
-  /// Take and answer what has come, tell a failure, ask.
+  /// Receive and answer messages, report a failure, request bytes.
   void take_turn() {
     std::erase_if(sends_, [](auto& sent) {
       int complete = 0;
@@ -372,16 +377,16 @@ class MpiTail final : public Tail {
     }
     if (failure_raised() && told_step_ != step_) {
       for (int node = world_rank_ == 0 ? 1 : 0; node < (world_rank_ == 0 ? n_nodes_ : 1); ++node) {
-        send(new_letter(), node, Word::failure, 0);  // who hears it twice has heard it
+        send(new_letter(), node, Word::failure, 0);  // harmless if received twice
       }
       told_step_ = step_;
     }
     if (!has_cursor_ && asked_bytes_ == 0) ask_for_what_is_wanted();
   }
 
-  /// What is expected of this step, or by a rank that is ahead of the next one, less what earlier
-  /// steps have left over: that is counted when the first expectation of a step is heard, no
-  /// answer being under way. Under the lock.
+  /// Bytes expected in this step, or in the next by a rank that is ahead, less those left over from
+  /// earlier steps. The leftover is computed at the first expectation of each step, while no answer
+  /// is pending. Requires the lock.
   std::uint64_t take_expected() {
     std::uint64_t lacking = 0;
     bool rests_are_promised = false;
@@ -398,7 +403,8 @@ class MpiTail final : public Tail {
     return lacking;
   }
 
-  /// What tickets wait for is part of what was expected, if anything was.
+  /// Request the larger of two: the bytes of the waiting tickets, or the expected bytes with a
+  /// margin. Tickets are part of the expectation, if any was made.
   void ask_for_what_is_wanted() {
     Sends letter = new_letter();
     std::uint64_t n_bytes = 0;
@@ -416,7 +422,7 @@ class MpiTail final : public Tail {
     if (n_bytes > 0) send(std::move(letter), 0, Word::ask, n_bytes);
   }
 
-  /// The tickets that were asked for, then those that have come since, and the rest is for later.
+  /// Grant the requested tickets, then later ones; store the rest for later claims.
   void deal_out(std::uint64_t address) {
     NodeState::Extent range{address, address + std::exchange(asked_bytes_, 0)};
     const NodeLock lock(*node_);
@@ -431,9 +437,10 @@ class MpiTail final : public Tail {
     if (range.n_bytes() > 0) keep_ahead(range);
   }
 
-  /// No rank of a node expects any more, nor fails, once all of them are here, and its leader asks
-  /// no more once that is answered; what rank 0 then still passes on is received before any leader
-  /// leaves. Collective: a barrier within nodes, two between leaders.
+  /// Receive all messages before the tail is destroyed. Once all ranks of a node are here, none of
+  /// them expects or fails; once its requests are answered, its leader makes no more. Messages that
+  /// rank 0 still forwards are received before any leader leaves. Collective: a barrier within
+  /// nodes, two between leaders.
   void receive_all() {
     barrier_politely(node_comm_, *errands_);
     if (!leads()) return;
@@ -443,7 +450,7 @@ class MpiTail final : public Tail {
     barrier_politely(leaders_, *errands_);
   }
 
-  /// Until what this leader has asked is answered, and what it has sent received.
+  /// Wait until this leader's requests are answered and its messages received.
   void wait_for_own() {
     Nap nap(long_nap);
     int complete = 0;
@@ -455,10 +462,10 @@ class MpiTail final : public Tail {
     }
   }
 
-  /// Under way, until they have been received.
+  /// Messages in flight, until they are received.
   using Sends = MpiParts::Letters;
 
-  /// Memory for one, before anything is changed: what was taken of others must be told.
+  /// Allocate a message before anything is changed: a received message must always get its reply.
   static Sends new_letter() { return Sends(1, {Letter{}, MPI_REQUEST_NULL}); }
 
   void start_send(const Letter& letter, int node, Word word, MPI_Request& request) {
@@ -472,7 +479,7 @@ class MpiTail final : public Tail {
     start_send(sends_.back().first, node, word, sends_.back().second);
   }
 
-  /// Take one message, if there is any.
+  /// Receive one message, if any is pending.
   bool receive() {
     int found = 0;
     MPI_Status status;
@@ -486,7 +493,7 @@ class MpiTail final : public Tail {
     switch (static_cast<Word>(status.MPI_TAG)) {
       case Word::ask: send(std::move(answer), status.MPI_SOURCE, Word::grant, claim(value)); break;
       case Word::grant: deal_out(value); break;
-      // A node may be a step ahead of this one; what it says of the last one is over.
+      // A node may be a step ahead of this one; its failures of earlier steps are ignored.
       case Word::failure:
         if (step < step_) break;
         node_->failed[step & 1U].store(1);
@@ -511,26 +518,26 @@ class MpiTail final : public Tail {
 
   std::shared_ptr<MpiParts> parts_;
   std::list<MpiParts::Window>::iterator window_;
-  MPI_Comm& leaders_;  ///< The window's.
+  MPI_Comm& leaders_;  ///< Communicator of the window.
   MPI_Comm world_;
   MPI_Comm node_comm_;
   std::shared_ptr<Errands> errands_;
   int world_rank_ = 0;
   int node_rank_ = 0;
   int n_node_ = 1;
-  int n_nodes_ = 1;  ///< Known to leaders.
+  int n_nodes_ = 1;  ///< Only set on leaders.
   bool single_node_ = true;
-  bool has_cursor_ = true;  ///< This is rank 0's node.
-  bool connected_ = false;  ///< To other nodes, by prepare().
+  bool has_cursor_ = true;  ///< True on rank 0's node.
+  bool connected_ = false;  ///< Set by prepare(), if there are other nodes.
   bool abandoned_ = false;
   std::uint64_t step_ = 0;
-  std::uint64_t told_step_ = UINT64_MAX;  ///< That it has failed.
-  std::uint64_t asked_bytes_ = 0;         ///< Rank 0 owes a place for so many.
-  std::uint64_t step_of_rests_ = 0;       ///< No step has this number: they begin with 1.
-  std::uint64_t rest_bytes_ = 0;          ///< usable_rests() for what is expected of that step yet.
+  std::uint64_t told_step_ = UINT64_MAX;  ///< Step whose failure has been reported.
+  std::uint64_t asked_bytes_ = 0;         ///< Requested from rank 0, not answered yet.
+  std::uint64_t step_of_rests_ = 0;  ///< Initially 0, which is no step's number: they begin with 1.
+  std::uint64_t rest_bytes_ = 0;     ///< Part of usable_rests() that step_of_rests_ has not used.
   int n_nodes_gone_ = 0;
   Sends sends_;
-  Sends gone_ = new_letter();  ///< The one that is reused.
+  Sends gone_ = new_letter();  ///< Reused by each let_go().
   std::thread::id main_thread_ = std::this_thread::get_id();
   NodeState* node_ = nullptr;
 };

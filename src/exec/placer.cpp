@@ -1,4 +1,4 @@
-// Places for chunks: what is reserved before they are encoded, and where each then goes.
+// Reservations for chunks before they are encoded, and the address of each encoded chunk.
 
 #include "exec/placer.hpp"
 
@@ -16,7 +16,7 @@ std::uint64_t round_up(std::uint64_t n_bytes, std::uint64_t unit) {
   return (n_bytes + unit - 1) / unit * unit;
 }
 
-/// No chunk needs more: what the codec puts out at most, or its values as they are.
+/// Largest stored size of a chunk: the codec's largest output, or the raw values.
 std::uint64_t largest_stored_bytes(const FieldPlan& plan) {
   const std::uint64_t raw_bytes = plan.chunk_bytes();
   return std::max(raw_bytes, plan.codec->encoded_bytes_max(raw_bytes));
@@ -32,7 +32,7 @@ double sensible_deviation(const JobForecast& forecast) {
   return std::isfinite(forecast.deviation_bytes) ? std::max(forecast.deviation_bytes, 0.0) : 0;
 }
 
-/// Slots of this rank's chunks from address 0 on. @returns where they end.
+/// Lay out the slots of this rank's chunks from address 0 on. @returns their end.
 std::uint64_t lay_out_slots(std::span<const FieldPlan> plans, std::span<const ChunkJob> jobs,
                             std::span<const JobForecast> forecasts, std::uint64_t alignment,
                             Reservations& places) {
@@ -52,7 +52,7 @@ std::uint64_t lay_out_slots(std::span<const FieldPlan> plans, std::span<const Ch
   return end;
 }
 
-/// The arena from `start` on. @returns where it ends.
+/// Lay out the arena from `start` on. @returns its end.
 std::uint64_t lay_out_arena(std::span<const FieldPlan> plans, std::span<const ChunkJob> jobs,
                             std::span<const JobForecast> forecasts, std::uint64_t alignment,
                             std::uint64_t start, Reservations& places) {
@@ -71,7 +71,7 @@ std::uint64_t lay_out_arena(std::span<const FieldPlan> plans, std::span<const Ch
     ++n_chunks;
   }
   if (n_chunks == 0) return start;
-  // Each write starts at a multiple of the alignment; at worst each chunk is a write.
+  // Each write starts at a multiple of the alignment; in the worst case each chunk is one write.
   const std::uint64_t n_bytes =
       std::min(arena_bytes(fields), most_bytes) + n_chunks * (alignment - 1);
   places.arena = {start, round_up(n_bytes, alignment)};
@@ -83,7 +83,7 @@ std::uint64_t lay_out_arena(std::span<const FieldPlan> plans, std::span<const Ch
   return start + places.arena.capacity;
 }
 
-/// Sum over the ranks before this one, and over all.
+/// Sum over the ranks before this one, and over all ranks.
 struct Sums {
   std::uint64_t before = 0;
   std::uint64_t total = 0;
@@ -126,7 +126,7 @@ void reserve_by_shape(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
   std::uint64_t n_bytes = 0;
   for (FieldPlan& plan : plans) {
     if (plan.layout->base_from() != BaseFrom::shape) continue;
-    // A contiguous run ends with the field; all other slots have room for a whole chunk.
+    // A contiguous run ends with the field; all other slots have room for a full chunk.
     const std::uint64_t field_bytes =
         plan.layout->contiguous()
             ? n_elements(plan.grid.shape) * plan.element_bytes()
@@ -144,7 +144,7 @@ void reserve_by_shape(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
   }
 }
 
-// --- Own places, the arena, and freed capacity.
+// --- Places by shape, slots, the arena, and freed capacity.
 
 Placer::Placer(std::span<const FieldPlan> plans, std::span<const ChunkJob> jobs,
                Reservations reservations, std::uint64_t alignment_bytes)
@@ -180,7 +180,7 @@ void Placer::sum_up_arena() {
     n_chunks[jobs_[j].field] += expected[j] > 0 ? 1 : 0;
   }
   for (std::size_t f = 0; f < arena_sums_.size(); ++f) {
-    // One mean chunk that was forecast rightly, so that the first one's error is not all there is.
+    // Start with one mean chunk and a correct forecast, to damp the error of the first real chunk.
     ArenaSums& sums = arena_sums_[f];
     if (n_chunks[f] > 0) sums.seen_expected = sums.seen_encoded = sums.to_come / n_chunks[f];
   }
@@ -199,7 +199,7 @@ Placement Placer::own_place(const ChunkJob& job) const {
 std::optional<std::uint64_t> Placer::place(const ChunkJob& job, std::uint64_t encoded_bytes) {
   const Placement own = own_place(job);
   if (encoded_bytes <= own.capacity) return own.address;
-  // Looked for before the own place is added: it is too small in any case.
+  // Search before the own place is added to the freed ones: it is too small in any case.
   const std::optional<std::uint64_t> address = place_overflow(job.field, encoded_bytes);
   if (own.capacity > 0) {
     const std::scoped_lock lock(mutex_);
@@ -233,7 +233,7 @@ void Placer::count_arena_chunk(const ChunkJob& job, std::uint64_t encoded_bytes)
 std::uint64_t Placer::arena_bytes_to_come() const {
   double bytes = 0;
   for (const ArenaSums& sums : arena_sums_) {
-    // Rounding may leave a little, or less than nothing.
+    // Rounding may leave a small or negative rest.
     if (sums.to_come >= 1) bytes += sums.to_come * sums.seen_encoded / sums.seen_expected;
   }
   return static_cast<std::uint64_t>(std::ceil(bytes));

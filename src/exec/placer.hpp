@@ -1,4 +1,4 @@
-// Places for chunks: what is expected of them, what is reserved for them, and where each then goes.
+// Placer: places of chunks in the file. Forecasts, reservations, and the address of each chunk.
 
 #pragma once
 
@@ -15,103 +15,106 @@
 
 namespace tailrace {
 
-// --- JobForecast: what a rank expects of one of its chunks; from it come reservations and the
-// order.
+// --- JobForecast: a rank's forecast for one of its chunks, the base of reservations and order.
 
 struct JobForecast {
   double encoded_bytes = 0;
-  double deviation_bytes = 0;           ///< One standard deviation; 0: not known.
-  std::optional<double> sampled_bytes;  ///< The Estimate behind it, for the running calibration.
-  double encode_s = 0;                  ///< Of one thread, verification included.
+  double deviation_bytes = 0;           ///< One standard deviation; 0: unknown.
+  std::optional<double> sampled_bytes;  ///< Estimate behind it, for the running calibration.
+  double encode_s = 0;                  ///< One thread's time, including verification.
   double write_s = 0;
 };
 
 // --- Reserve: places in the file for chunks that are not encoded yet.
 //
-// predictive keeps a slot for every chunk (Jin et al. 2022, III-D); arena keeps one run of the file
-// for all chunks of a rank, in which errors of single predictions cancel (layout/arena.hpp). Ranks
-// learn their base by one exclusive prefix sum of capacities, where the paper gathers all sizes
-// everywhere. What does not fit its place overflows (exec/placer.hpp).
+// The layout predictive reserves a slot for every chunk (Jin et al. 2022, III-D). The layout arena
+// reserves one run of the file for all chunks of a rank, in which errors of single predictions
+// cancel (layout/arena.hpp). Ranks get their base by one exclusive prefix sum of capacities; the
+// paper instead gathers all sizes on every rank. A chunk that does not fit its place overflows (see
+// Placer).
 
-/// This rank's places. All empty where no layout reserves.
+/// Places of this rank. All empty if no layout reserves.
 struct Reservations {
-  std::vector<Placement> slots;            ///< One per job; capacity 0: none.
-  Placement arena;                         ///< capacity 0: none.
-  std::vector<double> arena_expected;      ///< One per job: its expected bytes there, else 0.
-  std::vector<std::uint64_t> field_bytes;  ///< Per plan; the arena's by what its chunks expect.
+  std::vector<Placement> slots;        ///< One per job; capacity 0: none.
+  Placement arena;                     ///< capacity 0: none.
+  std::vector<double> arena_expected;  ///< Expected bytes of each job in the arena, else 0.
+  /// Reserved bytes per plan; the arena's are split by forecasts.
+  std::vector<std::uint64_t> field_bytes;
 };
 
-/// Whether a field's chunks get places by reserve_places().
+/// True if reserve_places() gives a field's chunks their places.
 inline bool reserves(const FieldPlan& plan) {
   return plan.layout->sizes_needed() == SizesNeeded::predicted;
 }
 
-/// Reserve for all jobs whose layouts place by prediction. `forecasts` is parallel to `jobs`; a
-/// forecast that makes no sense (0, negative, not finite) counts as the chunk's raw bytes, one
-/// above what the codec can put out as that. Slots and arena start at multiples of
-/// `alignment_bytes`. Main thread only.
-/// Collective if any field of the step reserves (the same on all ranks). Cost: one prefix sum and
-/// one allreduce.
+/// Reserve places for all jobs whose layouts place by prediction. `forecasts` is parallel to
+/// `jobs`. An invalid forecast (0, negative, not finite) counts as the chunk's raw bytes; one above
+/// the largest possible stored size is clamped to that. Slots and arena start at multiples of
+/// `alignment_bytes`. Main thread only. Collective if any field of the step reserves, which is the
+/// same on all ranks. Cost: one prefix sum and one allreduce.
 Reservations reserve_places(Comm& comm, Tail& tail, std::span<const FieldPlan> plans,
                             std::span<const ChunkJob> jobs, std::span<const JobForecast> forecasts,
                             std::uint64_t alignment_bytes);
 
-/// Take one run of the file's tail for all plans whose chunks have places by shape (contiguous,
-/// sparse, hybrid): sets their base_address. Collective. Cost: one allreduce if there are any.
+/// Claim one run at the file's tail for all plans whose chunks have places by shape (contiguous,
+/// sparse, hybrid). Sets their base_address. Collective. Cost: one allreduce if such a plan exists.
 void reserve_by_shape(Comm& comm, Tail& tail, std::uint64_t alignment_bytes,
                       std::span<FieldPlan> plans);
 
-// --- Placer: the address of an encoded chunk, as far as its layout has kept a place for it.
+// --- Placer: the address of an encoded chunk, if its layout has reserved a place for it.
 //
-// Places by shape (contiguous, sparse, hybrid) and slots (predictive) belong to one chunk each; the
-// arena belongs to all chunks of this rank together and is handed out front to back. A chunk that
-// is larger than its place overflows: it goes whole to the smallest place that another overflow has
-// left and that is large enough, or else to the file's tail. Nothing is split, since the encoded
-// size is known before a byte is written (Jin et al. 2022, III-D, splits; Bicer et al. 2014 too).
-// Where forecasts have an error in common, one overflow of an arena is followed by many: so it
-// takes with it a new run for all that is still to come, by what the chunks so far have come to.
+// Places by shape (contiguous, sparse, hybrid) and slots (predictive) belong to one chunk each. The
+// arena belongs to all chunks of this rank and is used front to back. A chunk that is larger than
+// its place overflows. It goes undivided to the smallest sufficient place that another overflow has
+// left, else to the file's tail. No chunk is split, since its encoded size is known before a byte
+// is written (Jin et al. 2022, III-D, and Bicer et al. 2014 split). If forecasts share an error,
+// one overflow of an arena would be followed by many. The overflow therefore opens a new run for
+// all remaining chunks, sized by their forecasts times the error seen so far.
 //
 // Invariant 1: no byte of a place is given to two chunks; each chunk asks once.
-// Invariant 2: what is given has room for the whole chunk.
+// Invariant 2: a returned place has room for the complete chunk.
 
 class Placer {
  public:
-  /// What became of one field's places on this rank.
+  /// Use of one field's places on this rank.
   struct Tally {
     std::uint64_t n_overflow_chunks = 0;
-    std::uint64_t reserved_bytes = 0;  ///< Set aside before sizes were known.
+    std::uint64_t reserved_bytes = 0;  ///< Reserved before the sizes were known.
   };
 
   Placer(std::span<const FieldPlan> plans, std::span<const ChunkJob> jobs,
          Reservations reservations, std::uint64_t alignment_bytes);
 
-  /// A place by shape, or from a slot, for one of the jobs. Nothing: it goes to the tail.
-  /// Thread-safe.
+  /// Return a place by shape, or from a slot, for one of the jobs. std::nullopt: the chunk goes to
+  /// the tail. Thread-safe.
   std::optional<std::uint64_t> place(const ChunkJob& job, std::uint64_t encoded_bytes);
 
-  /// Whether a write of `n_bytes` fits the arena's rest. I/O lane only, as all of the arena.
+  /// True if a write of `n_bytes` fits the rest of the arena. I/O lane only, like all calls on the
+  /// arena.
   bool arena_holds(std::uint64_t n_bytes) const;
   std::uint64_t take_from_arena(std::uint64_t n_bytes);
-  /// An arena's chunk is about to be placed: its forecast is no longer one. Once per chunk.
+  /// Replace the forecast of a chunk by its encoded size. Once per chunk, before it is placed.
   void count_arena_chunk(const ChunkJob& job, std::uint64_t encoded_bytes);
-  /// What is expected of the arena's chunks that have not been counted.
+  /// Forecast bytes of the arena's chunks that are not counted yet, corrected by the counted ones.
   std::uint64_t arena_bytes_to_come() const;
-  /// Go on in another run; what is left of the arena so far is freed for overflows. `field`: whose
-  /// chunk did not fit; `n_bytes_known` of the run are for that chunk.
+  /// Continue in another run; the rest of the current one is freed for overflows.
+  /// @param field  of the chunk that did not fit.
+  /// @param n_bytes_known  part of the run that is for that chunk.
   void move_arena(const Placement& run, std::size_t field, std::uint64_t n_bytes_known);
 
-  /// A place that an overflow has left for a chunk that has outgrown its own; nothing: the tail.
-  /// Counts the overflow. Thread-safe.
+  /// Return a place that an overflow has left, for a chunk that has outgrown its own. std::nullopt:
+  /// the chunk goes to the tail. Counts the overflow. Thread-safe.
   std::optional<std::uint64_t> place_overflow(std::size_t field, std::uint64_t encoded_bytes);
 
-  /// Per plan. Once no chunk comes any more.
+  /// Tallies per plan. Valid once the last chunk is placed.
   const std::vector<Tally>& tallies() const { return tallies_; }
 
  private:
-  /// Of one field's chunks in the arena.
+  /// Sums over one field's chunks in the arena.
   struct ArenaSums {
-    double to_come = 0;        ///< Forecasts of those that have not been counted.
-    double seen_expected = 0;  ///< Forecasts of those that have, and what they came to.
+    double to_come = 0;        ///< Forecasts of chunks that are not counted.
+    double seen_expected = 0;  ///< Forecasts of counted chunks.
+    /// Encoded bytes of counted chunks.
     double seen_encoded = 0;
   };
 
@@ -126,9 +129,9 @@ class Placer {
   Reservations reservations_;
   std::uint64_t alignment_bytes_;
   std::uint64_t arena_next_ = 0;
-  std::vector<ArenaSums> arena_sums_;  ///< Per plan: what forecasts get wrong is a field's own.
+  std::vector<ArenaSums> arena_sums_;  ///< One per plan, since forecast errors differ by field.
 
-  std::mutex mutex_;  ///< Guards what follows.
+  std::mutex mutex_;  ///< Guards the members below.
   std::vector<Placement> freed_;
   std::vector<Tally> tallies_;
 };

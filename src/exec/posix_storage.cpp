@@ -1,5 +1,5 @@
-// PosixStorage: pwrite and pread on one file, whole or not at all, optionally past the page cache;
-// and two ways to a longer file.
+// PosixStorage: complete pwrite and pread on one file, optionally with O_DIRECT; and two ways to
+// extend a file.
 
 #include "exec/comm_factory.hpp"
 
@@ -31,14 +31,14 @@ Status extending_failed(const std::string& path) {
   return status_from_errno(errno, "extending \"" + path + "\"");
 }
 
-/// As the file system's server has it: a client of it may remember less, where others have written,
-/// and zeros behind that end would be written over their bytes.
+/// Length of the file on the file system's server. A client may have an older length cached when
+/// others have written, and zeros appended after that would overwrite their bytes.
 Result<std::uint64_t> length_of(int descriptor, const std::string& path) {
   struct statx facts {};
   if (::statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE, &facts) == 0) {
     return std::uint64_t{facts.stx_size};
   }
-  struct stat known {};  // The system has no such call.
+  struct stat known {};  // The system has no statx.
   if (::fstat(descriptor, &known) != 0) return extending_failed(path);
   return static_cast<std::uint64_t>(known.st_size);
 }
@@ -49,7 +49,7 @@ Status extend_file(int descriptor, std::uint64_t n_bytes, const std::string& pat
   const Result<std::uint64_t> now = length_of(descriptor, path);
   if (!now.ok() || *now >= n_bytes) return now.status();
   const FileLimitScope scope;
-  // Only the last byte: what lies before it stays a hole, or what it is.
+  // Allocate only the last byte: the bytes before it stay a hole, or unchanged.
   while (::fallocate(descriptor, 0, static_cast<off_t>(n_bytes - 1), 1) != 0) {
     if (errno == EINTR) continue;
     if (errno == EOPNOTSUPP || errno == ENOSYS) return append_zeros(descriptor, n_bytes, path);
@@ -72,23 +72,22 @@ Status append_zeros(int descriptor, std::uint64_t n_bytes, const std::string& pa
   }
 }
 
-// --- PosixStorage: pwrite and pread on one file, whole or not at all, optionally past the page
-// cache.
+// --- PosixStorage: complete pwrite and pread on one file, optionally bypassing the page cache.
 //
 // With direct I/O a second descriptor is open with O_DIRECT. Runs of at least one aligned block are
-// copied into an aligned bounce buffer and written through it; heads and tails that are not aligned
-// go through the page cache on the first descriptor.
+// copied into an aligned bounce buffer and written through it. Unaligned heads and tails go through
+// the page cache, on the first descriptor.
 
 namespace {
 
-constexpr std::uint64_t kDirectBlock = 4096;                // what every local file system accepts
+constexpr std::uint64_t kDirectBlock = 4096;                // accepted by every local file system
 constexpr std::size_t kBounceBytes = std::size_t{4} << 20;  // container notes: 4 MiB writes suffice
 
-/// As much is given to the disk at a time ahead of a sync: less is many requests, and of more the
-/// last are waited for.
+/// Amount that is submitted to the disk at once, ahead of a sync. Smaller amounts are many
+/// requests; of larger ones, the sync waits for the last.
 constexpr std::uint64_t kSyncAheadBytes = 8U << 20;
 
-/// A descriptor that is closed with the last who uses it.
+/// Descriptor that is closed by its last user.
 struct OwnedDescriptor {
   explicit OwnedDescriptor(int own) : number(own) {}
   OwnedDescriptor(const OwnedDescriptor&) = delete;
@@ -138,20 +137,21 @@ class PosixStorage final : public Storage {
     return Status();
   }
 
-  /// Opened once more: JuiceFS and sshfs keep what they have read (ahead, too) with each
-  /// descriptor.
+  /// Drop what clients have cached for reads. Opens the file again, since JuiceFS and sshfs cache
+  /// data that was read (ahead, too) per descriptor.
   void renew_reads() override {
     if (const int opened = open_again(); opened >= 0) {
       auto renewed = std::make_shared<const OwnedDescriptor>(opened);
       const std::scoped_lock lock(reading_mutex_);
       reading_.swap(renewed);
     }
-    // Its length, too, of which the kernel would go by what it knew a second ago. GlusterFS answers
-    // from its memory but after a sync.
-    if (::fdatasync(descriptor_) != 0) unsynced_errno_ = errno;  // The system says so only once.
+    // Renew the length as well: the kernel may use a value of up to a second ago. GlusterFS answers
+    // from its cache except after a sync.
+    // The system reports this error only once.
+    if (::fdatasync(descriptor_) != 0) unsynced_errno_ = errno;
     (void)length_of(descriptor_, path());
-    // And what the kernel keeps of the pages in which this node's own bytes lie: FUSE drops them
-    // where it is told that the file has changed, by a time that sshfs has in whole seconds.
+    // Drop the kernel's cached pages with this node's own bytes as well. FUSE drops them if the
+    // modification time has changed, but sshfs reports that time in whole seconds.
     (void)::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
   }
 
@@ -193,7 +193,7 @@ class PosixStorage final : public Storage {
                              "write of \"" + path() + "\" at byte " + std::to_string(address));
   }
 
-  /// One pwritev per IOV_MAX pieces; goes on after short writes and signals.
+  /// Submit one pwritev per IOV_MAX pieces; continues after short writes and signals.
   Status write_gathered(std::uint64_t address, std::span<const std::span<const std::byte>> pieces) {
     std::vector<iovec> vectors;
     for (const std::span<const std::byte> piece : pieces) {
@@ -206,7 +206,7 @@ class PosixStorage final : public Storage {
       const int n_vectors = static_cast<int>(std::min<std::size_t>(vectors.size() - next, IOV_MAX));
       ssize_t n = ::pwritev(descriptor_, &vectors[next], n_vectors, static_cast<off_t>(address));
       if (n < 0 && errno == EINTR) continue;
-      if (n == 0) errno = ENOSPC;  // a device that takes nothing will take nothing for ever
+      if (n == 0) errno = ENOSPC;  // a device that accepts nothing will never accept anything
       if (n <= 0) return write_failed(address);
       address += static_cast<std::uint64_t>(n);
       while (n > 0) {
@@ -222,8 +222,8 @@ class PosixStorage final : public Storage {
     return Status();
   }
 
-  /// Let the system begin with what was written, and not wait until it has ended. Only with that:
-  /// pages of which a neighbour has filled the half would be written twice.
+  /// Start writing back exactly the bytes that were written, without waiting. Pages that a
+  /// neighbouring rank has only half filled would otherwise be written twice.
   void sync_ahead(std::uint64_t start, std::uint64_t end) {
     {
       const std::scoped_lock lock(ahead_mutex_);
@@ -239,8 +239,8 @@ class PosixStorage final : public Storage {
                           SYNC_FILE_RANGE_WRITE) == 0) {
       return;
     }
-    // What a page is said to have failed with, the sync says, too; what only the call was told,
-    // perhaps nobody says again.
+    // The sync reports errors that are recorded on pages. An error that only this call returned may
+    // not be reported again, so store it.
     const bool lost = errno == EIO || errno == ENOSPC || errno == EDQUOT;
     if (lost) unsynced_errno_ = errno;
   }
@@ -274,7 +274,7 @@ class PosixStorage final : public Storage {
       TAILRACE_TRY(write_gathered(address, std::span(&piece, 1)));
       address += head;
       held -= head;
-      std::memmove(bytes, bytes + head, held);  // O_DIRECT wants aligned memory too
+      std::memmove(bytes, bytes + head, held);  // O_DIRECT also needs aligned memory
     }
     const std::size_t body = held - held % kDirectBlock;
     const FileLimitScope scope;
@@ -285,7 +285,8 @@ class PosixStorage final : public Storage {
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return write_failed(address + done);
       done += static_cast<std::size_t>(n);
-      if (done % kDirectBlock != 0) break;  // a short write: the rest goes through the page cache
+      // after a short write the rest goes through the page cache
+      if (done % kDirectBlock != 0) break;
     }
     if (done < held) {
       const std::span<const std::byte> rest(bytes + done, held - done);
@@ -297,7 +298,7 @@ class PosixStorage final : public Storage {
   }
 
   std::string path_;
-  std::string new_path_;  ///< Does not change any more once renamed_ is seen.
+  std::string new_path_;  ///< Constant once renamed_ is true.
   std::atomic<bool> renamed_ = false;
   int descriptor_;
   int direct_descriptor_;
@@ -306,19 +307,20 @@ class PosixStorage final : public Storage {
   struct {
     std::uint64_t start = 0;
     std::uint64_t end = 0;
-  } ahead_;                              ///< Around what was written since sync_ahead() did it,
-  std::uint64_t n_ahead_ = 0;            ///< so many bytes.
-  std::atomic<int> unsynced_errno_ = 0;  ///< What a sync that was no sync() has come to.
+  } ahead_;                              ///< Range around the writes since the last write-back.
+  std::uint64_t n_ahead_ = 0;            ///< Bytes written in it.
+  std::atomic<int> unsynced_errno_ = 0;  ///< Error of a sync outside sync(), reported there.
   mutable std::mutex reading_mutex_;
-  std::shared_ptr<const OwnedDescriptor> reading_;  ///< Since renew_reads(). Who reads holds it.
+  /// Set by renew_reads(). Readers hold a reference.
+  std::shared_ptr<const OwnedDescriptor> reading_;
   std::shared_ptr<const OwnedDescriptor> renewed_descriptor() const {
     const std::scoped_lock lock(reading_mutex_);
     return reading_;
   }
 
-  /// By /proc, since the name may lead elsewhere by now. A client that goes by names all the same
-  /// (sshfs) does not find the file by the one that another node has changed: then by the new one,
-  /// which for this client is another file. -1: it cannot be opened.
+  /// Open the file again through /proc, since its name may lead to another file. A client that
+  /// resolves names nevertheless (sshfs) does not find a file that another node has renamed. Then
+  /// open the new name, which is another inode for this client. @returns -1 if that fails.
   int open_again() const {
     const std::string own = "/proc/self/fd/" + std::to_string(descriptor_);
     int opened = ::open(own.c_str(), O_RDONLY | O_CLOEXEC);
@@ -350,8 +352,8 @@ Result<std::unique_ptr<Storage>> open_posix_storage(const std::string& path, boo
   const int flags = O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL | O_NOFOLLOW : 0);
   const int descriptor = ::open(path.c_str(), flags, 0666);
   if (descriptor < 0) return status_from_errno(errno, "opening \"" + path + "\" for writing");
-  // Held by every rank until it closes: neither `tailrace recover` nor HDF5 as a writer takes the
-  // file for a dead job's. File systems without locks are taken as they are.
+  // Every rank holds a shared lock until it closes the file. So neither `tailrace recover` nor a
+  // writing HDF5 mistakes it for the file of a dead job. Ignored by file systems without locks.
   (void)::flock(descriptor, LOCK_SH | LOCK_NB);
   int direct_descriptor = -1;
   if (direct_io) {

@@ -1,4 +1,4 @@
-// SelfComm: the Comm of a program that runs alone. Every collective is already complete.
+// SelfComm: Comm of a program with a single rank. Every collective completes immediately.
 
 #include <array>
 #include <atomic>
@@ -31,7 +31,7 @@ class SelfTail final : public Tail {
   std::atomic<bool> failed_{false};
 };
 
-/// A node of one rank: plain memory.
+/// Window of a node with one rank: ordinary memory.
 class SelfNodeWindow final : public NodeWindow {
  public:
   explicit SelfNodeWindow(std::uint64_t n_bytes) : lines_((n_bytes + 63) / 64), n_bytes_(n_bytes) {}

@@ -1,4 +1,4 @@
-// The messages in the window, and who may touch them when.
+// Messages in the window: states of a slot, and the rank that may access it in each.
 //
 //            try_give                take, take_back              settle
 //   free ---------------> posted -----------------------> taken ---------> written, failed, dropped
@@ -6,22 +6,21 @@
 //    +------------------------------- collect ----------------------------------+
 //
 // Invariants (tests/unit/shared_writes_test.cpp cites the numbers):
-//  1. A slot and the bytes it names lie in the donor's segment. The donor alone writes to them
-//  while
-//     the slot is free or settled; whoever made it `taken` alone while it is taken; nobody while it
-//     is posted. So each change of state needs no lock: a release store, and for posted -> taken,
+//  1. A slot and the bytes it names lie in the donor's segment. Only the donor writes to them while
+//     the slot is free or settled; only the rank that took it while it is taken; no rank while it
+//     is posted. So a change of state needs no lock: a release store, and for posted -> taken,
 //     which donor and recipient may both want, a compare-and-swap that one of them wins.
-//  2. A gift is written by one rank, once: whoever takes it.
-//  3. Bytes in the window are given back to the free room only when their slot is free again.
-//  4. A chunk counts as written when collect() says so, never before.
-//  5. finish() returns only when all ranks of the node have closed the step (or are gone), all
-//  gifts
-//     to this rank are settled and all of its own collected. Every wait in it ends: a posted gift
-//     is taken by its recipient or taken back, a taken one is settled by a thread that waits for
-//     nothing but storage.
-//  6. A rank that is gone is waited for by nobody, and its segment stays mapped in all others.
-// A crowd of messages is rare (a rank gives away a few chunks a step), so taking looks through all
-// slots of all donors; a counter per recipient makes looking in vain cheap.
+//  2. A gift is written by one rank, once: the rank that takes it.
+//  3. Bytes in the window return to the free room only when their slot is free again.
+//  4. A chunk counts as written when collect() returns it, never before.
+//  5. finish() returns only when three conditions hold. All ranks of the node have closed the step
+//     or are gone; all gifts to this rank are settled; all of its own gifts are collected. Every
+//     wait in it ends: a posted gift is taken by its recipient or taken back; a taken one is
+//     settled by a thread that only waits for storage.
+//  6. No rank waits for a rank that is gone, and that rank's segment stays mapped in the others.
+//
+// A rank gives away only a few chunks a step, so take() scans all slots of all donors. A counter
+// per recipient makes a scan without result cheap.
 
 #include "exec/shared_writes.hpp"
 
@@ -38,16 +37,16 @@ namespace {
 constexpr std::uint64_t cache_line_bytes = 64;
 constexpr std::uint64_t page_bytes = 4096;
 constexpr std::chrono::microseconds nap_first{20};
-constexpr std::chrono::microseconds nap_longest{500};  // as the waits of MpiComm
+constexpr std::chrono::microseconds nap_longest{500};  // same as MpiComm's waits
 
 enum class State : std::uint8_t { free, posted, taken, written, failed, dropped };
 
-/// A slot's state, and with it what a reader must know before the slot is its own: so that a slot
-/// which has been used again in between cannot be mistaken for what it was.
+/// State of a slot, and everything that a reader must know before it owns the slot. They change in
+/// one atomic step, so that a reused slot cannot be mistaken for its earlier use.
 struct Word {
   State state = State::free;
   std::uint16_t recipient = 0;
-  std::uint64_t sequence = 0;  ///< Of the donor's gifts, 40 bits: the oldest goes first.
+  std::uint64_t sequence = 0;  ///< Number of the gift at its donor, 40 bits: the oldest goes first.
 
   std::uint64_t packed() const {
     return sequence << 24 | std::uint64_t{recipient} << 8 | static_cast<std::uint64_t>(state);
@@ -67,18 +66,18 @@ constexpr std::uint64_t aligned(std::uint64_t n_bytes) {
 
 }  // namespace
 
-/// One message; in the window, so plain data and lock-free atomics only.
+/// One message. Lives in the window, so it has only plain data and lock-free atomics.
 struct alignas(cache_line_bytes) SharedWrites::Slot {
-  std::atomic<std::uint64_t> word;     ///< A Word.
-  std::atomic<std::uint64_t> n_bytes;  ///< Valid if the word is the same before and after.
-  std::uint64_t address;               ///< In the file.
-  std::uint64_t at;                    ///< In the donor's room.
-  std::int32_t writer;                 ///< Who took it.
-  std::int32_t code;                   ///< Of a failed write.
-  std::array<char, 216> text;          ///< Of a failed write; cut to fit, ends in 0.
+  std::atomic<std::uint64_t> word;     ///< Packed Word.
+  std::atomic<std::uint64_t> n_bytes;  ///< Valid if `word` is the same before and after reading it.
+  std::uint64_t address;               ///< Address in the file.
+  std::uint64_t at;                    ///< Offset in the donor's room.
+  std::int32_t writer;                 ///< Rank that took it.
+  std::int32_t code;                   ///< Error code of a failed write.
+  std::array<char, 216> text;          ///< Text of a failed write; truncated, ends in 0.
 };
 
-/// What stands at the beginning of every rank's segment.
+/// Header of every rank's segment.
 struct SharedWrites::Segment {
   alignas(cache_line_bytes) std::atomic<std::int64_t> n_for_me;  ///< Gifts posted to this rank.
   alignas(cache_line_bytes) std::atomic<std::uint64_t> closed_step;
@@ -126,7 +125,7 @@ void SharedWrites::start_step(std::uint64_t step) {
   step_ = step;
 }
 
-// --- the donor's room: first fit, neighbours joined
+// --- the donor's room: first fit, neighbours merged
 
 std::optional<std::uint64_t> SharedWrites::take_room(std::uint64_t n_bytes) {
   for (const auto& [at, length] : gaps_) {
@@ -155,7 +154,7 @@ void SharedWrites::give_room_back(std::uint64_t at, std::uint64_t n_bytes) {
 
 // --- donor
 
-/// A slot and room for a gift, or nothing. The slot's word stays free: nobody else looks at it.
+/// Reserve a slot and room for a gift. The slot's word stays free, so no other rank reads it.
 std::optional<std::size_t> SharedWrites::reserve(const WrittenChunk& chunk, std::uint64_t n_bytes) {
   const std::scoped_lock lock(mutex_);
   Segment& own = segment_of(rank_);
@@ -173,8 +172,8 @@ std::optional<std::size_t> SharedWrites::reserve(const WrittenChunk& chunk, std:
   return index;
 }
 
-// The lock is not held while the address is claimed: between nodes a claim may wait for the main
-// thread, which may be asking something here.
+// Does not hold the lock while claiming: between nodes a claim may wait for the main thread, which
+// may need the lock.
 bool SharedWrites::try_give(int recipient, WrittenChunk& chunk, std::span<const std::byte> bytes,
                             const std::function<std::uint64_t()>& claim) {
   TAILRACE_CHECK(recipient >= 0 && recipient < n_ranks_);
@@ -189,7 +188,7 @@ bool SharedWrites::try_give(int recipient, WrittenChunk& chunk, std::span<const 
   return true;
 }
 
-/// The slot's address, place and bytes are there: let the recipient see it.
+/// Publish a slot to its recipient, after its address, place and bytes are set.
 void SharedWrites::post(std::size_t slot_index, int recipient) {
   Slot& slot = segment_of(rank_).slots[slot_index];
   const std::scoped_lock lock(mutex_);
@@ -204,7 +203,7 @@ SharedWrites::Receipt SharedWrites::write_by(
     const std::function<Status(std::uint64_t, std::span<const std::byte>)>& write,
     const std::function<bool()>& failed) {
   TAILRACE_CHECK(writer >= 0 && writer < n_ranks_ && writer != rank_);
-  // Parts of whole pages, so that what is aligned stays so (align=direct).
+  // Parts are multiples of pages, so that aligned data stays aligned (align=direct).
   std::size_t room_bytes = room_of(rank_).size();
   room_bytes -= room_bytes % (room_bytes < page_bytes ? cache_line_bytes : page_bytes);
   TAILRACE_CHECK(room_bytes > 0);
@@ -215,7 +214,7 @@ SharedWrites::Receipt SharedWrites::write_by(
     for (const auto piece : pieces) n_bytes += piece.size();
     n_bytes = std::min<std::uint64_t>(n_bytes - in_piece, room_bytes);
     const std::optional<std::size_t> index = reserve({}, n_bytes);
-    TAILRACE_CHECK(index.has_value());  // No other gift is under way.
+    TAILRACE_CHECK(index.has_value());  // This rank has no other gift pending.
     Slot& slot = segment_of(rank_).slots[*index];
     slot.address = address;
     for (std::uint64_t done_bytes = 0; done_bytes < n_bytes;) {
@@ -236,7 +235,7 @@ SharedWrites::Receipt SharedWrites::write_by(
   return receipt;
 }
 
-/// Wait for the only gift under way. Taken back where its recipient may never come.
+/// Wait for the only pending gift. Takes it back if its recipient may never write it.
 SharedWrites::Receipt SharedWrites::await_gift(
     int writer, const std::function<Status(std::uint64_t, std::span<const std::byte>)>& write,
     const std::function<bool()>& failed) {
@@ -307,7 +306,7 @@ void SharedWrites::close() {
 
 bool SharedWrites::waiting() const { return segment_of(rank_).n_for_me.load() > 0; }
 
-/// Take the oldest of a donor's posted gifts, for one recipient or (to take it back) for any.
+/// Take the oldest posted gift of a donor, for one recipient or (to take it back) for any.
 std::optional<SharedWrites::Task> SharedWrites::take_from(int donor, std::uint64_t n_bytes_max,
                                                           std::optional<int> recipient) {
   Segment& from = segment_of(donor);
@@ -369,7 +368,7 @@ void SharedWrites::settle(const Task& task, Outcome outcome, const Status& statu
 
 // --- the end of a step
 
-/// Once a donor has closed, all that it has posted can be seen; so the order of the two loops.
+/// Once a donor has closed, all of its posts are visible; hence the order of the two loops.
 bool SharedWrites::may_leave() const {
   {
     const std::scoped_lock lock(mutex_);

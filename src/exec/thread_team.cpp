@@ -1,6 +1,6 @@
-// Helpers that sleep until a loop or a posted task is there.
+// Helpers that sleep until a loop or a posted task arrives.
 //
-// Invariant 1: current is null when run() returns, and no helper is in the loop any more.
+// Invariant 1: when run() returns, current is null and no helper is in the loop.
 // Invariant 2: every field of Loop but `next` is used under the mutex.
 
 #include "exec/thread_team.hpp"
@@ -20,14 +20,14 @@ namespace tailrace {
 
 std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm) {
   if (n_asked > 0) return n_asked;
-  // Asked once: the C library reads a file for it, a tenth of what opening a small file takes.
+  // Query once: the C library reads a file for it, a tenth of the cost of opening a small file.
   static const unsigned n_cores = std::thread::hardware_concurrency();
   return std::max(1U, n_cores / static_cast<unsigned>(std::max(1, comm.n_ranks_on_node())));
 }
 
 ThreadTeam::~ThreadTeam() {
   end();
-  if (pid_ != 0) (void)shared_.release();  // As far as this copy knows, threads wait there.
+  if (pid_ != 0) (void)shared_.release();  // In this forked copy, threads seem to wait there.
 }
 
 void ThreadTeam::end() {
@@ -51,7 +51,7 @@ std::uint64_t ThreadTeam::start_helpers() {
   return start() ? shared_->helpers.size() : 0;
 }
 
-/// @returns whether there are helpers.
+/// Start missing helpers. @returns true if the team has any.
 bool ThreadTeam::start() {
   if (pid_ != 0 && !has_helpers()) return false;
   std::vector<std::thread>& helpers = shared_->helpers;
@@ -96,7 +96,7 @@ Status ThreadTeam::run(std::size_t n_tasks, std::uint64_t n_lanes,
   for (std::uint64_t i = 1; i < n_wanted; ++i) shared_->wake.notify_one();
   shared_->work(loop, 0);
   std::unique_lock lock(shared_->mutex);
-  shared_->current = nullptr;  // Who has not joined yet stays away.
+  shared_->current = nullptr;  // Helpers that have not joined yet stay away.
   shared_->done.wait(lock, [&] { return loop.n_at_work == 0; });
   return loop.failure;
 }
@@ -127,9 +127,9 @@ void ThreadTeam::drop_posted() {
 
 namespace {
 
-/// Linux gives a core to an ordinary thread that wakes up, since that has slept: on full nodes an
-/// encode thread took it for a millisecond from the very thread that had woken it, within end_step.
-/// Who has chosen another policy for the process keeps it.
+/// Let the helper wait for its turn. Linux gives a core to an ordinary thread that wakes up, since
+/// that has slept. On full nodes an encode thread thus took the core for a millisecond from the
+/// thread that had woken it, within end_step. Another policy of the process is kept.
 void wait_for_turns() {
 #if defined(__linux__)
   const sched_param none{};
@@ -164,14 +164,14 @@ void ThreadTeam::Shared::help() {
     ++n_posted_running;
     lock.unlock();
     task();
-    task = nullptr;  // What it holds is gone, too, for who waits for its end.
+    task = nullptr;  // Also destroy its captures before anyone learns that it is done.
     lock.lock();
     --n_posted_running;
     done.notify_all();
   }
 }
 
-// --- Threads that take the next task until there is none.
+// --- Threads that take the next task until none is left.
 
 Status run_on_threads(std::size_t n_tasks, std::uint64_t n_threads,
                       const std::function<Status(std::size_t)>& task) {
@@ -212,7 +212,7 @@ Status serve_while(Tail& tail, const std::function<Status()>& work) {
     done = true;
     ended.notify_one();
   });
-  // Better late for the others than not at all.
+  // Without a thread: serve other ranks late rather than not do the work.
   if (!worker.joinable()) return local_part(work);
   std::unique_lock lock(mutex);
   while (!ended.wait_for(lock, tail_service_interval, [&] { return done; })) {

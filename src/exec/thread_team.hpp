@@ -1,16 +1,15 @@
-// ThreadTeam: helper threads that stay: for reads, many short loops and work ahead of them; for the
-// lanes of a step, work that is posted in each.
+// ThreadTeam: persistent helper threads. Reads use them for many short loops and for work ahead of
+// these; the lanes of a step for work that is posted in each step.
 //
-// run_on_threads starts its threads anew, which costs as much as decoding a small chunk. Here the
-// helpers sleep between loops. A loop comes first; what was posted is done when no loop needs the
-// helpers. Threads are started by the first call that has use for them.
+// run_on_threads() starts new threads, which costs as much as decoding a small chunk. A team's
+// helpers sleep between loops. A loop has priority; posted tasks run when no loop needs the
+// helpers. The first call that can use helpers starts them.
 //
-// Nothing catches what is thrown on a thread of ours but the thread itself, and the job would end:
-// a loop's task that throws has failed with that text (local_part), and a posted task must not
-// throw.
+// An exception that leaves a helper thread would terminate the process. A loop's task that throws
+// fails with the exception's text (local_part); a posted task must not throw.
 //
-// A process that fork() has made has none of its parent's threads: there a team does all by the
-// calling thread, and its end waits for nobody.
+// A forked child has none of its parent's threads. In it, a team does all work on the calling
+// thread, and its destructor waits for no thread.
 
 #pragma once
 
@@ -33,12 +32,12 @@
 
 namespace tailrace {
 
-/// Threads of each rank: as many as asked for or, for 0, the cores over the node's ranks.
+/// Number of threads for each rank: `n_asked`, or for 0 the cores divided by the node's ranks.
 std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm);
 
-/// A thread that does `work`; none, which is not joinable, where the system refuses one (a limit on
-/// processes, no memory). Then its work must be done otherwise: a rank that gave up here would keep
-/// the others waiting.
+/// Start a thread that does `work`. The result is not joinable if the system refuses a thread (a
+/// limit on processes, no memory). The caller must then do the work otherwise: a rank that gave up
+/// here would keep the others waiting.
 template <class Work>
 std::thread start_thread(Work&& work) {
   try {
@@ -50,41 +49,41 @@ std::thread start_thread(Work&& work) {
   }
 }
 
-/// What a team's helpers do with a core that somebody else has when they are woken.
+/// Scheduling of a team's helpers when another thread occupies the core at their wake-up.
 enum class Manners : std::uint8_t {
-  equal,   ///< As any thread: who has slept may take it at once.
-  waiting  ///< They wait until it is their turn: the caller goes on first (SCHED_BATCH of Linux).
+  equal,   ///< Default of the system: a thread that has slept may preempt it.
+  waiting  ///< They wait for their turn: the running thread goes on (SCHED_BATCH of Linux).
 };
 
 class ThreadTeam {
  public:
-  /// @param n_threads  of which the caller's is one; >= 1.
+  /// @param n_threads  including the caller; >= 1.
   explicit ThreadTeam(std::uint64_t n_threads, Manners manners = Manners::equal)
       : n_threads_(n_threads), shared_(std::make_unique<Shared>()) {
     shared_->manners = manners;
   }
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
-  /// Drops what was posted and not begun, waits for the rest.
+  /// Drop posted tasks that have not begun, and wait for the others.
   ~ThreadTeam();
 
   std::uint64_t n_threads() const { return n_threads_; }
-  /// Start those helpers that are missing, also where the system has refused one before. For who
-  /// must know how many there are. @returns how many.
+  /// Start the missing helpers, also if the system has refused one before. For callers that need
+  /// their number. @returns the number of helpers.
   std::uint64_t start_helpers();
-  /// Run task(0, lane) ... task(n_tasks - 1, lane), each once, on at most `n_lanes` threads, the
-  /// caller's among them; after a failure no further task is begun. `lane` < n_lanes tells the
-  /// threads apart. One loop at a time. Tasks make no MPI calls. @returns the first failure.
+  /// Run task(0, lane) ... task(n_tasks - 1, lane), each once, on at most `n_lanes` threads,
+  /// including the caller. After a failure no further task begins. `lane` < n_lanes identifies the
+  /// thread. One loop at a time. Tasks make no MPI calls. @returns the first failure.
   Status run(std::size_t n_tasks, std::uint64_t n_lanes,
              const std::function<Status(std::size_t, std::size_t)>& task);
-  /// Have a helper do this some time; it does not throw. Without helpers (n_threads 1) it is
-  /// dropped. From any thread after start_helpers(). @returns whether it will be done.
+  /// Post a task for a helper; it must not throw. Without helpers (n_threads 1) it is dropped. From
+  /// any thread after start_helpers(). @returns true if the task will run.
   bool post(std::function<void()> task);
-  /// Wait until all that was posted is done, and gone.
+  /// Wait until every posted task is done and destroyed.
   void finish_posted();
-  /// Drop what was posted and not begun; wait until nothing that was posted is under way.
+  /// Drop posted tasks that have not begun, and wait until no posted task is running.
   void drop_posted();
-  /// As the destructor; the next call that has use for helpers starts new ones.
+  /// End the helpers like the destructor; the next call that can use helpers starts new ones.
   void end();
 
  private:
@@ -97,7 +96,8 @@ class ThreadTeam {
     std::size_t n_at_work = 0;  ///< Helpers in the loop.
     Status failure;
   };
-  /// What the helpers use; a forked child leaves it as it is, since they are the parent's.
+  /// State shared with the helpers; a forked child leaves it untouched, since the helpers are the
+  /// parent's.
   struct Shared {
     Manners manners = Manners::equal;
     std::mutex mutex;
@@ -118,23 +118,23 @@ class ThreadTeam {
 
   std::uint64_t n_threads_;
   bool refused_ = false;  ///< The system has refused a helper.
-  int pid_ = 0;           ///< Of the process that started the helpers; 0: there are none.
+  int pid_ = 0;           ///< Process that started the helpers; 0: none started.
   std::unique_ptr<Shared> shared_;
 };
 
-// --- run_on_threads: independent looks at many chunks or fields, before a step's lanes start.
+// --- run_on_threads: independent tasks on many chunks or fields, before a step's lanes start.
 //
-// For short work that has no lane of its own: sampling. The executor's lanes have queues instead.
+// Meant for short work without a lane, such as sampling. The executor's lanes have queues instead.
 
-/// Run task(0) ... task(n_tasks - 1), each once, on n_threads threads of which the caller's is one;
-/// after a failure no further task is begun. Not collective; tasks make no MPI or HDF5 calls.
+/// Run task(0) ... task(n_tasks - 1), each once, on n_threads threads including the caller. After a
+/// failure no further task begins. Not collective; tasks make no MPI or HDF5 calls.
 /// @returns the first failure.
 Status run_on_threads(std::size_t n_tasks, std::uint64_t n_threads,
                       const std::function<Status(std::size_t)>& task);
 
-/// Work that takes long on the main thread, while others may wait for claims: where the tail needs
-/// service, it is done on a thread of its own meanwhile.
-/// @returns what the work returns.  @error out_of_memory  there is no thread to be had.
+/// Do long work of the main thread while other ranks may wait for claims. If the tail needs
+/// service, the work runs on a separate thread and the main thread serves the tail.
+/// @returns the result of the work. Without a thread the caller does it, and the tail waits.
 Status serve_while(Tail& tail, const std::function<Status()>& work);
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// Plans as trace events, and trace events as Chrome JSON.
+// Conversion of plans to trace events, and of trace events to Chrome JSON.
 
 #include "exec/trace_file.hpp"
 
@@ -18,18 +18,20 @@
 
 namespace tailrace {
 
-// --- Writing Chrome trace events. The text is put together directly: a trace may hold 10^6 events,
-// and a tree of JSON nodes would take a hundred times their memory. Source: "Trace Event Format"
-// (the Chromium project), complete events "X" and metadata events "M".
+// --- Chrome trace events.
+//
+// The text is composed directly: a trace may have 10^6 events, and a tree of JSON nodes would take
+// a hundred times their memory. Source: "Trace Event Format" (the Chromium project), complete
+// events "X" and metadata events "M".
 
 namespace {
 
 constexpr std::int32_t main_lane = 0;
-/// The rows of plans come after those of all lanes.
+/// The rows of plans follow those of all lanes.
 constexpr std::int32_t first_plan_row = 1000;
 
-/// A lane's row is its number. What the application does beside the I/O lane may overlap a write
-/// that was under way; events of one row must not, so it has a row of its own above.
+/// Row of the application's I/O, above the I/O lane. It may overlap a write in progress, and events
+/// of one row must not overlap. All other rows have their lane's number.
 constexpr std::int32_t application_io_row = io_lane_number - 1;
 
 std::int32_t row_of(const TraceEvent& event) {
@@ -48,7 +50,7 @@ std::string row_name(std::int32_t row) {
   return fmt::format("encode {}", row);
 }
 
-/// A JSON string literal, quotes included; bytes that are no UTF-8 become U+FFFD.
+/// Format a JSON string literal, quotes included; bytes that are not UTF-8 become U+FFFD.
 std::string json_literal(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -1,7 +1,7 @@
 // Trace events as Chrome trace JSON, for ui.perfetto.dev and chrome://tracing.
 //
-// Every trace that Tailrace hands out is made here: trace-file= of a file, --trace of the commands,
-// and the simulator's.
+// All traces of Tailrace are made here: trace-file= of a file, --trace of the commands, and those
+// of the simulator.
 
 #pragma once
 
@@ -18,24 +18,25 @@
 
 namespace tailrace {
 
-/// One process per rank, one thread per lane ("main", "encode 1", "I/O"), one complete event per
-/// TraceEvent, with the field, chunk, bytes and address as its arguments. Times in microseconds.
-/// What was planned has rows of its own below ("plan: encode 1", "plan: I/O").
+/// Format trace events as JSON: one process per rank, one thread per lane ("main", "encode 1",
+/// "I/O"), one complete event per TraceEvent. Its arguments are field, chunk, bytes and address.
+/// Times in microseconds. Planned events have separate rows below ("plan: encode 1", "plan: I/O").
 /// Not collective. Thread-safe.
-/// @param fields  paths by field_index; an event of another index is named without one.
+/// @param fields  paths by field_index; an event with another index is named without a path.
 std::string trace_json(std::span<const TraceEvent> events, std::span<const std::string> fields);
 
-/// Write `text` as the whole of the file `path`; "" only finds out whether that is possible.
-/// Not collective. @error io_error  names the file.
+/// Write `text` as the complete content of the file `path`; "" only checks whether that is
+/// possible. Not collective. @error io_error  names the file.
 Status write_trace_file(const std::string& path, const std::string& text);
 
-// --- The plan of a step in its trace: when each chunk's encode and write were expected, on the
-// axis and in the lanes of what is then measured, so that one look shows where the plan was wrong.
+// --- Plans in traces: the expected time of each chunk's encode and write.
+//
+// They are on the axis and in the lanes of the measured events, so that one look shows the errors
+// of the plan.
 
 /// Add a plan_encode and a plan_write event for every planned job. Not collective. Thread-safe.
-/// @param start_s    when the executor starts, in seconds on the trace's axis; the plan begins
-///   there.
-/// @param first_lane of those that encode: 1, or 0 where the application's thread does.
+/// @param start_s    start of the executor and of the plan, in seconds on the trace's axis.
+/// @param first_lane first encode lane: 1, or 0 if the application's thread encodes.
 /// @param timeline   from plan_timeline(); its `job` indexes jobs and forecasts.
 /// @param plans      one per field that the jobs refer to.
 /// @param forecasts  parallel to jobs, for the bytes of the writes.

@@ -14,19 +14,20 @@ namespace tailrace {
 namespace {
 
 constexpr SampleSize sample_size;
-/// Loosest bound that a target ever sets where none was given; tighter ones follow by factors.
+/// Loosest bound that a target sets if none was given; tighter ones follow by factors.
 constexpr double loosest_relative_bound = 0.1;
 constexpr double bound_step = 4;
 constexpr std::size_t n_bounds = 13;  // down to 6e-9 of the range
-/// Values of one chunk whose errors are looked at: enough for 0.05 dB.
+/// Values of one chunk whose errors are measured: enough for 0.05 dB.
 constexpr std::uint64_t error_values_max = 1U << 17;
-/// Squared errors over the bound's square are added up in units of this.
+/// Squared errors, divided by the bound's square, are summed as integers in this unit.
 constexpr double square_unit = 0x1p-20;
 constexpr int psnr_rounds = 2;
-/// Even errors may go a little over their variance by chance; nothing makes more than 3.
+/// Largest possible variance relative to that of uniform errors: every error equals the bound.
+/// Uniform errors themselves may exceed 1 a little by chance.
 constexpr double variance_share_max = 3;
 
-/// Whether the target is to set this field's bound.
+/// True if the target sets this field's bound.
 bool is_free(const FieldDefinition& definition) {
   const FieldOptions& options = definition.options;
   if (!is_floating(definition.dtype) || stored_plainly(definition)) return false;
@@ -37,9 +38,9 @@ double range_of(const FieldState& field) {
   return field.resolved.value_greatest - field.resolved.value_least;
 }
 
-/// Three digits, rounded towards `up`: for bounds that people read.
+/// Round to three digits, towards `up`: for bounds that users read.
 double three_digits(double number, bool up) {
-  // Whole powers of ten are exact, so that the quotient is the number that the digits name.
+  // Powers of ten are exact here, so that the quotient is the number that the digits name.
   const double exponent = std::floor(std::log10(number)) - 2;
   const double power = std::pow(10.0, std::abs(exponent));
   const double digits = exponent < 0 ? number * power : number / power;
@@ -47,7 +48,7 @@ double three_digits(double number, bool up) {
   return exponent < 0 ? whole / power : whole * power;
 }
 
-/// The codec by which the field will be written, as far as a target must know it.
+/// Codec request that the target assumes for the field.
 CodecRequest target_request(const FieldState& field) {
   CodecRequest request = codec_request(field.definition, field.resolved);
   if (codec_is_ours_to_choose(field.definition.options) && !stored_plainly(field.definition)) {
@@ -62,9 +63,9 @@ struct TargetField {
   FieldState* field = nullptr;
   bool free = false;  ///< The target sets its bound.
   ErrorBound given;
-  double loosest = 0;  ///< What `given` comes to; infinity: none was given.
+  double loosest = 0;  ///< Absolute bound of `given`; infinity: none was given.
   FieldSample sample;
-  std::uint64_t square_sum = 0;  ///< Of this rank, then of all: in units of square_unit.
+  std::uint64_t square_sum = 0;  ///< Sum of this rank, then of all ranks, in units of square_unit.
   std::uint64_t n_values = 0;
   double variance_share = 1;
 };
@@ -73,8 +74,8 @@ double free_bound(const TargetField& target, double relative_bound) {
   return std::min(relative_bound * range_of(*target.field), target.loosest);
 }
 
-/// All new fields with this rank's samples. The ranges of those without a bound are found on
-/// the way. Collective; @returns this rank's failure.
+/// Collect all new fields with this rank's samples. Also finds the ranges of fields without a
+/// bound. Collective; @returns this rank's failure.
 Status take_samples(Comm& comm, std::vector<FieldState>& fields, std::vector<TargetField>& out) {
   for (FieldState& field : fields) {
     if (!field.makes_dataset()) continue;
@@ -97,7 +98,7 @@ Status take_samples(Comm& comm, std::vector<FieldState>& fields, std::vector<Tar
   return failed;
 }
 
-/// The bound that was given stays where it is the tighter one.
+/// Set the field's bound; a bound that was given remains if it is tighter.
 void set_bound(const TargetField& target, double relative_bound) {
   FieldState& field = *target.field;
   const double bound = relative_bound * range_of(field);
@@ -106,7 +107,7 @@ void set_bound(const TargetField& target, double relative_bound) {
       bound < target.loosest ? ErrorBound{BoundMode::rel, relative_bound} : target.given;
 }
 
-/// Bytes that this rank's share of a field comes to under a bound.
+/// Encoded bytes of this rank's share of a field, under a bound.
 Result<double> predicted_bytes(const TargetField& target, double absolute_bound,
                                const std::string& plugin_path) {
   const FieldSample& sample = target.sample;
@@ -124,14 +125,15 @@ Result<double> predicted_bytes(const TargetField& target, double absolute_bound,
   return n_bytes * static_cast<double>(sample.rank_bytes) / static_cast<double>(sample.part_bytes);
 }
 
-/// This rank's bytes of all fields at each of the bounds.
+/// Add this rank's bytes of all fields at each of the bounds.
 Status add_sizes(const std::vector<TargetField>& targets, const std::string& plugin_path,
                  std::span<std::uint64_t> sums) {
   for (const TargetField& target : targets) {
     double relative_bound = loosest_relative_bound;
     double n_bytes = 0;
     for (std::size_t k = 0; k < n_bounds; ++k, relative_bound /= bound_step) {
-      // What the target leaves alone is the same at every bound, as are bounds beyond the loosest.
+      // Sizes of fields outside the target, and at bounds beyond the loosest one, are the same
+      // again.
       const double bound = free_bound(target, relative_bound);
       const bool same =
           k > 0 && (!target.free || bound == free_bound(target, relative_bound * bound_step));
@@ -179,9 +181,9 @@ Status bounds_for_size(Comm& comm, std::vector<TargetField>& targets, const File
   return Status();
 }
 
-/// Add the squared errors that the codec makes of one part under the field's present bound.
+/// Add the squared errors of the codec on one part, under the field's present bound.
 Status add_errors(const StridedValues& part, const std::string& plugin_path, TargetField& target) {
-  // As many of the slowest index as make enough values.
+  // Take as many indices of the slowest axis as give enough values.
   StridedValues piece = part;
   const std::uint64_t row = part.n_values() / part.shape.front();
   piece.shape.front() = std::clamp<std::uint64_t>(
@@ -217,7 +219,8 @@ Status add_errors(const StridedValues& part, const std::string& plugin_path, Tar
   return Status();
 }
 
-/// The variance of each field's errors over that of even ones, from all ranks' samples. Collective.
+/// Find the variance of each field's errors relative to uniform ones, from all ranks' samples.
+/// Collective.
 Status find_variance_shares(Comm& comm, std::vector<TargetField>& targets,
                             const std::string& plugin_path, Status failed) {
   std::vector<std::uint64_t> sums;
@@ -238,7 +241,8 @@ Status find_variance_shares(Comm& comm, std::vector<TargetField>& targets,
     const auto squares = static_cast<double>(*sum++) * square_unit;
     const auto n_values = static_cast<double>(*sum++);
     if (n_values == 0) continue;
-    // No error at all in the sample says that the bound has no hold there; a floor keeps it finite.
+    // A sample without errors means that the bound has no effect there; a floor keeps the result
+    // finite.
     const double least_share = 1 / std::max(n_values, 1.0);
     target.variance_share = std::clamp(3 * squares / n_values, least_share, variance_share_max);
   }
@@ -252,7 +256,7 @@ Status bounds_for_psnr(Comm& comm, std::vector<TargetField>& targets, const File
     for (const TargetField& target : targets) {
       FieldState& field = *target.field;
       if (!target.free || !(range_of(field) > 0)) continue;
-      // Another predictor makes other errors than those that were looked at.
+      // Fix the codec: another predictor makes other errors than those that were measured.
       if (codec_is_ours_to_choose(field.definition.options)) {
         TAILRACE_TRY(name_codec(std::string(yardstick_codec), field.definition.options));
       }

@@ -10,7 +10,7 @@
 
 namespace tailrace {
 std::string boxes_text(const FieldBoxes& boxes) {
-  // There may be millions.
+  // A checksum, since there may be millions of boxes.
   std::uint64_t digest = boxes.bounds.size();
   const auto add = [&](std::uint64_t word) { digest = (digest ^ word) * 0x100000001B3U; };
   std::uint64_t n_boxes = 0;
@@ -27,8 +27,8 @@ std::string boxes_text(const FieldBoxes& boxes) {
          std::to_string(digest);
 }
 
-// 512 cells are the least box that AMReX makes by itself. Codecs that make nothing of shapes want
-// large chunks.
+// 512 cells are the smallest box that AMReX makes by default. Codecs that ignore shapes need large
+// chunks.
 std::uint64_t box_chunk_length(const BoxSeries& boxes, std::uint64_t element_bytes,
                                const FieldOptions& options, bool bounded) {
   constexpr std::uint64_t kLeastCells = 512;
@@ -76,7 +76,9 @@ Status check_component_bounds(const std::string& name, std::span<const ErrorBoun
 Status encode_by_boxes(const BoxSeries& boxes, std::span<const double> bounds, std::uint64_t length,
                        CodecRequest request, const std::string& plugin_path,
                        std::unique_ptr<Codec>& codec) {
-  if (codec->name() != request.name) return Status();  // Of values that are all alike.
+  if (codec->name() != request.name)
+    return Status();  // Values that are all equal have another
+                      // codec.
   if (!codec_entry(request.name).chunks_say_shape) return Status();
   if (!request.guards.regions.empty() && (codec->lossy() || !bounds.empty())) {
     return Status(Code::unsupported, "guard=" + guards_text(request.guards) +
@@ -110,12 +112,12 @@ Status encode_by_boxes(const BoxSeries& boxes, std::span<const double> bounds, s
 
 void describe_components(const BoxSeries& boxes, std::span<const double> bounds,
                          std::vector<NamedAttribute>& attributes) {
-  // tailrace_absolute_bound is the largest of them.
+  // tailrace_absolute_bound is the largest component bound.
   for (NamedAttribute& attribute : attributes) {
     if (attribute.name == bound_mode_attribute) attribute.value = {std::string("component")};
   }
-  // Which values these are of is said apart from what a program may change; HDF5 has no room for
-  // long attributes.
+  // The component runs are a separate attribute, because programs may change the bounds. Long
+  // attributes do not fit into HDF5's object headers.
   constexpr std::size_t kMostRuns = 2000;
   std::vector<std::uint64_t> runs;
   for (const BoxSeries::Run& run : boxes.runs) {

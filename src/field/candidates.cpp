@@ -1,4 +1,4 @@
-// One rank's look at the candidates of one field.
+// Estimates of one field's candidates on one rank.
 
 #include "field/candidates.hpp"
 
@@ -16,10 +16,10 @@
 namespace tailrace {
 namespace {
 
-/// Interpolation is trz's own choice where it is the better one: it needs no trial of its own.
+/// Interpolation is missing because trz chooses it where it is better.
 constexpr std::array<PredictorSetting, 3> predictors = {
     PredictorSetting::dimension_1, PredictorSetting::dimension_2, PredictorSetting::dimension_3};
-/// trz picks the predictor of the fewest bytes by itself: one that is named can only save time.
+/// trz itself picks the predictor with the fewest bytes: naming one can only save time.
 constexpr double predictor_least_share = 1;
 
 /// A put and how many chunks it touches.
@@ -38,7 +38,7 @@ Box part_of(const TouchedPut& touched, const ChunkGrid& grid, std::uint64_t inde
   return intersect(touched.put->box, grid.clipped_box(grid.index_of(at)));
 }
 
-/// The middle of a box, as many of the slowest index as come to `n_bytes`.
+/// The middle of a box: as many indices of the slowest axis as fit `n_bytes`, at least one.
 Box middle_of(Box box, DType dtype, std::uint64_t n_bytes) {
   if (box.rank() == 0 || box.n_elements() == 0) return box;  // A scalar has no slowest index.
   const std::uint64_t row_bytes = box.n_elements() / box.count.front() * dtype_bytes(dtype);
@@ -65,19 +65,19 @@ Status add_part(const TouchedPut& touched, Box part, DType dtype, std::uint64_t 
   return Status();
 }
 
-/// Whether a failure says that this codec cannot serve this field, rather than that we are in
-/// trouble.
+/// True if a failure means that the codec cannot serve this field, rather than a fault of the
+/// system.
 bool is_refusal(const Status& failure) {
   return failure.code() == Code::unsupported || failure.code() == Code::plugin_missing ||
          failure.code() == Code::invalid_argument || failure.code() == Code::codec_failed;
 }
 
-/// A codec's curve is its speed on values and buffers that are warm. In a step values come from
-/// memory and buffers are new; and what is written is copied into the page cache, which takes a
-/// core as well. Seconds of a core for each uncompressed and each written byte. Fitted to steps of
-/// real Nyx fields, 2 ranks on 2 cores, storage not limited, 101 MB at rel 1e-3: none 74,
-/// trz,preset=fast 44 to 49, trz 94 ms on AMD EPYC (62, 45 and 61 ms on an Intel Xeon with AVX-512
-/// before: 1 / 2.5e9 and 1 / 0.9e9).
+/// Core seconds per uncompressed byte and per written byte, in addition to a codec's speed curve.
+/// The curve is measured with warm values and buffers. In a step the values come from memory,
+/// buffers are new, and the output is copied into the page cache. Fitted to steps of real Nyx
+/// fields, 2 ranks on 2 cores, storage not limited, 101 MB at rel 1e-3. On AMD EPYC: none 74,
+/// trz,preset=fast 44 to 49, trz 94 ms. An earlier fit on an Intel Xeon with AVX-512 (62, 45 and 61
+/// ms) gave 1 / 2.5e9 and 1 / 0.9e9.
 constexpr double handling_s_per_byte = 1 / 2.8e9;
 constexpr double copy_s_per_byte = 1 / 0.7e9;
 
@@ -100,7 +100,7 @@ Result<FieldSample> take_sample(const FieldState& field, const SampleSize& size)
   }
   const std::uint64_t n_parts = std::min(
       size.n_parts_max, (sample.n_rank_chunks + size.chunks_per_part - 1) / size.chunks_per_part);
-  std::uint64_t before = 0;  // chunks of the puts before
+  std::uint64_t before = 0;  // chunks of the preceding puts
   std::uint64_t taken = 0;
   for (const TouchedPut& touched : puts) {
     const std::uint64_t n_chunks = touched.chunks.n_elements();
@@ -263,8 +263,8 @@ struct Times {
   double encode_doubt = 1;
 };
 
-/// What the profile has of a codec; of one that is measured by itself that alone: a profile from
-/// before it was knows nothing of it.
+/// The profile's times of a codec. A codec that is measured separately does not use the times of
+/// another one: an older profile, without times of this codec, then has none.
 Times times_of(const MachineProfile& profile, const std::string& codec) {
   Times times{profile.find(codec)};
   for (const CodecVariant* variant : codec_variants()) {
@@ -301,7 +301,7 @@ std::optional<double> least_candidate_seconds(const MachineProfile& profile,
 }
 
 Status name_codec(const std::string& codec, FieldOptions& options) {
-  // What the user has said of the codec stays said: integers are spared by it.
+  // Keep this flag: without it integers are exempt from a lossy codec.
   const bool for_field = options.codec_given_for_field;
   TAILRACE_TRY(apply_field_options("codec=" + codec, options));
   options.codec_given_for_field = for_field;

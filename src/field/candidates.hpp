@@ -1,9 +1,10 @@
-// Candidates: the codecs that could serve a field, and what a sample of its values says of each.
+// Candidates: the codecs that could serve a field, and the forecast for each from a sample of its
+// values.
 //
-// One rank's view of one field. trz is always looked at, and answers for the settings that its
-// estimate covers; trz's predictor settings are tried by the early-stopping search of Liang et al.
-// 2019 (algorithm 1). A look that could not change the choice is not taken. codec_choice adds the
-// views of all ranks up and decides.
+// This is one rank's view of one field. trz is always sampled; its result also serves the settings
+// that its estimate covers. trz's predictor settings are tried by the early-stopping search of
+// Liang et al. 2019 (algorithm 1). Samples that could not change the choice are skipped.
+// codec_choice sums the views of all ranks and decides.
 
 #pragma once
 
@@ -20,47 +21,47 @@
 
 namespace tailrace {
 
-/// Whether the field's codec is ours to choose: codec=auto, or a bound and no codec.
+/// True if Tailrace chooses the field's codec: codec=auto, or a bound without a codec.
 bool codec_is_ours_to_choose(const FieldOptions& options);
 
-/// Values that stand for this rank's share of a field.
+/// Values that represent this rank's share of a field.
 struct FieldSample {
   std::vector<StridedValues> parts;
-  std::vector<Buffer> read;         ///< Holds those that were pulled from a source.
+  std::vector<Buffer> read;         ///< Buffers of the parts that were pulled from a source.
   std::uint64_t part_bytes = 0;     ///< Uncompressed bytes of the parts.
-  std::uint64_t rank_bytes = 0;     ///< Of all that this rank has put.
+  std::uint64_t rank_bytes = 0;     ///< Uncompressed bytes of all puts of this rank.
   std::uint64_t n_rank_chunks = 0;  ///< Chunks that this rank's boxes touch.
 };
 
-/// How much of a rank's share of a field is looked at.
+/// Size of the sample of a rank's share of a field.
 struct SampleSize {
   std::uint64_t n_parts_max = 4;
-  std::uint64_t chunks_per_part = 1;  ///< One part for so many chunks, until there are n_parts_max.
-  /// Pulled values are read once more for the sample: of each chunk not more than this.
+  std::uint64_t chunks_per_part = 1;  ///< One part per this number of chunks, up to n_parts_max.
+  /// Limit for each chunk of pulled values, which are read a second time for the sample.
   std::uint64_t pulled_bytes_max = 2U << 20;
 };
 
-/// Parts of chunks, spread over this rank's puts. Main thread (reads sources). Not collective.
-/// @error out_of_memory, and what a source returns.
+/// Take parts of chunks, spread over this rank's puts. Main thread (reads sources). Not collective.
+/// @error out_of_memory, and the errors of a source.
 Result<FieldSample> take_sample(const FieldState& field, const SampleSize& size);
 
-/// What this rank knows of one candidate. Bytes are of the sample's parts.
+/// This rank's data on one candidate. Byte counts refer to the sample's parts.
 struct CandidateView {
-  std::string codec;         ///< As on the command line.
-  double least_share = 0;    ///< Of trz's bytes: smaller was never seen. 0: always looked at.
-  double look_share = 0.03;  ///< Of the time to encode a chunk: to look at it.
+  std::string codec;         ///< Codec and settings, as on the command line.
+  double least_share = 0;    ///< Smallest share of trz's bytes ever seen; 0: always sampled.
+  double look_share = 0.03;  ///< Cost of a sample, as a share of a chunk's encode time.
   double encode_doubt = 1;   ///< See CodecVariant.
-  double of_yardstick = 0;   ///< So much of trz's estimate; 0: looked at by itself.
+  double of_yardstick = 0;  ///< Factor on trz's estimate; 0: the candidate has a sample of its own.
   bool of_unstaged = false;
   bool sampled = false;
   std::string refused;
   double encoded_bytes = 0;
-  double unstaged_bytes = 0;  ///< The same without trz's lossless stage.
+  double unstaged_bytes = 0;  ///< Encoded bytes without trz's lossless stage.
   double measured_bytes = 0;
   double measured_s = 0;  ///< Thread CPU seconds.
 };
 
-/// One field's candidates on one rank. Functions that make plug-in codecs: main thread only.
+/// Candidates of one field on one rank. Functions that make plug-in codecs: main thread only.
 class FieldCandidates {
  public:
   FieldCandidates(const FieldState& field, FieldSample sample, std::string plugin_path);
@@ -70,20 +71,21 @@ class FieldCandidates {
   const std::vector<CandidateView>& views() const { return views_; }
   bool lossy() const { return lossy_; }
 
-  /// Look at the candidate, unless that was done or it was refused: by its own estimate, or by that
-  /// of plain trz, which answers for lossless=off and preset=ratio, too. Thread-safe for
-  /// codecs of our own and different fields. @error out_of_memory, codec_failed
+  /// Estimate the candidate from the sample, unless that was done or the candidate was refused. The
+  /// estimate is the candidate's own, or that of plain trz, which also serves lossless=off and
+  /// preset=ratio. Thread-safe for different fields if the codec is not a plug-in.
+  /// @error out_of_memory, codec_failed
   Status look_at(std::size_t candidate);
   Status look_at_cheap();
-  /// Whether algorithm 1 tries it, rather than everybody.
+  /// True if only algorithm 1 tries the candidate.
   bool is_searched(std::size_t candidate) const { return candidate >= first_predictor_; }
-  /// Algorithm 1 of Liang et al. 2019 over trz's predictors. `step_s`: seconds of the step with the
-  /// candidate.
+  /// Run algorithm 1 of Liang et al. 2019 over trz's predictors. `step_s`: seconds of the step with
+  /// the candidate.
   Status search_predictors(const std::function<double(std::size_t)>& step_s);
-  /// Encode the sample's parts in full with the candidate, twice; the shorter time counts.
+  /// Encode the sample's parts completely with the candidate, twice; the shorter time counts.
   Status measure(std::size_t candidate);
 
-  /// The request that makes the candidate's codec for chunks of this shape.
+  /// Codec request of the candidate for chunks of this shape.
   Result<CodecRequest> request_for(std::size_t candidate, const Shape& chunk_shape) const;
 
  private:
@@ -95,23 +97,24 @@ class FieldCandidates {
   FieldSample sample_;
   std::string plugin_path_;
   bool lossy_ = false;
-  std::size_t first_predictor_ = 0;  ///< Candidates from here on are those of algorithm 1.
+  std::size_t first_predictor_ = 0;  ///< Index of the first candidate of algorithm 1; the rest
+                                     ///< follow.
   std::vector<CandidateView> views_;
 };
 
-/// Whether this codec's chunks are decoded again and compared.
+/// True if this codec's chunks are decoded and compared after encoding.
 bool verifies(Verify wish, const std::string& codec, bool lossy);
 
-/// Seconds of a core to take `raw_bytes` in, encode them to `encoded_bytes`, verify that, and copy
-/// what is written to the page cache; nothing if the profile does not know the codec.
+/// Core seconds to read `raw_bytes`, encode them to `encoded_bytes`, verify them, and copy the
+/// result to the page cache. Nothing if the profile does not know the codec.
 std::optional<double> candidate_seconds(const MachineProfile& profile, const std::string& codec,
                                         double raw_bytes, double encoded_bytes, bool verified);
-/// The least that candidate_seconds() could ever be.
+/// Lower bound of candidate_seconds() for any `encoded_bytes`.
 std::optional<double> least_candidate_seconds(const MachineProfile& profile,
                                               const std::string& codec, double raw_bytes,
                                               bool verified);
 
-/// Put the codec with its settings, as on the command line, into the options.
+/// Set the codec with its settings, written as on the command line, in the options.
 Status name_codec(const std::string& codec, FieldOptions& options);
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// Codecs with a model of themselves, and the black-box way for all others.
+// Estimators for codecs with a model of themselves, and the black-box estimator for all others.
 
 #include "field/chunk_estimator.hpp"
 
@@ -12,9 +12,10 @@
 namespace tailrace {
 namespace {
 
-/// The codec's own recipe, if it has one. A lossless codec works on the bytes as they lie. Others
-/// transform or predict over distances that small cubes do not have: one large cube. Shares are for
-/// at most 3 % of the encode time of 8 MB chunks (measured: docs/prediction.md).
+/// The codec's own recipe, if it has one. A lossless codec works on bytes in storage order, so a
+/// run of bytes serves. Other codecs transform or predict over longer distances than small cubes
+/// have, so one large cube serves. The shares take at most 3 % of the encode time of 8 MB chunks
+/// (measured: docs/prediction.md).
 SampleRecipe recipe_for(const CodecRequest& request, const Codec& codec) {
   if (const auto& own = codec_entry(request.name).sample; own) return *own;
   if (!codec.lossy()) return {0, 16U << 10, 0.02, 0.02};
@@ -37,8 +38,8 @@ Shape run_shape(const Shape& shape, std::uint64_t n_values) {
   return run;
 }
 
-/// Blocks of every chunk of a shape, none of them all of it; nothing if the chunk is too small for
-/// a sample to be much less than itself.
+/// Blocks that fit every chunk of a shape, each smaller than the chunk. Nothing if the chunk is too
+/// small for the sample to save much.
 BlockSample sample_of(const Shape& shape, DType dtype, const SampleRecipe& recipe) {
   Shape block(shape.size(), recipe.extent);
   if (recipe.extent == 0) block = run_shape(shape, recipe.run_bytes / dtype_bytes(dtype));
@@ -48,7 +49,7 @@ BlockSample sample_of(const Shape& shape, DType dtype, const SampleRecipe& recip
   return scattered_blocks(shape, block, static_cast<std::size_t>(std::max(n_blocks, 1.0)));
 }
 
-/// Asks the codec itself.
+/// Asks the codec's model.
 class ModelEstimator final : public ChunkEstimator {
  public:
   explicit ModelEstimator(const Codec& codec) : codec_(codec) {}
@@ -68,7 +69,7 @@ class ModelEstimator final : public ChunkEstimator {
   const Codec& codec_;
 };
 
-/// Another codec by what the yardstick says of the same values.
+/// Estimates another codec from the yardstick's estimate of the same values.
 class YardstickEstimator final : public ChunkEstimator {
  public:
   YardstickEstimator(std::unique_ptr<Codec> yardstick, const CodecEntry& entry,
@@ -92,10 +93,10 @@ class YardstickEstimator final : public ChunkEstimator {
   std::uint64_t n_chunk_values_;
 };
 
-/// Of a chunk whose sample the codec has refused: it may take the chunk, or not.
+/// Deviation for a chunk whose sample the codec has refused: the codec may accept the chunk.
 constexpr double spread_refused = 0.5;
 
-/// The chunks of a field over time have a leading extent of 1, which its values in memory lack.
+/// Add leading extents of 1, which chunks of a field over time have but its values in memory lack.
 StridedValues with_leading_ones(StridedValues values, std::size_t rank) {
   while (values.shape.size() < rank) {
     const std::uint64_t all = values.shape.empty() ? 1 : values.shape[0] * values.strides[0];
@@ -135,7 +136,7 @@ class SampleEstimator final : public ChunkEstimator {
   }
 
  private:
-  /// Fill the sample from a part of a chunk: with as many blocks as it has, again and again.
+  /// Fill the sample from a part of a chunk: with the blocks of the part, repeated as needed.
   void gather_part(const StridedValues& values, std::span<std::byte> to) const {
     const BlockSample part =
         scattered_blocks(values.shape, sample_.block_shape, sample_.starts.size());
@@ -152,7 +153,7 @@ class SampleEstimator final : public ChunkEstimator {
   double spread_;
 };
 
-/// Whether a codec can say of itself what it would make of values; that does not depend on which.
+/// True if the codec has a model of itself. This does not depend on the values.
 bool has_model(const Codec& codec, const CodecRequest& request) {
   const std::uint64_t zero = 0;
   const Shape one(request.chunk_shape.size(), 1);
@@ -183,7 +184,8 @@ Result<std::unique_ptr<ChunkEstimator>> ChunkEstimator::make(const CodecRequest&
   sample_request.chunk_shape = sample.gathered_shape();
   Result<std::unique_ptr<Codec>> second = make_codec(sample_request, plugin_path);
   if (!second.ok()) {
-    // A codec may be choosy about shapes: then all of a chunk is its sample, slow but right.
+    // A codec may refuse the sample's shape: then the sample is the complete chunk, slow but
+    // correct.
     sample = scattered_blocks(request.chunk_shape, request.chunk_shape, 1);
     second = make_codec(request, plugin_path);
   }

@@ -1,4 +1,5 @@
-// A dataset's codec whose chunks are not encoded alike: the header names one, which decodes all.
+// Codec of a dataset whose chunks are encoded by different codecs; the header names one that
+// decodes all chunks.
 
 #pragma once
 
@@ -17,11 +18,12 @@ namespace tailrace {
 
 class ChunkwiseCodec : public CodecOver {
  public:
-  /// @param which  the position in `codecs` of the one that encodes this chunk. Thread-safe.
+  /// @param which  index in `codecs` of the codec that encodes this chunk. Thread-safe.
   ChunkwiseCodec(std::vector<std::shared_ptr<const Codec>> codecs,
                  std::function<std::size_t(std::uint64_t chunk_index)> which)
       : CodecOver(nullptr), codecs_(std::move(codecs)), which_(std::move(which)) {}
-  /// The codec whose filters the header has. Without memory it stays where it is.
+  /// Take over the codec whose filters the header has. If allocation fails, `of_header` stays
+  /// unchanged.
   void take(std::unique_ptr<Codec>& of_header) {
     inner_ = std::shared_ptr<const Codec>(std::move(of_header));
   }

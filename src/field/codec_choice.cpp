@@ -1,12 +1,12 @@
 // The choice of codecs, from every rank's sample to one decision.
 //
-//   wanted fields    -> each rank: trz, algorithm 1 and the others where they could win
-//   one agreement    -> bytes of every candidate over all ranks, in whole numbers, so that the sums
-//                       are the same on every rank whatever the order of adding
+//   wanted fields    -> each rank: trz, algorithm 1, and the other candidates that could win
+//   one agreement    -> bytes of every candidate over all ranks, as integers: their sums are the
+//                       same on every rank, in any order of summation
 //   choose_codecs()  -> the same answer everywhere
 //
-// A rank looks at what its own share makes worthwhile. A candidate that was looked at for less than
-// half of a field's bytes is out: the ranks have voted, as in algorithm 1.
+// A rank samples the candidates that are worthwhile for its share of the data. A candidate that was
+// sampled for less than half of a field's bytes is excluded: the ranks vote, as in algorithm 1.
 
 #include "field/codec_choice.hpp"
 
@@ -27,15 +27,15 @@
 namespace tailrace {
 namespace {
 
-/// What one rank looks at of one field: all ranks together want about four chunks of it.
+/// Sample of one rank of one field: all ranks together take about four chunks of it.
 constexpr SampleSize probe_size = {4, 2, 1U << 20};
-/// trz's look at a chunk takes 0.35 ms where the values lie in memory, of whatever size (the first
-/// step of real Nyx fields, AMD EPYC): so many make 2 ms, ...
+/// Number of chunks that take trz 2 ms to sample. One takes 0.35 ms if its values are in memory,
+/// for any size (the first step of real Nyx fields, AMD EPYC).
 constexpr std::uint64_t n_looks = 6;
-/// ... and one for so many bytes of a rank makes about a hundredth of encoding them.
+/// One more sample for this number of bytes costs about a hundredth of encoding them.
 constexpr std::uint64_t bytes_per_look = 30'000'000;
 
-/// At least one chunk of each field, and no more than the looks above come to.
+/// Sample size within the limits above, but at least one chunk of each field.
 SampleSize sample_size_for(std::uint64_t n_ranks, const std::vector<FieldState*>& fields) {
   std::uint64_t rank_bytes = 0;
   for (const FieldState* field : fields) {
@@ -49,17 +49,19 @@ SampleSize sample_size_for(std::uint64_t n_ranks, const std::vector<FieldState*>
   return size;
 }
 
-/// A step that is at best so much of the fastest known is not worth a look: forecasts err by more,
-/// and among steps as near as that the fewest bytes count (longest_step_s()).
+/// A candidate is sampled only if its step would at best take less than this share of the fastest
+/// known one. Forecasts err by more; among steps that close the fewest bytes decide
+/// (longest_step_s()).
 constexpr double worthwhile_share = 0.97;
-/// Where trz's ratio is above this, no other codec came within a hundredth of its bytes on any of
-/// 180 pairs of field and bound (lab/bench/results/trz_codecs.csv), and all of them are slower.
+/// Other codecs are excluded if trz's ratio is above this. None came within a hundredth of trz's
+/// bytes then, on any of 180 pairs of field and bound (lab/bench/results/trz_codecs.csv), and all
+/// are slower.
 constexpr double foreign_below_ratio = 4;
-/// What a rank reads of a call's input in a second, decoding included: of a file that was just
-/// written, once. Slower storage makes the choice matter even less.
+/// Bytes of a call's input that a rank reads in a second, decoding included. Measured once, on a
+/// file that was just written; slower storage makes the choice matter even less.
 constexpr double input_bytes_per_s = 1e9;
 
-/// What is known of one candidate of one field, over some or all ranks. Whole numbers: see above.
+/// Sums for one candidate of one field, over some or all ranks. Integers, see the file's head.
 struct CandidateSum {
   std::uint64_t n_refused = 0;
   std::uint64_t seen_bytes = 0;  ///< Uncompressed bytes of the ranks that have looked at it.
@@ -76,7 +78,7 @@ struct FieldSum {
 
 std::uint64_t whole(double number) { return static_cast<std::uint64_t>(std::llround(number)); }
 
-/// What this rank adds to the sums of one field.
+/// This rank's contribution to the sums of one field.
 FieldSum own_sum(const FieldCandidates& field) {
   const FieldSample& sample = field.sample();
   FieldSum sum{sample.rank_bytes, sample.n_rank_chunks, {}};
@@ -110,11 +112,11 @@ class StepChooser {
                         (input_bytes_per_s * static_cast<double>(comm.n_ranks()));
   }
 
-  /// This rank's part. @returns its own failure; the sums may be added up all the same.
+  /// Process this rank's samples. @returns this rank's failure; the sums can be added in any case.
   Status look(const std::vector<FieldState*>& fields);
-  /// All ranks' sums become forecasts. Collective: one agreement, on the own failure as well.
+  /// Turn the sums of all ranks into forecasts. Collective: one agreement, also on `looked`.
   Status add_up(Comm& comm, const Status& looked, RankNumbers along);
-  /// Rank 0 decides. Collective: one broadcast.
+  /// Apply rank 0's decision. Collective: one broadcast.
   Status decide(Comm& comm, const std::vector<FieldState*>& fields);
 
  private:
@@ -135,11 +137,12 @@ class StepChooser {
   std::uint64_t n_threads_;
   DumpSetting setting_;
   std::vector<FieldCandidates> fields_;
-  std::vector<FieldForecast> forecasts_;  ///< Of the own share first, then of all.
+  std::vector<FieldForecast> forecasts_;  ///< Forecasts from this rank's share first, then from all
+                                          ///< ranks'.
   CodecChoice choice_;
 };
 
-/// The times and the reason not to use it, from what is known of its bytes.
+/// Set a candidate's times, or the reason not to use it, from its bytes.
 void StepChooser::forecast_candidate(const FieldCandidates& field, const FieldSum& sum,
                                      std::size_t candidate, CandidateForecast& one) const {
   const CandidateSum& known = sum.candidates[candidate];
@@ -171,8 +174,8 @@ void StepChooser::forecast_candidate(const FieldCandidates& field, const FieldSu
   one.encode_s = *candidate_seconds(profile_, one.codec, raw, one.encoded_bytes, verified);
 }
 
-/// Whether a candidate whose time is in doubt is no risk: chunks of one field come one after
-/// another, and where they take longer to encode than to write, the write lane waits for them.
+/// True if a candidate with an uncertain encode time is no risk. The chunks of a field are
+/// processed one after another; if encoding them takes longer than writing, the write lane waits.
 bool StepChooser::hidden(const CandidateView& view, const CandidateForecast& one) const {
   return view.encode_doubt <= 1 || options_.objective == Objective::size ||
          one.encode_lane_s <= one.write_lane_s;
@@ -198,7 +201,7 @@ FieldForecast StepChooser::forecast(const FieldCandidates& field, const FieldSum
   return made;
 }
 
-/// As if all ranks had this rank's share.
+/// The sums if all ranks had this rank's share.
 FieldSum StepChooser::own_share(std::size_t field) const {
   FieldSum sum = own_sum(fields_[field]);
   sum.raw_bytes *= setting_.n_ranks;
@@ -236,7 +239,7 @@ double StepChooser::step_with(std::size_t field, const CandidateForecast& replac
   return overlapped_dump_s(encoded_bytes, encode_s, n_chunks, setting_);
 }
 
-/// Whether the candidate would win if it were as small, against trz, as it ever was.
+/// True if the candidate would win with the smallest share of trz's bytes that was ever seen.
 bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
   const FieldForecast& known = forecasts_[field];
   const CandidateView& view = fields_[field].views()[candidate];
@@ -256,7 +259,7 @@ bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
   }
   CandidateForecast hoped;
   hoped.encoded_bytes = std::min(view.least_share * trz_bytes, known.raw_bytes);
-  // The fewer bytes, the faster: more than these do not take less time.
+  // This time is a lower bound: more bytes take at least as long.
   const std::optional<double> hoped_s =
       candidate_seconds(profile_, view.codec, known.raw_bytes, hoped.encoded_bytes, verified);
   if (!hoped_s) return false;
@@ -266,14 +269,14 @@ bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
   hoped.encode_lane_s = encode_lane_s(*hoped_s, n_chunks, setting_);
   hoped.write_lane_s = write_lane_s(trz_bytes, setting_);
   if (!hidden(view, hoped)) return false;
-  // A look takes a share of the encode time of the chunks that are looked at, on one thread.
+  // The cost of sampling: a share of the encode time of the sampled chunks, on one thread.
   const FieldSample& sample = fields_[field].sample();
   const double looked_share = static_cast<double>(sample.parts.size()) /
                               static_cast<double>(std::max<std::uint64_t>(sample.n_rank_chunks, 1));
   const double look_s =
       view.look_share * looked_share * *hoped_s / static_cast<double>(setting_.n_ranks);
   const double step_s = step_with(field, hoped) + look_s;
-  // What is faster is worth a look for `balanced`, too: it sets how long others may take.
+  // `balanced` also samples faster candidates: the fastest sets the time limit for others.
   const bool faster = step_s < choice_.predicted_s * worthwhile_share;
   if (options_.objective == Objective::speed) return faster;
   const bool smaller = hoped.encoded_bytes < smallest &&
@@ -281,7 +284,8 @@ bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
   return smaller || (faster && options_.objective == Objective::balanced);
 }
 
-/// Look at the others of one field that could win: plug-ins, or those that are none.
+/// Sample the other candidates of one field that could win: either the plug-ins or the built-in
+/// ones.
 Status StepChooser::look_at_others(std::size_t field, bool plugins) {
   const std::vector<CandidateView>& views = fields_[field].views();
   for (std::size_t c = 0; c < views.size(); ++c) {
@@ -300,7 +304,7 @@ Status StepChooser::look_at_rest() {
   return Status();
 }
 
-/// Algorithm 1 for the fields where some predictor could win.
+/// Run algorithm 1 for the fields where some predictor could win.
 Status StepChooser::search_predictors() {
   std::vector<std::size_t> worthwhile;
   for (std::size_t f = 0; f < fields_.size(); ++f) {
@@ -325,7 +329,7 @@ Status StepChooser::look(const std::vector<FieldState*>& fields) {
   for (FieldState* field : fields) {
     Result<FieldSample> sample = take_sample(*field, size);
     if (!sample.ok() && failed.ok()) failed = sample.status();
-    // All ranks' sums must have the same entries, whatever becomes of the sample.
+    // The sums of all ranks must have the same entries, even if a sample failed.
     fields_.emplace_back(*field, sample.ok() ? std::move(*sample) : FieldSample(),
                          options_.plugin_path);
   }
@@ -363,7 +367,7 @@ Status StepChooser::add_up(Comm& comm, const Status& looked, RankNumbers along) 
 
 Status StepChooser::decide(Comm& comm, const std::vector<FieldState*>& fields) {
   choice_ = choose_codecs(forecasts_, setting_, options_.objective);
-  // All have the same sums, but sums of floating point numbers need not be on unlike machines.
+  // All ranks have the same sums, but floating-point arithmetic may differ on unlike machines.
   ByteWriter decision;
   for (const std::size_t candidate : choice_.candidate) {
     decision.add(static_cast<std::uint64_t>(candidate));
@@ -384,8 +388,7 @@ Status StepChooser::decide(Comm& comm, const std::vector<FieldState*>& fields) {
   return Status();
 }
 
-/// A dataset that was there before has its codec: the candidate that makes the same filters.
-/// Rank 0 only.
+/// The codec of an existing dataset: the candidate with the same filters. Rank 0 only.
 Result<std::string> stored_codec(const FieldState& field, const std::string& plugin_path) {
   const FieldCandidates candidates(field, FieldSample(), plugin_path);
   const Shape chunk_shape = field.definition.with_entries(1, field.resolved.chunk_shape);
@@ -401,7 +404,8 @@ Result<std::string> stored_codec(const FieldState& field, const std::string& plu
                     "auto makes; name its codec and settings");
 }
 
-/// Speeds as rank 0's core has them, since all must reckon with the same. Collective: a broadcast.
+/// Replace the speeds by those of rank 0's core, since all ranks must use the same. Collective: a
+/// broadcast.
 Status scale_to_core(Comm& comm, MachineProfile& profile) {
   TAILRACE_TAKE(const Bytes said, hear_rank_0(comm, [](ByteWriter& words) {
                   words.add_text(profile_text(measured_and_kept_core_profile()));
@@ -411,7 +415,7 @@ Status scale_to_core(Comm& comm, MachineProfile& profile) {
   return Status();
 }
 
-/// Where the user's profile is, if there is one.
+/// Path of the user's profile; empty: none.
 std::string profile_path(const FileOptions& options) {
   if (!options.profile_path.empty()) return options.profile_path;
   if (const char* named = environment_variable("TAILRACE_PROFILE");
@@ -426,11 +430,11 @@ std::string profile_path(const FileOptions& options) {
   return std::filesystem::exists(usual, failed) ? usual.string() : "";
 }
 
-/// What rank 0 says where no profile is named and nobody has kept what this core does; else the
-/// profile's text follows.
+/// Sent by rank 0 in the place of a profile's text, if no profile is named and this core's speed is
+/// not cached.
 constexpr std::string_view nobody_measured = "-";
 
-/// The profile's text. Remarks on what is stale go to `log`. Rank 0 only.
+/// Text of the profile. Warnings about a stale profile go to `log`. Rank 0 only.
 Result<std::string> read_profile(const FileOptions& options, const LogCallback& log,
                                  const std::string& output_path) {
   const std::string path = profile_path(options);

@@ -1,4 +1,4 @@
-// Looking up new fields in the file, at rank 0, and telling the others.
+// Looking up new fields in the file, on rank 0, and sending the results to the other ranks.
 
 #include <algorithm>
 #include <set>
@@ -18,7 +18,7 @@ Status refuse(const FieldState& field, Code code, const std::string& why) {
   return Status(code, field.definition.name() + ": " + why);
 }
 
-/// A dataset cannot lie inside a dataset, be it in the file or defined in this step.
+/// Check that the field's dataset does not lie inside a dataset of the file or of this step.
 Status check_parents(Hdf5File& file, const FieldState& field, const std::set<std::string>& paths) {
   const std::string& path = field.definition.path;
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
@@ -32,7 +32,7 @@ Status check_parents(Hdf5File& file, const FieldState& field, const std::set<std
   return Status();
 }
 
-/// Nor can one take the place of a group that the file does not have yet, for a field that waits.
+/// Check that the field's dataset does not take the path of a group that a waiting field needs.
 Status check_children(const FieldState& field, const std::set<std::string>& paths) {
   const std::string below = field.definition.path + "/";
   const auto child = paths.lower_bound(below);
@@ -41,7 +41,7 @@ Status check_children(const FieldState& field, const std::set<std::string>& path
                 "\"" + *child + "\" lies below it, so that it is a group");
 }
 
-/// Whether its chunks hold as many steps as the definition's.
+/// Check that the dataset's chunks hold as many steps as the definition's.
 Status check_steps_in_chunks(const FieldState& field, const StoredDataset& dataset) {
   const std::uint64_t asked = field.definition.steps_per_entry;
   const std::uint64_t stored = dataset.storage.chunk_shape.front();
@@ -63,7 +63,7 @@ Status refuse_midst(const FieldState& field, const std::string& why) {
                     "they are lossy");
 }
 
-/// Find the chunks of an entry that has begun. Rank 0 only. Cost: a look at the dataset's index.
+/// Find the chunks of an incomplete entry. Rank 0 only. Cost: one look into the dataset's index.
 Status find_begun_chunks(const Hdf5File& file, const std::string& path,
                          const StoredDataset& dataset, FieldState& field) {
   const std::uint64_t n_steps = dataset.shape.front();
@@ -85,7 +85,7 @@ Status find_begun_chunks(const Hdf5File& file, const std::string& path,
   if (field.begun_chunks.size() != n_chunks) {
     return refuse_midst(field, "of which chunks were never written");
   }
-  // Without filters they are written where they lie.
+  // Chunks without filters are rewritten in place.
   const auto may_be_shared = [](const StoredChunk& chunk) {
     return chunk.extent.encoded_bytes <= shared_chunk_bytes_max;
   };
@@ -97,7 +97,7 @@ Status find_begun_chunks(const Hdf5File& file, const std::string& path,
   return refuse_midst(field, "and chunks of it lie where others do");
 }
 
-/// Take over what the dataset's header fixes; refuse a definition that means something else.
+/// Adopt the properties that the dataset's header fixes; refuse a definition with another meaning.
 Status adopt(const Hdf5File& file, const std::string& path, const StoredDataset& dataset,
              const FieldAttributes& stored, FieldState& field) {
   const FieldDefinition& definition = field.definition;
@@ -240,7 +240,9 @@ void take_continued(ByteReader& reader, std::vector<FieldState>& fields) {
     field.resolved.absolute_bound = reader.take<double>();
     field.resolved.pointwise_bound = reader.take<double>();
     const Result<Guards> guards = parse_guards(reader.take_text());
-    if (guards.ok()) field.resolved.stored_guards = *guards;  // Our own text: it parses.
+    if (guards.ok())
+      field.resolved.stored_guards = *guards;  // Tailrace wrote this text, so it
+                                               // parses.
     field.learned.max_error = reader.take<double>();
   }
 }

@@ -1,7 +1,7 @@
-// A pyramid: each level has half of the cells along each axis of the one before. On the way up a
-// cell is the mean of those below it that are known, so that far from all known cells only coarse
-// levels know anything; on the way down cells that are open are interpolated from the level above
-// and smoothed towards the mean of their neighbours, which is what a potential would do.
+// Smooth continuation by a pyramid: each level has half as many cells along each axis as the level
+// below. Upwards, a cell becomes the mean of the known cells below it; far from all known cells
+// only coarse levels have values. Downwards, open cells are interpolated from the level above, then
+// smoothed towards the mean of their neighbours, as a potential would be.
 
 #include "field/covered_values.hpp"
 
@@ -19,7 +19,7 @@ namespace tailrace {
 namespace {
 
 enum State : std::uint8_t { known, open, ignored };
-constexpr int n_sweeps = 2;  // Of smoothing on each level.
+constexpr int n_sweeps = 2;  // Smoothing sweeps on each level.
 
 using Extents = std::array<std::size_t, 3>;
 
@@ -36,7 +36,7 @@ struct Level {
   Extents n{1, 1, 1};
   std::span<T> values;
   std::vector<std::uint8_t> state;
-  std::vector<T> own;  ///< `values`, but of the lowest level.
+  std::vector<T> own;  ///< Storage of `values`, except on the lowest level.
 
   std::size_t at(std::size_t z, std::size_t y, std::size_t x) const {
     return (z * n[1] + y) * n[2] + x;
@@ -62,7 +62,7 @@ Level<T> level_above(const Level<T>& below) {
   for_each_cell(above.n, [&](std::size_t z, std::size_t y, std::size_t x) {
     const Extents end{std::min(2 * z + 2, below.n[0]), std::min(2 * y + 2, below.n[1]),
                       std::min(2 * x + 2, below.n[2])};
-    // An eighth of each: no sum of finite values overflows.
+    // Each value counts an eighth, so that no sum of finite values overflows.
     double sum = 0;
     int n_known = 0;
     bool any_open = false;
@@ -84,8 +84,8 @@ Level<T> level_above(const Level<T>& below) {
   return above;
 }
 
-/// The two cells of the level above between which a cell lies along an axis of `n` there, the
-/// nearer one first, and the nearer one's weight.
+/// The two cells of the level above that enclose a cell along one axis, the nearer one first, and
+/// the weight of the nearer one. The axis has `n` cells in that level.
 struct Between {
   std::size_t near = 0;
   std::size_t far = 0;
@@ -114,7 +114,7 @@ double interpolated(const Level<T>& above, const Between& z, const Between& y, c
     sum += weight * static_cast<double>(above.values[cell]);
     weights += weight;
   }
-  return sum / weights;  // The nearest is above an open cell, and never ignored.
+  return sum / weights;  // The nearest cell lies above an open one, so it is never ignored.
 }
 
 template <class T>
@@ -164,12 +164,12 @@ void continue_smoothly(Level<T> lowest) {
   }
 }
 
-/// Of finite values that are no fill values; 0: there are none.
+/// Mean of finite values that are not fill values; 0: no such values.
 template <class T>
 class Mean {
  public:
   void add(T value) {
-    // As a running mean: no sum of finite values overflows.
+    // A running mean: no sum of finite values overflows.
     mean_ += (static_cast<double>(value) - mean_) / static_cast<double>(++n_);
   }
   T value() const { return static_cast<T>(mean_); }
@@ -227,7 +227,7 @@ class CoveredValues final : public ChunkEdit {
       const Shape& shape = chunks_->shapes()[chunks_->part(chunk_index).shape];
       return replace_covered(dtype_, shape, covered, smooth, fill_value_, values);
     }
-    // Components have nothing to do with each other.
+    // Components are independent.
     for (std::uint64_t at = 0; at < covered.size();) {
       const std::uint64_t n =
           std::min<std::uint64_t>(cells_->component_end(first + at) - first, covered.size()) - at;
@@ -236,7 +236,8 @@ class CoveredValues final : public ChunkEdit {
       at += n;
     }
   }
-  /// Two marks a value, and the levels above: at most as many values as there are, with theirs.
+  /// Two marks for each value, and the levels above with theirs: at most as many values as the
+  /// chunk.
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
     return n_bytes + 3 * n_bytes / dtype_bytes(dtype_);
   }

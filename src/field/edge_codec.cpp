@@ -21,7 +21,8 @@ std::vector<std::size_t> cut_axes(const ChunkGrid& grid) {
   return axes;
 }
 
-/// Chunks are the header's codec's but for what is cut, so it can judge of all.
+/// Codec of a grid with edge chunks. It estimates all chunks by the header's codec, from which they
+/// differ only in the padding.
 class EdgeCodec final : public ChunkwiseCodec {
  public:
   using ChunkwiseCodec::ChunkwiseCodec;
@@ -42,7 +43,7 @@ Status encode_edges_apart(const ChunkGrid& grid, CodecRequest request,
                                          shape_text(grid.chunk_shape) + " reach over the end of " +
                                          std::to_string(axes.size()) + " axes, at most 8 can be");
   }
-  // The codec whose number has bit k is for chunks that are cut along the k-th of these axes.
+  // Codec number n is for chunks that are cut along the k-th of these axes, for each bit k of n.
   std::vector<std::shared_ptr<const Codec>> codecs;
   const std::size_t n_sets = std::size_t{1} << axes.size();
   for (std::size_t set = 0; set < n_sets; ++set) {

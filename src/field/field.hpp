@@ -1,6 +1,6 @@
-// Fields as the application defines them, and what is reported of them and of a step.
+// Fields as the application defines them, and the reports on a field and on a step.
 //
-// Plain values, the same on every rank. What the engine knows of a field besides: field_state.hpp.
+// Plain values, the same on every rank. field_state.hpp holds the engine's other data of a field.
 
 #pragma once
 
@@ -35,46 +35,50 @@ struct FieldDefinition {
   FieldOptions options;
   bool extendable =
       false;  ///< The dataset's first dimension is unlimited (netCDF record dimension).
-  std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is unlimited, too.
-  /// Its chunks keep the filters that this dataset has: sources give them encoded (BoxSource).
+  std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is unlimited too.
+  /// The dataset whose filters the field's chunks keep: sources supply encoded chunks (BoxSource).
+  /// Null: the chunks are encoded.
   std::shared_ptr<const StoredDataset> as_stored = nullptr;
-  /// Boxes that lie in it one behind the other, which its chunks follow; null: it is an array.
+  /// Boxes that are stored in the field one after the other, and that its chunks follow. Null: the
+  /// field is an array.
   std::shared_ptr<const FieldBoxes> boxes = nullptr;
-  /// Under options.drop_covered: the cells whose values need not be kept; null: all are.
+  /// Cells whose values may be dropped, under options.drop_covered. Null: all values are kept.
   std::shared_ptr<const CoveredCells> covered = nullptr;
-  /// Of guard=region, as region_levels() takes them; empty: a mask cannot be read here.
+  /// Masks for guard=region, in the form that region_levels() expects; empty: this caller cannot
+  /// read masks.
   RegionMasks region_masks = {};
   /// HDF5's fill value of the dataset, which unwritten elements read as: the bytes of one element
-  /// in native byte order; empty: none is set. Default: options.fill_value.
+  /// in native byte order. Empty: none is set. Default: options.fill_value.
   std::optional<Bytes> stored_fill = std::nullopt;
-  /// A copy of the same values: what its source says of them is carried over, and only how they are
-  /// encoded is said anew (core/encoding_notes.hpp).
+  /// True if the field is a copy of its source's values: the source's attributes are carried over,
+  /// and only those about the encoding are rewritten (core/encoding_notes.hpp).
   bool words_of_source = false;
-  /// The dataset whose type, limits and times of allocation and filling the field's dataset gets,
-  /// as far as its layout and codec allow; null: Tailrace's own.
+  /// The dataset whose type, maximum extents, allocation time and fill time the field's dataset
+  /// copies, as far as its layout and codec allow. Null: Tailrace's own choices.
   std::shared_ptr<const StoredDataset> like = nullptr;
-  /// The values lie in the dataset's header (compact). No rank puts any: the caller writes them by
-  /// HDF5 when the dataset exists (Writer::on_metadata).
+  /// True if the values are stored in the dataset's header (compact). No rank puts them: the caller
+  /// writes them by HDF5 once the dataset exists (Writer::on_metadata).
   bool in_header = false;
-  /// Over time: steps that a chunk of an entry holds. More than one: the shape, and the chunk shape
-  /// that is asked for, have time in front; an entry of fewer steps is the dataset's last.
+  /// Number of steps in one chunk of an entry, for a field over time. If it is more than one, the
+  /// first dimension of the shape, and of a requested chunk shape, is time. An entry with fewer
+  /// steps is the dataset's last.
   std::uint64_t steps_per_entry = 1;
   bool gathers_steps() const { return steps_per_entry > 1; }
-  /// The last dimension counts the bytes of an element of `like`'s type.
+  /// True if the last dimension counts the bytes of an element of `like`'s type.
   bool holds_bytes() const { return like != nullptr && like->bytes_axis; }
   bool grows() const {
     return extendable || more_unlimited != 0 || (like != nullptr && like->grows());
   }
-  /// Extent up to which dimension d may grow; UINT64_MAX: without limit.
+  /// Extent up to which dimension d may grow; UINT64_MAX: unlimited.
   std::uint64_t limit(std::size_t d) const {
     if (d == 0 ? extendable : (more_unlimited >> d & 1U) != 0) return UINT64_MAX;
     return like != nullptr ? like->limit(d) : shape[d];
   }
-  /// As messages call it: field "/path".
+  /// The field's name in messages: field "/path".
   std::string name() const { return "field \"" + path + "\""; }
   std::uint64_t raw_bytes() const { return n_elements(shape) * dtype_bytes(dtype); }
-  /// Of the dataset: `extents` of one entry, with a leading `n` for a field over time. Where
-  /// entries are of several steps, of the n-th.
+  /// Extents of the dataset with `n` entries: `extents` of one entry, with a leading `n` for a
+  /// field over time. If entries hold several steps, `extents` are those of the n-th entry.
   Shape with_entries(std::uint64_t n, Shape extents) const {
     if (!options.over_time) return extents;
     if (!gathers_steps()) {
@@ -88,40 +92,43 @@ struct FieldDefinition {
   }
 };
 
-/// What became of one field in one step; sums and maxima over all ranks, the same on every rank.
-/// tailrace.h says what the listed numbers mean.
+/// Report on one field in one step. Sums and maxima are over all ranks; the same on every rank.
+/// tailrace.h explains the listed numbers.
 struct FieldReport {
   std::string path;
   DType dtype = DType::f32;
   Shape shape;
   Shape chunk_shape;
-  std::string other_type;  ///< Of elements that are no numbers, encoded as bytes; empty: `dtype`.
-  ErrorBound bound;        ///< As asked.
+  std::string other_type;  ///< Type of non-numeric elements, which are encoded as bytes; empty:
+                           ///< `dtype`.
+  ErrorBound bound;        ///< The requested bound.
   TAILRACE_FIELD_REPORT_LIST(TAILRACE_REPORT_MEMBER)
-  double value_least = 0;  ///< Of the finite, non-fill values; only if they were needed.
+  double value_least = 0;  ///< Range of the finite, non-fill values; set only if it was needed.
   double value_greatest = 0;
-  double verify_s = 0;          ///< Thread-seconds, all ranks; as encode_s.
-  double expected_psnr_db = 0;  ///< Under target=psnr=: by the errors of a sample; 0: no target.
-  /// Codecs that were compared for codec=auto, and which one won; empty: it was named. By the step
-  /// that chose: later steps of the field, or of its lineage, have none.
+  double verify_s = 0;          ///< Thread-seconds, all ranks; like encode_s.
+  double expected_psnr_db = 0;  ///< Forecast from a sample's errors, under target=psnr=; 0: no
+                                ///< target.
+  /// Codecs that were compared for codec=auto, and the index of the chosen one; empty: the user
+  /// named the codec. Only the step that chose has them: later steps of the field, or of its
+  /// lineage, have none.
   std::vector<CandidateForecast> candidates;
   std::size_t chosen_candidate = 0;
 
   std::string_view type_text() const {
     return other_type.empty() ? dtype_name(dtype) : std::string_view(other_type);
   }
-  /// What max_error is held to: in its unit, 0 if the field is kept exactly.
+  /// The bound that max_error must not exceed, in its unit; 0 if the values are stored exactly.
   double bound_of_error() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
 };
 
-/// What became of one step: times of the slowest rank, of rank 0 where it alone works, and sums
-/// over the ranks for counts.
+/// Report on one step. Times are the slowest rank's, or rank 0's where only rank 0 works; counts
+/// are sums over the ranks.
 struct StepReport {
-  bool completed = true;  ///< False: a step was handed over, and there was none before it.
+  bool completed = true;  ///< False: a step was handed over, and no step preceded it.
   std::vector<FieldReport> fields;
   TAILRACE_STEP_REPORT_LIST(TAILRACE_REPORT_MEMBER)
   TAILRACE_APPLICATION_STEP_LIST(TAILRACE_REPORT_MEMBER)
-  double read_s = 0;   ///< Slowest rank, pulling values from a BoxSource.
+  double read_s = 0;   ///< Slowest rank: pulling values from a BoxSource.
   double index_s = 0;  ///< Rank 0: chunk index, datasets, attributes.
 };
 

@@ -16,20 +16,22 @@
 namespace tailrace {
 namespace {
 
-/// Of a field over time, so many of its first step's chunks are counted before it is written.
+/// One in this number of chunks is counted before the first step of a field over time is written.
 constexpr std::uint64_t trained_one_in = 20;
-/// A book of fewer values says little of the rarer codes, and costs more than half a percent.
+/// Minimum of counted bytes: a smaller sample misses rarer codes, and its book costs more than half
+/// a percent.
 constexpr std::uint64_t trained_bytes_min = 1U << 20;
-constexpr std::uint64_t trained_chunks_max = 4;  ///< On one rank, or so many bytes.
-/// Steps without a book after one that cost too much though it was fresh: chunks that differ so
-/// much have no use for one book, but a field may change.
+constexpr std::uint64_t trained_chunks_max = 4;  ///< Limit for one rank, unless trained_bytes_min
+                                                 ///< needs more.
+/// Steps without a book after a fresh book that cost too much. Chunks that differ that much do not
+/// suit a shared book, but a field may change.
 constexpr std::uint64_t rest_steps = 16;
-/// What older twins count for when new ones come.
+/// Weight of older twins when new ones arrive.
 constexpr double twin_fading = 0.5;
-/// Fields whose counts travel in one message: 4 MB at most.
+/// Fields whose counts are sent in one message: 4 MB at most.
 constexpr std::size_t fields_at_once = 64;
 
-/// Whether chunks of this field could have codes that a book knows.
+/// True if chunks of this field could have codes that a book covers.
 bool has_codes(const FieldState& field) {
   const CodecRequest request = codec_request(field.definition, field.resolved);
   if (!codec_entry(request.name).has_books || !is_floating(request.dtype)) return false;
@@ -38,7 +40,7 @@ bool has_codes(const FieldState& field) {
   return !fast && (request.absolute_bound > 0 || request.pointwise_bound > 0);
 }
 
-/// The new fields with book=auto; settings that make no sense are an error.
+/// The new fields with book=auto. Invalid settings are an error.
 Result<std::vector<FieldState*>> fields_with_auto_book(std::vector<FieldState>& fields) {
   std::vector<FieldState*> found;
   for (FieldState& field : fields) {
@@ -57,7 +59,7 @@ Bytes stored_book(const std::vector<FilterSpec>& filters) {
   for (const FilterSpec& filter : filters) {
     if (filter.filter_id != trz::filter_id) continue;
     const Result<trz::ClientData> data = trz::read_client_words(filter.final_client_data);
-    if (!data.ok()) break;  // check_continued_codecs says what is wrong.
+    if (!data.ok()) break;  // check_continued_codecs reports the fault.
     const auto bytes = std::as_bytes(std::span(data->request.book_bytes));
     return {bytes.begin(), bytes.end()};
   }
@@ -110,7 +112,7 @@ std::vector<std::uint8_t> book_bytes_from(const trz::BookTally& tally) {
 
 // --- books of fields over time --------------------------------------------------------------
 
-/// How many chunks of each field this rank counts, of about one in twenty of all ranks'.
+/// Number of chunks of each field that this rank counts: its share of about one in twenty.
 /// Collective.
 std::vector<std::uint64_t> chunks_to_count(Comm& comm, std::span<FieldState* const> fields) {
   std::vector<std::uint64_t> n_chunks;
@@ -137,7 +139,7 @@ std::vector<std::uint64_t> chunks_to_count(Comm& comm, std::span<FieldState* con
   return shares;
 }
 
-/// Count a few chunks of this rank's. @error out_of_memory, and what a source returns.
+/// Count a few of this rank's chunks. @error out_of_memory, and the errors of a source.
 Status count_sample(const FieldState& field, std::uint64_t n_chunks, trz::BookCounter& counter) {
   if (n_chunks == 0 || !(field.resolved.absolute_bound > 0)) return Status();
   SampleSize size;
@@ -185,7 +187,7 @@ Status train_first_books(Comm& comm, std::span<FieldState* const> fields) {
 
 // --- learning -------------------------------------------------------------------------------
 
-/// What this step says of the book that it was written with.
+/// Update a book's statistics from the step that was written with it.
 void judge_book(BookState& book, const CountedSums& sums) {
   if (book.bytes.empty()) return;
   ++book.age;
@@ -198,8 +200,8 @@ void judge_book(BookState& book, const CountedSums& sums) {
   book.twin_own_s = twin_fading * book.twin_own_s + 1e-9 * static_cast<double>(sums.twin_own_ns);
 }
 
-/// Whether the next step's dataset is to have a book of what was counted now. A step that has no
-/// book counts enough for one; so where too little was counted, the next goes without.
+/// Decide if the next step's dataset gets a book from this step's counts. A step without a book
+/// counts enough for one; if the counts are too few, the next step has no book.
 bool wants_new_book(BookState& book, std::uint64_t chunk_bytes, const CountedSums& sums) {
   book.next = book.bytes;
   if (sums.n_counted == 0) return false;
@@ -213,7 +215,7 @@ bool wants_new_book(BookState& book, std::uint64_t chunk_bytes, const CountedSum
 }  // namespace
 
 Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
-  // A failure is alike on every rank: the definitions are.
+  // The definitions are the same on every rank, so all ranks fail alike.
   TAILRACE_TAKE(const std::vector<FieldState*> wishing, fields_with_auto_book(fields));
   std::vector<FieldState*> untrained;
   for (FieldState* field : wishing) {
@@ -224,7 +226,8 @@ Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
       untrained.push_back(field);
     } else {
       if (book.next != book.bytes) {
-        book.age = book.n_chunks = 0;  // Rank 0 looks at its first chunks, to judge the new one.
+        book.age = book.n_chunks = 0;  // Makes rank 0 encode its first chunks as twins, to judge
+                                       // the new book.
         book.ratio_loss = 0;
       }
       book.bytes = book.next;
@@ -239,7 +242,7 @@ Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
       trz::name_book(book.bytes, field->definition.options.codec_settings);
     }
     if (book.n_rests > 0) continue;
-    // Each rank looks at other chunks, and together at as many as one alone would.
+    // Each rank checks different chunks; together they check as many as one rank would.
     const std::uint64_t n_before =
         book.n_chunks > 0 ? book.n_chunks : rank * trz::BookCounter::twin_one_in / n_ranks;
     const std::uint64_t n_first =

@@ -31,7 +31,7 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
   const FieldDefinition& definition = field.definition;
   const Shape& shape = definition.shape;
   Shape& chunk = field.resolved.chunk_shape;
-  Shape limits = shape;  // Up to which a chunk shape that is asked for may reach.
+  Shape limits = shape;  // Upper limits for a requested chunk shape.
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (definition.as_stored != nullptr) limits[d] = UINT64_MAX;
     if (definition.as_stored == nullptr && definition.like != nullptr) {
@@ -41,7 +41,7 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
   chunk = choose_chunks(facts_of(definition), definition.options, limits, facts, Door::steps);
   const bool in_chunks = !stored_plainly(definition) && definition.options.layout != "contiguous";
   if (in_chunks && definition.options.chunk_shape && definition.gathers_steps()) {
-    chunk[0] = definition.steps_per_entry;  // also of fewer
+    chunk[0] = definition.steps_per_entry;  // also for an entry with fewer steps
   }
   if (field.chunk_bytes() <= largest_chunk_bytes) return Status();
   return bad_field(definition, Code::invalid_argument,
@@ -49,9 +49,9 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
                        ", at most " + bytes_text(largest_chunk_bytes) + " are possible");
 }
 
-/// What a relative bound asks of this rank's values of one field. Pulled ones are read piece by
-/// piece, as large as chunks: those that were asked for, or a guess, since these may not have been
-/// chosen yet.
+/// Scan this rank's values of one field for a relative bound. Pulled values are read in pieces of
+/// the size of a chunk: the requested chunk shape, or a guess, since the shape may not be chosen
+/// yet.
 Status scan_values(const FieldState& field, RangeEvidence& evidence) {
   const FieldDefinition& definition = field.definition;
   const FieldOptions& options = definition.options;
@@ -86,12 +86,12 @@ Status scan_values(const FieldState& field, RangeEvidence& evidence) {
   return Status();
 }
 
-/// Whether how the field is encoded depends on the least and the greatest of its values.
+/// True if the encoding of the field depends on the range of its values.
 bool needs_range(const FieldOptions& options) {
   return options.bound.needs_range() || options.guards.minmax;
 }
 
-/// Whether the field's axes and chunks are such as these guards speak of.
+/// Check that the field's axes and chunks suit these guards.
 Status check_guards_of_chunks(const FieldDefinition& definition, const CodecRequest& request) {
   const Guards& guards = request.guards;
   if (definition.boxes != nullptr && (guards.of_chunks() || guards.laplacian > 0)) {
@@ -121,7 +121,7 @@ Status check_guards_of_chunks(const FieldDefinition& definition, const CodecRequ
   return Status();
 }
 
-/// @param counter  of the field's book; null: nothing is counted.
+/// @param counter  counter of the field's book; null: nothing is counted.
 Status prepare_codec(const FieldDefinition& definition,
                      const std::shared_ptr<trz::BookCounter>& counter, ResolvedField& resolved,
                      const std::string& plugin_path, const LogCallback& log) {
@@ -188,8 +188,8 @@ Status prepare_codec(const FieldDefinition& definition,
     TAILRACE_TRY(
         tighten_field(definition, request, plugin_path, resolved.codec).within(definition.name()));
   }
-  // Lossy by its own settings (zfp,rate=8) and no bound asked: nothing is promised of finite
-  // values.
+  // A codec that is lossy by its own settings (zfp,rate=8), without a requested bound, promises
+  // nothing for finite values.
   const double promised = !of_components.empty()     ? std::ranges::max(of_components)
                           : options.bound.lossless() ? std::numeric_limits<double>::infinity()
                                                      : request.absolute_bound;
@@ -201,7 +201,7 @@ Status prepare_codec(const FieldDefinition& definition,
   return Status();
 }
 
-/// What the field's dataset will be, as each rank came to it.
+/// Text of the decision on the field's dataset, to be compared between ranks.
 std::string decision_text(const ResolvedField& resolved) {
   std::string text = "layout " + std::string(resolved.layout->name()) + ", chunks " +
                      shape_text(resolved.chunk_shape) + ", codec " +
@@ -330,7 +330,7 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
   for (std::size_t d = 0; d < box.rank(); ++d) {
     const std::uint64_t extent = definition.shape[d];
     if (box.count[d] > extent || box.start[d] > extent - box.count[d]) {
-      if (box.empty()) return Status();  // nothing is put, wherever it is
+      if (box.empty()) return Status();  // nothing is put, so the position does not matter
       return bad_field(
           definition, Code::bad_coverage,
           "box " + box_text(box) + " leaves the shape " + shape_text(definition.shape));
@@ -341,7 +341,7 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
 
 namespace {
 
-/// What a dataset takes over from another one, as text that is equal where that is.
+/// Text of the properties that a dataset copies from another one, equal if these are equal.
 std::string form_text(const StoredDataset& like) {
   std::string text = std::string(like.bytes_axis ? "the bytes of " : "") + "created like one of " +
                      like.type_text + ", type \"" + like.type_path + "\", limits " +
@@ -391,7 +391,7 @@ std::string definition_text(const FieldDefinition& definition) {
 Result<std::vector<DecompositionFacts>> common_facts(Comm& comm, std::span<const LocalBoxes> fields,
                                                      const Status& mine, const RankNumbers& along) {
   std::vector<std::uint64_t> cuts;
-  std::vector<std::uint64_t> maxima;  // per field: the largest box, then whether it was put
+  std::vector<std::uint64_t> maxima;  // per field: the largest box, then 1 if it was put
   for (const LocalBoxes& field : fields) {
     const std::size_t first = cuts.size();
     cuts.resize(first + field.shape.size() + 1, 0);
@@ -435,7 +435,7 @@ Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<Fie
     FieldState& field = fields[open[i]];
     const DecompositionFacts& of_field = (*facts)[i];
     if (field.is_new() || of_field.any_put) active.push_back(open[i]);
-    // All have the same definitions and facts: a failure is everybody's.
+    // All ranks have the same definitions and facts, so all ranks fail alike.
     if (field.makes_dataset()) TAILRACE_TRY(set_chunk_shape(field, of_field));
   }
   return active;
@@ -520,7 +520,7 @@ Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string
         TAILRACE_TRY(name_codec(std::string(lossy ? yardstick_codec : exact_codec), options));
       }
     } else if (std::erase_if(options.codec_settings, is_auto_book) > 0) {
-      field.continued = false;  // its dataset says which book
+      field.continued = false;  // its dataset records the book
     }
     if (field.continued) continue;
     ResolvedField& resolved = field.resolved;

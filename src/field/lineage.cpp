@@ -1,4 +1,4 @@
-// Finding a field's lineage, and what passes on.
+// Finding a field's lineage, and passing on experience.
 
 #include "field/lineage.hpp"
 
@@ -24,7 +24,7 @@ std::vector<std::string> numbers_of(const std::string& path) {
   return numbers;
 }
 
-/// Fields over time keep their state; what has no chunks has nothing to teach.
+/// True unless the field keeps its own state (over time) or has no chunks to learn from.
 bool has_lineage(const FieldState& field) {
   return field.makes_dataset() && !field.definition.options.over_time &&
          !stored_plainly(field.definition);
@@ -68,8 +68,8 @@ std::string normalised_path(const std::string& path) {
   return text;
 }
 
-/// The lineage of this key, not taken yet, with the most numbers in common; the first of equals. 0
-/// if there is none.
+/// The lineage with this key, not in `taken`, that has the most numbers in common; the first of
+/// equals. 0: none.
 std::uint64_t LineageTable::match(const std::string& key, const std::vector<std::string>& numbers,
                                   const std::vector<std::uint64_t>& taken) const {
   const auto known = by_key_.find(key);
@@ -84,13 +84,13 @@ std::uint64_t LineageTable::match(const std::string& key, const std::vector<std:
     if (best != 0 && n_equal <= most_equal) continue;
     best = number;
     most_equal = n_equal;
-    if (n_equal + 1 >= numbers.size()) break;  // As a rule one of them counts the steps.
+    if (n_equal + 1 >= numbers.size()) break;  // Usually one number is the step count.
   }
   return best;
 }
 
 void LineageTable::inherit(std::vector<FieldState>& fields) {
-  std::map<std::string, std::vector<std::uint64_t>> taken;  // By key, in this step.
+  std::map<std::string, std::vector<std::uint64_t>> taken;  // Keyed by lineage key, for this step.
   for (FieldState& field : fields) {
     if (!has_lineage(field)) continue;
     LearnedField& learned = field.learned;

@@ -1,4 +1,4 @@
-// Facts of one rank beside those of all.
+// Facts of one rank, related to those of all ranks.
 
 #include "field/range_evidence.hpp"
 

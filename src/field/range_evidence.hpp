@@ -1,8 +1,8 @@
-// The facts of a field's values on which the one rule on wide bounds (policy/bound_width) decides.
+// Facts about a field's values from which the rule on wide bounds (policy/bound_width) decides.
 //
-// A rank's pass over its values comes before the range of all is known. Therefore it keeps how
-// often its own extremes occur, its next ones, and a sample of magnitudes. What these mean beside
-// the range of all ranks goes with an agreement that is made anyway.
+// A rank scans its values before the range over all ranks is known. Therefore it records how often
+// its extremes occur, its next extremes, and a sample of magnitudes. These facts, related to the
+// range of all ranks, are reduced with an agreement that is made anyway.
 
 #pragma once
 
@@ -21,29 +21,29 @@ namespace tailrace {
 
 struct FieldState;
 
-/// This rank's values of one field, as far as the rule asks for them.
+/// Data on this rank's values of one field that the rule needs.
 struct RangeEvidence {
   ValueRange range;
   MagnitudeSample sample;
 
   /// Cost: one pass over the values.
   void add(DType dtype, std::span<const std::byte> values, std::optional<double> fill_value);
-  /// Beside the range of all ranks and the bound that it makes.
+  /// The facts, related to the range of all ranks and the bound derived from it.
   ValueFacts facts(double least, double greatest, double absolute_bound) const;
 };
 
-/// Facts of values that one process has all of.
+/// Facts of values that one process holds completely.
 ValueFacts facts_of(const ValueRange& range, const MagnitudeCount& magnitudes);
 
-/// The verdicts on the bounds of new fields, which are resolved (ValueRanges).
+/// Verdicts on the bounds of new fields, which are resolved (ValueRanges).
 class BoundVerdicts {
  public:
   explicit BoundVerdicts(const std::vector<FieldState>& fields);
   BoundVerdicts(const BoundVerdicts&) = delete;
   BoundVerdicts& operator=(const BoundVerdicts&) = delete;
-  /// To be reduced over all ranks; they stand here.
+  /// Numbers to reduce over all ranks, in place.
   RankNumbers numbers();
-  /// Note the verdicts in these very fields, as soon as the numbers are all ranks'.
+  /// Store the verdicts in the same fields, once the numbers are reduced.
   void note(std::vector<FieldState>& fields) const;
 
  private:
@@ -55,7 +55,8 @@ class BoundVerdicts {
   std::vector<Entry> entries_;
 };
 
-/// Where values come step by step, and where parts of variables come in any order.
+/// Advice in messages of interfaces that write step by step, that put parts of variables in any
+/// order, and that serve HDF5's calls.
 inline constexpr DoorWords words_of_steps = {
     "fill=VALUE; tailrace repack: --field 'PATH:fill=VALUE', or --fill VALUE for all fields",
     "allow-wide-bound=on; tailrace repack: --allow-wide-bound"};
@@ -66,13 +67,13 @@ inline constexpr DoorWords words_of_datasets = {
     "VALUE as the dataset's fill value, or as its attribute _FillValue",
     "allow-wide-bound=on in TAILRACE_OPTIONS"};
 
-/// The refusal of a field whose codec would change values within a bound that an undeclared fill
-/// value has widened; ok for others. Needs verdict and codec; the same on every rank.
+/// Refuse a field whose bound was widened by an undeclared fill value, if its codec would change
+/// values within that bound; ok for others. Needs verdict and codec; the same on every rank.
 /// @error invalid_argument
 Status check_bound_width(const FieldState& field, const DoorWords& words);
-/// The same of all new fields of a step: an error names each that is refused.
+/// check_bound_width() for all new fields of a step: the error names each refused field.
 Status check_bound_widths(const std::vector<FieldState>& fields, const DoorWords& words);
-/// As remark_text() of policy; empty where nothing is to be said.
+/// Warning from remark_text() of policy; empty if the bound needs none.
 std::string bound_width_remark(const FieldState& field, const DoorWords& words);
 
 }  // namespace tailrace

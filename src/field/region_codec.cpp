@@ -41,8 +41,8 @@ class RegionCodec final : public CodecOver {
   }
 
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
-    // What is decoded to be compared, the chunk in the other of two ways, a level for each value,
-    // and its mark as a mask's reader has it beside the mask's own values.
+    // The decoded values for the comparison, the chunk in the other of two encodings, and a level
+    // for each value; with masks also their values, and a mark for each value.
     const std::uint64_t n_values = n_bytes / element_bytes_;
     const std::uint64_t of_masks = masks_.empty() ? 0 : 9 * n_values;
     return inner_->working_bytes(n_bytes) + n_bytes + inner_->encoded_bytes_max(n_bytes) +
@@ -56,7 +56,7 @@ class RegionCodec final : public CodecOver {
                      std::span<std::byte> values) const override {
     return inner_->decode_into(encoded, filter_mask, values);
   }
-  /// Chunks that no region touches are the header's codec's.
+  /// The header's codec encodes chunks that no region touches.
   std::optional<Estimate> estimate(const StridedValues& values) const override {
     return inner_->estimate(values);
   }
@@ -64,14 +64,15 @@ class RegionCodec final : public CodecOver {
  private:
   std::vector<RegionGuard> regions_;
   RegionMasks masks_;
-  bool behind_too_;  ///< What lies behind the array's end counts, as it may be the array's later.
+  bool behind_too_;  ///< Values beyond the array's end count, because the array may grow.
   std::uint64_t element_bytes_;
   RegionCodecMaker make_;
 };
 
 std::string all_as_asked(const Guards& guards) { return "guard=" + guards_text(guards) + ": "; }
 
-/// Of a field over time, whose definition has no axis for it unless steps are gathered.
+/// Remove time from the regions of a field over time, whose shape lacks it unless steps are
+/// gathered.
 Status drop_time(const FieldDefinition& definition, std::vector<RegionGuard>& regions) {
   for (RegionGuard& region : regions) {
     if (!region.mask.empty()) continue;
@@ -140,7 +141,7 @@ Status tighten_field(const FieldDefinition& definition, const CodecRequest& requ
 Status tighten_stored(const Guards& guards, const Shape& shape, std::uint64_t element_bytes,
                       std::function<std::unique_ptr<Codec>(const ValueGuards&)> make,
                       std::unique_ptr<Codec>& codec) {
-  constexpr std::uint64_t kAny = UINT64_MAX;  // It may have been cut.
+  constexpr std::uint64_t kAny = UINT64_MAX;  // The dataset may have been cut.
   TAILRACE_TRY(check_regions(guards.regions, shape, kAny));
   const auto make_one = [guards, make = std::move(make)](
                             RegionLevels tighter, const Shape&) -> Result<std::unique_ptr<Codec>> {

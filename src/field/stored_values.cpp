@@ -1,4 +1,4 @@
-// Reading a chunk back, and going on with it.
+// Reading a stored chunk, and continuing it.
 
 #include "field/stored_values.hpp"
 
@@ -85,7 +85,7 @@ class StoredBeginnings final : public ChunkBeginnings {
 
   std::uint64_t extra_bytes() const override { return extra_bytes_; }
 
-  /// As check_begun_chunks().
+  /// See check_begun_chunks().
   Status check(std::size_t first, std::size_t stride, bool must_join) const {
     Buffer values(raw_bytes_);
     if (!values.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
@@ -112,10 +112,10 @@ class StoredBeginnings final : public ChunkBeginnings {
 
   Storage& storage_;
   const Codec& codec_;
-  std::vector<StoredChunk> chunks_;  ///< Of the entry, by their number in it.
-  std::uint64_t n_values_ = 0;       ///< Of a chunk, that are there.
+  std::vector<StoredChunk> chunks_;  ///< Chunks of the entry, by their number in it.
+  std::uint64_t n_values_ = 0;       ///< Values of a chunk that the file holds.
   std::uint64_t n_bytes_ = 0;
-  std::uint64_t raw_bytes_ = 0;  ///< Of a whole chunk.
+  std::uint64_t raw_bytes_ = 0;  ///< Bytes of a complete chunk.
   std::uint64_t extra_bytes_ = 0;
 };
 

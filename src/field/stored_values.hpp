@@ -1,4 +1,5 @@
-// What the file has of a chunk already: its values, and chunks that begin with them.
+// Chunks that the file already holds: reading their values, and writing chunks that begin with
+// them.
 
 #pragma once
 
@@ -18,27 +19,28 @@ namespace tailrace {
 
 struct FieldState;
 
-/// The values of a chunk as the file has it. Not collective. Thread-safe as the storage is.
-/// @param swapped_bytes  an element's, where chunks without filters have the other byte order.
+/// Read the values of a chunk from the file. Not collective. As thread-safe as the storage.
+/// @param swapped_bytes  element size, if chunks without filters have the other byte order.
 /// @error corrupt, io_error, codec_failed
 Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const ChunkPlace& place,
                                   std::uint64_t raw_bytes, std::size_t swapped_bytes = 1);
 
-/// Chunks of a field over time that the file holds with fewer steps than they are to have: what it
-/// holds stays, to the bit, and nothing is encoded twice. A lossless codec's are encoded whole; trz
-/// joins the chunk that is there and one of what has come (trz/joined); where neither can be,
-/// the chunk is stored without filters.
+/// Chunks of a field over time that the file holds with fewer steps than they will have. The stored
+/// steps stay bit-identical, and lossy values are not encoded twice. A lossless codec encodes the
+/// completed chunk. trz joins the stored chunk and one of the new steps (trz/joined). If neither is
+/// possible, the chunk is stored without filters.
 ///
-/// For a field whose entry goes on (FieldState::n_begun) and whose codec is made; null for others.
-/// @param storage  outlives it.
+/// Made for a field whose last entry is incomplete (FieldState::n_begun) and whose codec is made;
+/// null for others.
+/// @param storage  outlives the result.
 std::shared_ptr<const ChunkBeginnings> chunk_beginnings(const FieldState& field, Storage& storage);
 
-/// Whether they can be read, and where nothing may be stored without filters, joined: so that it is
-/// found before anything waits for them. Not collective: each rank looks at its share.
+/// Check that the stored chunks can be read; and joined, if raw storage is not allowed. Errors are
+/// thus found before a write depends on them. Not collective: each rank checks its share.
 /// @error io_error, codec_failed, corrupt, unsupported, out_of_memory
 Status check_begun_chunks(const Comm& comm, const FieldState& field, Storage& storage);
 
-/// Whether chunks of this codec can go on so.
+/// True if chunks of this codec can be continued in this way.
 bool keeps_beginnings(const Codec& codec);
 
 }  // namespace tailrace

@@ -21,7 +21,7 @@
 namespace tailrace {
 namespace {
 
-/// The open file, read where it is.
+/// The open file, read directly.
 class PlainFile final : public NotedFile {
  public:
   Status fill(std::uint64_t address, std::span<std::byte> bytes) override {
@@ -55,7 +55,7 @@ class ReaderOverDriver final : public ChunkIndexReader {
  public:
   ~ReaderOverDriver() override {
     const Hdf5Scope scope;
-    describer_ = DatasetDescriber();  // Its types go before the file that they are of.
+    describer_ = DatasetDescriber();  // Close its types before the file that they belong to.
     hdf5_file_.reset();
   }
 
@@ -66,7 +66,7 @@ class ReaderOverDriver final : public ChunkIndexReader {
     noted_.at = std::move(opened->at);
     noted_.path = path;
     noted_.bytes_there = opened->n_bytes;
-    // Any end beyond what the superblock states makes HDF5 accept a file that is shorter.
+    // HDF5 accepts a shorter file if the reported end lies beyond the superblock's.
     noted_.end_of_file = truncated == Truncated::accept ? UINT64_MAX : noted_.bytes_there;
     const Hdf5Scope scope;
     Result<Hdf5Id> file = open_noted(noted_, path);
@@ -112,7 +112,7 @@ class ReaderOverDriver final : public ChunkIndexReader {
 Result<std::vector<StoredChunk>> ReaderOverDriver::chunks_of(const Hdf5Id& dataset,
                                                              const std::string& dataset_path) {
   const std::string what = "dataset \"" + dataset_path + "\"";
-  noted_.failure = Status();  // Of what was read before.
+  noted_.failure = Status();  // Clear the failure of the previous dataset.
   if (!dataset.valid()) return hdf5_failure(Code::not_found, what);
   StoredDataset described;
   described.path = dataset_path;

@@ -1,10 +1,10 @@
-// Reading back where the chunks of a dataset lie, fast, with any HDF5 version and any chunk index.
+// Reads where the chunks of a dataset lie: fast, with any HDF5 version and any chunk index.
 //
-// HDF5's own query of a chunk's address walks the whole index on every call (milliseconds per chunk
-// at 1e5 chunks). Here HDF5 reads every chunk through a file driver that notes address and length
-// and reads nothing (noting_driver.hpp): 0.2 us a chunk. It can also pretend that a truncated file
-// is whole, so that recovery can say which datasets have lost data. Read-only; the file may be
-// written by others.
+// HDF5's own query of a chunk's address walks the complete index on every call (milliseconds per
+// chunk at 1e5 chunks). Here HDF5 reads every chunk through a file driver that records address and
+// length and reads nothing (noting_driver.hpp): 0.2 us per chunk. The driver can also accept a
+// truncated file as if it were complete, so that recovery can report which datasets have lost data.
+// Read-only; other programs may have written the file.
 
 #pragma once
 
@@ -31,10 +31,10 @@ struct StoredChunk {
 
 class ChunkIndexReader {
  public:
-  /// How to take a file that is shorter than its superblock says.
+  /// Treatment of a file that is shorter than its superblock states.
   enum class Truncated : std::uint8_t {
-    refuse,  ///< As HDF5 does.
-    accept   ///< Read what is there; missing bytes count as zeros.
+    refuse,  ///< Fail, like HDF5.
+    accept   ///< Read the bytes that exist; missing bytes read as zeros.
   };
 
   /// Open `path`. @error not_found, io_error, corrupt (not HDF5, damaged, or truncated)
@@ -42,41 +42,41 @@ class ChunkIndexReader {
                                                         Truncated truncated = Truncated::refuse);
   virtual ~ChunkIndexReader() = default;
 
-  /// Paths of all datasets, each once, in the order of names (hdf5_walk.hpp).
+  /// Paths of all datasets, each once, ordered by name (hdf5_walk.hpp).
   /// @error corrupt  a group or object header cannot be read.  @error unsupported  paths too long
   virtual Result<std::vector<std::string>> dataset_paths() = 0;
-  /// The stored chunks of one dataset, by chunk_index; chunks that were never written are left out,
-  /// and compact, virtual and external datasets have none.
-  /// Cost: 0.2 us per chunk of the grid, several us per chunk that is missing.
+  /// The stored chunks of one dataset, ordered by chunk_index. Chunks that were never written are
+  /// left out; compact, virtual and external datasets have none.
+  /// Cost: 0.2 us per chunk of the grid, several us per missing chunk.
   /// @error not_found, corrupt
   virtual Result<std::vector<StoredChunk>> read(const std::string& dataset_path) = 0;
-  /// The same of the dataset whose header lies at `address`; `path` is for messages.
+  /// Like read(), for the dataset whose header lies at `address`; `path` is used in messages.
   virtual Result<std::vector<StoredChunk>> read_at(std::uint64_t address,
                                                    const std::string& path) = 0;
-  /// Extents of the dataset that was read last: the numbers of its chunks are those of its grid.
+  /// Extents of the dataset that read() or read_at() read last; its chunk grid numbers the chunks.
   virtual const Shape& shape() const = 0;
 };
 
-/// One dataset's stored chunks. Not collective. Any thread (under the HDF5 lock).
+/// Read one dataset's stored chunks. Not collective. Any thread (takes the HDF5 lock).
 Result<std::vector<StoredChunk>> read_chunk_index(const std::string& path,
                                                   const std::string& dataset_path);
 
-/// Chunks of at most so many encoded bytes can have one place for several (`concat --dedup`).
+/// Largest encoded chunk that can share its bytes with other chunks (`concat --dedup`).
 inline constexpr std::uint64_t shared_chunk_bytes_max = 4U << 10;
 
-/// The paths of those datasets of a file of which chunks lie where others do, too, of the same or
-/// of other datasets. Not collective; takes the HDF5 lock. Cost: as ChunkIndexReader::read() of all
-/// datasets, and 16 bytes for each chunk of at most shared_chunk_bytes_max.
-/// @error as ChunkIndexReader::open() and read(): of no dataset can it be told then
+/// Paths of the datasets of a file that share chunk addresses, within one dataset or with another.
+/// Not collective; takes the HDF5 lock. Cost: ChunkIndexReader::read() of all datasets, plus 16
+/// bytes for each chunk of at most shared_chunk_bytes_max.
+/// @error like ChunkIndexReader::open() and read(): one failed dataset fails the call
 Result<std::vector<std::string>> datasets_that_share_chunks(const std::string& path);
 
 // --- ChunkList: where the stored chunks of one dataset lie, in 12 bytes a chunk.
 //
-// A rank that concatenates thousands of files keeps the addresses of millions of small chunks.
-// Nearly always no chunk is missing, no filter was skipped and none has 4 GiB: then number and
-// filter mask need no memory. Datasets for which that does not hold keep whole StoredChunks.
+// A rank that concatenates thousands of files stores the addresses of millions of small chunks. In
+// nearly every dataset no chunk is missing, no filter was skipped and no chunk reaches 4 GiB. Then
+// index and filter mask need no memory. All other datasets store complete StoredChunks.
 
-/// A view of one dataset's chunks, ascending; as long-lived as the ChunkTable behind it.
+/// A view of one dataset's chunks in ascending order; valid as long as the ChunkTable it refers to.
 class ChunkList {
  public:
   ChunkList() = default;
@@ -90,7 +90,7 @@ class ChunkList {
     if (!whole_.empty()) return whole_[i];
     return {i, {addresses_[i], sizes_[i]}, 0};
   }
-  /// The chunk of this number; with 0 encoded bytes if it was never written.
+  /// The chunk with this index; encoded_bytes is 0 if it was never written.
   StoredChunk find(std::uint64_t chunk_index) const {
     if (whole_.empty()) {
       const bool there = chunk_index < addresses_.size();
@@ -113,14 +113,14 @@ class ChunkList {
 /// The chunks of many datasets.
 class ChunkTable {
  public:
-  /// A list's place in the table.
+  /// Location of one dataset's chunks in the table.
   struct Part {
     std::uint64_t first = 0;
     std::uint64_t n_chunks = 0;
     bool whole = false;
   };
 
-  /// Add the chunks of one dataset, ascending.
+  /// Add the chunks of one dataset, in ascending order.
   Part add(std::span<const StoredChunk> chunks) {
     Part part;
     part.n_chunks = chunks.size();
@@ -145,7 +145,7 @@ class ChunkTable {
     return {std::span(addresses_).subspan(part.first, part.n_chunks),
             std::span(sizes_).subspan(part.first, part.n_chunks)};
   }
-  /// Nothing will be added any more.
+  /// Release unused capacity; call after the last add().
   void shrink() {
     addresses_.shrink_to_fit();
     sizes_.shrink_to_fit();

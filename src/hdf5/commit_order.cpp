@@ -1,4 +1,4 @@
-// One commit: what HDF5 has written, in which order it goes out, and the writing of it.
+// Data structures, planning and writing of one commit.
 
 #include "hdf5/commit_order.hpp"
 
@@ -17,7 +17,7 @@ namespace tailrace {
 
 namespace {
 
-/// Up to here values that follow one another become one segment.
+/// Largest segment to which directly following values are appended.
 constexpr std::uint64_t joined_raw_bytes_max = 65536;
 
 }  // namespace
@@ -54,7 +54,8 @@ void DirtyBytes::put(std::uint64_t address, std::span<const std::byte> bytes, Ki
     auto& [start, segment] = *std::prev(after);
     const std::uint64_t first = address - start;
     const bool same = first == 0 && bytes.size() == segment.bytes.size();
-    // A block of metadata is a segment, by which a commit tells what it is; values have no borders.
+    // A segment of metadata is one block, whose kind a commit recognises; values have no block
+    // borders.
     const bool raw = kind == Kind::raw && segment.kind == Kind::raw;
     if (same || (raw && first + bytes.size() <= segment.bytes.size())) {
       std::copy(bytes.begin(), bytes.end(), segment.bytes.begin() + std::ptrdiff_t(first));
@@ -130,13 +131,13 @@ namespace {
 struct SignatureRank {
   std::string_view signature;
   BlockRank rank;
-  bool orderly;  ///< Rewriting it in its turn leaves a file that reads right.
+  bool orderly;  ///< Rewriting it in order leaves a file that reads correctly.
 };
 
 constexpr std::size_t signature_bytes = 4;
 
-/// A version 1 object header has no signature; it is told by its first bytes. Nodes of version 1
-/// B-trees have no checksum by which a torn one would be known.
+/// Version 1 object headers have no signature and are recognised by their first bytes. Nodes of
+/// version 1 B-trees have no checksum that would reveal a torn node.
 constexpr std::array signature_ranks = {
     SignatureRank{"EADB", BlockRank::index_leaf, true},
     SignatureRank{"EASB", BlockRank::index_leaf, true},
@@ -171,10 +172,10 @@ const SignatureRank* find_signature(std::span<const std::byte> block) {
   return nullptr;
 }
 
-/// Whether an old block of a kind that can be ordered takes the place of one of the same kind, in
-/// one page: a kill between two pages of a write would leave neither the old block nor the new one.
+/// True if the write replaces an old block by one of the same kind that can be ordered, within one
+/// page. A kill between two pages of a write would leave neither the old block nor the new one.
 Result<bool> is_orderly(Storage& storage, const PlannedWrite& write) {
-  constexpr std::uint64_t page_bytes = 4096;  // The least there is; larger ones are made of these.
+  constexpr std::uint64_t page_bytes = 4096;  // Smallest page size; larger ones are multiples.
   const std::uint64_t last = write.address + write.bytes.size() - 1;
   if (write.address / page_bytes != last / page_bytes) return false;
   const SignatureRank* known = find_signature(write.bytes);
@@ -185,9 +186,9 @@ Result<bool> is_orderly(Storage& storage, const PlannedWrite& write) {
   return std::memcmp(now.data(), write.bytes.data(), signature_bytes) == 0;
 }
 
-/// True if the blocks may be parts of one object's header, whose messages HDF5 moves between them:
-/// a continuation block (OCHK) beside another block. Blocks that begin a header are of one object
-/// each.
+/// True if the blocks may be parts of one object's header, between which HDF5 moves messages: a
+/// continuation block (OCHK) together with another block. Blocks that begin a header belong to
+/// different objects.
 bool may_split_a_header(const std::vector<PlannedWrite>& object_headers) {
   return object_headers.size() > 1 &&
          std::ranges::any_of(object_headers, [](const PlannedWrite& write) {
@@ -196,7 +197,7 @@ bool may_split_a_header(const std::vector<PlannedWrite>& object_headers) {
          });
 }
 
-/// The order of old blocks: by rank, version 1 B-tree nodes by descending level.
+/// Sort key for old blocks: by rank, version 1 B-tree nodes by descending level.
 struct RewriteOrder {
   BlockRank rank = BlockRank::other;
   unsigned depth = 0;  ///< 255 - level.
@@ -210,7 +211,7 @@ struct RewriteOrder {
   auto operator<=>(const RewriteOrder&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-/// Write pieces that follow each other in the file with one call each.
+/// Write pieces; adjacent pieces share one call.
 Status write_joined(Storage& storage, const std::vector<PlannedWrite>& writes) {
   std::vector<std::span<const std::byte>> run;
   for (std::size_t i = 0; i < writes.size();) {
@@ -228,7 +229,7 @@ Status write_joined(Storage& storage, const std::vector<PlannedWrite>& writes) {
   return Status();
 }
 
-/// One phase of in-place writes, made durable before the next begins.
+/// Write one phase in place and sync it before the next phase begins.
 Status write_phase(Storage& storage, const std::vector<PlannedWrite>& writes, bool sync) {
   if (writes.empty()) return Status();
   for (const PlannedWrite& write : writes) {
@@ -237,9 +238,9 @@ Status write_phase(Storage& storage, const std::vector<PlannedWrite>& writes, bo
   return sync ? storage.sync() : Status();
 }
 
-/// Old bytes that the commit leaves alone, as witnesses of which file this is: a journal must not
-/// be replayed into another one that has the name by then. From the front, where the oldest
-/// metadata is. Cost: a few reads of 512 bytes.
+/// Add old bytes that the commit does not change, as witnesses of the file's identity: a journal
+/// must not be replayed into another file that has taken the name. They are taken from the front,
+/// where the oldest metadata lie. Cost: a few reads of 512 bytes.
 Status add_old_witnesses(Storage& storage, Journal& journal) {
   constexpr std::uint64_t window_bytes = 512;
   constexpr std::uint64_t searched_bytes = 1U << 20;
@@ -257,7 +258,7 @@ Status add_old_witnesses(Storage& storage, Journal& journal) {
     const std::span<std::byte> old =
         std::span(window).first(std::min<std::uint64_t>(window_bytes, *n_bytes - at));
     TAILRACE_TRY(storage.read_at(at, old));
-    // What lies between two changes: from the end of one to the begin of the next.
+    // Use the bytes between two changes.
     for (std::uint64_t from = 0; from < old.size();) {
       std::uint64_t end = from;
       while (end < old.size() && !changed.contains(at + end, 1)) ++end;
@@ -302,8 +303,9 @@ Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const 
   for (const auto& [address, segment] : dirty.segments()) {
     const PlannedWrite write{address, segment.bytes};
     if (segment.kind == DirtyBytes::Kind::superblock) {
-      // Version 3 says "open for write" while HDF5 has the file open, and after a crash readers
-      // would refuse it for ever. Committed states are whole, so the mark is never true on disk.
+      // HDF5 marks a version 3 superblock "open for write" while it has the file open. After a
+      // crash readers would refuse the file forever. Committed states are complete, so the mark is
+      // never set on disk.
       std::vector<std::byte>& bytes = plan.owned.emplace_back(segment.bytes);
       clear_open_for_write(bytes);
       plan.superblock.push_back({address, bytes});
@@ -328,8 +330,9 @@ Result<CommitPlan> plan_commit(Storage& storage, const DirtyBytes& dirty, const 
 
 namespace {
 
-/// Where the last byte is nobody else's it is written: what a client knows of the file's length may
-/// be less than there is, and zeros that it appends would fall on what another has written.
+/// Extend the file to its planned end. If this node owns the last byte, that byte is written
+/// instead. A client may know a shorter length than the file has, and its appended zeros would
+/// overwrite another node's bytes.
 Status reach_end(Storage& storage, const CommitPlan& plan) {
   if (!plan.owns_end) return storage.extend(plan.file_bytes);
   const Result<std::uint64_t> known = storage.file_bytes();
@@ -352,7 +355,7 @@ Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettin
     if (!entries.ok()) return entries.status();
     TAILRACE_TRY(write_journal(settings.journal_path, *entries, settings.sync));
   }
-  // Under the journal the order of what arrives does not matter: one sync for all three.
+  // Under the journal the order of the writes is irrelevant: one sync for all three phases.
   const bool sync_each = settings.sync && !journal;
   TAILRACE_TRY(write_phase(storage, plan.superblock, sync_each));
   TAILRACE_TRY(write_phase(storage, plan.index_blocks, sync_each));
@@ -362,17 +365,17 @@ Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettin
   return remove_journal(settings.journal_path, settings.sync);
 }
 
-// --- The writing of one commit, on whichever thread has time for it.
+// --- Writing one commit, on any thread.
 
 namespace {
 
-/// Bytes moved at a time when a chunk has to be copied.
+/// Bytes per step when a chunk is copied.
 constexpr std::uint64_t copy_piece_bytes = 4U << 20;
 
 }  // namespace
 
-// First of all, since later writes of HDF5 into the same place come after it in time, too; the sync
-// that follows the fresh blocks makes the copies durable before anything refers to them.
+// Runs first: later HDF5 writes to the same addresses must overwrite the copies. The sync after the
+// fresh blocks makes the copies durable before any metadata refer to them.
 Status PendingCommit::copy_moved_chunks() {
   std::vector<std::byte> piece;
   for (const Copy& copy : copies_) {

@@ -1,4 +1,4 @@
-// Types in words and bytes, extents, storage and fill value of a dataset.
+// Types as text and bytes, extents, storage and fill value of a dataset.
 
 #include "hdf5/dataset_describe.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t n_members_shown = 8;
 
 std::string order_text(hid_t type) {
-  // Of one byte there is no order.
+  // Single bytes have no order.
   if (H5Tget_size(type) == 1) return std::string();
   return H5Tget_order(type) == H5T_ORDER_BE ? " big-endian" : std::string();
 }
@@ -88,7 +88,7 @@ Status failed(const StoredDataset& described, const char* what) {
                       "dataset \"" + described.path + "\": its " + what + " cannot be read");
 }
 
-/// What numbers of this type are read as: the smallest dtype that holds them.
+/// The smallest dtype that holds all numbers of this type.
 std::optional<DType> number_dtype(hid_t type) {
   const std::size_t n_bytes = H5Tget_size(type);
   if (n_bytes == 0 || n_bytes > 8) return std::nullopt;
@@ -101,7 +101,7 @@ std::optional<DType> number_dtype(hid_t type) {
   return is_signed ? DType::i64 : DType::u64;
 }
 
-/// Whether the bytes of such a number are those of the dtype, in either byte order.
+/// True if the bytes of a number of this type equal those of the dtype, in either byte order.
 bool is_plain_number(hid_t type, DType dtype) {
   if (dtype == DType::f32) {
     return H5Tequal(type, H5T_IEEE_F32LE) > 0 || H5Tequal(type, H5T_IEEE_F32BE) > 0;
@@ -109,21 +109,21 @@ bool is_plain_number(hid_t type, DType dtype) {
   if (dtype == DType::f64) {
     return H5Tequal(type, H5T_IEEE_F64LE) > 0 || H5Tequal(type, H5T_IEEE_F64BE) > 0;
   }
-  // Integers with padding bits (n-bit types) are values of another type.
+  // Integers with padding bits (n-bit types) need conversion.
   const H5T_order_t order = H5Tget_order(type);
   const std::size_t n_bytes = H5Tget_size(type);
   return (order == H5T_ORDER_LE || order == H5T_ORDER_BE) && n_bytes == dtype_bytes(dtype) &&
          H5Tget_precision(type) == 8 * n_bytes;
 }
 
-/// Where the data lie, if they have been written.
+/// Find the address of the data, if they have been written.
 Status describe_contiguous(hid_t dataset, StoredDataset& described) {
   std::uint64_t n_bytes = n_elements(described.shape) * described.element_bytes;
-  // Asked first: of a file with a user block HDF5 gives an address even where none is.
+  // Check the size first: in a file with a user block, HDF5 returns an address even without data.
   const std::uint64_t stored_bytes = n_bytes > 0 ? H5Dget_storage_size(dataset) : 0;
   const haddr_t address = stored_bytes > 0 ? H5Dget_offset(dataset) : haddr_t{HADDR_UNDEF};
   if (address == HADDR_UNDEF) return Status();
-  // Elements that point elsewhere are shorter in files of short addresses.
+  // Elements that refer to other data are shorter in files with short addresses.
   if (n_bytes > stored_bytes && described.by_value) {
     return Status(Code::corrupt,
                   "dataset \"" + described.path + "\": " + std::to_string(stored_bytes) +
@@ -133,12 +133,14 @@ Status describe_contiguous(hid_t dataset, StoredDataset& described) {
   return Status();
 }
 
-/// Chunks without an index lie in one row, others in arrays: where the file is too short for that,
-/// HDF5 would count chunks for as long as the extents say.
+/// Check that a dense chunk array fits into the file. Chunks without an index lie in one row,
+/// others in arrays. In a file too short for them, HDF5 would count chunks up to the stated
+/// extents.
 Status check_places_of_chunks(hid_t dataset, const StoredDataset& described,
                               std::uint64_t chunk_bytes) {
-  constexpr std::uint64_t n_chunks_max = 1U << 28;  // Of a truncated file, whose end is anywhere.
-  constexpr std::uint64_t n_places_max = 1U << 24;  // HDF5 goes through so many in a second or two.
+  // Limit for a truncated file, whose end is unknown.
+  constexpr std::uint64_t n_chunks_max = 1U << 28;
+  constexpr std::uint64_t n_places_max = 1U << 24;  // HDF5 visits this many in a second or two.
   constexpr std::uint64_t entry_bytes_min = 8;
   H5D_chunk_index_t index = H5D_CHUNK_IDX_BTREE;
   if (H5Dget_chunk_index_type(dataset, &index) < 0) return Status();
@@ -172,8 +174,8 @@ Status describe_chunks(hid_t dataset, hid_t list, StoredDataset& described) {
     return failed(described, "chunk shape");
   }
   described.storage.chunk_shape.assign(extents.begin(), extents.begin() + rank);
-  // HDF5 takes 32 bits of each extent as it finds them, which may leave 0, and multiplies them in
-  // 32 bits: what it believes of such chunks fits no buffer.
+  // HDF5 reads 32 bits of each extent without a check, which may yield 0, and multiplies in 32
+  // bits. Its sizes for such chunks fit no buffer.
   const Shape& chunk = described.storage.chunk_shape;
   std::uint64_t chunk_bytes = 0;
   if (__builtin_mul_overflow(n_elements(chunk), described.element_bytes, &chunk_bytes) ||
@@ -199,7 +201,7 @@ Status describe_fill(hid_t list, hid_t type, StoredDataset& described) {
   H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
   if (H5Pfill_value_defined(list, &defined) < 0) return failed(described, "fill value");
   if (defined != H5D_FILL_VALUE_USER_DEFINED) return Status();
-  // A message of an object header, which holds the value, has less than 64 KiB.
+  // The object header message that holds the value has less than 64 KiB.
   if (described.element_bytes > UINT16_MAX) return failed(described, "fill value");
   Bytes value(static_cast<std::size_t>(described.element_bytes));
   if (H5Pget_fill_value(list, type, value.data()) < 0) return failed(described, "fill value");
@@ -216,7 +218,7 @@ std::string external_file(hid_t list) {
   std::array<char, 1024> name = {};
   off_t offset = 0;
   hsize_t n_bytes = 0;
-  // HDF5 ends a name that is cut off with no zero.
+  // HDF5 does not terminate a truncated name.
   if (H5Pget_external(list, 0, name.size() - 1, name.data(), &offset, &n_bytes) < 0) return "";
   return name.data();
 }
@@ -334,7 +336,7 @@ Status DatasetDescriber::describe_shape(hid_t dataset, StoredDataset& described)
   std::array<hsize_t, max_rank> limits = {};
   const H5S_class_t kind = H5Sget_simple_extent_type(space.get());
   described.appended = kind == H5S_SIMPLE;
-  // A reader of values sees nothing to read; a concatenation, no rows to append.
+  // Readers of values see an empty dataset; a concatenation sees no rows to append.
   if (kind == H5S_NULL && foreign_ == Foreign::describe) {
     described.shape = described.max_shape = {0};
   }
@@ -343,10 +345,10 @@ Status DatasetDescriber::describe_shape(hid_t dataset, StoredDataset& described)
     if (rank < 1) return failed(described, "extents");
     described.shape.assign(extents.begin(), extents.begin() + rank);
     described.extendable = limits[0] == H5S_UNLIMITED;
-    // H5S_UNLIMITED has all bits set, as unlimited has here.
+    // H5S_UNLIMITED has all bits set, like our value for unlimited.
     described.max_shape.assign(limits.begin(), limits.begin() + rank);
   }
-  // In the file or in memory, whichever takes more.
+  // Size in the file or in memory, whichever is larger.
   const std::uint64_t value_bytes = std::max(described.element_bytes, described.value_bytes());
   std::uint64_t n_bytes = 0;
   if (described.row_bytes() == UINT64_MAX || n_elements(described.shape) == UINT64_MAX ||

@@ -1,9 +1,9 @@
-// Describes an open HDF5 dataset as a StoredDataset: the only place that asks HDF5 for its type,
+// Describes an open HDF5 dataset as a StoredDataset. Only this code asks HDF5 for a dataset's type,
 // extents and creation properties.
 //
-// A file of a concatenation has thousands of datasets, most of them empty, so that the few calls
-// that each of them costs are all there is to the opening of a file. Types are few: each is encoded
-// and put into words once. Leaves finding datasets and their chunks to whoever walks the file.
+// An input file of a concatenation has thousands of datasets, most of them empty. The few HDF5
+// calls per dataset are then the complete cost of opening the file. Types are few, so each type is
+// encoded and formatted once. The caller finds the datasets and their chunks.
 
 #pragma once
 
@@ -18,16 +18,16 @@
 
 namespace tailrace {
 
-/// For the datasets of one file, or of several. Call with HDF5 locked; one thread at a time.
+/// Describes the datasets of one file, or of several. Call with HDF5 locked; one thread at a time.
 class DatasetDescriber {
  public:
-  /// What to do about datasets whose data lie in other files.
+  /// Treatment of datasets whose data lie in other files.
   enum class Foreign : std::uint8_t { refuse, describe };
 
   explicit DatasetDescriber(Foreign foreign = Foreign::refuse) : foreign_(foreign) {}
 
-  /// Fill in everything of `described` but its path, which it has, and what only readers of fields
-  /// ask for.
+  /// Fill in every member of `described` except `path`, which the caller has set, and the members
+  /// that only readers of fields use.
   /// @error corrupt  the header cannot be read, or its extents cannot be.
   /// @error unsupported  the data lie in other files (external, virtual).
   Status describe(hid_t dataset, StoredDataset& described);
@@ -51,30 +51,30 @@ class DatasetDescriber {
   std::vector<KnownType> types_;
 };
 
-/// The file that a mapping of a virtual dataset names; "." is the file itself.
+/// File name in a mapping of a virtual dataset; "." means the file itself.
 std::string virtual_source(hid_t list, std::size_t mapping);
-/// The dataset in that file; empty: HDF5 cannot tell.
+/// Path of the source dataset in that file; empty if HDF5 cannot return it.
 std::string virtual_source_dataset(hid_t list, std::size_t mapping);
 
-/// True if `is` holds of a type, or of one that it is made of: members, elements of arrays and
-/// lists.
+/// True if `is` holds for a type or for any type within it: members of compounds, elements of
+/// arrays and of variable-length lists.
 bool any_type_within(hid_t type, bool (*is)(hid_t));
-/// True of lists and of texts of variable length themselves: values own memory elsewhere.
+/// True for variable-length lists and strings, whose values own memory elsewhere.
 bool has_variable_length(hid_t type);
 
-/// Whether elements of this type hold all there is to them: no variable length, no references, but
-/// for those to objects where they may be. Those are addresses in the file.
+/// True if elements of this type contain all of their data: no variable length and no references.
+/// `with_addresses` permits object references, which are addresses in the file.
 bool hdf5_type_is_by_value(hid_t type, bool with_addresses = false);
 
-/// A type in a few words: "f32", "u16 big-endian", "string of 16 bytes".
+/// A short text for a type: "f32", "u16 big-endian", "string of 16 bytes".
 std::string hdf5_type_text(hid_t type);
 
-/// The text of a string attribute (fixed or variable length, first element); empty if there is no
-/// such attribute or it is no text. Call with HDF5 locked.
+/// The text of a string attribute (fixed or variable length, first element). Empty if the attribute
+/// does not exist or is not a string. Call with HDF5 locked.
 std::string hdf5_text_attribute(hid_t object, const char* name);
 
-/// The first number of the first of these attributes that is there, and its name; nothing: there is
-/// none, or that one is no number. Call with HDF5 locked.
+/// Name and first number of the first of these attributes that exists. Empty if none exists or if
+/// that one is not a number. Call with HDF5 locked.
 std::optional<NamedNumber> hdf5_number_attribute(hid_t object, std::span<const char* const> names);
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// Schemas packed and compared; types as HDF5 encodes them, and in words.
+// Schemas packed and compared; types in HDF5's encoding and as text.
 
 #include "hdf5/dataset_schema.hpp"
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint32_t deflate_id = 1;
 
-/// The marks of a dataset that travel, a bit each.
+/// Boolean members sent to other ranks, one bit each.
 constexpr std::size_t n_marks = 8;
 constexpr bool StoredDataset::*packed_marks[n_marks] = {
     &StoredDataset::plain_number, &StoredDataset::swapped,  &StoredDataset::strings,
@@ -45,8 +45,8 @@ Bytes take_blob(ByteReader& reader) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
-/// Whether two encoded types are one type. HDF5 encodes a type in the version of the file that it
-/// comes from, so that equal types may differ in bytes.
+/// True if two encoded types are equal. HDF5 encodes a type in the format version of its file, so
+/// that equal types may differ in bytes.
 bool same_type(const Bytes& a, const Bytes& b) {
   if (a == b) return true;
   const Hdf5Scope scope;
@@ -74,7 +74,7 @@ std::string hex_text(const Bytes& bytes) {
   return bytes.size() > n_shown_max ? text + "..." : text;
 }
 
-/// What a row is made of, for messages: "3x4", "1 element".
+/// Shape of one row, for messages: "3x4", "one element".
 std::string row_text(const Shape& shape) {
   if (shape.size() < 2) return "one element";
   return shape_text(Shape(shape.begin() + 1, shape.end()));
@@ -84,7 +84,7 @@ bool same_rows(const Shape& a, const Shape& b) {
   return a.size() == b.size() && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
 }
 
-/// What keeps `found` from being appended to `first`, or an empty text.
+/// The conflict that prevents appending `found` to `first`, or an empty text.
 std::string conflict_of(const StoredDataset& first, const StoredDataset& found) {
   const std::string what = "dataset \"" + found.path + "\": ";
   constexpr const char* appended[] = {"a scalar or null dataset", "an array"};
@@ -92,7 +92,8 @@ std::string conflict_of(const StoredDataset& first, const StoredDataset& found) 
     return what + appended[found.appended ? 1 : 0] + ", but " + appended[first.appended ? 1 : 0] +
            " in the first file";
   }
-  if (!first.appended && first.shape.empty()) return std::string();  // The first file's counts.
+  // The first file's dataset is used.
+  if (!first.appended && first.shape.empty()) return std::string();
   if (!same_type(first.type, found.type)) {
     if (first.type_text != found.type_text) {
       return what + found.type_text + ", but " + first.type_text + " in the first file";
@@ -123,7 +124,7 @@ bool StoredForm::same_as(const StoredForm& other) const {
   }
   for (std::size_t i = 0; i < filters.size(); ++i) {
     if (filters[i].filter_id != other.filters[i].filter_id) return false;
-    // What deflate was told is its level, which whoever decodes does not need.
+    // Deflate's client data is its level, which decoding does not need.
     if (filters[i].filter_id == deflate_id) continue;
     if (filters[i].final_client_data != other.filters[i].final_client_data) return false;
   }
@@ -277,7 +278,7 @@ Result<std::vector<StoredDataset>> unpack_schema(std::span<const std::byte> byte
 std::vector<std::string> schema_conflicts(std::span<const StoredDataset> schema,
                                           std::span<const StoredDataset> datasets) {
   std::vector<std::string> lines;
-  // As a rule both list the same paths in the same order, and no table is needed.
+  // Usually both list the same paths in the same order, and no table is needed.
   std::unordered_map<std::string_view, std::size_t> places;
   std::vector<bool> seen(datasets.size());
   for (std::size_t i = 0; i < schema.size(); ++i) {
@@ -325,14 +326,14 @@ std::optional<DType> decoded_type(const Bytes& type) {
   return std::nullopt;
 }
 
-// --- Types as HDF5 has them, walked from the outside in.
+// --- Nested types as JSON, from the outside in.
 
 namespace {
 
 using Json = nlohmann::json;
 using Described = std::optional<Json>;
 
-/// Deeper than any program nests its types; a damaged file cannot exhaust the stack.
+/// Nesting limit, beyond that of any program; a damaged file cannot exhaust the stack.
 constexpr int depth_max = 16;
 
 Described describe(hid_t type, int depth);
@@ -350,7 +351,7 @@ std::optional<std::string> integer_name(hid_t type) {
          std::to_string(n_bytes);
 }
 
-/// IEEE's half, single and double precision.
+/// NumPy's name of IEEE half, single and double precision; empty for other formats.
 std::optional<std::string> float_name(hid_t type) {
   struct Format {
     std::size_t n_bytes, exponent_bits, mantissa_bits, bias;
@@ -392,7 +393,7 @@ Described describe_enum(hid_t type) {
   const bool is_signed = H5Tget_sign(base.get()) != H5T_SGN_NONE;
   Json values = Json::array();
   for (unsigned member = 0; member < static_cast<unsigned>(n_members); ++member) {
-    std::uint64_t value = 0;  // room for the widest, as HDF5 converts it in place
+    std::uint64_t value = 0;  // Room for the widest type: HDF5 converts in place.
     if (H5Tget_member_value(type, member, &value) < 0 ||
         H5Tconvert(base.get(), is_signed ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64, 1, &value, nullptr,
                    H5P_DEFAULT) < 0) {

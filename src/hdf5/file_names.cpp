@@ -1,4 +1,4 @@
-// Links followed, names taken, files renamed.
+// Follows links, checks and renames files.
 
 #include "hdf5/file_names.hpp"
 
@@ -23,7 +23,7 @@
 namespace tailrace {
 namespace {
 
-constexpr int links_max = 40;  // As Linux follows.
+constexpr int links_max = 40;  // Same limit as in Linux.
 
 std::string in_quotes(const std::string& path) { return "\"" + path + "\""; }
 
@@ -32,7 +32,7 @@ std::string folder_above(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-/// Rename to a name that nothing has: by the system's own call, or else by a second link.
+/// Rename to an unused name: with the system's own call, or else by a second link.
 int rename_to_free_name(const char* from, const char* to) {
 #if defined(__linux__) && defined(SYS_renameat2) && defined(RENAME_NOREPLACE)
   if (::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
@@ -40,7 +40,7 @@ int rename_to_free_name(const char* from, const char* to) {
 #endif
   if (::link(from, to) == 0) return ::unlink(from);
   if (errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK) return -1;
-  // Neither is to be had here: a file that appears between these two calls is lost.
+  // The file system supports neither: a file that appears between these two calls is lost.
   if (::access(to, F_OK) == 0) {
     errno = EEXIST;
     return -1;
@@ -48,7 +48,8 @@ int rename_to_free_name(const char* from, const char* to) {
   return std::rename(from, to);
 }
 
-/// What the old file allowed to whom, the new one allows. An owner that only root may give stays.
+/// Copy the old file's owner and permissions to the new one. Setting the owner may require root;
+/// without permission only the group is set.
 Status take_over_rights(const std::string& from, const struct stat& old) {
   struct stat now {};
   if (::stat(from.c_str(), &now) != 0) return status_from_errno(errno, in_quotes(from));
@@ -89,13 +90,13 @@ Status check_not_url(const std::string& path) {
 }
 
 Result<RegularFile> open_regular(const std::string& path, int flags) {
-  // Without O_NONBLOCK, opening a pipe would wait for who opens its other end.
+  // Without O_NONBLOCK, opening a pipe would wait for a process to open its other end.
   RegularFile file{Descriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK))};
   struct stat facts {};
   if (!file.at.open() || ::fstat(file.at.fd(), &facts) != 0) {
     const int error = errno;
     if (error == ENOENT) TAILRACE_TRY(check_not_url(path));
-    // A socket, or a pipe that nobody reads.
+    // ENXIO: a socket, or a pipe without a reader.
     if (error != ENXIO) return status_from_errno(error, "cannot open " + path);
   } else if (S_ISREG(facts.st_mode)) {
     file.n_bytes = static_cast<std::uint64_t>(facts.st_size);
@@ -111,7 +112,7 @@ Result<std::string> resolve_links(const std::string& path) {
   for (int n = 0; n < links_max; ++n) {
     std::array<char, PATH_MAX> target{};
     const ssize_t n_bytes = ::readlink(at.c_str(), target.data(), target.size());
-    if (n_bytes < 0) return at;  // No link, or nothing there.
+    if (n_bytes < 0) return at;  // Not a link, or the file does not exist.
     const std::string next(target.data(), static_cast<std::size_t>(n_bytes));
     const std::string folder = folder_above(at);
     at = next.starts_with('/') || folder == "." ? next : folder + next;

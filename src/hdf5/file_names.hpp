@@ -1,6 +1,6 @@
-// Names in folders: what may be replaced, what a new file is called until it is whole, and how it
-// gets its name so that neither a crash nor another program's file is lost. For files that stand
-// beside Storage: outputs, journals, exports, recovery. POSIX calls only.
+// Names in folders: which names may be replaced, the temporary name of a new file, and its rename
+// to the final name. Neither a crash nor the rename loses another program's file. Used for outputs,
+// journals, exports and recovery, where Storage does not apply. POSIX calls only.
 
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace tailrace {
 
-/// The suffix of a new file's name until it is whole: until its first commit, for an output.
+/// Suffix of a new file's name until the file is complete: for an output, until its first commit.
 inline constexpr const char* partial_suffix = ".partial";
 
-/// A file descriptor that closes itself.
+/// Owns a file descriptor and closes it.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
@@ -41,31 +41,32 @@ class Descriptor {
   int fd_;
 };
 
-/// A file that is open, and its length then.
+/// An open file, and its length when it was opened.
 struct RegularFile {
   Descriptor at;
   std::uint64_t n_bytes = 0;
 };
 
-/// Refuse a path that is a URL ("s3://bucket/run.h5"), by what to use; ok for any other.
+/// Refuse a path that is a URL ("s3://bucket/run.h5"); the error text says what to use instead.
 /// @error unsupported
 Status check_not_url(const std::string& path);
 
-/// Open a file (O_RDONLY, O_NOFOLLOW and the like), and nothing else that has the name: opening or
-/// reading a pipe or a device could wait for ever. @error not_found, io_error
+/// Open a regular file (O_RDONLY, O_NOFOLLOW and the like). Refuses everything else, since opening
+/// or reading a pipe or a device could block forever. @error not_found, io_error
 /// @error invalid_argument  a folder, pipe, device or socket
 Result<RegularFile> open_regular(const std::string& path, int flags);
 
-/// The file that writing to `path` means: where its symbolic links lead, also if nothing is there
-/// yet. @error io_error  links that lead in a circle.
+/// Follow the symbolic links of `path` to the file that a write would reach, which need not exist
+/// yet. @error io_error  a loop of links
 Result<std::string> resolve_links(const std::string& path);
 
-/// Which file it is, whatever its names: to know whether a name still leads to what it led to.
+/// Identity of a file, whatever its names; detects whether a name still leads to the same file.
 class FileIdentity {
  public:
-  FileIdentity() = default;  ///< Of no file.
-  /// Of what `path` leads to, its links followed; of no file if there is nothing. Asks for neither
-  /// size nor times, for which some parallel file systems would have to ask all who write.
+  FileIdentity() = default;  ///< No file.
+  /// Identity of the file that `path` leads to, its links followed; unknown if no such file exists.
+  /// Does not request size or times: for those, some parallel file systems query every writing
+  /// client.
   static Result<FileIdentity> of(const std::string& path);
 
   bool known() const { return inode_ != 0; }
@@ -76,40 +77,40 @@ class FileIdentity {
   std::uint64_t inode_ = 0;
 };
 
-/// Whether two names are of one file. False if either is of none.
+/// True if both names lead to one file. False if either leads to none.
 bool same_file(const std::string& a, const std::string& b);
 
-/// Whether a file may be written under this (resolved) name: nothing is there, or a regular file
-/// and `replace`. @error invalid_argument  a folder, device, pipe or socket.
-/// @error already_exists  a file, without `replace`; the text ends in `how` it can be replaced.
+/// Check that a file may be written under this resolved name: no file has it, or a regular file
+/// does and `replace` is set. @error invalid_argument  a folder, device, pipe or socket
+/// @error already_exists  a file, without `replace`; the text ends in `how`, the way to replace it
 Status check_replaceable(const std::string& path, bool replace, const std::string& how);
 
-/// What a dead job has left under a temporary name.
+/// Content of a file that a dead job left under a temporary name.
 enum class LeftFile : std::uint8_t {
   none,
-  uncommitted,  ///< Begins with zeros, or is empty: bytes without an index.
-  committed     ///< Begins with HDF5's signature.
+  uncommitted,  ///< Starts with zeros, or is empty: bytes without an index.
+  committed     ///< Starts with HDF5's signature.
 };
 
-/// @error already_exists  what is there is a link, no regular file, or begins with anything else:
-/// then it is somebody else's, and must stay.
+/// Classify a file left under a temporary name. @error already_exists  a link, not a regular file,
+/// or a file with any other start: it belongs to another program and must stay
 Result<LeftFile> look_at_left_file(const std::string& partial);
 
-/// What is at a new file's final name when it gets it.
+/// Treatment of an existing file with the final name of a new file.
 enum class AtName : std::uint8_t {
-  nothing,  ///< Or there is an error: what has appeared meanwhile stays.
-  replaced  ///< A file there is replaced; its mode and owner go over to the new one.
+  nothing,  ///< None may exist: if a file has appeared meanwhile, it stays and the rename fails.
+  replaced  ///< An existing file is replaced; the new file inherits its mode and owner.
 };
 
-/// Rename a whole file to its final name, durably: with `sync`, the file and the folder are synced
+/// Rename a complete file to its final name. With `sync`, durably: file and folder are synced
 /// before this returns. @error already_exists, io_error, no_space
 Status give_name(const std::string& from, const std::string& to, AtName at_name, bool sync);
 
-/// Make created, renamed or removed names in the folder of `path` durable. Some file systems refuse
-/// to sync a folder: that is not an error. @error io_error  the sync itself failed.
+/// Make created, renamed or removed names in the folder of `path` durable. A file system that
+/// refuses to sync a folder is not an error. @error io_error  the sync itself failed
 Status sync_folder_of(const std::string& path);
 
-/// Write all of it at `address`, after short writes and signals too. `what` is for messages.
+/// Write all bytes at `address`; continues after short writes and signals. `what` is for messages.
 Status write_fully(int fd, const void* bytes, std::uint64_t n_bytes, std::uint64_t address,
                    const std::string& what);
 

@@ -1,16 +1,15 @@
 // Filter plug-ins as codecs.
 //
-// A filter's can_apply and set_local are called once per field, directly, with the same three ids
-// that H5Dcreate would pass (a dataset creation list with chunk shape and filter, the element type,
-// the chunk's data space); what they leave in the list are the final client data. Calling them
-// without a dataset means that a plug-in which throws does so into our frames, not into HDF5's, and
-// that no file is needed. The class is registered with HDF5 first: some set_local functions ask
-// H5Zfilter_avail.
+// A filter's can_apply and set_local are called once per field, directly, with the three ids that
+// H5Dcreate would pass: a dataset creation list with chunk shape and filter, the element type, the
+// chunk's data space. Afterwards the list holds the final client data. Calls without a dataset need
+// no file, and a plug-in that throws does so into our frames, not into HDF5's. The class is
+// registered with HDF5 first: some set_local functions call H5Zfilter_avail.
 //
 // The filter callback itself runs on our threads. Its contract (H5Zpublic.h): it may replace the
-// block by another malloc'ed one and frees its input then; 0 means failure with the input
-// untouched. A plug-in that fails may push to HDF5's error stack, which a serial HDF5 does not
-// guard; that is why everything that can be refused is refused here, before any thread starts.
+// block by another malloc'ed one, and then frees its input; 0 means failure with the input
+// untouched. A failing plug-in may push to HDF5's error stack, which a serial HDF5 does not
+// protect. Therefore everything that can be refused is refused here, before any thread starts.
 
 #include "hdf5/filter_plugins.hpp"
 
@@ -28,7 +27,7 @@
 namespace tailrace {
 namespace {
 
-/// The one lock of all plug-ins that are not known to be re-entrant.
+/// The single lock of all plug-ins that are not known to be re-entrant.
 std::mutex& not_reentrant_mutex() {
   static auto* mutex = new std::mutex;  // Never destroyed: threads may outlive static objects.
   return *mutex;
@@ -91,7 +90,7 @@ class PluginStage final : public FilterStage {
       thrown = "an exception of unknown type";
     }
     if (!thrown.empty()) {
-      // Who owns the block now is unknown: losing it is the lesser evil beside freeing it twice.
+      // The owner of the block is now unknown: leaking it is safer than freeing it twice.
       return trouble("threw " + thrown);
     }
     bytes = Buffer::adopt(block, capacity, n_result == 0 ? n_given : n_result);
@@ -116,7 +115,7 @@ class PluginStage final : public FilterStage {
   double absolute_bound_;
 };
 
-/// What a refusal of a plug-in is worth telling: the field's chunk and type, and its own words.
+/// Status for a plug-in's refusal: the chunk shape, the type, and the plug-in's own message.
 Status refused(const CodecRequest& request, const PluginLibrary& library,
                const std::string& words) {
   std::string text = "codec " + request.name + ": " + library.file_name +
@@ -170,7 +169,7 @@ Status run_set_local(const CodecRequest& request, const PluginLibrary& library, 
   }
   H5Eclear2(H5E_DEFAULT);
   const Status asked = ask_plugin(request, library, dcpl.get(), type.get(), space.get());
-  // SZ3's set_local registers its own class with HDF5, also in the place of a stub.
+  // SZ3's set_local registers its own class with HDF5, even in place of a stub.
   TAILRACE_TRY(StubFilters::set_real(*library.filter_class).within(library.file_name));
   TAILRACE_TRY(asked);
 
@@ -200,7 +199,7 @@ std::optional<std::uint32_t> id_of(const std::string& name) {
 std::string version_text(const PluginLibrary& library, const PluginPlan& plan, bool reentrant) {
   std::string text = library.file_name;
   const char* class_name = library.filter_class->name;
-  // Some class names are advertisements with an address; the first part names the filter.
+  // Some class names contain advertisements and addresses; the first part names the filter.
   if (class_name != nullptr) {
     const std::string_view name(class_name);
     text += " (" + std::string(name.substr(0, name.find(';'))) + ")";
@@ -228,7 +227,8 @@ Result<StoredPlugin> find_stored_plugin(const FilterSpec& stored, const std::str
       known == nullptr || !known->lossless || drops_bits(*known, stored.final_client_data);
   plugin.guarded = known != nullptr && known->guard != nullptr;
   plugin.version = version_text(**found, PluginPlan(), known != nullptr && known->reentrant);
-  // Without type and bound the guards cannot judge: callers do not encode with guarded ones.
+  // Guards need type and bound, which are unknown here: callers do not encode with guarded
+  // plug-ins.
   plugin.stage = std::make_unique<PluginStage>(**found, stored, known, CodecRequest(), lossy);
   return plugin;
 }
@@ -257,7 +257,7 @@ Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
 
   FilterSpec spec;
   spec.filter_id = *id;
-  // A lossless filter may give up on a chunk that it cannot shrink; HDF5 then stores it without.
+  // A lossless filter may give up on an incompressible chunk; HDF5 then stores it unfiltered.
   spec.flags = plan->lossy ? H5Z_FLAG_MANDATORY : H5Z_FLAG_OPTIONAL;
   spec.client_data = plan->client_data;
   spec.name = library.filter_class->name != nullptr ? library.filter_class->name : "";

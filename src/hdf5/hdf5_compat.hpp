@@ -1,8 +1,8 @@
-// What differs between HDF5 1.10, 1.12/1.14 and 2.x in the calls of those who read files and of
-// programs' sessions.
+// Differences between HDF5 1.10, 1.12/1.14 and 2.x in the calls used to read files and to serve
+// programs.
 //
-// 1.12 replaced object addresses by tokens and gave several functions a new number; everything that
-// needs a version check for reading and carrying over stands here.
+// HDF5 1.12 replaced object addresses by tokens and renumbered several functions. All version
+// checks for reading and copying are in this file.
 
 #pragma once
 
@@ -27,14 +27,14 @@ using LinkInfo = H5L_info_t;
 using ObjectInfo = H5O_info_t;
 #endif
 
-// Whose files and objects are: HDF5's own, or a VOL connector's. A program may have made another
-// connector the default of all lists (HDF5_VOL_CONNECTOR).
+// Owner of files and objects: HDF5's native connector or another VOL connector. A program may make
+// another connector the default of all lists (HDF5_VOL_CONNECTOR).
 
 #if H5_VERSION_GE(1, 12, 0)
 inline Hdf5Id own_connector() { return Hdf5Id(H5VLget_connector_id_by_name("native")); }
 #endif
 
-/// Make a list's files HDF5's own. @returns false if HDF5 failed.
+/// Set the native connector in a file access list. @returns false if HDF5 failed.
 inline bool make_own_files([[maybe_unused]] hid_t access_list) {
 #if H5_VERSION_GE(1, 12, 0)
   const Hdf5Id own = own_connector();
@@ -44,7 +44,7 @@ inline bool make_own_files([[maybe_unused]] hid_t access_list) {
 #endif
 }
 
-/// Whether a list's files are.
+/// True if a file access list uses the native connector.
 inline bool makes_own_files([[maybe_unused]] hid_t access_list) {
 #if H5_VERSION_GE(1, 12, 0)
   const Hdf5Id own = own_connector();
@@ -52,7 +52,7 @@ inline bool makes_own_files([[maybe_unused]] hid_t access_list) {
   if (H5Pget_vol_id(access_list, &chosen) < 0) return false;
   const Hdf5Id held(chosen);
 #if H5_VERSION_GE(1, 14, 0)
-  // HDF5 2 gives a new id of the same connector each time.
+  // HDF5 2 returns a new id for the same connector on each call.
   int differs = 1;
   return H5VLcmp_connector_cls(&differs, chosen, own.get()) >= 0 && differs == 0;
 #else
@@ -63,7 +63,7 @@ inline bool makes_own_files([[maybe_unused]] hid_t access_list) {
 #endif
 }
 
-/// Whether the object behind an id is a connector's.
+/// True if the object behind an id belongs to another VOL connector.
 inline bool is_of_connector([[maybe_unused]] hid_t id) {
 #if H5_VERSION_GE(1, 14, 0)
   char name[16] = "";
@@ -73,7 +73,7 @@ inline bool is_of_connector([[maybe_unused]] hid_t id) {
 #endif
 }
 
-/// An access list for a file of ours, which HDF5 itself opens.
+/// A file access list with the native connector, for our own files.
 inline Hdf5Id new_access_list() {
   Hdf5Id list(H5Pcreate(H5P_FILE_ACCESS));
   if (!list.valid() || !make_own_files(list.get())) return Hdf5Id();
@@ -85,8 +85,9 @@ using ObjectKey = std::string;
 
 struct ObjectFacts {
   H5O_type_t type = H5O_TYPE_UNKNOWN;
-  unsigned n_links = 0;            ///< Hard links that lead to it.
-  std::uint64_t n_attributes = 0;  ///< The header tells it: asking for each by name costs more.
+  unsigned n_links = 0;  ///< Hard links that lead to the object.
+  /// Count from the header; asking for each attribute by name costs more.
+  std::uint64_t n_attributes = 0;
   ObjectKey key;
 };
 
@@ -111,8 +112,8 @@ inline bool get_object_facts(hid_t object, ObjectFacts& facts) {
   return true;
 }
 
-/// What an object's header says first: its kind, the file it is in (one number for all ids of a
-/// file), where it lies. @returns false if HDF5 failed.
+/// Basic facts in an object's header: its kind, the number of its file (the same for all ids of a
+/// file), its address. @returns false if HDF5 failed.
 inline bool get_object_info(hid_t object, ObjectInfo& info) {
 #if H5_VERSION_GE(1, 12, 0)
   return H5Oget_info3(object, &info, H5O_INFO_BASIC) >= 0;
@@ -123,7 +124,7 @@ inline bool get_object_info(hid_t object, ObjectInfo& info) {
 #endif
 }
 
-/// The address of an object's header. A token of HDF5's own files is that, little end first.
+/// The address of an object's header. In native files the token is that address, little-endian.
 inline std::uint64_t object_address(const ObjectInfo& info) {
 #if H5_VERSION_GE(1, 12, 0)
   std::uint64_t address = 0;
@@ -136,7 +137,7 @@ inline std::uint64_t object_address(const ObjectInfo& info) {
 #endif
 }
 
-/// Visit an object and all below it, by their names.
+/// Visit an object and all objects below it, ordered by name.
 inline herr_t visit_objects(hid_t object,
                             herr_t (*visit)(hid_t, const char*, const ObjectInfo*, void*),
                             void* data) {
@@ -149,7 +150,8 @@ inline herr_t visit_objects(hid_t object,
 #endif
 }
 
-/// Bytes of a dataset's chunk index; 0 if nothing was ever written. HDF5 looks at its head alone.
+/// Bytes of a dataset's chunk index; 0 if no chunk was ever written. HDF5 reads only the index's
+/// head.
 inline std::uint64_t chunk_index_bytes(hid_t dataset) {
 #if H5_VERSION_GE(1, 12, 0)
   H5O_native_info_t info;
@@ -164,7 +166,7 @@ inline std::uint64_t chunk_index_bytes(hid_t dataset) {
   return got < 0 ? 0 : info.meta_size.obj.index_size;
 }
 
-/// Have HDF5 read one stored chunk, encoded as it is, of any length.
+/// Let HDF5 read one stored chunk of any length, still encoded.
 inline herr_t read_stored_chunk(hid_t dataset, const hsize_t* offset, std::uint32_t* filter_mask,
                                 void* bytes) {
 #if H5_VERSION_GE(2, 0, 0)
@@ -186,7 +188,7 @@ inline herr_t iterate_links(hid_t group, H5_index_t index,
 #endif
 }
 
-/// The object that a hard link of this file leads to.
+/// Key of the object that a hard link leads to; the link is of the same file.
 inline ObjectKey link_key(const LinkInfo& link) {
 #if H5_VERSION_GE(1, 12, 0)
   return ObjectKey(reinterpret_cast<const char*>(&link.u.token), sizeof(link.u.token));
@@ -195,9 +197,9 @@ inline ObjectKey link_key(const LinkInfo& link) {
 #endif
 }
 
-/// Where the header of an object lies, counted from the superblock; for messages.
+/// Address of an object's header, counted from the superblock; for messages.
 inline std::uint64_t address_of_key(const ObjectKey& key) {
-  std::uint64_t address = 0;  // A token of HDF5's own format begins with it, too.
+  std::uint64_t address = 0;  // A native token also begins with the address.
   std::memcpy(&address, key.data(), std::min(sizeof(address), key.size()));
   return address;
 }
@@ -215,7 +217,7 @@ inline hid_t open_by_key(hid_t file, const ObjectKey& key) {
 #endif
 }
 
-/// The type that H5Tencode made these bytes of.
+/// The type that H5Tencode serialised into these bytes.
 inline hid_t decode_type(const void* bytes, [[maybe_unused]] std::size_t n_bytes) {
 #if H5_VERSION_GE(2, 0, 0)
   return H5Tdecode2(bytes, n_bytes);

@@ -1,17 +1,16 @@
 // Hdf5File over the metadata driver: groups, datasets, chunk indexes and commits.
 //
 //   create / open -> (create_*, insert_chunks, set_attribute, ... -> commit)* -> close
-//   commit = prepare_commit, the write (on any thread, the calls above beside it), finish_commit
+//   commit = prepare_commit, write (on any thread, alongside the calls above), finish_commit
 //
 // Invariants (hdf5_file_test.cpp, commit_order_test.cpp, pending_commit_test.cpp cite the numbers):
-//  1. Nothing a call before commit() did is visible on disk; after commit() all of it is. Calls
-//     between prepare_commit() and finish_commit() count as behind that commit.
-//  2. A chunk's index entry holds exactly the address and length that were given; the bytes that
-//     HDF5 gets to see in place of the chunk lie in memory that cannot be read.
+//  1. Effects of calls before commit() are invisible on disk; after commit() all are visible.
+//     Calls between prepare_commit() and finish_commit() belong to the next commit.
+//  2. A chunk's index entry holds exactly the given address and length. The bytes that HDF5
+//     receives instead of the chunk lie in inaccessible memory.
 //  3. After a failed commit nothing more is written, and closing or destroying the object is safe.
-//  4. Files need no special reader: superblock version 2, forms of HDF5 1.8 or, where asked
-//  for, 1.10.
-// What is relied on in HDF5, and why each property list is set as it is: docs/format.md.
+//  4. Files need no special reader: superblock version 2, forms of HDF5 1.8 or, if requested, 1.10.
+// The HDF5 behaviour that we rely on, and the reasons for each property: docs/format.md.
 
 #include "hdf5/hdf5_file.hpp"
 
@@ -37,7 +36,7 @@
 
 namespace tailrace {
 
-/// Memory that looks long enough and faults when touched: stands in for a chunk's bytes.
+/// Inaccessible memory of a given length that replaces a chunk's bytes; any access faults.
 class GuardBuffer {
  public:
   explicit GuardBuffer(std::uint64_t n_bytes) : n_bytes_(std::max<std::uint64_t>(n_bytes, 1)) {
@@ -62,7 +61,7 @@ namespace {
 
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
-/// The least that GuardBuffer is made for; address space costs nothing.
+/// Smallest length of a GuardBuffer; address space costs nothing.
 constexpr std::uint64_t guard_bytes_min = std::uint64_t{1} << 20;
 
 class Hdf5FileOnDriver final : public Hdf5File {
@@ -138,7 +137,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   Status close_hdf5();
   Status expect_root_links(std::uint64_t n_links);
   Status create_parents(const std::string& path);
-  /// @param n_chunks  that it gets at once.
+  /// @param n_chunks  number of chunks inserted at creation.
   Result<Hdf5Id> make_dataset(const DatasetDefinition& definition, std::uint64_t n_chunks);
   H5F_libver_t least_form() const { return settings_.old_forms ? H5F_LIBVER_V18 : H5F_LIBVER_V110; }
   Status set_least_form(H5F_libver_t least);
@@ -161,29 +160,29 @@ class Hdf5FileOnDriver final : public Hdf5File {
 
   Settings settings_;
   Storage& storage_;
-  std::string path_;   ///< As HDF5 knows it: the name that the file began with.
+  std::string path_;   ///< Original name of the file, which HDF5 knows.
   StubFilters stubs_;  // Outlives the file below: HDF5 refuses to drop a class in use.
   std::shared_ptr<MetadataDriver> driver_;
   Hdf5Id file_;
   ReadersNeed readers_need_;
-  Hdf5Id utf8_links_;  // Made with the first exact dataset.
-  /// Datasets that are updated again and again: opening one costs more than updating it.
+  Hdf5Id utf8_links_;  // Created with the first exact dataset.
+  /// Datasets that are updated repeatedly: opening one costs more than updating it.
   struct Open {
     Hdf5Id id;
     Shape shape;
   };
   std::map<std::string, Open> open_;
-  bool reuses_space_ = true;  // HDF5 hands out freed space.
+  bool reuses_space_ = true;  // HDF5 reuses freed space.
   bool keeps_replaced_ = true;
   std::vector<ChunkRecord> moved_;
-  /// A dataset without a name whose chunks lie where replaced ones do.
+  /// An anonymous dataset whose chunks occupy the space of replaced chunks.
   struct Unused {
     Hdf5Id id;
     std::uint64_t n_chunks = 0;
     std::uint64_t n_extended = 0;
   };
   Unused unused_;
-  std::unique_ptr<GuardBuffer> guard_;  // As long as the longest chunk so far.
+  std::unique_ptr<GuardBuffer> guard_;  // Holds the longest chunk so far.
 };
 
 Status Hdf5FileOnDriver::start_create() {
@@ -201,9 +200,9 @@ Status Hdf5FileOnDriver::start_create() {
   if (!driver_->failure().ok()) return driver_->failure();
   if (!file_.valid()) return hdf5_failure(Code::internal, what);
   driver_->finish_create();
-  // Only now the lower bound may rise: at creation it would choose superblock version 3, which a
-  // crashed writer leaves marked as open. The upper bound stays, or 2.x writes what 1.10 cannot
-  // read.
+  // Raise the lower bound only now: at creation it would select superblock version 3, which a
+  // crashed writer leaves marked as open. The upper bound stays; otherwise 2.x writes forms that
+  // 1.10 cannot read.
   return set_least_form(least_form());
 }
 
@@ -240,8 +239,8 @@ bool Hdf5FileOnDriver::exists(const std::string& path) {
   });
 }
 
-/// A new file into which nothing was put yet is made once more, with a root group that has room for
-/// these links, or a heap, from the start: no call gives it one later.
+/// Recreate a file that is still empty, with a root group that has room for these links, or a
+/// heap, from the start. No HDF5 call enlarges it later.
 Status Hdf5FileOnDriver::expect_root_links(std::uint64_t n_links) {
   const bool programs = settings_.creation_list_id >= 0 || settings_.access_list_id >= 0;
   const std::uint64_t n_expected =
@@ -330,7 +329,7 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
     exact.contiguous_address = definition.contiguous_address;
     exact.contiguous_bytes = n_elements(definition.shape) * definition.bytes_of_element();
   }
-  // HDF5 1.8's index has the chunks that are there, 1.10's room for all that could be.
+  // HDF5 1.8's index covers only existing chunks; 1.10's has room for all possible chunks.
   const bool old_index = of_dataset.old || has_few_chunks(definition, n_chunks);
   TAILRACE_TRY(set_least_form(old_index ? H5F_LIBVER_V18 : H5F_LIBVER_V110));
   Result<Hdf5Id> made = create_planned(exact, link_properties_of(exact.name).get());
@@ -344,7 +343,7 @@ Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid
   if (planned) driver_->arm(dataset.contiguous_address, dataset.contiguous_bytes, true);
   Hdf5Id made(H5Dcreate2(dataset.group_id, dataset.name.c_str(), dataset.type_id, dataset.space_id,
                          link_list, dataset.creation_list_id, H5P_DEFAULT));
-  // Fill values may wait in HDF5's sieve buffer: they must not come when the plan is over.
+  // HDF5's sieve buffer may hold fill values, which must be written before the plan ends.
   if (planned && made.valid() && fills_at_creation(dataset.creation_list_id)) {
     H5Dflush(made.get());
   }
@@ -356,12 +355,12 @@ Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid
   Status checked =
       dataset.filters.empty() ? Status() : check_stored_filters(made.get(), dataset.filters);
   if (checked.ok() && planned && !outcome.allocated && !outcome.written) {
-    // A file that was opened may have freed space, which HDF5 hands out without asking the driver.
+    // An opened file may have freed space, which HDF5 allocates without asking the driver.
     const haddr_t taken = H5Dget_offset(made.get());
     if (taken != HADDR_UNDEF) {
       driver_->move_planned(taken);
       moved_.push_back({0, {taken, dataset.contiguous_bytes}, 0});
-      return made;  // Contiguous: without filters.
+      return made;  // Contiguous: has no filters.
     }
   }
   if (checked.ok() && planned && (!outcome.allocated || outcome.written)) {
@@ -481,7 +480,7 @@ Status Hdf5FileOnDriver::update_dataset(const DatasetUpdate& update) {
     TAILRACE_TRY(write_attribute(dataset.id.get(), name, value, update.is_new)
                      .within(quoted("object", path)));
   }
-  // What has been updated once will be again; many a dataset that could grow never does.
+  // A dataset updated twice will be updated again; many that could grow never do.
   if (!update.is_new && open == open_.end()) open_.emplace(path, std::move(found));
   return Status();
 }
@@ -496,13 +495,14 @@ MetadataDriver::PlanOutcome Hdf5FileOnDriver::write_guard(hid_t dataset, const C
 }
 
 /// True if a chunk that was just written has this filter mask in the index. HDF5 (1.10.8, 1.14.6)
-/// remembers the chunk it wrote last with the mask from before, and so must look up another one in
-/// between. @param other  where that is; null: there is none, and the answer is no
+/// caches the chunk that it wrote last with its previous mask, so another chunk must be looked up
+/// in between.
+/// @param other  offset of such a chunk; null: none exists, and the result is false
 bool Hdf5FileOnDriver::has_mask(hid_t dataset, const hsize_t* offset, const hsize_t* other,
                                 std::uint32_t mask) {
   if (other == nullptr) return false;
   std::uint32_t found = 0;
-  char unused = 0;  // The driver reads nothing.
+  char unused = 0;  // The driver reads nothing into it.
   driver_->skip_raw_reads(true);
   const bool read = read_stored_chunk(dataset, other, &found, &unused) >= 0 &&
                     read_stored_chunk(dataset, offset, &found, &unused) >= 0;
@@ -510,13 +510,13 @@ bool Hdf5FileOnDriver::has_mask(hid_t dataset, const hsize_t* offset, const hsiz
   return read && found == mask;
 }
 
-/// False if chunks of the dataset are stored as they are: then each keeps its place for ever.
+/// False if chunks of the dataset are stored unfiltered: such a chunk never moves.
 bool has_filters(hid_t dataset) {
   const Hdf5Id list(H5Dget_create_plist(dataset));
   return !list.valid() || H5Pget_nfilters(list.get()) != 0;
 }
 
-/// @param other  the place of another chunk of the dataset; may be null
+/// @param other  offset of another chunk of the dataset; may be null
 Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, const hsize_t* offset,
                                     const hsize_t* other, const void* guard) {
   const std::uint64_t n_bytes = record.extent.encoded_bytes;
@@ -528,8 +528,8 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
       write_guard(dataset, record, n_bytes, offset, guard, written);
   if (written >= 0 && moved(outcome) && has_filters(dataset) &&
       !(reuses_space_ && has_mask(dataset, offset, other, record.filter_mask))) {
-    // A chunk of the same length is there, and HDF5 keeps its place, and its filter mask. One of
-    // another length in between has a new place, and then so has this one.
+    // An existing chunk has the same length, and HDF5 reuses its address and filter mask. A chunk
+    // of another length in between gets a new address, and so does this one afterwards.
     driver_->forget_copy();
     const Extent between = n_bytes > 1 ? Extent{record.extent.address, n_bytes - 1}
                                        : Extent{driver_->take_unused(2), 2};
@@ -541,17 +541,18 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
   }
   const std::string what = "chunk " + std::to_string(record.chunk_index);
   if (written < 0) return hdf5_failure(Code::internal, what);
-  // Without a write HDF5 kept the guard memory in a buffer of its own: the chunk would be lost.
+  // Without a write, HDF5 has put the guard memory into a buffer of its own: the chunk would be
+  // lost.
   if (!outcome.written) return Status(Code::internal, what + ": HDF5 did not write it at once");
   return Status();
 }
 
-/// HDF5 frees a chunk's place when another length comes, and hands it out again at once, to the
-/// next chunk perhaps, whose bytes would then come over those of the last commit. So each place
-/// that becomes free is given to a dataset that nobody sees.
+/// HDF5 frees a chunk's space when a chunk of another length replaces it. It may reuse that space
+/// immediately, for instance for the next chunk, whose bytes would overwrite those of the last
+/// commit. So an invisible dataset takes all space that becomes free.
 ///
-/// A chunk that fits its old place would get it. So it goes, for HDF5, by way of a longer one in
-/// space of its own, and one of a byte there, after which the planned place is the next to come.
+/// A chunk that fits into its old space would stay there. So HDF5 first gets a longer chunk in
+/// separate space, then a chunk of one byte there. The next allocation is then the planned one.
 Status Hdf5FileOnDriver::replace_one(hid_t dataset, const ChunkRecord& record,
                                      const hsize_t* offset, const hsize_t* other,
                                      const void* guard) {
@@ -569,7 +570,7 @@ Status Hdf5FileOnDriver::replace_one(hid_t dataset, const ChunkRecord& record,
   return keep_unused({longer.address, 1}, guard);
 }
 
-/// Let HDF5 have a chunk at this place until the next one comes.
+/// Insert a placeholder chunk at this place until the next chunk replaces it.
 Status Hdf5FileOnDriver::insert_between(hid_t dataset, const Extent& place, const hsize_t* offset,
                                         const void* guard) {
   herr_t written = 0;
@@ -580,8 +581,8 @@ Status Hdf5FileOnDriver::insert_between(hid_t dataset, const Extent& place, cons
   return Status();
 }
 
-/// Other free space that HDF5 takes first is kept, too; once it has none left that fits, the driver
-/// answers.
+/// Occupy a freed place. Other free space that HDF5 chooses first is occupied too; when none is
+/// left that fits, HDF5 asks the driver.
 Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
   if (!reuses_space_) return Status();
   constexpr hsize_t nominal_bytes = hsize_t{1} << 30;
@@ -590,7 +591,7 @@ Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
     const hsize_t unlimited = H5S_UNLIMITED;
     const Hdf5Id space(H5Screate_simple(1, &none, &unlimited));
     const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
-    // A filter, so that chunks may have any length.
+    // Use a filter, so that chunks may have any length.
     const bool set = H5Pset_chunk(list.get(), 1, &nominal_bytes) >= 0 &&
                      H5Pset_fletcher32(list.get()) >= 0 &&
                      H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER) >= 0;
@@ -641,7 +642,7 @@ Status Hdf5FileOnDriver::insert_chunks(const std::string& path,
   return insert_chunks_into(dataset->get(), path, grid, records);
 }
 
-/// Grown in powers of two from 1 MiB: one mapping serves thousands of datasets.
+/// Guard memory grows in powers of two from 1 MiB: one mapping serves thousands of datasets.
 const void* Hdf5FileOnDriver::guard_of(std::uint64_t n_bytes) {
   if (guard_ == nullptr || guard_->n_bytes() < n_bytes) {
     guard_ = std::make_unique<GuardBuffer>(std::bit_ceil(std::max(n_bytes, guard_bytes_min)));
@@ -678,7 +679,7 @@ Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::
   if (guard == nullptr) return Status(Code::out_of_memory, what + ": no address space");
   moved_.clear();
   std::vector<hsize_t> offset(grid.shape.size());
-  std::vector<hsize_t> before;  // Of another chunk.
+  std::vector<hsize_t> before;  // Offset of another chunk.
   const Shape n_per_dimension = grid.n_per_dimension();
   const ChunkRecord* last = nullptr;
   for (const ChunkRecord& record : sorted) {
@@ -718,7 +719,7 @@ Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std
   return write_attribute(object.get(), name, value).within(what);
 }
 
-/// Let HDF5 hand all that it has changed to the driver.
+/// Let HDF5 pass all of its changes to the driver.
 Status Hdf5FileOnDriver::flush() {
   const Hdf5Scope scope;
   TAILRACE_TRY(driver_->failure());
@@ -733,7 +734,8 @@ Result<std::shared_ptr<PendingCommit>> Hdf5FileOnDriver::prepare_commit() {
   const Hdf5Scope scope;
   driver_->own_the_end();
   TAILRACE_TRY(flush());
-  // Here, since the flush may have asked for more. Whoever reserved counts on one block.
+  // Check here, since the flush may have allocated more. The caller of reserve_front() relies on
+  // one block.
   if (driver_->front_missed_bytes() > 0) {
     return Status(Code::internal, quoted("file", storage_.path()) + ": " +
                                       std::to_string(driver_->front_missed_bytes()) +
@@ -753,8 +755,9 @@ Status Hdf5FileOnDriver::close_hdf5() {
   unused_ = {};
   const bool closed = H5Fclose(file_.get()) >= 0;
   if (!closed || driver_->is_in_use()) {
-    // HDF5 keeps the file and closes it later, at the latest when the process ends; the driver has
-    // to be there then. Where it has told nobody, all that it had to say was in the last commit.
+    // HDF5 still uses the file and closes it later, at the latest when the process ends; the driver
+    // must exist until then. If HDF5 reported success, the last commit already holds all of its
+    // data.
     const Status failure =
         closed ? Status() : hdf5_failure(Code::internal, quoted("file", storage_.path()));
     driver_->detach();
@@ -794,10 +797,10 @@ Result<std::unique_ptr<Hdf5File>> Hdf5File::create(Storage& storage, Allocate al
 
 namespace {
 
-/// Bytes that are kept free for a rehearsal: more than any file's metadata.
+/// Space reserved for a rehearsal: more than any file's metadata.
 constexpr std::uint64_t rehearsal_front_bytes = std::uint64_t{1} << 48;
 
-/// Memory as a file, up to a limit.
+/// A file in memory, up to a limit.
 class RehearsalStorage final : public StorageOver {
  public:
   explicit RehearsalStorage(std::uint64_t bytes_max)
@@ -831,7 +834,7 @@ Result<FrontPlan> Hdf5File::rehearse(const Settings& settings, std::uint64_t raw
   TAILRACE_TRY(file.start_create());
   file.reserve_front({rehearsal_front_bytes, {}});
   TAILRACE_TRY(make(file));
-  TAILRACE_TRY(file.flush());  // It asks for space, too.
+  TAILRACE_TRY(file.flush());  // The flush also allocates space.
   return file.front_as_used();
 }
 
@@ -841,7 +844,7 @@ Result<std::unique_ptr<Hdf5File>> Hdf5File::open(Storage& storage, Allocate allo
   TAILRACE_TRY(check_no_journal(storage.path()));
   const Result<std::uint64_t> n_bytes = storage.file_bytes();
   if (!n_bytes.ok()) return n_bytes.status();
-  // HDF5 would take an empty file for one that it is asked to create.
+  // HDF5 would treat an empty file as one to be created.
   if (*n_bytes == 0) return Status(Code::corrupt, quoted("file", storage.path()) + " is empty");
   auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings, true);
   TAILRACE_TRY(file->start_open(end_of_file));

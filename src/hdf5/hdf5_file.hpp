@@ -1,12 +1,12 @@
 // Hdf5File: the HDF5 metadata of the output, written by one rank with a plain serial HDF5 library.
 //
-// Chunk bytes never pass through here: every rank has written its own, anywhere in the file. This
-// class creates groups, datasets and attributes, puts each chunk's {address, encoded_bytes} into
-// the dataset's chunk index, and commits: the metadata driver (metadata_driver.cpp) keeps all
-// metadata writes in memory until then and writes them in an order that leaves a readable file
-// whenever the job dies. The writing of a commit can be left to another thread (prepare_commit).
-// Used by rank 0 only; one thread at a time. Source: shared trial notes on the driver
-// (docs/format.md restates what we rely on).
+// Chunk bytes never pass through this class: every rank writes its chunks itself, anywhere in the
+// file. This class creates groups, datasets and attributes, inserts each chunk's {address,
+// encoded_bytes} into the dataset's chunk index, and commits. The metadata driver
+// (metadata_driver.cpp) buffers all metadata writes until a commit. It then writes them in an order
+// that leaves a readable file whenever the job dies. Another thread can do the writing of a commit
+// (prepare_commit). Used by rank 0 only; one thread at a time. Source: shared trial notes on the
+// driver (docs/format.md restates the HDF5 behaviour that we rely on).
 
 #pragma once
 
@@ -31,7 +31,7 @@
 
 namespace tailrace {
 
-/// An attribute's value: one text, or numbers of one type (one value: scalar; more: 1-D).
+/// An attribute's value: one string, or numbers of one type (one number: scalar; several: 1-D).
 struct AttributeValue {
   std::variant<std::string, std::vector<std::int64_t>, std::vector<std::uint64_t>,
                std::vector<double>>
@@ -43,125 +43,129 @@ struct NamedAttribute {
   AttributeValue value;
 };
 
-/// A dataset as rank 0 creates it.
+/// Definition of a dataset that rank 0 creates.
 struct DatasetDefinition {
-  std::string path;  ///< Absolute; missing groups on the way are created.
+  std::string path;  ///< Absolute; missing parent groups are created.
   DType dtype = DType::f32;
   Shape shape;                       ///< Empty: scalar.
   bool extendable = false;           ///< The first dimension is unlimited.
-  std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is unlimited, too.
+  std::uint64_t more_unlimited = 0;  ///< Bit d: dimension d > 0 is also unlimited.
   Shape chunk_shape;                 ///< Empty: contiguous storage.
-  std::vector<FilterSpec> filters;   ///< In pipeline order; user-level and final cd_values.
+  std::vector<FilterSpec> filters;  ///< Ordered as in the pipeline; user-level and final cd_values.
   std::optional<double> fill_value;
-  std::optional<Bytes> stored_fill;      ///< In its place: one element; empty: none is set.
-  std::uint64_t contiguous_address = 0;  ///< Contiguous storage: where the bytes lie.
-  bool compact = false;                  ///< In the header; without a chunk shape.
+  std::optional<Bytes> stored_fill;      ///< Replaces fill_value: one element; empty: none is set.
+  std::uint64_t contiguous_address = 0;  ///< Contiguous storage: address of the bytes.
+  bool compact = false;                  ///< Stored in the header; only without a chunk shape.
   bool grows_by_steps = false;           ///< Each commit adds an entry; see Settings::old_forms.
-  /// Element type of the file, of the same numbers as `dtype` in either byte order, as H5Tencode
-  /// makes it. Empty: this machine's type of `dtype`.
+  /// Element type in the file, encoded by H5Tencode: the numbers of `dtype`, in either byte order.
+  /// Empty: this machine's type for `dtype`.
   Bytes type;
-  std::uint64_t element_bytes = 0;  ///< Of `type`, where it is no number; 0: as of `dtype`.
-  std::string type_path;            ///< The file's named type to use in its place; empty: none.
-  Shape limits;  ///< Up to which dimensions may grow; empty: as the two marks say.
+  /// Element size of `type` if that is not a number; 0: that of `dtype`.
+  std::uint64_t element_bytes = 0;
+  std::string type_path;  ///< Named type of the file to use instead of `type`; empty: none.
+  Shape limits;  ///< Largest extents; empty: fixed, except for the two unlimited marks above.
   std::optional<CreationTimes> times;  ///< Default: HDF5's.
   std::uint64_t bytes_of_element() const {
     return element_bytes > 0 ? element_bytes : dtype_bytes(dtype);
   }
-  /// Extent up to which dimension d may grow; UINT64_MAX: without limit.
+  /// Largest extent of dimension d; UINT64_MAX: unlimited.
   std::uint64_t limit(std::size_t d) const {
     if (d == 0 ? extendable : (more_unlimited >> d & 1U) != 0) return UINT64_MAX;
     return limits.empty() ? shape[d] : limits[d];
   }
 };
 
-/// The block in front of all data that a file's metadata are to take, as Hdf5File::rehearse() finds
-/// it. Plain data.
+/// Size of the block that holds a file's metadata in front of all data, computed by
+/// Hdf5File::rehearse(). Plain data.
 struct FrontPlan {
   std::uint64_t n_bytes = 0;
-  /// Lengths of global heaps (texts of variable length, references), which are metadata, though
-  /// HDF5 asks for them as for raw data. All raw data of such a length go in front, since the order
-  /// in which HDF5 asks changes with what its caches hold.
+  /// Lengths of global heaps (variable-length strings, references). They are metadata, but HDF5
+  /// allocates them as raw data. All raw blocks of these lengths go in front, since HDF5's
+  /// allocation order changes with the contents of its caches.
   std::set<std::uint64_t> heap_bytes;
 };
 
 class Hdf5File {
  public:
-  /// Hands out file space for metadata: returns the address of `n_bytes` fresh bytes.
+  /// Allocates file space for metadata: returns the address of `n_bytes` fresh bytes.
   using Allocate = std::function<std::uint64_t(std::uint64_t n_bytes)>;
 
   struct Settings {
     bool sync = true;  ///< fdatasync between the phases of a commit.
-    /// Redo journal (storage.path() + ".journal") around the in-place writes of every commit.
-    /// Without it, only commits that cannot be ordered safely have one (old or foreign files, very
-    /// large groups).
+    /// Write a redo journal (storage.path() + ".journal") around the in-place writes of every
+    /// commit. False (default): only commits that cannot be ordered safely have one (old or foreign
+    /// files, very large groups).
     bool journal = false;
-    /// Commits that change several blocks in place have a journal, too: a kill leaves such a commit
-    /// whole or absent. Else a kill may leave some of the datasets that a commit changes as before.
+    /// Journal also the commits that change several blocks in place: a kill leaves such a commit
+    /// complete or absent. False (default): a kill may leave some of the changed datasets in their
+    /// old state.
     bool whole_commits = false;
-    std::uint64_t expected_root_links = 0;  ///< Room in the root group; if many, a heap.
-    bool track_creation_order = true;       ///< netCDF-4 needs it to append.
-    /// Forms of HDF5 1.8, for readers that are not the HDF5 library: chunk indexes are version 1
-    /// B-trees, and headers do not say when attributes become dense.
+    /// Room for links in the root group; for many links, a heap.
+    std::uint64_t expected_root_links = 0;
+    bool track_creation_order = true;  ///< Track creation order, which netCDF-4 needs to append.
+    /// Use HDF5 1.8's forms, for readers that are not the HDF5 library: chunk indexes are version 1
+    /// B-trees, and headers do not state the threshold for dense attributes.
     bool old_forms = false;
-    /// Datasets that grow by steps have HDF5 1.10's forms even so, whose indexes and headers a
-    /// commit changes in one place: without a journal.
+    /// Use HDF5 1.10's forms for datasets that grow by steps, even with old_forms. A commit changes
+    /// their indexes and headers in one place, and needs no journal.
     bool steps_in_new_forms = false;
-    /// The root group says which filters readers must have (hdf5/readers_need.hpp).
+    /// List in the root group which filters readers need (hdf5/readers_need.hpp).
     bool says_readers_need = false;
-    bool shares_chunks = false;  ///< Several may lie at one place; see reuses_space().
-    bool on_nodes = false;       ///< Other nodes write chunks into the file.
-    /// Lists (HDF5's ids) whose properties the file is to have, but for those that the driver and a
-    /// safe commit need: a program's own, where it makes the metadata. -1: ours.
+    bool shares_chunks = false;  ///< Several chunks may share an address; see reuses_space().
+    bool on_nodes = false;       ///< Processes on other nodes write chunks into the file.
+    /// HDF5 ids of a program's own property lists, used when the program makes the metadata. The
+    /// file has their properties, except those that the driver and a safe commit need. -1: ours.
     std::int64_t creation_list_id = -1;
     std::int64_t access_list_id = -1;
   };
 
-  /// A new file's metadata in `storage` (whose bytes may hold chunk data already, behind the first
-  /// `first_address` bytes that create() takes through `allocate`). Nothing is on disk before
+  /// Start a new file's metadata in `storage`. The bytes of `storage` may hold chunk data already,
+  /// after the first bytes, which create() takes through `allocate`. Nothing is on disk before
   /// commit().
   static Result<std::unique_ptr<Hdf5File>> create(Storage& storage, Allocate allocate,
                                                   const Settings& settings);
-  /// An existing HDF5 file, to be added to. `end_of_file` receives the first address that is free.
+  /// Open an existing HDF5 file to add to it. `end_of_file` receives the first free address.
   /// @error corrupt  not an HDF5 file, or damaged.
   static Result<std::unique_ptr<Hdf5File>> open(Storage& storage, Allocate allocate,
                                                 const Settings& settings,
                                                 std::uint64_t& end_of_file);
-  /// Which metadata `make` puts into a new file of these settings, behind those that every such
-  /// file has. It is made in memory, by the same calls, and thrown away; the bytes of chunks are
-  /// never asked for, so that their addresses and lengths need not be known.
-  /// @param raw_bytes_max  of values that HDF5 itself writes in `make`.
-  /// @error what `make` answers; out_of_memory  more than raw_bytes_max.
+  /// Measure the metadata that `make` adds to a new file with these settings, beyond the metadata
+  /// that every such file has. The same calls build the metadata in memory, and the result is
+  /// discarded. Chunk bytes are never needed, so that their addresses and lengths need not be
+  /// known.
+  /// @param raw_bytes_max  limit for values that HDF5 itself writes in `make`.
+  /// @error any error of `make`; out_of_memory  more than raw_bytes_max.
   static Result<FrontPlan> rehearse(const Settings& settings, std::uint64_t raw_bytes_max,
                                     const std::function<Status(Hdf5File&)>& make);
   virtual ~Hdf5File() = default;
 
-  /// As Settings::old_forms: for who makes objects by HDF5's own calls.
+  /// Value of Settings::old_forms, for code that makes objects with HDF5's own calls.
   virtual bool old_forms() const = 0;
 
-  /// Let all metadata of the next commit lie in one block at the end that the file has now, as long
-  /// as they need if they are those that were rehearsed. A commit with more is refused.
+  /// Put all metadata of the next commit into one block at the file's current end, sized for the
+  /// metadata that was rehearsed. A commit with more metadata is refused.
   virtual void reserve_front(FrontPlan plan) = 0;
 
-  /// Whether the program may use HDF5 on a thread of its own while another one uses this.
+  /// True if the program may call HDF5 on one thread while another thread uses this class.
   static bool can_be_used_beside();
 
-  /// Write bytes of values that HDF5 has a place for in the file: of a dataset in one piece that
-  /// nobody has open, since an open one's values may be buffered. What Storage answers comes back
-  /// from the next commit.
+  /// Write values to space that HDF5 has already allocated in the file, for a contiguous dataset
+  /// that is not open; the values of an open dataset may be buffered. The next commit returns any
+  /// error of Storage.
   virtual void write_values_at(std::uint64_t address, std::span<const std::byte> bytes) = 0;
 
-  /// Create a group and the missing groups above it; an existing group is fine. With many links to
-  /// come at once it has a heap from the start, and so has the root group of a file into which
-  /// nothing was put yet (whose id is another one then): HDF5 takes a time for links in a header
-  /// that grows with the cube of their number.
+  /// Create a group and its missing parent groups; an existing group is fine. With many
+  /// `expected_links` the group has a heap from the start: HDF5's time for links in a header grows
+  /// with the cube of their number. For the root group of a file that is still empty this works
+  /// too, and changes the root group's id.
   virtual Status create_group(const std::string& path, std::uint64_t expected_links = 0) = 0;
   /// Create a dataset. @error already_exists, unsupported, plugin_missing
   virtual Status create_dataset(const DatasetDefinition& definition) = 0;
-  /// Whether a link of this path exists.
+  /// True if a link with this path exists.
   virtual bool exists(const std::string& path) = 0;
   /// The current extents of a dataset. @error not_found
   virtual Result<Shape> dataset_shape(const std::string& path) = 0;
-  /// Give an extendable dataset a larger first extent. @error not_found, invalid_argument
+  /// Enlarge the first extent of an extendable dataset. @error not_found, invalid_argument
   virtual Status extend_dataset(const std::string& path, const Shape& shape) = 0;
 
   /// One chunk's entry in the index of a dataset.
@@ -169,76 +173,81 @@ class Hdf5File {
     std::uint64_t chunk_index = 0;  ///< Row-major in the grid of the dataset's current shape.
     Extent extent;
     std::uint32_t filter_mask = 0;
-    /// The filtered chunk that is there, whose place stays unused as long as the file is open: so
-    /// the last commit's bytes stay. Only where keeps_replaced(). Of length 0: there is none, or
-    /// HDF5 may use its place again.
+    /// The filtered chunk that this one replaces. Its space stays unused as long as the file is
+    /// open, so that the bytes of the last commit survive. Only if keeps_replaced(). Length 0:
+    /// nothing is replaced, or HDF5 may reuse the space.
     Extent replaced = {};
   };
-  /// Insert the chunks of one dataset; sorted by chunk_index for speed (container notes: 0.3-1 us
-  /// each sorted, up to 24 us in random order). The bytes may be written before or after.
+  /// Insert the chunks of one dataset. Sort them by chunk_index for speed (container notes: 0.3-1
+  /// us each sorted, up to 24 us in random order). The chunk bytes may be written before or after.
   virtual Status insert_chunks(const std::string& path, std::span<const ChunkRecord> records) = 0;
 
-  /// What a step changes of one dataset. Plain data: nothing of it needs what it was made from.
+  /// Changes of one step to one dataset. Plain data without references.
   struct DatasetUpdate {
-    DatasetDefinition dataset;         ///< As it is from now on.
-    bool is_new = false;               ///< To be created; else it is there, and grows.
-    std::vector<ChunkRecord> records;  ///< As for insert_chunks().
+    DatasetDefinition dataset;         ///< State after the update.
+    bool is_new = false;               ///< True: to be created. False: it exists, and grows.
+    std::vector<ChunkRecord> records;  ///< Chunks for insert_chunks().
     std::vector<NamedAttribute> attributes;
   };
-  /// Create or grow a dataset, insert chunks and set attributes, with the dataset looked up once
-  /// for all. One that can grow stays open for the next update. @error as of those one by one.
+  /// Create or grow a dataset, insert chunks and set attributes, with one look-up of the dataset. A
+  /// dataset that can grow stays open for the next update. @error like the separate calls
   virtual Status update_dataset(const DatasetUpdate& update) = 0;
 
-  /// Whether HDF5 hands out the space of replaced chunks again, now or whenever the file is
-  /// written. Then chunks that lie at one place would change with one another.
+  /// True if HDF5 reuses the space of replaced chunks, now or at any later write of the file.
+  /// Chunks that share an address would then overwrite each other.
   virtual bool reuses_space() const = 0;
 
-  /// Whether ChunkRecord::replaced is served: not where HDF5 has free space from before, or the
-  /// file begins with a user block.
+  /// True if ChunkRecord::replaced is honoured. False if HDF5 has free space from earlier, or if
+  /// the file begins with a user block.
   virtual bool keeps_replaced() const = 0;
 
-  /// The chunks that HDF5 put elsewhere than the last insertion said, with the address where the
-  /// next commit copies them: it has given them space that it knew as free, or, a chunk of the
-  /// same length being there, that chunk's. After create_exact(), a contiguous dataset as chunk 0.
+  /// The chunks for which HDF5 chose another address than the last insertion stated, with the
+  /// address to which the next commit copies them. HDF5 chooses free space that it knows, or the
+  /// space of an existing chunk of the same length. After create_exact(), a contiguous dataset
+  /// counts as chunk 0.
   virtual std::vector<ChunkRecord> take_moved_chunks() = 0;
 
-  /// A creation list for a dataset that is stored as `storage` says, its filters exactly as they
-  /// stand there (final_client_data). `type_id` is the dataset's, `fill_value` one element of it
-  /// (empty: HDF5's default); `planned`: contiguous storage at an address of the caller's; `bare`:
-  /// no attribute is to follow (one may, at a price), so the header leaves no room for any.
-  /// @returns HDF5's id, for the caller to close.  @error internal  HDF5 refuses.
+  /// Make a creation list for a dataset with storage `storage` and exactly its filters
+  /// (final_client_data).
+  /// @param type_id  the dataset's type.
+  /// @param fill_value  one element of that type; empty: HDF5's default.
+  /// @param planned  contiguous storage at an address that the caller chooses.
+  /// @param bare  leave no room for attributes in the header; adding one later is possible but
+  /// costs more.
+  /// @returns HDF5's id; the caller closes it.
+  /// @error internal  HDF5 refuses.
   virtual Result<std::int64_t> creation_list(const StoredForm& storage, std::int64_t type_id,
                                              std::span<const std::byte> fill_value, bool planned,
                                              bool bare) = 0;
-  /// Change a program's list for a dataset that is to be stored as `storage` says, all filters new;
-  /// what the list says besides stays. @error internal  HDF5 refuses.
+  /// Change a program's creation list to the layout and filters of `storage`; other properties of
+  /// the list stay. @error internal  HDF5 refuses.
   virtual Status adapt_creation_list(std::int64_t list_id, const StoredForm& storage) = 0;
-  /// A dataset by HDF5's own ids, for whoever carries over types that have no DType.
+  /// A dataset described by HDF5 ids, to copy types that have no DType.
   struct ExactDataset {
-    std::string path;            ///< For messages.
-    std::int64_t group_id = -1;  ///< Where it goes,
-    std::string name;            ///< and its name there; UTF-8.
+    std::string path;            ///< Text for messages.
+    std::int64_t group_id = -1;  ///< Parent group.
+    std::string name;            ///< Name in that group; UTF-8.
     std::int64_t type_id = -1;
     std::int64_t space_id = -1;
     std::int64_t creation_list_id = -1;
-    std::span<const FilterSpec> filters;   ///< What must be stored; empty: known from one like it.
-    std::uint64_t contiguous_address = 0;  ///< Where the bytes lie; 0: HDF5 finds a place.
+    /// Filters to store; empty: known from a similar dataset.
+    std::span<const FilterSpec> filters;
+    std::uint64_t contiguous_address = 0;  ///< Address of the bytes; 0: HDF5 chooses one.
     std::uint64_t contiguous_bytes = 0;
   };
-  /// Create a dataset; no group on the way is made. @returns its open id, for the caller to close.
+  /// Create a dataset, without its parent groups. @returns its open id; the caller closes it.
   /// @error already_exists, unsupported (a filter stores other client data), internal
   virtual Result<std::int64_t> create_exact(const ExactDataset& dataset) = 0;
-  /// Change the extents of a dataset that is open; see extend_with_filters() (stub_filters.hpp).
+  /// Change the extents of an open dataset; see extend_with_filters() (stub_filters.hpp).
   /// @error internal  HDF5 refuses.
   virtual Status set_extents(std::int64_t dataset_id, const Shape& extents) = 0;
-  /// insert_chunks() for a dataset that is open and whose grid is known: saves a look-up and three
-  /// property calls per dataset, which is what insertion costs where datasets are small.
+  /// insert_chunks() for an open dataset with a known grid. Saves a look-up and three property
+  /// calls per dataset, which dominate the cost of insertion into small datasets.
   virtual Status insert_chunks_into(std::int64_t dataset_id, const std::string& path,
                                     const ChunkGrid& grid,
                                     std::span<const ChunkRecord> records) = 0;
 
-  /// Give a dataset that is open, and has none of them yet, these attributes; of the kinds that
-  /// set_attribute() takes.
+  /// Add attributes to an open dataset that has none of them yet; same kinds as set_attribute().
   virtual Status add_attributes(std::int64_t dataset_id, const std::string& path,
                                 std::span<const NamedAttribute> attributes) = 0;
 
@@ -248,32 +257,32 @@ class Hdf5File {
 
   virtual bool has_attribute(const std::string& object_path, const std::string& name) = 0;
 
-  /// HDF5's id of the open file, for the repacker's carry-over of foreign objects (hid_t).
+  /// HDF5's id (hid_t) of the open file, with which the repacker copies foreign objects.
   virtual std::int64_t hdf5_id() const = 0;
 
-  /// Publish everything since the last commit. All ranks' bytes must have been written (and synced,
-  /// if durability is wanted) before. After it returns, stock readers see the new state.
+  /// Publish everything since the last commit. Before the call, all ranks' bytes must have been
+  /// written (and synced, if durability is wanted). Afterwards, stock readers see the new state.
   virtual Status commit() = 0;
 
-  /// The first half of a commit: take everything since the last one out of HDF5. The caller lets
-  /// any thread call write() on what it gets (milliseconds, mostly waiting for syncs), and then
-  /// calls finish_commit() on its own thread. Meanwhile this object can be used as ever; what is
-  /// added belongs to the next commit. One commit at a time: commit() and prepare_commit() before
-  /// finish_commit() are programmer errors. Not collective; costs one flush within memory, and a
-  /// small read from storage per old block.
-  /// @error an earlier failure; whatever HDF5 or Storage answers.
+  /// First half of a commit: detach everything since the last commit from HDF5. The caller lets any
+  /// thread call write() on the result (milliseconds, mostly waiting for syncs), then calls
+  /// finish_commit() on its own thread. Meanwhile this object remains usable; additions belong to
+  /// the next commit. One commit at a time: commit() and prepare_commit() before finish_commit()
+  /// are programmer errors. Not collective. Cost: one flush within memory, and a small read from
+  /// storage per old block.
+  /// @error an earlier failure; any error of HDF5 or Storage.
   virtual Result<std::shared_ptr<PendingCommit>> prepare_commit() = 0;
-  /// The second half: learn how the write went, once it has returned; does the writing if nobody
-  /// has begun it. Stock readers see the new state if it is ok. After a failure nothing is written
-  /// any more, and every later commit returns it.
+  /// Second half of a commit: obtain the result of write() once it has returned, or write now if no
+  /// thread has started. On success, stock readers see the new state. After a failure nothing more
+  /// is written, and every later commit returns that failure.
   virtual Status finish_commit() = 0;
 
   /// Finish a pending commit (whose write() must not be running), commit and close. Further calls
   /// are programmer errors.
   virtual Status close() = 0;
-  /// The file has another name now: later journals lie beside that. Between commits.
+  /// Set the file's new name: later journals lie next to it. Call between commits.
   virtual void set_path(const std::string& path) = 0;
-  /// Bytes of metadata handed to storage so far, for the report.
+  /// Bytes of metadata passed to storage so far, for the report.
   virtual std::uint64_t metadata_bytes() const = 0;
 };
 

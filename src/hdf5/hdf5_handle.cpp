@@ -1,4 +1,4 @@
-// The process's HDF5 lock, the reading of HDF5's error stack, what our file drivers have alike.
+// The process's HDF5 lock, access to HDF5's error stack, and the common part of our file drivers.
 
 #include "hdf5/hdf5_handle.hpp"
 
@@ -13,7 +13,7 @@
 namespace tailrace {
 namespace {
 
-/// The source file that errors of our drivers name.
+/// File name in errors that our drivers push.
 constexpr const char* pushed_by = "tailrace";
 
 struct StackEnds {
@@ -21,7 +21,7 @@ struct StackEnds {
   std::string innermost;
 };
 
-/// H5Ewalk callback: remembers the first and the last description.
+/// H5Ewalk callback: stores the first and the last description.
 herr_t remember_ends(unsigned n, const H5E_error2_t* error, void* data) {
   return called_by_hdf5([&] {
     auto* ends = static_cast<StackEnds*>(data);
@@ -32,17 +32,19 @@ herr_t remember_ends(unsigned n, const H5E_error2_t* error, void* data) {
   });
 }
 
-/// Other ranks hold the file open; a lock would shut them out or fail on parallel file systems.
+/// Ignored: other ranks have the file open, and a lock would exclude them or fail on parallel file
+/// systems.
 herr_t ignore_lock(H5FD_t*, hbool_t) { return 0; }
 herr_t ignore_unlock(H5FD_t*) { return 0; }
 
 }  // namespace
 
 std::recursive_mutex& hdf5_mutex() {
-  // Never destroyed: HDF5's own exit handler may run after our static objects are gone. A process
-  // that forks while a thread publishes waits until that is out of HDF5, so that the copy finds
-  // HDF5 in order; the lock's owner is another thread there, by its number. Hence a new lock; the
-  // unlock before it fails, but tells the thread sanitizer that nobody holds this address.
+  // Never destroyed: HDF5's own exit handler may run after our static objects are destroyed. A
+  // process that forks while a thread publishes waits until that thread has left HDF5, so that the
+  // child finds HDF5 in a consistent state. In the child the lock's owner has another thread
+  // number, so the child needs a new lock. The unlock before it fails, but tells the thread
+  // sanitizer that the address is unlocked.
   static auto* mutex = [] {
     ::pthread_atfork([] { hdf5_mutex().lock(); }, [] { hdf5_mutex().unlock(); },
                      [] {
@@ -61,7 +63,7 @@ thread_local int n_scopes_of_thread = 0;
 bool Hdf5Scope::held() { return n_scopes_of_thread > 0; }
 
 Hdf5Scope::Hdf5Scope() : lock_(hdf5_mutex()) {
-  if (n_scopes_of_thread++ > 0) return;  // It is quiet already.
+  if (n_scopes_of_thread++ > 0) return;  // Printing is already off.
   H5open();
   H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -78,7 +80,7 @@ std::string version_text(unsigned major, unsigned minor, unsigned release) {
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
 }
 
-/// The file that holds a function, as the dynamic linker names it.
+/// The file that defines a function, as named by the dynamic linker.
 template <class Function>
 std::string file_of(Function* function) {
   Dl_info found{};
@@ -86,7 +88,7 @@ std::string file_of(Function* function) {
   return known && found.dli_fname != nullptr ? found.dli_fname : "an unknown file";
 }
 
-/// All files of this process whose names are those of an HDF5.
+/// All loaded files of this process that are named like an HDF5 library.
 std::string loaded_hdf5s() {
   std::string text;
   dl_iterate_phdr(
@@ -107,8 +109,8 @@ Status whose_hdf5_is_called() {
   unsigned minor = 0;
   unsigned release = 0;
   H5get_libversion(&major, &minor, &release);
-  // Functions that no program takes the address of: for others a program may show one of its own.
-  // And none that libtailrace_hdf5 has, too (frontends/hdf5).
+  // Use functions whose address no program takes: for others a program may show one of its own.
+  // They must also be absent from libtailrace_hdf5 (frontends/hdf5).
   const std::string used = file_of(&H5get_libversion);
   std::string apart;
   for (const std::string& other :
@@ -129,7 +131,7 @@ Status whose_hdf5_is_called() {
 }  // namespace
 
 Status check_hdf5_is_ours() {
-  // Addresses of functions are bound when this library is loaded, and stay.
+  // Function addresses are bound when this library is loaded, and do not change.
   static const Status checked = whose_hdf5_is_called();
   return checked;
 }
@@ -144,7 +146,7 @@ std::string hdf5_error_text() {
 Status hdf5_failure(Code code, const std::string& what) {
   const std::string text = hdf5_error_text();
   if (text.empty()) return Status(code, what);
-  // Forms of later versions, of which this one knows no more than that it does not know them.
+  // Errors for forms of later versions, which this version can only report as unknown.
   const bool later = text.find("bad version number") != std::string::npos ||
                      text.find("unknown datatype class") != std::string::npos;
   if (!later) return Status(code, what + ": HDF5 says: " + text);

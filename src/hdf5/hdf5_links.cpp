@@ -41,7 +41,7 @@ herr_t collect_scale(hid_t, unsigned dimension, hid_t scale, void* scales) {
   });
 }
 
-/// A ScaleUser in memory; in a file, too, as HDF5's own functions write it.
+/// The type of ScaleUser in memory and in a file, as HDF5's own functions write it.
 Hdf5Id scale_user_type() {
   Hdf5Id type(H5Tcreate(H5T_COMPOUND, sizeof(ScaleUser)));
   H5Tinsert(type.get(), "dataset", HOFFSET(ScaleUser, dataset), H5T_STD_REF_OBJ);
@@ -49,7 +49,7 @@ Hdf5Id scale_user_type() {
   return type;
 }
 
-/// The users that a scale's REFERENCE_LIST names; none if it has none.
+/// The users listed in a scale's REFERENCE_LIST; empty without that attribute.
 std::vector<ScaleUser> scale_users(hid_t scale) {
   if (H5Aexists(scale, "REFERENCE_LIST") <= 0) return {};
   const Hdf5Id attribute(H5Aopen(scale, "REFERENCE_LIST", H5P_DEFAULT));
@@ -61,7 +61,7 @@ std::vector<ScaleUser> scale_users(hid_t scale) {
   return users;
 }
 
-/// An attribute of one dimension with these elements. @return whether it went well
+/// Write a 1-D attribute with these elements. @returns true on success
 bool write_list(hid_t object, const char* name, hid_t type, hsize_t n_elements,
                 const void* elements) {
   const Hdf5Id space(H5Screate_simple(1, &n_elements, nullptr));
@@ -141,8 +141,8 @@ Result<std::vector<std::string>> attribute_names(hid_t object, const std::string
                        (order & H5P_CRT_ORDER_TRACKED) != 0;
   std::vector<std::string> names;
   hsize_t next = 0;
-  // HDF5 1.10 reads beyond its table where an attribute of a later form ends the iteration: look
-  // for one that does not exist, which decodes all of a header.
+  // If an attribute of a later format version ends the iteration, HDF5 1.10 reads beyond its table.
+  // Looking up an attribute that does not exist decodes the complete header first.
   if (H5Aexists(object, "\x01") < 0 ||
       H5Aiterate2(object, tracked ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC, &next,
                   collect_name<H5A_info_t>, &names) < 0) {
@@ -255,7 +255,7 @@ Status ScaleAttacher::attach(hid_t dataset, const std::string& path,
   if (H5Aexists(dataset, "DIMENSION_LIST") <= 0) {
     return attach_first(dataset, found) ? outcome : failed();
   }
-  // HDF5 looks through what is there, of which it must see all.
+  // H5DSattach_scale() searches the existing lists, which must be complete.
   TAILRACE_TRY(finish());
   for (std::size_t d = 0; d < found.size(); ++d) {
     for (const Scale* const scale : found[d]) {
@@ -266,7 +266,7 @@ Status ScaleAttacher::attach(hid_t dataset, const std::string& path,
   return outcome;
 }
 
-/// The scales of a dataset that has none yet. @return whether it went well
+/// Attach the scales of a dataset that has none yet. @returns true on success
 bool ScaleAttacher::attach_first(hid_t dataset, const std::vector<std::vector<Scale*>>& scales) {
   hobj_ref_t own = 0;
   if (H5Rcreate(&own, dataset, ".", H5R_OBJECT, H5I_INVALID_HID) < 0) return false;
@@ -304,7 +304,7 @@ Status ScaleAttacher::finish() {
 }
 
 bool link_exists(hid_t file, const std::string& path) {
-  // HDF5 fails, rather than says no, where a group on the way is missing: one look tells both.
+  // If a group on the way is missing, HDF5 returns an error instead of "no"; this test covers both.
   return path == "/" || H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0;
 }
 

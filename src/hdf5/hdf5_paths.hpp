@@ -1,4 +1,4 @@
-// Paths of HDF5 objects, taken apart.
+// Splits and joins paths of HDF5 objects.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace tailrace {
 
-/// "/a/b/c" -> {"/a", "/a/b", "/a/b/c"}; empty components are skipped.
+/// All prefixes of a path: "/a/b/c" -> {"/a", "/a/b", "/a/b/c"}; empty components are skipped.
 inline std::vector<std::string> path_prefixes(const std::string& path) {
   std::vector<std::string> prefixes;
   std::string so_far;
@@ -26,23 +26,23 @@ inline std::vector<std::string> path_prefixes(const std::string& path) {
   return prefixes;
 }
 
-/// "/a" for "/a/b", "/" for "/a".
+/// The parent path: "/a" for "/a/b", "/" for "/a".
 inline std::string parent_path(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
-/// "b" for "/a/b".
+/// The last component: "b" for "/a/b".
 inline std::string last_component(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-/// "/a/b" for ("/a", "b") and "/b" for ("/", "b").
+/// Path of a group's member: "/a/b" for ("/a", "b") and "/b" for ("/", "b").
 inline std::string child_path(const std::string& group_path, const std::string& name) {
   return group_path == "/" ? "/" + name : group_path + "/" + name;
 }
 
-/// "/a/b" for ("/a", "./b") and ("", "/a//b"): where a name leads, seen from a group.
+/// Absolute path of a name relative to a group: "/a/b" for ("/a", "./b") and ("", "/a//b").
 inline std::string absolute_path(const std::string& group_path, const std::string& name) {
   std::string path;
   for (const std::string& whole : {group_path, name}) {
@@ -56,7 +56,7 @@ inline std::string absolute_path(const std::string& group_path, const std::strin
   return path.empty() ? "/" : path;
 }
 
-/// How many members the root group has where these objects are; `path_of` one is absolute.
+/// Number of root group members needed to hold these objects; `path_of` returns absolute paths.
 template <class Objects, class PathOf>
 std::uint64_t n_root_members(const Objects& objects, PathOf path_of) {
   std::set<std::string> names;
@@ -67,7 +67,7 @@ std::uint64_t n_root_members(const Objects& objects, PathOf path_of) {
   return names.size();
 }
 
-/// For messages: dataset "/g/name".
+/// Object name for messages: dataset "/g/name".
 inline std::string quoted(const char* kind, const std::string& path) {
   return std::string(kind) + " \"" + path + "\"";
 }

@@ -1,4 +1,4 @@
-// Opening with HDF5's own driver, folders of plug-ins, reasons of failures.
+// Opening with HDF5's standard driver, plug-in folders, reasons of failures.
 
 #include "hdf5/hdf5_plain_file.hpp"
 
@@ -18,20 +18,20 @@ namespace tailrace {
 
 namespace {
 
-/// The folders that HDF5 would have searched if they existed, for messages.
+/// The folders that HDF5 would search if they existed, for messages.
 std::string& missing_plugin_folders() {
   static std::string text;
   return text;
 }
 
-/// HDF5's search path for plug-ins, entry `i`.
+/// Entry `i` of HDF5's search path for plug-ins.
 std::string plugin_folder(unsigned i) {
   std::array<char, 4096> folder = {};
   return H5PLget(i, folder.data(), folder.size()) < 0 ? "" : std::string(folder.data());
 }
 
-/// HDF5 1.10 gives up its whole search at the first folder that is not there, and the default
-/// folder of a distribution's HDF5 often is not. So such entries leave the list.
+/// Remove missing folders from HDF5's search path. HDF5 1.10 abandons its search at the first
+/// missing folder, and the default folder of a distribution's HDF5 is often missing.
 void drop_missing_plugin_folders() {
   unsigned n_folders = 0;
   if (H5PLsize(&n_folders) < 0) return;
@@ -45,7 +45,7 @@ void drop_missing_plugin_folders() {
   }
 }
 
-/// Let HDF5 also look where this build keeps its plug-ins, after the user's HDF5_PLUGIN_PATH.
+/// Add this build's plug-in folders to HDF5's search path, after the user's HDF5_PLUGIN_PATH.
 void prepare_plugin_folders() {
   static const bool prepared = [] {
     for (const std::string& folder : default_plugin_folders()) H5PLappend(folder.c_str());
@@ -66,7 +66,7 @@ std::string plugin_folder_text() {
   return text;
 }
 
-/// Which kind of failure HDF5's error stack tells of: the storage, or what stands in the file.
+/// Kind of failure on HDF5's error stack: the storage, or the file's contents.
 Code code_of_error_stack() {
   Code code = Code::corrupt;
   H5Ewalk2(
@@ -91,12 +91,12 @@ Result<Hdf5Id> open_plain_hdf5(const std::string& path, H5F_close_degree_t degre
   prepare_plugin_folders();
   const Hdf5Id access = new_access_list();
 #if H5_VERSION_GE(1, 14, 0) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-  // File systems without locks (many parallel ones) must be readable all the same.
+  // Files on file systems without locks (many parallel ones) must be readable.
   H5Pset_file_locking(access.get(), true, true);
 #endif
   Status failure;
-  // SEMI would refuse to close the file while an id is open; STRONG closes all that belongs to it.
-  // Where this process has the file open already, HDF5 takes the degree of then and no other.
+  // SEMI would refuse to close the file while an id is open; STRONG closes all of its open objects.
+  // If this process has the file open already, HDF5 accepts only the degree used then.
   for (const H5F_close_degree_t tried : {degree, H5F_CLOSE_STRONG, H5F_CLOSE_DEFAULT}) {
     if (!failure.ok() && tried == degree) continue;
     H5Pset_fclose_degree(access.get(), tried);
@@ -127,13 +127,13 @@ Status plain_read_failure(hid_t dataset, const std::string& what) {
   return available.ok() ? failure : available;
 }
 
-// --- The source files of virtual datasets.
+// --- Source files of virtual datasets.
 
 namespace {
 
 bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-/// The folder of a path with its slash; empty for a bare name.
+/// The folder of a path, with its slash; empty for a bare name.
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Files that HDF5 reads by itself, with its own driver, filters and conversions.
+// Files that HDF5 reads with its standard driver, filters and conversions.
 //
-// What the input readers and the reader of slabs share: opening a file so that every plug-in of
-// this build is found, and saying why a read has failed.
+// Shared by the input readers and the slab reader: open a file so that HDF5 finds every plug-in of
+// this build, and explain why a read failed.
 
 #pragma once
 
@@ -13,31 +13,32 @@
 namespace tailrace {
 
 /// Open a file for reading. Call with HDF5 locked.
-/// @param degree  STRONG: closing it closes all that belongs to it. DEFAULT: the application may
-/// have the file open, too, which HDF5 permits only to those who agree on the degree.
+/// @param degree  STRONG: closing the file closes all of its open objects. DEFAULT: for files that
+/// the application may also have open; HDF5 requires all openers to use the same degree.
 /// @error corrupt  truncated, damaged or not HDF5, with HDF5's own reason.
 Result<Hdf5Id> open_plain_hdf5(const std::string& path,
                                H5F_close_degree_t degree = H5F_CLOSE_STRONG);
 
 /// Check that HDF5 has all filters of a creation list. `what` names the dataset.
-/// @error plugin_missing  names the first filter that it lacks, and the folders searched.
+/// @error plugin_missing  names the first missing filter and the folders searched.
 Status check_filters_available(hid_t creation, const std::string& what);
 
-/// Why H5Dread failed on `dataset`; called directly after it. `what` says what was being read.
-/// @returns plugin_missing with the folders searched where a filter is not available; else
-/// io_error, out_of_memory or corrupt, whichever HDF5's error stack tells of.
+/// The reason why H5Dread failed on `dataset`; call directly after it. `what` names what was being
+/// read.
+/// @returns plugin_missing with the folders searched if a filter is not available; else io_error,
+/// out_of_memory or corrupt, from HDF5's error stack.
 Status plain_read_failure(hid_t dataset, const std::string& what);
 
-// --- Finds out whether the files behind a virtual dataset are there.
+// --- Virtual datasets: check that their source files exist.
 //
-// HDF5 reads fill values, without any error, where the source file of a virtual dataset is missing.
-// A repacked file would then hold fill values for ever; an input that is not whole must be refused.
+// If the source file of a virtual dataset is missing, HDF5 reads fill values without any error. A
+// repacked file would then hold fill values forever; an incomplete input must be refused.
 
 /// Check every source file of a virtual dataset in the places where HDF5 looks for it: as named,
-/// beside `input_path`, and by its bare name there. Names with a block number in them ("%b") stand
-/// for as many files as there are, and with HDF5_VDS_PREFIX set HDF5 looks elsewhere: not checked.
-/// Any other dataset is fine. Not collective. Call with HDF5 locked. Cost: O(mappings).
-/// @error not_found  names the first file that is missing.
+/// relative to the folder of `input_path`, and by its bare name there. Not checked: names with a
+/// block number ("%b"), which match any number of files, and all names if HDF5_VDS_PREFIX changes
+/// the search. Any other dataset is fine. Not collective. Call with HDF5 locked. Cost: O(mappings).
+/// @error not_found  names the first missing file.
 Status check_virtual_sources(hid_t dataset, const std::string& input_path);
 
 }  // namespace tailrace

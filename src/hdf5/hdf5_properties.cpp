@@ -1,4 +1,4 @@
-// What the objects of a new file are created with: types, filters, property lists, attributes.
+// Types, filters, property lists and attributes of the objects in a new file.
 
 #include "hdf5/hdf5_properties.hpp"
 
@@ -85,8 +85,8 @@ Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filter
                       StubFilters& stubs) {
   for (const FilterSpec& filter : filters) {
     const auto id = H5Z_filter_t(filter.filter_id);
-    // A plug-in's set_local makes final client data out of the user's; where only the final ones
-    // are known, it must not see them.
+    // A plug-in's set_local derives final client data from the user's. If only the final ones are
+    // known, set_local must not see them.
     const bool exact = filter.client_data.empty() && !filter.final_client_data.empty() &&
                        filter.filter_id >= H5Z_FILTER_RESERVED;
     const bool is_stub =
@@ -115,7 +115,7 @@ bool read_filter(hid_t list, unsigned index, FilterSpec& filter) {
   filter.final_client_data.assign(values.begin(),
                                   values.begin() + std::min(n_values, values.size()));
   if (n_values > values.size()) {
-    // HDF5 answers with the true number of values even when fewer fit: ask again.
+    // HDF5 returns the true number of values even when fewer fit: call again.
     filter.final_client_data.resize(n_values);
     id = H5Pget_filter2(list, index, &filter.flags, &n_values, filter.final_client_data.data(),
                         name.size(), name.data(), &config);
@@ -167,16 +167,17 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters) 
 
 namespace {
 
-/// Length of a link's name for which a group's header has room.
+/// Expected length of a link's name, for the room in a group's header.
 constexpr unsigned link_name_bytes = 12;
 /// HDF5 stores a chunk's length in 32 bits.
 constexpr std::uint64_t hdf5_chunk_bytes_limit = std::uint64_t{1} << 32;
 
-/// Settings that all objects of a new file share.
+/// Set the properties common to all objects of a new file.
 bool set_object_properties(hid_t list, ObjectForms forms) {
   // No time stamps: equal inputs give equal files, and headers are smaller.
   bool done = H5Pset_obj_track_times(list, false) >= 0;
-  // Other numbers than HDF5's own stand in each header, which not all readers know.
+  // Thresholds other than HDF5's default are stored in each header, in a form that some readers do
+  // not know.
   if (!forms.old) {
     done = done &&
            H5Pset_attr_phase_change(list, compact_attributes_max, compact_attributes_max / 2) >= 0;
@@ -188,10 +189,10 @@ bool set_object_properties(hid_t list, ObjectForms forms) {
   return done;
 }
 
-/// The links that are expected lie in the group's header, which has room for them from the start:
-/// adding one rewrites one old block only, and a commit has one in-place write that a crash could
-/// tear. Of many none starts there. Each link that is added to a header, or found in it, takes HDF5
-/// time that grows with their number.
+/// Set the properties of a group. The header has room for all expected links from the start: adding
+/// one rewrites only one old block, and a commit has only one in-place write that a crash could
+/// tear. If many links are expected, none is stored in the header. HDF5's time for each link added
+/// to a header, or found in it, grows with the number of links.
 bool set_group_properties(hid_t list, ObjectForms forms, std::uint64_t expected_links) {
   const bool compact = expected_links <= compact_links_max;
   const unsigned n_expected = compact ? static_cast<unsigned>(expected_links) : 0;
@@ -212,8 +213,8 @@ bool set_root_properties(hid_t list, ObjectForms forms, std::uint64_t expected_l
           H5Pset_est_link_info(list, n_usual, link_name_bytes) >= 0);
 }
 
-/// Layout `kind` in a dataset creation list. `planned`: contiguous data lie where the caller says,
-/// so space is taken at creation, and nothing fills it.
+/// Set layout `kind` in a dataset creation list. `planned`: contiguous data lie at an address that
+/// the caller chooses, so space is allocated at creation and never filled.
 bool set_layout(hid_t list, StoredForm::Kind kind, const Shape& chunk_shape, bool planned) {
   if (kind == StoredForm::Kind::chunked) {
     const std::vector<hsize_t> extents(chunk_shape.begin(), chunk_shape.end());
@@ -284,7 +285,7 @@ Status check_definition(const DatasetDefinition& definition) {
                                               " must have the rank of shape " + shape_text(shape));
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    // HDF5 has no limit for a dimension that is empty for good.
+    // A limit of 0 sets no bound: the dimension stays empty.
     const std::uint64_t limit = definition.limit(d);
     if (chunk_shape[d] == 0 || (limit > 0 && chunk_shape[d] > limit)) {
       return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
@@ -313,7 +314,7 @@ bool has_few_chunks(const DatasetDefinition& definition, std::uint64_t n_chunks)
 Result<Hdf5Id> dataset_type(hid_t file, const DatasetDefinition& definition) {
   if (!definition.type_path.empty()) {
     Hdf5Id named(H5Topen2(file, definition.type_path.c_str(), H5P_DEFAULT));
-    // One that could not be carried over has been named then.
+    // The named type is missing if it could not be copied; that was reported then.
     if (named.valid()) return named;
   }
   const Bytes& encoded = definition.type;
@@ -378,13 +379,13 @@ Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
     return hdf5_failure(Code::internal, "fill value");
   }
 #if H5_VERSION_GE(1, 10, 5)
-  // Without it HDF5 leaves 120 bytes of room for attributes in every header.
+  // Without this hint HDF5 reserves 120 bytes for attributes in every header.
   if (bare && H5Pset_dset_no_attrs_hint(list.get(), true) < 0) {
     return hdf5_failure(Code::internal, "dataset creation list");
   }
 #endif
-  // The stored client data are what a filter's set_local has made of the user's. HDF5's own filters
-  // make the same of them once more; plug-ins must not see them again (append_filters).
+  // The stored client data are those that a filter's set_local derived from the user's. HDF5's own
+  // filters derive the same values again; plug-ins must not see them again (append_filters).
   std::vector<FilterSpec> filters = storage.filters;
   for (FilterSpec& filter : filters) {
     const bool own = filter.filter_id < H5Z_FILTER_RESERVED;
@@ -397,8 +398,8 @@ Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
 
 Status adapt_program_list(hid_t list, const StoredForm& storage, StubFilters& stubs) {
   H5D_fill_time_t fill_time = H5D_FILL_TIME_IFSET;
-  // Space is taken when chunks are written; and what was never written must read as fill values,
-  // also where the space was something else's before.
+  // Allocate chunks when they are written. Elements that were never written must read as fill
+  // values, even if other data occupied the space before.
   if (H5Premove_filter(list, H5Z_FILTER_ALL) < 0 ||
       !set_layout(list, storage.kind, storage.chunk_shape, false) ||
       H5Pset_alloc_time(list, H5D_ALLOC_TIME_INCR) < 0 || H5Pget_fill_time(list, &fill_time) < 0 ||
@@ -423,7 +424,7 @@ Hdf5Id utf8_link_properties() {
 
 namespace {
 
-/// A value as HDF5 wants it.
+/// A value as HDF5 expects it.
 struct TypedValue {
   Hdf5Id type;
   Hdf5Id space;
@@ -433,8 +434,8 @@ struct TypedValue {
 TypedValue typed_text(const std::string& text) {
   TypedValue typed;
   typed.type = Hdf5Id(H5Tcopy(H5T_C_S1));
-  // Padded with zeros and exactly as long as the text: netCDF counts a terminating zero as a
-  // character. A type of no bytes does not exist, so an empty text is one zero.
+  // Null-padded and exactly as long as the text: netCDF counts a terminating zero as a character.
+  // HDF5 has no type of zero bytes, so an empty text becomes one zero.
   H5Tset_size(typed.type.get(), text.empty() ? 1 : text.size());
   H5Tset_strpad(typed.type.get(), H5T_STR_NULLPAD);
   H5Tset_cset(typed.type.get(), H5T_CSET_UTF8);
@@ -460,7 +461,7 @@ TypedValue typed_numbers(const std::vector<T>& numbers) {
   return typed;
 }
 
-/// The attribute if it exists with this very type and shape, so that it can be overwritten.
+/// The attribute if it exists with exactly this type and shape, so that it can be overwritten.
 Hdf5Id open_same(hid_t object, const std::string& name, const TypedValue& wanted) {
   Hdf5Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT));
   if (!attribute.valid()) return Hdf5Id();

@@ -14,7 +14,7 @@ namespace tailrace {
 
 namespace {
 
-/// Write the slab's elements, which lie dense in `buffer`.
+/// Write the slab's elements, which are dense in `buffer`.
 Status write_slab(std::int64_t hdf5_id, const std::string& path, const Slab& slab, hid_t memory,
                   const void* buffer) {
   const std::string what = "dataset \"" + path + "\"";
@@ -51,7 +51,7 @@ Status write_dataset_texts(std::int64_t hdf5_id, const std::string& path, const 
   if (!type.valid() || H5Tset_size(type.get(), H5T_VARIABLE) < 0) {
     return hdf5_failure(Code::internal, "the type of texts");
   }
-  // The character set must be the dataset's: HDF5 converts no text.
+  // HDF5 does not convert character sets: use the dataset's.
   const Hdf5Id dataset(H5Dopen2(hdf5_id, path.c_str(), H5P_DEFAULT));
   if (!dataset.valid()) return hdf5_failure(Code::not_found, "dataset \"" + path + "\"");
   const Hdf5Id stored(H5Dget_type(dataset.get()));

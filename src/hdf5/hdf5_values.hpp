@@ -1,6 +1,6 @@
-// Values of a dataset written through HDF5 itself, for what has no chunks of ours: texts of
-// variable length, compact datasets, datasets without space yet. Rank 0 only; nothing is visible
-// before the file's next commit, until which the bytes are held in memory.
+// Writes dataset values through HDF5 itself, for data outside our chunks: variable-length strings,
+// compact datasets, datasets without space yet. Rank 0 only. The bytes stay in memory, invisible to
+// readers, until the file's next commit.
 
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace tailrace {
 
-/// Write texts of variable length into a dataset of such. Takes the HDF5 lock.
+/// Write variable-length strings into a dataset of that type. Takes the HDF5 lock.
 /// @error not_found, internal  HDF5 refuses.
 Status write_dataset_texts(std::int64_t hdf5_id, const std::string& path, const Slab& slab,
                            std::span<const std::string> texts);
 
-/// Write numbers of `dtype`, in native byte order; `characters`: texts of one byte each.
+/// Write numbers of `dtype`, in native byte order; `characters`: strings of one byte each.
 /// Takes the HDF5 lock. @error not_found, internal  HDF5 refuses.
 Status write_dataset_values(std::int64_t hdf5_id, const std::string& path, const Slab& slab,
                             DType dtype, bool characters, std::span<const std::byte> values);

@@ -17,7 +17,7 @@ struct NamedLink {
   LinkInfo info;
 };
 
-/// The links of a group, and how many more there may be.
+/// The links of a group, and the number of links that the file can still hold.
 struct Collected {
   std::vector<NamedLink> links;
   std::uint64_t n_left = 0;
@@ -47,13 +47,13 @@ class Walk {
     ObjectFacts facts;
     if (!root.valid() || !get_object_facts(root.get(), facts)) return failed("/", "opened");
     seen_.emplace(facts.key, "/");
-    // A link takes more than a byte of the file: where nodes of an index lead to one another in
-    // circles, the iteration ends all the same.
+    // Each link takes more than one byte of the file. So the iteration ends even if nodes of an
+    // index refer to each other in a circle.
     hsize_t file_bytes = 0;
     if (H5Fget_filesize(file_, &file_bytes) < 0) return failed("/", "opened");
     collected_.n_left = file_bytes;
     TAILRACE_TRY(visit_group(root.get(), "/"));
-    // By hand, not by recursion: a chain of nested groups must not use up the stack.
+    // Iterative, since recursion over a chain of nested groups could exhaust the stack.
     while (!pending_.empty()) {
       const Pending next = std::move(pending_.back());
       pending_.pop_back();
@@ -84,7 +84,7 @@ class Walk {
     }
   }
 
-  /// Before a group's members are taken up: their number and the group's path give the bytes.
+  /// Check path limits before a group's members are queued.
   Status check_limits(const std::string& path) {
     const auto beyond = [&](const std::string& what) {
       constexpr std::size_t shown = 60;
@@ -134,9 +134,9 @@ class Walk {
   WalkOrder order_;
   std::size_t n_paths_ = 0;
   std::size_t all_paths_bytes_ = 0;
-  std::vector<Pending> pending_;  // Next on top.
+  std::vector<Pending> pending_;  // The next one is last.
   Collected collected_;
-  std::unordered_map<ObjectKey, std::string> seen_;  ///< By which path each was visited.
+  std::unordered_map<ObjectKey, std::string> seen_;  ///< Path at which each object was visited.
 };
 
 }  // namespace

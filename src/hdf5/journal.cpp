@@ -1,7 +1,7 @@
 // Journal format, little-endian, numbers as u64: "TRJOURN1", file_bytes, n_entries, n_witnesses,
-// n_payload_bytes; per entry address, length and its bytes; per witness address, length and
-// lookup3; at the end two lookup3 sums (u32) of all before them with different seeds, so that 64
-// bits must agree before anything is replayed.
+// n_payload_bytes. Per entry: address, length and its bytes. Per witness: address, length and
+// lookup3. At the end: two lookup3 sums (u32) of everything before them, with different seeds, so
+// that 64 bits must match before a replay.
 
 #include "hdf5/journal.hpp"
 
@@ -97,7 +97,7 @@ std::string journal_path_of(const std::string& path) { return path + ".journal";
 Status write_journal(const std::string& journal_path, const Journal& journal, bool sync) {
   const std::vector<std::byte> bytes = encode_journal(journal);
   const std::string what = "journal \"" + journal_path + "\"";
-  // Never through a link, nor over another one: that would be somebody's way back.
+  // Never follow a link or overwrite another journal, which another job may need for recovery.
   Descriptor at(
       ::open(journal_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!at.open()) return status_from_errno(errno, what);
@@ -110,8 +110,8 @@ Status write_journal(const std::string& journal_path, const Journal& journal, bo
 }
 
 Result<Journal> read_journal(const std::string& journal_path) {
-  // Every reader of the file beside it comes by here: whatever has the name, none may wait for a
-  // pipe, nor take memory for what is no journal.
+  // Every reader of the file next to it runs this. Whatever has the journal's name, a reader must
+  // not block on a pipe or allocate memory for a file that is not a journal.
   const Descriptor at(::open(journal_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!at.open()) return status_from_errno(errno, "journal \"" + journal_path + "\"");
   struct stat info {};

@@ -1,4 +1,4 @@
-// Datasets by their headers' addresses.
+// Datasets identified by their headers' addresses.
 
 #include "hdf5/live_datasets.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 ObjectKey key_of(std::uint64_t address) {
   const haddr_t at = address;
 #if H5_VERSION_GE(1, 12, 0)
-  // A native token is the address, little end first.
+  // A native token is the address, little-endian.
   H5O_token_t token{};
   for (std::size_t i = 0; i < sizeof(at); ++i) {
     reinterpret_cast<unsigned char*>(&token)[i] = static_cast<unsigned char>(at >> (8 * i));
@@ -38,7 +38,7 @@ std::uint64_t address_of(const ObjectKey& key) {
 
 struct Found {
   std::set<std::uint64_t> addresses;
-  CountedObjects links;  ///< Of each object, how many lead to it.
+  CountedObjects links;  ///< Number of links to each object.
   bool failed = false;
 };
 
@@ -51,7 +51,7 @@ void note_dataset(hid_t object, Found& found) {
   }
 }
 
-/// Follows hard links alone, each object once.
+/// Follow only hard links, and visit each object once.
 void note_group(hid_t group, std::set<ObjectKey>& seen, Found& found);
 
 struct Step {
@@ -71,7 +71,7 @@ herr_t note_link(hid_t group, const char* name, const LinkInfo* link, void* data
     if (!object.valid() || !get_object_info(object.get(), info)) {
       step.found->failed = true;
     } else if (info.fileno != step.file_number) {
-      return 0;  // A file that is mounted there.
+      return 0;  // An object of a file that is mounted there.
     } else if (H5Iget_type(object.get()) == H5I_GROUP) {
       note_group(object.get(), *step.seen, *step.found);
     } else {
@@ -88,7 +88,7 @@ void note_group(hid_t group, std::set<ObjectKey>& seen, Found& found) {
   if (iterate_links(group, H5_INDEX_NAME, note_link, &step) < 0) found.failed = true;
 }
 
-/// All that hard links lead to. @returns the root group.
+/// Visit all objects that hard links reach. @returns the root group.
 Result<Hdf5Id> note_from_root(hid_t file, std::set<ObjectKey>& seen, Found& found) {
   Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT));
   if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
@@ -96,7 +96,7 @@ Result<Hdf5Id> note_from_root(hid_t file, std::set<ObjectKey>& seen, Found& foun
   return root;
 }
 
-/// The slab in the dataset's space, and a dense one in memory.
+/// Select the slab in the dataset's space, and a dense one in memory.
 bool select_slab(hid_t dataset, const Slab& slab, Hdf5Id& in_file, Hdf5Id& in_memory) {
   in_file = Hdf5Id(H5Dget_space(dataset));
   if (!in_file.valid()) return false;
@@ -164,7 +164,7 @@ Result<CountedObjects> counted_objects(std::int64_t file_id) {
     return hdf5_failure(Code::internal, "the objects of the file cannot be listed");
   }
   ObjectFacts facts;
-  // HDF5 counts the root once for itself.
+  // HDF5 counts one extra reference to the root group.
   if (get_object_facts(root.get(), facts)) ++found.links[address_of(facts.key)];
   CountedObjects counted;
   for (const auto& [address, n_links] : found.links) {
@@ -208,7 +208,7 @@ Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id,
     const Hdf5Id object(open_by_key(file_id, key_of(address)));
     if (!object.valid()) {
       found.failed = found.failed || hdf5_lacked_means();
-      continue;  // A link of the program's own kind has released it, and HDF5 has freed it.
+      continue;  // A user-defined link has released it, and HDF5 has freed it.
     }
     if (H5Iget_type(object.get()) == H5I_GROUP) {
       note_group(object.get(), seen, found);

@@ -1,9 +1,9 @@
-// Datasets of a file that a program is changing, found by where their headers lie.
+// Datasets of a file that a program is changing, identified by the addresses of their headers.
 //
-// A program renames datasets, gives them several names or none, and deletes them while others still
-// have them open. The address of the header is the dataset for as long as it lives, so that is what
-// is remembered of it. Used where the program makes the metadata itself (array/dataset_array.hpp).
-// Callers need no Hdf5Scope.
+// A program renames datasets, gives them several names or none, and deletes them while other code
+// still has them open. Only the header's address identifies a dataset throughout its lifetime, so
+// that address is what we store. Used if the program makes the metadata itself
+// (array/dataset_array.hpp). Callers need no Hdf5Scope.
 
 #pragma once
 
@@ -23,11 +23,11 @@
 namespace tailrace {
 
 /// Open the dataset whose header lies at `address`. @returns HDF5's id, for close_hdf5_id().
-/// @error not_found  there is none, or HDF5 cannot read it.
+/// @error not_found  no dataset lies there, or HDF5 cannot read it.
 Result<std::int64_t> open_dataset_at(std::int64_t file_id, std::uint64_t address);
 void close_hdf5_id(std::int64_t id);
 
-/// What the header of the dataset at `address` says; its path is where it is found first.
+/// Describe the dataset at `address` from its header; `path` is the path that HDF5 finds first.
 /// @error not_found, corrupt
 Result<StoredDataset> describe_dataset_at(std::int64_t file_id, std::uint64_t address);
 
@@ -35,58 +35,57 @@ Result<StoredDataset> describe_dataset_at(std::int64_t file_id, std::uint64_t ad
 Status set_attributes_at(std::int64_t file_id, std::uint64_t address,
                          std::span<const NamedAttribute> attributes);
 
-/// Objects that live without a hard link of their own, by where their headers lie, and how many
-/// links' worth each is counted for: user-defined links do so (H5Oincr_refcount).
+/// Addresses of objects that survive without a hard link, each with the number of references that
+/// no hard link explains. User-defined links hold such references (H5Oincr_refcount).
 using CountedObjects = std::map<std::uint64_t, std::uint64_t>;
-/// Those of a file: what links lead to, and is counted for more of them than there are.
-/// Cost: two looks at each object. @error internal
+/// List the counted objects of a file: linked objects whose reference count exceeds their number of
+/// links. Cost: two header reads per object. @error internal
 Result<CountedObjects> counted_objects(std::int64_t file_id);
 
-/// Keeps counted objects open while something is deleted, since a link of the program's own kind
-/// may have counted one down where nobody sees it: HDF5 leaves what is open where it is.
+/// Keeps counted objects open during a deletion. A user-defined link of the program may decrement a
+/// reference count unseen; HDF5 does not free an open object.
 class HeldObjects {
  public:
   HeldObjects(std::int64_t file_id, const CountedObjects& counted);
-  /// Close them, and strike out those that nothing counts any more.
+  /// Close the objects, and erase those whose reference count is now 0 from `counted`.
   void release(CountedObjects& counted);
 
  private:
   std::vector<std::pair<std::uint64_t, std::int64_t>> ids_;
 };
 
-/// Where the headers of all datasets of a file lie that links lead to, from the root or from
-/// objects that are counted, or that somebody has open. Cost: one look at each object.
+/// Header addresses of all live datasets of a file: those that links reach from the root or from
+/// counted objects, and those that are open. Cost: one header read per object.
 /// @error internal
 Result<std::set<std::uint64_t>> live_dataset_addresses(std::int64_t file_id,
                                                        const CountedObjects& counted);
 
-/// Where the headers of the datasets lie that somebody has open. Cost: one look at each of these.
+/// Header addresses of all open datasets. Cost: one header read per open dataset.
 /// @error internal
 Result<std::set<std::uint64_t>> open_dataset_addresses(std::int64_t file_id);
 
-/// Write elements as the dataset stores them, dense and row-major. @error internal
+/// Write elements in the dataset's stored type, dense and row-major. @error internal
 Status write_elements(std::int64_t dataset_id, const Slab& slab, std::span<const std::byte> values);
 
-/// Write one member of a compound's elements, as the dataset stores it; the others stay.
+/// Write one member of compound elements, in its stored type; other members stay.
 /// @error internal
 Status write_member(std::int64_t dataset_id, const std::string& name, const Slab& slab,
                     std::span<const std::byte> values);
 
-/// Have HDF5 write what it has buffered of a dataset. It does so by itself for those alone that
-/// were opened by the very handle of the file that is flushed, and a program has one of its own;
-/// and when nobody has the dataset open any more. Cost: HDF5 looks at all metadata that it has
-/// cached.
+/// Let HDF5 write what it has buffered for a dataset. A file flush covers only datasets that were
+/// opened through the flushed file handle, and a program has a handle of its own. HDF5 also writes
+/// when the last id of the dataset is closed. Cost: HDF5 visits all metadata in its cache.
 Status flush_elements(std::int64_t dataset_id);
-/// Close a dataset, which writes that if nobody else has it open. @error internal
+/// Close a dataset; the last close writes what HDF5 has buffered for it. @error internal
 Status close_elements(std::int64_t dataset_id);
 
-/// Read elements of the dataset at `address` of a file that is open, as it stores them.
+/// Read elements of the dataset at `address` of an open file, in the stored type.
 /// @error internal, plugin_missing
 Status read_elements(std::int64_t file_id, std::uint64_t address, const Slab& slab,
                      std::span<std::byte> values);
 
-/// Open what the last commit has left of a file, for read_elements(); by HDF5's own driver.
-/// @returns HDF5's id, for close_hdf5_id().  @error corrupt, not_found
+/// Open the state of a file after its last commit, for read_elements(), with HDF5's standard
+/// driver. @returns HDF5's id, for close_hdf5_id().  @error corrupt, not_found
 Result<std::int64_t> open_last_commit(const std::string& path);
 
 }  // namespace tailrace

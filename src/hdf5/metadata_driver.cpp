@@ -1,4 +1,4 @@
-// The metadata driver: HDF5's file driver callbacks, and the publication of what they hold back.
+// The metadata driver: callbacks of HDF5's file driver, and the commits of what they buffer.
 //
 //              finish_create / finish_open              a commit fails, or a raw write does
 //   opening ------------------------------> running ---------------------------------> failed
@@ -9,25 +9,25 @@
 //                                           +--------------------------------------> abandoned
 //
 // Invariants (tests/unit/metadata_driver_test.cpp and pending_commit_test.cpp cite the numbers):
-//  1. Storage receives metadata from a prepared commit only, and nothing at all once failed or
-//     abandoned, except what a commit that was being written then still holds.
-//  2. The end that HDF5 sees lies at least end_pad_bytes behind every block it knows. Otherwise it
-//     would grow a last block by moving the end alone, over bytes that other ranks have claimed.
+//  1. Storage receives metadata only from a prepared commit. It receives none after a failure or
+//     abandon(), except the rest of a commit that was being written at that moment.
+//  2. The end that HDF5 sees lies at least end_pad_bytes after every block it knows. Otherwise it
+//     would extend a last block by moving only the end, over bytes that other ranks have claimed.
 //  3. While a plan is armed, at most one allocation receives the planned address; other types and
 //     sizes never do (a global heap is allocated as raw data, too).
-//  4. A raw write of a planned chunk never reaches Storage from HDF5's buffer. Where HDF5 chose
-//     another place, the bytes are copied there by the next commit, when all ranks have written.
-//  5. What HDF5 reads is what it wrote last, whether published, pending or neither; beyond the end
-//     it is zeros.
-//  6. Space handed to HDF5 since the last prepare() is fresh; only bytes outside it count as old,
+//  4. A raw write of a planned chunk never reaches Storage from HDF5's buffer. If HDF5 chose
+//     another address, the next commit copies the bytes there, when all ranks have written.
+//  5. HDF5 reads what it wrote last, whether published, pending or neither; beyond the end it reads
+//     zeros.
+//  6. Space allocated for HDF5 since the last prepare() is fresh. Only bytes outside it are old,
 //     and old bytes change after all fresh ones are in place.
-//  7. No two allocations are assumed to be neighbours: other ranks claim space in between.
-//  8. A callback never reports a failed write to HDF5, which could then not close its objects; the
-//     failure is kept and comes back from the next commit.
-//  9. While a commit is pending, the driver itself writes to Storage in space alone that is fresh
-//     since then, so the two never write to the same place. There is at most one pending commit.
-// 10. On several nodes the pad before the end is space of its own, for which nobody has another
-//     use. On one, the next chunk may lie in it.
+//  7. No two allocations are assumed to be adjacent: other ranks claim space in between.
+//  8. A callback never reports a failed write to HDF5, which then could not close its objects. The
+//     failure is stored, and the next commit returns it.
+//  9. While a commit is pending, the driver itself writes only to space allocated since then. So
+//     driver and commit never write to the same address. At most one commit is pending.
+// 10. On several nodes the pad before the end is allocated, and nothing else uses it. On one node,
+//     the next chunk may lie in it.
 //
 // Source: behaviour of HDF5 1.10.8, 1.14 and 2.x as docs/format.md lists it.
 
@@ -48,22 +48,22 @@
 namespace tailrace {
 namespace {
 
-/// Distance from the last known byte to the end that HDF5 sees (invariant 2). Any value > 0 would
-/// do.
+/// Distance from the last known byte to the end that HDF5 sees (invariant 2). Any value > 0 works.
 constexpr std::uint64_t end_pad_bytes = 8;
-/// Bytes of one commit that are held to be written over freed space.
+/// Limit for the bytes of one commit that are buffered to overwrite freed space.
 constexpr std::uint64_t in_place_bytes_max = std::uint64_t{1} << 30;
 
-/// Of a raw write that waits for the commit: as the largest datasets that are placed at once.
+/// Limit for one raw write that waits for the commit: the size of the largest datasets that are
+/// placed immediately.
 constexpr std::uint64_t held_raw_bytes_max = 16384;
 
-/// HDF5's handle of the open file: its own part must come first.
+/// HDF5's handle of the open file; HDF5's part must come first.
 struct DriverFile {
   H5FD_t hdf5_part;
   MetadataDriver* driver;
 };
 
-/// What the access list carries.
+/// Driver data in the access list.
 struct DriverInfo {
   MetadataDriver* driver;
 };
@@ -75,9 +75,10 @@ MetadataDriver& driver_of(const H5FD_t* file) {
 H5FD_t* open_file(const char* name, unsigned, hid_t access_list, haddr_t) {
   const auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access_list));
   if (info == nullptr) return nullptr;
-  // HDF5 follows an external link with its file's list: that other file is not this driver's.
+  // HDF5 opens the target of an external link with the access list of the linking file; that other
+  // file does not belong to this driver.
   if (!info->driver->is_named(name)) return nullptr;
-  // HDF5 fills in its part itself. Creation opens twice (a probe first), so nothing happens here.
+  // HDF5 fills in its own part. Creation opens twice (a probe first), so nothing else happens here.
   auto* file = static_cast<DriverFile*>(std::calloc(1, sizeof(DriverFile)));
   if (file == nullptr) return nullptr;
   file->driver = info->driver;
@@ -98,8 +99,8 @@ int compare_files(const H5FD_t* a, const H5FD_t* b) {
 }
 
 herr_t query_features(const H5FD_t*, unsigned long* flags) {
-  // No aggregation of metadata or small data: every block asks `alloc` for itself, so that a
-  // chunk's request arrives with the chunk's own length.
+  // No aggregation of metadata or small data: HDF5 asks `alloc` for every block, so that a request
+  // for a chunk has exactly the chunk's length.
   *flags = H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;
 }
@@ -108,7 +109,7 @@ haddr_t allocate_space(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t n_bytes) {
   return called_by_hdf5([&] { return driver_of(file).on_alloc(type, n_bytes); });
 }
 
-/// Must exist and do nothing: without it HDF5 would lower the end of the file.
+/// Must exist and do nothing; otherwise HDF5 would lower the end of the file.
 herr_t free_space(H5FD_t*, H5FD_mem_t, hid_t, haddr_t, hsize_t) { return 0; }
 
 haddr_t get_end_allocated(const H5FD_t* file, H5FD_mem_t) {
@@ -133,8 +134,8 @@ herr_t write_bytes(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::s
   return called_by_hdf5([&] { return driver_of(file).on_write(type, address, n, bytes); });
 }
 
-/// HDF5 flushes when it pleases (creation writes a superblock that points at nothing yet); what is
-/// published, and when, prepare() alone decides.
+/// Ignored: HDF5 flushes at any time (creation writes a superblock that points at nothing yet).
+/// Only prepare() decides what is published, and when.
 herr_t ignore_flush(H5FD_t*, hid_t, hbool_t) { return 0; }
 
 H5FD_class_t make_driver_class() {
@@ -163,7 +164,7 @@ hid_t metadata_driver_id() {
 
 bool is_raw(H5FD_mem_t type) { return type == H5FD_MEM_DRAW || type == H5FD_MEM_GHEAP; }
 
-/// A global heap is written as a whole, as raw data; values that begin like one do no harm.
+/// HDF5 writes a global heap in one piece, as raw data; values that begin like one do no harm.
 bool begins_as_heap(std::span<const std::byte> bytes) {
   constexpr std::string_view signature = "GCOL";
   return bytes.size() >= signature.size() &&
@@ -183,10 +184,10 @@ MetadataDriver::MetadataDriver(Storage& storage, Allocate allocate, Settings set
 
 namespace {
 
-/// Room for the metadata of some 100,000 small datasets. What HDF5's cache gives away this driver
-/// keeps in memory all the same until the next commit; but beyond HDF5's own 2 MiB, with dirty
-/// entries alone, each new object makes it look through the whole cache: 12,000 datasets with four
-/// attributes took three times as long. A program that has said another size keeps that.
+/// Enlarge HDF5's metadata cache, for some 100,000 small datasets. This driver buffers evicted
+/// entries until the next commit anyway. But when all entries of HDF5's default 2 MiB are dirty,
+/// each new object makes HDF5 search the complete cache: 12,000 datasets with four attributes took
+/// three times as long. A size that a program has set is not changed.
 bool enlarge_metadata_cache(hid_t list) {
   const Hdf5Id standard(H5Pcreate(H5P_FILE_ACCESS));
   H5AC_cache_config_t usual{};
@@ -204,7 +205,7 @@ bool enlarge_metadata_cache(hid_t list) {
 }
 
 /// Replace settings of a program's list that this driver does not support: page buffers, and
-/// objects that outlive their file. The default close degree becomes that of MPI's driver.
+/// objects that outlive their file. The default close degree becomes that of the MPI driver.
 bool adapt_access_list(hid_t list) {
   H5F_close_degree_t degree = H5F_CLOSE_DEFAULT;
   bool done = H5Pget_fclose_degree(list, &degree) >= 0;
@@ -218,9 +219,9 @@ Result<Hdf5Id> MetadataDriver::access_list(std::int64_t program) {
   TAILRACE_TRY(check_hdf5_is_ours());
   Hdf5Id list = program >= 0 ? Hdf5Id(H5Pcopy(program)) : new_access_list();
   const DriverInfo info{this};
-  // STRONG: closing the file closes what is still open in it, so that no id outlives the driver.
-  // Who brings a list of his own looks after that himself.
-  // Alignment 1: with any other, HDF5 asks for padded lengths that no plan could match.
+  // STRONG: closing the file closes all objects in it, so that no id outlives the driver. A program
+  // with its own list must ensure that itself. Alignment 1: with any other, HDF5 requests padded
+  // lengths that no plan could match.
   const bool closes =
       list.valid() && (program >= 0 ? adapt_access_list(list.get())
                                     : H5Pset_fclose_degree(list.get(), H5F_CLOSE_STRONG) >= 0);
@@ -236,7 +237,7 @@ void MetadataDriver::finish_create() { phase_ = Phase::running; }
 Result<std::uint64_t> MetadataDriver::finish_open() {
   phase_ = Phase::running;
   eoa_ += end_pad_bytes;
-  own_end_ = eoa_;  // The tail starts behind it.
+  own_end_ = eoa_;  // The tail starts after it.
   const Result<std::uint64_t> on_disk = stored_bytes();
   if (!on_disk.ok()) return on_disk.status();
   return std::max({eoa_, *on_disk, opening_end_});
@@ -282,7 +283,7 @@ Status MetadataDriver::fail(Status status) {
   return failure_;
 }
 
-// What is held back stays in memory even then: HDF5 reads its own metadata back while it closes.
+// Buffered bytes stay in memory: HDF5 reads its own metadata back while it closes.
 void MetadataDriver::abandon() { phase_ = Phase::abandoned; }
 
 Result<std::uint64_t> MetadataDriver::stored_bytes() const {
@@ -291,7 +292,7 @@ Result<std::uint64_t> MetadataDriver::stored_bytes() const {
 
 void MetadataDriver::count_end(std::uint64_t end) { eoa_ = std::max(eoa_, end + end_pad_bytes); }
 
-/// Space at the end of the file; with a pad of its own on several nodes.
+/// Allocate space at the end of the file; on several nodes with a separate pad.
 std::uint64_t MetadataDriver::take_extent(std::uint64_t n_bytes) {
   if (!settings_.on_nodes) return allocate_(n_bytes);
   const std::uint64_t address = allocate_(n_bytes + end_pad_bytes);
@@ -320,10 +321,10 @@ std::uint64_t MetadataDriver::take_space(std::uint64_t n_bytes) {
   return address;
 }
 
-// --- metadata in front
+// --- Metadata in front
 
 void MetadataDriver::reserve_front(FrontPlan plan) {
-  // What is reserved already and was not needed (the step before it failed) serves again.
+  // Reuse space reserved earlier that was not needed because the previous step failed.
   if (front_used_ > 0 || front_.n_bytes < plan.n_bytes) front_address_ = take_extent(plan.n_bytes);
   front_ = std::move(plan);
   front_used_ = front_missed_ = 0;
@@ -356,7 +357,7 @@ std::uint64_t MetadataDriver::take_raw_space(std::uint64_t n_bytes) {
   return address;
 }
 
-/// The block at this address is a global heap: only what HDF5 writes there tells.
+/// Record that the block at this address is a global heap, which only HDF5's write reveals.
 void MetadataDriver::note_heap(std::uint64_t address) {
   const auto at = raw_blocks_.find(address);
   if (at == raw_blocks_.end()) return;
@@ -375,7 +376,7 @@ haddr_t MetadataDriver::on_alloc(H5FD_mem_t type, hsize_t n_bytes) {
     return plan.address;
   }
   if (phase_ == Phase::opening && !creating_) {
-    // The tail starts behind what finish_open() returns, so this space is nobody else's.
+    // The tail starts after the result of finish_open(), so nothing else uses this space.
     const Result<std::uint64_t> on_disk = stored_bytes();
     opening_end_ = std::max({opening_end_, eoa_, on_disk.ok() ? *on_disk : 0});
     const std::uint64_t address = std::exchange(opening_end_, opening_end_ + n_bytes);
@@ -387,7 +388,7 @@ haddr_t MetadataDriver::on_alloc(H5FD_mem_t type, hsize_t n_bytes) {
   const std::uint64_t address =
       is_raw(type) ? take_raw_space(n_bytes) : take_metadata_space(n_bytes);
   if (first && address != 0) {
-    // HDF5 looks for its superblock at 0 (or 512, 1024, ...) and asks for its space first.
+    // HDF5 expects its superblock at 0 (or 512, 1024, ...) and allocates its space first.
     (void)fail(Status(Code::internal, "the first " + std::to_string(n_bytes) +
                                           " bytes of the file are at address " +
                                           std::to_string(address) + ", must be at 0"));
@@ -398,8 +399,8 @@ haddr_t MetadataDriver::on_alloc(H5FD_mem_t type, hsize_t n_bytes) {
   return address;
 }
 
-/// HDF5 gets its space even so: where that is refused in the midst of a link, 1.10.8 keeps an
-/// object that it can never close. No commit is made any more.
+/// Record fresh space. HDF5 gets the space even if this fails: after a refusal in the middle of
+/// creating a link, 1.10.8 keeps an object that it can never close. No further commit is made.
 void MetadataDriver::keep_fresh(std::uint64_t address, std::uint64_t n_bytes) {
   try {
     fresh_.insert(address, n_bytes);
@@ -416,15 +417,15 @@ bool MetadataDriver::take_planned_write(std::uint64_t address, std::uint64_t n_b
   plan_.outcome.written = true;
   plan_.outcome.address = address;
   if (address == plan_.address) return true;
-  // HDF5 gave the chunk freed or old space. The bytes may not be written yet: the next commit
-  // copies them.
+  // HDF5 gave the chunk freed or old space. The chunk's bytes may not be written yet, so the next
+  // commit copies them.
   dirty_.drop(address, n_bytes);
   copies_.push_back({plan_.address, address, n_bytes});
   return true;
 }
 
-/// Whether raw bytes in fresh space wait for the commit: as many as there is room for. What takes
-/// the place of others that wait, as values do that of their fill, needs none.
+/// True if raw bytes in fresh space wait for the commit, within the limit. Bytes that replace
+/// waiting bytes, as values replace fill values, do not count again.
 bool MetadataDriver::holds_raw(std::uint64_t address, std::uint64_t n_bytes) {
   if (n_bytes > held_raw_bytes_max) return false;
   if (dirty_.covers(address, n_bytes)) return true;
@@ -436,8 +437,8 @@ bool MetadataDriver::holds_raw(std::uint64_t address, std::uint64_t n_bytes) {
 void MetadataDriver::write_raw(std::uint64_t address, std::span<const std::byte> bytes) {
   if (phase_ == Phase::failed || phase_ == Phase::abandoned) return;
   const bool fresh = fresh_.contains(address, bytes.size());
-  // Committed bytes change with a commit alone. Of small datasets values and headers lie in turn:
-  // the commit writes them with one call.
+  // Committed bytes change only with a commit. Values and headers of small datasets alternate, and
+  // the commit writes them in one call.
   if (!fresh || holds_raw(address, bytes.size())) {
     dirty_.put(address, bytes, DirtyBytes::Kind::raw);
     return;
@@ -479,21 +480,21 @@ herr_t MetadataDriver::on_set_eoa(haddr_t address) {
     eoa_ = address;
     return 0;
   }
-  // A lower end would only hide space; a higher one means that HDF5 extends a block in place, over
-  // bytes that may be another rank's, which invariant 2 rules out.
+  // A lower end only hides space. A higher end would mean that HDF5 extends a block in place, over
+  // bytes that may belong to another rank; invariant 2 prevents that.
   return address <= eoa_ ? 0 : -1;
 }
 
 haddr_t MetadataDriver::on_get_eof() {
-  // A file under creation must look empty although ranks may have written to it already.
+  // A file being created must look empty even if ranks have already written to it.
   if (phase_ == Phase::opening && creating_) return eoa_;
   const Result<std::uint64_t> on_disk = stored_bytes();
   const std::uint64_t stored = on_disk.ok() ? *on_disk : 0;
   return phase_ == Phase::opening ? stored : std::max({stored, dirty_.end(), eoa_});
 }
 
-/// Chunks that HDF5 has put where older ones lay, which the committed file still refers to, become
-/// in-place writes under the journal: copied before the commit they would damage the older file.
+/// Chunks that HDF5 moved to space to which the committed file still refers become in-place writes
+/// under the journal. Copied before the commit, they would damage the older state.
 Status MetadataDriver::plan_moves_in_place(CommitPlan& plan) {
   std::vector<PendingCommit::Copy> to_fresh_space;
   std::uint64_t n_bytes = 0;
@@ -526,11 +527,11 @@ Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
     pending_ = std::make_shared<PendingCommit>();
     return pending_;
   }
-  // A new file has a temporary name until its first commit is complete: nothing to protect.
+  // A new file has a temporary name until its first commit is complete: nothing needs protection.
   CommitSettings how{settings_.sync, settings_.journal,
                      creating_ ? std::string() : settings_.journal_path};
-  // What is moved may be another node's, which has synced it: of the page in which this node's own
-  // last chunk ends, the kernel here keeps what it was, zeros behind that end.
+  // Another node may have written and synced the bytes to copy. In the page that contains the end
+  // of this node's own last chunk, this kernel may have cached zeros after that end.
   if (settings_.on_nodes && !copies_.empty()) {
     refresh_file(storage_->path(), UINT64_MAX);
     storage_->renew_reads();
@@ -551,7 +552,7 @@ Result<std::shared_ptr<PendingCommit>> MetadataDriver::prepare() {
   return pending_;
 }
 
-/// What a commit could not write is held back again: HDF5 reads it while it closes.
+/// Buffer again what a commit could not write: HDF5 reads it while it closes.
 void MetadataDriver::take_back(const PendingCommit& commit) {
   DirtyBytes held = commit.bytes();
   for (const auto& [address, segment] : dirty_.segments()) {

@@ -1,8 +1,8 @@
-// The noting file driver's callbacks, and the walk over a dataset's chunks.
+// Callbacks of the noting file driver, and the walk over a dataset's chunks.
 //
-// Relies on: reading one stored chunk makes HDF5 look its entry up and issue exactly one raw read
-// of the stored length at the stored address (H5Dread_chunk, HDF5 1.10.3 to 2.x). H5Dchunk_iter
-// of 1.14 would also do, but one way for all versions is one behaviour to test.
+// Relies on H5Dread_chunk (HDF5 1.10.3 to 2.x): it looks up a chunk's entry and issues exactly one
+// raw read of the stored length at the stored address. H5Dchunk_iter of 1.14 would also work, but
+// one method for all versions is one behaviour to test.
 
 #include "hdf5/noting_driver.hpp"
 
@@ -20,14 +20,14 @@
 namespace tailrace {
 namespace {
 
-/// CPU time of HDF5 1.10.8 for a chunk that is not there (an error stack is filled and emptied),
-/// and for passing one entry of an index in a search for the n-th; measured, microseconds.
+/// CPU time of HDF5 1.10.8, measured, in microseconds: for a missing chunk (an error stack is
+/// filled and cleared), and for skipping one index entry in a search for the n-th.
 constexpr double absent_chunk_us = 4;
 constexpr double passed_entry_us = 0.05;
 
 struct NotingFile {
   H5FD_t hdf5_part;  // Must come first.
-  NotedFile* file;   // None: gone before HDF5 has let go of it.
+  NotedFile* file;   // Null: destroyed before HDF5 has closed the handle.
   haddr_t eoa;
 };
 
@@ -85,18 +85,18 @@ haddr_t get_noting_end(const H5FD_t* file, H5FD_mem_t) {
   return noted == nullptr ? 0 : std::min(noted->end_of_file, std::uint64_t{driver_address_max / 2});
 }
 
-/// A global heap is a row of objects, each with its length, which HDF5 (1.10.8) believes: one of no
-/// bytes keeps it for ever, one beyond the heap's end leads it through other memory. `head`: the
-/// heap's first bytes.
+/// Check the objects of a global heap. Each states its length, which HDF5 (1.10.8) trusts: a length
+/// of 0 makes it loop forever, and one beyond the heap's end makes it read other memory. `head`:
+/// the heap's first bytes.
 Status check_global_heap(NotedFile& file, std::uint64_t address, std::span<const std::byte> head) {
-  constexpr std::uint64_t heap_head = 16;  // Of the heap, and of each object in it.
-  constexpr std::size_t length_at = 8;     // In both.
+  constexpr std::uint64_t heap_head = 16;  // Bytes in the head of the heap, and of each object.
+  constexpr std::size_t length_at = 8;     // Offset in both heads.
   const auto length_in = [&](std::span<const std::byte> bytes) {
     std::uint64_t length = 0;
     std::memcpy(&length, bytes.data() + length_at, std::min<std::size_t>(file.length_bytes, 8));
     return length;
   };
-  // To a driver heaps are raw data. They are read from their begin on, 4 KiB or what there is.
+  // HDF5 reads heaps as raw data, from their start: 4 KiB, or less if the heap is shorter.
   constexpr std::string_view begin("GCOL\1\0\0\0", 8);
   if (head.size() < heap_head || head.size() > 4096 ||
       std::memcmp(head.data(), begin.data(), begin.size()) != 0) {
@@ -121,9 +121,9 @@ Status check_global_heap(NotedFile& file, std::uint64_t address, std::span<const
   return Status();
 }
 
-/// Metadata behind the file's end are as zeros to HDF5, which says of them what it says of any
-/// damage; that the file has been cut off, it does not see. What begins before the end may be a
-/// look ahead.
+/// Detect metadata after the file's end. HDF5 sees zeros there and reports general damage, without
+/// noticing that the file has been truncated. A read that starts before the end may be a
+/// read-ahead.
 Status check_is_there(const NotingFile& file, H5FD_mem_t type, std::uint64_t address,
                       std::uint64_t n_bytes) {
   const std::uint64_t n_there = file.file->bytes_there;
@@ -174,7 +174,7 @@ hid_t noting_driver_id() {
   return registered_driver(driver, id);
 }
 
-/// Note where the chunk at these grid coordinates lies.
+/// Record the location of the chunk at these grid coordinates.
 std::optional<StoredChunk> note_at(NotedFile& file, hid_t dataset, const ChunkGrid& grid,
                                    std::uint64_t index, const Shape& at) {
   hsize_t offset[max_rank];
@@ -186,12 +186,12 @@ std::optional<StoredChunk> note_at(NotedFile& file, hid_t dataset, const ChunkGr
   const herr_t read = read_stored_chunk(dataset, offset, &filter_mask, &unused);
   file.noting = false;
   if (read < 0 || !file.noted) return std::nullopt;
-  // What lies behind the end is as good as lost; its length is anybody's guess.
+  // A chunk after the end is lost, and its length is unknown.
   if (!file.holds(*file.noted)) return std::nullopt;
   return StoredChunk{index, *file.noted, filter_mask};
 }
 
-/// The walk over the chunks of one dataset.
+/// A walk over the chunks of one dataset.
 class ChunkWalk {
  public:
   ChunkWalk(NotedFile& file, hid_t dataset, const ChunkGrid& grid, const std::string& what,
@@ -206,9 +206,9 @@ class ChunkWalk {
     std::uint64_t n_absent = 0;
     for (std::uint64_t index = 0; index < n_chunks; ++index) {
       if (!note(index, at) && n_absent++ == 0) {
-        // A chunk that was never written fails like one whose entry is damaged; the index's own
-        // count of its entries, one walk over all of it, tells them apart. HDF5's storage size does
-        // not: it is 0 for a damaged index, too.
+        // A chunk that was never written fails like one with a damaged entry. The index's own entry
+        // count, which takes one walk over the index, distinguishes the two. HDF5's storage size
+        // does not: it is 0 for a damaged index, too.
         TAILRACE_TRY(count_stored());
       }
       const std::uint64_t n_found = chunks_.size() - n_before;
@@ -228,7 +228,7 @@ class ChunkWalk {
   }
 
  private:
-  /// Note where the chunk at these grid coordinates lies. @returns whether it is there.
+  /// Record the location of the chunk at these grid coordinates. @returns true if it is stored
   bool note(std::uint64_t index, const Shape& at) {
     const std::optional<StoredChunk> found = note_at(file_, dataset_, grid_, index, at);
     if (found) chunks_.push_back(*found);
@@ -250,8 +250,8 @@ class ChunkWalk {
                                      std::to_string(file_.bytes_there) + ")");
   }
 
-  /// Few chunks in a large grid: ask the index for one entry after the other. Entries only suggest
-  /// where to look; a chunk counts where HDF5 finds it, and each that is stored must be found.
+  /// List a few chunks in a large grid by index entry. Entries only suggest where to look: a chunk
+  /// counts if HDF5 finds it, and every stored chunk must be found.
   Status list_entries() {
     const std::size_t n_before = chunks_.size();
     std::vector<std::uint64_t> places;
@@ -271,8 +271,8 @@ class ChunkWalk {
     }
     std::ranges::sort(places);
     places.erase(std::unique(places.begin(), places.end()), places.end());
-    // Its address comes from a read, too: what HDF5 says of files with a user block differs between
-    // its versions.
+    // The address also comes from a read: HDF5 versions report different addresses for files with a
+    // user block.
     for (const std::uint64_t index : places) note(index, grid_.coordinates(index));
     const std::uint64_t n_found = chunks_.size() - n_before;
     return n_found == n_stored_ ? Status() : lost(n_found);
@@ -284,9 +284,9 @@ class ChunkWalk {
     if (inside) places.push_back(grid_.index_of(at));
   }
 
-  /// The chunk that HDF5 1.10.8, 1.14.6 and 2.0.0 mean by `listed`. An extensible array is ordered
-  /// as if the unlimited dimension was the first one, and H5Dget_chunk_info does not turn that
-  /// back.
+  /// Correct the coordinates that HDF5 1.10.8, 1.14.6 and 2.0.0 list. An extensible array is
+  /// ordered as if the unlimited dimension were the first, and H5Dget_chunk_info does not reverse
+  /// that.
   Shape in_order_of_dimensions(const Shape& listed) const {
     std::uint64_t rest = listed[slowest_];
     for (std::size_t d = slowest_ + 1; d < listed.size(); ++d) {
@@ -302,7 +302,7 @@ class ChunkWalk {
     return at;
   }
 
-  /// The only unlimited dimension, and the chunks that the others can have.
+  /// Find the only unlimited dimension, and the largest number of chunks along each dimension.
   Status read_limits() {
     hsize_t limits[max_rank] = {};
     if (H5Sget_simple_extent_dims(space_.get(), nullptr, limits) != int(grid_.shape.size())) {
@@ -316,7 +316,7 @@ class ChunkWalk {
         ++n_unlimited;
         continue;
       }
-      // A damaged limit may be smaller than the extent.
+      // A damaged limit may be below the extent.
       const std::uint64_t n_max = (limits[d] + grid_.chunk_shape[d] - 1) / grid_.chunk_shape[d];
       n_per_dimension_max_[d] = std::max(n_per_dimension_max_[d], n_max);
     }
@@ -337,8 +337,8 @@ class ChunkWalk {
   std::vector<StoredChunk>& chunks_;
   Hdf5Id space_;
   std::uint64_t n_stored_ = 0;
-  // After count_stored():
-  std::size_t slowest_ = 0;  ///< In the order of the index; 0: that of the dimensions.
+  // Set by count_stored():
+  std::size_t slowest_ = 0;  ///< First dimension in the index's order; 0: the dataset's order.
   Shape n_per_dimension_max_;
 };
 
@@ -360,7 +360,7 @@ Result<Hdf5Id> open_noted(NotedFile& file, const std::string& path) {
   const NotingInfo driver{&file};
   if (!access.valid() || H5Pset_driver(access.get(), noting_driver_id(), &driver) < 0 ||
       H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG) < 0 ||
-      // No chunk is looked at twice, and every dataset would get a table of 521 slots.
+      // No chunk is read twice, and every dataset would allocate a table of 521 slots.
       H5Pset_cache(access.get(), 0, 0, 0, 0) < 0) {
     return hdf5_failure(Code::internal, "HDF5 file access list");
   }

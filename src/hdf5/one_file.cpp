@@ -1,4 +1,4 @@
-// What a node sees of a file, as a text, and looking again until it is what rank 0 sees.
+// A node's view of a file, as text, compared repeatedly with rank 0's view.
 
 #include "hdf5/one_file.hpp"
 
@@ -25,8 +25,8 @@
 namespace tailrace {
 namespace {
 
-/// How long to wait before each further look. A client that keeps for a second what it knows of a
-/// file begins that second anew whenever it is asked: it must be left alone for longer.
+/// Delays before each further check. A client that caches file attributes for a second restarts
+/// that second at each request, so some delays must be longer.
 constexpr std::array<std::chrono::milliseconds, 7> before_looks = {
     std::chrono::milliseconds(0),    std::chrono::milliseconds(100),
     std::chrono::milliseconds(200),  std::chrono::milliseconds(1200),
@@ -34,10 +34,11 @@ constexpr std::array<std::chrono::milliseconds, 7> before_looks = {
     std::chrono::milliseconds(1200)};
 constexpr std::uint64_t end_bytes = 4096;
 
-/// Whole pages behind what is written next, of which clients keep what they have read.
+/// Alignment of the mark. It keeps the mark out of the pages that are written next, since clients
+/// cache the pages that they have read.
 constexpr std::uint64_t mark_alignment = 65536;
 
-/// What rank 0 writes into the file to be found by others.
+/// Mark that rank 0 writes into the file for other ranks to find.
 struct Mark {
   std::uint64_t address = 0;
   std::array<std::uint32_t, 8> words{};
@@ -49,14 +50,15 @@ std::string bytes_at(int fd, std::uint64_t address, std::uint64_t n_bytes) {
   return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))};
 }
 
-/// See refresh_file(). @returns false  the file has been replaced: its name leads elsewhere, and
-/// this client learns it late; or it is known to be there, and this client does not know it yet.
+/// Refresh this client's view; see refresh_file(). @returns false if this client's view is stale:
+/// the name leads to another file, or the file is known to exist (`is_there`) and is not visible
+/// here
 bool ask_server(const std::string& path, std::uint64_t n_bytes, bool is_there = false) {
   const Result<RegularFile> file = open_regular(path, O_RDONLY);
   if (!file.ok()) return !is_there || file.status().code() != Code::not_found;
-  // GlusterFS answers the question from its memory but after a sync. It gives a write the time at
-  // which it was asked for, so that one which comes late changes the bytes and no time by which the
-  // kernel could tell that what it keeps is old.
+  // GlusterFS answers statx from its cache except after a sync. A delayed write gets the time of
+  // its request. It then changes bytes, but no time stamp by which the kernel could detect stale
+  // pages.
   const int fd = file->at.fd();
   struct statx facts {};
   (void)::fdatasync(fd);
@@ -70,7 +72,7 @@ bool ask_server(const std::string& path, std::uint64_t n_bytes, bool is_there = 
   return true;
 }
 
-/// The length and both ends of a file; why it cannot be opened, if so.
+/// The length and both ends of a file; if it cannot be opened, the reason.
 std::string ends_of(const std::string& path) {
   ask_server(path, end_bytes);
   const Result<RegularFile> file = open_regular(path, O_RDONLY);
@@ -81,13 +83,14 @@ std::string ends_of(const std::string& path) {
          bytes_at(file->at.fd(), n_bytes - last, last);
 }
 
-/// For an error: the first line of what was seen, without a file's bytes.
+/// Start of a view, for an error, without the file's bytes.
 std::string first_words(const std::string& seen) {
   return seen.substr(0, seen.find_first_of(":\n"));
 }
 
-/// Some network file systems ask their server about the names of a folder when it is opened (NFS);
-/// others learn only from its list that another file has a name that they know (GlusterFS).
+/// Refresh the directory entry. Some network file systems (NFS) refresh a folder's names when it is
+/// opened. Others (GlusterFS) detect only by listing the folder that a known name leads to another
+/// file.
 void refresh_name(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -99,7 +102,7 @@ void refresh_name(const std::string& path) {
   ::closedir(listing);
 }
 
-/// Call `look` until it says yes, for some seconds.
+/// Repeat `look` until it returns true, for some seconds.
 bool look_again_and_again(const std::string& path, const std::function<bool()>& look) {
   if (look()) return true;
   return std::any_of(before_looks.begin(), before_looks.end(), [&](const auto& before_look) {
@@ -141,12 +144,12 @@ Status look_for(const Mark& mark, const std::string& path, const std::unique_ptr
   return opened.ok() ? not_one_file(path, "") : opened;
 }
 
-/// Write a mark behind the file's end, for `words` to tell. Rank 0.
+/// Write a mark after the file's end and append it to `words`. Rank 0.
 Status write_mark(Storage& storage, std::uint64_t end, ByteWriter& words) {
   Mark mark;
   try {
     std::random_device random;
-    for (std::uint32_t& word : mark.words) word = random() | 1U;  // No zeros, as holes have.
+    for (std::uint32_t& word : mark.words) word = random() | 1U;  // Nonzero, unlike holes.
   } catch (const std::runtime_error&) {
     return Status(Code::io_error, "the system has no random numbers");
   }
@@ -173,7 +176,7 @@ void refresh_file_on_nodes(const Comm& comm, const std::string& path) {
 }
 
 Status check_one_file(Comm& comm, const std::string& path) {
-  if (comm.place().empty()) return Status();  // a single node
+  if (comm.place().empty()) return Status();  // A single node.
   Bytes told;
   if (comm.is_root() && writer_of(path).empty()) {
     const std::string text = ends_of(path);
@@ -191,8 +194,8 @@ Status check_one_file(Comm& comm, const std::string& path) {
 Status check_one_output(Comm& comm, const std::string& path,
                         const std::unique_ptr<Storage>& storage, std::uint64_t end,
                         const std::function<Status()>& open_again) {
-  if (comm.place().empty()) return Status();  // a single node
-  std::uint64_t n_bytes = UINT64_MAX;         // Of the file without the mark, at rank 0.
+  if (comm.place().empty()) return Status();  // A single node.
+  std::uint64_t n_bytes = UINT64_MAX;         // Length without the mark, on rank 0.
   const Result<Bytes> told = hear_rank_0(comm, [&](ByteWriter& words) -> Status {
     TAILRACE_TAKE(n_bytes, storage->file_bytes());
     return write_mark(*storage, std::max(n_bytes, end), words);
@@ -208,7 +211,7 @@ Status check_one_output(Comm& comm, const std::string& path,
     if (seen.ok()) seen = cut;
   }
   TAILRACE_TRY(as_rank_0_says(comm, seen));
-  refresh_file_on_nodes(comm, path);  // The mark is to be forgotten.
+  refresh_file_on_nodes(comm, path);  // Drop the mark from caches.
   return Status();
 }
 

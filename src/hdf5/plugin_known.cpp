@@ -1,4 +1,4 @@
-// How each known plug-in packs its settings, and the values that it does not survive.
+// Packing of each known plug-in's settings, and the guards.
 
 #include "hdf5/plugin_known.hpp"
 
@@ -18,8 +18,8 @@ std::span<const T> as_values(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-/// Whether every |x| <= most; false for NaN. Counts instead of stopping at the first: a loop
-/// without exits runs at memory speed.
+/// True if every |x| <= most; false for NaN. Does not stop at the first violation: a loop without
+/// exits runs at memory speed.
 template <class T>
 bool all_within(std::span<const T> values, T most) {
   unsigned any = 0;
@@ -34,7 +34,7 @@ T at_most(double value) {
   return static_cast<T>(std::min(value, greatest));
 }
 
-/// The same for real numbers of either type; true for other types.
+/// all_within() for real numbers of either type; true for other types.
 bool all_reals_within(DType dtype, std::span<const std::byte> values, double most) {
   if (dtype == DType::f32) return all_within(as_values<float>(values), at_most<float>(most));
   if (dtype == DType::f64) return all_within(as_values<double>(values), at_most<double>(most));
@@ -61,34 +61,34 @@ const char* guard_sperr(DType dtype, std::span<const std::byte> values, double a
              : "the chunk holds NaN, Inf or values beyond 2^48 bounds, on which SPERR crashes";
 }
 
-// --- How each known plug-in packs its settings.
+// --- Packing of each known plug-in's settings.
 
 namespace {
 
 constexpr std::uint32_t kSz3Id = 32024;
 constexpr std::uint32_t kBlosc2Id = 32026;
-/// Our own codec xor as a plug-in (xor/xor_chunk.hpp): lossless on all that it meets.
+/// Our codec xor as a plug-in (xor/xor_chunk.hpp): lossless for all input.
 constexpr std::uint32_t kXorId = 482;
 
 Status unsupported(const CodecRequest& request, const std::string& why) {
   return Status(Code::unsupported, "codec " + request.name + ": " + why);
 }
 
-/// The two halves of a double, the more significant first (SZ3, SZ2).
+/// Append the two halves of a double, the more significant first (SZ3, SZ2).
 void append_big_endian(double value, std::vector<std::uint32_t>& words) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   words.push_back(static_cast<std::uint32_t>(bits >> 32));
   words.push_back(static_cast<std::uint32_t>(bits));
 }
 
-/// The two halves of a double in the order of this machine's memory (H5Z-ZFP).
+/// Append the two halves of a double in this machine's memory order (H5Z-ZFP).
 void append_native(double value, std::vector<std::uint32_t>& words) {
   const auto halves = std::bit_cast<std::array<std::uint32_t, 2>>(value);
   words.insert(words.end(), halves.begin(), halves.end());
 }
 
-/// The bound for a codec that computes in the field's own type: the greatest number of that type
-/// that is not above it.
+/// The bound for a codec that computes in the field's type: the greatest number of that type that
+/// does not exceed `bound`.
 double bound_in_dtype(double bound, DType dtype) {
   if (dtype != DType::f32) return bound;
   float rounded = static_cast<float>(bound);
@@ -96,7 +96,7 @@ double bound_in_dtype(double bound, DType dtype) {
   return static_cast<double>(rounded);
 }
 
-/// What every lossy codec of real numbers must refuse.
+/// Refuse requests that no lossy codec of real numbers supports.
 Status check_lossy(const CodecRequest& request) {
   if (request.pointwise_bound > 0) {
     std::string others;
@@ -117,7 +117,8 @@ Status check_lossy(const CodecRequest& request) {
   return Status();
 }
 
-/// SZ3 3.1 takes the mode and four doubles; later ones a serialised configuration in the same id.
+/// True for SZ3 3.1, which takes the mode and four doubles; later versions use the same id for a
+/// serialised configuration.
 bool is_sz3_3_1(const PluginLibrary& library) { return library.exports("SZ_errConfigToCdArray"); }
 
 Result<PluginPlan> plan_sz3(const CodecRequest& request, CodecSettings& settings,
@@ -131,7 +132,7 @@ Result<PluginPlan> plan_sz3(const CodecRequest& request, CodecSettings& settings
                            "other client data; give theirs with id=32024,cd=...");
   }
   constexpr std::size_t rank_max =
-      4;  // Its set_local overruns an array beyond 5, its kernels stop at 4.
+      4;  // Its set_local overruns an array beyond 5; its kernels stop at 4.
   if (request.chunk_shape.size() > rank_max) {
     return unsupported(
         request, "it takes chunks of 1 to 4 dimensions, not " + shape_text(request.chunk_shape));
@@ -184,8 +185,8 @@ Result<PluginPlan> plan_zfp(const CodecRequest& request, CodecSettings& settings
   return plan;
 }
 
-/// H5Z-SPERR's word: mode in bits 28-29, quality as fixed point with 16 bits after the point (its
-/// base-2 logarithm for a point-wise bound, sign in bit 27), rank swap in bit 31.
+/// H5Z-SPERR's word: mode in bits 28-29, quality as fixed point with 16 fractional bits, rank swap
+/// in bit 31. For a point-wise bound, quality is its base-2 logarithm, with the sign in bit 27.
 Result<PluginPlan> plan_sperr(const CodecRequest& request, CodecSettings& settings,
                               const PluginLibrary&) {
   const bool swap = settings.flag("swap", false);
@@ -193,7 +194,7 @@ Result<PluginPlan> plan_sperr(const CodecRequest& request, CodecSettings& settin
   TAILRACE_TRY(settings.finish());
   TAILRACE_TRY(check_lossy(request));
   const double logarithm = std::log2(bound_in_dtype(request.absolute_bound, request.dtype)) * 65536;
-  // Towards the tighter bound on either side.
+  // Round towards the tighter bound for either sign.
   std::uint32_t word = logarithm < 0 ? static_cast<std::uint32_t>(std::ceil(-logarithm)) | 1U << 27
                                      : static_cast<std::uint32_t>(std::floor(logarithm));
   word |= 3U << 28;
@@ -231,7 +232,7 @@ Result<PluginPlan> plan_bzip2(const CodecRequest&, CodecSettings& settings, cons
   return plan;
 }
 
-/// blosc and blosc2: four words for set_local to fill, then level, shuffle kind, compressor.
+/// blosc and blosc2: four words that set_local fills, then level, shuffle kind, compressor.
 Result<PluginPlan> plan_blosc(const CodecRequest&, CodecSettings& settings, const PluginLibrary&) {
   constexpr std::array<std::uint32_t, 5> compressors = {0, 1, 2, 4, 5};
   const auto level = static_cast<std::uint32_t>(settings.integer("level", 0, 9, 5));
@@ -262,7 +263,7 @@ Result<PluginPlan> plan_bitshuffle(const CodecRequest&, CodecSettings& settings,
   return plan;
 }
 
-/// Words that SZ3's plug-in would answer with exit(), or by printing on stderr.
+/// Refuse words on which SZ3's plug-in would call exit() or print to stderr.
 Status check_sz3_words(const CodecRequest& request, const PluginLibrary& library,
                        const std::vector<std::uint32_t>& words) {
   constexpr std::uint32_t magic_of_later_versions = 0xF342F310;
@@ -288,17 +289,20 @@ Status check_sz3_words(const CodecRequest& request, const PluginLibrary& library
 
 namespace {
 
-/// SZ3 by what trz says of the same values: both predict by interpolation and code the same
-/// residuals, and one call of SZ3 costs more than 10 ms on the smallest sample. Fitted by least
-/// squares of the relative error to 112 pairs of chunk and bound (Nyx at 64^3 and 128^3,
-/// synthetic_nyx seeds 1 and 2, rel 1e-2 to 1e-5; SZ3 3.1 of hdf5plugin 7.1): mean 4 %, 95th
-/// percentile 14 %; 4 to 6 % on the sets left out. What is left is alike in a field.
+/// Predicts SZ3's size from trz's for the same values. Both predict by interpolation and code the
+/// same residuals, and one call of SZ3 costs more than 10 ms on the smallest sample. Fitted by
+/// least squares of the relative error to 112 pairs of chunk and bound. Data: Nyx at 64^3 and
+/// 128^3, synthetic_nyx seeds 1 and 2, rel 1e-2 to 1e-5; SZ3 3.1 of hdf5plugin 7.1. Mean error 4 %,
+/// 95th percentile 14 %; 4 to 6 % on the held-out sets. The remaining error is similar within a
+/// field.
 Estimate sz3_by_trz(double bits, double n_chunk, double n_values) {
   constexpr double residuals = 0.994;
-  constexpr double low_rate = 0.33;      // SZ3's Huffman code spends a bit where trz spends less.
-  constexpr double low_rate_bits = 0.5;  // Below about so many bits that no longer grows.
-  // Its Huffman tree, saved with every chunk, has a node for each residual that occurs; their
-  // number grows with the residuals' width, 2^bits, as about its root, since most lie close to 0.
+  // SZ3's Huffman code spends at least a bit per value, trz less.
+  constexpr double low_rate = 0.33;
+  constexpr double low_rate_bits = 0.5;  // Rate at which that overhead reaches half its maximum.
+  // SZ3 stores its Huffman tree with every chunk, with a node for each residual that occurs. Their
+  // number grows about as the square root of the residuals' width, 2^bits, since most lie close to
+  // 0.
   constexpr double tree_bytes_unit = 1566;
   constexpr double node_bytes_max = 16;
   constexpr double nodes_max = 65536;
@@ -340,9 +344,9 @@ KnownPlugin by_number(std::uint32_t filter_id, std::string_view summary,
   return made;
 }
 
-/// Who is re-entrant was tried with 8 threads on each (docs/codecs.md). SZ2 (32017) gave wrong
-/// bytes and crashes there; blosc is safe because it takes a lock of its own. Shares and speeds of
-/// candidates: see codec/built_in_codecs.cpp.
+/// Re-entrancy was tested with 8 threads on each plug-in (docs/codecs.md). SZ2 (32017) gave wrong
+/// bytes and crashed; blosc is safe because it takes its own lock. Shares and speeds of candidates:
+/// see codec/built_in_codecs.cpp.
 std::vector<KnownPlugin> make_table() {
   KnownPlugin sz3 = made_to_lose(by_name("sz3", kSz3Id, {"sz3"}, {}, plan_sz3), 6);
   sz3.reals_only = true;
@@ -355,7 +359,7 @@ std::vector<KnownPlugin> make_table() {
                    .decode = {22, 300, -1.19, 2.73}}};
   KnownPlugin zfp = made_to_lose(
       by_name("zfp", 32013, {"zfp"}, {"rate", "precision", "reversible"}, plan_zfp), 2);
-  // Blocks of 4 per dimension are coded one by one, so that any of them stand for all.
+  // Blocks of 4 per dimension are coded independently, so that any of them can represent all.
   zfp.sample = SampleRecipe{4, 0, 0.01, 0.01};
   zfp.variants = {{.codec = "zfp",
                    .order = 21,
@@ -384,7 +388,7 @@ std::vector<KnownPlugin> make_table() {
   for (KnownPlugin* plugin : {&zstd, &lz4, &bzip2, &bitshuffle, &blosc, &blosc2}) {
     plugin->any_byte_order = true;
   }
-  // Our own, where a file's header does not fit: lossless on all that it meets.
+  // Our own codec, used if a file's header does not fit: lossless for all input.
   KnownPlugin own_xor = by_name("", kXorId, {"xor"}, {}, nullptr);
   return {std::move(sz3),
           std::move(zfp),
@@ -406,7 +410,7 @@ const std::vector<KnownPlugin>& known_plugins() {
   return table;
 }
 
-/// Any plug-in by its number. Nothing promises what an unknown filter does.
+/// Any plug-in by its number, not known to be lossless.
 const CodecEntry& numbered_plugin() {
   static const KnownPlugin entry = [] {
     KnownPlugin any = made_to_lose(by_name("id", 0, {}, {"cd", "shuffle"}, nullptr), 8);
@@ -439,7 +443,7 @@ const KnownPlugin* find_known_plugin(std::uint32_t filter_id) {
   return nullptr;
 }
 
-/// Blosc2's filter 4 (TRUNC_PREC) drops bits of the mantissa; 0 to 2 are none, bytes and bits.
+/// Blosc2's filter 4 (TRUNC_PREC) drops mantissa bits; 0 to 2 are none, byte and bit shuffle.
 bool drops_bits(const KnownPlugin& known, const std::vector<std::uint32_t>& client_data) {
   return known.filter_id == kBlosc2Id && client_data.size() > 5 && client_data[5] > 2;
 }
@@ -450,7 +454,7 @@ Result<PluginPlan> plan_by_id(const CodecRequest& request, CodecSettings& settin
   plan.client_data = settings.words("cd");
   plan.shuffle_first = settings.flag("shuffle", false);
   TAILRACE_TRY(settings.finish());
-  // Nothing promises what an unknown filter does, so its chunks are verified like a lossy one's.
+  // An unknown filter may lose values, so its chunks are verified like those of a lossy one.
   plan.lossy = known == nullptr || !known->lossless || drops_bits(*known, plan.client_data);
   if (known != nullptr && known->filter_id == kSz3Id) {
     TAILRACE_TRY(check_sz3_words(request, library, plan.client_data));

@@ -32,9 +32,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// All plug-ins opened so far by path. The mutex of HDF5 guards it.
+/// All plug-ins opened so far, by path. HDF5's mutex protects it.
 std::map<std::string, std::unique_ptr<PluginLibrary>>& open_libraries() {
-  // Never destroyed: codecs may be used while static objects are taken down.
+  // Never destroyed: codecs may be used while static objects are destroyed.
   static auto* libraries = new std::map<std::string, std::unique_ptr<PluginLibrary>>;
   return *libraries;
 }
@@ -79,7 +79,7 @@ bool name_fits(const fs::path& file, const std::vector<std::string_view>& hints)
                      [&](std::string_view hint) { return name.find(hint) != std::string::npos; });
 }
 
-/// Open one file. `problem` says why it is no plug-in that we can use.
+/// Open one file. `problem` receives the reason why it is not a usable plug-in.
 const PluginLibrary* open_library(const fs::path& file, std::string& problem) {
   std::unique_ptr<PluginLibrary>& slot = open_libraries()[file.string()];
   if (slot) return slot.get();
@@ -131,8 +131,8 @@ bool PluginLibrary::exports(const char* symbol) const { return dlsym(handle, sym
 
 std::string PluginLibrary::text_of(const char* symbol) const {
   using GetText = const char* (*)();
-  // A library that the program itself is linked to wins over the one inside a plug-in: symbols are
-  // looked up in the program first, by the plug-in's own calls as well.
+  // A library that the program is linked to takes precedence over the one inside a plug-in: the
+  // dynamic linker searches the program first, also for the plug-in's own calls.
   void* address = dlsym(RTLD_DEFAULT, symbol);
   if (address == nullptr) address = dlsym(handle, symbol);
   const auto get_text = reinterpret_cast<GetText>(address);
@@ -141,7 +141,7 @@ std::string PluginLibrary::text_of(const char* symbol) const {
 }
 
 std::string plugin_source_text(std::uint32_t filter_id) {
-  // Of hdf5plugin 7.1, by its own table.
+  // Ids listed in hdf5plugin 7.1's own table.
   constexpr std::array<std::uint32_t, 12> of_hdf5plugin = {
       307, 32001, 32004, 32008, 32013, 32015, 32017, 32018, 32024, 32026, 32028, 32033};
   if (std::ranges::find(of_hdf5plugin, filter_id) != of_hdf5plugin.end()) {
@@ -167,7 +167,7 @@ void search_plugins_in(const std::string& folders) {
   add_folders(folders, added);
   std::vector<std::string>& first = folders_searched_first();
   first.insert(first.begin(), added.begin(), added.end());
-  // Opening a file reports an HDF5 that is not ours; nothing of it is called here.
+  // If the HDF5 is not ours, opening a file reports that; no HDF5 call is made here.
   if (added.empty() || !check_hdf5_is_ours().ok()) return;
   const Hdf5Scope scope;
   for (auto folder = added.rbegin(); folder != added.rend(); ++folder) {
@@ -183,7 +183,7 @@ std::vector<std::string> plugin_folders(const std::string& plugin_path) {
     add_folders(from_environment, folders);
   }
   add_folders(TAILRACE_DEFAULT_PLUGIN_PATH, folders);
-  // HDF5's own list: its default folder, or what the application has added with H5PLappend.
+  // HDF5's own list: its default folder, and those that the application has added with H5PLappend.
   const Hdf5Scope scope;
   unsigned n_own = 0;
   if (H5PLsize(&n_own) < 0) return folders;
@@ -228,8 +228,8 @@ namespace tailrace {
 
 namespace {
 
-/// Whether plug-ins find the very HDF5 that we call. Asked of the program: RTLD_DEFAULT would look
-/// where this library may look, which is more than others see.
+/// True if plug-ins find the same HDF5 that we call. Searches the program's scope: RTLD_DEFAULT
+/// would search this library's scope, which is larger than other libraries' scopes.
 bool hdf5_is_in_sight() {
   void* program = dlopen(nullptr, RTLD_LAZY);
   if (program == nullptr) return false;
@@ -238,7 +238,7 @@ bool hdf5_is_in_sight() {
   return found;
 }
 
-/// The file that our HDF5 was loaded from.
+/// Path of the file that our HDF5 was loaded from.
 std::string our_hdf5_path() {
   Dl_info object{};
   if (dladdr(reinterpret_cast<void*>(&H5open), &object) == 0) return "";
@@ -260,8 +260,9 @@ Status copy_bytes(const PluginLibrary& library, int to) {
   return copied;
 }
 
-/// Load the plug-in a second time, which takes a file of its own. It lies in memory; its descriptor
-/// stays open, since the linker knows libraries by their names, and numbers are used again.
+/// Load the plug-in a second time, which needs a separate file. It lies in memory. Its descriptor
+/// stays open: the linker identifies libraries by name, and a closed descriptor's number, which is
+/// part of the name, would be reused.
 Result<void*> load_copy(const PluginLibrary& library) {
   const int descriptor = ::memfd_create(library.file_name.c_str(), MFD_CLOEXEC);
   if (descriptor < 0) return status_from_errno(errno, "memfd_create for " + library.file_name);

@@ -1,4 +1,4 @@
-// A file in memory, over one that is only read; what that one held.
+// A file in memory, over a read-only file, and the recording of old contents.
 
 #include "hdf5/private_storage.hpp"
 

@@ -1,11 +1,11 @@
-// PrivateStorage: a file that one rank has for itself, in memory, perhaps over one that exists.
-// PreservingStorage: remembers what rank 0's commits overwrite in that one.
+// PrivateStorage: a file in the memory of one rank, optionally over an existing file.
+// PreservingStorage: records the bytes of that file that rank 0's commits overwrite.
 //
-// Where a program makes the metadata itself, every rank makes all of it (docs/hdf5.md): rank 0's
-// goes to the file, the others' into a PrivateStorage and nowhere else. Over a file that was opened
-// it reads what that file held when it was opened, whatever rank 0 has done to it since: its length
-// then is all of it that is looked at, and what a commit writes within that length rank 0 remembers
-// as it was, for the others, who wait until they have it.
+// If a program makes the metadata itself, every rank makes all of it (docs/hdf5.md). Rank 0's
+// metadata go to the file; those of other ranks go only to a PrivateStorage. Over an existing file,
+// a PrivateStorage returns the contents at the time of opening, whatever rank 0 has written since.
+// It reads nothing past the length at that time. Within that length, rank 0 records the old bytes
+// that a commit overwrites. The other ranks wait until they have received them.
 
 #pragma once
 
@@ -20,23 +20,24 @@ namespace tailrace {
 
 class PrivateStorage : public Storage {
  public:
-  /// From now on the file below has other bytes there; it had these when it was opened.
+  /// Record bytes that the underlying file held at opening and that have since been overwritten.
   virtual void preserve(std::uint64_t address, std::span<const std::byte> bytes) = 0;
 };
 
-/// An empty file. `path` is for messages.
+/// Make an empty private file. `path` is for messages.
 std::unique_ptr<PrivateStorage> make_private_storage(const std::string& path);
-/// Over the file at `path`. @error not_found, io_error
+/// Make a private file over the file at `path`. @error not_found, io_error
 Result<std::unique_ptr<PrivateStorage>> open_private_storage(const std::string& path);
 
-/// Storage as it is, but for what is written while it remembers. One thread at a time then.
+/// Passes all calls to its inner storage, and records overwritten bytes while enabled. One thread
+/// at a time while it does.
 class PreservingStorage final : public StorageOver {
  public:
   using StorageOver::StorageOver;
 
-  /// Remember what is overwritten before `end`.
+  /// Start to record bytes that are overwritten before address `end`.
   void remember(std::uint64_t end) { end_ = end; }
-  /// Stop, and tell what was overwritten since remember(): as it was when that was called first.
+  /// Stop recording. @returns the areas overwritten since remember(), with their original contents
   DirtyBytes take();
 
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override;
@@ -45,8 +46,8 @@ class PreservingStorage final : public StorageOver {
 
  private:
   std::uint64_t end_ = 0;
-  DirtyBytes first_;  ///< As it was, of all that was ever overwritten.
-  DirtyBytes taken_;  ///< Of that, what has been overwritten since remember().
+  DirtyBytes first_;  ///< Original contents of all bytes overwritten in any recording.
+  DirtyBytes taken_;  ///< The part of them that was overwritten since remember().
 };
 
 }  // namespace tailrace

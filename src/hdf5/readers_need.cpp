@@ -15,7 +15,8 @@ namespace tailrace {
 
 namespace {
 
-/// Filters up to this number come with HDF5: deflate, shuffle, fletcher32, szip, nbit, scaleoffset.
+/// Last id of the filters that come with HDF5: deflate, shuffle, fletcher32, szip, nbit,
+/// scaleoffset.
 constexpr std::uint32_t last_of_hdf5 = 6;
 
 constexpr std::string_view names_begin = ", for the filter";
@@ -26,7 +27,7 @@ void add_name(std::vector<std::string>& names, std::string name) {
   if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
 }
 
-/// Whether a filter is one of ours, which a package of ours brings.
+/// True if a filter is ours and comes with one of our packages.
 bool is_ours(const std::string& name) {
   const CodecEntry* const known = find_codec(name);
   return known != nullptr && !known->plugin && !known->readers_need.empty();
@@ -52,7 +53,7 @@ std::string text_of(const std::vector<std::string>& names) {
   return text + "files of codec=\"portable\" need nothing";
 }
 
-/// The names in a text of text_of(); of another text none.
+/// The names in a text made by text_of(); empty for any other text.
 std::vector<std::string> names_in(const std::string& text) {
   std::vector<std::string> names;
   const std::size_t begin = text.find(names_begin);

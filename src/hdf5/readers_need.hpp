@@ -1,4 +1,4 @@
-// What a file says of the filters that its readers must have: an attribute of the root group.
+// A root attribute that lists the filters that readers of the file need.
 
 #pragma once
 
@@ -12,26 +12,26 @@
 
 namespace tailrace {
 
-/// The root group's attribute: one text.
+/// Name of the root group's attribute, one string.
 inline constexpr const char* readers_need_attribute = "tailrace_readers_need";
 
-/// Whether every HDF5 has the filter.
+/// True if every HDF5 contains the filter.
 bool comes_with_hdf5(const FilterSpec& filter);
-/// What readers know the filter as: our name, else the one in the header, "id=NUMBER" without one.
+/// The filter's name for readers: our name, else the header's name, else "id=NUMBER".
 std::string name_for_readers(const FilterSpec& filter);
 
-/// Collects the filters of the datasets that are made in a file and that not every HDF5 has.
-/// Rank 0 only; callers hold an Hdf5Scope.
+/// Collects those filters of a file's new datasets that some HDF5 builds lack. Rank 0 only; callers
+/// hold an Hdf5Scope.
 class ReadersNeed {
  public:
-  /// A dataset has these filters. Cost: one look a filter.
+  /// Add the filters of a dataset. Cost: one look-up per filter.
   void learn(std::span<const FilterSpec> filters);
-  /// Let the root group say it, together with what it says already; nothing where nothing is new.
+  /// Write the attribute, merged with its existing content; does nothing if no filter is new.
   /// @param file  HDF5's id of the open file.  @error internal  HDF5 refuses.
   Status say(std::int64_t file);
 
  private:
-  std::vector<std::string> names_;  // In the order in which they came; none is there twice.
+  std::vector<std::string> names_;  // Unique, in order of arrival.
   std::size_t n_said_ = 0;
 };
 

@@ -38,18 +38,19 @@
 namespace tailrace {
 namespace {
 
-/// Between two looks at a living writer's commit, which takes a few writes and syncs.
+/// Delay between two checks of a live writer's commit, which takes a few writes and syncs.
 constexpr std::chrono::milliseconds nap{10};
 
-/// User blocks are powers of two from 512 on; nobody uses one beyond this.
+/// Largest user block searched for. User blocks are powers of two from 512 on; larger ones are not
+/// in use.
 constexpr std::uint64_t user_block_max = 1ULL << 30;
 
 bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 std::string in_quotes(const std::string& path) { return "\"" + path + "\""; }
 
-/// An open file with whole reads and writes. Only regular files are opened: others could wait for
-/// ever.
+/// An open file with complete reads and writes. Only regular files are opened; others could block
+/// forever.
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path, bool writable)
@@ -69,7 +70,7 @@ class OpenFile {
     struct stat info {};
     return ::fstat(at_.fd(), &info) == 0 ? std::uint64_t(info.st_size) : 0;
   }
-  /// As many bytes as there are.
+  /// Read at most `n` bytes, as many as the file has.
   std::vector<std::byte> read(std::uint64_t address, std::uint64_t n) const {
     const std::uint64_t end = n_bytes();
     std::vector<std::byte> bytes(address < end ? std::min(n, end - address) : 0);
@@ -95,8 +96,8 @@ class OpenFile {
   Status sync() const {
     return ::fsync(at_.fd()) == 0 ? Status() : status_from_errno(errno, in_quotes(path_));
   }
-  /// Keep every job from the file for as long as this is open. @returns whether that was to be had:
-  /// every rank of a job that writes it holds a lock.
+  /// Keep every job from the file for as long as this is open. @returns false if a job that writes
+  /// the file is running: every rank of it holds a lock
   bool lock() const { return ::flock(at_.fd(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
  private:
@@ -105,7 +106,8 @@ class OpenFile {
   Status opened_;
 };
 
-/// Read by HDF5 without the lock that its own driver asks for: recovery itself holds the file's.
+/// Serves HDF5's reads without the lock of HDF5's own driver, since recovery itself holds the
+/// file's lock.
 class UnlockedFile final : public NotedFile {
  public:
   explicit UnlockedFile(const OpenFile& file) : file_(file) { end_of_file = file.n_bytes(); }
@@ -120,7 +122,7 @@ class UnlockedFile final : public NotedFile {
   const OpenFile& file_;
 };
 
-/// One look at one output file.
+/// One inspection of one output file.
 class Recovery {
  public:
   Recovery(std::string path, bool apply)
@@ -128,8 +130,8 @@ class Recovery {
 
   Result<RecoverReport> run() {
     const bool there = file_exists(path_);
-    // A client may know the file by the name that it had (GlusterFS, on other nodes), though it has
-    // but one; two are left by a job that died while it gave the file its name.
+    // A client (GlusterFS, on other nodes) may still know the file by its former name, although it
+    // has only one link. Two links are left by a job that died while it renamed the file.
     struct stat facts {};
     const bool renamed =
         same_file(path_, partial_) && ::stat(path_.c_str(), &facts) == 0 && facts.st_nlink == 1;
@@ -139,7 +141,7 @@ class Recovery {
       return Status(Code::not_found,
                     "file " + in_quotes(path_) + " is not there, nor is " + in_quotes(partial_));
     }
-    std::vector<std::unique_ptr<OpenFile>> locked;  // Until all is done, so that no job begins.
+    std::vector<std::unique_ptr<OpenFile>> locked;  // Held to the end, so that no job begins.
     for (const std::string& name : {path_, partial_}) {
       if (name == path_ ? !there : !partial_there) continue;
       locked.push_back(std::make_unique<OpenFile>(name, false));
@@ -178,7 +180,7 @@ class Recovery {
   RecoverReport report_;
 };
 
-/// The superblock wherever HDF5 would look for it.
+/// Find the superblock at any address where HDF5 would look for it.
 Result<Superblock> find_superblock(const OpenFile& file) {
   const std::uint64_t end = file.n_bytes();
   for (std::uint64_t at = 0; at < end && at <= user_block_max; at = at == 0 ? 512 : at * 2) {
@@ -188,8 +190,8 @@ Result<Superblock> find_superblock(const OpenFile& file) {
   return Status(Code::corrupt, "no HDF5 signature");
 }
 
-/// Whether the file is the one whose bytes the journal bears witness of. A journal without any is
-/// nobody's: it must not be replayed into whatever file now has the name.
+/// True if the file contains the bytes that the journal's witnesses record. A journal without
+/// witnesses belongs to no file: it must not be replayed into the file that now has the name.
 bool belongs_to(const OpenFile& file, const Journal& journal) {
   return !journal.witnesses.empty() &&
          std::all_of(journal.witnesses.begin(), journal.witnesses.end(),
@@ -240,16 +242,16 @@ Status Recovery::look_at_file(const std::string& path) {
   }
   TAILRACE_TRY(look_at_superblock(file, *superblock));
   if (report_.state == FileState::damaged) return Status();
-  // HDF5 refuses a file that is marked.
+  // HDF5 refuses a file marked "open for write".
   if (apply_ || !superblock->open_for_write) {
     TAILRACE_TRY(look_at_contents(path, superblock->end_of_file));
   }
-  // Bytes to which a damaged file may refer are not cut off.
+  // Bytes to which a damaged file may refer are not truncated.
   return report_.state == FileState::damaged ? Status() : look_behind_end(file, *superblock);
 }
 
-/// Read all of the file's metadata: only then may it be called whole.
-/// @param end_of_file  as the superblock states it; what is written later may lie behind it.
+/// Read all metadata of the file: only then may it be reported as complete.
+/// @param end_of_file  end that the superblock states; bytes written later may lie after it.
 Status Recovery::look_at_contents(const std::string& path, std::uint64_t end_of_file) {
   const auto damaged = [&](const std::string& sentence) {
     set_state(FileState::damaged);
@@ -413,7 +415,7 @@ bool tells_progress(const std::string& path) {
 
 namespace {
 
-/// Notes the datasets with an unlimited first dimension, by its extent.
+/// Collects the datasets with an unlimited first dimension, by its extent.
 class GrowingDatasets final : public Hdf5Visitor {
  public:
   Status dataset(hid_t dataset, const std::string& path) override {
@@ -427,7 +429,7 @@ class GrowingDatasets final : public Hdf5Visitor {
   std::map<std::uint64_t, std::vector<std::string>> by_extent;
 };
 
-/// The link that was made last in the root group; empty: the group does not say, or has none.
+/// The newest link in the root group; empty if the group does not track that, or has no links.
 std::string last_link(hid_t file) {
   const auto ask = [&](char* name, std::size_t n) {
     return H5Lget_name_by_idx(file, "/", H5_INDEX_CRT_ORDER, H5_ITER_DEC, 0, name, n, H5P_DEFAULT);
@@ -476,16 +478,17 @@ Status cut_off_uncommitted(const std::string& path) {
   return file.n_bytes() > end ? file.resize(end) : Status();
 }
 
-// A journal that is incomplete has changed nothing, but its writer may be completing it; one that
-// belongs to another file says nothing of this one.
+// An incomplete journal has changed nothing, but its writer may be completing it. A journal that
+// belongs to another file is irrelevant for this one.
 Status check_not_half_committed(const std::string& path, std::chrono::milliseconds patience) {
   const Result<std::string> target = resolve_links(path);
-  if (!target.ok()) return Status();  // Whoever opens the file says so.
+  if (!target.ok()) return Status();  // Opening the file reports this error.
   const std::string journal_path = journal_path_of(*target);
-  std::string output = *target;  // Whose lock it is, an unfinished file's too.
+  std::string output = *target;  // Name of the lock's file; the same for an unfinished file.
   if (output.ends_with(partial_suffix)) output.resize(output.size() - std::strlen(partial_suffix));
   for (; file_exists(journal_path); patience -= nap) {
-    const std::string writer = writer_of(output);  // Before the journal: it may end meanwhile.
+    // Read before the journal: the writer may end meanwhile.
+    const std::string writer = writer_of(output);
     const Result<Journal> journal = read_journal(journal_path);
     const OpenFile file(*target, false);
     if (journal.status().code() == Code::not_found || !file.opened().ok()) return Status();

@@ -1,4 +1,4 @@
-// The pipeline of a stored dataset: stages that we have, plug-ins, and what only HDF5 can run.
+// The pipeline of a stored dataset: our stages, plug-ins, and filters that only HDF5 can run.
 
 #include "hdf5/stored_codec.hpp"
 
@@ -20,21 +20,21 @@ Status no_chunk_memory(std::uint64_t n_bytes) {
   return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
 }
 
-// --- Through HDF5: a file that lives in memory holds a dataset of one chunk with the same type,
-// chunk shape, fill value and pipeline. To decode, the stored bytes are put in as they are and read
-// back as values; to encode, the other way round. The slow path.
+// --- Codec through HDF5: a dataset of one chunk in a file in memory, with the same type, chunk
+// shape, fill value and pipeline. To decode, the stored bytes are written as they are and read back
+// as values; to encode, the reverse. This is the slow path.
 //
-// Invariant 1: HDF5 is called within an Hdf5Scope, which is also what makes this thread-safe.
-// Invariant 2: the dataset has no chunk cache that keeps values, so that what H5Dwrite leaves is
-// stored before it returns and what H5Dread gives is what the stored bytes decode to.
+// Invariant 1: HDF5 is called within an Hdf5Scope, which also makes this codec thread-safe.
+// Invariant 2: the dataset has no chunk cache that buffers values. So H5Dwrite stores the chunk
+// before it returns, and H5Dread decodes the stored bytes.
 
-/// What the datasets whose chunks are meant have in common.
+/// Common properties of the datasets whose chunks are coded.
 struct Hdf5ChunkForm {
-  Bytes type;                       ///< H5Tencode of the file's type; elements are their bytes.
-  std::uint64_t element_bytes = 0;  ///< Of that type.
-  Shape chunk_shape;                ///< Of one dimension at least.
-  std::vector<FilterSpec> filters;  ///< With final_client_data.
-  Bytes fill_value;                 ///< element_bytes; empty: HDF5's default.
+  Bytes type;  ///< Type in the file (H5Tencode); elements contain all of their data.
+  std::uint64_t element_bytes = 0;  ///< Element size of that type.
+  Shape chunk_shape;                ///< Rank of at least 1.
+  std::vector<FilterSpec> filters;  ///< Includes final_client_data.
+  Bytes fill_value;                 ///< One element; empty: HDF5's default.
 };
 
 constexpr const char* kDatasetName = "chunk";
@@ -65,15 +65,15 @@ class Hdf5ChunkCodec final : public Codec {
     file_.reset();
   }
 
-  /// Create file and dataset. `fill_defined`: with the form's fill value or HDF5's own.
+  /// Create file and dataset. `fill_defined`: with a fill value, the form's or HDF5's default.
   Status create(bool fill_defined) {
     const Hdf5Scope scope;
     dataset_.reset();
     file_.reset();
     const Hdf5Id memory = new_access_list();
     H5Pset_fapl_core(memory.get(), 1U << 16, false);
-    // No file has this name, as the driver has no backing store; but HDF5 takes two such files of
-    // one name for the same.
+    // The driver has no backing store, so no file has this name. But HDF5 treats two such files
+    // with the same name as one.
     static std::uint64_t n_created = 0;
     const std::string name = "tailrace_chunk_in_memory_" + std::to_string(n_created++);
     file_ = Hdf5Id(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, memory.get()));
@@ -115,11 +115,11 @@ class Hdf5ChunkCodec final : public Codec {
   const std::vector<FilterSpec>& filters() const override { return form_.filters; }
   bool lossy() const override { return true; }
   bool keeps_bound_by_construction() const override { return false; }
-  /// szip, nbit and scale-offset add headers; whatever HDF5 has encoded, encode() measures.
+  /// szip, nbit and scale-offset add headers; encode() measures what HDF5 has encoded.
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
     return 2 * n_bytes + (64U << 10);
   }
-  /// The values, the filters' own copies, and the file in memory.
+  /// Memory for the values, the filters' own copies, and the file in memory.
   std::uint64_t working_bytes(std::uint64_t n_bytes) const override {
     return 3 * encoded_bytes_max(n_bytes);
   }
@@ -146,7 +146,7 @@ class Hdf5ChunkCodec final : public Codec {
   }
 
   Result<Buffer> decode(EncodedBytes encoded) const override {
-    // HDF5 does not look at the length of a chunk that no filter checks.
+    // HDF5 does not check the length of a chunk that no filter checks.
     const std::uint64_t all = (std::uint64_t{1} << form_.filters.size()) - 1;
     if ((encoded.filter_mask & all) == all) {
       if (encoded.buffer.n_bytes() != chunk_bytes_) {
@@ -162,7 +162,7 @@ class Hdf5ChunkCodec final : public Codec {
                        encoded.buffer.n_bytes(), encoded.buffer.data()) < 0) {
       return hdf5_failure(Code::codec_failed, "stored chunk");
     }
-    // Opened anew: 1.10.8 remembers a filter mask of 0 for a chunk that it has just been handed.
+    // Reopened: 1.10.8 remembers a filter mask of 0 for a chunk that was just written.
     dataset_.reset();
     dataset_ = Hdf5Id(H5Dopen2(file_.get(), kDatasetName, access_.get()));
     if (H5Dread(dataset_.get(), type_.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
@@ -178,8 +178,8 @@ class Hdf5ChunkCodec final : public Codec {
                                           std::to_string(n_bytes));
   }
 
-  /// Take the last chunk out of the index. Where 1.10.8 replaces a chunk by one of the same length,
-  /// it keeps the old one's filter mask.
+  /// Remove the last chunk from the index. When 1.10.8 replaces a chunk by one of the same length,
+  /// it keeps the old filter mask.
   Status clear() const {
     std::vector<hsize_t> none = extents_;
     none[0] = 0;
@@ -201,8 +201,8 @@ class Hdf5ChunkCodec final : public Codec {
   mutable Hdf5Id dataset_;
 };
 
-/// Whether this process's HDF5 has a filter, built in or registered (no plug-ins are looked for in
-/// folders of ours, and stubs that refuse all chunks do not count).
+/// True if this process's HDF5 has a filter, built in or registered. Does not search our plug-in
+/// folders; stubs that refuse all chunks do not count.
 bool hdf5_has_filter(std::uint32_t filter_id) {
   const Hdf5Scope scope;
   return StubFilters::decodes(filter_id) && H5Zfilter_avail(H5Z_filter_t(filter_id)) > 0;
@@ -229,7 +229,7 @@ Status provide_filter(const FilterSpec& filter, const std::string& plugin_path) 
   return Status();
 }
 
-/// Plug-ins of the pipeline are looked for in `plugin_path` first.
+/// Make a codec through HDF5. Plug-ins of the pipeline are searched in `plugin_path` first.
 /// @error plugin_missing  HDF5 does not have one of the filters, or cannot encode with it.
 /// @error unsupported     HDF5 would use other client data than the header names.
 Result<std::unique_ptr<Codec>> make_hdf5_chunk_codec(const Hdf5ChunkForm& form,
@@ -240,22 +240,22 @@ Result<std::unique_ptr<Codec>> make_hdf5_chunk_codec(const Hdf5ChunkForm& form,
   }
   auto codec = std::make_unique<Hdf5ChunkCodec>(form);
   Status created = codec->create(true);
-  // Scale-offset keeps in its client data whether there is a fill value, which a schema without one
-  // does not say: the data tell which of the two it was.
+  // Scale-offset records in its client data whether a fill value exists, and a schema without a
+  // fill value leaves that open: try both.
   if (!created.ok() && form.fill_value.empty() && codec->create(false).ok()) created = Status();
   if (!created.ok()) return created.within("HDF5's filters");
   return std::unique_ptr<Codec>(std::move(codec));
 }
 
-// --- What loses nothing.
+// --- Lossless re-encoding.
 
-/// Where nobody promises that what encode() returns decodes to the very values it was given (szip
-/// and friends in HDF5, plug-ins that are not known to be lossless), it is decoded and compared: a
-/// concatenation must not lose what the inputs hold, and to encode values again that a lossy filter
-/// has decoded would.
+/// Decodes and compares each result of encode(). Used if a pipeline is not known to decode to
+/// exactly the input values (szip and others in HDF5, plug-ins not known to be lossless). A
+/// concatenation must not lose what the inputs hold, and re-encoding values that a lossy filter has
+/// decoded would lose some.
 class CheckedCodec final : public Codec {
  public:
-  /// @param survives_all  encode() may be tried with any values.
+  /// @param survives_all  encode() may be called with any values.
   CheckedCodec(std::unique_ptr<Codec> inner, bool survives_all)
       : inner_(std::move(inner)), survives_all_(survives_all) {}
 
@@ -310,7 +310,7 @@ class CheckedCodec final : public Codec {
   bool survives_all_;
 };
 
-/// A pipeline of ours as far as it goes.
+/// A pipeline of our stages, as far as they are available.
 struct StageList {
   std::vector<std::unique_ptr<FilterStage>> stages;
   bool lossless = true;
@@ -337,7 +337,7 @@ Status add_stage(const FilterSpec& filter, std::uint64_t element_bytes, std::uin
   if (stage == nullptr) {
     Result<StoredPlugin> plugin = find_stored_plugin(filter, plugin_path);
     if (!plugin.ok()) {
-      // Not a file, but perhaps a class that this program has registered.
+      // No plug-in file, but the program may have registered the class.
       list.needs_hdf5 = hdf5_has_filter(filter.filter_id);
       return list.needs_hdf5 ? Status() : plugin.status();
     }
@@ -350,7 +350,7 @@ Status add_stage(const FilterSpec& filter, std::uint64_t element_bytes, std::uin
   return Status();
 }
 
-/// For chunks that nobody opens.
+/// Codec for chunks that are copied without decoding.
 class CopyingCodec final : public Codec {
  public:
   explicit CopyingCodec(std::vector<FilterSpec> filters) : filters_(std::move(filters)) {}

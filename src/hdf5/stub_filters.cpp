@@ -1,4 +1,4 @@
-// StubFilters, and calls of HDF5 that want filters which they may not call.
+// StubFilters, and HDF5 calls that require filters but must not run their checks.
 
 #include "hdf5/stub_filters.hpp"
 
@@ -18,28 +18,28 @@ namespace tailrace {
 
 namespace {
 
-/// What stands in HDF5 under a filter's number, and what for.
+/// The class registered with HDF5 for a filter id, and its purpose.
 struct FilterEntry {
-  const H5Z_class2_t* real = nullptr;  ///< It decodes; nullptr: nobody has shown it to us.
+  const H5Z_class2_t* real = nullptr;  ///< The class that decodes; nullptr: not registered with us.
   bool searched = false;               ///< A plug-in was looked for.
-  bool stub = false;                   ///< HDF5 has a class that takes final client data.
-  int n_files = 0;                     ///< Those that need it to.
-  std::string name;                    ///< HDF5 keeps a pointer to it.
+  bool stub = false;                   ///< HDF5 has a class that accepts final client data.
+  int n_files = 0;                     ///< Number of files that need the stub.
+  std::string name;                    ///< HDF5 stores a pointer to it.
 
   bool refuses() const { return stub && real == nullptr; }
 };
 
-/// By number, guarded by the HDF5 lock. Entries stay at one place in memory.
+/// Entries by filter id, protected by the HDF5 lock. Entries never move in memory.
 std::map<std::uint32_t, FilterEntry>& filters_of_process() {
   static auto* filters = new std::map<std::uint32_t, FilterEntry>;
   return *filters;
 }
 
-/// Fails every chunk: a stub stands for a plug-in that is not there.
+/// Fails every chunk: the stub replaces a missing plug-in.
 size_t refuse_chunk(unsigned, size_t, const unsigned*, size_t, size_t*, void**) { return 0; }
 
-/// Give HDF5 the class that a number needs now. HDF5 copies it, and replaces one that is there even
-/// while datasets use it, which it would not drop then.
+/// Register the class that a filter id needs now. HDF5 copies it, and replaces an existing class
+/// even while datasets use it, although it would refuse to unregister that class then.
 Status enter_filter(std::uint32_t id, FilterEntry& entry) {
   const bool stub = entry.n_files > 0 || entry.real == nullptr;
   H5Z_class2_t made{};
@@ -52,8 +52,8 @@ Status enter_filter(std::uint32_t id, FilterEntry& entry) {
     made.filter = refuse_chunk;
   }
   if (stub) {
-    made.name = entry.name.c_str();  // which HDF5 writes into datasets
-    made.can_apply = nullptr;        // These would make other client data of final ones.
+    made.name = entry.name.c_str();  // HDF5 writes it into datasets.
+    made.can_apply = nullptr;        // These would derive other client data from final ones.
     made.set_local = nullptr;
   }
   if (H5Zregister(&made) < 0) {
@@ -63,8 +63,8 @@ Status enter_filter(std::uint32_t id, FilterEntry& entry) {
   return Status();
 }
 
-/// The class of a plug-in that HDF5 finds by itself; nullptr: none, or one that the program has
-/// registered, which HDF5 does not tell.
+/// The class of a plug-in that HDF5 finds itself. nullptr: none, or a class that the program has
+/// registered, which HDF5 does not expose.
 const H5Z_class2_t* class_of_plugin(const FilterSpec& filter) {
   if (H5Zfilter_avail(H5Z_filter_t(filter.filter_id)) <= 0) return nullptr;
   const KnownPlugin* known = find_known_plugin(filter.filter_id);
@@ -75,7 +75,7 @@ const H5Z_class2_t* class_of_plugin(const FilterSpec& filter) {
   return found.ok() ? (*found)->filter_class : nullptr;
 }
 
-/// With its class, if a plug-in has one.
+/// The entry of a filter, with its class if a plug-in has one.
 FilterEntry& entry_of(const FilterSpec& filter) {
   FilterEntry& entry = filters_of_process()[filter.filter_id];
   if (entry.real == nullptr && !std::exchange(entry.searched, true)) {
@@ -84,7 +84,7 @@ FilterEntry& entry_of(const FilterSpec& filter) {
   return entry;
 }
 
-/// Whether HDF5's last call ended before it did anything, since a filter is not there or refuses.
+/// True if HDF5's last call did nothing because a filter is missing or refuses.
 bool filters_refused() {
   bool refused = false;
   H5Ewalk2(
@@ -106,8 +106,9 @@ std::vector<FilterSpec> plugin_filters_of(hid_t dataset) {
 
 bool may_be_left_out(const FilterSpec& filter) { return (filter.flags & H5Z_FLAG_OPTIONAL) != 0; }
 
-/// Where there are neither a plug-in, nor a class that is known, nor `missing`, nothing changes:
-/// the program's own class is asked as ever, and what is not there stays missing.
+/// Add stubs for the dataset's filters. A filter without a plug-in, a known class or `missing` is
+/// left unchanged: HDF5 consults the program's own class as usual, and a missing filter stays
+/// missing.
 Status add_stubs_of(hid_t dataset, StubFilters& for_this_call, StubFilters* missing) {
   for (const FilterSpec& filter : plugin_filters_of(dataset)) {
     if (StubFilters::known(filter)) {
@@ -120,13 +121,13 @@ Status add_stubs_of(hid_t dataset, StubFilters& for_this_call, StubFilters* miss
   return Status();
 }
 
-/// HDF5's error stack is that of the call.
+/// Run the call with stubs. Afterwards HDF5's error stack is that of the call.
 herr_t call_with_stubs(hid_t dataset, const std::function<herr_t()>& call, StubFilters* missing) {
   herr_t done = 0;
   hid_t errors = H5I_INVALID_HID;
   {
-    StubFilters for_this_call;  // Of known classes alone, which take the stubs' places again.
-    // Where that fails the call does, too, and says what HDF5 wants.
+    StubFilters for_this_call;  // Only known classes; they replace the stubs again afterwards.
+    // If this fails, the call fails too and reports what HDF5 requires.
     const Status added = add_stubs_of(dataset, for_this_call, missing);
     static_cast<void>(added);
     done = call();
@@ -136,8 +137,9 @@ herr_t call_with_stubs(hid_t dataset, const std::function<herr_t()>& call, StubF
   return done;
 }
 
-/// A filter of the dataset for which a stub stands that refuses every chunk: HDF5 would find that
-/// out when it empties its cache, and tell nobody. An optional one it leaves out, chunk by chunk.
+/// A required filter of the dataset with a stub that refuses every chunk. HDF5 would detect the
+/// refusal only when it flushes its cache, and report it to no caller. HDF5 skips an optional
+/// filter, chunk by chunk.
 std::optional<std::uint32_t> refusing_filter_of(hid_t dataset) {
   const auto refuses = [](const auto& entry) { return entry.second.refuses(); };
   if (std::ranges::none_of(filters_of_process(), refuses)) return std::nullopt;
@@ -149,8 +151,8 @@ std::optional<std::uint32_t> refusing_filter_of(hid_t dataset) {
   return std::nullopt;
 }
 
-/// Whether filters may be called: chunks are filled as soon as they are there, or those at the
-/// edge, which are stored without filters, lie there no longer, or a dataset is cut through chunks.
+/// True if extending the dataset may run filters: chunks are filled on allocation, or unfiltered
+/// chunks at the edge become inner chunks, or shrinking cuts through chunks.
 bool encodes_when_extended(hid_t dataset, std::span<const hsize_t> extents) {
   const Hdf5Id list(H5Dget_create_plist(dataset));
   H5D_alloc_time_t allocated = H5D_ALLOC_TIME_EARLY;
@@ -216,7 +218,8 @@ void StubFilters::release() {
     if (entry.real != nullptr) {
       (void)enter_filter(id, entry);
     } else {
-      // While another file's dataset needs the class HDF5 keeps it, until there is a real one.
+      // HDF5 refuses while another file's dataset uses the class, and keeps it until a real class
+      // exists.
       entry.stub = H5Zunregister(H5Z_filter_t(id)) < 0;
     }
   }

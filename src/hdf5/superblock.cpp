@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::array<unsigned char, 8> signature = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 constexpr std::size_t version_at = 8;
-constexpr std::size_t status_flags_at = 11;      // versions 2 and 3
-constexpr unsigned open_for_write_flags = 0x05;  // bit 0: write access, bit 2: SWMR write access
+constexpr std::size_t status_flags_at = 11;      // Versions 2 and 3.
+constexpr unsigned open_for_write_flags = 0x05;  // Bit 0: write access, bit 2: SWMR write access.
 
 std::uint64_t little_endian(std::span<const std::byte> bytes, std::size_t at, std::size_t n) {
   std::uint64_t value = 0;
@@ -32,16 +32,16 @@ unsigned byte_at(std::span<const std::byte> bytes, std::size_t at) {
   return std::to_integer<unsigned>(bytes[at]);
 }
 
-/// Where the members of a superblock stand, counted from its signature.
+/// Offsets of a superblock's members from its signature.
 struct Fields {
-  std::size_t address_bytes;  ///< Of each address.
-  /// Base address, then the extension's (versions 2 and 3) or the free-space index's, then the end
-  /// of file, and one more.
+  std::size_t address_bytes;  ///< Size of each address.
+  /// Base address, then the address of the extension (versions 2 and 3) or of the free-space index,
+  /// then the end of file, and one more.
   std::size_t addresses_at;
-  std::size_t checksum_at;  ///< Behind them; versions 0 and 1 have none.
+  std::size_t checksum_at;  ///< After the addresses; versions 0 and 1 have no checksum.
 };
 
-/// @param bytes  16 at least.
+/// @param bytes  at least 16.
 Fields fields_of(std::span<const std::byte> bytes) {
   const unsigned version = byte_at(bytes, version_at);
   Fields fields{};
@@ -86,7 +86,7 @@ std::uint32_t lookup3(std::span<const std::byte> bytes, std::uint32_t initial) {
     mix(a, b, c);
   }
   if (at == bytes.size()) return c;
-  std::array<std::byte, 12> last{};  // The tail counts as if zeros followed.
+  std::array<std::byte, 12> last{};  // The tail is padded with zeros.
   std::memcpy(last.data(), bytes.data() + at, bytes.size() - at);
   a += std::uint32_t(little_endian(last, 0, 4));
   b += std::uint32_t(little_endian(last, 4, 4));
@@ -120,7 +120,7 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint6
   if (bytes.size() < (old_form ? checksum_at : found.n_bytes)) {
     return Status(Code::corrupt, "superblock is cut short");
   }
-  // Stored addresses count from the superblock: the base address is where the user block ends.
+  // Stored addresses count from the superblock: the base address is the end of the user block.
   found.base_address = little_endian(bytes, addresses_at, address_bytes);
   found.end_of_file = little_endian(bytes, addresses_at + 2 * address_bytes, address_bytes);
   if (!old_form) {

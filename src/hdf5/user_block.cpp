@@ -27,7 +27,7 @@ class BehindUserBlock final : public StorageOver {
   }
   Status write_pieces_at(std::uint64_t address,
                          std::span<const std::span<const std::byte>> pieces) override {
-    // A superblock is among the first bytes of the file, which go alone.
+    // A superblock is among the first bytes of the file, which are written separately.
     if (address == 0) return Storage::write_pieces_at(address, pieces);
     return inner_->write_pieces_at(n_bytes_ + address, pieces);
   }

@@ -1,4 +1,4 @@
-// Taking, reading and judging lock files.
+// Acquiring, reading and judging lock files.
 
 #include "hdf5/writer_lock.hpp"
 
@@ -22,20 +22,20 @@
 namespace tailrace {
 namespace {
 
-constexpr int attempts = 8;  // Each is lost to another job that ends or takes over meanwhile.
+constexpr int attempts = 8;  // Each attempt is lost to a job that ends or takes over meanwhile.
 
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-/// When a process of this machine began, in the kernel's ticks: a number that a later process with
-/// the same pid does not have. "0" where that is not told.
+/// Start time of a process on this machine, in the kernel's ticks; a later process with the same
+/// pid has another number. "0" if unknown.
 std::string process_start(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string text;
   std::getline(file, text);
-  const std::size_t name_end = text.rfind(')');  // The name may hold spaces.
+  const std::size_t name_end = text.rfind(')');  // The name may contain spaces.
   if (name_end == std::string::npos) return "0";
   std::istringstream fields(text.substr(name_end + 1));
   std::string field;
@@ -43,12 +43,12 @@ std::string process_start(const std::string& pid) {
   return field;
 }
 
-/// What a lock file says.
+/// Content of a lock file.
 struct Holder {
   std::string host;
   std::string pid;
-  std::string since;  ///< UTC.
-  std::string start;  ///< As of process_start().
+  std::string since;  ///< UTC time.
+  std::string start;  ///< Result of process_start().
 
   static Holder here() {
     const std::string pid = std::to_string(::getpid());
@@ -71,7 +71,7 @@ struct Holder {
       if (word == "since") words >> holder.since;
       if (word == "start") words >> holder.start;
     }
-    // Anybody may have written it: a pid becomes a path, all of it a message.
+    // The file is untrusted: a pid becomes a path, and all of it appears in messages.
     return holder.is_told() ? holder : Holder();
   }
   bool is_told() const {
@@ -91,7 +91,7 @@ struct Holder {
     return "another job" +
            (pid.empty() ? "" : " (process " + pid + " on " + host + ", since " + since + ")");
   }
-  /// Whether it is a process of this machine that is not there any more.
+  /// True if it was a process of this machine that has ended.
   bool is_gone() const {
     if (pid.empty() || host != host_name()) return false;
     const bool there = ::kill(static_cast<pid_t>(std::atol(pid.c_str())), 0) == 0 || errno == EPERM;
@@ -110,15 +110,15 @@ Lock try_lock(int fd, int kind) {
 
 constexpr std::chrono::milliseconds between_tries(20);
 
-/// Open a lock file to look at it. A pipe of that name must not keep us waiting.
+/// Open a lock file to read it. Must not block on a pipe with that name.
 Descriptor look_at(const std::string& name) {
   return Descriptor(::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 }
 
-/// What nodes write into the file that they hold once they have seen a lock of rank 0's node.
+/// Text that processes write into FILE.lock.nodes once they have seen a lock of rank 0's node.
 constexpr const char* seen_between_nodes = "locks are seen between nodes\n";
 
-/// Whether somebody of the job has seen, from another node, that its lock was held.
+/// True if a process of the job has seen, from another node, that the job's lock was held.
 bool locks_were_seen(const std::string& path) {
   const Descriptor at = look_at(nodes_lock_path_of(path));
   std::array<char, 64> text{};
@@ -126,21 +126,20 @@ bool locks_were_seen(const std::string& path) {
   return n > 0 && std::string(text.data(), static_cast<std::size_t>(n)) == seen_between_nodes;
 }
 
-/// Whether a process of another node holds the file. Only where its rank 0 holds nothing: others of
-/// that job would not get their hold meanwhile.
+/// True if a process of another node holds the file. Call only while rank 0 of that job holds no
+/// lock: during the test, other processes of the job could not acquire their share.
 bool nodes_hold(const std::string& path) {
   const Descriptor at = look_at(nodes_lock_path_of(path));
   return at.open() && try_lock(at.fd(), LOCK_EX) == Lock::held;
 }
 
 enum class Holding : std::uint8_t {
-  none,    ///< That job is dead.
-  lives,   ///< By its lock.
-  unknown  ///< It ran elsewhere, and no lock of it could be seen here.
+  none,    ///< The job is dead.
+  lives,   ///< The job is alive, as its lock shows.
+  unknown  ///< The job ran elsewhere, and its locks are not visible here.
 };
 
-/// Whether the holder that a lock file names still has it, where `lock` is what became of an
-/// attempt to lock it.
+/// State of the holder that a lock file names. `lock` is the result of an attempt to lock the file.
 Holding holding(int fd, Lock lock, const Holder& holder, const std::string& path) {
   if (lock == Lock::held) return Holding::lives;
   if (holder.is_gone()) return Holding::none;
@@ -151,14 +150,14 @@ Holding holding(int fd, Lock lock, const Holder& holder, const std::string& path
   return lock == Lock::taken && would_be_seen() ? Holding::none : Holding::unknown;
 }
 
-/// The holder, with what to do where nothing is known of it.
+/// Describes the holder, with advice if its state is unknown.
 std::string sentence(const Holder& holder, Holding held, const std::string& path) {
   return held == Holding::lives
              ? holder.sentence()
              : holder.sentence() + " (if it is dead, remove \"" + lock_path_of(path) + "\")";
 }
 
-/// Whether the name still means the open file: its holder may have removed it meanwhile.
+/// True if the name still leads to the open file: its holder may have removed it meanwhile.
 bool still_named(int fd, const std::string& path) {
   struct stat open {};
   struct stat named {};
@@ -166,7 +165,7 @@ bool still_named(int fd, const std::string& path) {
          open.st_ino == named.st_ino && open.st_dev == named.st_dev;
 }
 
-/// See that no process of a job before holds the file any more.
+/// Wait until no process of an earlier job holds the file.
 Status wait_for_nodes(const std::string& path, const Holder& before,
                       std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
@@ -183,7 +182,7 @@ Status wait_for_nodes(const std::string& path, const Holder& before,
   return Status();
 }
 
-/// Take the lock of a file that we have made. Who looks at it in between holds it for a moment.
+/// Lock a file that we have just created. A process that inspects it meanwhile holds it briefly.
 Lock lock_what_was_made(int fd) {
   Lock lock = try_lock(fd, LOCK_EX);
   for (int i = 0; lock == Lock::held && i < attempts; ++i) {
@@ -193,12 +192,12 @@ Lock lock_what_was_made(int fd) {
   return lock;
 }
 
-/// Say in the lock file who holds it now.
+/// Write the current holder into the lock file.
 Status sign(int fd, const std::string& what) {
   const std::string text = Holder::here().text();
   if (::ftruncate(fd, 0) != 0) return status_from_errno(errno, what);
   TAILRACE_TRY(write_fully(fd, text.data(), text.size(), 0, what));
-  // It is for other nodes, of whom some clients keep it until then.
+  // Sync for other nodes: some clients buffer writes until then.
   const MountKind kind = mount_kind_of(fd);
   const bool is_own = kind == MountKind::own_disk || kind == MountKind::own_memory;
   return is_own || ::fsync(fd) == 0 ? Status() : status_from_errno(errno, what);
@@ -232,7 +231,7 @@ Status WriterLock::take(const std::string& path, std::chrono::milliseconds patie
       if (!at.open() && errno == ENOENT) continue;
     }
     if (!at.open()) {
-      // No file can be made here; where that matters, whoever opens the output says so.
+      // No file can be created here; if that matters, opening the output reports it.
       const bool no_folder = errno == ENOENT || errno == ENOTDIR;
       if (no_folder || errno == EACCES || errno == EPERM || errno == EROFS) return Status();
       return status_from_errno(errno, what);
@@ -245,14 +244,14 @@ Status WriterLock::take(const std::string& path, std::chrono::milliseconds patie
       return Status(Code::io_error,
                     "\"" + path + "\" is being written by " + sentence(before, held, path));
     }
-    if (lock == Lock::unsupported && !created) {  // Whoever removes it may make it anew.
+    if (lock == Lock::unsupported && !created) {  // A competing job may create it again first.
       if (!before.pid.empty()) taken_over_from_ = before.sentence();
       ::unlink(lock_path.c_str());
       continue;
     }
     if (!still_named(at.fd(), lock_path)) continue;
-    // A new file says at once whose it is: nobody could tell of an empty one whether he lives. Of a
-    // dead job's nothing changes before it is ours.
+    // Sign a new file immediately: an empty one would not tell whether its holder is alive. A dead
+    // job's file stays unchanged until it is ours.
     Status taken = created ? sign(at.fd(), what) : Status();
     if (taken.ok()) taken = wait_for_nodes(path, before, patience);
     if (taken.ok() && !created) taken = sign(at.fd(), what);
@@ -269,10 +268,11 @@ Status WriterLock::take(const std::string& path, std::chrono::milliseconds patie
 }
 
 void WriterLock::release() {
-  // Someone may have removed it, on the advice above, and another have made it anew.
+  // A user may have removed the file, as advised above, and another job may have created it again.
   const std::string lock_path = lock_path_of(path_);
   if (lock_.open() && holder_pid_ == ::getpid() && still_named(lock_.fd(), lock_path)) {
-    // Where the job ends as a whole, nobody does any more; else they keep the next one waiting.
+    // If the complete job ends, no process holds it; otherwise the processes keep the next job
+    // waiting.
     if (!nodes_hold(path_)) ::unlink(nodes_lock_path_of(path_).c_str());
     ::unlink(lock_path.c_str());
   }
@@ -295,22 +295,23 @@ void NodesLock::note_whether_locks_are_seen() const {
   if (!first.open()) return;
   const std::string host = Holder::read(first.fd()).host;
   if (host.empty() || host == host_name()) return;
-  // Twice: a process of this node may hold it for a moment, which would be seen in any case.
+  // Test twice: a process of this node may hold the lock for a moment, which would be visible in
+  // any case.
   for (int i = 0; i < 2; ++i) {
     if (i > 0) std::this_thread::sleep_for(between_tries);
     if (try_lock(first.fd(), LOCK_SH) != Lock::held) return;
   }
   struct stat facts {};
   if (::fstat(lock_.fd(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink != 1) return;
-  // All write the same, if they do; where it cannot be written, it is not known.
+  // All processes write the same text. If the write fails, visibility stays unknown.
   const std::string text = seen_between_nodes;
   (void)write_fully(lock_.fd(), text.data(), text.size(), 0, path_);
 }
 
 void NodesLock::release() {
   if (lock_.open() && pid_ == ::getpid()) {
-    ::flock(lock_.fd(), LOCK_UN);  // A process that was forked keeps it otherwise.
-    // The last one of a job whose rank 0 has ended.
+    ::flock(lock_.fd(), LOCK_UN);  // Otherwise a forked child process would keep it.
+    // This was the last process of a job whose rank 0 has ended.
     if (::access(lock_path_of(path_).c_str(), F_OK) != 0 && !nodes_hold(path_)) {
       ::unlink(nodes_lock_path_of(path_).c_str());
     }

@@ -1,22 +1,23 @@
 // WriterLock: at most one job writes a file, whether it creates, replaces or appends to it.
 //
-// Rank 0 of a job holds FILE.lock, beside the file, from before it looks at the file until it has
-// closed it; the lock file says who that is. A lock on the file itself would not do: readers
-// (HDF5 locks what it opens) hold those too, and a new file has another name and inode until its
-// first commit.
+// Rank 0 of a job holds FILE.lock, next to the file, from before it inspects the file until it has
+// closed it. The lock file names its holder. A lock on the file itself would not suffice: readers
+// hold such locks too (HDF5 locks what it opens), and a new file has another name and inode until
+// its first commit.
 //
-// Where the file system has locks (flock) that hold for all nodes, a lock file that nobody has
-// locked is a dead job's and is taken over. Where it has none, or each node has its own (sshfs,
-// BeeGFS as it comes), the text decides: the process that it names lives on this machine, or is
-// gone, or ran elsewhere, and then it is not ours to judge. Which of both it is, the kind of the
-// file system tells (core/mount_kind), or that another node of that job has seen the lock held.
+// If the file system has locks (flock) that hold across nodes, an unlocked lock file belongs to a
+// dead job and is taken over. If it has none, or if locks are local to a node (sshfs, BeeGFS by
+// default), the lock file's text decides. Its process is alive on this machine, or dead, or ran on
+// another machine; in the last case the lock is not taken over. Locks count as global by the kind
+// of the file system (core/mount_kind), or if another node of that job has seen the lock held.
 //
-// A job on several nodes may write on from the others when rank 0 has died. So one process of each
-// other node, and rank 1, hold FILE.lock.nodes together, and who takes over waits until nobody
-// does.
+// When rank 0 has died, a job on several nodes may continue to write from its other nodes. So one
+// process of each other node, and rank 1, share FILE.lock.nodes. A job that takes over waits until
+// no process holds it.
 //
-// Invariant 1: a job that does not get the lock changes nothing. Invariant 2: the lock files are
-// removed by rank 0 of who holds them only, or by who takes a dead job's over.
+// Invariant 1: a job that does not get the lock changes nothing. Invariant 2: FILE.lock is removed
+// only by rank 0 of the job that holds it, or by a job that takes it over from a dead one. The last
+// holder of FILE.lock.nodes also removes that file, once FILE.lock is gone.
 
 #pragma once
 
@@ -35,15 +36,16 @@ class WriterLock {
   WriterLock(const WriterLock&) = delete;
   WriterLock& operator=(const WriterLock&) = delete;
 
-  /// Become the only writer of `path` (its links resolved). Not collective: rank 0. A folder in
-  /// which no file can be made is taken as it is: then only the file itself can be opened.
-  /// @param patience  for what of a dead job still ends on other nodes.
-  /// @error io_error  another job has it, or may have it; names the machine, process and start.
+  /// Become the only writer of `path` (its links resolved). Not collective: rank 0. If the folder
+  /// permits no new file, this succeeds without a lock: only the file itself can be opened then.
+  /// @param patience  how long to wait for processes of a dead job on other nodes.
+  /// @error io_error  another job has the lock, or may have it; names the machine, process and
+  /// start.
   Status take(const std::string& path,
               std::chrono::milliseconds patience = std::chrono::seconds(10));
-  /// Let others write. Nothing happens if it is not held, nor in a process that was forked since.
+  /// Release the lock. Does nothing if the lock is not held, or in a forked child process.
   void release();
-  /// Of whom a dead job's lock was taken over; empty: of nobody.
+  /// Description of the dead job whose lock was taken over; empty: none.
   const std::string& taken_over_from() const { return taken_over_from_; }
 
  private:
@@ -53,7 +55,7 @@ class WriterLock {
   int holder_pid_ = 0;
 };
 
-/// What a process of another node than rank 0's holds as long as it may write.
+/// Lock that a process on another node than rank 0's holds as long as it may write.
 class NodesLock {
  public:
   NodesLock() = default;
@@ -61,11 +63,12 @@ class NodesLock {
   NodesLock(const NodesLock&) = delete;
   NodesLock& operator=(const NodesLock&) = delete;
 
-  /// `path` as rank 0 has taken it, behind a message from there. Where that is not possible, as
-  /// without locks between nodes, the job goes on without. Not collective. Cost: one file for all;
-  /// on file systems of which nothing is known 20 ms, to see whether rank 0's lock is seen.
+  /// Acquire a share of the lock for `path`, which rank 0 has taken and sent. If that is
+  /// impossible, for example without locks across nodes, the job continues without it. Not
+  /// collective. Cost: one file for all; on file systems of an unknown kind also 20 ms, to test
+  /// whether rank 0's lock is visible.
   void join(const std::string& path);
-  /// Nothing happens if it is not held, nor in a process that was forked since.
+  /// Release the share. Does nothing if it is not held, or in a forked child process.
   void release();
 
  private:
@@ -76,12 +79,12 @@ class NodesLock {
   int pid_ = 0;
 };
 
-/// The name of a file's lock file, and of that which other nodes hold.
+/// Names of a file's lock file, and of the one that other nodes hold.
 std::string lock_path_of(const std::string& path);
 std::string nodes_lock_path_of(const std::string& path);
 
-/// Who writes the file now ("another job (process 12 on host ...)"), and what to do where that can
-/// not be known; empty: nobody. Not collective.
+/// Describes the job that is writing the file ("another job (process 12 on host ...)"), with advice
+/// if its state is unknown; empty: none. Not collective.
 std::string writer_of(const std::string& path);
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// arena: the layout, and the margin of its run; the extra space ratio of predictive.
+// The layout arena and its margin; the extra space ratio of the layout predictive.
 
 #include "layout/arena.hpp"
 
@@ -19,7 +19,7 @@ class ArenaLayout final : public Layout {
   SizesNeeded sizes_needed() const override { return SizesNeeded::predicted; }
   BaseFrom base_from() const override { return BaseFrom::prefix; }
   const SpaceGoal* arena_goal() const override { return &goal_; }
-  /// Within the arena chunks are packed by what they are, not by what was expected of them.
+  /// The arena packs chunks by their encoded size, not by the expected one.
   std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.encoded_bytes; }
 
  private:
@@ -37,7 +37,7 @@ double normal_density(double x) {
 
 double normal_beyond(double x) { return std::erfc(x / std::numbers::sqrt2) / 2; }
 
-/// The smallest margin within the limits that `is_enough`, to 1/64 of a deviation.
+/// Smallest margin within the limits for which `is_enough` holds, to 1/64 of a deviation.
 template <class IsEnough>
 double least_margin(IsEnough&& is_enough) {
   double too_small = fewest_deviations;
@@ -50,15 +50,16 @@ double least_margin(IsEnough&& is_enough) {
   return enough;
 }
 
-/// The margin that keeps the expected share of overflows, or the one that leaves the least unused
-/// if that is larger: whenever a chunk overflows, about half of its size is left at the arena's
-/// end, so that more margin saves space until its own cost is as high.
+/// Margin that achieves the permitted share of overflows, or the one that leaves the least space
+/// unused if that is larger. When a chunk overflows, about half of its size stays unused at the
+/// arena's end. So a larger margin saves space until its cost equals this gain.
 double margin_for(double share, std::uint64_t n_chunks, double mean_bytes, double deviation_bytes) {
   const double for_share = least_margin([&](double margin) {
     return expected_overflow_share(margin, n_chunks, mean_bytes, deviation_bytes) <= share;
   });
   const auto n = static_cast<double>(n_chunks);
-  const double left_bytes = mean_bytes * (n + 1) / (2 * n);  // all of the arena if it is for one
+  // Unused after an overflow: about half a chunk, but the whole arena if it is for one chunk.
+  const double left_bytes = mean_bytes * (n + 1) / (2 * n);
   const double for_space = least_margin([&](double margin) {
     const double cost = deviation_bytes * (1 - normal_beyond(margin));
     return normal_density(margin) * left_bytes <= cost;
@@ -85,12 +86,11 @@ double expected_overflow_share(double margin, std::uint64_t n_chunks, double mea
 }
 
 std::uint64_t arena_bytes(std::span<const ArenaField> fields) {
-  double bytes = 0;  // what is expected, and the margins that users have named
+  double bytes = 0;  // expected bytes, and the margins of explicit ratios
   double pooled_bytes = 0;
   double variance = 0;
   double share = 1;
-  double most_bytes =
-      0;  // About what slots would keep: a wild step's memory must not fill the file.
+  double most_bytes = 0;  // About what slots reserve: limits the effect of one erratic step.
   std::uint64_t n_chunks = 0;
   for (const ArenaField& field : fields) {
     if (field.n_chunks == 0) continue;
@@ -130,7 +130,7 @@ double space_ratio(const SpaceGoal& goal) {
 
 double space_ratio_at(double ratio, double compression_ratio) {
   if (compression_ratio <= widened_above_ratio) return ratio;
-  // An R_space above 2, which only a user can have named, is not narrowed.
+  // Keep an R_space above 2, which only a user can have set.
   return std::max(ratio, std::min(largest_widened_ratio, 1 + (ratio - 1) * widening));
 }
 

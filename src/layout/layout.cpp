@@ -1,4 +1,4 @@
-// The layouts but for arena, and their registry.
+// All layouts except arena, and the registry.
 
 #include "layout/layout.hpp"
 
@@ -25,8 +25,8 @@ std::vector<Placement> Layout::place(std::span<const ChunkSizes> chunks, std::ui
   return placements;
 }
 
-// --- Places by shape: one per chunk at base + chunk_index * capacity, since all chunks of a field
-// have the same capacity, the edge chunks too.
+// --- Positions by shape: base + chunk_index * capacity, since all chunks of a field have the same
+// capacity, including edge chunks.
 
 namespace {
 
@@ -34,7 +34,7 @@ class LayoutByShape : public Layout {
  public:
   SizesNeeded sizes_needed() const final { return SizesNeeded::none; }
   BaseFrom base_from() const final { return BaseFrom::shape; }
-  /// `raw_bytes` is the size of a whole chunk, for the last one too: it only gives the stride.
+  /// `raw_bytes` is the size of a full chunk, also for the last one: it only determines the stride.
   std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.raw_bytes; }
   std::vector<Placement> place(std::span<const ChunkSizes> chunks, std::uint64_t base) const final {
     std::vector<Placement> placements;
@@ -47,12 +47,12 @@ class LayoutByShape : public Layout {
   }
 };
 
-// --- contiguous: the uncompressed field in one run; each chunk's place follows from the shape
-// alone.
+// --- contiguous: the uncompressed field in one run; each chunk's position depends only on the
+// shape.
 //
-// The "chunks" here are slabs: all dimensions behind the first one that is cut are whole, so that a
-// slab is one run of bytes. Ranks whose boxes are no slabs send their pieces to the slab's owner,
-// which makes this the two-phase write of collective buffering.
+// The "chunks" here are slabs: all dimensions after the first one that is split are complete, so
+// that a slab is one run of bytes. Ranks whose boxes are not slabs send their pieces to the slab's
+// owner, so this is the two-phase write of collective buffering.
 
 class ContiguousLayout final : public LayoutByShape {
  public:
@@ -60,10 +60,11 @@ class ContiguousLayout final : public LayoutByShape {
   bool contiguous() const override { return true; }
 };
 
-// --- sparse: each chunk at the place that its uncompressed bytes would have, holes between.
+// --- sparse: each chunk at the position that its uncompressed bytes would have, with holes
+// between.
 //
-// Nothing must be known and nobody waits, but the file is as long as the uncompressed data; only a
-// file system that keeps holes stores less. A chunk that its codec has made larger than its values
+// Needs no sizes and no rank waits, but the file is as long as the uncompressed data; only a file
+// system with sparse files stores less. A chunk whose encoded form is larger than its values
 // overflows. Source: Bicer et al. 2014, compression with sparse storage.
 
 class SparseLayout final : public LayoutByShape {
@@ -71,12 +72,12 @@ class SparseLayout final : public LayoutByShape {
   std::string_view name() const override { return "sparse"; }
 };
 
-// --- hybrid: a slot per chunk, sized by the ratio that the user expects and how far it may be off.
+// --- hybrid: a slot per chunk, sized by the ratio that the user expects and its possible error.
 //
-// All slots of a field are equal, so every rank knows every address without a word. Source: Bicer
-// et al. 2014, hybrid method. Where we differ: the paper's slot is raw / (ratio - error), with the
-// error in units of the ratio; ours is raw / ratio * (1 + error), with the error as a fraction, so
-// that one error serves fields of all ratios, and any error makes sense.
+// All slots of a field are equal, so every rank knows every address without communication. Source:
+// Bicer et al. 2014, hybrid method. The paper's slot is raw / (ratio - error), with the error in
+// units of the ratio. Ours is raw / ratio * (1 + error), with the error as a fraction. So one error
+// fits fields of all ratios, and any error is valid.
 
 class HybridLayout final : public LayoutByShape {
  public:
@@ -88,7 +89,7 @@ class HybridLayout final : public LayoutByShape {
   }
 
  private:
-  double share_;  ///< Of the uncompressed bytes.
+  double share_;  ///< Fraction of the uncompressed bytes.
 };
 
 Result<std::unique_ptr<Layout>> make_hybrid_layout(const FieldOptions& options) {
@@ -104,8 +105,8 @@ Result<std::unique_ptr<Layout>> make_hybrid_layout(const FieldOptions& options) 
 
 // --- claimed: encoded chunks go to the file's tail in the order in which they become ready.
 //
-// The tail is moved by an atomic fetch-and-add, once per write rather than once per chunk. No rank
-// waits for another, nothing is reserved in vain, and the file holds no gaps.
+// An atomic fetch-and-add advances the tail, once per write instead of once per chunk. No rank
+// waits for another, no reserved space stays unused, and the file has no gaps.
 
 class ClaimedLayout : public Layout {
  public:
@@ -115,8 +116,7 @@ class ClaimedLayout : public Layout {
   std::uint64_t capacity(const ChunkSizes& sizes) const override { return sizes.encoded_bytes; }
 };
 
-// --- front: as claimed. What it adds concerns the file's metadata, which lie in front of all
-// chunks.
+// --- front: like claimed, but the file's metadata precede all chunks.
 
 class FrontLayout final : public ClaimedLayout {
  public:
@@ -125,8 +125,8 @@ class FrontLayout final : public ClaimedLayout {
 
 // --- dense: chunks are packed rank after rank once every rank's encoded sizes are known.
 //
-// The file is exact and its order is reproducible, but no rank can write before the slowest one has
-// encoded its round. Source: Bicer et al. 2014, dense storage.
+// The file has no unused space and a reproducible order, but no rank can write before the slowest
+// one has encoded its round. Source: Bicer et al. 2014, dense storage.
 
 class DenseLayout final : public Layout {
  public:
@@ -138,10 +138,10 @@ class DenseLayout final : public Layout {
 
 // --- predictive: a slot per chunk, its predicted size times an extra space ratio, packed.
 //
-// All places are known before anything is encoded, so encoding and writing overlap with no further
-// word between ranks; a chunk that comes out larger than its slot overflows (exec/placer). Source:
-// Jin et al. 2022, section III-D and eq. 3. Where we differ: the paper splits an overflowing chunk
-// and writes the excess after all others; here its size is known first, and it goes whole.
+// All positions are known before encoding, so encoding and writing overlap without further
+// communication; a chunk that is larger than its slot overflows (exec/placer). Source: Jin et al.
+// 2022, section III-D and eq. 3. The paper splits an overflowing chunk and writes the excess after
+// all others. Here the size is known first, so the chunk is written elsewhere as one piece.
 
 class PredictiveLayout final : public Layout {
  public:
@@ -166,7 +166,7 @@ Result<std::unique_ptr<Layout>> make_predictive_layout(const FieldOptions& optio
 
 // --- the registry
 
-/// A layout that needs no options.
+/// Factory of a layout that needs no options.
 template <class Plain>
 Result<std::unique_ptr<Layout>> make_plain(const FieldOptions&) {
   return std::unique_ptr<Layout>(std::make_unique<Plain>());

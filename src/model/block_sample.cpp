@@ -1,4 +1,4 @@
-// The two sampling schemes, and the copying of blocks.
+// The two sampling schemes, and copying of blocks.
 
 #include "model/block_sample.hpp"
 
@@ -8,13 +8,13 @@
 namespace tailrace {
 namespace {
 
-/// Extents of the reference scheme's blocks by number of dimensions: common multiples of ZFP's 4
-/// and SZ's 6, about 1728 values each (Liang et al. 2019, V-C, gives the 3-D one).
+/// Extents of uniform blocks by number of dimensions: common multiples of ZFP's 4 and SZ's 6, about
+/// 1728 values each (Liang et al. 2019, V-C, gives the 3-D one).
 constexpr std::uint64_t extent_1d = 1728;
 constexpr std::uint64_t extent_2d = 42;
 constexpr std::uint64_t extent_3d = 12;
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a number's well-mixed double.
+/// Finaliser of SplitMix64 (Steele, Lea, Flood 2014): hashes a number.
 std::uint64_t mixed(std::uint64_t number) {
   std::uint64_t z = number + 0x9E3779B97F4A7C15ULL;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -28,7 +28,7 @@ Shape cut_to(Shape block_shape, const Shape& shape) {
   return block_shape;
 }
 
-/// How many whole blocks lie side by side along each dimension; none in an empty shape.
+/// Number of complete blocks along each dimension; 0 for an empty shape.
 Shape places_of(const Shape& shape, const Shape& block_shape) {
   Shape places(shape.size(), 0);
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -45,7 +45,7 @@ Shape reference_block(const Shape& shape) {
   return cut_to(std::move(block), shape);
 }
 
-/// Places that are looked at along each dimension if one of every k is; leading ones all are.
+/// Number of positions along each dimension if one of every k is selected; all along leading ones.
 Shape places_at_stride(const Shape& places, std::uint64_t k) {
   Shape taken = places;
   for (std::size_t d = taken.size() - std::min<std::size_t>(taken.size(), 3); d < taken.size();
@@ -96,7 +96,7 @@ BlockSample scattered_blocks(const Shape& shape, const Shape& block_shape, std::
   const std::uint64_t n = std::min<std::uint64_t>(n_blocks, n_places);
   sample.starts.reserve(n);
   for (std::uint64_t i = 0; i < n; ++i) {
-    // n_places is far below 2^63 / n: both count values that lie in memory.
+    // n_places is far below 2^63 / n: both count values in memory.
     const std::uint64_t begin = n_places / n * i + n_places % n * i / n;
     const std::uint64_t end = n_places / n * (i + 1) + n_places % n * (i + 1) / n;
     Shape start = grid.coordinates(begin + mixed(i) % (end - begin));
@@ -109,7 +109,7 @@ BlockSample scattered_blocks(const Shape& shape, const Shape& block_shape, std::
 void gather_blocks(const StridedValues& values, const BlockSample& sample, std::byte* to) {
   const std::size_t element = dtype_bytes(values.dtype);
   if (sample.n_values() == 0) return;
-  // Where each row of a block begins, from the block's first value on: the same for all blocks.
+  // Offsets of a block's rows from its first value: the same for all blocks.
   std::size_t row_bytes = element;
   Shape rows = sample.block_shape;
   if (!rows.empty()) {

@@ -1,11 +1,11 @@
-// The step's time, and the search for the codecs that make it shortest.
+// Time of a step, and the search for the codecs that minimise it.
 //
-// Encoding and writing overlap, so the step's time depends on two sums over the fields, all thread
-// seconds and all bytes, and grows with each of them. The best choice therefore lies on the Pareto
-// front of the pairs (bytes, seconds). The front is built field by field; points that cannot come
-// below the time of a choice known already are dropped, which keeps it short. For a few fields it
-// is exact; where it grows beyond front_most points it is thinned, and single exchanges repair
-// what that costs.
+// Encoding and writing overlap. So the step's time depends on two sums over the fields, all thread
+// seconds and all bytes, and grows with both. The best choice therefore lies on the Pareto front of
+// the pairs (bytes, seconds). The search builds the front field by field. It drops points that
+// cannot beat the time of a known choice, which keeps the front short. For a few fields the search
+// is exact. If the front grows beyond front_most points, it is thinned, and exchanges of single
+// candidates compensate.
 
 #include "model/dump_time.hpp"
 
@@ -18,14 +18,14 @@
 namespace tailrace {
 namespace {
 
-/// Points of the front that are kept; with more the last per mille is not worth the time.
+/// Maximum number of points of the front; with more the last per mille is not worth the time.
 constexpr std::size_t front_most = 1024;
-/// What an objective lets the call take longer than at its fastest, as a share of it.
+/// Fraction by which an objective permits the call to exceed its fastest time.
 constexpr double speed_slack = 0.03;
 constexpr double balanced_slack = 0.1;
-/// Sums in another order differ by less.
+/// Sums in another order differ by less than this factor.
 constexpr double rounding_slack = 1 + 1e-12;
-/// Prices of a byte that the first, quick search tries: powers of two, seconds.
+/// Prices of a byte that the first, quick search tries: powers of two, in seconds.
 constexpr int least_price_exponent = -60;
 constexpr int greatest_price_exponent = 0;
 
@@ -43,11 +43,11 @@ Load load_of(const CandidateForecast& candidate) {
   return {candidate.encoded_bytes, candidate.encode_s};
 }
 
-/// A choice for the fields so far: this field's candidate, and the point it was added to.
+/// Choice for the fields so far: this field's candidate, and the point that it extends.
 struct FrontPoint {
   Load load;
   std::size_t candidate = 0;
-  std::size_t before = 0;  ///< Index into the front of the fields before.
+  std::size_t before = 0;  ///< Index into the front of the previous fields.
 };
 
 class Chooser {
@@ -73,7 +73,7 @@ class Chooser {
     return improved(best);
   }
 
-  /// The fewest bytes among choices that take at most limit_s.
+  /// Find the fewest bytes among choices that take at most limit_s.
   CodecChoice smallest_within(const CodecChoice& fastest, double limit_s) {
     build_fronts(limit_s);
     CodecChoice best = fastest;
@@ -101,7 +101,7 @@ class Chooser {
     return overlapped_dump_s(load.encoded_bytes, load.encode_s, n_chunks_per_rank_, setting_);
   }
 
-  /// Candidates that no other beats or equals in both; refused ones are left out.
+  /// Select candidates that no other candidate matches or beats in both; omits refused ones.
   static std::vector<std::size_t> usable(const FieldForecast& field) {
     std::vector<std::size_t> kept;
     for (std::size_t c = 0; c < field.candidates.size(); ++c) {
@@ -124,7 +124,8 @@ class Chooser {
     return kept;
   }
 
-  /// rests_[f]: the least bytes and the least seconds, each by itself, of the fields from f on.
+  /// Compute rests_[f]: the least bytes and, independently, the least seconds of fields f and
+  /// later.
   void find_rests() {
     rests_.resize(fields_.size() + 1);
     for (std::size_t f = fields_.size(); f-- > 0;) {
@@ -155,8 +156,8 @@ class Chooser {
     return {std::move(picks), step_s(sum), sum.encoded_bytes};
   }
 
-  /// The best of the choices that some price of a byte makes (Lagrange's way): near the optimum,
-  /// and cheap however many fields there are.
+  /// Find the best choice among those that are optimal for some price of a byte (Lagrange
+  /// multipliers): close to the optimum, and cheap for any number of fields.
   CodecChoice by_prices() const {
     CodecChoice best;
     best.predicted_s = std::numeric_limits<double>::infinity();
@@ -193,7 +194,8 @@ class Chooser {
     }
   }
 
-  /// Sort by bytes and drop what another point beats; too many: the best of each stretch of bytes.
+  /// Sort by bytes and drop dominated points. If too many remain, keep the best of each interval of
+  /// bytes.
   static void keep_front(std::vector<FrontPoint>& points) {
     std::stable_sort(points.begin(), points.end(), [](const FrontPoint& a, const FrontPoint& b) {
       if (a.load.encoded_bytes != b.load.encoded_bytes) {
@@ -214,7 +216,7 @@ class Chooser {
     const double width = (front.back().load.encoded_bytes - least) / front_most;
     double border = least;
     for (std::size_t i = 0; i < front.size(); ++i) {
-      // Within a stretch the last point has the fewest seconds; the first of all is kept, too.
+      // The last point of an interval has the fewest seconds; the first point of all also stays.
       const bool last = i + 1 == front.size();
       if (i > 0 && !last && front[i + 1].load.encoded_bytes < border) continue;
       points.push_back(front[i]);
@@ -232,7 +234,7 @@ class Chooser {
     return evaluated(std::move(picks));
   }
 
-  /// Exchange single candidates as long as that makes the step shorter.
+  /// Exchange single candidates while that makes the step shorter.
   CodecChoice improved(CodecChoice best) const {
     for (bool better = true; better;) {
       better = false;
@@ -253,7 +255,7 @@ class Chooser {
   std::span<const FieldForecast> fields_;
   const DumpSetting& setting_;
   double n_chunks_per_rank_ = 0;
-  std::vector<std::vector<std::size_t>> usable_;  ///< Per field.
+  std::vector<std::vector<std::size_t>> usable_;  ///< One list per field.
   std::vector<Load> rests_;
   std::vector<std::vector<FrontPoint>> fronts_;  ///< [0]: nothing chosen yet.
 };
@@ -281,7 +283,8 @@ double overlapped_dump_s(double encoded_bytes, double encode_s, double n_chunks_
                          const DumpSetting& setting) {
   const double encode_lane = encode_lane_s(encode_s, n_chunks_per_rank, setting);
   const double write_lane = write_lane_s(encoded_bytes, setting);
-  // Nothing can be written before the first chunk is encoded, nor the last one before its end.
+  // Writing cannot start before the first chunk is encoded, and the last write starts after all
+  // encodes.
   const double exposed_s = std::min(encode_lane, write_lane) / std::max(n_chunks_per_rank, 1.0);
   return std::max(encode_lane, write_lane) + exposed_s + setting.sync_latency_s;
 }
@@ -300,7 +303,7 @@ CodecChoice choose_codecs(std::span<const FieldForecast> fields, const DumpSetti
   return chooser.smallest_within(fastest, longest_step_s(fastest.predicted_s, setting, objective));
 }
 
-// --- Searches for settings: predictors by Algorithm 1, bounds by inverse models.
+// --- Searches for settings: predictors by algorithm 1, bounds by inverse models.
 
 std::string_view predictor_setting_text(PredictorSetting setting) {
   switch (setting) {

@@ -1,4 +1,4 @@
-// What a profile answers, the typical one that stands in until somebody has measured, and its JSON.
+// Look-ups in a profile, the built-in profile, and conversion to and from JSON.
 
 #include "model/machine_profile.hpp"
 
@@ -21,18 +21,18 @@ namespace {
 
 constexpr double kMB = 1e6;
 
-// Of the file system nothing is known. Parallel ones give a rank of a full node 4 to 100 MB/s (Jin
-// et al. 2022, figure 7; Liang et al. 2019, section VI: 115 GB/s for 32,768 ranks of Theta); we
-// take the upper end, and Theta's total as the ceiling: the share of each rank stays up to 1,024
-// ranks.
+// The file system is unknown. Parallel file systems give a rank of a full node 4 to 100 MB/s (Jin
+// et al. 2022, figure 7; Liang et al. 2019, section VI: 115 GB/s for 32,768 ranks of Theta). We
+// assume the upper end, and Theta's total as the ceiling: the bandwidth per rank is constant up to
+// 1,024 ranks.
 constexpr double kTypicalWriteBytesPerSPerRank = 100 * kMB;
 constexpr std::uint64_t kTypicalSaturatingRanks = 1024;
 constexpr double kTypicalClaimLatencyS = 1e-6;
 constexpr double kTypicalSyncLatencyS = 5e-3;
 constexpr double kTypicalCommitS = 20e-3;
 
-// Messages: L, o and G as ATLAHS (Shen et al. 2025; github.com/spcl/atlahs, demo/ai_nccl/README.md)
-// replays what runs on Alps (CSCS, HPE Slingshot 11 at 200 Gbit/s, 2,688 nodes).
+// Messages: L, o and G of Alps (CSCS, HPE Slingshot 11 at 200 Gbit/s, 2,688 nodes), as used by
+// ATLAHS (Shen et al. 2025; github.com/spcl/atlahs, demo/ai_nccl/README.md).
 constexpr MessageCosts kPublishedMessages = {3.7e-6, 0.2e-6, 0.04e-9, 50e-6};
 
 ThroughputCurve curve_of(const SpeedFit& fit) {
@@ -55,7 +55,7 @@ BandwidthModel typical_bandwidth() {
 // --- staleness
 // ------------------------------------------------------------------------------------
 
-/// Nodes of one machine differ in numbers only: "nid00123" and "nid00456" are one kind of host.
+/// Remove digits, since nodes of one machine differ only in numbers: "nid00123" and "nid00456".
 std::string without_digits(std::string_view host) {
   std::string letters;
   for (const char c : host) {
@@ -130,10 +130,10 @@ std::vector<std::string> staleness(const MachineProfile& profile, const MachineI
   return sentences;
 }
 
-// --- A profile as JSON and back: a table of entries, walked in both directions by the same
-// functions, so that what is written is what is read.
+// --- Conversion of a profile to and from JSON. The same functions walk a table of entries in both
+// directions, so that written and read entries agree.
 //
-// A Field visitor either stores a number into the document or takes it out, checked: curves and
+// A Field visitor either stores a number into the document or reads and checks it. Curves and
 // rooflines must be positive and finite, since times are computed by dividing by them.
 
 namespace {
@@ -143,14 +143,14 @@ using Json = nlohmann::ordered_json;
 constexpr int kFormat = 1;
 constexpr std::size_t kLineColumns = 96;
 
-// --- JSON that people read
+// --- readable JSON
 // ------------------------------------------------------------------------
 
 std::string leaf_text(const Json& leaf) {
   return leaf.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Append `node`; its parts are parted by `comma` and begin with `margin`.
+/// Append the parts of `node`, separated by `comma` and prefixed by `margin`.
 template <class PrintPart>
 void print_parts(const Json& node, const char* comma, const std::string& margin, std::string& text,
                  PrintPart&& print_part) {
@@ -170,7 +170,7 @@ std::string line_text(const Json& node) {
   return text + (node.is_object() ? "}" : "]");
 }
 
-/// What fits a line stands on one; the rest is indented by two spaces a level.
+/// Print a node on one line if it fits; otherwise its parts, indented by two spaces per level.
 void print(const Json& node, std::size_t indent, std::string& text) {
   const std::string line = line_text(node);
   if (!node.is_structured() || indent + line.size() <= kLineColumns) {
@@ -183,7 +183,7 @@ void print(const Json& node, std::size_t indent, std::string& text) {
   text += "\n" + std::string(indent, ' ') + (node.is_object() ? "}" : "]");
 }
 
-/// Whole numbers as they are, without ".0"; others to six digits: what a clock can tell.
+/// Convert a number: integers without ".0", others to six digits, the precision of a clock.
 Json number_json(double value) {
   const bool whole = std::abs(value) < 1e15 && std::trunc(value) == value;
   if (!whole) value = std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
@@ -196,12 +196,12 @@ Json number_json(double value) {
 
 enum class Kind : unsigned char { any, not_negative, positive };
 
-/// One JSON object on its way in or out. The first thing that is wrong stays in `problem`.
+/// Writer or reader of one JSON object. `problem` receives the first error.
 class Entries {
  public:
-  /// Going out: entries are added to `object`.
+  /// Writing: adds entries to `object`.
   explicit Entries(Json& object) : out_(&object) {}
-  /// Coming in: entries are taken from `object`, which messages call `place`.
+  /// Reading: takes entries from `object`, which messages call `place`.
   Entries(const Json& object, std::string place, Status& problem)
       : in_(&object), place_(std::move(place)), problem_(&problem) {
     if (!object.is_object()) complain(place_ + ": must be an object");
@@ -227,7 +227,7 @@ class Entries {
     const Json* found = leaf(key, value, &Json::is_boolean, "must be true or false");
     if (found != nullptr) value = found->get<bool>();
   }
-  /// An object within; `walk` gets its Entries.
+  /// Nested object; `walk` receives its Entries.
   template <class Walk>
   void object(const char* key, Walk&& walk) {
     if (out_ != nullptr) {
@@ -240,13 +240,13 @@ class Entries {
     Entries inner(*found, place_ + "." + key, *problem_);
     walk(inner);
   }
-  /// The same for one that older versions did not write; `known` says whether there is one.
+  /// Nested object that older versions did not write; `known` is true if it exists.
   template <class Walk>
   void optional_object(const char* key, bool& known, Walk&& walk) {
     if (out_ == nullptr) known = in_->is_object() && in_->contains(key);
     if (known) object(key, walk);
   }
-  /// A list of objects; `walk` gets the Entries and the item.
+  /// List of objects; `walk` receives the Entries and the item.
   template <class Item, class Walk>
   void list(const char* key, std::vector<Item>& items, Walk&& walk) {
     if (out_ != nullptr) {
@@ -267,13 +267,13 @@ class Entries {
       walk(inner, items.emplace_back());
     }
   }
-  /// Coming in: an entry of the right type says what it must not.
+  /// Reading: report an entry of the right type that has an invalid value.
   void refuse(const char* key, const char* expected) {
     if (out_ == nullptr && problem_->ok()) wrong(key, expected, (*in_)[key]);
   }
 
  private:
-  /// Going out: stores `value`. Coming in: the entry, if it is of the type expected.
+  /// Writing: store `value`. Reading: return the entry if it has the expected type.
   const Json* leaf(const char* key, const Json& value, bool (Json::*fits)() const noexcept,
                    const char* expected) {
     if (out_ != nullptr) {
@@ -408,7 +408,7 @@ void walk_profile(Entries& e, MachineProfile& profile) {
   walk_bandwidth(e, "read", profile.read, profile.read_points);
 }
 
-/// What single numbers do not tell: counts that divide, lines that must stay above zero.
+/// Check relations between numbers: counts that divide, lines that must stay above zero.
 Status check(const MachineProfile& profile) {
   if (profile.n_ranks == 0) return Status(Code::corrupt, "profile: \"ranks\" is 0, must be > 0");
   for (const CodecProfile& codec : profile.codecs) {
@@ -443,7 +443,7 @@ Status check(const MachineProfile& profile) {
 std::string profile_text(const MachineProfile& profile) {
   Json document = Json::object();
   document["tailrace_profile"] = kFormat;
-  MachineProfile copy = profile;  // the walk serves both directions, so it takes what it may change
+  MachineProfile copy = profile;  // Mutable, since walk_profile() also reads.
   Entries entries(document);
   walk_profile(entries, copy);
   std::string text;

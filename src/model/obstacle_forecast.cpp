@@ -1,7 +1,7 @@
-// The estimates behind ObstacleForecast: see the header for what they are and why.
+// Estimates of ObstacleForecast; the header explains the method.
 //
-// Deviations are means of distances times sqrt(pi/2), which for a normal distribution is the
-// standard deviation and takes little notice of the few that lie far out.
+// Deviations are means of distances times sqrt(pi/2). For a normal distribution this is the
+// standard deviation, but outliers influence it less.
 
 #include "model/obstacle_forecast.hpp"
 
@@ -11,30 +11,30 @@
 namespace tailrace {
 namespace {
 
-/// Weight of the newest iteration: under jitter s the forecast's error is sqrt(2 / (2 - rate)) s,
-/// under a drift of d an iteration d / rate.
+/// Weight of the newest iteration. Under jitter s the forecast's error is sqrt(2 / (2 - rate)) s,
+/// under a drift of d per iteration d / rate.
 constexpr double rate = 0.4;
-/// The same for deviations, which one iteration says less about.
+/// Weight for deviations, about which a single iteration reveals less.
 constexpr double deviation_rate = 0.15;
 constexpr double deviation_of_mean_distance = 1.2533141373155003;  // sqrt(pi / 2)
 
-/// The gate, in deviations: one normal value in 16,000 lies outside.
+/// Half width of the gate in deviations: one normal value in 16,000 lies outside.
 constexpr double gate_deviations = 4;
-/// Until this many iterations have been compared, the deviation is not taken for less than this
-/// share of an iteration (Jin et al. 2024, 5.4.1, observe 1 %).
+/// Minimum deviation, as a share of an iteration, until this many iterations have been compared
+/// (Jin et al. 2024, 5.4.1, observe 1 %).
 constexpr std::size_t n_comparisons_to_trust = 4;
 constexpr double assumed_share = 0.02;
-/// Never for less than this: clocks and marks have a jitter of their own.
+/// Minimum deviation at all times: clocks and marks have jitter.
 constexpr double least_share = 0.0005;
 constexpr double least_deviation_s = 20e-6;
 
-/// An obstacle that was there in less than this share of the iterations is forgotten: after being
-/// seen once, in the fourth iteration without it.
+/// An obstacle present in less than this share of the iterations is forgotten. If it was seen once,
+/// this happens in the third iteration without it.
 constexpr double least_presence = 0.1;
-/// No obstacle is empty: check_flow_shop refuses those.
+/// Minimum length: check_flow_shop() rejects empty obstacles.
 constexpr double least_length_s = 1e-9;
 
-/// For each of `from` the nearest of `to`, which is not empty; both sorted.
+/// Find for each of `from` the nearest of `to`, which is not empty; both are sorted.
 std::vector<std::size_t> nearest(const std::vector<double>& from, const std::vector<double>& to) {
   std::vector<std::size_t> nearest_of(from.size());
   std::size_t j = 0;
@@ -74,12 +74,12 @@ std::optional<double> ObstacleForecast::Estimate::add(double seen_s, double gate
     cut_ = true;
     return std::nullopt;
   }
-  if (std::abs(seen_s - suspect_s_) <= gate_s) {  // A change that lasts.
+  if (std::abs(seen_s - suspect_s_) <= gate_s) {  // A lasting change.
     value_s_ = (seen_s + suspect_s_) / 2;
     suspect_s_ = std::numeric_limits<double>::quiet_NaN();
     return std::nullopt;
   }
-  // Out again, but elsewhere: it is the gate that is too narrow.
+  // Outside again, but elsewhere: the gate is too narrow.
   value_s_ = seen_s;
   suspect_s_ = seen_s;
   return gate_s;
@@ -91,10 +91,10 @@ std::vector<std::size_t> ObstacleForecast::match(const std::vector<Tracked>& tra
   for (std::size_t i = 0; i < tracked.size(); ++i) {
     if (tracked[i].expected()) expected.push_back(i);
   }
-  // As many as expected: these are they, wherever they have moved to.
+  // The number is as expected: match in order, wherever the obstacles have moved.
   if (expected.size() == seen.size()) return expected;
 
-  // Otherwise those that are nearest to each other. Such pairs do not cross.
+  // Otherwise match mutual nearest neighbours. Such pairs do not cross.
   std::vector<std::size_t> tracked_of(seen.size(), tracked.size());
   if (tracked.empty() || seen.empty()) return tracked_of;
   std::vector<double> tracked_s;
@@ -177,7 +177,7 @@ std::vector<Obstacle> ObstacleForecast::next_of(const LaneState& lane) {
   std::vector<Obstacle> next;
   for (const Tracked& it : lane.tracked) {
     if (!it.expected()) continue;
-    // What jitter makes overlap is cut between the two, so that each stays an obstacle of its own.
+    // Split overlaps caused by jitter between the two obstacles, so that both remain.
     const double earliest_s = next.empty() ? 0 : next.back().start_s + least_length_s;
     const double start_s = std::max(it.start.value_s(), earliest_s);
     if (!next.empty()) next.back().end_s = std::min(next.back().end_s, start_s);

@@ -1,4 +1,4 @@
-// Calibrations with fading memory, and the blend of sample and previous step.
+// Calibrations with fading memory, and the combination of sample and previous step.
 
 #include "model/size_history.hpp"
 
@@ -8,21 +8,22 @@
 namespace tailrace {
 namespace {
 
-/// Chunks that are remembered; what is older fades. Long enough to average the noise of single
-/// samples, short enough to follow a simulation over a few steps.
+/// Number of chunks in memory; older ones fade. Large enough to average the noise of single
+/// samples, small enough to follow a simulation over a few steps.
 constexpr double memory_chunks = 32;
-/// How many observations an assumed deviation is worth at first. Each observation takes it down by
-/// e: what is assumed may be ten times what a quiet field shows.
+/// Initial weight of an assumed deviation, in observations. Each observation reduces the weight by
+/// a factor of e, since the assumption may be ten times the deviation of a quiet field.
 constexpr double assumption_weight = 2;
-/// A source that is off by more than this factor says nothing about the next chunk (one that has
-/// become constant, say): it counts as this far off.
+/// Maximum error factor. A source that is off by more does not predict the next chunk (one that has
+/// become constant, say), and counts as this factor.
 constexpr double ratio_max = 4;
 
-/// What is assumed of a sample that says nothing of its spread, and of a step's change: twice what
-/// Jin et al. 2024 saw (III-D: 1.45 %), lest a field in turmoil be believed in its second step.
+/// Assumed deviations of a sample with unknown spread, and of a step's change. The latter is twice
+/// the value of Jin et al. 2024 (III-D: 1.45 %), so that the second step of a turbulent field is
+/// not trusted too much.
 constexpr double sample_deviation = 0.1;
 constexpr double change_deviation = 0.03;
-/// A sample's bias is unknown at first; that sizes stay as they were is a fair guess.
+/// Initial trust: a sample's bias is unknown, whereas unchanged sizes are a reasonable guess.
 constexpr double sample_trust = 0;
 constexpr double change_trust = 2;
 
@@ -38,7 +39,7 @@ void SizeHistory::Errors::add(double error) {
 
 void SizeHistory::Errors::take_out_mean() {
   if (batch_count_ == 0) return;
-  // One degree of freedom goes with the mean: a single chunk says nothing about the deviation.
+  // The mean uses one degree of freedom: a single chunk reveals nothing about the deviation.
   batch_squares_ = std::max(batch_squares_ - batch_sum_ * batch_sum_ / batch_count_, 0.0);
   batch_count_ -= 1;
 }
@@ -55,7 +56,7 @@ void SizeHistory::Errors::end_batch() {
 
 double SizeHistory::Errors::variance(double assumed) const {
   if (weight_ == 0) return assumed;
-  // A mean square of few errors is itself uncertain: wider, as Student's distribution is.
+  // A mean square of few errors is itself uncertain: widen it, like Student's distribution.
   const double seen = squares_ / weight_ * (1 + 2 / weight_);
   const double trust = assumption_weight * std::exp(-weight_);
   return (seen * weight_ + trust * assumed) / (weight_ + trust);
@@ -102,7 +103,7 @@ std::optional<SizeHistory::LogForecast> SizeHistory::log_forecast(
   const double variance = 1 / (1 / by_sample->variance + 1 / by_previous->variance);
   const double mean = variance * (by_sample->mean / by_sample->variance +
                                   by_previous->mean / by_previous->variance);
-  // The two err together more often than not, so what the blend itself has shown counts.
+  // Errors of both sources are usually correlated, so use the observed errors of the combination.
   return LogForecast{mean, of_both_.variance(variance)};
 }
 

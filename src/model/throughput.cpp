@@ -1,4 +1,4 @@
-// The fits of both curves.
+// Fits of the three models.
 
 #include "model/throughput.hpp"
 
@@ -17,21 +17,21 @@ namespace tailrace {
 //
 // For a given exponent and pivot the curve is linear in Cmin and Cmax:
 //   S(B) = Cmin * (1 - g) + Cmax * g,  g = min(1, (B / pivot)^a)
-// so that least squares need no start values; the two other parameters are searched on a grid.
+// So least squares need no start values; a grid search finds the two other parameters.
 
 namespace {
 
 constexpr double kPaperPivot = 3;
 constexpr double kPaperExponent = -1.716;  // IV-B: Cmin, Cmax, a = 101.7, 240.6, -1.716
-// Flatter than the first is a constant, steeper than the last a step.
+// A curve flatter than the first is a constant, one steeper than the last a step.
 constexpr double kFlattest = -0.1;
 constexpr double kSteepest = -6;
 constexpr int kExponentSteps = 48;
-// Rates that lie closer tell noise, not a curve.
+// Rates that are closer together show noise, not a curve.
 constexpr double kLeastSpan = 1.25;
 constexpr int kPivotSteps = 64;
 
-/// g of the head comment.
+/// g of the fit described above.
 double share_of_greatest(double bit_rate, double pivot, double exponent) {
   return bit_rate <= pivot ? 1 : std::pow(bit_rate / pivot, exponent);
 }
@@ -46,7 +46,7 @@ double residual_of(const ThroughputCurve& curve, std::span<const ThroughputPoint
   return std::sqrt(sum / static_cast<double>(points.size()));
 }
 
-/// The constant with the least relative squares.
+/// Constant with the least relative squares.
 ThroughputCurve fit_constant(std::span<const ThroughputPoint> points) {
   double inverse = 0;
   double inverse_squares = 0;
@@ -60,14 +60,14 @@ ThroughputCurve fit_constant(std::span<const ThroughputPoint> points) {
   return curve;
 }
 
-/// Of the measured throughputs.
+/// Extremes of the measured throughputs.
 struct Extremes {
   double slowest = std::numeric_limits<double>::infinity();
   double fastest = 0;
 };
 
-/// Least squares for Cmin and Cmax at this pivot and exponent. False where the points do not tell
-/// them apart or throughput would rise with the bit rate.
+/// Fit Cmin and Cmax by least squares at this pivot and exponent. False if the points do not
+/// determine both, or if throughput would rise with the bit rate.
 bool fit_limits(std::span<const ThroughputPoint> points, const Extremes& measured,
                 ThroughputCurve& curve) {
   // Normal equations of relative errors: rows (1 - g, g) / y, right-hand side 1.
@@ -90,7 +90,7 @@ bool fit_limits(std::span<const ThroughputPoint> points, const Extremes& measure
   if (gg <= 0 || determinant <= 1e-9 * ll * gg) return false;
   curve.least_bytes_per_s = (l1 * gg - g1 * lg) / determinant;
   curve.greatest_bytes_per_s = (g1 * ll - l1 * lg) / determinant;
-  // Either limit may lie where nothing was measured; then the other one follows from it.
+  // A limit that lies where nothing was measured is clamped; the other one then follows from it.
   if (curve.greatest_bytes_per_s > 2 * measured.fastest) {
     curve.greatest_bytes_per_s = 2 * measured.fastest;
     curve.least_bytes_per_s = (l1 - curve.greatest_bytes_per_s * lg) / ll;
@@ -103,7 +103,7 @@ bool fit_limits(std::span<const ThroughputPoint> points, const Extremes& measure
   return curve.greatest_bytes_per_s > curve.least_bytes_per_s;
 }
 
-/// From `from` to `to` in equal ratios, both included.
+/// Values from `from` to `to` in equal ratios, both included.
 std::vector<double> geometric_grid(double from, double to, int n_steps) {
   std::vector<double> grid;
   for (int i = 0; i <= n_steps; ++i)
@@ -163,12 +163,12 @@ Result<ThroughputCurve> fit_throughput(std::span<const ThroughputPoint> points) 
   return best;
 }
 
-// --- Eq. 1-6 of Liang et al. 2019, and the way from one number of ranks to another.
+// --- Eq. 1-6 of Liang et al. 2019, and interpolation between numbers of ranks.
 //
-// Case i puts the turning point at the i-th size x_i: points before it make the line, x_i and those
-// behind it the constant (eq. 2, 3). Eq. 5 then moves the turning point to where line and constant
-// meet. The paper compares cases by the error of eq. 3 (eq. 4); we compare them by that of eq. 6,
-// the curve that is used in the end. Both are equal where eq. 5 stays between x_i-1 and x_i.
+// Case i puts the turning point at the i-th size x_i: points before it determine the line, x_i and
+// later points the constant (eq. 2, 3). Eq. 5 then moves the turning point to the intersection of
+// line and constant. The paper compares cases by the error of eq. 3 (eq. 4); we compare them by the
+// error of eq. 6, the final curve. Both are equal if eq. 5 stays between x_i-1 and x_i.
 
 namespace {
 
@@ -177,7 +177,7 @@ struct XY {
   double y = 0;
 };
 
-/// y = slope * x + intercept by least squares; nothing where all x are equal.
+/// Line y = slope * x + intercept by least squares; nothing if all x are equal.
 struct Line {
   double slope = 0;
   double intercept = 0;
@@ -215,8 +215,9 @@ double squared_error(const Roofline& curve, std::span<const XY> points) {
   return sum;
 }
 
-/// The repair: c >= a * x_t + b binds, so c = a * x_t + b with the turning point at the line's last
-/// size, and all parameters are fitted anew: f(x) = c + a * min(x - x_t, 0).
+/// Fit under the constraint c >= a * x_t + b, which is active. So c = a * x_t + b, the turning
+/// point is the line's last size, and all parameters are fitted again: f(x) = c + a * min(x - x_t,
+/// 0).
 std::optional<Roofline> repaired(double turning_x, std::span<const XY> points) {
   std::vector<XY> hinge(points.begin(), points.end());
   for (XY& point : hinge) point.x = std::min(point.x - turning_x, 0.0);
@@ -231,14 +232,14 @@ std::optional<Roofline> repaired(double turning_x, std::span<const XY> points) {
   return curve;
 }
 
-/// The curve with the first n_line points on the line. Nothing where the line does not rise: a file
-/// system that is slower for larger writes is a constant to this model.
+/// Fit the curve whose first n_line points are on the line. Nothing if the line does not rise: this
+/// model treats a file system that is slower for larger writes as a constant.
 std::optional<Roofline> fit_case(std::span<const XY> points, std::size_t n_line) {
   const double ceiling = mean(points.subspan(n_line));
   const double line_end = points[n_line - 1].x;
   std::optional<Line> line = fit_line(points.first(n_line));
   if (!line) {
-    // One size alone makes no line: it runs to the first point of the constant.
+    // A single size determines no line: the line runs to the first point of the constant.
     const double rise = (ceiling - mean(points.first(n_line))) / (points[n_line].x - line_end);
     line = Line{rise, ceiling - rise * points[n_line].x};
   }
@@ -288,7 +289,7 @@ Result<Roofline> fit_roofline(std::span<const BandwidthPoint> points) {
   }
   std::sort(sorted.begin(), sorted.end(), [](const XY& a, const XY& b) { return a.x < b.x; });
 
-  Roofline best;  // all constant: the turning point is the first size
+  Roofline best;  // constant: the turning point is the first size
   best.ceiling = best.intercept = mean(sorted);
   best.turning_x = sorted.front().x;
   const double slowest = std::ranges::min_element(sorted, {}, &XY::y)->y;
@@ -296,10 +297,10 @@ Result<Roofline> fit_roofline(std::span<const BandwidthPoint> points) {
   for (std::size_t n_line = 1; n_line < sorted.size(); ++n_line) {
     if (sorted[n_line].x <= sorted[n_line - 1].x) continue;  // repeats of one size stay together
     const std::optional<Roofline> curve = fit_case(sorted, n_line);
-    // Outliers can turn the line so steep that it promises next to nothing for small sizes.
+    // Outliers can make the line so steep that it is almost zero for small sizes.
     if (!curve || curve_at(*curve, sorted.front().x) < slowest / 2) continue;
     const double error = squared_error(*curve, sorted);
-    // A turning point that explains no more than rounding is none.
+    // Ignore a turning point that improves only by rounding.
     if (error < least_error * (1 - 1e-9)) {
       best = *curve;
       least_error = error;
@@ -316,7 +317,7 @@ Result<Roofline> fit_roofline(std::span<const BandwidthPoint> points) {
 BandwidthModel BandwidthModel::constant(double bytes_per_s) {
   Roofline roofline;
   roofline.intercept = roofline.ceiling = bytes_per_s;
-  // Of no certain number of ranks; 1, so that fewer ranks cannot be asked for.
+  // The number of ranks is arbitrary; 1, so that no request has fewer ranks.
   return of({roofline});
 }
 
@@ -366,7 +367,7 @@ double BandwidthModel::seconds(double bytes_per_rank, std::uint64_t n_ranks) con
 
 namespace {
 
-/// Levels of a binomial tree over so many ranks.
+/// Number of levels of a binomial tree over n_ranks.
 double tree_depth(std::uint64_t n_ranks) {
   return n_ranks > 1 ? static_cast<double>(std::bit_width(n_ranks - 1)) : 0;
 }
@@ -382,7 +383,7 @@ double MessageCosts::allreduce_s(std::uint64_t n_ranks, double n_bytes) const {
 double MessageCosts::gather_s(std::uint64_t n_ranks, double n_bytes) const {
   constexpr double size_bytes = 8;
   if (n_ranks < 2) return 0;
-  // Two messages a level; what comes in at the last one in all is everybody else's.
+  // Two messages per level. In total the root receives the parts of all other ranks.
   return wait_s + 2 * tree_depth(n_ranks) * message_s(0) +
          others(n_ranks) * (n_bytes + size_bytes) * byte_s;
 }
@@ -392,7 +393,7 @@ double MessageCosts::allgather_s(std::uint64_t n_ranks, double n_bytes) const {
 }
 
 Result<MessageCosts> fit_messages(std::span<const MessagePoint> points, double overhead_s) {
-  // t = m + n G over the messages, each weighed by 1 / t: two linear equations for m and G.
+  // t = m + n G over the messages, each weighted by 1 / t: two linear equations for m and G.
   double w = 0;
   double wn = 0;
   double wnn = 0;
@@ -411,7 +412,7 @@ Result<MessageCosts> fit_messages(std::span<const MessagePoint> points, double o
     wnt += weight * point.n_bytes * point.seconds;
   }
   if (w == 0) return Status(Code::invalid_argument, "messages: there is none to fit");
-  const double determinant = w * wnn - wn * wn;  // 0, but for rounding, of one size alone
+  const double determinant = w * wnn - wn * wn;  // 0 except for rounding if all sizes are equal
   MessageCosts costs;
   if (determinant > 1e-9 * w * wnn) costs.byte_s = std::max((w * wnt - wn * wt) / determinant, 0.0);
   const double empty_s = std::max((wt - costs.byte_s * wn) / w, 0.0);
@@ -426,7 +427,7 @@ Result<MessageCosts> fit_messages(std::span<const MessagePoint> points, double o
     beyond_s.push_back(point.seconds - modelled_s);
   }
   if (!beyond_s.empty()) {
-    // The middle one: a single call that the machine has held up says nothing.
+    // Median, so that a single delayed call has no influence.
     const auto middle = beyond_s.begin() + static_cast<std::ptrdiff_t>(beyond_s.size() / 2);
     std::nth_element(beyond_s.begin(), middle, beyond_s.end());
     costs.wait_s = std::max(*middle, 0.0);

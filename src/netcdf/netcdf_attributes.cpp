@@ -1,8 +1,8 @@
 // netCDF-4's forms of attributes.
 //
-// Numbers are lists, of one element too; NC_CHAR is a scalar fixed-length string, as long as the
-// text; NC_STRING a list of variable-length strings; nothing at all is a null dataspace. On reading
-// a list of fixed-length strings counts as NC_STRING, as the netCDF-4 library has it.
+// Numbers are lists, even a single one. NC_CHAR is a scalar fixed-length string, exactly as long as
+// the text; NC_STRING is a list of variable-length strings; an empty attribute is a null dataspace.
+// On reading, a list of fixed-length strings counts as NC_STRING, as in the netCDF-4 library.
 // Source: libhdf5/hdf5open.c and nc4hdf.c of netCDF-C, as observed in its files.
 
 #include "netcdf/netcdf_attributes.hpp"
@@ -21,7 +21,7 @@
 namespace tailrace {
 namespace {
 
-/// A damaged header may claim anything: memory is taken for no more than this, and this many texts.
+/// Limits for memory and texts, since a damaged header may state any size.
 constexpr std::uint64_t kAttributeBytesMax = std::uint64_t{1} << 30;
 constexpr hssize_t kAttributeTextsMax = hssize_t{1} << 24;
 
@@ -103,7 +103,7 @@ Result<ModelAttribute> read_one(hid_t object, const std::string& owner, const st
       H5Tget_class(type.get()) == H5T_STRING && H5Tis_variable_str(type.get()) <= 0;
   bool done = true;
   if (fixed_text && (rank == 0 || is_null)) {
-    // One text of a fixed length: its characters are the values.
+    // One fixed-length string: its characters are the values.
     model.type = ModelType::text_char;
     model.n_values = is_null ? 0 : element_bytes;
     done = read_bytes(attribute.get(), type.get(), model.n_values, model.values);
@@ -124,7 +124,7 @@ Result<ModelAttribute> read_one(hid_t object, const std::string& owner, const st
   return model;
 }
 
-/// An attribute as HDF5 wants it.
+/// An attribute as HDF5 expects it.
 struct StoredAttribute {
   Hdf5Id file_type;
   Hdf5Id memory_type;
@@ -158,7 +158,7 @@ StoredAttribute stored_form(const ModelAttribute& attribute) {
   return stored;
 }
 
-/// The attribute if it has this type and extent, so that it can be overwritten in its place.
+/// The attribute if it has this type and extent, so that it can be overwritten in place.
 Hdf5Id open_same(hid_t object, const char* name, const StoredAttribute& wanted) {
   Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
   const Hdf5Id type(H5Aget_type(attribute.get()));
@@ -179,7 +179,7 @@ const ModelAttribute* find(const std::vector<ModelAttribute>& attributes, const 
   return found == attributes.end() ? nullptr : &*found;
 }
 
-/// Whether an attribute can be overwritten by another without losing its place among the others.
+/// True if an attribute can be overwritten by another without losing its position in the order.
 bool same_form(const ModelAttribute& a, const ModelAttribute& b) {
   return a.name == b.name && a.type == b.type && a.n_values == b.n_values;
 }
@@ -226,7 +226,7 @@ Hdf5Id hdf5_memory_type(ModelType type) {
   return dtype ? Hdf5Id(H5Tcopy(hdf5_native_type(*dtype))) : Hdf5Id();
 }
 
-// Native order is what the netCDF-4 library stores unless a program asks otherwise.
+// By default, the netCDF-4 library stores numbers in native byte order.
 Hdf5Id hdf5_file_type(ModelType type) { return hdf5_memory_type(type); }
 
 std::vector<ModelAttribute> read_model_attributes(hid_t object, const std::string& owner,
@@ -277,8 +277,8 @@ Status write_model_attribute(hid_t object, const std::string& owner,
 Status change_model_attributes(hid_t object, const std::string& owner,
                                const std::vector<ModelAttribute>& old,
                                const std::vector<ModelAttribute>& next) {
-  // Up to the first place where another attribute, or one of another form, is wanted, values are
-  // overwritten; behind it everything is made anew, since a new attribute comes last.
+  // Overwrite values up to the first attribute whose name or form differs. From there on, delete
+  // and create all attributes, since a new attribute comes last.
   std::size_t n_kept = 0;
   while (n_kept < old.size() && n_kept < next.size() && same_form(old[n_kept], next[n_kept])) {
     ++n_kept;

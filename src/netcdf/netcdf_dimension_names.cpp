@@ -1,4 +1,4 @@
-// Named dimensions for files that have none, and strings as netCDF-4 can read them.
+// Named dimensions for files without scales, and strings in a form that netCDF-4 can read.
 
 #include "netcdf/netcdf_dimension_names.hpp"
 
@@ -20,12 +20,12 @@ namespace tailrace {
 
 namespace {
 
-/// Texts are no place for large data; what is larger stays as it is.
+/// Limit for strings in memory; a larger dataset stays unchanged.
 constexpr std::uint64_t kTextBytesMax = std::uint64_t{1} << 28;
 
 std::string what_of(const std::string& path) { return "strings of \"" + path + "\""; }
 
-/// The texts of a dataset whose type is `type`.
+/// Read the strings of a dataset whose type is `type`.
 Result<std::vector<std::string>> read_texts(hid_t dataset, hid_t type, std::uint64_t n_texts,
                                             const std::string& path) {
   const std::size_t text_bytes = H5Tget_size(type);
@@ -44,7 +44,7 @@ Result<std::vector<std::string>> read_texts(hid_t dataset, hid_t type, std::uint
   return texts;
 }
 
-/// An empty dataset like `old`, of variable-length strings.
+/// Create an empty dataset like `old`, of variable-length strings.
 Hdf5Id create_like(hid_t file, hid_t old, hid_t type, const std::string& path) {
   const Hdf5Id space(H5Dget_space(old));
   const Hdf5Id given(H5Dget_create_plist(old));
@@ -61,10 +61,11 @@ Hdf5Id create_like(hid_t file, hid_t old, hid_t type, const std::string& path) {
       H5Dcreate2(file, path.c_str(), type, space.get(), links.get(), list.get(), H5P_DEFAULT));
 }
 
-/// Replace a dataset of fixed-length strings by one of variable-length strings, with its values,
-/// attributes, scales and place among the links: the netCDF-4 library takes the former for the
-/// latter and returns garbage (4.9), or crashes. Does nothing to other datasets. Call with HDF5
-/// locked. Cost: all texts in memory. What is too large for that is left, with a line.
+/// Replace a dataset of fixed-length strings by one of variable-length strings. Values, attributes,
+/// scales and link order are preserved. The netCDF-4 library treats the former as the latter and
+/// returns garbage (4.9), or crashes. Does nothing to other datasets. Call with HDF5 locked. Cost:
+/// all strings in memory. A dataset that is too large for that stays unchanged, with a line in
+/// `lines`.
 Status make_texts_variable(hid_t file, const std::string& path, std::vector<std::string>& lines) {
   Hdf5Id old(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
   const Hdf5Id type(H5Dget_type(old.get()));
@@ -94,7 +95,7 @@ Status make_texts_variable(hid_t file, const std::string& path, std::vector<std:
                                                       H5P_DEFAULT, pointers.data()) < 0)) {
     return hdf5_failure(Code::internal, what_of(path));
   }
-  const Hdf5Catalog no_catalog;  // Within one file references stay as they are.
+  const Hdf5Catalog no_catalog;  // Within one file references stay unchanged.
   Hdf5References references(file, no_catalog, file);
   Hdf5Copier(file, file, references, lines).copy_plain_attributes(old.get(), made.get(), path);
   TAILRACE_TAKE(const ScaleTies ties, untie_scales(file, old.get(), path));
@@ -107,11 +108,11 @@ Status make_texts_variable(hid_t file, const std::string& path, std::vector<std:
   return order_links(file, group, order);
 }
 
-// --- dimensions
+// --- Dimensions
 
 using Lines = std::vector<std::string>;
 
-/// The file without its anonymous dimensions, and what each variable's dimensions were.
+/// The file without its anonymous dimensions, and the original dimensions of each variable.
 class Naming {
  public:
   Naming(hid_t file, NetcdfFile read) : file_(file), read_(std::move(read)) {
@@ -164,7 +165,7 @@ class Naming {
   const ModelDimension& was(std::size_t v, std::size_t d) const {
     return read_.model.dimensions[read_.model.variables[v].dimensions[d]];
   }
-  /// Whether a dimension can stand for the d-th of a variable.
+  /// True if a dimension can replace the d-th of a variable.
   bool fits(std::size_t v, std::size_t d, std::size_t dimension) const {
     const ModelDimension& candidate = model_.dimensions[dimension];
     return candidate.length == was(v, d).length && candidate.unlimited == was(v, d).unlimited;
@@ -210,7 +211,7 @@ class Naming {
                                                   model_.dimensions[now].name + "\", already");
       }
       const std::optional<std::size_t> known = model_.find_dimension(variable.group, name);
-      // Whether it can grow is no matter: what stands for it in the file says so.
+      // Unlimited or not makes no difference here: its scale in the file determines that.
       if (known && model_.dimensions[*known].length != was(v, d).length) {
         return Status(Code::invalid_argument, what + ": dimension \"" + name + "\" has length " +
                                                   std::to_string(model_.dimensions[*known].length) +
@@ -223,14 +224,15 @@ class Naming {
     return Status();
   }
 
-  /// A list whose name and length are a dimension's of its group.
+  /// Make a list the coordinate variable of the dimension with its name and length in its group.
   void take_coordinate(std::size_t v) {
     const ModelVariable& variable = model_.variables[v];
     if (variable.dimensions.size() != 1 || variable.dimensions[0] != kAnonymous) return;
     for (std::size_t d = 0; d < model_.dimensions.size(); ++d) {
       const ModelDimension& dimension = model_.dimensions[d];
       if (dimension.group != variable.group || dimension.name != variable.name) continue;
-      // A coordinate may grow or not, whatever its dimension does; its length counts.
+      // Only the length must match: a coordinate may be unlimited or not, whatever its dimension
+      // is.
       if (dimension.length == was(v, 0).length) return set(v, 0, d);
     }
   }
@@ -264,7 +266,8 @@ class Naming {
     return name;
   }
 
-  /// A new dimension's scale takes its name in the group, unless its coordinate variable has it.
+  /// Check that a new dimension's scale can have its name in the group: no link has it, unless that
+  /// is the coordinate variable.
   Status check_free(std::size_t dimension) const {
     const ModelDimension& made = model_.dimensions[dimension];
     const std::string path = child_path(model_.groups[made.group].path, made.name);
@@ -292,8 +295,8 @@ class Naming {
 
   hid_t file_;
   NetcdfFile read_;
-  NetcdfFile base_;            ///< What the file has: named dimensions only.
-  NetcdfModel model_;          ///< What it is to have.
+  NetcdfFile base_;            ///< Current model of the file: named dimensions only.
+  NetcdfModel model_;          ///< Model to be written.
   std::vector<bool> changed_;  ///< Per variable.
   Lines lines_;
 };

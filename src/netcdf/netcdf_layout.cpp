@@ -2,9 +2,9 @@
 //
 //   create / open -> (change | create_variable)* -> settle -> Hdf5File::commit -> ...
 //
-// Every variable's dataset lies where that library looks for it, with the library's types, fill
-// values and attributes; dimension scales are netcdf_scales.cpp's. A failure leaves the file's
-// uncommitted metadata half changed: do not commit then.
+// Every variable's dataset lies at the path where the library expects it, with the library's types,
+// fill values and attributes; netcdf_scales.cpp handles dimension scales. After a failure, the
+// file's uncommitted metadata are inconsistent: do not commit.
 // Source: the netCDF-4 file format specification; files of netCDF-C 4.9 and 4.10 (docs/netcdf.md).
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace tailrace {
 namespace {
 
-/// Chunks of our choice, for growing variables whose owner names none: netCDF-C's defaults.
+/// Chunk sizes for growing variables without a requested chunk shape: netCDF-C's defaults.
 constexpr std::uint64_t kChunkBytes = 4U << 20;
 constexpr std::uint64_t kListChunkBytes = 4096;
 
@@ -31,7 +31,7 @@ Status unchangeable(const std::string& what, const std::string& why) {
   return Status(Code::invalid_argument, what + ": " + why);
 }
 
-/// What may differ between the model that a file has and the next one.
+/// Check that only permitted parts differ between the file's model and the next one.
 Status check_same_frame(const NetcdfModel& now, const NetcdfModel& next) {
   if (next.groups.size() < now.groups.size() || next.dimensions.size() < now.dimensions.size() ||
       next.variables.size() < now.variables.size()) {
@@ -68,7 +68,7 @@ Status check_same_frame(const NetcdfModel& now, const NetcdfModel& next) {
   return Status();
 }
 
-/// Whether netCDF's classic data model has a word for everything.
+/// True if netCDF's classic data model can represent the model.
 bool is_classic(const NetcdfModel& model) {
   const auto old_types = [](const std::vector<ModelAttribute>& attributes) {
     return std::all_of(attributes.begin(), attributes.end(), [](const ModelAttribute& attribute) {
@@ -121,15 +121,15 @@ class LayoutOnHdf5 final : public NetcdfLayout {
   NetcdfScales scales_;
   NetcdfModel model_;
   std::vector<bool> has_dataset_;  ///< Per variable.
-  OpenDatasets open_;              ///< Since the last settle(): looking one up costs HDF5 more than
-                                   ///< most of what is done with it.
-  bool begun_ = false;             ///< By a first change(), or the file was opened.
+  /// Cleared by settle(): opening a dataset costs HDF5 more than most operations on it.
+  OpenDatasets open_;
+  bool begun_ = false;  ///< Set by the first change(), or if the file was opened.
   bool may_lag_ =
-      false;  ///< Datasets may be shorter than their dimensions: netCDF-C leaves them so.
-  std::set<std::size_t> reordered_;  ///< Groups that have got datasets since the last settle().
+      false;  ///< Datasets may be shorter than their dimensions, as netCDF-C leaves them.
+  std::set<std::size_t> reordered_;  ///< Groups that received datasets since the last settle().
 };
 
-/// The first change of a new file, which shows how many links its root group is going to have.
+/// Prepare a new file at its first change, which determines the number of links in the root group.
 Status LayoutOnHdf5::begin(const NetcdfModel& next) {
   const auto in_root = [](const auto& object) { return object.group == 0; };
   const auto is_no_dimension = [&](const ModelVariable& variable) {
@@ -157,7 +157,7 @@ Status LayoutOnHdf5::change_groups(const NetcdfModel& next) {
     TAILRACE_TRY(change_model_attributes(object.get(), group.path, old, group.attributes));
   }
   const Hdf5Id root(H5Gopen2(hdf5(), "/", H5P_DEFAULT));
-  // A promise that the library would hold later writers to.
+  // _nc3_strict promises a classic model; the library would enforce that for later writers.
   if (!is_classic(next) && H5Aexists(root.get(), "_nc3_strict") > 0 &&
       H5Adelete(root.get(), "_nc3_strict") < 0) {
     return hdf5_failure(Code::internal, "attribute \"_nc3_strict\"");
@@ -165,7 +165,7 @@ Status LayoutOnHdf5::change_groups(const NetcdfModel& next) {
   return Status();
 }
 
-/// Dimensions that get another name, or another dataset that stands for them.
+/// Release dimensions that get another name, or another dataset as their scale.
 Status LayoutOnHdf5::release_dimensions(const NetcdfModel& next) {
   const std::size_t n_dimensions = model_.dimensions.size();
   std::vector<bool> touched(n_dimensions, false);
@@ -197,8 +197,8 @@ Status LayoutOnHdf5::release_dimensions(const NetcdfModel& next) {
   return Status();
 }
 
-/// Datasets whose place by netCDF-4's rules changes go there: all aside first, since names may be
-/// exchanged.
+/// Move datasets whose path changes by netCDF-4's rules. All are first moved to temporary names,
+/// since names may be exchanged.
 Status LayoutOnHdf5::move_datasets(const NetcdfModel& next, std::vector<std::string>& paths) {
   std::vector<std::pair<std::size_t, std::string>> aside;
   const auto move = [&](const std::string& from, const std::string& to) {
@@ -246,7 +246,7 @@ Status LayoutOnHdf5::grow_dataset(const ModelVariable& variable) {
   return file_.set_extents(dataset.get(), extents).within(what);
 }
 
-/// `model_` is the next one already but for the variables, whose attributes are still to change.
+/// Change the variables' attributes. `model_` is still the current model; `paths` are the new ones.
 Status LayoutOnHdf5::change_variables(const NetcdfModel& next,
                                       const std::vector<std::string>& paths) {
   for (std::size_t v = 0; v < model_.variables.size(); ++v) {
@@ -294,8 +294,8 @@ Status LayoutOnHdf5::change(const NetcdfModel& next) {
   return Status();
 }
 
-/// netCDF-C's default chunks: one entry of growing dimensions, the rest whole if it is small
-/// enough.
+/// netCDF-C's default chunk shape: one entry of growing dimensions, the complete extent of the
+/// others if that is small enough.
 Shape default_chunk_shape(const NetcdfModel& model, const ModelVariable& variable,
                           std::uint64_t element_bytes) {
   Shape chunk = model.shape_of(variable);
@@ -333,8 +333,8 @@ Result<Hdf5Id> LayoutOnHdf5::creation_list(const ModelVariable& variable, const 
   }
   const FillValue fill(variable);
   const bool planned = storage.contiguous_address != 0;
-  // Without a fill value, too, HDF5 fills what was never written, with zeros: if it never did, its
-  // readers would find in their memory what was there before.
+  // Use HDF5's zeros even without a fill value: if HDF5 never filled the space, readers would see
+  // old memory contents.
   TAILRACE_TAKE(const auto made,
                 file_.creation_list(form, type.get(),
                                     variable.no_fill ? std::span<const std::byte>() : fill.bytes(),
@@ -402,7 +402,7 @@ Status LayoutOnHdf5::settle() {
   const Status settled = scales_.settle(model_, has_dataset_, open_);
   open_.clear();
   TAILRACE_TRY(settled);
-  std::map<std::size_t, std::vector<std::string>> names;  // By group.
+  std::map<std::size_t, std::vector<std::string>> names;  // Dataset names by group.
   for (std::size_t v = 0; !reordered_.empty() && v < has_dataset_.size(); ++v) {
     const ModelVariable& variable = model_.variables[v];
     if (!has_dataset_[v] || !reordered_.contains(variable.group)) continue;
@@ -425,7 +425,7 @@ Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::create(Hdf5File& file) {
 Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::open(Hdf5File& file, const NetcdfModel& model) {
   const Hdf5Scope scope;
   TAILRACE_TAKE(NetcdfFile opened, read_netcdf_file(file.hdf5_id(), GroupNames::all));
-  opened.model.remarks = model.remarks;  // the words, not the file, may differ
+  opened.model.remarks = model.remarks;  // The text of remarks may differ, but not the file.
   if (opened.model != model) {
     return Status(Code::invalid_argument, "model is not what the file holds");
   }

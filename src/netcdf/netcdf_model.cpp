@@ -1,5 +1,4 @@
-// What a netCDF-4 model's values say of one another, the rules that they obey, and the model in
-// bytes. No HDF5 here.
+// Relations between a netCDF-4 model's values, its rules, and its serialisation. No HDF5 here.
 
 #include "netcdf/netcdf_model.hpp"
 
@@ -26,8 +25,8 @@ constexpr std::array<std::string_view, 14> kTypeNames = {
     "",      "byte",   "char", "short", "int",    "float",  "double",
     "ubyte", "ushort", "uint", "int64", "uint64", "string", "other"};
 
-/// In quotes, with what is no printable ASCII, quotes and backslashes as \\xNN: never ambiguous,
-/// and one line.
+/// Quote a text on one line, without ambiguity: characters other than printable ASCII, quotes and
+/// backslashes become \\xNN.
 std::string shown(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out = "\"";
@@ -46,7 +45,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The items of an attribute's line: its type, how many values, the values.
+/// The items of an attribute's line: its type, the number of values, the values.
 std::string values_text(const ModelAttribute& attribute) {
   std::string text = "type " + std::string(model_type_name(attribute.type)) + ", " +
                      std::to_string(attribute.n_values) + " values";
@@ -59,7 +58,7 @@ std::string values_text(const ModelAttribute& attribute) {
         std::memcpy(&value, &attribute.values[at], sizeof(T));
         const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
         text.append(", ").append(digits.data(), end);
-        // The digits do not tell the payloads of NaN apart.
+        // Digits do not distinguish the payloads of NaN.
         if constexpr (std::is_floating_point_v<T>) {
           if (std::isnan(value)) text += " " + shown(as_text({&attribute.values[at], sizeof(T)}));
         }
@@ -89,7 +88,7 @@ std::size_t model_type_bytes(ModelType type) {
 }
 
 std::optional<DType> model_dtype(ModelType type) {
-  return netcdf_dtype(static_cast<NetcdfType>(type));  // both are numbered as nc_type
+  return netcdf_dtype(static_cast<NetcdfType>(type));  // Both use the numbers of nc_type.
 }
 
 ModelType model_type(DType dtype) {
@@ -138,7 +137,7 @@ std::optional<std::size_t> NetcdfModel::find_variable(std::size_t group,
 
 std::optional<std::size_t> NetcdfModel::find_dimension(std::size_t group,
                                                        std::string_view name) const {
-  // Parents stand before their children, so this walk up ends.
+  // Parents precede their children, so this walk up ends.
   for (std::size_t at = group; at < groups.size(); at = groups[at].parent) {
     for (std::size_t d = 0; d < dimensions.size(); ++d) {
       if (dimensions[d].group == at && dimensions[d].name == name) return d;
@@ -177,7 +176,7 @@ std::string model_text(const NetcdfModel& model) {
         "variable " + shown(variable.name) + " of group " + group_name(variable.group);
     text += name + ": type " + std::string(model_type_name(variable.type)) + ", dimensions";
     for (const std::size_t d : variable.dimensions) {
-      // The name alone may stand for one of another group.
+      // A name may also be that of a dimension in another group.
       text += " " + (d < model.dimensions.size() ? shown(model.dimensions[d].name) : "") + "#" +
               std::to_string(d);
     }
@@ -191,13 +190,13 @@ std::string model_text(const NetcdfModel& model) {
 // --- The rules of netCDF-4's data model.
 //
 // Source: the netCDF user's guide (names, _FillValue) and file format specification (reserved
-// names); tests/python/test_netcdf_model.py asks the library about each of them.
+// names); tests/python/test_netcdf_model.py checks each rule against the library.
 
 namespace {
 
 constexpr std::size_t kNameBytesMax = 256;
 
-/// CLASS, NAME and the lists belong to HDF5's dimension scales, the rest to netCDF-4.
+/// HDF5's dimension scales reserve CLASS, NAME and the two lists; netCDF-4 reserves the rest.
 constexpr std::array<std::string_view, 11> kReservedNames = {"CLASS",
                                                              "NAME",
                                                              "DIMENSION_LIST",
@@ -257,8 +256,8 @@ Status check_attributes(const std::string& owner, const std::vector<ModelAttribu
   return Status();
 }
 
-/// A change by a further name of a group would be missed by its first name. @param group  of what
-/// is new or changed
+/// Refuse a change through a further name of a group, which would not appear under its first name.
+/// @param group  group of the new or changed object
 Status check_first_name(const std::string& what, const NetcdfModel& model, std::size_t group) {
   const std::string& first = model.groups[group].first_path;
   if (first.empty()) return Status();
@@ -298,8 +297,8 @@ Status check_groups(const NetcdfModel& model, const NetcdfModel* old) {
   return Status();
 }
 
-/// Names of one group's objects: groups and variables share one space, dimensions have their own,
-/// but a dimension's scale takes a link, too, which no group may have.
+/// Names of one group's objects. Groups and variables share a name space; dimensions have a
+/// separate one. But a dimension's scale also takes a link, whose name no group may have.
 class NameSpaces {
  public:
   explicit NameSpaces(const NetcdfModel& model) {
@@ -518,7 +517,7 @@ void FillValue::set_default(ModelType type) {
   }
 }
 
-// --- The model's lists one behind the other.
+// --- Serialisation: the model's lists in sequence.
 
 namespace {
 

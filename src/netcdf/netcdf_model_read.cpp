@@ -1,11 +1,13 @@
 // Reads any HDF5 file as netCDF-4's data model.
 //
-// One walk lists groups and datasets; then dimensions are made of the scales, and variables of all
-// datasets but the scales of dimensions without variable. A group with several hard links is listed
-// with its members by each of these names. What a damaged or foreign file says of
-// dimensions counts only where it fits the dataset's own extents; what is left gets anonymous
-// dimensions, by the netCDF-4 library's rule: within a group, in one pass behind its child groups,
-// a dimension of the same length that the variable does not have yet, else a new one.
+// One walk lists groups and datasets. Then scales become dimensions, and all datasets become
+// variables, except the scales of dimensions without a variable. A group with several hard links is
+// listed with its members under each name. Dimensions stated in a damaged or foreign file count
+// only if they match the dataset's own extents.
+//
+// All other dimensions are anonymous, by the netCDF-4 library's rule. Groups are processed in one
+// pass, each after its child groups. A dimension of the group is used if it has the same length and
+// the variable does not have it yet; otherwise a new one is created.
 // Source: libhdf5/hdf5open.c of netCDF-C (read_scale, rec_match_dimscales), as observed.
 
 #include "netcdf/netcdf_scales.hpp"
@@ -31,11 +33,11 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-/// Groups and datasets that are listed by further names of the groups around them. A few links that
-/// double at each level would multiply any file beyond memory.
+/// Limit for groups and datasets listed under further names of the groups above them. A few links
+/// that double the objects at each level would exceed any memory.
 constexpr std::size_t kFurtherObjectsMax = std::size_t{1} << 16;
 
-/// A dataset as the walk finds it.
+/// A dataset as found by the walk.
 struct FoundDataset {
   std::string name;
   std::string path;
@@ -45,20 +47,20 @@ struct FoundDataset {
   Shape limits;
   bool scale = false;
   bool without_variable = false;
-  std::optional<int> id;           ///< _Netcdf4Dimid.
-  std::vector<int> coordinates;    ///< _Netcdf4Coordinates.
+  std::optional<int> id;           ///< Value of _Netcdf4Dimid.
+  std::vector<int> coordinates;    ///< Value of _Netcdf4Coordinates.
   std::vector<hobj_ref_t> scales;  ///< First scale of each dimension; 0: none. Empty: no list.
-  hobj_ref_t reference = 0;        ///< A scale's own.
+  hobj_ref_t reference = 0;        ///< Reference to this dataset, if it is a scale.
   bool no_fill = false;
   std::vector<ModelAttribute> attributes;
-  std::size_t dimension = kNone;  ///< Whose scale it is.
-  std::string first_path;         ///< By which it is listed already; else empty.
+  std::size_t dimension = kNone;  ///< Dimension that this scale represents.
+  std::string first_path;         ///< Path under which it was listed first; else empty.
 
   bool unlimited(std::size_t d) const { return limits[d] == H5S_UNLIMITED; }
 };
 
-/// The first scale of each dimension, as DIMENSION_LIST refers to them; empty if there is no such
-/// list or it does not fit the rank.
+/// The first scale of each dimension, as referenced by DIMENSION_LIST; empty if that list does not
+/// exist or does not match the rank.
 std::vector<hobj_ref_t> listed_scales(hid_t dataset, std::size_t rank) {
   if (rank == 0 || H5Aexists(dataset, "DIMENSION_LIST") <= 0) return {};
   const Hdf5Id attribute(H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT));
@@ -83,8 +85,8 @@ std::vector<hobj_ref_t> listed_scales(hid_t dataset, std::size_t rank) {
   return scales;
 }
 
-/// Whether nobody has given a fill value, as netCDF-C understands it. Never-written elements are
-/// zeros then, to HDF5, too, unless it never fills.
+/// True if no fill value was set, as netCDF-C defines it. HDF5 then reads never-written elements as
+/// zeros as well, unless its fill time is "never".
 bool is_without_fill(hid_t creation) {
   H5D_fill_value_t defined = H5D_FILL_VALUE_DEFAULT;
   return H5Pfill_value_defined(creation, &defined) >= 0 && defined != H5D_FILL_VALUE_USER_DEFINED;
@@ -97,7 +99,7 @@ class ModelReader final : private Hdf5Visitor {
   Result<NetcdfFile> run() {
     out_.model.groups.clear();
     TAILRACE_TRY(walk_hdf5(file_, *this));
-    // netCDF-4 lists all of a group before its child groups.
+    // netCDF-4 lists all objects of a group before its child groups.
     std::ranges::stable_sort(datasets_, {}, &FoundDataset::group);
     make_dimensions();
     make_variables();
@@ -129,7 +131,8 @@ class ModelReader final : private Hdf5Visitor {
     return Status();
   }
 
-  /// A dataset is a variable by each of its names, and so are the members of a group.
+  /// Called for a further hard link. A dataset is a variable under each of its names, and so are
+  /// the members of a group.
   Status again(const std::string& path, const std::string& first_path) override {
     if (group_of_.contains(first_path)) {
       list_group_again(path, first_path);
@@ -146,7 +149,8 @@ class ModelReader final : private Hdf5Visitor {
     datasets_.push_back(std::move(found));
   }
 
-  /// The walk is depth first: all members of the group are listed, unless the link lies among them.
+  /// List a group under a further name. The walk is depth first, so all of the group's members are
+  /// listed already, unless the link lies among them.
   void list_group_again(const std::string& path, const std::string& first_path) {
     if (names_ == GroupNames::first) return;
     const std::string inside = first_path == "/" ? first_path : first_path + "/";
@@ -188,7 +192,8 @@ class ModelReader final : private Hdf5Visitor {
       list_dataset_again(renamed(datasets_[i].path), datasets_[i]);
   }
 
-  /// Of names with slashes in them, which damaged files have: the root.
+  /// Position of the parent group; the root for names that contain slashes, which damaged files
+  /// have.
   std::size_t group_around(const std::string& path) const {
     const auto found = group_of_.find(parent_path(path));
     return found == group_of_.end() ? 0 : found->second;
@@ -236,7 +241,7 @@ class ModelReader final : private Hdf5Visitor {
     return Status();
   }
 
-  /// Dimensions in the order of their ids, as netCDF lists them; of the walk where ids are none.
+  /// Make dimensions in the order of their ids, as netCDF lists them, or in walk order without ids.
   void make_dimensions() {
     struct Numbered {
       int id;
@@ -244,7 +249,7 @@ class ModelReader final : private Hdf5Visitor {
     };
     std::vector<Numbered> scales;
     std::set<int> ids;
-    std::map<hobj_ref_t, int> id_of;  // A scale has one id by all of its names.
+    std::map<hobj_ref_t, int> id_of;  // A scale has the same id under all of its names.
     int next_id = 0;
     bool fit = true;
     for (std::size_t i = 0; i < datasets_.size(); ++i) {
@@ -268,7 +273,7 @@ class ModelReader final : private Hdf5Visitor {
       FoundDataset& scale = datasets_[scales[d].dataset];
       scale.dimension = d;
       const int id = fit ? scales[d].id : static_cast<int>(d);
-      // Ids that contradict one another are no words that a variable could use.
+      // Contradictory ids cannot identify a dimension.
       if (fit) by_id_.emplace(id, d);
       if (scale.reference != 0) by_reference_.emplace(scale.reference, d);
       out_.model.dimensions.push_back(
@@ -279,7 +284,7 @@ class ModelReader final : private Hdf5Visitor {
     next_id_ = fit ? next_id : static_cast<int>(scales.size());
   }
 
-  /// Whether a dimension can be the d-th of a dataset: seen from its group, of its length.
+  /// True if a dimension can be the d-th of a dataset: visible from its group, and of its length.
   bool fits(const FoundDataset& dataset, std::size_t d, std::size_t dimension) const {
     const ModelDimension& candidate = out_.model.dimensions[dimension];
     if (!candidate.unlimited && candidate.length != dataset.extents[d]) return false;
@@ -289,8 +294,8 @@ class ModelReader final : private Hdf5Visitor {
     }
   }
 
-  /// The first dimension of this key that fits; kNone: there is none. A scale in a group of several
-  /// names stands for a dimension of each of them.
+  /// The first dimension with this key that fits; kNone: no such dimension. A scale in a group with
+  /// several names represents one dimension for each of them.
   template <class Key>
   std::size_t fitting(const std::multimap<Key, std::size_t>& dimensions, Key key,
                       const FoundDataset& dataset, std::size_t d) const {
@@ -300,7 +305,7 @@ class ModelReader final : private Hdf5Visitor {
     return kNone;
   }
 
-  /// What the d-th dimension of a dataset is, by the file's own words; kNone: they do not say.
+  /// The d-th dimension of a dataset, as stated in the file; kNone: not stated.
   std::size_t named_dimension(const FoundDataset& dataset, std::size_t d) const {
     if (dataset.scale && d == 0) return dataset.dimension;
     std::size_t found = kNone;
@@ -375,7 +380,7 @@ class ModelReader final : private Hdf5Visitor {
         continue;
       }
       stack.emplace_back(group, true);
-      // Listed from the last to the first, so that the first is on top.
+      // Push the last child first, so that the first is on top.
       const auto children = child_groups_.find(group);
       if (children == child_groups_.end()) continue;
       for (const std::size_t child : children->second) stack.emplace_back(child, false);
@@ -410,11 +415,11 @@ class ModelReader final : private Hdf5Visitor {
 
   hid_t file_;
   GroupNames names_;
-  std::size_t n_further_ = 0;  // Objects that are listed by further names of groups.
+  std::size_t n_further_ = 0;  // Objects listed under further names of groups.
   NetcdfFile out_;
-  std::unordered_map<std::string, std::size_t> group_of_;  // By path.
+  std::unordered_map<std::string, std::size_t> group_of_;  // Group number by path.
   std::vector<FoundDataset> datasets_;
-  std::vector<std::size_t> dataset_of_;  // Per variable.
+  std::vector<std::size_t> dataset_of_;  // Dataset of each variable.
   std::multimap<int, std::size_t> by_id_;
   std::multimap<hobj_ref_t, std::size_t> by_reference_;
   std::map<std::size_t, std::vector<std::size_t>> child_groups_;

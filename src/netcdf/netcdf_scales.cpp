@@ -15,10 +15,10 @@
 namespace tailrace {
 namespace {
 
-/// Datasets open at once; HDF5 takes some 10 KB for each.
+/// Limit for open datasets; HDF5 takes some 10 KB for each.
 constexpr std::size_t kOpenMax = 4096;
 
-/// Entries of one chunk of a growing placeholder; no chunk is ever written.
+/// Entries per chunk of a growing placeholder; no chunk is ever written.
 constexpr hsize_t kPlaceholderChunk = 1024;
 
 std::string dimension_path(const NetcdfModel& model, const ModelDimension& dimension) {
@@ -34,7 +34,7 @@ Hdf5Id open_dataset(hid_t file, const std::string& path) {
   return Hdf5Id(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
 }
 
-/// A dataset without values, which stands for a dimension.
+/// Create a dataset without values that represents a dimension.
 Hdf5Id create_placeholder(hid_t file, const std::string& path, const ModelDimension& dimension) {
   const Hdf5Id creation(H5Pcreate(H5P_DATASET_CREATE));
   H5Pset_obj_track_times(creation.get(), false);
@@ -48,7 +48,7 @@ Hdf5Id create_placeholder(hid_t file, const std::string& path, const ModelDimens
                            creation.get(), H5P_DEFAULT));
 }
 
-/// What the library writes as the name of such a scale.
+/// Scale name that the netCDF-4 library writes for a placeholder.
 std::string placeholder_text(std::uint64_t length) {
   std::array<char, 96> text = {};
   std::snprintf(text.data(), text.size(), "%s.%10llu", dimension_without_variable_text.data(),
@@ -56,7 +56,7 @@ std::string placeholder_text(std::uint64_t length) {
   return text.data();
 }
 
-/// Per dimension: the variable with a dataset that is its coordinate variable.
+/// The coordinate variable with a dataset, for each dimension.
 std::vector<std::optional<std::size_t>> coordinate_variables(const NetcdfModel& model,
                                                              const std::vector<bool>& has_dataset) {
   std::vector<std::optional<std::size_t>> variables(model.dimensions.size());
@@ -95,7 +95,7 @@ NetcdfScales::NetcdfScales(hid_t file, const NetcdfFile& opened) : file_(file) {
         {opened.dimension_ids[d], path, !path.empty() && !is_variable, model.dimensions[d].length});
     next_id_ = std::max(next_id_, opened.dimension_ids[d] + 1);
   }
-  // What the file has is left as it is, until a dimension is released.
+  // The file's attachments stay unchanged until a dimension is released.
   for (const ModelVariable& variable : model.variables) {
     attached_.emplace_back(variable.dimensions.size(), true);
     new_.push_back(false);
@@ -122,7 +122,7 @@ Status NetcdfScales::release(const NetcdfModel& model, std::size_t dimension) {
   for (std::size_t v = 0; v < attached_.size(); ++v) {
     const ModelVariable& variable = model.variables[v];
     for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
-      // A scale that ends being one has never been attached to those of its further dimensions.
+      // A former scale was never attached to the scales of its further dimensions.
       const bool own = variable.dataset_path == scale.path;
       if (own) attached_[v][d] = false;
       if (own || variable.dimensions[d] != dimension || !attached_[v][d]) continue;
@@ -189,7 +189,7 @@ Status NetcdfScales::attach(const NetcdfModel& model, std::size_t v, hid_t datas
                             ScaleAttacher& attacher) {
   const ModelVariable& variable = model.variables[v];
   DimensionScales wanted(variable.dimensions.size());
-  // Scales have no scales: a coordinate variable's dimensions stand in _Netcdf4Coordinates.
+  // Scales have no scales: _Netcdf4Coordinates stores a coordinate variable's dimensions.
   const bool is_scale = coordinate_of(model, variable).has_value();
   for (std::size_t d = 0; d < wanted.size(); ++d) {
     const std::string& path = scales_[variable.dimensions[d]].path;
@@ -233,7 +233,7 @@ Status NetcdfScales::settle(const NetcdfModel& model, const std::vector<bool>& h
   }
   TAILRACE_TRY(attacher.finish());
   if (ids_written_) return Status();
-  // Scales without ids would be numbered by whoever reads them, and meet those that have one.
+  // A reader would number scales without ids, and its numbers could collide with existing ids.
   for (const Scale& scale : scales_) {
     if (scale.path.empty()) continue;
     const Hdf5Id dataset = open_dataset(file_, scale.path);

@@ -1,16 +1,16 @@
-// NetcdfScales: which dataset stands for each dimension, and what is attached to it.
+// NetcdfScales: the dataset that represents each dimension, and the datasets attached to it.
 //
-// A dimension is a dimension scale in HDF5: the dataset of its coordinate variable where it has
-// one, else a placeholder without values. Variables come and go between these two while a model
-// is laid out (a coordinate variable is defined later than its dimension, or renamed away), so a
-// dimension is *released* (nothing is attached to it, no dataset stands for it) before such a
-// change, and *settled* before a commit.
+// In HDF5 a dimension is a dimension scale: the dataset of its coordinate variable if it has one,
+// or else a placeholder without values. A dimension can change between the two while a model is
+// laid out: a coordinate variable is defined after its dimension, or renamed. So a dimension is
+// *released* before such a change (nothing is attached to it, no dataset represents it), and
+// *settled* before a commit.
 //
 // Invariants (netcdf_layout_test.cpp cites the numbers):
-//  1. What is attached in the file is what attached_ says, but for datasets outside the model.
-//  2. A released dimension has no dataset of its own, and no dataset is its scale.
-//  3. After settle() every dimension but the anonymous ones has a scale, and every variable that
-//     has a dataset and is no scale is attached to those of its dimensions.
+//  1. The attachments in the file equal attached_, except for datasets outside the model.
+//  2. A released dimension has no dataset, and no dataset is its scale.
+//  3. After settle() every dimension except anonymous ones has a scale. Every variable that has a
+//     dataset and is not a scale is attached to the scales of its dimensions.
 
 #pragma once
 
@@ -28,31 +28,30 @@
 
 namespace tailrace {
 
-// --- What NetcdfLayout needs to know of an opened file beside its model: how it is laid out.
+// --- The layout of an opened file, which NetcdfLayout needs in addition to the model.
 
-/// A model and where its dimensions and ties lie in HDF5.
+/// A model, and the location of its dimensions and attachments in HDF5.
 struct NetcdfFile {
   NetcdfModel model;
-  std::vector<int> dimension_ids;        ///< As _Netcdf4Coordinates spells dimensions.
-  std::vector<std::string> scale_paths;  ///< Per dimension; empty: anonymous.
-  std::vector<bool> tied;                ///< Per variable: it has a DIMENSION_LIST.
+  std::vector<int> dimension_ids;        ///< Numbers of the dimensions in _Netcdf4Coordinates.
+  std::vector<std::string> scale_paths;  ///< Path per dimension; empty: anonymous.
+  std::vector<bool> tied;                ///< Per variable: its dataset has a DIMENSION_LIST.
 };
 
-/// Names by which groups are listed that have several hard links.
+/// Treatment of groups with several hard links.
 enum class GroupNames : std::uint8_t {
-  all,   ///< Each name, with all members of the group.
-  first  ///< The first name alone: for changes that concern each object once.
+  all,   ///< List every name, with all members of the group.
+  first  ///< List only the first name: for changes that apply once per object.
 };
 
-/// read_netcdf_model() with the layout. Call with HDF5 locked.
+/// read_netcdf_model() including the layout. Call with HDF5 locked.
 Result<NetcdfFile> read_netcdf_file(hid_t file, GroupNames names);
 
-/// Datasets of variables that are open, by the variables' numbers; of many the latest.
-/// Call with HDF5 locked.
+/// Cache of open datasets, by variable number; may close older ones. Call with HDF5 locked.
 class OpenDatasets {
  public:
   void add(std::size_t variable, Hdf5Id dataset);
-  /// Open it, if it is not. The id stays this object's. @error internal
+  /// Open the dataset unless it is open. This object owns the id. @error internal
   Result<hid_t> find(hid_t file, std::size_t variable, const std::string& path);
   void clear() { open_.clear(); }
 
@@ -60,26 +59,26 @@ class OpenDatasets {
   std::map<std::size_t, Hdf5Id> open_;
 };
 
-/// Rank 0 only; call with HDF5 locked.
+/// Creates, attaches and releases dimension scales. Rank 0 only; call with HDF5 locked.
 class NetcdfScales {
  public:
   explicit NetcdfScales(hid_t file) : file_(file) {}
-  /// What an opened file has.
+  /// Start from the scales of an opened file.
   NetcdfScales(hid_t file, const NetcdfFile& opened);
 
-  /// Make room for the dimensions and variables that `model` has more than before.
+  /// Add entries for the new dimensions and variables of `model`.
   void grow(const NetcdfModel& model);
-  /// Detach everything from a dimension's scale and end its being one; a placeholder is deleted.
-  /// `model` and `paths` (of datasets) are those that the file has now.
+  /// Detach all datasets from a dimension's scale, and make it an ordinary dataset; a placeholder
+  /// is deleted. `model` and its dataset paths describe the current file.
   Status release(const NetcdfModel& model, std::size_t dimension);
-  /// A variable has got its dataset: it is to be attached by settle().
+  /// Register a variable's new dataset, which settle() will attach.
   void add(std::size_t variable) { new_[variable] = true; }
-  /// A variable of the opened file is to be attached anew, to other dimensions than before.
+  /// Let settle() attach a variable of the opened file again, to other dimensions.
   void renew(std::size_t variable) {
     std::fill(attached_[variable].begin(), attached_[variable].end(), false);
     add(variable);
   }
-  /// Invariant 3. `has_dataset` is per variable.
+  /// Establish invariant 3. `has_dataset` is per variable.
   Status settle(const NetcdfModel& model, const std::vector<bool>& has_dataset, OpenDatasets& open);
 
  private:
@@ -87,7 +86,7 @@ class NetcdfScales {
     int id = 0;
     std::string path;  ///< Empty: released.
     bool placeholder = false;
-    std::uint64_t length = 0;  ///< Of the placeholder.
+    std::uint64_t length = 0;  ///< Length of the placeholder.
   };
   Status make_scale(const NetcdfModel& model, std::size_t dimension,
                     std::optional<std::size_t> coordinate_variable);

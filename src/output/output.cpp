@@ -1,4 +1,4 @@
-// Creating, opening, committing and ending the output: rank 0 first, then the others, each step
+// Creating, opening, committing and closing the output: rank 0 first, then the others, each step
 // agreed.
 
 #include "output/output.hpp"
@@ -59,12 +59,12 @@ Status Output::claim(Comm& comm, const std::string& path) {
   TAILRACE_TRY(as_rank_0_says(comm, claimed));
   comm.broadcast(resolved, 0);
   path_.assign(reinterpret_cast<const char*>(resolved.data()), resolved.size());
-  // Rank 1 as well: it may outlive rank 0 on the same node.
+  // Rank 1 joins too: it may outlive rank 0 on the same node.
   const bool stands_for_node = comm.leads_node() || comm.rank() == 1;
   if (!comm.place().empty() && !comm.is_root() && stands_for_node) {
     nodes_lock_.join(path_);
   }
-  // The job before may have ended a moment ago on other nodes. Who reads the file does so behind an
+  // The previous job may have ended a moment ago on other nodes. Readers of the file wait for an
   // agreement that follows.
   refresh_file_on_nodes(comm, path_);
   return Status();
@@ -75,8 +75,8 @@ std::string Output::remark() const {
   return dead.empty() ? "" : "\"" + path_ + "\": " + dead + " died while it wrote the file";
 }
 
-/// Make room for a new file under the temporary name. Rank 0; the lock says that no job lives that
-/// writes there.
+/// Make room for a new file under the temporary name. Rank 0 only. The lock guarantees that no live
+/// job writes there.
 Status Output::clear_left_over(LeftOver left_over) const {
   const std::string partial = temporary_path();
   const Result<LeftFile> there = look_at_left_file(partial);
@@ -113,7 +113,8 @@ Hdf5File::Settings Output::settings() const {
   return settings;
 }
 
-/// All ranks have opened what rank 0 has; those that have not do so now. Collective.
+/// Make all ranks use the file that rank 0 has opened; ranks with another file open it again.
+/// Collective.
 Status Output::check_one_output(const std::string& path) {
   const std::uint64_t end = comm_->is_root() ? std::max(committed_end_, tail_->end_at_root()) : 0;
   const auto open_again = [&] { return open_storage(path, false); };
@@ -192,7 +193,7 @@ Status Output::open_at(const std::string& path) {
 // --- space
 
 Hdf5File::Allocate Output::allocator() {
-  // In a forked child the file, which has this, outlives the Output: HDF5 ends there as it likes.
+  // In a forked child HDF5 may outlive the Output, so the function owns what it needs.
   return [tail = tail_.get(), metadata = metadata_](std::uint64_t n_bytes) {
     const std::uint64_t address = tail->claim(n_bytes);
     metadata->n_bytes += n_bytes;
@@ -210,7 +211,7 @@ std::uint64_t Output::keep_claims_at_root() {
 
 void Output::drop_claims() {
   wait_for_metadata();
-  // A thread may have claimed metadata of the commit before among what the failed step claimed.
+  // A thread may have claimed metadata of the previous commit within the failed step's claims.
   committed_end_ = hand_back(std::max(committed_end_, metadata_->end));
   data_end_ = committed_end_ - metadata_->n_bytes;
 }
@@ -268,7 +269,8 @@ Status Output::put_in_place() {
   }
   if (file_ != nullptr) file_->set_path(path_);
   if (storage_ != nullptr) storage_->set_path(path_);
-  return remove_journal(journal_path_of(path_));  // of the file that stood here before
+  return remove_journal(journal_path_of(path_));  // the journal of the file that had this name
+                                                  // before
 }
 
 Status Output::commit_at_root() {
@@ -284,7 +286,7 @@ Status Output::start_commit_at_root(
   const auto told = std::make_shared<std::promise<bool>>();
   metadata_taken_ = told->get_future().share();
   const auto take = [this, publish, told]() -> Taken {
-    // Whatever happens: somebody may be waiting.
+    // The destructor reports in any case, since a rank may be waiting.
     struct Telling {
       std::promise<bool>& told;
       bool taken = false;
@@ -310,7 +312,7 @@ Status Output::start_commit_at_root(
     work = [taken, write] { return write(taken); };
   }
   const auto commit = [work]() -> Status {
-    return local_part(work);  // Nobody catches it where the thread's end is waited for.
+    return local_part(work);  // The thread's owner does not catch exceptions.
   };
   commit_work_ = commit;
   return Status();
@@ -325,10 +327,10 @@ void Output::let_commit_go() {
     posted = committer_.post(commit);
   } catch (const std::bad_alloc&) {
   }
-  if (!posted) commit();  // No thread is to be had, or no memory for the call: it is done now.
+  if (!posted) commit();  // No thread, or no memory for the call: commit now.
 }
 
-/// @returns whether there was one.
+/// @returns true if a commit had begun.
 bool Output::wait_for_commit() {
   let_commit_go();
   committer_.finish_posted();
@@ -368,7 +370,7 @@ void Output::remove_temporary() {
   if (!in_place_ && check_still_named().ok()) ::unlink(temporary_path().c_str());
 }
 
-/// Forget all that would be waited for, written or removed: the parent does that.
+/// Forget everything that would be waited for, written or removed: the parent does that.
 void Output::leave_to_parent() {
   (void)file_.release();
   (void)tail_.release();
@@ -392,10 +394,11 @@ Status Output::close(bool keep) {
   }
   committer_.end();
   storage_.reset();
-  nodes_lock_.release();  // Nothing more is written but by rank 0, which goes last.
+  nodes_lock_.release();  // From here on only rank 0 writes, and it closes last.
   finished = comm_->agree(finished);
-  refresh_file_on_nodes(*comm_, path_);  // Who reads it next sees all nodes' bytes.
-  // Before what the ranks free together: whose close() has returned can open the file again alone.
+  refresh_file_on_nodes(*comm_, path_);  // A later reader sees all nodes' bytes.
+  // Release the lock before the collective cleanup: a rank whose close() has returned may reopen
+  // the file without the other ranks.
   lock_.release();
   tail_.reset();
   return finished;

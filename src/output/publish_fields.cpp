@@ -23,7 +23,7 @@
 namespace tailrace {
 namespace {
 
-/// Numbers from here on are plug-ins' (H5Z_FILTER_RESERVED).
+/// First filter number of plug-ins; HDF5's own filters are below (H5Z_FILTER_RESERVED).
 constexpr std::uint32_t own_filters_end = 256;
 
 AttributeValue text_value(std::string_view text) { return {std::string(text)}; }
@@ -55,9 +55,9 @@ DatasetDefinition dataset_definition(const FieldState& field) {
     dataset.filters = resolved.codec->filters();
     for (FilterSpec& filter : dataset.filters) {
       const bool own = filter.filter_id < own_filters_end;
-      // HDF5's own filters make the stored client data of these once more.
+      // HDF5's own filters compute the stored client data from these again.
       if (own && definition.as_stored != nullptr) filter.client_data = filter.final_client_data;
-      // A plug-in would take another fill value from the dataset than the codec was told.
+      // A plug-in would read the dataset's fill value, which differs from the codec's.
       if (!own && dataset.stored_fill && !filter.final_client_data.empty()) {
         filter.client_data.clear();
       }
@@ -113,7 +113,7 @@ void sort_by_index(ChunksByPlan& by_plan) {
   }
 }
 
-/// What the ranks have written, where all are well; else the first failure.
+/// The ranks' written chunks if no rank failed; else the first failure.
 Result<GatheredChunks> take_messages(std::vector<Bytes>& messages, StepEnd& end) {
   GatheredChunks chunks(end.n_plans);
   Status done;
@@ -134,12 +134,12 @@ Result<GatheredChunks> take_messages(std::vector<Bytes>& messages, StepEnd& end)
   return chunks;
 }
 
-/// Rank 0's part, from all ranks' messages to its answer.
+/// Rank 0's part of publish_together(), from all ranks' messages to the answer.
 Bytes publish_at_root(const Comm& comm, std::vector<Bytes> messages, StepEnd& end,
                       const std::function<Status(GatheredChunks&&)>& publish) {
   const Status done = local_part([&]() -> Status {
     TAILRACE_TAKE(GatheredChunks chunks, take_messages(messages, end));
-    end.published = true;  // or half, which is as bad
+    end.published = true;  // Also true if publishing fails midway, which is as bad.
     return comm.named(local_part([&] { return publish(std::move(chunks)); }));
   });
   ByteWriter answer;
@@ -160,7 +160,7 @@ ChunksByPlan GatheredChunks::take_sorted() {
   ChunksByPlan by_plan(n_plans_);
   for (Part& part : parts_) {
     sort_in(std::span(part.message).subspan(part.first_byte), by_plan);
-    part.message = Bytes();  // There may be many.
+    part.message = Bytes();  // Free it: there may be many.
   }
   sort_by_index(by_plan);
   return by_plan;
@@ -220,7 +220,7 @@ NamedAttribute max_error_attribute(double max_error) {
 
 namespace {
 
-/// Whether the file's own attribute says it of all datasets, or it is what goes without saying.
+/// True if the file's attribute states the note for all datasets, or if it is the default.
 bool goes_without_saying(const EncodingNote& note) {
   const auto* const text = std::get_if<std::string>(&note.value);
   return note.name == version_attribute || (note.name == codec_version_attribute &&
@@ -267,7 +267,7 @@ Status NotesOfFile::tell(Hdf5File& file, Notes settled) const {
 
 namespace {
 
-/// The bounds of components whose values had `earlier` losses; nothing where none can be stated.
+/// Total bounds of components whose values had `earlier` losses; nothing if no bound can be stated.
 std::optional<std::vector<double>> bounds_after(const Losses& earlier,
                                                 std::span<const double> bounds) {
   std::vector<double> totals;
@@ -304,7 +304,7 @@ Hdf5File::DatasetUpdate update_of(const FieldState& field, Notes notes) {
     }
   } else if (field.resolved.verify && field.definition.options.earlier_loss.empty() &&
              (notes == Notes::all || (notes == Notes::one && field.resolved.codec->lossy()))) {
-    // Of what a dataset says about itself only this changes from entry to entry.
+    // The only attribute that changes from entry to entry.
     update.attributes = {max_error_attribute(max_error)};
   }
   return update;
@@ -317,7 +317,7 @@ void list_chunks(Hdf5File::DatasetUpdate& update, std::span<const WrittenChunk> 
     return;
   }
   update.records = chunk_records(chunks, n_before);
-  if (update.dataset.filters.empty()) return;  // They stay where they are.
+  if (update.dataset.filters.empty()) return;  // Chunks without filters stay in place.
   for (Hdf5File::ChunkRecord& record : update.records) {
     const std::uint64_t in_entry = record.chunk_index - n_before;
     const auto old = std::ranges::lower_bound(begun, in_entry, {}, &StoredChunk::chunk_index);

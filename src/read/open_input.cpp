@@ -1,9 +1,9 @@
-// Finds out what a file is from its first bytes, and opens it as fields: HDF5 files through the
-// reader of chunks, others by their own readers (describe).
+// Detects the format of a file from its first bytes, and opens it as fields: HDF5 files with
+// ChunkReader, others with their own readers (describe).
 //
-// What a box leaves of the chunks that it touches is kept, and chunks are decoded ahead where boxes
-// follow one another, within ReadOptions::memory_bytes: boxes in row-major order decode each chunk
-// once where a row of chunks fits a half of that.
+// Chunks that a box uses in part are cached, and chunks are decoded ahead if boxes follow one
+// another, within ReadOptions::memory_bytes. Boxes in row-major order decode each chunk once if a
+// row of chunks fits half of that memory.
 
 #include <algorithm>
 #include <map>
@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
 constexpr std::size_t kSignatureBytes = 8;
 
-/// The first bytes from `address`; fewer where the file ends.
+/// Read the first bytes from `address`; fewer at the end of the file.
 Result<std::string> peek(const InputBytes& bytes, std::uint64_t address) {
   if (address >= bytes.file_bytes()) return std::string();
   std::string text(std::min<std::uint64_t>(kSignatureBytes, bytes.file_bytes() - address), '\0');
@@ -32,8 +32,8 @@ Result<std::string> peek(const InputBytes& bytes, std::uint64_t address) {
   return text;
 }
 
-/// Address of HDF5's signature; nothing: the file has none. It may stand at 0 or, behind a user
-/// block, at 512, 1024, 2048, ...
+/// Find the address of HDF5's signature; std::nullopt: the file has none. It is at 0 or, after a
+/// user block, at 512, 1024, 2048, ...
 Result<std::optional<std::uint64_t>> find_hdf5_signature(const InputBytes& bytes) {
   for (std::uint64_t at = 0; at < bytes.file_bytes(); at = at == 0 ? 512 : at * 2) {
     TAILRACE_TAKE(const std::string found, peek(bytes, at));
@@ -63,7 +63,7 @@ std::string printable(std::string_view bytes) {
   return text;
 }
 
-/// An HDF5 or netCDF-4 file as an InputFile.
+/// InputFile over an HDF5 or netCDF-4 file.
 class Hdf5Input final : public InputFile {
  public:
   static Result<std::unique_ptr<InputFile>> open(const std::string& path,
@@ -127,12 +127,12 @@ class Hdf5Input final : public InputFile {
     const Status read = chunks_.read(*file_, field_index, stored(field), slab, values);
     if (read.ok()) return read;
     if (read.code() == Code::plugin_missing || read.code() == Code::unsupported) {
-      // Filters that we cannot run, but HDF5 perhaps: those that only decode, for example. Where it
-      // cannot either, it says which folders it has searched.
+      // HDF5 may have filters that Tailrace cannot run, such as those that only decode. If it
+      // cannot read the field either, its error names the folders that it has searched.
       by_hdf5_[field_index] = true;
       return file_->read_slab(field, slab, values);
     }
-    // To who reads a file, a chunk that does not decode is a damaged file.
+    // For the reader of a file, a chunk that does not decode means a damaged file.
     const Code code = read.code() == Code::codec_failed ? Code::corrupt : read.code();
     return Status(code, path_ + ": reading field \"" + field.path + "\" " + box_text(box) + ": " +
                             read.message());
@@ -213,7 +213,7 @@ class Hdf5Input final : public InputFile {
   }
 
  private:
-  /// The dataset as it stands in the file.
+  /// Return the dataset as it is in the file.
   const StoredDataset& stored(const StoredDataset& field) const {
     return field.bytes_axis ? elements_.at(field.path) : field;
   }
@@ -238,12 +238,12 @@ class Hdf5Input final : public InputFile {
   std::uint64_t user_block_bytes_;
   std::string format_;
   std::vector<StoredDataset> fields_;
-  std::map<std::string, StoredDataset> elements_;  ///< Those that fields show as bytes, by path.
+  std::map<std::string, StoredDataset> elements_;  ///< Stored form of fields of bytes, by path.
   std::vector<OtherDataset> others_;
   std::vector<std::string> remarks_;
   std::string remark_of_end_;
   std::vector<std::string> unreadable_;
-  std::vector<bool> by_hdf5_;  ///< HDF5 reads this field.
+  std::vector<bool> by_hdf5_;  ///< True if HDF5 reads the field.
   std::unique_ptr<StoredFile> file_;
   ChunkReader chunks_;  // Last: its threads use the others.
 };

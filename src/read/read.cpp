@@ -1,11 +1,11 @@
-// The story of a read. Its chapters: the list of datasets (describe/stored_file), where chunks lie
-// (read_index), which of them a slab touches, fetching, decoding and keeping them, going ahead of
-// slabs that run on (read_chunks), and reading together what several ranks want
-// (SharedRead, here).
+// Stages of a read: the list of datasets (describe/stored_file); addresses of chunks (read_index);
+// finding, fetching, decoding, caching and prefetching the chunks of a slab (read_chunks); and
+// chunks that several ranks want (SharedRead, here).
 //
-// Invariant 1: a rank that fails in a collective call takes part in all of it, and every rank
-// returns the same error. Invariant 2: what was prepared of a dataset lives until refresh() or the
-// end, after all work that was begun ahead.
+// Invariant 1: a rank that fails in a collective call still takes part in all of it, and every rank
+// returns the same error.
+// Invariant 2: a prepared dataset lives until refresh() or the end, after all work that was begun
+// ahead.
 
 #include "read/read.hpp"
 
@@ -34,21 +34,21 @@ namespace tailrace {
 
 namespace {
 
-// --- SharedRead: the chunks that several ranks want in one collective read, each decoded once.
+// --- SharedRead: chunks that several ranks want in one collective read, each decoded once.
 //
-// Every rank tells the home of each chunk that it wants (exec/chunk_homes.hpp) which elements. A
-// home that hears of a chunk from several ranks makes one of them its owner: one of those that want
-// most, in turn. The owner decodes the chunk and sends the others their elements. Chunks that one
-// rank alone wants are never mentioned again.
+// For each chunk that a rank wants, it sends the wanted elements' slab to the chunk's home
+// (exec/chunk_homes.hpp). If several ranks want a chunk, its home makes one of them the owner: in
+// turn, one of those that want most. The owner decodes the chunk and sends the other ranks their
+// elements. A chunk that only one rank wants needs no further message.
 //
-// Cost: as of ask_homes(), a slab for each chunk that is wanted; two allreduces; a sparse exchange
-// per round. Rounds are as large as half of the memory for work allows, both what a rank sends and
-// what it receives.
+// Cost: that of ask_homes(), with one slab for each wanted chunk; two allreduces; a sparse exchange
+// per round. In a round, a rank sends and receives at most half of the memory for work each.
+//
 // Invariant: every rank goes through all exchanges and rounds, whatever has failed on it.
 
-/// The chunks that this rank wants, and by which of its requests.
+/// Chunks that this rank wants, with the indices of its requests for them.
 using WantedChunks = std::unordered_map<ChunkKey, std::vector<std::uint32_t>, ChunkKeyHash>;
-/// What is prepared of datasets, by number.
+/// Prepared datasets by number.
 using PreparedDatasets = std::map<std::size_t, ReadDataset>;
 
 class SharedRead {
@@ -57,8 +57,8 @@ class SharedRead {
              WantedChunks wanted)
       : comm_(comm), datasets_(datasets), requests_(requests), wanted_(std::move(wanted)) {}
 
-  /// Find out which chunks are shared and who decodes them. Collective.
-  /// @error internal  as of ask_homes(); this rank's own, which takes part in run() all the same.
+  /// Determine which chunks are shared, and the rank that decodes each. Collective.
+  /// @error internal  as for ask_homes(); on this rank only, which must still call run().
   Status settle() {
     ChunkDealing dealing(comm_.n_ranks());
     for (const auto& [number, dataset] : datasets_) {
@@ -89,14 +89,15 @@ class SharedRead {
     return Status();
   }
 
-  /// This rank must not read this chunk of its requests by itself.
+  /// True if this rank must not read this chunk of its requests on its own.
   bool shared(const ChunkKey& key) const { return shared_.contains(key); }
 
-  /// Decode what this rank owns, send and receive. Collective. The Status is this rank's own.
-  /// @param file  may be null on a rank that owns nothing, or has failed: `mine` says so.
+  /// Decode the chunks that this rank owns, send and receive. Collective. Returns this rank's own
+  /// Status.
+  /// @param file  may be null on a rank that owns nothing, or that has failed according to `mine`.
   Status run(ChunkReader& chunks, StoredFile* file, const Status& mine) {
     Status done = mine;
-    // Whoever receives from most bounds what each may send it at a time.
+    // The rank that receives from most ranks limits what each may send it at a time.
     std::uint64_t most[] = {senders_.size()};
     comm_.allreduce(most, Reduction::max);
     if (most[0] == 0) return done;
@@ -123,10 +124,10 @@ class SharedRead {
   std::uint64_t received_bytes() const { return received_bytes_; }
 
  private:
-  /// Chunks of one dataset that this rank decodes at once, with what others want of them.
+  /// Chunks of one dataset that this rank decodes together, with the elements that others want.
   using Round = std::vector<ChunkRecord>;
 
-  /// As home: one of those that want most is to decode the chunk.
+  /// Choose the rank that decodes the chunk, as its home: one of those that want most.
   static bool name_decoder(ChunkRecord& chunk, std::size_t& turn) {
     if (chunk.shares.size() < 2) return false;
     std::uint64_t most = 0;
@@ -142,7 +143,7 @@ class SharedRead {
   Slab wanted_part(const ChunkKey& key, const std::vector<std::uint32_t>& requests) const {
     const Box box = datasets_.at(key.field).grid.full_box(key.chunk_index);
     if (requests.size() == 1) return part_within(requests_[requests[0]].slab, box).slab;
-    // Several requests: the box around all that they want.
+    // Several requests: the bounding box of all wanted elements.
     Box all = part_within(requests_[requests[0]].slab, box).slab.bounding_box();
     for (const std::uint32_t request : requests) {
       const Box one = part_within(requests_[request].slab, box).slab.bounding_box();
@@ -162,10 +163,11 @@ class SharedRead {
     return n * datasets_.at(key.field).element_bytes;
   }
 
-  /// A chunk that so many want that its values for all of them are more than a round may have is
-  /// decoded once for each round's worth of them: memory must not grow with the number of ranks.
-  /// Each owner begins behind its own rank, so that not all of them send to the same rank at a
-  /// time. Parts of one chunk never share a round: together they are too large.
+  /// Cut this rank's chunks into rounds. A chunk may have more values for all its ranks than a
+  /// round may have. It is then decoded once for each round's worth of ranks, so that memory does
+  /// not grow with the number of ranks. Each owner begins with the ranks after its own, so that
+  /// owners do not all send to one rank at a time. Parts of one chunk never share a round: together
+  /// they are too large.
   std::vector<Round> cut_rounds(std::uint64_t bytes_per_round) {
     std::vector<Round> rounds;
     std::uint64_t round_bytes = 0;
@@ -208,7 +210,7 @@ class SharedRead {
     for (const ChunkRecord& own : round) indexes.push_back(own.key.chunk_index);
     std::vector<StoredChunk> stored;
     TAILRACE_TRY(dataset.index.find(file, *dataset.listed, dataset.n_chunks, indexes, stored));
-    // Messages are laid out before, so that threads fill in their parts.
+    // Lay out the messages first, so that threads can fill in their parts.
     std::map<int, ByteWriter> writers;
     std::vector<std::vector<std::size_t>> places(round.size());
     for (std::size_t i = 0; i < round.size(); ++i) {
@@ -264,7 +266,7 @@ class SharedRead {
       const ReadRequest& request = requests_[number];
       const SlabPart own = part_within(request.slab, box);
       if (requests.size() == 1) {
-        // The very elements, dense.
+        // Exactly these elements, dense.
         const Box piece{own.first, own.slab.count};
         copy_box(piece, piece, values, whole_box(request.slab.count), request.values,
                  dataset.element_bytes);
@@ -285,7 +287,7 @@ class SharedRead {
   std::uint64_t received_bytes_ = 0;
 };
 
-// --- The one Reader.
+// --- FileReader: the only implementation of Reader.
 
 class FileReader final : public Reader {
  public:
@@ -293,13 +295,13 @@ class FileReader final : public Reader {
       : comm_(std::move(comm)), path_(std::move(path)), options_(options) {
     const std::uint64_t n_cores = n_cores_of_node();
     const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks_on_node());
-    // Two even where ranks fill the cores: one waits for the storage while the other decodes.
+    // Two even if ranks fill the cores: one waits for the storage while the other decodes.
     const std::uint64_t share = std::max<std::uint64_t>(2, n_cores / n_ranks);
     chunks_ = std::make_unique<ChunkReader>(options_,
                                             options_.n_threads > 0 ? options_.n_threads : share);
   }
   ~FileReader() override {
-    // Alone: what only all ranks together could free stays.
+    // This rank may be the only one here: objects that only all ranks can free stay.
     if (!closed_) chunks_->abandon();
     chunks_.reset();
     if (!closed_) comm_->abandon();
@@ -307,11 +309,11 @@ class FileReader final : public Reader {
 
   Status open_everywhere() {
     TAILRACE_TRY(list());
-    // What this job writes itself was looked at when it was opened for that.
+    // A file that this job writes was checked when it was opened for that.
     return options_.own_output ? Status() : check_one_file(*comm_, path_);
   }
 
-  /// List the file at rank 0 and tell all.
+  /// List the file at rank 0 and broadcast the list.
   Status list() {
     Status listed;
     Bytes packed;
@@ -323,7 +325,7 @@ class FileReader final : public Reader {
         const Result<DatasetList> list = file_->list(Asked::storage);
         listed = list.status();
         if (listed.ok()) packed = pack_dataset_list(*list);
-        // Datasets are read all the same without a model; who needs it asks how that went.
+        // Datasets can be read without a model; callers that need it check its status.
         Result<NetcdfModel> model = read_netcdf_model(file_->hdf5_id());
         model_status_ = model.status();
         if (model.ok()) model_ = std::move(*model);
@@ -368,7 +370,7 @@ class FileReader final : public Reader {
       if (!by_chunks(number)) continue;
       ReadDataset* dataset = nullptr;
       TAILRACE_TRY(
-          chunks_->prepare(number, list_.datasets[number], dataset));  // The same on all ranks.
+          chunks_->prepare(number, list_.datasets[number], dataset));  // Same on all ranks.
       TAILRACE_TRY(open_index_of(*dataset));
     }
     return Status();
@@ -409,7 +411,7 @@ class FileReader final : public Reader {
       if (mine.ok()) mine = check_request(request);
     }
     if (mine.ok() && !requests.empty()) mine = open_file();
-    // A rank that fails here wants nothing, and takes part.
+    // A rank that fails here requests nothing, but takes part.
     if (!mine.ok()) requests = {};
     TAILRACE_TRY(open_wanted_indexes(requests));
     Result<WantedChunks> wanted = wanted_chunks(requests);
@@ -490,19 +492,19 @@ class FileReader final : public Reader {
     return !listed.by_hdf5() && listed.chunked() && n_elements(listed.shape) > 0;
   }
 
-  /// The indexes of all chunked datasets of which any rank wants anything. Collective.
+  /// Open the indexes of all chunked datasets that any rank wants. Collective.
   Status open_wanted_indexes(std::span<const ReadRequest> requests) {
     std::vector<std::uint64_t> bits(list_.datasets.size() / 64 + 1, 0);
     for (const ReadRequest& request : requests) {
       if (request.slab.empty() || !by_chunks(request.dataset)) continue;
       bits[request.dataset / 64] |= std::uint64_t{1} << request.dataset % 64;
     }
-    // Alone, an index is worth reading only when look-ups have cost as much.
+    // A single rank reads a complete index only once look-ups have cost as much.
     if (comm_->n_ranks() > 1) comm_->allreduce(std::span(bits), Reduction::bit_or);
     for (std::size_t number = 0; number < list_.datasets.size(); ++number) {
       if ((bits[number / 64] >> number % 64 & 1) == 0) continue;
       ReadDataset* dataset = nullptr;
-      // The same on all ranks: it depends on the list alone.
+      // Same on all ranks: it only depends on the list.
       TAILRACE_TRY(chunks_->prepare(number, list_.datasets[number], dataset));
       if (comm_->n_ranks() == 1) continue;
       TAILRACE_TRY(open_index_of(*dataset));
@@ -519,7 +521,8 @@ class FileReader final : public Reader {
     return opened;
   }
 
-  /// The stored chunks that these requests touch; none where there is nobody to share them with.
+  /// Return the stored chunks that these requests touch; none with a single rank, which shares
+  /// nothing.
   Result<WantedChunks> wanted_chunks(std::span<const ReadRequest> requests) {
     WantedChunks wanted;
     if (comm_->n_ranks() == 1) return wanted;
@@ -553,7 +556,7 @@ class FileReader final : public Reader {
     ++report_.n_slabs;
     report_.value_bytes += n_bytes;
     ReadDataset& dataset = chunks_->prepared(request.dataset);
-    // Its chunks were not wished for: others may share them all the same.
+    // Its chunks were not announced, but other ranks may share them.
     if (chunks_->reads_parts(dataset, request.slab)) {
       return chunks_->read(*file_, dataset, request.slab, request.values);
     }
@@ -563,7 +566,7 @@ class FileReader final : public Reader {
                          });
   }
 
-  /// This rank opens the file when it first needs it.
+  /// Open the file, when this rank first needs it.
   Status open_file() {
     if (file_ != nullptr) return Status();
     TAILRACE_TAKE(file_, StoredFile::open(path_, other_files_of(options_), options_.own_output));
@@ -590,11 +593,11 @@ Result<std::unique_ptr<Reader>> Reader::open(std::unique_ptr<Comm> comm, const s
   auto reader = std::make_unique<FileReader>(std::move(comm), path, options);
   const Status listed = reader->open_everywhere();
   if (listed.ok()) return std::unique_ptr<Reader>(std::move(reader));
-  static_cast<void>(reader->close());  // The failure is all ranks', so this can be, too.
+  static_cast<void>(reader->close());  // close() is possible, since all ranks have failed.
   return listed;
 }
 
-// --- The option text of a reader.
+// --- Option text of a reader.
 
 namespace {
 

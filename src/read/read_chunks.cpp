@@ -1,4 +1,4 @@
-// Slabs of chunked datasets: which chunks, in what order, into which memory, and what comes next.
+// Reads of slabs of chunked datasets: finding, fetching, decoding, caching and prefetching chunks.
 
 #include "read/read_chunks.hpp"
 
@@ -10,7 +10,7 @@ namespace tailrace {
 
 namespace {
 
-/// In each dimension the coordinates of the chunks that hold elements of the slab.
+/// Coordinates, per dimension, of the chunks that hold elements of the slab.
 std::vector<std::vector<std::uint64_t>> touched_coordinates(const ChunkGrid& grid,
                                                             const Slab& slab) {
   std::vector<std::vector<std::uint64_t>> touched(slab.rank());
@@ -20,7 +20,7 @@ std::vector<std::vector<std::uint64_t>> touched_coordinates(const ChunkGrid& gri
     const std::uint64_t last = slab.start[d] + (slab.count[d] - 1) * stride;
     for (std::uint64_t at = slab.start[d];;) {
       touched[d].push_back(at / extent);
-      // The first element behind this chunk.
+      // The first element after this chunk.
       const std::uint64_t chunk_last = at + (extent - 1 - at % extent);
       if (last <= chunk_last) break;
       at += ((chunk_last - at) / stride + 1) * stride;
@@ -52,26 +52,27 @@ void TouchedChunks::next(std::size_t n_max, std::vector<std::uint64_t>& chunk_in
   }
 }
 
-// --- Slabs of chunked datasets: which chunks, in what order, into which memory.
+// --- Slabs of chunked datasets: order of chunks, and their target memory.
 //
-// Invariant 1: a chunk that is being decoded ahead has an entry in the cache that becomes ready,
-// unless forget() ends everything. Invariant 2: threads use files, datasets and codecs read-only;
-// indexes are asked and codecs made on the caller's thread.
+// Invariant 1: a chunk that is being decoded ahead has a cache entry that becomes ready, unless
+// forget() ends everything.
+// Invariant 2: threads use files, datasets and codecs read-only; only the caller's thread queries
+// indexes and makes codecs.
 
 namespace {
 
-/// Chunks looked up and worked on at a time.
+/// Number of chunks that are looked up and processed at a time.
 constexpr std::size_t batch_chunks_max = 16384;
-/// Slabs whose chunks have at most this much are small: what they leave is worth keeping even if
-/// they use it up, since programs that read small parts come back.
+/// Limit of small slabs: their chunks are cached even if they are used up, since programs that read
+/// small parts often return to them.
 constexpr std::uint64_t small_slab_bytes = 8U << 20;
-/// Less than this to decode is not worth waking a thread for (some 50 us).
+/// Least amount to decode for which waking a thread (some 50 us) is worthwhile.
 constexpr std::uint64_t lane_bytes_min = 128U << 10;
-/// Unfiltered chunks of this size are read straight from the file, only as far as they are needed.
+/// Least size of unfiltered chunks of which only the needed parts are read from the file.
 constexpr std::uint64_t raw_chunk_bytes_min = 64U << 10;
 constexpr std::uint64_t contiguous_piece_bytes = 4U << 20;
 
-/// Where the values of a chunk that is wanted whole belong, if they lie in one piece there.
+/// Return the target of a completely wanted chunk in the caller's memory if it is contiguous there.
 std::byte* one_piece(const Shape& chunk_shape, const SlabPart& part, const Slab& slab,
                      std::byte* values, std::uint64_t element_bytes) {
   if (part.slab.count != chunk_shape || !part.slab.dense()) return nullptr;
@@ -164,7 +165,7 @@ std::uint64_t ChunkReader::n_lanes_for(const ReadDataset& dataset,
   for (const StoredChunk& job : jobs) {
     encoded_max = std::max(encoded_max, job.extent.encoded_bytes);
   }
-  // The chunk, and as much again in each of the codec's two scratch blocks.
+  // The chunk, and the same amount in each of the codec's two scratch blocks.
   const std::uint64_t lane_bytes = encoded_max + 3 * dataset.chunk_bytes;
   const std::uint64_t by_memory = work_bytes / std::max<std::uint64_t>(lane_bytes, 1);
   const std::uint64_t by_work = jobs.size() * dataset.chunk_bytes / lane_bytes_min;
@@ -212,7 +213,7 @@ Status ChunkReader::for_each_fetched(StoredFile& file, ReadDataset& dataset,
   std::uint64_t n_encoded = 0;
   for (const StoredChunk& job : jobs) n_encoded += job.extent.encoded_bytes;
   const std::uint64_t n_lanes = n_lanes_for(dataset, jobs, work_bytes);
-  // Several groups a thread, so that all end at about the same time.
+  // Several groups a thread, so that all threads end at about the same time.
   const std::uint64_t limit = std::min(
       {options_.read_bytes, work_bytes / (2 * n_lanes),
        n_lanes == 1 ? UINT64_MAX : std::max<std::uint64_t>(n_encoded / (4 * n_lanes), 65536)});
@@ -264,7 +265,7 @@ Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk
     TAILRACE_TRY(grow(lane.decoded, dataset.chunk_bytes));
     values = lane.decoded.data();
   }
-  // Whoever waits for the entry must hear of the end, whatever is thrown.
+  // Threads that wait for the entry must be notified even if decoding throws.
   const Status decoded = local_part([&] {
     return decode(dataset, job, encoded, {values, dataset.chunk_bytes}, prefix);
   });
@@ -381,16 +382,16 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
   return for_each_fetched(reading.file, dataset, jobs, work_bytes, finish);
 }
 
-// --- Slabs with strides, from the coarse views that chunks begin with.
+// --- Slabs with strides, from the coarse views at the beginning of chunks.
 
 namespace {
 
-/// The first read of a chunk takes a page, as the file system does: many views lie within.
+/// First read of a chunk: a page, like the file system's reads; many views lie within it.
 constexpr std::uint64_t page_bytes = 4096;
 
-/// A view of a chunk is kept beside the chunk.
+/// Cache key of a view: it is cached in addition to the chunk.
 ChunkKey view_key(std::size_t dataset_number, std::uint64_t chunk_index, int level) {
-  constexpr int level_bit = 56;  // No file has so many datasets.
+  constexpr int level_bit = 56;  // No file has this many datasets.
   return {dataset_number | static_cast<std::size_t>(level) << level_bit, chunk_index};
 }
 
@@ -402,7 +403,7 @@ std::optional<ChunkReader::ViewSlab> ChunkReader::view_slab(ReadDataset& dataset
   for (std::size_t d = 0; d < slab.rank(); ++d) {
     strided = strided || (slab.count[d] > 1 && slab.stride_of(d) > 1);
   }
-  // Where no codec can be made, reading the chunks says why.
+  // If no codec can be made, reading the chunks returns the error.
   if (!strided || !dataset.make_codec(options_.plugin_path).ok()) return std::nullopt;
   const CoarseViews* views = dataset.codec->coarse_views();
   std::optional<ViewSlab> coarsest;
@@ -415,7 +416,7 @@ std::optional<ChunkReader::ViewSlab> ChunkReader::view_slab(ReadDataset& dataset
     view.slab.stride.resize(slab.rank(), 1);
     for (std::size_t d = 0; d < slab.rank(); ++d) {
       if (shape[d] == grid.chunk_shape[d]) continue;
-      // What a filter's client data say of chunks need not be so.
+      // A filter's client data may contradict the chunks.
       if (shape[d] != (grid.chunk_shape[d] + step - 1) / step) return coarsest;
       const bool held = slab.start[d] % step == 0 &&
                         (slab.count[d] == 1 || slab.stride_of(d) % step == 0) &&
@@ -502,7 +503,7 @@ Status ChunkReader::read_view(Reading& reading, Lane& lane, const StoredChunk& j
 
 double ChunkReader::prefix_bound(ReadDataset& dataset, double abs_bound) const {
   abs_bound = std::max(abs_bound, options_.abs_bound);
-  // Where no codec can be made, reading the chunks says why.
+  // If no codec can be made, reading the chunks returns the error.
   if (!(abs_bound > 0) || !dataset.make_codec(options_.plugin_path).ok()) return 0;
   const BoundPrefixes* prefixes = dataset.codec->bound_prefixes();
   return prefixes != nullptr && abs_bound >= prefixes->least_bound() ? abs_bound : 0;
@@ -548,7 +549,7 @@ Status ChunkReader::read_views(Reading& reading, std::span<const StoredChunk> ch
   });
 }
 
-/// In one pass a slab of so many times the chunks that may be kept keeps none.
+/// Multiple of the cache's capacity above which a slab in one pass caches nothing.
 constexpr std::uint64_t kept_times_max = 2;
 
 Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& slab,
@@ -564,7 +565,7 @@ Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& sla
   const std::uint64_t touched_bytes_each = view ? view->chunk_bytes : dataset.chunk_bytes;
   reading.keep_parts = !options_.one_pass || touched.n_chunks() * touched_bytes_each <=
                                                  kept_times_max * cache_.bytes_max();
-  // One chunk keeps one thread busy: the others can work ahead meanwhile.
+  // One chunk keeps one thread busy: let the others work ahead meanwhile.
   const bool works_ahead = !left_out && !view && reading.abs_bound == 0;
   const bool ahead_first = touched.n_chunks() == 1 && works_ahead;
   if (ahead_first) look_ahead(file, dataset, slab);
@@ -575,7 +576,8 @@ Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& sla
     if (left_out) std::erase_if(batch, left_out);
     TAILRACE_TRY(read_batch(reading, batch));
   }
-  if (!reading.keep_parts) lanes_ = std::vector<Lane>(lanes_.size());  // more than their half
+  // they may exceed half of the memory
+  if (!reading.keep_parts) lanes_ = std::vector<Lane>(lanes_.size());
   if (!ahead_first && works_ahead) look_ahead(file, dataset, slab);
   return Status();
 }
@@ -610,7 +612,7 @@ Status ChunkReader::read_contiguous(StoredFile& file, const ReadDataset& dataset
     fill_part(dataset, {slab, Shape(slab.rank(), 0)}, slab, values);
     return Status();
   }
-  // Pieces along the first dimension that has any: they lie one behind the other in memory.
+  // Pieces along the first dimension with several entries: they are consecutive in memory.
   std::size_t split = 0;
   while (split < slab.rank() && slab.count[split] == 1) ++split;
   const std::uint64_t n_bytes = slab.n_elements() * dataset.element_bytes;
@@ -643,13 +645,13 @@ Status ChunkReader::read_contiguous(StoredFile& file, const ReadDataset& dataset
   });
 }
 
-// --- Decoding ahead of slabs that run on along a dimension.
+// --- Decoding ahead of slabs that advance along a dimension.
 
 namespace {
 
-/// What is decoded ahead at most: enough to keep the helpers busy until the next slab.
+/// Limit on bytes decoded ahead: enough to keep the helpers busy until the next slab.
 constexpr std::uint64_t ahead_bytes_max = 16U << 20;
-/// A run of slabs never has more chunks ahead than these bytes, but they may be tiny.
+/// Limit on chunks decoded ahead, for tiny chunks.
 constexpr std::size_t ahead_chunks_max = 4096;
 
 }  // namespace
@@ -690,7 +692,7 @@ void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab&
       last->count != slab.count || last->stride != slab.stride) {
     return;
   }
-  // Where this slab goes on in exactly one dimension from where the last one ended.
+  // Continue only if this slab begins, in exactly one dimension, where the last one ended.
   std::size_t along = slab.rank();
   for (std::size_t d = 0; d < slab.rank(); ++d) {
     if (slab.start[d] == last->start[d]) continue;
@@ -699,7 +701,7 @@ void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab&
     if (slab.start[d] != last->start[d] + slab.count[d] * slab.stride_of(d)) return;
   }
   if (along == slab.rank()) return;
-  // The next row of chunks, or as many rows as the slab touches.
+  // Decode the next row of chunks, or as many rows as the slab touches.
   const std::uint64_t extent = dataset.grid.chunk_shape[along];
   const std::uint64_t stride = slab.stride_of(along);
   const std::uint64_t end = slab.start[along] + (slab.count[along] - 1) * stride + 1;
@@ -724,7 +726,7 @@ void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab&
   std::vector<std::uint64_t> chunk_indexes;
   touched.next(ahead_chunks_max, chunk_indexes);
   std::vector<StoredChunk> found;
-  // Whatever fails here fails again, and is told, when the slab is read.
+  // A failure here recurs, and is returned, when the slab is read.
   if (!dataset.index.find(file, *dataset.listed, dataset.n_chunks, chunk_indexes, found).ok()) {
     return;
   }
@@ -738,7 +740,7 @@ void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab&
   }
 }
 
-// --- The least-recently-used list of decoded chunks.
+// --- ReadCache: list of decoded chunks in the order of their use.
 
 void ReadCache::drop(std::unordered_map<ChunkKey, Kept, ChunkKeyHash>::iterator kept) {
   n_bytes_ -= kept->second.entry->values.capacity();

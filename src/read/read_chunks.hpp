@@ -1,4 +1,4 @@
-// Slabs of datasets on one rank: which chunks, fetched, decoded, kept, and read ahead.
+// ChunkReader: reads slabs on one rank. Finds, fetches, decodes, caches and prefetches chunks.
 
 #pragma once
 
@@ -26,15 +26,15 @@
 
 namespace tailrace {
 
-// --- The chunks of a grid that hold elements of a slab, in order.
+// --- TouchedChunks: the chunks of a grid that hold elements of a slab.
 
-/// Walks over them row-major; a chunk that a strided slab jumps over is not among them.
+/// Row-major iterator over these chunks; it omits chunks that a strided slab jumps over.
 class TouchedChunks {
  public:
   /// @param slab  within the grid's shape, not empty.
   TouchedChunks(const ChunkGrid& grid, const Slab& slab);
   std::uint64_t n_chunks() const { return n_chunks_; }
-  /// The next chunks, at most `n_max`; none: that was all.
+  /// Return the next chunks, at most `n_max`; none at the end.
   void next(std::size_t n_max, std::vector<std::uint64_t>& chunk_indexes);
 
  private:
@@ -45,42 +45,43 @@ class TouchedChunks {
   bool at_end_ = false;
 };
 
-// --- ReadCache: decoded chunks that are likely to be read again, least recently used ones dropped.
+// --- ReadCache: decoded chunks that are likely to be read again, with LRU eviction.
 //
-// Invariant 1: what is kept is at most the cap given, ready or still being decoded.
-// Invariant 2: an entry's values do not change once it is ready; who holds it may read without a
-// lock, also after it has been dropped from here.
+// Invariant 1: entries, ready or being decoded, take at most the given cap.
+// Invariant 2: an entry's values do not change once it is ready. Its holders may read them without
+// a lock, even after the entry has been dropped.
 
-/// One decoded chunk, in native byte order, not cut at the dataset's edge.
+/// One decoded chunk, in native byte order, not clipped at the dataset's edge.
 struct CachedChunk {
   Buffer values;
-  bool ready = false;  ///< Under the cache's lock.
-  Status failure;      ///< Of a chunk that was decoded ahead; valid once ready.
+  bool ready = false;  ///< Guarded by the cache's lock.
+  Status failure;      ///< Failure of decoding ahead; valid once ready.
 };
 
+/// Cache of decoded chunks, with LRU eviction. Thread-safe.
 class ReadCache {
  public:
   using Entry = std::shared_ptr<CachedChunk>;
 
   explicit ReadCache(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  /// The chunk if it is here, perhaps still being decoded; it counts as used. Null: not here.
+  /// Return a cached chunk, possibly still being decoded, and mark it as used. Null: not cached.
   Entry find(const ChunkKey& id);
-  /// Wait until it is ready. @returns false: decoding it ahead has failed, and who needs it finds
-  /// out why by decoding it.
+  /// Wait until the entry is ready. @returns false if decoding it ahead failed; the caller then
+  /// decodes the chunk itself and gets the error.
   bool wait(const Entry& entry);
-  /// Whether find() would have it.
+  /// True if find() would return the chunk.
   bool holds(const ChunkKey& id);
-  /// Make room for a chunk that the caller decodes; then finish() it. Others are dropped for it,
-  /// but none that is being decoded. Null: no room, or no memory, or it is here already.
+  /// Reserve an entry for a chunk that the caller decodes and then passes to finish(). Evicts ready
+  /// entries, but none that is being decoded. Null: no room, no memory, or it is already cached.
   Entry begin(const ChunkKey& id, std::uint64_t n_bytes);
-  /// The entry is ready, or has failed.
+  /// Mark an entry as ready or failed.
   void finish(const ChunkKey& id, const Entry& entry, Status failure);
-  /// Drop this one, if it is here and ready.
+  /// Drop an entry if it is cached and ready.
   void drop(const ChunkKey& id);
-  /// Drop all. Nothing may be under way.
+  /// Drop all entries. No decoding may be in progress.
   void clear();
-  /// Bytes that one more entry may have without dropping anything.
+  /// Bytes that another entry may have without an eviction.
   std::uint64_t bytes_free();
   std::uint64_t bytes_max() const { return bytes_max_; }
 
@@ -96,24 +97,23 @@ class ReadCache {
   std::mutex mutex_;
   std::condition_variable ready_;
   std::unordered_map<ChunkKey, Kept, ChunkKeyHash> kept_;
-  std::list<ChunkKey> uses_;  ///< Least recent first.
+  std::list<ChunkKey> uses_;  ///< Least recently used first.
 };
 
-// --- ChunkReader: slabs of chunked datasets on one rank: fetch, decode, hand over, keep, fetch
-// ahead.
+// --- ChunkReader: slabs of chunked datasets on one rank: fetch, decode, copy, cache, prefetch.
 //
-// Neighbouring chunks are fetched in large reads (gaps up to ReadOptions::gap_bytes are read over)
-// and decoded by threads, straight into the caller's buffer where the chunk's values lie in one
-// piece there, else into memory that is gathered from. Decoded chunks that a slab used in part, or
-// that are few, are kept; in one pass no chunk is that a slab used up, and none of a slab of more
-// than twice the chunks that may be kept, most of which would be dropped for each other. When slabs
-// run on along a dimension, the next chunks are decoded ahead.
+// Neighbouring chunks are fetched in large reads, including gaps of up to ReadOptions::gap_bytes,
+// and decoded by threads. Values are decoded directly into the caller's buffer if the chunk is
+// contiguous there, else into scratch memory and copied. Decoded chunks are cached if a slab used
+// them in part, or if it is small. With one_pass, used-up chunks are not cached. A slab of more
+// than twice the cache's capacity then caches none, since its chunks would evict each other. When
+// slabs advance along a dimension, the next chunks are decoded ahead.
 //
-// Memory: half of ReadOptions::memory_bytes for chunks kept, half for what is in work, which a slab
-// that keeps none may have of the former, too; one chunk (encoded, decoded and what its codec
-// needs) is worked on in any case.
+// Memory: half of ReadOptions::memory_bytes is for the cache and half for work. A slab that caches
+// nothing may also use free cache memory for work. One chunk (encoded, decoded and what its codec
+// needs) is processed in any case.
 
-/// ReadReport while threads add to it.
+/// Counters of ReadReport, updated by threads.
 struct ReadCounts {
   std::atomic<std::uint64_t> n_chunks{0};
   std::atomic<std::uint64_t> n_chunk_hits{0};
@@ -124,7 +124,7 @@ struct ReadCounts {
   std::atomic<std::uint64_t> decode_ns{0};
 };
 
-/// Adds the time of its life to a count.
+/// Adds its lifetime to a counter.
 class ReadStopwatch {
  public:
   explicit ReadStopwatch(std::atomic<std::uint64_t>& total) : total_(total) {}
@@ -140,75 +140,76 @@ class ReadStopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// Reads slabs of a file's datasets on one rank.
 class ChunkReader {
  public:
-  /// @param n_threads  for decoding, the caller's among them.
+  /// @param n_threads  for decoding, including the caller.
   ChunkReader(const ReadOptions& options, std::uint64_t n_threads);
   ~ChunkReader() { forget(); }
 
-  /// Prepare a dataset of the file's list, which must stay where it is; once. @error corrupt
+  /// Prepare a dataset of the file's list, once; `listed` must stay valid. @error corrupt
   Status prepare(std::size_t number, const StoredDataset& listed, ReadDataset*& dataset);
   ReadDataset& prepared(std::size_t number) { return prepared_.at(number); }
   std::map<std::size_t, ReadDataset>& all_prepared() { return prepared_; }
-  /// Read a slab (checked, not empty) of any dataset: by chunks, in one piece, or by HDF5 what only
-  /// HDF5 can read. Not collective; one thread at a time.
+  /// Read a slab (checked, not empty) of any dataset: by chunks, as one contiguous array, or by
+  /// HDF5 if only HDF5 can read it. Not collective; one thread at a time.
   Status read(StoredFile& file, std::size_t number, const StoredDataset& listed, const Slab& slab,
               std::span<std::byte> values, double abs_bound = 0);
 
-  /// Whether a chunk, by its number, is somebody else's to read.
+  /// Predicate on a chunk's number: true if another rank reads it.
   using LeftOut = std::function<bool(std::uint64_t)>;
   /// Read a slab of a chunked dataset.
-  /// @param left_out  chunks whose elements stay as they are; empty: none.
+  /// @param left_out  chunks whose elements are left unchanged; empty: none.
   Status read(StoredFile& file, ReadDataset& dataset, const Slab& slab, std::byte* values,
               const LeftOut& left_out = {}, double abs_bound = 0);
-  /// Whether the slab is read from parts of chunks, by itself, without sharing these: as it leaves
-  /// out at least every second value along all axes along which coarse views do, or because of
-  /// ReadOptions::abs_bound. Makes the dataset's codec.
+  /// True if the slab is read from parts of chunks, without sharing these with other ranks. It then
+  /// omits at least every second value along all axes of the coarse views, or
+  /// ReadOptions::abs_bound allows it. Makes the dataset's codec.
   bool reads_parts(ReadDataset& dataset, const Slab& slab) const;
-  /// Whether the chunk is kept here, decoded or nearly so.
+  /// True if the chunk is cached or being decoded.
   bool holds(const ChunkKey& id) { return cache_.holds(id); }
-  /// Call visit(chunk number in `chunks`, its values) for each of these stored chunks, decoded; on
-  /// any thread. Chunks in work take memory as in read(); none is kept.
+  /// Call visit(position in `chunks`, values) for each of these stored chunks, decoded; on any
+  /// thread. Uses memory for work like read(); caches none.
   Status visit(StoredFile& file, ReadDataset& dataset, std::span<const StoredChunk> chunks,
                const std::function<void(std::size_t, std::span<const std::byte>)>& visit);
-  /// Read a slab of a contiguous dataset, by threads if it is large.
+  /// Read a slab of a contiguous dataset; on several threads if it is large.
   Status read_contiguous(StoredFile& file, const ReadDataset& dataset, const Slab& slab,
                          std::byte* values);
-  /// Stop what is done ahead and drop all that is kept.
+  /// Stop decoding ahead and empty the cache.
   void forget();
-  /// ... and all that was prepared. Collective where the ranks have opened indexes.
+  /// Same as forget(), and drop all prepared datasets. Collective if the ranks have opened indexes.
   void forget_all();
-  /// Make forgetting these indexes local.
+  /// Make the destruction of the indexes local.
   void abandon();
 
   const ReadCounts& counts() const { return counts_; }
   std::uint64_t work_bytes() const { return work_bytes_; }
 
  private:
-  /// A slab as one of the array that the views of all chunks make up.
+  /// A slab in the array that the coarse views of all chunks form.
   struct ViewSlab {
     int level = 0;
-    ChunkGrid grid;  ///< The same chunks, coarser.
+    ChunkGrid grid;  ///< Grid of the same chunks, coarser.
     Slab slab;
     std::uint64_t chunk_bytes = 0;
   };
-  /// A slab on its way.
+  /// A slab being read.
   struct Reading {
     StoredFile& file;
     ReadDataset& dataset;
     const Slab& slab;
     std::byte* values;
-    const ViewSlab* view = nullptr;  ///< Null: from whole chunks.
-    double abs_bound = 0;            ///< Above 0: from chunks' first bytes, where these will do.
-    bool keep_whole = false;         ///< Also chunks that are used up are kept.
-    bool keep_parts = true;          ///< Chunks that are used in part are kept.
+    const ViewSlab* view = nullptr;  ///< Null: read complete chunks.
+    double abs_bound = 0;     ///< Above 0: read only first bytes of chunks, where these suffice.
+    bool keep_whole = false;  ///< Cache chunks that are used up, too.
+    bool keep_parts = true;   ///< Cache chunks that are used in part.
   };
-  /// Stored chunks that one read brings.
+  /// Stored chunks that one read fetches.
   struct Group {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
-  /// What a thread works with.
+  /// Scratch memory of a thread.
   struct Lane {
     Buffer fetched;
     Buffer decoded;
@@ -216,20 +217,21 @@ class ChunkReader {
   using Work = std::function<Status(Lane&, std::size_t, std::span<const std::byte>)>;
 
   Status read_batch(Reading& reading, std::span<const std::uint64_t> chunk_indexes);
-  /// The slab at the coarsest level that holds all of it; nothing: views do not.
+  /// Return the slab at the coarsest level that has all its values; std::nullopt: no level has.
   std::optional<ViewSlab> view_slab(ReadDataset& dataset, const Slab& slab) const;
   Status read_views(Reading& reading, std::span<const StoredChunk> chunks);
   Status read_view(Reading& reading, Lane& lane, const StoredChunk& job);
-  /// What counts of the bound that is asked for: 0 where the dataset's chunks are read whole.
+  /// Return the effective bound for prefixes; 0 if the dataset's chunks are read completely.
   double prefix_bound(ReadDataset& dataset, double abs_bound) const;
   Status read_prefix(Reading& reading, Lane& lane, const StoredChunk& job);
-  /// Read a chunk's first bytes into a lane's memory, which has room for all: a page at least.
+  /// Read a chunk's first bytes, at least a page, into a lane's memory, which has room for the
+  /// chunk.
   Status fetch_head(const Reading& reading, const StoredChunk& job, std::uint64_t n_bytes,
                     Lane& lane, std::uint64_t& n_fetched);
-  /// Read bytes of a chunk.
+  /// Read a range of a chunk's bytes.
   Status fetch_part(const Reading& reading, const StoredChunk& job, std::uint64_t begin,
                     std::uint64_t n_bytes, std::byte* to);
-  /// Whether the slab wants all values of the chunk.
+  /// True if the slab needs all values of the chunk.
   static bool uses_up(const Reading& reading, const SlabPart& part, const Box& box);
   Status take_hits(Reading& reading, std::span<const std::pair<StoredChunk, ReadCache::Entry>> hits,
                    std::vector<StoredChunk>& jobs);
@@ -241,7 +243,7 @@ class ChunkReader {
   std::uint64_t n_lanes_for(const ReadDataset& dataset, std::span<const StoredChunk> jobs,
                             std::uint64_t work_bytes) const;
   std::uint64_t work_bytes_for(const Reading& reading);
-  /// @param prefix  the bytes are a chunk's first ones: what they decode to is not kept.
+  /// @param prefix  the bytes are only a chunk's first ones; the result is not cached.
   Status finish_chunk(Reading& reading, Lane& lane, const StoredChunk& job,
                       std::span<const std::byte> encoded, bool prefix = false);
   Status read_raw_part(Reading& reading, Lane& lane, const StoredChunk& job, const SlabPart& part);
@@ -252,16 +254,16 @@ class ChunkReader {
   void post_ahead(StoredFile& file, ReadDataset& dataset, const StoredChunk& job);
 
   ReadOptions options_;
-  std::map<std::size_t, ReadDataset> prepared_;  ///< In the same order on all ranks: windows.
+  std::map<std::size_t, ReadDataset> prepared_;  ///< Same order on all ranks, for windows.
   std::uint64_t work_bytes_;
   ReadCache cache_;
   ReadCounts counts_;
   std::vector<Lane> lanes_;
-  /// The last slab, and how far ahead of it was decoded.
+  /// The last slab, and the last one decoded ahead.
   std::optional<Slab> last_slab_;
   std::size_t last_dataset_ = 0;
   std::optional<Slab> last_ahead_;
-  ThreadTeam team_;  // Last: its threads use the others.
+  ThreadTeam team_;  // Last: its threads use the members above.
 };
 
 }  // namespace tailrace

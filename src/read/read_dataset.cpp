@@ -1,4 +1,4 @@
-// Preparing a dataset, fill values, and slabs of contiguous data.
+// Preparation of datasets, fill values, and reads of contiguous arrays.
 
 #include "read/read_dataset.hpp"
 
@@ -15,12 +15,12 @@
 namespace tailrace {
 namespace {
 
-/// One read of several rows is at most this long, and its gaps at most that: a system call that
-/// finds its bytes in memory costs as much as copying some KiB.
+/// Limits on one read of several rows, and on its gaps: a system call whose bytes are in the page
+/// cache costs as much as copying some KiB.
 constexpr std::uint64_t joint_read_bytes_max = 1U << 20;
 constexpr std::uint64_t contiguous_gap_max = 16U << 10;
 
-/// Fill with one element again and again; empty: zeros.
+/// Fill with repetitions of one element; empty: zeros.
 void repeat_fill(const Bytes& element, std::span<std::byte> values) {
   if (element.empty()) {
     std::memset(values.data(), 0, values.size());
@@ -34,7 +34,7 @@ void repeat_fill(const Bytes& element, std::span<std::byte> values) {
   }
 }
 
-/// A slab of an array that lies row-major in the file, dimension by dimension.
+/// Reads a slab of an array that is row-major in the file.
 class ContiguousRead {
  public:
   ContiguousRead(const InputBytes& file, const PlainArray& array, const Slab& slab,
@@ -53,7 +53,7 @@ class ContiguousRead {
       step *= shape[d];
       slab_step *= slab.count[d];
     }
-    // What an entry of each dimension spans in the file, from its first byte to its last.
+    // Span of an entry of each dimension in the file, from its first to its last byte.
     std::uint64_t span = array.element_bytes;
     for (std::size_t d = shape.size(); d-- > 0;) {
       entry_spans_[d] = span;
@@ -75,7 +75,7 @@ class ContiguousRead {
   std::uint64_t n_reads = 0;
 
  private:
-  /// All entries of dimensions `d` and below, the first element at `address`.
+  /// Read all entries of dimension `d` and those below; the first element is at `address`.
   Status read(std::size_t d, std::uint64_t address, std::byte* to) {
     if (d == slab_.rank()) return fetch(address, {to, array_.element_bytes});
     const std::uint64_t stride = steps_[d] * slab_.stride_of(d);
@@ -83,7 +83,7 @@ class ContiguousRead {
     const std::uint64_t n_bytes = slab_steps_[d] * slab_.count[d];
     if (span == n_bytes) return fetch(address, {to, n_bytes});
     if (!joined_[d]) return each(d, address, stride, to);
-    // As many entries as one read may span.
+    // Number of entries that fit one read.
     const std::uint64_t n_joint = std::max<std::uint64_t>(1, joint_read_bytes_max / stride);
     if (n_joint == 1 && d + 1 < slab_.rank()) return each(d, address, stride, to);
     for (std::uint64_t i = 0; i < slab_.count[d]; i += n_joint) {
@@ -100,7 +100,7 @@ class ContiguousRead {
     return Status();
   }
 
-  /// `n` entries of dimension d in one read.
+  /// Read `n` entries of dimension d in one read.
   Status read_joint(std::size_t d, std::uint64_t n, std::uint64_t address, std::uint64_t stride,
                     std::byte* to) {
     const std::uint64_t span = entry_spans_[d] + (n - 1) * stride;
@@ -143,7 +143,8 @@ class ContiguousRead {
   std::array<std::uint64_t, max_rank + 1> steps_{};
   std::array<std::uint64_t, max_rank + 1> slab_steps_{};
   std::array<std::uint64_t, max_rank + 1> entry_spans_{};
-  std::array<bool, max_rank + 1> joined_{};  ///< Gaps in and below this dimension are small.
+  /// True if gaps in and below this dimension are small.
+  std::array<bool, max_rank + 1> joined_{};
   Buffer scratch_;
 };
 
@@ -210,7 +211,7 @@ void fill_part(const ReadDataset& dataset, const SlabPart& part, const Slab& sla
                std::byte* values) {
   if (part.slab.empty()) return;
   const std::size_t rank = slab.rank();
-  // Trailing dimensions that are filled whole make longer rows.
+  // Trailing dimensions that are filled completely extend the rows.
   std::size_t run_dimension = rank;
   std::uint64_t row_bytes = dataset.element_bytes;
   bool whole = true;

@@ -1,7 +1,7 @@
-// Look-ups, the walk, and the copy that a node's ranks share.
+// Look-ups of single chunks, reading the complete index, and the copy that a node's ranks share.
 //
-// Invariant: a node's copy is cut into runs of entries, one in each rank's segment of the window,
-// and every rank writes its own segment only.
+// Invariant: a node's copy is cut into runs of entries, one in each rank's segment of the window;
+// every rank writes only its own segment.
 
 #include "read/read_index.hpp"
 
@@ -14,20 +14,22 @@
 namespace tailrace {
 namespace {
 
-/// A look-up costs about 1 us, a chunk of a walk 0.2 us (measured; HDF5 1.10.8): after this part of
-/// the chunks has been looked up, the walk is the cheaper one.
+/// Chunks of the complete index that are read in the time of one look-up. A look-up costs about 1
+/// us, a chunk of the complete index 0.2 us (measured; HDF5 1.10.8). The complete index is read
+/// once the look-ups have cost as much.
 constexpr std::uint64_t chunks_per_lookup = 5;
 constexpr std::uint64_t plain_entry_bytes = 12;
-/// Broadcast at a time: what each rank holds for a moment.
+/// Bytes of one broadcast, which each rank buffers.
 constexpr std::uint64_t piece_bytes = 4U << 20;
 
-/// What all ranks must know before the entries come.
+/// Facts that all ranks need before the entries arrive.
 struct IndexFacts {
   std::uint64_t n_entries = 0;
   std::uint64_t plain = 1;
 };
 
-/// Entries by chunk number say all where no filter was skipped, no chunk has 4 GiB and most exist.
+/// True if plain entries by chunk number suffice: no filter was skipped, no chunk has 4 GiB, and at
+/// least a third of the chunks exist.
 bool fits_plain(std::span<const StoredChunk> chunks, std::uint64_t n_chunks) {
   if (chunks.size() < n_chunks / 3) return false;
   return std::all_of(chunks.begin(), chunks.end(), [](const StoredChunk& chunk) {
@@ -36,7 +38,7 @@ bool fits_plain(std::span<const StoredChunk> chunks, std::uint64_t n_chunks) {
   });
 }
 
-/// Entries [begin, end) as bytes; `next` walks on over `chunks`, which are ascending.
+/// Return entries [begin, end) as bytes. `next` advances over `chunks`, which are ascending.
 Bytes pack_entries(std::span<const StoredChunk> chunks, bool plain, std::uint64_t begin,
                    std::uint64_t end, std::size_t& next) {
   const std::uint64_t entry_bytes = plain ? plain_entry_bytes : sizeof(StoredChunk);
@@ -96,7 +98,7 @@ Status ReadIndex::find(StoredFile& file, const StoredDataset& dataset, std::uint
       looked_up_.emplace(chunk_indexes[i], *chunk);
       continue;
     }
-    // Never written or damaged: the index as a whole tells.
+    // Never written, or damaged: only the complete index can tell which.
     TAILRACE_TRY(walk(file, dataset));
     found[i] = at(chunk_indexes[i]);
   }
@@ -139,7 +141,7 @@ Status ReadIndex::open(Comm& comm, StoredFile* file, const StoredDataset& datase
   Status read;
   Bytes facts_bytes(sizeof(IndexFacts));
   if (comm.is_root()) {
-    // A refresh() that failed leaves no file.
+    // A failed refresh() leaves no file.
     Result<std::vector<StoredChunk>> listed =
         file != nullptr ? file->chunks(dataset)
                         : Result<std::vector<StoredChunk>>(
@@ -160,7 +162,7 @@ Status ReadIndex::open(Comm& comm, StoredFile* file, const StoredDataset& datase
   const std::uint64_t entry_bytes = plain_ ? plain_entry_bytes : sizeof(StoredChunk);
 
   // The smallest node has the most entries a rank. A window may span fewer ranks than the node has
-  // (TAILRACE_RANKS_PER_NODE): then again, with what it has.
+  // (TAILRACE_RANKS_PER_NODE): then repeat with its number of ranks.
   std::uint64_t n_on_node[] = {std::uint64_t(comm.n_ranks_on_node())};
   comm.allreduce(n_on_node, Reduction::min);
   const auto make_window = [&] {
@@ -189,7 +191,7 @@ Status ReadIndex::open(Comm& comm, StoredFile* file, const StoredDataset& datase
     own = window_->segment(window_->rank_on_node()).data();
     own_begin = std::uint64_t(window_->rank_on_node()) * entries_per_segment_;
   } else {
-    // An MPI that cannot share memory: then each rank has a copy.
+    // The MPI library cannot share memory: each rank has a copy.
     entries_per_segment_ = std::max<std::uint64_t>(1, n_entries_);
     own_copy_.resize(entries_per_segment_ * entry_bytes);
     own = own_copy_.data();
@@ -211,7 +213,7 @@ Status ReadIndex::open(Comm& comm, StoredFile* file, const StoredDataset& datase
                   piece.data() + (first - begin) * entry_bytes, (last - first) * entry_bytes);
     }
   }
-  // A barrier of the Comm orders memory, too: what the others wrote before it is seen after it.
+  // The Comm's barrier also orders memory: writes of other ranks before it are visible after it.
   comm.barrier();
   opened_ = true;
   walked_ = false;

@@ -1,10 +1,10 @@
-// ReadIndex: where the chunks of one dataset lie, as a reader learns it.
+// ReadIndex: addresses of the chunks of one dataset, for a reader.
 //
-// Three states. At first nothing is known, and chunks are looked up one by one as slabs need them:
-// one small slab of a dataset with a million chunks costs microseconds. When the look-ups have cost
-// as much as reading the whole index would (or one finds nothing, which only the whole index can
-// explain), this rank reads all of it. Or the ranks together open it: rank 0 reads, each node keeps
-// one copy in memory that its ranks share.
+// An index has three states. Initially, chunks are looked up one by one as slabs need them: a small
+// slab of a dataset with a million chunks costs microseconds. This rank reads the complete index
+// once the look-ups have cost as much as that. It also does so if a look-up finds nothing, which
+// only the complete index can explain. Alternatively, the ranks open it together: rank 0 reads it,
+// and each node stores one copy in memory that its ranks share.
 
 #pragma once
 
@@ -21,19 +21,20 @@
 
 namespace tailrace {
 
+/// Index of one dataset's chunks.
 class ReadIndex {
  public:
-  /// Find chunks; those that were never written have 0 encoded bytes. Not collective. `file` is
-  /// asked unless the index is open(). @error corrupt, io_error
+  /// Find chunks; those that were never written have 0 encoded bytes. Not collective. Reads `file`
+  /// unless the index is complete(). @error corrupt, io_error
   Status find(StoredFile& file, const StoredDataset& dataset, std::uint64_t n_chunks,
               std::span<const std::uint64_t> chunk_indexes, std::vector<StoredChunk>& found);
 
-  /// Have rank 0 read the index and every node keep it. Collective. `file`: rank 0's.
-  /// Cost: 0.2 us a chunk at rank 0, a broadcast of 12 bytes a chunk (32 where a filter was skipped
-  /// or most chunks are missing), in pieces.
+  /// Have rank 0 read the index and every node store it. Collective. `file`: only used on rank 0.
+  /// Cost: 0.2 us a chunk at rank 0, and a broadcast in pieces. It has 12 bytes a chunk, or 32 if a
+  /// filter was skipped or most chunks are missing.
   Status open(Comm& comm, StoredFile* file, const StoredDataset& dataset, std::uint64_t n_chunks);
   bool opened() const { return opened_; }
-  /// Whether find() needs no file any more.
+  /// True if find() needs no file.
   bool complete() const { return opened_ || walked_; }
   /// Make the destructor local.
   void abandon();
@@ -47,15 +48,15 @@ class ReadIndex {
   std::unordered_map<std::uint64_t, StoredChunk> looked_up_;
   std::uint64_t n_lookups_ = 0;
   bool walked_ = false;
-  ChunkTable table_;  ///< This rank's own copy.
+  ChunkTable table_;  ///< Index that this rank has read on its own.
   ChunkTable::Part part_;
 
   bool opened_ = false;
-  bool plain_ = true;  ///< Entries of 12 bytes by chunk number; else StoredChunks, ascending.
+  bool plain_ = true;  ///< 12-byte entries by chunk number; else ascending StoredChunks.
   std::uint64_t n_entries_ = 0;
   std::uint64_t entries_per_segment_ = 1;
   std::unique_ptr<NodeWindow> window_;
-  Bytes own_copy_;  ///< Where no window can be had.
+  Bytes own_copy_;  ///< Used if no window can be made.
   std::vector<const std::byte*> segments_;
 };
 

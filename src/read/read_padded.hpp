@@ -1,5 +1,5 @@
 // Reads of netCDF-4 variables that may be longer than their datasets: an unlimited dimension is as
-// long as the longest of its variables. What a dataset lacks reads as its fill value.
+// long as the longest of its variables. Elements beyond the dataset read as the fill value.
 
 #pragma once
 
@@ -15,23 +15,24 @@
 namespace tailrace {
 
 /// Read a slab that the caller has checked against the variable's shape. Not collective.
-/// @param fill  one element in native byte order  @param abs_bound  as that of Reader::read()
-/// @error as Reader::read()
+/// @param fill  one element in native byte order.
+/// @param abs_bound  same as in Reader::read().
+/// @error same as Reader::read()
 Status read_padded(Reader& reader, std::size_t dataset, const Slab& slab,
                    std::span<const std::byte> fill, std::span<std::byte> values,
                    double abs_bound = 0);
 
-/// Texts, likewise; those that the dataset lacks are empty. Not collective.
+/// Read texts of a slab; those beyond the dataset are empty. Not collective.
 Result<std::vector<std::string>> read_texts_padded(Reader& reader, std::size_t dataset,
                                                    const Slab& slab);
 
-/// The requests of a collective read of such variables.
+/// Collects the requests of a collective read of padded variables.
 class PaddedReads {
  public:
-  /// Add a slab that the caller has checked against the variable's shape, and fill what the dataset
-  /// lacks of it. Not collective.
+  /// Add a slab that the caller has checked against the variable's shape, and fill its elements
+  /// beyond the dataset. Not collective.
   void add(const Reader& reader, const ReadRequest& request, std::span<const std::byte> fill);
-  /// Read all that was added. Collective, as Reader::read_all().
+  /// Read all added slabs. Collective, like Reader::read_all().
   Status read_all(Reader& reader);
 
  private:

@@ -1,8 +1,8 @@
-// The two rules that even out the writing of a node's ranks. Pure: loads in, moves out.
+// The two rules that balance the writing of a node's ranks. Pure: loads in, moves out.
 //
-// Both look at the busiest rank and the least busy one only. For `best` that is enough: if none of
-// the busiest rank's writes helps when it goes to the least busy, it helps nowhere else. The write
-// that helps most is the one nearest to half the difference of the two loads.
+// Both consider only the busiest rank and the least busy one. For `best` this is sufficient: a
+// write of the busiest rank that does not help on the least busy one helps nowhere else. The most
+// helpful write is the one closest to half the difference of the two loads.
 
 #include "schedule/balance.hpp"
 
@@ -15,14 +15,15 @@
 namespace tailrace {
 namespace {
 
-/// The paper's rule ends when the busiest has less than this many times the load of the least busy.
+/// The paper's rule ends when the busiest rank has less than this multiple of the least busy one's
+/// load.
 constexpr double paper_ratio = 2;
-/// A move is worth a hand-over between two processes if it shortens the longest by this share.
+/// A move must shorten the longest rank by this share to justify a hand-over between two processes.
 constexpr double least_gain = 0.005;
 
 double time_or_0(double seconds) { return std::isfinite(seconds) && seconds > 0 ? seconds : 0; }
 
-/// A node's ranks by their load, and the moves so far.
+/// Ranks of a node by load, and the moves so far.
 class Node {
  public:
   explicit Node(std::span<const std::vector<double>> write_s) : loads_s_(write_s.size(), 0) {
@@ -35,7 +36,7 @@ class Node {
   std::size_t least_busy() const { return by_load_.begin()->second; }
   double load_s(std::size_t rank) const { return loads_s_[rank]; }
 
-  /// Move a write from the busiest to the least busy.
+  /// Move a write from the busiest to the least busy rank.
   void move(std::size_t position, double length_s) {
     const std::size_t from = busiest();
     const std::size_t to = least_busy();
@@ -74,8 +75,8 @@ std::vector<MovedWrite> balance_as_paper(std::span<const std::vector<double>> wr
 
 std::vector<MovedWrite> balance_best(std::span<const std::vector<double>> write_s) {
   Node node(write_s);
-  // What each rank can still give away, by length. Of equals the first goes first: it is encoded
-  // first, and the receiver takes it last.
+  // Writes that each rank can still give away, by length. Of equal writes the first one goes first:
+  // it is encoded first, and the receiver writes it last.
   std::vector<std::set<std::pair<double, std::size_t>>> own(write_s.size());
   for (std::size_t rank = 0; rank < write_s.size(); ++rank) {
     for (std::size_t i = 0; i < write_s[rank].size(); ++i) {
@@ -87,7 +88,7 @@ std::vector<MovedWrite> balance_best(std::span<const std::vector<double>> write_
     const double difference_s = node.load_s(from) - node.load_s(node.least_busy());
     const double half_s = difference_s / 2;
     auto& candidates = own[from];
-    // The shortest of at least half the difference, and the longest below it.
+    // Choose between the shortest write of at least half the difference and the longest below it.
     auto longer = candidates.lower_bound({half_s, 0});
     auto best = longer;
     if (longer != candidates.begin()) {

@@ -1,5 +1,5 @@
-// The flow shop's instance and plan, checked; schedules in a given order; and the names of the
-// schedulers, of which each has its own file.
+// Checks of the flow shop's instances and plans, schedules in a given order, and the names of the
+// schedulers. Each scheduler has its own file.
 
 #include "schedule/flow_shop.hpp"
 
@@ -54,7 +54,7 @@ Status check_obstacles(std::span<const Obstacle> obstacles, std::string_view lan
   return {};
 }
 
-/// What stands on a lane: an operation, or an obstacle.
+/// An operation or an obstacle on a lane.
 struct Occupied {
   double start_s = 0;
   double end_s = 0;
@@ -67,7 +67,7 @@ std::string text_of(const Occupied& occupied) {
          std::to_string(occupied.start_s) + ", " + std::to_string(occupied.end_s) + ") s";
 }
 
-/// Refuse two things at once on a lane.
+/// Reject overlaps on a lane.
 Status check_lane(std::vector<Occupied> occupied, std::string_view lane, double slack_s) {
   std::sort(occupied.begin(), occupied.end(), [](const Occupied& a, const Occupied& b) {
     return a.start_s != b.start_s ? a.start_s < b.start_s : a.end_s < b.end_s;
@@ -81,7 +81,7 @@ Status check_lane(std::vector<Occupied> occupied, std::string_view lane, double 
   return {};
 }
 
-/// Refuse an order that does not hold every job once, or in which starts go backwards.
+/// Reject an order that does not contain every job once, or whose starts are not ascending.
 Status check_order(std::span<const std::size_t> order, std::span<const double> start_s,
                    std::string_view what, double slack_s) {
   std::vector<bool> seen(start_s.size());
@@ -211,21 +211,21 @@ FlowShopPlan schedule_flow_shop(const FlowShop& shop, Scheduler scheduler,
   return {};
 }
 
-// --- A bound from below: no schedule of the instance ends earlier.
+// --- Lower bound of the makespan of all schedules.
 //
-// Each lane alone is relaxed to what its windows (the stretches between obstacles) can take at
-// best. A window of length L takes k operations only if the k shortest of all fit into it; so let k
-// be the most that do. Then it takes no more work than L, and no more than the k longest operations
-// of all have together. Any set of windows with k_1, k_2, ... takes no more than the longest
-// k_1 + k_2 + ... operations, and no more operations than that. The lane is done when all work and
-// all operations have found room.
+// Each lane is relaxed to the most that its windows (the intervals between obstacles) can hold. A
+// window of length L holds k operations only if the k shortest of all fit into it. Let k be the
+// largest such number. Then the window holds at most L of work, and at most the sum of the k
+// longest operations. A set of windows with k_1, k_2, ... holds at most k_1 + k_2 + ... operations,
+// and at most as much work as the longest of that number. The lane is done when all work and all
+// operations fit.
 //
-// The lanes are joined at both ends. Let jobs be numbered by the ends of their encodes. When the
-// i-th encode ends, n - i + 1 writes have not begun (those of jobs i ... n): (a) all of them come
-// behind the time at which the lane can have done i encodes, and (b) at most i - 1 writes may lie
-// before it. In (a) the i encodes are at least all without the n - i longest, the writes left at
-// least the n - i + 1 shortest; in (b) the i encodes are at least the i shortest, the writes done
-// at most the i - 1 longest.
+// The bound combines the lanes at both ends. Let jobs be numbered by the ends of their encodes.
+// When the i-th encode ends, n - i + 1 writes have not begun, those of jobs i ... n. (a) All of
+// these follow the earliest time at which the lane can complete i encodes. (b) At most i - 1 writes
+// can precede it. In (a) the i encodes are at least all without the n - i longest. The remaining
+// writes are at least the n - i + 1 shortest. In (b) the i encodes are at least the i shortest, and
+// the completed writes at most the i - 1 longest.
 //
 // Source: capacity of non-resumable windows after Lee 1996 (bounds for machines with availability
 // constraints); counting by k shortest is ours.
@@ -247,7 +247,7 @@ class LaneWork {
   double shortest_s(std::size_t k) const { return shortest_s_[k]; }
   double longest_s(std::size_t k) const { return longest_s_[std::min(k, n())]; }
 
-  /// How many operations a window of this length may take.
+  /// Maximum number of operations in a window of this length.
   std::size_t most_in(double window_s) const {
     const auto above = std::ranges::upper_bound(shortest_s_, window_s + fit_slack_s);
     return static_cast<std::size_t>(above - shortest_s_.begin()) - 1;
@@ -258,8 +258,8 @@ class LaneWork {
   std::vector<double> longest_s_;
 };
 
-/// No lane that is free from from_s on has done n operations of work_s together before this.
-/// Cost: O(obstacles log jobs).
+/// Earliest time at which a lane that is free from from_s on can have completed n operations of
+/// total length work_s. Cost: O(obstacles log jobs).
 double filled_s(std::span<const Obstacle> obstacles, const LaneWork& work, double from_s,
                 double work_s, std::size_t n) {
   double free_s = from_s;
@@ -270,7 +270,7 @@ double filled_s(std::span<const Obstacle> obstacles, const LaneWork& work, doubl
     const double window_s = obstacle.start_s - free_s;
     const std::size_t most = window_s >= -fit_slack_s ? work.most_in(window_s) : 0;
     const double usable_s = std::min(window_s + fit_slack_s, work.longest_s(most));
-    // What is left must fit both by its work and by its count; else the window is left behind.
+    // The rest must fit both by work and by count; otherwise continue after the window.
     const double left_s = std::max(work_s - taken_s, 0.0);
     if (taken + most >= n && usable_s >= left_s) {
       return free_s + std::max(left_s, work.shortest_s(n > taken ? n - taken : 0));
@@ -298,7 +298,8 @@ double makespan_lower_bound_s(const FlowShop& shop) {
   const double all_encodes_s = encodes.shortest_s(n);
   const double all_writes_s = writes.shortest_s(n);
   double bound_s = 0;
-  // Only the ends matter: in the middle the i extreme operations of either lane are other jobs.
+  // Only the ends matter: in the middle the i extreme operations of the two lanes are of other
+  // jobs.
   constexpr std::size_t n_ends = 32;
   for (std::size_t i = 1; i <= n; ++i) {
     if (i > n_ends && i + n_ends <= n) continue;
@@ -311,7 +312,8 @@ double makespan_lower_bound_s(const FlowShop& shop) {
     const double head_s = filled_s(shop.obstacles.io, writes, b_s, left_s, n - i + 1);
     bound_s = std::max({bound_s, tail_s, head_s});
   }
-  // What the sums above have lost or won by rounding, and what operations may reach into obstacles.
+  // Subtract the rounding errors of the sums, and the slack of operations that extend into
+  // obstacles.
   return std::max(bound_s - fit_slack_s * static_cast<double>(n + shop.obstacles.main.size() +
                                                               shop.obstacles.io.size()),
                   0.0);

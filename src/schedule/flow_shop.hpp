@@ -1,10 +1,10 @@
-// FlowShop: the scheduling problem of in situ output. Chunks are jobs of two operations, encode on
-// the main lane and then write on the I/O lane; neither may overlap an obstacle of its lane, nor be
-// interrupted; the last write is to end as early as possible.
+// FlowShop: the scheduling problem of in situ output. Chunks are jobs of two operations: encode on
+// the main lane, then write on the I/O lane. An operation cannot be interrupted and must not
+// overlap an obstacle of its lane. The objective is the earliest end of the last write.
 //
 // Source: Jin et al. 2024, 3.1-3.3. A two-machine flow shop with deterministic unavailability
-// intervals and non-resumable jobs: NP-hard with one interval, not approximable with two. The
-// paper's six algorithms, its integer program's checker and bound, and our own search.
+// intervals and non-resumable jobs: NP-hard with one interval, not approximable with two. Contains
+// the paper's six algorithms, its integer program's checker and bound, and our search.
 
 #pragma once
 
@@ -20,19 +20,19 @@
 
 namespace tailrace {
 
-/// An instance. Times in seconds since the iteration began.
+/// Instance of the problem. Times in seconds since the start of the iteration.
 struct FlowShop {
   std::vector<JobCost> jobs;
   LaneObstacles obstacles;
-  double iteration_s = 0;  ///< T_n: the application's own time; 0: not known.
+  double iteration_s = 0;  ///< T_n: the application's own time; 0: unknown.
 };
 
-/// When each job's operations start. The orders are those in which the lanes work.
+/// Start time of each job's operations, and the order of each lane.
 struct FlowShopPlan {
   std::vector<std::size_t> encode_order;
   std::vector<std::size_t> write_order;
-  std::vector<double> encode_start_s;  ///< By job.
-  std::vector<double> write_start_s;   ///< By job.
+  std::vector<double> encode_start_s;  ///< Indexed by job.
+  std::vector<double> write_start_s;   ///< Indexed by job.
   double makespan_s = 0;               ///< End of the last write; 0 without jobs.
 };
 
@@ -40,17 +40,17 @@ struct FlowShopPlan {
 /// @error invalid_argument  names the job or obstacle.
 Status check_flow_shop(const FlowShop& shop);
 
-/// Check that `plan` is a schedule of `shop`: every job once, no two operations of a lane at once,
-/// none on an obstacle, no write before its encode's end, makespan as stated. Up to `slack_s` of
-/// rounding. @error internal  names the operations that collide.
+/// Check that `plan` is a schedule of `shop`. Every job occurs once. Operations of a lane overlap
+/// neither each other nor an obstacle. No write starts before its encode's end, and the makespan is
+/// correct. Tolerates `slack_s` of rounding. @error internal  names the operations that collide.
 Status check_plan(const FlowShop& shop, const FlowShopPlan& plan, double slack_s = 1e-9);
 
-/// Start every operation as soon as possible in the orders given, behind those before it on its
+/// Start every operation as early as possible in the given orders, after the previous ones on its
 /// lane. Cost: O(jobs + obstacles).
 FlowShopPlan schedule_in_order(const FlowShop& shop, std::span<const std::size_t> encode_order,
                                std::span<const std::size_t> write_order);
 
-/// No schedule ends before this. Not collective. Thread-safe. Cost: O(n log n).
+/// Lower bound of every schedule's makespan. Not collective. Thread-safe. Cost: O(n log n).
 double makespan_lower_bound_s(const FlowShop& shop);
 
 enum class Scheduler : std::uint8_t {
@@ -66,23 +66,23 @@ enum class Scheduler : std::uint8_t {
 struct SchedulerEntry {
   Scheduler scheduler;
   std::string_view name;     ///< "ext-johnson", "ext-johnson+bf", ..., "search".
-  std::string_view summary;  ///< For --help.
+  std::string_view summary;  ///< Help text for --help.
 };
 std::span<const SchedulerEntry> scheduler_registry();
-/// @error invalid_argument  no scheduler of this name; lists those there are.
+/// Parse a scheduler's name. @error invalid_argument  unknown name; the text lists the known ones.
 Result<Scheduler> parse_scheduler(std::string_view name);
 
-/// How long a search may go on; the others take no notice. A count of evaluated schedules, so that
-/// the answer does not depend on the machine (pure folder: no clock).
+/// Budget of a search; other schedulers ignore it. It counts evaluated operations, so that the
+/// result does not depend on the machine (pure folder: no clock).
 struct SearchBudget {
   std::uint64_t n_evaluated_operations =
-      300'000;  ///< Operations placed; 5 ms at most for 500 jobs.
+      300'000;  ///< Placed operations; at most 5 ms for 500 jobs.
   std::uint64_t seed = 1;
 };
 
-/// Schedule an instance. Deterministic. Not collective. Thread-safe.
+/// Schedule an instance, which must pass check_flow_shop(). Deterministic. Not collective.
+/// Thread-safe.
 /// Cost: O(n log n) ... O(n^4) (two_lists_greedy); search: its budget.
-/// The instance must pass check_flow_shop.
 FlowShopPlan schedule_flow_shop(const FlowShop& shop, Scheduler scheduler,
                                 const SearchBudget& budget = {});
 

@@ -1,8 +1,8 @@
 // List scheduling, backfilling and greedy insertion around obstacles.
 //
-// The greedy ones evaluate an attempt from the place of insertion on only: what stands before it is
-// as it was. An attempt is given up as soon as the work that is left cannot end before the best one
-// found; attempts in turn replace the best only if they are shorter, so that nothing is lost by it.
+// The greedy schedulers evaluate an attempt only from the position of insertion, since everything
+// before it is unchanged. They abort an attempt when the remaining work cannot end before the best
+// result. An attempt must be shorter to replace the best, so aborting loses nothing.
 
 #include "schedule/flow_shop_schedulers.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr double never_s = std::numeric_limits<double>::infinity();
 
-/// The jobs by their starts on a lane. Of two that start at once one has no length: it goes first.
+/// Sort jobs by their starts on a lane. Of two equal starts one job has length 0 and comes first.
 std::vector<std::size_t> order_of_starts(std::span<const double> start_s,
                                          std::span<const double> length_s) {
   std::vector<std::size_t> order(start_s.size());
@@ -30,11 +30,10 @@ std::vector<std::size_t> order_of_starts(std::span<const double> start_s,
   return order;
 }
 
-/// The list of one lane as far as it is built, with the cursor before each of its places.
+/// Partial list of one lane, with the cursor before each of its positions.
 struct PartialList {
   std::vector<std::size_t> jobs;
-  std::vector<LaneCursor>
-      before;  ///< before[p]: when jobs[0...p-1] are placed; one more than jobs.
+  std::vector<LaneCursor> before;  ///< before[p]: after placing jobs[0...p-1]; one more than jobs.
 
   explicit PartialList(std::size_t n_jobs) {
     jobs.reserve(n_jobs);
@@ -42,7 +41,7 @@ struct PartialList {
     before.emplace_back();
   }
 
-  /// The job at `position` of the list that has `job` inserted at `place`.
+  /// Return the job at `position` of the list after inserting `job` at `place`.
   std::size_t with(std::size_t job, std::size_t place, std::size_t position) const {
     if (position == place) return job;
     return jobs[position < place ? position : position - 1];
@@ -54,7 +53,7 @@ struct PartialList {
   }
 };
 
-/// What both greedy schedulers build on.
+/// State and insertion steps of both greedy schedulers.
 class GreedyLists {
  public:
   explicit GreedyLists(const FlowShop& shop)
@@ -64,7 +63,7 @@ class GreedyLists {
         ready_s_(shop.jobs.size()),
         kept_ready_s_(shop.jobs.size()) {}
 
-  /// Insert `job` into both lists at one place.
+  /// Insert `job` into both lists at the same position.
   void insert_at_one_place(std::size_t job) {
     double best_s = never_s;
     std::size_t best = 0;
@@ -81,7 +80,7 @@ class GreedyLists {
     keep(job, best, best);
   }
 
-  /// Insert `job` into each list at a place of its own.
+  /// Insert `job` into each list at a separate position.
   void insert_at_two_places(std::size_t job) {
     double best_s = never_s;
     std::size_t best_encode = 0;
@@ -106,7 +105,7 @@ class GreedyLists {
   FlowShopPlan plan() const { return schedule_in_order(shop_, encodes_.jobs, writes_.jobs); }
 
  private:
-  /// When each job would be encoded if `job` were inserted at `place`.
+  /// Compute the end of each job's encode if `job` is inserted at `place`.
   void encode_from(std::size_t job, std::size_t place) {
     LaneCursor main = encodes_.before[place];
     for (std::size_t p = place; p <= encodes_.jobs.size(); ++p) {
@@ -116,7 +115,7 @@ class GreedyLists {
     }
   }
 
-  /// The cursors of the writes there are, as the encodes stand now.
+  /// Recompute the cursors of the existing writes for the current encodes.
   void replay_writes() {
     LaneCursor io;
     for (std::size_t p = 0; p < writes_.jobs.size(); ++p) {
@@ -127,9 +126,9 @@ class GreedyLists {
     writes_.before[writes_.jobs.size()] = io;
   }
 
-  /// The end of the writes if `job` were inserted at `place`, or never if that is not before
-  /// best_s. The cursors before `place` must stand; in one list they do, since encodes before it
-  /// have not moved either.
+  /// Return the end of the writes if `job` is inserted at `place`, or never_s if that is not before
+  /// best_s. The cursors before `place` must be valid. With one list they are, since the encodes
+  /// before it have not moved either.
   double write_from(std::size_t job, std::size_t place, double best_s) const {
     LaneCursor io = writes_.before[place];
     for (std::size_t p = place; p <= writes_.jobs.size(); ++p) {
@@ -156,7 +155,7 @@ class GreedyLists {
   const FlowShop& shop_;
   PartialList encodes_;
   PartialList writes_;
-  std::vector<double> ready_s_;  ///< By job: end of its encode, in the attempt under way.
+  std::vector<double> ready_s_;  ///< Indexed by job: end of its encode, in the current attempt.
   std::vector<double> kept_ready_s_;
 };
 

@@ -1,9 +1,10 @@
-// Search: proposals first, then a walk from the best of them.
+// Search: makes proposals, then walks from the best of them.
 //
-// Proposals are the paper's two lists with backfilling, which cost next to nothing, and packings of
-// the windows (WindowPacker) by Johnson's order and by variations of it that are drawn. The walk
-// (TwoListWalk) exchanges and moves jobs from the best proposal on, at first boldly, at the end
-// only forward. Everything ends when the lower bound is reached.
+// Proposals are the paper's two lists with backfilling, which cost almost nothing, and packings of
+// the windows (WindowPacker). The packings use Johnson's order and random variations of it. The
+// walk (TwoListWalk) exchanges and moves jobs, starting from the best proposal. It accepts longer
+// plans at first, only shorter ones at the end. The search ends early when it reaches the lower
+// bound.
 //
 // Measured: docs/schedule.md, "Around obstacles".
 
@@ -24,79 +25,78 @@ namespace tailrace {
 
 // --- WindowPacker: orders of encodes and writes that fill the windows between obstacles.
 //
-// What an obstacle costs beside its own length is the rest of the window before it, into which the
-// next operation does not fit. So a window is packed as a bin: operations in the order of a list
-// as long as they fit, then exchanged for others further down the list, until little is left. The
-// encodes are packed first, window by window; then the writes, each window from those that are
-// encoded by then.
+// In addition to its length, an obstacle costs the unused end of the window before it, into which
+// the next operation does not fit. So a window is packed like a bin. Operations go in the order of
+// a list while they fit; exchanges with later ones then reduce the unused rest. The encodes are
+// packed first, window by window; then the writes, each window from those that are encoded in time.
 //
 // Ours; the exchange is local search for the subset-sum problem. The orders are only a proposal:
-// schedule_in_order places them, and no plan is worse for a window that was packed badly.
+// schedule_in_order() places them, so a badly packed window does not make a plan worse.
 
 namespace {
 
-/// In which order writes that wait are taken while they cannot fill the window.
+/// Order of waiting writes while they cannot fill the window.
 enum class WritePriority : std::uint8_t { first_encoded, longest, shortest };
 
-/// Not thread-safe. Allocates when it is made, not when it packs.
+/// Packs windows. Not thread-safe. The constructor allocates all memory.
 class WindowPacker {
  public:
-  using Index = std::uint32_t;  ///< Half of a size_t: the lists are what the caches hold.
+  using Index = std::uint32_t;  ///< Half the size of a size_t, since the lists compete for cache.
 
   explicit WindowPacker(const FlowShop& shop);
 
-  /// Pack the encodes by `list`. An operation is exchanged for one of the `reach` behind it in the
-  /// list; 0: never. The last two of the list keep their place: their writes end the plan.
+  /// Pack the encodes by `list`. An operation may be exchanged for one of the next `reach` in the
+  /// list; 0: none. The last two of the list keep their positions: their writes end the plan.
   void pack_encodes(std::span<const Index> list, std::size_t reach);
 
-  /// Pack the writes behind the encodes as packed last; returns the makespan.
+  /// Pack the writes after the last packed encodes; returns the makespan.
   double pack_writes(WritePriority priority);
 
   std::span<const Index> encode_order() const { return encode_order_; }
   std::span<const Index> write_order() const { return write_order_; }
 
-  /// Work done so far, in operations placed (SearchBudget).
+  /// Work done so far, in placed operations (SearchBudget).
   std::uint64_t n_operations() const { return n_inspected_ / n_inspected_per_operation; }
 
  private:
-  /// Looking at an exchange takes about a quarter of placing an operation.
+  /// Checking an exchange costs about a quarter of placing an operation.
   static constexpr std::uint64_t n_inspected_per_operation = 4;
 
-  /// The front of `list` that a window of window_s takes, after exchanges; returns how many.
+  /// Pack the front of `list` into a window of window_s, with exchanges; returns the number packed.
   std::size_t pack_window(std::span<Index> list, std::size_t reach,
                           const std::vector<double>& lengths_s, double window_s);
-  /// Exchange among list[0, taken) and what is behind, so that less than left_s is left; updates
-  /// `taken` where one more fits. Returns what is left.
+  /// Exchange operations of list[0, taken) with later ones, until at most enough_s of left_s
+  /// remains. Increments `taken` if another one fits. Returns the remaining time.
   double fill_up(std::span<Index> list, std::size_t& taken, const std::vector<double>& lengths_s,
                  double left_s, double enough_s);
-  /// The other way: list[0, taken) is too long by excess_s; exchange until it fits. Returns what
-  /// is left then, or less than 0.
+  /// Opposite of fill_up(): list[0, taken) is too long by excess_s; exchange until it fits. Returns
+  /// the time that then remains, or a negative number on failure.
   double thin_out(std::span<Index> list, std::size_t taken, const std::vector<double>& lengths_s,
                   double excess_s);
 
   const FlowShop& shop_;
   std::vector<double> encode_s_;
   std::vector<double> write_s_;
-  std::vector<double> ready_s_;  ///< By job: end of its encode.
-  std::vector<Index> rank_;      ///< By job: place in the list.
+  std::vector<double> ready_s_;  ///< Indexed by job: end of its encode.
+  std::vector<Index> rank_;      ///< Indexed by job: position in the list.
   std::vector<Index> encode_order_;
   std::vector<Index> write_order_;
-  std::vector<Index> waiting_;  ///< Writes that are ready, by priority.
-  std::vector<Index> longer_;   ///< A window's list, packed from the other side.
+  std::vector<Index> waiting_;  ///< Ready writes, by priority.
+  std::vector<Index> longer_;   ///< List of a window, packed from above.
   std::uint64_t n_inspected_ = 0;
 };
 
-// Packing windows. A window is packed twice: from below (what fits, then exchanged for longer
-// operations) and from above (one operation too many, then exchanged for shorter ones); where all
-// operations are nearly as long, only one of the two comes near the window's end.
+// A window is packed twice: from below (as many as fit, then exchanged for longer operations) and
+// from above (one too many, then exchanged for shorter ones). If all operations have similar
+// lengths, only one of the two gets close to the window's end.
 
 constexpr double unplaced_s = std::numeric_limits<double>::infinity();
 
-/// A window of which less than this share is left counts as full.
+/// A window counts as full if less than this share of it remains.
 constexpr double full_share = 1e-4;
 
-/// Exchanges per window at most: each brings a window nearer to full, but one can go on for long
-/// where operations differ by rounding only.
+/// Maximum number of exchanges per window. Each exchange reduces the rest, but the series can be
+/// long if operations differ only by rounding.
 constexpr int n_exchanges_max = 30;
 
 constexpr std::size_t n_last_kept = 2;
@@ -126,7 +126,7 @@ double WindowPacker::fill_up(std::span<Index> list, std::size_t& taken,
         in = i;
       }
     }
-    if (best_s > 0) {  // One more fits: the longest that does.
+    if (best_s > 0) {  // Another one fits: take the longest that does.
       std::swap(list[taken], list[in]);
       ++taken;
       left_s -= best_s;
@@ -154,7 +154,7 @@ double WindowPacker::fill_up(std::span<Index> list, std::size_t& taken,
 double WindowPacker::thin_out(std::span<Index> list, std::size_t taken,
                               const std::vector<double>& lengths_s, double excess_s) {
   for (int exchange = 0; exchange < n_exchanges_max && excess_s > 0; ++exchange) {
-    // The exchange that just suffices; if none does, the one that helps most.
+    // Choose the smallest sufficient exchange; failing that, the largest.
     double enough_s = unplaced_s;
     double most_s = 0;
     std::size_t enough_out = 0;
@@ -274,7 +274,7 @@ double WindowPacker::pack_writes(WritePriority priority) {
       if (now_s + waiting_s > until_s) break;
     }
     n_inspected_ += n_inspected_per_operation + waiting_.size();
-    std::size_t taken = 1;  // While all that wait fit, the window may yet get better ones.
+    std::size_t taken = 1;  // All waiting writes fit: take one, since better ones may become ready.
     if (now_s + waiting_s > until_s) {
       taken = pack_window(waiting_, write_reach, write_s_, until_s - now_s);
     }
@@ -294,21 +294,21 @@ double WindowPacker::pack_writes(WritePriority priority) {
   return io.free_s;
 }
 
-/// The packings' share of the budget. Few jobs are better walked, many better packed: one packing
-/// fills all windows, a step of the walk mends two.
+/// Share of the budget for packings. With few jobs walking is more effective, with many packing:
+/// one packing fills all windows, a step of the walk improves two.
 double pack_share(std::size_t n_jobs) { return n_jobs <= 20 ? 0.1 : n_jobs < 100 ? 0.3 : 0.6; }
 
-/// By how much of the plan's length a step may lengthen it at first, on average. Little depends on
-/// it: of 400 searches of 10 jobs 350, 357, 360 and 345 found the best plan known at 0.005, 0.01,
-/// 0.02 and 0.04.
+/// Initial average increase of the plan's length that a step may cause, as a share of the length.
+/// The result depends little on it. Of 400 searches of 10 jobs, 350, 357, 360 and 345 found the
+/// best known plan at 0.005, 0.01, 0.02 and 0.04.
 constexpr double heat_share = 0.015;
 
-/// How far down the list an operation is exchanged; 0 keeps the list's order.
+/// Values of `reach`; 0 keeps the list's order.
 constexpr std::array<std::size_t, 5> reaches = {0, 3, 8, 20, 60};
 constexpr std::array<WritePriority, 3> priorities = {
     WritePriority::first_encoded, WritePriority::longest, WritePriority::shortest};
 
-/// The best plan so far.
+/// Best plan so far.
 class Best {
  public:
   Best(const FlowShop& shop, double enough_s) : shop_(shop), enough_s_(enough_s) {}
@@ -340,7 +340,7 @@ class Best {
   std::vector<std::size_t> write_order_;
 };
 
-/// Johnson's order with every job moved by up to `spread` places, give or take.
+/// Draw a list: Johnson's order with every job moved by up to about `spread` positions.
 void draw_list(std::span<const std::size_t> johnson, double spread, SearchDraws& draws,
                std::vector<std::pair<double, WindowPacker::Index>>& keys,
                std::vector<WindowPacker::Index>& list) {
@@ -353,8 +353,8 @@ void draw_list(std::span<const std::size_t> johnson, double spread, SearchDraws&
   for (std::size_t i = 0; i < keys.size(); ++i) list[i] = keys[i].second;
 }
 
-/// Propose packings until `n_operations` are spent: at first by Johnson's order in all ways, then
-/// by drawn lists in drawn ways. Returns the operations spent.
+/// Propose packings until `n_operations` are spent: first Johnson's order in all variants, then
+/// random lists in random variants. Returns the operations spent.
 std::uint64_t propose_packings(const FlowShop& shop, std::span<const std::size_t> johnson,
                                std::uint64_t n_operations, SearchDraws& draws, Best& best) {
   const std::size_t n = johnson.size();

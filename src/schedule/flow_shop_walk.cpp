@@ -1,5 +1,5 @@
-// The walk. Most of the time goes into place_encodes and place_writes: one addition, two
-// comparisons and an obstacle now and then per operation.
+// The walk. Most time is spent in place_encodes() and place_writes(): one addition and two
+// comparisons per operation, and an occasional obstacle.
 
 #include "schedule/flow_shop_walk.hpp"
 
@@ -15,15 +15,15 @@ namespace {
 
 constexpr double unreached_s = std::numeric_limits<double>::infinity();
 
-/// Of the steps in lists of more than this many jobs, half stay within `near_reach` places: there
-/// they exchange what the windows' ends are made of.
+/// Half of the steps in lists of more than long_list jobs stay within `near_reach` positions: such
+/// steps exchange the operations at the windows' ends.
 constexpr std::uint32_t long_list = 30;
 constexpr std::uint32_t near_reach = 10;
 
-/// A step costs its draws and its changes of the lists, too: about as much as placing 4 operations.
+/// Cost of a step's draws and list changes: about as much as placing 4 operations.
 constexpr std::uint64_t n_operations_per_step = 4;
 
-/// -log(u) at 64 even quantiles of u: what an annealing step may lengthen a plan by, in units of
+/// -log(u) at 64 even quantiles of u: the permitted lengthening by an annealing step, in units of
 /// the heat. A table, since a logarithm per step costs as much as evaluating it.
 std::array<double, 64> threshold_table() {
   std::array<double, 64> table{};
@@ -96,22 +96,22 @@ void WalkLane::exchange(std::size_t a, std::size_t b) {
 }
 
 double WalkLane::free_until_s(double time_s) const {
-  // From the end: the time asked for is near the plan's end.
+  // Backwards: time_s is usually near the plan's end.
   std::size_t i = obstacles.size();
   while (i > 0 && obstacles[i - 1].start_s >= time_s) --i;
   if (i == 0) return time_s;
   return std::max(time_s, obstacles[i - 1].end_s) - blocked_s[i];
 }
 
-/// A step changes the encodes' order, and the writes' too where of_writes says so.
+/// A step changes the order of the encodes, and also that of the writes if of_writes is true.
 struct TwoListWalk::Step {
   bool of_writes = false;
-  bool moves = false;  ///< Else two are exchanged.
+  bool moves = false;  ///< False: exchanges two jobs.
   std::size_t encode_a = 0;
   std::size_t encode_b = 0;
   std::size_t write_a = 0;
   std::size_t write_b = 0;
-  double threshold = 0;  ///< In units of the heat.
+  double threshold = 0;  ///< Unit: the heat.
 };
 
 TwoListWalk::TwoListWalk(const FlowShop& shop)
@@ -150,9 +150,9 @@ TwoListWalk::Step TwoListWalk::draw_step(SearchDraws& draws) const {
     const auto distance = 1 + static_cast<std::uint32_t>((kinds >> 1) & 0xffU) % near_reach;
     b = (a + distance < n && ((kinds & 0x200U) != 0 || a < distance)) ? a + distance : a - distance;
   }
-  // Of four steps three change both lists, one the encodes alone. Steps of the writes alone are
-  // left out: two others make one. Without them the mean gap of 50 jobs is 0.81 % instead of 0.88
-  // %; how many optima of 10 jobs are found differs by no more than between seeds.
+  // Three of four steps change both lists, one only the encodes. Steps of only the writes are
+  // omitted, since two others have the same effect. Without them the mean gap of 50 jobs is 0.81 %
+  // instead of 0.88 %; the number of optima found for 10 jobs differs no more than between seeds.
   Step step;
   step.of_writes = ((kinds >> 10) & 3U) != 0;
   step.moves = ((kinds >> 12) & 1U) != 0;
@@ -184,14 +184,14 @@ void TwoListWalk::apply(const Step& step, bool back) {
 }
 
 bool TwoListWalk::place_encodes(std::size_t first, std::size_t last, double limit_s) {
-  // The last encode is followed by a write; what is encoded by then had to fit into the free time.
+  // A write follows the last encode; all encodes must fit into the free time before it.
   const double limit_free_s = main_.free_until_s(limit_s - shortest_write_s_) + fit_slack_s;
   const std::size_t n = main_.order.size();
   LaneCursor cursor = main_.before[first];
   std::size_t p = first;
   encodes_first_ = first;
   for (; p < n; ++p) {
-    if (p > last && cursor.free_s == main_.before[p].free_s) break;  // From here on as before.
+    if (p > last && cursor.free_s == main_.before[p].free_s) break;  // Unchanged from here on.
     main_.tried[p] = cursor;
     const WalkLane::Index job = main_.order[p];
     cursor.place(main_.obstacles, 0, main_.length_s[job]);

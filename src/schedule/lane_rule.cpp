@@ -1,6 +1,6 @@
-// The rule of the lanes; see the header for what it promises.
+// The rule of the lanes; the header describes it.
 //
-// Pure: the time comes in as a number, so that a simulator asks it as the executor does.
+// Pure: the time is an argument, so that the simulator and the executor can share the rule.
 
 #include "schedule/lane_rule.hpp"
 
@@ -10,8 +10,8 @@
 
 namespace tailrace {
 
-// --- The gaps of a lane. A gap that is used up is dropped, also where an operation of no length
-// could still stand in it; such an operation takes the next gap.
+// --- The gaps of a lane. A gap of length 0 is dropped, although an operation of length 0 would
+// fit; such an operation goes into the next gap.
 
 LaneGaps::LaneGaps(std::span<const Obstacle> obstacles) {
   gaps_.reserve(obstacles.size() + 1);
@@ -27,7 +27,7 @@ double LaneGaps::place(double ready_s, double length_s) {
   std::size_t i = 0;
   double start_s = std::max(gaps_[i].start_s, ready_s);
   while (start_s + length_s > gaps_[i].end_s + fit_slack_s) {
-    ++i;  // The last gap has no end, so that this ends there.
+    ++i;  // Ends at the last gap, which has no end.
     start_s = std::max(gaps_[i].start_s, ready_s);
   }
   const Gap behind = {start_s + length_s, gaps_[i].end_s};

@@ -1,9 +1,9 @@
-// Rules for the order of work, and the timeline that an order leads to.
+// Rules for the order of work, and the timeline of an order.
 //
 // With one encode thread and one I/O lane a rank is a flow shop of two machines. Its makespan is
-// the longest of the paths "encode jobs 0...i, then write jobs i...n-1", so that inserting a job at
-// p lengthens all paths that turn before p by its write time and those that turn behind by its
-// encode time. That makes one insertion O(1) to evaluate (Taillard 1990 does so for more machines).
+// the longest of the paths "encode jobs 0...i, then write jobs i...n-1". Inserting a job at p
+// lengthens paths that turn before p by its write time, and paths that turn after p by its encode
+// time. So the evaluation of one insertion is O(1) (Taillard 1990 does this for more machines).
 
 #include "schedule/order.hpp"
 
@@ -27,12 +27,12 @@ constexpr std::array<OrderEntry, 5> orders = {{
     {OrderRule::johnson, "johnson", "Johnson's rule, the optimum for one thread and one I/O lane"},
 }};
 
-/// How many jobs insertion orders at once: 500^2 steps are about a millisecond.
+/// Number of jobs in one run of insertion: 500^2 steps take about a millisecond.
 constexpr std::size_t insertion_run = 500;
 
 double job_time_or_0(double seconds) { return std::isfinite(seconds) && seconds > 0 ? seconds : 0; }
 
-/// The jobs as one thread that is n_threads times as fast would see them.
+/// Costs of the jobs on one thread that is n_threads times as fast.
 std::vector<JobCost> costs_of_one_thread(std::span<const JobCost> jobs, std::size_t n_threads) {
   const auto speed = static_cast<double>(std::max<std::size_t>(n_threads, 1));
   std::vector<JobCost> costs;
@@ -43,17 +43,18 @@ std::vector<JobCost> costs_of_one_thread(std::span<const JobCost> jobs, std::siz
   return costs;
 }
 
-/// Algorithm 1 over jobs [first, last), appended to `order`. `lag_s` is how long the I/O lane is
-/// still busy when the first of them begins to encode. Returns the lag behind the last of them.
+/// Run algorithm 1 over jobs [first, last) and append them to `order`. `lag_s` is how long the I/O
+/// lane is still busy when the first of them starts to encode. Returns the lag after the last of
+/// them.
 ///
 /// The paper's TIME, for each job in turn: line 4, t_c += P_c; line 5, t_w = P_w + max(t_c, t_w).
-/// The write is added after the maximum of both lanes: it begins when its job is encoded and the
-/// write before it is done.
+/// The write starts when its job is encoded and the previous write is done; so its time is added to
+/// the maximum of both lanes.
 double insert_run(std::span<const JobCost> jobs, std::size_t first, std::size_t last, double lag_s,
                   std::vector<std::size_t>& order) {
   std::vector<std::size_t> queue;
   std::vector<double> behind;  // behind[p]: the longest path that turns at p or later.
-  std::vector<double> writes;  // writes[p]: the write times from p on.
+  std::vector<double> writes;  // writes[p]: total write time from p on.
   double all_encode_s = 0;
   double best_s = lag_s;
   for (std::size_t job = first; job < last; ++job) {
@@ -100,8 +101,9 @@ std::vector<std::size_t> insertion_order(std::span<const JobCost> jobs) {
   return order;
 }
 
-/// Johnson 1954: what encodes faster than it writes comes first, by encode time ascending, to start
-/// the I/O lane early; the rest by write time descending, so that little is left at the end.
+/// Johnson 1954: jobs that encode faster than they write come first, by ascending encode time, so
+/// that the I/O lane starts early. The rest follow by descending write time, so that little remains
+/// at the end.
 bool johnson_before(const JobCost& a, const JobCost& b) {
   const bool a_early = a.encode_s < a.write_s;
   const bool b_early = b.encode_s < b.write_s;
@@ -149,7 +151,7 @@ std::vector<std::size_t> order_jobs(std::span<const JobCost> jobs, OrderRule rul
 
 std::vector<PlannedJob> plan_timeline(std::span<const JobCost> jobs,
                                       std::span<const std::size_t> order, std::size_t n_threads) {
-  // When each thread is free next; of several the one with the lowest number.
+  // Time at which each thread becomes free; ties go to the lowest number.
   using Free = std::pair<double, std::size_t>;
   std::priority_queue<Free, std::vector<Free>, std::greater<>> threads;
   for (std::size_t thread = 0; thread < std::max<std::size_t>(n_threads, 1); ++thread) {

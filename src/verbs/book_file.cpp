@@ -1,4 +1,4 @@
-// Reading of book files.
+// Reads book files.
 
 #include "verbs/book_file.hpp"
 
@@ -13,11 +13,11 @@
 namespace tailrace::verbs {
 namespace {
 
-/// The client data's own limit: more than any book has, and little of the 64 KB that HDF5 has for
-/// a dataset's filters.
+/// Limit of a book in client data: more than any book needs, and little of the 64 KB that HDF5
+/// allows for a dataset's filters.
 constexpr std::size_t book_bytes_max = 16384;
 
-/// "41:0x425A5254:..." and not the name of a file.
+/// True for words such as "41:0x425A5254:...", false for a file name.
 bool are_words(std::string_view text) {
   return text.find(':') != std::string_view::npos &&
          text.find_first_not_of("0123456789abcdefxABCDEFX:") == std::string_view::npos;

@@ -1,8 +1,9 @@
 // Books in files: "trz,book=FILE" on the command line.
 //
-// The codec knows a shared book by its words (trz/client_data.hpp) and opens no files; here a
-// file's name takes their place. `tailrace-lab train-book` writes such files: the bytes of
-// trz::Book::serialize(), as trz_trainer_book and tailrace.train_book give them too.
+// The codec opens no files; its setting book= contains the words of a shared book
+// (trz/client_data.hpp). On the command line a file name may take their place. `tailrace
+// train-book` writes such files. They contain the bytes of trz::Book::serialize(), which
+// trz_trainer_book and tailrace.train_book also return.
 
 #pragma once
 
@@ -14,9 +15,9 @@
 
 namespace tailrace::verbs {
 
-/// Put the words of the book into `settings` wherever their key book names a file; words stay, and
-/// so do the settings of codecs that have no books. Not collective: every rank reads the file.
-/// @error not_found, io_error  the file cannot be read.  @error invalid_argument  it is no book.
+/// Replace file names under the key book in `settings` by the words of the book. Words and the
+/// settings of codecs without books remain unchanged. Not collective: every rank reads the file.
+/// @error not_found, io_error  the file cannot be read.  @error invalid_argument  it is not a book.
 Status load_book(std::string_view codec, std::vector<KeyValue>& settings);
 
 }  // namespace tailrace::verbs

@@ -1,4 +1,5 @@
-// The arithmetic of tiles, what is held of one, and the two formulas of the deal.
+// The arithmetic of tiles, the cache of boxes that are read together, and the two formulas of the
+// deal.
 
 #include "verbs/chunk_tiles.hpp"
 
@@ -8,17 +9,17 @@
 namespace tailrace::verbs {
 namespace {
 
-/// Reads of about this size amortise the call.
+/// Size of a read that amortizes the cost of the call.
 constexpr std::uint64_t read_bytes = 4U << 20;
 
-// Products of two byte counts and a rank number do not fit 64 bits.
+// Products of two byte counts and a rank number exceed 64 bits.
 __extension__ using Wide = __int128;
 
-/// How many of `n_chunks` equal chunks, which begin at `before_bytes` of `total_bytes` and are
-/// `own_bytes` in all, have their middle within the shares of the ranks before `rank`.
+/// Number of chunks whose middle lies in the shares of the ranks before `rank`. The `n_chunks`
+/// equal chunks start at `before_bytes` of `total_bytes` and have `own_bytes` in total.
 std::uint64_t chunks_before(Wide before_bytes, Wide own_bytes, Wide total_bytes,
                             std::uint64_t n_chunks, int rank, int n_ranks) {
-  // Chunk k goes to rank floor((before + (2k+1) own / 2n) ranks / total); solved for the least k.
+  // Chunk k goes to rank floor((before + (2k+1) own / 2n) ranks / total). Solve for the least k.
   const Wide n = n_chunks;
   const Wide step = 2 * own_bytes * n_ranks;
   if (step == 0) return rank == 0 ? 0 : n_chunks;
@@ -27,8 +28,8 @@ std::uint64_t chunks_before(Wide before_bytes, Wide own_bytes, Wide total_bytes,
   return static_cast<std::uint64_t>(std::min<Wide>((distance + step - 1) / step, n));
 }
 
-/// Cuts a tile into as few even boxes of at most so many chunks as can be; of equal numbers of
-/// boxes, the one that leaves the fastest dimensions longest.
+/// Cuts a tile into as few even boxes of at most `n_max` chunks as possible. Of cuts into equally
+/// many boxes, chooses the one whose boxes are longest along the fastest dimensions.
 class TileCut {
  public:
   TileCut(const Shape& tile, std::uint64_t n_max)
@@ -38,7 +39,8 @@ class TileCut {
   const Shape& best() const { return best_; }
 
  private:
-  /// Dimensions from `d` on are cut: into `n_boxes`, of `n_chunks` each.
+  /// Cut the dimensions before `d`; those from `d` on are cut into `n_boxes` of `n_chunks` chunks
+  /// each.
   void try_dimension(std::size_t d, std::uint64_t n_boxes, std::uint64_t n_chunks) {
     if (n_boxes >= best_boxes_ || ++n_tried_ > tried_max) return;
     if (d == 0) {
@@ -56,7 +58,8 @@ class TileCut {
     }
   }
 
-  static constexpr std::uint64_t tried_max = 100'000;  // Of many dimensions: the best of these.
+  // Limit for arrays of many dimensions: the best cut found until then is used.
+  static constexpr std::uint64_t tried_max = 100'000;
   const Shape& tile_;
   std::uint64_t n_max_;
   Shape now_;
@@ -65,22 +68,22 @@ class TileCut {
   std::uint64_t n_tried_ = 0;
 };
 
-/// A cell of a box of chunks that is cut into cells, one after another.
+/// One of the cells into which a box of chunks is cut; cells are ordered row-major.
 struct Cell {
-  Shape first;   ///< Its first chunk.
-  Shape extent;  ///< Chunks; the box's last cells have fewer.
+  Shape first;   ///< First chunk.
+  Shape extent;  ///< Extent in chunks; smaller for the last cells of the box.
   std::uint64_t position = 0;
 };
 
-/// Settles a cell dimension by dimension, by where `cell_along` says that it begins: a row of cells
-/// is as high as its cells, the last one lower.
+/// Compute a cell dimension by dimension; `cell_along` returns its index along each. The chunks of
+/// a row of cells are consecutive. The last cell along a dimension may be shorter.
 template <class CellAlong>
 Cell settle_cell(const Shape& n_chunks, const Shape& cell_shape, CellAlong&& cell_along) {
   const std::size_t n_dims = n_chunks.size();
   Cell cell{Shape(n_dims), Shape(n_dims), 0};
-  std::uint64_t column = 1;  // Chunks across all cells that `first` has settled so far.
+  std::uint64_t column = 1;  // Chunks across the cells chosen so far.
   for (std::size_t d = 0; d < n_dims; ++d) {
-    std::uint64_t per_chunk = column;  // Positions that one chunk along d stands for.
+    std::uint64_t per_chunk = column;  // Positions per chunk along d.
     for (std::size_t e = d + 1; e < n_dims; ++e) per_chunk *= n_chunks[e];
     cell.first[d] = cell_along(d, per_chunk, cell.position) * cell_shape[d];
     cell.extent[d] = std::min(cell_shape[d], n_chunks[d] - cell.first[d]);
@@ -120,7 +123,7 @@ void take_from(Shape& at, const Shape& less) {
   for (std::size_t d = 0; d < at.size(); ++d) at[d] -= less[d];
 }
 
-/// The smallest box of an array in row-major order that holds positions [first, end).
+/// The smallest box that contains positions [first, end) of an array in row-major order.
 Box box_of_positions(const ChunkPositions& positions, const Shape& extent) {
   Box box{row_major_at(positions.first, extent), Shape(extent.size(), 1)};
   const Shape last = row_major_at(positions.end - 1, extent);
@@ -135,9 +138,9 @@ Box box_of_positions(const ChunkPositions& positions, const Shape& extent) {
   return box;
 }
 
-/// A group of fewer tiles costs little more to decode again than to write and read.
+/// Decoding a group of fewer tiles again costs little more than writing and reading a scratch file.
 constexpr std::size_t scratch_tiles_min = 3;
-/// Values are packed in so many bytes for each write.
+/// Buffer size for packing values before each write.
 constexpr std::uint64_t pack_bytes_max = 1U << 20;
 constexpr std::uint64_t pack_bytes_min = 64U << 10;
 
@@ -148,7 +151,7 @@ Shape box_shape_for(const Shape& shape, const Shape& chunk_shape, DType dtype) {
   for (std::size_t d = 0; d < shape.size() && d < chunk_shape.size(); ++d) {
     box[d] = std::clamp<std::uint64_t>(chunk_shape[d], 1, std::max<std::uint64_t>(shape[d], 1));
   }
-  // Whole chunks are joined along the fastest dimensions first, where they lie side by side.
+  // Join complete chunks along the fastest dimensions first, where they are contiguous.
   for (std::size_t d = shape.size(); d-- > 0;) {
     const std::uint64_t now_bytes = n_elements(box) * dtype_bytes(dtype);
     if (now_bytes >= read_bytes || box[d] >= shape[d]) continue;
@@ -225,7 +228,7 @@ std::vector<Box> ChunkTiles::tile_parts(const ChunkPositions& chunks) const {
 
 Box ChunkTiles::box_from(const Shape& start, std::uint64_t n_max) const {
   Box box{start, grid_.chunk_shape};
-  bool whole_so_far = true;  // Along all faster dimensions the box goes through its tile.
+  bool whole_so_far = true;  // The box spans its tile along all faster dimensions.
   for (std::size_t d = start.size(); d-- > 0;) {
     const std::uint64_t at = start[d] / grid_.chunk_shape[d];
     const std::uint64_t in_tile = at % tile_shape_[d];
@@ -249,10 +252,10 @@ void TileReader::expect(std::size_t field_index, const ChunkPositions& chunks) {
   expected_.emplace(field_index, chunks);
 }
 
-/// Room for so many bytes in `values_`, whose content is lost.
+/// Provide `n_bytes` in `values_`; its contents are lost.
 bool TileReader::make_room(std::uint64_t n_bytes) {
   held_.reset();
-  if (values_.capacity() < n_bytes) values_ = Buffer();  // Never both in memory.
+  if (values_.capacity() < n_bytes) values_ = Buffer();  // Free the old buffer first.
   if (values_.capacity() < n_bytes) values_ = Buffer(n_bytes);
   const std::uint64_t packs = scratch_ ? scratch_->pack_bytes() : 0;
   peak_bytes_ = std::max<std::uint64_t>(peak_bytes_, values_.capacity() + packs);
@@ -273,8 +276,8 @@ bool TileReader::holds(std::size_t field_index, const Box& box) const {
   return held_ && held_field_ == field_index && contains(*held_, box);
 }
 
-/// Where the first chunk of this rank's in a group is read, decode them all: whoever reads here and
-/// there begins no group, or each of them once. What goes wrong costs the scratch alone.
+/// When the first chunk of this rank in a group is read, decode all of them into a scratch file.
+/// Random reads start no group, or each group once. A failure affects only the scratch file.
 void TileReader::begin_group(std::size_t field_index, const ChunkTiles& tiles, const Box& box,
                              std::uint64_t element_bytes) {
   if (!open_scratch_ || tiles.tiles_of_group() < scratch_tiles_min) return;
@@ -298,11 +301,11 @@ void TileReader::begin_group(std::size_t field_index, const ChunkTiles& tiles, c
     return;
   }
 
-  scratch_.reset();  // Its space may be needed.
+  scratch_.reset();  // Free its space for the new file.
   std::uint64_t n_bytes = 0;
   for (const Box& part : parts) n_bytes += part.n_elements() * element_bytes;
   Result<std::unique_ptr<Storage>> storage = open_scratch_(n_bytes);
-  if (!storage.ok()) {  // Perhaps there is room for a smaller group.
+  if (!storage.ok()) {  // A smaller group may still fit.
     if (scratch_refusal_.ok()) scratch_refusal_ = storage.status();
     return;
   }
@@ -315,14 +318,15 @@ void TileReader::begin_group(std::size_t field_index, const ChunkTiles& tiles, c
     return scratch_->fill(*input_, field_index, tiles.stored_chunk(),
                           {values_.data(), memory_bytes});
   });
-  // If that was the input's fault, who reads on finds it again.
-  if (values_.capacity() > bytes_max_) values_ = Buffer();  // Set aside to decode, not to hold.
+  // If the input caused the failure, the next read reports it.
+  if (values_.capacity() > bytes_max_) values_ = Buffer();  // Reserved for decoding only.
   if (!filled.ok()) return drop_scratch(filled);
   scratch_bytes_ += n_bytes;
 }
 
-/// Hold the part of a scratch that has this box, or read it into `values` if it is no more.
-/// @returns false: there is none, or it cannot be read.
+/// Cache the part of a scratch file that contains this box, or read it into `values` if it is
+/// exactly the box.
+/// @returns false if no part contains the box, or it cannot be read.
 bool TileReader::take_from_scratch(std::size_t field_index, const Box& box,
                                    std::span<std::byte> values, std::uint64_t element_bytes) {
   if (!in_scratch(field_index, box)) return false;
@@ -347,7 +351,7 @@ Status TileReader::read(std::size_t field_index, const ChunkTiles& tiles, const 
                         std::span<std::byte> values) {
   const std::uint64_t element_bytes = values.size() / std::max<std::uint64_t>(box.n_elements(), 1);
   if (!box.empty() && element_bytes > 0) {
-    // Without memory for the plan of one there is none.
+    // If memory is too small to plan a group, read without one.
     static_cast<void>(local_part([&] {
       begin_group(field_index, tiles, box, element_bytes);
       return Status();
@@ -369,7 +373,7 @@ Status TileReader::look(std::size_t field_index, const ChunkTiles& tiles, const 
     if (wanted == box) return input_->read(field_index, box, values);
     const std::uint64_t n_bytes = wanted.n_elements() * element_bytes;
     if (!make_room(n_bytes)) {
-      bytes_max_ /= 2;  // The next one asks for less.
+      bytes_max_ /= 2;  // Request less next time.
       return input_->read(field_index, box, values);
     }
     TAILRACE_TRY(input_->read(field_index, wanted, {values_.data(), n_bytes}));

@@ -1,4 +1,4 @@
-// Words become a ConcatRequest.
+// Converts the user's options to a ConcatRequest.
 
 #include "verbs/concat_request.hpp"
 #include "core/codec_registry.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* keep_first_word = "keep-first";
 
-/// "a,b" as a list. @error invalid_argument  a name is empty or comes twice.
+/// Split "a,b" into a list. @error invalid_argument  a name is empty or occurs twice.
 Result<std::vector<std::string>> split_names(const char* option, const std::string& text) {
   std::vector<std::string> names = split_at_commas(text);
   for (const std::string& name : names) {
@@ -32,7 +32,7 @@ Result<std::vector<std::string>> split_names(const char* option, const std::stri
   return names;
 }
 
-/// "1MiB" or "128x".
+/// Apply --chunk: "1MiB" or "128x".
 Status apply_chunk(const std::string& text, ConcatRequest& request) {
   if (text.empty()) return Status();
   if (text.back() != 'x') {
@@ -56,7 +56,7 @@ Status apply_chunk(const std::string& text, ConcatRequest& request) {
   return Status();
 }
 
-/// "NAME[,key=value...]" and the level.
+/// Apply the codec, "NAME[,key=value...]", and the level.
 Status apply_codec(const ConcatWords& words, ConcatRequest& request) {
   FieldOptions parsed;
   TAILRACE_TRY(apply_field_options("codec=" + words.codec, parsed).within("--codec"));
@@ -82,7 +82,7 @@ Status apply_codec(const ConcatWords& words, ConcatRequest& request) {
   return Status();
 }
 
-/// What is out of range or contradicts itself.
+/// Reject options that are out of range or contradict each other.
 Status check_together(const ConcatWords& words, const FileOptions& options) {
   const auto refuse = [](const char* text) { return Status(Code::invalid_argument, text); };
   if (words.append && options.replace) {
@@ -125,8 +125,8 @@ Status check_together(const ConcatWords& words, const FileOptions& options) {
   return Status();
 }
 
-/// Name the inputs, in their order. Whether the output's folder takes files is found out before
-/// thousands of them are opened; what else may be wrong with it is the engine's to say. Collective.
+/// Determine the inputs, in order. The output's folder is checked before thousands of inputs are
+/// opened; the engine detects other problems of the output. Collective.
 Status find_inputs(const VerbRanks& ranks, const ConcatWords& words, ConcatRequest& request) {
   TAILRACE_TAKE(request.inputs, read_inputs(ranks.comm, words.files, words.list_path));
   Status folder;

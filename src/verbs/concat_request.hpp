@@ -1,5 +1,5 @@
-// concat: what a user says of a concatenation, as a ConcatRequest, and what came of it. The work is
-// src/concat.cpp.
+// concat: user options of a concatenation, converted to a ConcatRequest, and its outcome.
+// src/concat does the work.
 
 #pragma once
 
@@ -26,46 +26,48 @@ void report_fields(const StageTime& time, Visit&& visit) {
 
 namespace tailrace::verbs {
 
-/// A concatenation in a user's words.
+/// Options of a concatenation as the user writes them.
 struct ConcatWords {
   std::vector<std::string> files;
-  std::string list_path;  ///< Empty: the files are named one by one. "-": standard input.
+  std::string list_path;  ///< Empty: `files` lists the files. "-": standard input.
   std::string output;
   bool append = false;
   bool resume = false;
-  std::string sort_paths;              ///< Separated by commas, or "default"; empty: as given.
-  std::string on_error = "stop";       ///< Or "skip".
-  std::string on_different = "error";  ///< Or "keep-first".
+  std::string sort_paths;              ///< Dataset names separated by commas, or "default"; empty:
+                                       ///< no sorting.
+  std::string on_error = "stop";       ///< "stop" or "skip".
+  std::string on_different = "error";  ///< "error" or "keep-first".
   std::string tile;                    ///< Names of dimensions, separated by commas; empty: none.
   bool allow_missing_tiles = false;
-  std::string key_names;       ///< Separated by commas; empty: none.
-  std::string chunk;           ///< "1MiB", "128x"; empty: as the engine chooses.
-  std::string codec = "keep";  ///< With its settings.
+  std::string key_names;       ///< Key names, separated by commas; empty: none.
+  std::string chunk;           ///< "1MiB", "128x"; empty: the engine chooses.
+  std::string codec = "keep";  ///< Codec and its settings.
   std::optional<std::uint32_t> level;
-  std::string plain_below;  ///< A size; empty: 0.
+  std::string plain_below;  ///< Size below which datasets are stored contiguously, uncompressed;
+                            ///< empty: 0.
   bool contiguous = false;
   bool dedup = false;
   double commit_every_s = 30;
-  std::vector<KeyValue> file_options;  ///< threads, memory, layout, ...: see core/options.
+  std::vector<KeyValue> file_options;  ///< Options of core/options: threads, memory, layout, ...
 };
 
-/// Whether the words ask for layout=front, which comes after the concatenation: its engine does not
-/// know all chunks before the first one is written.
+/// True if the options request layout=front. That layout is made after the concatenation, since the
+/// engine does not know all chunks before it writes the first one.
 bool wants_front(const ConcatWords& words);
 
-/// What the words ask for, all but the inputs. Not collective: the same on every rank.
-/// @error invalid_argument  a word that is none, or that contradicts another; names the option.
+/// Convert the options, except the inputs. Not collective: the same on every rank.
+/// @error invalid_argument  an option is invalid or contradicts another; names the option.
 Result<ConcatRequest> concat_request(const ConcatWords& words);
 
-/// Everything that the report tells.
+/// Everything that the report contains.
 struct ConcatOutcome {
-  ConcatRequest request;  ///< With its inputs, in their order.
+  ConcatRequest request;  ///< The request, including its inputs in order.
   int n_ranks = 1;
-  std::uint64_t n_threads = 1;  ///< Of each rank.
+  std::uint64_t n_threads = 1;  ///< Threads of each rank.
   ConcatReport report;
 };
 
-/// Find and sort the inputs that `words` name, and concatenate them as `request` says.
+/// Find and sort the inputs that `words` names, and concatenate them according to `request`.
 /// Collective. @error as read_inputs, sort_inputs and concatenate.
 Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatWords& words,
                              ConcatRequest request);

@@ -10,17 +10,17 @@
 namespace tailrace::verbs {
 namespace {
 
-/// Smaller datasets save less than their chunk index takes.
+/// Size limit: smaller datasets save less than their chunk index costs.
 constexpr std::uint64_t compressed_bytes_min = std::uint64_t{64} << 10;
 constexpr std::uint64_t sampled_parts = 4;
 constexpr std::uint64_t sampled_part_bytes = std::uint64_t{256} << 10;
-/// Readers pay for chunks and their index: a saving of less than a 20th is not worth it.
+/// Readers pay for chunks and their index: a saving below a 20th is not worth it.
 constexpr double encoded_share_max = 0.95;
 
-/// The shape of the elements, without the axis of their bytes.
+/// Shape of the elements, without the axis of their bytes.
 Shape element_shape(const Shape& extents) { return Shape(extents.begin(), extents.end() - 1); }
 
-/// Parts of whole elements, as a grid over the field: its chunks, or slabs.
+/// Parts of complete elements, as a grid over the field: its chunks, or slabs.
 ChunkGrid parts_of(const StoredDataset& field) {
   if (field.chunked()) return {field.shape, field.storage.chunk_shape};
   Shape part = slab_shape_for(element_shape(field.shape), field.shape.back(), sampled_part_bytes);
@@ -28,7 +28,7 @@ ChunkGrid parts_of(const StoredDataset& field) {
   return {field.shape, std::move(part)};
 }
 
-/// The beginning of a box, of whole elements.
+/// The first part of a box, in complete elements.
 Box shortened(Box box) {
   for (std::size_t d = 0; d + 1 < box.count.size(); ++d) {
     const std::uint64_t row_bytes = box.n_elements() / box.count[d];
@@ -37,7 +37,8 @@ Box shortened(Box box) {
   return box;
 }
 
-/// True if the pattern is for this dataset of another type, not for whatever a wildcard matches.
+/// True if the pattern addresses this dataset of another type, rather than matching it by a
+/// wildcard.
 bool names(const FieldPattern& pattern, std::span<const StoredDataset> numbers) {
   if (find_unescaped(pattern.glob, "*?[") == std::string::npos) return true;
   return std::ranges::none_of(
@@ -55,7 +56,7 @@ Status does_not_apply(const FieldPattern& pattern, const KeyValue& entry, const 
                             pattern.glob, entry.first, entry.second, path, type, why));
 }
 
-/// The extents of a chunk of elements, with the bytes of one behind them.
+/// Check that a chunk=SHAPE of elements fits the dataset.
 Status check_chunk(const StoredDataset& field, const KeyValue& entry) {
   FieldOptions trial;
   TAILRACE_TRY(apply_field_option(entry, trial));
@@ -69,7 +70,7 @@ Status check_chunk(const StoredDataset& field, const KeyValue& entry) {
                                                    shape_text(element_shape(field.shape)));
 }
 
-/// Take one entry over. @returns why it does not apply; empty: it does
+/// Apply one entry. @returns why it does not apply; empty: it does
 std::string take_entry(const StoredDataset& field, const KeyValue& entry, BytesRequest& asked) {
   const auto& [key, value] = entry;
   if (key == "bound" && value != "none") return "such values are kept exactly";

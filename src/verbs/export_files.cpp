@@ -1,4 +1,5 @@
-// Parts of datasets, dealt to the ranks by rows, into files of plain values or a netCDF-4 file.
+// Exports parts of datasets, dealt to the ranks by rows, to files of plain values or a netCDF-4
+// file.
 
 #include "verbs/export_files.hpp"
 
@@ -48,7 +49,7 @@ Result<Format> parse_format(const ExportRequest& request) {
                 fmt::format("--format {}: expected hdf5, npy or raw", name));
 }
 
-/// One range of --slab: what Python's slices mean, without negative numbers.
+/// One range of --slab: a Python slice without negative numbers.
 struct Range {
   std::optional<std::uint64_t> start;
   std::optional<std::uint64_t> end;
@@ -89,8 +90,8 @@ Result<std::vector<Range>> parse_ranges(const std::string& text) {
   return ranges;
 }
 
-/// The slab of a dataset that "0:10,5:20:2" means: Python's slices, without negative numbers, one
-/// per dimension; empty: all of it. @error invalid_argument, bad_coverage
+/// Parse the slab of a dataset, such as "0:10,5:20:2": Python slices without negative numbers, one
+/// per dimension; empty: the complete dataset. @error invalid_argument, bad_coverage
 Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
   const Shape& shape = dataset.shape;
   if (text.empty()) return Slab::of(whole_box(shape));
@@ -117,7 +118,7 @@ Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
   return slab;
 }
 
-/// Of an axis of a whole array every 2^level-th value.
+/// Select every 2^level-th value along an axis of a complete array.
 void halve(Slab& slab, std::size_t axis, int level) {
   slab.stride[axis] = std::uint64_t{1} << level;
   slab.count[axis] = (slab.count[axis] + slab.stride[axis] - 1) / slab.stride[axis];
@@ -129,8 +130,8 @@ Slab whole_slab(const Shape& shape) {
   return slab;
 }
 
-/// Every 2^level-th value along the fastest axes, three at most, along which chunks have more than
-/// two: those that coarse views halve.
+/// Select every 2^level-th value along the axes that coarse views halve: the fastest axes, at most
+/// three, along which chunks have more than two values.
 Slab slab_at_level(const StoredDataset& dataset, int level) {
   Slab slab = whole_slab(dataset.shape);
   const Shape& chunk = dataset.storage.chunk_shape;
@@ -144,28 +145,28 @@ Slab slab_at_level(const StoredDataset& dataset, int level) {
   return slab;
 }
 
-/// What the request wants of a dataset. @error as slab_of()
+/// The requested part of a dataset. @error as slab_of()
 Result<Slab> part_of(const StoredDataset& dataset, const ExportRequest& request) {
   return request.level > 0 ? slab_at_level(dataset, request.level) : slab_of(dataset, request.slab);
 }
 
-/// How many dimensions a text is for. @error invalid_argument
+/// Number of dimensions for which a slab text is written. @error invalid_argument
 Result<std::size_t> n_ranges(const std::string& text) {
   TAILRACE_TAKE(const std::vector<Range> ranges, parse_ranges(text));
   return ranges.size();
 }
 
-/// A rank's rows of one round.
+/// Rows that a rank exports in one round.
 struct RowPiece {
   std::uint64_t first_row = 0;
-  Slab from;  ///< In the dataset.
-  Slab to;    ///< In a new one that holds the slab alone.
+  Slab from;  ///< Position in the dataset.
+  Slab to;    ///< Position in a new dataset that contains only the slab.
 };
 
-/// A slab dealt to the ranks by rows: pieces that fit the memory, one for each rank and round.
+/// A slab dealt to the ranks by rows: pieces that fit in memory, one for each rank and round.
 class RowRounds {
  public:
-  /// @param unit  rows that should stay together where they fit.
+  /// @param unit  number of rows that should stay together if they fit.
   RowRounds(const Slab& slab, std::uint64_t element_bytes, std::uint64_t unit,
             std::uint64_t piece_bytes, const Comm& comm)
       : slab_(slab),
@@ -181,9 +182,9 @@ class RowRounds {
   }
 
   std::uint64_t row_bytes() const { return row_bytes_; }
-  /// The same on every rank.
+  /// Number of rounds, the same on every rank.
   std::uint64_t n_rounds() const { return (n_pieces() + n_ranks_ - 1) / n_ranks_; }
-  /// This rank's; none in the last round, perhaps.
+  /// This rank's piece of a round; may be missing in the last round.
   std::optional<RowPiece> piece(std::uint64_t round) const {
     const std::uint64_t number = round * n_ranks_ + rank_;
     if (number >= n_pieces()) return std::nullopt;
@@ -207,7 +208,7 @@ class RowRounds {
   std::uint64_t rows_ = 1;
 };
 
-/// The head of a .npy file, version 1: magic, length, literal, padded to 64 bytes.
+/// Header of a .npy file, version 1: magic, length, literal, padded to 64 bytes.
 std::string npy_head(DType dtype, const Shape& shape) {
   const char order = dtype_bytes(dtype) == 1                      ? '|'
                      : std::endian::native == std::endian::little ? '<'
@@ -229,8 +230,8 @@ std::string npy_head(DType dtype, const Shape& shape) {
   return head + literal;
 }
 
-/// Whether a dataset that nobody has named is left out, because its values lie in other files; says
-/// so.
+/// True if a dataset that was not named is left out because its values lie in other files. Reports
+/// the omission to the user.
 bool leaves_out(const StoredDataset& dataset, const ExportRequest& request,
                 const VerbRanks& ranks) {
   if (!dataset.foreign || request.follow_external) return false;
@@ -263,7 +264,7 @@ class PlainExport {
   }
 
  private:
-  /// Whether the dataset only stands for a netCDF dimension that has no variable.
+  /// True if the dataset only represents a netCDF dimension without a variable.
   bool is_bare_dimension(const std::string& path) const {
     const NetcdfModel& model = reader_.model();
     const auto is_its_path = [&](const ModelDimension& dimension) {
@@ -311,7 +312,7 @@ class PlainExport {
                   fmt::format("cannot create folder {}: {}", path, error.message()));
   }
 
-  /// "/g/name" as "g.name.npy".
+  /// Output path of a dataset in a folder: "/g/name" becomes "g.name.npy".
   std::string path_in_folder(std::size_t number) const {
     std::string name = reader_.datasets()[number].path.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
@@ -328,7 +329,7 @@ class PlainExport {
     }
     struct stat left {};
     if (request_.replace && ::lstat(partial.c_str(), &left) == 0 && S_ISREG(left.st_mode)) {
-      std::remove(partial.c_str());  // Of an export that was killed.
+      std::remove(partial.c_str());  // Remains of a killed export.
     }
     const Result<std::unique_ptr<Storage>> output = open_posix_storage(partial, true, false);
     if (!output.ok()) return output.status().within("cannot create " + partial);
@@ -359,11 +360,11 @@ class PlainExport {
     return Status();
   }
 
-  /// Every rank its share of the rows, in pieces; the same number of rounds on every rank.
+  /// Write this rank's share of the rows, in pieces. Every rank executes the same number of rounds.
   Status write_rows(std::size_t number, const Slab& slab, const std::string& path,
                     std::uint64_t head_bytes) {
     const StoredDataset& dataset = reader_.datasets()[number];
-    // Whole rows of chunks, where they fit, so that no chunk is decoded twice.
+    // Use complete rows of chunks if they fit, so that no chunk is decoded twice.
     const Shape& chunk_shape = dataset.storage.chunk_shape;
     const std::uint64_t unit =
         chunk_shape.empty() ? 1 : std::max<std::uint64_t>(1, chunk_shape[0] / slab.stride_of(0));
@@ -400,14 +401,14 @@ class PlainExport {
   std::uint64_t piece_bytes_;
 };
 
-// --- a slab as netCDF-4
+// --- A slab as netCDF-4
 // ----------------------------------------------------------------------------
 //
-// The slab's ranges are those of the chosen variables; a dimension that they cut is cut everywhere,
-// with its coordinate variable, which comes along. Groups and attributes are kept, but those that
-// tell how the input was compressed. Every rank reads its rows and puts them into an ArrayFile.
+// The slab's ranges apply to the chosen variables. A dimension that they cut is cut everywhere, and
+// its coordinate variable is exported, too. Groups and attributes are copied, except attributes
+// about the input's compression. Every rank reads its rows and puts them into an ArrayFile.
 
-/// What a slab takes of one dimension.
+/// The part of one dimension that a slab selects.
 struct Cut {
   std::uint64_t start = 0;
   std::uint64_t count = 0;
@@ -419,7 +420,7 @@ Cut cut_of(const Slab& slab, std::size_t d) {
   return {slab.start[d], slab.count[d], slab.stride_of(d)};
 }
 
-/// A note as a variable's attribute.
+/// Convert a note to a variable's attribute.
 ModelAttribute model_attribute(const EncodingNote& note) {
   ModelAttribute attribute;
   attribute.name = note.name;
@@ -436,7 +437,7 @@ ModelAttribute model_attribute(const EncodingNote& note) {
   return attribute;
 }
 
-/// A variable on its way.
+/// A variable to export.
 struct PartVariable {
   std::size_t dataset = 0;
   Slab slab;
@@ -462,7 +463,7 @@ class PartExport {
   }
 
  private:
-  /// What the part is: from the input's list alone, alike on every rank.
+  /// Describe the part, from the input's list only: the same on every rank.
   Status describe() {
     TAILRACE_TRY(reader_.model_status());
     std::size_t n_dimensions = 0;
@@ -505,8 +506,9 @@ class PartExport {
     return add_coordinates(taken);
   }
 
-  /// At a level: the dimensions that some field of the most dimensions halves, and none keeps
-  /// whole. They are cut in all variables. Bounds of cells are no fields.
+  /// Find the dimensions to halve at a level; they are cut in all variables. Only the fields with
+  /// the most dimensions decide: at least one must halve the dimension, and none may leave it
+  /// uncut. Bounds of cells do not count as fields.
   void find_halved() {
     std::set<std::string> bounds;
     std::size_t most = 0;
@@ -549,7 +551,7 @@ class PartExport {
                               path));
   }
 
-  /// How the values are read and written again.
+  /// Type with which the values are read and written.
   std::optional<ModelType> type_of(const ModelVariable& variable) const {
     if (variable.type == ModelType::text || variable.type == ModelType::text_char) {
       return variable.type;
@@ -571,7 +573,7 @@ class PartExport {
     });
   }
 
-  /// Losses of a variable's values as they are read here: within --abs, if that is coarser.
+  /// Losses of a variable's values as read here; --abs counts if it is coarser.
   Losses losses_of_part(const ModelVariable& from, const StoredDataset& stored) const {
     if (!stored.dtype || !is_floating(*stored.dtype)) return {};
     const auto number = [&](const char* name) {
@@ -623,7 +625,7 @@ class PartExport {
     return Status();
   }
 
-  /// The part's dimension for a cut of one of the input's.
+  /// The part's dimension for a cut of an input dimension; created at the first use.
   Result<std::size_t> dimension_of(std::size_t dimension, const Cut& cut, const std::string& path) {
     ModelDimension made = from_.dimensions[dimension];
     std::vector<std::pair<Cut, std::size_t>>& known = cuts_[dimension];
@@ -644,7 +646,7 @@ class PartExport {
     return to_.dimensions.size() - 1;
   }
 
-  /// The coordinate variables of the dimensions that there are.
+  /// Add the coordinate variables of the part's dimensions.
   Status add_coordinates(const std::vector<bool>& taken) {
     for (std::size_t v = 0; v < from_.variables.size(); ++v) {
       const ModelVariable& variable = from_.variables[v];
@@ -666,7 +668,7 @@ class PartExport {
     return Status();
   }
 
-  /// Every rank its share of the rows, in pieces; the same number of rounds on every rank.
+  /// Copy this rank's share of the rows, in pieces. Every rank executes the same number of rounds.
   Status copy(ArrayFile& file, std::size_t v) {
     const auto& [dataset, slab] = variables_[v];
     const ModelType type = to_.variables[v].type;
@@ -681,7 +683,7 @@ class PartExport {
         requests.push_back({dataset, piece->from, values.data()});
       }
       TAILRACE_TRY(reader_.read_all(requests));
-      if (piece) static_cast<void>(file.put(v, piece->to, values));  // settle() tells
+      if (piece) static_cast<void>(file.put(v, piece->to, values));  // settle() reports errors.
       TAILRACE_TRY(file.settle());
     }
     return Status();
@@ -703,14 +705,14 @@ class PartExport {
   const ExportRequest& request_;
   const NetcdfModel& from_;
   NetcdfModel to_;
-  std::set<std::size_t> halved_;         ///< Of the input's dimensions, at a level.
-  std::vector<PartVariable> variables_;  ///< Of to_, by position.
-  /// Of the input's dimensions: what is left of them, and which dimension that is.
+  std::set<std::size_t> halved_;         ///< Dimensions of the input that are halved at a level.
+  std::vector<PartVariable> variables_;  ///< Parallel to to_.variables.
+  /// Cuts of each dimension of the input, with the part's dimension for each cut.
   std::map<std::size_t, std::vector<std::pair<Cut, std::size_t>>> cuts_;
   std::uint64_t piece_bytes_ = 1;
 };
 
-/// Bytes in front of the file's superblock, which is at 0, 512, 1024, 2048, ...
+/// Bytes in front of the superblock, which is at 0, 512, 1024, 2048, ...
 std::uint64_t bytes_in_front(const InputBytes& file) {
   constexpr std::uint64_t first = 512;
   std::array<std::byte, superblock_bytes_max> bytes{};
@@ -720,7 +722,7 @@ std::uint64_t bytes_in_front(const InputBytes& file) {
   return 0;
 }
 
-/// Name the bytes of the input that are no part of its HDF5 file.
+/// Report bytes of the input that do not belong to its HDF5 file.
 Status report_other_bytes(const VerbRanks& ranks, const std::string& path) {
   TAILRACE_TAKE(const std::shared_ptr<InputBytes> input, InputBytes::open(path));
   const std::uint64_t n_in_front = bytes_in_front(*input);
@@ -750,7 +752,7 @@ Status export_by_reader(const VerbRanks& ranks, const ExportRequest& request, Fo
                       : PlainExport(ranks, *reader, request, format, options.memory_bytes).run();
   const Status closed = reader->close();
   if (status.ok()) status = closed;
-  // What does not decode is the input's fault here, not a codec's.
+  // Data that cannot be decoded here are the fault of the input, not of a codec.
   return status.code() == Code::codec_failed ? Status(Code::corrupt, status.message()) : status;
 }
 

@@ -1,7 +1,8 @@
-// The measures of a map, the search for the Kolmogorov-Smirnov statistic, and the passes that read.
+// The measures of a map, the search for the Kolmogorov-Smirnov statistic, and the passes over
+// fields.
 //
-// A field is read once for all measures and a first histogram, and again for each refinement of
-// that histogram, which ends when the statistic is known to its tolerance.
+// One pass reads a field for all measures and a first histogram. Further passes refine the
+// histogram until the statistic is known to its tolerance.
 
 #include "verbs/fidelity.hpp"
 
@@ -23,11 +24,11 @@
 
 namespace tailrace::verbs {
 
-// --- exact sums
+// --- Exact sums
 
 namespace {
 
-/// Bit 0 of the lowest limb: the least denormal is 2^-1074.
+/// Exponent of bit 0 of the lowest limb: the smallest denormal is 2^-1074.
 constexpr int least_exponent = -1074;
 
 }  // namespace
@@ -37,7 +38,7 @@ void ExactSum::carry() {
   std::int64_t carried = 0;
   for (std::size_t i = 0; i + 1 < not_finite; ++i) {
     const std::int64_t limb = static_cast<std::int64_t>(limbs_[i]) + carried;
-    carried = limb >> limb_bits;  // Towards minus infinity: what stays is not negative.
+    carried = limb >> limb_bits;  // Rounds down, so that the rest is not negative.
     limbs_[i] = static_cast<std::uint64_t>(limb) & 0xFFFFFFFFU;
   }
   limbs_[not_finite - 1] += static_cast<std::uint64_t>(carried);
@@ -54,7 +55,7 @@ double ExactSum::value() const {
   std::size_t top = not_finite;
   while (top > 0 && magnitude.limbs_[top - 1] == 0) --top;
   double sum = 0;
-  // Four limbs hold more digits than a double has; from the lowest up, so that little is rounded.
+  // Four limbs contain more digits than a double. Summing from the lowest up keeps rounding small.
   for (std::size_t i = top > 4 ? top - 4 : 0; i < top; ++i) {
     sum += std::ldexp(static_cast<double>(magnitude.limbs_[i]),
                       least_exponent + static_cast<int>(i * limb_bits));
@@ -62,7 +63,7 @@ double ExactSum::value() const {
   return negative ? -sum : sum;
 }
 
-// --- the Kolmogorov-Smirnov statistic
+// --- The Kolmogorov-Smirnov statistic
 
 namespace {
 
@@ -93,7 +94,7 @@ bool DistributionSearch::next(std::uint64_t n_values) {
     return true;
   };
   std::erase_if(waiting_, settled);
-  // Those first that may hold the most: what they show may settle the others.
+  // Refine the runs with the greatest limits first: their results may settle the others.
   std::sort(waiting_.begin(), waiting_.end(), [](const Run& a, const Run& b) {
     return a.most != b.most ? a.most < b.most : a.first < b.first;
   });
@@ -121,7 +122,7 @@ void DistributionSearch::lay_out() {
   while ((span >> bucket_shift_) >= 4 * runs_.size()) ++bucket_shift_;
   behind_.clear();
   for (std::size_t r = 0; r < runs_.size(); ++r) {
-    // Of all buckets up to this run's, from that of the run before on.
+    // All buckets after the previous run's, up to this run's.
     const std::uint64_t bucket = (runs_[r].first - runs_.front().first) >> bucket_shift_;
     behind_.resize(bucket + 1, static_cast<std::uint32_t>(r));
   }
@@ -135,7 +136,7 @@ std::uint64_t DistributionSearch::judge(const Run& run, std::uint64_t before) {
     const std::uint64_t first = run.first + (std::uint64_t{b} << run.shift);
     const std::uint64_t last =
         first + std::min(run.last - first, (std::uint64_t{1} << run.shift) - 1);
-    // With values of one file alone the distance is greatest at an edge.
+    // If a bin contains values of only one file, the distance is greatest at an edge.
     if (n_original > 0 && n_decoded > 0 && first < last) {
       const std::uint64_t most =
           std::max(distance_of(before + n_original), distance_of(before - n_decoded));
@@ -149,7 +150,7 @@ std::uint64_t DistributionSearch::judge(const Run& run, std::uint64_t before) {
 
 namespace {
 
-// --- spectra
+// --- Spectra
 
 ValuePair times(const ValuePair& x, const ValuePair& y) {
   return {x.original * y.original - x.decoded * y.decoded,
@@ -161,14 +162,15 @@ ValuePair on_circle(double turns) {
   return {std::cos(angle), std::sin(angle)};
 }
 
-/// The discrete Fourier transform of n complex numbers, of any n: by halves where n is a power of
-/// two, else as a convolution (Bluestein 1970), which such a transform computes.
+/// The discrete Fourier transform of n complex numbers, for any n. If n is a power of two, it
+/// splits the numbers in halves. Otherwise it computes a convolution (Bluestein 1970) by such
+/// transforms.
 class Fourier {
  public:
   explicit Fourier(std::size_t n) : n_(n), factors_(n) {
     const bool whole = std::has_single_bit(n);
     for (std::size_t k = 0; k < n; ++k) {
-      // Squares are reduced as whole numbers; the angle would lose their digits.
+      // Reduce squares as integers; the angle would lose their digits.
       const std::size_t part = whole ? k : k * k % (2 * n);
       factors_[k] = on_circle(-static_cast<double>(part) / static_cast<double>(whole ? n : 2 * n));
     }
@@ -188,7 +190,7 @@ class Fourier {
     std::fill(work_.begin(), work_.end(), ValuePair());
     for (std::size_t k = 0; k < n_; ++k) work_[k] = times(values[k], factors_[k]);
     inner_->transform(work_);
-    // The inverse transform, as the conjugate of that of the conjugate.
+    // Compute the inverse transform as the conjugate of the transform of the conjugate.
     for (std::size_t k = 0; k < work_.size(); ++k) {
       work_[k] = times(work_[k], kernel_[k]);
       work_[k].decoded = -work_[k].decoded;
@@ -224,17 +226,18 @@ class Fourier {
 
   std::size_t n_;
   std::vector<ValuePair> factors_;
-  std::unique_ptr<Fourier> inner_;  ///< Nothing: n is a power of two.
+  std::unique_ptr<Fourier> inner_;  ///< Null: n is a power of two.
   std::vector<ValuePair> kernel_;
   std::vector<ValuePair> work_;
 };
 
-/// Below this a map or line has too few frequencies to speak of.
+/// Limit below which a map or line has too few frequencies to be meaningful.
 constexpr std::size_t least_extent = 8;
 constexpr std::size_t most_bands = 256;
 
-/// Power of both files' values by frequency. Values become anomalies from their map's mean (0 where
-/// missing) under a Hann window, since a jump between opposite edges would hide all small scales.
+/// Power of both files' values by frequency. Values become anomalies from their map's mean (0 if
+/// missing) under a Hann window. Without the window, a jump between opposite edges would hide all
+/// small scales.
 class MapSpectrum {
  public:
   MapSpectrum(std::size_t rows, std::size_t columns)
@@ -250,7 +253,7 @@ class MapSpectrum {
 
   std::size_t n_bands() const { return n_bands_; }
 
-  /// Add to both sums of each band. The map's values are lost. @returns whether it had any.
+  /// Add to both sums of each band. Overwrites the map's values. @returns true if it has any value.
   bool add(const MapView& map, std::span<ExactSum> original, std::span<ExactSum> decoded) {
     if (!take_anomalies(map)) return false;
     for (std::size_t r = 0; r < rows_; ++r) along_row_.transform(map.row(r));
@@ -264,7 +267,7 @@ class MapSpectrum {
       for (std::size_t c = 0; c < columns_; ++c) {
         const std::size_t band = band_of(r, c);
         if (band == 0 || band > n_bands_) continue;
-        // Two real transforms at the price of one: the original is the part that is symmetric.
+        // Two real transforms for the cost of one: the symmetric part belongs to the original.
         const ValuePair& here = map.values[r * columns_ + c];
         const ValuePair& there =
             map.values[(rows_ - r) % rows_ * columns_ + (columns_ - c) % columns_];
@@ -313,7 +316,7 @@ class MapSpectrum {
            0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(n));
   }
 
-  /// Of the frequency f in cycles per grid step: the whole number next to 2 n_bands f.
+  /// Band of a frequency f in cycles per grid step: the integer nearest to 2 n_bands f.
   std::size_t band_of(std::size_t r, std::size_t c) const {
     const auto frequency = [](std::size_t k, std::size_t n) {
       return static_cast<double>(std::min(k, n - k)) / static_cast<double>(n);
@@ -333,9 +336,9 @@ class MapSpectrum {
   std::vector<double> column_weights_;
 };
 
-// --- passes over a field
+// --- Passes over a field
 
-/// Whole numbers in the order of the values that they stand for; both zeros are one.
+/// Map values to integers in the same order; both zeros have the same key.
 template <class T>
 std::uint64_t ordered_key(T value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -351,7 +354,7 @@ std::uint64_t ordered_key(T value) {
 }
 
 /// Kolmogorov's limiting distribution: the probability of a greater distance between two samples of
-/// n independent values of one distribution.
+/// n independent values each from the same distribution.
 double kolmogorov_p(double statistic, std::uint64_t n) {
   const double x = statistic * std::sqrt(static_cast<double>(n) / 2);
   if (!(x > 0)) return 1;
@@ -366,29 +369,31 @@ double kolmogorov_p(double statistic, std::uint64_t n) {
   return sum;
 }
 
-/// How a field is read: boxes of whole maps (or pieces of a line), of which each rank has a run.
+/// Plan for reading a field: boxes of complete maps (or pieces of a line), a run of them per rank.
 struct FidelityPlan {
   ChunkTiles of_original;
   ChunkTiles of_compressed;
-  std::size_t rows = 0;              ///< Of a map; 1: of a line's piece. 0: maps are not looked at.
-  std::size_t columns = 0;           ///< Of a map, or values of a line's piece.
-  Shape grid;                        ///< How many maps along each dimension before them.
-  std::uint64_t held_bytes_max = 0;  ///< By each file's reader, beyond the box.
-  std::string left_out;              ///< Why maps are not looked at; empty: they are, or no field.
+  std::size_t rows = 0;              ///< Rows of a map; 1: a piece of a line. 0: maps are not
+                                     ///< measured.
+  std::size_t columns = 0;           ///< Columns of a map, or values of a piece of a line.
+  Shape grid;                        ///< Number of maps along each preceding dimension.
+  std::uint64_t held_bytes_max = 0;  ///< Cache limit of each file's reader, excluding the box.
+  std::string left_out;              ///< Reason why maps are not measured; empty: they are, or the
+                                     ///< field has none.
 
   std::size_t n_values() const { return rows * columns; }
 };
 
-/// A line is measured in pieces of this many values.
+/// Values of a piece of a line; lines are measured in pieces.
 constexpr std::uint64_t piece_values = 4096;
-/// Values of a line that are read at once.
+/// Values of a line that are read in one call.
 constexpr std::uint64_t line_box_values = 256 * piece_values;
 
 std::uint64_t box_bytes_of(const FidelityTask& task, const Shape& box) {
   return n_elements(box) * dtype_bytes(task.dtype);
 }
 
-/// The box of whole maps that memory allows; empty: not one map.
+/// The largest box of complete maps that memory allows; empty: memory cannot hold one map.
 Shape map_box(const FidelityTask& task, std::size_t first_map_dimension, std::uint64_t room) {
   Shape stored = task.compressed_chunk;
   stored.resize(task.shape.size(), 1);
@@ -443,7 +448,7 @@ FidelityPlan plan_fidelity(const FidelityTask& task, std::uint64_t memory_bytes)
   return plan;
 }
 
-/// A similarity as it grows, on this rank.
+/// A similarity that accumulates on this rank.
 struct SimilaritySum {
   std::uint64_t n_maps = 0;
   ExactSum sum;
@@ -478,12 +483,13 @@ class FidelityMeasure {
     for (auto* power : {&original_power_, &decoded_power_}) power->resize(n_bands);
   }
 
-  /// Collective. @param shift  of the deal, so that fields of one box go to one rank after another.
+  /// Measure the field. Collective. @param shift  rotates the deal, so that successive fields of
+  /// one box go to different ranks.
   Result<Fidelity> measure(std::size_t shift) {
     shift_ = shift;
     const Status mine = visit_dtype(task_.dtype, [&]<class T>() {
       if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
-        // The range is rounded, perhaps beyond the type's.
+        // The range of 64-bit integers is rounded and may exceed the type's.
         search_.start(0, std::numeric_limits<std::uint64_t>::max());
       } else if (!task_.range.empty()) {
         search_.start(ordered_key(static_cast<T>(task_.range.least)),
@@ -505,7 +511,7 @@ class FidelityMeasure {
     const auto n_ranks = static_cast<std::uint64_t>(ranks_.comm.n_ranks());
     const std::uint64_t place = (static_cast<std::uint64_t>(ranks_.comm.rank()) + shift_) % n_ranks;
     const std::uint64_t each = n_boxes / n_ranks;
-    const std::uint64_t more = n_boxes % n_ranks;  // The first ranks have one more.
+    const std::uint64_t more = n_boxes % n_ranks;  // The first ranks get one more.
     const std::uint64_t first = place * each + std::min(place, more);
     const std::uint64_t end = first + each + (place < more ? 1 : 0);
     for (std::uint64_t position = first; position < end; ++position) {
@@ -520,7 +526,7 @@ class FidelityMeasure {
     return Status();
   }
 
-  /// Call `visit(i, x, y, whether both are finite and not fill)`.
+  /// Call `visit(i, x, y, valid)` for each pair; valid: both are finite and not fill.
   template <class T, class Visit>
   void for_each_pair(Visit&& visit) const {
     const std::optional<T> fill = fill_as<T>(task_.fill_value);
@@ -556,7 +562,7 @@ class FidelityMeasure {
     });
   }
 
-  /// Of the first map of a box, row-major over the dimensions before the maps.
+  /// Number of the first map of a box, row-major over the dimensions before the maps.
   std::uint64_t map_number(const Box& box) const {
     std::uint64_t number = 0;
     for (std::size_t d = 0; d < plan_.grid.size(); ++d) {
@@ -655,7 +661,7 @@ class FidelityMeasure {
     const double square = mean_of(squared_errors);
     fidelity.mean_bias = if_finite(error);
     fidelity.root_mean_square_error = if_finite(std::sqrt(square));
-    // By the errors' moments, which are small: those of the decoded values would cancel.
+    // Use the moments of the errors, which are small; those of the decoded values would cancel.
     const double variance = mean_of(squared_anomalies) - anomaly * anomaly;
     const double covariance = mean_of(products) - anomaly * error;
     const double of_decoded = variance + 2 * covariance + (square - error * error);
@@ -664,7 +670,7 @@ class FidelityMeasure {
         if_finite((variance + covariance) / std::sqrt(variance) / std::sqrt(of_decoded));
   }
 
-  /// Collective.
+  /// Find the Kolmogorov-Smirnov statistic. Collective.
   Status find_ks(Fidelity& fidelity) {
     if (task_.equal) {
       fidelity.ks_statistic = 0;
@@ -690,7 +696,7 @@ class FidelityMeasure {
     return Status();
   }
 
-  /// Sums over values. Anomalies are the originals' from the middle of their range.
+  /// Sums over values. An anomaly is an original minus the middle of the originals' range.
   enum Moment : std::uint8_t {
     errors,
     squared_errors,
@@ -707,7 +713,7 @@ class FidelityMeasure {
   const FidelityPlan& plan_;
   double origin_;
   DistributionSearch search_;
-  std::vector<ValuePair> pairs_;  ///< Of the map at hand.
+  std::vector<ValuePair> pairs_;  ///< Values of the current map.
   std::optional<MapSpectrum> spectrum_;
   std::size_t shift_ = 0;
   std::vector<std::byte> from_;
@@ -721,7 +727,7 @@ class FidelityMeasure {
   std::vector<ExactSum> decoded_power_;
 };
 
-/// Of a pass's histogram: 16 bytes a bin.
+/// Bins of a pass's histogram: 16 bytes each.
 constexpr std::size_t least_bins = std::size_t{1} << 12U;
 constexpr std::size_t most_bins = std::size_t{1} << 18U;
 

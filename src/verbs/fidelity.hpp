@@ -1,12 +1,12 @@
-// Fidelity: what compression has done to a field beyond its largest error, for who publishes it.
+// Fidelity: effects of compression on a field beyond its largest error, for authors who publish it.
 //
-// Mean bias, root mean square error, correlation, the two-sample Kolmogorov-Smirnov statistic,
-// similarity of maps (SSIM) and power spectra of the values that are finite and not fill in both
-// files. A map is a plane of the last two dimensions that are longer than 1. Fields are read in
-// boxes of whole maps, as many as memory allows; ranks share the boxes. docs/verify-report.md says
-// what each number is.
+// The measures are mean bias, root mean square error, correlation, the two-sample
+// Kolmogorov-Smirnov statistic, similarity of maps (SSIM) and power spectra. They cover the values
+// that are finite and not fill in both files. A map is a plane of the last two dimensions that are
+// longer than 1. Fields are read in boxes of complete maps, as many as memory allows; ranks share
+// the boxes. docs/verify-report.md defines each number.
 // Invariant: the numbers do not depend on ranks or memory. Sums over values are exact (ExactSum),
-// counts are whole numbers, and what is measured of a map one rank measures alone.
+// counts are integers, and one rank measures each map completely.
 
 #pragma once
 
@@ -29,11 +29,12 @@
 
 namespace tailrace::verbs {
 
-/// A sum of doubles without any rounding, so that neither order nor ranks change it. The numbers of
-/// all ranks may be added limb by limb (modulo 2^64) after carry().
+/// A sum of doubles without rounding, so that neither order nor ranks change it. After carry(), the
+/// sums of all ranks can be added limb by limb (modulo 2^64).
 class ExactSum {
  public:
-  /// 32 bits each, the lowest that of the least denormal; the last one counts what is not finite.
+  /// Limbs of 32 bits each; the lowest bit is the smallest denormal. The last limb counts values
+  /// that are not finite.
   static constexpr std::size_t n_limbs = 71;
 
   void add(double value) {
@@ -49,7 +50,7 @@ class ExactSum {
     const unsigned shift = place % limb_bits;
     const std::size_t limb = place / limb_bits;
     const std::uint64_t low = (digits << shift) & 0xFFFFFFFFU;
-    const std::uint64_t rest = digits >> (limb_bits - shift);  // Up to 53 bits: of two limbs.
+    const std::uint64_t rest = digits >> (limb_bits - shift);  // Up to 53 bits, for two limbs.
     const std::uint64_t sign = bits >> 63U;
     const auto signed_part = [&](std::uint64_t part) { return (part ^ (0 - sign)) + sign; };
     limbs_[limb] += signed_part(low);
@@ -57,10 +58,10 @@ class ExactSum {
     limbs_[limb + 2] += signed_part(rest >> 32U);
     if (++n_since_carry_ == 1U << 30U) carry();
   }
-  /// Settle the carries, so that sums of many ranks have room.
+  /// Propagate the carries, so that sums of many ranks fit into the limbs.
   void carry();
-  /// The sum, within 2 units of the last place; NaN if an infinity or a NaN was added. carry()
-  /// comes first.
+  /// The sum, within 2 units in the last place; NaN if an infinity or a NaN was added. Call carry()
+  /// first.
   double value() const;
   std::span<std::uint64_t> limbs() { return limbs_; }
 
@@ -72,27 +73,28 @@ class ExactSum {
   std::uint32_t n_since_carry_ = 0;
 };
 
-/// The greatest distance of two empirical distributions of equally many values, as a number of
-/// values: a histogram over ordered keys, of which those bins are refined in which it may still
-/// lie. Each pass counts all values, of any rank; next() wants the counts of all ranks.
+/// Search for the greatest distance between two empirical distributions of equally many values, as
+/// a number of values. It uses a histogram over ordered keys and refines the bins that may contain
+/// the distance. Each pass counts all values, each on one rank; next() needs the counts summed over
+/// all ranks.
 class DistributionSearch {
  public:
-  /// The distance is found to this share of the values: beyond what a report can use, and exactly
-  /// for fields of fewer than 10^5.
+  /// Tolerance of the distance, as a fraction of the number of values: finer than a report needs,
+  /// and exact for fields of fewer than 10^5 values.
   static constexpr double tolerance = 1e-5;
 
-  /// @param n_bins  all of a pass; >= 64.
+  /// @param n_bins  number of bins per pass; >= 64.
   explicit DistributionSearch(std::size_t n_bins) : n_bins_(n_bins) {}
-  /// Begin with most bins between these keys.
+  /// Start a search that uses most bins between these keys.
   void start(std::uint64_t least, std::uint64_t greatest);
   void count(std::uint64_t original, std::uint64_t decoded) {
     count_one(original, 0);
     count_one(decoded, 1);
   }
   std::span<std::uint64_t> counts() { return counts_; }
-  /// @returns whether another pass over all values is needed.
+  /// @returns true if another pass over all values is needed.
   bool next(std::uint64_t n_values);
-  /// The greatest distance that was seen, and the greatest that there may be.
+  /// Greatest distance found so far, and upper limit of the greatest distance.
   std::uint64_t most() const { return most_; }
   std::uint64_t at_most() const { return std::max(most_, at_most_); }
 
@@ -101,8 +103,8 @@ class DistributionSearch {
   struct Run {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
-    std::uint64_t before = 0;  ///< Originals less decoded values below `first`, modulo 2^64.
-    std::uint64_t most = 0;    ///< The distance within is at most this.
+    std::uint64_t before = 0;  ///< Originals minus decoded values below `first`, modulo 2^64.
+    std::uint64_t most = 0;    ///< Upper limit of the distance within the run.
     unsigned shift = 0;
     std::size_t first_bin = 0;
 
@@ -122,14 +124,14 @@ class DistributionSearch {
     if (key > run->last) return;
     ++counts_[2 * (run->first_bin + ((key - run->first) >> run->shift)) + file];
   }
-  /// @returns the difference behind the run.
+  /// @returns the difference after the run.
   std::uint64_t judge(const Run& run, std::uint64_t before);
 
   std::size_t n_bins_;
-  std::vector<Run> runs_;     ///< Of this pass, in the order of their keys.
-  std::vector<Run> waiting_;  ///< For a later one.
-  /// Keys from the first run's on in buckets of 2^bucket_shift_: of each how many runs begin in
-  /// those before it, so that few runs are searched.
+  std::vector<Run> runs_;     ///< Runs of this pass, in key order.
+  std::vector<Run> waiting_;  ///< Runs for a later pass.
+  /// Number of runs that start before each bucket, so that a lookup searches few runs. Buckets hold
+  /// 2^bucket_shift_ keys and start at the first run's first key.
   std::vector<std::uint32_t> behind_;
   unsigned bucket_shift_ = 0;
   std::vector<std::uint64_t> counts_;
@@ -142,21 +144,22 @@ class DistributionSearch {
 struct FidelityTask {
   DType dtype = DType::f32;
   Shape shape;
-  std::size_t original_index = 0;    ///< Into the original's fields().
-  std::size_t compressed_index = 0;  ///< Into the compressed file's fields().
-  Shape original_chunk;              ///< As stored; empty: not in chunks.
+  std::size_t original_index = 0;    ///< Index into the original's fields().
+  std::size_t compressed_index = 0;  ///< Index into the compressed file's fields().
+  Shape original_chunk;              ///< Shape as stored; empty: not chunked.
   Shape compressed_chunk;
   std::optional<double> fill_value;
-  ValueRange range;    ///< Of the original.
+  ValueRange range;    ///< Range of the original.
   bool equal = false;  ///< No value differs.
 };
 
-/// Mean and least of a similarity over the maps of a field.
+/// Mean and minimum of a similarity over the maps of a field.
 struct Similarity {
   std::uint64_t n_maps = 0;
   double mean = 0;
   double least = 0;
-  std::uint64_t least_map = 0;  ///< The first one, counted row-major over the other dimensions.
+  std::uint64_t least_map = 0;  ///< First map with the minimum, counted row-major over the other
+                                ///< dimensions.
 };
 
 /// Power by spatial frequency, in cycles per grid step; means over the field's maps.
@@ -167,24 +170,25 @@ struct Spectrum {
 };
 
 struct Fidelity {
-  std::uint64_t n_values = 0;  ///< Finite and not fill in both files.
+  std::uint64_t n_values = 0;  ///< Number of values that are finite and not fill in both files.
   std::optional<double> mean_bias;
   std::optional<double> root_mean_square_error;
   std::optional<double> correlation;
   std::optional<double> ks_statistic;
-  double ks_at_most = 0;  ///< What the statistic may be at most; docs/verify-report.md.
+  double ks_at_most = 0;  ///< Upper limit of the statistic; see docs/verify-report.md.
   double ks_p_value = 0;
-  Shape map_shape;  ///< Of two extents, of one (a piece of a line), or of none.
-  Shape map_grid;   ///< How many maps along each dimension before them.
+  Shape map_shape;  ///< Two extents, one (a piece of a line), or none.
+  Shape map_grid;   ///< Number of maps along each preceding dimension.
   std::optional<Similarity> ssim;
   std::optional<Similarity> data_ssim;
   Spectrum spectrum;                  ///< Empty: not measured.
-  std::vector<std::string> left_out;  ///< Sentences: what was not measured, and why.
+  std::vector<std::string> left_out;  ///< Sentences about measures that were left out, with the
+                                      ///< reasons.
 };
 
 /// Measure one field after another. Collective; the same result on every rank.
-/// @param memory_bytes  what a rank may hold of values.
-/// @error what reading failed with, of the lowest failing rank.
+/// @param memory_bytes  limit for values on a rank.
+/// @error the reading error of the lowest failing rank.
 Result<std::vector<Fidelity>> measure_fidelity(InputFile& original, InputFile& compressed,
                                                const VerbRanks& ranks,
                                                std::span<const FidelityTask> tasks,
@@ -202,7 +206,7 @@ void report_fields(const Spectrum& spectrum, Visit&& visit) {
   visit("ratio", ratio);
 }
 
-/// A similarity with the place of its least map.
+/// A similarity with the position of its minimum.
 struct PlacedSimilarity {
   const Similarity& found;
   const Shape& grid;

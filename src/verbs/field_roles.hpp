@@ -1,4 +1,5 @@
-// The facts that decide roles (policy/roles.hpp), read from an input; and what roles ask of a plan.
+// Reads the facts that decide roles (policy/roles.hpp) from an input, and derives remarks for a
+// plan.
 
 #pragma once
 
@@ -14,13 +15,13 @@
 
 namespace tailrace::verbs {
 
-/// The role of each of the input's fields, in their order. Every rank finds the same. Not
+/// Determine the role of each of the input's fields, in their order. Every rank finds the same. Not
 /// collective. Cost: opens each group and field. @error corrupt  an attribute that HDF5 cannot
 /// read.
 Result<std::vector<RoleVerdict>> find_roles(InputFile& input);
 
-/// Sentences on limits and extremes that fields with loss state, each with the names of its fields.
-/// Pure.
+/// Sentences about the limits and extremes that lossy fields state, each with the names of its
+/// fields. Pure.
 std::vector<std::string> stated_ranges_remarks(std::span<const PlannedField> plan,
                                                const FileOptions& file);
 

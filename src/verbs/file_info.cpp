@@ -1,4 +1,4 @@
-// Looking at a file.
+// Examines a file.
 
 #include "verbs/file_info.hpp"
 
@@ -51,7 +51,7 @@ Status read_hdf5(InfoReport& report) {
     report.n_masked_chunks += static_cast<std::uint64_t>(std::ranges::count_if(
         report.fields[f].chunks, [](const StoredChunk& chunk) { return chunk.filter_mask != 0; }));
   }
-  // Strings, compounds and the like are no fields, but their bytes are data, too.
+  // Strings, compounds and the like are not fields, but their bytes are data, too.
   TAILRACE_TAKE(std::vector<std::string> all_paths, reader->dataset_paths());
   const std::unordered_set<std::string> listed(paths.begin(), paths.end());
   for (const std::string& path : all_paths) {
@@ -64,7 +64,7 @@ Status read_hdf5(InfoReport& report) {
   return Status();
 }
 
-/// Say of a file that its job has not closed how far it has come.
+/// Report the progress of a file that its job has not closed.
 void add_unfinished(InfoReport& report) {
   const Result<std::string> path = resolve_links(report.path);
   if (!path.ok() || ::access(lock_path_of(*path).c_str(), F_OK) != 0) return;
@@ -91,7 +91,7 @@ std::string FieldInfo::storage() const {
 Result<InfoReport> file_info(const InfoRequest& request) {
   ReadOptions reading;
   reading.follow_external = request.follow_external;
-  reading.skip_unreadable = true;  // The rest is worth listing.
+  reading.skip_unreadable = true;  // List the readable rest.
   TAILRACE_TAKE(auto opened, open_input(request.file, request.raw_format, reading));
   const std::vector<StoredDataset>& fields = opened->fields();
   const bool lists = !request.chunks_of.empty();

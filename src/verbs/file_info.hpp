@@ -1,5 +1,5 @@
-// info: what a file of any format that Tailrace reads holds. Only headers and the chunk index are
-// read, no values, so no plug-in is needed.
+// info: contents of a file in any format that Tailrace reads. Reads headers and the chunk index but
+// no values, so no plug-in is needed.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace tailrace {
 
-/// A filter by the name that people know, or by its number.
+/// Common name of a filter, or its number.
 std::string filter_name(const FilterSpec& filter);
 
 template <class Visit>
@@ -34,16 +34,16 @@ namespace tailrace::verbs {
 struct InfoRequest {
   std::string file;
   std::string chunks_of;   ///< List the chunks of the fields that match this glob; empty: none.
-  std::string raw_format;  ///< "f32:512x512x512"; empty: the file says what it is.
-  bool follow_external = false;  ///< List what has its values in other files, too (OtherFiles).
+  std::string raw_format;  ///< "f32:512x512x512"; empty: the file describes itself.
+  bool follow_external = false;  ///< List datasets with values in other files, too (OtherFiles).
 };
 
-/// One field with all that is known of its storage.
+/// One field with its complete storage information.
 struct FieldInfo {
   StoredDataset field;
   FieldAttributes attributes;
   std::vector<StoredChunk> chunks;
-  bool lists_chunks = false;  ///< chunks_of is about this one.
+  bool lists_chunks = false;  ///< chunks_of matches this field.
   std::optional<Quantization> quantization;
 
   std::uint64_t raw_bytes() const { return n_elements(field.shape) * field.value_bytes(); }
@@ -52,13 +52,13 @@ struct FieldInfo {
   std::string storage() const;
 };
 
-/// How the bytes of an HDF5 file are used.
+/// Use of the bytes of an HDF5 file.
 struct SpaceInfo {
   std::uint64_t n_extents = 0;
   std::uint64_t data_bytes = 0;   ///< Stored values of all datasets.
-  std::uint64_t n_gaps = 0;       ///< Between stored pieces that do not touch.
-  std::uint64_t gap_bytes = 0;    ///< In these gaps; part of them holds metadata.
-  std::uint64_t other_bytes = 0;  ///< File less data: metadata, attributes, gaps.
+  std::uint64_t n_gaps = 0;       ///< Gaps between stored pieces.
+  std::uint64_t gap_bytes = 0;    ///< Bytes in these gaps; part of them holds metadata.
+  std::uint64_t other_bytes = 0;  ///< File size minus data: metadata, attributes, gaps.
 };
 
 struct InfoReport {
@@ -67,18 +67,18 @@ struct InfoReport {
   std::uint64_t file_bytes = 0;
   bool hdf5 = false;
   std::vector<FieldInfo> fields;
-  std::vector<OtherDataset> others;  ///< Datasets that are no fields.
+  std::vector<OtherDataset> others;  ///< Datasets that are not fields.
   SpaceInfo space;
-  ReaderForms forms;                    ///< Of an HDF5 file.
-  std::uint64_t n_masked_chunks = 0;    ///< That leave out some of their dataset's filters.
-  std::vector<std::string> remarks;     ///< What is not listed; links that lead in circles.
-  std::vector<std::string> unreadable;  ///< Objects that HDF5 cannot open, and why.
+  ReaderForms forms;                    ///< HDF5 files only.
+  std::uint64_t n_masked_chunks = 0;    ///< Chunks that skip some of their dataset's filters.
+  std::vector<std::string> remarks;     ///< Objects that are not listed; links that form cycles.
+  std::vector<std::string> unreadable;  ///< Objects that HDF5 cannot open, with the reasons.
 };
 
-/// Not collective: one rank does it. @error not_found, corrupt, unsupported
+/// Examine a file. Not collective: called by one rank. @error not_found, corrupt, unsupported
 Result<InfoReport> file_info(const InfoRequest& request);
 
-// --- what the report tells; docs/cli.md explains the names
+// --- Report fields; docs/cli.md explains the names
 // -----------------------------------------
 
 struct ListedChunk {

@@ -1,4 +1,4 @@
-// Opening of inputs, matching of globs.
+// Opens inputs, matches globs.
 
 #include "verbs/input_fields.hpp"
 
@@ -26,14 +26,15 @@ Status unknown_pattern(std::string_view option, const std::string& text,
 struct QuantizedName {
   const char* name;
   Quantization::Kept kept;
-  const char* algorithm;  ///< Empty: the quantization variable says.
+  const char* algorithm;  ///< Empty: the quantization variable states it.
 };
 
 using Kept = Quantization::Kept;
 
-/// CF's first, since it may stand beside the library's and says more. What begins with '_' is the
-/// netCDF library's, what begins with "Quantize" NCO's, and so is number_of_significant_digits of
-/// its first versions; least_significant_digit is netCDF4-python's, and theirs.
+/// Attribute names; CF's are first, since they may coexist with the library's and contain more. The
+/// prefix '_' is the netCDF library's. The prefix "Quantize" is NCO's, as is
+/// number_of_significant_digits in its first versions. netCDF4-python and NCO both use
+/// least_significant_digit.
 constexpr QuantizedName quantized_names[] = {
     {"quantization_nsb", Kept::bits, ""},
     {"quantization_nsd", Kept::digits, ""},
@@ -51,15 +52,15 @@ constexpr QuantizedName quantized_names[] = {
     {"least_significant_digit", Kept::decimals, ""},
 };
 
-/// Whether a variable can have kept so many.
+/// True if a variable can have `n` bits, digits or decimals.
 bool can_be_kept(Kept kept, double n) {
   if (n != std::floor(n)) return false;
   if (kept == Kept::decimals) return std::fabs(n) <= 300;
   return n >= 1 && n <= (kept == Kept::bits ? 52 : 15);
 }
 
-/// What the variable that `field` names as its quantization variable says of itself; it lies in the
-/// field's group or in one above.
+/// Read an attribute of the variable that `field` names as its quantization variable. That variable
+/// is in the field's group or in a group above.
 std::string of_quantization_variable(InputFile& input, const StoredDataset& field,
                                      const char* attribute) {
   const std::string name = input.text_attribute(field.path, "quantization");
@@ -90,12 +91,12 @@ double Quantization::coarser_from(double absolute_bound) const {
                                                         : std::numeric_limits<double>::infinity();
   }
   if (kept == Kept::bits) {
-    // From 2^e on values are multiples of 2^(e - bits), and were moved by half of that at most.
+    // From 2^e on, values are multiples of 2^(e - bits), and were moved by at most half of that.
     int exponent = 0;
-    std::frexp(absolute_bound, &exponent);  // 2^exponent is the least power of two above it.
+    std::frexp(absolute_bound, &exponent);  // 2^exponent is the smallest power of two above it.
     return std::ldexp(1, exponent + 1 + n_kept);
   }
-  // From 10^d on half a unit of the last digit kept is 0.5 10^(d + 1 - digits).
+  // From 10^d on, half a unit of the last preserved digit is 0.5 10^(d + 1 - digits).
   const double decade = std::floor(std::log10(2 * absolute_bound)) + n_kept;
   return std::pow(10, decade);
 }
@@ -223,7 +224,7 @@ Result<FieldPattern> parse_field_pattern(const std::string& text) {
   pattern.glob = text.substr(0, colon);
   const std::string where = fmt::format("--field '{}'", text);
   TAILRACE_TAKE(pattern.options, split_key_values(text.substr(colon + 1)).within(where));
-  // Values are checked here, where the message can quote the argument, not only where they apply.
+  // Check values here, not only on use: the message can quote the argument.
   FieldOptions trial;
   for (const KeyValue& entry : pattern.options) {
     TAILRACE_TRY(apply_field_option(entry, trial).within(where));

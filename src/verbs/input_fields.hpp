@@ -1,5 +1,5 @@
-// The inputs of the verbs, how a user names fields in them (globs, and options for those that
-// match), and what they say of losses that are not ours.
+// Inputs of the verbs: how a user names fields in them (globs, and options for the fields that
+// match), and which losses their values have already.
 
 #pragma once
 
@@ -33,78 +33,80 @@ namespace tailrace::verbs {
 /// Parse "f32:512x512x512". @error invalid_argument  begins with the option's name.
 Result<RawFormat> parse_raw_format(const std::string& text, const char* option = "--raw");
 
-/// Open an input; an empty `raw_format` means that the file says what it is. Chunks of trz and xor
-/// are read without plug-ins by programs that have registered these filters (hdf5_filter).
+/// Open an input. An empty `raw_format` means that the file describes itself. Programs that have
+/// registered the filters trz and xor (hdf5_filter) read their chunks without plug-ins.
 Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
                                               const std::string& raw_format,
                                               const ReadOptions& options = {});
 
 bool matches_any(std::string_view path, std::span<const std::string> globs);
 
-/// An error that names every pattern which matches no field and lists the fields.
+/// Check the patterns. The error names every pattern that matches no field, and lists the fields.
 Status check_patterns_match(std::span<const std::string> globs, std::string_view option,
                             std::span<const StoredDataset> fields);
 
-/// What globs can name: fields, and datasets of other types (of which the path alone is known).
+/// Objects that globs can name: fields, and datasets of other types (only their paths are known).
 std::vector<StoredDataset> with_others(std::vector<StoredDataset> fields,
                                        std::span<const OtherDataset> others);
 
-/// Which fields a verb is about.
+/// Fields that a verb processes.
 struct FieldSelection {
-  std::vector<std::string> only;     ///< Globs; empty: all.
-  std::vector<std::string> exclude;  ///< Globs of the fields to leave out.
+  std::vector<std::string> only;     ///< Globs; empty: all fields.
+  std::vector<std::string> exclude;  ///< Globs of fields to leave out.
 
   bool holds(std::string_view path) const;
   /// @error invalid_argument  a glob that matches nothing.
   Status check(std::span<const StoredDataset> fields) const;
 };
 
-/// A --field argument in its two halves: what it matches, and what it sets.
+/// A --field argument in two halves: the pattern and the options.
 struct FieldPattern {
   std::string glob;
   std::vector<KeyValue> options;
 };
-/// @error invalid_argument  no colon, an empty half, or an option that does not parse.
+/// Parse a --field argument. @error invalid_argument  no colon, an empty half, or an invalid
+/// option.
 Result<FieldPattern> parse_field_pattern(const std::string& text);
 
-/// The options that the patterns set for one field, in order: later ones win.
+/// Options that the patterns set for one field, in order: later ones override earlier ones.
 std::vector<KeyValue> own_options(const StoredDataset& field,
                                   std::span<const FieldPattern> patterns);
 
-/// That a variable's values were rounded before, as its attributes say: CF 1.12, section 8.4, or
-/// the netCDF library's, NCO's or netCDF4-python's own.
+/// Earlier rounding of a variable's values, as described by its attributes: CF 1.12, section 8.4,
+/// or conventions of the netCDF library, NCO or netCDF4-python.
 struct Quantization {
   enum class Kept : std::uint8_t {
-    bits,     ///< Of the mantissa, without the leading one.
-    digits,   ///< Significant decimal ones.
-    decimals  ///< Behind the decimal point; may be negative.
+    bits,     ///< Bits of the mantissa, without the leading one.
+    digits,   ///< Significant decimal digits.
+    decimals  ///< Digits behind the decimal point; may be negative.
   };
-  std::string algorithm;       ///< CF's word, such as "bitround"; empty: nobody says.
-  std::string implementation;  ///< As the file says; empty: it does not.
+  std::string algorithm;       ///< CF's name, such as "bitround"; empty: unknown.
+  std::string implementation;  ///< Text from the file; empty: not stated.
   Kept kept = Kept::bits;
   int n_kept = 0;
 
-  /// "bitround, 9 bits of the mantissa (libnetcdf version 4.9.2)".
+  /// Text such as "bitround, 9 bits of the mantissa (libnetcdf version 4.9.2)".
   std::string text() const;
-  /// From which magnitude on values may have been moved by more than an absolute bound; 0: all,
-  /// infinite: none. Digits as the algorithms promise them; most keep some bits more.
+  /// Magnitude from which on the rounding may have moved values by more than an absolute bound; 0:
+  /// all, infinite: none. Digits count as the algorithms guarantee them; most preserve a few more
+  /// bits.
   double coarser_from(double absolute_bound) const;
 };
 
-/// What the field's attributes say; nothing: that they say nothing. Not collective.
+/// Read the rounding that the field's attributes describe; nothing: none. Not collective.
 std::optional<Quantization> find_quantization(InputFile& input, const StoredDataset& field);
 
 /// True if an attribute of this name and value states that a variable's values were rounded.
 bool states_rounding(const std::string& name, double value);
 
-/// A sentence, where a bound keeps what an earlier rounding has made; else empty.
-/// @param largest  magnitude in the field, if it is known.
-/// @param pointwise_bound  > 0: that one counts.
+/// Sentence for a bound that is finer than an earlier rounding; empty: it is not.
+/// @param largest  largest magnitude in the field, if known.
+/// @param pointwise_bound  > 0: this bound applies.
 std::string quantization_doubt(const std::string& path, const Quantization& quantization,
                                double absolute_bound, double pointwise_bound,
                                std::optional<double> largest);
 
-/// Losses that a field's values have, and what in the file tells of them.
+/// Losses of a field's values, and their source in the file.
 struct FieldLosses {
   Losses losses;
   std::string told_by;  ///< "attribute tailrace_absolute_bound"; empty: no losses.
@@ -112,8 +114,8 @@ struct FieldLosses {
   bool any() const { return !losses.empty(); }
 };
 
-/// What attributes of Tailrace, attributes of quantization and filters tell of a field of floating
-/// point numbers. Not collective.
+/// Determine losses of a floating point field from Tailrace's attributes, quantization attributes
+/// and filters. Not collective.
 FieldLosses find_losses(InputFile& input, const StoredDataset& field);
 
 template <class Visit>
@@ -126,10 +128,10 @@ void report_fields(const Quantization& quantization, Visit&& visit) {
   visit("unit", std::string(units[static_cast<std::size_t>(quantization.kept)]));
 }
 
-/// "/a (complex of f64), /b (string of 8 bytes)" of the first of them.
+/// Text for the first datasets: "/a (complex of f64), /b (string of 8 bytes)".
 std::string other_datasets_text(std::span<const OtherDataset> others);
 
-/// "a, b, c" of the paths that a pattern could have meant; at most 20.
+/// Paths that a pattern could have meant: "a, b, c"; at most 20.
 std::string field_list_text(std::span<const StoredDataset> fields);
 
 }  // namespace tailrace::verbs

@@ -1,4 +1,4 @@
-// The user block of an input, kept in front of the output.
+// Copies the user block of an input to the front of the output.
 
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace tailrace::verbs {
 
-/// Let a new file begin with the first `n_bytes` of the file `input`, which HDF5 calls its user
-/// block: rank 0 copies them when it creates the file. Every rank says so alike. @param n_bytes  0:
-/// there is none.
+/// Start a new file with a copy of the user block of the file `input`. Rank 0 copies it when it
+/// creates the file. Call alike on every rank.
+/// @param n_bytes  size of the user block; 0: none.
 void keep_user_block(const std::string& input, std::uint64_t n_bytes, FileOptions& options);
 
 }  // namespace tailrace::verbs

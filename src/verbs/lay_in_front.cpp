@@ -6,7 +6,7 @@
 namespace tailrace::verbs {
 
 Status lay_in_front(const VerbRanks& ranks, const std::string& path, const FileOptions& like) {
-  // Behind a link the file itself is replaced.
+  // Replace the target of a link, not the link.
   TAILRACE_TAKE(const std::string file, ranks.settle(resolve_links(path)));
   RepackRequest request;
   request.input = file;
@@ -20,7 +20,7 @@ Status lay_in_front(const VerbRanks& ranks, const std::string& path, const FileO
   options.alignment_bytes = like.alignment_bytes;
   options.plugin_path = like.plugin_path;
   options.sync = like.sync;
-  // Whatever has the new file's name already is not ours to replace.
+  // options.replace is false: an existing file of the new name is not ours.
   const std::string what = "\"" + path + "\" is whole; laying its metadata in front of it";
   TAILRACE_TRY(repack(ranks, request).status().within(what));
   Status named;

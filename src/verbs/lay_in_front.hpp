@@ -1,4 +1,4 @@
-// layout=front for writers that do not know their chunks before the first one is written.
+// layout=front for writers that do not know all chunks before they write the first one.
 
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace tailrace::verbs {
 
-/// Lay a whole, closed file anew, with all its metadata before its chunks, which are copied as they
-/// are stored; the time coordinate and its bounds become one chunk each (docs/layouts.md). Beside
-/// the file the new one is written, as `path`.front, and takes its name at last: a crash or a
-/// failure leaves the file as it was, and something that has the name `path`.front already is one.
-/// Collective. Cost: the file is read and written once, by all ranks, and takes its space twice.
-/// @param like  of which threads, memory, fsync and alignment are taken.
-/// @error as repack(); the same on every rank.
+/// Rewrite a complete, closed file with all metadata before its chunks. Chunks are copied as
+/// stored; the time coordinate and its bounds become one chunk each (docs/layouts.md). The new file
+/// is written as `path`.front and finally renamed to `path`. After a crash or failure the old file
+/// is unchanged. A file that already has the name `path`.front is an error.
+/// Collective. Cost: all ranks together read and write the file once; it temporarily needs its
+/// space twice.
+/// @param like  source of threads, memory, write buffer, plug-in path, fsync and alignment.
 Status lay_in_front(const VerbRanks& ranks, const std::string& path, const FileOptions& like);
 
 }  // namespace tailrace::verbs

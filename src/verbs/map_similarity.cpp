@@ -12,8 +12,8 @@
 namespace tailrace::verbs {
 namespace {
 
-/// The window of Wang et al. 2004, section III-B, which Baker et al. 2022 take, too: 11 x 11
-/// values, Gaussian weights with a standard deviation of 1.5 grid steps.
+/// The window of Wang et al. 2004, section III-B, also used by Baker et al. 2022: 11 x 11 values,
+/// Gaussian weights with a standard deviation of 1.5 grid steps.
 constexpr std::size_t window_extent = 11;
 constexpr std::size_t window_reach = window_extent / 2;
 constexpr double window_deviation = 1.5;
@@ -30,7 +30,7 @@ std::array<double, window_extent> window_weights() {
   return weights;
 }
 
-/// What is averaged over a window: 1 where there is a value, both values, their products.
+/// Quantities averaged over a window: 1 for each existing value, both values, their products.
 constexpr std::size_t n_window_means = 6;
 using WindowMeans = std::array<std::vector<double>, n_window_means>;
 
@@ -42,10 +42,10 @@ WindowMeans window_means(std::size_t columns) {
 
 typedef double TwoSums __attribute__((vector_size(2 * sizeof(double))));
 
-/// sums[j] = the weighted values from[k][j], added in the order of k.
+/// Compute sums[j] as the weighted sum of from[k][j], added in the order of k.
 void weigh(const std::array<double, window_extent>& weights,
            const std::array<const double*, window_extent>& from, std::span<double> sums) {
-  constexpr std::size_t n_kept = 4;  // In registers, until all weights are through.
+  constexpr std::size_t n_kept = 4;  // Accumulators in registers until all weights are applied.
   std::size_t j = 0;
   for (; j + 2 * n_kept <= sums.size(); j += 2 * n_kept) {
     TwoSums kept[n_kept] = {};
@@ -64,8 +64,8 @@ void weigh(const std::array<double, window_extent>& weights,
   }
 }
 
-/// The constants of a similarity, and where its values' zero lies: averages of squares lose digits
-/// where values are far from it.
+/// The constants of a similarity, and the origin of its values. Averages of squares lose digits if
+/// values are far from the origin.
 struct SimilarityConstants {
   double of_means = 0;
   double of_variances = 0;
@@ -86,8 +86,9 @@ double window_similarity(const WindowMeans& sums, std::size_t j,
           (variances + constants.of_variances));
 }
 
-/// Mean similarity over the windows that lie in the map and have a value in their middle; weights
-/// of values that are missing are dealt to the others of the window. Nothing: there is no such one.
+/// Mean similarity over the windows that lie in the map and have a value in their middle. The
+/// weights of missing values are distributed over the others of the window. Nothing: no window
+/// qualifies.
 /// @param scaled  maps a value before it is averaged.
 template <class Scaled>
 std::optional<double> mean_similarity(const MapView& map, const SimilarityConstants& constants,

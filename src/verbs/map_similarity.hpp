@@ -1,5 +1,4 @@
-// Similarity of two maps: what a reader's eye would say of original and decoded values side by
-// side.
+// Similarity of two maps: a model of how a reader perceives original and decoded values.
 
 #pragma once
 
@@ -12,8 +11,8 @@
 
 namespace tailrace::verbs {
 
-/// A value of the original and the one of the compressed file; NaN, both, where either is missing.
-/// Also a complex number, of which the original is the real part.
+/// A value of the original and of the compressed file; both are NaN if either is missing. Also used
+/// as a complex number, with the original as the real part.
 struct ValuePair {
   double original = 0;
   double decoded = 0;
@@ -21,7 +20,7 @@ struct ValuePair {
   bool missing() const { return std::isnan(original); }
 };
 
-/// Both files' values of one map, row-major.
+/// Values of one map in both files, row-major.
 struct MapView {
   std::span<ValuePair> values;
   std::size_t rows = 0;
@@ -32,11 +31,11 @@ struct MapView {
 
 /// SSIM of Wang et al. 2004, eq. 13 and 17, with K1 = 0.01 and K2 = 0.03. Nothing: the map is
 /// smaller than a window, or has no value. Pure.
-/// @param range  of the whole field's originals, for which the paper has 255.
+/// @param range  range of the field's originals; the paper uses 255 for its extent.
 std::optional<double> ssim(const MapView& map, const ValueRange& range);
 
-/// Data SSIM (Baker et al. 2022): values mapped to [0, 1] by the least and greatest of both maps,
-/// rounded to 256 levels, and 1e-8 for both constants. A constant map is divided by its value.
+/// Data SSIM (Baker et al. 2022). Values are mapped to [0, 1] by the minimum and maximum of both
+/// maps and rounded to 256 levels; both constants are 1e-8. A constant map is divided by its value.
 std::optional<double> data_ssim(const MapView& map);
 
 }  // namespace tailrace::verbs

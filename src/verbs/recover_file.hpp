@@ -1,5 +1,5 @@
-// recover: what a killed job left behind, and repaired where that is asked for. The work is
-// hdf5/recover.cpp.
+// recover: reports the remains of a killed job, and repairs them on request. hdf5/recover.cpp does
+// the work.
 
 #pragma once
 
@@ -16,27 +16,28 @@ namespace tailrace::verbs {
 
 struct RecoverRequest {
   std::string file;
-  bool apply = false;  ///< Change the file; else only report.
+  bool apply = false;  ///< Change the file; false: only report.
 };
 
 struct RecoverOutcome {
   std::string file;
   RecoverReport report;
 
-  /// Debris beside a whole file is no fault of the file.
+  /// Debris next to a complete file is not a fault of the file.
   bool whole_now() const {
     return report.state == FileState::whole ||
            (report.state == FileState::repairable && report.applied);
   }
 };
 
-/// Not collective: one rank does it. To change a file it becomes its only writer.
-/// @error as inspect_and_recover.  @error io_error  a job writes the file now (only with apply).
+/// Inspect a file. Not collective: called by one rank, which becomes the file's only writer if it
+/// changes the file.
+/// @error as inspect_and_recover.  @error io_error  a job is writing the file (only with apply).
 inline Result<RecoverOutcome> recover_file(const RecoverRequest& request) {
   TAILRACE_TAKE(const std::string path, resolve_links(request.file));
   const bool lock_file_there = ::access(lock_path_of(path).c_str(), F_OK) == 0;
   const std::string writer = writer_of(path);
-  // Held to the end: a job that begins meanwhile must not find the file half repaired.
+  // Held until the end: a job that starts meanwhile must not find a half-repaired file.
   WriterLock lock;
   if (request.apply) TAILRACE_TRY(lock.take(path));
   TAILRACE_TAKE(RecoverReport report, inspect_and_recover(path, request.apply));
@@ -48,7 +49,7 @@ inline Result<RecoverOutcome> recover_file(const RecoverRequest& request) {
     report.actions.emplace_back("Remove the lock file.");
     report.applied = request.apply;
   }
-  // What a job that died, or still writes, has come to; a file that was closed has no such debris.
+  // State of a file that a job writes or has left behind. A closed file has no such debris.
   const bool closed = writer.empty() && report.actions.empty();
   const bool readable = report.state == FileState::whole || report.applied;
   const std::string text = !closed && readable ? last_entries_text(path) : "";

@@ -1,4 +1,4 @@
-// Masks of guard=region=/MASK:X, as datasets of the files that the verbs read.
+// Masks of guard=region=/MASK:X, read from datasets of a verb's files.
 
 #pragma once
 
@@ -12,11 +12,12 @@
 
 namespace tailrace::verbs {
 
-/// Find the masks of a field's regions among the file's datasets of integers. A mask has the
-/// field's shape, or, for every index of its first axis alike, the shape without that. Each is read
-/// box by box, when it is asked for; the file must be there for so long.
-/// @param one_at_a_time  held while the file is read; null: nobody else reads it meanwhile.
-/// @error not_found  no such dataset.   @error invalid_argument  other numbers, another shape.
+/// Find the masks of a field's regions among the file's integer datasets. A mask has the field's
+/// shape, or that shape without the first axis and then applies to every index of it. Masks are
+/// read box by box on request; `file` must outlive them.
+/// @param one_at_a_time  locked while the file is read; null: no other thread reads it.
+/// @error not_found  the dataset does not exist.  @error invalid_argument  not integers, or another
+/// shape.
 Result<RegionMasks> find_masks(InputFile& file, std::span<const RegionGuard> regions,
                                const Shape& shape, std::mutex* one_at_a_time);
 

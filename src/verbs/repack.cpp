@@ -1,10 +1,10 @@
-// How a file is repacked.
+// Executes the repack of a file.
 //
-// Every rank opens the input by itself and owns whole chunks of the output (chunk_tiles.hpp), which
-// the Writer pulls through a BoxSource when it is ready for them: nothing is ever held but the
-// chunks in flight. All ranks check the same request, so that a wrong one needs no communication;
-// what only one rank can see (its own opening of the input) is settled before anything collective
-// begins.
+// Every rank opens the input independently and owns complete chunks of the output
+// (chunk_tiles.hpp). The Writer pulls them through a BoxSource when it is ready for them, so that
+// memory holds only the chunks in flight. All ranks check the same request, so an invalid one needs
+// no communication. Errors that only one rank can see (opening the input) are agreed upon before
+// anything collective starts.
 
 #include "verbs/repack.hpp"
 
@@ -50,15 +50,15 @@
 namespace tailrace::verbs {
 namespace {
 
-/// Datasets whose guards do not all hold in a copy, of which there is a line each.
+/// Limit of remarks about datasets whose guards are not all valid in a copy, one line each.
 constexpr std::size_t less_guarded_named = 8;
 constexpr std::size_t names_in_remark = 8;
 
-/// One array of the input, as the Writer pulls it.
+/// One array of the input, as a source for the Writer.
 class InputSource final : public BoxSource {
  public:
-  /// @param input  whose chunks are copied as they stand; null: all are encoded.
-  /// @param reading  held while the input is read: encode threads may read masks from it.
+  /// @param input  source of chunks that are copied as stored; null: all are encoded.
+  /// @param reading  locked while the input is read: encode threads may read masks from it.
   InputSource(TileReader& reader, InputFile* input, std::size_t field_index, ChunkTiles tiles,
               std::mutex& reading)
       : reader_(&reader),
@@ -72,7 +72,7 @@ class InputSource final : public BoxSource {
   }
   bool reads_more(const Box& box) override {
     const bool alone = tiles_.tiles_of_group() * tiles_.chunks_of_tile() == 1;
-    return !alone && !reader_->holds(field_index_, box);  // Also where a scratch has it.
+    return !alone && !reader_->holds(field_index_, box);  // A scratch file may have it.
   }
   Status look(const Box& box, std::span<std::byte> values) override {
     const std::scoped_lock alone(*reading_);
@@ -87,7 +87,7 @@ class InputSource final : public BoxSource {
     return input_->read_stored(field_index_, grid.index_of(at));
   }
   const ChunkTiles& tiles() const { return tiles_; }
-  /// These chunks are going to be read, as values.
+  /// Announce that these chunks will be read as values.
   void expect(const ChunkPositions& chunks) { reader_->expect(field_index_, chunks); }
 
  private:
@@ -98,11 +98,11 @@ class InputSource final : public BoxSource {
   std::mutex* reading_;
 };
 
-/// True if a box holds elements of one of these chunks. @param numbers  ascending
+/// True if a box contains elements of one of these chunks. @param numbers  ascending
 bool touches_any(const ChunkGrid& grid, const std::vector<std::uint64_t>& numbers, const Box& box) {
   Box rows = grid.touched(box);
   if (rows.empty()) return false;
-  // A row of chunks along the last dimension has numbers that follow one another.
+  // Chunks in a row along the last dimension have consecutive numbers.
   const std::uint64_t n = rows.count.empty() ? 1 : rows.count.back();
   if (!rows.count.empty()) rows.count.back() = 1;
   bool found = false;
@@ -115,7 +115,8 @@ bool touches_any(const ChunkGrid& grid, const std::vector<std::uint64_t>& number
   return found;
 }
 
-/// Formats whose names already say HDF5 keep them; raw and npy files become .h5, or .nc.
+/// Name of an output in a folder. An extension that means HDF5 or netCDF is retained; other files
+/// become .h5, or .nc.
 std::string output_name(const std::string& input_path, bool netcdf) {
   const std::filesystem::path path(input_path);
   const std::string extension = path.extension().string();
@@ -125,7 +126,7 @@ std::string output_name(const std::string& input_path, bool netcdf) {
   return path.stem().string() + (netcdf ? ".nc" : ".h5");
 }
 
-/// Whether the output may be created: found out before any work. Rank 0's view counts.
+/// Check before any work that the output may be created. Rank 0's view counts.
 Status check_output(const RepackRequest& request) {
   const std::string& output = request.output;
   TAILRACE_TRY(check_folder_is_there(output));
@@ -137,13 +138,13 @@ Status check_output(const RepackRequest& request) {
   return check_folder_is_writable(output);
 }
 
-/// Each rank's own view counts: the folder may be on the disk of its node.
+/// Check the scratch folder. Each rank's view counts: the folder may be on a disk of its node.
 Status check_scratch(const std::string& scratch) {
   if (scratch.empty() || scratch == "off" || is_directory(scratch)) return Status();
   return Status(Code::not_found, fmt::format("--scratch {}: there is no such folder", scratch));
 }
 
-/// Books are read by every rank: the codec of each must have the same.
+/// Load books on every rank: all codecs need the same ones.
 Status load_books(std::vector<PlannedField>& plan) {
   for (PlannedField& planned : plan) {
     FieldOptions& options = planned.definition.options;
@@ -153,7 +154,7 @@ Status load_books(std::vector<PlannedField>& plan) {
   return Status();
 }
 
-/// The names that --dims gives. @error invalid_argument  not of the form GLOB=NAME,..., or --dims
+/// Parse the names of --dims. @error invalid_argument  not of the form GLOB=NAME,..., or --dims
 /// without --netcdf.
 Result<std::vector<DimensionNames>> parse_dimension_names(const NetcdfRequest& netcdf) {
   std::vector<DimensionNames> all;
@@ -182,8 +183,8 @@ Result<std::vector<DimensionNames>> parse_dimension_names(const NetcdfRequest& n
   return all;
 }
 
-/// Fields that are about to become coordinate variables are coordinates already: exact, unless the
-/// user says otherwise of them.
+/// Mark fields that will become coordinate variables as coordinates, which remain exact unless the
+/// user requests otherwise.
 std::vector<StoredDataset> with_coordinates(std::vector<StoredDataset> fields,
                                             std::span<const DimensionNames> dimensions) {
   for (StoredDataset& field : fields) {
@@ -197,7 +198,7 @@ std::vector<StoredDataset> with_coordinates(std::vector<StoredDataset> fields,
   return fields;
 }
 
-/// The time coordinate and its bounds, as CF names them.
+/// Paths of the time coordinate and its bounds, according to CF.
 std::vector<std::string> times_of(InputFile& input) {
   std::vector<std::string> paths = {"/time"};
   const std::string bounds = input.text_attribute("/time", "bounds");
@@ -205,8 +206,8 @@ std::vector<std::string> times_of(InputFile& input) {
   return paths;
 }
 
-/// What is asked of chunks where stored ones may stay; of --cmip7 for the variables that the
-/// input's attributes name. The same on every rank.
+/// Determine the chunk rules of --cmip7, --cloud or --as-stored. For --cmip7, attributes of the
+/// input name the variables. The same on every rank.
 Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRequest& request) {
   const int n_asked =
       (request.cmip7 ? 1 : 0) + (request.cloud ? 1 : 0) + (request.as_stored ? 1 : 0);
@@ -243,7 +244,7 @@ Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRe
   return std::optional(front);
 }
 
-/// What lies in the fields that are plotfiles' levels. The same on every rank.
+/// Read the box layouts of fields that are plotfile levels. The same on every rank.
 Result<std::vector<std::shared_ptr<const BoxSeries>>> boxes_of_fields(InputFile& input) {
   std::vector<std::shared_ptr<const BoxSeries>> boxes;
   for (std::size_t f = 0; f < input.fields().size(); ++f) {
@@ -253,7 +254,7 @@ Result<std::vector<std::shared_ptr<const BoxSeries>>> boxes_of_fields(InputFile&
   return boxes;
 }
 
-/// The repack of one file: the pieces live as long as the Writer needs them.
+/// The repack of one file. Its members live as long as the Writer needs them.
 class Repack {
  public:
   Repack(const VerbRanks& ranks, const RepackRequest& request)
@@ -268,7 +269,7 @@ class Repack {
     report_.n_threads = threads_of_each(request.options.n_threads, comm_);
   }
 
-  /// Collective; the same Status on every rank.
+  /// Execute the repack. Collective; the same Status on every rank.
   Status run();
   RepackReport take_report() { return std::move(report_); }
 
@@ -298,13 +299,14 @@ class Repack {
   Comm& comm_;
   const RepackRequest& request_;
   std::unique_ptr<InputFile> input_;
-  std::mutex reading_;  ///< Of the input, while there are encode threads.
+  std::mutex reading_;  ///< Locks the input while encode threads exist.
   std::optional<TileReader> reader_;
   std::deque<InputSource> sources_;
-  std::vector<std::size_t> field_indices_;  ///< The Writer's, in plan order.
+  std::vector<std::size_t> field_indices_;  ///< The Writer's field indices, in plan order.
   std::vector<DimensionNames> dimension_names_;
-  std::size_t n_less_guarded_ = 0;  ///< Copies with fewer guards than their sources; rank 0.
-  CopiedObjects copied_;            ///< Of which what the input says holds on.
+  std::size_t n_less_guarded_ = 0;  ///< Number of copies with fewer guards than their sources; rank
+                                    ///< 0.
+  CopiedObjects copied_;            ///< Objects for which attributes of the input remain true.
   RepackReport report_;
 };
 
@@ -314,7 +316,7 @@ Status Repack::prepare() {
   reading.follow_external = request_.follow_external;
   reading.skip_unreadable = request_.skip_unreadable;
   reading.memory_bytes = reading_bytes_of(request_.options.memory_bytes);
-  // A wrong request is an error of the plan.
+  // An invalid request is reported by the plan.
   const Result<bool> compresses = compresses_others(request_.fields, request_.options);
   const bool chunks_stay = request_.as_stored || request_.cloud || request_.cmip7;
   const bool compresses_all = compresses.ok() && *compresses && !chunks_stay;
@@ -322,7 +324,8 @@ Status Repack::prepare() {
   TAILRACE_TRY(check_one_file(comm_, request_.input));
   TAILRACE_TRY(ranks_.settle(check_scratch(request_.scratch)));
   TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
-  reader_.emplace(*input_, reading.memory_bytes);  // Before the plan: for the ranges of values.
+  // First reader, for component_bounds(), which needs ranges of values before divide_memory().
+  reader_.emplace(*input_, reading.memory_bytes);
   report_.input_format = input_->format();
   if (comm_.is_root()) {
     report_.remarks = input_->remarks();
@@ -374,7 +377,7 @@ Status Repack::prepare() {
   settle_words(plan, fields.front.has_value());
   TAILRACE_TRY(ranks_.settle(load_books(plan)));
   report_.plan = std::move(plan);
-  // An output appears whole or not at all; whether it may appear is rank 0's to say.
+  // An output appears completely or not at all; rank 0 decides whether it may appear.
   return ranks_.settle(comm_.is_root() ? check_output(request_) : Status());
 }
 
@@ -382,14 +385,14 @@ Status Repack::prepare() {
 void Repack::leave_out_others() {
   std::set<std::string> left_out;
   for (const OtherDataset& other : input_->other_datasets()) {
-    // Without its dimensions a variable would be another one.
+    // Without its dimensions a variable would have a different meaning.
     if (other.is_dimension) continue;
     if (matches_any(other.path, request_.fields.selection.exclude)) left_out.insert(other.path);
   }
   input_->leave_out(left_out);
 }
 
-/// Name the large datasets that --cloud and --cmip7 do not bring into the form that they ask for.
+/// Report the large datasets that --cloud and --cmip7 do not rewrite.
 void Repack::report_large_others() {
   if (!comm_.is_root() || !(request_.cloud || request_.cmip7)) return;
   const std::vector<OtherDataset> large = large_ones(report_.others);
@@ -399,8 +402,8 @@ void Repack::report_large_others() {
                   request_.cloud ? "--cloud" : "--cmip7", other_datasets_text(large)));
 }
 
-/// The absolute bounds of a level's components, by the values of all ranks. Collective: an
-/// agreement and an allreduce; where a bound needs the range, the level is read once for it.
+/// The absolute bounds of a level's components, from the values of all ranks. Collective: an
+/// agreement and an allreduce. If a bound needs the range, the level is read once more.
 Result<std::vector<double>> Repack::component_bounds(const PlannedField& planned) {
   const FieldDefinition& field = planned.definition;
   const ChunkTiles tiles({field.shape, *field.options.chunk_shape}, {});
@@ -429,7 +432,7 @@ Result<std::vector<double>> Repack::component_bounds(const PlannedField& planned
   return absolute_bounds(planned.component_bounds, least);
 }
 
-/// Which cells of levels need not keep their values. Every rank finds the same.
+/// Find the cells of levels whose values need not be preserved. Every rank finds the same.
 Status Repack::settle_covers(std::vector<PlannedField>& plan) {
   for (PlannedField& planned : plan) {
     FieldDefinition& field = planned.definition;
@@ -447,7 +450,7 @@ Status Repack::settle_covers(std::vector<PlannedField>& plan) {
   return Status();
 }
 
-/// Whether the output has a mask, with the input's values.
+/// True if the output has a mask with the input's values.
 bool has_mask(const std::vector<PlannedField>& plan, const std::string& path) {
   const auto mask = std::ranges::find(
       plan, path, [](const PlannedField& planned) { return planned.definition.path; });
@@ -456,14 +459,14 @@ bool has_mask(const std::vector<PlannedField>& plan, const std::string& path) {
   return !own.codec_given_for_field || codec_entry(own.codec).loss != Loss::by_purpose;
 }
 
-/// What says which values of fields with loss are inside guard=region=/MASK. Every rank finds the
-/// same. The output has the masks as they are, since whoever checks it needs them.
+/// Find the masks that determine which values of lossy fields are inside guard=region=/MASK. Every
+/// rank finds the same. The output contains the masks unchanged, since verification needs them.
 Status Repack::settle_masks(std::vector<PlannedField>& plan) {
   const bool aims = request_.options.has_target();
   for (PlannedField& planned : plan) {
     FieldDefinition& field = planned.definition;
     const std::vector<RegionGuard>& regions = field.options.guards.regions;
-    // A target leaves alone what is to stay exact.
+    // A target does not affect fields that must remain exact.
     const bool aimed_at = aims && !field.options.bound_given;
     const bool may_lose = is_floating(field.dtype) && (aimed_at || !field.options.bound.lossless());
     if (!may_lose || field.as_stored != nullptr || !has_masks(regions)) continue;
@@ -480,7 +483,7 @@ Status Repack::settle_masks(std::vector<PlannedField>& plan) {
   return Status();
 }
 
-/// What the copy of a field says of its source: its guards as far as they hold on.
+/// Notes for the copy of a field: the guards of the source that remain valid.
 CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const PlannedField& planned) {
   const FieldDefinition& field = planned.definition;
   const StoredForm& stored = input_->fields()[planned.input_index].storage;
@@ -489,7 +492,8 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
   if (!stored_alike) notes.of = CopyOf::values;
   const Result<Guards> guards = parse_guards(
       input_->text_attribute(field.path, guard_attribute).substr(0, guards_text_bytes_max));
-  if (!guards.ok()) return notes;  // None, or no text of guards, which stays what it is.
+  // The source has no guards, or a text that cannot be parsed, which is copied unchanged.
+  if (!guards.ok()) return notes;
   const bool same_chunks = field.in_header || (stored.kind == StoredForm::Kind::chunked &&
                                                field.options.layout != "contiguous" &&
                                                field.options.chunk_shape == stored.chunk_shape);
@@ -506,8 +510,8 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
   return notes;
 }
 
-/// Chunks that the input lacks are not made: what they hold is the dataset's fill value in both.
-/// Every rank finds the same.
+/// Do not create chunks that the input lacks: in both files their values are the dataset's fill
+/// value. Every rank finds the same.
 Status Repack::settle_holes(std::vector<PlannedField>& plan) {
   for (PlannedField& planned : plan) {
     FieldDefinition& field = planned.definition;
@@ -520,19 +524,19 @@ Status Repack::settle_holes(std::vector<PlannedField>& plan) {
   return Status();
 }
 
-/// Record losses of the input's values where the output would forget them. Every rank does the
-/// same. @param exact  the values are encoded without loss.
+/// Record losses of the input's values if the output would otherwise not mention them. Every rank
+/// does the same. @param exact  the values are encoded without loss.
 void Repack::settle_losses(PlannedField& planned, bool exact) {
   FieldDefinition& field = planned.definition;
   if (!planned.losses.any() || field.as_stored != nullptr || field.in_header) return;
   const bool rounded = planned.quantization.has_value() &&
                        input_->text_attribute(field.path, losses_attribute).empty();
-  if (exact && !total_of(planned.losses.losses) && rounded) return;  // Its attributes go along.
+  if (exact && !total_of(planned.losses.losses) && rounded) return;  // Its attributes are copied.
   field.options.earlier_loss = planned.losses.losses;
 }
 
-/// What of the input's words holds on in the output. Every rank finds the same. @param copies  as
-/// --as-stored and the like: what is not asked to lose anything is a copy.
+/// Determine which of the input's notes remain true in the output. Every rank finds the same.
+/// @param copies  true for --as-stored and the like: a field without a requested loss is a copy.
 void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   const bool aims = request_.options.has_target();
   const bool of_file = copies || plan.empty();
@@ -562,7 +566,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
       settle_losses(planned, exact);
     }
     if (!noted || said || (stored && speaks(field.path))) continue;
-    // The note says that chunks which say nothing are exact; of values of others nobody said it.
+    // The input's note states that chunked datasets without notes are exact. It covers no others.
     const bool covered = covered_by_file_note(input_->fields()[planned.input_index].storage);
     const bool becomes_so = !stored && exact && field.options.layout != "contiguous";
     if (covered && !planned.losses.any()) {
@@ -576,7 +580,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
         fmt::format("guards of {} are said in part likewise",
                     counted(n_less_guarded_ - less_guarded_named, "more dataset")));
   }
-  // Where the note would be true of nothing it ends.
+  // Drop the note if it would apply to no dataset.
   if (!of_file || (n_exact == 0 && !unknown.empty())) return;
   copied_["/"] = CopiedNotes();
   for (const std::string& path : unknown) copied_[path] = said_unknown();
@@ -588,7 +592,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   }
 }
 
-/// What the Writer must know of plotfiles' levels.
+/// Give the Writer the box layouts of plotfile levels.
 Status Repack::settle_boxes() {
   for (PlannedField& planned : report_.plan) {
     if (planned.boxes == nullptr) continue;
@@ -601,9 +605,10 @@ Status Repack::settle_boxes() {
   return Status();
 }
 
-/// Collective: an allreduce and an agreement. @returns the Writer's memory.  @error out_of_memory
+/// Divide the memory. Collective: an allreduce and an agreement. @returns the Writer's memory.
+/// @error out_of_memory
 Result<std::uint64_t> Repack::divide_memory() {
-  // Asked on one rank is asked on all.
+  // A request on one rank counts for all ranks.
   std::array<std::uint64_t, 2> agreed{report_.options.memory_bytes,
                                       request_.memory_given ? 0U : 1U};
   comm_.allreduce(std::span(agreed), Reduction::min);
@@ -620,8 +625,8 @@ Result<std::uint64_t> Repack::divide_memory() {
   return report_.options.memory_bytes - division.set_aside_bytes;
 }
 
-/// Where the user says, or beside the output; there must be room for all of the output's values,
-/// should none become smaller.
+/// Allow scratch files in the user's folder, or in the output's. Space must remain for all of the
+/// output's values uncompressed.
 void Repack::allow_scratch(std::uint64_t whole_bytes) {
   constexpr std::uint64_t metadata_bytes = 16U << 20;
   ScratchPlace place;
@@ -633,12 +638,12 @@ void Repack::allow_scratch(std::uint64_t whole_bytes) {
                        report_.n_threads, whole_bytes);
 }
 
-/// How much went through scratch files, and why no more did. Collective: an allreduce, an
-/// agreement.
+/// Report how many bytes went through scratch files, and why no more. Collective: an allreduce and
+/// an agreement.
 void Repack::tell_of_scratch() {
   report_.scratch_bytes = reader_->scratch_bytes();
   comm_.allreduce(std::span(&report_.scratch_bytes, 1), Reduction::sum);
-  // That none can be made is told where the user has named a place for them.
+  // Failure to create one is reported only if the user has named a folder.
   const bool named = !request_.scratch.empty() && report_.scratch_bytes == 0;
   const Status used =
       comm_.agree(named && reader_->scratch_failure().ok() ? reader_->scratch_refusal()
@@ -702,7 +707,7 @@ void Repack::find_doubts() {
   }
 }
 
-/// Write what lies in headers, at rank 0.
+/// Write the values of fields in object headers, at rank 0.
 Status Repack::write_in_headers(Hdf5File& output) {
   for (const PlannedField& planned : report_.plan) {
     const FieldDefinition& field = planned.definition;
@@ -717,7 +722,7 @@ Status Repack::write_in_headers(Hdf5File& output) {
   return Status();
 }
 
-/// Count the values in headers as written as they are.
+/// Count the values in headers as written without compression.
 void Repack::count_in_headers() {
   for (std::size_t f = 0; f < report_.plan.size(); ++f) {
     const FieldDefinition& field = report_.plan[f].definition;
@@ -728,7 +733,8 @@ void Repack::count_in_headers() {
 }
 
 void Repack::carry_over(Writer& writer) {
-  // Under layout=front all is carried over twice; what was said then is said again.
+  // Under layout=front everything is carried over twice; the second pass replaces the first's
+  // remarks.
   const std::size_t n_before = report_.remarks.size();
   const auto remember = [this](Result<std::vector<std::string>> remarks) {
     if (!remarks.ok()) return remarks.status();
@@ -758,7 +764,7 @@ Status Repack::run() {
   for (const PlannedField& planned : report_.plan) {
     report_.options.input_bytes += planned.definition.raw_bytes();
   }
-  // A repack that loses nothing leaves no trace.
+  // A repack without losses writes no notes.
   const auto loses = [&](const PlannedField& planned) {
     return may_lose(planned, report_.options);
   };

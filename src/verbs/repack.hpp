@@ -1,4 +1,4 @@
-// repack: an existing file in, a compressed HDF5 file out, in parallel and in bounded memory.
+// repack: compresses an existing file to an HDF5 file, in parallel and in bounded memory.
 
 #pragma once
 
@@ -17,13 +17,13 @@
 
 namespace tailrace::verbs {
 
-/// Whether the output's dimensions get names of netCDF-4, and which.
+/// Requests netCDF-4 dimension names for the output.
 struct NetcdfRequest {
   bool wanted = false;
-  std::vector<std::string> dimensions;  ///< "GLOB=time,y,x"; later ones win.
+  std::vector<std::string> dimensions;  ///< "GLOB=time,y,x"; later entries override earlier ones.
 };
 
-/// What options begin as here: a file is repacked for its bytes (docs/choice.md).
+/// Initial options: repack minimizes the file among choices that cost little time (docs/choice.md).
 inline FileOptions repack_options() {
   FileOptions options;
   options.objective = Objective::balanced;
@@ -33,54 +33,59 @@ inline FileOptions repack_options() {
 struct RepackRequest {
   std::string input;
   std::string output;
-  std::string raw_format;  ///< "f32:512x512x512"; empty: the input says what it is.
+  std::string raw_format;  ///< "f32:512x512x512"; empty: the input describes itself.
   FieldRequests fields;
   NetcdfRequest netcdf;
-  bool cmip7 = false;        ///< As check_cmip7_packing wants it: layout front, chunks by rule.
-  bool cloud = false;        ///< For readers over a network: the same, chunks of 8 to 16 MiB.
-  bool as_stored = false;    ///< Chunks are copied; only where they lie is new.
-  bool whole_times = false;  ///< With as_stored: but the time and its bounds are one chunk each.
-  bool follow_external = false;  ///< Values in other files, too (OtherFiles).
+  bool cmip7 = false;        ///< Meet check_cmip7_packing: layout front, chunks by its rules.
+  bool cloud = false;        ///< Serve readers over a network: layout front, chunks of 8 to 16 MiB.
+  bool as_stored = false;    ///< Copy chunks; change only their positions.
+  bool whole_times = false;  ///< Together with as_stored: make the time and its bounds one chunk
+                             ///< each.
+  bool follow_external = false;  ///< Include values in other files, too (OtherFiles).
   bool skip_unreadable = false;  ///< Leave out objects that HDF5 cannot open.
-  bool roles = true;  ///< A bound for all is for fields of role value (policy/roles.hpp).
-  FileOptions options = repack_options();  ///< With `trace`, the report has the events.
-  bool chunk_given = false;                ///< The user has named the size or shape of chunks.
-  bool memory_given = false;               ///< ... and options.memory_bytes, which then must do.
-  std::string scratch;  ///< "off", or the folder of scratch files; empty: beside the output.
+  bool roles = true;             ///< Apply a bound for all fields only to those of role value
+                                 ///< (policy/roles.hpp).
+  FileOptions options = repack_options();  ///< `trace` adds events to the report.
+  bool chunk_given = false;                ///< The user has set the size or shape of chunks.
+  bool memory_given = false;               ///< The user has set options.memory_bytes; it must
+                                           ///< suffice.
+  std::string scratch;  ///< "off", or the folder of scratch files; empty: the output's folder.
 };
 
-/// What became of one file.
+/// Result for one file.
 struct RepackReport {
   std::string input_path;
   std::string input_format;
   std::uint64_t input_bytes = 0;
   std::string output_path;
   int n_ranks = 1;
-  std::uint64_t n_threads = 1;  ///< Encode threads a rank.
+  std::uint64_t n_threads = 1;  ///< Encode threads per rank.
   FileOptions options;
-  std::vector<PlannedField> plan;        ///< In the order of step.fields.
-  StepReport step;                       ///< file_bytes: at rank 0.
-  std::uint64_t scratch_bytes = 0;       ///< Values that all ranks kept in scratch files.
-  double total_s = 0;                    ///< From opening the input to the closed output.
-  std::vector<OtherDataset> others;      ///< Of other types, and not compressed: copied as stored.
-  std::vector<std::string> remarks;      ///< What could not be carried over; at rank 0.
-  std::vector<std::string> unreadable;   ///< Objects that were left out, and why; on every rank.
-  std::vector<TraceEvent> events;        ///< options.trace: of all ranks, at rank 0.
-  std::vector<std::string> field_paths;  ///< By the events' field_index.
+  std::vector<PlannedField> plan;        ///< Plan in the order of step.fields.
+  StepReport step;                       ///< Its file_bytes is set at rank 0 only.
+  std::uint64_t scratch_bytes = 0;       ///< Bytes that all ranks wrote to scratch files.
+  double total_s = 0;                    ///< Time from opening the input to the closed output.
+  std::vector<OtherDataset> others;      ///< Datasets of other types that were copied as stored.
+  std::vector<std::string> remarks;      ///< Content that could not be carried over; at rank 0.
+  std::vector<std::string> unreadable;   ///< Objects that were left out, with the reasons; on every
+                                         ///< rank.
+  std::vector<TraceEvent> events;        ///< Events of all ranks, at rank 0; filled if
+                                         ///< options.trace.
+  std::vector<std::string> field_paths;  ///< Paths by the events' field_index.
 };
 
-/// The outputs of these inputs, one each: `output` itself, or names in it if it is a folder.
-/// Not collective. @error invalid_argument  several inputs into one file, or two into the same.
+/// Output path for each input: `output` itself, or a name in it if it is a folder. Not collective.
+/// @error invalid_argument  several inputs for one file, or two for the same output.
 Result<std::vector<std::string>> repack_outputs(const std::vector<std::string>& inputs,
                                                 const std::string& output, bool netcdf);
 
-/// Write request.output, whole or not at all. Every rank opens the input by itself and encodes
-/// whole chunks of the output; nothing is held but the chunks in flight.
-/// Collective. @error what opening, planning and writing return; an older output stays then.
-/// @error out_of_memory  request.memory_given, and a stored chunk takes more to be decoded.
+/// Write request.output completely or not at all. Every rank opens the input independently and
+/// encodes complete chunks of the output; memory holds only the chunks in flight.
+/// Collective. @error errors of opening, planning and writing; an older output then remains.
+/// @error out_of_memory  request.memory_given, and a stored chunk needs more memory to be decoded.
 Result<RepackReport> repack(const VerbRanks& ranks, const RepackRequest& request);
 
-// --- what the report tells; docs/cli.md explains the names
+// --- Report fields; docs/cli.md explains the names
 // -----------------------------------------
 
 /// A codec that was compared for a field.
@@ -109,10 +114,10 @@ void report_fields(const RepackCandidate& candidate, Visit&& visit) {
   }
 }
 
-/// A field of the step, and what the plan says of it.
+/// A field of the step with its plan.
 struct RepackedField {
   const FieldReport& field;
-  const PlannedField* planned;  ///< Null: none.
+  const PlannedField* planned;  ///< Null: not planned.
 };
 
 template <class Visit>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t names_in_sentence = 50;
 
-/// A field of the input, and the dataset that the output has of it.
+/// A field of the input with its dataset in the output.
 struct CopiedField {
   const StoredDataset& before;
   const FieldDefinition& definition;
@@ -53,7 +53,7 @@ bool loses_plain_edges(const CopiedField& copy) {
   return copy.before.plain_edges && copy.in_chunks();
 }
 
-/// Chunks are always allocated as they are written.
+/// The output allocates chunks when they are written.
 bool loses_allocation(const CopiedField& copy) {
   constexpr std::uint8_t as_written = 3;  // H5D_ALLOC_TIME_INCR
   return copy.before.chunked() && copy.in_chunks() && copy.before.times.allocation != as_written;

@@ -1,4 +1,5 @@
-// Properties of an input that the output does not keep, although no request asks for that.
+// Finds properties of an input that the output does not preserve although no request asks for a
+// change.
 
 #pragma once
 
@@ -11,11 +12,13 @@
 
 namespace tailrace::verbs {
 
-/// True if the dataset's chunks carry Fletcher's checksum.
+/// True if the dataset's chunks contain Fletcher's checksum.
 bool has_checksum(const StoredDataset& field);
 
-/// Sentences on them, one per kind of property, each with the names of its fields. Pure.
-/// @param fields  of the input.  @param written  as the output has them, in the order of the plan.
+/// Sentences about lost properties, one per kind of property, each with the names of its fields.
+/// Pure.
+/// @param fields  fields of the input.  @param written  the output's fields, in the order of the
+/// plan.
 std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
                                           std::span<const PlannedField> plan,
                                           std::span<const FieldReport> written);

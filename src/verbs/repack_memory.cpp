@@ -1,4 +1,4 @@
-// The shares, each as large as the plan has use for it.
+// Divides the memory; each share is as large as the plan can use.
 
 #include "verbs/repack_memory.hpp"
 
@@ -12,40 +12,39 @@
 namespace tailrace::verbs {
 namespace {
 
-/// What the reader may take beside what is encoded: for chunks that boxes have used in part, and
-/// for those in work. The most is what the default cap gives it.
+/// Share of the reader in addition to encoding: for chunks that boxes have used in part, and for
+/// chunks that are being decoded. The maximum corresponds to the default cap.
 constexpr std::uint64_t memory_over_reading = 4;
 constexpr std::uint64_t reading_bytes_min = 4U << 20;
 constexpr std::uint64_t reading_bytes_max = 256U << 20;
-/// What a process takes beside its buffers.
+/// Memory of a process in addition to its buffers.
 constexpr std::uint64_t process_bytes = 64U << 20;
-/// Chunks that the rest of the memory must have room for where boxes that are read together take
-/// the most of it.
+/// Chunks for which memory must remain if boxes that are read together use most of it.
 constexpr std::uint64_t encoded_chunks_min = 16;
-/// With less than so many chunks of the output and a MiB no Writer begins, whatever the codec (trz,
-/// a preset that tries decimals, takes nine).
+/// Minimum memory of a Writer: this many chunks of the output and a MiB, whatever the codec. A trz
+/// preset that tries decimals needs nine chunks.
 constexpr std::uint64_t encoded_chunks_least = 10;
 
-/// For boxes that are read together, since stored chunks reach over many of them: what does not fit
-/// has all of these decoded once more.
+/// Memory for boxes that are read together because stored chunks span several of them. If not all
+/// boxes fit, each piece decodes the stored chunks again.
 std::uint64_t tile_bytes_of(std::uint64_t memory_bytes) {
   const std::uint64_t most = memory_bytes / 8 * 5;
   return std::max(memory_bytes / 4, most - std::min(most, process_bytes));
 }
 
-/// A stored chunk with filters, which is decoded whole whatever its size.
+/// A stored chunk with filters, which must be decoded completely whatever its size.
 struct LargestStored {
   const StoredDataset* dataset = nullptr;
-  std::uint64_t chunk_bytes = 0;   ///< Decoded.
-  std::uint64_t needed_bytes = 0;  ///< While it is decoded; at most.
+  std::uint64_t chunk_bytes = 0;   ///< Size after decoding.
+  std::uint64_t needed_bytes = 0;  ///< Upper limit of memory to decode it.
 };
 
-/// What decoding a chunk of this dataset takes: its encoded bytes, its values, and a block for each
-/// further filter, of which there are two that take turns and may be an eighth larger. A filter of
-/// a plug-in takes a block where it is the only one, too; deflate does not.
+/// Memory to decode a chunk of this dataset: its encoded bytes, its values, and a block for each
+/// further filter. At most two blocks exist, used in turn, up to an eighth larger than the values.
+/// A plug-in's filter needs a block even if it is the only filter; deflate does not.
 LargestStored need_of_stored_chunk(const StoredDataset& stored) {
   LargestStored need{&stored, n_elements(stored.storage.chunk_shape) * stored.value_bytes(), 0};
-  // What single chunks have of it only the index says; filters hardly ever make more of them.
+  // Sizes of single chunks are only in the index; filters hardly ever enlarge them.
   const std::uint64_t encoded_bytes = std::min(stored.stored_bytes, need.chunk_bytes);
   const auto& filters = stored.storage.filters;
   const bool is_deflate = filters.size() == 1 && filters.front().filter_id == deflate_filter_id;
@@ -59,7 +58,7 @@ std::uint64_t chunk_bytes_of(const PlannedField& planned, std::uint64_t value_by
   return n_elements(*planned.definition.options.chunk_shape) * value_bytes;
 }
 
-/// The stored chunk that takes most to decode, of all that are not copied. Cost: O(fields).
+/// The stored chunk that needs the most memory to decode; copied ones are ignored. Cost: O(fields).
 LargestStored largest_stored(const MemoryQuestion& question) {
   LargestStored largest;
   for (const PlannedField& planned : question.plan) {
@@ -73,12 +72,12 @@ LargestStored largest_stored(const MemoryQuestion& question) {
   return largest;
 }
 
-/// What the largest stored chunk takes, if the reader's own share has no room for it; else 0.
-/// @param remark  where that is more than what is kept to.
+/// Memory for the largest stored chunk if the reader's share is too small for it; else 0.
+/// @param remark  set if that exceeds the memory limit.
 /// @error out_of_memory  asked, and too little is left for the output.
 Result<std::uint64_t> share_of_reading(const MemoryQuestion& question, const LargestStored& largest,
                                        std::string& remark) {
-  // The other half is for chunks that boxes have used in part.
+  // Half of the reader's share is for chunks that boxes have used in part.
   if (largest.needed_bytes <= reading_bytes_of(question.all_bytes) / 2) return std::uint64_t{0};
   std::uint64_t chunk_bytes = 0;
   for (const PlannedField& planned : question.plan) {
@@ -89,7 +88,8 @@ Result<std::uint64_t> share_of_reading(const MemoryQuestion& question, const Lar
   const std::uint64_t least_bytes =
       encoded_chunks_least * chunk_bytes + TileReader::pack_bytes(UINT64_MAX) + (1U << 20);
   const std::uint64_t needed_bytes = largest.needed_bytes + least_bytes;
-  // Less for all else would have stored chunks decoded many times, which nobody has asked for.
+  // Reserve memory only if the user has set it. Less memory for the rest would make tiles decode
+  // stored chunks many times.
   if (needed_bytes <= question.all_bytes) return question.asked ? largest.needed_bytes : 0;
   const std::string why = fmt::format(
       "dataset \"{}\": a stored chunk has {} and is decoded whole, since it has filters, which "
@@ -114,7 +114,7 @@ ChunkTiles tiles_of(const PlannedField& planned, const StoredDataset& stored, in
                     std::uint64_t bytes_max) {
   const ChunkGrid grid{planned.definition.shape, *planned.definition.options.chunk_shape};
   const std::uint64_t chunk_bytes = chunk_bytes_of(planned, stored.value_bytes());
-  // A rank's run of chunks is one box at most, so that boxes do not reach beyond the runs.
+  // Limit a tile to a rank's run of chunks, so that boxes do not extend beyond the runs.
   const std::uint64_t n_max = std::min(bytes_max / std::max<std::uint64_t>(chunk_bytes, 1),
                                        grid.n_chunks() / static_cast<unsigned>(n_ranks));
   return ChunkTiles(grid, stored.storage.chunk_shape, std::max<std::uint64_t>(n_max, 1));
@@ -144,7 +144,7 @@ Result<MemoryDivision> divide_memory(const MemoryQuestion& question) {
   division.held_bytes = divides ? tile_bytes : all_bytes / memory_over_reading;
   division.set_aside_bytes = reading_bytes + pack_bytes + (divides ? tile_bytes : 0);
   if (!scratch) return division;
-  // A scratch is filled in boxes of whole stored chunks, and one may be larger than what is held.
+  // A scratch file is filled in boxes of complete stored chunks, and one may exceed the cache.
   const std::uint64_t stored_bytes = question.asked ? largest.chunk_bytes : division.held_bytes;
   const std::uint64_t excess_bytes = stored_bytes - std::min(stored_bytes, division.held_bytes);
   const bool fits = divides && all_bytes - tile_bytes >= least_bytes + excess_bytes;

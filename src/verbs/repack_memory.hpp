@@ -1,5 +1,5 @@
-// What of --memory is whose when a file is repacked: the Writer's, the reader's for boxes that are
-// read together, and that of a stored chunk which is decoded whole.
+// Divides --memory during a repack between the Writer, the reader's cache of boxes that are read
+// together, and the decoding of complete stored chunks.
 
 #pragma once
 
@@ -17,32 +17,35 @@ namespace tailrace::verbs {
 
 struct MemoryQuestion {
   const std::vector<PlannedField>& plan;
-  const std::vector<StoredDataset>& stored;  ///< The input's, by PlannedField::input_index.
+  const std::vector<StoredDataset>& stored;  ///< The input's datasets, by
+                                             ///< PlannedField::input_index.
   int n_ranks = 1;
-  std::uint64_t all_bytes = 0;  ///< The least of any rank's: boxes decide which chunks are whose.
-  bool asked = false;           ///< Whether the user has said how much.
-  bool scratch = true;          ///< Whether there may be scratch files.
+  std::uint64_t all_bytes = 0;  ///< Minimum over all ranks: the boxes depend on it and decide which
+                                ///< rank owns which chunk.
+  bool asked = false;           ///< The user has set the memory.
+  bool scratch = true;          ///< Scratch files are allowed.
 };
 
 struct MemoryDivision {
-  std::uint64_t set_aside_bytes = 0;  ///< What the Writer does not have.
-  std::uint64_t held_bytes = 0;       ///< For boxes that are read together.
-  /// Where a scratch file may take what is read together: the largest stored chunk that goes
-  /// through it, beyond what is held; 0: only those that fit there.
+  std::uint64_t set_aside_bytes = 0;  ///< Memory that the Writer does not get.
+  std::uint64_t held_bytes = 0;       ///< Cache for boxes that are read together.
+  /// Set if scratch files may serve boxes that are read together: the size of the largest stored
+  /// chunk for which memory was reserved beyond held_bytes. 0: only chunks that fit held_bytes use
+  /// scratch files.
   std::optional<std::uint64_t> scratch_whole_bytes;
-  std::string remark;  ///< Empty: all is within what was said.
+  std::string remark;  ///< Empty: memory stays within the limit.
 };
 
-/// Pure; the same on every rank for the same question.
-/// @error out_of_memory  asked, and too little is left for the output beside a stored chunk; names
-/// the dataset and the --memory that does.
+/// Divide the memory. Pure; the same on every rank for the same question.
+/// @error out_of_memory  asked, and a stored chunk leaves too little for the output; names the
+/// dataset and a sufficient --memory.
 Result<MemoryDivision> divide_memory(const MemoryQuestion& question);
 
-/// What a reader has, of so much memory, for chunks that boxes have used in part and for those in
-/// work, before it is divided.
+/// A reader's share of the memory before it is divided: for chunks that boxes have used in part,
+/// and for chunks that are being decoded.
 std::uint64_t reading_bytes_of(std::uint64_t memory_bytes);
 
-/// A field's chunks, and those of them that are read together, as bytes_max has room for.
+/// A field's chunks, cut into tiles of at most `bytes_max` bytes that are read together.
 ChunkTiles tiles_of(const PlannedField& planned, const StoredDataset& stored, int n_ranks,
                     std::uint64_t bytes_max);
 

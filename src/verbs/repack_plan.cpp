@@ -1,4 +1,4 @@
-// The rules of the plan.
+// Rules of the plan.
 
 #include "verbs/repack_plan.hpp"
 
@@ -23,7 +23,7 @@
 namespace tailrace::verbs {
 namespace {
 
-/// Facts for policy on a field of the input, read as numbers.
+/// Facts for policy about a field of the input, read as numbers.
 DatasetFacts facts_of_stored(const StoredDataset& field) {
   DatasetFacts facts;
   facts.number = field.dtype;
@@ -36,15 +36,15 @@ DatasetFacts facts_of_stored(const StoredDataset& field) {
   return facts;
 }
 
-/// The last value given for a key: later patterns win. nullptr: not given.
+/// Last value of a key: later patterns override earlier ones. nullptr: not set.
 const std::string* last_value(const std::vector<KeyValue>& options, std::string_view key) {
   const auto found = std::find_if(options.rbegin(), options.rend(),
                                   [&](const KeyValue& entry) { return entry.first == key; });
   return found == options.rend() ? nullptr : &found->second;
 }
 
-/// A chunk shape given for all fields, fitted to one of them: only fields of as many dimensions
-/// take it, and none gets chunks larger than it can become.
+/// Fit a chunk shape given for all fields to one field. Fields with another number of dimensions
+/// ignore it. No chunk becomes larger than the field can grow.
 void fit_common_chunk_shape(const StoredDataset& field, FieldOptions& options) {
   if (!options.chunk_shape) return;
   if (options.chunk_shape->size() != field.shape.size()) {
@@ -68,29 +68,29 @@ Status check_own_chunk_shape(const StoredDataset& field, const Shape& chunk_shap
                             shape_text(chunk_shape), shape_text(field.shape)));
 }
 
-/// Whether the choice of the codec is the Writer's.
+/// True if the Writer chooses the codec.
 bool chooses_codec(const FieldOptions& options) {
   return options.codec == auto_codec || !options.codec_given;
 }
 
-// --- --cmip7, --cloud: which chunks stay, and what becomes of the others
+// --- --cmip7, --cloud: which chunks remain, and how the others are rewritten
 
 bool is_whole(const FrontChunks& front, const StoredDataset& field) {
   return std::find(front.whole.begin(), front.whole.end(), field.path) != front.whole.end();
 }
 
-/// Whether the sizes of chunks are meant for the field.
+/// True if the chunk sizes apply to the field.
 bool is_data(const FrontChunks& front, const StoredDataset& field) {
   if (!front.all_data) return field.path == front.data;
   return n_elements(field.shape) * field.value_bytes() >= bounded_bytes_min;
 }
 
-/// Whether the stored chunks are as they are wanted. A data variable's may be too small by less
-/// than one row.
+/// True if the stored chunks comply with the rules. A data variable's chunks may be too small by
+/// less than one row.
 bool chunks_fit(const FrontChunks& front, const StoredDataset& field, bool lossy) {
   const Shape& chunk = field.storage.chunk_shape;
   const std::uint64_t chunk_bytes = n_elements(chunk) * field.element_bytes;
-  // A lossy field's chunks are copied: encoded anew they would be larger.
+  // Copy a lossy field's chunks: encoding them again would enlarge them.
   if (front.all_as_stored && (lossy || !is_whole(front, field))) return true;
   if (is_data(front, field) && chunk_bytes > front.most_bytes) return false;
   if (ChunkGrid{field.shape, chunk}.n_chunks() <= 1) return true;
@@ -100,12 +100,12 @@ bool chunks_fit(const FrontChunks& front, const StoredDataset& field, bool lossy
   return chunk_bytes + row_bytes >= front.least_bytes;
 }
 
-/// The stored bytes of a chunk are those that the output's dataset has.
+/// True if stored chunks can be copied into the output's dataset unchanged.
 bool can_be_copied(const StoredDataset& field) {
   return field.chunked() && field.plain_number && !field.by_hdf5() && !field.plain_edges;
 }
 
-/// Fletcher's checksum stays where the codec has one, unless it was asked for without.
+/// Retain Fletcher's checksum if the codec supports one, unless the user disables it.
 void keep_checksum(const StoredDataset& field, FieldOptions& options) {
   const bool has_one = options.codec == exact_codec || options.codec == portable_codec;
   if (!has_checksum(field) || !has_one || codec_is_ours_to_choose(options)) return;
@@ -113,10 +113,10 @@ void keep_checksum(const StoredDataset& field, FieldOptions& options) {
   options.codec_settings.emplace_back("checksum", "on");
 }
 
-/// What the user has said of how a field is to be encoded.
+/// Requests of the user about the encoding of a field.
 struct Asked {
-  bool anything = false;  ///< Then its stored chunks are encoded anew.
-  bool codec = false;     ///< Its codec is named.
+  bool anything = false;  ///< Its stored chunks must be encoded again.
+  bool codec = false;     ///< Its codec is given.
 };
 
 Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field, Asked asked,
@@ -137,7 +137,7 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
       !field.chunked() && !is_data(front, field) && (plain_before || n_bytes < bounded_bytes_min);
   if (plain && !asked.anything && !definition.grows()) {
     if (field.storage.kind == StoredForm::Kind::compact)
-      return Status();  // It stays in its header.
+      return Status();  // The field remains in its header.
     options.layout = "contiguous";
     options.codec = plain_codec;
     options.codec_settings.clear();
@@ -191,8 +191,8 @@ Status check_front_request(const FrontChunks& front, const FileOptions& file, bo
   return Status();
 }
 
-/// The extents that chunks are cut from: a dimension that may grow counts with a chunk of the input
-/// at least, however short it is now.
+/// Extents from which chunks are cut. A dimension that may grow counts as at least one chunk of the
+/// input, however short it is now.
 Shape extents_to_cut(const StoredDataset& field) {
   Shape extents = field.shape;
   for (std::size_t d = 0; d < extents.size() && field.chunked(); ++d) {
@@ -203,7 +203,7 @@ Shape extents_to_cut(const StoredDataset& field) {
   return extents;
 }
 
-/// The boxes in which the field is read and encoded.
+/// Choose the boxes in which the field is read and encoded.
 Status choose_pieces(const StoredDataset& field, FieldOptions& options, int n_ranks) {
   if (options.layout != "contiguous") {
     if (!options.chunk_shape) {
@@ -218,13 +218,13 @@ Status choose_pieces(const StoredDataset& field, FieldOptions& options, int n_ra
                               "chunk=SIZE says how much is written at once",
                               field.path, shape_text(*options.chunk_shape)));
   }
-  // Contiguous storage holds values as they are: who asks for it and names no codec means none.
+  // Contiguous storage holds plain values: a request for it without a codec means codec none.
   if (chooses_codec(options)) options.codec = plain_codec;
   options.chunk_shape = slab_shape_for(field.shape, field.value_bytes(), options.chunk_bytes);
   return Status();
 }
 
-// --- plotfiles: chunks that follow boxes, and bounds of components
+// --- Plotfiles: chunks that follow boxes, and bounds of components
 
 Result<ComponentBound> parse_component_field(const std::string& text) {
   const std::string where = fmt::format("--field '{}'", text);
@@ -236,7 +236,7 @@ Result<ComponentBound> parse_component_field(const std::string& text) {
   return Status(Code::invalid_argument, where + ": expected one bound=");
 }
 
-/// Each matches a component of a field that is written.
+/// Check that each entry matches a component of a field that is written.
 Status check_components_match(std::span<const ComponentBound> wanted, const FieldRequests& requests,
                               std::span<const StoredDataset> fields) {
   for (const ComponentBound& component : wanted) {
@@ -261,7 +261,7 @@ Status check_components_match(std::span<const ComponentBound> wanted, const Fiel
   return Status();
 }
 
-/// A level's chunks are slabs of its boxes, unless the user has said what chunks are.
+/// Cut a level's chunks as slabs of its boxes, unless the user has chosen chunks.
 Status follow_boxes(const StoredDataset& field, const std::shared_ptr<const BoxSeries>& boxes,
                     std::span<const ComponentBound> wanted, PlannedField& planned) {
   FieldOptions& options = planned.definition.options;
@@ -281,7 +281,7 @@ Status follow_boxes(const StoredDataset& field, const std::shared_ptr<const BoxS
     asked = bounds.size() > 1 &&
             std::ranges::any_of(bounds, [](const ErrorBound& bound) { return !bound.lossless(); });
   }
-  // The look at a sample, by which the Writer chooses, knows of no boxes.
+  // The Writer's choice of a codec uses a sample that ignores boxes, so choose here.
   if (asked || (chooses_codec(options) && !options.bound.lossless())) {
     if (options.codec != yardstick_codec) options.codec_settings.clear();
     options.codec = yardstick_codec;
@@ -299,7 +299,7 @@ Status follow_boxes(const StoredDataset& field, const std::shared_ptr<const BoxS
   return Status();
 }
 
-/// Whether values of covered cells can go; the boxes that cover them are found later.
+/// Decide whether values of covered cells may be dropped. The covering boxes are found later.
 void plan_covered(const StoredDataset& field, const FieldRequests& requests,
                   const std::shared_ptr<const BoxSeries>& boxes, PlannedField& planned) {
   FieldOptions& options = planned.definition.options;
@@ -312,7 +312,7 @@ void plan_covered(const StoredDataset& field, const FieldRequests& requests,
                                     : "nothing is compressed";
 }
 
-/// Guard values against crossing the limits that the dataset states, where its codec can.
+/// Guard values against crossing the limits that the dataset states, if its codec supports it.
 void keep_limits(const std::vector<KeyValue>& own, PlannedField& planned) {
   FieldOptions& options = planned.definition.options;
   const std::vector<double>& limits = planned.verdict.limits;
@@ -330,13 +330,14 @@ void keep_limits(const std::vector<KeyValue>& own, PlannedField& planned) {
 }
 
 struct Defaults {
-  FieldOptions lossy;         ///< As --codec and --bound say.
-  FieldOptions lossless;      ///< For what must stay exact.
-  bool lossy_wanted = false;  ///< A bound, a target from which bounds follow, a lossy codec.
-  bool aims = false;          ///< There is a target.
-  bool codec_given = false;   ///< For all that a bound does not leave exact.
+  FieldOptions lossy;         ///< Set by --codec and --bound.
+  FieldOptions lossless;      ///< Options of fields that must remain exact.
+  bool lossy_wanted = false;  ///< A bound, a target that determines bounds, or a lossy codec is
+                              ///< requested.
+  bool aims = false;          ///< A target is set.
+  bool codec_given = false;   ///< --codec is set; a bound exempts fields that must remain exact.
   bool lossless_given = false;
-  bool keeps_chunks = false;  ///< No chunks are asked for.
+  bool keeps_chunks = false;  ///< No option sets chunks.
   Compatibility compatibility = Compatibility::automatic;
   std::uint64_t memory_bytes = 0;
   std::vector<FieldPattern> patterns;
@@ -351,7 +352,7 @@ bool asks_to_drop(const Defaults& defaults) {
   });
 }
 
-/// Refuse options of a field that repack does not serve.
+/// Reject options of a field that repack does not support.
 Status check_pattern(const FieldPattern& pattern) {
   FieldOptions own;
   for (const KeyValue& entry : pattern.options) TAILRACE_TRY(apply_field_option(entry, own));
@@ -375,7 +376,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   defaults.codec_given = !requests.codec.empty();
   if (defaults.codec_given) {
     TAILRACE_TRY(apply_field_options("codec=" + requests.codec, defaults.lossy).within("--codec"));
-    // A codec for all fields is not meant for integers where it is lossy; --field can mean that.
+    // A lossy codec for all fields does not apply to integers; one set by --field does.
     defaults.lossy.codec_given_for_field = false;
   }
   if (!requests.bound.empty()) {
@@ -385,7 +386,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   defaults.lossy_wanted = !defaults.lossy.bound.lossless() || defaults.aims ||
                           tailrace::may_lose(defaults.lossy, true, false);
   defaults.lossless_given = !requests.lossless_codec.empty();
-  // Without a bound --codec is a lossless codec, and then nothing speaks against it for everything.
+  // Without a bound, --codec is a lossless codec and applies to all fields.
   const bool codec_serves_all = !defaults.lossless_given && !defaults.lossy_wanted;
   if (codec_serves_all) {
     defaults.lossless = defaults.lossy;
@@ -394,7 +395,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
         defaults.lossless_given ? requests.lossless_codec : std::string(exact_codec);
     TAILRACE_TRY(
         apply_field_options("codec=" + name, defaults.lossless).within("--lossless-codec"));
-    // A target's bounds are not for what must stay exact.
+    // Bounds from a target do not apply to fields that must remain exact.
     defaults.lossless.bound_given = true;
   }
   for (const std::string& text : requests.per_field) {
@@ -410,7 +411,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   return defaults;
 }
 
-/// True if the user asks for chunks, a codec, a layout or a bound of this very field.
+/// True if the user sets chunks, a codec, a layout or a bound for this field.
 bool asks_for_storage(const std::vector<KeyValue>& own) {
   return std::ranges::any_of(own, [](const KeyValue& entry) {
     const bool exact = entry.first == "bound" && entry.second == "none";
@@ -419,7 +420,7 @@ bool asks_for_storage(const std::vector<KeyValue>& own) {
   });
 }
 
-/// Compact data stay in the dataset's header unless they may lose digits or are asked elsewhere.
+/// True if compact data remain in the header: no loss or other storage is requested.
 bool stays_in_header(const StoredDataset& field, const std::vector<KeyValue>& own,
                      const FieldDefinition& definition, const Defaults& defaults) {
   return field.storage.kind == StoredForm::Kind::compact && !asks_for_storage(own) &&
@@ -438,7 +439,7 @@ void lay_in_header(FieldDefinition& definition) {
   for (std::uint64_t& extent : *options.chunk_shape) extent = std::max<std::uint64_t>(extent, 1);
 }
 
-/// Keep the input's chunks where nobody asks for others, or say why not.
+/// Retain the input's chunks if the user requests no others, or state why not.
 void keep_chunk_shape(const StoredDataset& field, const std::vector<KeyValue>& own,
                       const Defaults& defaults, PlannedField& planned) {
   FieldOptions& options = planned.definition.options;
@@ -462,26 +463,26 @@ void keep_chunk_shape(const StoredDataset& field, const std::vector<KeyValue>& o
   }
 }
 
-/// True if a field lies in one piece, has values, and nobody asks for another way to store it.
+/// True if a field is not chunked, has values, and no option requests other storage.
 bool may_stay_in_one_piece(const StoredDataset& field, const FieldDefinition& definition) {
   const FieldOptions& options = definition.options;
   const bool usual = options.layout == "claimed" || options.layout == front_layout;
-  // As missing chunks what was never written stays so.
+  // Elements that were never written stay missing only in chunked storage.
   const bool written =
       field.storage.kind != StoredForm::Kind::contiguous || field.contiguous.encoded_bytes > 0;
   return written && usual && !options.chunk_shape && !field.chunked() && !definition.grows() &&
          definition.as_stored == nullptr && field.plain_number;
 }
 
-/// The dataset whose type, limits and times the output's gets: contiguous storage cannot grow.
+/// The dataset that defines the output's type, limits and times: contiguous storage cannot grow.
 std::shared_ptr<const StoredDataset> form_to_keep(const StoredDataset& field, bool contiguous) {
   StoredDataset like = field;
   if (contiguous) like.max_shape = like.shape;
   return std::make_shared<const StoredDataset>(std::move(like));
 }
 
-/// A dataset that is created like the input's. Its own fill value is kept, whatever _FillValue says
-/// and codecs keep exactly.
+/// Define a dataset like the input's. It retains its HDF5 fill value, even if _FillValue differs
+/// and codecs preserve that one.
 FieldDefinition definition_like(const StoredDataset& field) {
   FieldDefinition definition;
   definition.path = field.path;
@@ -518,7 +519,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   }
   definition.options = protect ? defaults.lossless : defaults.lossy;
   FieldOptions& options = definition.options;
-  // Little bytes, and what tools look at first: a codec that every reader has.
+  // Small data that tools read first: use a codec that every reader has.
   const bool plain = reason == "coordinate" || reason == "small";
   if (protect && plain && options.codec == auto_codec && !defaults.lossless_given) {
     options.codec = exact_codec;
@@ -571,7 +572,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   return planned;
 }
 
-/// A dataset of another type, as bytes. No bound is for it.
+/// Plan a dataset of another type as bytes. No bound applies.
 Result<PlannedField> plan_bytes(const StoredDataset& field, const Defaults& defaults,
                                 const BytesRequest& asked, int n_ranks) {
   PlannedField planned;
@@ -582,7 +583,7 @@ Result<PlannedField> plan_bytes(const StoredDataset& field, const Defaults& defa
     TAILRACE_TRY(apply_field_option(entry, options).within("dataset \"" + field.path + "\""));
   }
   if (defaults.lossy_wanted || asked.bound) planned.exact_reason = kind_of_bytes(field);
-  // Chunks hold whole elements.
+  // Chunks contain complete elements.
   if (options.chunk_shape) options.chunk_shape->push_back(field.shape.back());
   keep_chunk_shape(field, asked.options, defaults, planned);
   if (!options.chunk_shape) {
@@ -595,8 +596,8 @@ Result<PlannedField> plan_bytes(const StoredDataset& field, const Defaults& defa
   return planned;
 }
 
-/// What --field asks of each field that stands for a dataset of another type; check the entries for
-/// those that are copied as they are stored.
+/// Collect the --field entries for each field of bytes, which represents a dataset of another type.
+/// Check the entries for datasets that are copied as stored.
 Result<std::vector<BytesRequest>> requests_of_others(std::span<const StoredDataset> fields,
                                                      std::span<const StoredDataset> numbers,
                                                      const FieldRequests& requests,
@@ -618,14 +619,14 @@ Result<std::vector<BytesRequest>> requests_of_others(std::span<const StoredDatas
   return asked;
 }
 
-/// The fields that options of the user are for.
+/// The fields to which user options for numbers apply.
 std::vector<StoredDataset> fields_of_numbers(std::span<const StoredDataset> fields) {
   std::vector<StoredDataset> numbers(fields.begin(), fields.end());
   std::erase_if(numbers, [](const StoredDataset& field) { return field.bytes_axis; });
   return numbers;
 }
 
-/// Refuse to encode values with loss that have losses already.
+/// Reject lossy encoding of values that are already lossy.
 Status check_not_again(const std::vector<PlannedField>& plan, const FileOptions& file) {
   const PlannedField* first = nullptr;
   std::size_t n_more = 0;
@@ -702,7 +703,7 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
   bool drops = false;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (fields[f].bytes_axis) {
-      // Those that are not written as fields are carried over, unless they are excluded by name.
+      // Datasets that are not written as fields are carried over, unless they are excluded by name.
       const BytesRequest& asked = of_others[f];
       const bool pays = f < requests.bytes_that_pay.size() && requests.bytes_that_pay[f];
       if (matches_any(fields[f].path, requests.selection.exclude) || asked.as_stored ||

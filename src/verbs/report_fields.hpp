@@ -1,9 +1,10 @@
-// A report's numbers, listed once: for JSON, for Python's dictionaries and for what comes next.
+// A report's values, listed once for JSON, for Python's dictionaries and for other formats.
 //
-// Beside each report struct stands `report_fields(report, visit)`, which calls visit(name, value)
-// for everything that the report tells, in the order of its documents. translated<Maker>() builds
-// any tree of values from it; a Maker knows how a record, a list, a text and a number are made.
-// Values are numbers, texts, lists of these, other reports, and std::optional of all: none is null.
+// Each report struct has a function `report_fields(report, visit)` in its header. It calls
+// visit(name, value) for everything in the report, in document order. translated<Maker>() builds a
+// tree of values from it; Maker creates records, lists, texts and numbers. Values are numbers,
+// texts, lists of these, other reports, and std::optional of any of them; an empty one becomes
+// null.
 
 #pragma once
 
@@ -34,7 +35,8 @@ struct IsNamed : std::false_type {};
 template <class T>
 struct IsNamed<std::vector<std::pair<std::string, T>>> : std::true_type {};
 
-/// Maker::Value of a report, or of a value in one. A vector of pairs is a record of its own names.
+/// Convert a report, or a value in one, to Maker::Value. A vector of pairs becomes a record with
+/// the pairs' names.
 template <class Maker, class T>
 typename Maker::Value translated(const T& value) {
   if constexpr (Reported<T>) {
@@ -66,7 +68,7 @@ std::optional<T> value_if(bool measured, T value) {
   return measured ? std::optional<T>(std::move(value)) : std::nullopt;
 }
 
-/// What every document begins with; `command` may be empty.
+/// Start of every document; `command` may be empty.
 template <class Visit>
 void document_head(std::string_view command, Visit&& visit) {
   visit("schema_version", json_schema_version);

@@ -1,4 +1,4 @@
-// The file without a name, the pass that fills it, and parts put together again.
+// The unnamed file, the pass that fills it, and the reassembly of parts.
 
 #include "verbs/tile_scratch.hpp"
 
@@ -23,16 +23,16 @@
 namespace tailrace::verbs {
 namespace {
 
-/// Less for a thread makes small writes, so that there are fewer threads.
+/// Minimum per thread: smaller buffers would cause small writes, so fewer threads are used.
 constexpr std::uint64_t thread_pack_bytes_min = 16U << 10;
 
-/// Pieces are written by any thread, in any order: their sum says what has been.
+/// Mark of a piece. Any thread writes pieces in any order; the sum of marks identifies the set.
 std::uint64_t mark_of(std::uint32_t checksum, std::size_t box_index) {
   return (std::uint64_t{checksum} + 1) * (2 * std::uint64_t{box_index} + 1);
 }
 
-/// Visit a box in pieces of at most so many elements, which one behind the other are the box
-/// row-major.
+/// Visit a box in pieces of at most `n_max` elements. Concatenated, the pieces are the box in
+/// row-major order.
 template <class Visit>
 Status for_each_piece(const Box& box, std::uint64_t n_max, Visit&& visit) {
   const std::uint64_t n = box.n_elements();
@@ -67,7 +67,7 @@ bool is_on_same_device(int descriptor, const std::string& folder) {
 int open_nameless(const std::string& folder) {
   const int opened = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
   if (opened >= 0) return opened;
-  // Not every file system has such files, and overlays have them late.
+  // Not every file system supports O_TMPFILE; overlays support it only in recent kernels.
   std::string name = folder + "/.tailrace-scratch-XXXXXX";
   const int made = ::mkostemp(name.data(), O_CLOEXEC);
   if (made < 0 || ::unlink(name.c_str()) == 0) return made;
@@ -77,8 +77,8 @@ int open_nameless(const std::string& folder) {
   return -1;
 }
 
-/// Space for the file, if so much stays free besides. To try is no way to find that out: what an
-/// attempt takes for a moment others may need.
+/// Reserve space for the file if `spared_bytes` stay free in addition. A trial allocation is not
+/// used: for a moment it could take space that others need.
 Status reserve(int descriptor, std::uint64_t n_bytes, std::uint64_t spared_bytes) {
   struct statvfs facts {};
   if (::fstatvfs(descriptor, &facts) != 0) return status_from_errno(errno, "a scratch file");
@@ -88,7 +88,7 @@ Status reserve(int descriptor, std::uint64_t n_bytes, std::uint64_t spared_bytes
     return Status(Code::no_space, "a scratch file: too little space is free");
   }
   const FileLimitScope scope;
-  // Not by writing: where blocks cannot be had before, there is no such file.
+  // Do not fall back to writing: without preallocation, no scratch file is used.
   while (::fallocate(descriptor, 0, 0, static_cast<off_t>(n_bytes)) != 0) {
     if (errno != EINTR) return status_from_errno(errno, "a scratch file");
   }
@@ -102,8 +102,8 @@ Result<std::unique_ptr<Storage>> open_scratch_file(const ScratchPlace& place,
   const int descriptor = open_nameless(place.folder);
   if (descriptor < 0) return status_from_errno(errno, "a scratch file in \"" + place.folder + "\"");
   auto storage = storage_of_descriptor(descriptor, "scratch file in " + place.folder);
-  // In memory it would take what it is to spare; behind a network it may take longer than to decode
-  // again.
+  // A file in memory would use the memory that it should save; a network file system may be slower
+  // than decoding again.
   if (!place.anywhere && mount_kind_of(descriptor) != MountKind::own_disk) {
     return Status(Code::unsupported, "\"" + place.folder + "\" is on no disk of this machine");
   }
@@ -137,10 +137,10 @@ std::uint64_t TileScratch::pack_bytes() const {
   return n_bytes;
 }
 
-// --- The pass that fills it.
+// --- The pass that fills the file.
 
-/// Cuts what the parts touch of the grid of stored chunks into boxes in which all chunks are
-/// wanted, and that fit the memory.
+/// Cuts the stored chunks that the parts touch into boxes that fit in memory and contain only
+/// wanted chunks.
 class TileScratch::Pass {
  public:
   Pass(TileScratch& scratch, InputFile& input, std::size_t field_index, const Shape& stored_chunk,
@@ -173,7 +173,7 @@ class TileScratch::Pass {
     return index;
   }
 
-  /// The elements of a box of chunks.
+  /// Elements of a box of chunks.
   Box elements_of(const Box& chunks) const {
     Box box = chunks;
     for (std::size_t d = 0; d < box.rank(); ++d) {
@@ -192,7 +192,7 @@ class TileScratch::Pass {
     const bool fits = scratch_.bytes_of(box) <= memory_.size();
     if (fits && n_wanted == n_chunks) return take(box);
     if (n_chunks == 1) return Status(Code::out_of_memory, "no room for one stored chunk");
-    // The slowest dimension is halved, so that rows stay long.
+    // Halve the slowest dimension, so that rows stay long.
     std::size_t d = 0;
     while (chunks.count[d] == 1) ++d;
     Box half = chunks;
@@ -223,9 +223,9 @@ class TileScratch::Pass {
   InputFile& input_;
   std::size_t field_index_;
   std::span<std::byte> memory_;
-  Box all_;  ///< Around all parts.
+  Box all_;  ///< Bounding box of all parts.
   ChunkGrid grid_;
-  Box range_;  ///< Of stored chunks.
+  Box range_;  ///< Stored chunks in all_.
   std::vector<bool> wanted_;
 };
 
@@ -236,7 +236,7 @@ Status TileScratch::fill(InputFile& input, std::size_t field_index, const Shape&
   return Pass(*this, input, field_index, stored_chunk, memory).run();
 }
 
-/// @param values  of the box that was read.
+/// @param values  contents of the box that was read.
 Status TileScratch::write_piece(Part& part, const Piece& piece, const Box& box,
                                 const std::byte* values, Buffer& pack) {
   std::uint32_t checksum = 0;
@@ -264,7 +264,7 @@ Status TileScratch::write_piece(Part& part, const Piece& piece, const Box& box,
   return Status();
 }
 
-// --- Parts put together again.
+// --- Reassembly of parts.
 
 std::optional<std::size_t> TileScratch::find(const Box& box) {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -279,7 +279,7 @@ std::optional<std::size_t> TileScratch::find(const Box& box) {
 Status TileScratch::read(std::size_t index, std::span<std::byte> values) {
   const Part& part = parts_[index];
   std::vector<Piece> pieces;
-  std::vector<std::size_t> runs{0};  // Pieces of which each thread takes a pack at a time, or more.
+  std::vector<std::size_t> runs{0};  // Boundaries of runs of pieces; a run fills at least one pack.
   std::uint64_t end = part.begin;
   std::uint64_t run_begin = end;
   for (std::size_t b = 0; b < boxes_.size(); ++b) {
@@ -305,15 +305,15 @@ Status TileScratch::read(std::size_t index, std::span<std::byte> values) {
   return Status(Code::corrupt, storage_->path() + " gives other bytes than were written");
 }
 
-/// Pieces that lie one behind the other.
-/// @param values    of the part.
-/// @param checksum  gets the sum of theirs.
+/// Read consecutive pieces.
+/// @param values  buffer for the complete part.
+/// @param checksum  receives the sum of the pieces' marks.
 Status TileScratch::read_pieces(const Part& part, std::span<const Piece> pieces, std::byte* values,
                                 Buffer& pack, std::uint64_t& checksum) {
   std::uint64_t address = pieces.front().begin;
   const std::uint64_t end = pieces.back().begin + bytes_of(pieces.back().box);
   std::uint32_t of_piece = 0;
-  std::uint64_t n_read = 0;  // Bytes in the pack, of which so many are used.
+  std::uint64_t n_read = 0;  // Bytes in the pack, of which n_used are consumed.
   std::uint64_t n_used = 0;
   const auto take_rows = [&](const Box& rows) {
     const std::uint64_t n_bytes = bytes_of(rows);

@@ -33,8 +33,9 @@ Result<std::string> whole_text(const std::string& path) {
   return text;
 }
 
-/// Each file that is named more than once, on a line of its own. Compared as absolute paths without
-/// "." and "..": a look at every file would cost rank 0 a round to the file system for each.
+/// Reject files that are named more than once, each on a separate line. Paths are compared as
+/// absolute paths without "." and "..": stat calls would cost rank 0 a file system request per
+/// file.
 Status refuse_duplicates(const std::vector<std::string>& inputs) {
   std::unordered_map<std::string, std::size_t> n_times;
   const auto key_of = [](const std::string& input) {
@@ -53,7 +54,7 @@ Status refuse_duplicates(const std::vector<std::string>& inputs) {
   return twice;
 }
 
-/// Rank 0's view.
+/// Read the inputs at rank 0.
 Result<std::vector<std::string>> inputs_here(const std::vector<std::string>& files,
                                              const std::string& list_path) {
   if (files.empty() == list_path.empty()) {

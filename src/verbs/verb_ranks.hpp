@@ -1,11 +1,11 @@
-// The ranks that do a verb's work, and what they tell while it lasts.
+// The ranks that execute a verb, and what they report meanwhile.
 //
-// A verb is what `tailrace repack`, `verify`, `info`, `export`, `recover` and `concat` do, as a
+// A verb is the work of `tailrace repack`, `verify`, `info`, `export`, `recover` or `concat`, as a
 // function from a request to a report: plain structs, nothing printed. Frontends fill the request
-// and translate the report. Where words of a user are at fault, the message names the command
-// line's option, which every frontend's users read in the same documentation.
-// Invariant: a verb returns the same Status on every rank and, where it says nothing else, the same
-// report.
+// and translate the report. Messages about invalid options use the command line's names for them,
+// which are documented for the users of every frontend.
+// Invariant: a verb returns the same Status on every rank and, unless it documents otherwise, the
+// same report.
 
 #pragma once
 
@@ -21,8 +21,8 @@
 
 namespace tailrace::verbs {
 
-/// The same Status on every rank. Collective. For checks that all ranks make alike: rank 0's
-/// failure is everybody's and carries no rank number.
+/// Agree on a Status: the same on every rank. Collective. For checks that all ranks make alike:
+/// rank 0's failure becomes the failure of all ranks, without a rank number.
 Status settle(Comm& comm, const Status& mine);
 template <class T>
 Result<T> settle(Comm& comm, Result<T> mine) {
@@ -32,11 +32,12 @@ Result<T> settle(Comm& comm, Result<T> mine) {
 
 struct VerbRanks {
   Comm& comm;
-  /// Another Comm of the same ranks, for an engine to own. Collective. Verify needs none.
+  /// Creates another Comm of the same ranks, which an engine will own. Collective. Verify does not
+  /// need it.
   std::function<std::unique_ptr<Comm>()> world;
-  /// One remark for the user, without a newline; called at rank 0 only. May be empty.
+  /// Receives one remark for the user, without a newline; called at rank 0 only. May be empty.
   std::function<void(const std::string&)> remark;
-  /// How far this rank's share is, from time to time. May be empty.
+  /// Receives the progress of this rank's share from time to time. May be empty.
   std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)> progress;
 
   bool is_root() const { return comm.is_root(); }
@@ -53,30 +54,31 @@ struct VerbRanks {
   }
 };
 
-/// Whether `path` is a directory.
+/// True if `path` is a directory.
 bool is_directory(const std::string& path);
-/// Bytes in a file; 0 if there is none.
+/// Size of a file; 0 if it does not exist.
 std::uint64_t file_bytes_of(const std::string& path);
-/// "." where the path names none.
+/// Folder of an output; "." if the path has none.
 std::string folder_of(const std::string& output);
-/// Whether there is a folder for this output, and whether it takes files: found out before the
-/// work. Not collective. @error not_found, io_error  names both.
+/// Check before the work that the output's folder exists, and that it is writable. Not collective.
+/// @error not_found, io_error  names output and folder.
 Status check_folder_is_there(const std::string& output);
 Status check_folder_is_writable(const std::string& output);
 
-/// The parts of "a,b,c", empty ones too; none of an empty text.
+/// Split "a,b,c" at its commas; parts may be empty. An empty text has no parts.
 std::vector<std::string> split_at_commas(std::string_view text);
 
-/// The paths in the text of a list: one a line, in their order; blank lines and lines that begin
-/// with '#' are left out, spaces around a path and a carriage return after it, too.
-/// Not collective. @error invalid_argument  the text is no list, or names nothing.
+/// Parse a list of paths, one a line. Skips blank lines and lines that start with '#', and trims
+/// spaces around a path and a carriage return after it. Not collective.
+/// @error invalid_argument  the text is not a list, or contains no path.
 Result<std::vector<std::string>> parse_input_list(std::string_view text);
 
-/// The inputs that a user names: either `files` or the lines of `list_path` ("-": standard input),
-/// relative to the current directory. Collective; the same on every rank, as rank 0 sees them: a
-/// list is read once and broadcast, so that 32,000 ranks do not all open one file.
+/// Determine the inputs that a user names, relative to the current directory: either `files` or the
+/// lines of `list_path` ("-": standard input). Collective; every rank gets rank 0's result. Rank 0
+/// reads a list once and broadcasts it, so that 32,000 ranks do not all open one file.
 /// @error not_found, io_error  the list cannot be read.
-/// @error invalid_argument  both or neither are given; files are named twice: all of these.
+/// @error invalid_argument  both or neither are given; or files are named twice (lists all of
+/// them).
 Result<std::vector<std::string>> read_inputs(Comm& comm, const std::vector<std::string>& files,
                                              const std::string& list_path);
 

@@ -1,8 +1,9 @@
-// The comparison of a concatenation.
+// Compares a concatenation with its inputs.
 //
 // The inputs are dealt to the ranks in contiguous runs of about equal bytes. Each rank first reads
-// what rows its inputs have; a prefix sum says where in the output they must begin; then it
-// compares them, some files at a time. Only counts and the first findings travel between ranks.
+// the numbers of rows in its inputs. A prefix sum then yields where those rows must start in the
+// output. Finally the rank compares them, a few files at a time. Ranks exchange only counts and the
+// first findings.
 
 #include "verbs/verify_concat.hpp"
 
@@ -19,16 +20,16 @@ namespace tailrace::verbs {
 namespace {
 
 constexpr std::uint64_t default_memory_bytes = 256ULL << 20;
-/// What an open input takes in HDF5: caches of metadata and of chunks.
+/// Memory of an open input in HDF5: caches of metadata and of chunks.
 constexpr std::uint64_t open_file_bytes = 4ULL << 20;
 
-/// [first, last) of the inputs of this rank.
+/// Range [first, last) of this rank's inputs.
 struct Run {
   std::size_t first = 0;
   std::size_t last = 0;
 };
 
-/// Deal inputs by bytes: an input belongs to the rank in whose share of all bytes its middle lies.
+/// Deal inputs by bytes: an input belongs to the rank whose share of all bytes contains its middle.
 Run own_inputs(const std::vector<std::string>& inputs, const Comm& comm) {
   std::vector<double> middles;
   double total = 0;
@@ -52,7 +53,7 @@ Bytes packed(const ConcatFindings& findings) {
   return writer.take();
 }
 
-/// Behind those that `all` has already.
+/// Append packed findings to `all`.
 void add_packed(const Bytes& bytes, ConcatFindings& all) {
   ByteReader reader(bytes);
   const auto n_all = reader.take<std::uint64_t>();
@@ -67,7 +68,7 @@ class ConcatVerifier {
                  VerifyConcatReport& report)
       : ranks_(ranks), comm_(ranks.comm), request_(request), report_(report) {}
 
-  /// The same Status on every rank.
+  /// Execute the comparison. The same Status on every rank.
   Status run() {
     TAILRACE_TRY(read_request());
     ConcatCheck::Settings settings{memory_bytes_, request_.follow_external,
@@ -87,7 +88,7 @@ class ConcatVerifier {
     } else {
       TAILRACE_TRY(compare_tiles());
     }
-    // What concerns the whole file comes before what concerns an input.
+    // Findings about the complete file come before findings about an input.
     for (const std::string& line : findings_.lines) first.add(line);
     first.n_all += findings_.n_all - findings_.lines.size();
     report_.findings = share_findings(comm_, first);
@@ -120,7 +121,7 @@ class ConcatVerifier {
     return check_->compare_objects(findings);
   }
 
-  /// Inputs that are tiles of a domain: their places first, which all ranks need to know.
+  /// Compare inputs that are tiles of a domain. All ranks first need the positions of all tiles.
   Status compare_tiles() {
     report_.n_datasets = check_->datasets().size();
     ByteWriter mine;
@@ -158,7 +159,7 @@ class ConcatVerifier {
     return Status();
   }
 
-  /// Where this rank's rows begin in the output, and how many there should be.
+  /// Compute where this rank's rows start in the output, and the total numbers of rows.
   void find_places() {
     std::vector<std::uint64_t> counts(check_->datasets().size(), 0);
     for (const std::vector<InputRows>& of_file : rows_) {
@@ -219,10 +220,10 @@ class ConcatVerifier {
   std::vector<std::string> names_;
   std::unique_ptr<ConcatCheck> check_;
   Run own_;
-  std::vector<std::vector<InputRows>> rows_;  ///< Of each own input.
+  std::vector<std::vector<InputRows>> rows_;  ///< Indexed by this rank's inputs.
   std::vector<std::uint64_t> first_rows_;
   std::vector<std::uint64_t> totals_;
-  std::uint64_t n_bytes_ = 0;  ///< This rank's.
+  std::uint64_t n_bytes_ = 0;  ///< Bytes of this rank's rows.
   ConcatFindings findings_;
 };
 

@@ -1,4 +1,4 @@
-// verify --concat: did every element of every input arrive in the output, and nothing else?
+// verify --concat: checks that every element of every input is in the output, and nothing else.
 
 #pragma once
 
@@ -14,12 +14,12 @@ namespace tailrace::verbs {
 
 struct VerifyConcatRequest {
   std::string output;
-  std::vector<std::string> files;      ///< The inputs, in their order,
-  std::string list_path;               ///< or a list of them.
-  std::string key_names;               ///< As for concat; empty: none.
-  std::string memory;                  ///< What each rank may hold; empty: 256 MiB.
-  std::string tile;                    ///< As for concat.
-  std::string on_different = "error";  ///< As for concat.
+  std::vector<std::string> files;      ///< The inputs, in order,
+  std::string list_path;               ///< or the path of a list of them.
+  std::string key_names;               ///< Same as for concat; empty: none.
+  std::string memory;                  ///< Memory limit of each rank; empty: 256 MiB.
+  std::string tile;                    ///< Same as for concat.
+  std::string on_different = "error";  ///< Same as for concat.
   bool follow_external = false;        ///< Compare values in other files, too (OtherFiles).
 };
 
@@ -32,18 +32,18 @@ struct VerifyConcatReport {
   std::uint64_t n_empty = 0;
   std::uint64_t n_rows = 0;
   std::uint64_t raw_bytes = 0;
-  ConcatFindings findings;  ///< Those of all ranks, in the order of the inputs.
+  ConcatFindings findings;  ///< Findings of all ranks, in the order of the inputs.
   double total_s = 0;
 
   bool ok() const { return findings.n_all == 0; }
 };
 
-/// Read output and inputs by HDF5 alone and compare them. Collective.
-/// @error what kept the comparison from being made; that something differs is no error.
+/// Read output and inputs with HDF5 only and compare them. Collective.
+/// @error errors that prevent the comparison; differences are not errors.
 Result<VerifyConcatReport> verify_concat(const VerbRanks& ranks,
                                          const VerifyConcatRequest& request);
 
-/// The findings of all ranks, in rank order, on every rank. Collective.
+/// Gather the findings of all ranks, in rank order, on every rank. Collective.
 ConcatFindings share_findings(Comm& comm, const ConcatFindings& mine);
 
 template <class Visit>

@@ -1,7 +1,7 @@
-// What is compared with what, under which bound; reading, comparing, merging.
+// Pairs fields, determines their bounds; reads, compares and merges findings.
 //
 // The bound of a field is the user's (bound, per_field) if given, else what the Writer recorded in
-// the dataset's attributes, else 0: a file that says nothing about loss is expected to have none.
+// the dataset's attributes, else 0: a file that states no loss is expected to have none.
 
 #include "verbs/verify_files.hpp"
 #include "core/option_table.hpp"
@@ -37,7 +37,7 @@ static_assert(std::is_trivially_copyable_v<VerifyFinding>, "findings travel as b
 constexpr DoorWords words_of_verify = {
     "write the file anew; tailrace repack: --field 'PATH:fill=VALUE'"};
 
-/// What is read of the original at a time where its chunks reach over several of those.
+/// Memory for reading several boxes of the original together if its chunks span several boxes.
 constexpr std::uint64_t tile_bytes = 64U << 20;
 
 std::uint64_t bits_at(std::span<const std::byte> values, std::uint64_t index, std::size_t bytes) {
@@ -53,21 +53,21 @@ T value_of(std::uint64_t bits) {
   return value;
 }
 
-/// Call `visit` with the bits read as a value of `dtype`.
+/// Call `visit` with the bits as a value of `dtype`.
 template <class Visit>
 auto with_value(DType dtype, std::uint64_t bits, Visit&& visit) {
-  // A number of one byte is one, not a character.
+  // Promote, so that a number of one byte is not formatted as a character.
   return visit_dtype(dtype, [&]<class T>() { return visit(+value_of<T>(bits)); });
 }
 
-/// Both arrays' values in one box of one field.
+/// Values of both arrays in one box of one field.
 struct ComparedBox {
   const VerifyTask& task;
   Box box;
   std::span<const std::byte> original;
   std::span<const std::byte> decoded;
-  std::span<const std::uint8_t> covered;  ///< Marks of values that count for nothing; empty: none.
-  const RegionLevels& tighter;            ///< Of regions.
+  std::span<const std::uint8_t> covered;  ///< Marks of values that do not count; empty: all count.
+  const RegionLevels& tighter;            ///< Bounds of regions.
 
   std::size_t element_bytes() const { return dtype_bytes(task.dtype); }
   ChunkComparison compare(std::uint64_t first, std::uint64_t count) const {
@@ -82,7 +82,7 @@ struct ComparedBox {
     }
     return all;
   }
-  /// Of values that all count.
+  /// Compare values that all count.
   ChunkComparison compare_run(std::uint64_t first, std::uint64_t count) const {
     const std::size_t bytes = element_bytes();
     const auto from = original.subspan(first * bytes, count * bytes);
@@ -93,7 +93,8 @@ struct ComparedBox {
     if (!task.box_offsets.empty()) return compare_components(first, from, to);
     return compare_values(task.dtype, from, to, task.absolute_bound, task.fill_value);
   }
-  /// Of a plotfile's level, which has one dimension: each component is held to its own bound.
+  /// Compare values of a plotfile's level, which has one dimension: each component has a separate
+  /// bound.
   ChunkComparison compare_components(std::uint64_t first, std::span<const std::byte> from,
                                      std::span<const std::byte> to) const {
     const std::size_t bytes = element_bytes();
@@ -116,7 +117,7 @@ struct ComparedBox {
     }
     return all;
   }
-  /// Position in the whole field of a position in the box.
+  /// Position in the complete field of a position in the box.
   std::uint64_t field_index(std::uint64_t index) const {
     std::uint64_t result = 0;
     std::uint64_t stride = 1;
@@ -133,8 +134,8 @@ struct ComparedBox {
   }
 };
 
-/// Collect the first offenders among `count` values by halving: the rule of what is one is
-/// compare_values' alone, and parts without any cost one comparison.
+/// Collect the first offenders among `count` values by bisection. So compare_values() is the only
+/// definition of an offender, and parts without offenders cost one comparison.
 void find_offenders(const ComparedBox& box, std::uint64_t first, std::uint64_t count,
                     VerifyFinding& finding) {
   if (finding.n_first == VerifyFinding::most_offenders) return;
@@ -147,13 +148,13 @@ void find_offenders(const ComparedBox& box, std::uint64_t first, std::uint64_t c
   find_offenders(box, first + count / 2, count - count / 2, finding);
 }
 
-/// Find what breaks the field's guards. Minmax is of the whole field, and judged there.
+/// Find violations of the field's guards. Minmax concerns the complete field and is judged later.
 void check_guards(const ComparedBox& box, VerifyFinding& finding) {
   const VerifyTask& task = box.task;
   if (task.guards.minmax) {
     finding.decoded_range = value_range(task.dtype, box.decoded, task.fill_value);
   }
-  // What was not kept breaks nothing.
+  // Dropped values violate nothing.
   std::vector<std::byte> original;
   for (std::size_t i = 0, bytes = box.element_bytes(); i < box.covered.size(); ++i) {
     if (i == 0) original.assign(box.original.begin(), box.original.end());
@@ -214,7 +215,7 @@ std::uint64_t box_bytes(const VerifyTask& task, const Box& box) {
   return box.n_elements() * dtype_bytes(task.dtype);
 }
 
-/// All ranks' findings, on every rank.
+/// Merge the findings of all ranks, on every rank.
 void share_findings(Comm& comm, std::vector<VerifyFinding>& findings) {
   const std::span<std::byte> mine = std::as_writable_bytes(std::span(findings));
   const std::vector<Bytes> gathered = comm.gather(mine, 0);
@@ -230,8 +231,8 @@ void share_findings(Comm& comm, std::vector<VerifyFinding>& findings) {
   std::copy(merged.begin(), merged.end(), mine.begin());
 }
 
-/// Least and greatest value of the originals of those tasks that need them. Collective.
-/// Resolves their absolute_bound.
+/// Measure the range of the originals for the tasks that need it, and compute their absolute_bound.
+/// Collective.
 Status resolve_ranges(TileReader& original, Comm& comm, std::span<VerifyTask> tasks) {
   const auto needs = [](const VerifyTask& task) {
     return task.resolve_range && !task.psnr_asked();
@@ -270,7 +271,7 @@ Status resolve_ranges(TileReader& original, Comm& comm, std::span<VerifyTask> ta
 }
 
 /// Compare all tasks. Collective: the findings are those of all ranks.
-/// @error the reading failure of the lowest failing rank, on every rank.
+/// @error the reading error of the lowest failing rank, on every rank.
 Result<std::vector<VerifyFinding>> compare_fields(TileReader& original, InputFile& compressed,
                                                   const VerbRanks& ranks,
                                                   std::span<const VerifyTask> tasks) {
@@ -289,7 +290,7 @@ Result<std::vector<VerifyFinding>> compare_fields(TileReader& original, InputFil
     of_original.resize(box_bytes(task, box));
     of_compressed.resize(of_original.size());
     TAILRACE_TRY(original.read(task.original_index, task.tiles, box, of_original));
-    // HDF5 leaves memory as it is where a chunk is missing that has no fill value.
+    // HDF5 does not set memory for a missing chunk without a fill value.
     std::ranges::fill(of_compressed, std::byte{0});
     TAILRACE_TRY(compressed.read(task.compressed_index, box, of_compressed));
     leave_out_unwritten(task, box, of_original, of_compressed);
@@ -309,7 +310,7 @@ Result<std::vector<VerifyFinding>> compare_fields(TileReader& original, InputFil
   return findings;
 }
 
-/// Bounds and fill values asked on the command line.
+/// Bounds and fill values from the command line.
 struct VerifyRequests {
   std::optional<ErrorBound> bound;
   std::vector<FieldPattern> patterns;
@@ -332,8 +333,8 @@ Result<VerifyRequests> parse_requests(const VerifyRequest& request) {
   return requests;
 }
 
-/// Hold the values to the losses that they have and the original's values have not: the original
-/// may be any file on the way from the first values to the compressed ones.
+/// Derive the bound from the losses that the original's values do not have. The original may be any
+/// intermediate file between the first values and the compressed ones.
 void hold_to_losses(const Losses& all, const Losses& of_original, VerifyTask& task) {
   task.losses = losses_text(all);
   const std::optional<Losses> since = losses_since(all, of_original);
@@ -345,12 +346,12 @@ void hold_to_losses(const Losses& all, const Losses& of_original, VerifyTask& ta
   task.pointwise_bound = pointwise_bound(*total);
 }
 
-/// The bound that one field is held to.
+/// Determine the bound of one field.
 /// @param of_original  losses of the original's values.
 Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
                      const FieldAttributes& recorded, const Losses& of_original, VerifyTask& task) {
   std::optional<ErrorBound> asked = requests.bound;
-  // A bound for all fields means loss where loss is possible; see repack_plan.hpp.
+  // A bound for all fields applies only where loss is possible; see repack_plan.hpp.
   if (asked &&
       (!is_floating(*field.dtype) || (recorded.by_tailrace && recorded.bound.lossless()))) {
     asked.reset();
@@ -389,8 +390,9 @@ Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
   return Status();
 }
 
-/// Two neighbours that keep half the gradient keep the gradient, and so do laplacians
-/// (docs/guards.md): so whatever bound is asked, it is held to that much.
+/// Tighten the bounds for gradient and laplacian guards. If two neighbours stay within half the
+/// gradient's bound, the gradient stays within its bound; the same holds for laplacians
+/// (docs/guards.md).
 void hold_to_neighbours(VerifyTask& task) {
   const auto hold = [&](double& bound) {
     bound = task.guards.bound_within(bound, task.shape.size());
@@ -399,8 +401,8 @@ void hold_to_neighbours(VerifyTask& task) {
   std::ranges::for_each(task.component_bounds, hold);
 }
 
-/// The cells of a level whose values were not kept. What the file's own boxes do not confirm
-/// counts, and is a problem.
+/// Determine the dropped cells of a level. If the file's boxes do not confirm them, the cells are
+/// compared, and that is a problem.
 Status resolve_covered(InputFile& compressed, const FieldAttributes& recorded, VerifyTask& task,
                        std::vector<std::string>& problems) {
   if (!recorded.covered) return Status();
@@ -423,8 +425,8 @@ Status resolve_covered(InputFile& compressed, const FieldAttributes& recorded, V
   return Status();
 }
 
-/// The recorded regions, and what says where they are. What the file does not have, or of another
-/// shape, is a problem.
+/// Find the recorded regions and their masks. A mask that is missing or has another shape is a
+/// problem.
 void resolve_regions(InputFile& compressed, VerifyTask& task, std::vector<std::string>& problems) {
   const auto look = [&](const RegionGuard& region) -> Status {
     constexpr std::uint64_t kAnyExtents = UINT64_MAX;
@@ -441,11 +443,12 @@ void resolve_regions(InputFile& compressed, VerifyTask& task, std::vector<std::s
   }
 }
 
-/// Pair the fields of both files by path. What cannot be paired becomes a problem in words.
+/// Pairs of fields with the same path in both files. Fields without a partner are problems.
 struct Pairing {
   std::vector<VerifyTask> tasks;
   std::vector<std::string> problems;
-  bool with_structure = false;  ///< Both are HDF5 files: StructureCheck names what one side lacks.
+  bool with_structure = false;  ///< True if both are HDF5 files: StructureCheck reports missing
+                                ///< objects.
   bool of_classic = false;      ///< The original is a netCDF classic file.
 };
 
@@ -461,7 +464,7 @@ std::string difference_text(const StoredDataset& original, const StoredDataset& 
   return "";
 }
 
-/// Report the original's other objects that the compressed file lacks.
+/// Report other objects of the original that the compressed file lacks.
 void find_missing_objects(const VerifyRequest& request, const InputFile& original,
                           const InputFile& compressed, std::vector<std::string>& problems) {
   std::unordered_set<std::string> there;
@@ -480,8 +483,8 @@ void take_problems(const ConcatFindings& found, std::vector<std::string>& proble
   }
 }
 
-/// Compare what a netCDF classic original has besides numbers. Each rank compares its share of the
-/// objects. Collective.
+/// Compare contents of a netCDF classic original that are not fields. Each rank compares its share
+/// of the objects. Collective.
 Status compare_classic(const VerifyRequest& request, Comm& comm,
                        std::vector<std::string>& problems) {
   int n_seen = 0;
@@ -587,7 +590,7 @@ void find_doubts(VerifyReport& report) {
 
 constexpr std::uint64_t default_fidelity_bytes = 256ULL << 20;
 
-/// Measure what has become of each field. Collective.
+/// Measure the fidelity of each field. Collective.
 Status add_fidelity(const VerifyRequest& request, const VerbRanks& ranks, InputFile& original,
                     InputFile& compressed, VerifyReport& report) {
   std::uint64_t memory_bytes = default_fidelity_bytes;
@@ -696,7 +699,7 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   TAILRACE_TAKE(auto original,
                 ranks.settle(open_input(request.original, request.raw_format, options)));
   for (const std::string& remark : original->remarks()) ranks.say(remark);
-  // What was written is judged as others will read it.
+  // Read the compressed file through HDF5, like other readers.
   options.by_hdf5 = true;
   TAILRACE_TAKE(auto compressed, ranks.settle(open_input_file(request.compressed, {}, options)));
   TAILRACE_TAKE(auto pairing, ranks.settle(pair_fields(request, requests, *original, *compressed)));

@@ -1,12 +1,12 @@
-// verify: is every value of the compressed file as near to the original as was promised?
+// verify: checks that every value of the compressed file is within its promised bound.
 //
 // Two files are compared field by field, box by box, on any number of ranks. Each rank reads the
-// boxes dealt to it from both files, so nothing is held but two boxes at a time. What it finds are
-// plain numbers, one VerifyFinding per field, which merge in any order. What the errors do to a
-// field as a whole is measured by further passes, where that is asked for (fidelity.hpp).
+// boxes dealt to it from both files, so that memory holds only two boxes at a time. The results are
+// plain numbers, one VerifyFinding per field, which merge in any order. On request, further passes
+// measure the effect of the errors on complete fields (fidelity.hpp).
 //
-// Everything else of two HDF5 files is compared by StructureCheck: by rank 0, but for the values of
-// datasets that are no fields, which the ranks share.
+// StructureCheck compares everything else of two HDF5 files, on rank 0. The ranks share the values
+// of datasets that are not fields.
 
 #pragma once
 
@@ -38,23 +38,24 @@ namespace tailrace::verbs {
 struct VerifyRequest {
   std::string original;
   std::string compressed;
-  std::string bound;                   ///< For all fields, over what the file says; empty: none.
+  std::string bound;                   ///< Bound for all fields, overriding the file's; empty: not
+                                       ///< set.
   std::vector<std::string> per_field;  ///< "GLOB:bound=...,fill=..."
-  FieldSelection selection;            ///< Of the original's fields.
-  std::string raw_format;              ///< Of the original; empty: it says what it is.
+  FieldSelection selection;            ///< Selects among the original's fields.
+  std::string raw_format;              ///< Format of the original; empty: it describes itself.
   bool follow_external = false;        ///< Compare values in other files, too (OtherFiles).
-  bool fidelity = false;               ///< Measure what the errors do to each field, too.
-  std::string memory{};                ///< What a rank may hold for that; empty: 256 MiB.
-  std::vector<std::string> ignore{};   ///< Globs of objects of both files to leave out.
-  std::vector<std::string> ignore_attributes{};  ///< Globs of attributes' names to leave out.
-  /// Compare the values of the original's fields and nothing else: for files that are no copies.
+  bool fidelity = false;               ///< Measure the effect of the errors on each field, too.
+  std::string memory{};                ///< Memory limit per rank for that; empty: 256 MiB.
+  std::vector<std::string> ignore{};   ///< Globs of objects to leave out in both files.
+  std::vector<std::string> ignore_attributes{};  ///< Globs of attribute names to leave out.
+  /// Compare the values of the original's fields only: for files that are not copies.
   bool values_only = false;
 };
 
 /// Chunks of the original's dataset whose elements have no value.
 struct UnwrittenChunks {
   ChunkGrid grid;
-  std::vector<std::uint64_t> chunks;  ///< Their numbers in the grid, ascending.
+  std::vector<std::uint64_t> chunks;  ///< Numbers in the grid, ascending.
 };
 
 /// One field to compare.
@@ -62,79 +63,85 @@ struct VerifyTask {
   std::string path;
   DType dtype = DType::f32;
   Shape shape;
-  std::size_t original_index = 0;    ///< Into the original's fields().
-  std::size_t compressed_index = 0;  ///< Into the compressed file's fields().
-  ChunkTiles tiles;   ///< Of what is compared at once: whole chunks of the compressed file.
-  Shape chunk_shape;  ///< Of the compressed file; empty: it is not chunked.
+  std::size_t original_index = 0;    ///< Index into the original's fields().
+  std::size_t compressed_index = 0;  ///< Index into the compressed file's fields().
+  ChunkTiles tiles;   ///< Boxes that are compared at a time: complete chunks of the compressed
+                      ///< file.
+  Shape chunk_shape;  ///< Chunk shape of the compressed file; empty: not chunked.
   std::optional<double> fill_value;
-  ErrorBound asked;  ///< psnr: checked as a PSNR; else as the bound below.
+  ErrorBound asked;  ///< psnr: checked as a PSNR; other modes: by the bounds below.
   double absolute_bound = 0;
-  double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is 0 then.
-  std::vector<double> component_bounds;   ///< As FieldAttributes; empty: one for all values.
-  std::vector<std::int64_t> box_offsets;  ///< Of the components' boxes.
-  /// Of a plotfile's level: cells whose values were not kept, as the compressed file says and its
-  /// boxes confirm; null: all were.
+  double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is then 0.
+  std::vector<double> component_bounds;   ///< See FieldAttributes; empty: one bound for all values.
+  std::vector<std::int64_t> box_offsets;  ///< Offsets of the components' boxes.
+  /// Cells of a plotfile's level whose values were dropped, as stated by the compressed file and
+  /// confirmed by its boxes; null: none.
   std::shared_ptr<const CoveredCells> covered;
-  UnwrittenChunks unwritten;         ///< Not compared.
-  Guards guards;                     ///< As the compressed file records them.
-  std::vector<RegionGuard> regions;  ///< Those of them that the file can be held to,
-  RegionMasks region_masks;          ///< and their masks in it.
-  bool bound_known = false;          ///< False: neither the file nor the user says a bound.
-  std::string losses;          ///< As the compressed file records several; empty: it does not.
+  UnwrittenChunks unwritten;         ///< Chunks that are not compared.
+  Guards guards;                     ///< Guards that the compressed file records.
+  std::vector<RegionGuard> regions;  ///< Recorded regions that can be checked in the file,
+  RegionMasks region_masks;          ///< The regions' masks in the file.
+  bool bound_known = false;          ///< False: neither the file nor the user states a bound.
+  std::string losses;          ///< Text of several losses that the compressed file records; empty:
+                               ///< none.
   bool resolve_range = false;  ///< The bound is relative to a range that must be measured.
   std::string codec;
-  std::optional<Quantization> quantization;  ///< Of the compressed file's values, else originals'.
+  std::optional<Quantization> quantization;  ///< Rounding of the compressed file's values, else of
+                                             ///< the original's.
   std::uint64_t raw_bytes = 0;
   std::uint64_t stored_bytes = 0;
 
-  /// What errors are held to, in their unit; 0: exact, infinite: nothing.
+  /// Limit for errors, in their unit; 0: exact, infinite: no limit.
   double bound() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
-  /// Whether the bound is relative to the range, and one number for all values.
+  /// True if one bound relative to the range applies to all values.
   bool width_matters() const {
     return asked.needs_range() && std::isfinite(absolute_bound) && absolute_bound > 0;
   }
   bool psnr_asked() const { return asked.mode == BoundMode::psnr && resolve_range; }
 };
 
-/// A value that is not what it should be. Values are kept as their bytes, so that none is rounded.
+/// A value that violates its bound. Values are stored as their bytes, so that none is rounded.
 struct Offender {
-  std::uint64_t index = 0;  ///< Row-major in the field.
+  std::uint64_t index = 0;  ///< Row-major index in the field.
   std::uint64_t original_bits = 0;
   std::uint64_t decoded_bits = 0;
 };
 
-/// What the comparison of (a part of) one field found. Trivially copyable: it travels as bytes.
+/// Result of the comparison of (a part of) one field. Trivially copyable, so that it can be sent as
+/// bytes.
 struct VerifyFinding {
   static constexpr std::size_t most_offenders = 5;
   ChunkComparison comparison;
-  std::uint64_t n_covered = 0;  ///< Not compared: covered cells.
+  std::uint64_t n_covered = 0;  ///< Covered cells, which are not compared.
   ValueRange range;
-  MagnitudeCount magnitudes;                     ///< Of the originals, under an absolute bound.
+  MagnitudeCount magnitudes;                     ///< Magnitudes of the originals; set under an
+                                                 ///< absolute bound.
   Offender worst;                                ///< Valid if comparison.worst_index is.
-  std::array<Offender, most_offenders> first{};  ///< The first ones, by index.
+  std::array<Offender, most_offenders> first{};  ///< The first offenders, by index.
   std::uint64_t n_first = 0;
-  std::uint64_t n_guards_broken = 0;  ///< As BrokenGuards::n.
-  Offender guard_first;               ///< Valid if there are any: the first of them.
-  ValueRange decoded_range;           ///< Under guard=minmax.
+  std::uint64_t n_guards_broken = 0;  ///< See BrokenGuards::n.
+  Offender guard_first;               ///< First value that breaks a guard; valid if n_guards_broken
+                                      ///< > 0.
+  ValueRange decoded_range;           ///< Range of the decoded values; set under guard=minmax.
 
   void merge(const VerifyFinding& other);
-  /// In dB: 20 log10(range / root mean square error); infinite if nothing differs.
+  /// PSNR in dB: 20 log10(range / root mean square error); infinite if nothing differs.
   double psnr() const;
 };
 
-/// One field, and how far it keeps its promise.
+/// One field and the result of its verification.
 struct VerifiedField {
   VerifyTask task;
   VerifyFinding finding;
-  std::optional<Fidelity> fidelity;  ///< Where it was asked for.
+  std::optional<Fidelity> fidelity;  ///< Set if requested.
 
   bool kept() const;
-  /// What breaks a guard, and each extreme that is another under guard=minmax.
+  /// Number of broken guards, including each extreme that changed under guard=minmax.
   std::uint64_t n_guards_broken() const;
-  /// Held to more than equality, and to something at all.
+  /// True if the field has a bound that is neither 0 nor infinite.
   bool has_bound() const;
-  /// Whether a bound that is relative to the range of the values means something for them; a kept
-  /// promise says little where it does not.
+  /// Verdict whether a bound relative to the range is meaningful for the field's values. If it is
+  /// not, a kept bound proves little.
   BoundVerdict width() const;
 };
 
@@ -142,38 +149,38 @@ struct VerifyReport {
   std::string original_path;
   std::string compressed_path;
   std::vector<VerifiedField> fields;
-  std::vector<std::string> problems;  ///< What is missing, or of another shape or type.
-  /// Differences besides the values of fields; nothing: it was not asked for, or one of the files
-  /// is not HDF5.
+  std::vector<std::string> problems;  ///< Missing fields, and fields of another shape or type.
+  /// Differences other than values of fields; nothing: not requested, or one of the files is not
+  /// HDF5.
   std::optional<StructureFindings> structure{};
-  std::vector<std::string> ignore{};             ///< As asked for.
-  std::vector<std::string> ignore_attributes{};  ///< As asked for.
-  /// Bounds that keep what an earlier rounding has made, or mean little for most values.
+  std::vector<std::string> ignore{};             ///< Copied from the request.
+  std::vector<std::string> ignore_attributes{};  ///< Copied from the request.
+  /// Bounds finer than an earlier rounding, or meaningless for most values.
   std::vector<std::string> doubts{};
 
-  /// Sentences on problems and on failing differences: the first ones of each aspect, and how many
-  /// more there are.
+  /// Sentences about problems and failing differences: the first ones of each aspect, and the
+  /// number of the rest.
   std::vector<std::string> all_problems(std::size_t most_of_aspect) const;
-  /// Fields that do not keep their promise, and problems.
+  /// Number of fields that violate their bound, plus problems and failing differences.
   std::uint64_t n_failed() const;
-  /// Fields whose kept promise says little.
+  /// Number of fields whose kept bound proves little.
   std::uint64_t n_doubtful() const;
 };
 
 /// Open both files, pair their fields by path and compare them. Collective.
-/// @error what kept the comparison from being made; that a bound is broken is no error.
+/// @error errors that prevent the comparison; a broken bound is not an error.
 Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& request);
 
-/// Where in an array of this shape the row-major position `index` is.
+/// Coordinates of row-major position `index` in an array of this shape.
 Shape position_of(const Shape& shape, std::uint64_t index);
-/// The value that these bytes are, with as many digits as tell it from every other.
+/// Text of the value with these bytes, with enough digits to distinguish it from every other value.
 std::string value_text(DType dtype, std::uint64_t bits);
-/// |decoded - original| of an offender as a double.
+/// Absolute error |decoded - original| of an offender, as a double.
 double offender_error(DType dtype, const Offender& offender);
-/// The same as a fraction of |original|; infinite for a zero.
+/// Error of an offender as a fraction of |original|; infinite if the original is zero.
 double offender_relative_error(DType dtype, const Offender& offender);
 
-// --- what the report tells; docs/cli.md explains the names
+// --- Report fields; docs/cli.md explains the names
 // -----------------------------------------
 
 struct OffendingValue {
@@ -244,7 +251,7 @@ void report_fields(const StructureDifference& difference, Visit&& visit) {
   visit("fails", difference.fails);
 }
 
-/// How many differences of one aspect there are.
+/// Number of differences of one aspect.
 struct AspectCount {
   std::string aspect;
   StructureFindings::Count count;

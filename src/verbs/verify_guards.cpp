@@ -31,13 +31,13 @@ void check_values(const GuardedBox<T>& of) {
   const std::uint64_t count = any ? of.box.n_elements() : 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto x = static_cast<double>(of.x[i]);
-    // Others come back bit for bit, which the comparison of values holds them to.
+    // The comparison of values requires that these are bit-identical.
     if (!std::isfinite(x) || of.task.fill_value == x) continue;
     if (breaks_guards(guards, x, static_cast<double>(of.y[i]))) of.found(i);
   }
 }
 
-/// Within regions values are as near as these ask.
+/// Check the regions' tighter bounds.
 template <class T>
 void check_regions_of(const GuardedBox<T>& of, const RegionLevels& tighter) {
   for (std::uint64_t i = 0; i < tighter.of_value.size(); ++i) {
@@ -50,8 +50,9 @@ void check_regions_of(const GuardedBox<T>& of, const RegionLevels& tighter) {
   }
 }
 
-/// Neighbours along an axis keep their order, and at its ends, where the next box begins, values
-/// are exact (docs/guards.md), so that pairs across boxes do as well.
+/// Check that neighbours along an axis retain their order. At the ends of a box, next to other
+/// boxes, values must be exact (docs/guards.md), so that pairs across boxes retain their order,
+/// too.
 template <class T>
 void check_order(const GuardedBox<T>& of, std::size_t axis) {
   const Box& box = of.box;
@@ -71,7 +72,7 @@ void check_order(const GuardedBox<T>& of, std::size_t axis) {
   }
 }
 
-/// Of each chunk the values that are the array's.
+/// Check the sum of each chunk's values. Elements beyond the array's end do not count.
 template <class T>
 void check_sums(const GuardedBox<T>& of) {
   const Box& box = of.box;

@@ -1,4 +1,4 @@
-// Guards that decoded values break, box by box.
+// Finds guards that decoded values break, box by box.
 
 #pragma once
 
@@ -11,12 +11,14 @@
 namespace tailrace::verbs {
 
 struct BrokenGuards {
-  std::uint64_t n = 0;      ///< Values, pairs of neighbours and chunks' sums.
-  std::uint64_t first = 0;  ///< Index in the box of the first that was found, if there are any.
+  std::uint64_t n = 0;      ///< Number of values, pairs of neighbours and chunk sums that break a
+                            ///< guard.
+  std::uint64_t first = 0;  ///< Index in the box of the first one found; valid if n > 0.
 };
 
-/// What breaks the task's guards in a box of whole chunks, but for minmax, which is of the whole
-/// field. Values are row-major in the box. Cost: a pass for each kind of guard.
+/// Find violations of the task's guards in a box of complete chunks. Excludes minmax, which
+/// concerns the complete field. Values are row-major in the box. Cost: one pass for each kind of
+/// guard.
 /// @param tighter  the regions' bounds in the box.
 BrokenGuards find_broken_guards(const VerifyTask& task, const Box& box, const RegionLevels& tighter,
                                 std::span<const std::byte> original,

@@ -1,4 +1,4 @@
-// What verify compares of two HDF5 files besides the values of their fields, shared by the ranks.
+// Comparison of two HDF5 files except the values of their fields, distributed over the ranks.
 
 #include "verbs/verify_structure.hpp"
 
@@ -14,7 +14,7 @@
 namespace tailrace::verbs {
 namespace {
 
-/// Paths as text between ranks, and back.
+/// Serialize paths for other ranks, and back.
 Bytes packed_paths(std::span<const std::string> paths) {
   ByteWriter writer;
   for (const std::string& path : paths) writer.add_text(path);
@@ -48,7 +48,7 @@ StructureRules structure_rules(const VerifyRequest& request, std::span<const Ver
   return rules;
 }
 
-/// The findings of all ranks, on every rank. Collective.
+/// Merge the findings of all ranks, on every rank. Collective.
 StructureFindings share_structure(Comm& comm, const StructureFindings& mine) {
   StructureFindings at_root;
   for (const Bytes& bytes : comm.gather(pack_findings(mine), 0)) {

@@ -1,9 +1,9 @@
-// FileWriter: all that a Writer does, but for steps that wait until a chunk of several is full:
-// these are the GatheringWriter's, which stands around it. Its calls are those of the Writer. Its
-// chapters: write.cpp, the story of a step; write_hand_over.cpp, steps that go on while the
-// application computes.
+// FileWriter: the Writer of one file, except for steps that wait until a chunk of several steps is
+// full. The GatheringWriter wraps it and adds these. Its calls are those of the Writer. Sources:
+// write.cpp, the stages of a step; write_hand_over.cpp, steps that continue while the application
+// computes.
 //
-// Invariants stand at the head of write.cpp.
+// The invariants are at the head of write.cpp.
 
 #pragma once
 
@@ -25,9 +25,10 @@
 
 namespace tailrace {
 
+/// Writes the steps of one file.
 class FileWriter final {
  public:
-  /// @param guest  adds to the steps, and outlives them.
+  /// @param guest  adds to the steps; must outlive the FileWriter.
   FileWriter(std::unique_ptr<Comm> comm, std::string path, const FileOptions& options,
              StepGuest& guest)
       : comm_(std::move(comm)), path_(std::move(path)), options_(options), guest_(&guest) {}
@@ -63,30 +64,29 @@ class FileWriter final {
   std::vector<TraceEvent> gather_trace();
   std::vector<std::string> field_paths() const { return record_.paths(); }
 
-  // --- For the GatheringWriter around it.
+  // --- Calls of the GatheringWriter that wraps it.
 
   StepRecord& record() { return record_; }
   const FileOptions& options() const { return options_; }
-  /// Why nothing can be written any more. The same on every rank.
+  /// Reason why nothing can be written; ok otherwise. The same on every rank.
   Status usable() const;
-  std::uint64_t n_steps() const { return n_steps_; }              ///< Committed.
+  std::uint64_t n_steps() const { return n_steps_; }              ///< Committed steps.
   std::uint64_t n_handed_over() const { return n_handed_over_; }  ///< Modes async and in_situ.
   bool is_under_way() const { return flight_ != nullptr; }
   /// True if the commit of the n_steps()-th step cannot fail any more.
   bool commit_is_certain() const { return !output_.pending() && output_.broken().ok(); }
-  /// Memory that the lanes of the next steps must leave alone, and what of it is held now. Not
-  /// collective.
+  /// Reserve memory that the lanes of the next steps must not use, and report how much of it is
+  /// held now. Not collective.
   void set_aside(std::uint64_t n_bytes, std::uint64_t n_held_bytes) {
     set_aside_bytes_ = n_bytes;
     held_aside_bytes_ = n_held_bytes;
   }
-  /// Whether fields that wait could be written: all that does not depend on their values. Says how
-  /// many steps of their next entry the file has (FieldState::n_begun).
-  /// Collective, and the error is agreed. Cost: a broadcast where the file was opened, two
-  /// agreements.
+  /// Check that waiting fields can be written, except for what depends on their values. Sets the
+  /// number of steps of their next entry that the file has (FieldState::n_begun). Collective, and
+  /// the error is agreed. Cost: a broadcast if the file was opened, two agreements.
   Status try_waiting(std::span<const std::size_t> field_indices);
-  /// close(), where others end an open step, and end what is then under way.
-  /// @param more_is_open  on this rank, besides what is recorded here.
+  /// Close the file like close(). The callbacks end an open step, and then everything in flight.
+  /// @param more_is_open  this rank has an open step that is not recorded here.
   Status close_after(bool more_is_open, const std::function<Status()>& end_open_step,
                      const std::function<Status()>& end_all);
 
@@ -116,11 +116,11 @@ class FileWriter final {
   Status encode_and_write(Step& step, ExecutorReport& done, double& sync_s);
   Status publish(Step& step, std::span<FieldState* const> active, const Status& own,
                  const std::vector<WrittenChunk>& written, StepSums& sums);
-  /// What a step changes of the file's datasets.
+  /// Changes of a step to the file's datasets.
   struct Updates {
     std::vector<Hdf5File::DatasetUpdate> of_datasets;
-    std::vector<std::uint64_t> n_before;          ///< Chunks of their entries before.
-    std::vector<std::vector<StoredChunk>> begun;  ///< What takes the place of these.
+    std::vector<std::uint64_t> n_before;          ///< Chunks of the earlier entries.
+    std::vector<std::vector<StoredChunk>> begun;  ///< Chunks that the update replaces.
   };
   Updates updates_of(std::span<FieldState* const> active, Notes notes) const;
   static Status publish_datasets(Hdf5File& file, Updates& updates,
@@ -144,16 +144,17 @@ class FileWriter final {
   Output output_;
 
   StepRecord record_;
-  LineageTable lineages_;                ///< What committed steps teach the fields of the next.
-  std::optional<PutPattern> last_puts_;  ///< This rank's, in the last step that was settled,
-  std::vector<std::size_t> last_field_indices_;  ///< with what all ranks came to.
+  LineageTable lineages_;  ///< Passes what committed steps have learned to later fields.
+  std::optional<PutPattern> last_puts_;          ///< Puts of this rank in the last settled step.
+  std::vector<std::size_t> last_field_indices_;  ///< Agreed for that step.
   std::shared_ptr<const Ownership> last_ownership_;
-  std::uint64_t least_threads_ = 1;  ///< Of any rank, as of the last step that was settled.
+  std::uint64_t least_threads_ = 1;  ///< Fewest threads of any rank, at the last settled step.
   bool needs_main_lane();
   IdleTime idle_;
   std::optional<MachineProfile> profile_;  ///< Read when the file is opened.
-  double write_s_per_byte_ = 0;            ///< This rank's, as measured; 0: not yet.
-  std::unique_ptr<SharedWrites> shared_;   ///< Mode in_situ with balancing; writers=node.
+  double write_s_per_byte_ = 0;            ///< Measured on this rank; 0: not yet.
+  /// Used in mode in_situ with balancing, and with writers=node.
+  std::unique_ptr<SharedWrites> shared_;
   std::uint64_t n_shared_steps_ = 0;
   std::uint64_t set_aside_bytes_ = 0;
   std::uint64_t held_aside_bytes_ = 0;
@@ -165,12 +166,13 @@ class FileWriter final {
 
   ProgressCallback progress_;
   LogCallback log_;
-  std::vector<std::string> remarks_;  ///< For it, before there was one.
+  std::vector<std::string> remarks_;  ///< Log lines from before a callback was set.
   MetadataCallback before_datasets_;
   MetadataCallback after_datasets_;
 
-  std::unique_ptr<LaneStock> lane_stock_;  ///< From the first step on.
-  std::unique_ptr<Step> flight_;  ///< Handed over; last, since its threads use what stands above.
+  std::unique_ptr<LaneStock> lane_stock_;  ///< Made by the first step.
+  /// Handed-over step. Last, since its threads use the members above.
+  std::unique_ptr<Step> flight_;
 };
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// What waits: taken in, checked, handed in, taken back, told of.
+// Buffering of steps: checks, submission of full chunks, and recovery after failures.
 
 #include "write/gathering_writer.hpp"
 
@@ -9,7 +9,8 @@
 namespace tailrace {
 namespace {
 
-/// Of a field over time whose chunks are asked for with one extent more than it has; 1: none are.
+/// Number of steps in a chunk: more than 1 for a field over time whose chunk shape has one extent
+/// more than the field.
 std::uint64_t steps_in_chunk(const FieldDefinition& definition) {
   const std::optional<Shape>& chunk = definition.options.chunk_shape;
   if (!definition.options.over_time || definition.as_stored != nullptr || !chunk) return 1;
@@ -17,7 +18,7 @@ std::uint64_t steps_in_chunk(const FieldDefinition& definition) {
   return has_time ? chunk->front() : 1;
 }
 
-/// The same field with entries of so many steps.
+/// Define the same field with entries of `n_steps` steps.
 FieldDefinition definition_of_entry(FieldDefinition definition, std::uint64_t n_steps) {
   Shape& chunk = *definition.options.chunk_shape;
   for (std::size_t d = 0; d < definition.shape.size(); ++d) {
@@ -28,7 +29,7 @@ FieldDefinition definition_of_entry(FieldDefinition definition, std::uint64_t n_
   return definition;
 }
 
-/// As fields have it: what HDF5 passes over, empty names and ".", is left out.
+/// Normalise a path as fields have it: without empty names and ".", which HDF5 ignores.
 std::string plain_path(const std::string& path) {
   std::string plain;
   for (std::size_t start = 0; start < path.size();) {
@@ -48,7 +49,7 @@ std::vector<Box> boxes_of(std::span<const PutRecord> puts) {
 
 }  // namespace
 
-// --- What the application says.
+// --- Calls of the application.
 
 Result<std::size_t> GatheringWriter::define_field(const FieldDefinition& definition) {
   const std::optional<Shape>& chunk = definition.options.chunk_shape;
@@ -61,7 +62,7 @@ Result<std::size_t> GatheringWriter::define_field(const FieldDefinition& definit
     if (has_time) plain.options.chunk_shape->erase(plain.options.chunk_shape->begin());
     return inner_->define_field(plain);
   }
-  Fields made;  // First, since what follows must not end half way for want of memory.
+  Fields made;  // Allocate first: the code below must not fail midway.
   GatheredField& field = made[0];
   field.step = definition;
   field.entry = definition_of_entry(definition, n_steps);
@@ -99,7 +100,7 @@ Status GatheringWriter::put_source(std::size_t field_index, const Box& box, BoxS
                              "several steps is full"));
 }
 
-/// Copy a box of the open step, if what waits has room for it.
+/// Copy a box of the open step, if the limit on waiting steps has room for it.
 Status GatheringWriter::keep_values(GatheredField& field, const Box& box, const std::byte* values) {
   const std::size_t element = dtype_bytes(field.step.dtype);
   const WaitingSteps::Place place = field.steps.place_for(box, element, field.n_per_chunk());
@@ -110,7 +111,7 @@ Status GatheringWriter::keep_values(GatheredField& field, const Box& box, const 
       waiting += other.steps.held_bytes();
       if (other.under_way) under_way += other.under_way->held_bytes();
     }
-    // A chunk that is handed over stays until it is known to be committed, beside the next one.
+    // A handed-over chunk stays in memory until its commit is known, in addition to the next one.
     const std::uint64_t needed = waiting + (defers() ? std::max(waiting, under_way) : 0);
     const std::uint64_t most = inner_->options().memory_bytes / 2;
     if (needed > most) {
@@ -137,19 +138,20 @@ std::uint64_t GatheringWriter::held_bytes() const {
   return n_bytes;
 }
 
-/// Lanes that go on while the application puts cannot give back what they have.
+/// Reserve memory for waiting steps. Lanes that run while the application puts cannot release
+/// theirs, so half of the cap is reserved in advance.
 void GatheringWriter::set_aside() {
   const std::uint64_t held = held_bytes();
   const bool half = defers() && !fields_.empty();
   inner_->set_aside(half ? inner_->options().memory_bytes / 2 : held, held);
 }
 
-// --- A step, seen from within: the ranks have told what they mean by it.
+// --- StepGuest: the ranks have agreed on the step's definitions.
 
 RankNumbers GatheringWriter::numbers() {
   RankNumbers numbers;
   for (auto& [index, field] : fields_) {
-    if (!field.has_waited) continue;  // Other ranks may have defined others.
+    if (!field.has_waited) continue;  // Other ranks may have defined other fields.
     field.any_put = field.put_called ? 1 : 0;
     const bool as_checked = std::ranges::equal(field.puts, field.covered_by, {}, &PutRecord::box);
     field.differs = as_checked ? 0 : 1;
@@ -187,7 +189,8 @@ Result<bool> GatheringWriter::join() {
   TAILRACE_TRY(check_coverage());
   bool any_due = false;
   for (auto& [index, field] : fields_) {
-    if (record.field(index).life == FieldLife::waiting) {  // It has no dataset for them yet.
+    // It has no dataset yet, so store its attributes.
+    if (record.field(index).life == FieldLife::waiting) {
       const std::string& path = field.step.path;
       const auto rest = std::stable_partition(
           record.attributes.begin(), record.attributes.end(),
@@ -205,7 +208,8 @@ Result<bool> GatheringWriter::join() {
   return any_due;
 }
 
-/// An object below a field that waits would take its path. All ranks have the same attributes.
+/// Check that no attribute belongs to an object below a waiting field, since that object would take
+/// the field's path. All ranks have the same attributes.
 Status GatheringWriter::check_attributes() const {
   const StepRecord& record = inner_->record();
   for (const PendingAttribute& set : record.attributes) {
@@ -221,7 +225,7 @@ Status GatheringWriter::check_attributes() const {
   return Status();
 }
 
-/// Whether every element is put once, where that is not known already.
+/// Check that every element is put once, unless the boxes are those that were checked last.
 Status GatheringWriter::check_coverage() {
   std::vector<OwnedField> owned;
   std::vector<GatheredField*> checked;
@@ -243,7 +247,7 @@ Status GatheringWriter::check_coverage() {
   return Status();
 }
 
-/// Give the writer an entry of so many steps. Not collective.
+/// Submit an entry of `n_steps` steps to the inner writer. Not collective.
 Status GatheringWriter::hand_in(std::size_t field_index, GatheredField& field,
                                 std::uint64_t n_steps) {
   StepRecord& record = inner_->record();
@@ -251,11 +255,11 @@ Status GatheringWriter::hand_in(std::size_t field_index, GatheredField& field,
   if (state.life == FieldLife::waiting) {
     record.attributes.insert(record.attributes.end(), field.attributes.begin(),
                              field.attributes.end());
-    FieldState anew;  // An attempt before may have left its marks.
+    FieldState anew;  // A failed attempt may have left traces in the old one.
     anew.number = field_index;
     anew.definition = field.entry;
     anew.has_waited = field.has_waited;
-    state = std::move(anew);  // All or nothing: memory may be short.
+    state = std::move(anew);  // Move, all or nothing: memory may be short.
   }
   state.definition.shape.front() = n_steps;
   const std::size_t rank = state.definition.shape.size();
@@ -266,9 +270,9 @@ Status GatheringWriter::hand_in(std::size_t field_index, GatheredField& field,
   return Status();
 }
 
-// --- What has become of a step.
+// --- Outcome of a step.
 
-/// The open step is whole; where steps are handed over it is under way.
+/// Keep the open step: it is committed, or (if steps are handed over) in flight.
 void GatheringWriter::keep_step() {
   for (auto& [index, field] : fields_) {
     if (field.takes_part) {
@@ -296,14 +300,14 @@ void GatheringWriter::keep_step() {
     field.has_waited = true;
     FieldState& state = inner_->record().field(index);
     state.has_waited = true;
-    // Whoever threw behind the commit has taken the step for one that failed.
+    // An exception after the commit made FileWriter treat the step as failed.
     if (state.life == FieldLife::retired) state.life = FieldLife::waiting;
   }
   flight_ = defers();
   forget_open_step();
 }
 
-/// What the open step has brought goes; a field that came with it, too.
+/// Drop what the open step has added, including its new fields.
 void GatheringWriter::drop_step() {
   for (auto& [index, field] : fields_) {
     field.steps.drop_open_step();
@@ -332,7 +336,7 @@ void GatheringWriter::flight_is_committed() {
   }
 }
 
-/// The step that was handed over has failed: what had waited before it waits again.
+/// Undo a failed handed-over step: the steps that waited before it wait again.
 void GatheringWriter::take_flight_back() {
   first_of_chunks_.erase(flight_number_);
   for (auto& [index, field] : fields_) {
@@ -346,16 +350,16 @@ void GatheringWriter::take_flight_back() {
       field.steps.drop_last_step();
     }
     if (field.first_in_flight) {
-      field.has_waited = false;  // It goes with its first step.
+      field.has_waited = false;  // It is dropped with its first step.
       inner_->record().field(index).life = FieldLife::retired;
     }
     field.part_of_flight = field.first_in_flight = false;
   }
 }
 
-/// Let the writer end a step, or wait for one, and keep or drop what waits by what comes of it.
-/// Where it lacks memory it may throw, before it has looked at what is under way, or when all is
-/// done: so its own numbers tell.
+/// Let the inner writer end a step, or wait for one; then keep or drop the waiting steps by the
+/// outcome. If memory is short, the inner writer may throw before it completes the step in flight,
+/// or when everything is done. So the outcome is read from its counters.
 template <class Call>
 auto GatheringWriter::settle(Call&& call, bool ends_step) {
   const std::uint64_t n_before = inner_->n_steps();
@@ -365,7 +369,7 @@ auto GatheringWriter::settle(Call&& call, bool ends_step) {
   const auto conclude = [&](bool returned_well) {
     const bool committed = inner_->n_steps() > n_before;
     const bool handed_over = inner_->n_handed_over() > n_handed_over_before;
-    // What is under way still, its lanes read.
+    // A step that is still in flight: its lanes read the waiting steps.
     const bool flies_on = inner_->is_under_way() && !handed_over;
     if (committed) note_published(defers() ? flight_number_ : n_ended_);
     if (flight_ && !flies_on) {
@@ -398,7 +402,7 @@ auto GatheringWriter::settle(Call&& call, bool ends_step) {
   }
 }
 
-/// A step has its commit: that of the step before is done.
+/// Record that a step has its commit; the commit of the step before it is then done.
 void GatheringWriter::note_published(std::uint64_t number) {
   committed_ = published_;
   published_ = number;
@@ -424,7 +428,7 @@ std::string last_committed_text(const std::optional<std::uint64_t>& step) {
               : "no step is surely in the file";
 }
 
-/// The failure, and which steps it has cost.
+/// Add to a failure which steps it has lost.
 Status GatheringWriter::with_lost(const Status& failure, std::uint64_t first,
                                   std::uint64_t last) const {
   std::string text = "; step " + std::to_string(first) + " is lost";
@@ -457,7 +461,7 @@ Result<std::optional<StepReport>> GatheringWriter::wait() {
   return waited;
 }
 
-// --- The end.
+// --- Closing the file.
 
 Status GatheringWriter::close() {
   const bool open = std::any_of(fields_.begin(), fields_.end(), [](const auto& entry) {
@@ -472,8 +476,8 @@ Status GatheringWriter::close() {
       open, [this] { return end_step().status(); }, end_all);
 }
 
-/// All that waits, in chunks that are not full; if that fails, each field by itself, so that one
-/// that cannot be written does not take the others along.
+/// Write all waiting steps, in partly filled chunks. If that fails, write each field separately, so
+/// that one that cannot be written does not lose the others.
 Status GatheringWriter::write_what_waits() {
   std::vector<std::size_t> waiting;
   for (const auto& [index, field] : fields_) {
@@ -502,7 +506,7 @@ Status GatheringWriter::write_now(const std::vector<std::size_t>& field_indices)
   const auto conclude = [&] {
     writing_now_.clear();
     if (inner_->n_steps() == n_before) return;
-    lost = false;  // They are in the file, whatever was thrown.
+    lost = false;  // The steps are in the file, whatever was thrown.
     for (const std::size_t index : field_indices) fields_.at(index).steps = WaitingSteps();
   };
   try {

@@ -1,19 +1,19 @@
-// GatheringWriter: a FileWriter that lets steps of over-time fields wait until a chunk of several
-// of them is full (chunk= with one extent more than the field; docs/adr/steps-in-one-chunk.md).
+// GatheringWriter: a FileWriter that buffers steps of over-time fields until a chunk of several
+// steps is full (chunk= with one extent more than the field; docs/adr/steps-in-one-chunk.md).
 //
-// It keeps copies of what was put. The writer within knows such a field as one whose entries are k
-// steps, and gets an entry when k are there, or when the file is closed: then of fewer. All else
-// passes through. As StepGuest it comes into the writer's step where all ranks have told what they
-// mean by it, so that it costs no message of its own while boxes repeat.
+// It stores copies of the values put. For the inner writer an entry of such a field is k steps. It
+// gets an entry when k steps are complete, or fewer when the file is closed. All other calls pass
+// through. As StepGuest it joins the inner writer's step after the ranks have agreed on the step's
+// definitions. So it needs no extra message while the boxes repeat.
 //
-// Invariant 1: what a step has brought goes if the step fails, and nothing else: steps before it
-//   wait on, also where they had been handed over with it, and the next step takes its place.
-// Invariant 2: each step is checked when it comes: elements that nobody, or two ranks, have put are
-//   its own error. What can be refused of a field is refused in its first step.
-// Invariant 3: what waits is decided against half of memory= before memory is taken, and the lanes
-//   have the rest; in the modes async and in_situ what has been handed over counts as well, until
-//   it is committed.
-// Invariant 4: which steps wait, and of which fields, is the same on every rank between two calls.
+// Invariant 1: a failed step drops only its own values. Earlier steps wait on, even if they were
+// handed over with it, and the next step takes its place.
+// Invariant 2: each step is checked when it arrives: elements that no rank, or two ranks, have put
+// are an error of that step. Checks of a field that can fail are made in its first step.
+// Invariant 3: waiting steps are limited to half of memory=, checked before memory is allocated;
+// the lanes have the rest. In the modes async and in_situ, handed-over values count as well until
+// they are committed.
+// Invariant 4: between two calls, every rank has the same waiting steps of the same fields.
 
 #pragma once
 
@@ -31,6 +31,7 @@
 
 namespace tailrace {
 
+/// Writer of a file, with buffered steps.
 class GatheringWriter final : public Writer, private StepGuest {
  public:
   GatheringWriter(std::unique_ptr<Comm> comm, std::string path, const FileOptions& options)
@@ -66,33 +67,33 @@ class GatheringWriter final : public Writer, private StepGuest {
 
  private:
   struct GatheredField {
-    FieldDefinition step;             ///< As the application has it.
-    FieldDefinition entry;            ///< Of k steps.
-    bool has_waited = false;          ///< All ranks have taken its first step.
-    WaitingSteps steps;               ///< Those that wait, and what has been put of the next.
-    std::uint64_t first_waiting = 0;  ///< Number of the first that waits, if any does.
-    std::vector<PendingAttribute> attributes;  ///< For its dataset, as long as there is none.
-    std::size_t n_attributes_kept = 0;         ///< Of them, of steps that cannot fail any more,
-    std::size_t n_attributes_of_step = 0;      ///< and up to the last step.
+    FieldDefinition step;             ///< Defined by the application.
+    FieldDefinition entry;            ///< Entry of k steps.
+    bool has_waited = false;          ///< All ranks have accepted its first step.
+    WaitingSteps steps;               ///< Waiting steps, and the values put of the next one.
+    std::uint64_t first_waiting = 0;  ///< Number of the first waiting step, if any waits.
+    std::vector<PendingAttribute> attributes;  ///< Attributes of its dataset, until that exists.
+    std::size_t n_attributes_kept = 0;         ///< Attributes whose steps cannot fail any more.
+    std::size_t n_attributes_of_step = 0;      ///< Attributes up to the last step.
 
-    // The step that is open.
+    // State of the open step.
     bool put_called = false;
-    std::vector<PutRecord> puts;  ///< Its boxes; the values are in `steps`.
-    std::vector<Box> covered_by;  ///< Boxes by which this rank last did its part.
-    std::uint64_t any_put = 0;    ///< This rank's, then any rank's.
-    std::uint64_t differs = 0;    ///< Likewise: boxes that are to be checked.
+    std::vector<PutRecord> puts;  ///< Its boxes; `steps` has the values.
+    std::vector<Box> covered_by;  ///< Boxes of this rank at the last coverage check.
+    std::uint64_t any_put = 0;    ///< 1 if this rank has put; after reduction, if any has.
+    std::uint64_t differs = 0;    ///< Same for boxes that differ from those last checked.
     bool takes_part = false;
-    bool handed_in = false;  ///< With all that waited.
+    bool handed_in = false;  ///< Submitted to the inner writer, with all waiting steps.
 
-    // Modes async and in_situ: the step that was handed over last.
-    std::optional<WaitingSteps> under_way;  ///< With these, till it is known to be committed.
+    // Modes async and in_situ: state of the step that was handed over last.
+    std::optional<WaitingSteps> under_way;  ///< Its steps, until it is known to be committed.
     std::uint64_t first_under_way = 0;      ///< Number of the first of them.
     bool part_of_flight = false;
     bool first_in_flight = false;
 
     std::uint64_t n_per_chunk() const { return entry.steps_per_entry; }
   };
-  using Fields = std::map<std::size_t, GatheredField>;  ///< By the writer's number.
+  using Fields = std::map<std::size_t, GatheredField>;  ///< Keyed by the writer's number.
 
   RankNumbers numbers() override;
   Result<bool> join() override;
@@ -118,16 +119,16 @@ class GatheringWriter final : public Writer, private StepGuest {
   Status with_lost(const Status& failure, std::uint64_t first, std::uint64_t last) const;
 
   Fields fields_;
-  bool flight_ = false;  ///< A step has been handed over.
-  // Steps by number: the calls of end_step before it.
-  std::uint64_t n_ended_ = 0;               ///< Calls of end_step so far.
-  std::uint64_t flight_number_ = 0;         ///< Of the step that was handed over last.
-  std::optional<std::uint64_t> published_;  ///< The last one with a commit, maybe pending.
-  std::optional<std::uint64_t> committed_;  ///< The last one whose commit is certain.
-  /// Steps that bring chunks of several steps: their numbers, and those of the first steps in them.
+  bool flight_ = false;  ///< A handed-over step is in flight.
+  // Steps are numbered by the calls of end_step before them.
+  std::uint64_t n_ended_ = 0;               ///< Number of end_step calls so far.
+  std::uint64_t flight_number_ = 0;         ///< Number of the step that was handed over last.
+  std::optional<std::uint64_t> published_;  ///< Last step with a commit, maybe pending.
+  std::optional<std::uint64_t> committed_;  ///< Last step whose commit is certain.
+  /// Maps a step that writes chunks of several steps to the first step in these chunks.
   std::map<std::uint64_t, std::uint64_t> first_of_chunks_;
-  std::vector<std::size_t> writing_now_;  ///< By close(): fields whose chunk is not full.
-  std::unique_ptr<FileWriter> inner_;     ///< Last: what is under way may use the values above.
+  std::vector<std::size_t> writing_now_;  ///< Fields that close() writes with partly filled chunks.
+  std::unique_ptr<FileWriter> inner_;  ///< Last, since a step in flight may use the values above.
 };
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// Runs of boxes that are continued, begun, and cut.
+// Runs of boxes: how they are continued, begun and cut.
 
 #include "write/waiting_steps.hpp"
 
@@ -11,12 +11,12 @@
 namespace tailrace {
 namespace {
 
-/// An order of boxes, to look them up.
+/// Order of boxes, for look-up.
 bool before(const Box& a, const Box& b) {
   return a.start != b.start ? a.start < b.start : a.count < b.count;
 }
 
-/// What a run takes beside its values: for boxes of a few elements the most of it.
+/// Memory of a run in addition to its values: the larger part for boxes of a few elements.
 std::uint64_t bytes_of_run(const Box& box) {
   return sizeof(WaitingSteps::Run) + 2 * box.rank() * sizeof(std::uint64_t);
 }
@@ -34,8 +34,8 @@ Box WaitingSteps::Run::box_in_chunk() const {
   return whole;
 }
 
-/// Runs that go up to the open step, by their boxes. Looked up where boxes come in another order
-/// than in the step before; made once a step.
+/// Return the runs that reach up to the open step, sorted by box. Used if boxes arrive in another
+/// order than in the step before; computed once a step.
 const std::vector<std::size_t>& WaitingSteps::continued_by_box() {
   if (by_box_is_made_) return by_box_;
   by_box_.clear();
@@ -56,7 +56,7 @@ WaitingSteps::Place WaitingSteps::place_for(const Box& box, std::size_t element_
   const auto look_at = [&](std::size_t i) {
     const Run& run = runs_[i];
     if (run.end_step() != n_steps_ || run.box != box) return false;
-    place.n_places = n_per_chunk - n_steps_;  // It repeats: so it will go on.
+    place.n_places = n_per_chunk - n_steps_;  // It repeats, so it will probably continue.
     if (run.n_steps < run.n_places) place.run = i;
     return true;
   };
@@ -66,7 +66,7 @@ WaitingSteps::Place WaitingSteps::place_for(const Box& box, std::size_t element_
     auto found = std::lower_bound(
         by_box.begin(), by_box.end(), box,
         [&](std::size_t i, const Box& wanted) { return before(runs_[i].box, wanted); });
-    // Twice the same box: an error of the step that is found when it ends.
+    // A repeated box within one step is an error, detected when the step ends.
     for (; found != by_box.end() && runs_[*found].box == box; ++found) {
       if (look_at(*found)) break;
     }
@@ -99,7 +99,7 @@ Status WaitingSteps::put(const Place& place, const Box& box, const std::byte* va
 }
 
 void WaitingSteps::stand_behind(std::uint64_t n_in_file) {
-  for (Run& run : runs_) {  // Each is of one step, and has places for all of the chunk.
+  for (Run& run : runs_) {  // Each has one step, and memory for all steps of the chunk.
     for (std::uint64_t s = 1; s <= n_in_file; ++s) {
       std::memcpy(run.values.data() + s * run.step_bytes, run.values.data(), run.step_bytes);
     }
@@ -120,7 +120,7 @@ void WaitingSteps::trim() {
     if (run.end_step() == n_steps_ || run.n_steps == run.n_places) continue;
     const std::uint64_t used_bytes = run.n_steps * run.step_bytes;
     Buffer used = Buffer::copy_of({run.values.data(), used_bytes});
-    if (!used.allocated()) continue;  // then it stays as it is
+    if (!used.allocated()) continue;  // keep it untrimmed
     held_bytes_ -= run.values.capacity() - used.capacity();
     run.values = std::move(used);
     run.n_places = run.n_steps;

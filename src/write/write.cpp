@@ -1,38 +1,40 @@
-// The story of a write. prepare_step() and complete_step() below are its table of contents;
-// end_step() runs both, or in the modes async and in_situ lets the application compute in between
+// Stages of a write. prepare_step() and complete_step() below are their table of contents.
+// end_step() runs both; in the modes async and in_situ the application computes in between
 // (write_hand_over.cpp).
 //
 //   put() -> Field -> Chunk -> Estimate -> Placement -> Plan -> Encoded -> Extent -> chunk index
 //
-//   StepOpening            all ranks mean the same; do they put as in the last step? (write_step)
-//   hear_what_is_there     over-time fields of an opened file go on       (field/continued_fields)
-//   choose_chunk_shapes    chunks that follow the decomposition           (field/field_state)
-//   inherit                what earlier steps' fields of the kind taught  (field/lineage)
-//   resolve_bounds         rel and psnr become absolute                   (field/field_state)
-//   choose_codecs          codec=auto, by sample and machine profile      (field/codec_choice)
-//   BoundVerdicts          bounds that an undeclared fill value widens    (field/range_evidence)
-//   prepare_books          trz's shared books, of the step before         (field/field_book)
-//   prepare_codecs         plug-ins loaded, client data fixed             (field/field_state)
-//   Settlement             which rank encodes which chunk     (write_plan, exec/chunk_homes)
-//   reserve_front          layout=front: room for all metadata, counted by making them once
-//   plan                   sizes, times, order of work, places        (write_plan, exec/placer)
-//   encode_and_write       compress and write at once                     (exec/executor)
-//   publish                failures, numbers, datasets, chunk index, commit   (output, hdf5)
+//   StepOpening:           same definitions on all ranks? same puts as last?          (write_step)
+//   hear_what_is_there:    continue over-time fields of an opened file    (field/continued_fields)
+//   choose_chunk_shapes:   chunks that follow the decomposition                (field/field_state)
+//   inherit:               what earlier fields of the same lineage learned         (field/lineage)
+//   resolve_bounds:        rel and psnr become absolute                        (field/field_state)
+//   choose_codecs:         codec=auto, by sample and machine profile          (field/codec_choice)
+//   BoundVerdicts:         bounds that an undeclared fill value widens      (field/range_evidence)
+//   prepare_books:         trz's shared books, of the step before               (field/field_book)
+//   prepare_codecs:        load plug-ins, fix client data                      (field/field_state)
+//   Settlement:            which rank encodes which chunk           (write_plan, exec/chunk_homes)
+//   reserve_front:         layout=front; measure all metadata by making them once
+//   plan:                  sizes, times, order of work, places           (write_plan, exec/placer)
+//   encode_and_write:      compress and write concurrently                         (exec/executor)
+//   publish:               failures, numbers, datasets, chunk index, commit         (output, hdf5)
 //
-// Invariant 1: every stage that can fail ends in one agreement, but for plan and encode_and_write,
-//   whose failures publish tells; all ranks go on, or all return the same error.
-// Invariant 2: until publish, nothing refers to the step's bytes; a failed step only leaves free
-//   space at the file's end, which the next step overwrites.
-// Invariant 3: HDF5 metadata is touched by rank 0 only, and only in publish, or by the commit that
-//   publish starts, and in close. If that fails, the file stays at its last commit and the writer
-//   refuses all further work.
-// Cost of a step that repeats the last one's boxes, besides the data: one allreduce (it does so),
-//   one gather to rank 0 (of failures, the report's numbers, 40 bytes a chunk), one broadcast of
-//   what came of it; where steps are handed over the first goes with the last step's gather and
-//   broadcast. Reserved places and shared books cost more. Any other step settles first: two
-//   to six collectives more. One broadcast of what rank 0 has looked up (where the file was
-//   opened), one agreement on boxes, threads and ranges of values, two for a choice of codecs, one
-//   on codecs and owners, and where ranks share chunks two sparse exchanges.
+// Invariant 1: every stage that can fail ends in one agreement, except plan and encode_and_write,
+// whose failures publish reports. Either all ranks continue, or all return the same error.
+// Invariant 2: until publish, nothing refers to the step's bytes. A failed step only leaves free
+// space at the file's end, which the next step overwrites.
+// Invariant 3: only rank 0 touches HDF5 metadata, and only in publish, in the commit that publish
+// starts, and in close. If that fails, the file stays at its last commit and the writer refuses all
+// further work.
+//
+// Cost of a step that repeats the last one's boxes, in addition to the data: one allreduce (does it
+// repeat them?); one gather to rank 0 (failures, numbers of the report, 40 bytes a chunk); one
+// broadcast of the result. If steps are handed over, the allreduce is part of the previous step's
+// gather and broadcast. Reserved places and shared books cost more.
+//
+// Any other step has two to six collectives more. These are: one broadcast of what rank 0 has
+// looked up (if the file was opened); one agreement on boxes, threads and ranges of values; two for
+// a choice of codecs; one on codecs and owners; and two sparse exchanges if ranks share chunks.
 
 #include "write/file_writer.hpp"
 
@@ -81,11 +83,12 @@ Status FileWriter::start(bool append) {
     return Status(Code::invalid_argument, "option record: needs mode=in_situ");
   }
   if (Status known = parse_balance_rule(options_.balance).status(); !known.ok()) return known;
-  if (!options_.trace_path.empty()) {  // better now than after hours
+  if (!options_.trace_path.empty()) {  // report a bad path now instead of after hours
     TAILRACE_TRY(
         comm_->agree(comm_->is_root() ? write_trace_file(options_.trace_path, "") : Status()));
   }
-  // Asked once, here, so that no step has to; and first, since a profile may be missing.
+  // Look the profile up once, here, so that no step has to. Do it first, since the profile may be
+  // missing.
   const auto keep = [this](const std::string& line) { remarks_.push_back(line); };
   TAILRACE_TRY(need_profile(*comm_, options_, keep, path_, profile_));
   TAILRACE_TRY(append ? output_.open(*comm_, path_, options_)
@@ -94,13 +97,13 @@ Status FileWriter::start(bool append) {
   return Status();
 }
 
-/// Memory through which the ranks of a node can write for each other. Without it each writes its
-/// own. Collective: an allreduce, and what it takes to make a window.
+/// Create the memory through which the ranks of a node can write for each other. If that fails,
+/// each rank writes its own chunks. Collective: an allreduce, and the creation of a window.
 void FileWriter::share_within_node() {
   const bool balances = options_.mode == StepMode::in_situ &&
                         *parse_balance_rule(options_.balance) != BalanceRule::off;
   if (!balances && !options_.node_writes) return;
-  // A window of equal parts, as large as the rank with the least memory may have.
+  // All parts of the window are equal, as large as the rank with the least memory can have.
   std::uint64_t least_bytes = std::min(options_.write_buffer_bytes, options_.memory_bytes / 8);
   auto most_on_node = static_cast<std::uint64_t>(comm_->n_ranks_on_node());
   RankNumbers numbers;
@@ -139,8 +142,9 @@ Result<StepReport> FileWriter::end_step() {
   }
 }
 
-/// Its commit may be done: what was put must not be put again. Alone only: other ranks wait
-/// elsewhere. With a step under way its lanes claim space, and keep what they have claimed.
+/// Forget the open step after an exception. Its commit may be done, so its values must not be
+/// written again. Only with a single rank, since other ranks would wait elsewhere. Lanes of a step
+/// in flight claim space, so their claims are kept.
 void FileWriter::forget_after_throw() {
   if (comm_->n_ranks() > 1) return;
   if (flight_ == nullptr) {
@@ -151,7 +155,7 @@ void FileWriter::forget_after_throw() {
   }
 }
 
-/// Mode sync.
+/// Write a complete step in mode sync.
 Result<StepReport> FileWriter::write_step() {
   Step step;
   step.start_s = clock_.now_s();
@@ -167,7 +171,8 @@ Result<StepReport> FileWriter::write_step() {
   return std::move(step.report);
 }
 
-/// @param opening  of which the ranks know the outcome.
+/// Run the stages up to the plan.
+/// @param opening  its numbers must be reduced.
 Status FileWriter::prepare_step(Step& step, StepOpening& opening) {
   output_.tail().start_step();
   step.report.step_index = n_steps_;
@@ -177,7 +182,7 @@ Status FileWriter::prepare_step(Step& step, StepOpening& opening) {
     repeat_last_step(step);
   } else if (!repeats) {
     TAILRACE_TRY(settle_step(step));
-  } else {  // What has joined does not do so in the next step: that may repeat the last one again.
+  } else {  // Joined chunks belong to this step only: the next step may repeat the last plain one.
     const std::optional<PutPattern> puts = last_puts_;
     const std::vector<std::size_t> field_indices = last_field_indices_;
     const std::shared_ptr<const Ownership> ownership = last_ownership_;
@@ -194,7 +199,7 @@ Status FileWriter::prepare_step(Step& step, StepOpening& opening) {
   return Status();
 }
 
-/// The stages whose outcome depends on definitions and boxes alone: chunks, codecs, owners.
+/// Run the stages that depend only on definitions and boxes: chunks, codecs, owners.
 Status FileWriter::settle_step(Step& step) {
   std::vector<FieldState>& fields = record_.fields;
   last_puts_.reset();
@@ -217,14 +222,14 @@ Status FileWriter::settle_step(Step& step) {
   return Status();
 }
 
-/// What only rank 0 can look up: what the file has of the new fields. Nothing is said of a file
-/// that is new: rank 0's failure is agreed on with what comes next.
+/// Get what only rank 0 can look up: the parts of new fields that the file already has. In a new
+/// file, only rank 0 looks, without a message; its failure is agreed on with the next stage.
 Status FileWriter::hear_what_is_there(std::vector<FieldState>& fields, Status& mine) {
-  if (appended_) TAILRACE_TRY(output_.finish_commit());  // what follows reads the file
+  if (appended_) TAILRACE_TRY(output_.finish_commit());  // the code below reads the file
   const auto look = [&] { return look_up_existing(output_.file(), path_, appended_, fields); };
   if (!appended_) {
     const auto makes_dataset = [](const FieldState& field) { return field.makes_dataset(); };
-    // Else nothing is asked, and the metadata of the step before may still be in the making.
+    // Otherwise look nothing up: the metadata of the step before may still be in preparation.
     const bool asked = std::any_of(fields.begin(), fields.end(), makes_dataset);
     if (comm_->is_root() && asked) mine = look();
     return Status();
@@ -237,7 +242,7 @@ Status FileWriter::hear_what_is_there(std::vector<FieldState>& fields, Status& m
   if (!said.ok()) return said.status();
   ByteReader reader(*said);
   if (!is_any_continued(*said)) return Status();
-  // What ranks reduce next depends on which fields are continued.
+  // The next reduction depends on which fields are continued.
   return comm_->agree(local_part([&] {
     take_continued(reader, fields);
     return Status();
@@ -247,7 +252,8 @@ Status FileWriter::hear_what_is_there(std::vector<FieldState>& fields, Status& m
 Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
   std::vector<std::size_t> places;
   for (const std::size_t index : field_indices) places.push_back(record_.place_of(index));
-  std::vector<FieldState> fields(record_.fields.size());  // Of the others only names count here.
+  // Only the paths of the other fields matter here.
+  std::vector<FieldState> fields(record_.fields.size());
   for (std::size_t f = 0; f < fields.size(); ++f) {
     fields[f].definition.path = record_.fields[f].definition.path;
     fields[f].life =
@@ -273,13 +279,13 @@ Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
   return comm_->agree(possible);
 }
 
-/// What there must be besides: a way to hand them over, and memory.
+/// Check the other requirements of fields that gather steps: a way to hand them over, and memory.
 Status FileWriter::check_tried(std::span<const std::size_t> places,
                                std::vector<FieldState>& fields) const {
-  // Which codec it will be, its values say: the most hungry of the usual ones (trz, a preset that
-  // tries decimals) takes so many chunks and a MiB.
+  // The codec depends on the values. The usual codec with most memory (trz, a preset that tries
+  // decimals) needs memory for this many chunks and 1 MiB.
   constexpr std::uint64_t kMostOfAnyCodec = 9;
-  // What waits has the other half at most; windows for writes within the node are an eighth.
+  // Waiting steps have at most the other half; windows for writes within the node are an eighth.
   const std::uint64_t window_bytes = shared_ != nullptr ? options_.memory_bytes / 8 : 0;
   const std::uint64_t there = options_.memory_bytes / 2 - window_bytes;
   for (const std::size_t place : places) {
@@ -322,7 +328,7 @@ Status FileWriter::check_tried(std::span<const std::size_t> places,
   return Status();
 }
 
-/// Of new fields whose entries go on where the file's last chunks are not full.
+/// Prepare new fields whose entries continue partly filled last chunks of the file.
 Status FileWriter::go_on_with_chunks(std::vector<FieldState>& fields) {
   for (FieldState& field : fields) {
     if (!field.is_new() || field.n_begun == 0) continue;
@@ -331,7 +337,7 @@ Status FileWriter::go_on_with_chunks(std::vector<FieldState>& fields) {
   return Status();
 }
 
-/// Codecs need no owners, and owners no codecs: what all must agree on of both goes together.
+/// Agree on codecs and owners together: neither depends on the other.
 Status FileWriter::settle_codecs_and_owners(Step& step) {
   const std::vector<FieldState*> active = step.active(record_);
   const std::vector<OwnedField> owned = owned_fields(active);
@@ -362,13 +368,14 @@ Status FileWriter::settle_codecs_and_owners(Step& step) {
   return Status();
 }
 
-/// All that settle_step would find of a step that repeats the last one, as simulations go on.
+/// Set everything that settle_step would find for a step that repeats the last one.
 void FileWriter::repeat_last_step(Step& step) const {
   step.field_indices = last_field_indices_;
   step.ownership = last_ownership_;
   step.report.profile = profile_name();
 }
 
+/// Run the stages from encoding to publishing.
 /// @param along  numbers of the ranks that are reduced with the step's.
 Status FileWriter::complete_step(Step& step, const RankNumbers& along) {
   const double start_s = clock_.now_s();
@@ -402,7 +409,7 @@ Status FileWriter::complete_step(Step& step, const RankNumbers& along) {
   return Status();
 }
 
-/// What codec=auto and a target come to. Errors are agreed.
+/// Choose codecs for codec=auto and targets. Errors are agreed.
 Status FileWriter::choose_codecs(StepReport& report, RankNumbers& waiting) {
   const double start_s = clock_.now_s();
   TAILRACE_TRY(choose_codecs_for(*comm_, record_.fields, options_, *profile_,
@@ -417,7 +424,7 @@ std::string FileWriter::profile_name() const {
   return profile_->processor.empty() ? "typical values" : "typical values, scaled to this core";
 }
 
-/// What the step will take, in which order, and where it goes. Errors are agreed.
+/// Forecast the step, order its work and reserve places. Errors are agreed.
 Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
   StepPlan& plan = step.plan;
   plan.fields = make_field_plans(active);
@@ -436,7 +443,7 @@ Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
   if (std::any_of(plan.fields.begin(), plan.fields.end(), reserves)) {
     TAILRACE_TRY(comm_->agree(planned));
   } else if (!planned.ok()) {
-    // Nobody depends on it: it is told with all that the step comes to.
+    // No other rank depends on it: publish reports the failure.
     step.failure = planned;
     plan.forecasts.assign(step.ownership->jobs.size(), JobForecast());
     plan.order.clear();
@@ -451,11 +458,12 @@ Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
 
 // --- layout=front
 //
-// Chunks follow the metadata, so the length of these must be known before the first chunk has a
-// place: rank 0 makes all of them in memory, with a chunk index of as many entries as there are
-// chunks, and counts. A later step's would lie behind the first one's chunks.
+// Chunks follow the metadata, so the length of the metadata must be known before the first chunk
+// has a place. Rank 0 makes all metadata in memory, with a chunk index of the final number of
+// entries, and measures them. A later step is refused, since its metadata would lie behind the
+// first step's chunks.
 
-/// The same on every rank: the options are.
+/// Check the options of layout=front. Same result on every rank, like the options.
 Status FileWriter::check_front() const {
   if (!in_front()) return Status();
   const auto refused = [](const std::string& what) {
@@ -469,7 +477,7 @@ Status FileWriter::check_front() const {
 Result<std::size_t> FileWriter::define_field(const FieldDefinition& definition) {
   TAILRACE_TRY(check_door(definition.options, options_.door).within(definition.name()));
   if (!in_front()) TAILRACE_TRY(check_front_of_file(definition.options).within(definition.name()));
-  // Refused here, it is not noted for end_step: the field can be defined otherwise, or left out.
+  // Reject it here without a note for end_step: the caller can define it otherwise, or omit it.
   const bool may_continue = appended_ && definition.options.over_time;
   if (!may_continue && !options_.has_target() && check_definition(definition).ok()) {
     TAILRACE_TRY(local_part([&] { return try_definition(definition, options_.plugin_path); }));
@@ -477,7 +485,7 @@ Result<std::size_t> FileWriter::define_field(const FieldDefinition& definition) 
   return record_.define_field(definition);
 }
 
-/// Take room for all metadata before anybody claims a place. Collective: an agreement.
+/// Reserve room for all metadata before any rank claims a place. Collective: an agreement.
 Status FileWriter::reserve_front(std::span<FieldState* const> active) {
   if (!in_front()) return Status();
   if (n_steps_ > 0) {
@@ -489,7 +497,7 @@ Status FileWriter::reserve_front(std::span<FieldState* const> active) {
     if (before_datasets_) TAILRACE_TRY(before_datasets_(file));
     Updates updates = updates_of(active, notes);
     std::vector<std::vector<WrittenChunk>> by_plan(active.size());
-    std::uint64_t address = std::uint64_t{1} << 60;  // nowhere: behind whatever the file gets
+    std::uint64_t address = std::uint64_t{1} << 60;  // nowhere: beyond any end of the file
     for (std::size_t p = 0; p < active.size(); ++p) {
       const FieldState& field = *active[p];
       const std::uint64_t n_chunks = field.grid().n_chunks();
@@ -544,7 +552,7 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
   settings.failure = step.failure;
   settings.shared = shared_.get();
   settings.writers = step.writers;
-  // The first of the node: MPI moves there for the node's claims, too (exec/mpi_tail).
+  // The node's first rank, where MPI also progresses for the node's claims (exec/mpi_tail).
   if (shared_ != nullptr && options_.node_writes) settings.node_writer = 0;
   settings.sync_behind = options_.sync && options_.mode != StepMode::sync;
   if (options_.mode == StepMode::in_situ) {
@@ -568,7 +576,7 @@ void FileWriter::trace_plan_of(const Step& step, double start_s) {
              step.ownership->jobs, step.plan.fields, step.plan.forecasts);
 }
 
-/// @returns this rank's own failure.
+/// Encode and write a step's chunks. @returns this rank's own failure.
 Status FileWriter::encode_and_write(Step& step, ExecutorReport& done, double& sync_s) {
   const bool at_once = options_.mode == StepMode::sync;
   const Status written = at_once ? step.executor->run(done) : step.executor->finish(done);
@@ -586,8 +594,8 @@ Status FileWriter::encode_and_write(Step& step, ExecutorReport& done, double& sy
   return synced;
 }
 
-/// Our own encode threads. In mode in_situ the application's thread does it unless some are asked
-/// for.
+/// Number of Tailrace's encode threads. In mode in_situ the application's thread encodes unless
+/// threads are requested.
 std::uint64_t FileWriter::n_threads() const {
   if (options_.mode == StepMode::in_situ) return options_.n_threads;
   return threads_of_each(options_.n_threads, *comm_);
@@ -595,7 +603,8 @@ std::uint64_t FileWriter::n_threads() const {
 
 // --- publishing
 
-/// @param own  this rank's failure; nothing is published then, on any rank.
+/// Publish the step on all ranks.
+/// @param own  this rank's failure; then no rank publishes anything.
 Status FileWriter::publish(Step& step, std::span<FieldState* const> active, const Status& own,
                            const std::vector<WrittenChunk>& written, StepSums& sums) {
   StepEnd end{own, sums.numbers, sums.of_root, written, active.size()};
@@ -610,7 +619,7 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active, cons
   });
   if (!published.ok() && !end.published) return published;
   if (!published.ok()) return output_.break_off(published, "the file stays at its last commit");
-  for (FieldState* field : active) {  // First: nothing here can fail.
+  for (FieldState* field : active) {  // First, since nothing here can fail.
     field->life = FieldLife::in_file;
     ++field->n_entries;
     field->n_begun = 0;
@@ -639,6 +648,7 @@ FileWriter::Updates FileWriter::updates_of(std::span<FieldState* const> active, 
   return updates;
 }
 
+/// Write datasets and their chunk indices.
 /// @param by_plan  sorted by chunk index.
 Status FileWriter::publish_datasets(Hdf5File& file, Updates& updates,
                                     const std::vector<std::vector<WrittenChunk>>& by_plan) {
@@ -663,7 +673,7 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
   const auto all = std::make_shared<UpdatesAndChunks>(
       UpdatesAndChunks{updates_of(active, notes), std::move(chunks)});
   const bool at_once = options_.mode == StepMode::sync;
-  // All that it needs it takes along: the next step may be recorded meanwhile.
+  // Capture everything that it needs: the next step may be recorded meanwhile.
   const auto publish = [this, at_once, all, notes, attributes = step.attributes,
                         before = before_datasets_, after = after_datasets_](Hdf5File& file) {
     const double publish_start_s = clock_.now_s();
@@ -683,7 +693,7 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
     TAILRACE_TRY(output_.commit_at_root());
     TAILRACE_TAKE(report.file_bytes, output_.storage().file_bytes());
   } else {
-    // Before anything begins: a failure below leaves nothing under way.
+    // Ask before the commit starts: a failure below leaves nothing in flight.
     TAILRACE_TAKE(report.file_bytes, output_.storage().file_bytes());
     const auto traced = [this](const std::function<Status()>& write) {
       const double write_start_s = clock_.now_s();
@@ -704,7 +714,7 @@ void FileWriter::trace_root(TraceEvent::Kind kind, std::int32_t lane, double sta
   if (options_.trace) trace_.add({kind, comm_->rank(), lane, -1, -1, start_s, end_s, 0, 0});
 }
 
-/// Forget what was put; after a failure also hand the step's space back.
+/// Forget the puts; after a failure also release the step's space.
 void FileWriter::forget_step(bool failed) {
   record_.forget_step(failed);
   if (failed) last_puts_.reset();
@@ -728,7 +738,7 @@ Status FileWriter::close_after(bool more_is_open, const std::function<Status()>&
     std::uint64_t any_open = open || (never_committed && flight_ == nullptr) ? 1 : 0;
     comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);
     if (any_open != 0) ended = end_open_step();
-    // Also after a step that has failed: the commit of the one before may be under way.
+    // Also after a failed step: the commit of the one before may be pending.
     const Status waited = end_all();
     if (ended.ok()) ended = waited;
     if (ended.ok() && !options_.record_path.empty()) {
@@ -738,27 +748,27 @@ Status FileWriter::close_after(bool more_is_open, const std::function<Status()>&
   const Status traced = output_.in_forked_child() ? Status() : write_trace();
   if (ended.ok()) ended = traced;
   closed_ = true;
-  if (flight_ == nullptr) lane_stock_.reset();  // Else this is a forked child's copy.
+  if (flight_ == nullptr) lane_stock_.reset();  // Otherwise this is a forked child's copy.
   const Status finished = output_.close(true);
   return ended.ok() ? finished : ended;
 }
 
-/// Without close() this rank may be alone here, so nothing collective happens.
+/// Without close() this rank may be the only one here, so nothing collective is called.
 FileWriter::~FileWriter() {
   const bool of_parent = output_.in_forked_child();
-  if (of_parent) {  // Its threads are the parent's, and may have been at work on these.
+  if (of_parent) {  // The threads are the parent's, and may have used these.
     (void)flight_.release();
     (void)lane_stock_.release();
   }
   if (closed_ && !of_parent) return;
-  if (flight_ != nullptr) output_.tail().raise_failure();  // so that its lanes drop what is left
+  if (flight_ != nullptr) output_.tail().raise_failure();  // so that its lanes drop the rest
   flight_.reset();
   comm_->abandon();
   if (shared_ != nullptr) shared_->abandon();
   output_.abandon();
 }
 
-/// Write the trace that was asked for by name. Collective, also after a failure: then it tells why.
+/// Write the trace to the file of trace-file=. Collective; also after a failure, to show its cause.
 Status FileWriter::write_trace() {
   if (options_.trace_path.empty()) return Status();
   const std::vector<TraceEvent> events = gather_trace();

@@ -1,17 +1,15 @@
 // Steps that are handed over, and the idle time in which they are encoded (modes async, in_situ).
 //
-//   end_step n     complete_flight: what is left of step n-1, its chunk index, its commit
-//                  prepare_step:    all that needs the other ranks, as in mode sync
+//   end_step n     complete_flight: the rest of step n-1, its chunk index, its commit
+//                  prepare_step:    everything that needs the other ranks, as in mode sync
 //                  hand_over:       take the values; lanes start                 (exec/executor)
-//   idle, marks    encode when the application's thread has nothing to do        (write_idle)
+//   idle, marks    encode while the application's thread is idle                (write_idle)
 //   wait, close    complete_flight
 //
-// Invariant 1: between two calls nothing of ours calls MPI: the lanes' threads encode, claim within
-//   the node, and write. HDF5 is called by the thread of rank 0 that commits, and nobody else of us
-//   (Output::start_commit_at_root).
-// Invariant 2: at most one step is under way. A failure of it is returned by the call that
-// completes
-//   it, on every rank; the step that the call was to begin is dropped, too.
+// Invariant 1: between two calls Tailrace calls no MPI: the lanes' threads encode, claim within the
+// node, and write. Only the committing thread of rank 0 calls HDF5 (Output::start_commit_at_root).
+// Invariant 2: at most one step is in flight. Its failure is returned on every rank by the call
+// that completes it. The step that this call was to begin is dropped, too.
 
 #include <algorithm>
 #include <chrono>
@@ -25,12 +23,13 @@
 namespace tailrace {
 namespace {
 
-constexpr double kNapShare = 0.05;  ///< Of the idle time so far, between two looks whether it ends.
+/// Share of the idle time so far, between two checks for its end.
+constexpr double kNapShare = 0.05;
 
 }  // namespace
 
-/// Modes async and in_situ: commit the step before, then see to it that this one needs neither the
-/// application's values nor MPI any more.
+/// Commit the previous step. Then hand this step over, so that it needs neither the application's
+/// values nor MPI. Modes async and in_situ.
 Result<StepReport> FileWriter::hand_over_step() {
   const double start_s = clock_.now_s();
   end_iteration(start_s);
@@ -69,7 +68,7 @@ Result<StepReport> FileWriter::hand_over_step() {
   return report;
 }
 
-/// The application has done an iteration: what it used its lanes for teaches the next forecast.
+/// End the application's iteration: its use of the lanes is input of the next forecast.
 void FileWriter::end_iteration(double now_s) {
   const double began_s = idle_.iteration_start_s();
   RecordedIteration seen = idle_.end_iteration(now_s);
@@ -84,7 +83,7 @@ void FileWriter::end_iteration(double now_s) {
   if (flight_ != nullptr) flight_->beside = std::move(seen);
 }
 
-/// Take a finished step's events for the trace and the recording.
+/// Store a finished step's events for the trace and the recording.
 void FileWriter::keep_events(Step& step, const std::vector<WrittenChunk>& written) {
   const std::vector<TraceEvent> events = step.trace.take();
   if (options_.trace) {
@@ -95,8 +94,9 @@ void FileWriter::keep_events(Step& step, const std::vector<WrittenChunk>& writte
                 events);
 }
 
-/// Commit the step that was handed over, if there is one.
-/// @param along  numbers of the ranks that are reduced with its own. @returns its report.
+/// Commit the handed-over step, if there is one.
+/// @param along  numbers of the ranks that are reduced with its own.
+/// @returns its report.
 Result<std::optional<StepReport>> FileWriter::complete_flight(const RankNumbers& along) {
   if (flight_ == nullptr) return std::optional<StepReport>();
   const std::unique_ptr<Step> step = std::move(flight_);
@@ -111,7 +111,8 @@ Result<std::optional<StepReport>> FileWriter::wait() {
   try {
     Result<std::optional<StepReport>> report = complete_flight({});
     if (!report.ok()) forget_step(true);
-    TAILRACE_TRY(output_.finish_commit());  // of the step before, whose failure is the worse one
+    // The commit of the step before: its failure is more serious.
+    TAILRACE_TRY(output_.finish_commit());
     return report;
   } catch (...) {
     forget_after_throw();
@@ -127,15 +128,15 @@ void FileWriter::mark(Lane lane, bool begins) {
   if (lane == Lane::io && !begins) flight_->executor->look_again();
 }
 
-/// Encode while the application is idle. Where a chunk was under way when the idle time ended, the
-/// delay is counted: exactly where the end was told, at most where it was only found out.
-/// Whether the step under way may still want the application's thread before it is completed.
+/// True if the step in flight may still need the application's thread before it is completed.
 bool FileWriter::needs_main_lane() {
   if (flight_ == nullptr) return false;
   if (output_.tail().needs_service()) return true;
   return options_.mode == StepMode::in_situ && flight_->executor->waits_for_encoding();
 }
 
+/// Encode while the application is idle. If a chunk is being encoded when the idle time ends, the
+/// delay is counted: exactly if `seconds` set the end, as an upper bound if `done` reported it.
 void FileWriter::idle(double seconds, const std::function<bool()>& done,
                       const std::function<void()>& wait) {
   const double start_s = clock_.now_s();
@@ -155,18 +156,19 @@ void FileWriter::idle(double seconds, const std::function<bool()>& done,
       if (!done) outlook = {0, false, end_s - now_s, false};
       if (flight_->executor->encode_in_idle_time(outlook)) {
         const double encoded_s = clock_.now_s();
-        over = done ? done() : encoded_s >= end_s;  // who has said yes is not asked again
+        // a `done` that has returned true is not called again
+        over = done ? done() : encoded_s >= end_s;
         if (over) flight_->count_delay(done ? encoded_s - now_s : encoded_s - end_s);
         continue;
       }
-      if (!done) break;  // nothing that is left fits
+      if (!done) break;  // no remaining chunk fits
     }
     const bool needed = needs_main_lane();
     if (wait && !needed && !std::exchange(waited, true)) {
       wait();
       continue;
     }
-    // A long wait is asked about rarely, a short one often: its end is found 5 % late at most.
+    // Check rarely in a long wait and often in a short one: its end is noticed at most 5 % late.
     const std::chrono::duration<double> nap(
         std::clamp(kNapShare * (now_s - start_s), 10e-6, needed ? 200e-6 : 1e-3));
     std::this_thread::sleep_for(nap);

@@ -1,4 +1,4 @@
-// From marks to obstacles, from obstacles to a plan.
+// Conversion of marks to obstacles, and of obstacles to a plan.
 
 #include "write/write_idle.hpp"
 
@@ -11,16 +11,17 @@
 namespace tailrace {
 namespace {
 
-/// A plan may take this share of what it plans. One operation that the search places takes 10 ns.
+/// Largest share of the planned time that planning may take. Placing one operation takes 10 ns.
 constexpr double kPlanningShare = 0.01;
 constexpr double kPlacingS = 10e-9;
-/// The insertion of the paper's greedy schedulers takes O(n^2) and O(n^3): above so many chunks
-/// their plan would cost more than it gains, and the backfilling one takes over.
+/// Largest numbers of chunks for the paper's greedy schedulers. Their insertion takes O(n^2) and
+/// O(n^3); beyond these numbers a plan would cost more than it gains, and the backfilling scheduler
+/// is used.
 constexpr std::size_t kOneListMost = 300;
 constexpr std::size_t kTwoListsMost = 60;
-/// How fast a moving mean of speeds follows: half of it is the last step's.
+/// Weight of the last step in the moving mean of speeds.
 constexpr double kNewest = 0.5;
-/// A measurement this far off the forecast is taken for this far off: one stall is not a speed.
+/// Measured speeds are clamped to this factor around the forecast: one stall is not a speed.
 constexpr double kCorrectionMost = 20;
 
 Scheduler affordable(Scheduler scheduler, std::size_t n_jobs) {
@@ -57,7 +58,7 @@ void IdleTime::begin_iteration(double now_s) {
 
 void IdleTime::mark(Lane lane, bool begins, double now_s) {
   if (!running_) return;
-  // The main lane is an obstacle wherever it is not idle: its marks say nothing new.
+  // The main lane is an obstacle whenever it is not idle, so its marks add nothing.
   if (lane == Lane::main) return;
   if (begins) {
     log_.begin(lane, now_s - start_s_);
@@ -88,7 +89,8 @@ Status IdleTime::plan(const std::string& scheduler, std::uint64_t n_threads, Ste
   FlowShop shop;
   shop.obstacles = forecast_.next();
   shop.iteration_s = forecast_.iteration_s();
-  // Threads of ours have cores of their own: together one lane that nobody else uses.
+  // Encode threads have their own cores: together they are one lane that the application never
+  // uses.
   if (n_threads > 0) shop.obstacles.main.clear();
   const auto speed = static_cast<double>(std::max<std::uint64_t>(n_threads, 1));
   double encode_s = 0;
@@ -133,7 +135,8 @@ void learn_speeds(std::span<FieldState* const> active, const Ownership& ownershi
     const double seen = correction * measured_s / forecast_s[f];
     correction = blend(correction, std::clamp(seen, 1 / kCorrectionMost, kCorrectionMost));
   }
-  // Of its own bytes, which with writers=node others write, and it may write theirs.
+  // Use only the rank's own bytes: with writers=node other ranks write them, and it may write
+  // theirs.
   const double own_write_s = done.write_s - done.foreign_write_s;
   if (encoded_bytes > 0 && own_write_s > 0) {
     write_s_per_byte = blend(write_s_per_byte, own_write_s / encoded_bytes);

@@ -1,10 +1,11 @@
-// IdleTime: when the application needs its lanes, and the plan around it. Mode in_situ.
+// IdleTime: forecasts when the application needs its lanes, and plans around it. Mode in_situ.
 //
-// An iteration lasts from one end_step to the next. The main lane is ours only while the
-// application says that it is idle; all other time of it is an obstacle, whether marked or not. The
-// I/O lane is ours but for what is marked. What was seen makes the forecast of the next iteration,
-// the forecast makes the plan, and the lane rule holds both against what really happens. Source:
-// Jin et al. 2024, 3.1; the rule at run time is ours (schedule/lane_rule.hpp).
+// An iteration lasts from one end_step to the next. Tailrace uses the main lane only while the
+// application reports that it is idle; all other time on it is an obstacle, marked or not. Tailrace
+// uses the I/O lane except where the application marks it. Observed obstacles make the forecast of
+// the next iteration, and the forecast makes the plan. The lane rule checks both against what
+// really happens. Source: Jin et al. 2024, 3.1; the rule at run time is our addition
+// (schedule/lane_rule.hpp).
 
 #pragma once
 
@@ -20,48 +21,48 @@
 
 namespace tailrace {
 
+/// Records, forecasts and plans the iterations of one rank.
 class IdleTime {
  public:
-  /// The iteration ends, with the call of end_step, and the next begins, with its return. Main
-  /// thread; seconds of the writer's clock, as everywhere here.
-  /// @returns what the iteration was like; length 0 if none was under way.
+  /// End the iteration at the call of end_step, and begin the next at its return. Main thread. All
+  /// times in this class are seconds of the writer's clock.
+  /// @returns the record of the iteration; length 0 if none was running.
   RecordedIteration end_iteration(double now_s);
   void begin_iteration(double now_s);
   double iteration_start_s() const { return start_s_; }
-  /// The application marks a lane. Main thread.
+  /// Record the application's mark on a lane. Main thread.
   void mark(Lane lane, bool begins, double now_s);
-  /// The application's thread becomes idle, and busy again. Main thread.
+  /// Record that the application's thread becomes idle, or busy again. Main thread.
   void enter(double now_s);
   void leave(double now_s);
 
-  /// How long a lane stays free, in seconds of the writer's clock. Between two iterations the
-  /// application waits in end_step: nothing is in the way then, whatever it has marked.
-  /// Thread-safe.
+  /// Return how long a lane stays free, in seconds of the writer's clock. Between two iterations
+  /// the application waits in end_step, so its marks do not count. Thread-safe.
   LaneOutlook outlook(Lane lane, double now_s) const;
 
-  /// Plan the iteration that is about to begin: orders, timeline. `n_threads` are our own; with
-  /// any, the main lane's obstacles do not matter. Not collective. Cost: a hundredth of what
-  /// the step should take, 5 ms at most.
-  /// @error invalid_argument  no scheduler of this name.
+  /// Plan the iteration that is about to begin: orders and timeline. `n_threads` are Tailrace's
+  /// threads; if there are any, the main lane's obstacles do not count. Not collective. Cost: a
+  /// hundredth of the expected time of the step, at most 5 ms.
+  /// @error invalid_argument  unknown scheduler.
   Status plan(const std::string& scheduler, std::uint64_t n_threads, StepPlan& step);
 
  private:
   ObstacleLog log_;
   ObstacleForecast forecast_;
-  double mean_encode_s_ = 0;  ///< Of a chunk of the step that was planned last.
+  double mean_encode_s_ = 0;  ///< Mean over the chunks of the last planned step.
 
-  // The I/O lane asks for its outlook while the main thread begins the next iteration: the mutex
-  // guards what follows, which the main thread alone changes, and that log_ is of the same
+  // Guards the members below, which only the main thread changes, and keeps log_ in the same
+  // iteration as them. The I/O lane may ask for its outlook while the main thread begins the next
   // iteration.
   mutable std::mutex mutex_;
-  LaneObstacles next_;  ///< The forecast of the iteration under way; constant within it.
+  LaneObstacles next_;  ///< Forecast of the current iteration; constant within it.
   double main_margin_s_ = 0;
-  double start_s_ = 0;  ///< Of the iteration under way.
+  double start_s_ = 0;  ///< Start of the current iteration.
   bool running_ = false;
 };
 
-/// Learn how fast this rank encodes and writes from what a step has shown. Not collective.
-/// @param write_s_per_byte  of earlier steps, 0: none; brought up to date.
+/// Learn this rank's speeds of encoding and writing from a step. Not collective.
+/// @param write_s_per_byte  value of earlier steps, 0: none; updated.
 void learn_speeds(std::span<FieldState* const> active, const Ownership& ownership,
                   const StepPlan& plan, const ExecutorReport& done, double& write_s_per_byte);
 

@@ -1,5 +1,4 @@
-// Owners of chunks, forecasts of a rank's jobs, what is learned of them, and the loads of a node
-// evened out.
+// Owners of chunks, forecasts of a rank's jobs and their feedback, and balancing within a node.
 
 #include "write/write_plan.hpp"
 
@@ -28,7 +27,7 @@ struct HeldBox {
   Box box;
 };
 
-/// The pseudo-random number of a chunk (splitmix64, Steele et al. 2014).
+/// Pseudo-random number of a chunk (splitmix64, Steele et al. 2014).
 std::uint64_t chunk_mark(ChunkKey key) {
   const auto mix = [](std::uint64_t z) {
     z = z * 0x9E3779B97F4A7C15U + 0x9E3779B97F4A7C15U;
@@ -39,8 +38,8 @@ std::uint64_t chunk_mark(ChunkKey key) {
   return mix(mix(key.field) + key.chunk_index);
 }
 
-/// Two of the boxes that overlap, if any do. Sorted along the first dimension, so that disjoint
-/// boxes are compared with their neighbours only.
+/// Find two of the boxes that overlap. Sorts along the first dimension, so that disjoint boxes are
+/// compared only with their neighbours.
 std::optional<std::pair<HeldBox, HeldBox>> find_overlap(std::vector<HeldBox> boxes) {
   if (boxes.size() < 2) return std::nullopt;
   if (boxes.front().box.rank() == 0) return {{boxes[0], boxes[1]}};  // Boxes of a scalar.
@@ -77,7 +76,7 @@ Status hole_error(const OwnedField& field, const Box& chunk, std::uint64_t n_mis
 
 }  // namespace
 
-/// What this rank holds, whom it tells, what its home chunks come to.
+/// State of a settlement: this rank's parts, its announcements, and the decisions as home.
 class Settlement::Parts {
  public:
   Parts(Comm& comm, std::span<const OwnedField> fields)
@@ -98,12 +97,13 @@ class Settlement::Parts {
     numbers.add(Reduction::sum, n_shared_, imbalance_, n_bad_);
     return numbers;
   }
-  /// The numbers being all ranks': nothing is left to be asked, and every chunk has one owner.
+  /// True if no chunk awaits a decision and every chunk has one owner. Needs reduced numbers.
   bool proved() const { return n_shared_ == 0 && imbalance_ == 0 && n_bad_ == 0; }
 
-  /// Let homes decide about what is shared. If boxes are bad, announce all, so that a home sees
-  /// every box of the chunk and can name the culprit: a part alone looks like a hole where it is an
-  /// overlap. Collective. @returns this rank's failure; `waiting` gets what is to be reduced next.
+  /// Let homes decide about shared chunks. If boxes are bad, announce all chunks, so that a home
+  /// sees every box of a chunk and can name the culprit: a single part looks like a hole, even in
+  /// an overlap. Collective. @returns this rank's failure; sets `waiting` to the numbers to be
+  /// reduced next.
   Status go_on(RankNumbers& waiting) {
     const bool blames = n_shared_ == 0;
     if (blames) claim(true);
@@ -124,7 +124,7 @@ class Settlement::Parts {
   Comm& comm() { return comm_; }
 
  private:
-  /// Claim what is wholly held, to announce the rest (everything, if `announce_all`).
+  /// Claim completely held chunks and prepare to announce the others (all, if `announce_all`).
   void claim(bool announce_all) {
     sum_ = n_shared_ = 0;
     result_ = Ownership();
@@ -145,7 +145,7 @@ class Settlement::Parts {
     }
   }
 
-  /// Announce, decide as home, and hear what the homes of one's own chunks have decided.
+  /// Announce this rank's chunks, decide as home, and receive the decisions on this rank's chunks.
   Status ask(bool announced_all) {
     Status judged;
     std::vector<ChunkKey> heard;
@@ -188,7 +188,7 @@ class Settlement::Parts {
     return share.slabs.size() == 1 || !find_overlap(held_boxes({&share, 1}));
   }
 
-  /// As home: choose the chunk's owner, and check that it is covered.
+  /// Choose the chunk's owner, as its home, and check that it is covered.
   Status judge(ChunkRecord& chunk) {
     const OwnedField& field = fields_[chunk.key.field];
     const Box box = field.grid.clipped_box(chunk.key.chunk_index);
@@ -206,7 +206,7 @@ class Settlement::Parts {
     return Status();
   }
 
-  /// As home, when everything was announced: a chunk that nobody mentioned is a hole.
+  /// Find a hole, as home, once all chunks were announced: a chunk that no rank announced is one.
   Status find_untouched(std::span<const ChunkKey> heard) const {
     Status found;
     dealing_.for_each_at(comm_.rank(), [&](ChunkKey key) {
@@ -219,7 +219,7 @@ class Settlement::Parts {
     return found;
   }
 
-  /// Turn what homes have decided into jobs (where this rank owns) and debts (where it does not).
+  /// Turn the decisions of homes into jobs (if this rank owns) and debts (if it does not).
   Status take_decided(std::vector<ChunkRecord>& settled) {
     for (ChunkRecord& chunk : settled) {
       const auto parts = parts_.find(chunk.key);
@@ -234,8 +234,8 @@ class Settlement::Parts {
     return Status();
   }
 
-  /// Jobs of one field follow the numbers of their chunks, but those that are pulled from a source
-  /// the order of their puts: a source may have reasons for it.
+  /// Sort key of a job: by the number of its chunk within a field. Jobs that are pulled from a
+  /// source keep the order of their puts, since a source may need it.
   std::tuple<std::size_t, std::size_t, std::uint64_t> position(const ChunkJob& job) const {
     const std::size_t put = job.local.front().put_index;
     const bool pulled = fields_[job.field].puts[put].source != nullptr;
@@ -246,11 +246,11 @@ class Settlement::Parts {
   std::span<const OwnedField> fields_;
   ChunkDealing dealing_;
   std::map<ChunkKey, std::vector<LocalPart>> parts_;
-  std::optional<ChunkMail> shared_;  ///< To be announced.
-  std::uint64_t sum_ = 0;            ///< Of the marks of chunks that are claimed,
-  std::uint64_t expected_sum_ = 0;   ///< and of this rank's part of all that exist.
-  // This rank's, then all ranks':
-  std::uint64_t n_shared_ = 0;   ///< Chunks that no home has decided about yet.
+  std::optional<ChunkMail> shared_;  ///< Records to announce.
+  std::uint64_t sum_ = 0;            ///< Sum of the marks of claimed chunks.
+  std::uint64_t expected_sum_ = 0;   ///< This rank's part of the sum over all existing chunks.
+  // This rank's numbers, then those of all ranks:
+  std::uint64_t n_shared_ = 0;   ///< Chunks that no home has decided.
   std::uint64_t imbalance_ = 0;  ///< 0 if every chunk is claimed exactly once.
   std::uint64_t n_bad_ = 0;      ///< Ranks whose home chunks are covered badly.
   Ownership result_;
@@ -305,26 +305,27 @@ Status check_pulled_chunks(std::span<const OwnedField> fields, const Ownership& 
 
 namespace {
 
-/// Chunks of a field that are pulled from a source are read twice if they are looked at: only so
-/// many are, spread over the rank's share; the others are taken to be like their mean.
+/// Largest number of pulled chunks per field that are sampled, evenly spread over the rank's share.
+/// Each sampled chunk is read twice; the others are assumed to be like the mean of these.
 constexpr std::size_t chunks_read_max = 4;
-/// Spread of chunks that nobody has looked at, as a fraction of their field's mean.
+/// Spread of chunks without a sample, as a fraction of their field's mean.
 constexpr double unseen_spread = 0.25;
-/// Codecs' own words on their samples are from data that they were fitted on: over others errors
-/// are this much wider (lab/bench/micro/layout_space).
+/// Widening of the errors that codecs report for their samples: those are fitted on other data
+/// (lab/bench/micro/layout_space).
 constexpr double unproven_widening = 1.25;
-/// A chunk of fewer bytes is mostly its head, and says nothing of samples of larger ones.
+/// Smallest informative chunk: a smaller one is mostly header, and says nothing about samples of
+/// larger ones.
 constexpr std::uint64_t telling_bytes = 1024;
-/// Where a chunk's previous step foretells it to within this fraction (one standard deviation), a
-/// sample adds little: then only every so many chunks are looked at, others in each step, so that
-/// a field in turmoil is noticed. Less than SizeHistory assumes before it has seen a change.
+/// Largest deviation of a history that makes a sample unnecessary. If the previous step predicts a
+/// chunk to within this fraction (one standard deviation), only every sampled_every-th chunk is
+/// sampled. These differ by step, so that sudden changes are noticed. Less than SizeHistory assumes
+/// before it has seen a change.
 constexpr double quiet_deviation = 0.025;
 constexpr std::uint64_t sampled_every = 6;
-/// Where sizes make a plan but no places (mode in_situ), they may be off by this much unnoticed:
-/// the sample would take time that the application waits for.
+/// Same limit if sizes only make a plan and no places (mode in_situ). A sample would take time that
+/// the application waits for.
 constexpr double rough_deviation = 0.3;
-/// Encode throughput of a codec that the profile does not know, bytes/s, until it has shown its
-/// own.
+/// Encode throughput in bytes/s of a codec without a profile, until it has been measured.
 constexpr double unknown_throughput = 200e6;
 
 bool places_are_reserved(std::span<FieldState* const> active) {
@@ -333,7 +334,7 @@ bool places_are_reserved(std::span<FieldState* const> active) {
   });
 }
 
-/// The codec as the profile knows it: "trz,preset=fast".
+/// Name of the codec in the profile: "trz,preset=fast".
 std::string codec_text(const FieldOptions& options, const Codec& codec) {
   std::string text(codec.name());
   if (options.codec != text) return text;
@@ -341,16 +342,16 @@ std::string codec_text(const FieldOptions& options, const Codec& codec) {
   return text;
 }
 
-/// Which of a field's pulled jobs are read: evenly spread ones.
+/// True for the pulled jobs of a field that are read: evenly spread ones.
 bool chosen_to_read(std::size_t position, std::size_t n_jobs) {
   const std::size_t stride = (n_jobs + chunks_read_max - 1) / chunks_read_max;
   return position % stride == stride / 2;
 }
 
-/// Looks at the chunks of one rank's jobs, from several threads.
+/// Samples the chunks of one rank's jobs, on several threads.
 class JobSampler {
  public:
-  /// `roughly`: nothing but a plan depends on the sizes.
+  /// @param roughly  only a plan depends on the sizes.
   JobSampler(std::span<FieldState* const> active, const Ownership& ownership, bool roughly)
       : active_(active),
         ownership_(ownership),
@@ -358,8 +359,7 @@ class JobSampler {
         sampled_(ownership.jobs.size()) {}
 
   Status make_estimators(const std::string& plugin_path);
-  /// Sample the jobs that are in memory, and some of those that must be read, unless their last
-  /// step says enough.
+  /// Sample the jobs in memory, and some of those that must be read, unless their history suffices.
   Status run(std::uint64_t n_threads);
   const std::optional<Estimate>& sampled(std::size_t job) const { return sampled_[job]; }
 
@@ -410,7 +410,7 @@ Result<std::optional<Estimate>> JobSampler::sample_memory(const ChunkJob& job) c
   const std::optional<StridedValues> values =
       values_in_memory(field.grid(), job.chunk_index, dtype, field.puts, job.local);
   if (!values) return std::optional<Estimate>();
-  // What lies beyond the field's end repeats its last values and is nearly free.
+  // Values beyond the field's end repeat the last ones and are nearly free.
   const Box held = field.grid().clipped_box(job.chunk_index);
   Result<Estimate> estimate =
       estimators_[job.field]->estimate(*values, held.n_elements() * dtype_bytes(dtype));
@@ -455,7 +455,7 @@ Status JobSampler::run(std::uint64_t n_threads) {
       in_memory.push_back(j);
     }
   }
-  // Sources are read on the main thread, as in the executor.
+  // Sources are read on the main thread, like in the executor.
   for (const std::vector<std::size_t>& jobs : to_read) {
     for (std::size_t k = 0; k < jobs.size(); ++k) {
       if (chosen_to_read(k, jobs.size())) TAILRACE_TRY(sample(jobs[k]));
@@ -465,10 +465,11 @@ Status JobSampler::run(std::uint64_t n_threads) {
                         [&](std::size_t k) { return sample(in_memory[k]); });
 }
 
-/// Chunks that have neither a sample nor a history are taken to be like the others of their field.
+/// Forecast chunks with neither sample nor history by the mean of their field's other chunks.
 void fill_unseen(std::span<FieldState* const> active, const Ownership& ownership,
                  const std::vector<bool>& seen, std::vector<JobForecast>& forecasts) {
-  std::vector<std::pair<double, double>> sums(active.size());  // bytes and number of those seen
+  // bytes and number of chunks with a forecast
+  std::vector<std::pair<double, double>> sums(active.size());
   for (std::size_t j = 0; j < forecasts.size(); ++j) {
     if (!seen[j]) continue;
     sums[ownership.jobs[j].field].first += forecasts[j].encoded_bytes;
@@ -590,13 +591,14 @@ std::vector<ForecastSums> learn_sizes(std::span<FieldState* const> active,
   return sums;
 }
 
-// --- Space at the file's end, which is asked for ahead.
+// --- Space at the file's end, requested ahead.
 
 namespace {
 
 bool claims(const FieldPlan& field) { return field.layout->base_from() == BaseFrom::claim; }
 
-/// Not of its chunks: of those that gather steps the last ones may be anything but full.
+/// Bytes that this rank puts. Not those of its chunks: chunks that gather steps may be mostly
+/// empty.
 double put_bytes(const FieldPlan& field) {
   double n_elements = 0;
   for (const PutRecord& put : field.puts) n_elements += static_cast<double>(put.box.n_elements());
@@ -619,7 +621,7 @@ std::uint64_t bytes_to_claim(std::span<FieldState* const> active, const Ownershi
   for (std::size_t f = 0; f < active.size(); ++f) {
     const ClaimedSpace& last = active[f]->learned.claimed;
     if (!claims(step.fields[f]) || last.put_bytes == 0) continue;
-    // No more than the values: a field of a few bytes says little.
+    // Limited to the values: a field of a few bytes predicts little.
     const auto taken = static_cast<double>(std::min(last.encoded_bytes, last.put_bytes));
     n_bytes += put_bytes(step.fields[f]) * taken / static_cast<double>(last.put_bytes);
   }
@@ -636,11 +638,11 @@ void learn_claims(std::span<FieldState* const> active, const StepPlan& step,
   }
 }
 
-// --- The loads of a node, brought together on each of its ranks.
+// --- Balancing: exchange the loads of a node among its ranks.
 
 namespace {
 
-/// This rank's jobs that may move, in the order in which they are to be written.
+/// Return this rank's jobs that may move, in the order of their writes.
 std::vector<std::size_t> movable_jobs(const Ownership& ownership, const StepPlan& plan) {
   std::vector<std::size_t> order = plan.write_order;
   if (order.empty()) {

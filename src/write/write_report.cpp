@@ -16,7 +16,7 @@
 namespace tailrace {
 namespace {
 
-/// What is added up of a field, of a rank's tally and of the report alike.
+/// References to the numbers of a field that are summed, of a rank's tally and of the report.
 template <class Tally>
 auto sums_of(Tally& tally) {
   return std::tie(tally.n_chunks, tally.n_raw_chunks, tally.encoded_bytes, tally.encode_s,
@@ -125,7 +125,7 @@ void StepSums::finish() {
     report_.reserved_bytes += entry.reserved_bytes;
   }
   report_.hidden_share = shorter_s_ > 0 ? hidden_s_ / shorter_s_ : 1;
-  // Between nodes a step may live on the rest of an extent that the step before has paid for.
+  // Between nodes a step may use the rest of an extent that the previous step has claimed.
   report_.slack_bytes = taken_bytes - std::min(taken_bytes, report_.encoded_bytes);
   report_.exposed_s += publish_s;
 }
@@ -152,7 +152,7 @@ struct ChunkTimes {
   std::uint64_t encoded_bytes = 0;
 };
 
-/// A rank's writes of one step.
+/// Writes of one rank in one step.
 class StepWrites {
  public:
   explicit StepWrites(std::span<const TraceEvent> events) {
@@ -165,8 +165,8 @@ class StepWrites {
     }
   }
 
-  /// Seconds per byte of the write that covered `address`; if this rank did not make it (another
-  /// has written it, whose storage is the same), of all its writes.
+  /// Seconds per byte of the write that covered `address`. If another rank has made that write, the
+  /// mean of this rank's writes, since the storage is the same.
   double seconds_per_byte(std::uint64_t address) const {
     auto after = by_address_.upper_bound(address);
     if (after != by_address_.begin()) {
@@ -184,7 +184,7 @@ class StepWrites {
   std::map<std::uint64_t, TraceEvent> by_address_;
   double n_bytes_ = 0;
   double busy_s_ = 0;
-  double end_s_ = 0;  ///< Of the last one.
+  double end_s_ = 0;  ///< End of the last write.
 };
 
 }  // namespace

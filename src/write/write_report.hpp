@@ -1,4 +1,4 @@
-// What is told of a step: its report, added up over all ranks, and the iterations of lab.record=.
+// Reports of a step: sums over all ranks, and the iterations of lab.record=.
 
 #pragma once
 
@@ -18,27 +18,27 @@
 
 namespace tailrace {
 
-/// The numbers of a step on their way from each rank's own to all ranks': they start in the report,
-/// go to rank 0 with the chunks, and come back into it (output/publish_fields.hpp).
+/// Numbers of a step and their reduction over the ranks. They start as this rank's own in the
+/// report, go to rank 0 with the chunks, and return into the report (output/publish_fields.hpp).
 class StepSums {
  public:
-  /// Put this rank's numbers into `report`. Of the report itself, handover_s, backpressure_s,
-  /// choose_s, exposed_s, step_s and what obstacles were delayed are this rank's own before.
+  /// Put this rank's numbers into `report`. It must already hold this rank's handover_s,
+  /// backpressure_s, choose_s, exposed_s, step_s and delayed obstacles.
   /// @param active  the step's fields in plan order, as done.tallies counts them.
   /// @param sync_s  seconds that this rank's fdatasync took.
   StepSums(std::span<FieldState* const> active, const ExecutorReport& done, double sync_s,
            StepReport& report);
-  /// Likewise of what was forecast; on all ranks or on none.
+  /// Add this rank's forecast numbers; on all ranks or on none.
   void add_forecasts(const StepPlan& plan, std::vector<ForecastSums> forecasts);
-  /// What each field's largest error is held to be from now on; once `numbers` are all ranks'.
+  /// Update the largest errors of the fields. Requires that `numbers` are reduced over all ranks.
   void keep_max_errors() const;
-  /// What follows from the numbers, when all are back.
+  /// Compute the derived numbers, once all numbers are reduced.
   void finish();
 
   RankNumbers numbers;
   RankNumbers of_root;
-  // Rank 0's, by publishing.
-  std::uint64_t taken_bytes = 0;  ///< How far the tail has moved since the last commit.
+  // Set by rank 0 during publishing.
+  std::uint64_t taken_bytes = 0;  ///< Growth of the tail since the last commit.
   double publish_s = 0;
 
  private:
@@ -46,31 +46,32 @@ class StepSums {
   StepReport& report_;
   double hidden_s_ = 0;
   double shorter_s_ = 0;
-  std::vector<ForecastSums> forecasts_;  ///< One per field; empty: nothing was forecast.
+  std::vector<ForecastSums> forecasts_;  ///< One per field; empty: no forecasts.
 };
 
-/// The trace events of all ranks at rank 0, empty elsewhere; takes them out of `trace`. Collective.
+/// Gather the trace events of all ranks at rank 0, empty elsewhere; empties `trace`. Collective.
 std::vector<TraceEvent> gather_events(Comm& comm, Trace& trace);
 
-// --- IterationRecorder: what a rank's iterations were really like, for `tailrace-lab simulate`
-// (lab.record=).
+// --- IterationRecorder: records real iterations of a rank, for `tailrace-lab simulate`.
 //
-// Of each iteration the obstacles that were seen, and of the step that was written beside it each
-// chunk's bytes and times. Rank 0 writes all ranks' iterations as one JSON file when the output is
+// Each iteration has the observed obstacles, and the bytes and times of each chunk of the step that
+// was written during it. Rank 0 writes all ranks' iterations as one JSON file when the output is
 // closed (format: write/recording.hpp).
 
 class IterationRecorder {
  public:
-  /// One iteration and the step that went on beside it. Not collective.
-  /// @param began_s  of the iteration, on the events' clock.
-  /// @param events  of this rank: encodes and writes. A write of several chunks counts for each by
-  ///   its bytes; a chunk that another rank has written, at the mean speed of this rank's writes.
+  /// Add one iteration, and the step that was written during it. Not collective.
+  /// @param began_s  start of the iteration, on the events' clock.
+  /// @param events  encodes and writes of this rank. A write of several chunks counts for each by
+  /// its bytes. A chunk that another rank has written counts at the mean speed of this rank's
+  /// writes.
   void add(const RecordedIteration& seen, double began_s, const Ownership& ownership,
            const StepPlan& plan, std::span<const WrittenChunk> written,
            std::span<const TraceEvent> events);
 
-  /// Collective. Cost: a gather of all iterations to rank 0, which writes `path`; nothing is
-  /// written of less than two iterations. @error io_error; the same on every rank.
+  /// Write the recording. Collective. Cost: a gather of all iterations to rank 0, which writes
+  /// `path`; nothing is written of fewer than two iterations. @error io_error; the same on every
+  /// rank.
   Status write(Comm& comm, const std::string& path) const;
 
  private:

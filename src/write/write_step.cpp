@@ -1,4 +1,4 @@
-// What the application has said, and a step's own copy of it.
+// Records of the application's calls, and a step's own copy of them.
 
 #include "write/write_step.hpp"
 
@@ -8,7 +8,7 @@
 
 namespace tailrace {
 
-/// Keep the first failure of this rank's calls, for end_step to share.
+/// Store the first failure of this rank's calls, which end_step agrees on.
 Status StepRecord::note(const Status& failure) {
   if (put_status.ok()) put_status = failure;
   return failure;
@@ -28,7 +28,7 @@ bool StepRecord::is_taken(const std::string& path) const {
   return field != nullptr ? field->life != FieldLife::retired : known_[newest->second].in_file;
 }
 
-/// The first place whose field is done: the same on every rank, as fields' lives are.
+/// Return the first place whose field is done: the same on every rank, like the fields' lives.
 std::size_t StepRecord::take_place() {
   const auto done = std::ranges::find_if(fields, &FieldState::is_done);
   const auto place = static_cast<std::size_t>(done - fields.begin());
@@ -150,7 +150,7 @@ void StepRecord::forget_step(bool failed) {
       field.life = waits_on ? FieldLife::waiting : FieldLife::retired;
     }
     if (field.is_open()) continue;
-    // What no step needs again goes.
+    // Release what no later step needs.
     field.resolved = ResolvedField();
     field.learned = LearnedField();
     field.beginnings.reset();
@@ -179,7 +179,7 @@ std::vector<FieldState*> Step::active(StepRecord& record) const {
   return fields;
 }
 
-/// Moving a vector leaves its elements where they are, so that the plans' spans stay good.
+/// Moving a vector keeps its elements in place, so that the plans' spans stay valid.
 void Step::take(StepRecord& record) {
   for (const std::size_t index : field_indices) {
     FieldState& field = record.fields[index];

@@ -1,4 +1,4 @@
-"""tests/golden/messages.txt holds every error message of the sources, for who reads or changes them."""
+"""tests/golden/messages.txt holds every error message of the sources, for readers of a change."""
 
 import subprocess
 import sys

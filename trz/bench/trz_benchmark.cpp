@@ -1,11 +1,11 @@
-// trz_benchmark: the stages of the codec trz one by one, and whole chunks, for every instruction
+// trz_benchmark: measures each stage of the codec trz, and complete chunks, for every instruction
 // set.
 //
 //   trz_benchmark --benchmark_filter='chunk/default.*avx512' --benchmark_repetitions=7
 //
-// One smooth random field of 128^3 at rel=1e-3. All rates are uncompressed bytes of the field a
-// second, whatever a stage's own input is, so that 1 / sum(1 / rate) of the stages is the whole.
-// Times are CPU time of the one thread.
+// Input: one smooth random field of 128^3 at rel=1e-3. All rates are uncompressed bytes of the
+// field per second, whatever a stage's input is. So the total rate is 1 / sum(1 / rate) of the
+// stages. Times are CPU time of the single thread.
 
 #include <benchmark/benchmark.h>
 
@@ -40,8 +40,8 @@ struct Field {
   Lattice<T> lattice;
 };
 
-/// Octaves of random numbers on coarser and coarser grids, interpolated linearly: each octave has
-/// half the wavelength and 0.3 times the amplitude of the one before, as a velocity field has.
+/// Make a velocity-like field: octaves of random numbers on successively finer grids, interpolated
+/// linearly. Each octave has half the wavelength and 0.3 times the amplitude of the previous one.
 std::vector<float> smooth_field() {
   std::vector<float> values(kValues, 0.0F);
   std::mt19937 random(1);
@@ -49,7 +49,7 @@ std::vector<float> smooth_field() {
   for (std::size_t cell = kEdge / 2; cell >= 1; cell /= 2, amplitude *= 0.3F) {
     const std::size_t n = kEdge / cell + 1;
     std::vector<float> grid(n * n * n);
-    // The engine's numbers are the same everywhere; those of a distribution are not.
+    // The engine's numbers are the same on every platform; those of a distribution are not.
     for (float& value : grid) value = static_cast<float>(random()) * 0x1p-31F - 1;
     const auto at = [&](std::size_t z, std::size_t y, std::size_t x) {
       return grid[(z * n + y) * n + x];
@@ -71,7 +71,7 @@ std::vector<float> smooth_field() {
   return values;
 }
 
-/// Made once for each type.
+/// Field of a type, created on first use.
 template <class T>
 const Field<T>& field() {
   static const Field<T> made = [] {
@@ -100,7 +100,7 @@ void require(bool done, const char* what) {
   if (!done) give_up(what);
 }
 
-/// Buffers for the codes of the field in either form.
+/// Buffers for the codes of the field, packed or grouped.
 class CodeBuffers {
  public:
   CodeBuffers()
@@ -127,7 +127,7 @@ class CodeBuffers {
   std::vector<std::uint8_t> planes_;
 };
 
-/// A predictor's two directions.
+/// Encoder and decoder of a predictor.
 template <class T>
 struct PredictorCalls {
   std::function<bool(CodeWriter&, PatchMap&, Workspace&)> encode;
@@ -159,13 +159,13 @@ PredictorCalls<T> interpolation(int last_axis) {
           }};
 }
 
-/// Prediction and bit packing together.
+/// Measures prediction and bit packing together.
 template <class T>
 void predictor_encode(benchmark::State& state, const PredictorCalls<T>& calls, Isa isa) {
   Workspace workspace(isa);
   CodeBuffers buffers;
   std::vector<std::uint64_t> words(PatchMap::words_of(kValues));
-  field<T>();  // Made here, if it is not, rather than in the timed part.
+  field<T>();  // Create the field before the timed part.
   for (auto _ : state) {
     CodeWriter codes = buffers.writer(isa);
     PatchMap patches(words.data(), kValues);
@@ -193,7 +193,7 @@ void predictor_decode(benchmark::State& state, const PredictorCalls<T>& calls, I
   count(state, sizeof(T));
 }
 
-/// The codes of third-order Lorenzo prediction: what the stages behind a predictor see.
+/// Codes of third-order Lorenzo prediction: input of the stages after a predictor.
 const std::vector<std::int32_t>& field_codes() {
   static const std::vector<std::int32_t> codes = [] {
     Workspace workspace;
@@ -214,7 +214,7 @@ const std::vector<std::int32_t>& field_codes() {
   return codes;
 }
 
-/// Streams of all classes, each with room for every group.
+/// Streams of all classes, each with capacity for every group.
 struct ClassStreams {
   ClassStreams()
       : classes(kGroups + 64),
@@ -260,7 +260,7 @@ void join(benchmark::State& state, Isa isa) {
   count(state, sizeof(float));
 }
 
-/// The bytes of all classes, one stream behind the other, as Huffman gets them.
+/// Concatenated bytes of all classes, the input of Huffman coding.
 const std::vector<std::uint8_t>& class_stream() {
   static const std::vector<std::uint8_t> made = [] {
     ClassStreams streams;
@@ -313,7 +313,7 @@ void huffman_decoding(benchmark::State& state, Isa isa) {
   count(state, sizeof(float));
 }
 
-/// Whole chunks through the codec's own interface; the ratio stands beside the rate.
+/// Measures complete chunks through the codec's public interface; also reports the ratio.
 template <class T>
 void chunk(benchmark::State& state, Preset preset, Isa isa, bool decoding) {
   ChunkType type;

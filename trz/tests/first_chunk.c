@@ -1,4 +1,4 @@
-/* The program of trz/README.md, as a C compiler sees the header. */
+/* The example program of trz/README.md, compiled as C. */
 
 #include <math.h>
 #include <stdio.h>

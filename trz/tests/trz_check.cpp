@@ -1,11 +1,11 @@
-// The small test of the stand-alone project: golden chunks and round trips through the C interface
-// of libtrz, and the two entry points of the plug-ins.
+// Basic test of the stand-alone project: golden chunks and round trips through the C interface of
+// libtrz, and the two entry points of the plug-ins.
 //
-//   trz_check golden FOLDER       decode FOLDER/*/NAME.trz, compare with NAME.npy bit for bit
-//   trz_check round-trips         encode and decode generated arrays, check every bound exactly
-//   trz_check plugin FILE ID      load FILE as HDF5 does, check its filter number
+//   trz_check golden FOLDER       decode each FOLDER/*/NAME.trz, compare with NAME.npy bit for bit.
+//   trz_check round-trips         encode and decode generated arrays, check every bound exactly.
+//   trz_check plugin FILE ID      load FILE like HDF5 does, check its filter number.
 //
-// Exits with 1 and a line for each difference. Tailrace's unit tests go far beyond this.
+// Prints a line for each difference and exits with 1. Tailrace's unit tests are far more thorough.
 
 #include <dlfcn.h>
 
@@ -54,7 +54,7 @@ Bytes file_bytes(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// The values in a .npy file of version 1, without its header.
+/// Read the values of a .npy file of version 1, without its header.
 Bytes numpy_values(const std::filesystem::path& path) {
   const Bytes file = file_bytes(path);
   if (file.size() < 10) return {};
@@ -93,7 +93,7 @@ int check_golden(const std::filesystem::path& folder) {
   return n_chunks;
 }
 
-/// A smooth field with noise, and in its middle a NaN, infinities and a negative zero.
+/// Make a smooth field with noise, and in its middle a NaN, infinities and a negative zero.
 template <class T>
 std::vector<T> floats(const std::vector<std::uint64_t>& shape) {
   std::size_t n = 1;
@@ -233,7 +233,7 @@ void check_plugin(const char* path, int wanted_id) {
   const auto info = reinterpret_cast<Info>(dlsym(library, "H5PLget_plugin_info"));
   const auto type = reinterpret_cast<Type>(dlsym(library, "H5PLget_plugin_type"));
   if (info == nullptr || type == nullptr) return fail(path, "lacks the names of a plug-in");
-  int head[2] = {};  // H5Z_class2_t begins with its version and the filter's number.
+  int head[2] = {};  // H5Z_class2_t starts with its version and the filter's number.
   std::memcpy(head, info(), sizeof head);
   if (type() != 0 || head[0] != 1 || head[1] != wanted_id)
     fail(path, "is no filter of this number");

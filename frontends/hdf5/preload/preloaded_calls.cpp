@@ -1,18 +1,19 @@
-// The library that is preloaded: HDF5's calls under HDF5's names, and no HDF5 and no engine.
+// The preloaded library: it exports HDF5's functions under HDF5's names, and contains no HDF5 and
+// no engine.
 //
-//   call ──> which HDF5 is the caller's? ──> served, once it has opened a file by MPI: ours
-//                                        └─> else: that HDF5's own
+//  call --> find the caller's HDF5 --> served, once it has opened a file by MPI: Tailrace's call
+//                                  +-> else: that HDF5's own call
 //
-// What a preloaded library needs comes before all that a program loads later and keeps to itself,
-// as Python's modules do with HDF5s of their own. So the library that serves, which needs an HDF5,
-// is loaded when an HDF5 that it was compiled for creates or opens a file, and out of others' sight
-// (docs/adr/one-hdf5-preloaded.md). Whose a call is: that of the HDF5 that the caller would have
-// reached without us, which is the first in the order of search for all, or, if none is there, the
-// first that the caller's own file needs.
+// In symbol lookup, a preloaded library's dependencies precede private libraries that a program
+// loads later. Python modules with HDF5s of their own are an example. So the serving library, which
+// needs an HDF5, is loaded only when an HDF5 that it was compiled for creates or opens a file. It
+// is loaded with RTLD_LOCAL (docs/adr/one-hdf5-preloaded.md). A call belongs to the HDF5 that the
+// caller would have reached without this library. That is the first HDF5 in the global search
+// order, else the first one among the dependencies of the caller's own file.
 //
-// The types of parameters are those of HDF5's functions; CMake writes how many there are, as C++
-// cannot make functions of C by a list of types. Not by ifunc: libraries that are bound at once are
-// bound before this one.
+// The parameter types are those of HDF5's functions. CMake writes their number, because C++ cannot
+// define C functions from a list of types. Ifuncs cannot be used: libraries with immediate binding
+// are bound before this one.
 
 #include <dlfcn.h>
 #include <hdf5.h>
@@ -50,7 +51,8 @@ constexpr std::array<const char*, n_calls> call_names{TAILRACE_HDF5_CALLS(TAILRA
     std::array<const char*, n_calls>{TAILRACE_HDF5_CALLS(TAILRACE_HDF5_VERSION)}[0];
 #undef TAILRACE_HDF5_VERSION
 
-// Calls with a version can be for the parallel HDF5 alone; those without reach the first of all.
+// Versioned calls can target only the parallel HDF5; calls without a version reach the first of
+// all.
 #ifdef TAILRACE_HDF5_HAS_VERSIONS
 constexpr const char* known_function = "H5Pset_fapl_mpio";
 #else
@@ -59,15 +61,15 @@ constexpr const char* known_function = "H5get_libversion";
 
 using Library = void*;
 
-/// The file that holds an address, loaded already.
+/// Handle of the loaded file that contains an address.
 Library library_of(const void* address) {
   Dl_info found{};
   if (address == nullptr || dladdr(address, &found) == 0) return nullptr;
   return dlopen(found.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/// Where this library lies. Asked when it is loaded: the name may be relative to the folder that
-/// the program began in.
+/// Folder of this library. Evaluated when it is loaded, because its name may be relative to the
+/// program's initial folder.
 std::string own_folder() {
   static const std::string folder = [] {
     Dl_info here{};
@@ -81,7 +83,7 @@ std::string own_folder() {
 }
 [[maybe_unused]] const bool folder_is_known = !own_folder().empty();
 
-/// Not if MPI has not begun, or is over: then no file is opened by it.
+/// True while MPI is initialized and not finalized; otherwise files are not opened by MPI.
 bool mpi_runs() {
   int initialised = 0;
   int finalised = 0;
@@ -94,12 +96,12 @@ std::string version_text(unsigned major, unsigned minor, unsigned release) {
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
 }
 
-/// One HDF5 of the process, never destroyed.
+/// One HDF5 of the process; never destroyed.
 class Hdf5 {
  public:
   explicit Hdf5(Library library) : library_(library) {}
 
-  /// Its own function; null: it has none.
+  /// HDF5's own function; null if it has none.
   Hdf5Call own(std::size_t index) {
     Hdf5Call call = own_[index].load(std::memory_order_acquire);
     if (call == nullptr && library_ != nullptr) {
@@ -108,16 +110,16 @@ class Hdf5 {
     }
     return call;
   }
-  /// The calls that serve it; null: none do.
+  /// Table of the serving calls; null if this HDF5 is not served.
   const Hdf5Call* serving() const { return serving_.load(std::memory_order_acquire); }
-  /// It opens a file by this access list: see whether it can be served, the first time that MPI
-  /// runs. Where it cannot, all ranks that open the file hear of it, over the list's communicator.
-  /// @returns false  where the call must fail, on all ranks
+  /// Test whether this HDF5 can be served when a file is opened by this access list, the first time
+  /// that MPI runs. If it cannot, all ranks that open the file agree, over the list's communicator.
+  /// @returns false if the call must fail, on all ranks
   bool begin_serving(hid_t access_list) {
     if (serving() != nullptr || library_ == nullptr || !mpi_runs()) return true;
     Vote vote;
     if (wanted_off()) {
-      // Not kept: a program may set it for some files, and it counts anew where one is opened.
+      // Read each time: a program may set it for some files, and each opening checks it again.
       vote.say(Opening::by_hdf5, off_setting, true);
     } else {
       const std::lock_guard lock(asking_);
@@ -162,7 +164,7 @@ class Hdf5 {
     return false;
   }
 
-  /// The serving library lies beside this one.
+  /// Load the serving library from this library's folder.
   void load() {
     const std::string path = own_folder() + TAILRACE_SERVING_LIBRARY;
     void* const loaded = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -178,14 +180,14 @@ class Hdf5 {
     }
   }
 
-  /// Other ranks may have what this one lacks, and would wait for it. By the functions of that
-  /// HDF5, which are the same in all versions. To ask for the communicator takes all ranks, so all
-  /// do.
+  /// Agree with the other ranks, which may have what this one lacks, and would wait for it. Uses
+  /// only functions of that HDF5 that are the same in all versions. Obtaining the communicator is
+  /// collective, so all ranks do so.
   bool leave_to_hdf5(hid_t access_list, Vote& vote) const {
     const auto driver_of = function<hid_t (*)(hid_t)>("H5Pget_driver");
     const auto mpi_of = function<herr_t (*)(hid_t, MPI_Comm*, MPI_Info*)>("H5Pget_fapl_mpio");
     const auto mpi_driver = function<hid_t (*)()>("H5FD_mpio_init");
-    // Of HDF5 2; a program that looks at such a variable has its own copy of it.
+    // Variable of HDF5 2; a program that uses such a variable has its own copy of it.
     const auto* mpi_driver_there = static_cast<const hid_t*>(dlsym(RTLD_DEFAULT, "H5FD_MPIO_id_g"));
     if (mpi_driver_there == nullptr) {
       mpi_driver_there = function<const hid_t*>("H5FD_MPIO_id_g");
@@ -193,7 +195,7 @@ class Hdf5 {
     if (access_list == H5P_DEFAULT || driver_of == nullptr || mpi_of == nullptr) return true;
     if (mpi_driver == nullptr && mpi_driver_there == nullptr) return true;
     const hid_t wanted = mpi_driver != nullptr ? mpi_driver() : *mpi_driver_there;
-    // HDF5 1.8 has ids of 32 bits.
+    // HDF5 1.8 has 32-bit ids.
     if (static_cast<std::int32_t>(driver_of(access_list)) != static_cast<std::int32_t>(wanted)) {
       return true;
     }
@@ -204,7 +206,7 @@ class Hdf5 {
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);
     MPI_Comm_free(&comm);
     if (vote.opening == Opening::by_hdf5) return true;
-    // No HDF5 of ours, whose error stack it could be on.
+    // Printed, because this library has no HDF5 whose error stack could hold the error.
     std::fprintf(stderr, "tailrace: a file cannot be opened: %s\n", vote.why);
     return false;
   }
@@ -213,35 +215,36 @@ class Hdf5 {
   std::array<std::atomic<Hdf5Call>, n_calls> own_{};
   std::atomic<const Hdf5Call*> serving_ = nullptr;
   std::mutex asking_;
-  bool asked_ = false;  ///< Under that; what follows stays as it is from then on.
-  Vote vote_;           ///< Where nothing is served.
+  /// Guarded by asking_; once true, the members below do not change.
+  bool asked_ = false;
+  Vote vote_;  ///< Vote if this HDF5 is not served.
 };
 
-/// A file of the process that has called: where its code lies, and its HDF5.
+/// Calling file of the process: its code's address range, and its HDF5.
 struct Caller {
   std::uintptr_t begin = 0;
   std::uintptr_t end = UINTPTR_MAX;
   Hdf5* hdf5 = nullptr;
 };
 
-/// All callers so far. Entries are added under a lock and never change, so that reading takes none.
+/// All known callers. Entries are added under a lock and never change, so readers need no lock.
 class Callers {
  public:
   Hdf5& hdf5_of(const void* address) {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     if (const Caller* known = find(at)) return *known->hdf5;
-    // Before the lock: the dynamic linker has its own.
+    // Look up before locking: the dynamic linker has a lock of its own.
     Caller caller = place_of(at);
     const void* function = dlsym(RTLD_NEXT, known_function);
     if (function == nullptr) {
       const Library file = library_of(address);
       if (file != nullptr) function = dlsym(file, known_function);
     }
-    // A function that ends by a call may leave its own caller's address, whose file need not know
-    // any HDF5: then the next one decides anew.
+    // A function that ends in a tail call leaves its caller's address, and that file need not use
+    // HDF5. Then the result is not stored, and the next call decides again.
     const bool certain = function != nullptr;
     const Library library = library_of(certain ? function : function_of_any());
-    static_cast<void>(dlerror());  // What was not found is no failure of the program's.
+    static_cast<void>(dlerror());  // A failed lookup must not be visible to the program.
     const std::lock_guard lock(adding_);
     caller.hdf5 = &known_hdf5(library);
     const std::size_t n = n_.load(std::memory_order_relaxed);
@@ -284,7 +287,7 @@ class Callers {
     return search.found;
   }
 
-  /// The function of the first file loaded that is an HDF5 with these calls.
+  /// Find the function in the first loaded file that is an HDF5 with these calls.
   static const void* function_of_any() {
     std::vector<std::string> files;
     dl_iterate_phdr(
@@ -306,7 +309,7 @@ class Callers {
 
   static bool has_node([[maybe_unused]] Library library) {
 #ifdef TAILRACE_HDF5_HAS_VERSIONS
-    return dlvsym(library, call_names[0], first_version + 1) != nullptr;  // Behind its "@".
+    return dlvsym(library, call_names[0], first_version + 1) != nullptr;  // skip the leading "@"
 #else
     return true;
 #endif
@@ -337,8 +340,8 @@ Callers& callers() {
   return *all;
 }
 
-/// Where a call that opens a file has its access list; -1: it opens none. The asynchronous ones
-/// have three parameters more at the begin.
+/// Index of the access list among the parameters of a call that opens a file; -1 for other calls.
+/// The asynchronous calls have three additional parameters at the front.
 constexpr int access_list_at(std::string_view name) {
   if (name == "H5Fcreate") return 3;
   if (name == "H5Fcreate_async") return 6;
@@ -377,8 +380,8 @@ struct Preloaded<Returned(Given...), index> {
   std::tuple_element_t<i, TAILRACE_PRELOADED(name)::Parameters> given_##i
 #define TAILRACE_BEHIND(...) __VA_OPT__(, ) __VA_ARGS__
 
-// By the version node of that library, so that calls for another HDF5 do not come here. For one
-// without versions: by our first node, which calls without a version reach, and others do not.
+// Export with that library's version node, so that calls for another HDF5 do not come here. For an
+// HDF5 without versions, export with the first node here: only unversioned calls reach it.
 #define TAILRACE_HDF5_BIND(name, version)                                               \
   extern "C" __attribute__((visibility("default"), used)) auto tailrace_##name(         \
       TAILRACE_PARAMETERS_##name) {                                                     \
@@ -388,5 +391,5 @@ struct Preloaded<Returned(Given...), index> {
   __asm__(".symver tailrace_" #name "," #name version);
 TAILRACE_HDF5_CALLS(TAILRACE_HDF5_BIND)
 
-/// The only one that has a name of its own, so that one can ask whether the library is there.
+/// Unprefixed symbol by which a caller can test whether this library is loaded.
 extern "C" __attribute__((visibility("default"), used)) int tailrace_hdf5_loaded(void) { return 1; }

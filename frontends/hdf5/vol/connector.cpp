@@ -1,9 +1,9 @@
-// The VOL connector `tailrace` (docs/hdf5.md): HDF5 hands it a program's calls by its own plug-in
-// interface, so that nothing is preloaded.
+// The VOL connector `tailrace` (docs/hdf5.md). HDF5's plug-in interface passes it a program's
+// calls, so nothing is preloaded.
 //
-// What concerns a file's life and values goes to the calls that serve, by HDF5's own ids; all else
-// to HDF5's own connector, by its objects (objects.hpp). Requests are never asked for: asynchronous
-// calls are done when they return.
+// Calls that concern files and values go to the serving calls, by native ids. All others go to the
+// native connector, by native objects (objects.hpp). Requests are not supported: asynchronous calls
+// are complete when they return.
 
 #include <dlfcn.h>
 #include <hdf5.h>
@@ -25,22 +25,21 @@
 namespace tailrace::hdf5_programs {
 namespace {
 
-/// HDF5 knows connectors by numbers, too; this is of the range of those that are not registered
-/// with The HDF Group.
+/// Number of the connector, from the range of those that are not registered with The HDF Group.
 constexpr H5VL_class_value_t connector_number = 447;
 
-/// The call by HDF5's own object.
+/// Pass a call to the native connector.
 template <class Function, class... Given>
 auto by_native(Function function, void* object, Given... given) {
   return function(under_of(object), native_connector(), given...);
 }
-/// The same for those that take a place.
+/// Pass a call with a location to the native connector.
 template <class Function, class... Given>
 auto by_native_at(Function function, void* object, const H5VL_loc_params_t* place, Given... given) {
   return function(under_of(object), place, native_connector(), given...);
 }
 
-/// No exception (no memory) leaves a callback.
+/// Run a callback so that no exception (out of memory) leaves it.
 template <class Call, class Returned>
 Returned kept_in(Call&& call, Returned failed) noexcept {
   try {
@@ -50,7 +49,7 @@ Returned kept_in(Call&& call, Returned failed) noexcept {
   }
 }
 
-/// An operation by an object's own id.
+/// Run an operation on an object's native id.
 template <class Call>
 herr_t by_own_id(void* object, Call&& call) {
   const InnerCall inner;
@@ -59,7 +58,7 @@ herr_t by_own_id(void* object, Call&& call) {
 
 // --- files
 
-/// The fate of the program's objects when it closes the file.
+/// True if closing the file also closes the program's objects.
 bool closes_objects(hid_t access_list) {
   H5F_close_degree_t degree = H5F_CLOSE_DEFAULT;
   return H5Pget_fclose_degree(access_list, &degree) >= 0 && degree == H5F_CLOSE_STRONG;
@@ -71,7 +70,7 @@ void* file_create(const char* name, unsigned flags, hid_t creation_list, hid_t a
       [&]() -> void* {
         const InnerCall inner;
         const NativeList list(access_list);
-        // HDF5 has added what a program may not say itself.
+        // HDF5 has added flags that a program must not set.
         const unsigned of_program = H5F_ACC_TRUNC | H5F_ACC_EXCL | H5F_ACC_SWMR_WRITE;
         return adopt_file(calls().H5Fcreate(name, flags & of_program, creation_list, list.id()),
                           closes_objects(list.id()));
@@ -89,8 +88,8 @@ void* file_open(const char* name, unsigned flags, hid_t access_list, hid_t, void
       static_cast<void*>(nullptr));
 }
 
-/// What the program has open in a file. Of those that it has by this very id (H5F_OBJ_LOCAL) HDF5
-/// does not find the file itself, behind which it sees another object.
+/// List the program's ids in a file. With H5F_OBJ_LOCAL, HDF5 does not find the file's own id,
+/// because the object behind that id differs.
 herr_t list_ids(Object& object, unsigned types, std::vector<hid_t>& ids) {
   const InnerCall inner;
   const hid_t id = id_of(&object);
@@ -219,8 +218,8 @@ herr_t file_optional(void* object, H5VL_optional_args_t* args, hid_t transfer_li
       return by_own_id(object, [&](hid_t id) {
         return calls().H5Fset_mpi_atomicity(id, given->set_mpi_atomicity.flag);
       });
-    // Of the file's own id HDF5 has done that. For the other one it would keep an object of ours,
-    // under its own connector, which never gives that back.
+    // HDF5 has done this for the file's native id. For the other object, HDF5 would store an object
+    // of this connector under its native connector, which never releases it.
     case H5VL_NATIVE_FILE_POST_OPEN:
       if (object_of(object).id >= 0) return 0;
       return by_native(H5VLfile_optional, object, args, transfer_list, nullptr);
@@ -252,7 +251,7 @@ void* dataset_open(void* object, const H5VL_loc_params_t*, const char* name, hid
   return adopt_id(H5Dopen2(id_of(object), name, access_list), H5I_DATASET, object_of(object));
 }
 
-/// A transfer of several datasets, or of one; `one` and `many` are the calls for them.
+/// Transfer values of one dataset by `one`, or of several by `many`.
 template <class Value, class One, class Many>
 herr_t transfer(size_t n, void* datasets[], hid_t types[], hid_t memory_spaces[],
                 hid_t file_spaces[], hid_t transfer_list, Value values[], One one, Many many) {
@@ -440,8 +439,9 @@ herr_t datatype_close(void* object, hid_t transfer_list, void**) {
 
 // --- groups
 
-/// Datasets are created in groups by ids; of a group in a file that the program has not opened, to
-/// which a link leads, none can be made later. So it is opened by one.
+/// Ensure that a group can have an id, because datasets are created in groups by ids. If a link
+/// leads to a group in a file that the program has not opened, no id can be made later. So the
+/// group is opened by an id now.
 Object* reachable(Object* group, void* parent, const char* name, hid_t access_list,
                   hid_t transfer_list) {
   return kept_in(
@@ -560,7 +560,7 @@ void* object_open(void* object, const H5VL_loc_params_t* place, H5I_type_t* open
   return adopt_id(id, *opened, object_of(object));
 }
 
-/// HDF5's own id of the object at a place, which is closed at the end.
+/// Native id of the object at a location, closed on destruction.
 class ObjectAt {
  public:
   ObjectAt(void* object, const H5VL_loc_params_t* place) {
@@ -598,7 +598,7 @@ herr_t object_get(void* object, const H5VL_loc_params_t* place, H5VL_object_get_
                   hid_t transfer_list, void**) {
   const herr_t done = by_native_at(H5VLobject_get, object, place, args, transfer_list, nullptr);
   if (done < 0 || args->op_type != H5VL_OBJECT_GET_FILE) return done;
-  // By this HDF5 finds the program's id of the file.
+  // HDF5 uses this object to find the program's id of the file.
   return kept_in(
       [&]() -> herr_t {
         const OpenedFile& file = file_of(object_of(object));
@@ -624,14 +624,14 @@ herr_t object_optional(void* object, const H5VL_loc_params_t* place, H5VL_option
   return by_native_at(H5VLobject_optional, object, place, args, transfer_list, nullptr);
 }
 
-// --- wrapping: objects that HDF5 makes while it works, for a program's callbacks and references
+// --- wrapping of objects that HDF5 creates internally, for a program's callbacks and references
 
 using WrapContext = std::weak_ptr<OpenedFile>;
 
 void* get_object(const void* object) { return shown_of(*static_cast<const Object*>(object)); }
 
 herr_t get_wrap_context(const void* object, void** context) {
-  // Whose file it is; which closes, where its last object does, though this is there still.
+  // Weak, so that the file closes with its last object although this context still exists.
   *context = new (std::nothrow) WrapContext(static_cast<const Object*>(object)->file);
   return *context == nullptr ? -1 : 0;
 }
@@ -656,12 +656,12 @@ herr_t free_wrap_context(void* context) {
   return 0;
 }
 
-// --- what the connector is
+// --- the connector class
 
 bool process_ends = false;
 
 herr_t initialize(hid_t) {
-  // HDF5 has its own at the end of the process, which comes after this one.
+  // HDF5's own exit handler runs after this one.
   std::atexit([] { process_ends = true; });
   return H5atclose([](void*) { kept_in([] { return close_what_is_left(process_ends), 0; }, -1); },
                    nullptr);
@@ -746,8 +746,8 @@ const H5VL_class_t& connector_class() {
 
 H5PL_type_t H5PLget_plugin_type(void) { return H5PL_TYPE_VOL; }
 
-/// Nothing for an HDF5 that is not the one that our calls reach, as a wheel of h5py's is not: then
-/// HDF5 says that there is no such connector.
+/// Return the connector class. Null for an HDF5 other than the one that Tailrace's calls reach,
+/// such as that of an h5py wheel. HDF5 then reports that the connector does not exist.
 const void* H5PLget_plugin_info(void) {
   Dl_info ours{};
   Dl_info asking{};

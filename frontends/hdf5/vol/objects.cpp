@@ -36,7 +36,7 @@ Object* new_object(Object&& object) { return new (std::nothrow) Object(std::move
 
 bool is_open(hid_t id) { return id >= 0 && H5Iis_valid(id) > 0; }
 
-/// The path by which HDF5 knows an object; empty: by none.
+/// Path by which HDF5 knows an object; empty if none.
 std::string name_of(const Object& object, const H5VL_loc_params_t& self) {
   std::size_t length = 0;
   H5VL_object_get_args_t get{};
@@ -55,7 +55,7 @@ std::string name_of(const Object& object, const H5VL_loc_params_t& self) {
   return name;
 }
 
-/// What HDF5 says of its own object. @returns false if it fails
+/// Read HDF5's information on a native object. @returns false if that fails
 bool get_info(void* under, H5I_type_t type, ObjectInfo& info) {
   H5VL_loc_params_t self{};
   self.type = H5VL_OBJECT_BY_SELF;
@@ -73,10 +73,10 @@ std::vector<OpenedFile*>& opened_files() {
   return *files;
 }
 
-/// By what objects of a file can be opened.
+/// Id through which objects of a file can be opened.
 hid_t location_in(const OpenedFile& file) { return is_open(file.id) ? file.id : file.other_id; }
 
-/// The file of this number, if an id of it is there.
+/// Find the file of this number, if it has an open id.
 std::shared_ptr<OpenedFile> file_of_number(unsigned long number) {
   for (OpenedFile* file : opened_files()) {
     if (file->number == number && is_open(location_in(*file))) return file->shared_from_this();
@@ -84,8 +84,8 @@ std::shared_ptr<OpenedFile> file_of_number(unsigned long number) {
   return nullptr;
 }
 
-/// An id of the object. By its path where that leads to it: whoever asks an id that was opened by a
-/// token for its name has all of the file searched.
+/// Open an id of the object, by its path if possible. For an id that was opened by a token, HDF5
+/// must search the complete file to find its name.
 hid_t open_same(Object& object) {
   ObjectInfo info{};
   const hid_t location = location_in(file_of(object));
@@ -103,12 +103,12 @@ hid_t open_same(Object& object) {
       return named;
     }
     if (named >= 0) H5Oclose(named);
-  } catch (const std::bad_alloc&) {  // Then as if it had no name.
+  } catch (const std::bad_alloc&) {  // Continue as if the object had no name.
   }
   return H5Oopen_by_token(location, info.token);
 }
 
-/// Another of HDF5's objects for the same file.
+/// Open another native object of the same file.
 void* reopen(void* under) {
   void* again = nullptr;
   H5VL_file_specific_args_t args{};
@@ -119,10 +119,10 @@ void* reopen(void* under) {
   return done < 0 ? nullptr : again;
 }
 
-/// The process ends: no rank waits for another.
+/// True at process exit: no rank waits for others.
 bool sessions_are_lost = false;
 
-/// Close what the program has open of some types, in a file or (H5F_OBJ_ALL) in all.
+/// Close the program's ids of some types, in a file or in all files (H5F_OBJ_ALL).
 void close_ids(hid_t file, unsigned types) {
   std::vector<hid_t> ids;
   list_program_ids(file, types, ids);
@@ -135,8 +135,8 @@ void close_ids(hid_t file, unsigned types) {
 constexpr unsigned all_but_files =
     H5F_OBJ_DATASET | H5F_OBJ_GROUP | H5F_OBJ_DATATYPE | H5F_OBJ_ATTR;
 
-/// A file of nothing, in memory: HDF5 keeps the program's id of a file whose closing has failed,
-/// and looks at what is behind it.
+/// Native object of an empty in-memory file. HDF5 keeps the program's id of a file whose closing
+/// has failed, and uses the object behind it.
 void* nothing_of_a_file() {
   static hid_t file = H5I_INVALID_HID;
   if (!is_open(file)) {
@@ -148,7 +148,7 @@ void* nothing_of_a_file() {
   return is_open(file) ? H5VLobject(file) : nullptr;
 }
 
-/// Close the program's id of a file. Where HDF5 refuses (H5F_CLOSE_SEMI) all stays as it is.
+/// Close the program's id of a file. If HDF5 refuses (H5F_CLOSE_SEMI), nothing changes.
 herr_t close_opened(Object& object, hid_t transfer_list) {
   OpenedFile& file = *object.file;
   const InnerCall inner;
@@ -158,8 +158,8 @@ herr_t close_opened(Object& object, hid_t transfer_list) {
   herr_t done = H5VLfile_close(file.shown, native_connector(), transfer_list, nullptr);
   file.open = false;
   if (!is_open(file.id)) return done;
-  // The program's id is still there, and HDF5 looks at the objects of all: until the end of this it
-  // stands for one that outlives the id below.
+  // The program's id still exists, and HDF5 looks at the objects of all ids. Until this function
+  // ends, `shown` therefore refers to an object that outlives the id below.
   const hid_t session_file = tailrace_hdf5_serving()->session_file(file.id);
   file.shown = H5VLobject(session_file >= 0 ? session_file : file.id);
   const bool is_used = object.file.use_count() > 1;
@@ -230,8 +230,8 @@ Object* adopt_id(hid_t id, H5I_type_t type, const Object& parent) {
   }
   OpenedFile& file = file_of(*object);
   if (!is_open(location_in(file))) {
-    // Behind a link to a file that the program has not opened. Not by the very id that HDF5 gives:
-    // it would hand that to the program, as the one that it has.
+    // The object is behind a link to a file that the program has not opened. Reopen the file,
+    // because HDF5 would return this id itself to the program as its own.
     const KeptErrors kept;
     const Hdf5Id given(H5Iget_file_id(id));
     file.other_id = H5Freopen(given.get());
@@ -295,7 +295,7 @@ herr_t close_object(void* given, hid_t transfer_list, CloseUnder close_under) {
 herr_t close_file_object(void* given, hid_t transfer_list) {
   Object& object = object_of(given);
   herr_t done = 0;
-  if (object.id < 0) {  // HDF5 has made an id of its own object.
+  if (object.id < 0) {  // HDF5 has made an id of its native object.
     done = H5VLfile_close(object.under, native_connector(), transfer_list, nullptr);
     if (done < 0) return done;
   } else if (!object.closed) {

@@ -1,10 +1,11 @@
-// What the connector hands to HDF5 for each object of a program, and how it reaches HDF5's own.
+// The objects that the connector returns to HDF5 for a program's objects, and their relation to
+// HDF5's native ones.
 //
-//   program's id ──> HDF5 ──> Object ──┬─ under: HDF5's object, for what HDF5 does alone
-//                                      └─ id: HDF5's own id of it, for the calls that serve
+//  program's id --> HDF5 --> Object --+- under: native object, for calls that HDF5 serves
+//                                     +- id: native id, for the serving calls
 //
-// HDF5's own ids never reach the program. Most objects (groups, attributes, types) need none; one
-// is made by the object's token when a call that serves asks for it.
+// Native ids never reach the program. Most objects (groups, attributes, types) need none; it is
+// created from the object's token when a serving call needs it.
 
 #pragma once
 
@@ -21,35 +22,38 @@
 
 namespace tailrace::hdf5_programs {
 
-/// A file of the program, by one of its ids; or one that its objects have been reached in by a link
-/// or where it is mounted. All of them are in a list, by which an object's own file is found.
+/// One opening of a file: by an id of the program, or by a link or mount that leads to its objects.
+/// A list of all openings is used to find the file that holds an object.
 struct OpenedFile : std::enable_shared_from_this<OpenedFile> {
   OpenedFile();
   ~OpenedFile();
   OpenedFile(const OpenedFile&) = delete;
   OpenedFile& operator=(const OpenedFile&) = delete;
 
-  hid_t id = H5I_INVALID_HID;  ///< HDF5's own; a session's, or of a file that HDF5 has alone.
-  unsigned long number = 0;    ///< HDF5's, the same for all ids of a file.
-  /// Once the program has given its id back, while objects stay open: calls on these need one.
+  /// Native id: a session's file, or one that only HDF5 serves.
+  hid_t id = H5I_INVALID_HID;
+  unsigned long number = 0;  ///< HDF5's file number, the same for all ids of a file.
+  /// Replacement of `id` after the program has closed it while objects stay open; calls on these
+  /// need one.
   hid_t other_id = H5I_INVALID_HID;
-  bool owns_other = false;  ///< Else it is the session's.
-  /// A second one of HDF5's objects for it, which has no id of its own: what HDF5 sees behind the
-  /// program's id, so that it finds that, and not the one above, for an object of the file.
+  bool owns_other = false;  ///< False if the session owns other_id.
+  /// Second native object of the file, without an id. HDF5 sees it behind the program's id. So HDF5
+  /// maps an object's file to the program's id instead of `id`.
   void* shown = nullptr;
   bool open = false;
-  bool closes_objects = false;  ///< H5F_CLOSE_STRONG.
+  bool closes_objects = false;  ///< Opened with H5F_CLOSE_STRONG.
 };
 
-/// What HDF5 opens behind an external link may have our connector by its access list, but HDF5's
-/// bare object, if a call by HDF5's own id has led there: that has no such mark.
+/// Mark of an Object. An object behind an external link may have this connector by its access list,
+/// but be a bare native object without this mark. That happens if a call by a native id followed
+/// the link.
 constexpr std::uint64_t object_mark = 0x7461696c76306c31;
 
 struct Object {
   std::uint64_t mark = object_mark;
   void* under = nullptr;
-  bool owns_under = false;  ///< Else it lives as long as `id`.
-  bool closed = false;      ///< Closing has failed: HDF5 keeps its id, and closes that once more.
+  bool owns_under = false;  ///< False if `under` belongs to `id`.
+  bool closed = false;      ///< Closing has failed; HDF5 keeps the id and closes it again.
   H5I_type_t type = H5I_BADID;
   hid_t id = H5I_INVALID_HID;
   std::shared_ptr<OpenedFile> file;
@@ -62,46 +66,46 @@ inline bool is_ours(const void* given) {
 inline void* under_of(void* given) {
   return is_ours(given) ? static_cast<Object*>(given)->under : given;
 }
-/// What HDF5 sees behind the program's id.
+/// Native object that HDF5 sees behind the program's id.
 inline void* shown_of(const Object& object) {
   return object.type == H5I_FILE && object.id >= 0 ? object.file->shown : object.under;
 }
 
-/// HDF5's own connector.
+/// HDF5's native connector.
 hid_t native_connector();
 
-/// The calls that serve (program_calls.cpp).
+/// Table of the serving calls (program_calls.cpp).
 const RealHdf5& calls();
 
-/// An object that HDF5 has opened below `parent`; null if it is. Takes it over.
+/// Wrap an object that HDF5 has opened below `parent`, and take ownership. Null if `under` is null.
 Object* adopt(void* under, H5I_type_t type, const Object& parent);
-/// An object by its own id, which it takes over; null if that is invalid.
+/// Wrap an object by its native id, and take ownership. Null if the id is invalid.
 Object* adopt_id(hid_t id, H5I_type_t type, const Object& parent);
-/// A file by its own id, which it takes over; null if that is invalid.
+/// Wrap a file by its native id, and take ownership. Null if the id is invalid.
 Object* adopt_file(hid_t id, bool closes_objects);
 
-/// HDF5's own id of an object; of an attribute that of the object that has it. Made if it has none.
-/// H5I_INVALID_HID: it cannot be had (any more).
+/// Native id of an object, created on first use; for an attribute, the id of its object.
+/// H5I_INVALID_HID if none is available.
 hid_t id_of(void* given);
-/// The file in which an object lies, which need not be its parent's.
+/// Find the file that holds an object, which may differ from its parent's.
 OpenedFile& file_of(Object& object);
-/// Whether an id of the object can be had: of one in another file only if that has an id.
+/// True if the object can have an id. An object in another file needs an id of that file.
 bool can_have_id(Object& object);
 
 using CloseUnder = herr_t (*)(void* under, hid_t connector, hid_t transfer_list, void** request);
-/// Close an object, not a file; what fails is kept for HDF5 to try again.
+/// Close an object that is not a file. After a failure it is retained, so that HDF5 can retry.
 herr_t close_object(void* given, hid_t transfer_list, CloseUnder close_under);
 herr_t close_file_object(void* given, hid_t transfer_list);
 
-/// What the program has open of some types (H5F_OBJ_...) in a file, or (H5F_OBJ_ALL) in all,
-/// without what is HDF5's own. @returns false if HDF5 failed
+/// List the program's ids of some types (H5F_OBJ_...) in a file, or in all files (H5F_OBJ_ALL),
+/// without native ids. @returns false if HDF5 failed
 bool list_program_ids(hid_t file, unsigned types, std::vector<hid_t>& ids);
 
-/// HDF5 ends: by H5close, by MPI_Finalize, or with the process, when nobody waits for other ranks.
-/// Closes all that the program has left open, while HDF5 is still whole.
+/// Close everything that the program has left open, while HDF5 still works. HDF5 ends by H5close,
+/// by MPI_Finalize, or with the process; in the last case no rank waits for others.
 void close_what_is_left(bool process_ends);
 
-/// A copy of an access list for HDF5's own connector.
+/// Copy of an access list with the native connector.
 class NativeList {
  public:
   explicit NativeList(hid_t access_list);
@@ -117,7 +121,7 @@ class NativeList {
   Hdf5Id id_;
 };
 
-/// A call within a call of the program's: only the latter prints what has failed.
+/// Scope of a call within a call of the program: only the outer call prints errors.
 class InnerCall {
  public:
   InnerCall() {

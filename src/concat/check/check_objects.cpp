@@ -1,4 +1,4 @@
-// Values, objects and attributes of two files, side by side.
+// Comparison of values, objects and attributes of two files.
 
 #include "concat/check/check_objects.hpp"
 
@@ -41,7 +41,7 @@ const char* text_at(const std::byte* bytes) {
   return text;
 }
 
-/// Elements of an array type.
+/// Number of elements of an array type.
 std::size_t array_length(hid_t type, hid_t element) {
   const std::size_t n_element = H5Tget_size(element);
   return n_element > 0 ? H5Tget_size(type) / n_element : 0;
@@ -100,7 +100,7 @@ std::string number_text(hid_t type, const std::byte* bytes) {
   return text;
 }
 
-/// Whether references, or lists of them, lead to nothing that the output has.
+/// True if references, or lists of them, lead only to objects that the output lacks.
 bool leads_nowhere(hid_t type, CheckedValue value, hid_t output) {
   switch (H5Tget_class(type)) {
     case H5T_REFERENCE: {
@@ -129,7 +129,7 @@ bool leads_nowhere(hid_t type, CheckedValue value, hid_t output) {
   }
 }
 
-/// "{a, b, ...}" of the first elements.
+/// "{a, b, ...}" of the first elements
 std::string list_text(hid_t type, std::size_t n, CheckedValue first) {
   constexpr std::size_t most = 4;
   const std::size_t n_bytes = H5Tget_size(type);
@@ -163,7 +163,7 @@ bool same_value(hid_t type, CheckedValue a, CheckedValue b) {
       if (H5Tis_variable_str(type) <= 0) break;
       const char* text_a = text_at(a.bytes);
       const char* text_b = text_at(b.bytes);
-      // HDF5 tells apart a string of no characters and none at all; to readers both are empty.
+      // HDF5 distinguishes an empty string from a null pointer; readers treat both as empty.
       return std::strcmp(text_a != nullptr ? text_a : "", text_b != nullptr ? text_b : "") == 0;
     }
     case H5T_VLEN: {
@@ -176,8 +176,8 @@ bool same_value(hid_t type, CheckedValue a, CheckedValue b) {
                            {static_cast<const std::byte*>(sequence_b.p), b.file});
     }
     case H5T_REFERENCE: {
-      // References to regions and attributes have no form that two files share; they are not
-      // compared. Those to what is left out become null.
+      // References to regions and attributes have no form that is common to two files, so they are
+      // not compared. References to omitted objects become null.
       if (!is_object_reference(type)) return true;
       return path_of(b.file, b.bytes) == path_of(a.file, a.bytes) || leads_nowhere(type, a, b.file);
     }
@@ -243,7 +243,7 @@ std::string checked_value_text(hid_t type, CheckedValue value) {
 
 namespace {
 
-/// The objects of a file by their first paths.
+/// Lists the objects of a file by their first paths.
 class ObjectLister final : public Hdf5Visitor {
  public:
   Status group(hid_t, const std::string& path) override { return add(path, H5O_TYPE_GROUP); }
@@ -261,7 +261,7 @@ class ObjectLister final : public Hdf5Visitor {
   }
 };
 
-/// Every hard link, and the first path of the object that it leads to.
+/// Visits every hard link, with the first path of its object.
 class PathLister final : public Hdf5Visitor {
  public:
   Status group(hid_t, const std::string& path) override { return again(path, path); }
@@ -293,7 +293,7 @@ CheckedElements read_attribute(hid_t attribute) {
           [&](hid_t type, void* bytes) { return H5Aread(attribute, type, bytes); }};
 }
 
-/// Whether an attribute says of dimension scales alone that the output has not.
+/// True if an attribute refers only to dimension scales that the output lacks.
 bool is_of_scales_left_out(const std::string& name, hid_t attribute, const CheckedSide& input,
                            const CheckedSide& output) {
   if (name != "DIMENSION_LIST" && name != "REFERENCE_LIST") return false;
@@ -304,12 +304,12 @@ bool is_of_scales_left_out(const std::string& name, hid_t attribute, const Check
   return values.read();
 }
 
-/// NetCDF-4 gives a dimension without a variable a NAME that ends in its length. The output's may
-/// have a variable.
+/// netCDF-4 gives a dimension without a variable a NAME that ends with its length. The output's
+/// dimension may have a variable.
 constexpr std::string_view dimension_name = "This is a netCDF dimension but not a netCDF variable.";
 
-/// Whether two spaces have the same extents. How far they could grow, which some writers say and
-/// others leave out, is nothing of an attribute's: it never does.
+/// True if two spaces have the same extents. Maximum extents, which only some writers state, are
+/// ignored: attributes never grow.
 bool have_same_extents(hid_t a, hid_t b) {
   const int rank = H5Sget_simple_extent_ndims(a);
   if (H5Sget_simple_extent_type(a) != H5Sget_simple_extent_type(b) || rank < 0 ||
@@ -325,7 +325,7 @@ bool have_same_extents(hid_t a, hid_t b) {
 
 constexpr const char* in_the_other = " in the first input";
 
-/// What two attributes of one type say differently; empty: nothing.
+/// Text of the difference between two attributes of one type; empty: none.
 std::string difference(const std::string& name, hid_t a, hid_t b, const CheckedSide& input,
                        const CheckedSide& output) {
   const Hdf5Id space_a(H5Aget_space(a));
@@ -348,7 +348,7 @@ std::string difference(const std::string& name, hid_t a, hid_t b, const CheckedS
     texts_b.push_back(checked_value_text(values_b.type(), {values_b.at(i), output.file}));
   }
   if (back_references) {
-    // Who uses a dimension scale, in the order in which it was attached.
+    // The users of a dimension scale are listed in the order of attachment.
     std::sort(texts_a.begin(), texts_a.end());
     std::sort(texts_b.begin(), texts_b.end());
     return texts_a == texts_b ? "" : std::string("leads to other datasets than") + in_the_other;
@@ -420,7 +420,7 @@ Result<std::vector<CheckedObject>> list_checked_objects(hid_t file, const std::s
 }
 
 Result<Hdf5Id> open_checked_file(const std::string& path) {
-  // HDF5 itself would wait for the other end of a pipe.
+  // HDF5 would block on a pipe.
   const Result<std::shared_ptr<InputBytes>> regular = InputBytes::open(path);
   if (!regular.ok()) return regular.status();
   Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
@@ -436,12 +436,12 @@ void compare_attributes(const CheckedSide& input, const CheckedSide& output, con
     findings.add(who + ": attribute \"" + name + "\" is not" + in_the_other);
   }
   for (const std::string& name : names) {
-    // How values were encoded is the writer's to say: of its own output, not of what it read.
+    // Attributes on the encoding describe the writer's file, so inputs and output may differ.
     if (is_own_attribute(name)) continue;
     const std::string which = who + ": attribute \"" + name + "\" ";
     const Hdf5Id a(H5Aopen(input.object, name.c_str(), H5P_DEFAULT));
     if (H5Aexists(output.object, name.c_str()) <= 0) {
-      // Tiles say where they lie, the output is the whole domain.
+      // Tiles state their position; the output is the complete domain.
       if (name == "domain_decomposition" || name == "NumFilesInSet") continue;
       if (!is_of_scales_left_out(name, a.get(), input, output)) {
         findings.add(which + "is missing in the output");
@@ -451,7 +451,7 @@ void compare_attributes(const CheckedSide& input, const CheckedSide& output, con
     const Hdf5Id b(H5Aopen(output.object, name.c_str(), H5P_DEFAULT));
     const Hdf5Id type_a(H5Aget_type(a.get()));
     const Hdf5Id type_b(H5Aget_type(b.get()));
-    // HDF5's releases number the dimensions there in types of their own.
+    // HDF5 releases use different dimension types here.
     if (name != "REFERENCE_LIST" && H5Tequal(type_a.get(), type_b.get()) <= 0) {
       findings.add(which + "has another type than" + in_the_other);
       continue;

@@ -16,31 +16,30 @@
 
 namespace tailrace {
 
-// --- Are two elements of one HDF5 type the same, whatever they are made of? And what do they say?
+// --- Comparison and text of elements of any HDF5 type.
 //
-// For `tailrace verify --concat`. Elements that are their bytes are compared as bytes, so that NaN
-// equals the same NaN; strings and sequences of variable length by content; object references by
-// the path that they lead to, since addresses differ between files. Callers hold an Hdf5Scope.
+// For `tailrace verify --concat`. Elements of plain types are compared as bytes, so that NaN equals
+// the same NaN. Strings and sequences of variable length are compared by content, object references
+// by the path that they lead to, since addresses differ between files. Callers hold an Hdf5Scope.
 
-/// Names the objects of a file, of whose hard links each could be the name: by the first path in
-/// the order of names. HDF5 itself would walk the file for each reference that is asked about, and
-/// find another path in each file.
+/// Unique names of a file's objects. An object with several hard links is named by the first path
+/// in name order. HDF5 would walk the file for each reference, and find another path in each file.
 class CheckedPaths {
  public:
-  /// @param other  names of the file that this one is compared with: an object that is found there
-  ///               by one of its paths gets the name that it has there. Outlives this.
+  /// @param other  names of the file that this one is compared with. An object that one of its
+  /// paths finds there gets its name there. Outlives this.
   explicit CheckedPaths(hid_t file, CheckedPaths* other = nullptr) : file_(file), other_(other) {}
-  /// Name of the object that a reference leads to; empty if it leads nowhere. Cost: O(objects),
-  /// once, at the first use.
+  /// Name of the object that a reference leads to; empty if it leads nowhere. Cost: O(objects) at
+  /// the first call.
   std::string of(const std::byte* reference);
-  /// The first error of learning the names. Names are empty then, and equal in both files: a
-  /// comparison that has used them is void.
+  /// The first error while names were collected. All names are empty then, in both files: a
+  /// comparison that has used them is invalid.
   const Status& failure() const { return failure_; }
 
  private:
   struct Names {
-    std::vector<std::string> paths;  ///< Of all hard links, as walked.
-    std::string name;                ///< Once it was asked for.
+    std::vector<std::string> paths;  ///< Paths of all hard links, in walk order.
+    std::string name;                ///< Set at the first request.
   };
   Status learn();
   std::string name_of(hid_t object);
@@ -67,27 +66,27 @@ struct CheckedValue {
   CheckedFile file;
 };
 
-/// Whether elements of `type` are their bytes: nothing of variable length, no reference.
+/// True if elements of `type` consist of their bytes: no variable length, no reference.
 bool is_plain_type(hid_t type);
 
-/// True if two elements of `type` (as it is in memory) say the same. A reference of `a`, the
-/// original, to what the other file does not have may have become anything there.
+/// True if two elements of `type` (its memory type) have the same content. A reference of `a`, the
+/// original, to an object that the other file lacks matches anything.
 bool same_value(hid_t type, CheckedValue a, CheckedValue b);
 
-/// An element for a message: "3", "-1.5", "nan (7fc00000)", "\"text\"", "{1, 2}".
+/// Text of an element for a message: "3", "-1.5", "nan (7fc00000)", "\"text\"", "{1, 2}".
 std::string checked_value_text(hid_t type, CheckedValue value);
 
 // --- Objects and attributes of two files, side by side, for `tailrace verify --concat`.
 //
 // Callers hold an Hdf5Scope.
 
-/// An object of a file by the first of its paths.
+/// An object of a file, with the first of its paths.
 struct CheckedObject {
   std::string path;  ///< "/" for the root.
   H5O_type_t type = H5O_TYPE_UNKNOWN;
 };
 
-/// All objects that hard links lead to, each once. @error corrupt  names `file_name`.
+/// List all objects that hard links lead to, each once. @error corrupt  names `file_name`.
 Result<std::vector<CheckedObject>> list_checked_objects(hid_t file, const std::string& file_name);
 
 /// Open for reading. @error not_found, corrupt
@@ -99,21 +98,23 @@ struct CheckedSide {
   CheckedFile file;
 };
 
-/// Compare the attributes of an object with those of its like in the output. What netCDF-4 and
-/// dimension scales must write anew (references between objects, lengths within names) is compared
-/// by what it means. @param who  "group "/g"", for the findings.
+/// Compare the attributes of an object with those of the corresponding output object. Attributes
+/// that netCDF-4 and dimension scales must rewrite (references between objects, lengths within
+/// names) are compared by meaning.
+/// @param who  "group "/g"", for the findings.
 void compare_attributes(const CheckedSide& input, const CheckedSide& output, const std::string& who,
                         ConcatFindings& findings);
 
-/// The bytes of all elements of an attribute or dataset, and their type as in memory; gives back
-/// what HDF5 has allocated for them.
+/// The bytes of all elements of an attribute or dataset, and their memory type. Frees what HDF5 has
+/// allocated for them.
 class CheckedElements {
  public:
-  /// Take over `type` and read with `read(type, bytes)`, which is negative where it fails.
+  /// Take over `type` and read with `read(type, bytes)`, which returns a negative number on
+  /// failure.
   template <class Read>
   CheckedElements(Hdf5Id type, Hdf5Id space, Read&& read)
       : type_(std::move(type)), space_(std::move(space)) {
-    // A damaged file may state any number; HDF5's own arithmetic wraps, too.
+    // A damaged file may state any number, and HDF5's arithmetic wraps too.
     const hssize_t n = H5Sget_select_npoints(space_.get());
     std::size_t n_bytes = 0;
     if (n < 0 ||

@@ -1,4 +1,4 @@
-// Rows of the output against the rows of its inputs, and the partition keys among them.
+// Comparison of the output's rows, and its partition keys, with the rows of its inputs.
 
 #include "concat/check/check_rows.hpp"
 
@@ -16,10 +16,10 @@ namespace tailrace {
 
 namespace {
 
-/// HDF5's reason, or the filter that it lacks.
+/// HDF5's error, or the missing filter.
 std::string why_unreadable(hid_t dataset) { return plain_read_failure(dataset, "HDF5").message(); }
 
-/// What one element that points elsewhere is taken to point to, for the size of a window.
+/// Assumed bytes behind an element that points elsewhere, for the size of a window.
 constexpr std::uint64_t pointed_bytes = 256;
 
 std::vector<hsize_t> extents_of(hid_t dataset) {
@@ -38,7 +38,7 @@ std::uint64_t chunk_rows_of(hid_t dataset) {
   return std::max<hsize_t>(chunk[0], 1);
 }
 
-/// Rows in memory; gives back what HDF5 has allocated for strings and sequences.
+/// Rows in memory. Frees what HDF5 has allocated for strings and sequences.
 class Window {
  public:
   Window(hid_t type, std::vector<hsize_t> row_shape, std::uint64_t row_bytes)
@@ -52,7 +52,7 @@ class Window {
 
   bool load(hid_t dataset, std::uint64_t first_row, std::uint64_t n_rows) {
     clear();
-    // Zeros: HDF5 leaves what it cannot read as it is, and clear() must find no stray pointers.
+    // Zeros: HDF5 leaves unreadable elements unchanged, and clear() must find no stray pointers.
     bytes_.assign(n_rows * row_bytes_, std::byte{0});
     n_rows_ = n_rows;
     const std::vector<hsize_t> there = extents_of(dataset);
@@ -67,7 +67,7 @@ class Window {
   std::uint64_t n_rows() const { return n_rows_; }
 
  private:
-  /// Fill values from this byte on.
+  /// Write fill values from this byte on.
   void fill_from(hid_t dataset, std::uint64_t begin) {
     const Hdf5Id list(H5Dget_create_plist(dataset));
     H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
@@ -97,7 +97,7 @@ class Window {
   std::vector<std::byte> bytes_;
 };
 
-/// One dataset of the output beside those of the inputs.
+/// Comparison of one dataset of the output with those of the inputs.
 class DatasetComparison {
  public:
   DatasetComparison(CheckedFile output, const std::string& path, ConcatFindings& findings)
@@ -152,10 +152,11 @@ class DatasetComparison {
     findings_.add(sources[s].file_name + ": dataset \"" + path_ + "\" " + text);
   }
 
-  /// Compare all sources with rows in [at, next) of the output. `why`: the output cannot be read.
+  /// Compare all sources with rows in [at, next) of the output. `why`: set if the output is
+  /// unreadable.
   void compare_window(std::span<const CheckedRows> sources, const Window& window, std::uint64_t at,
                       std::uint64_t next, const std::string* why) {
-    // The first source that ends behind `at`.
+    // The first source that ends after `at`.
     const auto after = std::upper_bound(starts_.begin(), starts_.end(), at);
     for (auto s = static_cast<std::size_t>(after - starts_.begin()) - 1;
          s < sources.size() && starts_[s] < next; ++s) {
@@ -180,7 +181,7 @@ class DatasetComparison {
     }
   }
 
-  /// Compare rows [from, to) of the output with the source that they come from.
+  /// Compare rows [from, to) of the output with their source.
   void compare_piece(std::size_t s, std::span<const CheckedRows> sources, const Window& window,
                      std::uint64_t at, std::uint64_t from, std::uint64_t to) {
     const Hdf5Id dataset(H5Dopen2(sources[s].file, path_.c_str(), H5P_DEFAULT));
@@ -220,7 +221,7 @@ class DatasetComparison {
   std::uint64_t element_bytes_;
   std::uint64_t row_elements_ = 1;
   bool plain_;
-  std::vector<std::uint64_t> starts_;  ///< Where each source's rows begin in the output.
+  std::vector<std::uint64_t> starts_;  ///< First row of each source in the output.
   std::vector<bool> reported_;
 };
 
@@ -260,7 +261,7 @@ bool read_checked_box(hid_t dataset, hid_t type, const Box& box, void* values) {
          H5Dread(dataset, type, memory.get(), space.get(), H5P_DEFAULT, values) >= 0;
 }
 
-/// The fill value of a dataset, as often as there is room; zeros without one.
+/// Fill `values` with the fill value of a dataset; zeros if it has none.
 void put_fill_values(hid_t dataset, hid_t type, std::vector<std::byte>& values) {
   const Hdf5Id list(H5Dget_create_plist(dataset));
   H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
@@ -320,7 +321,7 @@ namespace {
 
 using Event = std::vector<std::int64_t>;
 
-/// Rows read at once.
+/// Number of rows per read.
 constexpr std::uint64_t rows_at_once = 1U << 16;
 
 std::string group_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
@@ -333,7 +334,7 @@ std::string event_text(const Event& event) {
   return text + ")";
 }
 
-/// Numbers of the events of one input, as /spill has them.
+/// Event numbers of one input in /spill.
 struct EventNumbers {
   std::map<Event, std::int64_t> of_event;  ///< Empty without names.
   std::int64_t least = 0;
@@ -388,13 +389,13 @@ Status visit_rows(hid_t output, const KeyedRows& keys, std::span<const std::stri
   return Status();
 }
 
-/// What begins each finding.
+/// Start of each finding's text.
 std::string row_text(const std::string& input, const KeyedRows& keys, std::uint64_t row) {
   return input + ": key \"" + keys.key_path + "\" row " + std::to_string(row) + " (row " +
          std::to_string(keys.first_row + row) + " of the output) ";
 }
 
-/// /spill itself: new events get the next number.
+/// Check /spill: new events get the next number.
 Status check_spill(hid_t output, const std::string& input, const KeyedRows& keys,
                    std::span<const std::string> names, EventNumbers& known,
                    ConcatFindings& findings) {
@@ -409,7 +410,7 @@ Status check_spill(hid_t output, const std::string& input, const KeyedRows& keys
           }
         }
         const auto seen = known.of_event.find(event);
-        // Without names, rows of one event are taken to lie together.
+        // Without names, the rows of one event are assumed to be consecutive.
         const bool is_new =
             names.empty() ? row == 0 || number != known.end - 1 : seen == known.of_event.end();
         const std::int64_t expected = is_new ? known.end : names.empty() ? number : seen->second;
@@ -455,14 +456,16 @@ void compare_keys(hid_t output, const std::string& input, std::span<const KeyedR
                   std::span<const std::string> names, ConcatFindings& findings) {
   const auto spill = std::ranges::find_if(
       keys, [](const KeyedRows& one) { return group_of(one.key_path) == "/spill"; });
-  if (spill == keys.end()) return;  // A finding of the whole file: see compare_key_rows().
+  if (spill == keys.end()) return;  // compare_key_rows() reports this for the complete file.
   const auto add_unreadable = [&](const Status& status) {
     if (!status.ok()) findings.add(input + ": keys cannot be checked: " + status.message());
   };
   EventNumbers known;
   const std::uint64_t n_before = findings.n_all;
   add_unreadable(check_spill(output, input, *spill, names, known, findings));
-  if (findings.n_all != n_before) return;  // Its numbers are no measure for others.
+  if (findings.n_all != n_before)
+    return;  // Its numbers are wrong, so other groups cannot be
+             // checked against them.
   for (const KeyedRows& one : keys) {
     if (&one == &*spill) continue;
     add_unreadable(check_group(output, input, one, names, known, findings));

@@ -1,4 +1,4 @@
-// The schema's side of the check; that of rows and keys is check_rows.cpp.
+// Schema part of the check; check_rows.cpp has the part of rows and keys.
 
 #include "concat/check/concat_check.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 std::string dataset_text(const std::string& path) { return "dataset \"" + path + "\""; }
 
 struct Extents {
-  bool appended = false;  ///< A simple space of one dimension at least.
+  bool appended = false;  ///< True for a simple space with at least one dimension.
   Shape shape;
 };
 
@@ -35,7 +35,7 @@ Extents both_extents_of(hid_t dataset) {
   return extents;
 }
 
-/// The fill value's bytes; zeros where there is none.
+/// Bytes of the fill value; zeros if none is set.
 std::vector<std::byte> fill_bytes(hid_t dataset, hid_t type) {
   std::vector<std::byte> bytes(H5Tget_size(type));
   const Hdf5Id list(H5Dget_create_plist(dataset));
@@ -52,7 +52,7 @@ std::string kind_text(H5O_type_t type) {
   return type == H5O_TYPE_DATASET ? "dataset" : "named type";
 }
 
-/// A partition key is an int64 dataset "NAME.seq" beside a dataset NAME.
+/// True for a partition key: an int64 dataset "NAME.seq" next to a dataset NAME.
 bool looks_like_key(hid_t file, const std::string& path) {
   constexpr std::string_view ending = ".seq";
   if (!path.ends_with(ending)) return false;
@@ -62,7 +62,7 @@ bool looks_like_key(hid_t file, const std::string& path) {
   return H5Tequal(type.get(), H5T_STD_I64LE) > 0 && H5Lexists(file, like.c_str(), H5P_DEFAULT) > 0;
 }
 
-/// The values of two scalar or null datasets of one type.
+/// Compare the values of two scalar or null datasets of one type.
 Status compare_single(const std::string& who, const CheckedSide& input, const CheckedSide& output,
                       ConcatFindings& findings) {
   const auto read = [](hid_t dataset) {
@@ -184,7 +184,7 @@ class ConcatCheckImpl final : public ConcatCheck {
       if (object.type != H5O_TYPE_DATASET) continue;
       const auto found = by_path_.find(object.path);
       if (found == by_path_.end()) {
-        // Those of the first input that the output lacks are named once, by compare_objects().
+        // compare_objects() reports once the datasets of the first input that the output lacks.
         if (!wanted_datasets_.contains(object.path)) {
           findings.add(input + ": " + dataset_text(object.path) + " is not in the output");
         }
@@ -262,7 +262,7 @@ class ConcatCheckImpl final : public ConcatCheck {
       const SurveyedObject* const scale = survey.find(axis);
       TileFacts& at = facts.emplace_back();
       at.source = source;
-      if (scale == nullptr) continue;  // Without values: lay_out_tiles() names it.
+      if (scale == nullptr) continue;  // No values: lay_out_tiles() reports it.
       const Hdf5Id dataset(H5Dopen2(file.get(), axis.c_str(), H5P_DEFAULT));
       const Extents extents = both_extents_of(dataset.get());
       at.n_values = extents.appended ? extents.shape[0] : 0;
@@ -325,7 +325,7 @@ class ConcatCheckImpl final : public ConcatCheck {
       if (fixed_.contains(datasets_[i].path)) continue;
       const Hdf5Id there(H5Dopen2(output_.get(), datasets_[i].path.c_str(), H5P_DEFAULT));
       for (const Box& box : layout_.missing(axes_of(datasets_[i].path), shapes_[i])) {
-        if (!contains(whole_box(shapes_[i]), box)) continue;  // Named by compare_tile().
+        if (!contains(whole_box(shapes_[i]), box)) continue;  // compare_tile() reports it.
         TAILRACE_TRY(compare_box(there.get(), H5I_INVALID_HID, "a missing tile", datasets_[i].path,
                                  box, memory_bytes_ / 4, findings));
       }
@@ -340,7 +340,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     std::vector<KeyedRows> keyed;
     for (const std::string& key : keys_) {
       const auto like = by_path_.find(key.substr(0, key.rfind(".seq")));
-      if (like == by_path_.end()) continue;  // Named by compare_objects(): missing.
+      if (like == by_path_.end()) continue;  // compare_objects() reports the missing dataset.
       const auto part = std::ranges::find(rows, like->second, &InputRows::dataset_index);
       const std::uint64_t n_rows = part == rows.end() ? 0 : part->n_rows;
       keyed.push_back({key, first_rows[like->second], n_rows});
@@ -354,7 +354,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     return object != nullptr ? layout_.axes_of(object->dimensions) : std::vector<std::uint32_t>();
   }
 
-  /// Where a name in a file leads is its maker's choice: it is not followed unasked.
+  /// Refuse values in other files unless the user allows it: the file's author chose their names.
   Status check_own_values(hid_t dataset, const std::string& file, const std::string& path) const {
     const Hdf5Id list(H5Dget_create_plist(dataset));
     const bool elsewhere =
@@ -365,7 +365,8 @@ class ConcatCheckImpl final : public ConcatCheck {
                                          "reads them");
   }
 
-  /// Datasets without a record dimension do not grow, in files with dimensions.
+  /// Find the datasets that do not grow: in files with dimensions, those without a record
+  /// dimension.
   Status find_fixed(hid_t first) {
     TAILRACE_TAKE(const DimensionSurvey survey, list_dimensions(first));
     by_dimensions_ =
@@ -394,7 +395,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     return Status();
   }
 
-  /// Tiles are told by names, else by the attribute of a dimension's scale.
+  /// Find the tiled axes: by the given names, else by the attribute of a dimension's scale.
   void find_axes(const DimensionSurvey& survey) {
     for (const SurveyedObject& object : survey.objects) {
       if (!object.scale || object.dimensions.empty()) continue;
@@ -413,7 +414,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     });
   }
 
-  /// A variable that is shorter than its record dimension ends with fill values.
+  /// Count the fill values that complete a variable shorter than its record dimension.
   Status give_dimension_rows(hid_t file, std::vector<InputRows>& rows) const {
     TAILRACE_TAKE(const DimensionSurvey survey, list_dimensions(file));
     std::unordered_map<std::string, std::string> dimension_of;
@@ -439,13 +440,15 @@ class ConcatCheckImpl final : public ConcatCheck {
     return Status();
   }
 
-  /// The values of an input's dataset that does not grow, beside the output's.
+  /// Compare the values of an input's dataset that does not grow with the output's.
   Status compare_fixed(std::size_t index, hid_t file, hid_t dataset, const std::string& input,
                        ConcatFindings& findings) {
     const std::string who = input + ": " + dataset_text(datasets_[index].path);
     const Extents extents = both_extents_of(dataset);
     const Hdf5Id type(H5Dget_type(dataset));
-    if (!extents.appended) return Status();  // A scalar: compare_objects() has the first input's.
+    if (!extents.appended)
+      return Status();  // A scalar: compare_objects() compares the first
+                        // input's.
     if (H5Tequal(type.get(), types_[index].get()) <= 0) {
       findings.add(who + " has another type than in the output");
     } else if (extents.shape != shapes_[index]) {
@@ -463,7 +466,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     return Status();
   }
 
-  /// Note a dataset that both the first input and the output have.
+  /// Record a dataset that both the first input and the output have.
   Status add_dataset(const std::string& path) {
     const Hdf5Id dataset(H5Dopen2(output_.get(), path.c_str(), H5P_DEFAULT));
     Hdf5Id type(H5Dget_type(dataset.get()));
@@ -484,7 +487,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     return Status();
   }
 
-  /// Keys have as many rows as what they are beside, and /spill says what they mean.
+  /// Check that keys have as many rows as their dataset, and that /spill has keys.
   void compare_key_rows(ConcatFindings& findings) const {
     bool in_spill = keys_.empty();
     for (const std::string& key : keys_) {
@@ -501,7 +504,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     if (!in_spill) findings.add(output_name_ + ": has keys, but none in /spill");
   }
 
-  /// The rows of an input's dataset, or 0 and a finding where they cannot be compared.
+  /// The rows of an input's dataset; 0, with a finding, if they cannot be compared.
   std::uint64_t comparable_rows(std::size_t index, hid_t dataset, const std::string& input,
                                 ConcatFindings& findings) const {
     const std::string who = input + ": " + dataset_text(datasets_[index].path);
@@ -527,14 +530,14 @@ class ConcatCheckImpl final : public ConcatCheck {
     return extents.shape[0];
   }
 
-  /// Fill value, and the values of what is not appended.
+  /// Compare the fill value, and the values of datasets that are not appended.
   Status compare_dataset(const std::string& path, const CheckedSide& input,
                          const CheckedSide& output, ConcatFindings& findings) const {
     const std::string who = output_name_ + ": " + dataset_text(path);
     TAILRACE_TRY(check_own_values(input.object, first_name_, path));
     const Hdf5Id type(H5Dget_type(output.object));
     const Hdf5Id type_there(H5Dget_type(input.object));
-    if (H5Tequal(type.get(), type_there.get()) <= 0) return Status();  // Named by survey().
+    if (H5Tequal(type.get(), type_there.get()) <= 0) return Status();  // survey() reports it.
     if (is_plain_type(type.get())) {
       const std::vector<std::byte> fill = fill_bytes(output.object, type.get());
       const std::vector<std::byte> expected = fill_bytes(input.object, type.get());
@@ -555,16 +558,16 @@ class ConcatCheckImpl final : public ConcatCheck {
   std::uint64_t memory_bytes_;
   bool follow_external_;
   bool keep_first_;
-  std::vector<std::string> tile_names_;  ///< As given.
+  std::vector<std::string> tile_names_;  ///< Names given by the caller.
   std::vector<std::string> axes_;
   DimensionSurvey first_dimensions_;
   TileLayout layout_;
   bool by_dimensions_ = false;
   PathSet fixed_;  ///< Paths of datasets that do not grow.
   Hdf5Id output_;
-  std::vector<CheckedObject> wanted_;                ///< Of the first input.
-  std::vector<CheckedObject> found_;                 ///< Of the output.
-  std::unordered_set<std::string> wanted_datasets_;  ///< Their paths.
+  std::vector<CheckedObject> wanted_;                ///< Objects of the first input.
+  std::vector<CheckedObject> found_;                 ///< Objects of the output.
+  std::unordered_set<std::string> wanted_datasets_;  ///< Paths of wanted_'s datasets.
   std::vector<Dataset> datasets_;
   std::vector<Shape> shapes_;
   std::vector<Hdf5Id> types_;

@@ -2,18 +2,18 @@
 //
 //   create / resume / append -> (place | copy_rows | copy_whole, Hdf5File::commit)* -> finish
 //
-// What costs with tens of thousands of small datasets is not their bytes but HDF5's calls, so that
-// nothing is asked for twice: the first input is listed once and its datasets are opened again only
-// where they have attributes; types and creation lists are made once for all datasets that are
-// alike; and datasets are created in an open group, not by a path from the root.
+// With tens of thousands of small datasets the cost is in HDF5's calls, not in the bytes, so
+// nothing is requested twice. The first input is listed once, and its datasets are opened again
+// only if they have attributes. Types and creation property lists are made once for all similar
+// datasets. Datasets are created in an open group, not by a path from the root.
 //
-// Measured with HDF5 1.10.8 and 16,000 datasets in 1,000 groups: 27 us each to list the input,
-// 18 us to create one, 22 us more for each attribute. A dataset without rows takes 187 bytes when
-// chunked, growable and filtered (its index does not exist before its first chunk), 152 bytes
-// contiguous, 138 compact, all in the same time: growable is the better bargain, other than in
-// section 5.3 of Lee et al. 2022, where HDF5 still made a B-tree for each. Their metadata cache of
-// 128 MB (section 5.4) gains nothing over the default here, since evicted metadata stay in the
-// driver's memory, and would cost 70 MB more: it is left alone.
+// Measured with HDF5 1.10.8 and 16,000 datasets in 1,000 groups: 27 us each to list the input, 18
+// us to create one, 22 us more for each attribute. A dataset without rows takes 187 bytes when
+// chunked, growable and filtered, because its index does not exist before its first chunk. It takes
+// 152 bytes contiguous and 138 compact, all in the same time. Growable is thus the better choice,
+// unlike in section 5.3 of Lee et al. 2022, where HDF5 still made a B-tree for each. Their metadata
+// cache of 128 MB (section 5.4) gains nothing over the default here, since evicted metadata stay in
+// the driver's memory. It would cost 70 MB more, so it is not used.
 
 #include "concat/hdf5/concat_output.hpp"
 
@@ -41,7 +41,7 @@ using Lines = std::vector<std::string>;
 
 std::string named(const std::string& path) { return "dataset \"" + path + "\""; }
 
-/// What makes two datasets share a creation list, as bytes.
+/// Key of the properties that datasets with the same creation list share, as bytes.
 std::string storage_key(const StoredDataset& like, CreationTimes times, bool planned, bool bare) {
   std::string key;
   const auto add = [&key](const void* bytes, std::size_t n_bytes) {
@@ -91,7 +91,7 @@ class Hdf5ConcatOutput final : public ConcatOutput {
  private:
   struct CreationList {
     Hdf5Id list;
-    bool checked = false;  ///< A dataset has stored its filters as they were asked for.
+    bool checked = false;  ///< True once a dataset has stored the requested filters.
   };
 
   Result<Hdf5Id> open_or_create(const ConcatTarget& target);
@@ -110,23 +110,24 @@ class Hdf5ConcatOutput final : public ConcatOutput {
   Hdf5File& file_;
   hid_t out_;
   Hdf5Id input_;
-  Hdf5Catalog catalog_;  ///< Of the input; empty if nothing is taken over.
+  Hdf5Catalog catalog_;  ///< Objects of the input; empty if nothing is copied from it.
   std::unordered_map<std::string, std::size_t> nodes_;
-  std::unordered_map<std::string, const StoredDataset*> described_;  ///< Of the catalog, by path.
+  std::unordered_map<std::string, const StoredDataset*> described_;  ///< Datasets of the catalog,
+                                                                     ///< by path.
   bool named_types_ = false;
   Lines lines_;
-  Lines once_allocated_;    ///< Datasets whose chunks were allocated before they were written,
-  Lines once_plain_;        ///< or which lay in one piece,
-  Lines once_plain_edges_;  ///< or whose chunks at the edges had no filters,
-  Lines once_unwritten_;    ///< Contiguous datasets without a place,
-  Lines once_own_form_;     ///< or that had their own numbers of attributes in the header.
+  Lines once_allocated_;    ///< Datasets whose chunks were allocated before they were written.
+  Lines once_plain_;        ///< Datasets that were contiguous or compact.
+  Lines once_plain_edges_;  ///< Datasets whose edge chunks had no filters.
+  Lines once_unwritten_;    ///< Contiguous datasets without an allocation.
+  Lines once_own_form_;     ///< Datasets with other limits for attributes in the header.
   std::unique_ptr<Hdf5References> references_;
   std::unique_ptr<Hdf5Copier> copier_;
-  std::unordered_map<std::string, Hdf5Id> types_;  ///< By their encoded bytes.
+  std::unordered_map<std::string, Hdf5Id> types_;  ///< Keyed by encoded bytes of the type.
   std::unordered_map<std::string, CreationList> lists_;
   std::unordered_set<std::string> replaced_;
-  std::map<std::string, Lines> orders_;  ///< Links of groups where a dataset was replaced.
-  std::string group_path_;               ///< Of group_: datasets of a group come one after another.
+  std::map<std::string, Lines> orders_;  ///< Link orders of groups in which a dataset was replaced.
+  std::string group_path_;  ///< Path of group_: the datasets of a group are consecutive.
   Hdf5Id group_;
 };
 
@@ -138,7 +139,7 @@ Status Hdf5ConcatOutput::take_over(const std::string& first_input, bool new_outp
   lines_ = catalog_.remarks;
   for (std::size_t i = 0; i < catalog_.nodes.size(); ++i) {
     Hdf5Node& node = catalog_.nodes[i];
-    // Rows are appended, whatever the type; copy_whole() makes exceptions.
+    // Rows of any type are appended; copy_whole() makes exceptions.
     if (node.kind == Hdf5Node::Kind::dataset) node.kind = Hdf5Node::Kind::field;
     named_types_ = named_types_ || node.kind == Hdf5Node::Kind::named_type;
     nodes_.emplace(node.path, i);
@@ -170,7 +171,7 @@ Status Hdf5ConcatOutput::enter_group(const std::string& path) {
   return Status();
 }
 
-/// `from`: the first input's dataset, where its type may be a named one; else invalid.
+/// @param from  the first input's dataset, if its type may be a named one; else invalid.
 Result<hid_t> Hdf5ConcatOutput::type_of(const StoredDataset& like, hid_t from) {
   if (from >= 0) {
     const Hdf5Id type(H5Dget_type(from));
@@ -184,7 +185,7 @@ Result<hid_t> Hdf5ConcatOutput::type_of(const StoredDataset& like, hid_t from) {
   return type.get();
 }
 
-/// HDF5's defaults where the input is not known.
+/// Creation times of the input's dataset; HDF5's defaults if it is unknown.
 CreationTimes Hdf5ConcatOutput::times_of(const StoredDataset& like) {
   const auto found = described_.find(like.path);
   if (found == described_.end()) return CreationTimes();
@@ -234,7 +235,8 @@ Result<Hdf5ConcatOutput::CreationList*> Hdf5ConcatOutput::creation_list_of(
   return &made;
 }
 
-/// `replaced`: the dataset whose attributes it gets if none is taken from the input; else invalid.
+/// @param replaced  the dataset that supplies the attributes if the input supplies none; else
+/// invalid.
 Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::string& name,
                                         hid_t replaced) {
   const StoredDataset& like = target.like;
@@ -283,7 +285,7 @@ Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::s
         .copy_plain_attributes(replaced, dataset.get(), like.path);
     return dataset;
   }
-  // What is copied here need not be looked for in finish().
+  // Attributes copied here need no search in finish().
   if (node != nullptr && node->n_attributes > 0 &&
       !copier_->copy_plain_attributes(from.get(), dataset.get(), like.path)) {
     node->n_attributes = 0;
@@ -312,8 +314,8 @@ Status Hdf5ConcatOutput::extend(hid_t dataset, const ConcatTarget& target) {
   return wanted[0] > now[0] ? file_.set_extents(dataset, wanted).within(what) : Status();
 }
 
-/// Contiguous storage cannot grow, so that a new dataset takes the old one's name, attributes,
-/// scales and, in finish(), its place among the links.
+/// Replace contiguous storage, which cannot grow. The new dataset gets the old one's name,
+/// attributes, scales and, in finish(), its position among the links.
 Result<Hdf5Id> Hdf5ConcatOutput::replace(const ConcatTarget& target, const std::string& name) {
   const std::string& path = target.like.path;
   if (!orders_.contains(group_path_)) {
@@ -329,7 +331,7 @@ Result<Hdf5Id> Hdf5ConcatOutput::replace(const ConcatTarget& target, const std::
                                          std::to_string(facts.n_links) + " names");
   }
   TAILRACE_TAKE(const ScaleTies ties, untie_scales(out_, old.get(), path));
-  // HDF5 keeps what is open until it is closed: attributes can still be read.
+  // HDF5 keeps an open object until it is closed, so attributes can still be read.
   if (H5Ldelete(group_.get(), name.c_str(), H5P_DEFAULT) < 0) {
     return hdf5_failure(Code::internal, named(path));
   }
@@ -369,8 +371,8 @@ Status Hdf5ConcatOutput::place(const ConcatTarget& target,
 Status Hdf5ConcatOutput::copy_rows(const ConcatTarget& target, std::span<const RowSource> sources,
                                    std::uint64_t first_row, std::uint64_t memory_bytes) {
   const Hdf5Scope scope;
-  // Chunks of such a dataset hold addresses of values, which filters do not reach: HDF5 1.10.7 and
-  // later leave optional filters out by themselves and refuse others.
+  // Chunks of such a dataset store addresses of values, which filters do not reach. HDF5 1.10.7 and
+  // later omits optional filters and refuses others.
   ConcatTarget plain = target;
   plain.like.storage.filters.clear();
   const std::string& path = target.like.path;

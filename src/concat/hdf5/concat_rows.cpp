@@ -1,4 +1,4 @@
-// Rows of variable length, piece by piece.
+// Copying rows of variable length in pieces.
 
 #include "concat/hdf5/concat_rows.hpp"
 
@@ -16,9 +16,9 @@ namespace tailrace {
 
 namespace {
 
-/// Memory for the variable parts of one piece: HDF5 takes it in small bits and gives none back; all
-/// of it ends at once. Refuses what goes beyond the limit, so that a piece is never larger than
-/// allowed although its size is not known before it is read.
+/// Memory for the variable parts of one piece. HDF5 allocates it in small blocks and frees none;
+/// all blocks are freed together. Refuses allocations beyond the limit, so that a piece is never
+/// too large although its size is unknown before it is read.
 class VariableMemory {
  public:
   explicit VariableMemory(std::uint64_t n_bytes_max) : n_left_(n_bytes_max) {}
@@ -65,7 +65,7 @@ class VariableMemory {
   std::size_t n_in_block_ = 0;
 };
 
-/// A run of rows of one dataset as HDF5 selects them.
+/// A run of rows of one dataset as an HDF5 selection.
 struct RowSpace {
   Hdf5Id space;
   std::vector<hsize_t> extents;
@@ -108,12 +108,12 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
                       shape_text(Shape(from_rows.extents.begin(), from_rows.extents.end())) +
                       ", expected " + std::to_string(n_rows) + " rows");
   }
-  // A variable shorter than its dimension ends with rows that were never written.
+  // A variable shorter than its dimension lacks the last rows, which were never written.
   n_rows = from_rows.extents[0];
   const std::uint64_t row_elements = from_rows.row_elements();
   const std::uint64_t row_bytes =
       std::max<std::uint64_t>(1, row_elements * H5Tget_size(type.get()));
-  // Fixed parts get a quarter of the memory, the variable ones the rest.
+  // Fixed parts get a quarter of the memory, variable parts the rest.
   std::uint64_t n_per_piece = std::max<std::uint64_t>(1, memory_bytes / 4 / row_bytes);
   const std::uint64_t variable_bytes = memory_bytes - std::min(memory_bytes, memory_bytes / 4);
   for (std::uint64_t done = 0; done < n_rows;) {

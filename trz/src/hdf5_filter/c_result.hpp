@@ -1,4 +1,4 @@
-// Failures of the C interfaces: minus a trz_error, and a sentence for people.
+// Errors of the C interfaces: minus a trz_error, and a text.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace tailrace {
 
-/// Leave a sentence in a trz_message or xor_message, cut where it does not fit.
+/// Write an error text to a trz_message or xor_message; truncates it to the capacity.
 template <class Message>
 void write_c_text(Message* message, const std::string& text) {
   if (message == nullptr || message->text == nullptr || message->capacity == 0) return;
@@ -21,7 +21,8 @@ void write_c_text(Message* message, const std::string& text) {
   message->text[n] = '\0';
 }
 
-/// Run `work`, a function that returns Result<int64_t>; failures and exceptions become a number.
+/// Run `work`, a function that returns Result<int64_t>; converts failures and exceptions to a
+/// number.
 template <class Message, class Work>
 std::int64_t c_result(const char* codec, Message* message, Work&& work) {
   Status failure;

@@ -1,5 +1,5 @@
-// What our HDF5 filters share: errors on HDF5's stack, exceptions kept in, blocks that change
-// hands.
+// Support for our HDF5 filters: errors on HDF5's stack, catching of exceptions, and blocks whose
+// ownership moves between HDF5 and the filter.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace tailrace::hdf5 {
 
-/// Who speaks on the error stack.
+/// Origin of entries on the error stack.
 struct FilterSource {
   const char* file;
   const char* name;
@@ -29,8 +29,8 @@ struct FilterSource {
   }
 };
 
-/// Put one entry on HDF5's error stack. Must be the callback's last call of HDF5: most others clear
-/// the stack when they are entered.
+/// Push one entry on HDF5's error stack. Must be the callback's last call of HDF5, since most other
+/// functions clear the stack on entry.
 inline void push_error(const Hdf5Calls& calls, const hid_t* minor, const FilterSource& source,
                        const Status& status, unsigned line) {
   if (calls.push_error == nullptr || calls.error_class == nullptr || minor == nullptr ||
@@ -41,8 +41,8 @@ inline void push_error(const Hdf5Calls& calls, const hid_t* minor, const FilterS
                    *calls.pipeline_error, *minor, "%s", status.message().c_str());
 }
 
-/// Run a callback's work; its failure, or an exception (there is no memory left), goes on the error
-/// stack, under the caller's line. @returns whether it was done.
+/// Run a callback's work. Pushes a failure or an exception (out of memory) on the error stack, with
+/// the caller's line. @returns true on success.
 template <class Work>
 bool done(const Hdf5Calls& calls, const hid_t* minor, const FilterSource& source, Work&& work,
           unsigned line = __builtin_LINE()) {
@@ -56,7 +56,7 @@ bool done(const Hdf5Calls& calls, const hid_t* minor, const FilterSource& source
   return status.ok();
 }
 
-/// The shape of a dataset's chunks, which client data keep as 32-bit words.
+/// Shape of a dataset's chunks; fails if an extent does not fit a 32-bit word of the client data.
 inline Result<Shape> chunk_shape_of(const Hdf5Calls& calls, hid_t creation_list,
                                     const FilterSource& source) {
   std::array<hsize_t, max_rank> extents = {};
@@ -72,7 +72,7 @@ inline Result<Shape> chunk_shape_of(const Hdf5Calls& calls, hid_t creation_list,
   return shape;
 }
 
-/// A block that HDF5 will free: its own memory functions where it has them, else malloc.
+/// Block that HDF5 will free: allocated by HDF5's memory functions if available, else by malloc.
 class Block {
  public:
   Block(const Hdf5Calls& calls, std::size_t n_bytes)
@@ -86,7 +86,7 @@ class Block {
   bool allocated() const { return data_ != nullptr; }
   std::span<std::byte> bytes() { return {static_cast<std::byte*>(data_), n_bytes_}; }
 
-  /// Put this block in the place of HDF5's, which is freed.
+  /// Replace HDF5's block by this one and free HDF5's.
   void replace(std::size_t* capacity, void** block) {
     free_block(*block);
     *block = data_;

@@ -1,4 +1,4 @@
-// The two functions by which HDF5 knows libh5xor.so as a filter plug-in (H5PLextern.h).
+// The two functions that make libh5xor.so an HDF5 filter plug-in (H5PLextern.h).
 
 #include "hdf5_filter/xor_filter.hpp"
 

@@ -1,9 +1,9 @@
-// The part of HDF5's binary interface that a filter plug-in needs, declared by ourselves.
+// Our declarations of the part of HDF5's binary interface that a filter plug-in needs.
 //
-// A plug-in serves whatever HDF5 loads it: Debian's, the ones inside the wheels of h5py and netCDF4
-// (two in one process), an application's own. So it is built without HDF5's headers and linked to
-// none; these declarations hold for all HDF5 from 1.10 on, and hdf5_abi_test.cpp compares them with
-// the real headers. Names are HDF5's in snake_case.
+// A plug-in must work with every HDF5 that loads it: Debian's, those in the wheels of h5py and
+// netCDF4 (two in one process), or one built into an application. So it is compiled without HDF5's
+// headers and not linked to HDF5. These declarations hold for all HDF5 from 1.10 on;
+// hdf5_abi_test.cpp compares them with the real headers. Names are HDF5's in snake_case.
 
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace tailrace::hdf5 {
 
-using hid_t = std::int64_t;     // Since 1.10; before it was an int.
-using hsize_t = std::uint64_t;  // unsigned long long in HDF5: as wide everywhere.
+using hid_t = std::int64_t;     // Since HDF5 1.10; an int in earlier versions.
+using hsize_t = std::uint64_t;  // unsigned long long in HDF5, which is 64 bits everywhere.
 using herr_t = int;
 using htri_t = int;
 using filter_t = int;

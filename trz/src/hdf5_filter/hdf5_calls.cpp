@@ -1,4 +1,4 @@
-// Looking up HDF5's functions in the library that called us.
+// Lookup of HDF5's functions in the library that called the filter.
 
 #include "hdf5_filter/hdf5_calls.hpp"
 
@@ -40,12 +40,12 @@ Hdf5Calls calls_in(void* library) {
   return calls;
 }
 
-/// Search the object that holds the address; then the program; then all that is visible. The first
-/// result that `complete` accepts is returned, else the last one.
+/// Search the object that contains the address, then the program, then all visible symbols. Returns
+/// the first result that `complete` accepts, or else the last one.
 template <class LookUp, class Complete>
 auto find_in_sight(const Dl_info& object, LookUp look_up_in, Complete complete) {
   for (const char* path : {object.dli_fname, static_cast<const char*>(nullptr)}) {
-    // RTLD_NOLOAD gives a handle of what is in the process already; a null path is the program.
+    // RTLD_NOLOAD opens only what is already loaded; a null path is the program.
     void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) continue;
     const auto found = look_up_in(library);
@@ -61,8 +61,8 @@ Dl_info object_of(const void* return_address) {
   return object;
 }
 
-/// What was found, by the base address of the object that called. Never destroyed: HDF5 may call
-/// while static objects are taken down.
+/// Cached results by the base address of the calling object. Never destroyed: HDF5 may call while
+/// static objects are being destroyed.
 struct Found {
   std::mutex mutex;
   std::map<const void*, std::unique_ptr<Hdf5Calls>> calls;
@@ -90,7 +90,7 @@ const Hdf5Calls& hdf5_calls_of(const void* return_address) {
   if (calls != nullptr) return *calls;
   const Hdf5Calls now =
       find_in_sight(object, calls_in, [](const Hdf5Calls& all) { return all.complete(); });
-  if (!now.complete()) return nothing;  // An HDF5 may come into view later: ask again.
+  if (!now.complete()) return nothing;  // Not cached: an HDF5 may become visible later.
   calls = std::make_unique<Hdf5Calls>(now);
   return *calls;
 }

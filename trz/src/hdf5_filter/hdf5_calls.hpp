@@ -1,9 +1,9 @@
-// Hdf5Calls: the functions of the very HDF5 library that is calling the filter.
+// Hdf5Calls: functions of the HDF5 library that is calling the filter.
 //
-// A process may hold several HDF5 libraries (h5py's and netCDF4's wheels bring one each), loaded so
-// that none is visible to dlsym(RTLD_DEFAULT), and ids of one mean nothing to another. So each
-// callback asks who called it: the library that its return address lies in, and what that library
-// is linked to. HDF5 linked statically into a program must be exported by it (-rdynamic).
+// A process may contain several HDF5 libraries (the wheels of h5py and netCDF4 include one each),
+// none of them visible to dlsym(RTLD_DEFAULT). Ids of one are invalid in another. So each callback
+// determines its caller: the library that contains its return address, and the libraries which that
+// one is linked to. A program that links HDF5 statically must export its symbols (-rdynamic).
 
 #pragma once
 
@@ -13,7 +13,8 @@
 
 namespace tailrace::hdf5 {
 
-/// Null where the library lacks the function; complete() says whether a filter can work with it.
+/// HDF5's functions; null if the library lacks one. complete() is true if a filter can work with
+/// them.
 struct Hdf5Calls {
   herr_t (*get_filter_by_id)(hid_t, filter_t, unsigned*, std::size_t*, unsigned*, std::size_t,
                              char*, unsigned*) = nullptr;  // H5Pget_filter_by_id2
@@ -41,13 +42,14 @@ struct Hdf5Calls {
   bool complete() const;
 };
 
-/// The calls of the HDF5 that holds `return_address`, or that the library or program which holds it
-/// is linked to; failing that, of an HDF5 that the whole process sees. Never fails: look at
-/// complete(). Thread-safe; remembers what it found. Valid until the process ends.
+/// Find the functions of the HDF5 that contains `return_address`, or that the containing library or
+/// program is linked to. Falls back to an HDF5 that is visible to the whole process. Never fails:
+/// check complete(). Thread-safe; caches complete results. The result is valid until the process
+/// ends.
 const Hdf5Calls& hdf5_calls_of(const void* return_address);
 
-/// H5Zregister of the HDF5 that is found in the same way; null: there is none in sight. A program
-/// that HDF5 is linked into may have it and lack functions of hdf5_calls_of(). Thread-safe.
+/// Find H5Zregister by the same search; null if no HDF5 is visible. A program with a statically
+/// linked HDF5 may have it and lack functions of hdf5_calls_of(). Thread-safe.
 using RegisterClass = herr_t (*)(const void* filter_class);
 RegisterClass register_class_of(const void* return_address);
 

@@ -1,5 +1,5 @@
-// What each thread keeps from chunk to chunk, for the HDF5 filter and the C interface together: the
-// codec's working memory, and the shared book that came last. Freed when the thread ends.
+// Per-thread state shared by the HDF5 filter and the C interface: the codec's working memory and
+// the last used shared book. Freed when the thread ends.
 
 #pragma once
 
@@ -14,7 +14,8 @@ namespace tailrace {
 
 inline trz::Workspace& thread_workspace() { return kept_by_thread<trz::Workspace>(); }
 
-/// The book that these bytes are; nullptr for no bytes. Valid until this thread's next call.
+/// Parse a shared book, or return the cached one; nullptr for no bytes. Valid until this thread's
+/// next call.
 /// @error corrupt
 inline Result<const trz::Book*> thread_book(const std::vector<std::uint8_t>& bytes) {
   struct Last {

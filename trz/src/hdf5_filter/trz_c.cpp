@@ -1,4 +1,4 @@
-// The C interface of the codec trz: checks what comes in, turns Status into numbers and text.
+// The C interface of the codec trz: checks arguments, converts Status to numbers and text.
 
 #include "trz.h"
 
@@ -53,7 +53,7 @@ Result<trz::FilterChunk> chunk_of(const trz_array* array) {
   return chunk;
 }
 
-/// What an encoder and a trainer are told.
+/// Settings and chunk type for an encoder or a trainer.
 struct Job {
   trz::ChunkType type;
   trz::Settings settings;

@@ -1,9 +1,9 @@
 // The three callbacks of the trz filter.
 //
-// can_apply and set_local look at the dataset through the HDF5 that calls (hdf5_calls.hpp) and say
-// what is wrong on its error stack; set_local completes the client data
-// (trz/client_data.hpp). The filter itself needs no HDF5. Blocks change hands as H5Zpublic.h
-// has it: on success the input is freed and replaced, on failure it stays and 0 is returned.
+// can_apply and set_local examine the dataset through the calling HDF5 (hdf5_calls.hpp) and report
+// errors on its error stack. set_local completes the client data (trz/client_data.hpp). The filter
+// callback needs no HDF5. It follows H5Zpublic.h on blocks: on success it frees and replaces the
+// input, on failure it leaves the input unchanged and returns 0.
 
 #include "hdf5_filter/trz_filter.hpp"
 
@@ -28,7 +28,7 @@ Status no_calls() {
   return kSource.refuse("the functions of the HDF5 library that called are not visible");
 }
 
-/// Whether a floating type has the fields of IEEE's f32 or f64.
+/// True if a floating-point type has the layout of IEEE's f32 or f64.
 bool is_ieee(const Hdf5Calls& calls, hid_t type, std::size_t n_bytes) {
   std::size_t sign = 0;
   std::size_t exponent = 0;
@@ -87,7 +87,7 @@ std::optional<double> fill_of(const Hdf5Calls& calls, hid_t creation_list, hid_t
   return trz::recorded_fill(dtype, value);
 }
 
-/// The dataset's filter entry: its flags, and the request in its client data.
+/// Dataset's filter entry: its flags, and the request in its client data.
 struct FilterEntry {
   unsigned flags = 0;
   trz::FilterRequest request;
@@ -96,7 +96,7 @@ struct FilterEntry {
 Result<FilterEntry> entry_of(const Hdf5Calls& calls, hid_t creation_list) {
   FilterEntry entry;
   const auto id = static_cast<filter_t>(trz::filter_id);
-  // HDF5 answers with the true number of words even where fewer fit: ask twice.
+  // HDF5 returns the true number of words even if the buffer is too small: query twice.
   std::size_t n_words = 0;
   unsigned config = 0;
   std::array<char, 8> name = {};
@@ -114,7 +114,7 @@ Result<FilterEntry> entry_of(const Hdf5Calls& calls, hid_t creation_list) {
   return entry;
 }
 
-/// What the filter needs to know about a dataset but its fill value, or why it cannot serve it.
+/// Collect the dataset's properties except its fill value; fails if the filter does not support it.
 Result<trz::FilterChunk> chunk_of(const Hdf5Calls& calls, hid_t creation_list, hid_t type,
                                   const trz::FilterRequest& request) {
   trz::FilterChunk chunk;
@@ -137,7 +137,7 @@ Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t t
   if (!calls.complete()) return no_calls();
   TAILRACE_TAKE(FilterEntry entry, entry_of(calls, creation_list));
   TAILRACE_TAKE(trz::FilterChunk chunk, chunk_of(calls, creation_list, type, entry.request));
-  // Only here: asked about a dataset that was opened (can_apply), HDF5 1.10 crashes.
+  // Not in chunk_of(): HDF5 1.10 crashes if can_apply asks for it on an opened dataset.
   chunk.fill_value = fill_of(calls, creation_list, type, chunk.dtype);
   const std::vector<unsigned> words = trz::client_words(entry.request, chunk);
   if (calls.modify_filter(creation_list, static_cast<filter_t>(trz::filter_id), entry.flags,
@@ -159,7 +159,7 @@ herr_t set_local(hid_t creation_list, hid_t type, hid_t) {
   return done(calls, calls.cannot_set_local, kSource, work) ? 0 : -1;
 }
 
-/// Encode or decode `n_given` bytes; `n_result` counts what lies in `block` afterwards.
+/// Encode or decode `n_given` bytes; sets `n_result` to the size of the result in `block`.
 Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned> words,
                   std::size_t n_given, std::size_t* capacity, void** block, std::size_t& n_result) {
   TAILRACE_TAKE(trz::ClientData data, trz::read_client_words(words));

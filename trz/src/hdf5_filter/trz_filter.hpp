@@ -1,5 +1,5 @@
-// The trz filter as an HDF5 filter class: what libh5trz.so gives to HDF5, and what our own programs
-// register with theirs, so that they read trz without any plug-in.
+// The trz filter as an HDF5 filter class. libh5trz.so passes it to HDF5, and our programs register
+// it, so that they read trz without a plug-in.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace tailrace::hdf5 {
 
-/// The class; lives as long as the process. Its callbacks are thread-safe (a workspace for each
-/// thread), work with any HDF5 from 1.10 on, and throw nothing. Not collective.
+/// The filter class, valid for the lifetime of the process. Its callbacks are thread-safe (one
+/// workspace per thread), work with any HDF5 from 1.10 on, and throw nothing. Not collective.
 const FilterClass& trz_filter_class();
 
 }  // namespace tailrace::hdf5

@@ -1,4 +1,4 @@
-// The C interface of the codec xor: checks what comes in, turns Status into numbers and text.
+// The C interface of the codec xor: checks arguments, converts Status to numbers and text.
 
 #include "trz_xor.h"
 

@@ -1,8 +1,8 @@
 // The callbacks of the xor filter.
 //
-// set_local appends to the client data what the encoder wants to know: bytes of an element and the
-// chunk's extents (xor/xor_chunk.hpp). Any type of fixed size will do, since nothing is
-// lost; decoding looks at the chunk alone.
+// set_local appends to the client data what the encoder needs: bytes of an element and the chunk's
+// extents (xor/xor_chunk.hpp). The filter accepts any type of fixed size, since it is lossless.
+// Decoding needs only the chunk.
 
 #include "hdf5_filter/xor_filter.hpp"
 
@@ -27,7 +27,7 @@ Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t t
   unsigned flags = 0;
   unsigned config = 0;
   std::array<char, 8> name = {};
-  // What is read back may be complete already, of another chunk: twice the words of the longest.
+  // The words may already be complete, from another chunk: allow twice the maximum number.
   std::array<unsigned, 2 * (2 + max_rank)> words = {};
   std::size_t n_words = words.size();
   if (calls.get_filter_by_id(creation_list, id, &flags, &n_words, words.data(), name.size(),
@@ -56,7 +56,7 @@ herr_t set_local(hid_t creation_list, hid_t type, hid_t) {
   return done(calls, calls.cannot_set_local, kSource, work) ? 0 : -1;
 }
 
-/// Encode or decode `n_given` bytes; `n_result` counts what lies in `block` afterwards.
+/// Encode or decode `n_given` bytes; sets `n_result` to the size of the result in `block`.
 Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned> words,
                   std::size_t n_given, std::size_t* capacity, void** block, std::size_t& n_result) {
   TAILRACE_TAKE(neighbour_xor::ClientData data, neighbour_xor::read_client_words(words));

@@ -1,5 +1,5 @@
-// The xor filter as an HDF5 filter class: what libh5xor.so gives to HDF5, and what our own programs
-// register with theirs, so that they read xor without any plug-in.
+// The xor filter as an HDF5 filter class. libh5xor.so passes it to HDF5, and our programs register
+// it, so that they read xor without a plug-in.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace tailrace::hdf5 {
 
-/// The class; lives as long as the process. Its callbacks are thread-safe, work with any HDF5 from
-/// 1.10 on, and throw nothing. Not collective.
+/// The filter class, valid for the lifetime of the process. Its callbacks are thread-safe, work
+/// with any HDF5 from 1.10 on, and throw nothing. Not collective.
 const FilterClass& xor_filter_class();
 
 }  // namespace tailrace::hdf5

@@ -1,6 +1,6 @@
-// Guards of a chunk's values together: the order of neighbours along an axis, and their sum. What
-// is changed for them is a patch, as for guards of single values (value_guards.hpp); but a patch
-// for a sum may be another number than the original, within its bound.
+// Guards that concern several values of a chunk: the order of neighbours along an axis, and the
+// sum. A value changed for them becomes a patch, as for guards of single values (value_guards.hpp).
+// A patch for a sum may differ from the original, within its bound.
 
 #pragma once
 
@@ -21,15 +21,15 @@
 
 namespace tailrace::trz {
 
-/// A chunk, what its decoder will have of it, and what is the array's in it.
+/// A chunk's original and decoded values, with its shape, bound and guards.
 template <class T>
 struct GuardedChunk {
   const ValueGuards& guards;
-  const Shape& shape;  ///< At most max_rank axes, as the array has them.
+  const Shape& shape;  ///< The array's axes, at most max_rank.
   double bound = 0;    ///< Absolute.
   const T* fill = nullptr;
   const T* values = nullptr;
-  T* decoded = nullptr;  ///< With patches.
+  T* decoded = nullptr;  ///< Including patches.
   std::size_t n = 0;
   PatchMap& patches;
 
@@ -48,7 +48,7 @@ struct GuardedChunk {
 
 // --- Order
 
-/// An axis as three loops: `n_outer` times `length` values that lie `stride` apart, `stride` times.
+/// Loops over an axis: `n_outer` * `stride` lines of `length` values that lie `stride` apart.
 struct AxisLoops {
   std::size_t n_outer = 1;
   std::size_t length = 1;
@@ -63,8 +63,9 @@ struct AxisLoops {
   }
 };
 
-/// Patch neighbours that have turned round. Those of a patch may then have, so this goes forwards
-/// and backwards until nothing turns. @returns whether there was anything to do.
+/// Patch pairs of neighbours whose order decoding reversed. A patch may reverse its neighbour's
+/// order, so passes run forwards and backwards until no pair changes. @returns true if it patched
+/// any.
 template <class T>
 bool restore_order(GuardedChunk<T>& chunk, const AxisLoops& axis) {
   bool any = false;
@@ -89,8 +90,8 @@ bool restore_order(GuardedChunk<T>& chunk, const AxisLoops& axis) {
   return any;
 }
 
-/// Chunks know nothing of each other: where another goes on, the last values are exact on both
-/// sides, and so in order.
+/// Patch the values at the chunk's ends. Chunks are decoded independently: the order holds across
+/// the border of two chunks because the values on both sides are exact.
 template <class T>
 void fix_ends(GuardedChunk<T>& chunk, const AxisLoops& axis, bool is_last) {
   for (std::size_t outer = 0; outer < axis.n_outer; ++outer) {
@@ -110,7 +111,7 @@ void keep_orders(GuardedChunk<T>& chunk) {
     const bool is_last = !guards.counted.empty() && guards.counted[axis] < chunk.shape[axis];
     if (!alone) fix_ends(chunk, AxisLoops(chunk.shape, axis), is_last);
   }
-  // What one axis patches may turn neighbours along another.
+  // Patches for one axis may reverse neighbours along another.
   for (bool turned = true; turned;) {
     turned = false;
     for (const auto& order : guards.orders) {
@@ -122,8 +123,8 @@ void keep_orders(GuardedChunk<T>& chunk) {
 
 // --- Sum
 
-/// A sum that loses nothing of its doubles worth mentioning: two numbers, of which the second has
-/// what the first has no room for (Knuth's TwoSum). Number: a double, or several side by side.
+/// Compensated sum of doubles with negligible loss: `low` collects the rounding errors of `high`
+/// (Knuth's TwoSum). Number: a double, or a vector of doubles.
 template <class Number>
 struct PairSum {
   Number high{};
@@ -142,14 +143,15 @@ struct LongSum : PairSum<double> {
   void add(const LongSum& other) {
     add(other.high);
     low += other.low;
-    const double sum = high + low;  // So that low is small beside high again.
+    const double sum = high + low;  // Makes low small relative to high again.
     low -= sum - high;
     high = sum;
   }
   double value() const { return high + low; }
 };
 
-/// The value, or 0 for an infinity or a NaN; in integers, so that loops of it vectorise.
+/// Return `value`, or 0 if `judge` is an infinity or a NaN. Integer operations, so that loops over
+/// it vectorise.
 template <class T>
 T or_zero(T value, T judge) {
   constexpr auto kExponent = std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::infinity());
@@ -158,10 +160,10 @@ T or_zero(T value, T judge) {
   return std::bit_cast<T>(std::bit_cast<BitsOf<T>>(value) & mask);
 }
 
-/// The sum of y - x over those of n values whose x is finite.
+/// Sum of y - x over those of n values whose x is finite.
 template <class T>
 LongSum sum_of_errors(const T* x, const T* y, std::size_t n) {
-  constexpr std::size_t kBlock = 512;  // So short that no lane's low part grows.
+  constexpr std::size_t kBlock = 512;  // Short enough that no lane's low part grows.
   constexpr std::size_t kSums = 4;
   constexpr std::size_t kLanes = 2;
   typedef double Lanes __attribute__((vector_size(kLanes * sizeof(double))));
@@ -176,7 +178,7 @@ LongSum sum_of_errors(const T* x, const T* y, std::size_t n) {
     }
     std::fill(to + n_block, to + kBlock, 0.0);
     std::fill(from + n_block, from + kBlock, 0.0);
-    PairSum<Lanes> sums[kSums];  // Each waits for itself alone.
+    PairSum<Lanes> sums[kSums];  // Independent dependency chains.
     for (std::size_t i = 0; i < kBlock; i += kSums * kLanes) {
       for (std::size_t s = 0; s < kSums; ++s) {
         const std::size_t at = i + s * kLanes;
@@ -194,7 +196,7 @@ LongSum sum_of_errors(const T* x, const T* y, std::size_t n) {
   return all;
 }
 
-/// By how much a chunk's decoded values are too large together.
+/// Sum of the errors of a chunk's decoded values.
 template <class T>
 LongSum excess_of(const GuardedChunk<T>& chunk) {
   const Shape& counted = chunk.guards.counted;
@@ -209,7 +211,7 @@ LongSum excess_of(const GuardedChunk<T>& chunk) {
   return sum;
 }
 
-/// Whether y may stand in the place of value i: within the bound, no fill value, no guard broken.
+/// True if y may replace value i: within the bound, not a fill value, and no guard broken.
 template <class T>
 bool may_hold(const GuardedChunk<T>& chunk, std::size_t i, T y) {
   const T x = chunk.values[i];
@@ -240,7 +242,7 @@ bool may_hold(const GuardedChunk<T>& chunk, std::size_t i, T y) {
   return true;
 }
 
-/// All positions of a chunk once, spread over it from the first on.
+/// Permutation of all positions of a chunk, spread evenly over it and starting at the first.
 class SpreadPositions {
  public:
   explicit SpreadPositions(std::size_t n)
@@ -251,18 +253,18 @@ class SpreadPositions {
 
  private:
   static constexpr double kGoldenRatio = 0.6180339887498949;
-  std::size_t n_;  ///< Of a chunk below 4 GiB, so that products fit.
+  std::size_t n_;  ///< Number of positions of a chunk below 4 GiB, so that products fit.
   std::size_t stride_;
 };
 
-/// Replace values with large errors of the excess' sign by ones whose errors have the other, or
-/// none, until the excess is within the bound. The largest are looked for in a part of the chunk,
-/// then smaller ones in more of it.
+/// Replace values whose errors have the excess' sign and are large, until the excess is within the
+/// bound. The replacement has an error of opposite sign, or none. The first passes search a part of
+/// the chunk for the largest errors, later passes a larger part for smaller ones.
 template <class T>
 void lessen_excess(GuardedChunk<T>& chunk, const SpreadPositions& positions, LongSum& excess) {
   struct Pass {
-    double least_error;  ///< Over the bound.
-    std::size_t part;    ///< Of the chunk's positions.
+    double least_error;  ///< Relative to the bound.
+    std::size_t part;    ///< Every part-th of the chunk's positions is searched.
   };
   for (const auto& [least_error, part] :
        {Pass{0.75, 64}, Pass{0.5, 64}, Pass{0.25, 16}, Pass{0, 1}}) {
@@ -286,8 +288,8 @@ void lessen_excess(GuardedChunk<T>& chunk, const SpreadPositions& positions, Lon
   }
 }
 
-/// Take what is left of the excess, which is within the bound, from a single value: that of those
-/// looked at which comes nearest. @returns false where none can.
+/// Remove the remaining excess, which is within the bound, by changing a single value: of several
+/// candidates the one that leaves the smallest rest. @returns false if none qualifies.
 template <class T>
 bool settle_excess(GuardedChunk<T>& chunk, const SpreadPositions& positions, LongSum excess) {
   constexpr std::size_t kLooks = 256;
@@ -308,13 +310,13 @@ bool settle_excess(GuardedChunk<T>& chunk, const SpreadPositions& positions, Lon
     best_value = with;
     best_rest = std::fabs(rest.value());
   }
-  // Of many one comes near; of few the excess may be too long a number for any.
+  // One of many candidates comes close; of few, perhaps none can represent the excess.
   if (!best || best_rest > sum_tolerance(std::fabs(best_value))) return false;
   chunk.patch(*best, best_value);
   return true;
 }
 
-/// Make the chunk's sum that of the originals, to half an ulp of one value.
+/// Make the sum of the decoded values equal that of the originals, to half an ulp of one value.
 template <class T>
 void keep_sum(GuardedChunk<T>& chunk) {
   LongSum excess = excess_of(chunk);
@@ -323,12 +325,13 @@ void keep_sum(GuardedChunk<T>& chunk) {
   lessen_excess(chunk, positions, excess);
   if (excess.value() == 0) return;
   if (std::fabs(excess.value()) <= chunk.bound && settle_excess(chunk, positions, excess)) return;
-  // The originals have their own sum. As a chunk of patches it is larger than an exact one, and
-  // that is taken.
+  // Fall back to the originals, which have the right sum. As a chunk of patches they are larger
+  // than an exact chunk, so exact coding replaces it.
   for (std::size_t i = 0; i < chunk.n; ++i) chunk.patch(i, chunk.values[i]);
 }
 
-/// Keep the guards of the chunk as a whole, once its single values keep theirs.
+/// Enforce the guards of the chunk as a whole, after mark_broken() has enforced those of single
+/// values.
 template <class T>
 void keep_chunk_guards(GuardedChunk<T>& chunk) {
   chunk.patches.for_each([&](std::size_t i) { chunk.decoded[i] = chunk.values[i]; });

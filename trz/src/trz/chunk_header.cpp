@@ -58,7 +58,7 @@ void seal(std::span<std::uint8_t> chunk) {
 
 namespace {
 
-/// What stands before the checksummed part.
+/// Fields before the checksummed part.
 struct Opening {
   std::uint8_t version = 0;
   std::uint32_t checksum = 0;
@@ -76,7 +76,7 @@ HeadFailure read_opening(ChunkReader& in, Opening& opening) {
   return known ? HeadFailure::none : HeadFailure::version;
 }
 
-/// @param opening  null: there is none, any known method will do.
+/// @param opening  null: the head has none, so any known method is valid.
 HeadFailure read_content(ChunkReader& in, const Opening* opening, ChunkHead& head) {
   const auto kinds = in.number<std::uint8_t>();
   const auto n_extents = in.number<std::uint8_t>();

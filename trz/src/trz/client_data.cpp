@@ -1,4 +1,4 @@
-// Packing and reading of the filter's client data.
+// Packing and unpacking of the filter's client data.
 
 #include "trz/client_data.hpp"
 
@@ -17,10 +17,11 @@ constexpr std::uint32_t kFlagChunk = 1U << 16;
 constexpr std::uint32_t kFlagFill = 1U << 17;
 constexpr std::uint32_t kFlagBook = 1U << 18;
 constexpr std::uint32_t kFlags = kFlagChunk | kFlagFill | kFlagBook;
-constexpr std::uint32_t kBookBytesMax = 16384;  // More than any book has; HDF5 has 64 KB for all.
+constexpr std::uint32_t kBookBytesMax = 16384;  // Above any book's size; HDF5's limit is 64 KB.
 constexpr std::uint32_t kDTypes = 10;
 
-/// Preset's numbers in the words; standard is 0, so that a word of 0 chooses nothing.
+/// Number of a preset in the words. standard is 0, so that a word of 0 leaves all settings
+/// automatic.
 std::uint32_t preset_number(Preset preset) {
   switch (preset) {
     case Preset::standard: return 0;
@@ -69,7 +70,7 @@ Status bad_words(const std::string& why) {
   return Status(Code::invalid_argument, "trz client data: " + why);
 }
 
-/// Hands out words front to back; asking for more than there are is remembered.
+/// Reader that returns words front to back and remembers if it ran out of them.
 class WordReader {
  public:
   explicit WordReader(std::span<const std::uint32_t> words) : words_(words) {}
@@ -116,7 +117,7 @@ Status read_knobs(std::uint32_t word, Settings& settings) {
   return Status();
 }
 
-/// The bytes of a shared book; not yet parsed.
+/// Read the bytes of a shared book without parsing them.
 Status read_book(WordReader& reader, std::vector<std::uint8_t>& bytes) {
   const std::uint32_t n_bytes = reader.next();
   if (n_bytes == 0 || n_bytes > kBookBytesMax) {

@@ -1,4 +1,4 @@
-// Vocabulary: few lattice points, told apart by rank.
+// Vocabulary: few lattice points, identified by rank.
 
 #include <zstd.h>
 
@@ -13,26 +13,26 @@
 namespace tailrace::trz {
 namespace {
 
-/// Long parts, since what repeats may lie far apart. A chunk of so many values is coded without
-/// asking whether it promises to pay.
+/// Parameters of the promise test. It looks at few long parts, since repeats may lie far apart.
+/// Chunks of up to kVocabularySmall values are coded without the test.
 constexpr std::size_t kVocabularySmall = 16384;
 constexpr std::size_t kVocabularyParts = 2;
-constexpr std::size_t kVocabularyPart = 32;  ///< Of the chunk: what is looked at, within limits.
+constexpr std::size_t kVocabularyPart = 32;  ///< The test reads 1/32 of the chunk, clamped.
 constexpr std::size_t kVocabularyLookMin = 2048;
 constexpr std::size_t kVocabularyLookMax = 16384;
-/// Each word occurs so often, on average.
+/// Minimum average number of values per word.
 constexpr std::size_t kValuesPerWord = 4;
 constexpr std::size_t kValuesPerWordSeen = 4;
-/// zstd on the codes looked at comes to less than this many times what is to be beaten. A short
-/// look finds few of the repeats of a crystal: more is allowed where the ratio is high.
+/// zstd on the tested codes must be below this multiple of the size to beat. A short part contains
+/// few of the repeats of a crystal, so the limit is higher if the ratio is high.
 constexpr double kPromising = 1.2;
 constexpr double kPromisingAtHighRatio = 4;
 constexpr std::size_t kHighRatio = 50;
 
-/// Points between the least word and the greatest that are worth a bit each.
+/// Maximum number of points between the least and the greatest word: one bit of memory each.
 std::size_t points_max(const Work& work) { return 8 * work.n_values + (std::size_t{1} << 20); }
 
-/// Ranks in the place of codes, as many bytes each as they need.
+/// Replace codes by ranks in place, with one or two bytes each.
 std::span<const std::byte> ranks_in_place(std::int32_t* q, std::size_t n, const Words& words) {
   auto* to = reinterpret_cast<std::byte*>(q);
   if (words.size() <= kWordsOfOneByte) {
@@ -46,8 +46,8 @@ std::span<const std::byte> ranks_in_place(std::int32_t* q, std::size_t n, const 
   return {to, 2 * n};
 }
 
-/// Whether parts of the chunk look as if a vocabulary would be smaller: most values on points of
-/// their own, or long repeats.
+/// True if parts of the chunk suggest that a vocabulary would be smaller: most values lie on points
+/// whose neighbouring points do not occur, or values repeat over long distances.
 template <class T>
 bool vocabulary_promises(const Work& work, const Lattice<T>& lattice, const T* fill,
                          std::size_t to_beat, std::int32_t* q, std::uint64_t* bits) {
@@ -84,8 +84,8 @@ bool vocabulary_promises(const Work& work, const Lattice<T>& lattice, const T* f
          static_cast<double>(n_bytes) < reach * static_cast<double>(n_seen);
 }
 
-/// Patch what breaks guards, by the words as decoded. The codes of words are no longer needed, nor
-/// the trial that the ranks were encoded in. @returns as keep_guards(); null when memory is out.
+/// Patch values that break guards, as the words decode. Overwrites the codes of words and the trial
+/// area of the ranks. @returns what keep_guards() returns; null if out of memory.
 template <class T>
 const T* guard_vocabulary(Work& work, const T* fill, std::span<const std::uint8_t> lattice_bytes,
                           std::size_t n_words, std::span<const std::byte> ranks,
@@ -123,7 +123,7 @@ Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill, 
   auto* q = workspace.area<std::int32_t>(Slot::ranks, n + kSlack);
   auto* bits = workspace.area<std::uint64_t>(Slot::patch_bits, PatchMap::words_of(n));
   if (q == nullptr || bits == nullptr) return out_of_memory();
-  // A fill value that was found is a word like others where it lies within reach.
+  // A fill value that was found by the sample is an ordinary word if it lies within reach.
   if (is_found && std::abs(static_cast<double>(*fill) - static_cast<double>(lattice.offset)) <
                       static_cast<double>(lattice.step) * static_cast<double>(n)) {
     fill = nullptr;

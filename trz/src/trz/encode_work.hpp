@@ -1,6 +1,5 @@
-// What the ways to encode one chunk share: the work, what comes of an attempt, and the guards that
-// every way keeps in the end. trz_encode.cpp tells the story; others have ways with much to
-// themselves.
+// Parts shared by all ways to encode a chunk: the input, the result of an attempt, and the guards.
+// trz_encode.cpp selects the ways to try; the longer ones have files of their own.
 
 #pragma once
 
@@ -20,21 +19,22 @@ namespace tailrace::trz {
 inline constexpr std::size_t kHeadBytesMax = 64;
 inline constexpr std::size_t kSlack = 64;
 
-/// What came of one way to encode: bytes in the workspace's trial area, nothing, or a failure.
+/// Result of one way to encode: bytes in the workspace's trial area, nothing, or a failure.
 struct Attempt {
-  std::span<std::uint8_t> chunk;  ///< Empty: this way does not pay or does not fit.
+  std::span<std::uint8_t> chunk;  ///< Empty: this way does not pay or does not apply.
   bool memory_out = false;
   std::size_t n_patches = 0;
 };
 
 inline Attempt out_of_memory() { return {{}, true}; }
 
-/// The other presets compare with exact coding what takes more than this part of the values' bytes:
-/// of all, or, where a fill value was found, of the others.
+/// Other presets than ratio and max compare with exact coding only chunks above this fraction of
+/// the values' bytes. kMostExactPresent applies if a fill value was found, to the bytes of the
+/// other values.
 inline constexpr double kMostExact = 0.5;
 inline constexpr double kMostExactPresent = 0.33;
 
-/// Everything that the ways to encode share.
+/// Input and state that all ways to encode share.
 struct Work {
   const ChunkType& type;
   const Settings& settings;
@@ -42,15 +42,15 @@ struct Work {
   std::size_t n_values;
   ChunkHead head;
   Workspace& workspace;
-  BookHistograms* counted;              ///< Null: nobody asks.
-  const ValueGuards* guards = nullptr;  ///< Null: none, or no value is near enough to break one.
+  BookHistograms* counted;              ///< Null: not wanted.
+  const ValueGuards* guards = nullptr;  ///< Null: none, or no value is close enough to break one.
   double most_exact = kMostExact;
 };
 
-/// How byte sections are written: at so many bits a value.
+/// Choose how byte sections are coded, given the expected bits per value.
 SectionChoice sections_for(const Work& work, double bits_per_value);
 
-/// The head of a chunk whose predictor sees it under extents of its own.
+/// Head of a chunk whose predictor uses other extents than the array's.
 inline ChunkHead head_of(const Work& work, Method method, const Extents& extents) {
   ChunkHead head = work.head;
   head.method = method;
@@ -58,9 +58,9 @@ inline ChunkHead head_of(const Work& work, Method method, const Extents& extents
   return head;
 }
 
-/// Patch what breaks guards, of which there are some. @param decoded  all values but the patches,
-/// as the decoder will have them. @returns where the patches' values are: the originals, or
-/// `decoded`.
+/// Patch values that break guards; requires that there are guards.
+/// @param decoded  all values but the patches, as the decoder will compute them.
+/// @returns the patches' values: the originals, or `decoded`.
 template <class T>
 const T* keep_guards(const Work& work, const T* values, const T* fill, T* decoded,
                      PatchMap& patches) {
@@ -74,13 +74,13 @@ const T* keep_guards(const Work& work, const T* values, const T* fill, T* decode
   return decoded;
 }
 
-/// Few lattice points, told apart by rank: the words as a chunk of their own on the lattice, the
-/// ranks as exact integers.
+/// Code values that lie on few lattice points: the points as an inner chunk on the lattice, and
+/// each value's rank among them as exact integers.
 template <class T>
 Attempt encode_vocabulary(Work& work, const Lattice<T>& lattice, const T* fill, bool is_found,
                           std::size_t to_beat);
 
-/// Bit planes behind a coarser chunk (refined.hpp), into the trial area.
+/// Append bit planes to a coarser chunk (refined.hpp), in the trial area.
 /// @param coarser  the same values within 2^bit_planes times the lattice's bound; not in Slot
 /// trial, nested or refined.
 template <class T>

@@ -1,4 +1,4 @@
-// Joining chunks, and taking them apart.
+// Joining chunks, and reading their parts.
 
 #include "trz/joined.hpp"
 

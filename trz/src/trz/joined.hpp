@@ -1,9 +1,8 @@
-// Chunks that are joined: whole chunks of as many values as the joined one has, each of which says
-// what a run of these is.
+// Joined chunks: several complete chunks, each of which supplies one run of the joined chunk's
+// values. Every part has as many values as the joined chunk.
 //
-// So a chunk's first values stay what they decode to, while others come behind them, and nothing is
-// encoded twice (steps of a job that goes on in the midst of a chunk). trz/docs/trz-format.md has
-// the bytes.
+// Appending to a chunk leaves its first values unchanged and encodes nothing twice. A job that
+// continues in the middle of a chunk needs this. trz/docs/trz-format.md defines the bytes.
 
 #pragma once
 
@@ -19,7 +18,7 @@
 namespace tailrace::trz {
 
 struct JoinedPart {
-  std::size_t n_values = 0;  ///< Of the joined chunk, behind those of the parts before.
+  std::size_t n_values = 0;  ///< Values that this part supplies, after earlier parts.
   std::span<const std::uint8_t> chunk;
 };
 
@@ -30,10 +29,10 @@ struct JoinedParts {
   std::span<const JoinedPart> all() const { return {parts.data(), n}; }
 };
 
-/// What follows the head of a joined chunk, to the end of its last part. False: it makes no sense.
+/// Read everything after the head of a joined chunk, to the end of its last part. False: malformed.
 bool read_parts(ChunkReader& in, const ChunkHead& joined, JoinedParts& parts);
 
-/// Read a part's head. False: it has changed, or does not fit; a part is never joined itself.
+/// Read a part's head. False: damaged, of another type or size than `joined`, or itself joined.
 bool read_part_head(const JoinedPart& part, const ChunkHead& joined, ChunkReader& in,
                     ChunkHead& head);
 

@@ -1,5 +1,4 @@
-// Bit planes that refine the values of a coarser chunk: which cells need a patch, the bytes, and
-// the way back.
+// Bit planes that refine the values of a coarser chunk: choice of patches, writing, and reading.
 
 #include "trz/refined.hpp"
 
@@ -18,7 +17,7 @@
 namespace tailrace::trz {
 namespace {
 
-/// No part is longer, so that no sum overflows.
+/// Maximum size of a part, so that no sum overflows.
 constexpr std::uint64_t kPartBytesMax = std::uint64_t{1} << 56;
 constexpr std::size_t kChecksumBytes = sizeof(std::uint32_t);
 std::size_t plane_bytes_of(std::size_t n_values) { return (n_values + 7) / 8; }
@@ -27,8 +26,8 @@ std::uint32_t part_checksum(std::span<const std::uint8_t> bytes) {
   return libdeflate_crc32(0, bytes.data(), bytes.size());
 }
 
-/// A value as the decoder has it (refined_kernels.hpp) by the bits of its cell but the last
-/// `n_left`.
+/// Value that the decoder computes (refined_kernels.hpp) if it knows all but the last `n_left` bits
+/// of the cell.
 template <class T>
 T value_of(T coarser, std::int32_t cell, int n_left, const CellPlan<T>& plan) {
   const std::int32_t known = cell >> n_left;
@@ -41,7 +40,7 @@ BitsOf<T> bits_of(T value) {
   return std::bit_cast<BitsOf<T>>(value);
 }
 
-/// Whether a value is within the bounds of all levels; the fill value: is the same at all.
+/// True if a value is within the bounds of all levels; a fill value: if it is equal at all levels.
 template <class T>
 bool holds(T x, T coarser, std::int32_t cell, const CellPlan<T>& plan) {
   for (int n_left = plan.n_planes; n_left >= 0; --n_left) {
@@ -52,8 +51,8 @@ bool holds(T x, T coarser, std::int32_t cell, const CellPlan<T>& plan) {
   return true;
 }
 
-/// Each value's cell, and patches for those that it does not bring back. An infinity or a NaN that
-/// the coarser chunk has needs none.
+/// Compute each value's cell, and mark patches for values that the cell does not restore. An
+/// infinity or a NaN that the coarser chunk restores needs no patch.
 template <class T>
 void find_cells(const T* values, const T* coarser, std::size_t n, const CellPlan<T>& plan,
                 std::uint8_t* cells, PatchMap& patches, Isa isa) {
@@ -79,7 +78,7 @@ bool read_scale(ChunkReader& in, RefinedParts& parts) {
   return bound > 0 && std::isfinite(bound) && half_cell > 0 && std::isfinite(half_cell);
 }
 
-/// A checksum that stands behind what it is of.
+/// True if the checksum at `at` matches the bytes from `begin` to there.
 bool checksum_fits(std::span<const std::uint8_t> chunk, std::size_t begin, std::size_t at) {
   std::uint32_t checksum = 0;
   std::memcpy(&checksum, chunk.data() + at, sizeof checksum);
@@ -232,7 +231,7 @@ Attempt encode_refined(Work& work, const Lattice<T>& lattice, const T* fill,
     patched = keep_guards(work, values, fill, decoded, patches);
   }
 
-  // What says how long the parts are is written last, before them.
+  // The lengths of the parts precede the parts but are written last.
   constexpr std::size_t kBeforeMax = 2 * kHeadBytesMax + std::size_t{10} * bit_planes_max;
   const std::size_t n_patches_max = work.guards != nullptr ? n : patches.count();
   const std::size_t room =

@@ -1,6 +1,7 @@
-// The bound by which a chunk is coded of which some values must keep tighter ones: they become
-// patches, or the chunk's bound is made smaller, whatever promises to take fewer bytes. That is
-// sure only of the smaller bound: where patches are promised the encoder tries both.
+// Choice of a chunk's bound if some of its values have tighter bounds. Either these values become
+// patches, or the bound of all values is lowered, whichever is expected to need fewer bytes. The
+// estimate is reliable only if it favours the lower bound; if it favours patches, the encoder tries
+// both.
 
 #pragma once
 
@@ -11,13 +12,13 @@
 namespace tailrace::trz {
 
 struct RegionBound {
-  double chosen = 0;  ///< For all of the chunk; no larger than its own.
-  double least = 0;   ///< By which no value would have to be a patch.
+  double chosen = 0;  ///< Bound for all values of the chunk; at most the chunk's bound.
+  double least = 0;   ///< Bound by which no value would need a patch.
 };
 
-/// How a chunk of this bound is coded. `tighter` keeps what the chosen bound does not see to, for
-/// patches; nothing, if it sees to all.
-/// @param for_all  patches cannot be: the bound sees to all.
+/// Choose the bound of a chunk. Empties `tighter` if the chosen bound satisfies all of it; the rest
+/// needs patches.
+/// @param for_all  patches are not possible: choose a bound that satisfies all values.
 RegionBound bound_for_regions(RegionLevels& tighter, double bound, std::size_t element_bytes,
                               bool for_all);
 

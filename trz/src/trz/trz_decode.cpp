@@ -1,4 +1,4 @@
-// Decoding a chunk: head, method, patches. Every length is checked before it is believed.
+// Decoding a chunk: head, method, patches. Checks every length before using it.
 
 #include <algorithm>
 #include <cstring>
@@ -19,16 +19,16 @@ namespace {
 
 constexpr std::size_t kSlack = 64;
 
-/// What decoding one chunk needs.
+/// Input and output of decoding one chunk.
 struct Decoding {
   ChunkReader& in;
   const ChunkHead& head;
   const Book* book;
   std::span<std::byte> values;
   Workspace& workspace;
-  /// All its bytes, if it lies in no other chunk, or is part of a joined one; else empty.
+  /// All bytes of an outermost chunk or of a part of a joined one; else empty.
   std::span<const std::uint8_t> whole = {};
-  bool may_be_joined = false;  ///< It lies in no other chunk.
+  bool may_be_joined = false;  ///< True for an outermost chunk.
 };
 
 template <class T>
@@ -48,7 +48,7 @@ DecodeFailure decode_absolute(Decoding& d) {
   return failure != DecodeFailure::none ? failure : finish_with_patches<T>(d);
 }
 
-/// Ranks to values. False if a rank is beyond the words.
+/// Map ranks to values. False if a rank exceeds the number of words.
 template <class Rank, class T>
 bool look_up(const Rank* ranks, std::size_t n, const T* words, std::size_t n_words, T* values) {
   Rank greatest = 0;
@@ -69,7 +69,7 @@ DecodeFailure decode_vocabulary(Decoding& d) {
   auto* words = d.workspace.area<T>(Slot::vocabulary, n_words + kSlack);
   if (words == nullptr) return DecodeFailure::memory_out;
   DecodeFailure failure = read_lattice<T>(d.in, {1, 1, 1, n_words}, nullptr, words, d.workspace);
-  // A book has no place here, so none is missing.
+  // A vocabulary uses no book, so a missing book means corruption.
   if (failure == DecodeFailure::book_missing) return DecodeFailure::corrupt;
   if (failure != DecodeFailure::none) return failure;
 
@@ -146,7 +146,7 @@ DecodeFailure decode_constant(Decoding& d) {
   const std::size_t element_bytes = dtype_bytes(d.head.dtype);
   const std::uint8_t* from = d.in.take(element_bytes);
   if (from == nullptr || d.values.empty()) return DecodeFailure::corrupt;
-  // Doubling copies: the part that is done is the source of the next.
+  // Doubling copies: the part already filled is the source of the next.
   std::memcpy(d.values.data(), from, element_bytes);
   for (std::size_t done = element_bytes; done < d.values.size();) {
     const std::size_t n_bytes = std::min(done, d.values.size() - done);
@@ -169,7 +169,8 @@ DecodeFailure decode_decimal(Decoding& d) {
                                     : finish_with_patches<double>(d);
 }
 
-/// Each part decodes to as many values as the whole, of which its own are kept.
+/// Decode each part to as many values as the joined chunk has, and copy those that the part
+/// supplies.
 DecodeFailure decode_joined(Decoding& d) {
   JoinedParts parts;
   if (!read_parts(d.in, d.head, parts)) return DecodeFailure::corrupt;
@@ -196,7 +197,7 @@ DecodeFailure decode_joined(Decoding& d) {
   return DecodeFailure::none;
 }
 
-/// @param planes  which there must be.
+/// @param planes  planes that must be present.
 DecodeFailure decode_planes(Decoding& d, PlanesRead planes) {
   const auto coarser = [&d](ChunkReader& in, const ChunkHead& head, std::span<std::byte> values) {
     Decoding within{in, head, d.book, values, d.workspace};

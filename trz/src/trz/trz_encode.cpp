@@ -1,8 +1,8 @@
 // Encoding a chunk: from its sample to the smallest of the forms that are worth trying.
 //
-// encode() is the story: what the bound asks for (exact, absolute, pointwise), what a sample says
-// (constant, no lattice fits, which predictor), the coding itself, and last the comparison with
-// the values as they are: a chunk never grows by more than its head.
+// encode() reads the bound (exact, absolute, pointwise), takes a sample (constant? does a lattice
+// fit? which predictor?), codes the values, and compares the result with the raw values: a chunk
+// never grows by more than its head.
 
 #include <algorithm>
 #include <array>
@@ -24,15 +24,16 @@
 namespace tailrace::trz {
 namespace {
 
-/// The ratio preset encodes with a second candidate whose estimate is within this factor.
+/// The ratio preset also encodes a second candidate whose estimate is within this factor.
 constexpr double kSecondWithin = 1.03;
-/// A quantum that so many values do not keep to was seen by mistake.
+/// If more than 1/32 of the values do not fit the quantum, the sample detected it wrongly.
 constexpr std::size_t kQuantumPatchesPart = 32;
 
-/// From a found fill value so many steps away f32 lattices have no codes: no trial without it.
+/// f32 lattices have no codes for a found fill value that is at least this many steps away: a
+/// trial without the fill value cannot succeed.
 constexpr double kFillStepsSure = 0x1p22;
 
-/// Bits a value below which the ratio preset tries zstd on everything.
+/// Bits per value below which the ratio preset tries zstd on every section.
 constexpr double kZstdBelow = 0.25;
 
 }  // namespace
@@ -57,7 +58,7 @@ SectionChoice sections_for(const Work& work, double bits_per_value) {
 
 namespace {
 
-/// The lattice with the values' own step, if they have one.
+/// Lattice with the values' quantum as its step, if they have one.
 template <class T>
 Lattice<T> lattice_with_step(Lattice<T> lattice, double step) {
   if (step != 0) {
@@ -67,8 +68,8 @@ Lattice<T> lattice_with_step(Lattice<T> lattice, double step) {
   return lattice;
 }
 
-/// A chunk of predicted codes and patches into the trial area.
-/// @param inner  the chunk within it that the job's coarse values are from; empty: none.
+/// Write a chunk of predicted codes and patches to the trial area.
+/// @param inner  the inner chunk that supplies the job's coarse values; empty: none.
 template <class T>
 Attempt encode_job(Work& work, LatticeJob<T> job, std::span<const std::uint8_t> inner = {}) {
   Workspace& workspace = work.workspace;
@@ -104,7 +105,7 @@ Attempt encode_job(Work& work, LatticeJob<T> job, std::span<const std::uint8_t> 
                                               job.coarse) != DecodeFailure::none) {
       return out_of_memory();
     }
-    // The coarse values have kept them by patches of their own.
+    // The inner chunk has patched the coarse values already.
     if (job.coarse != nullptr) put_patched_coarse(job.coarse, job.extents, decoded);
     patched = keep_guards(work, job.values, job.fill, decoded, patches);
   }
@@ -115,7 +116,7 @@ Attempt encode_job(Work& work, LatticeJob<T> job, std::span<const std::uint8_t> 
   return {{trial, out.n_written()}, false, n_patches};
 }
 
-/// The chunk's values by this prediction.
+/// Job for all of the chunk's values with this prediction.
 template <class T>
 LatticeJob<T> whole_job(const Work& work, const Lattice<T>& lattice, const T* fill,
                         const Prediction& prediction) {
@@ -134,12 +135,12 @@ Attempt encode_lattice(Work& work, const Lattice<T>& lattice, const T* fill,
   return encode_job(work, whole_job(work, lattice, fill, prediction));
 }
 
-// --- Nested: a whole chunk of every second value, and what lies between.
+// --- Nested: a complete chunk of every second value, and the values between.
 
-/// A chunk may grow by this factor so that its beginning is a coarse view.
+/// Factor by which a chunk may grow to include coarse views or bit planes.
 constexpr double kViewsWithin = 1.02;
 
-/// The plan for what halved() leaves of a chunk: axes of two values fall away.
+/// Adapt the plan to halved() extents: axes of two values disappear.
 void keep_axes(const Extents& extents, InterpolationPlan& plan) {
   const InterpolationPlan finer = plan;
   if (plan.last_axis != kJoint) plan.last_axis = 0;
@@ -153,8 +154,8 @@ void keep_axes(const Extents& extents, InterpolationPlan& plan) {
   }
 }
 
-/// The job of the next coarser chunk, as the pyramid would code its level: `values` are every
-/// second one of the job's.
+/// Job of the next coarser chunk, coded like that level of the pyramid. `values` are every second
+/// one of the finer job's.
 template <class T>
 LatticeJob<T> coarser_job(const LatticeJob<T>& job, const T* values) {
   LatticeJob<T> coarser = job;
@@ -171,8 +172,8 @@ LatticeJob<T> coarser_job(const LatticeJob<T>& job, const T* values) {
   return coarser;
 }
 
-/// As encode_lattice, with coarse views inside: from the coarsest outwards, each predicted from
-/// what the decoder will have of the one before.
+/// Like encode_lattice(), with coarse views inside. Starts from the coarsest view; each finer one
+/// is predicted from the decoded values of the previous one.
 template <class T>
 Attempt encode_nested(Work& work, const Lattice<T>& lattice, const T* fill,
                       const Prediction& prediction) {
@@ -212,8 +213,8 @@ Attempt encode_nested(Work& work, const Lattice<T>& lattice, const T* fill,
   return n_views == 0 ? Attempt{} : encode_job(work, jobs[0], inner);
 }
 
-/// Fitted interpolation and patches, into the trial area. Coarse levels get smaller steps as in
-/// `like`, the best interpolation that the sample knows, or null.
+/// Code by fitted interpolation and patches, into the trial area. Coarse levels get smaller steps
+/// as in `like`, the best interpolation of the sample, or null.
 template <class T>
 Attempt encode_fitted(Work& work, const Lattice<T>& lattice, const T* fill, const Extents& extents,
                       bool planar, const Prediction* like) {
@@ -250,7 +251,8 @@ Attempt encode_fitted(Work& work, const Lattice<T>& lattice, const T* fill, cons
   return {{trial, out.n_written()}, false, patches.count()};
 }
 
-/// The transformed values as an ordinary field, signs, and patches of the original values.
+/// Code the transformed values like an ordinary field, followed by signs and patches of the
+/// original values.
 template <class T, class Y>
 Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   Workspace& workspace = work.workspace;
@@ -265,7 +267,7 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
 
   SampledValues<Y> chunk;
   chunk.values = y;
-  chunk.find_fill = false;  // The logarithms of what is far away are near.
+  chunk.find_fill = false;  // Values far apart have logarithms close together.
   const Sampled sampled =
       sample_values(chunk, work.head.extents, plan.y_bound, work.settings, work.workspace.isa());
   const std::optional<Lattice<Y>> lattice = make_lattice<Y>(plan.y_bound, sampled.offset);
@@ -281,7 +283,7 @@ Attempt encode_pointwise(Work& work, const PointwisePlan& plan, const T* fill) {
   if (!codes.prepare(n, job.form, workspace) || !predict_all(job, codes, patches, workspace)) {
     return out_of_memory();
   }
-  // Every value could still become a patch in the check.
+  // Every value may still become a patch in the check.
   const std::size_t room = kHeadBytesMax + codes.finish() + section_bytes_max(n / 8 + 1) +
                            patches_bytes_max(n, n, sizeof(T));
   auto* trial = workspace.area<std::uint8_t>(Slot::trial, room + kSlack);
@@ -320,7 +322,7 @@ bool all_equal(std::span<const std::byte> values, std::size_t element_bytes) {
                                                        values.size() - element_bytes) == 0;
 }
 
-/// Copy an attempt to the caller's buffer, sealed.
+/// Copy an attempt to the caller's buffer and seal it.
 std::size_t deliver(std::span<const std::uint8_t> chunk, std::span<std::uint8_t> out) {
   std::memcpy(out.data(), chunk.data(), chunk.size());
   seal(out.first(chunk.size()));
@@ -351,7 +353,7 @@ Result<std::size_t> memory_failure() {
 
 Result<std::size_t> encode_work(Work& work, std::span<std::uint8_t> out);
 
-/// Decimals, where nobody asked for a bound.
+/// Try decimals, if the chunk has no bound.
 DecimalAttempt attempt_decimals(Work& work) {
   if (!tries_decimals(work.type, work.settings.preset)) return {};
   Settings settings = work.settings;
@@ -369,7 +371,7 @@ DecimalAttempt attempt_decimals(Work& work) {
   return encode_decimal_chunk(work.head, work.values, settings, inner, work.workspace);
 }
 
-/// The smallest of decimals, another lossless encoding and the values as they are.
+/// Deliver the smallest of decimals, another lossless encoding and the raw values.
 Result<std::size_t> encode_exactly(Work& work, std::span<std::uint8_t> out) {
   if (all_equal(work.values, dtype_bytes(work.type.dtype))) return deliver_constant(work, out);
   std::size_t delivered = 0;
@@ -379,7 +381,7 @@ Result<std::size_t> encode_exactly(Work& work, std::span<std::uint8_t> out) {
     delivered = deliver(decimals.chunk, out);
   }
   work.head.method = Method::exact;
-  // zstd may find repeats among the values that the numbers' predictors have hidden from it.
+  // zstd may find repeats in the values that the integers' predictors hide from it.
   const bool zstd_finds = decimals.repeats && work.settings.lossless_stage != Choice::off;
   if (delivered != 0 && !zstd_finds &&
       !exact_may_be_below(work.head, work.values, work.settings, work.workspace, delivered)) {
@@ -393,11 +395,11 @@ Result<std::size_t> encode_exactly(Work& work, std::span<std::uint8_t> out) {
   return delivered != 0 ? delivered : deliver_stored(work, out);
 }
 
-/// A lattice chunk of `delivered` bytes in `out`, or none if it is 0, against exact coding.
+/// Compare a lattice chunk of `delivered` bytes in `out` (0: none) with exact coding.
 Result<std::size_t> finish_best(Work& work, std::size_t delivered, std::span<std::uint8_t> out) {
   if (delivered == 0) return encode_exactly(work, out);
-  // Repeated values may make an exact coding the smaller one: seldom where the ratio is two and
-  // more, but by far then (a map of materials), so the ratio preset always asks.
+  // Repeated values can make exact coding smaller. At ratios above two this is rare but then a
+  // large gain (a map of materials), so the ratio preset always checks.
   std::size_t to_beat = delivered;
   if (!tries_more(work.settings.preset)) {
     const double limit = work.most_exact * static_cast<double>(work.values.size());
@@ -424,7 +426,7 @@ Result<std::size_t> deliver_best(Work& work, const Attempt& attempt, std::span<s
   return finish_best(work, pays ? deliver(attempt.chunk, out) : 0, out);
 }
 
-/// A prediction of another kind than the first that may turn out better; null if none is near.
+/// Best prediction of another kind than the first that may turn out smaller; null if none is close.
 const Prediction* second_of(const Sampled& sampled) {
   const Prediction& first = sampled.best();
   for (std::size_t k = 1; k < sampled.n_predictions; ++k) {
@@ -438,8 +440,8 @@ const Prediction* second_of(const Sampled& sampled) {
   return nullptr;
 }
 
-/// A fill value was found, but predicting its edges may be cheaper than their places: where they
-/// repeat from row to row or bounds are loose.
+/// Encode without the found fill value. Predicting its edges may be cheaper than storing its
+/// positions: if the edges repeat from row to row, or if bounds are loose.
 template <class T>
 Attempt encode_without_fill(Work& work) {
   SampledValues<T> chunk;
@@ -449,11 +451,11 @@ Attempt encode_without_fill(Work& work) {
       sample_values(chunk, work.head.extents, work.type.bound, work.settings, work.workspace.isa());
   const std::optional<Lattice<T>> lattice = make_lattice<T>(work.type.bound, sampled.offset);
   if (!lattice || sampled.coarse_share > 0.25) return {};
-  work.counted = nullptr;  // A book is made for what comes out most often.
+  work.counted = nullptr;  // A book counts only the most common form of chunks.
   return encode_lattice<T>(work, *lattice, nullptr, sampled.best());
 }
 
-/// Fitted interpolation against a chunk of `delivered` bytes in `out`, or none if it is 0.
+/// Try to beat a chunk of `delivered` bytes in `out` (0: none) by fitted interpolation.
 template <class T>
 Result<std::size_t> improve_by_fit(Work& work, const Lattice<T>& lattice, const T* fill,
                                    const Sampled& sampled, std::size_t delivered,
@@ -464,8 +466,8 @@ Result<std::size_t> improve_by_fit(Work& work, const Lattice<T>& lattice, const 
   if (like == end) like = nullptr;
   const std::optional<Extents> extents = fitted_extents(work.head.extents);
   if (!extents) return delivered;
-  // Where planes foretell each other the sample wants all axes together; otherwise each plane by
-  // itself may be better.
+  // If the sample prefers all axes jointly, planes predict each other well. Otherwise separate
+  // planes may be better.
   const bool joint =
       like != nullptr && like->plan.last_axis == kJoint && like->extents == work.head.extents;
   const bool has_planes = (*extents)[1] > 1;
@@ -479,7 +481,7 @@ Result<std::size_t> improve_by_fit(Work& work, const Lattice<T>& lattice, const 
   return delivered;
 }
 
-/// Encode with the prediction that the sample puts first; for the ratio preset with a second one.
+/// Encode with the sample's first prediction; from the ratio preset on also with a second one.
 template <class T>
 Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const Lattice<T>& lattice,
                                      const T* fill, std::span<std::uint8_t> out) {
@@ -495,7 +497,7 @@ Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const L
     next = second;
     second = nullptr;
     if (prediction.step != 0 && attempt.n_patches > work.n_values / kQuantumPatchesPart) {
-      // The sample was mistaken about the quantum.
+      // The sample detected the quantum wrongly.
       const auto* end = sampled.predictions.data() + sampled.n_predictions;
       next = std::find_if(sampled.predictions.data(), end,
                           [](const Prediction& p) { return p.step == 0; });
@@ -526,7 +528,7 @@ Result<std::size_t> encode_by_sample(Work& work, const Sampled& sampled, const L
   return finish_best(work, delivered, out);
 }
 
-/// The best interpolation of the sample under the chunk's own extents; null: there is none.
+/// Best interpolation of the sample for the chunk's unfolded extents; null: none.
 const Prediction* nestable(const Work& work, const Sampled& sampled) {
   const auto* end = sampled.predictions.data() + sampled.n_predictions;
   const auto* found = std::find_if(sampled.predictions.data(), end, [&](const Prediction& p) {
@@ -535,8 +537,8 @@ const Prediction* nestable(const Work& work, const Sampled& sampled) {
   return found == end ? nullptr : found;
 }
 
-/// Encode with coarse views inside if that costs little. A chunk of so many bytes a view loses less
-/// than 2 % by them, and need not be encoded without to know it.
+/// Minimum bytes per view of a chunk that surely loses less than 2 % by its views. A chunk of this
+/// size is not encoded without views for comparison.
 constexpr std::size_t kViewsSureBytes = 25000;
 
 template <class T>
@@ -565,19 +567,20 @@ Result<std::size_t> encode_with_views(Work& work, const Sampled& sampled, const 
 
 // --- Bit planes behind a coarser chunk.
 
-/// What a value needs besides its planes: with less left, codes of the coarser chunk take more than
-/// what the planes take from them, and by more than 2 % in nearly all real fields.
+/// Bits that a value needs in addition to its planes. With fewer, the coarser chunk's codes usually
+/// cost over 2 % more than the planes save, in nearly all real fields.
 constexpr double kBitsLeft = 1.5;
 
-/// The chunk within, on its own: by the smallest of all forms, at 2^bit_planes times the bound.
-/// @param fill  named or found: planes would move it.
+/// Encode the inner chunk in the smallest of all forms, at 2^bit_planes times the bound, and append
+/// the planes.
+/// @param fill  named or found: planes would change it.
 template <class T>
 Attempt attempt_refined(Work& work, const Lattice<T>& lattice, const T* fill,
                         BookHistograms* counted) {
   Workspace& workspace = work.workspace;
   const int n_planes = work.settings.bit_planes;
   if (!std::isfinite(lattice.bound * static_cast<T>(1 << n_planes))) return {};
-  ChunkType type;  // Without guards: they are seen to on what the planes make of it.
+  ChunkType type;  // Without guards: encode_refined() enforces them on the refined values.
   type.dtype = work.type.dtype;
   type.bound = std::ldexp(static_cast<double>(lattice.bound), n_planes);
   type.fill_value = fill != nullptr ? std::optional(static_cast<double>(*fill)) : std::nullopt;
@@ -593,8 +596,8 @@ Attempt attempt_refined(Work& work, const Lattice<T>& lattice, const T* fill,
   return encode_refined(work, lattice, fill, {coarser, *n_bytes});
 }
 
-/// Both forms, where the sample does not say that one is out of question: 2 % are less than what it
-/// foretells.
+/// Encode with and without planes, and deliver planes if they cost at most 2 %, which is less than
+/// the sample can predict. Skips planes that the sample rules out.
 template <class T>
 Result<std::size_t> encode_with_planes(Work& work, const Sampled& sampled,
                                        const Lattice<T>& lattice, const T* fill,
@@ -709,7 +712,7 @@ std::size_t encoded_bytes_max(std::size_t n_bytes) { return n_bytes + kHeadBytes
 Result<std::size_t> encode(const ChunkType& type, const Settings& settings,
                            std::span<const std::byte> values, std::span<std::byte> out_bytes,
                            Workspace& workspace, BookHistograms* counted) {
-  const FloatEnvironment environment;  // First: the bound may be denormal, and traps be on.
+  const FloatEnvironment environment;  // First: the bound may be denormal, and traps enabled.
   TAILRACE_TRY(check_arguments(type, settings, values, out_bytes));
   const auto n_values = static_cast<std::size_t>(n_elements(type.shape));
   const std::span<std::uint8_t> out(reinterpret_cast<std::uint8_t*>(out_bytes.data()),

@@ -1,5 +1,6 @@
-// Guards: what decoded values would break is stored exactly. No prediction rests on a patched
-// value in the place of its code, so patches may still be added once all codes are made.
+// Guards of single values: a value whose decoded form would break a guard is stored exactly.
+// Predictions use a value's code even if it is patched, so patches can be added after all codes are
+// made.
 
 #pragma once
 
@@ -16,8 +17,8 @@
 
 namespace tailrace::trz {
 
-/// The guards as comparisons in T, which are exact: x < V if and only if x is below the least T
-/// that is not below V, and likewise above.
+/// Threshold of a guard as comparisons in T, which are exact: x < V if and only if x is below the
+/// least T that is not below V, and likewise above.
 template <class T>
 struct GuardedThreshold {
   T below = 0;  ///< Greatest T <= V.
@@ -41,12 +42,12 @@ struct GuardedThreshold {
 
 inline constexpr std::size_t kGuardBlock = 64;
 
-/// Whether some value is so near to what a guard watches that an error within the bound could
-/// break it, or guards are of values wherever they lie.
+/// True if an error within the bound could break a guard: some value is close enough to a guarded
+/// value, or a guard applies to values everywhere.
 template <class T>
 bool may_break(const ValueGuards& guards, const T* values, std::size_t n, double bound) {
   if (guards.in_any_place()) return true;
-  // Twice the bound makes up for the rounding of differences.
+  // Twice the bound covers the rounding of differences.
   const auto reach = static_cast<T>(std::min<double>(2 * bound, std::numeric_limits<T>::max()));
   std::vector<GuardedThreshold<T>> near;
   for (const double threshold : guards.thresholds) near.emplace_back(threshold);
@@ -67,8 +68,8 @@ bool may_break(const ValueGuards& guards, const T* values, std::size_t n, double
   return false;
 }
 
-/// Mark of a block what is not nearer than its region's bound: rounding of differences is monotone,
-/// so that what is farther in exact arithmetic is not nearer.
+/// Mark values of a block whose error is not below their region's bound. Rounding of differences is
+/// monotone: an error that exceeds the bound in exact arithmetic is not below it here.
 template <class T>
 void mark_beyond(const RegionLevels& tighter, std::size_t start, std::size_t n_block, const T* x,
                  const T* y, std::uint8_t* broken) {
@@ -85,8 +86,8 @@ void mark_beyond(const RegionLevels& tighter, std::size_t start, std::size_t n_b
   }
 }
 
-/// Mark the values that their decoded form would break guards of. @param decoded  all values but
-/// the patches, as the decoder will have them.
+/// Mark the values whose decoded form would break guards.
+/// @param decoded  all values but the patches, as the decoder will compute them.
 template <class T>
 void mark_broken(const ValueGuards& guards, const T* values, const T* decoded, std::size_t n,
                  PatchMap& patches) {

@@ -1,4 +1,4 @@
-// Workspace: areas that grow, zstd's contexts, and the machine's instruction sets.
+// Workspace: areas that grow, zstd's contexts, and detection of instruction sets.
 
 #include "trz/workspace.hpp"
 
@@ -28,8 +28,8 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kSlackBytes = 64;
 
-/// Under the address sanitizer, what lies behind the bytes asked for and their slack is out of
-/// bounds, although the area may be longer.
+/// Under the address sanitizer, poison everything past the requested bytes and their slack,
+/// although the area may be longer.
 void* limited_to(void* begin, [[maybe_unused]] std::size_t n_bytes,
                  [[maybe_unused]] std::size_t n_held) {
 #if defined(TRZ_WITH_ADDRESS_SANITIZER)
@@ -55,8 +55,7 @@ void* Workspace::bytes_of(Slot slot, std::size_t n_bytes) {
     return limited_to(area.begin, n_bytes, area.n_bytes);
   }
   if (n_bytes > SIZE_MAX - 4 * kAlignment) return nullptr;
-  // What has grown once gets a quarter more than asked, so that chunks of slowly growing size do
-  // not allocate each time.
+  // Reallocations add a quarter, so that chunks of slowly growing size do not allocate each time.
   const std::size_t wanted = area.begin == nullptr ? n_bytes : n_bytes + n_bytes / 4;
   const std::size_t rounded = (wanted + kSlackBytes + kAlignment - 1) / kAlignment * kAlignment;
   std::free(area.begin);
@@ -81,7 +80,7 @@ void* Workspace::zstd_decompressor() {
   return zstd_decompressor_;
 }
 
-// --- Which instruction sets this machine has.
+// --- Instruction sets of this machine.
 
 bool isa_supported(Isa isa) {
   if (isa == Isa::plain) return true;
@@ -121,12 +120,13 @@ const char* isa_name(Isa isa) {
 
 std::size_t working_bytes_max(std::size_t n_bytes, const ChunkType& type,
                               const Settings& settings) {
-  // Measured: up to 2 n_bytes, but 3.4 where preset ratio makes a vocabulary and 5.7 where exact
-  // coding tries zstd on long stretches; pointwise keeps two copies of the transformed values, in
-  // f64 for f32 under tight bounds: 6.6. Fitted interpolation, beside what came before it: 5.4.
-  // Coarse views, of one axis: 2.6 copies of their values, and half a chunk of their bytes. Bit
-  // planes: the coarser values, their bytes, and a byte and more a value.
-  // Floats without a bound, as decimals or not: 5.7, 6.8 and, where numbers are fitted, 11.7.
+  // Measured: up to 2 n_bytes; 3.4 if preset ratio makes a vocabulary; 5.7 if exact coding tries
+  // zstd on long stretches. Pointwise: 6.6, with two copies of the transformed values, in f64 for
+  // f32 under tight bounds. Fitted interpolation in addition to the earlier attempts: 5.4. Coarse
+  // views along one axis: 2.6 copies of their values, and half a chunk of their bytes. Bit planes:
+  // the coarser values, their bytes, and over one byte per value.
+  // Floats without a bound, as decimals or not: 5.7; with preset ratio 6.8; with preset max, which
+  // fits the integers, 11.7.
   const bool fitted = settings.preset == Preset::max && type.kind == BoundKind::absolute;
   const bool nested = settings.coarse_views > 0 && type.kind == BoundKind::absolute;
   const bool refined = settings.bit_planes > 0 && type.kind == BoundKind::absolute;

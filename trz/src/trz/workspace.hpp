@@ -1,8 +1,8 @@
-// Workspace: the memory that encoding and decoding need besides input and output.
+// Workspace: the memory that encoding and decoding need in addition to input and output.
 //
-// One per thread, kept from chunk to chunk: areas only grow, so in the steady state no call
-// allocates. Areas are 64-byte aligned with 64 bytes of slack behind, and are not cleared. Large
-// areas are address space that the system fills with pages when they are touched, not before.
+// Each thread has one and reuses it for all chunks. Areas only grow, so in the steady state no call
+// allocates. Areas are 64-byte aligned, have 64 bytes of slack at the end, and are not cleared.
+// Large areas are reserved address space: the system allocates a page when it is first touched.
 
 #pragma once
 
@@ -18,30 +18,30 @@
 
 namespace tailrace::trz {
 
-/// What an area is for; two users at the same time must have two slots.
+/// Purpose of an area. Two simultaneous users must have two slots.
 enum class Slot : std::uint8_t {
   codes,        ///< CodeWriter's or CodeReader's buffer.
   class_bytes,  ///< Streams of the classes.
   planes,
   exceptions,
-  widths,      ///< Of the packed form; class ids of the grouped one.
+  widths,      ///< Widths of the packed form; class ids of the grouped one.
   pyramid,     ///< Original values of the coarser levels (interpolation).
   coarse,      ///< Reconstructed values of the coarser levels.
   rows,        ///< A few rows or planes of a predictor.
   patch_bits,  ///< One bit per value: stored exactly.
   patch_values,
-  transform,         ///< Bytes on their way: positions of patches, integers of other widths.
-  transform_values,  ///< The values behind a transform (pw_rel).
-  signs,             ///< Their sign bits.
+  transform,         ///< Intermediate bytes: positions of patches, integers of other widths.
+  transform_values,  ///< Transformed values (pw_rel).
+  signs,             ///< Sign bits of transformed values.
   section,           ///< A section before or after its entropy coder.
-  compressor,        ///< Of zstd's contexts.
+  compressor,        ///< Memory of zstd's contexts.
   sample,
-  trial,         ///< A second encoding, to compare with.
+  trial,         ///< A second encoding, for comparison.
   vocabulary,    ///< The words of a chunk.
-  ranks,         ///< Which of them each value takes; before, its code.
-  nested,        ///< Values of the chunks within a chunk, whole numbers of decimals.
-  nested_bytes,  ///< The one that comes next, encoded.
-  joined,        ///< Values of chunks that are joined.
+  ranks,         ///< Each value's index into the vocabulary; before that, its code.
+  nested,        ///< Values of inner chunks, integers of decimals.
+  nested_bytes,  ///< The next inner chunk, encoded.
+  joined,        ///< Values of joined chunks.
   refined,       ///< Bit planes.
   n_slots
 };
@@ -55,17 +55,17 @@ class Workspace {
 
   Isa isa() const { return isa_; }
 
-  /// At least n entries of T; contents undefined. Nullptr when memory is out: the codec then
-  /// returns out_of_memory. Valid until the next area() of the same slot.
+  /// Return an area of at least n entries of T; contents undefined. Nullptr if out of memory: the
+  /// codec then returns out_of_memory. Valid until the next area() of the same slot.
   template <class T>
   T* area(Slot slot, std::size_t n) {
     return static_cast<T*>(bytes_of(slot, n * sizeof(T)));
   }
 
-  /// Bytes held now, all slots together.
+  /// Bytes allocated in all slots together.
   std::size_t held_bytes() const;
 
-  /// zstd's contexts, made at first use (ZSTD_CCtx*, ZSTD_DCtx*); nullptr when memory is out.
+  /// zstd's contexts (ZSTD_CCtx*, ZSTD_DCtx*), created at first use; nullptr if out of memory.
   void* zstd_compressor();
   void* zstd_decompressor();
 
@@ -82,10 +82,10 @@ class Workspace {
   void* zstd_decompressor_ = nullptr;
 };
 
-// --- FloatEnvironment: round to nearest, denormals kept, for as long as it lives.
+// --- FloatEnvironment: rounds to nearest and preserves denormals during its lifetime.
 //
 // A program linked with -ffast-math, or one that sets these bits itself, would otherwise decode
-// other values than the encoder checked. The caller's settings are restored.
+// other values than the encoder checked. The destructor restores the caller's settings.
 
 class FloatEnvironment {
  public:

@@ -1,7 +1,7 @@
-// Chunks of the codec xor: the head, the choice of neighbours, block after block.
+// Chunks of the codec xor: the head, the choice of neighbours, and the loop over blocks.
 //
-// The format is docs/xor.md. The encoder packs each block beside the output and copies it there if
-// the chunk stays smaller than its plain bytes would be; else they are stored.
+// The format is docs/xor.md. The encoder packs each block into a buffer and appends it to the
+// output as long as the chunk stays smaller than the unencoded bytes; otherwise it stores these.
 
 #include "xor/xor_chunk.hpp"
 
@@ -27,7 +27,7 @@ constexpr std::size_t kVarintBytesMax = 10;
 
 enum class Method : std::uint8_t { blocks = 0, stored = 1 };
 
-/// Distances to the neighbours along the axes that were chosen, ascending.
+/// Distances to the neighbours along the chosen axes, ascending.
 using Distances = std::vector<std::size_t>;
 
 const Kernels& kernels_of(Build build) {
@@ -50,7 +50,7 @@ std::uint8_t* put_varint(std::uint64_t number, std::uint8_t* out) {
   return out;
 }
 
-/// False where the bytes end first, or the number has more than 64 bits.
+/// Read a varint. False if the bytes end first, or if the number has more than 64 bits.
 bool take_varint(const std::uint8_t*& in, const std::uint8_t* end, std::uint64_t& number) {
   number = 0;
   for (unsigned shift = 0; shift < 64 && in < end; shift += 7) {
@@ -62,8 +62,8 @@ bool take_varint(const std::uint8_t*& in, const std::uint8_t* end, std::uint64_t
   return false;
 }
 
-/// All sums of some of the distances, ascending: what a value is xored with. Without the distance 1
-/// where the decoder undoes that one by a running xor.
+/// Distances of all values that a value is xored with: all sums of subsets of `distances`,
+/// ascending. The decoder omits distance 1, which it undoes by a running xor.
 Terms terms_of(std::span<const std::size_t> distances) {
   Terms terms;
   for (unsigned chosen = 1; chosen < 1U << distances.size(); ++chosen) {
@@ -84,10 +84,10 @@ std::size_t log2_of(std::size_t element_bytes) {
   return static_cast<std::size_t>(std::countr_zero(element_bytes));
 }
 
-/// The words of a chunk: elements, or bytes where no word is as long as an element.
+/// Words of a chunk: elements, or bytes if no word size matches the element.
 struct Words {
   std::span<const std::byte> values;
-  std::size_t bytes = 1;  ///< Of a word: 1, 2, 4, 8.
+  std::size_t bytes = 1;  ///< Bytes of a word: 1, 2, 4, 8.
   std::size_t n = 0;
   Distances axes;  ///< Distance of the neighbour along each axis longer than 1, fastest first.
 };
@@ -106,7 +106,7 @@ Words words_of(const ChunkType& type, std::span<const std::byte> values) {
   return words;
 }
 
-/// What a sample of the chunk costs with the neighbours at these distances.
+/// Measures the cost of a sample of the chunk with the neighbours at given distances.
 class Sampler {
  public:
   Sampler(const Words& words, const Kernels& kernels) : words_(words), kernels_(kernels) {}
@@ -121,7 +121,7 @@ class Sampler {
     std::uint64_t n_bits = 0;
     BlockWords block;
     for (std::size_t span = 0; span < n_spans; ++span) {
-      // Not all at the same place of a row, whose length is a power of 2 as a rule.
+      // Vary the position in a row, since the row length is usually a power of 2.
       const std::size_t n_free = stride - n_span;
       const std::size_t start = span * stride + (n_free > 0 ? span * 2654435761U % n_free : 0);
       const std::size_t n = std::min(n_span, words_.n - start);
@@ -136,8 +136,8 @@ class Sampler {
   const Kernels& kernels_;
 };
 
-/// Starting with no neighbour, add the axis that saves most, as long as one does: at most three of
-/// the four fastest.
+/// Choose distances greedily: start with no neighbour and add the axis that saves most, while one
+/// does. Chooses at most three of the four fastest axes.
 Distances choose_distances(const Words& words, const Kernels& kernels) {
   constexpr std::size_t n_axes_max = 4;
   const Sampler sampler(words, kernels);
@@ -169,15 +169,15 @@ Distances distances_for(const ChunkType& type, const Words& words, const Kernels
   return {words.axes.begin(), words.axes.begin() + static_cast<std::ptrdiff_t>(n)};
 }
 
-/// Room behind the bytes that count, so that no kernel needs to look where it ends.
+/// Buffer with slack at the end, so that kernels need not check the end.
 using BlockBytes = std::array<std::uint8_t, kBlockBytesMax + kSlackBytes>;
 
-/// Writes the blocks of a chunk.
+/// Appends the blocks of a chunk to a buffer.
 class BlockWriter {
  public:
   BlockWriter(std::uint8_t* begin, std::size_t capacity) : at_(begin), end_(begin + capacity) {}
 
-  /// A block; no bytes if all its words are 0. False where there is no room.
+  /// Append a block; empty if all its words are 0. False if the buffer is full.
   bool add(std::span<const std::uint8_t> block) {
     if (block.empty()) {
       ++n_zeros_;
@@ -214,13 +214,14 @@ std::uint8_t* put_head(std::size_t word_bytes, std::size_t n_distances, Method m
   return put_varint(n_words, out + kKindAt + 1);
 }
 
-/// The chunk's bytes as blocks; 0 where the plain ones are no more.
+/// Encode the chunk as blocks; 0 if the result is not smaller than the unencoded bytes.
 std::size_t encode_blocks(const ChunkType& type, std::span<const std::byte> values,
                           std::uint8_t* out, std::size_t capacity, const Kernels& kernels) {
   const Words words = words_of(type, values);
   const Distances distances = distances_for(type, words, kernels);
   const Terms terms = terms_of(distances);
-  // The head may be longer than that of a stored chunk, and there may be no room for more.
+  // Written to a buffer first: the head may be longer than a stored chunk's, and `out` may be too
+  // small.
   std::array<std::uint8_t, kKindAt + 1 + (1 + kDistancesMax) * kVarintBytesMax> head;
   std::uint8_t* head_end =
       put_head(words.bytes, distances.size(), Method::blocks, words.n, head.data());
@@ -260,7 +261,7 @@ Status bad_argument(const std::string& why) {
 }
 Status corrupt(const std::string& why) { return Status(Code::corrupt, "xor: " + why); }
 
-/// What stands before the blocks.
+/// Fields before the blocks.
 struct Head {
   std::size_t log2_word_bytes = 0;
   Method method = Method::blocks;
@@ -269,7 +270,7 @@ struct Head {
   std::size_t distances[kDistancesMax] = {};
 };
 
-/// Read the head up to `in`, and check it against the bytes of the decoded chunk.
+/// Read the head, advance `in` past it, and check it against the size of the decoded chunk.
 Status read_head(std::span<const std::uint8_t> chunk, std::size_t n_values_bytes, Head& head,
                  const std::uint8_t*& in) {
   if (chunk.size() <= kKindAt ||
@@ -313,14 +314,13 @@ Status read_head(std::span<const std::uint8_t> chunk, std::size_t n_values_bytes
   return Status();
 }
 
-/// The bytes of the blocks, in a form in which every kernel may read beyond its block's end: the
-/// last of them are copied.
+/// Reader of the blocks' bytes that lets kernels read past a block's end. It copies the last bytes
+/// to a buffer with slack.
 class BlockReader {
  public:
   BlockReader(const std::uint8_t* begin, const std::uint8_t* end) : at_(begin), end_(end) {}
 
-  /// The bytes from here on, as many as an encoder makes of a block at most, readable to
-  /// kSlackBytes past them.
+  /// Remaining bytes, at most the maximum size of a block; readable to kSlackBytes past the end.
   std::span<const std::uint8_t> bytes() {
     const auto n_left = static_cast<std::size_t>(end_ - at_);
     if (n_left < tail_.size() - kSlackBytes && !copied_) {
@@ -333,7 +333,7 @@ class BlockReader {
     return {at_, std::min(static_cast<std::size_t>(end_ - at_), kBlockBytesMax)};
   }
   void skip(std::size_t n) { at_ += n; }
-  /// A run of blocks without bits; nothing else if it is none.
+  /// Read a run of empty blocks; false and no change if the next block is not empty.
   bool take_run(std::uint64_t& n_blocks) {
     if (at_ == end_ || *at_ != static_cast<std::uint8_t>(Form::zeros)) return false;
     ++at_;
@@ -450,7 +450,7 @@ Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, B
   return Status();
 }
 
-// --- Client data of the xor filter: words and back.
+// --- Client data of the xor filter: packing and unpacking.
 
 namespace {
 
@@ -499,7 +499,7 @@ Result<ClientData> read_client_words(std::span<const std::uint32_t> words) {
   ChunkType chunk;
   chunk.dimension = data.dimension;
   chunk.element_bytes = words[1];
-  // The product is checked as it grows: no header makes us believe in a chunk past 2^63 bytes.
+  // Overflow check: the product must stay below 2^63 bytes, whatever the header says.
   std::uint64_t n_bytes = words[1];
   for (const std::uint32_t extent : words.subspan(kBeforeExtents)) {
     if (extent == 0 || n_bytes > (std::uint64_t{1} << 63) / extent) {

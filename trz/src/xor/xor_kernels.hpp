@@ -1,9 +1,10 @@
 // Kernels of the codec xor: loops over one block, compiled once per instruction set.
 //
-// A file named *_kernels.cpp of this folder is compiled with XOR_BUILD = plain and avx2 (plain
-// alone where the machine is no x86-64); both builds give the same bytes. Like trz's kernels
-// (trz/kernels/isa.hpp) they include no header whose inline functions could be the copy that
-// the linker keeps for machines without AVX2, and hold every function in an anonymous namespace.
+// Files of this folder named *_kernels.cpp are compiled with XOR_BUILD = plain and avx2 (only plain
+// if the machine is not x86-64); both builds produce the same bytes. Like trz's kernels
+// (trz/kernels/isa.hpp), they include no header with inline functions. The linker could choose the
+// AVX2 copy of such a function for machines without AVX2. All their functions are in an anonymous
+// namespace.
 
 #pragma once
 
@@ -13,16 +14,16 @@
 namespace tailrace::neighbour_xor {
 
 inline constexpr std::size_t kBlockValues = 1024;  ///< Part of the format.
-inline constexpr std::size_t kGroupValues = 8;     ///< The least group that shares a width.
+inline constexpr std::size_t kGroupValues = 8;     ///< Smallest group that shares a width.
 
-/// Bytes that the kernels may write past a block's end, and read past it.
+/// Bytes that kernels may write, and read, past a block's end.
 inline constexpr std::size_t kSlackBytes = 32;
-/// The most that a block takes: one width for all, 64 bits each.
+/// Maximum size of a block: one width for all, 64 bits each.
 inline constexpr std::size_t kBlockBytesMax = 3 + 8 * kBlockValues;
 
-/// How a block is stored; its first byte.
+/// Storage form of a block; its first byte.
 enum class Form : std::uint8_t {
-  zeros = 0,   ///< Blocks without any bit; then their number, a varint.
+  zeros = 0,   ///< Empty blocks; followed by their number, a varint.
   single = 1,  ///< A width for each value.
   groups_of_8 = 2,
   groups_of_16 = 3,
@@ -32,34 +33,34 @@ enum class Form : std::uint8_t {
   narrow = 7,  ///< A width for each value, in 4 bits, counted from the least one.
 };
 
-/// The distances at which neighbours are xored, ascending; a neighbour before the chunk is 0.
+/// Distances of the xored neighbours, ascending; a neighbour before the chunk is 0.
 struct Terms {
   unsigned n = 0;
   std::size_t distances[7] = {};
 };
 
-/// The words of a block: u32 for elements of 1, 2 and 4 bytes, u64 for those of 8.
+/// Words of a block: u32 for elements of 1, 2 and 4 bytes, u64 for those of 8.
 union BlockWords {
   alignas(64) std::uint32_t narrow[kBlockValues];
   alignas(64) std::uint64_t wide[kBlockValues];
 };
 
-/// Functions for elements of 1, 2, 4, 8 bytes (index 0 to 3). `values` is the whole chunk,
-/// `n` <= kBlockValues values from `position` on are meant.
+/// Functions for elements of 1, 2, 4, 8 bytes (index 0 to 3). `values` is the entire chunk; a
+/// function processes `n` <= kBlockValues values from `position` on.
 struct Kernels {
-  /// Values xored with their neighbours, as words, filled up with zeros to a multiple of 8.
+  /// Xor values with their neighbours; the result is words, zero-padded to a multiple of 8.
   void (*residuals[4])(const void* values, std::size_t position, std::size_t n, const Terms& terms,
                        BlockWords& block);
-  /// The inverse; with `carry` a running xor (of the neighbour one before) comes first, and carry
-  /// is the value before the block and then the last one.
+  /// Inverse of `residuals`. With `carry`, first undoes distance 1 by a running xor; carry is the
+  /// value before the block on entry and the block's last value on return.
   void (*restore[4])(BlockWords& block, const Terms& terms, std::uint64_t* carry, void* values,
                      std::size_t position, std::size_t n);
-  /// The block's bytes; 0 of them if all words are 0. For u32 and u64.
+  /// Pack a block, for u32 and u64. @returns bytes; 0 if all words are 0.
   std::size_t (*pack[2])(const BlockWords& block, std::size_t n, std::uint8_t* out);
-  /// How many bits groups of 8, or single widths, would take: for the choice of neighbours.
+  /// Number of bits that groups of 8, or single widths, need; used to choose neighbours.
   std::uint64_t (*cost[2])(const BlockWords& block, std::size_t n);
-  /// The inverse of pack(). `in` can be read to kSlackBytes past its `n_in` bytes.
-  /// @returns the bytes taken; 0 if they are no block.
+  /// Inverse of `pack`. `in` is readable to kSlackBytes past its `n_in` bytes.
+  /// @returns bytes consumed; 0 if they are not a block.
   std::size_t (*unpack[2])(const std::uint8_t* in, std::size_t n_in, std::size_t n,
                            BlockWords& block);
 };

@@ -1,6 +1,6 @@
-// Neighbour kernels: values xored with their neighbours, and values out of what is left.
+// Neighbour kernels: xor values with their neighbours, and restore values from the residuals.
 //
-// Each loop has its number of neighbours as a constant, so that the compiler makes vectors of it.
+// The number of neighbours is a constant in each loop, so that the compiler vectorises it.
 
 #include <cstring>
 
@@ -13,10 +13,10 @@
 namespace tailrace::neighbour_xor::XOR_BUILD {
 namespace {
 
-/// A step of the decoder: neighbours that are further away are values of earlier steps.
+/// Size of a decoder step: neighbours at least this far away belong to earlier steps.
 constexpr std::size_t kStep = 32;
 
-/// Elements as they lie in the chunk, whatever their type there and their alignment.
+/// Element type of the chunk's bytes, independent of their type and alignment there.
 template <std::size_t n_bytes>
 struct ElementOf;
 template <>
@@ -44,7 +44,7 @@ struct ElementOf<8> {
   typedef Bits Stored __attribute__((aligned(1), may_alias));
 };
 
-/// Call `work(begin, end, n_terms)` for the stretches of a block over which the same neighbours lie
+/// Call `work(begin, end, n_terms)` for each stretch of a block in which the same neighbours lie
 /// within the chunk.
 template <class Work>
 void for_stretches(std::size_t position, std::size_t n, const Terms& terms, Work&& work) {
@@ -99,7 +99,7 @@ void residuals(const void* values, std::size_t position, std::size_t n, const Te
   for (std::size_t i = n; i % kGroupValues != 0; ++i) words[i] = 0;
 }
 
-/// words[i] ^= words[i - 1], from the first on.
+/// Compute words[i] ^= words[i - 1], starting with `carry`.
 template <class Word>
 std::uint64_t running_xor_of(Word* words, std::size_t n, std::uint64_t carry) {
   auto running = static_cast<Word>(carry);
@@ -120,7 +120,7 @@ std::uint64_t running_xor(std::uint32_t* words, std::size_t n, std::uint64_t car
     __m256i v = load_vector(words + i);
     v = _mm256_xor_si256(v, _mm256_slli_si256(v, 4));
     v = _mm256_xor_si256(v, _mm256_slli_si256(v, 8));
-    // The low half's last word into all words of the high half.
+    // Copy the low half's last word to all words of the high half.
     const __m256i low = _mm256_shuffle_epi32(_mm256_permute2x128_si256(v, v, 0x08), 0xFF);
     v = _mm256_xor_si256(v, low);
     const __m256i made = _mm256_xor_si256(v, last);
@@ -156,7 +156,7 @@ std::uint64_t running_xor(Word* words, std::size_t n, std::uint64_t carry) {
 
 #endif
 
-/// values[i] = words[i] xored with values before it.
+/// Compute values[i] = words[i] xored with its neighbours.
 template <unsigned n_terms, std::size_t n_bytes>
 void restore_stretch(const typename ElementOf<n_bytes>::Word* words, const std::size_t* distances,
                      std::size_t n, typename ElementOf<n_bytes>::Stored* values) {

@@ -1,4 +1,4 @@
-// Packing kernels: a block's words into counts and bits, and back.
+// Packing kernels: convert a block's words to counts and bits, and back.
 
 #include "xor/xor_widths.hpp"
 
@@ -7,11 +7,11 @@ namespace {
 
 constexpr std::size_t kGroups = kBlockValues / kGroupValues;
 constexpr std::size_t kHeadBytes = 2;  ///< Form and shift.
-constexpr unsigned kNarrowRange = 15;  ///< From the least width of form narrow to the greatest.
+constexpr unsigned kNarrowRange = 15;  ///< Greatest minus least width of form narrow.
 constexpr Form kLargerGroups[] = {Form::groups_of_16, Form::groups_of_32, Form::groups_of_64,
                                   Form::whole};
 
-/// How many groups of 8 share one width.
+/// Number of groups of 8 that share one width.
 constexpr std::size_t groups_of(Form form, std::size_t n_groups) {
   return form == Form::whole ? n_groups
                              : std::size_t{1} << (static_cast<unsigned>(form) -
@@ -20,14 +20,14 @@ constexpr std::size_t groups_of(Form form, std::size_t n_groups) {
 
 constexpr std::size_t bytes_of_bits(std::size_t n_bits) { return (n_bits + 7) / 8; }
 
-/// What decides how a block is stored. Widths are filled up with zeros to a multiple of 8 of them.
+/// Measurements that determine a block's form. Widths are zero-padded to a multiple of 8.
 template <class Word>
 struct Measure {
-  Word all = 0;                         ///< Every bit that is set anywhere.
-  unsigned shift = 0;                   ///< Trailing zeros that all words have.
-  std::uint8_t of_groups[kGroups];      ///< Widths as the encoder gives them.
-  std::uint8_t of_words[kBlockValues];  ///< As many bits as they need.
-  unsigned base = 0;                    ///< The least width of form narrow.
+  Word all = 0;                         ///< Every bit that is set in any word.
+  unsigned shift = 0;                   ///< Number of trailing zeros common to all words.
+  std::uint8_t of_groups[kGroups];      ///< Widths of groups, as encoded.
+  std::uint8_t of_words[kBlockValues];  ///< Widths of words, as needed.
+  unsigned base = 0;                    ///< Least width of form narrow.
   SingleBits singles;
 };
 
@@ -51,7 +51,7 @@ void measure(const BlockWords& block, std::size_t n, std::size_t n_groups, Measu
   made.singles = single_bits<Word>(made.of_words, n, made.base);
 }
 
-/// The greatest of all.
+/// Reduce widths to the greatest one.
 std::size_t share_all(const std::uint8_t* widths, std::size_t n, std::uint8_t* shared) {
   std::uint8_t width = 0;
   for (std::size_t k = 0; k < n; ++k) width = widths[k] > width ? widths[k] : width;
@@ -59,17 +59,17 @@ std::size_t share_all(const std::uint8_t* widths, std::size_t n, std::uint8_t* s
   return 1;
 }
 
-/// Bytes of groups of 8 of which `n_shared` have one width.
+/// Size of groups of 8 if `n_shared` of them share one width.
 template <class Word>
 std::size_t grouped_bytes(const std::uint8_t* shared, std::size_t n_sets, std::size_t n_shared,
                           std::size_t n_groups) {
   const std::size_t sum = sum_of(shared, n_sets);
-  const std::size_t n_missing = n_sets * n_shared - n_groups;  // Of the last set.
+  const std::size_t n_missing = n_sets * n_shared - n_groups;  // Missing groups of the last set.
   return sum * n_shared - n_missing * shared[n_sets - 1] +
          bytes_of_bits(n_sets * Widths<Word>::code_bits);
 }
 
-/// The form of the fewest bytes, and the widths that it shares.
+/// Form with the fewest bytes, and its shared widths.
 struct Choice {
   Form form = Form::groups_of_8;
   std::size_t n_bytes = 0;
@@ -108,7 +108,7 @@ void choose_form(std::size_t n, std::size_t n_groups, const Measure<Word>& measu
   }
 }
 
-/// The codes of `n` widths; returns where they end.
+/// Write the codes of `n` widths; returns the end.
 template <class Word>
 std::uint8_t* put_codes(const std::uint8_t* widths, std::size_t n, std::uint8_t* out) {
   constexpr unsigned code_bits = Widths<Word>::code_bits;
@@ -118,7 +118,7 @@ std::uint8_t* put_codes(const std::uint8_t* widths, std::size_t n, std::uint8_t*
   return out + bytes_of_bits(n * code_bits);
 }
 
-/// Two words each, the second behind the first one's bits.
+/// Join two words each; the second follows the first one's bits.
 void join_pairs(const std::uint32_t* words, std::size_t n_pairs, unsigned shift,
                 const std::uint8_t* widths, std::uint64_t* pairs) {
   std::size_t k = 0;
@@ -139,9 +139,9 @@ void join_pairs(const std::uint32_t* words, std::size_t n_pairs, unsigned shift,
   }
 }
 
-/// put(writer, k) for all k < n_items, the first half and the second in turn: where a bit goes
-/// depends on all before it, and one sequence would wait for itself. `n_first` are the bits of the
-/// first n_items / 2.
+/// Call put(writer, k) for all k < n_items, alternating between the first and the second half. A
+/// bit's position depends on all bits before it, so a single sequence would be one dependency
+/// chain. `n_first` is the number of bits of the first n_items / 2.
 template <class Put>
 BitWriter put_halves(std::size_t n_items, std::size_t n_first, std::uint8_t* out, Put put) {
   const std::size_t n_half = n_items / 2;
@@ -178,7 +178,7 @@ std::uint8_t* pack_singles(const std::uint64_t* words, std::size_t n, unsigned s
   return bits.end();
 }
 
-/// The codes of form narrow; leaves the widths that they stand for in `widths`.
+/// Write the codes of form narrow; raises `widths` to the widths that the codes represent.
 std::uint8_t* put_narrow_codes(std::uint8_t* widths, std::size_t n, unsigned base,
                                std::uint8_t* out) {
   *out++ = static_cast<std::uint8_t>(base);
@@ -190,7 +190,7 @@ std::uint8_t* put_narrow_codes(std::uint8_t* widths, std::size_t n, unsigned bas
   std::size_t i = 0;
 #if defined(__AVX2__)
   const __m256i bases = _mm256_set1_epi8(static_cast<char>(base));
-  const __m256i places = _mm256_set1_epi16(0x1001);  // The second of two codes counts 16 times.
+  const __m256i places = _mm256_set1_epi16(0x1001);  // Weights 1 and 16: two codes in a byte.
   for (; i + 16 <= n_bytes; i += 16) {
     const __m256i codes = _mm256_sub_epi8(load_vector(widths + 2 * i), bases);
     const __m256i both = _mm256_maddubs_epi16(codes, places);
@@ -227,7 +227,7 @@ std::uint8_t* pack_groups(const Word* words, std::size_t n_groups, std::size_t n
   return out;
 }
 
-/// The widths of all groups out of their codes; false if a code means nothing.
+/// Read the widths of all groups from their codes; false if a code is invalid.
 template <class Word>
 bool take_codes(const std::uint8_t* in, std::size_t n_codes, std::uint8_t* widths) {
   constexpr unsigned code_bits = Widths<Word>::code_bits;
@@ -240,7 +240,7 @@ bool take_codes(const std::uint8_t* in, std::size_t n_codes, std::uint8_t* width
   return valid;
 }
 
-/// The widths of form narrow; false if one is beyond a word.
+/// Read the widths of form narrow; false if one exceeds a word.
 template <class Word>
 bool take_narrow_codes(const std::uint8_t* in, std::size_t n, std::uint8_t* widths) {
   constexpr unsigned greatest = 8 * sizeof(Word);

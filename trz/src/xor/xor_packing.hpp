@@ -1,7 +1,7 @@
-// Words to packed bits and back, for the kernels alone: every function has internal linkage.
+// Bit packing of words, for the kernels only: every function has internal linkage.
 //
-// Packed bits lie lowest first in little-endian bytes. A group is 8 words, so that a group of width
-// w is w bytes.
+// Bits are packed lowest first in little-endian bytes. A group is 8 words, so that a group of width
+// w has w bytes.
 
 #pragma once
 
@@ -24,7 +24,7 @@ inline std::uint64_t load_u64(const std::uint8_t* from) {
 }
 inline void store_u64(std::uint8_t* to, std::uint64_t word) { std::memcpy(to, &word, sizeof word); }
 
-/// The words of a block by their type.
+/// Words of a block as their type.
 template <class Word>
 Word* words_of(BlockWords& block) {
   if constexpr (sizeof(Word) == 4) {
@@ -38,15 +38,15 @@ const Word* words_of(const BlockWords& block) {
   return words_of<Word>(const_cast<BlockWords&>(block));
 }
 
-/// The codes of widths, and which widths the encoder makes. Code 31 of u32 is 32, 57 of u64 is 64.
+/// Codes of widths, and the widths that the encoder uses. Code 31 of u32 is 32, 57 of u64 is 64.
 template <class Word>
 struct Widths;
 template <>
 struct Widths<std::uint32_t> {
   static constexpr unsigned code_bits = 5;
   static constexpr unsigned packed_max =
-      29;  ///< Pairs up to here fit 64 bits at any bit of a byte.
-  static constexpr unsigned single_max = 30;  ///< The greatest that has a code, but for all bits.
+      29;  ///< Greatest width of which pairs fit 64 bits at any bit of a byte.
+  static constexpr unsigned single_max = 30;  ///< Greatest width with a code, except 32.
   static unsigned of(std::uint32_t word) {
     return word == 0 ? 0 : 32 - static_cast<unsigned>(__builtin_clz(word));
   }
@@ -57,7 +57,7 @@ struct Widths<std::uint32_t> {
 template <>
 struct Widths<std::uint64_t> {
   static constexpr unsigned code_bits = 6;
-  static constexpr unsigned packed_max = 56;  ///< The most that fit 64 bits at any bit of a byte.
+  static constexpr unsigned packed_max = 56;  ///< Greatest width that fits at any bit of a byte.
   static constexpr unsigned single_max = 56;
   static unsigned of(std::uint64_t word) {
     return word == 0 ? 0 : 64 - static_cast<unsigned>(__builtin_clzll(word));
@@ -67,39 +67,39 @@ struct Widths<std::uint64_t> {
   }
 };
 
-/// The width that the encoder gives to `needed` bits, if it packs no more than `most`.
+/// Width that the encoder uses for `needed` bits if it packs at most `most`.
 template <class Word>
 unsigned given_width(unsigned needed, unsigned most) {
   return needed > most ? 8 * sizeof(Word) : needed;
 }
 
-/// Bits one after the other, lowest first; from bit `n_before` < 8 of the first byte on.
+/// Writes bits in sequence, lowest first, starting at bit `n_before` < 8 of the first byte.
 class BitWriter {
  public:
   explicit BitWriter(std::uint8_t* out, unsigned n_before = 0) : out_(out), n_held_(n_before) {}
-  /// `n` <= 56.
+  /// @param n  at most 56.
   void put(std::uint64_t bits, unsigned n) {
     held_ |= bits << n_held_;
     store_u64(out_, held_);
     n_held_ += n;
-    const unsigned n_whole = n_held_ >> 3;  // At most 7.
+    const unsigned n_whole = n_held_ >> 3;  // 0..7
     out_ += n_whole;
     held_ >>= 8 * n_whole;
     n_held_ &= 7;
   }
-  /// `n` <= 64, without a branch: which of the two it needs cannot be foretold.
+  /// @param n  at most 64. Branch-free, since the two cases are unpredictable.
   void put_any(std::uint64_t bits, unsigned n) {
     const std::uint64_t low = held_ | bits << n_held_;
     const std::uint64_t high = (bits >> 1) >> (63 - n_held_);
     store_u64(out_, low);
     const unsigned n_now = n_held_ + n;
-    const unsigned n_whole = n_now >> 3;  // At most 8.
+    const unsigned n_whole = n_now >> 3;  // 0..8
     out_ += n_whole;
     held_ = n_whole == 8 ? high : low >> (8 * n_whole & 63);
     n_held_ = n_now & 7;
   }
-  /// Take over what was written from `begin` on, by a writer that left out as many bits of its
-  /// first byte as this one has in its last.
+  /// Append what `other` wrote from `begin` on. `other` must have started at the bit of its first
+  /// byte at which this writer ends.
   void append(const std::uint8_t* begin, const BitWriter& other) {
     const auto n_whole = static_cast<std::size_t>(other.out_ - begin);
     const std::uint64_t held = held_;
@@ -122,7 +122,8 @@ class BitWriter {
   unsigned n_held_;
 };
 
-/// Eight words, shifted right by `shift`, in `width` bits each; may write kSlackBytes too many.
+/// Pack eight words, shifted right by `shift`, in `width` bits each; may write kSlackBytes too
+/// many.
 inline void pack_group(const std::uint64_t* words, unsigned shift, unsigned width,
                        std::uint8_t* out) {
   if (width > Widths<std::uint64_t>::packed_max) {
@@ -135,7 +136,7 @@ inline void pack_group(const std::uint64_t* words, unsigned shift, unsigned widt
 
 #if defined(__AVX2__)
 
-/// For each width: where the four pairs of a group lie in two loads of 16 bytes, and their shifts.
+/// Per width: byte positions of a group's four pairs in two loads of 16 bytes, and their shifts.
 struct PairTable {
   alignas(32) std::uint8_t bytes[30][32];
   alignas(32) std::uint64_t shifts[30][4];
@@ -157,13 +158,13 @@ constexpr PairTable make_pair_table() {
 }
 constexpr PairTable kPairs = make_pair_table();
 
-/// For each width: how the pairs of a group are shifted into two halves of 16 bytes, of which the
-/// second starts at byte width / 2, with half a byte of the first half if the width is odd.
+/// Per width: shifts that place the pairs of a group in two halves of 16 bytes. The second half
+/// starts at byte width / 2. If the width is odd, both halves share that byte.
 struct HalfTable {
-  alignas(32) std::uint64_t firsts[30][4];        ///< Left, the first pair of each half.
-  alignas(32) std::uint64_t seconds[30][4];       ///< Left, the second: into the low 8 bytes.
-  alignas(32) std::uint64_t seconds_high[30][4];  ///< Right, the second: into the high 8 bytes.
-  alignas(16) std::uint8_t shared[30][16];        ///< Picks the byte that both halves write.
+  alignas(32) std::uint64_t firsts[30][4];        ///< Left shifts, first pair of each half.
+  alignas(32) std::uint64_t seconds[30][4];       ///< Left shifts, second pair, low 8 bytes.
+  alignas(32) std::uint64_t seconds_high[30][4];  ///< Right shifts, second pair, high 8 bytes.
+  alignas(16) std::uint8_t shared[30][16];        ///< Selects the byte that both halves write.
 };
 
 constexpr HalfTable make_half_table() {
@@ -172,7 +173,7 @@ constexpr HalfTable make_half_table() {
     for (std::size_t half = 0; half < 2; ++half) {
       const unsigned start = half == 1 ? 4 * (width % 2) : 0;
       table.firsts[width][2 * half] = start;
-      table.firsts[width][2 * half + 1] = 64;  // All out: the high 8 bytes are the second pair's.
+      table.firsts[width][2 * half + 1] = 64;  // 0: the high 8 bytes are the second pair's.
       table.seconds[width][2 * half] = start + 2 * width;
       table.seconds[width][2 * half + 1] = 64;
       table.seconds_high[width][2 * half] = 64;

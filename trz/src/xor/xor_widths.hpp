@@ -1,6 +1,6 @@
-// How many bits words need, and the codes of widths, for the kernels alone: every function has
-// internal linkage. Both builds give the same numbers; AVX2's counts leading zeros by way of the
-// exponent of a float.
+// Widths of words and the codes of widths, for the kernels only: every function has internal
+// linkage. Both builds give the same numbers; AVX2's counts leading zeros through the exponent of a
+// float.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tailrace::neighbour_xor::XOR_BUILD {
 
-// What the files of kernels offer each other, within one build (xor_kernels.hpp).
+// Functions shared by the kernel files of one build (xor_kernels.hpp).
 
 template <class Word>
 std::size_t pack_block(const BlockWords& block, std::size_t n, std::uint8_t* out);
@@ -32,14 +32,14 @@ extern template std::size_t unpack_block<std::uint64_t>(const std::uint8_t*, std
 
 namespace {
 
-/// The same byte eight times.
+/// Repeat a byte eight times.
 constexpr std::uint64_t eight_times(unsigned byte) { return 0x0101010101010101U * byte; }
 
-/// Eight widths, a byte each, as codes of code_bits one after the other.
+/// Convert eight widths, a byte each, to consecutive codes of code_bits.
 template <class Word>
 std::uint64_t packed_codes(std::uint64_t widths) {
   constexpr unsigned c = Widths<Word>::code_bits;
-  // The whole word's width has the code behind the greatest other one.
+  // A full word's width has the code after the greatest other one.
   constexpr unsigned whole_bit = sizeof(Word) == 4 ? 5 : 6;
   constexpr std::uint64_t less = sizeof(Word) == 4 ? 32 - 31 : 64 - 57;
   std::uint64_t x = widths - (widths >> whole_bit & eight_times(1)) * less;
@@ -48,7 +48,7 @@ std::uint64_t packed_codes(std::uint64_t widths) {
   return (x & 0xFFFFFFFFU) | x >> 32 << 4 * c;
 }
 
-/// The inverse; `valid` becomes false if a code means nothing.
+/// Inverse of packed_codes(); sets `valid` to false if a code is invalid.
 template <class Word>
 std::uint64_t unpacked_widths(std::uint64_t codes, bool& valid) {
   constexpr unsigned c = Widths<Word>::code_bits;
@@ -67,7 +67,7 @@ std::uint64_t unpacked_widths(std::uint64_t codes, bool& valid) {
   }
 }
 
-/// The sum of `n` widths.
+/// Sum of `n` widths.
 inline std::size_t sum_of(const std::uint8_t* widths, std::size_t n) {
   std::size_t sum = 0;
   std::size_t i = 0;
@@ -85,7 +85,7 @@ inline std::size_t sum_of(const std::uint8_t* widths, std::size_t n) {
   return sum;
 }
 
-/// The greater of each two widths; what is left alone at the end stays. @returns how many there are
+/// Write the greater of every two widths; an odd last one is copied. @returns their number.
 inline std::size_t greater_of_two(const std::uint8_t* widths, std::size_t n,
                                   std::uint8_t* greater) {
   std::size_t i = 0;
@@ -106,7 +106,8 @@ inline std::size_t greater_of_two(const std::uint8_t* widths, std::size_t n,
   return (n + 1) / 2;
 }
 
-/// The sums of the widths of single words: with a code for each, and none below `base`.
+/// Sums of the widths of single words: `coded` with a code for each, `from_base` with `base` as
+/// minimum.
 struct SingleBits {
   std::size_t coded = 0;
   std::size_t from_base = 0;
@@ -117,7 +118,7 @@ unsigned coded_width(unsigned width) {
   return given_width<Word>(width, Widths<Word>::single_max);
 }
 
-/// `widths` are `n`, filled up with zeros to a multiple of 8.
+/// @param widths  `n` widths, zero-padded to a multiple of 8.
 template <class Word>
 SingleBits single_bits(const std::uint8_t* widths, std::size_t n, unsigned base) {
   SingleBits bits;
@@ -147,7 +148,7 @@ SingleBits single_bits(const std::uint8_t* widths, std::size_t n, unsigned base)
   return bits;
 }
 
-/// The bits that are set anywhere in each group; and in all of them.
+/// Compute the bits that are set in any word of each group. @returns those of all groups.
 template <class Word>
 Word plain_ones(const Word* words, std::size_t n_groups, Word* ones) {
   Word all = 0;
@@ -159,7 +160,7 @@ Word plain_ones(const Word* words, std::size_t n_groups, Word* ones) {
   return all;
 }
 
-/// The width that a word gets without its trailing zeros, where no more than `most` are packed.
+/// Width of a word without `shift` trailing zeros, if at most `most` bits are packed.
 template <class Word>
 unsigned width_without(unsigned shift, unsigned most, Word word) {
   return given_width<Word>(Widths<Word>::of(static_cast<Word>(word >> shift)), most);
@@ -191,7 +192,7 @@ inline std::uint32_t group_ones(const std::uint32_t* words, std::size_t n_groups
   __m256i all = _mm256_setzero_si256();
   for (; group + 8 <= n_groups; group += 8) {
     const std::uint32_t* w = words + kGroupValues * group;
-    // A transposition in which every step ors what it interleaves.
+    // Transposition that ors what it interleaves.
     const auto two = [w](std::size_t a, std::size_t b) {
       return or_of_halves_32(load_vector(w + 8 * a), load_vector(w + 8 * b));
     };
@@ -228,10 +229,10 @@ inline std::uint64_t group_ones(const std::uint64_t* words, std::size_t n_groups
          parts[1] | parts[2] | parts[3];
 }
 
-/// The widths of eight words, where no more than `most` are packed.
+/// Widths of eight words, if at most `most` bits are packed.
 inline __m256i vector_widths(__m256i words, __m256i most) {
-  // Without the bit below the top one no conversion rounds up to the next power of 2; a sign, of 32
-  // bits, gives a number beyond 32.
+  // Clear the bit below the top one, so that the conversion cannot round up to the next power of 2.
+  // A set sign bit gives a width beyond 32.
   const __m256i top = _mm256_andnot_si256(_mm256_srli_epi32(words, 1), words);
   const __m256i exponent = _mm256_srli_epi32(_mm256_castps_si256(_mm256_cvtepi32_ps(top)), 23);
   const __m256i width =
@@ -275,7 +276,7 @@ Word group_ones(const Word* words, std::size_t n_groups, Word* ones) {
 
 #endif
 
-/// The widths of `n` words as bytes, and their sum.
+/// Write the widths of `n` words as bytes. @returns their sum.
 template <class Word>
 std::size_t byte_widths(const Word* words, std::size_t n, unsigned shift, unsigned most,
                         std::uint8_t* widths) {

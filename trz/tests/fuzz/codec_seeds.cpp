@@ -1,5 +1,5 @@
-// Writes the fuzzers' seeds: small valid chunks of every kind, made when the fuzzing starts, so
-// that no corpus of bytes has to be kept (and kept up with the format) in the repository.
+// Writes the fuzzers' seeds: small valid chunks of every kind. Generated when fuzzing starts, so
+// that the repository needs no binary corpus that has to follow the format.
 //
 //   codec_seeds FOLDER
 //
@@ -56,7 +56,7 @@ Seed decode_seed(const trz_cases::Case& chunk, std::span<const std::byte> encode
   return seed;
 }
 
-/// A chunk joined with itself; of one value, as it is.
+/// Join a chunk with itself; a chunk of one value is returned unchanged.
 std::vector<std::byte> joined_with_itself(const trz_cases::Case& chunk,
                                           std::span<const std::byte> encoded) {
   std::vector<std::byte> both(trz::joined_bytes_max(encoded.size(), encoded.size()));
@@ -110,10 +110,10 @@ Seed filter_seed(const trz_cases::Case& chunk, std::span<const std::byte> encode
   return seed;
 }
 
-/// A filter's place in the list of filter_pipeline_fuzzer.cpp, and its client data.
+/// Index of a filter in the list of filter_pipeline_fuzzer.cpp, and its client data.
 using Filter = std::pair<std::uint8_t, std::vector<std::uint32_t>>;
 
-/// Filters of ours over one chunk, which is encoded there and left whole, or damaged.
+/// Make a seed: filters, and a chunk that the fuzzer encodes with them and damages in some cases.
 Seed pipeline_seed(const trz_cases::Case& chunk, std::uint64_t index) {
   const auto element_bytes = static_cast<std::uint32_t>(dtype_bytes(chunk.type.dtype));
   const neighbour_xor::ChunkType as_words = {
@@ -150,7 +150,7 @@ Seed pipeline_seed(const trz_cases::Case& chunk, std::uint64_t index) {
   return seed;
 }
 
-/// A chunk of as many values as xor_decode_fuzzer.cpp can ask for.
+/// Make a chunk with at most as many values as xor_decode_fuzzer.cpp can request.
 Seed xor_seed(const trz_cases::Case& chunk, std::uint64_t index) {
   const std::size_t width = index % 4;
   const std::size_t step = index % 16 < 4 ? 23 : 1;

@@ -1,4 +1,4 @@
-// What the fuzzers share: a check that stops the run, a source of structured input, a shared book.
+// Code shared by the fuzzers: a check that aborts, a reader of structured input, a shared book.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 #include "trz/book/book.hpp"
 #include "trz/workspace.hpp"
 
-/// libFuzzer keeps the input that aborts.
+/// Abort unless the condition holds; libFuzzer saves the input that aborts.
 #define FUZZ_CHECK(condition)                                                      \
   do {                                                                             \
     if (!(condition)) {                                                            \
@@ -29,7 +29,7 @@
 
 namespace tailrace::fuzz {
 
-/// Takes an input apart, front to back; zeros once it has ended.
+/// Reads numbers from an input, front to back; zeros after its end.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t n_bytes) : rest_(data, n_bytes) {}
@@ -42,7 +42,7 @@ class Input {
     rest_ = rest_.subspan(n);
     return value;
   }
-  /// 0 .. n - 1.
+  /// Number in 0 .. n - 1.
   unsigned below(unsigned n) { return number<std::uint8_t>() % n; }
   std::span<const std::uint8_t> rest() const { return rest_; }
 
@@ -50,12 +50,12 @@ class Input {
   std::span<const std::uint8_t> rest_;
 };
 
-/// Memory that is kept from run to run, of which the sanitizer allows the first bytes alone: new
-/// memory each time, which stays out of use for a while once it is freed, costs more than the
-/// decoding of a small chunk. One user at a time.
+/// Buffer that is reused between runs. The sanitizer permits access only to the requested bytes.
+/// New memory for each run would cost more than decoding a small chunk, since the sanitizer
+/// quarantines freed memory. One user at a time.
 class Room {
  public:
-  /// Exactly so many bytes, with what they held before.
+  /// Return exactly n_bytes bytes, with their previous contents.
   std::span<std::byte> bytes(std::size_t n_bytes) {
     if (n_bytes > n_held_) {
       __asan_unpoison_memory_region(held_.get(), n_held_);
@@ -87,7 +87,7 @@ class Room {
   std::size_t n_allowed_ = 0;
 };
 
-/// How often something was done, said at the end: a run may do nothing, or it twice.
+/// Counts an operation and prints the count at exit, since a run may skip or repeat the operation.
 class Count {
  public:
   explicit Count(const char* what) : what_(what) {}
@@ -101,7 +101,7 @@ class Count {
   unsigned long long n_ = 0;
 };
 
-/// A book with a code for everything; the seeds (codec_seeds.cpp) use the same.
+/// Book with a code for every symbol; the seeds (codec_seeds.cpp) use the same.
 inline const trz::Book& shared_book() {
   static const trz::Book book = [] {
     trz::BookHistograms histograms;
@@ -118,8 +118,8 @@ inline const trz::Book& shared_book() {
   return book;
 }
 
-/// A workspace for each instruction set, kept from run to run: making one takes longer than a small
-/// chunk. Under the address sanitizer areas end where the codec asked, however large they are.
+/// Reused workspace of an instruction set: creating one takes longer than decoding a small chunk.
+/// Under the address sanitizer an area ends at the requested size, even if its memory is larger.
 inline trz::Workspace& kept_workspace(trz::Isa isa) {
   static trz::Workspace workspaces[] = {trz::Workspace(trz::Isa::plain),
                                         trz::Workspace(trz::Isa::avx2),
@@ -127,8 +127,8 @@ inline trz::Workspace& kept_workspace(trz::Isa isa) {
   return workspaces[static_cast<std::size_t>(isa)];
 }
 
-/// Whether two arrays are bit for bit the same, where any NaN equals any other: which one an
-/// operation on two of them returns is the machine's choice, and honest chunks never compute them.
+/// True if two arrays are equal bit for bit, where any NaN equals any other. The machine chooses
+/// which of two NaNs an operation returns, and valid chunks never compute with them.
 inline bool same_but_nan(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b) {
   if (a.size() != b.size()) return false;
   if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) return true;
@@ -152,8 +152,8 @@ inline bool same_but_nan(DType dtype, std::span<const std::byte> a, std::span<co
   return true;
 }
 
-/// Magic and version of a chunk whose bytes from 8 on are anything: the version that its method
-/// asks for, or nothing would get behind the head.
+/// Write magic and version to a chunk whose bytes from 8 on are arbitrary. The version is the one
+/// that its method requires, so that decoding gets past the head.
 inline void put_trz_magic(std::byte* chunk, std::size_t n_bytes) {
   std::memcpy(chunk, "TRZ\1", 4);
   if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{5}) chunk[3] = std::byte{2};

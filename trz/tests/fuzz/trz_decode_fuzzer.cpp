@@ -1,8 +1,8 @@
-// Fuzzer: any bytes as a chunk for trz::decode and trz::describe.
+// Fuzzer: arbitrary bytes as a chunk for trz::decode and trz::describe.
 //
-// The head's magic, version and checksum are put right first, or nothing would ever get behind
-// them. Every instruction set of this machine must come to the same verdict and the same values;
-// memory must stay within the codec's word. Crashes and sanitizer reports are the rest.
+// Corrects the head's magic, version and checksum first, so that decoding gets past them. All
+// instruction sets of this machine must return the same status and the same values, and memory use
+// must stay within the codec's documented limit. Crashes and sanitizer reports are also failures.
 
 #include <array>
 #include <cmath>
@@ -20,7 +20,8 @@ using namespace tailrace;
 namespace {
 
 constexpr std::size_t kValueBytesMax = std::size_t{1} << 19;
-/// Most runs are short: a head of a few bytes may ask for more values than all else costs.
+/// Limit for most runs: a head of a few bytes may request so many values that they dominate the
+/// cost.
 constexpr std::size_t kShortBytesMax = std::size_t{1} << 12;
 
 void put_head_right(std::span<std::byte> chunk) {
@@ -28,7 +29,7 @@ void put_head_right(std::span<std::byte> chunk) {
   trz::seal({reinterpret_cast<std::uint8_t*>(chunk.data()), chunk.size()});
 }
 
-/// The heads of the parts of a joined chunk.
+/// Correct the heads of the parts of a joined chunk.
 void put_parts_right(std::span<std::byte> chunk) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(chunk.data());
   trz::ChunkReader in({bytes, chunk.size()});
@@ -49,8 +50,8 @@ std::span<std::byte> with_right_head(std::span<const std::uint8_t> data) {
   static fuzz::Room room;
   const std::span<std::byte> chunk = room.copy_of(data);
   if (chunk.size() < trz::kChecksummedFrom) return chunk;
-  // Chunks within it from the outermost inwards, since a head says where the next one lies; sealed
-  // the other way round, since its bytes are among those of the one around it.
+  // Find inner chunks from the outermost inwards, since a head gives the position of the next one.
+  // Seal them from the innermost outwards, since a checksum covers the inner chunks.
   std::array<std::span<std::byte>, trz::coarse_views_max + 1> nested;
   std::size_t n = 0;
   nested[n++] = chunk;
@@ -75,10 +76,10 @@ std::span<std::byte> with_right_head(std::span<const std::uint8_t> data) {
 
 struct Outcome {
   Code code = Code::ok;
-  std::span<std::byte> values;  ///< None where it failed.
+  std::span<std::byte> values;  ///< Empty on failure.
 };
 
-/// What no decoder writes must not pass for a value: each begins with bytes of its own.
+/// Decode into a buffer with distinct initial contents per decoder, so that unwritten bytes differ.
 Outcome decode_with(trz::Workspace& workspace, std::span<const std::byte> chunk,
                     std::size_t n_bytes, const trz::Book* book, bool prefix = false) {
   static fuzz::Room rooms[3];
@@ -100,7 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n_by
   const std::uint8_t options = data[0];
   const std::span<const std::byte> chunk = with_right_head({data + 1, n_bytes - 1});
   const Result<trz::ChunkSummary> summary = trz::describe(chunk);
-  // Of the bytes alone, so that a chunk that is kept does the same again; one in 16.
+  // Depends only on the bytes, so that a saved input reproduces it; one chunk in 16.
   const bool rare =
       chunk.size() > trz::kChecksumAt && (chunk[trz::kChecksumAt] >> 4) == std::byte{0};
   std::size_t n_values_bytes = options;
@@ -109,10 +110,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n_by
     const std::size_t most = rare ? kValueBytesMax : kShortBytesMax;
     if (summary->n_values > most / element_bytes) return 0;
     n_values_bytes = static_cast<std::size_t>(summary->n_values) * element_bytes;
-    if ((options & 7) == 7) n_values_bytes += options >> 3;  // The wrong size now and then.
+    if ((options & 7) == 7) n_values_bytes += options >> 3;  // A wrong size in some runs.
   }
   const trz::Book* book = (options & 1) != 0 ? &fuzz::shared_book() : nullptr;
-  // A workspace that is new shows by what it holds afterwards what this chunk took.
+  // The size of a new workspace afterwards is the memory that this chunk needed.
   std::optional<trz::Workspace> fresh;
   if (rare) fresh.emplace(trz::Isa::plain);
   trz::Workspace& workspace = fresh ? *fresh : fuzz::kept_workspace(trz::Isa::plain);

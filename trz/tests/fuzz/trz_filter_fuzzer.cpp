@@ -1,8 +1,8 @@
-// Fuzzer: any client data and any bytes through the HDF5 filter, in both directions.
+// Fuzzer: arbitrary client data and bytes through the HDF5 filter, in both directions.
 //
-// The input: one byte of options, the number of client words, the words, and the block. Chunks
-// whose client data ask for more than a little memory are left out: HDF5 has checked their size
-// before a filter is called.
+// The input: one byte of options, the number of client words, the words, and the block. Skips
+// chunks whose client data request much memory, because HDF5 checks the size before it calls a
+// filter.
 
 #include <cstdlib>
 #include <cstring>
@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n_by
   if (n_result != 0) {
     FUZZ_CHECK(parsed.ok() && parsed->chunk);
     FUZZ_CHECK(n_result <= capacity);
-    // Every byte must be there; the sanitizer sees to it.
+    // Read every byte, so that the sanitizer checks that it exists.
     std::uint64_t digest = 0;
     for (std::size_t i = 0; i < n_result; ++i) digest += static_cast<std::uint8_t*>(block)[i];
     FUZZ_CHECK(digest < UINT64_MAX);

@@ -1,8 +1,8 @@
-// Fuzzer: any values, type, shape, bound and settings through trz::encode and trz::decode.
+// Fuzzer: arbitrary values, type, shape, bound and settings through trz::encode and trz::decode.
 //
-// The input's first bytes are the type and the settings, the others the values (repeated if the
-// shape asks for more). Checks the bound in exact arithmetic, the promised sizes, and that all
-// instruction sets of this machine make the same bytes.
+// The input's first bytes are the type and the settings, the others the values (repeated as needed
+// for the shape). Checks the bound in exact arithmetic, the documented sizes, and that all
+// instruction sets of this machine produce the same bytes.
 
 #include <cmath>
 #include <cstring>
@@ -56,7 +56,7 @@ void take_values(trz_cases::Case& chunk, std::span<const std::uint8_t> bytes) {
   }
 }
 
-/// What every prefix of a chunk gives is within the bound that it was asked for.
+/// Check that every prefix of a chunk decodes to values within the bound requested for it.
 void check_prefixes(const trz_cases::Case& chunk, std::span<const std::byte> encoded,
                     trz::Workspace& workspace) {
   trz::ChunkType type = chunk.type;

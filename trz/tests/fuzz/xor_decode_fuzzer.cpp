@@ -1,8 +1,8 @@
-// Fuzzer: any bytes as a chunk of codec xor, and as values to encode.
+// Fuzzer: arbitrary bytes as a chunk of codec xor, and as values to encode.
 //
-// The input: bits for the type, its length and what is done; the number of values; the chunk.
-// Magic, version and checksum are put right first, or nothing would ever get behind them. Both
-// builds must come to the same verdict and the same values, and whatever is encoded must return.
+// The input: bits for the type, its length and the operation; the number of values; the chunk.
+// Corrects magic, version and checksum first, so that decoding gets past them. Both builds must
+// return the same status and the same values, and encoded values must decode unchanged.
 
 #include <libdeflate.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr Build kBuilds[] = {Build::plain, Build::avx2};
 
-/// What no decoder writes must not pass for a value: each begins with bytes of its own.
+/// Buffer with distinct initial contents per build, so that unwritten bytes differ.
 std::span<std::byte> room_of(Build build, std::size_t n_bytes) {
   static fuzz::Room rooms[2];
   const auto index = static_cast<std::size_t>(build);

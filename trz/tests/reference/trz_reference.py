@@ -1,10 +1,10 @@
-"""A decoder for chunks of the codec trz in plain Python, written from trz/docs/trz-format.md alone.
+"""A decoder for chunks of the codec trz in plain Python, written only from trz/docs/trz-format.md.
 
-It proves that the document suffices, and the tests hold our own decoder against it bit for bit. It
-is meant to be read beside the document: clear, strict about errors, and slow. Every function cites
-the section that it follows. Byte sections and codes (sections 4 to 6) are in
-trz_reference_codes.py, patches (7), exact chunks (9) and fitted ones (11, 12) in files of their
-own.
+It proves that the document is sufficient, and the tests compare our C++ decoder with it bit for
+bit. Read it together with the document: it is clear, strict about errors, and slow. Every function
+cites the section that it follows. Byte sections and codes (sections 4 to 6) are in
+trz_reference_codes.py. Patches (7), exact chunks (9) and fitted ones (11, 12) also have separate
+files.
 
     values = decode(chunk, n_values)        # a one-dimensional array
 """
@@ -28,7 +28,7 @@ VERSIONS = {VOCABULARY: 2, FITTED: 3, NESTED: 4, DECIMAL: 5, JOINED: 6, REFINED:
 
 
 def decode(chunk, n_values=None, book=None):
-    """The values of a chunk, which must be n_values if given; `book`: the bytes of a shared one."""
+    """Decode a chunk of n_values values (None: any number). `book`: bytes of a shared book."""
     with np.errstate(all="ignore"):
         return decoded(Reader(chunk), n_values, None if book is None else Book(book))
 
@@ -46,7 +46,7 @@ def decoded(reader, n_values, book):
 
 
 def content(reader, dtype, method, extents, book):
-    """What follows a head."""
+    """Decode everything after a head."""
     n = math.prod(extents)
     check(method not in (JOINED, REFINED), "joined or refined within another chunk")
     check(n > 0 or method == STORED, "no values, but not stored")
@@ -88,7 +88,7 @@ def joined(reader, dtype, n, book):
 
 
 def refined(reader, dtype, n, book, n_read=None):
-    """Section 16; of a prefix, with `n_read` planes."""
+    """Section 16. Decodes `n_read` planes of a prefix, or all planes if None."""
     check(dtype.kind == "f" and n > 0, "bit planes of no floats")
     n_planes = reader.byte()
     check(1 <= n_planes <= 8, "another number of planes than 1 to 8")
@@ -118,12 +118,12 @@ def refined(reader, dtype, n, book, n_read=None):
 
 
 def check_sum(reader, data):
-    """The CRC-32 that follows is that of these bytes."""
+    """Check that the CRC-32 that follows is the one of `data`."""
     check(zlib.crc32(data) == int.from_bytes(reader.take(4), "little"), "a part's checksum")
 
 
 def prefix(chunk, n_read, book=None):
-    """What the bytes of a refined chunk up to the end of some planes decode to."""
+    """Decode the bytes of a refined chunk up to the end of its first `n_read` planes."""
     with np.errstate(all="ignore"):
         reader = Reader(chunk)
         reader.take(8)
@@ -171,7 +171,7 @@ def lattice(reader, dtype, extents, book):
 
 
 def lattice_body(reader, dtype, extents, book, coarse=None):
-    """Section 3; with `coarse`, the values of level 1, as section 13 has it."""
+    """Section 3. With `coarse`, the values of level 1: as in section 13."""
     first = reader.byte()
     predictor, packed, shared = first & 15, bool(first & 0x40), first & 0x80
     check(first & 0x30 == 0 and predictor in (0, 1, 2, 3, 4, 8), "unknown prediction")
@@ -201,7 +201,7 @@ JOINT = 3
 
 
 class Choices:
-    """What a body with interpolation says before its step (section 3)."""
+    """Parameters of a body with interpolation before its step (section 3)."""
 
     def __init__(self, reader):
         axes = reader.byte()
@@ -224,7 +224,7 @@ class Interpolation:
         self.level = None
 
     def values(self, extents, coarse=None):
-        """All values, row-major; the codes are those of all levels, or of level 0 alone."""
+        """All values, row-major. The codes are those of all levels, or only of level 0."""
         levels = [extents]
         while max(levels[-1]) > 4 and (coarse is None or len(levels) < 2):
             levels.append(tuple(-(-extent // 2) for extent in levels[-1]))
@@ -375,7 +375,7 @@ class Interpolation:
             self.new_points([Z], z, y, ALL)
 
     def planes_then_between(self, even_plane, odd_plane):
-        """Even planes in order, odd planes as soon as four even ones are there."""
+        """Code even planes in order, and odd planes as soon as four even ones are complete."""
         n_z = self.level.shape[0]
         waiting = list(range(1, n_z, 2))
         for z in range(0, n_z, 2):
@@ -403,7 +403,7 @@ class Interpolation:
 
 
 def border_weights(found, linear):
-    """The table "missing" of section 3.2; None where nothing is."""
+    """The table "missing" of section 3.2; None if no value is missing."""
     has_a, _, has_c, has_d = found
     if not has_c:
         return (-0.5, 1.5, 0, 0) if has_a else (0, 1, 0, 0)
@@ -417,7 +417,7 @@ def border_weights(found, linear):
 # 13 Nested
 
 def nested(reader, dtype, extents, book):
-    """Section 13: values, and what was predicted before the patches of either chunk."""
+    """Section 13: all values, with the patches of both chunks."""
     return nested_values(reader, dtype, extents, book, 3)[1]
 
 
@@ -465,7 +465,7 @@ def pointwise(reader, dtype, extents, book):
 
 
 def magnitudes_of(y, limits):
-    """2^y, nearly, in the type of y."""
+    """Approximately 2^y, in the type of y."""
     T, n_bytes = y.dtype.type, y.dtype.itemsize
     n_mantissa_bits = {4: 23, 8: 52}[n_bytes]
     a, b = T(float.fromhex(A[n_bytes])), T(float.fromhex(B[n_bytes]))

@@ -1,8 +1,8 @@
 """Sections 4 to 6 of trz/docs/trz-format.md in plain Python: byte sections, Huffman codes, codes.
 
-The lower half of the reference decoder (trz_reference.py is the upper one), written from the
-document alone and not from our C++. It is meant to be read beside the document: clear, strict about
-errors, and slow. Every function cites the section that it follows.
+The lower half of the reference decoder (trz_reference.py is the upper one), written only from the
+document and not from our C++. Read it together with the document: it is clear, strict about errors,
+and slow. Every function cites the section that it follows.
 """
 
 import zlib
@@ -12,17 +12,17 @@ import zstandard
 
 
 class FormatError(ValueError):
-    """The bytes are not what the format allows: the "error" of the document."""
+    """The bytes violate the format: the "error" of the document."""
 
 
 def check(condition, what):
-    """Refuse the chunk unless the condition holds."""
+    """Reject the chunk unless the condition holds."""
     if not condition:
         raise FormatError(what)
 
 
 class Reader:
-    """Bytes, from first to last."""
+    """Reads bytes from first to last."""
 
     def __init__(self, data):
         self.data, self.at = bytes(data), 0
@@ -96,7 +96,7 @@ def huffman_codes(lengths):
 
 
 def n_of_part(n):
-    """Symbols in each part of a payload but the last."""
+    """Number of symbols in each part of a payload except the last."""
     if n <= 2048:
         return n
     if n <= 32768:
@@ -157,7 +157,7 @@ def gamma(bits):
 
 
 def code_lengths(reader):
-    """A length for each of the 256 symbols; 0 where a symbol has no code."""
+    """A length for each of the 256 symbols; 0 if a symbol has no code."""
     first = reader.byte()
     longest, order = first >> 4, first & 3
     check(first & 12 == 0, "reserved bits of the code lengths are set")
@@ -218,7 +218,7 @@ class Book:
 
 
 def book_for(reader, book):
-    """The book whose id comes next; only this one will do."""
+    """Check that `book` has the id that comes next, and return it."""
     book_id = int.from_bytes(reader.take(4), "little")
     check(book is not None and book.id == book_id, "the shared book is another or missing")
     return book
@@ -230,7 +230,7 @@ CLASS_IDS, EXCEPTIONS = 0, 32
 
 
 def byte_section(reader, n, book=None, kind=None):
-    """A stream of n bytes; `kind` is its code's number in a shared book, if it has one."""
+    """A stream of n bytes. `kind` is the number of its code in a shared book, or None."""
     form = reader.byte()
     check(form <= 5 and (form < 2 or n > 0), "unknown form of a section, or an empty one")
     if form == 0:

@@ -1,6 +1,6 @@
 """Section 9 of trz/docs/trz-format.md in plain Python: exact chunks of every element type.
 
-Part of the reference decoder (trz_reference.py); written from the document alone.
+Part of the reference decoder (trz_reference.py); written only from the document.
 """
 
 import math
@@ -51,7 +51,7 @@ def running_sums(d, extents, order, n_bits):
 
 
 def values_of(v, dtype):
-    """Values from their integers, here modulo 2^64, as w divides that."""
+    """Values from their integers. These are modulo 2^64 here, a multiple of 2^w."""
     if dtype.kind != "f":
         return v.astype(f"u{dtype.itemsize}").view(dtype)
     n_bytes = dtype.itemsize

@@ -8,7 +8,7 @@ from trz_reference_codes import check
 
 NEAR_LIMIT, LEAST_LIMIT, WEIGHT_LIMIT = 2047, 65535, 4095
 MAGNITUDE_MAX, SUM_MAX, N_CONTEXTS, N_SYMBOLS = 16383, 2**24 - 1, 41, 140
-AXES = (2, 1, 0)  # of an array: x, y, z
+AXES = (2, 1, 0)  # axes of an array: x, y, z
 
 
 def signed(number):
@@ -38,7 +38,7 @@ class Bits:
 
 
 class Model:
-    """The codes of section 12, taken in turn."""
+    """The codes of section 12, in sequence."""
 
     def __init__(self, reader):
         n_tables = reader.byte()
@@ -121,7 +121,7 @@ def fitted(reader, dtype, extents, patch):
 
 
 class Weights:
-    """What section 11.3 and 11.4 take from the chunk, or have without it."""
+    """Weights of sections 11.3 and 11.4: the default ones, or those of the chunk."""
 
     def __init__(self, cls):
         n = len(odd_axes(cls))
@@ -132,7 +132,7 @@ class Weights:
         self.n_odd = n
 
     def read(self, reader):
-        """Replace them all."""
+        """Replace all weights by those of the chunk."""
         def number(limit):
             folded = reader.varint()
             check(folded <= 2 * limit, "a weight beyond its limit")
@@ -143,7 +143,7 @@ class Weights:
         return self
 
     def complete(self):
-        """With the first group's."""
+        """Weights of all groups, including the first."""
         sizes = [2] * (2 * self.n_odd) + ([4] if self.n_odd == 2 else [4, 4, 4, 8])
         others = sum(w * size // 2 for w, size in zip(self.groups[1:], sizes[1:]))
         return [256 - others] + self.groups[1:]
@@ -170,7 +170,7 @@ class Fitted:
         self.model = Model(reader)
 
     def step_of(self, level):
-        """As in 3.2."""
+        """The step of a level, like in section 3.2."""
         divisor, beta = 1.0, self.beta / 16
         for _ in range(level):
             divisor = divisor * (self.alpha / 16) if divisor < beta else divisor
@@ -260,7 +260,7 @@ class Fitted:
                 yield taps[0]
 
     def extend(self, level, cls, grid):
-        """One value before and two behind, where the class is even (11.3); elsewhere no matter."""
+        """Add one value before and two after along each axis (11.3). Only even axes use them."""
         for axis in range(3):
             array_axis = 2 - axis
             line = np.moveaxis(grid, array_axis, 0)
@@ -282,7 +282,7 @@ class Fitted:
 
     @staticmethod
     def around(cls, magnitudes, shape, weights):
-        """The sums of section 11.4 but for the rows before."""
+        """The sums of section 11.4 without the previous rows."""
         total = np.full(shape, weights.least, np.int64)
         for other, part in magnitudes.items():
             apart = odd_axes(cls ^ other)

@@ -1,6 +1,6 @@
 """Section 7 of trz/docs/trz-format.md in plain Python: values that are stored exactly.
 
-Part of the reference decoder (trz_reference.py); written from the document alone.
+Part of the reference decoder (trz_reference.py); written only from the document.
 """
 
 import numpy as np
@@ -47,6 +47,6 @@ def positions_by_gaps(reader, n_patched, n):
 
 
 def unshuffled(data, dtype):
-    """Elements whose bytes 0 stand before all bytes 1, and so on."""
+    """Elements from planes: all bytes 0 come first, then all bytes 1, and so on."""
     planes = np.frombuffer(data, np.uint8).reshape(dtype.itemsize, -1)
     return np.ascontiguousarray(planes.T).view(dtype).ravel()

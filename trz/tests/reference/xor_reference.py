@@ -1,7 +1,7 @@
-"""The codec xor, a second time: a decoder written from docs/xor.md alone, and the paper's scheme.
+"""Reference decoder of the codec xor, written only from docs/xor.md, and the paper's scheme.
 
-decode() is slow and plain, and shares no line with the C++. paper_bytes() says what the scheme of
-Bicer et al. 2014, section III-C, makes of an array.
+decode() is slow and simple, and shares no code with the C++. paper_bytes() returns the size that
+the scheme of Bicer et al. 2014, section III-C, needs for an array.
 """
 
 import zlib
@@ -31,7 +31,7 @@ def width_of(code, bits):
 
 
 def fields(data, at, widths):
-    """Numbers of these widths, one after the other, lowest bit first, and where they end."""
+    """Consecutive numbers of these widths, lowest bit first, and the position of their end."""
     n_bytes = (sum(widths) + 7) // 8
     bits = int.from_bytes(data[at:at + n_bytes], "little")
     numbers = []
@@ -72,7 +72,7 @@ def decode(chunk):
     dtype = f"u{word_bytes}"
     if method == 1:
         return np.frombuffer(chunk, dtype, n, at)
-    terms = [0]  # The distances' sums: 0 is the value itself.
+    terms = [0]  # Sums of the distances; 0 is the value itself.
     for _ in range(n_distances):
         distance, at = varint(chunk, at)
         terms += [term + distance for term in terms]
@@ -95,7 +95,7 @@ def decode(chunk):
 
 
 def xored(array, axes):
-    """Values xored with their neighbours along the last `axes` axes; the first stay as they are."""
+    """Values xored with their neighbours along the last `axes` axes; the first are unchanged."""
     words = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
     for axis in range(-axes, 0):
         shifted = np.zeros_like(words)
@@ -109,12 +109,12 @@ def xored(array, axes):
 
 def paper_bytes(array):
     """Bytes of the paper's scheme: for each value a count of leading zeros in 5 bits (f64: 6) and
-    the bits that remain; xor along one, two or three axes, whichever is the least."""
+    the remaining bits. The minimum over xor along one, two or three axes."""
     bits = 8 * array.dtype.itemsize
     least = None
     for axes in range(1, min(3, array.ndim) + 1):
         words = xored(array, axes)
-        # A count of 5 bits says 31 at most, so that a value without bits has one.
+        # A count of 5 bits is at most 31, so a value of 0 has one remaining bit.
         n_left = np.ones(words.shape, dtype="i8")
         rest = words >> np.array(1, words.dtype)
         for _ in range(bits - 1):

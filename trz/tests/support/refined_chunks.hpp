@@ -1,4 +1,4 @@
-// Refined chunks of whatever values, whether bit planes pay or not: encode() makes few small ones.
+// Refined chunks of arbitrary values, even if bit planes do not pay: encode() makes few small ones.
 
 #pragma once
 
@@ -49,7 +49,8 @@ std::vector<std::byte> refined_chunk_of(Case chunk, int n_planes, trz::Workspace
   return {bytes.begin(), bytes.end()};
 }
 
-/// A chunk of floats, sealed. Empty: its bound allows none, or it has no values, or memory is out.
+/// Make a sealed chunk of floats. Empty if the bound does not allow it, without values, or if out
+/// of memory.
 inline std::vector<std::byte> refined_chunk(const Case& chunk, int n_planes,
                                             trz::Workspace& workspace,
                                             std::size_t* n_patches = nullptr) {

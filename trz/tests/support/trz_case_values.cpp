@@ -1,6 +1,6 @@
-// Random chunks for the codec trz: the values, and the judge of what was decoded.
+// Random chunks for the codec trz: the values, and the check of decoded values.
 //
-// No function of the C library's mathematics takes part: it may differ between machines.
+// Calls no mathematical function of the C library, since results may differ between machines.
 
 #include <algorithm>
 #include <array>
@@ -18,13 +18,13 @@ namespace {
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-/// One period of something like a sine: parabolas, from -1 to 1.
+/// One period of a sine-like function: parabolas, from -1 to 1.
 double wave(double turns) {
   const double t = turns - std::floor(turns);
   return t < 0.5 ? 16 * t * (0.5 - t) : -16 * (t - 0.5) * (1 - t);
 }
 
-/// Fills floating values of one chunk.
+/// Generates the floating-point values of one chunk.
 template <class T>
 class FloatMaker {
  public:
@@ -34,7 +34,7 @@ class FloatMaker {
     const bool absolute = chunk.type.kind == trz::BoundKind::absolute;
     const auto greatest = static_cast<double>(std::numeric_limits<T>::max());
     bound_ = absolute && bound > 0 && bound < greatest ? bound : 1.0;
-    // Between a value that two codes cover and one that needs all 32 bits of a code and more.
+    // Between a range that two codes cover and one that exceeds 32-bit codes.
     amplitude_ =
         std::min(bound_ * std::ldexp(1.0, static_cast<int>(random.below(26))), greatest / 64);
   }
@@ -68,7 +68,7 @@ class FloatMaker {
     for (std::size_t i = 0; i < n_; ++i) values_[i] = static_cast<T>(source());
   }
 
-  /// Waves along the fastest axis and along rows, with noise of this size.
+  /// Fill with waves along the fastest axis and along rows, plus noise of the given amplitude.
   void smooth(std::size_t begin, std::size_t end, double noise) {
     if (begin == end) return;  // An extent may be 0.
     const Shape& shape = chunk_.type.shape;
@@ -183,7 +183,7 @@ class FloatMaker {
     each([&] { return table[random_.below(table.size())]; });
   }
 
-  /// Whole numbers on a walk, as k / 10^d, k * 10^-d, either with an offset, or 10^d / k.
+  /// Fill with integers of a walk, as k / 10^d, k * 10^-d, either with an offset, or 10^d / k.
   void decimals() {
     double power = 1;
     for (std::uint64_t places = random_.below(7); places > 0; --places) power *= 10;
@@ -249,8 +249,9 @@ void make_integers(Data data, Random& random, T* values, std::size_t n) {
 
 constexpr std::size_t kBlock = 64;
 
-/// Whether a block of values is clearly within the bound: |x - y| computed is below it. Rounding is
-/// monotone, so that proves it; whatever is near the bound, NaN or Inf is looked at by itself.
+/// True if a block of values is clearly within the bound: the computed |x - y| is below it.
+/// Rounding is monotone, so this is a proof. Values near the bound, NaN and Inf need a separate
+/// check.
 template <class T>
 bool clearly_good(const std::byte* original, const std::byte* decoded, double bound) {
   std::array<T, kBlock> x;

@@ -59,7 +59,7 @@ Shape random_shape(Random& random, std::uint64_t n_max) {
   const std::uint64_t rank = random.below(7);
   Shape shape(rank, 1);
   std::uint64_t left = std::max<std::uint64_t>(n_max, 1);
-  // One axis may be long; the order in which axes get their share is random.
+  // One axis may be long; the axes get their extents in random order.
   const std::uint64_t first = rank == 0 ? 0 : random.below(rank);
   for (std::uint64_t k = 0; k < rank; ++k) {
     std::uint64_t& extent = shape[(first + k) % rank];
@@ -122,7 +122,7 @@ double random_bound(Random& random, const trz::ChunkType& type, bool odd) {
   const int reach = type.dtype == DType::f32 ? 20 : 60;
   const int exponent =
       static_cast<int>(random.below(static_cast<std::uint64_t>(2 * reach))) - reach;
-  // Every third bound is a power of two, where sums and ties are exact.
+  // Every third bound is a power of two, for which sums and ties are exact.
   return power_of_two(random.chance(0.7) ? exponent / 6 : exponent) *
          (random.chance(0.3) ? 1 : 1 + random.unit());
 }
@@ -134,7 +134,7 @@ std::optional<double> random_fill(Random& random) {
   return usual[random.below(std::size(usual))];
 }
 
-/// A book from histograms at random, or an empty one.
+/// Make a book from random histograms, or an empty one.
 std::shared_ptr<trz::Book> random_book(Random& random) {
   if (random.chance(0.1)) return std::make_shared<trz::Book>();
   trz::BookHistograms histograms;

@@ -1,4 +1,4 @@
-// The arithmetic of shapes and boxes.
+// Arithmetic of shapes and boxes.
 
 #include "trz/base/box.hpp"
 
@@ -69,7 +69,7 @@ void copy_box(const Box& part, const Box& from_box, const std::byte* from, const
   const std::size_t rank = part.rank();
   if (part.empty()) return;
 
-  // Fold the fastest dimensions into one run as long as the part spans both arrays whole there.
+  // Fold the fastest dimensions into one run while the part spans both arrays completely in them.
   std::size_t run_dimension = rank;  // dimensions from here on are inside the run
   std::uint64_t run_elements = 1;
   while (run_dimension > 0) {
@@ -186,7 +186,7 @@ StridedValues strided_part(const Box& held, const std::byte* values, DType dtype
 
 void gather(const StridedValues& values, std::byte* to) {
   if (values.n_values() == 0) return;
-  // The array that holds the box, as far as its strides tell.
+  // Extents of the array that contains the box, as far as the strides determine them.
   Box held{Shape(values.shape.size(), 0), values.shape};
   for (std::size_t d = 1; d < held.rank(); ++d) {
     held.count[d] = values.strides[d - 1] / values.strides[d];

@@ -1,9 +1,10 @@
-// Shapes, boxes and grids: the N-D integer geometry that everything above is built from.
+// Shapes, boxes and grids: the N-D integer geometry on which all other code is built.
 //
 // A Shape is a list of extents, slowest dimension first (C order, as HDF5 and NumPy count). A Box
 // is {start, count} inside a shape. A ChunkGrid cuts a shape into equal chunks; the last chunk of a
-// dimension may reach over the shape's end. Rank 0 (a scalar) is ordinary: one box, one chunk, one
-// element. Nothing here allocates beyond the small vectors, and nothing knows MPI or HDF5.
+// dimension may extend past the shape's end. Rank 0 (a scalar) needs no special case: it has one
+// box, one chunk and one element. This code allocates only the small vectors, and it depends on
+// neither MPI nor HDF5.
 
 #pragma once
 
@@ -19,7 +20,7 @@ namespace tailrace {
 /// Extents or positions per dimension, slowest first; at most max_rank entries.
 using Shape = std::vector<std::uint64_t>;
 
-/// HDF5's own limit on dimensions (H5S_MAX_RANK).
+/// HDF5's limit on the number of dimensions (H5S_MAX_RANK).
 inline constexpr std::size_t max_rank = 32;
 
 /// Product of the extents; 1 for a scalar, 0 if any extent is 0. Saturates at UINT64_MAX.
@@ -42,17 +43,17 @@ struct Box {
 /// "[0:64, 32:64]"; "[]" for a scalar.
 std::string box_text(const Box& box);
 
-/// The whole of a shape as a box.
+/// The box that covers a shape.
 Box whole_box(const Shape& shape);
 
-/// The common part; its counts are 0 where the boxes do not touch.
+/// Intersection of two boxes; its count is 0 in each dimension in which they do not overlap.
 Box intersect(const Box& a, const Box& b);
 
 /// True if `inner` lies entirely within `outer` (an empty inner always does).
 bool contains(const Box& outer, const Box& inner);
 
 /// Copy the elements of `part` from a dense row-major array that covers `from_box` to one that
-/// covers `to_box`. `part` must lie in both. Runs along the fastest dimensions are one memcpy.
+/// covers `to_box`. `part` must lie in both boxes. Each contiguous run is one memcpy.
 /// Not collective. Thread-safe. Cost: O(elements of part).
 void copy_box(const Box& part, const Box& from_box, const std::byte* from, const Box& to_box,
               std::byte* to, std::size_t element_bytes);
@@ -64,7 +65,7 @@ struct ChunkGrid {
 
   /// Chunks along each dimension: ceil(shape / chunk_shape).
   Shape n_per_dimension() const;
-  /// All chunks of the grid; 0 for an empty field, 1 for a scalar.
+  /// Number of chunks in the grid; 0 for an empty field, 1 for a scalar.
   std::uint64_t n_chunks() const;
   /// Grid coordinates of the chunk with this row-major index.
   Shape coordinates(std::uint64_t chunk_index) const;
@@ -74,7 +75,7 @@ struct ChunkGrid {
   Box full_box(std::uint64_t chunk_index) const;
   /// The chunk's box cut at the shape's end.
   Box clipped_box(std::uint64_t chunk_index) const;
-  /// The box of grid coordinates of all chunks that `box` touches; empty box, empty result.
+  /// The box of grid coordinates of all chunks that `box` touches; empty if `box` is empty.
   Box touched(const Box& box) const;
 };
 
@@ -96,25 +97,25 @@ void for_each_position(const Box& box, Visit&& visit) {
   }
 }
 
-// --- Values where the application left them: a look at one in a hundred copies nothing.
+// --- Views of values in the application's memory: a sample of 1 % needs no copy of the array.
 
 /// A box of values inside a larger row-major array. Not owned.
 struct StridedValues {
   const std::byte* data = nullptr;  ///< The box's first value.
   DType dtype = DType::f32;
-  Shape shape;    ///< Of the box, slowest first.
+  Shape shape;    ///< Extents of the box, slowest first.
   Shape strides;  ///< Elements from one value to the next along each dimension; the last is 1.
 
   std::uint64_t n_values() const { return n_elements(shape); }
   std::uint64_t n_bytes() const { return n_values() * dtype_bytes(dtype); }
-  /// Whether the box is one run of memory.
+  /// True if the box is one contiguous run of memory.
   bool dense() const;
 };
 
-/// The part `part` of a row-major array over `held`, which contains it.
+/// View of the box `part` of a row-major array that covers `held`; `held` must contain `part`.
 StridedValues strided_part(const Box& held, const std::byte* values, DType dtype, const Box& part);
 
-/// Copy the box to a dense row-major array of n_bytes().
+/// Copy the box to a dense row-major array of values.n_bytes() bytes.
 void gather(const StridedValues& values, std::byte* to);
 
 }  // namespace tailrace

@@ -1,7 +1,7 @@
-// Buffer: a malloc'ed block of bytes that can change hands with an HDF5 filter callback.
+// Buffer: a malloc'ed block of bytes whose ownership can pass to and from an HDF5 filter callback.
 //
-// Filter callbacks (H5Z_func_t) free their input and return another malloc'ed block, so chunk data
-// on its way through a codec lives in such blocks rather than in a std::vector.
+// Filter callbacks (H5Z_func_t) free their input and return another malloc'ed block. Codecs
+// therefore hold chunk data in malloc'ed blocks instead of a std::vector.
 
 #pragma once
 
@@ -18,7 +18,7 @@ namespace tailrace {
 class Buffer {
  public:
   Buffer() = default;
-  /// Allocate `capacity` bytes, uninitialised. Check data() for nullptr: no exception is thrown.
+  /// Allocate `capacity` uninitialised bytes. Never throws; on failure data() is nullptr.
   explicit Buffer(std::size_t capacity)
       : data_(allocate_block(capacity)), capacity_(capacity), n_bytes_(capacity) {
     if (data_ == nullptr) capacity_ = n_bytes_ = 0;
@@ -31,7 +31,7 @@ class Buffer {
   }
   ~Buffer() { std::free(data_); }
 
-  /// Take over a malloc'ed block of which the first `n_bytes` count.
+  /// Acquire ownership of a malloc'ed block whose first `n_bytes` bytes are valid.
   static Buffer adopt(void* data, std::size_t capacity, std::size_t n_bytes) {
     Buffer buffer;
     buffer.data_ = data;
@@ -39,7 +39,7 @@ class Buffer {
     buffer.n_bytes_ = n_bytes;
     return buffer;
   }
-  /// A malloc'ed copy of `bytes`; data() is nullptr if memory is short.
+  /// A malloc'ed copy of `bytes`; data() is nullptr if the allocation failed.
   static Buffer copy_of(std::span<const std::byte> bytes) {
     Buffer buffer(bytes.size());
     if (buffer.data_ != nullptr && !bytes.empty()) {
@@ -57,7 +57,7 @@ class Buffer {
   std::span<const std::byte> bytes() const { return {data(), n_bytes_}; }
   std::span<std::byte> bytes() { return {data(), n_bytes_}; }
 
-  /// Give the block away; the caller frees it with free().
+  /// Release ownership of the block; the caller frees it with free().
   void* release() {
     void* data = std::exchange(data_, nullptr);
     capacity_ = n_bytes_ = 0;

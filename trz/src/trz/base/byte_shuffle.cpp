@@ -1,11 +1,11 @@
 // Byte shuffle by perfect interleaving.
 //
-// Sixteen elements of K bytes are 16 K bytes, K registers. A byte's address in the block has the
-// bits eeee b..b (element, then byte within it). Interleaving the block's lower and upper half byte
-// by byte rotates every address left by one bit, so four rounds turn eeee b..b into b..b eeee (the
-// shuffle) and log2(K) rounds turn b..b eeee back (its inverse). One round is K unpack
-// instructions. Written with the compiler's vector types: SSE2, NEON and others get their own
-// instructions from one source.
+// A block of sixteen elements of K bytes fills K registers of 16 bytes. A byte's address in the
+// block has the bits eeee b..b (element, then byte within it). Interleaving the block's lower and
+// upper half byte by byte rotates every address left by one bit. So four rounds turn eeee b..b into
+// b..b eeee (the shuffle), and log2(K) rounds turn b..b eeee back (the inverse). One round is K
+// unpack instructions. The code uses the compiler's vector types: one source compiles to SSE2, NEON
+// and other instruction sets.
 
 #include "trz/base/byte_shuffle.hpp"
 
@@ -26,8 +26,8 @@ inline Vector load(const std::byte* from) {
 
 inline void store(std::byte* to, Vector value) { std::memcpy(to, &value, sizeof value); }
 
-/// The bytes of both at these places, those of `b` counted from 16 on. g++ 11 has it by another
-/// name.
+/// The bytes at `places` of the concatenation of `a` and `b`: places from 16 on are in `b`. g++ 11
+/// has another builtin for it.
 template <int... places>
 inline Vector shuffled(Vector a, Vector b) {
 #if __has_builtin(__builtin_shufflevector)
@@ -60,7 +60,7 @@ inline void rotate_addresses(std::array<Vector, K>& block) {
 
 constexpr int log2_of(std::size_t k) { return k == 1 ? 0 : 1 + log2_of(k / 2); }
 
-/// Shuffle whole blocks of 16 elements. Returns how many elements that were.
+/// Shuffle all complete blocks of 16 elements. Returns the number of elements shuffled.
 template <std::size_t K>
 std::size_t shuffle_blocks(const std::byte* from, std::byte* to, std::size_t n_elements) {
   std::size_t element = 0;
@@ -85,7 +85,7 @@ std::size_t unshuffle_blocks(const std::byte* from, std::byte* to, std::size_t n
   return element;
 }
 
-/// Whether HDF5's filter would move anything.
+/// True if HDF5's shuffle filter would change the order of the bytes.
 bool has_planes(std::size_t element_bytes, std::size_t n_bytes) {
   return element_bytes > 1 && n_bytes / element_bytes > 1;
 }

@@ -1,8 +1,7 @@
-// The element types that Tailrace moves: f32, f64 and the eight integer types, in native byte
-// order.
+// The element types that codecs accept: f32, f64 and the eight integer types, in native byte order.
 //
-// Everything else that a file may hold (strings, compounds, enums, halves) is carried over verbatim
-// by the container and never reaches a codec.
+// The container layer copies all other types (strings, compounds, enums, halves) verbatim; they
+// never reach a codec.
 
 #pragma once
 
@@ -39,7 +38,7 @@ constexpr std::size_t dtype_bytes(DType dtype) {
 
 constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
-/// Names in the order of the enum.
+/// Names of the dtypes, in the order of the enum.
 inline constexpr std::array<std::pair<DType, std::string_view>, 10> dtype_names = {{
     {DType::f32, "f32"},
     {DType::f64, "f64"},
@@ -53,12 +52,12 @@ inline constexpr std::array<std::pair<DType, std::string_view>, 10> dtype_names 
     {DType::u64, "u64"},
 }};
 
-/// "f32", "i64", ...
+/// Name of a dtype: "f32", "i64", ...
 inline std::string_view dtype_name(DType dtype) {
   return dtype_names[static_cast<std::size_t>(dtype)].second;
 }
 
-/// The dtype of a kind ('f', 'i' or 'u') and as many bytes; nothing if there is none.
+/// The dtype of this kind ('f', 'i' or 'u') and size; nullopt if no dtype matches.
 inline std::optional<DType> find_dtype(char kind, std::size_t n_bytes) {
   for (const auto& [dtype, name] : dtype_names) {
     if (name[0] == kind && dtype_bytes(dtype) == n_bytes) return dtype;
@@ -66,7 +65,7 @@ inline std::optional<DType> find_dtype(char kind, std::size_t n_bytes) {
   return std::nullopt;
 }
 
-/// Call `visitor.template operator()<T>()` with the C++ type of a dtype.
+/// Call `visitor.template operator()<T>()`, where T is the C++ type of `dtype`.
 template <class Visitor>
 auto visit_dtype(DType dtype, Visitor&& visitor) {
   switch (dtype) {

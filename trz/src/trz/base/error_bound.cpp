@@ -1,4 +1,4 @@
-// Parsing of error bounds and their resolution to an absolute one.
+// Parses error bounds and resolves them to absolute bounds.
 
 #include "trz/base/error_bound.hpp"
 
@@ -73,7 +73,7 @@ double absolute_bound(const ErrorBound& bound, double least, double greatest) {
     case BoundMode::none:
     case BoundMode::pw_rel: return 0;
     case BoundMode::abs: return bound.value;
-    case BoundMode::rel:  // the range of huge values of both signs may overflow; its share does not
+    case BoundMode::rel:  // the range of huge values of both signs may overflow; the product cannot
       return std::isfinite(range) ? bound.value * range
                                   : bound.value * greatest - bound.value * least;
     case BoundMode::psnr: return range * std::pow(10.0, -bound.value / 20.0);

@@ -1,12 +1,17 @@
-// Error bounds: what the user asked for, and the absolute bound that it comes to for one field.
+// Error bounds: the bound that the user requested, and the absolute bound derived from it for one
+// field.
 //
-// Modes. abs: |decoded - original| <= value. rel: value times the range of the field's finite
-// values that are not fill, over all ranks. psnr: the bound that guarantees this PSNR in dB
-// whatever the distribution of errors is, range * 10^(-dB/20) (the root mean square error cannot
-// exceed the largest error). pw_rel: |decoded - original| <= value * |original| for every finite
-// value by itself, so that zeros stay zeros; it comes to no absolute bound. none: the field is kept
-// exactly. Every comparison against a bound is exact: see exceeds_bound, exceeds_pointwise_bound.
-// What decoded values keep besides: trz/base/guards.hpp.
+// Modes:
+//   abs     |decoded - original| <= value.
+//   rel     the bound is value times the range of the field's finite, non-fill values on all ranks.
+//   psnr    the bound is range * 10^(-dB/20). It guarantees this PSNR for any distribution of the
+//           errors, since the root mean square error cannot exceed the largest error.
+//   pw_rel  |decoded - original| <= value * |original| for each finite value. Zeros stay zeros. The
+//           mode has no equivalent absolute bound.
+//   none    lossless: all values are stored exactly.
+//
+// Every comparison against a bound is exact: see exceeds_bound and exceeds_pointwise_bound. Further
+// conditions on decoded values are in trz/base/guards.hpp.
 
 #pragma once
 
@@ -35,19 +40,19 @@ struct ErrorBound {
 
 /// Parse "abs=1e-3", "rel=1e-4", "psnr=80", "pw_rel=1e-3" or "none".
 /// @error invalid_argument  unknown mode, no number, or a value that is NaN, infinite or <= 0; for
-/// pw_rel also >= 1, which would let every value become 0.
+/// pw_rel also a value >= 1, which would allow every value to become 0.
 Result<ErrorBound> parse_error_bound(std::string_view text);
 
-/// "rel=0.001"; the inverse of parse_error_bound (shortest text that parses to the same double).
+/// Text of a bound, such as "rel=0.001": the shortest text that parse_error_bound maps back to it.
 std::string error_bound_text(const ErrorBound& bound);
 
-/// The shortest text that is this number.
+/// The shortest decimal text that parses to this number.
 std::string number_text(double number);
 
 /// The absolute bound for a field whose finite, non-fill values span [least, greatest].
-/// 0 means: must be kept exactly (mode none, or a range of zero under rel and psnr), or that there
-/// is none (pw_rel).
-/// Rounded towards zero to the field's own precision by the caller where a codec needs that.
+/// 0 means: the field must be stored exactly (mode none, or a range of zero under rel and psnr), or
+/// the mode has no absolute bound (pw_rel). The caller rounds the result towards zero to the
+/// field's precision if a codec needs that.
 double absolute_bound(const ErrorBound& bound, double least, double greatest);
 
 /// The fraction of mode pw_rel; 0 for every other mode.
@@ -55,7 +60,7 @@ inline double pointwise_bound(const ErrorBound& bound) {
   return bound.mode == BoundMode::pw_rel ? bound.value : 0.0;
 }
 
-/// Whether |x - y| > bound in exact arithmetic, for finite x and y and bound >= 0.
+/// True if |x - y| > bound in exact arithmetic, for finite x and y and bound >= 0.
 /// Rounding of x - y is monotone, so only equality needs the rounding error (Knuth's TwoSum).
 inline bool exceeds_bound(double x, double y, double bound) {
   const double difference = x - y;
@@ -67,12 +72,12 @@ inline bool exceeds_bound(double x, double y, double bound) {
   return difference < 0 ? residual < 0 : residual > 0;
 }
 
-/// Whether |x - y| > fraction * |x| in exact arithmetic, for finite x and y and 0 <= fraction < 1.
-/// As above: both sides round monotonically, and only where they round to the same number do the
-/// rounding errors decide. Tiny numbers are scaled up first, so that nothing underflows.
+/// True if |x - y| > fraction * |x| in exact arithmetic, for finite x and y and 0 <= fraction < 1.
+/// Both sides round monotonically, so the rounding errors decide only if both round to the same
+/// number. Tiny numbers are scaled up first to avoid underflow.
 inline bool exceeds_pointwise_bound(double x, double y, double fraction) {
   if (x == y) return false;
-  // Below 2^-60 no other number is near enough: neighbours differ by 2^-53 of themselves and more.
+  // Below 2^-60 no other double is within the bound: neighbours differ by at least 2^-53 of |x|.
   if (!(fraction >= 0x1p-60) || x == 0 || y == 0 || (x < 0) != (y < 0)) return true;
   double original = std::fabs(x);
   double decoded = std::fabs(y);

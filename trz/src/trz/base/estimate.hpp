@@ -4,13 +4,13 @@
 
 namespace tailrace {
 
-/// Prediction of what a codec makes of a chunk, without encoding it.
+/// Predicted size of an encoded chunk, made without encoding the chunk.
 struct Estimate {
   double encoded_bytes = 0;
-  /// Encoded bytes without the lossless stage over those with it (Liang et al. 2019, rho_ll /
-  /// rho_l); 1 for codecs that have no such stage.
+  /// Encoded bytes without the lossless stage divided by encoded bytes with it (Liang et al. 2019,
+  /// rho_ll / rho_l); 1 for codecs that have no lossless stage.
   double lossless_gain = 1;
-  /// One standard deviation of encoded_bytes as a fraction of it; 0: not known.
+  /// Standard deviation of encoded_bytes as a fraction of encoded_bytes; 0: unknown.
   double spread = 0;
 };
 

@@ -1,4 +1,4 @@
-// Parsing of guards, and what they come to for values.
+// Parses guards and derives limits on values from them.
 
 #include "trz/base/guards.hpp"
 
@@ -17,7 +17,7 @@ Status bad_guard(std::string_view text, const std::string& why) {
   return Status(Code::invalid_argument, "guard \"" + std::string(text) + "\": " + why);
 }
 
-/// What stands behind "threshold=" or "gradient=". @error invalid_argument
+/// Parse the number after "threshold=" or "gradient=". @error invalid_argument  not a finite number
 Result<double> guard_number(std::string_view text, std::string_view number) {
   double value = 0;
   const char* end = number.data() + number.size();
@@ -28,15 +28,15 @@ Result<double> guard_number(std::string_view text, std::string_view number) {
   return value;
 }
 
-/// One that errors are held to, so that it must be > 0.
+/// Parse a number that limits errors and must therefore be > 0. @error invalid_argument
 Result<double> guard_limit(std::string_view text, std::string_view number) {
-  constexpr double kParts = 4 * max_rank;  // bound_within() divides it by so much.
+  constexpr double kParts = 4 * max_rank;  // The most by which bound_within() divides a limit.
   TAILRACE_TAKE(const double value, guard_number(text, number));
   if (value > 0 && value / kParts > 0) return value;
   return bad_guard(text, "\"" + std::string(number) + "\" must be > 0");
 }
 
-/// The first of several guards; `rest` keeps what follows. The '+' of "1e+3" joins nothing.
+/// Remove the first guard from `rest` and return it. The '+' in "1e+3" is not a separator.
 std::string_view next_guard(std::string_view& rest) {
   std::size_t end = rest.find('+');
   const auto is_exponent = [&](std::size_t at) {
@@ -73,7 +73,7 @@ Status add_limit(std::string_view guard, std::string_view number, double& limit)
 
 Status add_function(std::string_view guard, FunctionGuard function, std::string_view limit,
                     Guards& guards) {
-  constexpr double kMostOfLogarithm = 100;  // Ratios beyond e^100 are no bound.
+  constexpr double kMostOfLogarithm = 100;  // A ratio beyond e^100 is not a useful bound.
   const auto same = [&](const FunctionGuard& other) { return other.exponent == function.exponent; };
   if (std::ranges::any_of(guards.functions, same)) return bad_guard(guard, "there is one already");
   TAILRACE_TAKE(function.most, guard_limit(guard, limit));
@@ -175,8 +175,8 @@ void sort_out(std::vector<T>& some) {
   some.erase(std::unique(some.begin(), some.end()), some.end());
 }
 
-/// e^x - 1, for 0 < x <= 100, in arithmetic that is the same on every machine; its error is below
-/// 2^-44 of it.
+/// e^x - 1 for 0 < x <= 100, in arithmetic that gives the same result on every machine. The
+/// relative error is below 2^-44.
 double exponential_less_1(double x) {
   int n_halved = 0;
   for (; x > 0.5; x /= 2) ++n_halved;
@@ -199,7 +199,7 @@ double raised(double x, double exponent) {
 
 template <class T>
 double half_ulp(T greatest_magnitude) {
-  // Where the neighbour above is infinite the one below is as far.
+  // The largest finite number has an infinite successor; the spacing below it has the same size.
   constexpr T kGreatest = std::numeric_limits<T>::max();
   const T at = std::min(greatest_magnitude, std::nextafter(kGreatest, T(0)));
   return (static_cast<double>(std::nextafter(at, kGreatest)) - static_cast<double>(at)) / 2;
@@ -211,7 +211,7 @@ double Guards::bound_within(double absolute_bound, std::size_t n_axes) const {
   double bound = absolute_bound;
   if (gradient > 0) bound = std::min(bound, gradient / 2);
   if (laplacian > 0 && n_axes > 0) {
-    // Along each axis 1, 2 and 1 times an error.
+    // A second difference along one axis adds up 1, 2 and 1 times an error.
     const double n_errors = 4 * static_cast<double>(n_axes);
     const double share = laplacian / n_errors;
     const bool rounded_up = std::fma(share, n_errors, -laplacian) > 0;
@@ -274,7 +274,8 @@ FunctionLimit::FunctionLimit(const FunctionGuard& guard)
   down_ = up_ / (1 + up_);
 }
 
-/// @param side  1: an upper limit of by how much f moves too far, -1: a lower one.
+/// Bound on the excess of f's change over the limit; <= 0: within the limit.
+/// @param side  1: an upper bound on the excess; -1: a lower bound.
 double FunctionLimit::least_excess(double x, double y, double side) const {
   constexpr double kTooFar = 1;
   if (exponent_ == 0) {
@@ -283,7 +284,7 @@ double FunctionLimit::least_excess(double x, double y, double side) const {
     const double rounding = allowed * 0x1p-40 + std::numeric_limits<double>::denorm_min();
     return std::fabs(y - x) - allowed + side * rounding;
   }
-  // At most eight multiplications, a division and a difference, each within 2^-53.
+  // At most eight multiplications, a division and a subtraction, each with an error below 2^-53.
   const double before = raised(x, exponent_);
   const double after = raised(y, exponent_);
   if (!(std::fabs(before) < 0x1p1022) || !std::isfinite(after)) return kTooFar;
@@ -303,7 +304,7 @@ ValueGuards::ValueGuards(const Guards& guards, double least_value, double greate
   for (const int axis : guards.monotone) orders.push_back({static_cast<std::size_t>(axis), false});
 }
 
-// An encoder may lose a hundredth of it by rounding while it sums.
+// The factor 1.01 allows an encoder to lose a hundredth of it to rounding while it sums.
 double sum_tolerance(float greatest_magnitude) { return 1.01 * half_ulp(greatest_magnitude); }
 double sum_tolerance(double greatest_magnitude) { return 1.01 * half_ulp(greatest_magnitude); }
 

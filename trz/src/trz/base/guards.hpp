@@ -1,5 +1,5 @@
-// Guards: what decoded values keep besides their bound (docs/guards.md), and what that comes to for
-// one value x that decodes to y. The encoder of codec trz keeps them, `verify` checks them.
+// Guards: conditions on decoded values in addition to their bound (docs/guards.md), and the checks
+// for one value x that decodes to y. The encoder of codec trz enforces them; `verify` checks them.
 
 #pragma once
 
@@ -16,71 +16,75 @@
 
 namespace tailrace {
 
-/// |f(y) - f(x)| <= most, for f = ln x, or x to a power. Where f(x) is no finite number, y = x.
+/// |f(y) - f(x)| <= most, where f is the logarithm or a power. If f(x) is not finite, y = x.
 struct FunctionGuard {
-  double exponent = 0;  ///< Whole, from -8 to 8, or 0.5; 0: the logarithm.
+  double exponent = 0;  ///< An integer from -8 to 8, or 0.5; 0: the logarithm.
   double most = 0;
 
   bool logarithm() const { return exponent == 0; }
   bool operator==(const FunctionGuard&) const = default;
 };
 
-/// What guard= asks: of values by themselves, of the field's extremes, of neighbours, of sums.
+/// The conditions that guard= requests for single values, extremes, neighbours and sums.
 struct Guards {
-  bool sign = false;     ///< Negative, zero or positive: it stays what it is; zeros as `zero`.
+  bool sign = false;     ///< Each value stays negative, zero or positive; implies `zero`.
   bool zero = false;     ///< Zeros stay zeros, with their sign bit.
-  bool minmax = false;   ///< The least and the greatest finite, non-fill value stay these.
-  bool sum = false;      ///< Of each chunk's values, to half an ulp of one of them.
-  double gradient = 0;   ///< Differences of neighbours change by no more than this; 0: not asked.
-  double laplacian = 0;  ///< Sums of second differences along all axes, likewise.
-  std::vector<double> thresholds;  ///< Below, at or above each: it stays so. Ascending.
+  bool minmax = false;   ///< The least and the greatest finite, non-fill value do not change.
+  bool sum = false;      ///< Each chunk's sum is preserved, to half an ulp of its largest value.
+  double gradient = 0;   ///< Most by which differences of neighbours may change; 0: no guard.
+  double laplacian = 0;  ///< Most by which sums of second differences may change; 0: no guard.
+  std::vector<double> thresholds;  ///< Values stay below, at or above each of these. Ascending.
   std::vector<FunctionGuard> functions;
   std::vector<int> monotone;         ///< Axes along which neighbours keep their order. Ascending.
-  std::vector<RegionGuard> regions;  ///< Whose values keep bounds of their own. Ascending.
+  std::vector<RegionGuard> regions;  ///< Regions whose values have tighter bounds. Ascending.
 
-  /// Whether some can be broken within the bound: then it needs an encoder that looks at what comes
-  /// out.
+  /// True if values within the bound can break a guard. The encoder must then check the decoded
+  /// values.
   bool of_values() const {
     return sign || zero || of_all() || !thresholds.empty() || !functions.empty() ||
            !regions.empty();
   }
-  /// Whether some are of values together, and so need all of them at once.
+  /// True if a guard concerns several values together, so that they must all be known at once.
   bool of_all() const { return minmax || of_chunks(); }
-  /// Whether some are of all values of a chunk.
+  /// True if a guard concerns all values of a chunk together.
   bool of_chunks() const { return sum || !monotone.empty(); }
-  /// Whether some are kept by a smaller bound.
+  /// True if a guard is enforced by a smaller bound.
   bool of_bound() const { return gradient > 0 || laplacian > 0; }
   bool empty() const { return !of_values() && !of_bound(); }
-  /// The largest absolute bound, no larger than the given one, that keeps gradient and laplacian.
-  /// @param n_axes  of the array.
+  /// The largest absolute bound <= `absolute_bound` that satisfies gradient and laplacian.
+  /// @param n_axes  number of axes of the array.
   double bound_within(double absolute_bound, std::size_t n_axes) const;
   bool operator==(const Guards&) const = default;
 };
 
-/// What a text of guards, as a file records it, is long at most.
+/// Maximum length of the text in which a file records guards.
 inline constexpr std::size_t guards_text_bytes_max = 4096;
 
 /// Parse "sign+zero+threshold=273.15+minmax+gradient=0.5+laplacian=1+log=0.01+power=2:0.5+sum+
 /// monotone=0+region=0..16x*:1e-4", in any order, or "none".
-/// @error invalid_argument  an unknown guard, no finite number, or one <= 0 where it must not be; a
-/// second gradient, laplacian or log; no such exponent, axis or region; more than fits a file.
+/// @error invalid_argument  an unknown guard; a number that is not finite, or is <= 0 but must be
+/// positive; a second gradient, laplacian, log or power with the same exponent; an invalid
+/// exponent, axis or region; more than 64 thresholds or regions; a text longer than
+/// guards_text_bytes_max.
 Result<Guards> parse_guards(std::string_view text);
 
-/// "sign+threshold=273.15", or "none"; the inverse of parse_guards.
+/// Text of guards, such as "sign+threshold=273.15" or "none"; the inverse of parse_guards.
 std::string guards_text(const Guards& guards);
 
-/// The guards that values added to a dataset have to keep. @param recorded  as the dataset has
-/// them; empty: none. @error unsupported  a text that says no guards, some that need all values, or
-/// a mask, which is not looked for then.
+/// The guards that apply to values added to an existing dataset.
+/// @param recorded  text of guards that the dataset records; empty: no guards.
+/// @error unsupported  a text that does not parse, guards that need all values (of_all()), or a
+/// mask, which is not read in this case.
 Result<Guards> guards_to_continue(std::string_view recorded);
 
-/// A function guard as what it comes to for differences.
+/// A function guard, expressed as a limit on the difference y - x.
 class FunctionLimit {
  public:
   explicit FunctionLimit(const FunctionGuard& guard);
-  /// Whether f moves by no more than asked, proved in spite of rounding.
+  /// True if f certainly changes by no more than the limit, rounding errors included.
   bool keeps(double x, double y) const { return x == y || !(least_excess(x, y, 1) > 0); }
-  /// Whether f moves by more, proved likewise. Between both lies what rounding cannot tell.
+  /// True if f certainly changes by more than the limit. If neither keeps() nor breaks() is true,
+  /// the change is too close to the limit to decide in the presence of rounding.
   bool breaks(double x, double y) const { return x != y && least_excess(x, y, -1) > 0; }
 
  private:
@@ -88,39 +92,41 @@ class FunctionLimit {
 
   double exponent_;
   double most_;
-  double up_ = 0;    ///< ln: y may be above x by this fraction of x,
-  double down_ = 0;  ///< and below by this.
+  double up_ = 0;    ///< Logarithm: fraction of x by which y may exceed x.
+  double down_ = 0;  ///< Logarithm: fraction of x by which y may fall below x.
 };
 
-/// Those of values, as what they come to for one field, and those of one chunk's shape.
+/// The guards that an encoder checks on values, for one field and the shape of one chunk.
 struct ValueGuards {
-  bool zeros = false;              ///< Bit for bit.
-  std::vector<double> thresholds;  ///< With 0 where signs are kept.
+  bool zeros = false;              ///< Zeros are preserved bit for bit.
+  std::vector<double> thresholds;  ///< Thresholds, including 0 if signs are guarded.
   std::vector<FunctionLimit> functions;
-  bool extremes = false;  ///< Nothing leaves [least, greatest], and both stay where met.
+  bool extremes = false;  ///< Values stay in [least, greatest]; both extremes are preserved.
   double least = 0;
   double greatest = 0;
   bool sum = false;
   struct Order {
-    std::size_t axis = 0;  ///< Of the chunk.
-    bool alone = false;    ///< No other chunk goes on along it.
+    std::size_t axis = 0;  ///< Axis of the chunk.
+    bool alone = false;    ///< True if the dataset has no other chunk along this axis.
   };
   std::vector<Order> orders;
-  /// Of the chunk what is the array's, from its start, for sums and orders; empty: all of it.
+  /// Extents of the part of the chunk that lies inside the array, for sums and orders. The part
+  /// begins at the chunk's start. Empty: the complete chunk.
   Shape counted;
-  RegionLevels tighter;  ///< Of the chunk's values.
+  RegionLevels tighter;  ///< Tighter bounds of the chunk's values.
 
   ValueGuards() = default;
-  /// @param least, greatest  finite, non-fill values of the field, which guard=minmax needs.
+  /// @param least, greatest  extremes of the field's finite, non-fill values, for guard=minmax.
   ValueGuards(const Guards& guards, double least, double greatest);
   bool empty() const { return !zeros && !extremes && thresholds.empty() && !in_any_place(); }
-  /// Whether values may break some wherever they lie, so that there is no looking from afar.
+  /// True if a guard applies to values everywhere. Otherwise only values close to a threshold or an
+  /// extreme, and zeros, can break a guard.
   bool in_any_place() const { return !functions.empty() || of_chunks() || !tighter.empty(); }
   bool of_chunks() const { return sum || !orders.empty(); }
 };
 
-/// Whether y in the place of a finite x breaks a guard of values by themselves. f32 and f64 alike:
-/// doubles hold both.
+/// True if y as the decoded form of a finite x breaks a guard on single values. Serves f32 and f64,
+/// since doubles represent both exactly.
 inline bool breaks_guards(const ValueGuards& guards, double x, double y) {
   bool broken = false;
   if (guards.zeros && x == 0) broken |= y != 0 || std::signbit(x) != std::signbit(y);
@@ -135,13 +141,15 @@ inline bool breaks_guards(const ValueGuards& guards, double x, double y) {
   return broken;
 }
 
-/// Whether two neighbours lie the other way round than they did. Never of NaN.
+/// True if the order of two neighbours is reversed: x1, x2 before and y1, y2 after. False if any
+/// of them is NaN.
 template <class T>
 bool turns_order(T x1, T x2, T y1, T y2) {
   return ((x1 <= x2) & (y1 > y2)) | ((x1 >= x2) & (y1 < y2));
 }
 
-/// What sums of a chunk may be off by under guard=sum, where no value of it is larger.
+/// Largest error of a chunk's sum that guard=sum allows.
+/// @param greatest_magnitude  largest magnitude of the chunk's values.
 double sum_tolerance(float greatest_magnitude);
 double sum_tolerance(double greatest_magnitude);
 

@@ -1,8 +1,8 @@
-// What a thread keeps from call to call, also while the process ends.
+// kept_by_thread(): an object per thread that persists between calls, usable even during exit().
 //
-// HDF5 closes what a program has left open in a handler of exit(), and may run filters there. By
-// then the variables of that thread have been destroyed. What it keeps is made anew then, and
-// nobody frees it.
+// HDF5 closes objects that a program has left open in an exit() handler, and may run filters there.
+// The thread_local variables of that thread are already destroyed at this point. In that case the
+// object is constructed again and never freed.
 
 #pragma once
 
@@ -10,10 +10,11 @@
 
 namespace tailrace {
 
-/// One for each thread and type. Freed when the thread ends.
+/// The calling thread's object of type `Kept`, constructed on first use and freed when the thread
+/// ends.
 template <class Kept>
 Kept& kept_by_thread() {
-  thread_local Kept* kept = nullptr;  // Destroyed by nobody, so that it may be asked at any time.
+  thread_local Kept* kept = nullptr;  // A pointer has no destructor, so it is always readable.
   struct End {
     ~End() { delete std::exchange(kept, nullptr); }
   };

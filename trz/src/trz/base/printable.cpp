@@ -1,4 +1,4 @@
-// The characters that are escaped, and how.
+// Selects the characters to escape and writes their escapes.
 
 #include "trz/base/printable.hpp"
 
@@ -10,7 +10,7 @@
 namespace tailrace {
 namespace {
 
-/// The character of these bytes of well-formed UTF-8, or a byte.
+/// Code point of one well-formed UTF-8 character; a single byte is returned as it is.
 std::uint32_t code_point(std::string_view bytes) {
   const auto first = static_cast<unsigned char>(bytes[0]);
   if (bytes.size() == 1) return first;
@@ -21,7 +21,7 @@ std::uint32_t code_point(std::string_view bytes) {
   return code;
 }
 
-/// Characters that move the cursor, end a line or turn the direction of the text around them.
+/// True for characters that move the cursor, end a line or change the direction of nearby text.
 bool is_shown_elsewhere(std::uint32_t code) {
   const auto within = [code](std::uint32_t first, std::uint32_t last) {
     return first <= code && code <= last;

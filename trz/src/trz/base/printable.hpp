@@ -1,8 +1,8 @@
-// Text from files and callers (names, attribute values, paths) as terminals and pages may show it.
+// printable(): makes text from files and callers (names, attribute values, paths) safe to display.
 //
-// A name may hold any bytes: an escape sequence that clears a terminal, a newline that forges a
-// row, an override that turns the direction of what follows. Everything that is shown to people
-// passes through here; files and JSON documents hold the bytes themselves.
+// A name may contain any bytes: an escape sequence that clears a terminal, a newline that forges a
+// table row, a mark that reverses the direction of the text after it. All text shown to people
+// passes through these functions; files and JSON documents store the original bytes.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace tailrace {
 
-/// Number of bytes of the UTF-8 character that begins at `at`; 0 if no well-formed one does.
+/// Number of bytes of the UTF-8 character that begins at `at`; 0 if the bytes are not well-formed.
 inline std::size_t utf8_character_bytes(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(at);
@@ -22,7 +22,7 @@ inline std::size_t utf8_character_bytes(std::string_view text, std::size_t at) {
   for (std::size_t i = 1; i < n; ++i) {
     if ((byte(at + i) & 0xC0U) != 0x80) return 0;
   }
-  // Too long a form, a surrogate, beyond the last character.
+  // An overlong form, a surrogate, or a code point beyond U+10FFFF.
   const unsigned second = byte(at + 1);
   if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) {
@@ -31,13 +31,13 @@ inline std::size_t utf8_character_bytes(std::string_view text, std::size_t at) {
   return n;
 }
 
-/// One line of well-formed UTF-8 in which every character is visible where it stands. Control
-/// characters (C0, DEL, C1), line separators and marks of direction become escapes as in C ("\n",
-/// "\x1b", "\u202e"), and bytes that are not UTF-8 become "\xff". A backslash stays as it is, so
-/// that a text may pass through twice. Thread-safe. Allocates only where something is escaped.
+/// Convert text to one line of well-formed UTF-8 whose characters are all displayed in order.
+/// Control characters (C0, DEL, C1), line separators and direction marks become C escapes ("\n",
+/// "\x1b", "\u202e"). Bytes that are not UTF-8 become escapes such as "\xff". A backslash stays
+/// unchanged, so converting twice is harmless. Thread-safe. Allocates only if it escapes something.
 std::string printable(std::string text);
 
-/// Text of several lines, each as printable() makes it: newlines stay.
+/// Convert text of several lines like printable(), but keep the newlines.
 std::string printable_lines(std::string text);
 
 }  // namespace tailrace

@@ -27,7 +27,7 @@ std::optional<std::uint64_t> index_of(std::string_view text) {
   return value;
 }
 
-/// "A..B", either of which may be left out, or "*".
+/// Parse "A..B", where A or B may be omitted, or "*", and append the range to `region`.
 Status add_range(std::string_view text, RegionGuard& region) {
   const std::string quoted = "\"" + std::string(text) + "\"";
   std::uint64_t begin = 0;
@@ -56,7 +56,7 @@ Status add_range(std::string_view text, RegionGuard& region) {
 }
 
 Status set_mask(std::string_view path, RegionGuard& region) {
-  // These part options and guards from each other.
+  // Options and guards are separated by these characters.
   const bool plain = std::ranges::none_of(path, [](char c) {
     return c == '+' || c == ',' || c == ';' || (c >= 0 && c <= ' ') || c == 0x7f;
   });
@@ -73,14 +73,15 @@ std::string range_text(std::uint64_t begin, std::uint64_t end) {
   return std::to_string(begin) + ".." + std::to_string(end);
 }
 
-/// The part of a region that lies in a box; empty where they do not touch.
+/// The part of a region that lies in a box; empty if they do not overlap.
 Box part_of(const RegionGuard& region, const Box& box) {
   Box whole{region.begin, region.end};
   for (std::size_t d = 0; d < whole.rank(); ++d) whole.count[d] -= whole.start[d];
   return intersect(whole, box);
 }
 
-/// Call visit(first) for where each row of `part` begins in an array of `extents` at the box.
+/// Call visit(first) with the index of the first value of each row of `part`. Indexes count the
+/// values of a row-major array of `extents` that begins at the box's start.
 template <class Visit>
 void for_each_row(const Box& part, const Box& box, const Shape& extents, Visit&& visit) {
   if (part.empty()) return;
@@ -113,7 +114,7 @@ Result<RegionGuard> parse_region(std::string_view text) {
       region.most < 0) {
     return no_region("\"" + std::string(number) + "\" is no bound >= 0");
   }
-  if (region.most == 0) region.most = 0;  // Of -0.
+  if (region.most == 0) region.most = 0;  // Turn -0 into 0.
   std::string_view where = text.substr(0, colon);
   if (where.starts_with('/')) {
     TAILRACE_TRY(set_mask(where, region));

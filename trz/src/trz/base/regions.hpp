@@ -1,5 +1,5 @@
-// Regions of a dataset whose values keep a tighter bound than the others (guard=region=), and what
-// they come to for the values of one box.
+// Regions of a dataset whose values have a tighter bound than other values (guard=region=). They
+// are parsed, checked, and resolved to a bound for each value of one box.
 
 #pragma once
 
@@ -16,53 +16,55 @@
 
 namespace tailrace {
 
-/// |decoded - original| <= most for what lies in a box, or where a mask is not zero.
+/// |decoded - original| <= most for values in a box, or for values whose mask is not zero.
 struct RegionGuard {
-  Shape begin;       ///< Of the box, in indexes of the dataset as the file has it; empty: a mask.
-  Shape end;         ///< Behind its last index; open_end: to the dataset's end.
+  Shape begin;       ///< First index of the box, in the file's dataset; empty: a mask.
+  Shape end;         ///< One past the box's last index; open_end: up to the dataset's end.
   std::string mask;  ///< Path of a dataset of integers; empty: a box.
-  double most = 0;   ///< 0: nothing moves.
+  double most = 0;   ///< Largest error allowed; 0: values are stored exactly.
 
   static constexpr std::uint64_t open_end = UINT64_MAX;
   bool operator==(const RegionGuard&) const = default;
   bool operator<(const RegionGuard& other) const;
 };
 
-/// Parse "0..16x10..20x*:1e-4", or "/mask:1e-4". @error invalid_argument  says what a region is
+/// Parse "0..16x10..20x*:1e-4", or "/mask:1e-4".
+/// @error invalid_argument  a malformed region; the message states the syntax.
 Result<RegionGuard> parse_region(std::string_view text);
 
 /// The inverse of parse_region.
 std::string region_text(const RegionGuard& region);
 
-/// Whether these are regions of a dataset of this shape. Masks have shapes of their own.
-/// @param growing  bit d: dimension d may grow, so that a box may begin and end behind it.
-/// @error invalid_argument  another number of axes, or a box that leaves the shape.
+/// Check that the boxes of regions fit a dataset of this shape. Masks are not checked.
+/// @param growing  bit d: dimension d may grow, so a box may extend beyond its current end.
+/// @error invalid_argument  a different number of axes, or a box that leaves the shape.
 Status check_regions(std::span<const RegionGuard> regions, const Shape& shape,
                      std::uint64_t growing);
 
-/// Whether some are masks, and why these are refused where nobody reads them.
+/// True if a region is a mask.
 bool has_masks(std::span<const RegionGuard> regions);
+/// Error text of callers that cannot read masks.
 inline constexpr const char* mask_refusal =
     "a mask is read from the file that repack takes; give boxes of indexes here, or repack then";
 
-/// Which values of a field are inside.
+/// Mask of a region: reports which values of a field lie inside the region.
 class RegionMask {
  public:
   virtual ~RegionMask() = default;
-  /// 1 for each value of a box of the field that is inside, else 0. Thread-safe. @error io_error,
-  /// corrupt, out_of_memory
+  /// Set `inside` to 1 for each value of `box` that lies inside the region, else 0. Thread-safe.
+  /// @error io_error, corrupt, out_of_memory
   virtual Status read(const Box& box, std::span<std::uint8_t> inside) const = 0;
 };
-/// One for each region; null: it is a box, or counts for nothing. Empty: all are boxes.
+/// One mask per region; null: the region is a box or is ignored. Empty: all regions are boxes.
 using RegionMasks = std::vector<std::shared_ptr<const RegionMask>>;
 
-/// Of each value of a box the tightest bound of the regions in which it lies.
+/// The tightest bound, for each value of a box, of the regions that contain the value.
 struct RegionLevels {
   std::vector<double> bounds;  ///< Descending.
   std::vector<std::uint8_t>
-      of_value;  ///< 0: none; else 1 + where its bound is. Empty: none at all.
+      of_value;  ///< 0: in no region; else 1 + index into bounds. Empty: no value is in a region.
   bool empty() const { return of_value.empty(); }
-  /// What value i may be off by, where all may be by `otherwise`.
+  /// Largest error allowed for value i, where `otherwise` is the bound of all values.
   double bound_of(std::size_t i, double otherwise) const {
     if (empty() || of_value[i] == 0) return otherwise;
     const double bound = bounds[of_value[i] - 1U];
@@ -70,8 +72,9 @@ struct RegionLevels {
   }
 };
 
-/// Of the values of a box, laid out as the beginning of an array of `extents`: what lies behind the
-/// box is in no region. @error as RegionMask::read
+/// Compute the bounds that regions imply for the values of `box`. The result covers a row-major
+/// array of `extents`, which begins with the box; values outside the box are in no region.
+/// @error the errors of RegionMask::read
 Result<RegionLevels> region_levels(std::span<const RegionGuard> regions, const RegionMasks& masks,
                                    const Box& box, const Shape& extents);
 

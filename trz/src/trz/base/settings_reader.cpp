@@ -1,4 +1,4 @@
-// Parsing of a codec's settings.
+// Parses a codec's settings.
 
 #include "trz/base/settings_reader.hpp"
 
@@ -9,7 +9,7 @@
 namespace tailrace {
 namespace {
 
-/// Parse all of `text` as a whole number; decimal, or hexadecimal after 0x.
+/// Parse all of `text` as an integer; decimal, or hexadecimal after 0x.
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
   if (hexadecimal) text.remove_prefix(2);

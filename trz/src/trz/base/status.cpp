@@ -1,4 +1,4 @@
-// Names of the codes, and the translation of errno.
+// Names of the codes and the mapping from errno.
 
 #include "trz/base/status.hpp"
 

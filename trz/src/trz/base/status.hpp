@@ -1,9 +1,9 @@
-// Errors as values: Status (done, or one code with a text) and Result<T> (a value, or a Status).
+// Errors as values: Status (success, or one code with a text) and Result<T> (a value or a Status).
 //
-// Every fallible function inside the library returns one of these two; exceptions exist only at the
-// C++ and Python edges. A message names the object, what was expected and what came:
+// Every fallible function inside the library returns one of these two; only the C++ and Python APIs
+// throw exceptions. A message names the object, the expectation and the actual value:
 //   field "rho": bound is 0, must be > 0
-// The codes are pinned (they are also the C API's numbers and travel between ranks), at most 15.
+// The codes never change: they are also the C API's numbers, and ranks exchange them. At most 15.
 
 #pragma once
 
@@ -18,45 +18,45 @@
 
 namespace tailrace {
 
-/// The kinds of failure. Pinned: the numbers are those of tailrace_error in tailrace.h.
+/// The kinds of failure. The numbers are those of tailrace_error in tailrace.h and never change.
 enum class Code : std::int32_t {
   ok = 0,
-  invalid_argument = 1,  ///< A value, shape or option that cannot be meant.
-  unsupported = 2,       ///< Meant, but this codec, layout or build cannot do it.
-  not_found = 3,         ///< A file, path, dataset or attribute that is not there.
-  already_exists = 4,    ///< A file or dataset that is there and must not be replaced.
+  invalid_argument = 1,  ///< A value, shape or option is not valid.
+  unsupported = 2,       ///< A valid request that this codec, layout or build cannot serve.
+  not_found = 3,         ///< A file, path, dataset or attribute does not exist.
+  already_exists = 4,    ///< A file or dataset exists and must not be replaced.
   disagreement = 5,      ///< Ranks gave different definitions or options.
-  bad_coverage = 6,      ///< Boxes overlap, leave holes or leave the field's shape.
+  bad_coverage = 6,      ///< Boxes overlap, leave holes or exceed the field's shape.
   plugin_missing = 7,    ///< A filter plug-in could not be found or loaded.
   codec_failed = 8,      ///< A codec refused, or returned bytes that do not decode.
   bound_broken = 9,      ///< A decoded value is further from the original than its bound.
-  corrupt = 10,          ///< Input that is not what it says, or truncated.
+  corrupt = 10,          ///< Input is truncated or contradicts itself.
   io_error = 11,         ///< The storage refused a read or a write.
   no_space = 12,         ///< The storage is full, or a quota is exhausted.
-  out_of_memory = 13,    ///< The memory cap, or the machine's memory, does not suffice.
+  out_of_memory = 13,    ///< The memory cap or the machine's memory does not suffice.
   internal = 14,         ///< A broken invariant of Tailrace itself.
 };
 
-/// The code's name, as messages and JSON print it. Not collective. Thread-safe.
+/// Name of a code in messages and JSON. Not collective. Thread-safe.
 std::string_view code_name(Code code);
 
-/// Done, or a code with a text. Cheap to move; an ok Status holds no memory. The text is printable
-/// (trz/base/printable.hpp), whatever names are in it.
+/// Success, or a code with a text. Cheap to move; an ok Status allocates no memory. The text is
+/// always printable (trz/base/printable.hpp), even if it quotes arbitrary names.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  /// A failure told in one line: a newline in `message` is part of a name, and is escaped.
+  /// A failure with a message of one line: a newline in `message` is part of a name and is escaped.
   Status(Code code, std::string message);
-  /// A failure told in several lines. Names in them have passed through printable().
+  /// A failure with a message of several lines. The caller has passed names through printable().
   static Status of_lines(Code code, std::string lines);
 
   bool ok() const { return code_ == Code::ok; }
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  /// The same failure with `where` put before its text; an ok Status stays ok.
+  /// Copy of a failure with `where` prepended to its text; an ok Status stays ok.
   Status within(std::string_view where) const;
-  /// Copy of a failure with a line put behind its text; an ok Status stays ok.
+  /// Copy of a failure with a line appended to its text; an ok Status stays ok.
   Status with_line(std::string_view line) const;
 
  private:
@@ -64,7 +64,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-/// A value, or the Status that says why there is none. Never holds an ok Status.
+/// A value, or the Status of the failure to produce it. Never contains an ok Status.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -73,7 +73,7 @@ class [[nodiscard]] Result {
 
   bool ok() const { return held_.index() == 0; }
   Status status() const { return ok() ? Status() : std::get<1>(held_); }
-  /// The same failure with `where` put before its text; a value stays as it is.
+  /// Prepend `where` to the text of a failure; a value stays unchanged.
   Result within(std::string_view where) && {
     return ok() ? std::move(*this) : Result(std::get<1>(held_).within(where));
   }
@@ -90,32 +90,32 @@ class [[nodiscard]] Result {
   std::variant<T, Status> held_;
 };
 
-/// What a rank does by itself between two meetings of all ranks: without memory it fails as it does
-/// otherwise, and goes on to the next meeting, where the others wait.
+/// Run a rank's local work between two collective calls and turn exceptions into a Status. A rank
+/// that runs out of memory thus still enters the next collective call, where other ranks wait.
 template <class Work>
 Status local_part(Work&& work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    // A text so short needs no memory itself.
+    // A text this short fits std::string's internal buffer and needs no allocation.
     return Status(Code::out_of_memory, "no memory left");
-  } catch (const std::length_error&) {  // More than any memory has.
+  } catch (const std::length_error&) {  // A container larger than any memory.
     return Status(Code::out_of_memory, "no memory has room for it");
   } catch (const std::exception& unexpected) {
     return Status(Code::internal, unexpected.what());
   }
 }
 
-/// Map an errno to a Status: ENOSPC and EDQUOT become no_space, ENOENT not_found, the rest
-/// io_error.
+/// Map an errno to a Status: ENOSPC and EDQUOT become no_space, ENOENT not_found, EEXIST
+/// already_exists, ENOMEM out_of_memory, all others io_error.
 Status status_from_errno(int errno_value, std::string_view what);
 
-/// The C rendering of TAILRACE_CHECK's failure: says where, then aborts. Never returns.
+/// Failure handler of TAILRACE_CHECK: prints the condition and its location, then aborts.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 
 }  // namespace tailrace
 
-/// For programmer errors only: a broken invariant stops the program at once, with its place.
+/// Abort the program with the source location if `condition` is false. For programmer errors only.
 #define TAILRACE_CHECK(condition) \
   ((condition) ? void(0) : ::tailrace::check_failed(#condition, __FILE__, __LINE__))
 
@@ -126,9 +126,9 @@ Status status_from_errno(int errno_value, std::string_view what);
       return tailrace_try_;                                                   \
   } while (false)
 
-/// Return the Status of a failed Result from the enclosing function, else take its value:
+/// Return the Status of a failed Result from the enclosing function, else assign its value:
 ///   TAILRACE_TAKE(const std::string text, read_text_file(path));
-/// The first argument is what stands left of `=`, with `auto` for a type that has a comma.
+/// The first argument is the left side of the assignment; use `auto` for a type with a comma.
 #define TAILRACE_TAKE(target, ...) \
   TAILRACE_TAKE_BY(TAILRACE_JOIN(tailrace_taken_, __LINE__), target, (__VA_ARGS__))
 // NOLINTBEGIN(bugprone-macro-parentheses): the target may be a declaration.

@@ -1,4 +1,4 @@
-// Book: made from histograms with every symbol counted once more, written and read.
+// Makes books from histograms, with 1 added to every count, and writes and reads them.
 
 #include "trz/book/book.hpp"
 
@@ -14,10 +14,10 @@ namespace {
 constexpr std::uint8_t kMagic[4] = {'T', 'R', 'Z', 'B'};
 constexpr std::uint8_t kVersion = 1;
 
-/// Codes for symbols 0..n_symbols - 1, seen or not. The unseen ones take up to 2^-12 of the code
-/// space each, 5 % in the worst kind; but a section with a byte that has no code would need a code
-/// of its own, and at 256 KB a chunk most of the book's gain would be lost (measured: 5-20 % of the
-/// encoding time won instead of 27-33 %).
+/// Code lengths for symbols 0..n_symbols - 1, including those with count 0. Each of the latter
+/// takes up to 2^-12 of the code space, in the worst kind 5 % together. Without these codes, a
+/// section that contains an uncounted byte needs a code of its own. With chunks of 256 KB the book
+/// then loses most of its gain (measured: it saves 5-20 % of the encoding time, not 27-33 %).
 CodeLengths smoothed_lengths(const Histogram& histogram, std::size_t n_symbols = 256) {
   const auto occurs = [](std::uint32_t count) { return count != 0; };
   if (std::none_of(histogram.begin(), histogram.end(), occurs)) return {};

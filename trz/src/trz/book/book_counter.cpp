@@ -1,4 +1,4 @@
-// Counting for books, and training them.
+// Counts codes for books and trains books.
 
 #include "trz/book/book_counter.hpp"
 
@@ -46,7 +46,7 @@ BookCost book_cost(const Book& book, const BookHistograms& chunk) {
     const std::uint64_t n = std::accumulate(histogram.begin(), histogram.end(), std::uint64_t{0});
     const auto n_different = std::count_if(histogram.begin(), histogram.end(),
                                            [](std::uint32_t count) { return count != 0; });
-    if (n_different < 2) continue;  // Nothing, or a constant section: both ways alike.
+    if (n_different < 2) continue;  // Empty or constant section: the same size both ways.
     const std::uint64_t own_bytes = own_section_bytes(histogram, n);
     const CodeLengths& lengths = lengths_of(book, kind);
     const std::uint64_t bits = encoded_bits(histogram, lengths);
@@ -74,7 +74,7 @@ Book book_from(const BookTally& tally) {
   for (std::size_t kind = 0; kind < kBookKinds && !tally.counts.empty(); ++kind) {
     const std::uint64_t* counts = tally.counts.data() + 256 * kind;
     const std::uint64_t sum = std::accumulate(counts, counts + 256, std::uint64_t{0});
-    // Room for one more of each symbol (book.cpp), and for sums of 32 bits.
+    // Sums must fit 32 bits, with room for the 1 that book.cpp adds to each count.
     const std::uint64_t divisor = sum / (UINT32_MAX / 2) + 1;
     for (std::size_t s = 0; s < 256; ++s) {
       kind_of(histograms, kind)[s] =

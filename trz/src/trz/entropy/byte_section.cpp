@@ -1,4 +1,4 @@
-// Byte sections: choose a form by its exact size, write it, read it back.
+// Byte sections: choose a form by its exact size, write it, and read it.
 
 #include "trz/entropy/byte_section.hpp"
 
@@ -30,7 +30,7 @@ std::size_t write_varint(std::uint64_t value, std::uint8_t* out) {
   return n;
 }
 
-/// The same in n_bytes, which may be more than the value needs.
+/// Write a varint of exactly n_bytes, which may be more than the value needs.
 void write_long_varint(std::uint64_t value, std::size_t n_bytes, std::uint8_t* out) {
   for (std::size_t i = 0; i < n_bytes; ++i) {
     const unsigned more = i + 1 < n_bytes ? 0x80U : 0U;
@@ -43,7 +43,7 @@ std::size_t varint_bytes(std::uint64_t value) {
   return write_varint(value, scratch);
 }
 
-/// Bytes read; 0 if truncated or longer than 64 bits.
+/// Read a varint. Returns the bytes read; 0 if truncated or longer than 64 bits.
 std::size_t read_varint(std::span<const std::uint8_t> in, std::uint64_t& value) {
   value = 0;
   const std::size_t n_max = std::min(in.size(), kVarintBytesMax);
@@ -60,10 +60,12 @@ std::size_t write_stored(std::span<const std::uint8_t> bytes, std::uint8_t* out)
   return 1 + bytes.size();
 }
 
-/// With the book's lengths. 0 if a symbol has none or the section would not get smaller.
+/// Write a section with the book's code lengths. Returns 0 if a symbol has no code or the section
+/// would not be smaller than the bytes.
 std::size_t write_shared(std::span<const std::uint8_t> bytes, const CodeLengths& lengths,
                          std::uint8_t* out, Isa isa) {
-  // The length of the payload is known afterwards: leave room for the longest, then close up.
+  // The payload's length is known only afterwards: leave room for the longest varint, then move the
+  // payload down.
   const std::size_t head_max = 1 + varint_bytes(bytes.size());
   if (bytes.size() <= head_max) return 0;
   const std::size_t n_payload =
@@ -75,7 +77,7 @@ std::size_t write_shared(std::span<const std::uint8_t> bytes, const CodeLengths&
   return head + n_payload;
 }
 
-/// A zstd section of fewer than bytes_limit bytes in all, or 0.
+/// Write a zstd section of fewer than bytes_limit bytes in total; return its size, or 0.
 std::size_t write_zstd(std::span<const std::uint8_t> bytes, int level, std::size_t bytes_limit,
                        std::uint8_t* out, Workspace& workspace) {
   auto* context = static_cast<ZSTD_CCtx*>(workspace.zstd_compressor());
@@ -93,8 +95,9 @@ std::size_t write_zstd(std::span<const std::uint8_t> bytes, int level, std::size
   return head + n_payload;
 }
 
-/// Whether Huffman cannot see what zstd would: many places of a sample whose next eight bytes have
-/// been there before. Streams of few bits a byte have such places by chance; runs are for them.
+/// True if zstd promises a gain over Huffman coding: at many positions of a sample, the next eight
+/// bytes have occurred earlier in it. Streams of few bits per byte repeat by chance and are
+/// excluded; form runs serves them.
 bool zstd_promises(std::span<const std::uint8_t> bytes, std::uint64_t bits) {
   constexpr std::size_t n_sampled = 1024;
   constexpr unsigned hash_bits = 10;
@@ -114,15 +117,15 @@ bool zstd_promises(std::span<const std::uint8_t> bytes, std::uint64_t bits) {
   return n_matches > n_sampled / 8;
 }
 
-/// A code for a section of its own, from all of its bytes or from some.
+/// A section's own Huffman code, made from the counts of all of its bytes or of some.
 struct OwnCode {
   Histogram histogram{};
   std::uint64_t n_counted = 0;
   CodeLengths lengths;
-  std::uint8_t text[kLengthsBytesMax];  ///< The lengths, as they are written.
+  std::uint8_t text[kLengthsBytesMax];  ///< The code lengths in serialised form.
   std::size_t n_text = 0;
-  std::uint64_t bits = 0;           ///< Of all bytes; about, if some were counted.
-  std::uint64_t section_bytes = 0;  ///< Likewise.
+  std::uint64_t bits = 0;           ///< Bits of all codes; an estimate if only some are counted.
+  std::uint64_t section_bytes = 0;  ///< Size of the section; an estimate if `bits` is one.
 
   OwnCode(std::span<const std::uint8_t> bytes, bool count_all, Isa isa) {
     n_counted = bytes.size();
@@ -140,8 +143,8 @@ struct OwnCode {
   }
 };
 
-/// `code` is of these bytes. Returns 0 if n_room bytes are not enough; more room than needed spares
-/// the encoder a careful end.
+/// Write a huffman section with `code`, which was made from these bytes. Returns 0 if n_room bytes
+/// do not suffice. Extra room lets the encoder skip its slow, checked path near the end.
 std::size_t write_huffman(std::span<const std::uint8_t> bytes, const OwnCode& code,
                           std::size_t n_room, std::uint8_t* out, Isa isa) {
   const std::size_t n_varint = varint_bytes(bytes.size());
@@ -156,8 +159,9 @@ std::size_t write_huffman(std::span<const std::uint8_t> bytes, const OwnCode& co
   return head + n_payload;
 }
 
-/// As runs of the most frequent byte, if it makes up half of all and another does not occur, and
-/// the section will hardly take more than bytes_limit bytes; else 0.
+/// Write a section as runs of the most frequent byte; return its size, or 0 if not written. Runs
+/// need a byte that makes up half of all bytes, and another that does not occur. The section's
+/// estimated size must be below bytes_limit.
 std::size_t write_runs(std::span<const std::uint8_t> bytes, const OwnCode& plain_code,
                        bool count_all, std::uint64_t bytes_limit, std::uint8_t* out,
                        Workspace& workspace) {
@@ -201,7 +205,7 @@ std::size_t write_own(std::span<const std::uint8_t> bytes, const SectionPlan& pl
     const std::size_t n_zstd =
         write_zstd(bytes, plan.zstd_level, static_cast<std::size_t>(limit), out, workspace);
     if (n_zstd != 0) return n_zstd;
-    // zstd has overwritten the runs.
+    // The attempt with zstd has overwritten the runs.
     if (n_runs != 0) return write_runs(bytes, code, count_all, UINT64_MAX, out, workspace);
   }
   if (n_runs != 0) return n_runs;
@@ -210,7 +214,7 @@ std::size_t write_own(std::span<const std::uint8_t> bytes, const SectionPlan& pl
   return n_huffman != 0 ? n_huffman : write_stored(bytes, out);
 }
 
-/// What reading needs besides the result: Slot::section.
+/// Temporary memory of the reader, in Slot::section.
 struct ReadArea {
   DecodeTable* table;
   std::uint8_t* tokens;
@@ -221,7 +225,7 @@ struct ReadArea {
         tokens(table == nullptr ? nullptr : reinterpret_cast<std::uint8_t*>(table + 1)) {}
 };
 
-/// Forms stored and constant. Bytes consumed, or 0.
+/// Read a section of form stored or constant. Returns the bytes consumed, or 0.
 std::size_t read_plain(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes) {
   if (in[0] == static_cast<std::uint8_t>(Form::stored)) {
     if (in.size() - 1 < bytes.size()) return 0;
@@ -233,7 +237,7 @@ std::size_t read_plain(std::span<const std::uint8_t> in, std::span<std::uint8_t>
   return 2;
 }
 
-/// Forms huffman, shared and zstd. Bytes consumed, or 0.
+/// Read a section of form huffman, shared or zstd. Returns the bytes consumed, or 0.
 std::size_t read_payload(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
                          const CodeLengths* shared, DecodeTable& table, Workspace& workspace) {
   const auto form = static_cast<Form>(in[0]);
@@ -264,7 +268,7 @@ std::size_t read_payload(std::span<const std::uint8_t> in, std::span<std::uint8_
   return in.size() - rest.size() + payload.size();
 }
 
-/// Form runs. Bytes consumed, or 0.
+/// Read a section of form runs. Returns the bytes consumed, or 0.
 std::size_t read_runs(std::span<const std::uint8_t> in, std::span<std::uint8_t> bytes,
                       Workspace& workspace) {
   std::uint64_t n_tokens = 0;
@@ -292,7 +296,7 @@ std::size_t section_bytes_max(std::size_t n_bytes) { return 1 + n_bytes; }
 
 bool own_code_may_pay(std::size_t n_bytes, std::size_t n_shared, const CodeLengths& lengths) {
   if (n_shared < n_bytes / 4) return true;
-  std::uint64_t made_for = 0;  // Bits that 2^12 bytes take if a code of l bits occurs once in 2^l.
+  std::uint64_t made_for = 0;  // Bits of 2^12 bytes if a code of l bits occurs once in 2^l.
   bool one_bit = false;
   for (const std::uint8_t length : lengths.bits) {
     if (length == 0) continue;
@@ -300,7 +304,7 @@ bool own_code_may_pay(std::size_t n_bytes, std::size_t n_shared, const CodeLengt
     one_bit = one_bit || length == 1;
   }
   if (one_bit && n_shared < n_bytes / 3) return true;
-  constexpr std::size_t n_shared_min = 1024;  // Below it the lengths take up what others gain.
+  constexpr std::size_t n_shared_min = 1024;  // Below, stored lengths cost more than they gain.
   const std::uint64_t expected = made_for * n_bytes;
   const std::uint64_t taken = static_cast<std::uint64_t>(n_shared) << 15;
   const std::uint64_t apart = taken > expected ? taken - expected : expected - taken;

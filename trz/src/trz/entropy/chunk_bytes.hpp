@@ -1,7 +1,9 @@
-// ChunkWriter and ChunkReader: the little-endian numbers of a trz chunk, with every limit checked.
+// ChunkWriter and ChunkReader: write and read the little-endian numbers of a trz chunk, with every
+// limit checked.
 //
-// A writer that runs out of room, or a reader that runs past the end, fails for good: later calls
-// do nothing and give zeros, and the caller asks once at the end. So hostile lengths cost nothing.
+// A writer that runs out of space, or a reader that reaches the end, stays failed: later calls do
+// nothing and return zeros. The caller checks failed() once at the end. A corrupt length therefore
+// does no harm.
 
 #pragma once
 
@@ -31,12 +33,13 @@ class ChunkWriter {
     std::uint8_t* to = skip(n_bytes);
     if (to != nullptr && n_bytes > 0) std::memcpy(to, from, n_bytes);
   }
-  /// Seven bits a byte, least significant first, the top bit set on all but the last.
+  /// Write a varint: seven bits per byte, least significant first; all bytes except the last have
+  /// the top bit set.
   void varint(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) number(static_cast<std::uint8_t>(value | 0x80));
     number(static_cast<std::uint8_t>(value));
   }
-  /// Room for n_bytes, to be filled by the caller; nullptr when there is none.
+  /// Reserve n_bytes, which the caller fills; nullptr if they do not fit.
   std::uint8_t* skip(std::size_t n_bytes) {
     if (failed_ || n_bytes > room_.size() - n_written_) {
       failed_ = true;
@@ -45,7 +48,7 @@ class ChunkWriter {
     n_written_ += n_bytes;
     return room_.data() + n_written_ - n_bytes;
   }
-  /// Where the next byte goes, and how many fit; follow with advance().
+  /// The unused part of the output, to be written directly; then call advance().
   std::span<std::uint8_t> rest() const { return room_.subspan(n_written_); }
   void advance(std::size_t n_bytes) { static_cast<void>(skip(n_bytes)); }
 
@@ -78,7 +81,7 @@ class ChunkReader {
     failed_ = true;
     return 0;
   }
-  /// The next n_bytes; nullptr when there are not as many.
+  /// Consume the next n_bytes; nullptr if fewer are left.
   const std::uint8_t* take(std::size_t n_bytes) {
     if (failed_ || n_bytes > rest_.size()) {
       failed_ = true;

@@ -1,4 +1,4 @@
-// Code sections: writing them from the streams of the groups, and reading them back.
+// Code sections: written from the streams of the groups, and read into them.
 
 #include "trz/entropy/code_sections.hpp"
 
@@ -12,15 +12,15 @@ namespace tailrace::trz {
 
 namespace {
 
-constexpr unsigned kPlainSymbols = 224;  ///< Symbols that are z itself.
-constexpr unsigned kLeastLength = 8;     ///< Bits of the smallest z that has none.
+constexpr unsigned kPlainSymbols = 224;  ///< Number of symbols that are z itself.
+constexpr unsigned kLeastLength = 8;     ///< Bits of the smallest z without a symbol of its own.
 
 unsigned symbol_of(std::uint32_t z) {
   if (z < kPlainSymbols) return z;
   return kPlainSymbols + static_cast<unsigned>(std::bit_width(z)) - kLeastLength;
 }
 
-/// Bits behind a symbol: L - 1, or 0.
+/// Number of bits that a symbol adds to the string of bits: L - 1, or 0.
 unsigned bits_behind(unsigned symbol) {
   return symbol < kPlainSymbols ? 0 : symbol - kPlainSymbols + kLeastLength - 1;
 }
@@ -62,9 +62,9 @@ std::size_t put_exception_symbols(std::span<const std::int32_t> codes, std::uint
 
 bool take_exception_symbols(std::span<const std::uint8_t> symbols,
                             std::span<const std::uint8_t> bits, std::int32_t* codes) {
-  // This also says that every symbol is one, and that no bit is missing below.
+  // This check also ensures that all symbols are valid and that the loop below has all its bits.
   if (exception_bit_bytes(symbols) != bits.size()) return false;
-  std::size_t position = 0;  // In bits.
+  std::size_t position = 0;  // Position in bits.
   for (const std::uint8_t symbol : symbols) {
     std::uint64_t held = 0;
     const std::size_t first = position / 8;
@@ -84,11 +84,12 @@ bool take_exception_symbols(std::span<const std::uint8_t> symbols,
 
 namespace {
 
-constexpr std::size_t kSlack = 64;  ///< Behind every stream: kernels store and load whole vectors.
+constexpr std::size_t kSlack = 64;  ///< Padding of every stream: kernels access complete vectors.
 
 std::size_t groups_of(std::size_t n_values) { return (n_values + kGroupCodes - 1) / kGroupCodes; }
 
-/// About the histogram of all bytes, from a part of them; what occurs has a count.
+/// Approximate histogram of all bytes, counted on a part of them. Every byte that occurs has a
+/// count > 0.
 void count_part(std::span<const std::uint8_t> bytes, Histogram& histogram) {
   const std::uint64_t n_counted = count_some_bytes(bytes, histogram);
   if (n_counted == bytes.size()) return;
@@ -178,7 +179,7 @@ bool OutgoingCodes::write_exceptions(const SectionChoice& choice, ChunkWriter& o
   const auto n = static_cast<std::size_t>(writer_->grouped.exceptions - exceptions_begin_);
   out.varint(n);
   if (n == 0) return !out.failed();
-  // The symbols overwrite the class ids, the bits the planes: both have been written.
+  // The symbols overwrite the class ids, and the bits the planes: both are already written.
   auto* symbols = workspace.area<std::uint8_t>(Slot::widths, n + kSlack);
   auto* bits = workspace.area<std::uint8_t>(Slot::planes, 4 * n + kSlack);
   if (symbols == nullptr || bits == nullptr) return false;

@@ -1,8 +1,8 @@
-// Code sections: the codes of a chunk as they stand in its bytes, behind groups or bit packing.
+// Code sections: the codes of a chunk in serialised form, after grouping or bit packing.
 //
-// Grouped: class ids, planes, the stream of every class that occurs, exceptions. Packed: widths and
-// planes. Everything but planes is a byte section. Exceptions are a section of symbols and a string
-// of bits.
+// Grouped form: class ids, planes, one stream for each class that occurs, exceptions. Packed form:
+// widths and planes. Everything except planes is a byte section. Exceptions are a byte section of
+// symbols and a string of bits.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace tailrace::trz {
 
-/// A signed code as an unsigned number: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
+/// Map a signed code to an unsigned number: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
 constexpr std::uint32_t zigzag(std::int32_t code) {
   return (static_cast<std::uint32_t>(code) << 1) ^ static_cast<std::uint32_t>(code >> 31);
 }
@@ -29,58 +29,60 @@ constexpr std::int32_t unzigzag(std::uint32_t z) {
   return static_cast<std::int32_t>((z >> 1) ^ (0U - (z & 1U)));
 }
 
-// --- Exceptions as bytes for the entropy coder, and the bits that it would gain nothing on.
+// --- Exceptions as symbols for the entropy coder, plus raw bits that it could not compress.
 //
-// An exception is a whole code (group_kernels.hpp), most often a little too large for its group, at
-// the edge of a mask as large as the field's values. Let z = 2 c for c >= 0, else -2 c - 1. Below
-// 224 its symbol is z itself; otherwise the symbol is 224 + L - 8, where L = 8..32 is the number of
-// bits of z, and the L - 1 bits below the leading one follow in a string of bits, low ones first.
-// Measured against "255 and 32 bits" on 130 pairs of field and bound: chunks 1.1 to 1.9 % smaller
-// on average from rel 1e-3 to 1e-6, and 3 to 5 % where fields have masks.
+// An exception is a complete code c (group_kernels.hpp). Most exceptions are a little too large for
+// their group; those at the edge of a mask are as large as the field's values. Let z = 2 c for
+// c >= 0, else -2 c - 1. If z < 224 the symbol is z. Otherwise the symbol is 224 + L - 8, where
+// L = 8..32 is the number of bits of z. The L - 1 bits below the leading one go to a string of
+// bits, low bits first.
+// Measured against "255 and 32 bits" on 130 pairs of field and bound: chunks are 1.1 to 1.9 %
+// smaller on average from rel 1e-3 to 1e-6, and 3 to 5 % smaller for fields with masks.
 
-inline constexpr unsigned kExceptionSymbols = 249;  ///< Symbols are below this.
+inline constexpr unsigned kExceptionSymbols = 249;  ///< Number of symbols.
 
-/// The symbol of one exception, for histograms.
+/// Symbol of one exception, for histograms.
 unsigned exception_symbol(std::int32_t code);
 
-/// Bytes of the string of bits that exceptions with these symbols have; SIZE_MAX if one is none.
+/// Bytes of the string of bits for exceptions with these symbols; SIZE_MAX if a symbol is invalid.
 std::size_t exception_bit_bytes(std::span<const std::uint8_t> symbols);
 
-/// Write one symbol per code, and the string of bits, filled up with zeros to a whole byte.
-/// `bits` has room for 4 bytes a code and 8 more (all of which may be overwritten). Returns the
-/// bytes of the string. Thread-safe. Cost: O(n), about 1 ns a code.
+/// Write one symbol per code, and the string of bits, padded with zeros to a byte boundary. `bits`
+/// has room for 4 bytes per code plus 8, all of which may be overwritten. Returns the size of the
+/// string in bytes. Thread-safe. Cost: O(n), about 1 ns per code.
 std::size_t put_exception_symbols(std::span<const std::int32_t> codes, std::uint8_t* symbols,
                                   std::uint8_t* bits);
 
-/// The inverse. Returns false if a symbol is none, or bits.size() is not exception_bit_bytes().
-/// Then `codes` are unspecified; nothing is read or written out of range.
+/// The inverse of put_exception_symbols. Returns false if a symbol is invalid or bits.size() is not
+/// exception_bit_bytes(symbols); `codes` are then unspecified. Never accesses memory out of range.
 bool take_exception_symbols(std::span<const std::uint8_t> symbols,
                             std::span<const std::uint8_t> bits, std::int32_t* codes);
 
-/// What the sections of one chunk may use.
+/// Options for writing the sections of one chunk.
 struct SectionChoice {
   ZstdUse zstd = ZstdUse::promising;
   int zstd_level = 1;
   const Book* book = nullptr;
-  BookHistograms* counted = nullptr;  ///< Set to about what the streams hold; null: nobody asks.
+  BookHistograms* counted = nullptr;  ///< Receives approximate counts; null: not counted.
 };
 
-/// The streams that a CodeWriter fills, in the workspace.
+/// The streams that a CodeWriter fills. They are in the workspace.
 class OutgoingCodes {
  public:
-  /// False when memory is out.
+  /// Set up the streams for n_values codes. False if out of memory.
   bool prepare(std::size_t n_values, CodeForm form, Workspace& workspace);
   CodeWriter& writer() { return *writer_; }
 
-  /// After the predictor is done: complete the last group. Returns an upper limit of write()'s
-  /// bytes; 0 when memory is out.
+  /// Complete the last group; call it after the predictor. Returns an upper limit of the bytes that
+  /// write() needs.
   std::size_t finish();
-  /// Returns false when memory or room is out.
+  /// Write all sections. Returns false if memory or space runs out.
   bool write(const SectionChoice& choice, ChunkWriter& out, Workspace& workspace);
 
-  /// Histograms of all streams, for a shared book.
+  /// Add the histograms of all streams, for a shared book.
   void count(BookHistograms& histograms) const;
-  /// The same in about a tenth of encode()'s time: of long streams a part is counted, and scaled.
+  /// Add approximate histograms, in about a tenth of encode()'s time: long streams are counted in
+  /// part, and the counts scaled up.
   void count_some(BookHistograms& histograms) const;
 
  private:
@@ -101,12 +103,12 @@ class OutgoingCodes {
 /// The streams that a CodeReader consumes.
 class IncomingCodes {
  public:
-  /// Read all sections of n_values codes. False on anything inconsistent or when memory is out
-  /// (then `memory_out()`).
+  /// Read all sections of n_values codes. False if the input is inconsistent, or if out of memory
+  /// (memory_out() is then true).
   bool read(std::size_t n_values, CodeForm form, const Book* book, ChunkReader& in,
             Workspace& workspace);
   CodeReader& reader() { return *reader_; }
-  /// After all codes have been taken: whether every exception has been, too.
+  /// True if all exceptions have been consumed; to be checked after all codes.
   bool used_up() const { return reader_->grouped.exceptions == reader_->grouped.exceptions_end; }
   bool memory_out() const { return memory_out_; }
 
@@ -116,7 +118,7 @@ class IncomingCodes {
   bool read_classes(const Book* book, const std::size_t* counts, ChunkReader& in,
                     Workspace& workspace);
   bool read_exceptions(const Book* book, ChunkReader& in, Workspace& workspace);
-  /// Planes in place if enough bytes follow them, else a copy with slack.
+  /// Consume the planes: returns them in place if enough bytes follow them, else a padded copy.
   const std::uint8_t* planes(std::size_t n_bytes, ChunkReader& in, Workspace& workspace);
 
   std::size_t n_groups_ = 0;
@@ -124,33 +126,34 @@ class IncomingCodes {
   std::optional<CodeReader> reader_;
 };
 
-// --- Codes under a model: each has a context, and each context a table of frequencies (model.cpp).
+// --- Codes under a model: each code has a context, each context a frequency table (model.cpp).
 
-inline constexpr unsigned kModelSymbols = 140;   ///< Symbols are below this.
+inline constexpr unsigned kModelSymbols = 140;   ///< Number of symbols.
 inline constexpr unsigned kFrequencyBits = 12;   ///< A table's frequencies sum to 2^12.
 inline constexpr std::size_t kModelStates = 4;   ///< Code i belongs to state i % 4.
 inline constexpr unsigned kStateLeastBits = 16;  ///< States are at least 2^16, words 16 bits.
 
-/// Upper limit of write_modelled's bytes.
+/// Upper limit of the bytes that write_modelled writes.
 std::size_t modelled_bytes_max(std::size_t n_codes);
 
 /// Write the tables and all codes. Each context is below kContexts. Uses Slots planes, exceptions.
-/// False when memory or room is out. Thread-safe with a workspace each. Cost: O(n).
+/// False if memory or space runs out. Thread-safe with one workspace per thread. Cost: O(n).
 bool write_modelled(const std::int32_t* codes, const std::uint8_t* contexts, std::size_t n_codes,
                     ChunkWriter& out, Workspace& workspace);
 
-/// Reads what write_modelled wrote, part by part, since contexts follow from codes before.
+/// Reads the output of write_modelled in parts, since contexts depend on earlier codes.
 class ModelReader {
  public:
-  /// Read the tables. False on anything inconsistent, or when memory is out (then memory_out()).
-  /// Uses Slot class_bytes until the last read().
+  /// Read the tables. False if the input is inconsistent, or if out of memory (memory_out() is then
+  /// true). Uses Slot class_bytes until the last read().
   bool open(ChunkReader& in, Workspace& workspace);
   bool memory_out() const { return memory_out_; }
 
-  /// The next n codes. Each context is below kContexts. Zeros, or whatever, once it failed.
+  /// Read the next n codes. Each context is below kContexts. After a failure the codes are
+  /// unspecified.
   void read(const std::uint8_t* contexts, std::size_t n, std::int32_t* codes);
 
-  /// After all codes: whether everything was there, and nothing is left.
+  /// True if the input was complete and fully consumed; to be checked after all codes.
   bool finished() const;
 
  private:
@@ -161,7 +164,7 @@ class ModelReader {
 
   std::array<const std::uint32_t*, kContexts> table_{};
   std::array<std::uint32_t, kModelStates> state_{};
-  std::size_t turn_ = 0;  ///< Whose code is next.
+  std::size_t turn_ = 0;  ///< State that decodes the next code.
   const std::uint8_t* words_ = nullptr;
   std::size_t n_words_left_ = 0;
   std::span<const std::uint8_t> bit_bytes_;

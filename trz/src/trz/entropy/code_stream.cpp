@@ -1,4 +1,4 @@
-// Codes on their way from a predictor to the entropy stage, and what they would cost there.
+// The stream of codes between a predictor and the entropy stage, and estimates of its size.
 
 #include "trz/entropy/code_stream.hpp"
 
@@ -55,7 +55,7 @@ const RunCosts& RunCosts::table() {
   return costs;
 }
 
-// --- CodeWriter and CodeReader: between the predictors and the groups.
+// --- CodeWriter and CodeReader: the stream between the predictors and the groups.
 
 void CodeWriter::drain() {
   const std::size_t n_whole = n_held_ / kGroupCodes;
@@ -85,7 +85,7 @@ void CodeReader::refill(std::size_t n) {
   std::memmove(buffer_, buffer_ + n_begin_, n_held * sizeof(std::int32_t));
   n_begin_ = 0;
   n_end_ = n_held;
-  // As many groups as fit, so that join() runs over many at a time.
+  // Read all groups that fit: join() is faster over many groups at a time.
   std::size_t n_groups = (2 * kRowCodes - n_held) / kGroupCodes;
   if (n_groups > n_groups_left_) n_groups = n_groups_left_;
   if (!failed_ && n_groups > 0) {

@@ -1,4 +1,4 @@
-// Codes on their way from a predictor to the entropy stage, and what they would cost there.
+// The stream of codes between a predictor and the entropy stage, and estimates of its size.
 
 #pragma once
 
@@ -11,56 +11,57 @@
 
 namespace tailrace::trz {
 
-// --- Code cost: bits that a group of codes takes, from the sum of their magnitudes.
+// --- Code cost: bits per code, estimated from the sum of the codes' magnitudes.
 //
-// Groups of codes adapt to the local size, so a run of codes with mean magnitude m costs about the
-// entropy of the two-sided geometric distribution with this mean. No logarithm of the C library,
-// which may differ between machines: IEEE arithmetic in one order alone.
+// Groups of codes adapt to the local magnitude. So the cost of a run of codes with mean magnitude m
+// is about the entropy of the two-sided geometric distribution with this mean. The C library's
+// logarithm may differ between machines, so this code uses IEEE arithmetic in one fixed order.
 
-/// log2 of a normal positive number, to about 1e-6.
+/// log2 of a normal positive number, with an error of about 1e-6.
 double log2_of(double value);
 
-/// Entropy in bits of the two-sided geometric distribution with mean magnitude m >= 0.
+/// Entropy, in bits, of the two-sided geometric distribution with this mean magnitude (>= 0).
 double entropy_of_mean(double mean);
 
-/// The same of a run of kRunValues codes, from their sum, by interpolation in a table.
+/// Bits per code in a run of kRunValues codes, interpolated in a table of entropy_of_mean().
 class RunCosts {
  public:
-  /// The table, made at the first call. Thread-safe.
+  /// The table; made by the first call. Thread-safe.
   static const RunCosts& table();
 
+  /// Cost of a run, given the sum of its magnitudes.
   double of(std::uint64_t sum) const {
     return sum == 0 ? 0 : interpolated(static_cast<double>(sum));
   }
-  /// From the mean magnitude, which may be any number >= 0.
+  /// Cost of a run, given its mean magnitude (any number >= 0).
   double of_mean(double mean) const;
-  /// The mean magnitude that makes this cost.
+  /// Mean magnitude of a run with this cost, rounded down to an entry of the table.
   double mean_of(double cost) const;
 
  private:
   RunCosts();
-  /// For sums of 1 and more.
+  /// Cost of a sum >= 1.
   double interpolated(double sum) const {
     const auto bits = std::bit_cast<std::uint64_t>(sum);
     const auto at = static_cast<std::size_t>((bits >> 48) - kFirst);
     const double part = static_cast<double>(bits & 0xFFFFFFFFFFFFULL) * 0x1p-48;
     return cost_[at] + (cost_[at + 1] - cost_[at]) * part;
   }
-  static constexpr std::uint64_t kFirst = 1023U << 4;  ///< Sixteen entries from each power of two.
-  static constexpr std::size_t kEntries = 512;         ///< 16 for each of 32: sums below 2^31.
+  static constexpr std::uint64_t kFirst = 1023U << 4;  ///< Sixteen entries per power of two.
+  static constexpr std::size_t kEntries = 512;         ///< 32 powers of two: sums below 2^32.
   std::array<double, kEntries + 1> cost_;
 };
 
 // --- CodeWriter and CodeReader: the stream of codes between a predictor and the entropy stage.
 //
-// A predictor produces (or consumes) exactly one code per value, in an order of its own that the
-// format fixes. It works row by row: reserve() room, fill it, commit(); or take() codes. Behind,
-// complete groups of 64 go to group_kernels at once, while they are in the cache; the last group is
-// filled up with zeros. kRowCodes is the longest row; longer rows are cut by the predictor.
+// A predictor produces (or consumes) exactly one code per value, in the order that the format fixes
+// for this predictor. It works row by row: reserve() space, fill it, commit(); or take() codes. The
+// stream passes complete groups of 64 codes to group_kernels while they are still in the cache. The
+// last group is padded with zeros. kRowCodes is the longest row; predictors split longer rows.
 
 inline constexpr std::size_t kRowCodes = 4096;
 
-/// How codes become bytes: grouped classes for Huffman, or bit packing (the fast preset).
+/// Conversion of codes to bytes: grouped classes for Huffman coding, or bit packing (preset fast).
 enum class CodeForm : std::uint8_t { grouped, packed };
 
 class CodeWriter {
@@ -68,23 +69,23 @@ class CodeWriter {
   CodeWriter(const GroupKernels& kernels, CodeForm form, std::int32_t* buffer)
       : kernels_(kernels), form_(form), buffer_(buffer) {}
 
-  /// Entries that `buffer` must have.
+  /// Number of entries that `buffer` must have.
   static constexpr std::size_t buffer_codes = 2 * kRowCodes + 2 * kGroupCodes;
 
-  /// Room for n <= kRowCodes codes, in a row; stays valid until the next reserve().
+  /// Contiguous space for n <= kRowCodes codes; valid until the next reserve().
   std::int32_t* reserve(std::size_t n) {
     if (n_held_ + n > 2 * kRowCodes) drain();
     return buffer_ + n_held_;
   }
-  /// The n codes last reserved are there.
+  /// Append the n codes written into the reserved space.
   void commit(std::size_t n) { n_held_ += n; }
-  /// Fill the last group with zeros and hand everything on.
+  /// Pad the last group with zeros and pass all remaining groups on.
   void finish();
 
-  GroupCursor grouped;             ///< Set by the owner before the first reserve().
-  std::uint8_t* widths = nullptr;  ///< Of the packed form, likewise; advanced.
+  GroupCursor grouped;             ///< Output of the grouped form; set before the first reserve().
+  std::uint8_t* widths = nullptr;  ///< Output of the packed form, likewise; advanced by writing.
   std::uint8_t* planes = nullptr;
-  std::size_t n_groups = 0;  ///< Handed on so far.
+  std::size_t n_groups = 0;  ///< Number of groups passed on so far.
 
  private:
   void drain();
@@ -97,11 +98,11 @@ class CodeWriter {
 
 class CodeReader {
  public:
-  /// n_groups: all there are; the streams hold that many (checked before).
+  /// @param n_groups  number of groups in the streams, as checked by the caller.
   CodeReader(const GroupKernels& kernels, CodeForm form, std::int32_t* buffer, std::size_t n_groups)
       : kernels_(kernels), form_(form), buffer_(buffer), n_groups_left_(n_groups) {}
 
-  /// The next n <= kRowCodes codes, in a row; valid until the next take(). Zeros once the stream
+  /// The next n <= kRowCodes codes, contiguous; valid until the next take(). Zeros after the stream
   /// has failed or ended.
   const std::int32_t* take(std::size_t n) {
     if (n_end_ - n_begin_ < n) refill(n);

@@ -1,9 +1,9 @@
-// Huffman coding: the canonical code, the tables of encoder and decoder, the parts.
+// Huffman coding: the canonical code, the tables of encoder and decoder, and the parts.
 //
-// Canonical: symbols in order of length, then of value, get rising codes, so the lengths say all.
-// The decoder's table is made from smaller ones of the same kind: what follows a code of l bits is
-// a table of bits - l bits, and codes that begin the same stand together, so every step is one
-// addition over a run of entries.
+// Canonical code: symbols sorted by length, then by value, get ascending codes, so the lengths
+// define the code. The decoder's table is built from smaller tables of the same kind: a code of l
+// bits is followed by the contents of a table of bits - l bits. Entries with the same first code
+// are contiguous, so each step adds one number to a run of entries.
 
 #include "trz/entropy/huffman.hpp"
 
@@ -16,11 +16,11 @@
 
 namespace tailrace::trz {
 
-// --- Code lengths: made from a histogram, and summed.
+// --- Code lengths: computed from a histogram.
 //
-// Huffman's tree by two queues over the sorted counts (van Leeuwen 1976), then the lengths beyond
-// the limit are cut and the code is made complete again by moving the fewest and cheapest leaves.
-// The result is within a fraction of a per cent of the best limited code, for a tenth of its cost.
+// Two queues over the sorted counts build Huffman's tree (van Leeuwen 1976). Lengths beyond the
+// limit are then cut, and moving the fewest and cheapest leaves makes the code complete again. The
+// result is within a fraction of a per cent of the best limited code, for a tenth of its cost.
 
 namespace {
 
@@ -29,7 +29,8 @@ struct Leaf {
   std::uint32_t symbol;
 };
 
-/// The symbols that occur, by rising count, then value: a stable radix sort. Returns their number.
+/// List the symbols that occur, by ascending count, then value (stable radix sort). Returns their
+/// number.
 int sorted_leaves(const Histogram& histogram, Leaf* leaves) {
   Leaf other[256];
   int n = 0;
@@ -49,10 +50,10 @@ int sorted_leaves(const Histogram& histogram, Leaf* leaves) {
   return n;
 }
 
-/// How many leaves Huffman's tree has at each depth, those deeper than `limit` counted there.
+/// Count the leaves of Huffman's tree at each depth; leaves deeper than `limit` count at `limit`.
 void count_depths(const Leaf* leaves, int n, int limit, int* n_at) {
-  std::uint64_t weight[256];  // Of the inner nodes, in the order in which they are made.
-  int parent[512];            // Of leaves 0..n-1, then inner nodes n..2n-2.
+  std::uint64_t weight[256];  // Weights of the inner nodes, in order of creation.
+  int parent[512];            // Parents of leaves 0..n-1, then of inner nodes n..2n-2.
   int leaf = 0;
   int inner = 0;
   for (int made = 0; made < n - 1; ++made) {
@@ -71,13 +72,14 @@ void count_depths(const Leaf* leaves, int n, int limit, int* n_at) {
   }
 }
 
-/// Make the code complete: the sum of 2^-length over all leaves becomes 1. Leaves get longer where
-/// that costs the fewest bits for the room it gives, and shorter where the last step gave too much.
+/// Make the code complete: the sum of 2^-length over all leaves becomes 1. First, leaves get longer
+/// that cost the fewest bits for the code space they free. Then, if the last step freed too much,
+/// leaves get shorter.
 void complete(const Leaf* leaves, int limit, int* n_at) {
-  int excess = -(1 << limit);  // In units of 2^-limit.
+  int excess = -(1 << limit);  // The unit is 2^-limit.
   for (int length = 1; length <= limit; ++length) excess += n_at[length] << (limit - length);
   if (excess == 0) return;
-  // The leaves of one length stand together: first[l] is the rarest of length l.
+  // Leaves of equal length are contiguous: first[l] is the rarest leaf of length l.
   int first[kCodeBitsMax + 2];
   first[limit] = 0;
   for (int l = limit; l >= 1; --l) first[l - 1] = first[l] + n_at[l];
@@ -149,27 +151,29 @@ std::uint64_t encoded_bits(const Histogram& histogram, const CodeLengths& length
   return lost ? UINT64_MAX : bits;
 }
 
-// --- Code lengths in few bytes: predicted from neighbours, the rest in a variable-length code.
+// --- Compact code lengths: predicted from neighbours; differences have a variable-length code.
 //
-// Lengths are smooth: of bytes that are signed numbers along +-n, of packed codes along both
-// fields, of counts from one to the next. So each is predicted from lengths before it, in the best
-// of three orders, and the difference coded; absent symbols count as one longer than the longest,
-// and runs of them are counted. About 40 bytes for a typical table, against 88 as nibbles. Where no
-// prediction helps, nibbles it is. Layout: trz/docs/trz-format.md, "Code lengths".
+// Code lengths vary smoothly: for bytes that are signed numbers along +-n, for packed codes along
+// both fields, for counts from one to the next. So each length is predicted from earlier lengths in
+// the best of three orders, and the difference is coded. Absent symbols have the longest length
+// plus 1, and a run of them is coded as its length. A typical table takes about 40 bytes, as
+// nibbles 88. If no prediction helps, the lengths are written as nibbles. Layout:
+// trz/docs/trz-format.md, "Code lengths".
 
 namespace {
 
-/// The first byte's low two bits; its upper four are the longest length.
+/// Order of the lengths: the low two bits of the first byte, whose upper four bits are the longest
+/// length.
 enum class Order : std::uint8_t { natural = 0, mirrored = 1, grid = 2, nibbles = 3 };
 
-constexpr unsigned kOnesOfEscape = 5;  ///< Then the value itself follows, in four bits.
+constexpr unsigned kOnesOfEscape = 5;  ///< Ones of an escape: four bits of the value follow.
 constexpr std::size_t kTextBytesMax = 256 * 10 / 8 + 16;
 constexpr unsigned kZeroRunNibble = 15;
 
-/// A table's 256 values, 1..absent, in the order in which they are written.
+/// A table's 256 values, 1..absent, in the order of writing.
 using Row = std::array<std::uint8_t, 256>;
 
-/// 0, -1, 1, -2, 2, ..., -127, 127, -128 as bytes.
+/// The order 0, -1, 1, -2, 2, ..., -127, 127, -128, as bytes.
 constexpr std::array<std::uint8_t, 256> mirrored_order() {
   std::array<std::uint8_t, 256> order{};
   for (unsigned i = 1; i < 256; ++i) {
@@ -183,9 +187,9 @@ std::uint8_t middle(int a, int b, int c) {
   return static_cast<std::uint8_t>(std::max(std::min(a, b), std::min(std::max(a, b), c)));
 }
 
-/// What row[i] probably is, from the values before it. natural: the one before; mirrored: the mean
-/// of two before, rounded up; grid: the middle of left, above and left + above - (left of above),
-/// in 16 columns.
+/// Prediction of row[i] from earlier values. natural: the previous value. mirrored: the mean of the
+/// previous two, rounded up. grid, in 16 columns: the median of left, above and
+/// left + above - (left of above).
 inline std::uint8_t predicted(const Row& row, Order order, std::size_t i, std::uint8_t absent) {
   if (i == 0) return absent;
   if (order == Order::natural) return row[i - 1];
@@ -197,7 +201,7 @@ inline std::uint8_t predicted(const Row& row, Order order, std::size_t i, std::u
   return middle(row[i - 1], row[i - 16], row[i - 1] + row[i - 16] - row[i - 17]);
 }
 
-/// All of a row's predictions, in loops that the compiler makes vectors of.
+/// Compute all predictions of a row, in loops that the compiler vectorises.
 void predict_row(const Row& row, Order order, std::uint8_t absent, Row& predictions) {
   if (order == Order::natural) {
     std::memcpy(predictions.data() + 1, row.data(), 255);
@@ -207,7 +211,7 @@ void predict_row(const Row& row, Order order, std::uint8_t absent, Row& predicti
     }
     predictions[1] = absent;
   } else {
-    // Differences are kept positive by 16 more than there is.
+    // An offset of 16 prevents negative differences.
     for (std::size_t i = 17; i < 256; ++i) {
       const std::uint8_t left = row[i - 1];
       const std::uint8_t above = row[i - 16];
@@ -225,13 +229,14 @@ void predict_row(const Row& row, Order order, std::uint8_t absent, Row& predicti
   predictions[0] = absent;
 }
 
-/// Whether a run of absent symbols is counted here: the two before were absent, or there were none.
+/// True if a run length of absent symbols is coded at i: an absent symbol is predicted, and the
+/// previous two, as far as they exist, are absent.
 inline bool begins_run(const Row& row, std::size_t i, std::uint8_t prediction,
                        std::uint8_t absent) {
   return prediction == absent && (i < 1 || row[i - 1] == absent) && (i < 2 || row[i - 2] == absent);
 }
 
-/// Differences as 0, 1, -1, 2, -2, ... -> 0, 1, 2, 3, 4, ...
+/// Map a difference to an unsigned number: 0, 1, -1, 2, -2, ... become 0, 1, 2, 3, 4, ...
 unsigned folded(int difference) {
   return static_cast<unsigned>(difference > 0 ? 2 * difference - 1 : -2 * difference);
 }
@@ -240,7 +245,7 @@ int unfolded(unsigned number) {
   return number % 2 == 1 ? half : -half;
 }
 
-/// About the bits that a row takes: absent symbols where they are expected cost nothing.
+/// Approximate bits of a row; an absent symbol that is predicted costs nothing.
 unsigned cost(const Row& row, const Row& predictions, std::uint8_t absent) {
   unsigned bits = 0;
   for (std::size_t i = 0; i < 256; ++i) {
@@ -268,7 +273,7 @@ class TextWriter {
       *out_++ = static_cast<std::uint8_t>(held_ >> n_held_);
     }
   }
-  /// Ones, then a zero; kOnesOfEscape ones mean that the value itself follows.
+  /// Write a number as ones and a zero. From kOnesOfEscape on, kOnesOfEscape ones precede `value`.
   void number(unsigned number, std::uint8_t value) {
     if (number < kOnesOfEscape) {
       bits((2U << number) - 2, number + 1);
@@ -276,7 +281,7 @@ class TextWriter {
       bits((((1U << kOnesOfEscape) - 1) << 4) | value, kOnesOfEscape + 4);
     }
   }
-  /// n >= 1 (Elias' gamma code).
+  /// Write n >= 1 in Elias' gamma code.
   void count(std::uint32_t n) {
     const auto width = static_cast<unsigned>(std::bit_width(n));
     bits(n, 2 * width - 1);
@@ -311,7 +316,7 @@ class TextReader {
     while (n_zeros < 9 && bit() == 0) ++n_zeros;
     return (1U << n_zeros) | bits(n_zeros);
   }
-  /// Bytes read; 0 if there were too few, or the last one is not filled up with zeros.
+  /// The bytes read; 0 if the input was too short or its last byte is not padded with zeros.
   std::size_t finish() {
     while (at_ % 8 != 0) {
       if (bit() != 0) return 0;
@@ -349,7 +354,7 @@ std::size_t write_row(const Row& row, const Row& predictions, Order order, std::
   return static_cast<std::size_t>(text.finish() - out);
 }
 
-/// Returns bytes read, 0 if the text is wrong.
+/// Read a row. Returns the bytes read, or 0 if the input is invalid.
 std::size_t read_row(std::span<const std::uint8_t> in, Order order, std::uint8_t absent, Row& row) {
   TextReader text(in);
   text.bits(8);
@@ -427,7 +432,7 @@ bool is_complete_code(const CodeLengths& lengths) {
 std::size_t write_lengths(const CodeLengths& lengths, std::uint8_t* out) {
   const auto longest = std::max_element(lengths.bits.begin(), lengths.bits.end());
   const auto absent = static_cast<std::uint8_t>(*longest + 1);
-  Row rows[2];  // Natural and grid; mirrored.
+  Row rows[2];  // [0]: natural and grid order; [1]: mirrored order.
   for (std::size_t s = 0; s < 256; ++s) {
     rows[0][s] = lengths.bits[s] == 0 ? absent : lengths.bits[s];
   }
@@ -480,8 +485,9 @@ std::size_t read_lengths(std::span<const std::uint8_t> in, CodeLengths& lengths)
 
 namespace {
 
-/// Few symbols are one part; more are six, then a multiple of twelve, for decoders of up to six
-/// lanes (twelve: parts differ in bits a symbol, so lanes end at different times).
+/// Symbols per part. Few symbols form one part, more form six parts, many a multiple of twelve.
+/// Decoders have up to six lanes; they take twelve parts because parts differ in bits per symbol,
+/// so lanes end at different times.
 std::size_t part_symbols_of(std::uint64_t n_symbols) {
   constexpr std::uint64_t parts_at_once = 12;
   if (n_symbols <= 2048) return std::max(static_cast<std::size_t>(n_symbols), std::size_t{1});
@@ -584,8 +590,8 @@ std::size_t huffman_encode(std::span<const std::uint8_t> symbols, const CodeLeng
 
 namespace {
 
-/// Tables of the symbols that m bits hold, for every m below `bits`, one behind the other: that of
-/// m begins at 2^m. An entry is 0 if no symbol is complete within m bits.
+/// Tables of the symbols in m bits, for every m below kCodeBitsMax, in one array: the table of m
+/// begins at entry 2^m. An entry is 0 if no symbol is complete within m bits.
 struct PartialTables {
   std::uint32_t entries[1U << kCodeBitsMax];
 
@@ -593,8 +599,8 @@ struct PartialTables {
   const std::uint32_t* of(int m) const { return entries + (std::size_t{1} << m); }
 };
 
-/// The table of m bits whose first symbol stands in byte `place`; what follows it comes from
-/// `rest`, tables of all m - length (null: nothing).
+/// Fill the table of m bits. The first symbol of an entry is in its byte `place`. The symbols after
+/// it come from `rest`, which has the tables of m - length bits (null: no more symbols).
 void fill_table(const CanonicalOrder& order, const CodeLengths& lengths, int m, unsigned place,
                 const PartialTables* rest, std::uint32_t* table) {
   std::uint32_t* at = table;
@@ -624,7 +630,7 @@ void build_decode_table(const CodeLengths& lengths, DecodeTable& table) {
   table.bits = order.longest;
   table.lone_symbol = order.n_symbols == 1 ? order.symbols[0] : -1;
   if (order.n_symbols < 2) return;
-  // Behind a first symbol there are at most bits - shortest bits, and so on.
+  // At most longest - shortest bits follow a first symbol, and longest - 2 shortest bits a second.
   const int shortest = lengths.bits[order.symbols[0]];
   PartialTables third;
   PartialTables second;

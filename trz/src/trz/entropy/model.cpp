@@ -1,11 +1,11 @@
-// Codes under a model: each code has a context, which its neighbours gave it, and each context a
-// table of frequencies; interleaved range coding (rANS) spends on a code what its table says.
+// Codes under a model: a code's neighbours determine its context, and each context has a table of
+// frequencies. Interleaved range coding (rANS) codes each code with the frequencies of its table.
 //
-// Tables are static: the encoder counts all codes first, joins contexts that lie side by side where
-// one table serves both as well, and writes the tables in front. Codes that are large become a
-// symbol for their size and bits that follow apart. Four states take turns, so that a core works on
-// four codes at once. Format: trz/docs/trz-format.md, section 12.
-// Source: Duda 2013 (asymmetric numeral systems); the tables' form is ours.
+// Tables are static. The encoder counts all codes first, joins adjacent contexts if one table
+// serves them equally well, and writes the tables before the codes. A large code becomes a symbol
+// for its size plus separate raw bits. Four states take turns, so that a core processes four codes
+// in parallel. Format: trz/docs/trz-format.md, section 12.
+// Source: Duda 2013 (asymmetric numeral systems); the format of the tables is our own.
 
 #include <algorithm>
 #include <bit>
@@ -19,16 +19,16 @@ namespace {
 constexpr std::uint32_t kTotal = 1U << kFrequencyBits;
 constexpr std::uint32_t kStateLeast = 1U << kStateLeastBits;
 
-// --- symbols: small numbers themselves, large ones by their three leading bits.
+// --- symbols: small numbers themselves; large numbers by length and three leading bits.
 
-constexpr std::uint32_t kPlain = 32;     ///< Numbers that are their own symbols.
-constexpr unsigned kPlainBits = 5;       ///< Bits of the greatest of these.
-constexpr unsigned kLeadingBits = 3;     ///< Of larger ones, that the symbol holds.
-constexpr std::size_t kPartCodes = 256;  ///< Codes at a time between symbols and bits.
+constexpr std::uint32_t kPlain = 32;     ///< Numbers below this are their own symbols.
+constexpr unsigned kPlainBits = 5;       ///< Bits of the greatest number below kPlain.
+constexpr unsigned kLeadingBits = 3;     ///< Leading bits that the symbol of a larger number has.
+constexpr std::size_t kPartCodes = 256;  ///< Codes decoded per part: first symbols, then raw bits.
 
 struct Symbol {
   unsigned symbol;
-  unsigned n_bits;  ///< That follow apart: the number's lowest.
+  unsigned n_bits;  ///< Number of low bits that are stored separately.
 };
 
 Symbol model_symbol(std::uint32_t z) {
@@ -47,7 +47,7 @@ unsigned low_bits_of(unsigned symbol) {
 class BitsOut {
  public:
   explicit BitsOut(std::uint8_t* to) : begin_(to), to_(to) {}
-  /// Append the low n_bits <= 32; stores 8 bytes.
+  /// Append the low n_bits <= 32 of `bits`. Overwrites 8 bytes of the output.
   void put(std::uint32_t bits, unsigned n_bits) {
     held_ |= static_cast<std::uint64_t>(bits) << n_held_;
     n_held_ += n_bits;
@@ -56,7 +56,7 @@ class BitsOut {
     held_ >>= n_held_ / 8 * 8;
     n_held_ %= 8;
   }
-  /// Bytes so far, the last one filled up with zeros.
+  /// Bytes written so far; the last one is padded with zeros.
   std::size_t finish() {
     const std::size_t n_bytes = static_cast<std::size_t>(to_ - begin_) + (n_held_ > 0 ? 1 : 0);
     return n_bytes;
@@ -69,7 +69,7 @@ class BitsOut {
   unsigned n_held_ = 0;
 };
 
-/// Bits from `at` on, at most 32; zeros behind the end.
+/// The n_bits <= 32 bits from position `at` on; zeros after the end.
 std::uint32_t bits_at(std::span<const std::uint8_t> bytes, std::size_t at, unsigned n_bits) {
   std::uint64_t held = 0;
   const std::size_t byte = at / 8;
@@ -83,20 +83,20 @@ std::uint32_t bits_at(std::span<const std::uint8_t> bytes, std::size_t at, unsig
   return static_cast<std::uint32_t>((held >> (at % 8)) & ((std::uint64_t{1} << n_bits) - 1));
 }
 
-// --- tables: frequencies with four significant bits; the most frequent symbol has what is left.
+// --- tables: frequencies with four significant bits; the most frequent symbol has the rest.
 
 using Frequencies = std::array<std::uint32_t, kModelSymbols>;
 
 constexpr unsigned kMantissaBits = 3;
 constexpr unsigned kLengthBits = 4;
-constexpr unsigned kZerosLength = 13;  ///< In place of a length: zeros follow.
+constexpr unsigned kZerosLength = 13;  ///< Special length: a run of zeros follows.
 constexpr unsigned kZerosBits = 4;
 constexpr unsigned kZerosLeast = 2;
 constexpr unsigned kSymbolBits = 8;
 
 unsigned mantissa_bits(unsigned length) { return std::min(length - 1, kMantissaBits); }
 
-/// The nearest frequency that a table can say, at least 1.
+/// The nearest frequency that a table can represent, at least 1.
 std::uint32_t sayable(std::uint32_t frequency) {
   if (frequency == 0) return 1;
   const auto length = static_cast<unsigned>(std::bit_width(frequency));
@@ -105,7 +105,7 @@ std::uint32_t sayable(std::uint32_t frequency) {
   return std::min((frequency + half) >> dropped << dropped, kTotal - kTotal / 16);
 }
 
-/// The next lower one.
+/// The next lower frequency that a table can represent.
 std::uint32_t less_by_one_step(std::uint32_t frequency) {
   const auto length = static_cast<unsigned>(std::bit_width(frequency));
   const std::uint32_t step = 1U << (length - 1 - mantissa_bits(length));
@@ -113,7 +113,7 @@ std::uint32_t less_by_one_step(std::uint32_t frequency) {
 }
 
 struct Table {
-  unsigned most = 0;  ///< The symbol that has what the others leave.
+  unsigned most = 0;  ///< The most frequent symbol, whose frequency is kTotal less all others.
   Frequencies frequency{};
 };
 
@@ -131,7 +131,7 @@ Table table_of(const Frequencies& counts) {
     table.frequency[s] = sayable(share);
     others += table.frequency[s];
   }
-  // The most frequent symbol keeps at least what the next one has.
+  // Lower the largest of the other frequencies until the most frequent symbol has at least as much.
   for (;;) {
     const auto next = std::max_element(table.frequency.begin(), table.frequency.end());
     if (others + *next <= kTotal && others < kTotal) break;
@@ -151,7 +151,7 @@ void put_table(const Table& table, BitsOut& out) {
   out.put(n_symbols, kSymbolBits);
   for (unsigned s = 0; s < n_symbols;) {
     unsigned n_zeros = 0;
-    while (listed(s + n_zeros) == 0) ++n_zeros;  // The last of them is none.
+    while (listed(s + n_zeros) == 0) ++n_zeros;  // The last listed symbol is not 0.
     if (n_zeros >= kZerosLeast) {
       n_zeros = std::min(n_zeros, kZerosLeast + (1U << kZerosBits) - 1);
       out.put(kZerosLength, kLengthBits);
@@ -168,7 +168,7 @@ void put_table(const Table& table, BitsOut& out) {
   }
 }
 
-/// About the bits that symbols and their table take.
+/// Approximate bits of symbols with these counts and of their table.
 double bits_of(const Frequencies& counts) {
   double total = 0;
   double bits = 2 * kSymbolBits;
@@ -182,7 +182,7 @@ double bits_of(const Frequencies& counts) {
   return bits;
 }
 
-/// The tables of a chunk, and which one each context has.
+/// The tables of a chunk and the assignment of contexts to tables.
 struct Tables {
   std::array<Table, kContexts> table;
   std::array<std::uint8_t, kContexts> of_context{};
@@ -216,7 +216,7 @@ void join_contexts(const std::array<Frequencies, kContexts>& counts, Tables& tab
 
 // --- coding
 
-/// What the coder needs of one symbol in one table.
+/// The coder's parameters for one symbol in one table.
 struct Step {
   std::uint16_t frequency;
   std::uint16_t start;
@@ -237,7 +237,8 @@ Steps steps_of(const Tables& tables) {
   return steps;
 }
 
-/// Code `symbols` from the last to the first; words go downwards from `end`. Returns the first.
+/// Code `symbols` from last to first; words are written downwards from `end`. Returns the first
+/// word.
 std::uint16_t* code_symbols(const std::uint8_t* symbols, const std::uint8_t* table_of_code,
                             std::size_t n, const Steps& steps,
                             std::array<std::uint32_t, kModelStates>& states, std::uint16_t* end) {
@@ -246,7 +247,7 @@ std::uint16_t* code_symbols(const std::uint8_t* symbols, const std::uint8_t* tab
   const auto code = [&](std::size_t i, std::uint32_t& state) {
     const Step step = steps[table_of_code[i]][symbols[i]];
     const std::uint32_t frequency = step.frequency;
-    // One word at most: a state below 2^32 less 16 bits is below the limit of any frequency.
+    // One word suffices: a state shifted by 16 bits is below the limit of every frequency.
     if (state >> (32 - kFrequencyBits) >= frequency) {
       *--to = static_cast<std::uint16_t>(state);
       state >>= 16;
@@ -275,7 +276,8 @@ std::uint16_t* code_symbols(const std::uint8_t* symbols, const std::uint8_t* tab
 }  // namespace
 
 std::size_t modelled_bytes_max(std::size_t n_codes) {
-  // Tables of 140 symbols at a byte each; 12 bits of words and four bytes of bits for each code.
+  // Tables take one byte per symbol. Each code takes at most 12 bits of words and 4 bytes of raw
+  // bits.
   return kContexts * (kModelSymbols + 3) + 6 * n_codes + 64;
 }
 
@@ -328,7 +330,7 @@ bool write_modelled(const std::int32_t* codes, const std::uint8_t* contexts, std
 
 namespace {
 
-/// One table of frequencies. False if it is none.
+/// Read one table of frequencies. False if it is invalid.
 bool take_table(std::span<const std::uint8_t> bytes, std::size_t& at, Table& table) {
   const auto take = [&](unsigned n_bits) {
     const std::uint32_t bits = bits_at(bytes, at, n_bits);
@@ -361,7 +363,8 @@ bool take_table(std::span<const std::uint8_t> bytes, std::size_t& at, Table& tab
   return true;
 }
 
-// An entry for each of a table's 2^12 places: the symbol, the frequency less 1, the place in it.
+// Entry for each of a table's 2^12 places: the symbol, its frequency less 1, and the place within
+// the symbol's range.
 constexpr unsigned kFrequencyAt = 8;
 constexpr unsigned kPlaceAt = kFrequencyAt + kFrequencyBits;
 static_assert(kPlaceAt + kFrequencyBits == 32);
@@ -472,7 +475,7 @@ void ModelReader::read(const std::uint8_t* contexts, std::size_t n, std::int32_t
   std::uint8_t symbols[kPartCodes];
   for (std::size_t begin = 0; begin < n; begin += kPartCodes) {
     const std::size_t n_part = std::min(kPartCodes, n - begin);
-    // A code takes a word at most, and one is looked at beyond.
+    // A code consumes at most one word, and the loop also loads the word after it.
     if (n_words_left_ > n_part) {
       read_symbols<false>(contexts + begin, n_part, symbols);
     } else {

@@ -1,4 +1,4 @@
-// Patches: writing and applying them.
+// Writes and applies patches.
 
 #include "trz/entropy/patches.hpp"
 
@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::size_t kPatchSlack = 64;
 
-// Forms of one set; 0 ends the list of sets.
+// Form of a set, as a sum of flags; 0 ends the list of sets.
 constexpr std::uint8_t kEnd = 0;
 constexpr std::uint8_t kPresent = 1;
-constexpr std::uint8_t kBitmap = 2;    ///< Positions are a bit map, not gaps.
-constexpr std::uint8_t kOneValue = 4;  ///< One value for all positions.
+constexpr std::uint8_t kBitmap = 2;    ///< Positions are a bit map instead of gaps.
+constexpr std::uint8_t kOneValue = 4;  ///< All positions have one value.
 
-/// Gaps between ascending indices, as varints.
+/// Writer of ascending indices, as varints of the gaps between them.
 class GapList {
  public:
   explicit GapList(std::uint8_t* bytes) : bytes_(bytes) {}
@@ -35,14 +35,15 @@ class GapList {
   std::size_t next_ = 0;
 };
 
-/// One set: all marked values, or those whose equality with `common` is `wanted`.
+/// One set of patches: all marked values, or those that equal `common` (wanted is true) or differ
+/// from it (false).
 template <class T>
 struct PatchSet {
   const T* values;
   const PatchMap& patches;
-  std::size_t n;   ///< In the set.
-  bool all;        ///< It is all marked values.
-  bool one_value;  ///< They are equal.
+  std::size_t n;   ///< Number of values in the set.
+  bool all;        ///< The set contains all marked values.
+  bool one_value;  ///< All values of the set are equal.
   T common = 0;
   bool wanted = true;
 
@@ -54,8 +55,8 @@ struct PatchSet {
   }
 };
 
-/// The positions of a set; returns their bytes. Above one value in 32 a bit map is shorter, and
-/// codes better anyway. `bytes` has room for a bit map and 16 bytes.
+/// Write the positions of a set as a bit map or as gaps; returns their size in bytes. `bytes` has
+/// room for a bit map and 16 bytes.
 template <class T>
 std::size_t put_positions(const PatchSet<T>& set, bool bitmap, std::uint8_t* bytes) {
   const std::size_t bitmap_bytes = (set.patches.n_values() + 7) / 8;
@@ -78,8 +79,9 @@ template <class T>
 bool write_set(const PatchSet<T>& set, const SectionPlan& plan, ChunkWriter& out,
                Workspace& workspace) {
   const std::size_t bitmap_bytes = (set.patches.n_values() + 7) / 8;
-  // A gap below n takes at most 1 byte more for each factor of 128: 32 values a patch pay for 2,
-  // and longer gaps are fewer.
+  // With at most one patch per 32 values, gaps never exceed the size of a bit map, as the reader
+  // requires. A gap takes one byte, and one more for each factor of 128; long gaps are few. With
+  // more patches, a bit map compresses better.
   const bool bitmap = set.n > set.patches.n_values() / 32;
   auto* positions = workspace.area<std::uint8_t>(Slot::transform, bitmap_bytes + kPatchSlack);
   if (positions == nullptr) return false;
@@ -95,7 +97,7 @@ bool write_set(const PatchSet<T>& set, const SectionPlan& plan, ChunkWriter& out
     out.number(set.common);
     return !out.failed();
   }
-  // Byte k of all values together: exponents and signs repeat, low bits do not.
+  // Group byte k of all values: exponents and signs repeat, low bits do not.
   auto* shuffled = workspace.area<std::uint8_t>(Slot::transform, set.n * sizeof(T) + kPatchSlack);
   if (shuffled == nullptr) return false;
   std::size_t i = 0;
@@ -108,8 +110,8 @@ bool write_set(const PatchSet<T>& set, const SectionPlan& plan, ChunkWriter& out
   return add_section({shuffled, set.n * sizeof(T)}, plan, out, workspace);
 }
 
-/// Visit the n positions of one set in ascending order, each below n_values: visit(index). False
-/// when the bytes say anything else; those before the mistake have been visited then.
+/// Call visit(index) for the n positions of one set, in ascending order, each below n_values.
+/// False if the bytes are invalid; positions before the error have been visited then.
 template <class Visitor>
 bool for_each_position(std::span<const std::uint8_t> bytes, bool bitmap, std::size_t n_values,
                        std::size_t n, Visitor visit) {
@@ -148,8 +150,8 @@ bool write_patches(const T* values, const PatchMap& patches, const SectionPlan& 
                    ChunkWriter& out, Workspace& workspace) {
   const std::size_t n = patches.count();
   if (n > 0) {
-    // Where one pattern rules, it is most likely that of the middle one; the first may be an
-    // edge's.
+    // If one bit pattern dominates, the middle patch most likely has it. The first patch may lie
+    // at an edge.
     const T common = values[patches.nth(n / 2)];
     PatchSet<T> equal{values, patches, 0, true, true, common, true};
     equal.for_each([&](std::size_t index) { equal.n += values[index] == common ? 1 : 0; });

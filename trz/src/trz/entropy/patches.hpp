@@ -1,4 +1,4 @@
-// Patches: the values of a chunk that are stored exactly, and where they lie.
+// Patches: the values of a chunk that are stored exactly, and their positions.
 
 #pragma once
 
@@ -14,20 +14,20 @@
 
 namespace tailrace::trz {
 
-// --- PatchMap: which values of a chunk are stored exactly, beside the codes.
+// --- PatchMap: marks the values of a chunk that are stored exactly, in addition to the codes.
 //
-// A predictor marks a value that its code cannot bring back within the bound, and goes on with the
-// value that the decoder will have there (code 0: the prediction). The decoder decodes everything,
-// then overwrites the marked values. One bit per value, cleared when the first one is marked.
+// A predictor marks a value that its code cannot reproduce within the bound. It continues with the
+// value that the decoder will have there (code 0: the prediction). The decoder decodes all values,
+// then overwrites the marked ones. The map has one bit per value; the first mark() clears it.
 
 class PatchMap {
  public:
-  /// `words` has room for words_of(n_values); it need not be cleared.
+  /// @param words  words_of(n_values) words, which need not be cleared.
   PatchMap(std::uint64_t* words, std::size_t n_values) : words_(words), n_values_(n_values) {}
 
   static constexpr std::size_t words_of(std::size_t n_values) { return (n_values + 63) / 64; }
 
-  /// Mark the value at this row-major index. Marking twice is fine.
+  /// Mark the value at this row-major index. Marking a value twice is allowed.
   void mark(std::size_t index) {
     if (!any_) clear();
     words_[index / 64] |= std::uint64_t{1} << (index % 64);
@@ -55,7 +55,7 @@ class PatchMap {
     for (; k > 0; --k) bits &= bits - 1;
     return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
   }
-  /// Visit the marked indices in ascending order.
+  /// Call visit(index) for the marked indices in ascending order.
   template <class Visitor>
   void for_each(Visitor visit) const {
     for (std::size_t word = 0; any_ && word < words_of(n_values_); ++word) {
@@ -78,14 +78,14 @@ class PatchMap {
   bool any_ = false;
 };
 
-// --- Patches: the values of a chunk that are stored exactly, and where they lie.
+// --- Patches: the values of a chunk that are stored exactly, and their positions.
 //
-// At most two sets. The first holds values of one and the same bit pattern (a fill value, one kind
-// of NaN), so only positions are stored; the second the others, with their values. Positions are
-// the gaps between marked indices as varints, or one bit per value, whichever is shorter; both are
-// byte sections, and so are the values.
+// Patches form at most two sets. Values of the first set all have one bit pattern (a fill value,
+// one kind of NaN), which is stored once with their positions. The second set has the other
+// patches, with their values. Positions are one bit per value if more than one value in 32 is in
+// the set, else the gaps between marked indices as varints. Positions and values are byte sections.
 
-/// Upper limit of write_patches' bytes.
+/// Upper limit of the bytes that write_patches writes.
 std::size_t patches_bytes_max(std::size_t n_values, std::size_t n_patches,
                               std::size_t element_bytes);
 
@@ -93,14 +93,14 @@ std::size_t patches_bytes_max(std::size_t n_values, std::size_t n_patches,
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-/// Write the marked values. T: an unsigned integer as wide as the elements.
-/// Uses Slots patch_values and transform. False when memory or room is out.
+/// Write the marked values. T is an unsigned integer as wide as the elements.
+/// Uses Slots section and transform. False if memory or space runs out.
 template <class T>
 bool write_patches(const T* values, const PatchMap& patches, const SectionPlan& plan,
                    ChunkWriter& out, Workspace& workspace);
 
-/// Read the patches and put them into `values`. False on anything inconsistent, or when memory is
-/// out (then *memory_out).
+/// Read the patches and store them in `values`. False if the input is inconsistent, or if out of
+/// memory (*memory_out is then true).
 template <class T>
 bool apply_patches(ChunkReader& in, T* values, std::size_t n_values, Workspace& workspace,
                    bool* memory_out);

@@ -1,4 +1,4 @@
-// Decimals in disguise: found, encoded, decoded.
+// Finds, encodes and decodes decimals.
 
 #include "trz/exact/decimals.hpp"
 
@@ -20,34 +20,36 @@ constexpr std::size_t kDecimalSlack = 64;
 
 // --- Finding the step
 
-constexpr std::size_t kProbesMax = 512;  // Values looked at, at most;
+constexpr std::size_t kProbesMax = 512;  // Most values probed.
 constexpr std::size_t kValuesPerProbe = 128;
 constexpr std::size_t kProbesMin = 64;
-constexpr std::size_t kFirst = 48;    // ordinary ones among them that decide whether to go on,
-constexpr std::size_t kSample = 256;  // and those by which maps are compared.
+constexpr std::size_t kFirst = 48;    // Ordinary values that decide whether to continue.
+constexpr std::size_t kSample = 256;  // Ordinary values by which maps are compared.
 constexpr std::size_t kInformativeMin = 8;
-constexpr std::size_t kMissesPart = 16;  // One in so many may be no multiple.
-constexpr std::size_t kFirstPart = 4;    // Of the first ones; more leave no hope.
-constexpr std::size_t kHard = 4;         // Values that sieve offsets.
-constexpr double kNear = 1.0 / 16;       // Of a step; by chance one in eight is so near. And not
-constexpr double kRoundings = 128;       // beyond so many rounding errors of the largest value.
+constexpr std::size_t kMissesPart = 16;  // One value in this many may not be a multiple.
+constexpr std::size_t kFirstPart = 4;    // The same limit for the first kFirst values.
+constexpr std::size_t kHard = 4;         // Values that preselect offsets.
+constexpr double kNear = 1.0 / 16;       // Steps up to which a value is near a multiple. By chance,
+                                         // 1 value in 8 is.
+constexpr double kRoundings = 128;       // Cap on that distance: rounding errors of the largest.
 constexpr int kPlacesMax = 12;
 constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
 constexpr double kNumberMax = 2147483000.0;
 
-/// What programs have added to, or taken from, unpacked numbers: round decimals, and the zero of
-/// Celsius. Offsets that are multiples of the step and leave no trace in the bits need none.
+/// Offsets that programs add to or subtract from unpacked numbers, in addition to round decimals:
+/// 0 degrees Celsius in kelvin. Offsets that are multiples of the step and leave no trace in the
+/// bits need no offset here.
 constexpr std::array<double, 2> kCelsius = {273.15, 273.16};
 
 template <class T>
 struct Limits;
 template <>
 struct Limits<float> {
-  static constexpr double kOrdinary = 0x1p30;     ///< Larger ones are fill values.
-  static constexpr double kInformative = 0x1p20;  ///< Steps from zero: beyond it half an ulp is
-                                                  ///< kNear.
+  static constexpr double kOrdinary = 0x1p30;     ///< Larger values count as fill values.
+  static constexpr double kInformative = 0x1p20;  ///< Steps from zero up to which half an ulp is
+                                                  ///< at most kNear.
   static constexpr double kRounding = 0x1p-24;
-  static constexpr double kWhole = 0x1p22;  ///< Numbers that from_near() takes.
+  static constexpr double kWhole = 0x1p22;  ///< Limit of numbers for from_near().
 };
 template <>
 struct Limits<double> {
@@ -79,8 +81,8 @@ class Finder {
           gather(kSample);
           if (const auto map = best_map(power, reciprocal, kMissesPart)) return map;
         }
-        // What is near whole numbers, but what no map brings back, is none of a finer step either;
-        // unless a fill value has led the base astray.
+        // These values are near multiples, but no map reproduces them. Then no finer step fits
+        // them either, unless a fill value has caused a wrong base.
         if (2 * n_kept_ >= n_sample_ && !needs_base_) return std::nullopt;
       }
     }
@@ -88,7 +90,7 @@ class Finder {
   }
 
  private:
-  /// Probe until so many ordinary values are there. At no regular distance.
+  /// Probe values, at irregular distances, until the sample has n_wanted ordinary ones.
   void gather(std::size_t n_wanted) {
     for (; n_sample_ < n_wanted && n_probed_ < n_probes_; ++n_probed_) {
       const std::uint64_t fraction = ((n_probed_ + 1) * 0x9E3779B97F4A7C15ULL) >> 32;
@@ -97,7 +99,7 @@ class Finder {
           n_ <= kProbesMin ? n_probed_ : static_cast<std::size_t>((fraction * reach) >> 32);
       const T x = values_[index];
       const double magnitude = std::abs(static_cast<double>(x));
-      // Zero is a multiple of anything, and a NaN is not below the limit.
+      // Zero is a multiple of every step; a NaN fails the comparison.
       if (x != 0 && magnitude < Limits<T>::kOrdinary) sample_[n_sample_++] = x;
     }
   }
@@ -106,7 +108,7 @@ class Finder {
     return reciprocal ? power / static_cast<double>(x) : static_cast<double>(x) * power;
   }
 
-  /// Whether so many steps are a whole number, up to what rounding has left.
+  /// True if this number of steps is a nonzero whole number, up to rounding errors.
   bool near_whole(double steps) const {
     const double whole = rounded(steps);
     return whole != 0 && std::abs(steps - whole) <= near_;
@@ -116,8 +118,8 @@ class Finder {
 
   enum class Fit : std::uint8_t { misses, fits, none_further };
 
-  /// Whether a power of ten makes whole numbers of nearly all values. A value that is none may be
-  /// as frequent as it likes, if it is always the same: a fill value.
+  /// Check if a power of ten turns nearly all values into whole numbers. One value that is not a
+  /// multiple may occur any number of times: it is a fill value.
   Fit fit_of(double power, bool reciprocal) {
     double most = 0;
     for (std::size_t i = 0; i < n_sample_; ++i) {
@@ -141,9 +143,10 @@ class Finder {
     return n_misses <= n_informative / kMissesPart ? Fit::fits : Fit::misses;
   }
 
-  /// Of the sample, the map that brings most back; none where more than one in so many are not.
+  /// The map that reproduces most values of the sample; nullopt if every map misses more than one
+  /// in misses_part.
   std::optional<DecimalMap> best_map(double power, bool reciprocal, std::size_t misses_part) {
-    // Only multiples are asked which map it is; a fill value that is none must not decide.
+    // Compare maps on multiples only, so that fill values that are not multiples have no influence.
     std::uint64_t common = 0;
     double most = 0;
     std::size_t n_kept = 0;
@@ -178,7 +181,7 @@ class Finder {
   }
 
   void try_offsets(double divisor, double step) {
-    // Those that the best map so far does not bring back say most about any other.
+    // Values that the best map so far does not reproduce discriminate best between other maps.
     std::size_t n_hard = 0;
     for (std::size_t i = 0; i < n_kept_ && n_hard < kHard; ++i) {
       if (((marks_[i / 64] >> (i % 64)) & 1) != 0) hard_[n_hard++] = kept_[i];
@@ -199,7 +202,8 @@ class Finder {
     }
   }
 
-  /// All but one of the hard values. A first sieve: consider() has the last word.
+  /// True if the map reproduces all hard values but one. This is a fast preselection; consider()
+  /// decides.
   template <DecimalKind kind>
   bool brings_hard_back(const DecimalMap& map) const {
     const double factor = kind == DecimalKind::product ? 1 / map.scale : map.scale;
@@ -252,11 +256,11 @@ class Finder {
   std::size_t n_probed_ = 0;
   std::size_t n_sample_ = 0;
   std::size_t n_kept_ = 0;
-  std::size_t n_least_ = 0;  ///< Values that the best map does not bring back.
+  std::size_t n_least_ = 0;  ///< Number of kept values that the best map misses.
   double near_ = kNear;
   bool needs_base_ = false;
   DecimalMap best_;
-  std::array<std::uint64_t, kSample / 64> marks_{};  ///< Of kept values: best_ misses them.
+  std::array<std::uint64_t, kSample / 64> marks_{};  ///< Bits of the kept values that best_ misses.
   std::array<T, kHard> hard_;
   std::array<T, kSample> sample_;
   std::array<T, kSample> kept_;
@@ -264,20 +268,20 @@ class Finder {
 
 // --- Encoding
 
-/// Of values that are no decimals and not the most frequent of these, one in so many at most.
+/// One value in this many may be a stray: no decimal, nor the most frequent non-decimal value.
 constexpr std::size_t kStrayPart = 16;
-/// Where two forms of the numbers are estimated closer than this, presets that try more make both.
+/// If the estimates of both forms are within this factor, presets that try more encode both.
 constexpr double kFormsWithin = 1.15;
-constexpr double kClearlySmallerInteger = 0.96;  // What the others want of a lattice.
+constexpr double kClearlySmallerInteger = 0.96;  // Other presets use a lattice below this share.
 
-constexpr std::size_t kAgainPart = 32;  // Of windows; more that occur again are repeats.
+constexpr std::size_t kAgainPart = 32;  // Numbers repeat if more than 1 window in 32 recurs.
 
-/// The numbers of a chunk, in Slot::nested, with room for them as T behind.
+/// The numbers of a chunk in Slot::nested, with space for the numbers as T and for a patch map.
 template <class T>
 struct Numbers {
   std::int32_t* whole = nullptr;
   T* as_floats = nullptr;
-  std::uint64_t* bits = nullptr;  ///< Of the patches.
+  std::uint64_t* bits = nullptr;  ///< Words of the PatchMap.
 
   bool allocate(std::size_t n, Workspace& workspace) {
     const std::size_t n_bits = PatchMap::words_of(n);
@@ -291,7 +295,7 @@ struct Numbers {
   }
 };
 
-/// What of the marked values is not the most frequent one among them.
+/// Number of marked values that differ from the most frequent marked value.
 template <class T>
 std::size_t count_strays(const T* values, const PatchMap& patches) {
   using Bits = BitsOf<T>;
@@ -309,7 +313,8 @@ std::size_t count_strays(const T* values, const PatchMap& patches) {
   return n_strays;
 }
 
-/// All numbers; values that have none hold the one before. False where these are too many.
+/// Convert all values to numbers; a value without a number is marked and repeats the previous
+/// number. False if too many values have none.
 template <class T>
 bool convert(const T* values, std::size_t n, const DecimalMap& map, std::int32_t* numbers,
              PatchMap& patches, Isa isa) {
@@ -327,14 +332,14 @@ bool convert(const T* values, std::size_t n, const DecimalMap& map, std::int32_t
   return patches.count() <= n / kStrayPart || count_strays(values, patches) <= n / kStrayPart;
 }
 
-/// All bits that the magnitudes of n numbers have, a negative number's less one.
+/// Bitwise OR of the magnitudes of n numbers; a negative number counts as its magnitude less 1.
 std::uint32_t magnitude_bits(const std::int32_t* numbers, std::size_t n) {
   std::int32_t ones = 0;
   for (std::size_t i = 0; i < n; ++i) ones |= numbers[i] ^ (numbers[i] >> 31);
   return static_cast<std::uint32_t>(ones);
 }
 
-/// What the two forms of the numbers are estimated at; SIZE_MAX: not possible.
+/// Estimated sizes of the two forms of the numbers; SIZE_MAX: form not possible.
 struct FormBytes {
   std::size_t integers = SIZE_MAX;
   std::size_t near = SIZE_MAX;
@@ -362,7 +367,7 @@ std::span<const std::byte> bytes_at(const void* begin, std::size_t n_bytes) {
   return {static_cast<const std::byte*>(begin), n_bytes};
 }
 
-/// The chunk within, from its byte 8 on; empty where memory or room is out.
+/// Encode the inner chunk and return it from its byte 8 on; empty if memory or space runs out.
 template <class T>
 std::span<const std::byte> encode_numbers(const ChunkHead& head, const Numbers<T>& numbers,
                                           const FormBytes& estimates, const Settings& settings,
@@ -395,14 +400,14 @@ std::span<const std::byte> encode_numbers(const ChunkHead& head, const Numbers<T
   return best.subspan(kChecksummedFrom);
 }
 
-/// Whether stretches of numbers occur again, at any distance: of those that follow a window of a
-/// rare hash, wherever it lies, a part have been seen before.
+/// True if stretches of numbers recur at any distance. Of all windows of eight numbers, only those
+/// with a rare hash are compared, so equal windows are selected wherever they lie.
 bool numbers_repeat(const std::int32_t* numbers, std::size_t n) {
   constexpr int kTableBits = 12;
   std::array<std::uint32_t, std::size_t{1} << kTableBits> seen{};
-  // Few enough for the table, at best one in 16.
+  // Select few enough windows for the table, at most one in 16.
   const int rare_bits = std::clamp(static_cast<int>(std::bit_width(n)) - kTableBits + 1, 4, 30);
-  std::uint32_t hash = 0;  // Of the last eight numbers.
+  std::uint32_t hash = 0;  // Hash of the last eight numbers.
   std::size_t n_windows = 0;
   std::size_t n_again = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -413,7 +418,7 @@ bool numbers_repeat(const std::int32_t* numbers, std::size_t n) {
     n_again += static_cast<std::size_t>(at == hash);
     at = hash;
   }
-  // Fewer rare ones than there should be: short repeats that have none.
+  // Fewer rare hashes than expected also indicate repeats: short ones that have no rare hash.
   return n_again > n_windows / kAgainPart || n_windows < (n >> (rare_bits + 1));
 }
 
@@ -439,7 +444,7 @@ DecimalAttempt encode_as(const ChunkHead& outer, const T* values, const Settings
   head.method = Method::decimal;
   FormBytes estimates = estimate_forms(head, numbers, ZstdTrials::none, settings, workspace);
   if (estimates.near < estimates.integers) {
-    // Where numbers repeat, zstd on the integers may be far below a lattice.
+    // If numbers repeat, integers compressed by zstd may be far smaller than a lattice.
     const ExactValues integers{DType::i32, numbers.whole, head.extents};
     estimates.integers =
         choose_exact(integers, trials_of_encoding(settings), workspace).estimated_bytes;
@@ -480,8 +485,8 @@ std::optional<std::size_t> estimate_as(const ChunkHead& head, const T* values,
       estimate_forms(head, numbers, trials_of_estimate(settings), settings, workspace);
   std::size_t n_patch_bytes = 0;
   if (patches.any()) {
-    // A byte and a half where marked and other values follow each other, at most a bit a value;
-    // and strays themselves.
+    // Positions take 1.5 bytes at each boundary between marked and other values, at most one bit
+    // per value. Strays are stored in full.
     std::size_t n_runs = 0;
     std::size_t before = n;
     patches.for_each([&](std::size_t i) {
@@ -530,7 +535,7 @@ DecodeFailure decode_as(ChunkReader& in, const ChunkHead& outer, T* values,
   const std::size_t n_bytes = n * dtype_bytes(head.dtype);
   const DecodeFailure failure =
       decode_inner(inner_in, head, {static_cast<std::byte*>(to), n_bytes});
-  // A book has no place here, so none is missing.
+  // The format allows no book in an inner chunk.
   if (failure == DecodeFailure::book_missing) return DecodeFailure::corrupt;
   if (failure != DecodeFailure::none) return failure;
   if (!inner_in.at_end()) return DecodeFailure::corrupt;
@@ -543,7 +548,7 @@ DecodeFailure decode_as(ChunkReader& in, const ChunkHead& outer, T* values,
   return DecodeFailure::none;
 }
 
-/// As many digits as a decimal keeps in the type, whatever the locale.
+/// Text with as many digits as a decimal retains in the type (6 or 15); independent of the locale.
 std::string number_text(double value, DType dtype) {
   std::array<char, 40> text;
   const std::to_chars_result end =
@@ -552,7 +557,7 @@ std::string number_text(double value, DType dtype) {
   return {text.data(), end.ptr};
 }
 
-/// " + 3" or " - 3"; nothing for 0.
+/// Text of an addition: " + 3" or " - 3"; empty for 0.
 std::string added_text(double value, DType dtype) {
   if (value == 0) return {};
   return (value < 0 ? " - " : " + ") + number_text(std::abs(value), dtype);

@@ -1,5 +1,5 @@
-// Exact coding: the decision. Words first, by their sampled cost; zstd where values repeat or
-// prediction hardly helps, by trial on a part of the chunk.
+// Exact coding: the decision. The cost of words is estimated from a sample. If values repeat or
+// prediction hardly helps, zstd is tried on a part of the chunk.
 
 #include "trz/exact/exact.hpp"
 
@@ -22,33 +22,34 @@ namespace {
 
 constexpr std::size_t kScanValues = 2048;
 constexpr double kWorthCoding = 0.99;       // A chunk that shrinks by less is stored.
-constexpr double kRepeatsForZstd = 0.005;   // Of a thousand values, scattered over the chunk,
-constexpr double kRepeatsByDensity = 4096;  // above what a range of R integers explains, this / R.
-constexpr double kHighRatio = 16;  // From here on the bytes may be runs and repeats of anything.
-constexpr double kGainOfPrediction = 0.9;  // Bits against those without; more: try zstd.
-constexpr double kClearlySmaller = 0.97;   // What a slower form must save.
+constexpr double kRepeatsForZstd = 0.005;   // Share of repeats in a sample that suggests zstd,
+constexpr double kRepeatsByDensity = 4096;  // plus this / R for values in a range of R integers.
+constexpr double kHighRatio = 16;  // Ratio from which on bytes may have any runs and repeats.
+constexpr double kGainOfPrediction = 0.9;  // Share of bits left by prediction; if more, try zstd.
+constexpr double kClearlySmaller = 0.97;   // Share of bytes below which a slower form is chosen.
 constexpr std::size_t kTrialParts = 8;
 constexpr std::size_t kTrialBytesMin = std::size_t{1} << 15;
 constexpr std::size_t kTrialBytesMax = std::size_t{1} << 16;
-constexpr std::size_t kTrialShare = 16;  // Of the chunk, at most.
-/// Where values repeat, the same may lie far apart: then long stretches are tried, unless the short
-/// trial was hopeless.
+constexpr std::size_t kTrialShare = 16;  // A short trial takes 1/16 of the chunk, clamped.
+/// Equal values may lie far apart. If values repeat, long stretches are therefore tried, unless the
+/// short trial exceeds this multiple of the best size.
 constexpr std::size_t kStretchBytes = std::size_t{1} << 21;
 constexpr std::size_t kStretches = 4;
 constexpr double kWithinReach = 1.4;
-/// Likewise of what must be beaten; a short trial finds few of the repeats where the ratio is high.
+/// Limit of the short trial as a multiple of the size to beat. It is higher at high ratios, at
+/// which a short trial finds few of the repeats.
 constexpr double kWithinReachOfLossy = 1.5;
 constexpr double kWithinReachAtHighRatio = 3;
 constexpr double kHighRatioOfLossy = 8;
-/// Without repeated values nothing exact of 32 or 64 bits is so much smaller than they are, but for
+/// Ratio that exact coding of 32-bit or 64-bit values without repeats does not reach, except on
 /// fields that are far smaller within a bound.
 constexpr double kRatioWithoutRepeats = 2;
-/// What is estimated at less than so many times the bytes to beat is encoded, to see.
+/// A chunk is encoded if its estimated size is within this multiple of the size to beat.
 constexpr double kEstimateWithin = 1.2;
-constexpr double kSectionsWithin = 2;  // Likewise where zstd may shorten the words' sections.
-constexpr double kLowIsNoise = 31.6;   // Bits of 32.
+constexpr double kSectionsWithin = 2;  // Multiple to use if zstd may shrink the words' sections.
+constexpr double kLowIsNoise = 31.6;   // Bits per low word (of 32) above which it is stored.
 
-/// What all values have in common, special ones taken as the typical one.
+/// Scans all values for common properties; special values count as the typical value.
 class Scanner {
  public:
   Scanner(const ExactValues& values, const ExactPlan& plan, std::uint64_t typical, Isa isa)
@@ -69,14 +70,16 @@ class Scanner {
     return range;
   }
 
-  /// Whether every difference from the origin is a multiple of factor. The range is known.
+  /// True if every difference from the origin is a multiple of `factor`.
+  /// @param range  the result of range().
   bool all_multiples(std::uint64_t factor, const WordRange& range) {
     const WordMap map = word_map(plan_.origin, factor);
     const auto divisor = static_cast<std::int64_t>(factor);
     if (divisor <= 0) return false;
     const std::int64_t least = range.least / divisor;
     const std::int64_t greatest = range.greatest / divisor;
-    // The quotient modulo 2^64 of what is no multiple lies far outside, as odd factors permute.
+    // If a difference is not a multiple, its quotient modulo 2^64 lies far outside the range,
+    // since multiplication by an odd factor is a permutation.
     std::int64_t words[kScanValues];
     return visit([&](const void* part, std::size_t n) {
       WordRange quotients;
@@ -125,7 +128,7 @@ bool fits_32_bits(const WordRange& range, std::uint64_t factor) {
          range.greatest / divisor <= std::numeric_limits<std::int32_t>::max();
 }
 
-/// Set the plan's factor; returns whether 32-bit words do.
+/// Set the plan's factor; returns true if 32-bit words suffice.
 bool settle_factor(const ExactValues& values, const ExactLook& look, ExactPlan& plan, Isa isa) {
   const bool narrow_type = dtype_bytes(values.dtype) < 8;
   plan.factor = 1;
@@ -135,7 +138,7 @@ bool settle_factor(const ExactValues& values, const ExactLook& look, ExactPlan& 
   Scanner scanner(values, plan, look.origin_bits, isa);
   const WordRange range = scanner.range();
   if (range.ones == 0) return true;
-  // Common zeros at the end are certain now; an odd factor has to be tried.
+  // The scan proves the number of common trailing zeros; an odd factor must be tried.
   const std::uint64_t power = std::uint64_t{1} << std::countr_zero(range.ones);
   const std::uint64_t odd = look.factor >> std::countr_zero(look.factor);
   plan.factor = power;
@@ -147,7 +150,7 @@ bool settle_factor(const ExactValues& values, const ExactLook& look, ExactPlan& 
   return narrow_type || fits_32_bits(range, plan.factor);
 }
 
-/// Share of n values from `data` on that are special.
+/// Share of special values among the n values at `data`.
 double special_share(const ExactValues& values, const std::byte* data, std::size_t n,
                      const ExactPlan& plan, Isa isa) {
   if (!plan.has_special || n == 0) return 0;
@@ -165,15 +168,15 @@ double special_share(const ExactValues& values, const std::byte* data, std::size
   return static_cast<double>(n_special) / static_cast<double>(n);
 }
 
-/// What a sample costs, were there as many special values in it as in all.
+/// Cost of a sample, scaled as if it had the same share of special values as the chunk.
 double corrected(double cost, double share_in_sample, double share_in_all) {
   return share_in_sample < 1 ? cost * (1 - share_in_all) / (1 - share_in_sample) : cost;
 }
 
-/// Compresses a part of a chunk by zstd, to see.
+/// Trial compression of a part of a chunk by zstd.
 class ZstdTrial {
  public:
-  /// Parts of it, n_trial bytes together.
+  /// Sample n_parts parts of the chunk, n_trial bytes in total.
   ZstdTrial(const ExactValues& values, const ExactPlan& plan, double special_in_all,
             std::size_t n_trial, std::size_t n_parts, Workspace& workspace)
       : element_bytes_(dtype_bytes(values.dtype)), workspace_(workspace) {
@@ -184,7 +187,7 @@ class ZstdTrial {
     n_out_ = ZSTD_compressBound(n_bytes_);
     sample_ = workspace.area<std::byte>(Slot::sample, 2 * n_bytes_ + n_out_);
     if (sample_ == nullptr) return;
-    // At no regular distance, which could be that of planes.
+    // Irregular distances, since a regular one could equal that of planes.
     static constexpr std::size_t tenths[kTrialParts] = {3, 7, 1, 6, 2, 8, 4, 5};
     const std::size_t part = n_bytes_ / n_parts;
     for (std::size_t k = 0; k < n_parts; ++k) {
@@ -196,7 +199,7 @@ class ZstdTrial {
     correction_ = corrected(1, special_here, special_in_all);
   }
 
-  /// Encoded over original size, 2 when memory is out.
+  /// Encoded size divided by original size; 2 if out of memory.
   double share(bool shuffled, int level) {
     frame_ = {};
     void* context = workspace_.zstd_compressor();
@@ -214,13 +217,14 @@ class ZstdTrial {
     return correction_ * static_cast<double>(n) / static_cast<double>(n_bytes_);
   }
 
-  /// What share() made last, if the sample is the whole chunk; valid until it is called again.
+  /// zstd's frame from the last share(), if the sample is the complete chunk; else empty. Valid
+  /// until the next share().
   std::span<const std::byte> frame() const { return frame_; }
 
  private:
   bool whole_ = false;
   std::span<const std::byte> frame_;
-  double correction_ = 1;  ///< For the special values in the sample.
+  double correction_ = 1;  ///< Correction for the share of special values in the sample.
   std::size_t element_bytes_;
   Workspace& workspace_;
   std::byte* sample_ = nullptr;
@@ -228,7 +232,7 @@ class ZstdTrial {
   std::size_t n_out_ = 0;
 };
 
-/// Take zstd into the plan where it is smaller than `best`; returns the least bytes.
+/// Change the plan to zstd if that is smaller than `best`; returns the smaller size.
 double try_zstd(const ExactValues& values, bool repeats, bool thorough, double special_in_all,
                 double best, double to_beat, ExactPlan& plan, Workspace& workspace) {
   const std::size_t n_all = values_in(values.extents) * dtype_bytes(values.dtype);
@@ -294,7 +298,8 @@ ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& 
                 static_cast<double>(costs.table_bytes) + 32;
   plan.form = wide ? ExactForm::wide : ExactForm::words;
 
-  // Ranks that are to beat something repeat where they do at any distance.
+  // Values of less than 32 bits with a size to beat are a vocabulary's ranks. Their repeats may lie
+  // at any distance.
   const bool ranks = element_bytes < 4 && to_beat != SIZE_MAX;
   const bool repeats = repeated || ranks || best * kHighRatio < n_bytes;
   const bool hopeless = best > kWorthCoding * n_bytes && !repeats;
@@ -311,7 +316,7 @@ ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& 
   return plan;
 }
 
-// --- Exact coding: values to predicted words and back, piece by piece.
+// --- Exact coding: converts values to predicted words and back, piece by piece.
 
 namespace {
 
@@ -319,7 +324,7 @@ const WordKernels& kernels_of(DType dtype, const Workspace& workspace) {
   return exact_kernels(workspace.isa()).of_dtype[static_cast<std::size_t>(dtype)];
 }
 
-/// Fills in the words of pieces; special values hold the word before them.
+/// Source of the words of pieces; a special value repeats the previous word and becomes a patch.
 template <class Word>
 class WordSource {
  public:
@@ -366,7 +371,7 @@ WordMap word_map(std::uint64_t origin, std::uint64_t factor) {
   map.factor = factor;
   map.shift = static_cast<unsigned>(std::countr_zero(factor));
   const std::uint64_t odd = factor >> map.shift;
-  // Newton's iteration: an inverse modulo 2^3 to start with, twice the bits in each round.
+  // Newton's iteration: it starts with an inverse modulo 2^3, and each round doubles the bits.
   map.inverse = odd;
   for (int round = 0; round < 5; ++round) map.inverse *= 2 - odd * map.inverse;
   return map;
@@ -419,10 +424,11 @@ bool decode_wide(const std::int32_t* low, const std::int32_t* high, const ExactP
   return true;
 }
 
-// --- Exact chunks: a plan's form in bytes, and back.
+// --- Exact chunks: serialised forms.
 //
-// After the head: the form (low four bits) with flags, then for zstd and shuffled one zstd frame to
-// the end; for words and wide the order, origin, factor, code sections and patches.
+// After the head comes a byte with the form (low four bits) and flags. Forms zstd and shuffled then
+// have one zstd frame, up to the end of the chunk. Forms words and wide have the order, origin,
+// factor, code sections and patches.
 
 namespace {
 
@@ -430,11 +436,11 @@ constexpr std::size_t kHeadBytesMax = 64;
 constexpr std::size_t kSlack = 64;
 
 constexpr std::uint8_t kFormMask = 0x0F;
-constexpr std::uint8_t kNoiseFlag = 0x10;   ///< Wide: low words as they are.
+constexpr std::uint8_t kNoiseFlag = 0x10;   ///< Form wide: low words are stored uncoded.
 constexpr std::uint8_t kPackedFlag = 0x40;  ///< Codes are bit-packed.
 constexpr std::uint8_t kBookFlag = 0x80;    ///< Code sections may use a shared book.
 
-/// From this ratio on, sections are so small that trying zstd on all of them costs little.
+/// Ratio from which on sections are so small that trying zstd on all of them costs little.
 constexpr double kSmallSectionsRatio = 8;
 
 SectionChoice sections_for(const Settings& settings, const Book* book, bool high_ratio) {
@@ -450,7 +456,7 @@ SectionChoice sections_for(const Settings& settings, const Book* book, bool high
   return choice;
 }
 
-/// One chunk being encoded: where its bytes go.
+/// Encoder of one chunk, in Slot::trial.
 class Encoder {
  public:
   Encoder(const ChunkHead& head, std::span<const std::byte> values, const Settings& settings,
@@ -461,7 +467,7 @@ class Encoder {
         sections_(sections_for(settings, form_ == CodeForm::grouped ? book : nullptr, high_ratio)),
         workspace_(workspace) {}
 
-  /// False when memory is out.
+  /// Encode in form zstd or shuffled. False if out of memory.
   bool zstd(const ExactPlan& plan) {
     if (!begin(kHeadBytesMax + ZSTD_compressBound(values_.size()))) return false;
     out_->number(static_cast<std::uint8_t>(plan.form));
@@ -511,7 +517,7 @@ class Encoder {
     OutgoingCodes codes;
     if (!codes_of(high, codes)) return false;
     const std::size_t room = codes.finish() + patch_room(patches);
-    // The low words' codes may take as much as they do themselves, and a little.
+    // The codes of the low words may take slightly more bytes than the words.
     if (!begin(room + 5 * n + (std::size_t{1} << 16))) return false;
     write_parameters(plan, plan.low_is_noise ? kNoiseFlag : std::uint8_t{0});
     if (!codes.write(sections_, *out_, workspace_)) return false;
@@ -560,7 +566,7 @@ class Encoder {
            lorenzo_encode_integers(words, {1, 1, 1, head_.n_values}, 0, codes.writer(), workspace_);
   }
 
-  /// The patches; none where nothing can be special (types of less than 32 bits).
+  /// Write the patches. Types of less than 32 bits have none, since no value can be special.
   bool write_special(const PatchMap& patches) {
     if (dtype_bytes(head_.dtype) == 4) {
       return write_patches(reinterpret_cast<const std::uint32_t*>(values_.data()), patches,
@@ -582,7 +588,7 @@ class Encoder {
   std::optional<ChunkWriter> out_;
 };
 
-/// One chunk being decoded.
+/// Decoder of one chunk.
 struct Decoder {
   ChunkReader& in;
   const ChunkHead& head;
@@ -636,7 +642,7 @@ struct Decoder {
     return codes.memory_out() ? DecodeFailure::memory_out : DecodeFailure::corrupt;
   }
 
-  /// What became of decoding that says it is done or not; exceptions left over are an error, too.
+  /// Outcome of decoding; exceptions that are left over are an error even if `done` is true.
   static DecodeFailure outcome(bool done, IncomingCodes& codes) {
     if (done) return codes.used_up() ? DecodeFailure::none : DecodeFailure::corrupt;
     return codes.reader().failed() ? DecodeFailure::corrupt : DecodeFailure::memory_out;

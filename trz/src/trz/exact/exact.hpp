@@ -1,11 +1,12 @@
-// Exact coding: which lossless form a chunk gets, and its values as integer words and back.
+// Exact coding: chooses a lossless form for a chunk and converts its values to integer words and
+// back.
 //
-// Values become integers in the order of the values (exact_kernels.hpp), those become words of 32
-// bits (or 64 where they must), and words are predicted by Lorenzo's rule like quantised values.
-// That beats byte-wise compressors on fields. Where values repeat without being smooth (lattices,
-// tables, counts), zstd wins, with or without a byte shuffle; where nothing wins, the chunk is
-// stored. A sample decides. A value that fills much of the chunk and lies far from the others (a
-// mask) is patched: its word is that of the value before it.
+// Values become integers with the same order (exact_kernels.hpp). The integers become words of 32
+// bits, or 64 if necessary. The Lorenzo predictor predicts words like quantised values. On fields
+// this form beats byte-wise compressors. If values repeat without being smooth (lattices, tables,
+// counts), zstd is better, with or without a byte shuffle. If no form pays, the chunk is stored. A
+// sample decides. A value that fills much of the chunk and lies far from the others (a mask) is a
+// patch: its word is that of the value before it.
 
 #pragma once
 
@@ -26,26 +27,26 @@
 
 namespace tailrace::trz {
 
-/// The numbers are part of the format.
+/// Form of an exact chunk. The numbers are part of the format.
 enum class ExactForm : std::uint8_t {
-  zstd = 0,      ///< The bytes as they are, through zstd.
-  shuffled = 1,  ///< Byte-shuffled, through zstd.
-  words = 2,     ///< One 32-bit code a value.
-  wide = 3,      ///< Two: 64-bit types only.
-  stored = 4,    ///< Not worth any of them; does not occur in a chunk.
+  zstd = 0,      ///< zstd on the unchanged bytes.
+  shuffled = 1,  ///< zstd on the shuffled bytes.
+  words = 2,     ///< One 32-bit code per value.
+  wide = 3,      ///< Two 32-bit codes per value; 64-bit types only.
+  stored = 4,    ///< No form pays; does not occur in a chunk.
 };
 
 struct ExactPlan {
   ExactForm form = ExactForm::stored;
-  int zstd_level = 3;         ///< Of zstd and shuffled.
-  int order = 0;              ///< Of Lorenzo.
-  std::uint64_t origin = 0;   ///< Words count from this integer,
-  std::uint64_t factor = 1;   ///< in units of this.
-  bool has_special = false;   ///< Values with these bits are patches. Not in the format:
-  std::uint64_t special = 0;  ///< the reader finds them among the patches.
-  bool low_is_noise = false;  ///< Of wide: low words are stored as they are.
+  int zstd_level = 3;         ///< zstd's level, for forms zstd and shuffled.
+  int order = 0;              ///< Order of the Lorenzo predictor.
+  std::uint64_t origin = 0;   ///< Integer whose word is 0.
+  std::uint64_t factor = 1;   ///< Difference between the integers of successive words.
+  bool has_special = false;   ///< True if values with the bits `special` are patches.
+  std::uint64_t special = 0;  ///< Not in the format: the reader only applies patches.
+  bool low_is_noise = false;  ///< Form wide: low words are stored uncoded.
   std::size_t estimated_bytes = 0;
-  /// Of zstd and shuffled: the frame, if the decision has made it already. In Slot::sample.
+  /// zstd's frame (forms zstd and shuffled), if the decision has already made it. In Slot::sample.
   std::span<const std::byte> frame;
 };
 
@@ -56,64 +57,67 @@ struct ExactValues {
   Extents extents{1, 1, 1, 1};
 };
 
-/// How far to go in asking what zstd would make of a chunk: not at all, on a small sample, or,
-/// where values repeat, on long stretches (which may cost more than coding the chunk).
+/// Effort spent on trying zstd: none, on a small sample, or on long stretches if values repeat. The
+/// last may cost more than coding the chunk.
 enum class ZstdTrials : std::uint8_t { none, quick, thorough };
 
-/// Decide from a sample (and, where 64-bit values or multiples might fit 32 bits, from one pass
-/// over all). Uses Slot::sample. The plan is the same on every machine with the same zstd. Not
-/// collective. Thread-safe with a workspace per thread. Out of memory: form stored.
-/// @param to_beat  bytes that the chunk takes already: what is unlikely to be smaller is not looked
-/// at (form stored).
+/// Choose the form of a chunk from a sample. If 64-bit values or multiples might fit 32 bits, it
+/// also scans all values once. Uses Slot::sample. The plan is the same on every machine with the
+/// same zstd. Not collective. Thread-safe with a workspace per thread. Out of memory: form stored.
+/// @param to_beat  size of the chunk in another form; forms that are unlikely to be smaller are not
+/// examined (result: form stored).
 ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& workspace,
                        std::size_t to_beat = SIZE_MAX);
 
-/// Words of form `words`, predicted, as codes. Values that are special become patches (reader:
-/// apply them afterwards). Uses Slot::rows. @returns false when memory is out.
+/// Write the predicted words of form `words` as codes. Special values become patches, which the
+/// reader applies afterwards. Uses Slot::rows. @returns false if out of memory.
 bool encode_words(const ExactValues& values, const ExactPlan& plan, CodeWriter& codes,
                   PatchMap& patches, Workspace& workspace);
 
-/// The inverse. `factor`, `origin` and `order` may be anything. @returns false when memory is out
-/// or the codes failed.
+/// The inverse of encode_words, without patches. The plan's factor, origin and order may have any
+/// value. @returns false if out of memory or if the codes failed.
 bool decode_words(CodeReader& codes, const ExactPlan& plan, DType dtype, const Extents& extents,
                   void* values, Workspace& workspace);
 
-/// Words of form `wide`: low and high halves of the predicted 64-bit codes, n of each (code = high
-/// * 2^32 + low, low signed), to be coded in this order without further prediction.
+/// Compute the predicted 64-bit codes of form `wide` as n low and n high halves: code =
+/// high * 2^32 + low, with signed low. They are coded without further prediction, high halves
+/// first.
 bool encode_wide(const ExactValues& values, const ExactPlan& plan, std::int32_t* low,
                  std::int32_t* high, PatchMap& patches, Workspace& workspace);
 bool decode_wide(const std::int32_t* low, const std::int32_t* high, const ExactPlan& plan,
                  DType dtype, const Extents& extents, void* values, Workspace& workspace);
 
-/// Origin and factor as the kernels want them. @param factor >= 1.
+/// Origin and factor in the form that the kernels use. @param factor  >= 1.
 WordMap word_map(std::uint64_t origin, std::uint64_t factor);
 
-// --- Exact chunks: lossless coding of a chunk of any type, wired to the sections.
+// --- Exact chunks: lossless coding of complete chunks of any type.
 //
-// exact.hpp decides and transforms; here its words go through the integer Lorenzo predictor and the
-// code sections, or its bytes through a byte section.
+// The functions above choose a form and transform the values. The functions below pass the words
+// through code sections, or the bytes through zstd.
 
-/// A complete chunk but for its checksum, in the workspace's trial area; empty if it does not pay.
+/// Result of encoding: a complete chunk without its checksum, in Slot::trial; empty if it does not
+/// pay.
 struct ExactAttempt {
   std::span<std::uint8_t> chunk;
   bool memory_out = false;
 };
 
-/// `head` has method exact. With `to_beat`, empty where the estimate is clearly above it.
+/// Encode a chunk exactly. `head` has method exact. The result is empty if the estimated size is
+/// clearly above `to_beat`.
 ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte> values,
                                 const Settings& settings, const Book* book, Workspace& workspace,
                                 std::size_t to_beat = SIZE_MAX);
 
-/// What encode_exact_chunk would come to, from a sample.
+/// Estimate the size of encode_exact_chunk's result from a sample.
 std::size_t estimate_exact_bytes(const ChunkHead& head, std::span<const std::byte> values,
                                  const Settings& settings, Workspace& workspace);
 
-/// Whether encode_exact_chunk may come to less than `n_bytes`, as far as its own plan tells, of
-/// values that do not repeat in long stretches.
+/// True if encode_exact_chunk's result may be smaller than `n_bytes`, judging by its plan. The
+/// values must not repeat in long stretches.
 bool exact_may_be_below(const ChunkHead& head, std::span<const std::byte> values,
                         const Settings& settings, Workspace& workspace, std::size_t n_bytes);
 
-/// How far the encoder and estimates go in asking what zstd would make of a chunk.
+/// Effort that the encoder and the estimates spend on trying zstd.
 ZstdTrials trials_of_encoding(const Settings& settings);
 ZstdTrials trials_of_estimate(const Settings& settings);
 

@@ -1,4 +1,4 @@
-// Exact coding: looking at single values, and measuring runs.
+// Exact coding: examines single values and measures the cost of runs.
 
 #include "trz/exact/exact_sample.hpp"
 
@@ -13,15 +13,16 @@
 namespace tailrace::trz {
 namespace {
 
-constexpr std::size_t kLooked = 1024;  // Values looked at one by one.
+constexpr std::size_t kLooked = 1024;  // Values examined one by one, at most.
 constexpr std::size_t kRunsMin = 32;
-constexpr std::size_t kValuesPerRun = 8192;  // One run of 64 for each of these: 0.8 %.
-constexpr double kSpecialShare = 1.0 / 64;   // Fewer are not worth a mask.
-constexpr std::uint64_t kGapParts = 32;      // A mask lies this part of the range away.
-constexpr std::size_t kStrayParts = 128;     // One in so many values may lie beyond the mask.
-constexpr double kBitsPerChange = 9;         // From special to other values and back.
+constexpr std::size_t kValuesPerRun = 8192;  // One run of 64 in this many values: 0.8 %.
+constexpr double kSpecialShare = 1.0 / 64;   // Least share of equal values to be a mask.
+constexpr std::uint64_t kGapParts = 32;      // A mask is at least range / 32 away from the rest.
+constexpr std::size_t kStrayParts = 128;     // One value in this many may lie beyond the mask.
+constexpr double kBitsPerChange = 9;         // Bits per change between special and other values.
 
-/// log2 by a series in a fixed order of operations: the C library's may differ between machines.
+/// log2 by a series in a fixed order of operations; the C library's log2 may differ between
+/// machines.
 double log2_of(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const int exponent = static_cast<int>((bits >> 52) & 0x7FF) - 1023;
@@ -32,7 +33,8 @@ double log2_of(double value) {
   return exponent + 0.5849625007211562 + 2 * 1.4426950408889634 * series;
 }
 
-/// Entropy of n bytes in bits, with what a sample's entropy lacks; adds a table's bytes.
+/// Entropy of n bytes in bits, corrected for the bias of a small sample (0.72 bits per symbol).
+/// Adds the size of a Huffman table to *table_bytes.
 double byte_bits(const std::uint8_t* bytes, std::size_t n, std::size_t* table_bytes) {
   if (n == 0) return 0;
   std::array<std::uint32_t, 256> counts{};
@@ -51,8 +53,8 @@ double byte_bits(const std::uint8_t* bytes, std::size_t n, std::size_t* table_by
   return std::clamp(entropy, total, 8 * total);  // A Huffman code has at least one bit.
 }
 
-/// Where the order of the integers of a type begins, as a 64-bit pattern: the middle of the
-/// unsigned types, so that differences from it are signed.
+/// Reference integer of a type, as a 64-bit pattern: the middle of the range for unsigned types, so
+/// that differences from it are signed; else 0.
 std::uint64_t middle_of(DType dtype) {
   if (dtype == DType::u32) return std::uint64_t{1} << 31;
   if (dtype == DType::u64) return std::uint64_t{1} << 63;
@@ -83,7 +85,7 @@ ExactSample::ExactSample(const ExactValues& values, Workspace& workspace)
   if (area == nullptr) return;
   codes_ = area;
   streams_ = reinterpret_cast<std::uint8_t*>(area + n_codes);
-  // Small chunks are looked at whole; of large ones, a run from each of equal parts.
+  // Small chunks are sampled completely. Large chunks are cut into equal parts with one run each.
   n_runs_ = n_values_ <= kRunsMin * kRunValues
                 ? (n_values_ + kRunValues - 1) / kRunValues
                 : std::clamp(n_values_ / kValuesPerRun, kRunsMin, kRunsMax);
@@ -100,14 +102,14 @@ ExactSample::ExactSample(const ExactValues& values, Workspace& workspace)
   }
 }
 
-/// One of the values looked at.
+/// One of the examined values.
 struct ExactSample::Seen {
   std::int64_t word;
   std::size_t index;
   bool operator<(const Seen& other) const { return word < other.word; }
 };
 
-/// Integers of values from all over the sample, sorted; returns how many.
+/// List the integers of values from all parts of the sample, sorted. Returns their number.
 std::size_t ExactSample::see(Seen* seen) const {
   const std::size_t n_sampled = std::min(n_values_, n_runs_ * kRunValues);
   const std::size_t n_seen = std::min(n_sampled, kLooked);
@@ -132,8 +134,9 @@ std::size_t ExactSample::see(Seen* seen) const {
   return n_seen;
 }
 
-/// Equal values at either end, far from the rest, are a mask: narrow [first, last] down to the
-/// rest and return one of them, or null. A few values still farther out do not matter.
+/// Find a mask: equal values at one end of the sorted values, far from the rest. Returns one of
+/// them and narrows [first, last] to the rest; null if not found. A few values may lie beyond the
+/// mask.
 const ExactSample::Seen* ExactSample::find_mask(const Seen* seen, std::size_t* first,
                                                 std::size_t* last) {
   const std::size_t low = *first;
@@ -182,7 +185,7 @@ ExactLook ExactSample::look() {
   ExactLook look;
   std::size_t first = 0;
   std::size_t last = n_seen - 1;
-  // Patches are values of 32 or 64 bits.
+  // Only values of 32 or 64 bits can be patches.
   const Seen* mask = element_bytes_ >= 4 ? find_mask(seen.data(), &first, &last) : nullptr;
   if (mask != nullptr) {
     look.has_special = true;
@@ -208,8 +211,8 @@ ExactLook ExactSample::look() {
   return look;
 }
 
-/// Words of n values, as 64-bit numbers; special values hold the one before. Returns a bit for
-/// each special one.
+/// Load the words of n values as 64-bit numbers; a special value repeats the previous word. Returns
+/// a bit mask of the special values.
 template <class Word>
 std::uint64_t ExactSample::load_run(std::size_t start, std::size_t n, const ExactPlan& plan,
                                     std::int64_t* words) const {
@@ -232,7 +235,7 @@ std::uint64_t ExactSample::load_run(std::size_t start, std::size_t n, const Exac
   };
   std::uint64_t marks = load(start, n, 0);
   if ((marks & 1) != 0 && start > 0) {
-    // What the first values hold lies before the run.
+    // The word that the first values repeat lies before the run.
     const std::size_t n_before = std::min(start, kRunValues);
     static_cast<void>(load(start - n_before, n_before, 0));
     marks = load(start, n, loaded[n_before - 1]);
@@ -241,12 +244,13 @@ std::uint64_t ExactSample::load_run(std::size_t start, std::size_t n, const Exac
   return n < 64 ? marks & ((std::uint64_t{1} << n) - 1) : marks;
 }
 
-/// Neighbours outside the chunk count as 0: clear them in the rows of all corners.
+/// Clear neighbours outside the chunk, which count as 0, in the rows of all corners.
 void ExactSample::zero_outside(std::size_t start, std::size_t n, Run64* rows) const {
   const Extents& e = values_.extents;
   std::array<std::size_t, 4> at = {start % e[3], start / e[3] % e[2], start / (e[3] * e[2]) % e[1],
                                    start / (e[3] * e[2] * e[1])};
-  // Row by row: the first value of one has no neighbour in x, all of it may lack those in y, z, t.
+  // Row by row: the first value of a row has no neighbour in x; all its values may lack neighbours
+  // in y, z and t.
   for (std::size_t begin = 0; begin < n;) {
     const std::size_t end = std::min(n, begin + (e[3] - at[0]));
     for (std::size_t corner = 1; corner < std::size_t{1} << axes_; ++corner) {
@@ -266,7 +270,7 @@ void ExactSample::zero_outside(std::size_t start, std::size_t n, Run64* rows) co
   }
 }
 
-/// The codes of one run under all orders.
+/// Compute the codes of one run for all orders.
 void ExactSample::predict_run(std::size_t run, std::size_t start, std::size_t n,
                               const ExactPlan& plan, bool wide) {
   const Extents& e = values_.extents;
@@ -291,7 +295,7 @@ void ExactSample::predict_run(std::size_t run, std::size_t start, std::size_t n,
     }
   }
   zero_outside(start, n, rows.data());
-  // Differences along one axis after the other, in place; the first row ends as the code.
+  // Take differences along one axis after another, in place; the first row becomes the codes.
   for (int order = 0; order <= axes_; ++order) {
     if (order > 0) {
       const auto step = std::size_t{1} << (order - 1);
@@ -313,7 +317,7 @@ void ExactSample::predict_run(std::size_t run, std::size_t start, std::size_t n,
   }
 }
 
-/// Bits of the sample's codes, as the groups would split them.
+/// Bits of the sample's codes after splitting into groups.
 double ExactSample::split_bits(const std::int32_t* codes, std::size_t* table_bytes) {
   std::uint8_t* room = streams_;
   const auto stream = [&room](std::size_t n_bytes) {

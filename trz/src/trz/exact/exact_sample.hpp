@@ -1,8 +1,8 @@
-// Exact coding: a sample of a chunk, and what its words cost under each order of prediction.
+// Exact coding: a sample of a chunk, and the cost of its words for each order of prediction.
 //
-// Runs of 64 values, scattered over the chunk, with the neighbours they really have. The cost of a
-// run's codes is that of the streams which the groups make of them: exact but for what a Huffman
-// code loses against the entropy.
+// The sample consists of runs of 64 values, scattered over the chunk, with their real neighbours.
+// The cost of the codes is that of the streams into which groups split them. It is exact except for
+// the loss of a Huffman code against the entropy.
 
 #pragma once
 
@@ -14,37 +14,37 @@
 
 namespace tailrace::trz {
 
-/// What a few hundred values, one by one, say about all.
+/// Properties of a chunk, inferred from up to 1024 single values.
 struct ExactLook {
-  std::uint64_t origin = 0;       ///< The integer of a typical value.
-  std::uint64_t origin_bits = 0;  ///< That value's own bits.
-  std::uint64_t factor = 1;       ///< Of all differences seen.
-  std::uint64_t range = 0;        ///< Greatest minus least integer, special values left out.
+  std::uint64_t origin = 0;       ///< Integer of a typical value.
+  std::uint64_t origin_bits = 0;  ///< Bits of the typical value.
+  std::uint64_t factor = 1;       ///< Common factor of all differences seen.
+  std::uint64_t range = 0;        ///< Greatest minus least integer, without special values.
   bool has_special = false;
   std::uint64_t special = 0;
-  double repeated_share = 0;  ///< Of values that occur more than once, special values left out.
+  double repeated_share = 0;  ///< Share of values that repeat another one, without special values.
 };
 
 class ExactSample {
  public:
   ExactSample(const ExactValues& values, Workspace& workspace);
 
-  /// False when memory is out.
+  /// False if out of memory.
   bool ok() const { return codes_ != nullptr; }
 
   ExactLook look();
 
-  /// Bits a value of the best order in 1..greatest, and of order 0.
+  /// Cost in bits per value of the best order, and of order 0 (unpredicted).
   struct Costs {
     int best_order = 0;
     double best_bits = 0;
     double unpredicted_bits = 0;
-    double low_bits = 0;          ///< Of the best order's low words, if wide.
-    double special_bits = 0;      ///< To say where the special values are; included above.
-    double special_share = 0;     ///< Of the sampled values.
-    std::size_t table_bytes = 0;  ///< Huffman's tables, once a chunk.
+    double low_bits = 0;          ///< Bits of the best order's low words, if wide.
+    double special_bits = 0;      ///< Bits for the special values' positions; included above.
+    double special_share = 0;     ///< Share of special values in the sample.
+    std::size_t table_bytes = 0;  ///< Bytes of Huffman tables, once per chunk.
   };
-  /// What words (or wide words) made by `plan` cost. Sets best_order and all the rest.
+  /// Measure the cost of the words (or wide words) made with `plan`. Sets all members of Costs.
   Costs measure(const ExactPlan& plan, bool wide);
 
  private:
@@ -68,12 +68,12 @@ class ExactSample {
   Workspace& workspace_;
   std::size_t n_values_ = 0;
   std::size_t element_bytes_ = 0;
-  int axes_ = 1;  ///< Greatest order that makes sense.
+  int axes_ = 1;  ///< Greatest useful order: number of axes up to the slowest longer than 1.
   std::size_t n_runs_ = 0;
   std::array<std::size_t, kRunsMax> starts_{};
-  std::size_t n_changes_ = 0;  ///< Of special and other values, in the runs.
+  std::size_t n_changes_ = 0;  ///< Changes between special and other values within runs.
   std::size_t n_special_ = 0;
-  std::int64_t* codes_ = nullptr;  ///< kOrders times kRunsMax * kRunValues.
+  std::int64_t* codes_ = nullptr;  ///< kOrders times kRunsMax * kRunValues codes.
   std::uint8_t* streams_ = nullptr;
 };
 

@@ -1,4 +1,5 @@
-// Counting bytes, and runs of one byte as digits. Once per instruction set; all give the same.
+// Counts bytes, and codes runs of one byte as digits. Compiled once per instruction set; all builds
+// give the same results.
 
 #include "trz/kernels/byte_kernels.hpp"
 
@@ -14,8 +15,8 @@ namespace tailrace::trz::TRZ_ISA {
 
 // --- Counting bytes, once per instruction set; all builds give the same counts.
 //
-// Counting is scalar in all of them: four tables, so that equal bytes in a row do not wait for each
-// other's store. The search for unseen values looks 64 bytes at a time up in registers.
+// Counting is scalar in all builds. It uses four tables, so that successive equal bytes do not wait
+// for each other's store. The search for unseen values looks up 64 bytes at a time in registers.
 
 namespace {
 
@@ -61,7 +62,7 @@ std::size_t count_sample(const std::uint8_t* bytes, std::size_t n, std::size_t w
   std::size_t n_counted = 0;
   std::uint32_t scattered = 0;
   for (std::size_t begin = 0; begin + window_bytes <= n; begin += window_bytes) {
-    scattered += 0x9E3779B1U;  // 2^32 over the golden ratio: evenly scattered, never periodic.
+    scattered += 0x9E3779B1U;  // 2^32 / golden ratio: evenly distributed, without a short period.
     const std::size_t at = (scattered >> 16) * (window_bytes - kSampleRunBytes) >> 16;
     tally.add(bytes + begin + at, kSampleRunBytes);
     n_counted += kSampleRunBytes;
@@ -84,8 +85,8 @@ std::size_t find_unseen(const std::uint8_t* bytes, std::size_t n, const std::uin
 
 #elif defined(__AVX2__)
 
-/// A bit per value: byte 16 k + l of the two tables has those of the low nibble l and the high
-/// nibbles 8 k to 8 k + 7.
+/// Search with two tables of one bit per value. Byte 16 k + l has the bits of the values with low
+/// nibble l and high nibble 8 k to 8 k + 7.
 std::size_t find_unseen(const std::uint8_t* bytes, std::size_t n, const std::uint8_t* seen) {
   std::uint8_t bits[32] = {};
   for (unsigned v = 0; v < 256; ++v) {
@@ -109,7 +110,7 @@ std::size_t find_unseen(const std::uint8_t* bytes, std::size_t n, const std::uin
     for (unsigned half = 0; half < 64; half += 32) {
       __m256i value;
       std::memcpy(&value, bytes + i + half, sizeof value);
-      // A look-up gives 0 where the index's top bit is set.
+      // A look-up returns 0 if the top bit of its index is set.
       const __m256i low = _mm256_and_si256(value, top_and_low);
       const __m256i row = _mm256_or_si256(_mm256_shuffle_epi8(lower, low),
                                           _mm256_shuffle_epi8(upper, _mm256_xor_si256(low, top)));
@@ -124,8 +125,8 @@ std::size_t find_unseen(const std::uint8_t* bytes, std::size_t n, const std::uin
 
 #else
 
-/// Counting is the fastest way to look bytes up here; a stretch is searched if a count says so.
-/// Stretches grow: where one value is unseen, others are near.
+/// Search by counting, the fastest way to look up bytes in this build. A stretch is searched only
+/// if its counts contain an unseen value. Stretches grow, since unseen values often come in groups.
 std::size_t find_unseen(const std::uint8_t* bytes, std::size_t n, const std::uint8_t* seen) {
   std::size_t stretch = 512;
   for (std::size_t begin = 0; begin < n; begin += stretch) {
@@ -156,9 +157,9 @@ const HistogramKernels histogram_kernels_table = {TRZ_ENCODES(count), TRZ_ENCODE
 
 // --- Runs of one byte as digits, once per instruction set; all builds give the same tokens.
 //
-// Encoding looks at 64 bytes at a time and visits those that differ from the common one; the digits
-// of the run before are looked up and stored as a word. Decoding fills the output with the
-// common byte and walks over the tokens without a branch that depends on them.
+// The encoder compares 64 bytes at a time and visits those that differ from the common byte. It
+// looks up the digits of the preceding run and stores them as one word. The decoder fills the
+// output with the common byte and processes the tokens without branches that depend on them.
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -169,7 +170,7 @@ namespace {
 
 [[maybe_unused]] constexpr std::uint64_t kEachByte = 0x0101010101010101U;
 
-/// Bit i: bytes[i] differs from `common`, i = 0..63.
+/// Bit mask of the bytes that differ from `common`: bit i is for bytes[i], i = 0..63.
 inline std::uint64_t differing(const std::uint8_t* bytes, std::uint8_t common) {
 #if defined(__AVX512BW__)
   return _mm512_cmpneq_epi8_mask(_mm512_loadu_si512(bytes),
@@ -189,7 +190,7 @@ inline std::uint64_t differing(const std::uint8_t* bytes, std::uint8_t common) {
     std::uint64_t word;
     std::memcpy(&word, bytes + std::size_t{8} * i, sizeof word);
     word ^= kEachByte * common;
-    // The top bit of each byte that is not 0, then the eight of them side by side.
+    // Set the low bit of each byte that is not 0, then gather the eight bits in one byte.
     const std::uint64_t tops = (((word & (0x7F * kEachByte)) + 0x7F * kEachByte) | word) >> 7;
     mask |= ((tops & kEachByte) * 0x0102040810204080U >> 56) << (8 * i);
   }
@@ -197,7 +198,7 @@ inline std::uint64_t differing(const std::uint8_t* bytes, std::uint8_t common) {
 #endif
 }
 
-/// The digits of a run: those of n_run + 1 in the usual system, without its leading 1.
+/// Write the digits of a run: the binary digits of n_run + 1 without its leading 1.
 inline std::uint8_t* put_run(std::size_t n_run, std::uint8_t common, std::uint8_t spare,
                              std::uint8_t* out) {
   for (std::size_t digits = n_run + 1; digits > 1; digits >>= 1) {
@@ -206,9 +207,9 @@ inline std::uint8_t* put_run(std::size_t n_run, std::uint8_t common, std::uint8_
   return out;
 }
 
-/// put_run() for runs of fewer than 64, looked up.
+/// Table of put_run()'s results for runs of fewer than 64 bytes.
 struct ShortRuns {
-  std::uint64_t digits[64];  // In order of memory, 0 behind the last one.
+  std::uint64_t digits[64];  // Digits in memory order, followed by zeros.
   std::uint8_t n_digits[64];
 
   ShortRuns(std::uint8_t common, std::uint8_t spare) {
@@ -224,7 +225,7 @@ std::size_t encode(const std::uint8_t* bytes, std::size_t n, std::uint8_t common
                    std::uint8_t spare, std::uint8_t* tokens) {
   const ShortRuns runs(common, spare);
   std::uint8_t* out = tokens;
-  std::size_t begin = 0;  // Behind the last byte that was not common.
+  std::size_t begin = 0;  // One past the last byte that differs from `common`.
   std::size_t i = 0;
   for (; i + 64 <= n; i += 64) {
     for (std::uint64_t mask = differing(bytes + i, common); mask != 0; mask &= mask - 1) {
@@ -252,28 +253,28 @@ std::size_t encode(const std::uint8_t* bytes, std::size_t n, std::uint8_t common
   return static_cast<std::size_t>(put_run(n - begin, common, spare, out) - tokens);
 }
 
-/// What a token does.
+/// Effect of a token on the decoder.
 struct TokenRule {
-  std::uint64_t mask;    ///< All ones for a digit, by which its weight counts; else 0.
-  std::uint8_t doubles;  ///< 1 for digit 2.
-  std::uint8_t byte;     ///< To be stored where the output stands.
+  std::uint64_t mask;    ///< All ones for a digit, so that its weight counts; else 0.
+  std::uint8_t doubles;  ///< 1 for digit 2, else 0.
+  std::uint8_t byte;     ///< Byte to store at the output position.
 };
 
 bool decode(const std::uint8_t* tokens, std::size_t n_tokens, std::uint8_t common,
             std::uint8_t spare, std::uint8_t* bytes, std::size_t n) {
   TokenRule rules[256];
   for (unsigned t = 0; t < 256; ++t) rules[t] = {0, 0, static_cast<std::uint8_t>(t)};
-  // A run's first byte is common as well: one store serves all tokens.
+  // The first byte of a run is the common byte, so one store serves all tokens.
   rules[common] = {~std::uint64_t{0}, 0, common};
   rules[spare] = {~std::uint64_t{0}, 1, common};
   std::memset(bytes, common, n);
   std::size_t at = 0;
-  std::size_t spread = 0;  // The next digit's weight less 1; at most n, for `at` grows as fast.
+  std::size_t spread = 0;  // Weight of the next digit less 1; at most n, as `at` grows as fast.
   for (std::size_t i = 0; i < n_tokens; ++i) {
     if (at >= n) return false;
     const TokenRule& rule = rules[tokens[i]];
     bytes[at] = rule.byte;
-    // No branch: literals and digits alternate as good as randomly.
+    // No branch: the sequence of literals and digits is unpredictable.
     at += ((spread & rule.mask) + 1) << rule.doubles;
     spread = (2 * spread + 1) & rule.mask;
   }

@@ -1,7 +1,7 @@
 // Decimal kernels: the loops of decimal_kernels.hpp, compiled once per instruction set.
 //
-// Plain loops, which the compiler vectorises. A number is found in f64, as near as may be: whether
-// it is the right one is what the comparison says.
+// Plain loops, which the compiler vectorises. A number is computed approximately in f64; the
+// comparison of bits decides if it is the right one.
 
 #include "trz/kernels/decimal_kernels.hpp"
 
@@ -32,7 +32,7 @@ To bits_as(From from) {
   return to;
 }
 
-/// A map's numbers as T.
+/// Parameters of a map as T.
 template <class T>
 struct Parameters {
   T scale;

@@ -7,7 +7,7 @@
 namespace tailrace::trz::TRZ_ISA {
 namespace {
 
-/// An element type: Raw are its bits, Word the modulus.
+/// Integer element type: Raw is the type of its bits, Word the unsigned type of modular arithmetic.
 template <class RawBits, class ModularWord>
 struct Plain {
   using Raw = RawBits;

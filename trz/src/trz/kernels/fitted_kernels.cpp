@@ -1,7 +1,7 @@
 // Rows of fitted interpolation: the loops of fitted_kernels.hpp, compiled once per instruction set.
 //
-// All of it is plain C++ that the compiler vectorises: rows are cut into parts that stay in the
-// cache, so that a group costs its loads and one addition.
+// The loops are plain C++ that the compiler vectorises. Rows are cut into parts that stay in the
+// cache, so that a group costs only its loads and one addition.
 
 #include "trz/kernels/fitted_kernels.hpp"
 
@@ -69,7 +69,7 @@ void interleave(const T* __restrict even, std::size_t n_even, const T* __restric
 
 void magnitudes(const std::int32_t* __restrict codes, std::size_t n, std::uint16_t* __restrict to) {
   for (std::size_t i = 0; i < n; ++i) {
-    // As an unsigned number the least code has a magnitude, too.
+    // Unsigned arithmetic represents the magnitude of the least code, too.
     const auto code = static_cast<std::uint32_t>(codes[i]);
     const std::uint32_t magnitude = codes[i] < 0 ? 0U - code : code;
     constexpr auto max = static_cast<std::uint32_t>(kMagnitudeMax);
@@ -77,7 +77,7 @@ void magnitudes(const std::int32_t* __restrict codes, std::size_t n, std::uint16
   }
 }
 
-/// sum[i] += weight * what n pairs have together.
+/// Add weight times the sum of all pairs to sum[i].
 template <std::size_t kPairs>
 inline void add_pairs(const std::uint16_t* const (*pairs)[2], std::size_t begin, std::size_t n,
                       std::int32_t weight, std::int32_t* __restrict sum) {
@@ -122,7 +122,7 @@ void contexts(const ContextRow& row, std::size_t begin, std::size_t n,
     }
   }
   for (std::size_t i = 0; i < n; ++i) {
-    // Two contexts an octave: the exponent and the first bit behind it, from 16 on.
+    // Two contexts per octave, from 16 on: the exponent and the first bit of the mantissa.
     constexpr std::int32_t below_sixteen = 2 * (4 + 127) - 1;
     std::int32_t s = sum[i] < kContextSumMax ? sum[i] : kContextSumMax;
     s = s > 0 ? s : 0;

@@ -1,11 +1,11 @@
-// Rows of fitted interpolation: predictions from groups of neighbours, their codes, and what the
-// neighbours' codes let expect of the next ones.
+// Rows of fitted interpolation: predictions from groups of neighbours, their codes, and contexts
+// from the codes of neighbours.
 //
-// A group is the sum of two, four or eight values that lie alike around the point, times one
-// weight; the prediction is the sum of the groups in their order. A context is the rounded
-// logarithm of a weighted sum of the magnitudes around, in integers. The order of the
+// A group is the sum of two, four or eight values at symmetric positions around the point, times
+// one weight. The prediction is the sum of the groups in their order. A context is the rounded
+// logarithm of a weighted sum of the neighbours' magnitudes, in integers. The order of the
 // floating-point operations is part of the format (trz/docs/trz-format.md, section 11).
-// This header may be included by kernel files.
+// Kernel files may include this header.
 
 #pragma once
 
@@ -17,12 +17,12 @@
 
 namespace tailrace::trz {
 
-/// Values of a row at a time: what lies between two loops stays in the first-level cache.
+/// Most values of a row per call: intermediate results stay in the first-level cache.
 inline constexpr std::size_t kFittedPart = 256;
-inline constexpr std::size_t kFittedGroups = 10;  ///< Of a point that is odd along three axes.
-inline constexpr std::size_t kFittedTaps = 8;     ///< Of a group, at most.
+inline constexpr std::size_t kFittedGroups = 10;  ///< Groups of a point odd along three axes.
+inline constexpr std::size_t kFittedTaps = 8;     ///< Most values in a group.
 
-/// What predicts one row.
+/// Predictor of one row: its groups of neighbours.
 template <class T>
 struct FittedRow {
   struct Group {
@@ -34,11 +34,11 @@ struct FittedRow {
   std::size_t n_groups = 0;
 };
 
-/// Pairs of magnitudes around a point, at most.
+/// Most pairs of magnitudes around a point.
 inline constexpr std::size_t kNearPairs = 3;
 inline constexpr std::size_t kAslantPairs = 6;
 
-/// Where the magnitudes around a row lie, and what each counts.
+/// Pointers to the magnitudes around a row, and their weights.
 struct ContextRow {
   const std::uint16_t* near[kNearPairs][2] = {};
   std::size_t n_near = 0;  ///< 1 to 3.
@@ -46,30 +46,33 @@ struct ContextRow {
   const std::uint16_t* aslant[kAslantPairs][2] = {};
   std::size_t n_aslant = 0;  ///< 0, 2, 4 or 6.
   std::int32_t aslant_weight = 0;
-  /// Rows of the same class before this one, both or none: three neighbours each, 1 2 1.
+  /// Two earlier rows of the same class, or both null. Each contributes three neighbours with
+  /// weights 1, 2, 1.
   const std::uint16_t* before[2] = {};
   std::int32_t before_weight = 0;
-  std::int32_t least = 0;  ///< Of every sum.
+  std::int32_t least = 0;  ///< Start value of every sum.
 };
 
-/// Magnitudes above are taken for this, and sums above for the other: then no sum overflows, and
-/// each is exact as an f32, whose exponent is its logarithm.
+/// Limits to which magnitudes and sums are clamped. With them no sum overflows, and each sum is
+/// exact as an f32, whose exponent is the logarithm.
 inline constexpr std::int32_t kMagnitudeMax = 16383;
 inline constexpr std::int32_t kContextSumMax = (1 << 24) - 1;
-/// Sums are in 1/1024; below 16 all are alike, from there on two contexts an octave.
+/// Unit of sums: 1/1024. Sums below 16 share one context; above there are two contexts per octave.
 inline constexpr std::int32_t kContextUnit = 1024;
 inline constexpr std::size_t kContexts = 41;
 
 template <class T>
 struct FittedRowKernels {
-  /// p[i] for i in [begin, begin + n), n <= kFittedPart.
+  /// Predict the values [begin, begin + n) of a row into p, n <= kFittedPart.
   void (*predict)(const FittedRow<T>& row, std::size_t begin, std::size_t n, T* p);
-  /// Codes of n <= kFittedPart values x[2 i] and what the decoder will have, as quantise_carefully:
-  /// code 0 and failed[i] = 1 for what is not within the bound, or is the fill value.
+  /// Compute codes of n <= kFittedPart values x[2 i] and the decoder's values, like
+  /// quantise_carefully. A value that is not within the bound, or is the fill value, has code 0 and
+  /// failed[i] = 1.
   void (*encode)(const T* x, const T* p, std::size_t n, const Lattice<T>& lattice, const T* fill,
                  std::int32_t* codes, T* recon, std::uint8_t* failed);
   void (*decode)(const T* p, const std::int32_t* codes, std::size_t n, T step, T* recon);
-  /// to[2 i] = even[i] for n_even values, to[2 i + 1] = odd[i] for n_odd, one less or as many.
+  /// Interleave: to[2 i] = even[i] for n_even values, to[2 i + 1] = odd[i] for n_odd values. n_odd
+  /// is n_even or n_even - 1.
   void (*interleave)(const T* even, std::size_t n_even, const T* odd, std::size_t n_odd, T* to);
 };
 
@@ -77,7 +80,7 @@ struct FittedKernels {
   FittedRowKernels<float> f32;
   FittedRowKernels<double> f64;
   void (*magnitudes)(const std::int32_t* codes, std::size_t n, std::uint16_t* magnitudes);
-  /// Contexts below kContexts of n <= kFittedPart codes.
+  /// Compute the contexts (below kContexts) of the codes [begin, begin + n), n <= kFittedPart.
   void (*contexts)(const ContextRow& row, std::size_t begin, std::size_t n, std::uint8_t* contexts);
   void (*interleave_magnitudes)(const std::uint16_t* even, std::size_t n_even,
                                 const std::uint16_t* odd, std::size_t n_odd, std::uint16_t* to);

@@ -1,10 +1,10 @@
 // split() and join() in AVX-512: batches of groups, nearly without branches.
 //
-// Included by group_kernels.cpp alone. The sequence of classes is as good as random, so a branch on
-// a group's class or on its number of exceptions is mispredicted too often. Therefore the classes
-// up to 6 are one sequence of instructions whose operands come from a table (Shape), exceptions
-// are gathered as positions within the batch and moved behind it, and the classes of a batch are
-// found from bit masks, eight groups at a time. Only the wide classes are a branch.
+// Only group_kernels.cpp includes this header. The sequence of classes is unpredictable, so a
+// branch on a group's class or on its number of exceptions is mispredicted too often. The code has
+// such a branch only for the wide classes. Classes up to 6 share one sequence of instructions,
+// whose operands come from a table (Shape). Exceptions are collected as positions within a batch
+// and moved after the batch. Bit masks give the classes of eight groups at a time.
 
 #pragma once
 
@@ -14,18 +14,18 @@
 namespace tailrace::trz::TRZ_ISA {
 namespace {
 
-constexpr std::size_t kBatchGroups = 32;   ///< Below 64: one bit each.
+constexpr std::size_t kBatchGroups = 32;   ///< Below 64: a mask has one bit per group.
 constexpr std::size_t kNarrowClasses = 7;  ///< Classes without planes.
 
-/// How the bytes of a class are made: n codes of 8 / n bits in each.
+/// Operands that pack the bytes of a class, with n codes of 8 / n bits in each byte.
 struct alignas(64) Shape {
-  std::uint8_t field[64];    ///< The bits of a code.
-  std::uint8_t sign[64];     ///< Its sign bit.
-  std::int8_t pairs[64];     ///< Weights that bring two codes together,
-  std::int16_t quads[32];    ///< and then two twos of them.
-  std::uint8_t gather[64];   ///< Where the packed bytes are then.
-  std::uint8_t scatter[64];  ///< Packed bytes to the 8-byte word of their codes,
-  std::uint8_t shifts[64];   ///< and the bit of that word where a code begins.
+  std::uint8_t field[64];    ///< Mask of a code's bits.
+  std::uint8_t sign[64];     ///< Mask of a code's sign bit.
+  std::int8_t pairs[64];     ///< Weights that join two codes.
+  std::int16_t quads[32];    ///< Weights that join two pairs of codes.
+  std::uint8_t gather[64];   ///< Positions of the packed bytes after joining.
+  std::uint8_t scatter[64];  ///< Packed byte for each byte of the 8-byte word of its codes.
+  std::uint8_t shifts[64];   ///< Bit of this word at which a code begins.
   std::uint8_t marker[64];
   std::uint8_t limit[64];  ///< Largest magnitude that fits.
   std::uint64_t is_packed;
@@ -78,7 +78,7 @@ struct Positions {
     if (n_set > 16) append_more(found, n_set, base);
     n += n_set;
   }
-  /// Hostile bytes alone come here.
+  /// Append the positions after the first 16. Only corrupt input has so many in one group.
   __attribute__((noinline)) void append_more(__m512i found, std::size_t n_set, __m256i base) {
     alignas(64) std::uint8_t bytes[64];
     _mm512_store_si512(bytes, found);
@@ -90,7 +90,7 @@ struct Positions {
   }
 };
 
-/// 64 codes as bytes, saturated, in order.
+/// Convert 64 codes to saturated bytes, in order.
 inline __m512i saturated_bytes(const Group& codes) {
   const __m512i low = _mm512_packs_epi32(codes.at[0], codes.at[1]);
   const __m512i high = _mm512_packs_epi32(codes.at[2], codes.at[3]);
@@ -98,7 +98,7 @@ inline __m512i saturated_bytes(const Group& codes) {
   return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(low, high));
 }
 
-/// Store the bytes with markers where they do not fit; returns where that is.
+/// Store the bytes, with markers for those that do not fit. Returns a mask of the markers.
 inline std::uint64_t put_bytes(__m512i bytes, const Shape& shape, std::uint8_t* out) {
   const std::uint64_t misfits =
       _mm512_cmpgt_epu8_mask(_mm512_abs_epi8(bytes), _mm512_load_si512(shape.limit));
@@ -111,7 +111,7 @@ inline std::uint64_t put_bytes(__m512i bytes, const Shape& shape, std::uint8_t* 
   return misfits;
 }
 
-/// Codes of a batch as bytes, and which of them are larger than 0, 1, 3, 7, 15, 31, 63.
+/// Codes of a batch as bytes, and masks of those larger than 0, 1, 3, 7, 15, 31, 63.
 struct Survey {
   alignas(64) std::uint8_t bytes[kBatchGroups][64];
   alignas(64) std::uint64_t larger[kNarrowClasses][kBatchGroups];
@@ -129,8 +129,8 @@ inline void survey_groups(const std::int32_t* codes, std::size_t n_groups, Surve
   }
 }
 
-/// Classes of 8 groups; 7 where none of the narrow ones fits, and the bits of those groups
-/// returned.
+/// Find the classes of 8 groups. A group that fits no narrow class gets 7; the mask of these groups
+/// is returned.
 inline std::uint64_t find_classes(const Survey& survey, std::size_t first, std::uint8_t* classes) {
   __m512i found = _mm512_set1_epi64(kNarrowClasses);
   for (std::size_t k = kNarrowClasses; k-- > 0;) {
@@ -147,7 +147,7 @@ inline __m512i leading_zeros(__m512i codes) {
   return _mm512_lzcnt_epi32(_mm512_xor_si512(codes, _mm512_srai_epi32(codes, 31)));
 }
 
-/// Bit lengths of the wide groups of a batch, one word of bits per bit of the length and group.
+/// Bit lengths of the codes in a batch's wide groups: one word per bit of the length and group.
 struct WideSurvey {
   alignas(64) std::uint64_t bits[5][kBatchGroups];
   alignas(64) std::uint64_t classes[kBatchGroups];
@@ -163,8 +163,8 @@ inline void survey_wide_group(const Group& codes, std::size_t g, WideSurvey& sur
   }
 }
 
-/// Classes of 8 wide groups: the bit length of the (misfits + 1)-th largest code, found bit by bit
-/// from the top. What is not wide gets some class, which nobody reads.
+/// Find the classes of 8 wide groups: the bit length of the (misfits + 1)-th largest code, found
+/// bit by bit from the top. Groups that are not wide get an arbitrary class, which is not used.
 inline void find_wide_classes(std::size_t first, WideSurvey& survey) {
   __m512i candidates = _mm512_set1_epi64(-1);
   __m512i rank = _mm512_set1_epi64(static_cast<long long>(class_misfits_max(kNarrowClasses)) + 1);
@@ -182,7 +182,7 @@ inline void find_wide_classes(std::size_t first, WideSurvey& survey) {
                      _mm512_max_epu64(length, _mm512_set1_epi64(kNarrowClasses)));
 }
 
-/// The groups whose bits are set in `is_wide`.
+/// Find the classes of the groups whose bits are set in `is_wide`.
 __attribute__((noinline)) void survey_wide_groups(const std::int32_t* codes, std::uint64_t is_wide,
                                                   WideSurvey& survey) {
   for (; is_wide != 0; is_wide &= is_wide - 1) {
@@ -262,7 +262,7 @@ inline void widen(__m512i bytes, std::int32_t* codes) {
   _mm512_storeu_si512(codes + 48, _mm512_cvtepi8_epi32(_mm512_extracti32x4_epi32(bytes, 3)));
 }
 
-/// Packed bytes as signed bytes, markers as they are.
+/// Unpack bytes to signed bytes; markers are unpacked like codes.
 inline __m512i take_bytes(const std::uint8_t* in, const Shape& shape) {
   const __m512i words =
       _mm512_permutexvar_epi8(_mm512_load_si512(shape.scatter), _mm512_loadu_si512(in));

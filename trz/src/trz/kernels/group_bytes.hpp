@@ -1,7 +1,8 @@
-// 64 codes as 64 bytes: what group_portable.hpp and group_planes.hpp do with them.
+// 64 codes as 64 bytes: the operations that group_portable.hpp and group_planes.hpp use.
 //
-// Written once for vectors of 16 bytes (SSE2, part of every x86-64) and of 32 (AVX2), and once in
-// plain C++, in 64-bit words of eight bytes where a compiler would not find the vectors by itself.
+// One form of the code serves vectors of 16 bytes (SSE2, part of every x86-64) and of 32 bytes
+// (AVX2). The other form is plain C++. It uses 64-bit words of eight bytes for loops that compilers
+// do not vectorise.
 
 #pragma once
 
@@ -58,7 +59,7 @@ inline Vector right_64(Vector a, int n) { return _mm256_srli_epi64(a, n); }
 inline Vector left_64(Vector a, int n) { return _mm256_slli_epi64(a, n); }
 inline Vector to_floats(Vector a) { return _mm256_castps_si256(_mm256_cvtepi32_ps(a)); }
 inline unsigned top_bits(Vector a) { return static_cast<unsigned>(_mm256_movemask_epi8(a)); }
-/// Four vectors of 32-bit integers to one of bytes, in order, with signed saturation.
+/// Convert four vectors of 32-bit integers to one of bytes, in order, with signed saturation.
 inline Vector narrow(Vector a, Vector b, Vector c, Vector d) {
   const Vector mixed = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
   return _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
@@ -93,7 +94,7 @@ inline Vector narrow(Vector a, Vector b, Vector c, Vector d) {
 constexpr std::size_t kVectorBytes = sizeof(Vector);
 constexpr std::size_t kVectorWords = kVectorBytes / 4;
 
-/// c >> shift of 64 codes as signed bytes, saturated.
+/// Compute c >> shift of 64 codes as saturated signed bytes.
 inline void saturate(const std::int32_t* codes, std::size_t shift, Bytes& bytes) {
   const auto n = static_cast<int>(shift);
   for (std::size_t i = 0; i < kGroupCodes; i += kVectorBytes, codes += kVectorBytes) {
@@ -104,9 +105,9 @@ inline void saturate(const std::int32_t* codes, std::size_t shift, Bytes& bytes)
   }
 }
 
-/// Byte j of 64 words.
+/// Extract byte j of 64 words.
 inline void byte_of_words(const std::uint32_t* words, std::size_t j, Bytes& bytes) {
-  // To the top first and down again with the sign: then nothing saturates.
+  // Shift the byte to the top and back with its sign, so that it does not saturate.
   const int up = static_cast<int>(24 - 8 * j);
   const auto at = [&](std::size_t i) { return right_signed(left(load(words + i), up), 24); };
   for (std::size_t i = 0; i < kGroupCodes; i += kVectorBytes) {
@@ -125,7 +126,7 @@ inline void sizes_of(const Bytes& bytes, Bytes& sizes) {
   }
 }
 
-/// Bit i: byte i, which is at most 127, is larger than `limit`.
+/// Mask of the bytes that are larger than `limit`. All bytes are at most 127.
 inline std::uint64_t larger_than(const Bytes& sizes, unsigned limit) {
   const Vector limits = bytes_of(static_cast<int>(limit));
   std::uint64_t mask = 0;
@@ -135,7 +136,7 @@ inline std::uint64_t larger_than(const Bytes& sizes, unsigned limit) {
   return mask;
 }
 
-/// Bit i: byte i is `value`.
+/// Mask of the bytes that equal `value`.
 inline std::uint64_t equal_to(const Bytes& bytes, std::uint8_t value) {
   const Vector values = bytes_of(value);
   std::uint64_t mask = 0;
@@ -145,8 +146,8 @@ inline std::uint64_t equal_to(const Bytes& bytes, std::uint8_t value) {
   return mask;
 }
 
-/// Bit lengths of the codes' magnitudes (c, or -c - 1 if negative), from the exponent of a float;
-/// the bit behind the leading one is cleared, so that rounding cannot carry into the exponent.
+/// Compute the bit lengths of the codes' magnitudes (c, or -c - 1 if negative) from the exponent of
+/// a float. The bit after the leading one is cleared, so that rounding cannot change the exponent.
 inline void bit_lengths_of(const std::int32_t* codes, Bytes& lengths) {
   const auto length_at = [&](std::size_t i) {
     const Vector code = load(codes + i);
@@ -156,7 +157,7 @@ inline void bit_lengths_of(const std::int32_t* codes, Bytes& lengths) {
   for (std::size_t i = 0; i < kGroupCodes; i += kVectorBytes) {
     const Vector length = narrow(length_at(i), length_at(i + kVectorWords),
                                  length_at(i + 2 * kVectorWords), length_at(i + 3 * kVectorWords));
-    // Zero has exponent 0 and so -126 here.
+    // Zero has exponent 0, so its length here is -126.
     store(lengths.at + i, only_second(larger_bytes(bytes_of(0), length), length));
   }
 }
@@ -184,7 +185,7 @@ inline void sizes_of(const Bytes& bytes, Bytes& sizes) {
   }
 }
 
-/// Bits 7 of the eight bytes as eight bits.
+/// Gather the top bits of eight bytes in one byte.
 inline std::uint64_t top_bits(std::uint64_t word) {
   return (((word >> 7) & kOnes) * 0x0102040810204080U) >> 56;
 }
@@ -218,12 +219,12 @@ inline void bit_lengths_of(const std::int32_t* codes, Bytes& lengths) {
 
 #endif
 
-/// Signed bytes to codes.
+/// Convert signed bytes to codes.
 inline void widen(const Bytes& bytes, std::int32_t* codes) {
   for (std::size_t i = 0; i < kGroupCodes; ++i) codes[i] = (bytes.at[i] ^ 0x80) - 0x80;
 }
 
-/// How many bytes, which are at most 127, are larger than `limit`.
+/// Number of bytes that are larger than `limit`. All bytes are at most 127.
 inline std::size_t count_larger(const Bytes& sizes, unsigned limit) {
 #if defined(__POPCNT__)
   return static_cast<std::size_t>(__builtin_popcountll(larger_than(sizes, limit)));
@@ -238,7 +239,7 @@ inline std::size_t count_larger(const Bytes& sizes, unsigned limit) {
 
 #if defined(__AVX2__)
 
-/// Four codes of 2 bits, or two of 4, in every byte.
+/// Pack four codes of 2 bits, or two of 4 bits (is_pairs), into every byte.
 inline void pack_fields(const Bytes& bytes, bool is_pairs, std::uint8_t* out) {
   const Vector field = bytes_of(is_pairs ? 15 : 3);
   const Vector pairs = _mm256_set1_epi16(is_pairs ? 0x1001 : 0x0401);
@@ -247,7 +248,7 @@ inline void pack_fields(const Bytes& bytes, bool is_pairs, std::uint8_t* out) {
       _mm256_madd_epi16(_mm256_maddubs_epi16(both(load(bytes.at), field), pairs), quads);
   const Vector high =
       _mm256_madd_epi16(_mm256_maddubs_epi16(both(load(bytes.at + 32), field), pairs), quads);
-  // Now the low one or two bytes of every 32 bits are what is wanted.
+  // The result is in the low one or two bytes of every 32 bits.
   const Vector words = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xD8);
   if (is_pairs) {
     store(out, words);
@@ -281,7 +282,7 @@ inline void pack_fields(const Bytes& bytes, bool is_pairs, std::uint8_t* out) {
 
 #endif
 
-/// The inverse, as signed bytes.
+/// The inverse of pack_fields(); the codes are sign-extended to bytes.
 inline void unpack_fields(const std::uint8_t* in, bool is_pairs, Bytes& bytes) {
   for (std::size_t i = 0; i < 8; ++i) {
     std::uint64_t word = 0;

@@ -1,7 +1,7 @@
 // Groups of 64 codes, compiled once per instruction set: see group_kernels.hpp.
 //
 // Splitting and joining are in group_avx512.hpp and group_portable.hpp, the transposition of bits
-// in group_planes.hpp; bit packing is little more than that and stands here, in both forms.
+// in group_planes.hpp. Bit packing needs little more code and is in this file, in both forms.
 
 #include "trz/kernels/group_kernels.hpp"
 
@@ -50,7 +50,7 @@ std::uint8_t* pack(const std::int32_t* codes, std::size_t n_groups, std::uint8_t
 
 const std::uint8_t* unpack(const std::uint8_t* widths, std::size_t n_groups,
                            const std::uint8_t* planes, std::int32_t* codes) {
-  // The matrix of c = (z >> 1) ^ -(z & 1) for a z of eight bits: bit i is bits i + 1 and 0.
+  // Bit matrix of c = (z >> 1) ^ -(z & 1) for eight bits: bit i of c is bit i + 1 of z XOR bit 0.
   const __m512i unzigzag_bits = _mm512_set1_epi64(0x0305091121418101);
   for (std::size_t g = 0; g < n_groups; ++g, codes += kGroupCodes) {
     const std::size_t width = widths[g];

@@ -1,8 +1,8 @@
 // Bit planes of 64 values: the part of group_kernels.cpp that turns bytes into planes and back.
 //
-// Included by group_kernels.cpp alone, once per instruction set. Plane b of 64 values is a 64-bit
-// little-endian word, bit i of which is bit b of value i; the planes of one byte of every value
-// are an 8 x 8 transposition of bits in each 8 bytes, and one of bytes between them.
+// Only group_kernels.cpp includes this header, once per instruction set. Plane b of 64 values is a
+// little-endian 64-bit word whose bit i is bit b of value i. The planes of one byte of every value
+// result from two 8 x 8 transpositions: of the bits in each 8 bytes, then of the bytes.
 
 #pragma once
 
@@ -33,7 +33,8 @@ struct alignas(64) ByteTable {
   std::uint8_t at[64];
 };
 
-/// Where byte 8 j + p goes: to 8 p + j; reversed, to 8 (7 - p) + j.
+/// Permutation that transposes 8 x 8 bytes: byte 8 j + p goes to 8 p + j, or to 8 p + (7 - j) if
+/// is_reversed.
 constexpr ByteTable byte_transpose(bool is_reversed) {
   ByteTable table = {};
   for (std::size_t j = 0; j < 8; ++j) {
@@ -46,7 +47,8 @@ constexpr ByteTable byte_transpose(bool is_reversed) {
   return table;
 }
 
-/// Byte 0 of codes 0..31, in two registers of 16 codes; reversed in every 8, for the bit matrix.
+/// Indices of byte 0 of codes 0..31, in two registers of 16 codes. Each 8 are reversed, as the bit
+/// matrix instruction needs them.
 constexpr ByteTable low_bytes_reversed() {
   ByteTable table = {};
   for (std::size_t i = 0; i < 64; ++i) {
@@ -73,7 +75,7 @@ inline Group load_group(const void* codes) {
            _mm512_loadu_si512(from + 192)}};
 }
 
-/// Planes 8 j .. 8 j + 7; j = 0..3.
+/// Planes 8 j .. 8 j + 7 of 64 words; j = 0..3.
 inline __m512i planes_of(const Group& words, std::size_t j) {
   const __m512i from =
       _mm512_add_epi8(table_of(kLowBytesReversed), _mm512_set1_epi8(static_cast<char>(j)));
@@ -92,7 +94,7 @@ inline std::uint8_t* put_planes(const Group& words, std::size_t n_planes, std::u
   return planes + kPlaneBytes * n_planes;
 }
 
-/// n <= 8 planes as 64 bytes.
+/// The 64 bytes that n <= 8 planes represent.
 inline __m512i bytes_of_planes(const std::uint8_t* planes, std::size_t n_planes) {
   const auto present = static_cast<__mmask8>((1U << n_planes) - 1);
   const __m512i bits = _mm512_maskz_loadu_epi64(present, planes);
@@ -105,7 +107,7 @@ inline __m512i quarter_of(__m512i bytes) {
   return _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(bytes, kQuarter));
 }
 
-/// The words that n <= 32 planes say.
+/// The 64 words that n <= 32 planes represent.
 inline Group words_of_planes(const std::uint8_t* planes, std::size_t n_planes) {
   const __m512i low = bytes_of_planes(planes, n_planes < 8 ? n_planes : 8);
   Group words = {{quarter_of<0>(low), quarter_of<1>(low), quarter_of<2>(low), quarter_of<3>(low)}};
@@ -146,7 +148,7 @@ inline Vector transpose_bits(Vector w) {
   return differ(w, differ(t, left_64(t, 28)));
 }
 
-/// n <= 8 planes as 64 bytes.
+/// The 64 bytes that n <= 8 planes represent.
 inline void bytes_of_planes(const std::uint8_t* planes, std::size_t n_planes, Bytes& bytes) {
   alignas(64) std::uint64_t words[8] = {};
   std::memcpy(words, planes, kPlaneBytes * n_planes);
@@ -174,7 +176,7 @@ inline void bytes_of_planes(const std::uint8_t* planes, std::size_t n_planes, By
 
 #else
 
-/// Eight rows of eight bits: bit p of byte j to bit j of byte p.
+/// Transpose 8 x 8 bits: move bit p of byte j to bit j of byte p.
 inline std::uint64_t transpose_bits(std::uint64_t w) {
   std::uint64_t t = (w ^ (w >> 7)) & 0x00AA00AA00AA00AAU;
   w ^= t ^ (t << 7);
@@ -191,7 +193,7 @@ inline void swap_fields(std::uint64_t& a, std::uint64_t& b, int shift, std::uint
   a ^= t << shift;
 }
 
-/// Byte p of word j to byte j of word p.
+/// Transpose 8 x 8 bytes: move byte p of word j to byte j of word p.
 inline void transpose_bytes(std::uint64_t* w) {
   for (std::size_t i = 0; i < 4; ++i) swap_fields(w[i], w[i + 4], 32, 0x00000000FFFFFFFFU);
   for (std::size_t i = 0; i < 8; i += 4) {
@@ -230,7 +232,7 @@ inline std::uint8_t* put_planes(const std::uint32_t* words, std::size_t n_planes
   return planes + kPlaneBytes * n_planes;
 }
 
-/// The words that n <= 32 planes say.
+/// The 64 words that n <= 32 planes represent.
 inline void words_of_planes(const std::uint8_t* planes, std::size_t n_planes,
                             std::uint32_t* words) {
   Bytes bytes;

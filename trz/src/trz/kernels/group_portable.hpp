@@ -1,7 +1,7 @@
 // split() and join() without AVX-512: one group at a time, in loops that compilers vectorise.
 //
-// Included by group_kernels.cpp alone. 64 codes are 64 bytes once they are saturated; counting and
-// packing work on those bytes (group_bytes.hpp).
+// Only group_kernels.cpp includes this header. 64 saturated codes are 64 bytes; counting and
+// packing work on these bytes (group_bytes.hpp).
 
 #pragma once
 
@@ -12,9 +12,9 @@
 namespace tailrace::trz::TRZ_ISA {
 namespace {
 
-/// The smallest of the classes 0 to 6 that a group fits, or 7. A group that fits class 3 fits the
-/// smallest class among 0 to 3 that it fits and those above, one that does not is not in 0 to 2
-/// either, and the same holds within the halves: so three questions find the class.
+/// The smallest of the classes 0 to 6 that a group fits, or 7. A group that fits one of the classes
+/// 0 to 3 also fits all larger ones up to 3; the same holds for the classes 4 to 6. So a binary
+/// search that begins with class 3 finds the class with three tests.
 inline std::size_t narrow_class(const Bytes& sizes) {
   const auto exceeds = [&](std::size_t k) -> std::size_t {
     return count_larger(sizes, (1U << k) - 1) > class_misfits_max(k) ? 1 : 0;
@@ -24,7 +24,7 @@ inline std::size_t narrow_class(const Bytes& sizes) {
   return k + exceeds(k);
 }
 
-/// The class of a group that fits none of the narrow ones; `guess` is where the search begins.
+/// The class of a group that fits no narrow class. The search begins at `guess`.
 inline std::size_t wide_class(const std::int32_t* codes, std::size_t guess) {
   Bytes lengths;
   bit_lengths_of(codes, lengths);
@@ -87,7 +87,7 @@ void split(const std::int32_t* codes, std::size_t n_groups, GroupCursor& cursor)
   }
 }
 
-/// Put exceptions in the places marked; false if there are too few.
+/// Store exceptions at the marked places; false if exceptions run out.
 inline bool take_exceptions(std::uint64_t marked, GroupCursor& cursor, std::int32_t* codes) {
   for (; marked != 0; marked &= marked - 1) {
     if (cursor.exceptions == cursor.exceptions_end) return false;

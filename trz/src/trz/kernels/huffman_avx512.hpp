@@ -1,9 +1,10 @@
-// Huffman encoding in vectors, for huffman_kernels.cpp where AVX-512 VBMI is: 64 symbols at a time.
+// Huffman encoding with AVX-512 VBMI, for huffman_kernels.cpp: 64 symbols at a time.
 //
-// Lengths and codes are looked up in registers (256 bytes are four of them), joined by fours and
-// shifted to where they belong in their first byte; what remains for scalar code is to OR each quad
-// with the last byte of the one before. 4 G symbols/s on Zen 4, against 1.4 for the plain loop.
-// This header is included by kernel files only; everything in it is theirs alone.
+// Lengths and codes are looked up in tables of 256 bytes, each in four registers. Four codes are
+// joined to a quad, which is shifted to its position in its first byte. Scalar code then only has
+// to OR each quad with the last byte of the previous quad. Speed on Zen 4: 4 G symbols/s, the plain
+// loop 1.4.
+// Only kernel files include this header, and each has its own copy of the code.
 
 #pragma once
 
@@ -18,7 +19,8 @@
 namespace tailrace::trz::TRZ_ISA {
 namespace {
 
-/// The encoder's table as three: lengths, low and high bytes of the codes (bit 7: no code).
+/// The encoder's table, split into three: code lengths, low bytes and high bytes of the codes. Bit
+/// 7 of a high byte means that the symbol has no code.
 struct WideEncoder {
   alignas(64) std::uint8_t lengths[256];
   alignas(64) std::uint8_t low[256];
@@ -33,17 +35,18 @@ struct WideEncoder {
   }
 };
 
-/// Sixty-four symbols as sixteen quads of four codes, each where it belongs in its first byte.
+/// Sixty-four symbols as sixteen quads of four codes, each shifted to its position in its first
+/// byte.
 struct QuadBlock {
-  alignas(64) std::uint64_t even[8];  // Quads 0, 2, ..., in order of memory.
+  alignas(64) std::uint64_t even[8];  // Quads 0, 2, ..., in memory order.
   alignas(64) std::uint64_t odd[8];
-  alignas(64) std::uint32_t byte_of[16];  // Where a quad's first bit goes.
-  alignas(64) std::uint32_t steps[16];    // Bits from the byte of the quad before to that one.
-  alignas(64) std::uint32_t ends[16];     // Sum of the lengths up to a quad.
+  alignas(64) std::uint32_t byte_of[16];  // Offset of the byte that has a quad's first bit.
+  alignas(64) std::uint32_t steps[16];    // Bits from the previous quad's byte to this byte.
+  alignas(64) std::uint32_t ends[16];     // Sum of the lengths up to and including a quad.
 };
 
-/// Looks codes up and joins them by fours; n_held bits of the block's first byte are taken.
-/// Returns the OR of the codes' high bytes.
+/// Look up codes and join them by fours; n_held bits of the block's first byte are occupied.
+/// Returns the codes' high bytes.
 inline __m512i make_quads(const std::uint8_t* symbols, const ByteTable& lengths,
                           const ByteTable& low, const ByteTable& high, std::uint32_t n_held,
                           QuadBlock& block) {
@@ -58,7 +61,7 @@ inline __m512i make_quads(const std::uint8_t* symbols, const ByteTable& lengths,
   const __m512i length = lengths.look_up(index, upper_half);
   const __m512i code_low = low.look_up(index, upper_half);
   const __m512i code_high = high.look_up(index, upper_half);
-  // Where quads begin, in bits: 32-bit lanes.
+  // 32-bit lanes: the bit positions at which quads begin.
   const __m512i pair_length = _mm512_maddubs_epi16(length, _mm512_set1_epi8(1));
   const __m512i quad_length = _mm512_madd_epi16(pair_length, _mm512_set1_epi16(1));
   __m512i end = _mm512_add_epi32(quad_length, _mm512_alignr_epi32(quad_length, zero, 15));
@@ -71,7 +74,8 @@ inline __m512i make_quads(const std::uint8_t* symbols, const ByteTable& lengths,
   const __m512i whole = _mm512_andnot_si512(seven, begin);
   _mm512_store_si512(block.byte_of, _mm512_srli_epi32(whole, 3));
   _mm512_store_si512(block.steps, _mm512_sub_epi32(whole, _mm512_alignr_epi32(whole, zero, 15)));
-  // From the right end of 64 bits to behind the taken bits of the first byte: 64 - 48 - 7 > 0.
+  // Shift from the right end of 64 bits to after the occupied bits of the first byte. It is
+  // positive: 64 - 48 - 7 > 0.
   const __m512i up = _mm512_sub_epi32(
       _mm512_set1_epi32(64), _mm512_add_epi32(quad_length, _mm512_and_si512(begin, seven)));
   // 16-bit lanes: the first and the second code of each pair.
@@ -104,8 +108,8 @@ inline __m512i make_quads(const std::uint8_t* symbols, const ByteTable& lengths,
   return code_high;
 }
 
-/// A string of bits being written by blocks: the bytes of the last quad, as they stand in memory,
-/// from the one that the next quad begins in.
+/// Writer of a string of bits by blocks. `word` has the bytes of the last quad in memory order,
+/// beginning with the byte in which the next quad begins.
 struct BlockWriter {
   std::uint8_t* out;
   std::uint64_t word;
@@ -126,7 +130,7 @@ struct BlockWriter {
   }
 };
 
-/// encode_run() for a multiple of 64 symbols. A block is stored while the next one is made.
+/// Like encode_run(), for a multiple of 64 symbols. A block is stored while the next one is made.
 std::uint32_t encode_run_wide(const std::uint8_t* symbols, std::size_t n,
                               const WideEncoder& encoder, BitWriter& writer) {
   if (n == 0) return 0;

@@ -1,10 +1,11 @@
 // The Huffman coder's inner loops, once per instruction set; all builds give the same bytes.
 //
-// Encoding joins four codes before they meet the accumulator, so that its chain of dependent
-// operations is one shift and one OR per four symbols. Decoding looks up as many bits as the
-// longest code has and takes up to three symbols at once; four parts are decoded side by side,
-// because one look-up depends on the one before it. A part that runs out of room, of symbols or of
-// input, is finished with care, one symbol at a time, and the next part takes its lane.
+// The encoder joins four codes before it adds them to the accumulator. Its chain of dependent
+// operations is thus one shift and one OR per four symbols. The decoder looks up as many bits as
+// the longest code has, and takes up to three symbols per look-up. Each look-up depends on the
+// previous one, so six parts are decoded in parallel lanes. A part close to the end of its symbols
+// or of the input is finished by checked code, one symbol at a time. The next part then takes its
+// lane.
 
 #include "trz/kernels/huffman_kernels.hpp"
 
@@ -22,7 +23,8 @@ inline std::size_t smaller(std::size_t a, std::size_t b) { return a < b ? a : b;
 
 // --- encoding ----------------------------------------------------------------------------------
 
-/// Returns the OR of all entries used (kNoCode shows in it). Stores whole words.
+/// Encode n symbols. Returns the OR of all entries used, which contains kNoCode if a symbol has no
+/// code. Stores complete words, so up to 8 bytes after the output may be overwritten.
 std::uint32_t encode_run(const std::uint8_t* symbols, std::size_t n, const std::uint32_t* entries,
                          BitWriter& writer) {
   BitWriter bits = writer;
@@ -47,7 +49,8 @@ std::uint32_t encode_run(const std::uint8_t* symbols, std::size_t n, const std::
   return all;
 }
 
-/// The same near the end of the output, a byte at a time. kNoCode when there is no room.
+/// Encode n symbols near the end of the output, a byte at a time. Returns kNoCode if a symbol has
+/// no code or the output is full.
 std::uint32_t encode_run_carefully(const std::uint8_t* symbols, std::size_t n,
                                    const std::uint32_t* entries, const std::uint8_t* out_end,
                                    BitWriter& bits) {
@@ -65,8 +68,9 @@ std::uint32_t encode_run_carefully(const std::uint8_t* symbols, std::size_t n,
   return 0;
 }
 
-/// How many of n symbols may be coded without a look at the end of the output: 12 bits each, and 16
-/// bytes for whole words. At least 64 or none.
+/// Number of symbols, at most n, that can be encoded without checks for the end of the output. Each
+/// takes up to 12 bits, plus 16 bytes in total for complete words. The result is 0, n, or a
+/// multiple of 64.
 inline std::size_t symbols_with_room(std::size_t n, std::size_t room_bytes) {
   if (room_bytes < 64 * 12 / 8 + 16) return 0;
   return smaller(n, (room_bytes - 16) * 8 / 12 / 64 * 64);
@@ -120,7 +124,7 @@ std::size_t encode(const std::uint8_t* symbols, std::size_t n, std::size_t part_
 
 // --- decoding ----------------------------------------------------------------------------------
 
-/// One part on its way.
+/// State of one part during decoding.
 struct Lane {
   std::size_t bit;      // Position in the string.
   std::size_t bit_end;  // Where the part must end.
@@ -134,13 +138,14 @@ struct Input {
 };
 
 constexpr unsigned kSymbolsAtOnce = 3;
-constexpr unsigned kLookups = 4;  // Of 12 bits, from 56 that a load at any bit gives.
-constexpr unsigned kRepeats = 2;  // Between two looks at what is left.
-/// What a round may write and read: whole words, kRepeats times.
+constexpr unsigned kLookups = 4;  // Look-ups of 12 bits; a load at any bit position gives 56 bits.
+constexpr unsigned kRepeats = 2;  // Repetitions between two checks for the end.
+/// Limits of the symbols that a round may write and of the bytes that it may read.
 constexpr std::ptrdiff_t kRoundSymbols = kRepeats * kLookups * kSymbolsAtOnce + 1;
 constexpr std::ptrdiff_t kRoundBytes = kRepeats * 7 + 8;
 
-/// 64 bits from a bit position; at least 57 of them are the string's, or zeros behind its end.
+/// 64 bits from a bit position on. At least the first 57 are bits of the string, or zeros after its
+/// end.
 inline std::uint64_t bits_at(const Input& in, std::size_t bit) {
   const std::size_t byte = bit >> 3;
   std::uint64_t word = 0;
@@ -154,7 +159,7 @@ inline std::uint64_t bits_at(const Input& in, std::size_t bit) {
   return word << (bit & 7);
 }
 
-/// One symbol at a time to the part's end. True if it ends where it must.
+/// Decode one symbol at a time to the end of the part. True if the part ends at its last bit.
 bool finish_lane(const Input& in, const DecodeTable& table, Lane& lane) {
   const unsigned shift = 64 - static_cast<unsigned>(table.bits);
   while (lane.out < lane.out_end) {
@@ -171,13 +176,13 @@ bool finish_lane(const Input& in, const DecodeTable& table, Lane& lane) {
   return lane.bit == lane.bit_end;
 }
 
-/// Whether a lane can take a whole round.
+/// True if a lane can take a complete round without checks.
 inline bool has_room(const Input& in, const Lane& lane) {
   return lane.out_end - lane.out >= kRoundSymbols && (lane.bit >> 3) + kRoundBytes <= in.n_bytes;
 }
 
-/// Rounds of kLanes lanes until one of them is out of room. A lane's word ends in a 1 that shows
-/// how many bits were taken from it: the zeros below, which also count those of the byte before it.
+/// Run rounds of kLanes lanes until one of them is near its end. A lane's word ends in a 1. The
+/// number of zeros below this 1 is the number of bits consumed since the word's first byte.
 template <unsigned kLanes>
 inline __attribute__((always_inline)) void run_lanes(const Input& in, const DecodeTable& table,
                                                      Lane* lanes) {
@@ -231,7 +236,7 @@ inline __attribute__((always_inline)) void run_lanes(const Input& in, const Deco
 
 constexpr std::size_t kLanes = 6;
 
-/// The parts in turn, as lanes become free.
+/// Sequence of the parts, which free lanes take in turn.
 class Parts {
  public:
   Parts(const std::uint8_t* header, std::size_t n_string_bytes, std::size_t part_symbols,
@@ -242,7 +247,8 @@ class Parts {
         out_(symbols),
         out_end_(symbols + n) {}
 
-  /// False when there is none left, or the lengths do not fit: then failed().
+  /// Start the next part in `lane`. False if no part is left, or if the lengths are inconsistent
+  /// (failed() is then true).
   bool next(Lane& lane) {
     if (out_ == out_end_) return false;
     const auto n_left = static_cast<std::size_t>(out_end_ - out_);
@@ -261,7 +267,7 @@ class Parts {
       out_ += part_symbols_;
       lane.bit_end = bit_;
     } else {
-      lane.bit_end = n_bits_;  // Up to seven zeros less; see finish().
+      lane.bit_end = n_bits_;  // Includes up to seven zeros of padding; see finish().
       out_ = out_end_;
     }
     lane.out_end = out_;
@@ -279,7 +285,7 @@ class Parts {
   bool failed_ = false;
 };
 
-/// finish_lane(), with the zeros that fill up the last byte of the string.
+/// Like finish_lane(), but the last part may be followed by zeros that pad the string's last byte.
 bool finish(const Input& in, const DecodeTable& table, const std::uint8_t* symbols_end,
             Lane& lane) {
   const bool exact = finish_lane(in, table, lane);
@@ -299,7 +305,7 @@ bool decode(const std::uint8_t* in, std::size_t n_bytes, const DecodeTable& tabl
   Lane lanes[kLanes];
   std::size_t n_lanes = 0;
   for (;;) {
-    // Lanes without room are finished and take the next part, which may be short as well.
+    // Finish lanes near their end and give them the next part, which may be short as well.
     for (std::size_t k = 0; k < kLanes;) {
       if (k < n_lanes && has_room(input, lanes[k])) {
         ++k;

@@ -1,8 +1,8 @@
 // Interpolation rows: the loops of interpolation_kernels.hpp, compiled once per instruction set.
 //
-// Each loop is plain C++ that the compiler vectorises; AVX-512 has the same operations written out,
-// because its masks handle the ends of rows and its permutations the stride of two at no cost.
-// Speed: see docs/trz.md. The order of the floating-point operations is part of the format.
+// Each loop is plain C++ that the compiler vectorises. For AVX-512 the same operations are written
+// with intrinsics: its masks handle the ends of rows, and its permutations the stride of two, at no
+// cost. Speed: see docs/trz.md. The order of the floating-point operations is part of the format.
 
 #include "trz/kernels/interpolation_kernels.hpp"
 #include "trz/kernels/kernel_vectors.hpp"
@@ -30,7 +30,7 @@ inline void store(T* __restrict recon, std::size_t i, T b, T r) {
 
 // --- plain loops -------------------------------------------------------------------------------
 
-/// Values [begin, n) of a row; returns whether all are within the bound.
+/// Encode the values [begin, n) of a row; returns true if all are within the bound.
 template <class T, bool kEdge, std::size_t kStride, Reconstruct kWhere>
 inline bool encode_loop(const InterpolationRow<T>& row, const RowWeights<T>& weights,
                         const Lattice<T>& lattice, std::int32_t* __restrict codes,

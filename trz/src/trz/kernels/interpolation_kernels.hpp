@@ -1,10 +1,10 @@
 // Rows of closed-loop interpolation: predict from four rows, quantise, reconstruct, check.
 //
-// One kernel serves every axis: the four neighbours are four pointers, which for the axis within
-// the row are one row shifted by one. prediction = (b + c) * near + (a + d) * far, in this order;
-// edge rows have four weights: (a * wa + d * wd) + (b * wb + c * wc). Then q = round((x - p) /
-// step), r = p + q * step, and the value is accepted if |x - r| < bound.
-// This header may be included by kernel files.
+// One kernel serves every axis: the four neighbours are four pointers. Along the row itself, they
+// point into one row, each shifted by one. prediction = (b + c) * near + (a + d) * far, in this
+// order. Edge rows have four weights: (a * wa + d * wd) + (b * wb + c * wc). Then
+// q = round((x - p) / step) and r = p + q * step. A value is accepted if |x - r| < bound.
+// Kernel files may include this header.
 
 #pragma once
 
@@ -20,17 +20,17 @@ namespace tailrace::trz {
 template <class T>
 struct RowWeights {
   bool edge = false;
-  T near = 0;         ///< Of b and c.
-  T far = 0;          ///< Of a and d.
-  T inverse_far = 0;  ///< 1 / far, 0 if that is 0.
+  T near = 0;         ///< Weight of b and c.
+  T far = 0;          ///< Weight of a and d.
+  T inverse_far = 0;  ///< 1 / far, or 0 if far is 0.
   T four[4] = {0, 0, 0, 0};
 };
 
-/// Where the reconstructed values go: nowhere, to recon[i], or to a row of which b is the even
-/// half: recon[2 i] = b[i], recon[2 i + 1] = r[i].
+/// Destination of the reconstructed values r: discarded, recon[i], or interleaved with b
+/// (recon[2 i] = b[i], recon[2 i + 1] = r[i]).
 enum class Reconstruct : std::uint8_t { discard, plain, interleave };
 
-/// One row of work.
+/// One row to encode or decode.
 template <class T>
 struct InterpolationRow {
   const T* x = nullptr;    ///< Original values: x[i * stride]; encoder only.
@@ -44,9 +44,9 @@ struct InterpolationRow {
   std::size_t n = 0;
 };
 
-/// Rows predicted along several axes at once: the sum of each axis's own prediction, whose weights
-/// the caller has scaled to sum to one. Row r of n_rows lies r pitches behind the first, and its
-/// codes r * n behind the first row's.
+/// Rows predicted along several axes at once. The prediction is the sum of the axes' predictions,
+/// whose weights the caller has scaled to sum to one. Row r of n_rows lies r pitches after the
+/// first, and its codes r * n after those of the first row.
 template <class T>
 struct JointRows {
   const T* x = nullptr;  ///< Original values x[2 i]; encoder only.
@@ -61,21 +61,21 @@ struct JointRows {
   };
   Axis axes[3];
   int n_axes = 1;
-  bool edge = false;   ///< Some axis has four weights; then all have them.
+  bool edge = false;   ///< All axes use four weights, since one of them needs them.
   T* recon = nullptr;  ///< Reconstructed values, or null.
   std::size_t recon_pitch = 0;
-  T* full = nullptr;  ///< Rows with b of axis 0 as even values: full[2 i], full[2 i + 1]; or null.
+  T* full = nullptr;  ///< Rows with b of axis 0 at full[2 i], values at full[2 i + 1]; or null.
   std::size_t full_pitch = 0;
   std::size_t n = 0;  ///< Values of a row.
   std::size_t n_rows = 1;
-  /// Distance, in elements, from a row of x (encoder) or full (decoder) to what will be needed one
-  /// plane later; brought into the cache meanwhile. Rows lie too far apart for the hardware to see.
+  /// Prefetch distance: elements from a row of x (encoder) or full (decoder) to the data needed one
+  /// plane later. Rows lie too far apart for the hardware prefetcher.
   std::ptrdiff_t ahead = 0;
 };
 
 template <class T>
 struct JointRowKernels {
-  /// As encode, encode_careful and decode below, for n_rows * n codes.
+  /// Like the kernels of InterpolationRowKernels, for n_rows * n codes.
   bool (*encode)(const JointRows<T>& rows, const Lattice<T>& lattice, const T* fill,
                  std::int32_t* codes);
   void (*encode_careful)(const JointRows<T>& rows, const Lattice<T>& lattice, const T* fill,
@@ -85,11 +85,11 @@ struct JointRowKernels {
 
 template <class T>
 struct InterpolationRowKernels {
-  /// Encode a row; codes[i] for all of it. `fill` (null for none): values equal to it fail.
-  /// Returns false if any value fails; codes and recon are then of no use.
+  /// Encode a row: compute all its codes. Values equal to `fill` (null: no fill value) fail.
+  /// Returns false if any value fails; codes and recon are then invalid.
   bool (*encode)(const InterpolationRow<T>& row, const RowWeights<T>& weights,
                  const Lattice<T>& lattice, const T* fill, std::int32_t* codes);
-  /// The same with failing values given code 0 (so r = p) and failed[i] = 1, else 0.
+  /// Encode a row with failing values: they get code 0 (so r = p) and failed[i] = 1; others 0.
   void (*encode_careful)(const InterpolationRow<T>& row, const RowWeights<T>& weights,
                          const Lattice<T>& lattice, const T* fill, std::int32_t* codes,
                          std::uint8_t* failed);

@@ -1,8 +1,8 @@
-// Interpolation rows: a row to codes and back, the ghosts at its ends, and the weights on edges.
+// Interpolation rows: coders of rows, ghost values at the ends of rows, and weights on edges.
 //
-// The walks over a level (level_walk.hpp, joint_walk.hpp) are templates over a coder: EncodingRows
-// turns a row into codes and marks what fails, DecodingRows turns codes into a row. So encoder and
-// decoder cannot disagree about order or neighbours.
+// The walks over a level (level_walk.hpp, joint_walk.hpp) are templates over a coder. EncodingRows
+// turns a row into codes and marks failing values; DecodingRows turns codes into a row. So encoder
+// and decoder always use the same order and the same neighbours.
 
 #pragma once
 
@@ -54,24 +54,25 @@ RowWeights<T> weights_of(RowSpline spline) {
 
 // --- coders: a row to codes, codes to a row ----------------------------------------------------
 
-/// A row of work and where its values lie in the chunk (finest level) or the pyramid.
+/// A row to code, and the positions of its values in the chunk (finest level) or the pyramid.
 template <class T>
 struct Task {
   InterpolationRow<T> row;
-  std::size_t first_index = 0;   ///< Row-major index in the chunk of the row's first value ...
-  std::size_t index_stride = 1;  ///< ... and the distance to the next.
+  std::size_t first_index = 0;   ///< Row-major index of the row's first value in the chunk.
+  std::size_t index_stride = 1;  ///< Distance between indices of successive values.
 };
 
-/// Rows for joint prediction, and where their values lie in the chunk.
+/// Rows for joint prediction, and the positions of their values in the chunk.
 template <class T>
 struct JointTask {
   JointRows<T> rows;
-  std::size_t first_index = 0;   ///< Of the first row's first value; the next ones lie
-  std::size_t index_stride = 2;  ///< this far apart,
-  std::size_t index_pitch = 0;   ///< and the next row's first this far behind.
+  std::size_t first_index = 0;   ///< Row-major index of the first row's first value.
+  std::size_t index_stride = 2;  ///< Distance between indices of successive values.
+  std::size_t index_pitch = 0;   ///< Distance between the first indices of successive rows.
 };
 
-/// `n_rows` rows from row `first` on; if a single row is too long, its part from `begin` on.
+/// Part of joint rows: `n_rows` rows from row `first` on. If a row is too long, the part begins at
+/// value `begin` of a single row.
 template <class T>
 JointRows<T> joint_part(const JointRows<T>& rows, std::size_t first, std::size_t n_rows,
                         std::size_t begin) {
@@ -92,6 +93,7 @@ JointRows<T> joint_part(const JointRows<T>& rows, std::size_t first, std::size_t
 }
 
 /// Visit rows in parts of at most kRowCodes codes: visit(part, first row, first value in the row).
+/// Parts are complete rows, or pieces of one row.
 template <class T, class Visitor>
 void for_each_part(const JointRows<T>& rows, Visitor visit) {
   const std::size_t at_once = rows.n < kRowCodes ? kRowCodes / rows.n : 1;
@@ -159,7 +161,7 @@ class EncodingRows {
     });
   }
 
-  /// One value by itself: the top level.
+  /// Encode a single value, as on the top level.
   T one(T value, T prediction, std::size_t index) {
     InterpolationRow<T> row;
     T recon = prediction;
@@ -257,9 +259,9 @@ class DecodingRows {
 
 // --- ghosts and edges --------------------------------------------------------------------------
 
-/// Give a row of n_even points the values beyond its ends that make prediction along it uniform:
-/// row[-1] from a parabola; row[n_even] likewise and, where the last odd point lies beyond the last
-/// even one, row[n_even + 1] such that its prediction is the straight line's.
+/// Set the ghost values beyond the ends of a row of n_even points, so that all its points can be
+/// predicted with uniform weights. row[-1] and row[n_even] follow a parabola. If the last odd point
+/// lies beyond the last even one, row[n_even + 1] makes its prediction a linear extrapolation.
 template <class T>
 void set_ghosts(T* row, std::size_t n_even, bool odd_at_end, const RowWeights<T>& w) {
   T* const end = row + n_even;
@@ -286,8 +288,8 @@ void set_ghosts(T* row, std::size_t n_even, bool odd_at_end, const RowWeights<T>
   }
 }
 
-/// Weights for odd position k (between even positions k and k + 1) of an axis with n_even points,
-/// and which neighbours exist: a missing one is replaced by b with weight 0.
+/// Weights and neighbours of odd position k (between even positions k and k + 1) of an axis with
+/// n_even points. A missing neighbour is replaced by b, with weight 0.
 template <class T>
 struct EdgeChoice {
   RowWeights<T> weights;

@@ -1,12 +1,12 @@
-// Instruction sets: one source of each kernel, compiled once per set, chosen when it runs.
+// Instruction sets: each kernel has one source, compiled once per set and selected at run time.
 //
-// A file named *_kernels.cpp is compiled with TRZ_ISA = plain, avx2 and avx512 (plain alone where
-// the machine is no x86-64; there it is what the compiler makes of it, NEON on arm64). All builds
-// must give the same bytes and the same values: integer arithmetic, or IEEE operations in one
-// fixed order with -ffp-contract=off, and never a cast of a float that may not fit. Kernel files
-// include nothing but <cstdint>, <cstddef>, <cstring>, <immintrin.h> and headers of this folder
-// that say so, and keep every function in an anonymous namespace: an inline function of a standard
-// header, compiled for AVX-512, could otherwise be the copy that the linker keeps for everybody.
+// A file named *_kernels.cpp is compiled with TRZ_ISA = plain, avx2 and avx512. Machines other than
+// x86-64 have only plain, from which the compiler makes NEON on arm64. All builds must give the
+// same bytes and the same values. Kernels therefore use integer arithmetic, or IEEE operations in
+// one fixed order with -ffp-contract=off, and never cast a float that may not fit. Kernel files
+// include only <cstdint>, <cstddef>, <cstring>, <immintrin.h> and headers of this folder that allow
+// it. All their functions are in an anonymous namespace. Otherwise the linker could select an
+// inline function that was compiled for AVX-512 as the only copy for all code.
 
 #pragma once
 
@@ -20,25 +20,25 @@
 
 namespace tailrace::trz {
 
-/// avx512 means what Ice Lake and Zen 4 have: F, BW, DQ, VL, VBMI, VBMI2.
+/// Instruction set; avx512 means F, BW, DQ, VL, VBMI and VBMI2 (Ice Lake, Zen 4).
 enum class Isa : std::uint8_t { plain, avx2, avx512 };
 
-/// The widest instruction set of this machine. Not collective. Thread-safe.
+/// The widest instruction set that this machine supports. Not collective. Thread-safe.
 Isa best_isa();
 bool isa_supported(Isa isa);
 const char* isa_name(Isa isa);
 
 }  // namespace tailrace::trz
 
-/// An entry of a table of functions that encoders alone call: nullptr in a build that only decodes
-/// (scripts/build-javascript), so that the linker leaves the function out.
+/// Entry of a kernel table that only encoders call. It is nullptr in a build that only decodes
+/// (scripts/build-javascript), so that the linker drops the function.
 #if defined(TRZ_DECODES_ONLY)
 #define TRZ_ENCODES(...) nullptr
 #else
 #define TRZ_ENCODES(...) __VA_ARGS__
 #endif
 
-/// Declare one topic's table of functions for every instruction set, and `accessor(isa)`.
+/// Declare the tables of one topic's kernels for every instruction set, and `accessor(isa)`.
 #if TRZ_X86
 #define TRZ_DECLARE_KERNELS(Table, accessor)             \
   namespace plain {                                      \

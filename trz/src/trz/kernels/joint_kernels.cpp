@@ -1,8 +1,7 @@
-// Joint interpolation rows: one to three axes predict rows together; see
-// interpolation_kernels.hpp.
+// Joint interpolation rows: one to three axes predict rows together (interpolation_kernels.hpp).
 //
-// prediction = ((p0 + p1) + p2), each pk = (b + c) * near + (a + d) * far, or on edges
-// (a * w0 + d * w3) + (b * w1 + c * w2), in this order: it is part of the format.
+// prediction = ((p0 + p1) + p2), where pk = (b + c) * near + (a + d) * far. On edges,
+// pk = (a * w0 + d * w3) + (b * w1 + c * w2). This order of operations is part of the format.
 
 #include "trz/kernels/interpolation_kernels.hpp"
 #include "trz/kernels/kernel_vectors.hpp"
@@ -10,7 +9,7 @@
 namespace tailrace::trz::TRZ_ISA {
 namespace {
 
-/// Row r of some rows, by itself.
+/// Row r of joint rows, as joint rows of one row.
 template <class T>
 inline JointRows<T> row_of(const JointRows<T>& rows, std::size_t r) {
   JointRows<T> row = rows;
@@ -53,7 +52,7 @@ inline void predict_part(const JointRows<T>& row, std::size_t begin, std::size_t
   for (std::size_t i = 0; i < n; ++i) p[i] = predict<kAxes, kEdge>(row, begin + i);
 }
 
-/// Reconstructed values [begin, begin + n) of a row to where they go.
+/// Store the reconstructed values [begin, begin + n) of a row in recon and full.
 template <class T>
 inline void put_part(const JointRows<T>& row, std::size_t begin, std::size_t n,
                      const T* __restrict values) {
@@ -73,19 +72,19 @@ inline void put_part(const JointRows<T>& row, std::size_t begin, std::size_t n,
 
 #if defined(__AVX512VBMI2__)
 
-/// Two vectors' worth of cache lines, `ahead` elements from here; harmless wherever that is.
+/// Prefetch two cache lines `ahead` elements from here. Any address is safe.
 template <class T>
 inline void prefetch(const T* here, std::ptrdiff_t ahead) {
   const auto address =
       reinterpret_cast<std::uintptr_t>(here) + static_cast<std::uintptr_t>(ahead) * sizeof(T);
-  // An address as a number, since it may lie outside the array.
+  // Compute the address as an integer, since it may lie outside the array.
   // NOLINTBEGIN(performance-no-int-to-ptr)
   __builtin_prefetch(reinterpret_cast<const void*>(address));
   __builtin_prefetch(reinterpret_cast<const void*>(address + 64));
   // NOLINTEND(performance-no-int-to-ptr)
 }
 
-/// One axis's neighbours and weights, as vectors.
+/// Neighbours and weights of one axis, as vectors.
 template <class T, bool kEdge>
 struct WideAxis {
   using W = Wide<T>;
@@ -121,7 +120,7 @@ struct WideAxis {
   }
 };
 
-/// Where the rows' values go.
+/// Destination of the rows' reconstructed values.
 template <class T>
 struct WideOutput {
   using W = Wide<T>;
@@ -294,7 +293,7 @@ void careful_one(const JointRows<T>& row, const Lattice<T>& lattice, const T* fi
   }
 }
 
-/// Calls f with the row's number of axes and kind as constants.
+/// Call f with the row's number of axes and `edge` as template arguments.
 template <class T, class F>
 inline auto with_form(const JointRows<T>& row, F f) {
   switch (row.n_axes) {

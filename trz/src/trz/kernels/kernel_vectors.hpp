@@ -1,8 +1,8 @@
-// What kernel files share: rounding to codes, strings of bits, and the AVX-512 operations by
+// Code shared by kernel files: rounding to codes, strings of bits, and AVX-512 operations per
 // element type.
 //
-// Included by kernel files alone, inside nothing: it opens TRZ_ISA's anonymous namespace itself, so
-// that every instruction set has copies of its own.
+// Only kernel files include this header, at file scope. It opens TRZ_ISA's anonymous namespace, so
+// that every instruction set has its own copies.
 
 #pragma once
 
@@ -48,7 +48,7 @@ inline bool contains(const T* x, std::size_t stride, std::size_t n, T wanted) {
   return found != 0;
 }
 
-// Strings of bits being written: bits from the top of each byte down.
+// Strings of bits, written from the top of each byte down.
 
 inline std::uint64_t load64(const std::uint8_t* from) {
   std::uint64_t word;
@@ -58,13 +58,13 @@ inline std::uint64_t load64(const std::uint8_t* from) {
 
 inline void store64(std::uint8_t* to, std::uint64_t word) { std::memcpy(to, &word, sizeof word); }
 
-/// A string of bits being written: the low n_held bits of `held` are not stored yet.
+/// Writer of a string of bits. The low n_held bits of `held` are not stored yet.
 struct BitWriter {
   std::uint8_t* out;
   std::uint64_t held;
   unsigned n_held;  // Fewer than 8 between calls.
 
-  /// Append the low n_bits <= 48 of `bits`; stores 8 bytes.
+  /// Append the low n_bits <= 48 of `bits`. Overwrites 8 bytes of the output.
   void put(std::uint64_t bits, unsigned n_bits) {
     held = (held << n_bits) | bits;
     n_held += n_bits;
@@ -78,7 +78,7 @@ struct BitWriter {
 
 // --- AVX-512 -----------------------------------------------------------------------------------
 
-/// The vector operations of one element type, so that one loop serves both.
+/// Vector operations of one element type, so that one loop serves both types.
 template <class T>
 struct Wide;
 
@@ -93,7 +93,7 @@ struct Wide<float> {
   }
   static Vector load(Mask mask, const float* from) { return _mm512_maskz_loadu_ps(mask, from); }
   static Vector load_strided(std::size_t n, const float* from) {
-    // Lanes 0, 2, 4, ... of 2 n - 1 values; nothing behind the last one is touched.
+    // Lanes 0, 2, 4, ... of 2 n - 1 values; nothing after the last one is accessed.
     const std::size_t n_values = 2 * n - 1;
     const Vector low = load(first(n_values), from);
     const Vector high = load(first(n_values > 16 ? n_values - 16 : 0), from + 16);
@@ -104,7 +104,7 @@ struct Wide<float> {
   static Vector add(Vector x, Vector y) { return _mm512_add_ps(x, y); }
   static Vector subtract(Vector x, Vector y) { return _mm512_sub_ps(x, y); }
   static Vector multiply(Vector x, Vector y) { return _mm512_mul_ps(x, y); }
-  /// Codes of t as 16 int32, and the same as floats.
+  /// Round t to codes, store them as 16 int32, and return them as floats.
   static Vector quantise(Vector t, Mask mask, std::int32_t* codes) {
     const Vector u = _mm512_add_ps(t, _mm512_set1_ps(kRoundF32));
     const __m512i q =
@@ -169,9 +169,9 @@ struct Wide<double> {
   }
 };
 
-// A table of 256 bytes in four registers: 64 look-ups in three instructions.
+// A table of 256 bytes in four registers: 64 look-ups take three instructions.
 
-/// 256 bytes in registers, and what 64 byte indices find in them.
+/// Table of 256 bytes in registers, looked up by 64 byte indices at a time.
 struct ByteTable {
   __m512i quarter[4];
 
@@ -187,10 +187,10 @@ struct ByteTable {
 
 #endif
 
-inline constexpr std::size_t kPart = 256;  ///< Values at a time where arrays go through the cache.
+inline constexpr std::size_t kPart = 256;  ///< Values per pass over temporary arrays in the cache.
 
-/// What careful rows do with n <= kPart predicted values: codes, 0 where the value fails; what the
-/// decoder will have; and failed[i] = 1 or 0.
+/// Quantise n <= kPart predicted values, of which some may fail. Computes codes (0 if a value
+/// fails), the values that the decoder will have, and failed[i] = 1 or 0.
 template <class T, std::size_t kStride>
 inline void quantise_carefully(const T* x, const T* __restrict p, std::size_t n,
                                const Lattice<T>& lattice, const T* fill,
@@ -210,7 +210,7 @@ inline void quantise_carefully(const T* x, const T* __restrict p, std::size_t n,
     good[i] = ((error < bound) & (error > -bound)) & ((fill_counts & (value == fill_value)) ^ 1);
     codes[i] = q & -good[i];
   }
-  // A failing value leaves its prediction: p + 0 * step, which is p but for the sign of a zero.
+  // A failing value becomes its prediction: p + 0 * step, which is p except for the sign of a zero.
   for (std::size_t i = 0; i < n; ++i) {
     reconstructed[i] = p[i] + static_cast<T>(codes[i]) * step;
   }

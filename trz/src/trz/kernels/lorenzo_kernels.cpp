@@ -1,14 +1,14 @@
 // Lorenzo kernels: the loops of lorenzo_kernels.hpp, compiled once per instruction set.
 //
 // The lattice loops are plain C++ that the compiler vectorises. Differences and sums along a row
-// depend on the value before: AVX-512 keeps it in a register, the plain form goes through a short
-// buffer. The order of the floating-point operations is part of the format.
+// depend on the previous value. The AVX-512 code keeps it in a register; the plain code uses a
+// short buffer. The order of the floating-point operations is part of the format.
 
 #include "trz/kernels/lorenzo_kernels.hpp"
 
 #if defined(__AVX2__)
 #if defined(__GNUC__) && !defined(__clang__)
-// GCC's own header leaves lanes undefined on purpose and is warned about it (GCC bug 105593).
+// GCC warns about lanes that its own header leaves undefined on purpose (GCC bug 105593).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -33,7 +33,7 @@ inline std::int32_t rounded(double t) {
       static_cast<std::uint32_t>(__builtin_bit_cast(std::uint64_t, t + kRoundF64)));
 }
 
-/// What one value needs to be quantised. Without a fill value, `fill` is NaN, equal to nothing.
+/// Parameters to quantise one value. Without a fill value, `fill` is NaN, which equals no value.
 template <class T>
 struct Quantiser {
   T offset, inverse_step, step, bound, fill;
@@ -45,7 +45,7 @@ struct Quantiser {
         bound(lattice.bound),
         fill(fill_value == nullptr ? static_cast<T>(__builtin_nanf("")) : *fill_value) {}
 
-  /// Returns 1 if the value fails, else 0.
+  /// Quantise a value. Returns 1 if it fails, else 0.
   std::int32_t operator()(T value, std::int32_t& q) const {
     q = rounded((value - offset) * inverse_step);
     const T restored = offset + static_cast<T>(q) * step;
@@ -127,7 +127,8 @@ inline Word plus(Word x, Word y) {
 
 constexpr std::size_t kBlock = 512;
 
-/// n values of one row. `carry` is the last difference of the piece before (0 at a row's start).
+/// Compute the codes of n values of one row. `carry` is the last difference of the previous piece,
+/// 0 at the start of a row.
 template <int kOrder, class Word>
 inline void difference_row(const Word* q, std::size_t row, Word* __restrict plane,
                            Word* __restrict volume, std::size_t n, Word& carry,
@@ -160,7 +161,7 @@ inline void difference_row(const Word* q, std::size_t row, Word* __restrict plan
   carry = differences[0];
 }
 
-/// sums[i] = total + codes[0] + ... + codes[i]; returns the last.
+/// Compute sums[i] = total + codes[0] + ... + codes[i]; returns the last sum.
 template <class Word>
 inline Word running_sums(const Word* codes, std::size_t n, Word total, Word* sums) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -205,7 +206,7 @@ inline void sum_row(Word* q, std::size_t row, Word* __restrict plane, Word* __re
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
     const std::size_t n_here = n - begin < kBlock ? n - begin : kBlock;
     total = running_sums(codes + begin, n_here, total, sums);
-    // The row above ends where this piece begins or before, so the two never overlap.
+    // The row above ends at or before this part, so the two never overlap.
     const Word* above = q + begin - (kOrder >= 2 ? row : 0);
     Word* __restrict to = q + begin;
     for (std::size_t k = 0; k < n_here; ++k) {
@@ -273,7 +274,7 @@ inline void sum_row(std::int32_t* q, std::size_t row, std::int32_t* plane, std::
     const __mmask16 mask = first_lanes(n - i);
     const __m512i sums = prefix_sums(_mm512_maskz_loadu_epi32(mask, codes + i));
     __m512i s = _mm512_add_epi32(sums, total);
-    // Lanes behind the end hold zeros, so lane 15 is the sum of all in the last vector too.
+    // Lanes after the end are zero, so lane 15 is the total in the last vector, too.
     total = _mm512_add_epi32(total, _mm512_permutexvar_epi32(all_last, sums));
     if constexpr (kOrder >= 4) {
       s = _mm512_add_epi32(s, _mm512_maskz_loadu_epi32(mask, volume + i));
@@ -291,8 +292,8 @@ inline void sum_row(std::int32_t* q, std::size_t row, std::int32_t* plane, std::
   carry = _mm_cvtsi128_si32(_mm512_castsi512_si128(total));
 }
 
-/// Whole rows of at most 16 values: each is one vector, and the row above stays in a register (read
-/// back from memory it would stall on the store before it).
+/// Sum complete rows of at most 16 values. Each row is one vector, and the row above stays in a
+/// register: a load from memory would stall on the preceding store.
 template <int kOrder>
 inline void sum_short_rows(std::int32_t* q, std::size_t row, std::int32_t* plane,
                            std::int32_t* volume, std::size_t n_rows, const std::int32_t* codes) {
@@ -319,7 +320,7 @@ inline void sum_short_rows(std::int32_t* q, std::size_t row, std::int32_t* plane
 
 #endif
 
-/// Call `each` for every row or part of a row of a piece.
+/// Call each(begin, n, carry) for every row or part of a row of a piece.
 template <class Word, class Each>
 inline void for_rows(PieceOf<Word>& piece, Each&& each) {
   std::size_t at = piece.at;
@@ -352,7 +353,7 @@ void sum_piece(PieceOf<Word>& piece, const Word* codes) {
 }
 
 #if defined(__AVX512VBMI2__)
-/// Whole rows in the middle of a piece of short ones, and the parts of rows at its ends.
+/// Sum a piece of short rows: the complete rows in its middle, and the parts of rows at its ends.
 template <int kOrder>
 void sum_piece(LorenzoPiece& piece, const std::int32_t* codes) {
   const std::size_t n_first = piece.at == 0 ? 0 : piece.row - piece.at;
@@ -404,7 +405,7 @@ void difference_wide(WidePiece& piece, std::int32_t* __restrict low,
   for (std::size_t i = 0; i < piece.n; ++i) {
     const auto code = static_cast<std::uint64_t>(codes[i]);
     low[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(code));
-    // A negative low part takes one from the high one; adding 2^31 first carries it over.
+    // A negative low half needs a high half larger by 1; adding 2^31 first carries the 1 over.
     high[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>((code + 0x80000000U) >> 32));
   }
 }

@@ -1,11 +1,11 @@
-// Kernels of the Lorenzo predictor: values to lattice integers, differences of them, and back.
+// Kernels of the Lorenzo predictor: values to lattice integers, their differences, and back.
 //
-// The driver (lorenzo.cpp) works on pieces: up to a few thousand values in row-major order, whole
-// rows or parts of rows. quantise() and restore() know nothing of rows; difference() and sum()
-// keep what they need of the neighbours in place: the row above is q[i - row], and `plane` holds
-// the y-differences of the plane before, `volume` the z-differences of the volume before.
-// Integers are modular: every sum is taken as uint32 or uint64.
-// This header may be included by kernel files.
+// The driver (lorenzo.cpp) works on pieces: up to a few thousand values in row-major order, in
+// complete rows or parts of rows. quantise() and restore() do not depend on rows. difference() and
+// sum() find their neighbours in memory: the row above is q[i - row], `plane` has the y-differences
+// of the previous plane, `volume` the z-differences of the previous volume. Integer arithmetic is
+// modular, in uint32 or uint64.
+// Kernel files may include this header.
 
 #pragma once
 
@@ -17,33 +17,33 @@
 
 namespace tailrace::trz {
 
-inline constexpr std::size_t kPieceValues = 2048;  ///< Of one piece, at most.
+inline constexpr std::size_t kPieceValues = 2048;  ///< Most values in one piece.
 
 template <class T>
 struct LatticeKernels {
-  /// q[i] of n values. `fill` (null for none): values equal to it fail. Returns false if any value
-  /// fails; q is then of no use.
+  /// Compute q[i] of n values. Values equal to `fill` (null: no fill value) fail. Returns false if
+  /// any value fails; q is then invalid.
   bool (*quantise)(const T* values, std::size_t n, const Lattice<T>& lattice, const T* fill,
                    std::int32_t* q);
-  /// The same with bit i % 64 of failed[i / 64] set where value i fails; q[i] is undefined there.
-  /// Bits at and above n are 0.
+  /// Like quantise, but set bit i % 64 of failed[i / 64] if value i fails; q[i] is then undefined.
+  /// Bits from n on are 0.
   void (*quantise_careful)(const T* values, std::size_t n, const Lattice<T>& lattice, const T* fill,
                            std::int32_t* q, std::uint64_t* failed);
-  /// values[i] = offset + q[i] * step.
+  /// Compute values[i] = offset + q[i] * step.
   void (*restore)(const std::int32_t* q, std::size_t n, const Lattice<T>& lattice, T* values);
 };
 
-/// Where a piece lies. difference() reads q, sum() writes it. Word: int32_t, int64_t.
+/// Memory and position of a piece. difference() reads q, sum() writes it. Word: int32_t, int64_t.
 template <class Word>
 struct PieceOf {
-  int order = 1;           ///< 0..4.
-  Word* q = nullptr;       ///< Order >= 2: q[-row] .. q[-1] are there too.
-  Word* plane = nullptr;   ///< Order >= 3, of this piece; read, then replaced.
-  Word* volume = nullptr;  ///< Order 4, likewise.
-  std::size_t row = 0;     ///< Values in a whole row.
+  int order = 1;           ///< Order of the predictor, 0..4.
+  Word* q = nullptr;       ///< Integers of the piece. Order >= 2: q[-row] .. q[-1] are valid, too.
+  Word* plane = nullptr;   ///< Order >= 3: differences at this piece's place; read, then replaced.
+  Word* volume = nullptr;  ///< Order 4: the same for the previous volume.
+  std::size_t row = 0;     ///< Values in a complete row.
   std::size_t at = 0;      ///< Position of the first value in its row.
   std::size_t n = 0;
-  Word carry = 0;  ///< What at > 0 needs to know of the value before; updated.
+  Word carry = 0;  ///< Last difference of the previous piece, used if at > 0; updated.
 };
 
 using LorenzoPiece = PieceOf<std::int32_t>;
@@ -54,7 +54,8 @@ struct LorenzoKernels {
   LatticeKernels<double> f64;
   void (*difference)(LorenzoPiece& piece, std::int32_t* codes);
   void (*sum)(LorenzoPiece& piece, const std::int32_t* codes);
-  /// 64-bit codes as two of 32: code = high * 2^32 + low, low signed.
+  /// Like difference and sum, with 64-bit codes as two of 32 bits: code = high * 2^32 + low, where
+  /// low is signed.
   void (*difference_wide)(WidePiece& piece, std::int32_t* low, std::int32_t* high);
   void (*sum_wide)(WidePiece& piece, const std::int32_t* low, const std::int32_t* high);
 };

@@ -32,7 +32,7 @@ struct Form<float> {
   static constexpr Word kSign = 0x80000000U;
   static constexpr Word kMantissa = 0x007FFFFFU;
   static constexpr Word kOne = 0x3F800000U;
-  static constexpr Word kIntegerExponent = 0x4B000000U;  // of 2^23: the ulp is 1.
+  static constexpr Word kIntegerExponent = 0x4B000000U;  // The exponent of 2^23: the ulp is 1.
   static constexpr float kIntegerBase = 8388608.0F + 127.0F;
   static constexpr float kRound = 12582912.0F;  // 1.5 * 2^23
   static constexpr float kB = 0x1.3504f40000000p+1F;
@@ -56,7 +56,7 @@ struct Form<double> {
   static constexpr double kSurelyNormal = 0x1p-900;
 };
 
-/// Where y is cut off, by the type of the values: their normal numbers.
+/// Range to which y is clamped: the normal numbers of the values' type.
 template <class T>
 struct Reach;
 template <>
@@ -98,8 +98,8 @@ inline Y forward_one(Y z) {
   return exponent + numerator / denominator;
 }
 
-/// `yes` where the condition holds. By masks, since branches would keep the loops from becoming
-/// vectors; SSE2 alone has no masks of 64 bits.
+/// Select `yes` or `no` by masks, since branches would prevent vectorisation. SSE2 lacks 64-bit
+/// masks, so there doubles use a conditional expression.
 template <class Y>
 inline Y select(bool condition, Y yes, Y no) {
 #if TRZ_X86 && !defined(__AVX2__)
@@ -110,7 +110,7 @@ inline Y select(bool condition, Y yes, Y no) {
   return as<Y>(static_cast<Word>((as<Word>(yes) & mask) | (as<Word>(no) & ~mask)));
 }
 
-/// The magnitude whose y this is. y is cut off, so that the exponent fits whatever y is.
+/// The inverse of forward_one(). y is clamped so that the exponent fits for any y.
 template <class T, class Y>
 inline Y inverse_one(Y y) {
   using F = Form<Y>;
@@ -179,7 +179,7 @@ inline std::uint64_t sign_word(const double* values) {
   return word;
 }
 
-/// Bit i of `word` becomes the sign of value i, all of which are positive.
+/// Set the sign of value i to bit i of `word`; all values are positive before.
 template <class T>
 inline void put_signs(std::uint64_t word, T* values) {
   using Word = typename Form<T>::Word;
@@ -194,7 +194,7 @@ inline void put_signs(std::uint64_t word, T* values) {
   }
 }
 
-/// Flags, 0 or 1 each, as a word.
+/// Pack flags, 0 or 1 each, into a word.
 inline std::uint64_t flag_word(const std::uint32_t* flags) {
   std::uint64_t word = 0;
 #if defined(__AVX512F__)

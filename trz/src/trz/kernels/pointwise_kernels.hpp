@@ -1,9 +1,9 @@
-// The pointwise transform's loops over blocks of 64 values; see pointwise.hpp for what they
-// compute.
+// The pointwise transform's loops over blocks of 64 values; pointwise.hpp defines the transform.
 //
-// All take whole blocks and write one 64-bit word of exceptions per block: bit j is value j. They
-// return whether any such bit is set. T is the values' type, Y the type of the transformed ones:
-// (float, float), (float, double) or (double, double). This header may be included by kernel files.
+// All functions process complete blocks. forward() and check() write one 64-bit word of exceptions
+// per block, with bit j for value j, and return true if any bit is set. T is the type of the
+// values, Y that of the transformed values: (float, float), (float, double) or (double, double).
+// Kernel files may include this header.
 
 #pragma once
 
@@ -16,21 +16,23 @@ namespace tailrace::trz {
 
 inline constexpr std::size_t kPointwiseBlock = 64;
 
-/// What the transform needs besides the values.
+/// Parameters of the forward transform.
 template <class T, class Y>
 struct PointwiseForward {
-  Y scale = 1;  ///< Multiplies every magnitude first; see PointwisePlan.
-  T fill = 0;   ///< Exceptional as well; a NaN for none.
+  Y scale = 1;  ///< Factor of every magnitude before the transform; see PointwisePlan.
+  T fill = 0;   ///< Values equal to this are exceptions; NaN: no fill value.
 };
 
 template <class T, class Y>
 struct PointwiseFunctions {
-  /// y of every value and 8 bytes of signs per block. Exceptions: what has no ordinary y.
+  /// Compute y of every value, and 8 bytes of signs per block. Exceptions: values without an
+  /// ordinary y.
   bool (*forward)(const T* values, std::size_t n_blocks, const PointwiseForward<T, Y>& settings,
                   Y* y, std::uint8_t* sign_bits, std::uint64_t* exceptions);
-  /// Any y whatever is harmless. `values` may be the memory of `y` where T is Y.
+  /// Compute values from y and signs. Any y is safe. `values` may be the memory of `y` if T is Y.
   void (*inverse)(const Y* y, const std::uint8_t* sign_bits, std::size_t n_blocks, T* values);
-  /// Exceptions: values that are not surely within `bound_below` * |value| of their inverse.
+  /// Check the inverse of y against the values. Exceptions: values that are not certainly within
+  /// `bound_below` * |value| of their inverse.
   bool (*check)(const T* values, const Y* y, std::size_t n_blocks, T bound_below,
                 std::uint64_t* exceptions);
 };

@@ -30,7 +30,7 @@ To bits_as(From from) {
   return to;
 }
 
-/// Bit i of byte b becomes bit b of byte i (Warren, Hacker's Delight, 7-3).
+/// Transpose 8 x 8 bits: bit i of byte b becomes bit b of byte i (Warren, Hacker's Delight, 7-3).
 std::uint64_t transposed(std::uint64_t x) {
   std::uint64_t t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AA;
   x ^= t ^ (t << 7);
@@ -45,7 +45,8 @@ T refined(T coarser, std::int32_t known, int n_left, std::int32_t n_cells, T hal
   return coarser + static_cast<T>(((2 * known + 1) << n_left) - n_cells) * half_cell;
 }
 
-/// Of a cell's width; it makes no value's error larger than the bound.
+/// Shift of every second value, as a fraction of a cell's width. It is so small that no error
+/// exceeds the bound.
 constexpr float kAside = 0x1p-12F;
 
 template <class T>
@@ -58,8 +59,8 @@ bool find_in(const T* x, const T* coarser, std::size_t n, const CellPlan<T>& pla
   std::int32_t found[kCellBlock];
   Flag bad[kCellBlock];
   for (std::size_t i = 0; i < n; ++i) {
-    // What is no number counts as the first cell, so that the cast always fits. Where the coarser
-    // value is the value itself, both cells beside it are as far away: they take turns.
+    // NaN gets the first cell, so that the cast always fits. If the coarser value equals the value,
+    // the cells on both sides are equally near; the shift selects them alternately.
     T place = (x[i] - coarser[i]) * plan.inverse_cell + (middle - (i % 2 == 1 ? T(kAside) : T(0)));
     place = place > T(0) ? place : T(0);
     place = place < greatest ? place : greatest;

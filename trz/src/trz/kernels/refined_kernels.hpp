@@ -1,9 +1,9 @@
-// Kernels of bit planes: the cells that values lie in, as bits side by side, and values by cells.
+// Kernels of bit planes: find the cells of values, pack cells into planes, and refine values.
 //
-// A value by the first `n_read` of its cell's `n_planes` bits is the middle of what these leave:
-// coarser + c * half_cell, with c = (2 known + 1) 2^(n_planes - n_read) - 2^n_planes. c is a whole
-// number, so that there are two operations of the values' type, each rounded once, and every
-// machine comes to the same bits. This header may be included by kernel files.
+// Given the first `n_read` of its cell's `n_planes` bits, a value is the middle of the remaining
+// range: coarser + c * half_cell, with c = (2 known + 1) 2^(n_planes - n_read) - 2^n_planes. Since
+// c is a whole number, this takes two operations in the values' type, each rounded once. Every
+// machine therefore computes the same bits. Kernel files may include this header.
 
 #pragma once
 
@@ -14,28 +14,28 @@
 
 namespace tailrace::trz {
 
-/// Values that are looked at together.
+/// Most values per call of find_cells().
 inline constexpr std::size_t kCellBlock = 64;
 
-/// What finding cells needs.
+/// Parameters of find_cells().
 template <class T>
 struct CellPlan {
   int n_planes;  ///< 1..8
   T half_cell;
-  T inverse_cell;  ///< 1 / (2 half_cell), about.
-  T bound;         ///< With all planes; 2^n_planes times it is finite.
-  T fill;          ///< Does not hold by itself; NaN: there is none.
+  T inverse_cell;  ///< Approximately 1 / (2 half_cell).
+  T bound;         ///< Bound with all planes; 2^n_planes times the bound is finite.
+  T fill;          ///< Values equal to this fail; NaN: no fill value.
 };
 
 /// One floating-point type's kernels.
 template <class T>
 struct RefinedKernelsOf {
-  /// The cells of n <= kCellBlock values. @returns whether all are nearer than the bound of every
-  /// level, and none is the fill value.
+  /// Find the cells of n <= kCellBlock values. @returns true if all values are within the bound of
+  /// every level and none equals the fill value.
   bool (*find_cells)(const T* values, const T* coarser, std::size_t n, const CellPlan<T>& plan,
                      std::uint8_t* cells);
-  /// Values by the first n_read planes of (n + 7) / 8 bytes each, one behind the other; n_read
-  /// >= 1. Infinities and NaN stay.
+  /// Refine coarser values in place by the first n_read >= 1 planes of (n + 7) / 8 bytes each,
+  /// stored one after another. Infinities and NaN do not change.
   void (*refine)(T* values, std::size_t n, int n_planes, int n_read, T half_cell,
                  const std::uint8_t* planes);
 };
@@ -43,8 +43,8 @@ struct RefinedKernelsOf {
 struct RefinedKernels {
   RefinedKernelsOf<float> of_f32;
   RefinedKernelsOf<double> of_f64;
-  /// The highest bits of all cells, then the next ones: planes of (n + 7) / 8 bytes each. `cells`
-  /// has zeros up to the next multiple of eight.
+  /// Write the highest bits of all cells, then the next bits, as planes of (n + 7) / 8 bytes each.
+  /// `cells` is padded with zeros to a multiple of eight.
   void (*pack)(const std::uint8_t* cells, std::size_t n, int n_planes, std::uint8_t* planes);
 
   template <class T>

@@ -20,7 +20,7 @@ inline bool load(const T* from, double offset, double inverse_step, T fill, doub
     const T value = from[i];
     const double u = (static_cast<double>(value) - offset) * inverse_step;
     row[i] = u;
-    // NaN fails the comparison, too.
+    // A NaN fails the comparison, too.
     bad |= static_cast<std::uint64_t>(!(magnitude(u) < kSampleLimit)) |
            static_cast<std::uint64_t>(value == fill);
   }
@@ -34,7 +34,7 @@ bool load_f64(const double* from, double offset, double inverse_step, double fil
   return load(from, offset, inverse_step, fill, row);
 }
 
-/// |round(difference)|, clipped; a small integer in a double, so sums are exact in any order.
+/// |round(difference)|, clipped: a small integer in a double, so sums are exact in any order.
 inline double code_size(double difference) {
   const double size = magnitude(rounded(difference));
   return size < kClip ? size : kClip;
@@ -51,7 +51,7 @@ inline std::uint64_t sum_of(Difference difference) {
   return static_cast<std::uint64_t>(sum);
 }
 
-/// What the three splines say between b and c; the cubic prediction is kept.
+/// Measure the three splines between b and c, and return the cubic predictions in `cubic`.
 void interpolate(const double* u, const double* a, const double* b, const double* c,
                  const double* d, double* cubic, std::uint64_t* sums) {
   for (std::size_t i = 0; i < kRunValues; ++i) {
@@ -63,7 +63,7 @@ void interpolate(const double* u, const double* a, const double* b, const double
       [=](std::size_t i) { return u[i] - ((b[i] + c[i]) * 0.575 + (a[i] + d[i]) * -0.075); });
 }
 
-/// Differences along x of a row.
+/// Compute the differences of a row along x.
 void differences(const double* row, double* dx) {
   for (std::size_t i = 0; i < kRunValues; ++i) {
     dx[i] = row[kRunMargin + i] - row[kRunMargin + i - 1];

@@ -1,4 +1,4 @@
-// Choose: the candidates of a chunk, their costs, and the decision.
+// Choice of a chunk's predictor: the candidates, their costs, and the decision.
 
 #include "trz/predict/choose.hpp"
 
@@ -18,10 +18,10 @@ constexpr std::size_t kPeriodMin = 32;
 constexpr std::size_t kPeriodMax = 8192;
 constexpr std::size_t kPeriodsMax = 40;
 constexpr std::size_t kDivisorsMax = 256;
-constexpr std::size_t kFoldsMin = 8;  ///< Rows that one row becomes.
+constexpr std::size_t kFoldsMin = 8;  ///< Minimum number of rows that one row becomes.
 constexpr std::size_t kPeriodRunsMin = 4;
 constexpr std::size_t kRunsMaximum = 16;
-constexpr double kLeastGain = 0.01;  ///< Bits a value.
+constexpr double kLeastGain = 0.01;  ///< Bits per value.
 constexpr double kTie = 0.001;
 
 struct Periods {
@@ -99,7 +99,7 @@ std::size_t find_period(const SampledValues<T>& chunk, const Extents& extents,
   const double least =
       *std::min_element(cost.begin(), cost.begin() + static_cast<std::ptrdiff_t>(periods.n));
   if (least > cost_alone - kLeastGain * n) return 0;
-  // The shortest of those that are as good.
+  // Choose the shortest period that is equally good.
   std::size_t k = 0;
   while (cost[k] > least + kTie * n) ++k;
   return periods.length[k];
@@ -108,17 +108,17 @@ std::size_t find_period(const SampledValues<T>& chunk, const Extents& extents,
 template std::size_t find_period(const SampledValues<float>&, const Extents&, std::size_t, Isa);
 template std::size_t find_period(const SampledValues<double>&, const Extents&, std::size_t, Isa);
 
-// --- Quantum: from the smallest difference of two values on, each greater one making it sharper.
+// --- Quantum: estimated from the smallest difference of two values, refined by greater ones.
 
 namespace {
 
 constexpr std::size_t kValuesMin = 32;
 constexpr std::size_t kValuesMax = 512;
-constexpr int kPartsMax = 6;          ///< The smallest difference is at most so many quanta.
+constexpr int kPartsMax = 6;          ///< Maximum number of quanta in the smallest difference.
 constexpr double kRoundingUlps = 2;   ///< Error of a difference, in spacings of the largest value.
-constexpr double kToleranceMin = 12;  ///< A quantum is at least so many times that error.
+constexpr double kToleranceMin = 12;  ///< Minimum ratio of a quantum to that error.
 
-/// A number of few decimals within `error` of a value, if there is one.
+/// Find a number with few decimals within `error` of a value; `value` itself if none.
 double with_few_decimals(double value, double error) {
   double scale = 1;
   for (int digits = 0; digits < 10; ++digits, scale *= 10) {
@@ -128,13 +128,14 @@ double with_few_decimals(double value, double error) {
   return value;
 }
 
-/// A quantum that becomes sharper with every distance that it measures.
+/// A quantum that each greater distance estimates more precisely.
 class Ruler {
  public:
   Ruler(double quantum, double tolerance)
       : quantum_(quantum), tolerance_(tolerance), error_(tolerance) {}
 
-  /// Is the distance a multiple, as far as can be told? Also false if that cannot be told.
+  /// True if the distance is a multiple of the quantum within its error. False also if the error is
+  /// too large to decide.
   bool measures(double distance) {
     const double n = std::nearbyint(distance / quantum_);
     const double slack = tolerance_ + n * error_;
@@ -155,8 +156,8 @@ class Ruler {
   double farthest_ = 1;
 };
 
-/// Measure the gaps between neighbouring values, ascending, then the distances from the first
-/// value.
+/// Measure the gaps between neighbouring values, in ascending order, then the distances from the
+/// first value. 0: the quantum does not fit.
 template <class T>
 double sharpened(std::span<const T> values, std::span<const double> gaps, double quantum,
                  double tolerance) {
@@ -183,7 +184,7 @@ double find_quantum(std::span<T> values, double least) {
   const double tolerance =
       kRoundingUlps * greatest * static_cast<double>(std::numeric_limits<T>::epsilon());
   const double floor = std::max(least, kToleranceMin * tolerance);
-  // Most chunks end here: two values nearer to each other than any quantum of use.
+  // Early exit for most chunks: two values are closer to each other than any useful quantum.
   for (std::size_t i = 1; i < values.size(); ++i) {
     const double d = std::abs(static_cast<double>(values[i]) - static_cast<double>(values[i - 1]));
     if (d > tolerance && d < floor - tolerance) return 0;
@@ -212,35 +213,37 @@ template double find_quantum(std::span<double>, double);
 namespace {
 
 constexpr std::size_t kValuesPerRun = 4096;  // One run of 32 for each of these: 0.8 %.
-/// Bits a value: where nearly all codes are zero, a pyramid spends its few on coarse levels.
+/// Penalty in bits per value for predictions without a pyramid. Where nearly all codes are zero, a
+/// pyramid spends its few bits on coarse levels.
 constexpr double kFlatPenalty = 0.03;
 constexpr double kPatchNeighbourBits = 6;
-/// A quantum is of use if it is so much larger than the step that the bound allows.
+/// Minimum ratio of a useful quantum to the step that the bound allows.
 constexpr double kQuantumOverStep = 1.1;
-/// Values that are hard to predict for each end of a row that is joined to the next, of one axis
+/// Poorly predicted values at each end of a row that is joined to the next, for a row of one axis
 /// and of two.
 constexpr double kJumpsOfRow = 12;
 constexpr double kJumpsOfPlane = 1;
-/// Interpolation's extra bits where special values stand among ordinary ones.
+/// Additional bits of interpolation where special values lie among ordinary ones, as a fraction.
 constexpr double kMixedPenalty = 0.06;
-/// Bits a value that another folding must gain over the chunk's own extents.
+/// Minimum gain, in bits per value, of another folding over the chunk's own extents.
 constexpr double kFoldingPenalty = 0.005;
 
-/// Values, of those seen, and part of them, that make a fill value.
+/// Minimum numbers of values seen, and of occurrences among them, for a fill value.
 constexpr std::size_t kFillSeenMin = 32;
 constexpr std::size_t kFillCountMin = 4;
 constexpr std::size_t kFillParts = 64;
-/// It lies so many steps from all others, and this part of their range: zeros beside fractions
-/// from 0.15 on are better predicted than masked.
+/// Minimum distance of a fill value from all other values, in steps and as a part of their range.
+/// Zeros next to fractions from 0.15 on are better predicted than masked.
 constexpr double kFillGapSteps = 64;
 constexpr double kFillGapParts = 2;
 
-/// The least or the greatest value seen, if it is frequent and far from the others.
+/// Find a fill value: the least or the greatest value seen, if it is frequent and far from the
+/// others.
 template <class T>
 bool find_fill(const FirstLook<T>& look, double step, bool rough, T* fill, double* fill_steps) {
   const std::span seen(look.seen.data(), look.n_seen);
   if (seen.size() < kFillSeenMin) return false;
-  // A rough look's four would be too many: values often come in runs of their own.
+  // Four occurrences would be too many for a rough look: equal values often occur in runs.
   const std::size_t n_least = seen.size() / kFillParts + (rough ? 1 : kFillCountMin);
   const auto [least, greatest] = std::minmax_element(seen.begin(), seen.end());
   for (const T end : {*least, *greatest}) {
@@ -263,7 +266,8 @@ bool find_fill(const FirstLook<T>& look, double step, bool rough, T* fill, doubl
   return false;
 }
 
-/// The same, where the look may be a rough one: what encode() would find is what it is about.
+/// Like find_fill(), but confirms a find in a rough look by a full one, so that the result equals
+/// encode()'s.
 template <class T>
 bool find_fill_in_all(SampledValues<T> chunk, const Extents& extents, const FirstLook<T>& look,
                       T* fill, double* fill_steps) {
@@ -281,7 +285,7 @@ T rounded_down(double bound) {
   return static_cast<double>(nearest) > bound ? std::nextafter(nearest, T(0)) : nearest;
 }
 
-/// Best spline of an axis (0 = x), or the one that the user wants.
+/// Best spline of an axis (0 = x), or the requested one.
 RowSpline best_spline(const Costs& costs, std::size_t axis, Spline wanted, double* cost) {
   static constexpr std::size_t firsts[3] = {linear_x, linear_y, linear_z};
   const std::size_t first = firsts[axis];
@@ -297,7 +301,7 @@ RowSpline best_spline(const Costs& costs, std::size_t axis, Spline wanted, doubl
   return static_cast<RowSpline>(best);
 }
 
-/// By how much codes along an axis grow from one level to the next coarser one.
+/// Factor by which codes along an axis grow from one level to the next coarser one.
 double growth_along(const Costs& costs, std::size_t axis) {
   const RunCosts& table = RunCosts::table();
   constexpr double least = 1e-4;
@@ -306,13 +310,13 @@ double growth_along(const Costs& costs, std::size_t axis) {
   const double far = std::max(table.mean_of(costs[far_of[axis]]), least);
   const double near = std::max(table.mean_of(costs[near_of[axis]]), least);
   double growth = far / near;
-  // From distance 1 to 3 it is log2(3) levels: about the power 5/8.
+  // Distances 1 and 3 are log2(3) levels apart: about the power 5/8.
   if (axis != 0) growth = std::sqrt(growth) * std::sqrt(std::sqrt(std::sqrt(growth)));
   return std::clamp(growth, 1.0, 16.0);
 }
 
-/// Bits a value of all levels, if the finest one's new points, a share `covered` of all, cost
-/// `finest` each, and codes grow from level to level.
+/// Bits per value of all levels. The finest level's new points are a share `covered` of all points
+/// and cost `finest` each; codes grow by `growth` per level.
 double over_levels(double finest, double covered, double growth) {
   const RunCosts& table = RunCosts::table();
   double mean = table.mean_of(finest);
@@ -326,14 +330,14 @@ double over_levels(double finest, double covered, double growth) {
   return total / (1 - left);
 }
 
-/// Share of the places along an axis that the finest level adds: the odd ones.
+/// Share of the positions along an axis that the finest level adds: the odd ones.
 double odd_share(std::size_t extent) {
   const std::size_t n_odd = extent / 2;
   return static_cast<double>(n_odd) / static_cast<double>(extent);
 }
 
-/// Cost of interpolation whose last pass goes along `last`: the odd half of all points is predicted
-/// along it, half of the rest along the next, and so on.
+/// Cost of interpolation with the last pass along `last`. That pass predicts the odd half of all
+/// points along `last`, the pass before half of the rest along another axis, and so on.
 Prediction interpolation_of(const Costs& costs, const Extents& extents, int last,
                             const Settings& settings) {
   Prediction prediction;
@@ -344,7 +348,7 @@ Prediction interpolation_of(const Costs& costs, const Extents& extents, int last
   for (std::size_t axis = 0; axis < 3; ++axis) {
     prediction.plan.spline[axis] = best_spline(costs, axis, settings.spline, &cost[axis]);
   }
-  // Passes, last first: by last_axis x y z, y x z, z y x.
+  // Axes of the passes, last pass first: by last_axis x y z, y x z, z y x.
   static constexpr std::size_t passes[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
   double total = 0;
   double growth = 0;
@@ -362,7 +366,7 @@ Prediction interpolation_of(const Costs& costs, const Extents& extents, int last
   return prediction;
 }
 
-/// Shares of the axes in joint predictions, from the costs of each alone.
+/// Weights of the axes in joint predictions, from the cost of each axis.
 void choose_weights(const std::array<double, 3>& cost, const Extents& extents,
                     std::array<std::uint8_t, 3>& weights) {
   double least = kNoCost;
@@ -370,7 +374,7 @@ void choose_weights(const std::array<double, 3>& cost, const Extents& extents,
     if (extents[3 - axis] > 1) least = std::min(least, cost[axis]);
   }
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    // A bit more is twice the error, and a quarter of the weight if errors are independent.
+    // One more bit means twice the error, and a quarter of the weight if errors are independent.
     double weight = 15;
     for (double worse = cost[axis] - least; worse > 0.125 && weight > 0.5; worse -= 0.25) {
       weight *= 0.72;
@@ -380,9 +384,9 @@ void choose_weights(const std::array<double, 3>& cost, const Extents& extents,
   }
 }
 
-/// Cost of joint prediction: per level, points odd along one axis are predicted along it, points
-/// odd along two or three by the mean of what these say, which the sample measures with equal
-/// shares; with shares by accuracy it is never worse than the best of them.
+/// Cost of joint prediction. On each level, points odd along one axis are predicted along it, and
+/// points odd along several by the mean of the predictions along them. The sample measures the mean
+/// with equal weights; weights by accuracy are never worse than the best axis.
 Prediction joint_of(const Costs& costs, const Extents& extents, const Settings& settings) {
   Prediction prediction;
   prediction.interpolated = true;
@@ -423,8 +427,8 @@ Prediction joint_of(const Costs& costs, const Extents& extents, const Settings& 
   return prediction;
 }
 
-/// Tighter steps at coarse levels pay where codes are nearly all zero: their values predict many.
-/// The best of a table over all sets at rel 1e-2 to 1e-4.
+/// Choose smaller steps for coarse levels where codes are nearly all zero: coarse values predict
+/// many others. The table has the best values over all data sets at rel 1e-2 to 1e-4.
 void choose_level_steps(Prediction& prediction) {
   InterpolationPlan& plan = prediction.plan;
   const double bits = prediction.bits_per_value;
@@ -440,7 +444,7 @@ void choose_level_steps(Prediction& prediction) {
   }
 }
 
-/// What a sample of {z, y, x} says of {z, y x}.
+/// Derive the costs for extents {z, y x} from a sample of {z, y, x}.
 Costs costs_without_y(const Costs& costs) {
   Costs flat;
   flat.fill(kNoCost);
@@ -452,8 +456,8 @@ Costs costs_without_y(const Costs& costs) {
   return flat;
 }
 
-/// What the entropy of a sample leaves out, from real fields at five bounds: codes are not quite
-/// geometric, and where they are nearly all zero, the coarse levels and the groups count for more.
+/// Correct the entropy of a sample, by a fit to real fields at five bounds. Codes are not exactly
+/// geometric. Where they are nearly all zero, the coarse levels and the groups have more weight.
 double calibrated(const Prediction& prediction) {
   const double bits = prediction.bits_per_value;
   if (!prediction.interpolated) {
@@ -462,7 +466,8 @@ double calibrated(const Prediction& prediction) {
   double joint = 0;
   if (prediction.plan.last_axis == kJoint) {
     joint = 0.14 / (1 + bits * bits);
-    // Of little use where one axis says nearly all, and then a little worse than taking it last.
+    // Joint prediction gains little if one axis dominates; then it is slightly worse than taking
+    // that axis last.
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (prediction.extents[3 - axis] > 1 && prediction.plan.axis_weight[axis] == 0) joint += 0.05;
     }
@@ -470,19 +475,19 @@ double calibrated(const Prediction& prediction) {
   return bits * (1 + 0.25 / (1 + 4 * bits * bits)) * (1 + joint);
 }
 
-/// Extra bits a value where rows of `length` are joined to longer ones, each end with a jump of its
-/// own.
+/// Additional bits per value if rows of `length` are joined to longer ones, with `n_jumps` poorly
+/// predicted values per row.
 double joining_cost(const Costs& costs, std::size_t length, double n_jumps) {
   return n_jumps * std::max(costs[unpredicted] - costs[linear_x], 0.0) /
          static_cast<double>(length);
 }
 
-/// May a chunk be predicted under other extents than its own? Not where the user named axes.
+/// True if the chunk may be predicted with other extents than its own: the user has not set axes.
 bool may_fold(const Settings& settings) {
   return settings.dimensions == 0 && settings.last_axis < 0;
 }
 
-/// The candidates of a chunk.
+/// Collects the candidates of a chunk.
 class Candidates {
  public:
   Candidates(const Settings& settings, double mixed_share, Sampled& sampled)
@@ -494,13 +499,13 @@ class Candidates {
     interpolation_ = wanted == Predictor::interpolation || (any && settings.preset != Preset::fast);
   }
 
-  /// All that one sample allows.
+  /// Add all candidates that a sample has costs for.
   void add(const Costs& costs, const Extents& extents, double penalty) {
     add_pointwise(costs, extents, penalty);
     add_interpolations(costs, extents, penalty);
   }
 
-  /// What predicts from the lattice alone.
+  /// Add the candidates that predict quantised values: Lorenzo, and no prediction.
   void add_pointwise(const Costs& costs, const Extents& extents, double penalty) {
     if (none_) put({false, 0, {}, extents, 0, costs[unpredicted]}, penalty + kFlatPenalty);
     static constexpr std::size_t of_order[5] = {unpredicted, lorenzo1, lorenzo2, lorenzo3,
@@ -509,11 +514,12 @@ class Candidates {
       if (settings_.dimensions != 0 && settings_.dimensions != order) continue;
       Prediction prediction{false,   order, {},
                             extents, 0,     costs[of_order[static_cast<std::size_t>(order)]]};
-      // The value before the first of a row is a better guess than none.
+      // The last value of the previous row predicts a row's first value better than nothing.
       if (order == 1 && may_fold(settings_)) {
         prediction.extents = {1, 1, 1, extents[0] * extents[1] * extents[2] * extents[3]};
       }
-      // An axis of one point adds nothing, but what the user wants is what the chunk says.
+      // Order along an axis of one point adds nothing, but the chunk must record a requested
+      // dimension.
       const bool flat = order > 1 && extents[static_cast<std::size_t>(4 - order)] == 1;
       if (flat && settings_.dimensions != order) continue;
       put(prediction, penalty + kFlatPenalty);
@@ -538,11 +544,11 @@ class Candidates {
     if (!any) put(interpolation_of(costs, folded, 0, settings_), penalty);
   }
 
-  /// Sort, and complete the plans.
+  /// Sort the candidates by cost, and complete their plans.
   void finish() {
     const auto begin = sampled_.predictions.begin();
     const auto end = begin + static_cast<std::ptrdiff_t>(sampled_.n_predictions);
-    // By insertion: stable, and without the memory that std::stable_sort allocates.
+    // Insertion sort: stable, and without the memory that std::stable_sort allocates.
     const auto less = [](const Prediction& a, const Prediction& b) {
       return a.bits_per_value < b.bits_per_value;
     };
@@ -552,8 +558,8 @@ class Candidates {
     }
   }
 
-  /// The lattice of what comes next: its step if it is not the bound's (then for predictions from
-  /// the lattice alone), and what patches take there.
+  /// Set the lattice of the candidates added next. `step` is 0 for the bound's step; otherwise
+  /// interpolation is left out. `patch_bits` is the size of a patch.
   void set_lattice(double step, double misfit_share, double patch_bits) {
     step_ = step;
     misfit_share_ = misfit_share;
@@ -566,7 +572,7 @@ class Candidates {
     prediction.step = step_;
     prediction.bits_per_value = calibrated(prediction) + penalty;
     if (prediction.interpolated) prediction.bits_per_value *= 1 + kMixedPenalty * mixed_share_;
-    // A patch costs its value, and larger codes at all neighbours that it helps to predict.
+    // A patch costs its value, and larger codes of all neighbours that it helps to predict.
     if (!prediction.interpolated) {
       prediction.bits_per_value +=
           misfit_share_ * (patch_bits_ + kPatchNeighbourBits * (1 << prediction.order));
@@ -585,7 +591,7 @@ class Candidates {
   double patch_bits_ = 0;
 };
 
-/// Everything that one sample says about extents and about those with axes folded together.
+/// Add all candidates from one sample: for its extents, and for extents with axes folded together.
 void add_with_foldings(const Costs& costs, const Extents& e, double penalty,
                        Candidates& candidates) {
   candidates.add(costs, e, penalty);
@@ -602,8 +608,8 @@ void add_with_foldings(const Costs& costs, const Extents& e, double penalty,
   candidates.add_interpolations(flat, {1, 1, e[1], e[2] * e[3]}, joined);
 }
 
-/// Other extents that are worth a sample of their own: four axes as three, the slowest alone, and
-/// rows at their period.
+/// Other extents that deserve a sample of their own: four axes folded to three with the slowest one
+/// separate, or a single row folded at its period.
 template <class T>
 Extents folded_extents(const SampledValues<T>& chunk, const Extents& extents, Isa isa) {
   if (extents[0] > 1) return {1, extents[0], extents[1] * extents[2], extents[3]};
@@ -626,7 +632,7 @@ Sampled sample_values(SampledValues<T> chunk, const Extents& extents, double bou
   if (chunk.find_fill && chunk.fill == nullptr &&
       find_fill_in_all(chunk, extents, seen, &found, &sampled.fill_steps)) {
     chunk.fill = &found;
-    // The others are fewer: more runs for as good a look at them.
+    // Ordinary values are fewer now, so take more runs.
     const FirstLook<T> others = Sampler<T>(chunk, extents, kValuesPerRun / 4).look();
     if (others.n_seen > 0) {
       seen = others;

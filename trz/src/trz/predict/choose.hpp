@@ -1,12 +1,13 @@
-// Choose: which predictor a chunk gets, from a sample of its values.
+// Choice of a chunk's predictor, from a sample of its values.
 //
-// Short runs along x, scattered over the chunk, are put on the lattice; the sizes of the codes that
-// every candidate would make there give its cost in bits a value. Candidates are predictors under
-// one of several extents: a chunk's own, axes folded together (a slow axis that says nothing about
-// its neighbour does harm), and rows folded at a period that the values show (particles on what was
-// a lattice). Where the values stand on a coarser lattice of their own (decimals, counts), a step
-// of this lattice is another candidate. Everything is integer sums or IEEE arithmetic in one order:
-// the choice is the same everywhere.
+// The sample quantises short runs along x, scattered over the chunk. The sizes of the codes that
+// each candidate would produce there give its cost in bits per value. A candidate is a predictor
+// with one of several extents. Extents are the chunk's, or have axes folded together, because a
+// slow axis whose neighbours are unrelated harms prediction. They may also fold rows at a period of
+// the values: particles often have the order of a former lattice. If the values lie on a coarser
+// lattice (decimals, counts), a step of this lattice gives further candidates. All arithmetic is
+// integer sums or IEEE operations in a fixed order, so that the choice is the same on every
+// machine.
 
 #pragma once
 
@@ -24,58 +25,58 @@
 
 namespace tailrace::trz {
 
-// --- Periods: at which length a long row is better folded into several.
+// --- Periods: the length at which a long row is better folded into several.
 //
-// Particles are often kept in the order of the lattice on which they started, and arrays of several
-// dimensions are often handed over as one: then the values one period back are neighbours. Only
-// periods that divide the row's length can be used, so those alone are tried, on a few runs.
+// Particles are often stored in the order of their initial lattice, and arrays of several
+// dimensions are often submitted as one row: then values one period apart are neighbours. Only
+// periods that divide the row's length are usable, so the search tries only those, on a few runs.
 
-/// A period of the chunk's rows, along x, at which differences of order two would be smaller than
-/// those along x alone; 0 if there is none.
+/// Find a period of the chunk's rows, along x, that makes differences of order two smaller than
+/// differences along x only. 0: none.
 template <class T>
 std::size_t find_period(const SampledValues<T>& chunk, const Extents& extents,
                         std::size_t values_per_run, Isa isa);
 
-// --- Quantum: the spacing of the lattice that values stand on already.
+// --- Quantum: the spacing of the lattice on which the values lie already.
 //
 // Decimals with one or three places, counts, packed integers with a scale: such values are
-// multiples of a quantum, plus an offset. Where it is coarser than the lattice of the bound, codes
-// on the values' own lattice are smaller and, up to rounding, exact.
+// multiples of a quantum, plus an offset. If the quantum exceeds the step for the bound, codes on
+// the values' lattice are smaller and, up to rounding, exact.
 
-/// The quantum of a sample of finite values, more than `least`; 0 if there is none to be seen.
-/// Sorts the values. IEEE arithmetic in one order: the same on every machine.
+/// Find the quantum of a sample of finite values, if it is greater than `least`; 0: none detected.
+/// Sorts the values. IEEE arithmetic in a fixed order: the same on every machine.
 template <class T>
 double find_quantum(std::span<T> values, double least);
 
-/// How the values of a chunk are predicted.
+/// Predictor of a chunk and its parameters.
 struct Prediction {
   bool interpolated = false;
-  int order = 0;                 ///< Of Lorenzo; 0: none.
-  InterpolationPlan plan;        ///< If interpolated.
-  Extents extents{1, 1, 1, 1};   ///< As the predictor is to see the chunk.
-  double step = 0;               ///< Of the lattice, if the values' own; 0: by the bound.
+  int order = 0;                 ///< Order of Lorenzo; 0: none.
+  InterpolationPlan plan;        ///< Parameters if interpolated.
+  Extents extents{1, 1, 1, 1};   ///< Extents that the predictor uses.
+  double step = 0;               ///< Step of the values' lattice; 0: the step for the bound.
   double bits_per_value = 1000;  ///< Estimated cost.
 };
 
 inline constexpr std::size_t kPredictionsMax = 64;
 
-/// What the sample says.
+/// Results of sampling a chunk.
 struct Sampled {
   double offset = 0;         ///< A typical value, representable in T: the lattice's origin.
-  double special_share = 0;  ///< Of values that are NaN, Inf or fill.
-  double misfit_share = 0;   ///< Of the others: those that their lattice point does not approach
-                             ///< within the bound, so that Lorenzo would have to patch them.
-  double coarse_share = 0;   ///< Of the others: those whose own spacing exceeds the bound; there
-                             ///< interpolation would have to patch them, too.
+  double special_share = 0;  ///< Share of values that are NaN, Inf or fill.
+  double misfit_share = 0;   ///< Share of ordinary values farther than the bound from their lattice
+                             ///< point. Lorenzo must patch them.
+  double coarse_share = 0;   ///< Share of ordinary values whose floating-point spacing exceeds the
+                             ///< bound. Interpolation must patch them, too.
   bool all_equal = false;    ///< All sampled values have the same bits.
-  bool has_fill = false;     ///< Nobody named a fill value, but one stands out:
-  double fill = 0;           ///< this one, to be taken as if it had been named,
-  double fill_steps = 0;     ///< so many steps from the nearest other value seen.
+  bool has_fill = false;     ///< True if a fill value was found although none was named.
+  double fill = 0;           ///< The found fill value, used as if named.
+  double fill_steps = 0;     ///< Distance in steps of the fill value from the nearest other value.
   std::array<Prediction, kPredictionsMax> predictions;  ///< All candidates, the best first.
   std::size_t n_predictions = 0;
 
   const Prediction& best() const { return predictions[0]; }
-  /// The fill value, named or found; null for none. `found` keeps a found one.
+  /// Fill value, named or found; null for none. Stores a found value in `found`.
   template <class T>
   const T* fill_of(const T* named, T& found) const {
     found = static_cast<T>(fill);
@@ -83,24 +84,24 @@ struct Sampled {
   }
 };
 
-/// Sample a chunk. T: float, double. `extents` as in lorenzo.hpp. Without a `fill`, a value that
-/// fills much of the chunk and lies far from all others (-9999 for what was not measured) is found:
-/// each of its edges would be a large code.
+/// Sample a chunk. T: float, double. `extents` are those of lorenzo.hpp. Without a `fill`, the
+/// sample detects a value that fills much of the chunk and lies far from all others. An example is
+/// -9999 for missing measurements, where each edge would be a large code.
 /// Not collective. Thread-safe. Cost: at most about 3 % of encoding a chunk of 1 MB.
 template <class T>
 Sampled sample_chunk(const T* values, const Extents& extents, const T* fill, double bound,
                      const Settings& settings, Isa isa);
 
-/// The same of values that are to be had from a source: `chunk` says where they are and which value
-/// fills; the rest of it is set here.
+/// Like sample_chunk(), for values from a source. The caller sets `source` and `fill` of `chunk`;
+/// the function sets its other members.
 template <class T>
 Sampled sample_values(SampledValues<T> chunk, const Extents& extents, double bound,
                       const Settings& settings, Isa isa);
 
-// --- Estimate: how many bytes encode() would make of a chunk, from a sample of its values.
+// --- Estimate: the number of bytes that encode() would produce, from a sample of the values.
 
-/// What encode() would make of a chunk of `type` that looked like `values`, whose shape stands in
-/// for type.shape. Not collective. Thread-safe, a workspace each.
+/// Estimate the encoded size of a chunk of `type` whose contents resemble `values`. The shape of
+/// `values` replaces type.shape. Not collective. Thread-safe if each thread has a workspace.
 /// @returns encoded_bytes in [1, encoded_bytes_max].
 Estimate estimate_chunk(const ChunkType& type, const Settings& settings,
                         const StridedValues& values, Workspace& workspace);

@@ -1,13 +1,14 @@
-// Fitted interpolation: the pyramid of interpolation.hpp, with weights that each chunk finds for
-// itself, and codes whose neighbours say how large they will be. What preset max adds.
+// Fitted interpolation: the pyramid of interpolation.hpp with weights fitted per chunk.
+// Neighbouring codes predict the magnitude of each code. Used by preset max.
 //
-// The new points of a level are of seven classes, by the axes along which their index is odd. A
-// class is predicted after all lower ones, whole, from groups of neighbours: two pairs along each
-// of its axes, and the corners of the squares and the cube around it. Within a class nothing
-// depends on anything but for the contexts, which look at the rows before. So weights can be fitted
-// class by class to what the decoder will have (closed loop, least squares over a sample), and so
-// can those of the contexts. Format: trz/docs/trz-format.md, section 11.
-// Source: the idea of fitted weights is QoZ's and HPEZ's (Liu et al. 2022, 2024), that of contexts
+// The new points of a level form seven classes, by the axes along which their index is odd. A class
+// is predicted after all lower classes are complete, from groups of neighbours. These are two pairs
+// along each of its axes, and the corners of the squares and the cube around it. Within a class
+// only the contexts depend on other points, those of the previous rows. So the weights are fitted
+// class by class to decoded values (closed loop, least squares over a sample), as are the weights
+// of the contexts. Format: trz/docs/trz-format.md, section 11.
+// Source: QoZ and HPEZ (Liu et al. 2022, 2024) for fitted weights, lossless image coding (Wu and
+// Memon 1997) for contexts by magnitude. The groups, the order and the format are ours.
 // by magnitude lossless image coding's (Wu and Memon 1997); groups, walk and forms are ours.
 
 #include <algorithm>
@@ -23,18 +24,18 @@
 namespace tailrace::trz {
 namespace {
 
-// --- classes: a number below 8 whose bits say along which axes a point is odd (1 x, 2 y, 4 z).
+// --- classes: numbers below 8 whose bits are the axes along which a point is odd (1 x, 2 y, 4 z).
 
 constexpr std::size_t kClasses8 = 8;
 constexpr std::size_t kAxes = 3;
 constexpr std::size_t kOwnLevelsMax = 8;
-/// Levels of fewer new points go without weights of their own.
+/// Levels with fewer new points use usual_model() instead of fitted weights.
 constexpr std::size_t kOwnPointsMin = 4096;
 
-constexpr int kWeightUnit = 512;  ///< Weights of predictions are multiples of its inverse.
-constexpr int kWeightMax = 4095;  ///< In these units.
-constexpr int kContextWeightMax =
-    2047;  ///< In 1 / kContextUnit; the least sum is at most 32 times it.
+constexpr int kWeightUnit = 512;  ///< Weights of predictions are multiples of 1 / kWeightUnit.
+constexpr int kWeightMax = 4095;
+/// Unit: 1 / kContextUnit; the least sum is at most 32 times it.
+constexpr int kContextWeightMax = 2047;
 constexpr int kContextLeastMax = 65535;
 
 constexpr bool is_odd(std::size_t cls, std::size_t axis) { return (cls >> axis & 1U) != 0; }
@@ -42,8 +43,8 @@ constexpr std::size_t n_odd_axes(std::size_t cls) {
   return (cls & 1U) + (cls >> 1 & 1U) + (cls >> 2 & 1U);
 }
 
-/// Weights of one class. group[0] follows from the others; near, aslant, before and least are of
-/// contexts.
+/// Weights of one class. group[0] follows from the other groups. near, aslant, before and least are
+/// weights of contexts.
 struct ClassModel {
   std::array<int, kFittedGroups> group{};
   int near = 0;
@@ -53,19 +54,19 @@ struct ClassModel {
 };
 using LevelModel = std::array<ClassModel, kClasses8>;
 
-/// Groups of a class: pairs and far pairs of each axis, then squares and the cube.
+/// Number of groups of a class: pairs and far pairs of each axis, then squares and the cube.
 constexpr std::size_t n_groups_of(std::size_t cls) {
   constexpr std::size_t of_axes[4] = {0, 2, 5, 10};
   return of_axes[n_odd_axes(cls)];
 }
 
-/// Values of group g: 2 for pairs, 4 for squares, 8 for the cube.
+/// Number of values of group g: 2 for pairs, 4 for squares, 8 for the cube.
 constexpr std::size_t n_taps_of(std::size_t cls, std::size_t g) {
   if (g < 2 * n_odd_axes(cls)) return 2;
   return n_odd_axes(cls) == 3 && g == kFittedGroups - 1 ? 8 : 4;
 }
 
-/// The first group has what makes all weights together 1: a constant predicts itself.
+/// Set group[0] so that all weights sum to 1: a constant predicts itself.
 void complete(std::size_t cls, ClassModel& model) {
   int others = 0;
   for (std::size_t g = 1; g < n_groups_of(cls); ++g) {
@@ -76,7 +77,7 @@ void complete(std::size_t cls, ClassModel& model) {
 
 bool has_aslant(std::size_t cls) { return cls != 1; }
 
-/// Without a fit: a cubic along each axis, and contexts from the mean magnitude around.
+/// Model without a fit: a cubic along each axis, and contexts from the mean magnitude around.
 ClassModel usual_model(std::size_t cls) {
   ClassModel model;
   const int n_odd = static_cast<int>(n_odd_axes(cls));
@@ -91,7 +92,7 @@ ClassModel usual_model(std::size_t cls) {
   return model;
 }
 
-// --- grids: the values, or the magnitudes, of one class of a level, with room around.
+// --- grids: values or magnitudes of one class of a level, with padding on all sides.
 
 constexpr std::size_t kRoomBefore = 1;
 constexpr std::size_t kRoomBehind = 2;
@@ -101,8 +102,8 @@ struct Shape3 {
   std::array<std::size_t, kAxes> n{};
   std::array<std::size_t, kAxes> stride{1, 0, 0};
   std::array<bool, kAxes> has_room{true, false, false};
-  std::size_t origin = 0;  ///< Of the first value.
-  std::size_t n_held = 0;  ///< Entries with all room.
+  std::size_t origin = 0;  ///< Offset of the first value.
+  std::size_t n_held = 0;  ///< Number of entries including padding.
   std::size_t count() const { return n[0] * n[1] * n[2]; }
 };
 
@@ -124,8 +125,9 @@ Shape3 shape_of(const FittedExtents& level, std::size_t cls) {
   return shape;
 }
 
-/// Visit where the lines along `axis` begin: along x each row's, along y each plane's, along z one.
-/// What lies beside them along faster axes, with its room, is the visitor's to go over.
+/// Visit the first position of each line along `axis`: along x of each row, along y of each plane,
+/// along z of the grid. The visitor handles the neighbouring lines along faster axes, including
+/// padding.
 template <class Visitor>
 void for_each_line(const Shape3& shape, std::size_t axis, Visitor visit) {
   const std::size_t outer = axis == 2 ? 1 : shape.n[2];
@@ -146,9 +148,9 @@ struct Grid {
   }
 };
 
-/// Values beyond the ends along the axes where a class is even, x first: there others look for
-/// neighbours. A parabola through three values, but a straight line where the level ends with an
-/// odd point, which has no value behind it.
+/// Extrapolate values beyond the ends along the axes where a class is even, x first, for classes
+/// whose neighbours lie there. Uses a parabola through three values. Uses a straight line if the
+/// level ends with an odd point, which has no value after it.
 template <class T>
 void extend(const Grid<T>& grid, const FittedExtents& level, std::size_t cls) {
   const Shape3& shape = grid.shape;
@@ -158,7 +160,7 @@ void extend(const Grid<T>& grid, const FittedExtents& level, std::size_t cls) {
     const bool bent = shape.n[axis] > 2;
     const bool bent_behind = bent && extent[axis] % 2 == 1;
     const std::size_t stride = shape.stride[axis];
-    const std::size_t run = stride;  // Entries side by side: one along x, a row, a plane.
+    const std::size_t run = stride;  // Adjacent entries: one along x, a row, a plane.
     const std::size_t n = shape.n[axis];
     const std::size_t back = axis == 0 ? 0 : axis == 1 ? kRoomBefore : shape.origin - stride;
     for_each_line(shape, axis, [&](std::size_t at) {
@@ -181,7 +183,7 @@ void extend(const Grid<T>& grid, const FittedExtents& level, std::size_t cls) {
   }
 }
 
-/// The same for magnitudes: the nearest one.
+/// Extend magnitudes beyond the ends with the nearest one.
 void repeat_ends(const Grid<std::uint16_t>& grid) {
   const Shape3& shape = grid.shape;
   for (std::size_t axis = 0; axis < kAxes; ++axis) {
@@ -199,7 +201,7 @@ void repeat_ends(const Grid<std::uint16_t>& grid) {
   }
 }
 
-/// One level at work: a grid of values and one of magnitudes for each class, 0 the coarser level.
+/// State of one level: grids of values and magnitudes for each class; class 0 is the coarser level.
 template <class T>
 struct FittedLevel {
   FittedExtents extents;
@@ -208,7 +210,7 @@ struct FittedLevel {
   bool has(std::size_t cls) const { return values[cls].shape.n_held != 0; }
 };
 
-/// Memory of all levels: two of class 0 in turn, and one of the others.
+/// Memory of all levels: two alternating grids for class 0, one for each other class.
 template <class T>
 class FittedMemory {
  public:
@@ -256,9 +258,9 @@ const FittedRowKernels<T>& fitted_rows(const FittedKernels& kernels) {
   }
 }
 
-// --- what lies around a row
+// --- neighbours of a row
 
-/// The neighbours that predict row (z, y) of a class, in the order of the groups.
+/// Neighbours that predict row (z, y) of a class, in the order of the groups.
 template <class T>
 FittedRow<T> row_of(const FittedLevel<T>& level, std::size_t cls, const ClassModel& model,
                     std::size_t z, std::size_t y) {
@@ -301,7 +303,7 @@ FittedRow<T> row_of(const FittedLevel<T>& level, std::size_t cls, const ClassMod
   return row;
 }
 
-/// The magnitudes around row (z, y) of a class.
+/// Magnitudes around row (z, y) of a class.
 template <class T>
 ContextRow contexts_of(const FittedLevel<T>& level, std::size_t cls, const ClassModel& model,
                        std::size_t z, std::size_t y) {
@@ -320,7 +322,7 @@ ContextRow contexts_of(const FittedLevel<T>& level, std::size_t cls, const Class
     const std::size_t other = cls ^ square;
     if (other > cls || !level.has(other)) continue;
     const Grid<std::uint16_t>& from = level.magnitudes[other];
-    // Towards the greater index where this class is odd, the smaller where the other is.
+    // Greater index along axes where this class is odd, smaller where the other is.
     std::ptrdiff_t shift[2];
     std::size_t n_shifts = 0;
     for (std::size_t axis = 0; axis < kAxes; ++axis) {
@@ -344,13 +346,13 @@ ContextRow contexts_of(const FittedLevel<T>& level, std::size_t cls, const Class
   return row;
 }
 
-/// A row of magnitudes is complete: its neighbours beyond the ends.
+/// Fill in the neighbours beyond the ends of a complete row of magnitudes.
 void repeat_row_ends(std::uint16_t* row, std::size_t n) {
   row[-1] = row[0];
   row[n] = row[n - 1];
 }
 
-/// Visit the rows of a level, z, y: visit(z, y, the class of their even points, their place there).
+/// Call visit(z, y, class of the row's even points, plane in that class) for each row of a level.
 template <class Visitor>
 void for_each_row(const FittedExtents& level, Visitor visit) {
   for (std::size_t z = 0; z < level.e.z; ++z) {
@@ -360,7 +362,7 @@ void for_each_row(const FittedExtents& level, Visitor visit) {
   }
 }
 
-/// Both grids of class 0 of the next finer level, from all classes of this one.
+/// Fill both grids of class 0 of the next finer level from all classes of this one.
 template <class T>
 void gather_level(const FittedLevel<T>& level, const FittedLevel<T>& finer,
                   const FittedKernels& kernels) {
@@ -380,13 +382,13 @@ void gather_level(const FittedLevel<T>& level, const FittedLevel<T>& finer,
 
 // --- fits
 
-// Of each class so many points: a part of them, within limits, and so many of a row.
+// Number of sample points per class: 1/8 of its points, clamped; 16 per row if that suffices.
 constexpr std::size_t kSamplePart = 8;
 constexpr std::size_t kSamplesMin = 1024;
 constexpr std::size_t kSamplesMax = 4096;
 constexpr std::size_t kSamplesOfRow = 16;
 
-/// Visit points of a class, scattered: visit(z, y) gives a callable that takes x.
+/// Visit scattered points of a class: visit(z, y) returns a callable that receives x.
 template <class RowVisitor>
 void for_each_sample(const Shape3& shape, RowVisitor visit) {
   const std::size_t n_rows = shape.n[1] * shape.n[2];
@@ -403,7 +405,7 @@ void for_each_sample(const Shape3& shape, RowVisitor visit) {
   }
 }
 
-/// One value and what its groups say, in steps: false where it is none to learn from.
+/// Compute one value and its groups' sums in steps. False if they are too large to fit to.
 template <class T>
 bool features_of(const FittedRow<T>& row, std::size_t x, T value, double inverse_step,
                  double* features, double& target) {
@@ -425,9 +427,9 @@ bool features_of(const FittedRow<T>& row, std::size_t x, T value, double inverse
   return std::abs(target) < 1e12 && largest < 1e12;
 }
 
-/// Weights of a class's groups that fit `original` best. Left as they are where they cannot be
-/// found. In the second round samples count the less the worse the first one's weights predict
-/// them: edges of masks and peaks, which are few, would otherwise decide for all.
+/// Fit the weights of a class's groups to `original`; unchanged if the fit fails. The second round
+/// gives samples less weight if the first round's weights predict them badly. Otherwise the few
+/// edges of masks and peaks would dominate the fit.
 template <class T, class Original>
 void fit_groups(const FittedLevel<T>& level, std::size_t cls, T step, const T* fill,
                 Original original, ClassModel& model) {
@@ -463,7 +465,7 @@ void fit_groups(const FittedLevel<T>& level, std::size_t cls, T step, const T* f
   }
 }
 
-/// Weights of a class's contexts that foretell its magnitudes best, in proportion.
+/// Fit the weights of a class's contexts to its magnitudes, by relative error.
 template <class T>
 void fit_contexts(const FittedLevel<T>& level, std::size_t cls, ClassModel& model) {
   constexpr std::size_t kFeatures = 4;  // Near, aslant, before, and 1.
@@ -499,11 +501,11 @@ void fit_contexts(const FittedLevel<T>& level, std::size_t cls, ClassModel& mode
 // --- parameters
 
 struct FittedModel {
-  std::size_t n_own = 0;  ///< Levels with weights of their own, from the finest on.
+  std::size_t n_own = 0;  ///< Number of levels with fitted weights, from the finest on.
   std::array<LevelModel, kOwnLevelsMax> own;
 };
 
-/// Visit the numbers that a class's weights are, with the greatest that each may be.
+/// Visit each stored number of a class's weights, with its maximum.
 template <class Model, class Visitor>
 void for_each_weight(std::size_t cls, Model& model, Visitor visit) {
   for (std::size_t g = 1; g < n_groups_of(cls); ++g) visit(model.group[g], kWeightMax);
@@ -613,7 +615,7 @@ class FittedEncoder {
     return true;
   }
 
-  /// Codes of up to kFittedPart values, and marks of those that failed.
+  /// Compute codes of up to kFittedPart values, and patch those that failed.
   void quantise(const T* x, const T* p, std::size_t n, std::size_t index, std::size_t index_stride,
                 const Lattice<T>& lattice, std::int32_t* codes, T* recon) {
     std::uint8_t failed[kFittedPart];
@@ -744,7 +746,7 @@ class FittedDecoder {
   FittedDecoder(const FittedLevels& levels, Workspace& workspace)
       : levels_(levels), workspace_(workspace), kernels_(fitted_kernels(workspace.isa())) {}
 
-  /// What stands behind the form.
+  /// Decode everything after the form byte.
   DecodeFailure run(ChunkReader& in, T* values) {
     steps_.alpha_16 = in.number<std::uint8_t>();
     steps_.beta_16 = in.number<std::uint8_t>();
@@ -850,7 +852,7 @@ class FittedDecoder {
 
 std::optional<Extents> fitted_extents(const Extents& extents) {
   std::array<std::size_t, kAxes> e = {extents[0] * extents[1], extents[2], extents[3]};
-  // A short axis becomes one with the next slower one, or where there is none with the next faster.
+  // Merge a short axis with the next slower one, or failing that with the next faster one.
   const auto is_short = [](std::size_t extent) { return extent < kFittedExtentMin; };
   for (int k = 0; k < 2 && is_short(e[2]); ++k) e = {1, e[0], e[1] * e[2]};
   if (is_short(e[1])) e = {1, e[0] * e[1], e[2]};
@@ -860,8 +862,8 @@ std::optional<Extents> fitted_extents(const Extents& extents) {
 }
 
 std::size_t fitted_bytes_max(std::size_t n_values) {
-  // Weights: 14 numbers of a class at most, three bytes each. Codes of the top take five bytes at
-  // most, of the others six.
+  // Weights: at most 14 numbers per class, of three bytes each. Codes of the top level take at most
+  // five bytes, all others six.
   return kOwnLevelsMax * kClasses8 * 14 * 3 + 64 + modelled_bytes_max(n_values);
 }
 
@@ -876,7 +878,7 @@ bool write_fitted(const T* values, const Extents& extents, bool planar, const Le
 template <class T>
 DecodeFailure read_fitted(ChunkReader& in, const Extents& extents, T* values,
                           Workspace& workspace) {
-  // The encoder's extents, or memory could be a multiple of what it is for these.
+  // Other extents than the encoder's could need a multiple of the memory.
   if (extents[0] != 1 || fitted_extents(extents) != extents) return DecodeFailure::corrupt;
   const auto form = in.number<std::uint8_t>();
   if (form > 1) return DecodeFailure::corrupt;

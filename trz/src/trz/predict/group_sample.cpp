@@ -1,4 +1,4 @@
-// Group sample: which groups, their values and neighbours, and their codes.
+// Group sample: selection of groups, their values and neighbours, and their codes.
 
 #include "trz/predict/group_sample.hpp"
 
@@ -12,12 +12,12 @@
 namespace tailrace::trz {
 namespace {
 
-constexpr std::size_t kReach = 3;  ///< Neighbours along an axis are up to this far away.
+constexpr std::size_t kReach = 3;  ///< Maximum distance of neighbours along an axis.
 constexpr std::size_t kValuesPerGroup = 8192;
 constexpr std::size_t kGroupsMin = 48;
 constexpr std::size_t kGroupsUsual = 80;
-constexpr int kLevelsSampled = 3;  ///< Coarser ones are taken to be like the last of these.
-constexpr double kGrowth = 1.5;    ///< A value's bits, from a level to the next coarser one.
+constexpr int kLevelsSampled = 3;  ///< Coarser levels are assumed to be like the last sampled one.
+constexpr double kGrowth = 1.5;    ///< Ratio of a coarser level's bits per value to a finer one's.
 
 /// Weights of the near and the far neighbours.
 std::array<double, 2> weights_of(RowSpline spline) {
@@ -25,7 +25,7 @@ std::array<double, 2> weights_of(RowSpline spline) {
   return spline == RowSpline::cubic ? std::array{0.5625, -0.0625} : std::array{0.575, -0.075};
 }
 
-/// How far behind a value the one at a corner of the unit cube lies; bit 0 is along x.
+/// Distance from a value back to the one at a corner of the unit cube; bit 0 is along x.
 std::size_t corner_distance(const Extents& extents, std::size_t corner) {
   std::size_t distance = 0;
   std::size_t stride = 1;
@@ -55,12 +55,12 @@ GroupSample<T>::GroupSample(const SampledValues<T>& chunk, const Prediction& pre
   }
 }
 
-/// u of n values, `stride` apart; special ones take that of the one before.
+/// Compute u of n values that lie `stride` apart. Special values take that of the previous one.
 template <class T>
 void GroupSample<T>::load(std::size_t first, std::size_t n, std::size_t stride, double* u,
                           bool counted) {
   if (counted) any_special_ = false;
-  // Neighbours on the finest level are neighbours in the chunk.
+  // Only on the finest level are neighbours also neighbours in the chunk.
   n_seen_ += counted && stride == 1 ? n : 0;
   T buffer[kSourceRunMax];
   const T* from = chunk_.run(first, (n - 1) * stride + 1, buffer);
@@ -122,8 +122,8 @@ void GroupSample<T>::sample_lorenzo() {
   }
 }
 
-/// The codes of 64 values from `start` on: over all corners of the unit cube, with alternating
-/// signs; neighbours outside the chunk count as 0.
+/// Compute the codes of 64 values from `start` on: sums over all corners of the unit cube with
+/// alternating signs. Neighbours outside the chunk count as 0.
 template <class T>
 void GroupSample<T>::lorenzo_group(std::size_t start, std::int32_t* codes) {
   const std::size_t n_values = extents_[0] * extents_[1] * extents_[2] * extents_[3];
@@ -135,14 +135,14 @@ void GroupSample<T>::lorenzo_group(std::size_t start, std::int32_t* codes) {
   double sum[kGroupCodes] = {};
   for (std::size_t corner = 0; corner < std::size_t{1} << order; ++corner) {
     const std::size_t back = corner_distance(extents_, corner);
-    // What lies before the chunk is outside along some axis, too.
+    // Positions before the chunk are outside along some axis, too.
     const std::size_t n_before = back > start ? std::min(back - start, n) : 0;
     if (n_before == n) continue;
     load(start + n_before - back, n - n_before, 1, u + n_before, corner == 0);
     kernels_.quantise(u + n_before, n - n_before, 1);
     const double sign = (__builtin_popcountll(corner) & 1) != 0 ? -1 : 1;
     for (std::size_t i = n_before; i < n;) {
-      // Row by row, to leave out what is outside.
+      // Row by row, to skip corners outside the chunk.
       const std::size_t x = (start + i) % extents_[3];
       const std::size_t end = std::min(n, i + extents_[3] - x);
       bool outside = false;
@@ -161,7 +161,7 @@ void GroupSample<T>::lorenzo_group(std::size_t start, std::int32_t* codes) {
 
 // --- interpolation -----------------------------------------------------------------------------
 
-/// The sets of a level, with their numbers of points.
+/// Find the sets of a level, with their numbers of points.
 template <class T>
 std::size_t GroupSample<T>::sets_of(const Level& level, Set* sets) const {
   const InterpolationPlan& plan = prediction_.plan;
@@ -230,7 +230,7 @@ void GroupSample<T>::sample_interpolation() {
     level.extent = {levels.at(l).x, levels.at(l).y, levels.at(l).z};
     level.divisor = 1 / level_step(1.0, plan, l);
     level.coarser_divisor = 1 / level_step(1.0, plan, l + 1);
-    // The last level sampled stands for all coarser ones.
+    // The last sampled level represents all coarser ones.
     const double new_points = points_on(l) - points_on(l + 1);
     const double all_points = l == n_sampled - 1 ? points_on(l) : new_points;
     const double n_here = n_groups * importance[static_cast<std::size_t>(l)] / total;
@@ -296,7 +296,8 @@ void GroupSample<T>::prefetch(const Level& level, const Set& set, const Place& p
   }
 }
 
-/// A row's points on a level, from place x on; beyond the ends, those at the ends.
+/// Load a row's points on a level from position x on. Positions beyond the ends repeat the end
+/// points.
 template <class T>
 void GroupSample<T>::load_row(const Level& level, std::size_t z, std::size_t y, std::ptrdiff_t x,
                               std::size_t n, double* u, bool counted) {
@@ -310,7 +311,7 @@ void GroupSample<T>::load_row(const Level& level, std::size_t z, std::size_t y, 
   std::fill(u + n_before + n_inside, u + n, u[n_before + n_inside - 1]);
 }
 
-/// 64 codes of one set, from one row or, where rows are short, from several.
+/// Compute 64 codes of one set, from one row, or from several short ones.
 template <class T>
 void GroupSample<T>::interpolated_group(const Level& level, const Set& set, Place place,
                                         std::int32_t* codes) {
@@ -354,7 +355,7 @@ void GroupSample<T>::interpolated_group(const Level& level, const Set& set, Plac
       kernels_.predict(rows[0], rows[1], rows[2], rows[3], share * near, share * far, n, predicted);
     }
     kernels_.code(own, predicted, level.divisor, n, codes + done);
-    // What is patched anyway gets what costs least.
+    // Values that become patches get the cheapest code.
     for (std::size_t i = 0; any_special && i < n; ++i) {
       if (own_special[i]) codes[done + i] = 0;
     }

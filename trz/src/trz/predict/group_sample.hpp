@@ -1,10 +1,10 @@
-// Group sample: groups of codes as the encoder would make them, scattered over a chunk.
+// Group sample: groups of codes like the encoder's, scattered over a chunk.
 //
-// The choice of a predictor (sampler.hpp) asks what all candidates would cost, roughly; the size of
-// a chunk is asked of one alone, and closely. So its codes are made, 64 in a row as the groups hold
-// them, on every level of the pyramid in proportion to what the level weighs, and go to the group
-// coder; the streams that come out, scaled up, are priced like sections (size_estimate.cpp).
-// Neighbours are on their lattice points, which stand in for what the decoder would have there.
+// The choice of a predictor (sampler.hpp) needs a rough cost of every candidate. The size of a
+// chunk needs an accurate cost of one candidate. So this sample computes actual codes, in groups of
+// 64, on every level of the pyramid in proportion to the level's weight. The group coder encodes
+// them, and size_estimate.cpp prices the scaled streams as sections. Neighbours are rounded to
+// their lattice points, which approximate the decoded values.
 
 #pragma once
 
@@ -19,21 +19,21 @@
 
 namespace tailrace::trz {
 
-/// Source: Jin et al. 2022, III-B samples the quantisation codes; scattered groups with their true
-/// neighbours instead of blocks are ours.
+/// Sampled groups of codes for one prediction. Source: Jin et al. 2022, III-B samples quantisation
+/// codes in blocks. We sample scattered groups with their true neighbours instead.
 template <class T>
 class GroupSample {
  public:
   static constexpr std::size_t kGroupsMax = 256;
 
-  /// `chunk` with offset and step of the lattice that `prediction` is to use.
+  /// @param chunk  with offset and step of the lattice that `prediction` uses.
   GroupSample(const SampledValues<T>& chunk, const Prediction& prediction, Isa isa);
 
   std::size_t n_groups() const { return n_groups_; }
   const std::int32_t* codes() const { return codes_.data(); }
-  /// How many of the chunk's groups the group at `index` stands for.
+  /// Number of the chunk's groups that the group at `index` represents.
   double weight(std::size_t index) const { return weight_[index]; }
-  /// How often, for a value of the chunk, a special one follows another or the other way round.
+  /// Probability that a value is special and the next is not, or the reverse.
   double change_share() const {
     return n_seen_ == 0 ? 0 : static_cast<double>(n_changes_) / static_cast<double>(n_seen_);
   }
@@ -58,8 +58,7 @@ class GroupSample {
   std::size_t sets_of(const Level& level, Set* sets) const;
   void sample_set(const Level& level, const Set& set, std::size_t n_groups);
   void lorenzo_group(std::size_t start, std::int32_t* codes);
-  /// Where a group of a set begins, in points of its level; and so many of its codes come from one
-  /// row.
+  /// Start of a group in a set, in points of its level, and the number of codes per row.
   struct Place {
     std::array<std::size_t, 3> at{};
     std::size_t n = 0;
@@ -77,7 +76,7 @@ class GroupSample {
   Extents extents_;
   Scatter scatter_;
   std::size_t n_groups_ = 0;
-  /// Of the row counted last.
+  /// Flags of the row that was counted last.
   std::array<bool, kSourceRunMax> special_{};
   bool any_special_ = false;
   std::size_t n_changes_ = 0;

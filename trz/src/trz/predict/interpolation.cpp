@@ -1,4 +1,4 @@
-// Interpolation: the pyramid's memory, and the walk from its top to the chunk's own resolution.
+// Interpolation: the pyramid's memory, and the walk from its top to the finest level.
 
 #include "trz/predict/interpolation.hpp"
 
@@ -23,7 +23,7 @@ struct PyramidMemory {
   Planes<T> finest_scratch;  ///< The encoder's planes of the finest level.
 };
 
-/// Lay out all that the levels need; false when memory is out.
+/// Allocate the memory of all levels; false if out of memory.
 template <class T>
 bool lay_out(const Levels& levels, const InterpolationPlan& plan, bool encoding,
              Workspace& workspace, PyramidMemory<T>& memory) {
@@ -39,7 +39,8 @@ bool lay_out(const Levels& levels, const InterpolationPlan& plan, bool encoding,
   const std::size_t half_plane = finest.y * even_row;
   const std::size_t n_ring = plan.last_axis == 2 ? 4 : 1;
   const std::size_t n_halves = JointHalves<T>::planes(finest.z);
-  // Joint prediction has halves; the others even rows, and the encoder a few planes.
+  // Joint prediction needs halves; other predictions need even rows, and their encoder a few
+  // planes.
   std::size_t n_scratch = half_plane;
   if (plan.last_axis == kJoint) {
     n_scratch = 2 * n_halves * half_plane;
@@ -64,11 +65,11 @@ bool lay_out(const Levels& levels, const InterpolationPlan& plan, bool encoding,
                    JointHalves<T>::even_planes(finest.z)};
   T* const behind = rows + half_plane;
   memory.finest_scratch = {behind, finest.x, finest.y * finest.x, plan.last_axis == 2 ? n_ring : 0};
-  if (plan.last_axis != 2) memory.finest_scratch.plane_stride = 0;  // One plane serves all.
+  if (plan.last_axis != 2) memory.finest_scratch.plane_stride = 0;  // All planes share one buffer.
   return true;
 }
 
-/// The top level, value by value: each predicted by the one before.
+/// Code the top level value by value, each predicted by the previous one.
 template <class T, class Coder>
 void code_top(const LevelExtents& e, const T* original, const LevelWork<T>& work, T first,
               Coder& coder) {
@@ -86,7 +87,7 @@ void code_top(const LevelExtents& e, const T* original, const LevelWork<T>& work
   }
 }
 
-/// Levels from `first` down to the finest.
+/// Code the levels from `first` down to the finest.
 template <class T, class Coder>
 void code_levels(const Levels& levels, int first, const PyramidMemory<T>& memory, const T* values,
                  const Planes<T>& finest, const InterpolationPlan& plan, const Lattice<T>& lattice,
@@ -120,7 +121,7 @@ void code_levels(const Levels& levels, int first, const PyramidMemory<T>& memory
   }
 }
 
-/// The finest level and the one below it, which is given.
+/// Allocate the finest level and the next coarser one, whose values are given.
 template <class T>
 std::optional<Levels> lay_out_refinement(const Extents& extents, const InterpolationPlan& plan,
                                          bool encoding, const T* coarse, Workspace& workspace,

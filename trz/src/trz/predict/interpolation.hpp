@@ -1,17 +1,18 @@
-// Interpolation in a pyramid of lattices: the predictor that gives smooth fields their ratio.
+// Interpolation in a pyramid of lattices: the predictor with the best ratio on smooth fields.
 //
 // Level l of the pyramid holds the points whose indices are multiples of 2^l. The top level is at
-// most four points wide and coded value by value; each finer level doubles the resolution axis by
-// axis, predicting every new point from four points along one axis, two on either side. Prediction
-// uses what the decoder will have (closed loop), so the error of each value is its own quantisation
-// alone. Within one pass no value depends on another of the same pass: whole rows at a time.
+// most four points wide and is coded value by value. Each finer level doubles the resolution axis
+// by axis and predicts every new point from four points along one axis, two on either side.
+// Predictions use decoded values (closed loop), so the error of a value is only its quantisation
+// error. Values of one pass do not depend on each other, so kernels process complete rows.
 //
-// The order of a level's passes, by `last_axis` (0 = x, the fastest; half of all points belong to
-// the last pass, so the last axis should be the smoothest):
-//   last_axis 0: per plane z, new z rows (odd z), new y rows, then odd x of all rows
-//   last_axis 1: per plane z, new z rows (odd z), odd x of even rows, then odd y as whole rows
-//   last_axis 2: even planes as for last_axis 1; odd planes z = 2 k + 1, whole, directly after even
-//                plane 2 k + 4, and those still missing at the end
+// Order of a level's passes, by `last_axis` (0 = x, the fastest). The last pass codes half of all
+// points, so the last axis should be the smoothest one.
+//   last_axis 0: per plane z, new z rows (odd z), new y rows, then odd x of all rows.
+//   last_axis 1: per plane z, new z rows (odd z), odd x of even rows, then odd y as complete rows.
+//   last_axis 2: even planes as for last_axis 1. Odd planes z = 2 k + 1 are coded as complete
+//   planes,
+//                directly after even plane 2 k + 4; the remaining ones at the end.
 // Source: Zhao et al. 2021 (SZ3's interpolation), closed loop; QoZ for the level-wise bound. The
 // row-wise form, ghost values at edges and the order of codes are ours: trz/docs/trz-format.md.
 
@@ -30,51 +31,52 @@
 
 namespace tailrace::trz {
 
-inline constexpr int kLevelsMax = 40;  ///< Halvings of the longest axis; far above any chunk's.
+inline constexpr int kLevelsMax = 40;  ///< Maximum number of levels; far above that of any chunk.
 
-/// The value of last_axis that asks for joint prediction along all axes: joint_walk.hpp.
+/// Value of last_axis for joint prediction along all axes: joint_walk.hpp.
 inline constexpr int kJoint = 3;
 
-/// The weights of the four neighbours: linear (0 1 1 0)/2, cubic (-1 9 9 -1)/16 or the natural
-/// cubic spline's (-3 23 23 -3)/40.
+/// Weights of the four neighbours: linear (0 1 1 0)/2, cubic (-1 9 9 -1)/16 or the natural cubic
+/// spline's (-3 23 23 -3)/40.
 enum class RowSpline : std::uint8_t { linear, cubic, natural };
 
-/// How a chunk is interpolated; stands in its header.
+/// Interpolation parameters of a chunk, stored in its header.
 struct InterpolationPlan {
-  int last_axis = 0;  ///< 0, 1, 2, or kJoint; an axis of one point is as if it were not there.
+  int last_axis = 0;  ///< 0, 1, 2, or kJoint; axes of one point are ignored.
   std::array<RowSpline, 3> spline = {RowSpline::cubic, RowSpline::cubic,
                                      RowSpline::cubic};  ///< Per axis, x first.
-  /// Shares of the axes in joint predictions, x first, 0 to 15; ignored elsewhere.
+  /// Weights of the axes in joint predictions, x first, 0 to 15; ignored elsewhere.
   std::array<std::uint8_t, 3> axis_weight = {1, 1, 1};
-  /// Level l's step is the finest level's divided by min(alpha^l, beta); both in 1/16, >= 16.
+  /// Step of level l is the finest level's divided by min(alpha^l, beta); both in 1/16, >= 16.
   std::uint8_t alpha_16 = 16;
   std::uint8_t beta_16 = 16;
 };
 
 /// Encode all values of a chunk with extents {1, z, y, x}. T: float, double.
-/// @param lattice  of the finest level; offset is the prediction of the very first value.
+/// @param lattice  lattice of the finest level; its offset predicts the very first value.
 /// @param fill     values equal to it become patches; null for none.
-/// Not collective. Thread-safe with a workspace each. Uses Slots pyramid, coarse and rows.
-/// @returns false when the workspace has no memory left.
+/// Not collective. Thread-safe if each thread has a workspace. Uses Slots pyramid, coarse and rows.
+/// @returns false if out of memory.
 template <class T>
 bool interpolation_encode(const T* values, const Extents& extents, const InterpolationPlan& plan,
                           const Lattice<T>& lattice, const T* fill, CodeWriter& codes,
                           PatchMap& patches, Workspace& workspace);
 
-/// The inverse, all but the patches. @returns false when memory is out or the codes failed.
+/// Decode all values but the patches. @returns false if out of memory or the codes failed.
 template <class T>
 bool interpolation_decode(CodeReader& codes, const Extents& extents, const InterpolationPlan& plan,
                           const Lattice<T>& lattice, T* values, Workspace& workspace);
 
-/// Encode the new points of the finest level alone, between those of the next coarser level.
-/// @param coarse  what the decoder will have there: every second value along each axis, row-major.
-/// More as interpolation_encode. @pre the chunk has more than one level.
+/// Encode only the new points of the finest level, given those of the next coarser level. Like
+/// interpolation_encode() otherwise.
+/// @param coarse  decoded values of the coarser level: every second value per axis, row-major.
+/// @pre the chunk has more than one level.
 template <class T>
 bool refinement_encode(const T* values, const Extents& extents, const InterpolationPlan& plan,
                        const Lattice<T>& lattice, const T* fill, const T* coarse, CodeWriter& codes,
                        PatchMap& patches, Workspace& workspace);
 
-/// The inverse: all values of the chunk, those of `coarse` in their places.
+/// Decode what refinement_encode() wrote; also copies the values of `coarse` to their positions.
 template <class T>
 bool refinement_decode(CodeReader& codes, const Extents& extents, const InterpolationPlan& plan,
                        const Lattice<T>& lattice, const T* coarse, T* values, Workspace& workspace);
@@ -83,9 +85,9 @@ bool refinement_decode(CodeReader& codes, const Extents& extents, const Interpol
 template <class T>
 T level_step(T finest_step, const InterpolationPlan& plan, int level);
 
-// --- Pyramid: the extents and the memory of the interpolation's levels.
+// --- Pyramid: extents and memory of the interpolation's levels.
 
-/// One level's points per axis.
+/// Number of points of a level along each axis.
 struct LevelExtents {
   std::size_t z = 1, y = 1, x = 1;
   std::size_t count() const { return z * y * x; }
@@ -93,10 +95,10 @@ struct LevelExtents {
   LevelExtents coarser() const { return {(z + 1) / 2, (y + 1) / 2, (x + 1) / 2}; }
 };
 
-inline constexpr std::size_t kTopExtent = 4;  ///< The top level is at most this wide.
+inline constexpr std::size_t kTopExtent = 4;  ///< Maximum width of the top level.
 
-/// Rows of reconstructed values have room for the ghosts of the edges: one value in front, two
-/// behind. Long rows begin at multiples of a vector; short ones must not become many times longer.
+/// Rows of reconstructed values include room for ghost values: one in front, two behind. Long rows
+/// start at multiples of a vector. Short rows do not, since padding would multiply their length.
 inline constexpr std::size_t kRowAlignment = 16;
 inline constexpr std::size_t kShortRow = 32;
 
@@ -117,8 +119,8 @@ struct Levels {
   const LevelExtents& at(int l) const { return level[static_cast<std::size_t>(l)]; }
 };
 
-/// Levels of fitted interpolation (fitted.cpp): halved along x, y and z, or, planar, within each
-/// plane alone.
+/// Extents of a level of fitted interpolation (fitted.cpp): halved along x, y and z, or, if planar,
+/// only along x and y.
 struct FittedExtents {
   LevelExtents e;
   bool planar = false;
@@ -128,10 +130,10 @@ struct FittedExtents {
   }
   std::size_t count() const { return e.count(); }
   std::size_t longest_halved() const { return planar ? std::max(e.y, e.x) : e.longest(); }
-  /// Where plane z of this level lies: its class, whose other bits are 0, and its place there.
+  /// Position of plane z: its class, with the bits of x and y 0, and its index in the class.
   std::size_t class_of_plane(std::size_t z) const { return planar ? 0 : 4 * (z % 2); }
   std::size_t place_of_plane(std::size_t z) const { return planar ? z : z / 2; }
-  /// The plane of this level that is plane z of a class.
+  /// Plane of this level that is plane z of a class.
   std::size_t plane_of(std::size_t cls, std::size_t z) const {
     return planar ? z : 2 * z + (cls >> 2 & 1U);
   }
@@ -153,8 +155,8 @@ struct FittedLevels {
   const FittedExtents& at(int l) const { return level[static_cast<std::size_t>(l)]; }
 };
 
-/// Every second point of every axis, or of x and y alone. Rows lie apart, so the next ones are
-/// fetched by hand.
+/// Copy every second point along every axis, or along x and y only. Prefetches explicitly, since
+/// rows lie far apart.
 template <class T>
 void subsample(const T* fine, const LevelExtents& from, T* coarse, bool every_plane = false) {
   constexpr std::size_t line = 64 / sizeof(T);
@@ -172,8 +174,8 @@ void subsample(const T* fine, const LevelExtents& from, T* coarse, bool every_pl
   }
 }
 
-/// A block of rows: plane z and row y start at base + z * plane_stride + y * row_stride. With a
-/// ring only every second plane is kept, in `ring` places.
+/// Block of rows: plane z and row y start at base + z * plane_stride + y * row_stride. With a ring
+/// it stores only every second plane, in `ring` buffers.
 template <class T>
 struct Planes {
   T* base = nullptr;
@@ -187,7 +189,7 @@ struct Planes {
   }
 };
 
-/// Values in front of a row's first one, and the distance between rows.
+/// Padding in front of a row's first value, and the distance between rows.
 inline std::size_t ghost_room(std::size_t n_x) { return n_x < kShortRow ? 1 : kRowAlignment; }
 inline std::size_t padded_row(std::size_t n_x) {
   if (n_x < kShortRow) return n_x + 3;

@@ -1,15 +1,15 @@
-// JointWalk: one level of the pyramid with every new point predicted along all axes that can.
+// JointWalk: one level of the pyramid, with every new point predicted along all possible axes.
 //
-// A new point that is odd along one axis has known neighbours along that axis alone; one that is
-// odd along two or three can use both or all three, and the weighted mean of the predictions is
-// better than any one of them, in error and in the noise of quantisation. Order of the rows:
-//   even plane z:  odd x of even rows (x); odd rows: even x (y), then odd x (x and y)
-//   odd plane z, directly after even plane z + 3 (the missing ones at the end):
+// A new point that is odd along one axis has known neighbours only along that axis. A point that is
+// odd along two or three axes can use all of them. The weighted mean of the predictions then has a
+// smaller error and less quantisation noise than any single one. Order of the rows:
+//   even plane z:  odd x of even rows (x); odd rows: even x (y), then odd x (x and y).
+//   odd plane z, directly after even plane z + 3 (the remaining ones at the end):
 //                  even rows: even x (z), then odd x (x and z); odd rows: even x (y and z), then
-//                  odd x (x, y and z)
-// Each of these is one run over all its rows of the plane. Rows are kept as two halves, even x and
-// odd x, so that all loads are contiguous. A level whose z (or y) extent is 1 has the even plane
-// (even rows) alone.
+//                  odd x (x, y and z).
+// Each step is one run over all its rows of the plane. Rows are stored as two halves, even x and
+// odd x, so that all loads are contiguous. If the z (or y) extent of a level is 1, the level has
+// only the even plane (even rows).
 
 #pragma once
 
@@ -20,14 +20,14 @@ namespace tailrace::trz {
 
 inline constexpr std::size_t kPlaneBytesAhead = std::size_t{1} << 18;  ///< A quarter of an L2.
 
-/// Memory of the halves: up to four even planes and the odd one, of y rows each, with ghost room.
+/// Memory of the halves: up to four even planes and one odd plane, of y rows each, with ghost room.
 template <class T>
 struct JointHalves {
   T* even = nullptr;
   T* odd = nullptr;
   std::size_t row_stride = 0;
   std::size_t plane_stride = 0;
-  std::size_t n_even = 4;  ///< Even planes that are kept.
+  std::size_t n_even = 4;  ///< Number of even planes in memory.
 
   static std::size_t even_planes(std::size_t n_z) {
     return std::min<std::size_t>(4, (n_z + 1) / 2);
@@ -57,7 +57,7 @@ class JointWalk {
         if ((set >> axis & 1U) != 0) total += plan.axis_weight[axis];
       }
       for (unsigned axis = 0; axis < 3; ++axis) {
-        // An axis alone counts in full, whatever its weight.
+        // A single axis has the full share, whatever its weight.
         const bool alone = set == 1U << axis;
         share_[set][axis] =
             alone       ? T(1)
@@ -83,8 +83,8 @@ class JointWalk {
   static constexpr std::size_t kX = 0, kY = 1, kZ = 2;  // Axes, as in plans.
   static constexpr unsigned kSetX = 1, kSetY = 2, kSetZ = 4, n_axis_sets = 8;
 
-  /// What comes after this plane, for the kernels to fetch; planes that no cache holds are left
-  /// out.
+  /// Set the distance to the plane that the kernels prefetch; 0 if a plane is too large for the
+  /// cache.
   void look_ahead(std::ptrdiff_t n_planes) {
     const std::size_t n_plane = work_.extents.y * work_.extents.x;
     ahead_ = n_plane * sizeof(T) <= kPlaneBytesAhead
@@ -95,8 +95,8 @@ class JointWalk {
   std::size_t n_even_x() const { return (work_.extents.x + 1) / 2; }
   std::size_t n_odd_x() const { return work_.extents.x / 2; }
 
-  /// A column of half rows, every second row of a plane: row k (y = 2 k or 2 k + 1) starts at
-  /// base + k * pitch.
+  /// Column of half rows, every second row of a plane: row k (y = 2 k or 2 k + 1) starts at base +
+  /// k * pitch.
   struct Column {
     T* base = nullptr;
     std::size_t pitch = 0;
@@ -111,8 +111,9 @@ class JointWalk {
   }
   std::size_t n_rows(std::size_t parity_y) const { return (work_.extents.y + 1 - parity_y) / 2; }
 
-  /// n_rows rows y = parity_y + 2 k of plane z from k on, their n values from x = first on, every
-  /// second, predicted along the axes of `set` (bit 0: x), which are added next, x first.
+  /// Task for n_rows rows y = parity_y + 2 k of plane z, starting at k: every second value from
+  /// first_x on. The values are predicted along the axes of `set` (bit 0: x). The caller adds these
+  /// axes next, x first.
   JointTask<T> task(std::size_t z, std::size_t parity_y, std::size_t k, std::size_t first_x,
                     std::size_t n_rows, unsigned set) {
     const std::size_t y = parity_y + 2 * k;
@@ -159,7 +160,7 @@ class JointWalk {
         column_of(2 * edge.a).pitch, scaled(edge.weights, share_[set_][kZ])};
   }
 
-  /// Weights times an axis's share, in both forms: another axis of the row may be on an edge.
+  /// Weights times an axis's share, in both forms: another axis of the row may be at an edge.
   static RowWeights<T> scaled(RowWeights<T> w, T share) {
     if (!w.edge) {
       w.four[0] = w.four[3] = w.far;
@@ -171,15 +172,15 @@ class JointWalk {
     return w;
   }
 
-  /// Ghosts of all rows of a column, for the pass along x.
+  /// Fill the ghosts of all rows of a column, for the pass along x.
   void make_ghosts(const Column& even, std::size_t n) const {
     for (std::size_t k = 0; k < n; ++k) {
       set_ghosts(even.at(k), n_even_x(), work_.extents.x % 2 == 0, uniform_[kX]);
     }
   }
 
-  /// Visit rows k of one parity in runs that share their weights: rows on the edges of y by
-  /// themselves if the y axis takes part, all others together.
+  /// Visit rows k of one parity in runs that share their weights. If the y axis takes part, each
+  /// row at an edge of y is a run of one; all others form one run.
   template <class Visitor>
   void for_each_run(std::size_t parity_y, bool along_y, Visitor visit) const {
     const std::size_t n = n_rows(parity_y);
@@ -199,7 +200,7 @@ class JointWalk {
     }
   }
 
-  /// The even-x halves of the rows of one parity, predicted along the axes that `add` adds.
+  /// Predict the even-x halves of the rows of one parity along the axes that `add` adds.
   template <class Add>
   void even_half(std::size_t z, std::size_t parity_y, unsigned set, Add add) {
     const Column to = even_x(z, parity_y);
@@ -212,7 +213,8 @@ class JointWalk {
     });
   }
 
-  /// The odd-x halves, predicted along x and what `add` adds; whole rows go to recon if wanted.
+  /// Predict the odd-x halves along x and the axes that `add` adds. Stores complete rows to recon
+  /// if requested.
   template <class Add>
   void odd_half(std::size_t z, std::size_t parity_y, bool keep, unsigned set, Add add) {
     const Column even = even_x(z, parity_y);

@@ -18,7 +18,7 @@ constexpr std::uint8_t kBookFlag = 0x80;
 constexpr std::uint8_t kStepDivisorMin = 16;
 constexpr std::uint8_t kAxisWeightMax = 15;
 
-/// What stands before the code sections.
+/// Parameters before the code sections.
 template <class T>
 struct Parameters {
   bool interpolated = false;
@@ -79,7 +79,7 @@ std::optional<Lattice<T>> make_lattice(double bound, double offset) {
   lattice.step = T(2) * lattice.bound * static_cast<T>(1 - 0x1p-10);
   lattice.inverse_step = T(1) / lattice.step;
   lattice.offset = static_cast<T>(offset);
-  // Sixteen halvings of head-room for the steps of coarse levels.
+  // Leave room for sixteen halvings, for the steps of coarse levels.
   const T least = std::numeric_limits<T>::min() * T(65536);
   if (!(lattice.step > least) || !std::isfinite(lattice.step) ||
       !std::isnormal(lattice.inverse_step)) {
@@ -98,7 +98,7 @@ std::size_t values_in(const Extents& extents) {
 
 namespace {
 
-/// Values that are none of every second one along each axis.
+/// Number of values that are not every second one along each axis.
 std::size_t new_values_in(const Extents& extents) {
   const Extents e = folded_to_three(extents);
   return values_in(e) - LevelExtents{e[1], e[2], e[3]}.coarser().count();

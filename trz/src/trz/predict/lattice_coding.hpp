@@ -1,8 +1,8 @@
-// Lattice coding: a chunk of floating-point values to predicted, quantised codes and back.
+// Lattice coding: converts floating-point values of a chunk to predicted, quantised codes and back.
 //
-// The part that chunks with an absolute bound and chunks with a pointwise bound (whose transformed
-// values have an absolute one) have in common: prediction, its parameters, and the code sections.
-// Patches and everything around are the caller's.
+// Shared by chunks with an absolute bound and chunks with a pointwise bound, whose transformed
+// values have an absolute one. Covers prediction, its parameters, and the code sections. The caller
+// handles patches and the rest of the chunk.
 
 #pragma once
 
@@ -13,112 +13,114 @@
 
 namespace tailrace::trz {
 
-/// The lattice for a bound; nothing if T cannot carry it (denormal or overflowing step).
+/// Make the lattice for a bound; nothing if its step is denormal or overflows in T.
 template <class T>
 std::optional<Lattice<T>> make_lattice(double bound, double offset);
 
-/// What is coded, and how.
+/// Values to code, and the parameters of coding them.
 template <class T>
 struct LatticeJob {
   const T* values = nullptr;
   Extents extents{1, 1, 1, 1};
   Lattice<T> lattice;
   const T* fill = nullptr;
-  /// Of a refinement: every second value along each axis, as the decoder will have them.
+  /// Decoded values of every second point along each axis, for a refinement. Null otherwise.
   const T* coarse = nullptr;
   Prediction prediction;
   CodeForm form = CodeForm::grouped;
   SectionChoice sections;
 };
 
-/// Extents as interpolation sees them: time folded into depth.
+/// Extents for interpolation: time folded into depth.
 Extents folded_to_three(const Extents& extents);
 
 std::size_t values_in(const Extents& extents);
 
-/// The codes that a job has: one a value, but for those that `coarse` brings.
+/// Number of codes of a job: one per value, except for values that `coarse` supplies.
 template <class T>
 std::size_t codes_of(const LatticeJob<T>& job);
 
-/// Predict and quantise all values; `codes` has been prepared. False when memory is out.
+/// Predict and quantise all values into prepared `codes`. @returns false if out of memory.
 template <class T>
 bool predict_all(const LatticeJob<T>& job, OutgoingCodes& codes, PatchMap& patches,
                  Workspace& workspace);
 
-/// Write the prediction's parameters and the code sections. False when memory or room is out.
+/// Write the prediction's parameters and the code sections. @returns false if out of memory or if
+/// `out` is full.
 template <class T>
 bool write_lattice(const LatticeJob<T>& job, OutgoingCodes& codes, ChunkWriter& out,
                    Workspace& workspace);
 
-/// Why a chunk does not decode.
+/// Reason why a chunk cannot be decoded.
 enum class DecodeFailure : std::uint8_t { none, corrupt, book_missing, memory_out };
 
-/// Read them and reconstruct all values but the patches.
-/// @param coarse  of a refinement, as in its job; null: there is none.
+/// Read parameters and sections, and reconstruct all values but the patches.
+/// @param coarse  for a refinement, like in its job; null: none.
 template <class T>
 DecodeFailure read_lattice(ChunkReader& in, const Extents& extents, const Book* book, T* values,
                            Workspace& workspace, const T* coarse = nullptr);
 
-/// The parameters alone, as a text for `describe`.
+/// Describe the parameters as text for `describe`.
 template <class T>
 std::string lattice_text(ChunkReader& in);
 
-// --- Nested chunks: a whole chunk of every second value, and what lies between (nested.cpp).
+// --- Nested chunks: a complete chunk of every second value, and the values between (nested.cpp).
 
-/// Whether there is a coarser chunk to nest: an axis is longer than the top of a pyramid.
+/// True if an inner chunk is possible: an axis is longer than the top of a pyramid.
 bool can_nest(const Extents& extents);
 
-/// The extents of a chunk of every second value along each axis; those of 1 fall away.
+/// Extents of a chunk of every second value along each axis, without axes that become 1.
 Extents halved(const Extents& extents);
 
-/// Values of the areas below, for at most `views` chunks within one another.
+/// Number of values of the areas for read_inner(), for at most `views` chunks inside one another.
 std::size_t inner_area_values(Extents extents, int views);
 
-/// Decode an inner chunk, head and all, into an area of inner_area_values(): what finer values are
-/// predicted from, then, as many again, the values themselves; behind them deeper chunks'.
+/// Decode an inner chunk, including its head, into an area of inner_area_values(). The area
+/// receives the values that predict finer ones, then equally many decoded values, then the areas of
+/// deeper chunks.
 template <class T>
 DecodeFailure read_inner(std::span<const std::uint8_t> chunk, const Extents& extents, int views_max,
                          const Book* book, T* area, Workspace& workspace);
 
-/// The inner chunk's values, all patches in place, from an area of read_inner() into the places of
+/// Copy an inner chunk's values with all patches from an area of read_inner() to their positions in
 /// a chunk of these extents.
 template <class T>
 void put_patched_coarse(const T* area, const Extents& extents, T* values);
 
-/// What follows the head of a nested chunk, all but its patches. Uses Slot nested.
+/// Read the rest of a nested chunk after its head, all but its patches. Uses Slot nested.
 template <class T>
 DecodeFailure read_nested(ChunkReader& in, const Extents& extents, const Book* book, T* values,
                           Workspace& workspace);
 
-// --- Fitted interpolation: the pyramid of interpolation.hpp, with weights that each chunk finds
-// for itself, and codes whose neighbours say how large they will be. What preset max adds.
+// --- Fitted interpolation: the pyramid of interpolation.hpp with weights fitted per chunk.
+// Neighbouring codes predict the magnitude of each code. Used by preset max.
 
-/// The extents under which a chunk is fitted: {1, z, y, x}, each 1 or at least kFittedExtentMin,
-/// shorter ones multiplied into their neighbours. Nothing where the chunk has fewer values.
+/// Extents for fitting: {1, z, y, x}, each 1 or at least kFittedExtentMin. Multiplies shorter axes
+/// into their neighbours. Nothing if the chunk has too few values.
 inline constexpr std::size_t kFittedExtentMin = 8;
 std::optional<Extents> fitted_extents(const Extents& extents);
 
-/// Where steps of coarse levels come from: as in InterpolationPlan.
+/// Factors for the steps of coarse levels, as in InterpolationPlan.
 struct LevelSteps {
   std::uint8_t alpha_16 = 16;
   std::uint8_t beta_16 = 16;
 };
 
-/// Upper limit of write_fitted's bytes.
+/// Upper bound of the bytes that write_fitted() writes.
 std::size_t fitted_bytes_max(std::size_t n_values);
 
 /// Predict, quantise and write all values but the patches. T: float, double.
-/// @param planar  planes are interpolated each by itself, with weights of all.
+/// @param planar  interpolate within each plane only, with the same weights for all planes.
 /// @param fill  values equal to it become patches; null for none.
-/// Not collective. Thread-safe with a workspace each. Uses Slots codes, widths, pyramid, coarse,
-/// rows, sample and those of write_modelled.
-/// @returns false when memory or room is out.
+/// Not collective. Thread-safe if each thread has a workspace. Uses Slots codes, widths, pyramid,
+/// coarse, rows, sample and those of write_modelled().
+/// @returns false if out of memory or if `out` is full.
 template <class T>
 bool write_fitted(const T* values, const Extents& extents, bool planar, const LevelSteps& steps,
                   const Lattice<T>& lattice, const T* fill, PatchMap& patches, ChunkWriter& out,
                   Workspace& workspace);
 
-/// The inverse.
+/// Inverse of write_fitted(): read all values but the patches.
 template <class T>
 DecodeFailure read_fitted(ChunkReader& in, const Extents& extents, T* values, Workspace& workspace);
 

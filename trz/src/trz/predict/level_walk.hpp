@@ -1,6 +1,6 @@
 // LevelWalk: one level of the pyramid, axis after axis (InterpolationPlan::last_axis 0, 1, 2).
 //
-// Knows the order of rows and where their neighbours lie; the coder does the rest.
+// Determines the order of rows and the addresses of their neighbours; the coder codes them.
 
 #pragma once
 
@@ -8,15 +8,15 @@
 
 namespace tailrace::trz {
 
-/// Everything that the walk over one level needs.
+/// Input, output and scratch memory of the walk over one level.
 template <class T>
 struct LevelWork {
   LevelExtents extents;
-  const T* original = nullptr;  ///< Dense, this level's; encoder only.
+  const T* original = nullptr;  ///< This level's values, dense; encoder only.
   Planes<T> coarse;             ///< Next coarser level's reconstruction, rows with ghost room.
   Planes<T> even_rows;          ///< Scratch: one plane of even-x rows, with ghost room.
-  Planes<T> recon;              ///< This level's reconstruction, or scratch for what is needed.
-  bool keep_all = true;         ///< Whether all of recon is wanted afterwards.
+  Planes<T> recon;              ///< This level's reconstruction, or scratch for a part of it.
+  bool keep_all = true;         ///< True if the caller needs all of recon afterwards.
   T* discard = nullptr;
   int last_axis = 0;
   std::size_t index_scale = 1;  ///< 2^level: distance of this level's points in the chunk.
@@ -67,12 +67,13 @@ class LevelWalk {
     return t;
   }
 
-  /// The even-x values of row (z, y), once known.
+  /// Even-x values of row (z, y), once they are known.
   T* even_row(std::size_t z, std::size_t y) const {
     return z % 2 == 0 && y % 2 == 0 ? work_.coarse.row(z / 2, y / 2) : work_.even_rows.row(0, y);
   }
 
-  /// Predict a row from rows of `source(k)`, at odd position k, and put it where `to` says.
+  /// Predict the row at odd position k from rows of `source(k)`, and store it at `to` (null:
+  /// discard).
   template <class Source>
   void predict(Task<T> t, std::size_t k, std::size_t n_even, const RowWeights<T>& uniform,
                Source source, T* to) {
@@ -86,7 +87,7 @@ class LevelWalk {
     coder_.run(t, edge.weights);
   }
 
-  /// Odd x of row (z, y) from its even ones; the whole row goes to recon if it is wanted.
+  /// Predict odd x of row (z, y) from its even ones; stores the complete row in recon if `wanted`.
   void odd_x(std::size_t z, std::size_t y, bool wanted) {
     T* even = even_row(z, y);
     set_ghosts(even, n_even_x(), odd_x_at_end(), along_x_);
@@ -133,7 +134,7 @@ class LevelWalk {
     }
   }
 
-  /// Odd plane z from the whole even planes around it.
+  /// Predict odd plane z from the complete even planes around it.
   void whole_plane(std::size_t z) {
     const LevelExtents& e = work_.extents;
     const std::size_t n_even_z = (e.z + 1) / 2;

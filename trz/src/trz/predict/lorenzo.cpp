@@ -1,6 +1,7 @@
-// Lorenzo prediction: values on the lattice piece by piece, and the two directions.
+// Lorenzo prediction: quantisation piece by piece, encoding and decoding.
 //
-// A piece in which a value fails is quantised a second time, carefully: fast rows have no branch.
+// A piece in which a value fails is quantised a second time by a slower loop, so that the fast loop
+// has no branch.
 
 #include "trz/predict/lorenzo.hpp"
 
@@ -23,7 +24,7 @@ const LatticeKernels<T>& lattice_kernels(const LorenzoKernels& kernels) {
   }
 }
 
-/// Quantises pieces, and remembers the q that a failing value takes.
+/// Quantises pieces, and remembers the q for a failing value.
 template <class T>
 class Quantiser {
  public:

@@ -1,9 +1,10 @@
-// Pieces of a chunk: the walk that the Lorenzo predictors share, around the kernels.
+// Pieces of a chunk: the loop around the kernels that all Lorenzo predictors share.
 //
-// A piece is at most kPieceValues values of one plane (order >= 2) or of anything (order 0 and 1).
-// Its integers go into a history that still holds the row above; planes and volumes of differences
-// are kept in place, so the memory is two rows, one plane (order 3), one volume more (order 4).
-// Words are 32 bits for quantised and most exact values, 64 bits for exact ones that need it.
+// A piece is at most kPieceValues values, of one plane for order >= 2, of any rows for order 0 and
+// 1. Its integers go into a history buffer that still contains the row above. Planes and volumes of
+// differences are updated in place, so the memory is two rows, plus one plane (order 3) and one
+// volume (order 4). Words are 32 bits for quantised and most exact values, 64 bits for exact ones
+// that need it.
 
 #pragma once
 
@@ -18,14 +19,14 @@ namespace tailrace::trz {
 
 static_assert(kPieceValues <= kRowCodes && kPieceValues % 64 == 0);
 
-/// A chunk as the kernels see it: axes of one value left out, the others folded outside the
-/// `order` predicted ones. Order 0 and 1 are one run of rows.
+/// Geometry of a chunk for the kernels: axes of one value omitted, all axes beyond the `order`
+/// predicted ones folded. Orders 0 and 1 process one run of rows.
 struct Walk {
   int order = 0;
-  std::size_t row = 1;       ///< Values in a row,
-  std::size_t plane = 1;     ///< in what order 2 predicts within,
-  std::size_t volume = 1;    ///< in what order 3,
-  std::size_t n_values = 1;  ///< and in all.
+  std::size_t row = 1;       ///< Values in a row.
+  std::size_t plane = 1;     ///< Values within which order 2 predicts.
+  std::size_t volume = 1;    ///< Values within which order 3 predicts.
+  std::size_t n_values = 1;  ///< Values in all.
 };
 
 inline Walk make_walk(const Extents& extents, int order) {
@@ -44,7 +45,7 @@ inline Walk make_walk(const Extents& extents, int order) {
   return walk;
 }
 
-/// Cuts a chunk into pieces and keeps the neighbours, in Slot::rows. Word: int32_t, int64_t.
+/// Splits a chunk into pieces and stores the neighbours in Slot::rows. Word: int32_t, int64_t.
 template <class Word>
 class Pieces {
  public:
@@ -66,7 +67,7 @@ class Pieces {
 
   bool ok() const { return ok_; }
 
-  /// The next piece, its q to be filled in; nullptr at the end.
+  /// Return the next piece, whose q the caller fills in; nullptr at the end.
   PieceOf<Word>* next() {
     index_ += piece_.n;
     end_ += piece_.n;
@@ -90,7 +91,7 @@ class Pieces {
   std::size_t index() const { return index_; }
 
  private:
-  static constexpr std::size_t kPad = 64;  ///< Before and behind the history, in values.
+  static constexpr std::size_t kPad = 64;  ///< Padding before and after the history, in values.
 
   void begin_plane() {
     end_ = 0;
@@ -113,8 +114,8 @@ class Pieces {
   bool ok_ = false;
 };
 
-/// Give the marked ones of n words the value before them (`before` is that of q[0]), and call
-/// mark(i) for each. Bit i % 64 of marks[i / 64] belongs to q[i].
+/// Replace each marked word of n by the value before it (`before` precedes q[0]), and call mark(i)
+/// for it. Bit i % 64 of marks[i / 64] belongs to q[i].
 template <class Word, class Mark>
 void hold_marked(const std::uint64_t* marks, std::size_t n, Word before, Word* q, Mark&& mark) {
   for (std::size_t begin = 0; begin < n; begin += 64) {
@@ -132,7 +133,8 @@ void hold_marked(const std::uint64_t* marks, std::size_t n, Word before, Word* q
   }
 }
 
-/// `put(index, n, q)` fills in the lattice integers of values index .. index + n - 1.
+/// @param put  `put(index, n, q)` writes the lattice integers of values index .. index + n - 1 to
+/// q.
 template <class Put>
 bool encode_pieces(const Extents& extents, int order, CodeWriter& codes, Workspace& workspace,
                    Put&& put) {
@@ -157,7 +159,7 @@ bool encode_pieces(const Extents& extents, int order, CodeWriter& codes, Workspa
   return true;
 }
 
-/// `get(index, n, q)` takes the lattice integers.
+/// @param get  `get(index, n, q)` consumes the lattice integers.
 template <class Get>
 bool decode_pieces(CodeReader& codes, const Extents& extents, int order, Workspace& workspace,
                    Get&& get) {

@@ -1,8 +1,8 @@
-// Nested chunks: a whole chunk of every second value along each axis, and what lies between.
+// Nested chunks: a complete chunk of every second value along each axis, and the values between.
 //
-// The inner chunk stands first and is complete, with a head and a checksum of its own, so that it
-// can be read and decoded alone. Finer values are predicted from what it decodes to before its
-// patches: a fill value or NaN there must not spoil what is around.
+// The inner chunk comes first and has a head and a checksum, so that it can be read and decoded
+// separately. Finer values are predicted from its decoded values without its patches: a fill value
+// or NaN there must not spoil its surroundings.
 
 #include <algorithm>
 #include <bit>
@@ -17,8 +17,8 @@ namespace {
 template <class T>
 constexpr DType dtype_of = sizeof(T) == 4 ? DType::f32 : DType::f64;
 
-/// `in` stands behind the head: the inner chunk into `area`, and from it all values but the patches
-/// of either.
+/// Decode a nested chunk from `in`, positioned after the head. Decodes the inner chunk into `area`,
+/// and from it all values but the patches of both chunks.
 template <class T>
 DecodeFailure read_around_inner(ChunkReader& in, const Extents& extents, int views_max,
                                 const Book* book, T* values, T* area, Workspace& workspace) {

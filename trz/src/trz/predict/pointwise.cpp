@@ -1,4 +1,4 @@
-// The pointwise transform: plans, whole chunks out of blocks, and the values that have no y.
+// The pointwise transform: plans, loops over blocks, and values without a y.
 
 #include "trz/predict/pointwise.hpp"
 
@@ -34,7 +34,7 @@ T round_down(double bound) {
   return static_cast<double>(rounded) > bound ? std::nextafter(rounded, T(0)) : rounded;
 }
 
-/// Give the values marked in a batch the y before them, and note them as patches.
+/// Replace the values marked in a batch by the previous y, and mark them as patches.
 template <class Y>
 void hold(const std::uint64_t* exceptions, std::size_t start, std::size_t n, Y& held, Y* y,
           PatchMap& patches) {
@@ -52,7 +52,7 @@ void hold(const std::uint64_t* exceptions, std::size_t start, std::size_t n, Y& 
   held = y[n - 1];
 }
 
-/// The least index of no exception; n if all are.
+/// Least index that is not an exception; n if all are.
 std::size_t first_ordinary(const std::uint64_t* exceptions, std::size_t n) {
   for (std::size_t block = 0; block * kPointwiseBlock < n; ++block) {
     const auto i =
@@ -70,9 +70,9 @@ std::optional<PointwisePlan> PointwisePlan::for_bound(DType dtype, double bound)
   if (!(bound >= (single ? 0x1p-20 : 0x1p-26))) return std::nullopt;
   PointwisePlan plan;
   plan.work = single && bound >= 0x1p-12 ? DType::f32 : DType::f64;
-  // Relative errors of a magnitude by rounding, all together. y itself: half an ulp of 127 or 1023,
-  // 2^-18 and 2^-44, over sqrt(2). The map and its inverse: ten operations of half an ulp of 1 at
-  // most, 10 * 2^-24 and 10 * 2^-53. Rounding a double to an f32 at the end: 2^-24 (1 + p).
+  // Sum of the relative rounding errors of a magnitude. y: half an ulp of 127 or 1023, 2^-18 and
+  // 2^-44, over sqrt(2). The map and its inverse: ten operations of half an ulp of 1 at most, 10 *
+  // 2^-24 and 10 * 2^-53. Rounding a double to an f32 at the end: 2^-24 (1 + p).
   double rounding = 0x1p-43;
   if (plan.work == DType::f32) rounding = 0x1p-18;
   if (plan.work == DType::f64 && single) rounding = 0x1p-43 + 0x1.8p-24;
@@ -147,7 +147,8 @@ template <class T, class Y>
 std::size_t pointwise_check(const T* values, const Y* decoded_y, const std::uint8_t* sign_bits,
                             std::size_t n, double bound, PatchMap& patches, Isa isa) {
   const PointwiseFunctions<T, Y>& f = functions<T, Y>(isa);
-  // The product with a magnitude may round up by half an ulp; the kernel's bound is below by more.
+  // The product with a magnitude may round up by half an ulp; the kernel's bound is lowered by
+  // more.
   const T bound_below = round_down<T>(bound * (1 - 4.0 * std::numeric_limits<T>::epsilon()));
   std::uint64_t exceptions[kBatchBlocks];
   std::size_t n_marked = 0;
@@ -164,14 +165,14 @@ std::size_t pointwise_check(const T* values, const Y* decoded_y, const std::uint
       const std::size_t at = start + block * kPointwiseBlock;
       if (patches.any()) left &= ~patches.words()[at / 64];
       if (left == 0) continue;
-      // Undecided ones, by exact arithmetic.
+      // Exact arithmetic for undecided values.
       const std::size_t n_block = std::min(kPointwiseBlock, n - at);
       T decoded[kPointwiseBlock];
       pointwise_inverse<T, Y>(decoded_y + at, sign_bits + at / 8, n_block, decoded, isa);
       for (std::size_t i = 0; i < n_block; ++i) {
         if (((left >> i) & 1) == 0) continue;
         const auto x = static_cast<double>(values[at + i]);
-        // Not a number or infinite, or a zero, whose sign counts: no inverse is good enough.
+        // NaN, infinity or zero, whose sign counts: no inverse is good enough.
         const bool bad = !(std::fabs(x) <= std::numeric_limits<double>::max()) || x == 0 ||
                          exceeds_pointwise_bound(x, static_cast<double>(decoded[i]), bound);
         if (!bad) continue;

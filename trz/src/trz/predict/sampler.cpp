@@ -1,4 +1,4 @@
-// Sampler: placing the runs, loading them with their neighbours, and summing up.
+// Sampler: placement of the runs, loading of values and neighbours, and totals.
 
 #include "trz/predict/sampler.hpp"
 
@@ -17,7 +17,7 @@ constexpr std::size_t kShortAxis = 16;
 
 constexpr unsigned kAlongY = 1;
 constexpr unsigned kAlongZ = 2;
-/// The axes, other than x, along which a candidate interpolates.
+/// Axes, other than x, along which a candidate interpolates.
 constexpr auto kInterpolatedAlong = [] {
   std::array<unsigned, n_sample_candidates> along{};
   for (const SampleCandidate c : {linear_y, cubic_y, natural_y, far_y, joint_xy})
@@ -37,7 +37,7 @@ std::size_t axes_of(const Extents& extents) {
   return n;
 }
 
-/// Lorenzo at the edges of a chunk, where the neighbours outside count as zero.
+/// Correct the sums of Lorenzo at a chunk's edges, where neighbours outside count as zero.
 template <class Run>
 void at_edges(const Run& run, std::size_t n_axes, std::uint64_t* sums) {
   if (n_axes >= 2 && run.y == 0) {
@@ -64,14 +64,14 @@ Sampler<T>::Sampler(const SampledValues<T>& chunk, const Extents& extents,
     : chunk_(chunk), extents_(extents), n_axes_(axes_of(extents)) {
   const std::size_t n = extents[0] * extents[1] * extents[2] * extents[3];
   n_runs_ = std::clamp(n / values_per_run, kRunsMin, chunk.runs_max);
-  // Strata along the slowest axes, so that no part of the chunk is left out.
+  // Strata along the slowest axes sample every part of the chunk.
   Scatter scatter;
   const std::size_t n_rows = n / extents[3];
   for (std::size_t r = 0; r < n_runs_; ++r) {
     const std::size_t low = n_rows * r / n_runs_;
     const std::size_t high = std::max(low + 1, n_rows * (r + 1) / n_runs_);
     const std::size_t row = std::min(low + scatter.below(high - low), n_rows - 1);
-    // Where rows are long enough, not at their ends: whole vectors can be loaded.
+    // Avoid the ends of rows if rows are long enough: then whole vectors can be loaded.
     const std::size_t first_x = extents[3] >= 2 * kRowValues ? kRunMargin : 0;
     const std::size_t beyond = kRunValues + first_x;
     const std::size_t n_starts =
@@ -159,14 +159,14 @@ typename Sampler<T>::Row Sampler<T>::row_of(const Run& run, std::size_t row) con
   const Run start{neighbour(run.t, at[row][0], extents_[0]),
                   neighbour(run.z, at[row][1], extents_[1]),
                   neighbour(run.y, at[row][2], extents_[2]), 0};
-  // The part that exists; whole where the run is not at an end.
+  // The part of the row that exists; all of it unless the run is at an end.
   const std::size_t first = run.x < kRunMargin ? 0 : run.x - kRunMargin;
   const std::size_t end = std::min(run.x + kRunValues + kRunMargin, extents_[3]);
   return {row_begin(start), first, end - first};
 }
 
-/// u of one row around a run; special values take the last ordinary one's, the first ones that of
-/// the first ordinary one, and if there is none, `held`.
+/// Load u of one row around a run. Special values take the last ordinary one's u. Those before the
+/// first ordinary value take its u, or `held` if the row has none.
 template <class T>
 void Sampler<T>::load_row(const Run& run, std::size_t row, double held, double* out,
                           const SampleKernels& kernels) const {
@@ -216,7 +216,7 @@ Costs Sampler<T>::costs(Isa isa) const {
     }
     kernels.measure(rows, n_axes_, sums);
     at_edges(runs_[r], n_axes_, sums);
-    // Where an axis is short, it matters that even places are not interpolated along it.
+    // On a short axis it matters that even positions are not interpolated along it.
     const unsigned not_along = (extents_[2] < kShortAxis && runs_[r].y % 2 == 0 ? kAlongY : 0U) |
                                (extents_[1] < kShortAxis && runs_[r].z % 2 == 0 ? kAlongZ : 0U);
     for (std::size_t c = 0; c < n_candidates; ++c) {

@@ -1,7 +1,8 @@
-// Sampler: short runs of values, scattered over a chunk, and what codes they would make.
+// Sampler: short runs of values, scattered over a chunk, and the codes that candidates would
+// produce.
 //
-// Scattered samples tell two to four times more than cubes of the same volume. The same runs each
-// time; everything is integer sums or IEEE arithmetic in one order.
+// Scattered runs are two to four times more informative than cubes of the same volume. The runs are
+// the same each time; all arithmetic is integer sums or IEEE operations in a fixed order.
 
 #pragma once
 
@@ -18,23 +19,23 @@
 namespace tailrace::trz {
 
 inline constexpr std::size_t kRunsMax = 128;
-inline constexpr std::size_t kSeenPerRun = 4;  ///< Values of each run that look() keeps.
+inline constexpr std::size_t kSeenPerRun = 4;  ///< Values of each run that look() stores.
 
-/// Bits a value of every candidate.
+/// Bits per value of every candidate.
 using Costs = std::array<double, n_sample_candidates>;
 
-/// The chunk as all samplers of it see it.
+/// A chunk's values and lattice, shared by all samplers of the chunk.
 template <class T>
 struct SampledValues {
   const T* values = nullptr;
   const T* fill = nullptr;  ///< Null for none.
   T bound = 0;              ///< Rounded down to T.
-  double offset = 0;        ///< The lattice's origin.
+  double offset = 0;        ///< Origin of the lattice.
   double step = 1;
-  const ValueSource<T>* source = nullptr;  ///< In place of `values`, where these are elsewhere.
+  const ValueSource<T>* source = nullptr;  ///< Replaces `values` if not null.
 
-  std::size_t runs_max = kRunsMax;  ///< At most so many runs, for those who want a rough answer.
-  bool find_fill = true;            ///< Where none is named: whether one is looked for.
+  std::size_t runs_max = kRunsMax;  ///< Maximum number of runs; smaller for a rough answer.
+  bool find_fill = true;            ///< Detect a fill value if none is named.
 
   bool special(T value) const;
   void prefetch(std::size_t first, std::size_t n) const {
@@ -44,30 +45,31 @@ struct SampledValues {
       prefetch_values(values + first, n);
     }
   }
-  /// n values in row-major order from `first` on: in place, or in `buffer`.
+  /// Return n values in row-major order from `first` on: a pointer to them in place, or to a copy
+  /// in `buffer`.
   const T* run(std::size_t first, std::size_t n, T* buffer) const {
     return source == nullptr ? values + first : source->run(first, n, buffer);
   }
 };
 
-/// What a first look at a chunk tells.
+/// Results of a first look at a chunk.
 template <class T>
 struct FirstLook {
-  T typical = 0;  ///< A median of the ordinary values.
+  T typical = 0;  ///< Median of the ordinary values.
   double special_share = 0;
-  double mixed_share = 0;  ///< Of runs that have special values and ordinary ones.
+  double mixed_share = 0;  ///< Share of runs with both special and ordinary values.
   bool all_equal = false;
   std::array<T, kRunsMax * kSeenPerRun> seen;  ///< Ordinary values, in the order of the runs.
   std::size_t n_seen = 0;
 };
 
-/// Shares of values that a lattice does not serve.
+/// Shares of values that the lattice cannot represent.
 struct LatticeFit {
   double misfit_share = 0;
   double coarse_share = 0;
 };
 
-/// The runs of a chunk under certain extents.
+/// Runs of a chunk under given extents.
 template <class T>
 class Sampler {
  public:
@@ -75,7 +77,7 @@ class Sampler {
 
   FirstLook<T> look() const;
   LatticeFit fit() const;
-  /// Costs of all candidates that the extents have axes for; the others' are kNoCost.
+  /// Costs of all candidates that the extents have axes for; kNoCost for the others.
   Costs costs(Isa isa) const;
   std::size_t n_axes() const { return n_axes_; }
 
@@ -86,7 +88,7 @@ class Sampler {
   std::size_t row_begin(const Run& run) const {
     return ((run.t * extents_[1] + run.z) * extents_[2] + run.y) * extents_[3];
   }
-  /// The values of a run itself, kRunValues or as many as its row still has.
+  /// Values of a run: kRunValues, or fewer at the end of its row.
   struct RunHere {
     const T* values;
     std::size_t n;
@@ -97,7 +99,7 @@ class Sampler {
     const std::size_t n = left < kRunValues ? left : kRunValues;
     return {chunk_.run(row_begin(run) + run.x, n, buffer), n};
   }
-  /// Where a row around a run begins, and the part of it that is looked at.
+  /// Start of a row near a run, and the part of the row that the sampler reads.
   struct Row {
     std::size_t begin, first, n;
   };
@@ -114,7 +116,7 @@ class Sampler {
 
 inline constexpr double kNoCost = 1000;
 
-/// A row by the kernel for its type; false if it has special values.
+/// Load a row with the kernel of its type; false if it has special values.
 template <class T>
 bool load_row(const SampleKernels& kernels, const T* from, const SampledValues<T>& chunk, T fill,
               double* row) {
@@ -126,7 +128,7 @@ bool load_row(const SampleKernels& kernels, const T* from, const SampledValues<T
   }
 }
 
-/// A small generator that scatters positions, the same ones each time.
+/// Deterministic generator of scattered positions.
 struct Scatter {
   std::uint64_t state = 0x9E3779B97F4A7C15ULL;
   std::size_t below(std::size_t limit) {
@@ -135,13 +137,13 @@ struct Scatter {
   }
 };
 
-/// The nearest place on an axis.
+/// Nearest valid position on an axis.
 inline std::size_t clamped(std::ptrdiff_t at, std::size_t extent) {
   return static_cast<std::size_t>(
       std::clamp<std::ptrdiff_t>(at, 0, static_cast<std::ptrdiff_t>(extent) - 1));
 }
 
-/// A neighbour's place; beyond an edge, that of the neighbour on the other side.
+/// Position of a neighbour; beyond an edge, of the neighbour on the other side.
 inline std::size_t neighbour(std::size_t at, int by, std::size_t extent) {
   const auto here = static_cast<std::ptrdiff_t>(at);
   const auto end = static_cast<std::ptrdiff_t>(extent);
@@ -150,7 +152,7 @@ inline std::size_t neighbour(std::size_t at, int by, std::size_t extent) {
 
 // --- Fits to a sample.
 
-/// Normal equations of least squares with few unknowns, in f64 in one order.
+/// Normal equations of least squares with few unknowns, in f64 in a fixed order.
 template <std::size_t kMost>
 class LeastSquares {
  public:
@@ -161,7 +163,7 @@ class LeastSquares {
       targets_[i] += features[i] * target;
     }
   }
-  /// By Cholesky's decomposition; an unknown that nothing determines becomes 0. False if sums have
+  /// Solve by Cholesky decomposition. Undetermined unknowns become 0. False if sums have
   /// overflowed.
   bool solve(double* unknowns) {
     std::array<bool, kMost> free{};
@@ -196,7 +198,7 @@ class LeastSquares {
   std::array<double, kMost> targets_{};
 };
 
-/// The nearest multiple of 1 / unit, within +-limit.
+/// Round to the nearest multiple of 1 / unit, within +-limit, in these units.
 inline int rounded(double value, int unit, int limit) {
   const double scaled = std::floor(value * unit + 0.5);
   return static_cast<int>(std::clamp(scaled, -double(limit), double(limit)));

@@ -1,11 +1,11 @@
-// Estimate: a rough choice of the predictor, sampled groups of its codes, and their price.
+// Estimate of a chunk's size: a rough choice of the predictor, sampled groups, and their price.
 //
 // Jin et al. 2022 (III-B) price the histogram of a sample's codes by Huffman's entropy and model
-// the lossless stage by runs. Here the same for trz's streams: every class of groups is a section
-// that costs its entropy and what a Huffman code and its table add, or that of its runs; planes and
-// numbers of exceptions cost what they are. zstd wins on positions of patches, hardly elsewhere.
-// The bits of exact chunks come from exact_sample.hpp. Constants are fitted on the 64^3 Nyx fields
-// and Levitus' salinity and judged on the others: docs/trz.md.
+// the lossless stage by runs. The estimate does the same for trz's streams. Every class of groups
+// is a section that costs its entropy plus the overhead of a Huffman code, or the cost of its runs.
+// Planes and numbers of exceptions cost their actual size. zstd gains on positions of patches, and
+// hardly elsewhere. The bits of exact chunks come from exact_sample.hpp. Constants are fitted on
+// the 64^3 Nyx fields and Levitus' salinity and verified on the others: docs/trz.md.
 
 #include "trz/predict/choose.hpp"
 
@@ -26,26 +26,26 @@ namespace tailrace::trz {
 namespace {
 
 constexpr double kFixedBytes = 48;  // Head and parameters.
-/// Candidates that so few runs cannot tell apart are of one size.
+/// Number of runs of the rough choice. Candidates that it cannot distinguish have similar sizes.
 constexpr std::size_t kRunsRough = 32;
-/// What neighbours on lattice points leave out where most codes are zero and errors of the coarse
-/// levels are handed down; fitted on the 64^3 Nyx fields.
+/// Correction for neighbours on lattice points instead of decoded values. It matters where most
+/// codes are zero and errors of the coarse levels propagate. Fitted on the 64^3 Nyx fields.
 constexpr double kClosedLoop = 0.13;
 constexpr double kClosedLoopFades = 0.6;
-/// Root mean square of the prediction's error over fields of 4 to 8 MB, by bits a value.
+/// Root mean square of the estimate's error over fields of 4 to 8 MB, by bits per value.
 constexpr double kSpreadLeast = 0.012;
 constexpr double kSpreadSparse = 0.17;
 constexpr double kSpreadFades = 0.25;
 constexpr double kSpreadExact = 0.05;
-/// Of sections: fitted by eye on the 64^3 Nyx fields, little depends on them.
+/// Costs of sections: fitted by eye on the 64^3 Nyx fields; the estimate depends little on them.
 constexpr double kTableBytes = 10;
 constexpr double kTableBytesPerSymbol = 0.4;
 constexpr double kHuffmanLoss = 1.01;
 constexpr double kRunsLoss = 1.06;
-/// Of the positions of patches, and what zstd leaves of them; fitted on Levitus' salinity.
+/// Costs of patch positions before and after zstd; fitted on Levitus' salinity.
 constexpr double kBytesPerChange = 1.2;
 constexpr double kZstdOnPositions = 0.5;
-constexpr double kSignsLoss = 1.1;  ///< Of sign bits, against the entropy of their turns.
+constexpr double kSignsLoss = 1.1;  ///< Cost of sign bits relative to the entropy of their changes.
 constexpr std::size_t kSlack = 64;
 
 struct Asked {
@@ -57,7 +57,7 @@ struct Asked {
   Extents extents;
 };
 
-/// One standard deviation of the prediction, where a value takes so many bits.
+/// Standard deviation of the estimate, at a number of bits per value.
 double spread_at(double bits) {
   return kSpreadLeast + kSpreadSparse / (1 + kSpreadFades * bits * bits);
 }
@@ -87,8 +87,8 @@ Estimate estimate_exact(const Asked& asked) {
   return {bytes_of(std::as_const(copy).bytes()), 1, kSpreadExact};
 }
 
-/// A stream of bytes as far as the sample tells: how often each occurs in the chunk, and how many
-/// the sample has.
+/// Estimate of a byte stream: the count of each byte value in the chunk, and the number of sampled
+/// bytes.
 struct Stream {
   std::array<double, 256> count{};
   double n_sampled = 0;
@@ -97,7 +97,7 @@ struct Stream {
     for (std::size_t i = 0; i < n; ++i) count[bytes[i]] += weight;
     n_sampled += static_cast<double>(n);
   }
-  /// Bytes of a section of its own: the least of Huffman and runs, and their tables.
+  /// Bytes of the stream as a section: the smaller of Huffman coding and runs, including tables.
   double section_bytes() const {
     if (n_sampled == 0) return 0;
     double total = 0;
@@ -112,7 +112,7 @@ struct Stream {
       most = std::max(most, n);
     }
     if (n_symbols == 1) return 2;
-    // What the entropy of a sample lacks (Miller 1955).
+    // Correction for the bias of a sample's entropy (Miller 1955).
     const double missing = static_cast<double>(n_symbols - 1) * 0.7213475 / n_sampled;
     const double entropy = total * std::min(log2_of(total) - sum / total + missing, 8.0);
     double bits = std::max(entropy * kHuffmanLoss, total);
@@ -121,7 +121,7 @@ struct Stream {
   }
 };
 
-/// The sample's codes as the groups would split them, and their streams as sections.
+/// Size of the sample's codes in the grouped form, with their streams as sections.
 template <class Y>
 double grouped_bytes(const GroupSample<Y>& sample, Workspace& workspace) {
   const std::size_t n = sample.n_groups();
@@ -161,7 +161,7 @@ double grouped_bytes(const GroupSample<Y>& sample, Workspace& workspace) {
   return bytes;
 }
 
-/// The same in the packed form.
+/// Size of the sample's codes in the packed form.
 template <class Y>
 double packed_bytes(const GroupSample<Y>& sample, Isa isa) {
   std::uint8_t planes[8 * 32 + kSlack];
@@ -207,7 +207,7 @@ Estimate estimate_lattice(const Asked& asked, const ValueSource<Y>& source, cons
   return {with_stage, (bytes + positions) / with_stage, spread_at(8 * with_stage / n_values)};
 }
 
-/// What a pointwise bound adds to the codes: sign bits, and positions of values that have none.
+/// Bytes that a pointwise bound adds to the codes: sign bits, and positions of values without a y.
 struct BesideCodes {
   double sign_bytes = 0;
   double position_bytes = 0;

@@ -1,7 +1,7 @@
-// ValueSource: where a sampler gets its values, if they do not lie in memory one behind the other.
+// ValueSource: access to sampled values that are not contiguous in memory.
 //
-// A chunk that is still part of a larger array (StridedValues), or its pointwise transform, is
-// looked at in short runs by row-major index, so that a sample copies only what it looks at.
+// A sampler reads short runs, by row-major index, of a chunk that is part of a larger array
+// (StridedValues), or of its pointwise transform. So a sample copies only the values that it reads.
 
 #pragma once
 
@@ -15,21 +15,23 @@
 
 namespace tailrace::trz {
 
-/// The greatest number of values asked for at once.
+/// Maximum number of values per request.
 inline constexpr std::size_t kSourceRunMax = 512;
 
 template <class T>
 class ValueSource {
  public:
   virtual ~ValueSource() = default;
-  /// n <= kSourceRunMax values in row-major order of the chunk from `first` on, all of them inside:
-  /// in place, or copied to `buffer`. Thread-safe with a buffer each.
+  /// Return n <= kSourceRunMax values in row-major order of the chunk from `first` on, all inside
+  /// the chunk: a pointer to them in place, or to a copy in `buffer`. Thread-safe if each thread
+  /// has a buffer.
   virtual const T* run(std::size_t first, std::size_t n, T* buffer) const = 0;
-  /// These will be asked for soon: runs lie far apart, and memory answers many requests at once.
+  /// Prefetch values of a later run(). Runs lie far apart, and memory serves many requests in
+  /// parallel.
   virtual void prefetch(std::size_t first, std::size_t n) const = 0;
 };
 
-/// Fetch what n values from `from` on touch.
+/// Prefetch the cache lines of n values from `from` on.
 template <class T>
 inline void prefetch_values(const T* from, std::size_t n) {
   constexpr std::size_t line = 64 / sizeof(T);
@@ -37,13 +39,13 @@ inline void prefetch_values(const T* from, std::size_t n) {
   __builtin_prefetch(from + n - 1);
 }
 
-/// A box inside a larger array. T is of its element's width.
+/// Source for a box inside a larger array. T has the size of the array's elements.
 template <class T>
 class StridedSource final : public ValueSource<T> {
  public:
   explicit StridedSource(const StridedValues& values)
       : values_(reinterpret_cast<const T*>(values.data)) {
-    // Dimensions that follow each other in memory are one.
+    // Merge dimensions that are contiguous in memory.
     for (std::size_t d = values.shape.size(); d > 0; --d) {
       const auto count = static_cast<std::size_t>(values.shape[d - 1]);
       const auto stride = static_cast<std::size_t>(values.strides[d - 1]);
@@ -93,8 +95,8 @@ class StridedSource final : public ValueSource<T> {
   std::vector<Axis> axes_;  ///< Fastest first; the first has stride 1.
 };
 
-/// The y of another source's values (pointwise.hpp). A value without one takes that of the value
-/// before it within the run.
+/// Source of the y of another source's values (pointwise.hpp). A value without a y takes that of
+/// the previous value in the run.
 template <class T, class Y>
 class PointwiseSource final : public ValueSource<Y> {
  public:

@@ -1,4 +1,4 @@
-// The words of a vocabulary: the lattice points that a chunk's values take, and their ranks.
+// The words of a vocabulary: the lattice points at which a chunk's values lie, and their ranks.
 
 #pragma once
 
@@ -12,18 +12,19 @@
 
 namespace tailrace::trz {
 
-/// So few points have a table of their ranks, which stays in a core's cache.
+/// Up to this many points have a table of their ranks, which stays in a core's cache.
 inline constexpr std::uint64_t kPointsOfTable = 65536;
 
-/// The lattice points that occur, ascending, and the rank of each: a bit for every point between
-/// the least and the greatest, and counts at each 64 of them; of few points, a table.
+/// Sorted lattice points of a chunk, and the rank of each. Stores a bit for every point between the
+/// least and the greatest, and a count per 64 points; for few points, a table.
 class Words {
  public:
-  /// False where there are more than a vocabulary may have, or too far apart, or memory is out.
+  /// Collect the words of n codes. False if there are too many for a vocabulary, if they lie too
+  /// far apart, or if out of memory.
   bool collect(const std::int32_t* q, std::size_t n, std::size_t points_max, Workspace& workspace) {
     std::int32_t least = q[0];
     std::int32_t greatest = q[0];
-    for (std::size_t i = 1; i < n; ++i) {  // By the compiler's vectors, unlike minmax_element.
+    for (std::size_t i = 1; i < n; ++i) {  // Vectorised, unlike minmax_element.
       least = std::min(least, q[i]);
       greatest = std::max(greatest, q[i]);
     }
@@ -39,7 +40,7 @@ class Words {
     std::fill_n(bits_, n_parts_ + 1, std::uint64_t{0});
     table_ = with_table ? reinterpret_cast<std::uint16_t*>(before_ + n_parts_) : nullptr;
     if (with_table) {
-      // Marked before they become bits: values that follow one another are often in one word.
+      // Marks in bytes first: successive values often fall into one word of bits.
       std::fill_n(table_, n_points, std::uint16_t{0});
       for (std::size_t i = 0; i < n; ++i) table_[place(q[i])] = 1;
       for (std::uint64_t p = 0; p < n_points; ++p) {
@@ -65,9 +66,9 @@ class Words {
     return before_[part_of(q)] +
            static_cast<std::size_t>(std::popcount(bits_[part_of(q)] & (bit_of(q) - 1)));
   }
-  /// Whether no point beside it occurs.
+  /// True if neither neighbouring point occurs.
   bool alone(std::int64_t q) const {
-    return (q == least_ || !has(q - 1)) && !has(q + 1);  // There is a part behind the last.
+    return (q == least_ || !has(q - 1)) && !has(q + 1);  // bits_ has an extra part at the end.
   }
   void list(std::int32_t* words) const {
     for (std::size_t part = 0; part < n_parts_; ++part) {
@@ -87,7 +88,7 @@ class Words {
   std::int64_t least_ = 0;
   std::uint64_t* bits_ = nullptr;
   std::uint32_t* before_ = nullptr;
-  std::uint16_t* table_ = nullptr;  ///< Of the ranks, or null.
+  std::uint16_t* table_ = nullptr;  ///< Table of the ranks, or null.
   std::size_t n_parts_ = 0;
   std::size_t n_words_ = 0;
 };
