@@ -11,7 +11,7 @@
 #include <numeric>
 #include <utility>
 
-#include "array/array_file.hpp"
+#include "array/array_options.hpp"
 #include "exec/comm_factory.hpp"
 #include "filters/own_filters.hpp"
 #include "hdf5/hdf5_compat.hpp"

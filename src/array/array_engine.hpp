@@ -1,7 +1,7 @@
 // ArrayEngine: staged values of one file's variables, and the flush that writes them.
 //
 // A derived class defines the variables, how they are stored, and how the metadata is written:
-// NetcdfArrayFile (netCDF's data model; writes all metadata itself) and DatasetArray (an HDF5 file
+// ArrayFile (netCDF's data model; writes all metadata itself) and DatasetArray (an HDF5 file
 // whose metadata the program writes). array_flush.cpp describes a flush stage by stage.
 //
 // Invariant 4: only rank 0 touches the file's HDF5 metadata. Its changes become visible at a
@@ -26,7 +26,7 @@
 #include <string_view>
 #include <vector>
 
-#include "array/array_file.hpp"
+#include "array/array_options.hpp"
 #include "array/array_patches.hpp"
 #include "array/array_staging.hpp"
 #include "array/array_variable.hpp"

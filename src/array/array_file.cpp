@@ -13,7 +13,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "array/netcdf_array.hpp"
 #include "codec/registry.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
@@ -32,7 +31,7 @@
 namespace tailrace {
 
 /// Destroy without close(). Other ranks may not be here, so nothing collective happens.
-NetcdfArrayFile::~NetcdfArrayFile() {
+ArrayFile::~ArrayFile() {
   if (closed_) return;
   drop_flight();
   comm_->abandon();
@@ -40,7 +39,7 @@ NetcdfArrayFile::~NetcdfArrayFile() {
   output_.abandon();
 }
 
-std::string NetcdfArrayFile::quoted(std::size_t variable) const {
+std::string ArrayFile::quoted(std::size_t variable) const {
   return "variable \"" + model_.path_of(model_.variables[variable]) + "\"";
 }
 
@@ -48,7 +47,7 @@ std::string NetcdfArrayFile::quoted(std::size_t variable) const {
 
 /// Refuse mode async: definitions and lengths can change while a flush is in flight, but a flush
 /// writes the metadata of all of them.
-Status NetcdfArrayFile::check_mode() const {
+Status ArrayFile::check_mode() const {
   if (options_.file.mode == StepMode::sync) return Status();
   return Status(Code::invalid_argument,
                 "file \"" + path_ +
@@ -56,7 +55,7 @@ Status NetcdfArrayFile::check_mode() const {
                     "and by steps");
 }
 
-Status NetcdfArrayFile::start_create() {
+Status ArrayFile::start_create() {
   TAILRACE_TRY(agree_on_options());
   TAILRACE_TRY(check_mode());
   if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
@@ -75,14 +74,14 @@ Status NetcdfArrayFile::start_create() {
 
 // --- definitions
 
-Status NetcdfArrayFile::check_variable(std::size_t variable) const {
+Status ArrayFile::check_variable(std::size_t variable) const {
   if (variable < variables_.size()) return Status();
   return Status(Code::invalid_argument,
                 "file \"" + path_ + "\" has " + std::to_string(variables_.size()) +
                     " variables, none of number " + std::to_string(variable));
 }
 
-Status NetcdfArrayFile::change_model(const NetcdfModel& next) {
+Status ArrayFile::change_model(const NetcdfModel& next) {
   TAILRACE_TRY(begin_collective());
   // Each rank has its own lengths of unlimited dimensions until they are agreed.
   NetcdfModel agreed = next;
@@ -109,7 +108,7 @@ Status NetcdfArrayFile::change_model(const NetcdfModel& next) {
   return take_model(agreed);
 }
 
-Status NetcdfArrayFile::take_model(const NetcdfModel& next) {
+Status ArrayFile::take_model(const NetcdfModel& next) {
   TAILRACE_TRY(comm_->agree(comm_->is_root() ? layout_->change(next) : Status()));
   model_ = next;
   model_changed_ = true;
@@ -126,7 +125,7 @@ Status NetcdfArrayFile::take_model(const NetcdfModel& next) {
 }
 
 /// Broadcast the paths of the variables' datasets, which rank 0 knows.
-void NetcdfArrayFile::share_paths() {
+void ArrayFile::share_paths() {
   ByteWriter writer;
   if (comm_->is_root()) {
     for (std::size_t v = 0; v < variables_.size(); ++v) writer.add_text(layout_->dataset_path(v));
@@ -141,7 +140,7 @@ void NetcdfArrayFile::share_paths() {
   }
 }
 
-Status NetcdfArrayFile::set_variable_options(std::size_t variable, const std::string& options) {
+Status ArrayFile::set_variable_options(std::size_t variable, const std::string& options) {
   Status mine = check_writable();
   if (mine.ok()) mine = check_variable(variable);
   if (mine.ok() && variables_[variable].in_file()) {
@@ -159,7 +158,7 @@ Status NetcdfArrayFile::set_variable_options(std::size_t variable, const std::st
   return Status();
 }
 
-Status NetcdfArrayFile::set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) {
+Status ArrayFile::set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) {
   Status mine = check_open();
   if (mine.ok()) mine = check_variable(variable);
   if (mine.ok() && codec == nullptr) mine = Status(Code::invalid_argument, "no codec was given");
@@ -173,8 +172,7 @@ Status NetcdfArrayFile::set_codec(std::size_t variable, std::shared_ptr<const Co
 
 // --- staging
 
-Status NetcdfArrayFile::check_put(std::size_t variable, const Slab& slab,
-                                  std::uint64_t n_given) const {
+Status ArrayFile::check_put(std::size_t variable, const Slab& slab, std::uint64_t n_given) const {
   TAILRACE_TRY(check_writable());
   TAILRACE_TRY(check_variable(variable));
   Shape limits = model_.shape_of(model_.variables[variable]);
@@ -191,7 +189,7 @@ Status NetcdfArrayFile::check_put(std::size_t variable, const Slab& slab,
 
 /// Grow the unlimited dimensions of a variable. A dataset with several names has dimensions by each
 /// of them.
-void NetcdfArrayFile::grow(std::size_t variable, const Slab& slab) {
+void ArrayFile::grow(std::size_t variable, const Slab& slab) {
   const Box box = slab.bounding_box();
   const auto grow_one = [&](const ModelVariable& it) {
     for (std::size_t d = 0; d < it.dimensions.size(); ++d) {
@@ -206,8 +204,7 @@ void NetcdfArrayFile::grow(std::size_t variable, const Slab& slab) {
   }
 }
 
-Status NetcdfArrayFile::put(std::size_t variable, const Slab& slab,
-                            std::span<const std::byte> values) {
+Status ArrayFile::put(std::size_t variable, const Slab& slab, std::span<const std::byte> values) {
   const bool known = variable < variables_.size();
   const std::size_t element = known ? model_type_bytes(variables_[variable].type) : 1;
   if (known && element == 0) {
@@ -223,8 +220,8 @@ Status NetcdfArrayFile::put(std::size_t variable, const Slab& slab,
 }
 
 /// Check runs that are about to be put. @returns a slab that reaches as far as they do
-Result<Slab> NetcdfArrayFile::check_runs(std::size_t variable, const ElementRuns& runs,
-                                         std::uint64_t n_given) const {
+Result<Slab> ArrayFile::check_runs(std::size_t variable, const ElementRuns& runs,
+                                   std::uint64_t n_given) const {
   TAILRACE_TRY(check_writable());
   TAILRACE_TRY(check_variable(variable));
   Shape lengths = model_.shape_of(model_.variables[variable]);
@@ -254,8 +251,8 @@ Result<Slab> NetcdfArrayFile::check_runs(std::size_t variable, const ElementRuns
   return reached;
 }
 
-Status NetcdfArrayFile::put_runs(std::size_t variable, const ElementRuns& runs,
-                                 std::span<const std::byte> values) {
+Status ArrayFile::put_runs(std::size_t variable, const ElementRuns& runs,
+                           std::span<const std::byte> values) {
   const std::size_t element =
       variable < variables_.size() ? model_type_bytes(variables_[variable].type) : 0;
   if (element == 0) {
@@ -276,8 +273,8 @@ Status NetcdfArrayFile::put_runs(std::size_t variable, const ElementRuns& runs,
   return Status();
 }
 
-Status NetcdfArrayFile::put_texts(std::size_t variable, const Slab& slab,
-                                  std::span<const std::string> texts) {
+Status ArrayFile::put_texts(std::size_t variable, const Slab& slab,
+                            std::span<const std::string> texts) {
   TAILRACE_TRY(note(check_put(variable, slab, texts.size())));
   if (variables_[variable].type != ModelType::text) {
     return note(Status(Code::unsupported, quoted(variable) + " does not hold texts"));
@@ -288,20 +285,20 @@ Status NetcdfArrayFile::put_texts(std::size_t variable, const Slab& slab,
   return Status();
 }
 
-std::size_t NetcdfArrayFile::first_unlimited() const {
+std::size_t ArrayFile::first_unlimited() const {
   const auto first = std::ranges::find_if(model_.dimensions, &ModelDimension::unlimited);
   return static_cast<std::size_t>(first - model_.dimensions.begin());
 }
 
 /// Add two numbers in any case: ranks that have diverged must still be able to meet and find out.
-void NetcdfArrayFile::add_to_meeting(RankNumbers& along) {
+void ArrayFile::add_to_meeting(RankNumbers& along) {
   const std::size_t first = first_unlimited();
   meeting_.short_of_memory = memory_.over_cap() ? 1 : 0;
   meeting_.length = first < model_.dimensions.size() ? model_.dimensions[first].length : 0;
   along.add(Reduction::max, meeting_.short_of_memory, meeting_.length);
 }
 
-void NetcdfArrayFile::agree_on_lengths(std::span<std::uint64_t> more) {
+void ArrayFile::agree_on_lengths(std::span<std::uint64_t> more) {
   std::vector<std::uint64_t> facts{memory_.over_cap() ? 1U : 0U};
   for (const ModelDimension& dimension : model_.dimensions) {
     if (dimension.unlimited) facts.push_back(dimension.length);
@@ -317,14 +314,14 @@ void NetcdfArrayFile::agree_on_lengths(std::span<std::uint64_t> more) {
   std::copy(facts.begin() + static_cast<std::ptrdiff_t>(n), facts.end(), more.begin());
 }
 
-std::vector<bool> NetcdfArrayFile::agree_on_staged() {
+std::vector<bool> ArrayFile::agree_on_staged() {
   std::vector<std::uint64_t> staged;
   for (const ArrayVariable& variable : variables_) staged.push_back(variable.staged() ? 1 : 0);
   agree_on_lengths(staged);
   return {staged.begin(), staged.end()};
 }
 
-Status NetcdfArrayFile::settle() {
+Status ArrayFile::settle() {
   TAILRACE_TRY(begin_collective());
   const auto n_unlimited = std::ranges::count_if(model_.dimensions, &ModelDimension::unlimited);
   if (n_unlimited == 1) model_.dimensions[first_unlimited()].length = meeting_.length;
@@ -334,19 +331,19 @@ Status NetcdfArrayFile::settle() {
   return meeting_.short_of_memory != 0 ? flush_variables(staged, true, false) : Status();
 }
 
-Status NetcdfArrayFile::sync_to_read() {
+Status ArrayFile::sync_to_read() {
   TAILRACE_TRY(begin_collective());
   return flush_variables(agree_on_staged(), false, false);
 }
 
-Status NetcdfArrayFile::flush() {
+Status ArrayFile::flush() {
   TAILRACE_TRY(begin_collective());
   return flush_variables(agree_on_staged(), false, false, FlushMode::define);
 }
 
 // --- the end
 
-Status NetcdfArrayFile::close() {
+Status ArrayFile::close() {
   TAILRACE_TRY(check_open());
   if (!writable_) return finish(false);
   Status ended = begin_collective();
@@ -368,14 +365,14 @@ Status NetcdfArrayFile::close() {
   return ended.ok() ? finished : ended;
 }
 
-Status NetcdfArrayFile::abort() {
+Status ArrayFile::abort() {
   TAILRACE_TRY(check_open());
   return finish(false);
 }
 
 /// Close everything that is open. After an abort or a failed close, the file stays at its last
 /// flush.
-Status NetcdfArrayFile::finish(bool commit) {
+Status ArrayFile::finish(bool commit) {
   closed_ = true;
   lane_stock_.reset();
   variables_.clear();
@@ -393,17 +390,17 @@ Status NetcdfArrayFile::finish(bool commit) {
 Result<std::unique_ptr<ArrayFile>> ArrayFile::create(std::unique_ptr<Comm> comm,
                                                      const std::string& path,
                                                      const ArrayFileOptions& options) {
-  auto file = std::make_unique<NetcdfArrayFile>(std::move(comm), path, options);
+  std::unique_ptr<ArrayFile> file(new ArrayFile(std::move(comm), path, options));
   if (Status started = file->start_create(); !started.ok()) return started;
-  return std::unique_ptr<ArrayFile>(std::move(file));
+  return file;
 }
 
 Result<std::unique_ptr<ArrayFile>> ArrayFile::open(std::unique_ptr<Comm> comm,
                                                    const std::string& path, Access access,
                                                    const ArrayFileOptions& options) {
-  auto file = std::make_unique<NetcdfArrayFile>(std::move(comm), path, options);
+  std::unique_ptr<ArrayFile> file(new ArrayFile(std::move(comm), path, options));
   if (Status started = file->start_open(access); !started.ok()) return started;
-  return std::unique_ptr<ArrayFile>(std::move(file));
+  return file;
 }
 
 // --- Opening an existing file: its model, and how each variable's dataset is stored.
@@ -431,7 +428,7 @@ bool same_filters(const std::vector<FilterSpec>& a, const std::vector<FilterSpec
 
 }  // namespace
 
-Status NetcdfArrayFile::start_open(Access access) {
+Status ArrayFile::start_open(Access access) {
   writable_ = options_.read.own_output = access == Access::write;
   if (path_.empty()) {
     return comm_->agree(Status(Code::invalid_argument, "the file's path is empty"));
@@ -469,7 +466,7 @@ Status NetcdfArrayFile::start_open(Access access) {
 }
 
 /// Find the variables that are further names of one dataset; they share its staged values.
-void NetcdfArrayFile::note_first_names() {
+void ArrayFile::note_first_names() {
   std::unordered_map<std::size_t, std::size_t> first;  // Keyed by dataset number.
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     const Result<std::size_t> dataset = reader_->find(paths_[v]);  // adopt() has found it.
@@ -480,7 +477,7 @@ void NetcdfArrayFile::note_first_names() {
 }
 
 /// Adopt the storage that a dataset's header fixes. Alike on every rank.
-Status NetcdfArrayFile::adopt(std::size_t v) {
+Status ArrayFile::adopt(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   TAILRACE_TAKE(const std::size_t found, reader_->find(paths_[v]).within(quoted(v)));
   variable.stored = std::make_shared<const StoredDataset>(reader_->datasets()[found]);
@@ -515,7 +512,7 @@ Status NetcdfArrayFile::adopt(std::size_t v) {
 
 /// Find the stored chunks, and the codec, of touched variables of the opened file. Collective.
 /// Cost: for each such variable, once, two agreements and a sparse exchange.
-Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
+Status ArrayFile::load_places(const ArrayFlush& flush) {
   for (const std::size_t v : flush.variables) {
     ArrayVariable& variable = variables_[v];
     if (variable.places_known || variable.storage == ArrayStorage::by_hdf5) continue;
@@ -544,8 +541,7 @@ Status NetcdfArrayFile::load_places(const ArrayFlush& flush) {
 }
 
 /// Read a variable's chunk list, numbered in a grid at least as large as the file's. Rank 0.
-Result<std::vector<StoredChunk>> NetcdfArrayFile::stored_chunks(std::size_t v,
-                                                                const ChunkGrid& grid) {
+Result<std::vector<StoredChunk>> ArrayFile::stored_chunks(std::size_t v, const ChunkGrid& grid) {
   TAILRACE_TAKE(const std::unique_ptr<ChunkIndexReader> reader, ChunkIndexReader::open(path_));
   TAILRACE_TAKE(std::vector<StoredChunk> chunks, reader->read(file_paths_[v]));
   if (variables_[v].storage != ArrayStorage::chunked) return chunks;
@@ -562,7 +558,7 @@ Result<std::vector<StoredChunk>> NetcdfArrayFile::stored_chunks(std::size_t v,
   return chunks;
 }
 
-Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
+Status ArrayFile::make_existing_codec(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   const StoredDataset& dataset = *variable.stored;
   if (variable.own_codec != nullptr) {
@@ -595,7 +591,7 @@ Status NetcdfArrayFile::make_existing_codec(std::size_t v) {
 
 /// Continue with trz if the header's filter is trz, with the guards in the attributes. No codec is
 /// set for other filters.
-Status NetcdfArrayFile::continue_own(std::size_t v) {
+Status ArrayFile::continue_own(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   const StoredDataset& dataset = *variable.stored;
   const std::string recorded = model_.variables[v].text_attribute(guard_attribute);
@@ -615,7 +611,7 @@ Status NetcdfArrayFile::continue_own(std::size_t v) {
 
 /// Continue with a lossy plug-in if the variable's attributes record codec and bound, and these
 /// reproduce the header's client data exactly. @returns true if so
-bool NetcdfArrayFile::continue_lossy(std::size_t v) {
+bool ArrayFile::continue_lossy(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   const ModelVariable& it = model_.variables[v];
   CodecRequest request;
@@ -662,7 +658,7 @@ Box box_of(const Slab& slab) { return {Shape(slab.rank(), 0), slab.count}; }
 /// Close all readers before a commit. HDF5 returns a file that the process has open already, with
 /// its cached metadata, to anyone who opens it again. So no handle used for later reads may stay
 /// open over a commit. Collective.
-void NetcdfArrayFile::prepare_publish() {
+void ArrayFile::prepare_publish() {
   local_reader_.reset();
   if (reader_ == nullptr) return;
   static_cast<void>(reader_->close());
@@ -671,7 +667,7 @@ void NetcdfArrayFile::prepare_publish() {
 
 /// Return a reader that sees the last flush: the shared one if open, else this rank's own. Not
 /// collective.
-Result<Reader*> NetcdfArrayFile::fresh_reader() {
+Result<Reader*> ArrayFile::fresh_reader() {
   if (reader_ != nullptr) return reader_.get();
   if (local_reader_ == nullptr) {
     hear_of_last_commit(*comm_, path_);
@@ -681,7 +677,7 @@ Result<Reader*> NetcdfArrayFile::fresh_reader() {
 }
 
 /// Open the shared reader, which sees the last flush. Collective.
-Status NetcdfArrayFile::open_shared_reader() {
+Status ArrayFile::open_shared_reader() {
   if (reader_ != nullptr) return Status();
   hear_of_last_commit(*comm_, path_);
   TAILRACE_TAKE(reader_,
@@ -689,7 +685,7 @@ Status NetcdfArrayFile::open_shared_reader() {
   return Status();
 }
 
-Status NetcdfArrayFile::check_get(std::size_t v, const Slab& slab, std::uint64_t n_given) const {
+Status ArrayFile::check_get(std::size_t v, const Slab& slab, std::uint64_t n_given) const {
   TAILRACE_TRY(check_open());
   TAILRACE_TRY(check_variable(v));
   TAILRACE_TRY(check_slab(slab, model_.shape_of(model_.variables[v])).within(quoted(v)));
@@ -699,7 +695,7 @@ Status NetcdfArrayFile::check_get(std::size_t v, const Slab& slab, std::uint64_t
                                             " values of a slab of " + std::to_string(n));
 }
 
-Status NetcdfArrayFile::get(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+Status ArrayFile::get(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   const std::size_t element =
       v < variables_.size() ? model_type_bytes(variables_[v].type) : std::size_t{1};
   if (element == 0) return Status(Code::unsupported, quoted(v) + " holds no numbers");
@@ -711,7 +707,7 @@ Status NetcdfArrayFile::get(std::size_t v, const Slab& slab, std::span<std::byte
 }
 
 /// Read the values at the last flush, or fill values where the file has none.
-Status NetcdfArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+Status ArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   const ArrayVariable& variable = variables_[v];
   if (!variable.in_file() || !in_place()) {
     fill_values(values, variable.fill);
@@ -726,7 +722,7 @@ Status NetcdfArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std
   return read_padded(*reader, dataset, slab, variable.fill, values);
 }
 
-Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
+Status ArrayFile::get_all(std::span<const ReadRequest> requests) {
   Status mine = check_open();
   if (mine.ok()) mine = output_.broken();
   for (const ReadRequest& request : requests) {
@@ -777,8 +773,8 @@ Status NetcdfArrayFile::get_all(std::span<const ReadRequest> requests) {
 
 /// Read chunk by chunk with the caller's codec. Not collective.
 /// Cost: the variable's chunk index, and every chunk that the slab touches.
-Status NetcdfArrayFile::read_by_own_codec(const StoredDataset& dataset, std::size_t v,
-                                          const Slab& slab, std::span<std::byte> values) {
+Status ArrayFile::read_by_own_codec(const StoredDataset& dataset, std::size_t v, const Slab& slab,
+                                    std::span<std::byte> values) {
   const ArrayVariable& variable = variables_[v];
   const std::size_t element = variable.log.element_bytes();
   if (variable.swapped) {
@@ -816,7 +812,7 @@ Status NetcdfArrayFile::read_by_own_codec(const StoredDataset& dataset, std::siz
   return Status();
 }
 
-Result<std::vector<std::string>> NetcdfArrayFile::get_texts(std::size_t v, const Slab& slab) {
+Result<std::vector<std::string>> ArrayFile::get_texts(std::size_t v, const Slab& slab) {
   TAILRACE_TRY(check_get(v, slab, slab.n_elements()));
   if (variables_[v].type != ModelType::text) {
     return Status(Code::unsupported, quoted(v) + " does not hold texts");
@@ -834,8 +830,8 @@ Result<std::vector<std::string>> NetcdfArrayFile::get_texts(std::size_t v, const
 }
 
 /// Copy the texts of `from` that `to` includes to their positions.
-void NetcdfArrayFile::place_texts(const Slab& from, const std::vector<std::string>& texts,
-                                  const Slab& to, std::vector<std::string>& target) {
+void ArrayFile::place_texts(const Slab& from, const std::vector<std::string>& texts, const Slab& to,
+                            std::vector<std::string>& target) {
   std::size_t i = 0;
   for_each_position(box_of(from), [&](const Shape& at) {
     const std::string& text = texts[i++];

@@ -5,7 +5,9 @@
 // put is staged in memory, then in an unlinked file. A flush writes all staged values together:
 // each touched chunk goes to one rank, is completed with its stored values, encoded, written and
 // indexed. Then the file is committed. So a program that writes row by row still leaves chunks that
-// were compressed once. Frontends: pnetcdf, python.
+// were compressed once. Frontends: pnetcdf, python. An ArrayFile follows netCDF's data model and
+// writes all metadata itself. array_file.cpp implements its calls, opening and reading;
+// array_prepare.cpp the decisions at a variable's first flush; array_flush.cpp its part of a flush.
 //
 // Collectivity. create, open, change_model, set_*, settle, flush, get_all and close are collective.
 // put and get are not. A failure on one rank within a collective call is returned on every rank.
@@ -26,76 +28,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "array/array_engine.hpp"
+#include "array/array_options.hpp"
 #include "array/element_runs.hpp"
 #include "core/codec.hpp"
 #include "core/comm.hpp"
-#include "core/glob_options.hpp"
-#include "core/options.hpp"
 #include "core/slab.hpp"
+#include "model/machine_profile.hpp"
 #include "netcdf/netcdf_model.hpp"
+#include "output/publish_fields.hpp"
 #include "read/read.hpp"
 #include "trz/base/status.hpp"
 
 namespace tailrace {
 
-/// Options of an ArrayFile. file.memory_bytes also caps staging: half of it is for staged values;
-/// beyond that they spill to an unlinked file in `spill_folder`.
-struct ArrayFileOptions : GlobOptions {
-  ArrayFileOptions() { file.door = Door::python; }
-  ReadOptions read;
-  /// True if file.field_defaults has the library's default settings, which apply to deflate when no
-  /// codec is named.
-  bool default_settings = false;
-};
-
-/// Read TAILRACE_OPTIONS on rank 0: a text or a file ("@FILE", or its path). Sets deflate level 1
-/// as the default codec. Collective: one broadcast. @error invalid_argument
-/// @param writes  true if codecs will encode; then they are tried.
-Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes = true);
-
-/// Statistics of all flushes so far; sums over all ranks, the same on every rank.
-struct ArrayFileReport {
-  std::uint64_t n_flushes = 0;
-  std::uint64_t staged_bytes = 0;     ///< Put by callers.
-  std::uint64_t n_chunks = 0;         ///< Chunks encoded.
-  std::uint64_t n_chunks_merged = 0;  ///< Encoded chunks that were completed with stored values.
-  std::uint64_t n_raw_chunks = 0;
-  std::uint64_t raw_bytes = 0;  ///< Uncompressed bytes of encoded chunks.
-  std::uint64_t encoded_bytes = 0;
-  std::uint64_t lost_bytes = 0;  ///< Old places of rewritten chunks: gaps now.
-  double flush_s = 0;
-  double encode_s = 0;
-  double write_s = 0;
-  double hidden_s = 0;  ///< Flush time that overlapped with the program.
-};
-
-/// Call visit(name, number...) for every number, of several reports side by side.
-template <class Visit, class... Reports>
-void array_report_fields(Visit&& visit, Reports&... reports) {
-  visit("n_flushes", reports.n_flushes...);
-  visit("staged_bytes", reports.staged_bytes...);
-  visit("n_chunks", reports.n_chunks...);
-  visit("n_chunks_merged", reports.n_chunks_merged...);
-  visit("n_raw_chunks", reports.n_raw_chunks...);
-  visit("raw_bytes", reports.raw_bytes...);
-  visit("encoded_bytes", reports.encoded_bytes...);
-  visit("lost_bytes", reports.lost_bytes...);
-  visit("flush_s", reports.flush_s...);
-  visit("encode_s", reports.encode_s...);
-  visit("write_s", reports.write_s...);
-  visit("hidden_s", reports.hidden_s...);
-}
-template <class Visit>
-void report_fields(const ArrayFileReport& report, Visit&& visit) {
-  array_report_fields(visit, report);
-}
-
-class ArrayFile {
+class ArrayFile final : private ArrayEngine {
  public:
   /// Create an empty file. It appears under `path` at the first flush. Collective.
   /// @error already_exists  it exists and options.file.replace is off.  @error io_error, no_space
@@ -108,92 +61,181 @@ class ArrayFile {
                                                  const std::string& path, Access access,
                                                  const ArrayFileOptions& options);
   /// Destroy without close(): staged values are lost. Not collective.
-  virtual ~ArrayFile() = default;
+  ~ArrayFile();
 
   /// The model, with lengths of unlimited dimensions as this rank knows them: those of the last
   /// collective call, grown by its later puts.
-  virtual const NetcdfModel& model() const = 0;
+  const NetcdfModel& model() const { return model_; }
   /// Remark for the user on how the file was created or opened (Output::remark()). Rank 0; may be
   /// empty.
-  virtual std::string remark() const = 0;
+  std::string remark() const { return output_.remark(); }
   /// Remark for the user after close(): globs in the options that match no variable's path.
-  virtual std::string closing_remark() const = 0;
+  std::string closing_remark() const { return closing_remark_; }
   /// Return and clear the remarks on bounds that have little effect on a variable's values
   /// (policy/bound_width). They cover all flushes since the last call. Empty on all ranks but 0.
   /// Callable after close(), too.
-  virtual std::vector<std::string> take_remarks() = 0;
+  std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
   /// Change the file's definitions to `next` (see NetcdfLayout::change), which must be identical on
   /// all ranks. Datasets are created when values are flushed or the file is closed, so that their
   /// chunks follow the boxes that are put. Collective: one agreement on a hash.
   /// @error invalid_argument (also a file opened for reading)
-  virtual Status change_model(const NetcdfModel& next) = 0;
+  Status change_model(const NetcdfModel& next);
   /// Add options of one variable, which override those by glob, before its dataset exists.
   /// Collective.
   /// @error if the options are known to be unusable before values are put
-  virtual Status set_variable_options(std::size_t variable, const std::string& options) = 0;
+  Status set_variable_options(std::size_t variable, const std::string& options);
   /// Try a variable and its options before change_model() defines it. Collective.
   /// @param next  the model with the variable added last.
   /// @returns may_lose() of the variable.
   /// @error if the options are known to be unusable before values are put
-  virtual Result<bool> try_variable(const NetcdfModel& next, const std::string& options) = 0;
+  Result<bool> try_variable(const NetcdfModel& next, const std::string& options);
   /// True if encoding may change the values of this variable. Not collective.
   /// @error invalid_argument  no such variable, or its options are refused.
-  virtual Result<bool> may_lose(std::size_t variable) const = 0;
+  Result<bool> may_lose(std::size_t variable) const;
   /// Encode and decode this variable by the caller's codec, whose filters() go into the header. For
   /// an existing variable, the codec is used to read it. Must be alike on all ranks.
-  virtual Status set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) = 0;
+  Status set_codec(std::size_t variable, std::shared_ptr<const Codec> codec);
 
   /// Stage the values of one slab: dense, row-major, of the variable's own type, native byte order
   /// (text_char: bytes). The values are copied. A slab may reach beyond the end of an unlimited
   /// dimension, which then grows. Not collective.
   /// @error bad_coverage, invalid_argument (also a file opened for reading), unsupported (type
   /// text, other)
-  virtual Status put(std::size_t variable, const Slab& slab, std::span<const std::byte> values) = 0;
+  Status put(std::size_t variable, const Slab& slab, std::span<const std::byte> values);
   /// Stage very many short pieces in one call. `runs` are element runs in any order, counted
   /// row-major in the variable's current extents; `values` follow the order of the runs. Runs may
   /// reach beyond the end of the slowest dimension if it is unlimited. Not collective.
   /// Cost: O(runs log runs) and 12 bytes a run, where a slab takes 40 or more.
   /// @error as put()
-  virtual Status put_runs(std::size_t variable, const ElementRuns& runs,
-                          std::span<const std::byte> values) = 0;
+  Status put_runs(std::size_t variable, const ElementRuns& runs, std::span<const std::byte> values);
   /// Read one slab: the file's values, overlaid with this rank's staged ones. Never-written
   /// elements are fill values. Not collective.
-  virtual Status get(std::size_t variable, const Slab& slab, std::span<std::byte> values) = 0;
+  Status get(std::size_t variable, const Slab& slab, std::span<std::byte> values);
   /// Read the slabs of all ranks in one call, including the values that any rank has staged; if
   /// there are any, they are flushed first. Collective. @see Reader::read_all; ReadRequest::dataset
   /// is the variable's number here.
-  virtual Status get_all(std::span<const ReadRequest> requests) = 0;
+  Status get_all(std::span<const ReadRequest> requests);
   /// Read texts of a variable of type text. Not collective.
-  virtual Result<std::vector<std::string>> get_texts(std::size_t variable, const Slab& slab) = 0;
+  Result<std::vector<std::string>> get_texts(std::size_t variable, const Slab& slab);
   /// Stage texts of a variable of type text; rank 0 writes them with HDF5 at the next flush.
-  virtual Status put_texts(std::size_t variable, const Slab& slab,
-                           std::span<const std::string> texts) = 0;
+  Status put_texts(std::size_t variable, const Slab& slab, std::span<const std::string> texts);
 
   /// End a collective put: agree on the lengths of unlimited dimensions, and flush if a rank's
   /// staging exceeds its cap. Collective; otherwise cheap (one allreduce).
-  virtual Status settle() = 0;
+  Status settle();
   /// Write and commit all staged values and all definitions. Variables without values get a
   /// dataset, too, whose chunks cannot follow the ranks' boxes. Exception: those whose codec or
   /// bound depends on their first values (codec=auto, rel, psnr, targets). Collective. A new
   /// variable that cannot be stored stays staged: its error is returned, and all others are
   /// committed.
-  virtual Status flush() = 0;
+  Status flush();
   /// Write and commit all staged values, so that other ranks can read them independently. Unlike
   /// flush(), creates no dataset for a variable without values. Collective.
-  virtual Status sync_to_read() = 0;
+  Status sync_to_read();
   /// Flush, create the missing datasets, and close. Collective.
-  virtual Status close() = 0;
+  Status close();
   /// Drop the values staged since the last flush, and close. A file that was never flushed is
   /// removed. Collective.
-  virtual Status abort() = 0;
+  Status abort();
 
-  virtual const ArrayFileReport& report() const = 0;
-  virtual Comm& comm() = 0;
-  virtual bool writable() const = 0;
+  const ArrayFileReport& report() const { return report_; }
+  Comm& comm() { return *comm_; }
+  bool writable() const { return writable_; }
   /// True if the file has its final name. Until its first flush, a new file has a temporary one,
   /// and its final name may belong to an older file. Not collective, alike on all ranks.
-  virtual bool in_place() const = 0;
-  virtual const std::string& path() const = 0;
+  bool in_place() const { return !writable_ || output_.in_place(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  ArrayFile(std::unique_ptr<Comm> comm, std::string path, const ArrayFileOptions& options)
+      : ArrayEngine(std::move(comm), std::move(path), options) {}
+  Status start_create();
+  Status start_open(Access access);
+  // array_file.cpp
+  Status check_mode() const;
+  Status check_variable(std::size_t variable) const;
+  Status check_put(std::size_t variable, const Slab& slab, std::uint64_t n_elements) const;
+  Result<Slab> check_runs(std::size_t variable, const ElementRuns& runs,
+                          std::uint64_t n_given) const;
+  void grow(std::size_t variable, const Slab& slab);
+  /// Variable that stages the values of a dataset with several names: the first of these.
+  std::size_t first_name(std::size_t variable) const {
+    return variable < first_names_.size() ? first_names_[variable] : variable;
+  }
+  void add_to_meeting(RankNumbers& along) override;
+  std::size_t first_unlimited() const;  ///< Its number; the number of dimensions if none is.
+  /// Reduce over all ranks: the lengths of unlimited dimensions, whether a rank has staged more
+  /// than its cap, and `more` (by maximum). Collective: one allreduce.
+  void agree_on_lengths(std::span<std::uint64_t> more);
+  /// Agree on the variables that have staged values on any rank; includes agree_on_lengths().
+  /// Collective: one allreduce.
+  std::vector<bool> agree_on_staged();
+  Status take_model(const NetcdfModel& next);
+  void share_paths();
+  std::string quoted(std::size_t variable) const override;
+  Status finish(bool commit);
+  Status adopt(std::size_t variable);
+  void note_first_names();
+  Status load_places(const ArrayFlush& flush) override;
+  Result<std::vector<StoredChunk>> stored_chunks(std::size_t variable, const ChunkGrid& grid);
+  Status make_existing_codec(std::size_t variable);
+  Status continue_own(std::size_t variable);
+  bool continue_lossy(std::size_t variable);
+  Status read_file(std::size_t variable, const Slab& slab, std::span<std::byte> values);
+  Status check_get(std::size_t variable, const Slab& slab, std::uint64_t n_given) const;
+  Result<Reader*> fresh_reader();
+  Status read_by_own_codec(const StoredDataset& dataset, std::size_t variable, const Slab& slab,
+                           std::span<std::byte> values);
+  void prepare_publish() override;
+  Status open_shared_reader();
+  static void place_texts(const Slab& from, const std::vector<std::string>& texts, const Slab& to,
+                          std::vector<std::string>& target);
+
+  // array_prepare.cpp
+  Status prepare_new(ArrayFlush& flush) override;
+  FieldDefinition define(std::size_t variable, const Shape& shape) const;
+  /// @param own_options  options of the variable itself.
+  Result<FieldDefinition> define_new(std::size_t variable, const CoordinateNames& listed,
+                                     const std::vector<std::string>& own_options) const;
+  Status choose_shape(std::size_t variable, const DecompositionFacts& facts,
+                      FieldState& field) const;
+  Status check_memory(const FieldPlan& plan) const;
+  Status try_options(std::size_t variable, const std::vector<std::string>& own_options) const;
+  Status leave_out_refused(ArrayFlush& flush, const std::vector<Status>& mine,
+                           std::vector<std::size_t>& variables, std::vector<FieldState>& fields);
+  Status choose_codecs(std::vector<FieldState>& fields, std::vector<Status>& prepared);
+
+  // array_flush.cpp
+  Shape shape_of(std::size_t variable) const override {
+    return model_.shape_of(model_.variables[variable]);
+  }
+  Shape committed_shape_of(std::size_t variable) const override;
+  Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
+                         const std::vector<Bytes>& plain) override;
+  std::vector<bool> definable() const override;
+  void published(const ArrayFlush& flush) override;
+  Shape text_chunk_shape(std::size_t variable) const;
+  Status write_plain_at_root(const std::vector<Bytes>& plain);
+  Bytes pack_plain(const ArrayFlush& flush) const override;
+  Status create_at_root(std::size_t variable);
+
+  std::unique_ptr<NetcdfLayout> layout_;  ///< Rank 0 only.
+  NetcdfModel model_;
+  /// Numbers of this rank; after a meeting, the maximum over all ranks.
+  struct Meeting {
+    std::uint64_t short_of_memory = 0;
+    std::uint64_t length = 0;  ///< Length of the first unlimited dimension.
+  } meeting_;
+  std::vector<std::size_t> first_names_;  ///< Indexed by variable of the opened file.
+  bool has_further_names_ = false;        ///< A dataset has several names.
+  Shape file_lengths_;                    ///< Lengths of all dimensions, at the last flush.
+  NotesOfFile notes_of_file_;             ///< Rank 0 only.
+  std::vector<std::string> paths_;        ///< Paths of the variables' datasets.
+  std::vector<std::string> file_paths_;   ///< Paths at the last flush, before later renames.
+  std::optional<MachineProfile> profile_;
+  // Readers that see the last flush, opened on first use.
+  std::unique_ptr<Reader> reader_;        ///< Shared by all ranks.
+  std::unique_ptr<Reader> local_reader_;  ///< Used for independent reads of this rank.
 };
 
 }  // namespace tailrace

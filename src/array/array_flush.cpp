@@ -20,7 +20,7 @@
 // Cost, in addition to the data: about a dozen allreduces, three sparse exchanges of about 40 bytes
 // per touched chunk, one gather of 40 bytes per touched chunk to rank 0.
 
-#include "array/netcdf_array.hpp"
+#include "array/array_file.hpp"
 
 #include <algorithm>
 #include <map>
@@ -573,7 +573,7 @@ Status ArrayEngine::publish(ArrayFlush& flush) {
   return Status();
 }
 
-Shape NetcdfArrayFile::committed_shape_of(std::size_t v) const {
+Shape ArrayFile::committed_shape_of(std::size_t v) const {
   Shape shape;
   for (const std::size_t d : model_.variables[v].dimensions) {
     shape.push_back(d < file_lengths_.size() ? file_lengths_[d] : model_.dimensions[d].length);
@@ -581,7 +581,7 @@ Shape NetcdfArrayFile::committed_shape_of(std::size_t v) const {
   return shape;
 }
 
-void NetcdfArrayFile::published(const ArrayFlush&) {
+void ArrayFile::published(const ArrayFlush&) {
   file_paths_ = paths_;
   file_lengths_.clear();
   for (const ModelDimension& dimension : model_.dimensions) {
@@ -589,7 +589,7 @@ void NetcdfArrayFile::published(const ArrayFlush&) {
   }
 }
 
-Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
+Status ArrayFile::publish_at_root(ArrayFlush& flush,
                                         const std::vector<std::vector<WrittenChunk>>& chunks,
                                         const std::vector<Bytes>& plain) {
   Hdf5File& file = output_.file();
@@ -620,7 +620,7 @@ Status NetcdfArrayFile::publish_at_root(ArrayFlush& flush,
   return output_.commit_at_root();
 }
 
-Status NetcdfArrayFile::create_at_root(std::size_t v) {
+Status ArrayFile::create_at_root(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   ModelStorage storage;
   if (variable.storage == ArrayStorage::chunked) {
@@ -645,7 +645,7 @@ Status NetcdfArrayFile::create_at_root(std::size_t v) {
 }
 
 /// Choose the chunk shape of texts that grow, as HDF5 handles them well: about 64 KiB of pointers.
-Shape NetcdfArrayFile::text_chunk_shape(std::size_t v) const {
+Shape ArrayFile::text_chunk_shape(std::size_t v) const {
   constexpr std::uint64_t kMostTexts = 4096;
   const ArrayVariable& variable = variables_[v];
   const bool grows = std::ranges::find(variable.growing, true) != variable.growing.end();
@@ -698,7 +698,7 @@ void ArrayEngine::take_moves(ArrayFlush& flush) {
 
 /// Pack this rank's texts and staged values of variables that rank 0 writes, with the epochs that
 /// order them.
-Bytes NetcdfArrayFile::pack_plain(const ArrayFlush& flush) const {
+Bytes ArrayFile::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
   const auto add = [&](std::size_t v, std::uint64_t epoch, const Slab& slab) {
     writer.add(static_cast<std::uint64_t>(v));
@@ -723,7 +723,7 @@ Bytes NetcdfArrayFile::pack_plain(const ArrayFlush& flush) const {
   return writer.take();
 }
 
-Status NetcdfArrayFile::write_plain_at_root(const std::vector<Bytes>& plain) {
+Status ArrayFile::write_plain_at_root(const std::vector<Bytes>& plain) {
   struct Part {
     std::size_t variable = 0;
     std::uint64_t epoch = 0;

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "array/netcdf_array.hpp"
+#include "array/array_file.hpp"
 #include "array/staged_ranges.hpp"
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
@@ -47,7 +47,7 @@ Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t el
 }  // namespace
 
 /// Describe the variable as a field of the engine, without its options.
-FieldDefinition NetcdfArrayFile::define(std::size_t v, const Shape& shape) const {
+FieldDefinition ArrayFile::define(std::size_t v, const Shape& shape) const {
   const std::vector<bool>& growing = variables_[v].growing;
   FieldDefinition definition;
   definition.path = paths_[v];
@@ -60,7 +60,7 @@ FieldDefinition NetcdfArrayFile::define(std::size_t v, const Shape& shape) const
   return definition;
 }
 
-Result<FieldDefinition> NetcdfArrayFile::define_new(
+Result<FieldDefinition> ArrayFile::define_new(
     std::size_t v, const CoordinateNames& listed,
     const std::vector<std::string>& own_options) const {
   const ArrayVariable& variable = variables_[v];
@@ -90,7 +90,7 @@ Result<FieldDefinition> NetcdfArrayFile::define_new(
 }
 
 /// Choose chunks that follow the boxes that were put. Not collective; the same on every rank.
-Status NetcdfArrayFile::choose_shape(std::size_t v, const DecompositionFacts& facts,
+Status ArrayFile::choose_shape(std::size_t v, const DecompositionFacts& facts,
                                      FieldState& field) const {
   const ArrayVariable& variable = variables_[v];
   const FieldDefinition& definition = field.definition;
@@ -109,7 +109,7 @@ Status NetcdfArrayFile::choose_shape(std::size_t v, const DecompositionFacts& fa
 }
 
 /// Refuse chunks that do not fit the memory cap for encoding, as the executor does. Not collective.
-Status NetcdfArrayFile::check_memory(const FieldPlan& plan) const {
+Status ArrayFile::check_memory(const FieldPlan& plan) const {
   const std::uint64_t needed = encode_memory_bytes(plan);
   const std::uint64_t cap_bytes = options_.file.memory_bytes - memory_.cap_bytes();
   if (needed <= cap_bytes) return Status();
@@ -123,7 +123,7 @@ Status NetcdfArrayFile::check_memory(const FieldPlan& plan) const {
 /// Refuse options with which the variable could not be stored, before values are put. Chunks that
 /// follow the boxes are not known yet, so chunks of the variable's full shape and of one row are
 /// tried. Not collective.
-Status NetcdfArrayFile::try_options(std::size_t v,
+Status ArrayFile::try_options(std::size_t v,
                                     const std::vector<std::string>& own_options) const {
   if (!array_dtype(variables_[v].type)) return Status();
   std::vector<FieldState> fields(1);
@@ -153,7 +153,7 @@ Status NetcdfArrayFile::try_options(std::size_t v,
   return try_codecs(comm, fields, options_.file.plugin_path).ok() ? Status() : tried;
 }
 
-Result<bool> NetcdfArrayFile::try_variable(const NetcdfModel& next, const std::string& options) {
+Result<bool> ArrayFile::try_variable(const NetcdfModel& next, const std::string& options) {
   bool lossy = false;
   Status mine = check_writable();
   if (mine.ok() && next.variables.size() != variables_.size() + 1) {
@@ -181,7 +181,7 @@ Result<bool> NetcdfArrayFile::try_variable(const NetcdfModel& next, const std::s
   return lossy;
 }
 
-std::vector<bool> NetcdfArrayFile::definable() const {
+std::vector<bool> ArrayFile::definable() const {
   std::vector<bool> found(variables_.size(), true);
   std::optional<CoordinateNames> listed;
   for (std::size_t v = 0; v < variables_.size(); ++v) {
@@ -200,7 +200,7 @@ std::vector<bool> NetcdfArrayFile::definable() const {
   return found;
 }
 
-Result<bool> NetcdfArrayFile::may_lose(std::size_t variable) const {
+Result<bool> ArrayFile::may_lose(std::size_t variable) const {
   TAILRACE_TRY(check_variable(variable));
   const ArrayVariable& it = variables_[variable];
   const std::optional<DType> dtype = array_dtype(it.type);
@@ -220,7 +220,7 @@ Result<bool> NetcdfArrayFile::may_lose(std::size_t variable) const {
 /// written. Collective: one agreement, and one per variable if any is refused.
 /// @param mine  this rank's status, per field.  @error failures that do not concern single
 /// variables
-Status NetcdfArrayFile::leave_out_refused(ArrayFlush& flush, const std::vector<Status>& mine,
+Status ArrayFile::leave_out_refused(ArrayFlush& flush, const std::vector<Status>& mine,
                                           std::vector<std::size_t>& numbers,
                                           std::vector<FieldState>& fields) {
   const auto failed = std::ranges::find_if_not(mine, &Status::ok);
@@ -241,7 +241,7 @@ Status NetcdfArrayFile::leave_out_refused(ArrayFlush& flush, const std::vector<S
 }
 
 /// Decide how the variables that get a dataset now are stored. Errors are agreed.
-Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
+Status ArrayFile::prepare_new(ArrayFlush& flush) {
   if (flush.created.empty()) return Status();
   std::vector<std::size_t> numbers;  // variables with elements that the engine handles
   std::vector<FieldState> fields;
@@ -308,7 +308,7 @@ Status NetcdfArrayFile::prepare_new(ArrayFlush& flush) {
 
 /// Choose codecs and layouts. Errors are agreed, except those of single fields, which are this
 /// rank's.
-Status NetcdfArrayFile::choose_codecs(std::vector<FieldState>& fields,
+Status ArrayFile::choose_codecs(std::vector<FieldState>& fields,
                                       std::vector<Status>& prepared) {
   TAILRACE_TRY(need_profile(*comm_, options_.file, nullptr, path_, profile_));
   // All ranks must assume the same number of threads: the slowest rank determines a flush's time.

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "array/array_file.hpp"
+#include "array/array_options.hpp"
 #include "core/byte_order.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "array/array_file.hpp"
+#include "array/array_options.hpp"
 #include "array/array_staging.hpp"
 #include "core/codec.hpp"
 #include "field/field_state.hpp"

@@ -20,8 +20,8 @@
 #include "core/slab.hpp"
 #include "exec/chunk_homes.hpp"
 #include "exec/thread_team.hpp"
-#include "read/read.hpp"
 #include "read/read_dataset.hpp"
+#include "read/read_options.hpp"
 #include "trz/base/buffer.hpp"
 
 namespace tailrace {
