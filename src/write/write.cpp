@@ -36,7 +36,7 @@
 // looked up (if the file was opened); one agreement on boxes, threads and ranges of values; two for
 // a choice of codecs; one on codecs and owners; and two sparse exchanges if ranks share chunks.
 
-#include "write/file_writer.hpp"
+#include "write/write.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -59,7 +59,6 @@
 #include "policy/chunk_shape.hpp"
 #include "policy/door_rules.hpp"
 #include "schedule/flow_shop.hpp"
-#include "write/gathering_writer.hpp"
 #include "write/write_idle.hpp"
 #include "write/write_plan.hpp"
 #include "write/write_report.hpp"
@@ -69,7 +68,7 @@ namespace tailrace {
 
 // --- opening
 
-Status FileWriter::start(bool append) {
+Status Writer::start(bool append) {
   TAILRACE_TRY(Output::agree(*comm_, path_, options_, options_.door));
   if (options_.direct_io) {
     options_.alignment_bytes = std::max<std::uint64_t>(options_.alignment_bytes, 4096);
@@ -99,7 +98,7 @@ Status FileWriter::start(bool append) {
 
 /// Create the memory through which the ranks of a node can write for each other. If that fails,
 /// each rank writes its own chunks. Collective: an allreduce, and the creation of a window.
-void FileWriter::share_within_node() {
+void Writer::share_within_node() {
   const bool balances = options_.mode == StepMode::in_situ &&
                         *parse_balance_rule(options_.balance) != BalanceRule::off;
   if (!balances && !options_.node_writes) return;
@@ -121,7 +120,7 @@ void FileWriter::share_within_node() {
   }
 }
 
-void FileWriter::on_log(LogCallback callback) {
+void Writer::on_log(LogCallback callback) {
   log_ = std::move(callback);
   if (!log_) return;
   if (const std::string before = output_.remark(); !before.empty()) log_(before);
@@ -130,7 +129,7 @@ void FileWriter::on_log(LogCallback callback) {
 
 // --- a step
 
-Result<StepReport> FileWriter::end_step() {
+Result<StepReport> Writer::end_recorded_step() {
   if (!output_.broken().ok()) return output_.broken();
   if (closed_) return Status(Code::invalid_argument, "the file is closed");
   const FineTimers fine;
@@ -145,7 +144,7 @@ Result<StepReport> FileWriter::end_step() {
 /// Forget the open step after an exception. Its commit may be done, so its values must not be
 /// written again. Only with a single rank, since other ranks would wait elsewhere. Lanes of a step
 /// in flight claim space, so their claims are kept.
-void FileWriter::forget_after_throw() {
+void Writer::forget_after_throw() {
   if (comm_->n_ranks() > 1) return;
   if (flight_ == nullptr) {
     forget_step(true);
@@ -156,10 +155,10 @@ void FileWriter::forget_after_throw() {
 }
 
 /// Write a complete step in mode sync.
-Result<StepReport> FileWriter::write_step() {
+Result<StepReport> Writer::write_step() {
   Step step;
   step.start_s = clock_.now_s();
-  StepOpening opening(*comm_, record_, last_puts_, guest_->numbers());
+  StepOpening opening(*comm_, record_, last_puts_, gathered_.numbers());
   opening.numbers().reduce(*comm_);
   Status done = prepare_step(step, opening);
   if (done.ok()) {
@@ -173,11 +172,14 @@ Result<StepReport> FileWriter::write_step() {
 
 /// Run the stages up to the plan.
 /// @param opening  its numbers must be reduced.
-Status FileWriter::prepare_step(Step& step, StepOpening& opening) {
+Status Writer::prepare_step(Step& step, StepOpening& opening) {
   output_.tail().start_step();
   step.report.step_index = n_steps_;
   TAILRACE_TAKE(const bool repeats, opening.repeats());
-  TAILRACE_TAKE(const bool joined, guest_->join());
+  TAILRACE_TAKE(const bool joined,
+                gathered_.join(*comm_, [this](std::span<const std::size_t> fresh) {
+                  return try_waiting(fresh);
+                }));
   if (repeats && !joined) {
     repeat_last_step(step);
   } else if (!repeats) {
@@ -200,7 +202,7 @@ Status FileWriter::prepare_step(Step& step, StepOpening& opening) {
 }
 
 /// Run the stages that depend only on definitions and boxes: chunks, codecs, owners.
-Status FileWriter::settle_step(Step& step) {
+Status Writer::settle_step(Step& step) {
   std::vector<FieldState>& fields = record_.fields;
   last_puts_.reset();
   Status mine;
@@ -224,7 +226,7 @@ Status FileWriter::settle_step(Step& step) {
 
 /// Get what only rank 0 can look up: the parts of new fields that the file already has. In a new
 /// file, only rank 0 looks, without a message; its failure is agreed on with the next stage.
-Status FileWriter::hear_what_is_there(std::vector<FieldState>& fields, Status& mine) {
+Status Writer::hear_what_is_there(std::vector<FieldState>& fields, Status& mine) {
   if (appended_) TAILRACE_TRY(output_.finish_commit());  // the code below reads the file
   const auto look = [&] { return look_up_existing(output_.file(), path_, appended_, fields); };
   if (!appended_) {
@@ -249,7 +251,7 @@ Status FileWriter::hear_what_is_there(std::vector<FieldState>& fields, Status& m
   }));
 }
 
-Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
+Status Writer::try_waiting(std::span<const std::size_t> field_indices) {
   std::vector<std::size_t> places;
   for (const std::size_t index : field_indices) places.push_back(record_.place_of(index));
   // Only the paths of the other fields matter here.
@@ -280,8 +282,8 @@ Status FileWriter::try_waiting(std::span<const std::size_t> field_indices) {
 }
 
 /// Check the other requirements of fields that gather steps: a way to hand them over, and memory.
-Status FileWriter::check_tried(std::span<const std::size_t> places,
-                               std::vector<FieldState>& fields) const {
+Status Writer::check_tried(std::span<const std::size_t> places,
+                           std::vector<FieldState>& fields) const {
   // The codec depends on the values. The usual codec with most memory (trz, a preset that tries
   // decimals) needs memory for this many chunks and 1 MiB.
   constexpr std::uint64_t kMostOfAnyCodec = 9;
@@ -329,7 +331,7 @@ Status FileWriter::check_tried(std::span<const std::size_t> places,
 }
 
 /// Prepare new fields whose entries continue partly filled last chunks of the file.
-Status FileWriter::go_on_with_chunks(std::vector<FieldState>& fields) {
+Status Writer::go_on_with_chunks(std::vector<FieldState>& fields) {
   for (FieldState& field : fields) {
     if (!field.is_new() || field.n_begun == 0) continue;
     field.beginnings = chunk_beginnings(field, output_.storage());
@@ -338,7 +340,7 @@ Status FileWriter::go_on_with_chunks(std::vector<FieldState>& fields) {
 }
 
 /// Agree on codecs and owners together: neither depends on the other.
-Status FileWriter::settle_codecs_and_owners(Step& step) {
+Status Writer::settle_codecs_and_owners(Step& step) {
   const std::vector<FieldState*> active = step.active(record_);
   const std::vector<OwnedField> owned = owned_fields(active);
   Settlement settlement(*comm_, owned);
@@ -369,7 +371,7 @@ Status FileWriter::settle_codecs_and_owners(Step& step) {
 }
 
 /// Set everything that settle_step would find for a step that repeats the last one.
-void FileWriter::repeat_last_step(Step& step) const {
+void Writer::repeat_last_step(Step& step) const {
   step.field_indices = last_field_indices_;
   step.ownership = last_ownership_;
   step.report.profile = profile_name();
@@ -377,7 +379,7 @@ void FileWriter::repeat_last_step(Step& step) const {
 
 /// Run the stages from encoding to publishing.
 /// @param along  numbers of the ranks that are reduced with the step's.
-Status FileWriter::complete_step(Step& step, const RankNumbers& along) {
+Status Writer::complete_step(Step& step, const RankNumbers& along) {
   const double start_s = clock_.now_s();
   const std::vector<FieldState*> active = step.active(record_);
   StepReport& report = step.report;
@@ -410,7 +412,7 @@ Status FileWriter::complete_step(Step& step, const RankNumbers& along) {
 }
 
 /// Choose codecs for codec=auto and targets. Errors are agreed.
-Status FileWriter::choose_codecs(StepReport& report, RankNumbers& waiting) {
+Status Writer::choose_codecs(StepReport& report, RankNumbers& waiting) {
   const double start_s = clock_.now_s();
   TAILRACE_TRY(choose_codecs_for(*comm_, record_.fields, options_, *profile_,
                                  {n_threads(), least_threads_}, waiting));
@@ -419,13 +421,13 @@ Status FileWriter::choose_codecs(StepReport& report, RankNumbers& waiting) {
   return Status();
 }
 
-std::string FileWriter::profile_name() const {
+std::string Writer::profile_name() const {
   if (!profile_->built_in) return profile_->host;
   return profile_->processor.empty() ? "typical values" : "typical values, scaled to this core";
 }
 
 /// Forecast the step, order its work and reserve places. Errors are agreed.
-Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
+Status Writer::plan(std::span<FieldState* const> active, Step& step) {
   StepPlan& plan = step.plan;
   plan.fields = make_field_plans(active);
   reserve_by_shape(*comm_, output_.tail(), options_.alignment_bytes, plan.fields);
@@ -464,7 +466,7 @@ Status FileWriter::plan(std::span<FieldState* const> active, Step& step) {
 // first step's chunks.
 
 /// Check the options of layout=front. Same result on every rank, like the options.
-Status FileWriter::check_front() const {
+Status Writer::check_front() const {
   if (!in_front()) return Status();
   const auto refused = [](const std::string& what) {
     return Status(Code::unsupported, "layout=front serves new files of one step: " + what);
@@ -474,7 +476,7 @@ Status FileWriter::check_front() const {
   return Status();
 }
 
-Result<std::size_t> FileWriter::define_field(const FieldDefinition& definition) {
+Result<std::size_t> Writer::define_entry(const FieldDefinition& definition) {
   TAILRACE_TRY(check_door(definition.options, options_.door).within(definition.name()));
   if (!in_front()) TAILRACE_TRY(check_front_of_file(definition.options).within(definition.name()));
   // Reject it here without a note for end_step: the caller can define it otherwise, or omit it.
@@ -486,7 +488,7 @@ Result<std::size_t> FileWriter::define_field(const FieldDefinition& definition) 
 }
 
 /// Reserve room for all metadata before any rank claims a place. Collective: an agreement.
-Status FileWriter::reserve_front(std::span<FieldState* const> active) {
+Status Writer::reserve_front(std::span<FieldState* const> active) {
   if (!in_front()) return Status();
   if (n_steps_ > 0) {
     return Status(Code::unsupported,
@@ -519,7 +521,7 @@ Status FileWriter::reserve_front(std::span<FieldState* const> active) {
 }
 
 /// Let the ranks of a node write for each other.
-void FileWriter::balance(Step& step) {
+void Writer::balance(Step& step) {
   if (shared_ == nullptr) return;
   if (!options_.node_writes) {
     step.writers = balance_step(*comm_, *shared_, *parse_balance_rule(options_.balance),
@@ -528,7 +530,7 @@ void FileWriter::balance(Step& step) {
   shared_->start_step(++n_shared_steps_);
 }
 
-std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
+std::unique_ptr<Executor> Writer::make_executor(Step& step) {
   if (lane_stock_ == nullptr) {
     const bool beside = options_.mode != StepMode::sync;
     lane_stock_ =
@@ -569,7 +571,7 @@ std::unique_ptr<Executor> FileWriter::make_executor(Step& step) {
                                     *step.ownership, settings, *lane_stock_, clock_);
 }
 
-void FileWriter::trace_plan_of(const Step& step, double start_s) {
+void Writer::trace_plan_of(const Step& step, double start_s) {
   if (!options_.trace) return;
   const bool by_application = options_.mode == StepMode::in_situ && n_threads() == 0;
   trace_plan(trace_, comm_->rank(), start_s, by_application ? 0 : 1, step.plan.timeline,
@@ -577,7 +579,7 @@ void FileWriter::trace_plan_of(const Step& step, double start_s) {
 }
 
 /// Encode and write a step's chunks. @returns this rank's own failure.
-Status FileWriter::encode_and_write(Step& step, ExecutorReport& done, double& sync_s) {
+Status Writer::encode_and_write(Step& step, ExecutorReport& done, double& sync_s) {
   const bool at_once = options_.mode == StepMode::sync;
   const Status written = at_once ? step.executor->run(done) : step.executor->finish(done);
   step.executor.reset();
@@ -596,7 +598,7 @@ Status FileWriter::encode_and_write(Step& step, ExecutorReport& done, double& sy
 
 /// Number of Tailrace's encode threads. In mode in_situ the application's thread encodes unless
 /// threads are requested.
-std::uint64_t FileWriter::n_threads() const {
+std::uint64_t Writer::n_threads() const {
   if (options_.mode == StepMode::in_situ) return options_.n_threads;
   return threads_of_each(options_.n_threads, *comm_);
 }
@@ -605,8 +607,8 @@ std::uint64_t FileWriter::n_threads() const {
 
 /// Publish the step on all ranks.
 /// @param own  this rank's failure; then no rank publishes anything.
-Status FileWriter::publish(Step& step, std::span<FieldState* const> active, const Status& own,
-                           const std::vector<WrittenChunk>& written, StepSums& sums) {
+Status Writer::publish(Step& step, std::span<FieldState* const> active, const Status& own,
+                       const std::vector<WrittenChunk>& written, StepSums& sums) {
   StepEnd end{own, sums.numbers, sums.of_root, written, active.size()};
   const Status published = publish_together(*comm_, end, [&](GatheredChunks&& chunks) {
     const double start_s = clock_.now_s();
@@ -637,7 +639,7 @@ Status FileWriter::publish(Step& step, std::span<FieldState* const> active, cons
   return Status();
 }
 
-FileWriter::Updates FileWriter::updates_of(std::span<FieldState* const> active, Notes notes) const {
+Writer::Updates Writer::updates_of(std::span<FieldState* const> active, Notes notes) const {
   Updates updates;
   for (const FieldState* field : active) {
     updates.of_datasets.push_back(update_of(*field, notes));
@@ -650,8 +652,8 @@ FileWriter::Updates FileWriter::updates_of(std::span<FieldState* const> active, 
 
 /// Write datasets and their chunk indices.
 /// @param by_plan  sorted by chunk index.
-Status FileWriter::publish_datasets(Hdf5File& file, Updates& updates,
-                                    const std::vector<std::vector<WrittenChunk>>& by_plan) {
+Status Writer::publish_datasets(Hdf5File& file, Updates& updates,
+                                const std::vector<std::vector<WrittenChunk>>& by_plan) {
   TAILRACE_TRY(publish_groups(file, updates.of_datasets));
   for (std::size_t p = 0; p < by_plan.size(); ++p) {
     Hdf5File::DatasetUpdate& update = updates.of_datasets[p];
@@ -662,8 +664,8 @@ Status FileWriter::publish_datasets(Hdf5File& file, Updates& updates,
   return Status();
 }
 
-Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const> active,
-                                   GatheredChunks&& chunks, StepReport& report) {
+Status Writer::publish_at_root(const Step& step, std::span<FieldState* const> active,
+                               GatheredChunks&& chunks, StepReport& report) {
   const double start_s = clock_.now_s();
   struct UpdatesAndChunks {
     Updates updates;
@@ -709,13 +711,12 @@ Status FileWriter::publish_at_root(const Step& step, std::span<FieldState* const
   return Status();
 }
 
-void FileWriter::trace_root(TraceEvent::Kind kind, std::int32_t lane, double start_s,
-                            double end_s) {
+void Writer::trace_root(TraceEvent::Kind kind, std::int32_t lane, double start_s, double end_s) {
   if (options_.trace) trace_.add({kind, comm_->rank(), lane, -1, -1, start_s, end_s, 0, 0});
 }
 
 /// Forget the puts; after a failure also release the step's space.
-void FileWriter::forget_step(bool failed) {
+void Writer::forget_step(bool failed) {
   record_.forget_step(failed);
   if (failed) last_puts_.reset();
   if (failed && output_.broken().ok()) output_.drop_claims();
@@ -723,24 +724,24 @@ void FileWriter::forget_step(bool failed) {
 
 // --- the end
 
-Status FileWriter::usable() const {
+Status Writer::usable() const {
   if (!output_.broken().ok()) return output_.broken();
   return closed_ ? Status(Code::invalid_argument, "the file is closed") : Status();
 }
 
-Status FileWriter::close_after(bool more_is_open, const std::function<Status()>& end_open_step,
-                               const std::function<Status()>& end_all) {
+Status Writer::close() {
   if (closed_) return Status(Code::invalid_argument, "the file is closed already");
   Status ended = output_.broken();
   if (ended.ok()) {
     const bool never_committed = !output_.in_place() && !output_.pending();
-    const bool open = more_is_open || record_.anything();
+    const bool open = gathered_.anything_open() || record_.anything();
     std::uint64_t any_open = open || (never_committed && flight_ == nullptr) ? 1 : 0;
     comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);
-    if (any_open != 0) ended = end_open_step();
+    if (any_open != 0) ended = end_step().status();
     // Also after a failed step: the commit of the one before may be pending.
-    const Status waited = end_all();
-    if (ended.ok()) ended = waited;
+    const Status waited = wait().status();
+    const Status written = write_what_waits();
+    if (ended.ok()) ended = waited.ok() ? written : waited;
     if (ended.ok() && !options_.record_path.empty()) {
       ended = recorder_.write(*comm_, options_.record_path);
     }
@@ -754,7 +755,7 @@ Status FileWriter::close_after(bool more_is_open, const std::function<Status()>&
 }
 
 /// Without close() this rank may be the only one here, so nothing collective is called.
-FileWriter::~FileWriter() {
+Writer::~FileWriter() {
   const bool of_parent = output_.in_forked_child();
   if (of_parent) {  // The threads are the parent's, and may have used these.
     (void)flight_.release();
@@ -769,34 +770,27 @@ FileWriter::~FileWriter() {
 }
 
 /// Write the trace to the file of trace-file=. Collective; also after a failure, to show its cause.
-Status FileWriter::write_trace() {
+Status Writer::write_trace() {
   if (options_.trace_path.empty()) return Status();
   const std::vector<TraceEvent> events = gather_trace();
   if (!comm_->is_root()) return comm_->agree(Status());
   return comm_->agree(write_trace_file(options_.trace_path, trace_json(events, field_paths())));
 }
 
-std::vector<TraceEvent> FileWriter::gather_trace() { return gather_events(*comm_, trace_); }
-
-namespace {
-
-Result<std::unique_ptr<Writer>> make_writer(std::unique_ptr<Comm> comm, const std::string& path,
-                                            const FileOptions& options, bool append) {
-  auto writer = std::make_unique<GatheringWriter>(std::move(comm), path, options);
-  if (Status started = writer->start(append); !started.ok()) return started;
-  return std::unique_ptr<Writer>(std::move(writer));
-}
-
-}  // namespace
+std::vector<TraceEvent> Writer::gather_trace() { return gather_events(*comm_, trace_); }
 
 Result<std::unique_ptr<Writer>> Writer::create(std::unique_ptr<Comm> comm, const std::string& path,
                                                const FileOptions& options) {
-  return make_writer(std::move(comm), path, options, false);
+  std::unique_ptr<Writer> writer(new Writer(std::move(comm), path, options));
+  if (Status started = writer->start(false); !started.ok()) return started;
+  return writer;
 }
 
 Result<std::unique_ptr<Writer>> Writer::open(std::unique_ptr<Comm> comm, const std::string& path,
                                              const FileOptions& options) {
-  return make_writer(std::move(comm), path, options, true);
+  std::unique_ptr<Writer> writer(new Writer(std::move(comm), path, options));
+  if (Status started = writer->start(true); !started.ok()) return started;
+  return writer;
 }
 
 Shape Writer::choose_chunk_shape(const Shape& shape, DType dtype, std::uint64_t chunk_bytes,

@@ -13,21 +13,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/comm.hpp"
 #include "core/options.hpp"
 #include "core/trace.hpp"
 #include "exec/field_plan.hpp"
+#include "exec/shared_writes.hpp"
 #include "field/field.hpp"
+#include "field/lineage.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "output/output.hpp"
 #include "trz/base/box.hpp"
 #include "trz/base/dtype.hpp"
 #include "trz/base/status.hpp"
+#include "write/gathered_steps.hpp"
+#include "write/write_idle.hpp"
+#include "write/write_report.hpp"
+#include "write/write_step.hpp"
 
 namespace tailrace {
 
@@ -45,7 +54,7 @@ using MetadataCallback = std::function<Status(Hdf5File&)>;
 std::string last_committed_text(const std::optional<std::uint64_t>& step);
 
 /// Writes the steps of one file.
-class Writer {
+class Writer final {
  public:
   /// Create a file. It appears under `path` at the first commit; until then an older file stays.
   /// Collective. Cost: O(log ranks).
@@ -57,30 +66,33 @@ class Writer {
   static Result<std::unique_ptr<Writer>> open(std::unique_ptr<Comm> comm, const std::string& path,
                                               const FileOptions& options);
   /// Destroy the writer. Without a close() before, the step in flight is lost, and so are steps
-  /// that wait until a chunk of several is full (gathering_writer). A file that was never committed
+  /// that wait until a chunk of several is full (gathered_steps). A file that was never committed
   /// is removed. This is not collective, so that one rank can give up without the others.
-  virtual ~Writer() = default;
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
 
-  virtual Comm& comm() = 0;
+  Comm& comm() { return *comm_; }
 
   /// Record a field. Same calls in the same order on every rank. @returns its index, from 0 up.
   /// @error invalid_argument  bad path, shape or options.  @error already_exists
-  virtual Result<std::size_t> define_field(const FieldDefinition& definition) = 0;
+  Result<std::size_t> define_field(const FieldDefinition& definition);
   /// Record an attribute of "/", a group, or a field. Same calls on every rank.
-  virtual Status set_attribute(const std::string& object_path, const std::string& name,
-                               AttributeValue value) = 0;
+  Status set_attribute(const std::string& object_path, const std::string& name,
+                       AttributeValue value) {
+    return record_.set_attribute(object_path, name, std::move(value));
+  }
   /// Record that `values` (row-major, box.count) belong at `box`. Not collective; any number of
   /// calls. The memory must stay unchanged until end_step returns, unless `copy`. An empty box is
   /// allowed. @error invalid_argument, bad_coverage (box outside the shape)
-  virtual Status put(std::size_t field_index, const Box& box, const void* values,
-                     bool copy = false) = 0;
+  Status put(std::size_t field_index, const Box& box, const void* values, bool copy = false);
   /// Record a source of values, which are pulled chunk by chunk when they are needed. `source` must
   /// live until end_step returns. Pulled boxes must be whole chunks, so options.chunk_shape must be
   /// given.
-  virtual Status put_source(std::size_t field_index, const Box& box, BoxSource& source) = 0;
+  Status put_source(std::size_t field_index, const Box& box, BoxSource& source);
 
   /// Record a failure of the caller: the next end_step returns it on every rank. Not collective.
-  virtual void note_failure(const Status& failure) = 0;
+  void note_failure(const Status& failure) { (void)record_.note(failure); }
 
   /// Write and commit all that was put since the last step. Collective. In the modes async and
   /// in_situ: commit the previous step, and hand this one over. The report and a failure are then
@@ -89,48 +101,168 @@ class Writer {
   /// each step. On failure nothing of this step is in the file. Steps of a field whose chunks hold
   /// several steps wait until a chunk is full, or for close(). Waiting steps survive the failure of
   /// a later step. The report counts them.
-  virtual Result<StepReport> end_step() = 0;
+  Result<StepReport> end_step();
   /// Wait until the last handed-over step is committed. Modes async and in_situ. Collective.
   /// @returns its report; std::nullopt if no step was handed over.
-  virtual Result<std::optional<StepReport>> wait() = 0;
+  Result<std::optional<StepReport>> wait();
   /// Return the last step that is certainly in the file; so is every earlier step that did not
   /// fail. std::nullopt: no step is. Steps are numbered from 0 by this Writer's calls of end_step.
   /// In the modes async and in_situ a commit is certain when the next end_step, or wait, has
   /// returned. A step with a part that waits for a chunk of several steps is not in the file. The
   /// same on every rank; changes only in collective calls. Not collective.
-  virtual std::optional<std::uint64_t> last_committed_step() const = 0;
+  std::optional<std::uint64_t> last_committed_step() const;
   /// Mark that the application begins, or ends, to use a lane. Mode in_situ. Not collective.
-  virtual void mark(Lane lane, bool begins) = 0;
+  void mark(Lane lane, bool begins);
   /// Encode while the application's thread is idle: until `done`, at most for `seconds`. Modes
   /// async and in_situ. Without `done` it returns as soon as nothing is left to encode. Not
   /// collective.
   /// @param wait  called at most once, when this thread has nothing left to do. It must return when
   /// `done` would return true. It replaces polling, which takes the core from computing threads.
-  virtual void idle(double seconds, const std::function<bool()>& done,
-                    const std::function<void()>& wait = {}) = 0;
+  void idle(double seconds, const std::function<bool()>& done,
+            const std::function<void()>& wait = {});
 
   /// End an open step, write the waiting steps (even after a failure), commit, close. Collective.
   /// The object is unusable afterwards.
-  virtual Status close() = 0;
+  Status close();
 
   /// Return the chunk shape that Tailrace would choose for a field of this shape, shared by
   /// `n_ranks` ranks in whole chunks. Not collective.
   static Shape choose_chunk_shape(const Shape& shape, DType dtype, std::uint64_t chunk_bytes,
                                   int n_ranks);
 
-  virtual void on_progress(ProgressCallback callback) = 0;
-  virtual void on_log(LogCallback callback) = 0;
+  void on_progress(ProgressCallback callback) { progress_ = std::move(callback); }
+  void on_log(LogCallback callback);
   /// Set callbacks for rank 0, called once per step: before the step's datasets are created, and
   /// after they and their attributes exist. A failure fails the step on every rank. With
   /// layout=front each is called twice: first on a file that is discarded, before any data are
   /// written.
-  virtual void on_metadata(MetadataCallback before_datasets, MetadataCallback after_datasets) = 0;
+  void on_metadata(MetadataCallback before_datasets, MetadataCallback after_datasets) {
+    before_datasets_ = std::move(before_datasets);
+    after_datasets_ = std::move(after_datasets);
+  }
 
   /// Gather all trace events of all ranks so far at rank 0 (empty elsewhere). Collective. Needs
   /// options.trace.
-  virtual std::vector<TraceEvent> gather_trace() = 0;
+  std::vector<TraceEvent> gather_trace();
   /// Paths of the fields by index, for traces and tables.
-  virtual std::vector<std::string> field_paths() const = 0;
+  std::vector<std::string> field_paths() const { return record_.paths(); }
+
+ private:
+  Writer(std::unique_ptr<Comm> comm, std::string path, const FileOptions& options)
+      : comm_(std::move(comm)), path_(std::move(path)), options_(options) {}
+  Status start(bool append);
+  /// Reason why nothing can be written; ok otherwise. The same on every rank.
+  Status usable() const;
+
+  // write_outcome.cpp: what a step's success or failure means for steps that wait.
+  /// End a step, or complete the last one, by `call`; then keep or drop the waiting steps.
+  template <class Call>
+  auto conclude(Call&& call, bool ends_step);
+  void note_published(std::uint64_t number);
+  Status with_lost(const Status& failure, std::uint64_t first, std::uint64_t last) const;
+  void set_aside();
+  bool defers() const { return options_.mode != StepMode::sync; }
+  Status write_what_waits();
+  Status write_now(const std::vector<std::size_t>& field_indices);
+
+  // write.cpp, write_hand_over.cpp: a step of entries that are complete.
+  Result<std::size_t> define_entry(const FieldDefinition& definition);
+  Result<StepReport> end_recorded_step();
+  Result<std::optional<StepReport>> complete_last_step();
+  /// Check that waiting fields can be written, except for what depends on their values. Sets the
+  /// number of steps of their next entry that the file has (FieldState::n_begun). Collective, and
+  /// the error is agreed. Cost: a broadcast if the file was opened, two agreements.
+  Status try_waiting(std::span<const std::size_t> field_indices);
+  void share_within_node();
+  Result<StepReport> write_step();
+  Result<StepReport> hand_over_step();
+  Result<std::optional<StepReport>> complete_flight(const RankNumbers& along);
+  void end_iteration(double now_s);
+  Status prepare_step(Step& step, StepOpening& opening);
+  Status complete_step(Step& step, const RankNumbers& along);
+  void keep_events(Step& step, const std::vector<WrittenChunk>& written);
+  void repeat_last_step(Step& step) const;
+  Status settle_step(Step& step);
+  Status hear_what_is_there(std::vector<FieldState>& fields, Status& mine);
+  Status check_tried(std::span<const std::size_t> places, std::vector<FieldState>& fields) const;
+  Status settle_codecs_and_owners(Step& step);
+  Status go_on_with_chunks(std::vector<FieldState>& fields);
+  bool in_front() const { return options_.field_defaults.layout == front_layout; }
+  Status check_front() const;
+  Status reserve_front(std::span<FieldState* const> active);
+  Status choose_codecs(StepReport& report, RankNumbers& waiting);
+  std::string profile_name() const;
+  Status plan(std::span<FieldState* const> active, Step& step);
+  void balance(Step& step);
+  std::unique_ptr<Executor> make_executor(Step& step);
+  Status encode_and_write(Step& step, ExecutorReport& done, double& sync_s);
+  Status publish(Step& step, std::span<FieldState* const> active, const Status& own,
+                 const std::vector<WrittenChunk>& written, StepSums& sums);
+  /// Changes of a step to the file's datasets.
+  struct Updates {
+    std::vector<Hdf5File::DatasetUpdate> of_datasets;
+    std::vector<std::uint64_t> n_before;          ///< Chunks of the earlier entries.
+    std::vector<std::vector<StoredChunk>> begun;  ///< Chunks that the update replaces.
+  };
+  Updates updates_of(std::span<FieldState* const> active, Notes notes) const;
+  static Status publish_datasets(Hdf5File& file, Updates& updates,
+                                 const std::vector<std::vector<WrittenChunk>>& by_plan);
+  Status publish_at_root(const Step& step, std::span<FieldState* const> active,
+                         GatheredChunks&& chunks, StepReport& report);
+  Status write_trace();
+  void trace_plan_of(const Step& step, double start_s);
+  void trace_root(TraceEvent::Kind kind, std::int32_t lane, double start_s, double end_s);
+  void forget_step(bool failed);
+  void forget_after_throw();
+  std::uint64_t n_threads() const;
+
+  std::unique_ptr<Comm> comm_;
+  std::string path_;
+  FileOptions options_;
+  LaneClock clock_;
+  Trace trace_;
+  IterationRecorder recorder_;
+  Output output_;
+
+  StepRecord record_;
+  GatheredSteps gathered_{record_, options_};
+  LineageTable lineages_;  ///< Passes what committed steps have learned to later fields.
+  std::optional<PutPattern> last_puts_;          ///< Puts of this rank in the last settled step.
+  std::vector<std::size_t> last_field_indices_;  ///< Agreed for that step.
+  std::shared_ptr<const Ownership> last_ownership_;
+  std::uint64_t least_threads_ = 1;  ///< Fewest threads of any rank, at the last settled step.
+  bool needs_main_lane();
+  IdleTime idle_;
+  std::optional<MachineProfile> profile_;  ///< Read when the file is opened.
+  double write_s_per_byte_ = 0;            ///< Measured on this rank; 0: not yet.
+  /// Used in mode in_situ with balancing, and with writers=node.
+  std::unique_ptr<SharedWrites> shared_;
+  std::uint64_t n_shared_steps_ = 0;
+  std::uint64_t set_aside_bytes_ = 0;
+  std::uint64_t held_aside_bytes_ = 0;
+  bool appended_ = false;  ///< The file was opened, not created.
+  NotesOfFile notes_of_file_;
+  std::uint64_t n_steps_ = 0;
+  std::uint64_t n_handed_over_ = 0;
+  // Steps are numbered by the calls of end_step before them.
+  std::uint64_t n_ended_ = 0;               ///< Number of end_step calls so far.
+  bool in_flight_ = false;                  ///< The step flight_number_ is not known to be done.
+  std::uint64_t flight_number_ = 0;         ///< Number of the step that was handed over last.
+  std::optional<std::uint64_t> published_;  ///< Last step with a commit, maybe pending.
+  std::optional<std::uint64_t> committed_;  ///< Last step whose commit is certain.
+  /// Maps a step that writes chunks of several steps to the first step in these chunks.
+  std::map<std::uint64_t, std::uint64_t> first_of_chunks_;
+  bool closed_ = false;
+
+  ProgressCallback progress_;
+  LogCallback log_;
+  std::vector<std::string> remarks_;  ///< Log lines from before a callback was set.
+  MetadataCallback before_datasets_;
+  MetadataCallback after_datasets_;
+
+  std::unique_ptr<LaneStock> lane_stock_;  ///< Made by the first step.
+  /// Handed-over step. Last, since its threads use the members above.
+  std::unique_ptr<Step> flight_;
 };
 
 }  // namespace tailrace

@@ -18,7 +18,7 @@
 
 #include "exec/fine_timers.hpp"
 #include "exec/lane_clock.hpp"
-#include "write/file_writer.hpp"
+#include "write/write.hpp"
 
 namespace tailrace {
 namespace {
@@ -30,10 +30,10 @@ constexpr double kNapShare = 0.05;
 
 /// Commit the previous step. Then hand this step over, so that it needs neither the application's
 /// values nor MPI. Modes async and in_situ.
-Result<StepReport> FileWriter::hand_over_step() {
+Result<StepReport> Writer::hand_over_step() {
   const double start_s = clock_.now_s();
   end_iteration(start_s);
-  StepOpening opening(*comm_, record_, last_puts_, guest_->numbers());
+  StepOpening opening(*comm_, record_, last_puts_, gathered_.numbers());
   if (flight_ == nullptr) opening.numbers().reduce(*comm_);
   Result<std::optional<StepReport>> before = complete_flight(opening.numbers());
   auto step = std::make_unique<Step>();
@@ -69,7 +69,7 @@ Result<StepReport> FileWriter::hand_over_step() {
 }
 
 /// End the application's iteration: its use of the lanes is input of the next forecast.
-void FileWriter::end_iteration(double now_s) {
+void Writer::end_iteration(double now_s) {
   const double began_s = idle_.iteration_start_s();
   RecordedIteration seen = idle_.end_iteration(now_s);
   for (const Lane lane : {Lane::main, Lane::io}) {
@@ -84,7 +84,7 @@ void FileWriter::end_iteration(double now_s) {
 }
 
 /// Store a finished step's events for the trace and the recording.
-void FileWriter::keep_events(Step& step, const std::vector<WrittenChunk>& written) {
+void Writer::keep_events(Step& step, const std::vector<WrittenChunk>& written) {
   const std::vector<TraceEvent> events = step.trace.take();
   if (options_.trace) {
     for (const TraceEvent& event : events) trace_.add(event);
@@ -97,7 +97,7 @@ void FileWriter::keep_events(Step& step, const std::vector<WrittenChunk>& writte
 /// Commit the handed-over step, if there is one.
 /// @param along  numbers of the ranks that are reduced with its own.
 /// @returns its report.
-Result<std::optional<StepReport>> FileWriter::complete_flight(const RankNumbers& along) {
+Result<std::optional<StepReport>> Writer::complete_flight(const RankNumbers& along) {
   if (flight_ == nullptr) return std::optional<StepReport>();
   const std::unique_ptr<Step> step = std::move(flight_);
   const Status done = complete_step(*step, along);
@@ -105,7 +105,7 @@ Result<std::optional<StepReport>> FileWriter::complete_flight(const RankNumbers&
   return std::optional<StepReport>(std::move(step->report));
 }
 
-Result<std::optional<StepReport>> FileWriter::wait() {
+Result<std::optional<StepReport>> Writer::complete_last_step() {
   if (!output_.broken().ok()) return output_.broken();
   if (closed_) return Status(Code::invalid_argument, "the file is closed");
   try {
@@ -120,7 +120,7 @@ Result<std::optional<StepReport>> FileWriter::wait() {
   }
 }
 
-void FileWriter::mark(Lane lane, bool begins) {
+void Writer::mark(Lane lane, bool begins) {
   if (options_.mode != StepMode::in_situ) return;
   idle_.mark(lane, begins, clock_.now_s());
   if (flight_ == nullptr) return;
@@ -129,7 +129,7 @@ void FileWriter::mark(Lane lane, bool begins) {
 }
 
 /// True if the step in flight may still need the application's thread before it is completed.
-bool FileWriter::needs_main_lane() {
+bool Writer::needs_main_lane() {
   if (flight_ == nullptr) return false;
   if (output_.tail().needs_service()) return true;
   return options_.mode == StepMode::in_situ && flight_->executor->waits_for_encoding();
@@ -137,8 +137,8 @@ bool FileWriter::needs_main_lane() {
 
 /// Encode while the application is idle. If a chunk is being encoded when the idle time ends, the
 /// delay is counted: exactly if `seconds` set the end, as an upper bound if `done` reported it.
-void FileWriter::idle(double seconds, const std::function<bool()>& done,
-                      const std::function<void()>& wait) {
+void Writer::idle(double seconds, const std::function<bool()>& done,
+                  const std::function<void()>& wait) {
   const double start_s = clock_.now_s();
   const double end_s = start_s + seconds;
   const FineTimers fine;

@@ -111,19 +111,6 @@ class StepOpening {
   RankNumbers along_;
 };
 
-/// Extension of a step. Once all ranks agree on the step's definitions, it adds chunks of steps
-/// that have waited. Implemented by GatheringWriter.
-class StepGuest {
- public:
-  virtual ~StepGuest() = default;
-  /// Return numbers that must be reduced before join(), the same number of them on every rank. They
-  /// are reduced with those of the opening.
-  virtual RankNumbers numbers() = 0;
-  /// Add to the step. Collective; requires that definitions and numbers are agreed. @returns true
-  /// if puts were added. @error agreed; the step fails.
-  virtual Result<bool> join() = 0;
-};
-
 /// State of one step.
 struct Step {
   std::vector<std::size_t> field_indices;      ///< Places of its fields, in plan order.

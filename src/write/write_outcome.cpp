@@ -1,0 +1,176 @@
+// Outcomes of steps: which steps are certainly in the file, what a failure loses, and steps that wait
+// until a chunk of several is full (gathered_steps), up to close().
+
+#include <algorithm>
+
+#include "write/write.hpp"
+
+namespace tailrace {
+
+// --- Calls of the application that concern waiting steps, too.
+
+Result<std::size_t> Writer::define_field(const FieldDefinition& definition) {
+  const std::uint64_t n_steps = GatheredSteps::steps_in_chunk(definition);
+  if (n_steps > 1) {
+    return gathered_.define(definition, n_steps,
+                            [this](const FieldDefinition& entry) { return define_entry(entry); });
+  }
+  FieldDefinition plain = definition;
+  std::optional<Shape>& chunk = plain.options.chunk_shape;
+  const bool has_time = plain.options.over_time && plain.as_stored == nullptr && chunk &&
+                        chunk->size() == plain.shape.size() + 1 && chunk->front() == 1;
+  if (has_time) chunk->erase(chunk->begin());
+  return define_entry(plain);
+}
+
+Status Writer::put(std::size_t field_index, const Box& box, const void* values, bool copy) {
+  if (gathered_.holds(field_index)) return gathered_.put(field_index, box, values);
+  return record_.put(field_index, box, values, copy);
+}
+
+Status Writer::put_source(std::size_t field_index, const Box& box, BoxSource& source) {
+  if (gathered_.holds(field_index)) return gathered_.refuse_source(field_index);
+  return record_.put_source(field_index, box, source);
+}
+
+Result<StepReport> Writer::end_step() {
+  set_aside();
+  Result<StepReport> ended = conclude([this] { return end_recorded_step(); }, true);
+  if (ended.ok()) gathered_.count_waiting(*ended);
+  return ended;
+}
+
+Result<std::optional<StepReport>> Writer::wait() {
+  Result<std::optional<StepReport>> waited =
+      conclude([this] { return complete_last_step(); }, false);
+  if (waited.ok() && *waited) gathered_.count_waiting(**waited);
+  return waited;
+}
+
+/// Reserve memory for waiting steps. Lanes that run while the application puts cannot release
+/// theirs, so half of the cap is reserved in advance.
+void Writer::set_aside() {
+  held_aside_bytes_ = gathered_.held_bytes();
+  const bool half = defers() && !gathered_.empty();
+  set_aside_bytes_ = half ? options_.memory_bytes / 2 : held_aside_bytes_;
+}
+
+// --- Outcome of a step.
+
+/// If memory is short, `call` may throw before it completes the step in flight, or when everything
+/// is done. So the outcome is read from the counters.
+template <class Call>
+auto Writer::conclude(Call&& call, bool ends_step) {
+  const std::uint64_t n_before = n_steps_;
+  const std::uint64_t n_handed_over_before = n_handed_over_;
+  const std::uint64_t flight = flight_number_;
+  bool flight_is_lost = false;
+  const auto decide = [&](bool returned_well) {
+    const bool committed = n_steps_ > n_before;
+    const bool handed_over = n_handed_over_ > n_handed_over_before;
+    // A step that is still in flight: its lanes read the waiting steps.
+    const bool flies_on = flight_ != nullptr && !handed_over;
+    if (committed) note_published(defers() ? flight_number_ : n_ended_);
+    if (in_flight_ && !flies_on) {
+      in_flight_ = false;
+      if (committed) {
+        gathered_.flight_is_committed();
+      } else {
+        first_of_chunks_.erase(flight_number_);
+        gathered_.take_flight_back();
+        flight_is_lost = true;
+      }
+    }
+    if (handed_over) flight_number_ = n_ended_;
+    const bool step_went_well = defers() ? handed_over : committed;
+    if (ends_step && step_went_well) {
+      const std::optional<std::uint64_t> first = gathered_.keep_step(n_ended_);
+      if (first) first_of_chunks_[n_ended_] = *first;
+      in_flight_ = defers();
+    } else if (ends_step || !returned_well) {
+      gathered_.drop_step();
+    }
+    if (ends_step) ++n_ended_;
+    if (!output_.pending() && output_.broken().ok()) committed_ = published_;
+  };
+  try {
+    auto result = call();
+    decide(result.ok());
+    if (result.ok() || !flight_is_lost) return result;
+    return decltype(result)(with_lost(result.status(), flight, ends_step ? n_ended_ - 1 : flight));
+  } catch (...) {
+    decide(false);
+    throw;
+  }
+}
+
+/// Record that a step has its commit; the commit of the step before it is then done.
+void Writer::note_published(std::uint64_t number) {
+  committed_ = published_;
+  published_ = number;
+  if (!committed_) return;
+  first_of_chunks_.erase(first_of_chunks_.begin(), first_of_chunks_.upper_bound(*committed_));
+}
+
+std::optional<std::uint64_t> Writer::last_committed_step() const {
+  if (!committed_) return std::nullopt;
+  std::uint64_t end = gathered_.first_waiting(gathered_.waiting_fields(), *committed_ + 1);
+  for (auto chunks = first_of_chunks_.upper_bound(*committed_); chunks != first_of_chunks_.end();
+       ++chunks) {
+    end = std::min(end, chunks->second);
+  }
+  return end > 0 ? std::optional(end - 1) : std::nullopt;
+}
+
+std::string last_committed_text(const std::optional<std::uint64_t>& step) {
+  return step ? "the last step that is surely in the file is step " + std::to_string(*step)
+              : "no step is surely in the file";
+}
+
+/// Add to a failure which steps it has lost.
+Status Writer::with_lost(const Status& failure, std::uint64_t first, std::uint64_t last) const {
+  std::string text = "; step " + std::to_string(first) + " is lost";
+  if (last > first) {
+    text = "; steps " + std::to_string(first) + (last == first + 1 ? " and " : " to ") +
+           std::to_string(last) + " are lost";
+  }
+  text += ", and " + last_committed_text(last_committed_step());
+  return Status(failure.code(), failure.message() + text + " (counted from 0)");
+}
+
+// --- Waiting steps, when the file is closed.
+
+/// Write all waiting steps, in partly filled chunks. If that fails, write each field separately, so
+/// that one that cannot be written does not lose the others.
+Status Writer::write_what_waits() {
+  const std::vector<std::size_t> waiting = gathered_.waiting_fields();
+  if (waiting.empty()) return Status();
+  Status written = write_now(waiting);
+  if (written.ok() || waiting.size() == 1 || !usable().ok()) return written;
+  written = Status();
+  for (const std::size_t index : waiting) {
+    const Status alone = write_now({index});
+    if (written.ok()) written = alone;
+  }
+  return written;
+}
+
+Status Writer::write_now(const std::vector<std::size_t>& field_indices) {
+  set_aside();
+  const std::uint64_t n_before = n_steps_;
+  const std::uint64_t first = gathered_.first_waiting(field_indices, n_ended_);
+  gathered_.write_now(field_indices);
+  // A commit counts, whatever was thrown after it.
+  const auto is_written = [&] { return n_steps_ > n_before; };
+  try {
+    Status written = end_recorded_step().status();
+    if (written.ok() && defers()) written = complete_last_step().status();
+    gathered_.end_write_now(is_written());
+    return written.ok() || is_written() ? written : with_lost(written, first, n_ended_ - 1);
+  } catch (...) {
+    gathered_.end_write_now(is_written());
+    throw;
+  }
+}
+
+}  // namespace tailrace
