@@ -27,7 +27,7 @@ Status define(OpenedFile& file, const char* path, tailrace_dtype dtype, std::siz
   if (!known_dtype) return bad_field(path, std::to_string(dtype) + " is no tailrace_dtype");
 
   FieldDefinition definition{path, *known_dtype, Shape(shape, shape + n_dims), file.field_defaults};
-  // A chunk shape for all fields is for those that have its dimensions.
+  // A chunk shape from the file's options applies only to fields with its number of dimensions.
   std::optional<Shape>& chunk_shape = definition.options.chunk_shape;
   if (chunk_shape && chunk_shape->size() != n_dims) chunk_shape.reset();
   TAILRACE_TRY(apply_field_options(options_text == nullptr ? "" : options_text, definition.options)
@@ -40,8 +40,8 @@ Status define(OpenedFile& file, const char* path, tailrace_dtype dtype, std::siz
   return Status();
 }
 
-/// The box that start and count mean for a field of this shape; see tailrace_field_put. A start
-/// beyond the shape keeps a count of 0 there; the writer refuses it if it matters.
+/// Return the box that start and count describe for a field of this shape; see tailrace_field_put.
+/// A start beyond the shape gets a count of 0; the writer rejects such a box if necessary.
 Box box_of(const Shape& shape, const std::uint64_t* start, const std::uint64_t* count) {
   Box box{Shape(shape.size(), 0), Shape(shape.size(), 0)};
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -55,7 +55,7 @@ Box box_of(const Shape& shape, const std::uint64_t* start, const std::uint64_t* 
 tailrace_error put(tailrace_file* file, tailrace_field field, const std::uint64_t* start,
                    const std::uint64_t* count, const void* values, bool copy) {
   return recorded_on(file, [&] {
-    // A number that is no field goes to the writer too, which remembers the failure for end_step.
+    // An unknown field number also goes to the writer, which stores the failure for end_step.
     const bool known = field < file->opened->shapes.size();
     const Box box = known ? box_of(file->opened->shapes[field], start, count) : Box{};
     return file->opened->writer->put(field, box, values, copy);

@@ -1,8 +1,8 @@
 // Files of the C API: create, open, steps and their reports, idle time, close, abandon, callbacks;
 // versions and errors.
 //
-// create and open are collective, so a rank whose own arguments are wrong must not return alone:
-// the ranks agree on their arguments first, and only then does anybody touch the file.
+// create and open are collective, so a rank with invalid arguments must not return early. The ranks
+// agree on their arguments first; only then does any rank access the file.
 
 #include <cstdint>
 #include <limits>
@@ -23,7 +23,7 @@ namespace {
 // The build system and the header must name the same release.
 static_assert(std::string_view(TAILRACE_VERSION) == TAILRACE_VERSION_STRING);
 
-// The C numbers are those of Code, one by one at both ends of the list.
+// The C numbers equal those of Code.
 static_assert(static_cast<int>(Code::ok) == TAILRACE_OK);
 static_assert(static_cast<int>(Code::invalid_argument) == TAILRACE_ERROR_INVALID_ARGUMENT);
 static_assert(static_cast<int>(Code::unsupported) == TAILRACE_ERROR_UNSUPPORTED);
@@ -46,7 +46,7 @@ void assign(std::string& text, const char* message) noexcept {
   try {
     text = message;
   } catch (const std::bad_alloc&) {
-    text.assign("out of memory");  // fits into every std::string without an allocation
+    text.assign("out of memory");  // needs no allocation in any std::string
   }
 }
 
@@ -107,8 +107,8 @@ Number plain(Number number) {
   return number;
 }
 
-// Members of 8 bytes each: struct_bytes, field, path, bound and ratio are not of the list;
-// struct_bytes, n_fields, fields and ratio.
+// Each member has 8 bytes. Members outside the lists: struct_bytes, field, path, bound and ratio of
+// a field; struct_bytes, n_fields, fields and ratio of a step.
 #define TAILRACE_NAME(type, name, known) name,
 enum class FieldNumber : std::size_t { TAILRACE_FIELD_REPORT_LIST(TAILRACE_NAME) n_in_list };
 enum class StepNumber : std::size_t {
@@ -149,7 +149,7 @@ tailrace_step_report plain_report(const StepReport& from) {
 
 #undef TAILRACE_PLAIN
 
-/// The report and everything it points to, in one place of its own.
+/// Make one object that owns the report and everything that it points to.
 std::unique_ptr<HeldReport> hold(StepReport step, const OpenedFile& file) {
   auto held = std::make_unique<HeldReport>();
   held->step = std::move(step);
@@ -167,7 +167,7 @@ std::unique_ptr<HeldReport> hold(StepReport step, const OpenedFile& file) {
   return held;
 }
 
-/// Keep what a step came to, unless there is none yet, and show it.
+/// Store the report of a step and return it, unless no step is complete yet.
 Status keep(tailrace_file* file, std::optional<StepReport> step,
             const tailrace_step_report** report) {
   if (!step || !step->completed) return Status();
@@ -179,11 +179,12 @@ Status keep(tailrace_file* file, std::optional<StepReport> step,
 }  // namespace
 
 // --- the application's idle time: marks of the lanes, and the calls that lend its thread; none of
-// these can fail: what goes wrong is kept by the writer for its next collective call
+// these fails: the writer stores errors for its next collective call
 
 namespace {
 
-/// Run `action` on the writer; a failure becomes the file's next one, on every rank.
+/// Run `action` on the writer; its failure is returned by the file's next collective call, on every
+/// rank.
 template <class Action>
 void lend(tailrace_file* file, Action&& action) noexcept {
   if (file == nullptr) return;
@@ -208,7 +209,7 @@ int tailrace_version_number(void) { return TAILRACE_VERSION_NUMBER; }
 const char* tailrace_version_string(void) { return TAILRACE_VERSION_STRING; }
 
 const char* tailrace_error_name(tailrace_error error) {
-  // Every name is a string literal, so the view ends in a zero.
+  // Every name is a string literal, so the view is zero-terminated.
   return tailrace::code_name(static_cast<tailrace::Code>(error)).data();
 }
 

@@ -1,9 +1,9 @@
-// What stands behind a tailrace_file, and the one place where failures become numbers and texts.
+// Content of a tailrace_file, and the single place that converts failures to numbers and texts.
 //
-// Every function of the C API runs its body through guarded(): a Status is remembered (for the
-// thread, and for the file if there is one) and becomes its pinned number; an exception from the
-// standard library, of which only bad_alloc is to be expected, never crosses into C. Translation
-// only: what is allowed, and what it means, is decided by tailrace::Writer.
+// Every function of the C API runs its body through guarded(). A failed Status is stored (for the
+// thread, and for the file if any) and returned as its pinned number. Standard library exceptions,
+// of which only bad_alloc is expected, never cross into C. Only translates; tailrace::Writer
+// defines validity and meaning.
 
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace tailrace {
 
-/// A StepReport in the shape of the C API: plain structs that point into what is kept here.
+/// A StepReport in the form of the C API: plain structs that point into the members here.
 struct HeldReport {
   StepReport step;
   std::vector<std::string> bounds;
@@ -35,11 +35,12 @@ struct HeldReport {
   tailrace_step_report report{};
 };
 
-/// Keep a failure's text for tailrace_thread_error and, unless `file` is NULL, tailrace_file_error.
+/// Store a failure's text for tailrace_thread_error and, unless `file` is NULL,
+/// tailrace_file_error.
 /// Not collective. Thread-safe for different files. Never throws.
 tailrace_error remember(tailrace_file* file, Code code, const char* message) noexcept;
 
-/// The C API counts dtypes from 1, in our order.
+/// The C API numbers dtypes from 1, in the order of DType.
 static_assert(static_cast<int>(DType::f32) + 1 == TAILRACE_F32 &&
               static_cast<int>(DType::i8) + 1 == TAILRACE_I8 &&
               static_cast<int>(DType::u8) + 1 == TAILRACE_U8 &&
@@ -47,13 +48,13 @@ static_assert(static_cast<int>(DType::f32) + 1 == TAILRACE_F32 &&
 inline tailrace_dtype c_dtype(DType dtype) {
   return static_cast<tailrace_dtype>(static_cast<int>(dtype) + 1);
 }
-/// Nothing for a number that is no dtype.
+/// Convert a number to a DType; nothing if it is not a dtype.
 inline std::optional<DType> dtype_of(tailrace_dtype dtype) {
   if (dtype < TAILRACE_F32 || dtype > TAILRACE_U64) return std::nullopt;
   return static_cast<DType>(dtype - 1);
 }
 
-/// The communicator of TAILRACE_MPI(...), or this process alone.
+/// Make the Comm for TAILRACE_MPI(...), or for only this process.
 inline Result<std::unique_ptr<Comm>> given_comm(const void* mpi_comm, std::size_t mpi_comm_bytes) {
   return mpi_comm == nullptr ? make_self_comm() : make_mpi_comm(mpi_comm, mpi_comm_bytes);
 }
@@ -62,20 +63,20 @@ inline Result<std::unique_ptr<Comm>> given_comm(const void* mpi_comm, std::size_
 
 namespace tailrace {
 
-/// A file between create or open and close or abandon.
+/// State of a file from create or open until close or abandon.
 struct OpenedFile {
   std::unique_ptr<Writer> writer;
   FieldOptions field_defaults;
-  std::vector<Shape> shapes;  ///< By field number, without the time dimension.
+  std::vector<Shape> shapes;  ///< Shapes by field number, without the time dimension.
   std::unordered_map<std::string, tailrace_field> field_of_path;
   std::unique_ptr<HeldReport> last_report;
   std::string path;
-  LogCallback log;  ///< The writer's, for what is said when there is no close.
+  LogCallback log;  ///< The writer's callback, also used if the file is abandoned.
   pid_t pid = ::getpid();
 };
 
-/// What a handle points to. It is never freed and no other file's later, so that a program which
-/// goes on using the handle of a closed file is told so.
+/// Allocate a handle. It is never freed or reused, so that a program that uses the handle of a
+/// closed file gets an error.
 template <class Handle>
 Handle* new_handle(Handle content) {
   static std::mutex mutex;
@@ -93,7 +94,7 @@ struct tailrace_file {
 
 namespace tailrace {
 
-/// Run `action`, which returns a Status, and remember its failure. Never throws.
+/// Run `action`, which returns a Status, and store its failure. Never throws.
 template <class Action>
 tailrace_error guarded(tailrace_file* file, Action&& action) noexcept {
   try {
@@ -108,7 +109,7 @@ tailrace_error guarded(tailrace_file* file, Action&& action) noexcept {
   }
 }
 
-/// The same for an action on a file, which must be open, and this process's.
+/// Run `action` on a file, which must be open, and opened by this process; store its failure.
 template <class Action>
 tailrace_error guarded_on(tailrace_file* file, Action&& action) noexcept {
   const char* wrong = nullptr;
@@ -123,8 +124,8 @@ tailrace_error guarded_on(tailrace_file* file, Action&& action) noexcept {
   return guarded(file, std::forward<Action>(action));
 }
 
-/// The same for an action that only records: the writer hears of its failure too, so that the next
-/// end_step fails on every rank, whoever found the mistake.
+/// Run `action`, which only records, and report its failure to the writer, too. The next end_step
+/// then fails on every rank, whichever rank failed.
 template <class Action>
 tailrace_error recorded_on(tailrace_file* file, Action&& action) noexcept {
   return guarded_on(file, [&] {

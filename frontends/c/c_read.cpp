@@ -1,8 +1,7 @@
-// Readers of the C API. Translation only: what is allowed, and what it means, is decided by
-// tailrace::Reader.
+// Readers of the C API. Only translates; tailrace::Reader defines validity and meaning.
 //
-// The ranks agree on their arguments before anything collective touches the file: where those of
-// one rank are wrong, every rank gets the error.
+// The ranks agree on their arguments before a collective call accesses the file. If one rank's
+// arguments are invalid, every rank gets the error.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +24,7 @@ Status null_argument(const char* what) {
   return Status(Code::invalid_argument, std::string(what) + " is NULL");
 }
 
-/// The same as guarded_on() for an action on a reader.
+/// Form of guarded_on() for an action on a reader.
 template <class Action>
 tailrace_error guarded_reader(const tailrace_reader* reader, Action&& action) noexcept {
   if (reader == nullptr || reader->reader == nullptr) {
@@ -58,7 +57,7 @@ Status check_dataset(const Reader& reader, std::size_t dataset) {
                 "there is no dataset " + std::to_string(dataset) + " of " + std::to_string(n));
 }
 
-/// A slab out of C arrays of the dataset's dimensions.
+/// Make a slab from C arrays with the dataset's number of dimensions.
 Result<Slab> make_slab(const Reader& reader, std::size_t dataset, const std::uint64_t* start,
                        const std::uint64_t* count, const std::uint64_t* stride) {
   TAILRACE_TRY(check_dataset(reader, dataset));
@@ -101,7 +100,7 @@ Status read_all(Reader& reader, std::size_t n_requests, const tailrace_read_requ
   return reader.read_all(translated);
 }
 
-/// Fail the read_all() of all ranks: meet the others at its agreement.
+/// Make read_all() fail on all ranks, by joining its agreement with an error.
 Status fail_read_all(Reader& reader, tailrace_error error, const char* text) {
   const bool known = error > TAILRACE_OK && error <= static_cast<int>(Code::internal);
   const Code code = known ? static_cast<Code>(error) : Code::invalid_argument;

@@ -1,5 +1,5 @@
-// The filter classes of our own codecs, for programs that register them with their HDF5 and then
-// read without any plug-in. A new filter is one line here.
+// Filter classes of Tailrace's codecs. A program that registers them with its HDF5 reads their
+// chunks without a plug-in. To add a filter, add a line here.
 
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace tailrace::hdf5 {
 
-/// All of them; they live as long as the process. Not collective. Thread-safe.
+/// Return all filter classes, which exist as long as the process. Not collective. Thread-safe.
 inline std::array<const FilterClass*, 2> own_filter_classes() {
   return {&trz_filter_class(), &xor_filter_class()};
 }
 
-/// Register them with this process's HDF5, which then reads their chunks without plug-ins. Not
-/// collective. Comes after everything that HDF5 is to find in its environment.
+/// Register the filters with this process's HDF5, which then reads their chunks without plug-ins.
+/// Not collective. Call it after setting everything that HDF5 reads from its environment.
 inline Status register_own_filters() {
   for (const FilterClass* filter_class : own_filter_classes()) {
     TAILRACE_TRY(register_filter_class(filter_class));

@@ -1,5 +1,5 @@
-// libtailrace_filters.so: one function by which a program gives its own HDF5 both filters. The HDF5
-// is found by the caller's return address, as the filters find theirs (hdf5_calls.hpp).
+// libtailrace_filters.so: one function that registers both filters with a program's own HDF5. It
+// finds that HDF5 by the caller's return address, as the filters do (hdf5_calls.hpp).
 
 #include <array>
 

@@ -1,9 +1,9 @@
-/* What the module tailrace (tailrace.f90) cannot say in Fortran: communicators, and arrays of any
- * type, rank and stride, which come as descriptors.
+/* C part of the Fortran module tailrace (tailrace.f90), for features that Fortran lacks:
+ * communicators, and arrays of any type, rank and stride, which arrive as descriptors.
  *
- * Fortran's dimensions, first fastest, become those of the file, last fastest, here and nowhere
- * else (reversed()); so do its positions, which begin at 1. A failure of ours is kept as text, and
- * remembered by the file as that of a put would be: the end_step that follows fails on all ranks.
+ * Only this file converts Fortran's order of dimensions, first fastest, to the file's, last fastest
+ * (reversed()), and Fortran's positions, which begin at 1. An error found here is stored as text
+ * and reported to the file like a failed put: the next end_step fails on all ranks.
  */
 
 #include <ISO_Fortran_binding.h>
@@ -20,7 +20,7 @@
 
 /* ----- failures */
 
-static _Thread_local char own_text[512]; /* "": the last failure was the library's */
+static _Thread_local char own_text[512]; /* Empty: the last failure was the library's. */
 
 static tailrace_error fail(const char* format, ...) {
   va_list arguments;
@@ -35,7 +35,7 @@ static tailrace_error passed_on(tailrace_error error) {
   return error;
 }
 
-/* A put, definition or attribute that never came to the library. */
+/* Report to the file a put, definition or attribute that failed before it reached the library. */
 static tailrace_error remembered(tailrace_file* file, tailrace_error error) {
   if (error != TAILRACE_OK && own_text[0] != '\0' && file != NULL) {
     (void)tailrace_file_fail_step(file, own_text);
@@ -43,7 +43,7 @@ static tailrace_error remembered(tailrace_file* file, tailrace_error error) {
   return error;
 }
 
-/* The text of this thread's last failure. */
+/* Return the text of this thread's last failure. */
 const char* tailrace_fortran_error(void) {
   return own_text[0] != '\0' ? own_text : tailrace_thread_error();
 }
@@ -60,7 +60,8 @@ static size_t n_elements_of(const CFI_cdesc_t* array) {
   return n;
 }
 
-/* Whether the size of the last dimension is not known: the actual argument is an assumed-size. */
+/* True if the size of the last dimension is unknown: the actual argument is an assumed-size
+ * array. */
 static int is_assumed_size(const CFI_cdesc_t* array) {
   return array->rank > 0 && array->dim[array->rank - 1].extent < 0;
 }
@@ -70,7 +71,7 @@ static int is_dense(const CFI_cdesc_t* array) {
          CFI_is_contiguous(array);
 }
 
-/* Copies between an array with gaps and dense memory, first dimension fastest. */
+/* Copy between an array with gaps and dense memory, first dimension fastest. */
 static void copy_elements(const CFI_cdesc_t* array, char* dense, int into_dense) {
   const size_t n = n_elements_of(array);
   CFI_index_t at[CFI_MAX_RANK] = {0};
@@ -91,8 +92,8 @@ static int is_signed_integer(CFI_type_t type) {
 
 static int is_real(CFI_type_t type) { return type == CFI_type_float || type == CFI_type_double; }
 
-/* Whether elements of the descriptor's type are those of a dtype. Fortran has no unsigned integers:
- * its integers stand for the same bits. */
+/* True if elements of the descriptor's type fit a dtype. Fortran has no unsigned integers: its
+ * signed integers carry their bits. */
 static int fits(const CFI_cdesc_t* array, tailrace_dtype dtype) {
   if (array->elem_len != tailrace_dtype_bytes(dtype)) return 0;
   const int wants_real = dtype == TAILRACE_F32 || dtype == TAILRACE_F64;
@@ -127,7 +128,7 @@ static const char* element_at(const CFI_cdesc_t* list, size_t i) {
   return (const char*)list->base_addr + (list->rank == 0 ? 0 : (CFI_index_t)i * list->dim[0].sm);
 }
 
-/* One integer of whatever kind, of a list or alone. */
+/* Return one integer of any kind, from a list or a scalar. */
 static int64_t integer_at(const CFI_cdesc_t* list, size_t i) {
   const char* const element = element_at(list, i);
   int8_t i8;
@@ -142,8 +143,8 @@ static int64_t integer_at(const CFI_cdesc_t* list, size_t i) {
   }
 }
 
-/* A list of positions or extents, in the order of the file: last first, and less `first_index`.
- * n_dims SIZE_MAX: as many as there are. */
+/* Convert a list of positions or extents to the order of the file: last first, and minus
+ * `first_index`. *n_dims SIZE_MAX: accept any number of entries. */
 static tailrace_error reversed(const CFI_cdesc_t* list, const char* what, int64_t first_index,
                                size_t* n_dims, uint64_t* numbers) {
   if (list->rank != 1 || !is_signed_integer(list->type) || list->elem_len > 8) {
@@ -165,7 +166,7 @@ static tailrace_error reversed(const CFI_cdesc_t* list, const char* what, int64_
   return TAILRACE_OK;
 }
 
-/* The box that `values` stands for: count, or its own extents. */
+/* The box of `values`: its count, or the extents of `values`. */
 typedef struct {
   uint64_t start[TAILRACE_RANK_MAX];
   uint64_t count[TAILRACE_RANK_MAX];
@@ -205,7 +206,7 @@ static tailrace_error box_of(size_t n_dims, const CFI_cdesc_t* start, const CFI_
 
 /* ----- files */
 
-/* `comm`: a communicator of mpi or mpif.h; NULL: this process alone. */
+/* Create or open a file. `comm`: a communicator of mpi or mpif.h; NULL: only this process. */
 tailrace_error tailrace_fortran_file(const char* path, int opens, const int* comm,
                                      const char* options, tailrace_file** file) {
   if (*file != NULL) return fail("the variable has a file open already; close that one first");
@@ -232,7 +233,7 @@ tailrace_error tailrace_fortran_close(tailrace_file* file) {
   return passed_on(tailrace_file_close(file));
 }
 
-/* `chunk` NULL, or the extents of chunks. */
+/* Define a field. `chunk`: NULL, or the extents of chunks. */
 tailrace_error tailrace_fortran_define(tailrace_file* file, const char* path, int dtype,
                                        const CFI_cdesc_t* shape, const CFI_cdesc_t* chunk,
                                        const char* options, uint64_t* field, size_t* n_dims) {
@@ -245,7 +246,7 @@ tailrace_error tailrace_fortran_define(tailrace_file* file, const char* path, in
   strcpy(all, options);
   if (chunk != NULL) {
     uint64_t of_chunk[TAILRACE_RANK_MAX];
-    size_t n_given = SIZE_MAX; /* with over_time one more than the shape */
+    size_t n_given = SIZE_MAX; /* With over_time one more than the shape. */
     error = reversed(chunk, "chunk", 0, &n_given, of_chunk);
     char* end = all + strlen(all);
     if (error == TAILRACE_OK) end += sprintf(end, "%schunk=", end == all ? "" : ",");
@@ -342,7 +343,7 @@ tailrace_error tailrace_fortran_fail_step(tailrace_file* file, const char* why) 
   return passed_on(tailrace_file_fail_step(file, why));
 }
 
-/* As type tailrace_report in tailrace.f90. */
+/* Report in the layout of type tailrace_report in tailrace.f90. */
 typedef struct {
   int64_t step_index, n_fields, raw_bytes, encoded_bytes, file_bytes, n_writes, peak_memory_bytes;
   double ratio, step_s, encode_s, write_s, makespan_s, hidden_share, sync_s, commit_s, exposed_s,
@@ -405,7 +406,7 @@ tailrace_error tailrace_fortran_refresh(tailrace_reader* reader) {
   return passed_on(tailrace_reader_refresh(reader));
 }
 
-/* What the dataset of a path is: dtype 0 if it holds no numbers; extents in Fortran's order. */
+/* Describe the dataset of a path: dtype 0 if it is not numeric; extents in Fortran's order. */
 tailrace_error tailrace_fortran_inquire(tailrace_reader* reader, const char* path, size_t* dataset,
                                         int* dtype, int* n_dims, int64_t* extents) {
   tailrace_dataset_info info;
@@ -422,7 +423,7 @@ tailrace_error tailrace_fortran_inquire(tailrace_reader* reader, const char* pat
   return error;
 }
 
-/* The path of a dataset, by its number from 1 on; NULL: there are not so many. */
+/* Return the path of a dataset by its number, from 1; NULL if the number is too large. */
 const char* tailrace_fortran_path(const tailrace_reader* reader, int64_t number) {
   tailrace_dataset_info info;
   if (number < 1 || (uint64_t)number > tailrace_reader_n_datasets(reader) ||
@@ -432,12 +433,12 @@ const char* tailrace_fortran_path(const tailrace_reader* reader, int64_t number)
   return info.path;
 }
 
-/* The slab that is asked for, and where its elements go. */
+/* The requested slab, and the memory for its elements. */
 typedef struct {
   tailrace_read_request request;
   box part;
   uint64_t stride[TAILRACE_RANK_MAX];
-  char* dense; /* not NULL: `values` has gaps */
+  char* dense; /* Not NULL: `values` has gaps. */
 } reading;
 
 static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
@@ -478,8 +479,8 @@ static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
   return TAILRACE_OK;
 }
 
-/* `collective`: all ranks call it, and what several want one decodes. Where one asks for what
- * cannot be, all fail. */
+/* Read a slab. `collective`: all ranks call it, and a chunk that several ranks need is decoded
+ * once. If one rank's request is invalid, all fail. */
 tailrace_error tailrace_fortran_read(tailrace_reader* reader, const char* path,
                                      const CFI_cdesc_t* start, const CFI_cdesc_t* count,
                                      const CFI_cdesc_t* stride, const CFI_cdesc_t* values,

@@ -1,19 +1,21 @@
-!> Tailrace for Fortran 2018: parallel compressed output, and reading, of HDF5 files.
+!> Tailrace for Fortran 2018: parallel compressed writing, and reading, of HDF5 files.
 !!
-!! The types tailrace_file and tailrace_reader have the calls of tailrace.h and reader.h, whose rules
-!! of collectivity, threads and steps hold here (docs/fortran.md is the manual). What differs:
-!!  * Arrays are Fortran's: extents and positions stand first dimension first, and positions begin
-!!    at 1. In the file, as for everybody else who is not Fortran, the order is the other way round.
-!!  * Values are copied by put(), unless copy=.false. says that they stay untouched.
-!!  * Failures come as with Fortran's own statements: stat= and errmsg=, and error stop without stat=.
-!! An object of either type is ended by close() or abandon(), not by itself: copies of it mean the
-!! same file.
+!! The types tailrace_file and tailrace_reader provide the calls of tailrace.h and reader.h. The
+!! rules of collectivity, threads and steps there apply here; docs/fortran.md is the manual.
+!! Differences:
+!!  * Arrays are in Fortran's order: extents and positions list the first dimension first, and
+!!    positions begin at 1. The file, and programs in other languages, use the reverse order.
+!!  * put() copies the values, unless the caller promises with copy=.false. to leave them unchanged.
+!!  * Errors are returned in stat= and errmsg=, as by Fortran's statements; without stat= the
+!!    program stops with error stop.
+!! Call close() or abandon() to end an object of either type; leaving its scope does not end it.
+!! Copies of an object refer to the same file.
 module tailrace
   use, intrinsic :: iso_c_binding
   implicit none
   private
 
-  ! Numbers of tailrace.h, pinned there (tests/fortran/module.f90 compares them with the library's).
+  ! Pinned numbers of tailrace.h (tests/fortran/module.f90 compares them with the library's).
   integer, parameter, public :: tailrace_ok = 0
   integer, parameter, public :: tailrace_invalid_argument = 1
   integer, parameter, public :: tailrace_unsupported = 2
@@ -30,7 +32,7 @@ module tailrace
   integer, parameter, public :: tailrace_out_of_memory = 13
   integer, parameter, public :: tailrace_internal = 14
 
-  !> Types of elements. Fortran has no unsigned integers: those of its integers stand for their bits.
+  !> Types of elements. Fortran has no unsigned integers: its signed integers carry their bits.
   integer, parameter, public :: tailrace_real32 = 1
   integer, parameter, public :: tailrace_real64 = 2
   integer, parameter, public :: tailrace_int8 = 3
@@ -44,7 +46,7 @@ module tailrace
 
   integer, parameter :: most_dims = 32
 
-  !> A field of one file, from define() on until the file is closed.
+  !> A field of one file, valid from define() until the file is closed.
   type, public :: tailrace_field
     private
     integer(c_int64_t) :: number = -1
@@ -52,7 +54,7 @@ module tailrace
     integer(c_size_t) :: n_dims = 0
   end type tailrace_field
 
-  !> What became of one step, over all ranks; seconds are those of the slowest.
+  !> Report of one step, over all ranks; seconds are those of the slowest rank.
   type, public, bind(C) :: tailrace_report
     integer(c_int64_t) :: step_index, n_fields
     integer(c_int64_t) :: raw_bytes      !< uncompressed
@@ -62,14 +64,14 @@ module tailrace
     real(c_double) :: ratio              !< raw_bytes / encoded_bytes
     real(c_double) :: step_s             !< end_step, from call to return
     real(c_double) :: encode_s, write_s
-    real(c_double) :: makespan_s         !< both together
-    real(c_double) :: hidden_share       !< of the shorter of the two that the longer one hid
+    real(c_double) :: makespan_s         !< encoding and writing together
+    real(c_double) :: hidden_share       !< share of the shorter activity that overlapped the longer
     real(c_double) :: sync_s, commit_s
-    real(c_double) :: exposed_s          !< modes async and in_situ: lost to the step
+    real(c_double) :: exposed_s          !< modes async and in_situ: time lost to the step
     real(c_double) :: idle_encode_s      !< encoding in the program's idle time
-    integer(c_int) :: is_there           !< 0: there is no step yet to report of (deferred modes)
-    integer(c_int64_t) :: n_waiting_steps !< until chunks of several are full: not in the file yet
-    integer(c_int64_t) :: waiting_bytes  !< of these, uncompressed
+    integer(c_int) :: is_there           !< 0: no step to report yet (deferred modes)
+    integer(c_int64_t) :: n_waiting_steps !< buffered for chunks of several steps
+    integer(c_int64_t) :: waiting_bytes  !< bytes of these steps, uncompressed
   end type tailrace_report
 
   type, public :: tailrace_file
@@ -113,10 +115,10 @@ module tailrace
   end type tailrace_reader
 
   abstract interface
-    !> Whether what the program waits for has happened; see idle_until().
+    !> Returns .true. once the awaited event has occurred; see idle_until().
     logical function tailrace_done()
     end function tailrace_done
-    !> Sleeps until that; see idle_until().
+    !> Sleeps until the awaited event has occurred; see idle_until().
     subroutine tailrace_wait()
     end subroutine tailrace_wait
   end interface
@@ -124,7 +126,8 @@ module tailrace
 
   public :: tailrace_version, tailrace_error_name
 
-  !> What idle_until() asks: one thread at a time calls Tailrace, so that one is enough.
+  !> Current callbacks of idle_until(). One pair suffices, because one thread at a time calls
+  !! Tailrace.
   procedure(tailrace_done), pointer :: asked => null()
   procedure(tailrace_wait), pointer :: sleeper => null()
 
@@ -351,8 +354,8 @@ contains
     if (present(options)) given = trim(options)
   end function given
 
-  !> A number as options have it, with all of its digits. What is not a number is a text that the
-  !! library refuses by name.
+  !> Format a number for an option, with all of its digits. Text that is not a number is passed on,
+  !! and the library rejects it by name.
   function number_text(number) result(text)
     class(*), intent(in) :: number
     character(:), allocatable :: text
@@ -387,13 +390,13 @@ contains
     if (.not. present(stat)) error stop 'tailrace: '//text
   end subroutine judge
 
-  !> The library's version, such as "0.1.0".
+  !> Return the library's version, such as "0.1.0".
   function tailrace_version() result(text)
     character(:), allocatable :: text
     text = text_from(c_version())
   end function tailrace_version
 
-  !> The name of an error, such as "bad_coverage".
+  !> Return the name of an error, such as "bad_coverage".
   function tailrace_error_name(error) result(text)
     integer, intent(in) :: error
     character(:), allocatable :: text
@@ -403,8 +406,8 @@ contains
   ! --- files
 
   !> Create a file. Collective over `comm`, a communicator of mpi or mpif.h (of mpi_f08: its
-  !! mpi_val); without one this process alone. `options` as in tailrace.h, the other arguments are
-  !! the most usual of these and win over it.
+  !! mpi_val); without `comm` only this process. `options` is the text of tailrace.h. The other
+  !! arguments are its most common keys and override it.
   subroutine file_create(file, path, comm, codec, bound, mode, replace, options, stat, errmsg)
     class(tailrace_file), intent(inout) :: file
     character(*), intent(in) :: path
@@ -416,7 +419,7 @@ contains
     call begin(file, path, 0, comm, codec, bound, mode, replace, options, stat, errmsg)
   end subroutine file_create
 
-  !> Open a file to add fields and steps to it. Collective, as create().
+  !> Open a file to add fields and steps to it. Collective, like create().
   subroutine file_open(file, path, comm, codec, bound, mode, options, stat, errmsg)
     class(tailrace_file), intent(inout) :: file
     character(*), intent(in) :: path
@@ -445,7 +448,7 @@ contains
     call judge(c_file(c_text(path), int(opens, c_int), comm, c_text(all), file%handle), stat, errmsg)
   end subroutine begin
 
-  !> End the step that is open, if any, and close; closed in every case. Collective.
+  !> End the open step, if any, and close the file, which is closed in every case. Collective.
   subroutine file_close(file, stat, errmsg)
     class(tailrace_file), intent(inout) :: file
     integer, intent(out), optional :: stat
@@ -456,7 +459,7 @@ contains
     call judge(code, stat, errmsg)
   end subroutine file_close
 
-  !> Drop what was not committed and close. Not collective; never fails.
+  !> Drop everything uncommitted and close. Not collective; never fails.
   subroutine file_abandon(file)
     class(tailrace_file), intent(inout) :: file
     call c_abandon(file%handle)
@@ -468,9 +471,10 @@ contains
     file_is_open = c_associated(file%handle)
   end function file_is_open
 
-  !> Define a field: its path, a type (tailrace_real64, ...) and its extents over all ranks, first
-  !! dimension first, a list of integers of any kind; with over_time of one entry (time becomes the
-  !! last dimension). `fill` is a real or an integer number. Alike on all ranks.
+  !> Define a field: its path, a type (tailrace_real64, ...) and its extents over all ranks. The
+  !! extents are a list of integers of any kind, first dimension first. With over_time they are
+  !! those of one entry; time becomes the last dimension. `fill` is a real or an integer number.
+  !! Alike on all ranks.
   subroutine file_define(file, path, dtype, shape, field, codec, bound, chunk, fill, over_time, &
                          options, stat, errmsg)
     class(tailrace_file), intent(in) :: file
@@ -498,12 +502,12 @@ contains
     call judge(code, stat, errmsg)
   end subroutine file_define
 
-  !> Give this rank's part of a field: values of the field's type, any number of times. Not
+  !> Submit this rank's part of a field: values of the field's type, any number of times. Not
   !! collective.
-  !! start   position of the first element, in each dimension from 1 on; absent: the origin
-  !! count   extents of the part, where they are not those of `values` itself
-  !! copy    .false.: nothing is copied; `values` is a contiguous variable (no expression) that
-  !!         stays untouched until end_step() or close() has returned
+  !! start   position of the first element, in each dimension from 1; absent: the origin
+  !! count   extents of the part; absent: those of `values`
+  !! copy    .false.: no copy; `values` is a contiguous variable (not an expression) that the caller
+  !!         leaves unchanged until end_step() or close() has returned. Default: .true.
   subroutine file_put(file, field, values, start, count, copy, stat, errmsg)
     class(tailrace_file), intent(in) :: file
     type(tailrace_field), intent(in) :: field
@@ -521,8 +525,8 @@ contains
                      copies), stat, errmsg)
   end subroutine file_put
 
-  ! An attribute of the file ("/"), a group or a field: a text (blanks at its end are dropped), or a
-  ! real or integer number or list of these. Alike on all ranks.
+  ! Set an attribute of the file ("/"), a group or a field. The value is a text (trailing blanks are
+  ! dropped), or a real or integer number or list. Alike on all ranks.
 
   subroutine set_text(file, object, name, value, stat, errmsg)
     class(tailrace_file), intent(in) :: file
@@ -569,7 +573,8 @@ contains
     call judge(c_attribute(file%handle, c_text(object), c_text(name), value), stat, errmsg)
   end subroutine set_real64
 
-  !> This rank cannot give what the step needs: end_step() fails with `why` on all. Not collective.
+  !> Make end_step() fail with `why` on all ranks, because this rank cannot provide its part. Not
+  !! collective.
   subroutine file_fail_step(file, why, stat, errmsg)
     class(tailrace_file), intent(in) :: file
     character(*), intent(in) :: why
@@ -578,8 +583,8 @@ contains
     call judge(c_fail_step(file%handle, c_text(why)), stat, errmsg)
   end subroutine file_fail_step
 
-  !> Write and commit what was put since the last step; in the modes async and in_situ hand it over,
-  !! and report of the step before. Collective.
+  !> Write and commit everything put since the last step. In the modes async and in_situ hand it
+  !! over, and report the previous step. Collective.
   subroutine file_end_step(file, report, stat, errmsg)
     class(tailrace_file), intent(in) :: file
     type(tailrace_report), intent(out), optional :: report
@@ -605,14 +610,14 @@ contains
     call judge(code, stat, errmsg)
   end subroutine file_wait
 
-  !> The last step that is surely in the file, counted from 0 by calls of end_step(); -1: none is
-  !! (tailrace_file_last_committed_step in tailrace.h). Not collective.
+  !> Return the last step that is certainly in the file, counted from 0 by calls of end_step(); -1:
+  !! none (tailrace_file_last_committed_step in tailrace.h). Not collective.
   integer(c_int64_t) function file_last_committed_step(file)
     class(tailrace_file), intent(in) :: file
     file_last_committed_step = c_last_committed_step(file%handle)
   end function file_last_committed_step
 
-  ! --- idle time (mode in_situ): what the program needs its thread and its network for
+  ! --- idle time (mode in_situ): marks of when the program needs its thread and its network
 
   subroutine file_compute_begin(file)
     class(tailrace_file), intent(in) :: file
@@ -634,15 +639,16 @@ contains
     call c_background_end(file%handle)
   end subroutine file_background_end
 
-  !> The program's thread is idle for so many seconds: Tailrace encodes what fits.
+  !> Lend the program's idle thread for this many seconds: Tailrace encodes the chunks that fit.
   subroutine file_idle(file, seconds)
     class(tailrace_file), intent(in) :: file
     real(c_double), intent(in) :: seconds
     call c_idle(file%handle, seconds)
   end subroutine file_idle
 
-  !> The same until done() says so, which must not call Tailrace. wait(), if there is one, is called
-  !! once at most, when Tailrace has no more use for the thread, and sleeps until done() would.
+  !> Lend the program's idle thread until done() returns .true.; done() must not call Tailrace.
+  !! Tailrace calls wait(), if present, at most once, when it does not need the thread. wait()
+  !! sleeps until done() would return .true.
   subroutine file_idle_until(file, done, wait)
     class(tailrace_file), intent(in) :: file
     procedure(tailrace_done) :: done
@@ -672,8 +678,8 @@ contains
 
   ! --- readers
 
-  !> Open any HDF5 or netCDF-4 file for reading. Collective over `comm`, as create(). `options` as in
-  !! reader.h.
+  !> Open any HDF5 or netCDF-4 file for reading. Collective over `comm`, like create(). `options` is
+  !! the text of reader.h.
   subroutine reader_open(reader, path, comm, options, stat, errmsg)
     class(tailrace_reader), intent(inout) :: reader
     character(*), intent(in) :: path
@@ -684,7 +690,7 @@ contains
     call judge(c_reader(c_text(path), comm, c_text(given(options)), reader%handle), stat, errmsg)
   end subroutine reader_open
 
-  !> Collective.
+  !> Close the reader. Collective.
   subroutine reader_close(reader, stat, errmsg)
     class(tailrace_reader), intent(inout) :: reader
     integer, intent(out), optional :: stat
@@ -695,14 +701,14 @@ contains
     call judge(code, stat, errmsg)
   end subroutine reader_close
 
-  !> Close without the other ranks. Not collective.
+  !> Close the reader without the other ranks. Not collective.
   subroutine reader_abandon(reader)
     class(tailrace_reader), intent(inout) :: reader
     call c_reader_abandon(reader%handle)
     reader%handle = c_null_ptr
   end subroutine reader_abandon
 
-  !> The file has changed: list it anew. Collective.
+  !> List the file again after it has changed. Collective.
   subroutine reader_refresh(reader, stat, errmsg)
     class(tailrace_reader), intent(in) :: reader
     integer, intent(out), optional :: stat
@@ -715,7 +721,7 @@ contains
     reader_n_datasets = int(c_n_datasets(reader%handle))
   end function reader_n_datasets
 
-  !> The path of a dataset by its number, from 1 to n_datasets(); "" if there are not so many.
+  !> Return the path of a dataset by its number, from 1 to n_datasets(); "" beyond.
   function reader_path(reader, number) result(text)
     class(tailrace_reader), intent(in) :: reader
     integer, intent(in) :: number
@@ -723,8 +729,8 @@ contains
     text = text_from(c_path(reader%handle, int(number, c_int64_t)))
   end function reader_path
 
-  !> The extents of a dataset, first dimension first (none of a scalar), and its type
-  !! (tailrace_real64, ...; 0: no numbers). Not collective.
+  !> Return the extents of a dataset, first dimension first (none of a scalar), and its type
+  !! (tailrace_real64, ...; 0: not numeric). Not collective.
   subroutine reader_inquire(reader, path, shape, dtype, stat, errmsg)
     class(tailrace_reader), intent(in) :: reader
     character(*), intent(in) :: path
@@ -744,9 +750,9 @@ contains
   end subroutine reader_inquire
 
   !> Read a part of a dataset into `values`, of the dataset's type. Not collective.
-  !! start    position of the first element, from 1 on; absent: the origin
-  !! count    extents of the part, where they are not those of `values` itself
-  !! stride   from one element to the next in each dimension; absent: 1
+  !! start    position of the first element, from 1; absent: the origin
+  !! count    extents of the part; absent: those of `values`
+  !! stride   distance between elements in each dimension; absent: 1
   subroutine reader_read(reader, path, values, start, count, stride, stat, errmsg)
     class(tailrace_reader), intent(in) :: reader
     character(*), intent(in) :: path
@@ -758,8 +764,8 @@ contains
                errmsg)
   end subroutine reader_read
 
-  !> The same by all ranks together, each its own part (none: of no elements): what several want is
-  !! fetched and decoded once. Collective, of one dataset.
+  !> Read parts of one dataset on all ranks, each its own part, possibly empty. A chunk that several
+  !! ranks need is fetched and decoded once. Collective.
   subroutine reader_read_all(reader, path, values, start, count, stride, stat, errmsg)
     class(tailrace_reader), intent(in) :: reader
     character(*), intent(in) :: path

@@ -1,9 +1,9 @@
 // The trz filter as a WebAssembly side module that h5wasm's HDF5 loads as a plug-in. Decodes only.
 //
-// h5wasm is HDF5 compiled by emscripten. It loads plug-ins by dlopen() from its file system, as
-// HDF5 does elsewhere, and gives them the functions that its build exports by name. HDF5's own are
-// among these, so none is searched for as hdf5_calls.cpp does. Encoding is left out: it is most of
-// the codec, and HDF5 itself refuses to write with a filter class that has no encoder.
+// h5wasm is HDF5 compiled by emscripten. It loads plug-ins by dlopen() from its file system, like
+// any HDF5, and resolves their functions by name among its exports. HDF5's own are among these, so
+// this module needs no search like that of hdf5_calls.cpp. Encoding is left out: it is most of the
+// codec, and HDF5 itself refuses to write with a filter class that has no encoder.
 
 #include "hdf5_filter/filter_support.hpp"
 #include "hdf5_filter/thread_workspace.hpp"
@@ -11,7 +11,7 @@
 #include "trz/client_data.hpp"
 #include "trz/trz.hpp"
 
-// The names are HDF5's.
+// HDF5 prescribes the names.
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 using tailrace::hdf5::herr_t;
@@ -42,7 +42,7 @@ Hdf5Calls calls_of_h5wasm() {
   return calls;
 }
 
-/// Decode the chunk in `block` and put its values in its place.
+/// Decode the chunk in `block` and replace it by its values.
 Status decode_block(const Hdf5Calls& calls, std::span<const unsigned> words, std::size_t n_given,
                     std::size_t* capacity, void** block, std::size_t& n_result) {
   static_assert(sizeof(unsigned) == sizeof(std::uint32_t));

@@ -1,5 +1,5 @@
-// What the C++ library of Debian's emscripten 3.1.6 lacks. scripts/build-javascript includes this
-// file before every source.
+// Declarations that the C++ library of Debian's emscripten 3.1.6 lacks. scripts/build-javascript
+// includes this file before every source.
 
 #pragma once
 
@@ -8,14 +8,14 @@
 #include <version>
 
 #if !defined(__cpp_lib_bit_cast)
-// Both stand where the sources look for them. NOLINTBEGIN(cert-dcl58-cpp)
+// The sources expect both in namespace std. NOLINTBEGIN(cert-dcl58-cpp)
 namespace std {
 template <class To, class From>
 constexpr To bit_cast(const From& from) noexcept {
   return __builtin_bit_cast(To, from);
 }
-/// Without a definition: the texts that need it (describe()) are no part of the module, and the
-/// linker refuses a module in which they are.
+/// Declared without a definition: the texts that need it (describe()) are not part of the module.
+/// The linker rejects a module that contains them.
 to_chars_result to_chars(char* first, char* last, double value, chars_format format, int precision);
 }  // namespace std
 // NOLINTEND(cert-dcl58-cpp)

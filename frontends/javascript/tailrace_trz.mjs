@@ -1,4 +1,4 @@
-// Teaches h5wasm to read datasets that the codec trz has compressed.
+// Enables h5wasm to read datasets compressed by the codec trz.
 //
 //   import h5wasm from "h5wasm";              // under node: "h5wasm/node"
 //   import * as trz from "tailrace-trz";
@@ -6,10 +6,10 @@
 //   const field = new h5wasm.File("run.h5", "r").get("rho");
 //   const values = field.value;               // decoded; also field.slice([[0, 1], []])
 //
-// The decoder is libh5trz.so, a WebAssembly side module of HDF5's plug-in interface. HDF5 itself
-// loads it, finds the chunks, and puts their values together.
+// The decoder is libh5trz.so, a WebAssembly side module with HDF5's plug-in interface. HDF5 loads
+// it, finds the chunks, and assembles their values.
 
-/** The number of trz in HDF5's list of filters. */
+/** Number of trz in HDF5's registry of filters. */
 export const FILTER_ID = 481;
 
 /** Filters that h5wasm has without a plug-in: deflate, shuffle, fletcher32, szip, nbit, scaleoffset. */
@@ -22,14 +22,14 @@ let installed = null;
 /**
  * Register the decoder, and make failed reads throw.
  *
- * Call it once, before the first dataset is read: HDF5 remembers the filters that it did not find.
- * h5wasm by itself returns zeros where HDF5 fails, and prints the reason to the console. After this
- * call a read that fails, because of damaged bytes or of another filter that is missing, throws an
- * Error whose message is HDF5's error stack. That holds for every file that h5wasm reads.
+ * Call it once, before the first dataset is read: HDF5 caches the filters that it did not find.
+ * Without this call, h5wasm returns zeros if HDF5 fails, and prints the reason to the console.
+ * After it, a read that fails (damaged bytes, another missing filter) throws an Error with HDF5's
+ * error stack. This applies to every file that h5wasm reads.
  *
  * @param {object} h5wasm  the default export of "h5wasm" or "h5wasm/node", version 0.10.
- * @param {string|URL|Uint8Array} [plugin]  address or bytes of libh5trz.so; default: the file beside
- *   this one. Under node: a file URL whose folder holds libh5trz.so, never bytes.
+ * @param {string|URL|Uint8Array} [plugin]  address or bytes of libh5trz.so; default: the file next
+ *   to this one. Under node: a file URL whose folder contains libh5trz.so, never bytes.
  * @returns {Promise<void>}
  * @throws {Error} libh5trz.so cannot be fetched, or HDF5 refuses its folder.
  */
@@ -45,7 +45,7 @@ export async function install(h5wasm, plugin = new URL(FILE, import.meta.url)) {
   installed = module;
 }
 
-/** Under node h5wasm's file system is the real one, so the plug-in stays where it is. */
+/** Find the plug-in's folder under node, where h5wasm uses the real file system. */
 async function folderOf(plugin) {
   const { access } = await import("node:fs/promises");
   const { dirname } = await import("node:path");
@@ -55,7 +55,7 @@ async function folderOf(plugin) {
   return dirname(path);
 }
 
-/** A browser has no files: HDF5 finds the plug-in in a folder of h5wasm's memory. */
+/** Copy the plug-in into a folder of h5wasm's memory, because a browser has no files. */
 async function copyIn(module, plugin) {
   let bytes = plugin;
   if (!(plugin instanceof Uint8Array)) {
@@ -69,12 +69,12 @@ async function copyIn(module, plugin) {
 }
 
 /**
- * The filters of a dataset that neither h5wasm nor this module has. Plug-ins that others have
- * installed are not counted: say so in `known`.
+ * List the filters of a dataset that neither h5wasm nor this module provides. Name filters of other
+ * installed plug-ins in `known`.
  *
  * @param {object} dataset  h5wasm's Dataset.
  * @param {number[]} [known]  numbers of further filters that are installed.
- * @returns {{id: number, name: string}[]}  in the order in which they were applied; empty: readable.
+ * @returns {{id: number, name: string}[]}  in the order of encoding; empty: readable.
  */
 export function missingFilters(dataset, known = []) {
   const have = [...BUILT_IN, ...(installed ? [FILTER_ID] : []), ...known];

@@ -1,9 +1,9 @@
-// The few functions of the C and C++ libraries that the module needs and h5wasm does not export.
+// C and C++ library functions that the module needs and h5wasm does not export.
 //
-// A side module brings no C++ library of its own, and what h5wasm's main module exports of one is
-// neither documented nor of our compiler's version. Memory comes from h5wasm's malloc(). What would
-// be a C++ exception, no memory for a few bytes, stops the call by a trap: JavaScript catches it as
-// a WebAssembly.RuntimeError. The codec itself reports errors as values.
+// A side module has no C++ library. The functions that h5wasm's main module exports from one are
+// neither documented nor from the same compiler version. Memory comes from h5wasm's malloc(). A C++
+// exception, such as failing to allocate a few bytes, would trap: JavaScript catches it as a
+// WebAssembly.RuntimeError. The codec itself reports errors as values.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,10 +32,11 @@ __attribute__((no_builtin("memcmp"))) int memcmp(const void* left, const void* r
 
 void __cxa_pure_virtual() { __builtin_trap(); }
 
-/// What a thread keeps lives as long as the module.
+/// Ignore destructors of thread-local objects, which exist as long as the module.
 int __cxa_thread_atexit(void (*)(void*), void*, void*) { return 0; }
 
-/// The compiler's product of 128-bit numbers, low and high halves. @param product  two halves.
+/// Multiply 128-bit numbers, given as low and high halves; the compiler calls it. @param product
+/// two halves.
 void __multi3(std::uint64_t* product, std::uint64_t a, std::uint64_t a_high, std::uint64_t b,
               std::uint64_t b_high) {
   const std::uint64_t a0 = a & UINT32_MAX;
@@ -49,13 +50,13 @@ void __multi3(std::uint64_t* product, std::uint64_t a, std::uint64_t a_high, std
   product[1] = a1 * b1 + (middle >> 32) + (other >> 32) + a * b_high + a_high * b;
 }
 
-/// CRC-32 (zlib's polynomial), eight bytes a step.
+/// Compute CRC-32 (zlib's polynomial), eight bytes a step.
 std::uint32_t libdeflate_crc32(std::uint32_t crc, const void* buffer, std::size_t n_bytes);
 }
 
 namespace {
 
-/// Made at the first call: as constants they would be 8 kB of the module.
+/// Computed at the first call: as constants they would add 8 kB to the module.
 struct CrcTables {
   std::uint32_t after[8][256];  // [k]: a byte that is followed by k zero bytes.
 

@@ -1,4 +1,4 @@
-// Between the engine's values and Python's.
+// Converts between the engine's values and Python's.
 
 #include "python/engine_convert.hpp"
 
@@ -11,7 +11,7 @@ namespace nb = nanobind;
 namespace tailrace::python {
 namespace {
 
-/// Raise tailrace._errors.error(code, message), or say why that failed.
+/// Raise tailrace._errors.error(code, message), or the exception that occurred while raising it.
 void raise_status(const Status& status) {
   const nb::object make = nb::module_::import_("tailrace._errors").attr("error");
   const std::string code(code_name(status.code()));
@@ -35,7 +35,7 @@ std::string type_to_python(ModelType type) {
   if (type == ModelType::text_char) return "char";
   const std::optional<DType> dtype = model_dtype(type);
   if (!dtype) return type == ModelType::text ? "text" : "other";
-  return dtype_name(*dtype)[0] + std::to_string(dtype_bytes(*dtype));  // as NumPy has it: "f4"
+  return dtype_name(*dtype)[0] + std::to_string(dtype_bytes(*dtype));  // NumPy's name: "f4"
 }
 
 ModelType type_from_python(const std::string& name) {
@@ -117,7 +117,7 @@ Slab slab_from_python(const std::vector<std::uint64_t>& start,
 
 std::unique_ptr<Comm> comm_from_python(const nb::object& comm) {
   if (comm.is_none()) return nullptr;
-  // _mpi gives a capsule around a pointer to the owner, from which the communicator is taken.
+  // _mpi passes a capsule with a pointer to the owner, from which the communicator is moved.
   void* address = PyCapsule_GetPointer(comm.ptr(), "tailrace.Comm");
   if (address == nullptr) throw nb::python_error();
   auto& owner = *static_cast<std::unique_ptr<Comm>*>(address);

@@ -1,5 +1,6 @@
-// Between the engine's values and Python's: failures become exceptions, models become tuples,
-// reports dictionaries of the fields that verbs/report_fields.hpp lists, in their order.
+// Converts between the engine's values and Python's. Failures become exceptions, models become
+// tuples. Reports become dictionaries of the fields that verbs/report_fields.hpp lists, in their
+// order.
 
 #pragma once
 
@@ -20,7 +21,7 @@
 
 namespace tailrace::python {
 
-/// A Status on its way to Python, where tailrace._errors makes the exception of it.
+/// A Status passed to Python, where tailrace._errors makes the exception.
 class StatusError : public std::exception {
  public:
   explicit StatusError(Status status) : status_(std::move(status)) {}
@@ -41,32 +42,34 @@ T take(Result<T> result) {
   return std::move(*result);
 }
 
-/// Register how a StatusError is raised in Python.
+/// Register the translation of StatusError to Python exceptions.
 void register_errors(nanobind::module_& module);
 
-/// "f32"-like names that both sides use for model types: NumPy's ("f4", "i8", ...), "char", "text",
+/// Convert a model type to the name that both sides use: NumPy's ("f4", "i8", ...), "char", "text",
 /// "other".
 std::string type_to_python(ModelType type);
 ModelType type_from_python(const std::string& name);
 
-/// (name, type, n_values, bytes or list of str).
+/// Convert an attribute to (name, type, n_values, bytes or list of str).
 nanobind::tuple attribute_to_python(const ModelAttribute& attribute);
 ModelAttribute attribute_from_python(const std::string& name, const std::string& type,
                                      std::uint64_t n_values, const nanobind::object& value);
 
-/// ((path, parent), ...), ((name, group, length, unlimited, anonymous), ...),
-/// ((name, group, type, dimensions, no_fill), ...), whether it is netCDF-4.
+/// Convert a model to a tuple of four: groups ((path, parent), ...); dimensions ((name, group,
+/// length, unlimited, anonymous), ...); variables ((name, group, type, dimensions, no_fill), ...);
+/// and whether it is netCDF-4.
 nanobind::tuple model_to_python(const NetcdfModel& model);
 
-/// Three lists of numbers.
+/// Make a slab from three lists of numbers.
 Slab slab_from_python(const std::vector<std::uint64_t>& start,
                       const std::vector<std::uint64_t>& count,
                       const std::vector<std::uint64_t>& stride);
 
-/// Take the communicator out of what the module _mpi returned; null for None. Once.
+/// Move the communicator out of the object from the module _mpi; null for None. Works once per
+/// object.
 std::unique_ptr<Comm> comm_from_python(const nanobind::object& comm);
 
-/// Texts of HDF5 may hold any bytes; those that are not UTF-8 become surrogates.
+/// Convert a text of HDF5, which may contain any bytes; bytes that are not UTF-8 become surrogates.
 nanobind::object text_to_python(const std::string& text);
 
 struct PythonMaker {
@@ -80,7 +83,7 @@ struct PythonMaker {
   static Value text(std::string_view value) { return text_to_python(std::string(value)); }
   template <class Number>
   static Value number(Number value) {
-    // As in JSON, which has no infinity.
+    // Use None, like null in JSON, which has no infinity.
     if constexpr (std::is_floating_point_v<Number>) {
       if (!std::isfinite(value)) return null();
     }

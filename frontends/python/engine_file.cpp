@@ -1,4 +1,4 @@
-// Opening, reading, writing and closing, under one lock; edits of a model.
+// Opens, reads, writes and closes files under one lock; edits a model.
 
 #include "python/engine_file.hpp"
 
@@ -29,7 +29,7 @@ VariableStorage storage_of(const StoredDataset& dataset) {
     case StoredForm::Kind::chunked: storage.kind = "chunked"; break;
   }
   storage.type_text = dataset.type_text;
-  // The reader turns numbers of other sizes or precisions, such as half, into these.
+  // The reader converts numbers of other sizes or precisions, such as half, to these.
   storage.type_description =
       dataset.dtype ? describe_type(encoded_type(*dataset.dtype)) : describe_type(dataset.type);
   storage.chunk_shape = dataset.storage.chunk_shape;
@@ -57,7 +57,7 @@ EngineFile::~EngineFile() {
 bool EngineFile::is_parents() const { return array_ != nullptr && pid_ != ::getpid(); }
 
 Result<std::unique_ptr<EngineFile>> EngineFile::open(Opening opening) {
-  // Files of ours are read without plug-ins.
+  // Make Tailrace's files readable without plug-ins.
   TAILRACE_TRY(hdf5::register_own_filters());
   if (opening.comm == nullptr) opening.comm = make_self_comm();
   std::unique_ptr<EngineFile> file(new EngineFile(opening.path));
@@ -68,7 +68,7 @@ Result<std::unique_ptr<EngineFile>> EngineFile::open(Opening opening) {
 
 Status EngineFile::open_for_reading(Opening opening) {
   ReadOptions options;
-  // All ranks go on, or none.
+  // Either all ranks continue or none.
   TAILRACE_TRY(opening.comm->agree(apply_read_options(opening.options, options)));
   if (options.plugin_path.empty()) options.plugin_path = opening.plugin_path;
   TAILRACE_TAKE(auto reader, Reader::open(std::move(opening.comm), opening.path, options));
@@ -85,7 +85,7 @@ Status EngineFile::open_for_writing(Opening opening) {
   options.file.replace = opening.mode == 'w';
   bool creates = opening.mode != 'a';
   if (!creates) {
-    // One rank looks, so that all decide alike.
+    // Only one rank checks, so that all ranks decide alike.
     std::error_code failure;
     std::uint64_t exists =
         opening.comm->is_root() && std::filesystem::exists(opening.path, failure);
@@ -135,7 +135,7 @@ Result<std::vector<std::string>> EngineFile::remarks() {
   for (const std::string& remark : model_now().remarks) {
     remarks.push_back(std::string(path_).append(": ").append(remark));
   }
-  // A dead job's lock that was taken over, for one.
+  // For example, a lock of a dead job that was taken over.
   if (array_ != nullptr && !array_->remark().empty()) remarks.push_back(array_->remark());
   return remarks;
 }
@@ -189,13 +189,13 @@ Result<std::size_t> EngineFile::dataset_of(std::size_t variable, const Slab& sla
   return dataset;
 }
 
-/// One element in native byte order: what elements are that the dataset lacks.
+/// Return one element in native byte order, the value of elements that the dataset lacks.
 Bytes EngineFile::fill_of(std::size_t variable, std::size_t dataset) const {
   const StoredDataset& stored = reader_->datasets()[dataset];
   const std::size_t n_bytes = stored.value_bytes();
   Bytes fill = stored.fill_value;
   if (fill.empty()) return Bytes(n_bytes);
-  // Numbers of another size in the file than in memory.
+  // The file's numbers differ in size from those in memory.
   if (fill.size() != n_bytes) return fill_element(reader_->model().variables[variable]);
   if (stored.swapped) swap_elements(fill, n_bytes);
   return fill;
@@ -209,7 +209,7 @@ Result<std::optional<VariableStorage>> EngineFile::storage(std::size_t variable)
     return std::optional<VariableStorage>(storage_of(reader_->datasets()[dataset]));
   }
   if (variable >= array_->model().variables.size()) return no_such_variable(variable);
-  // Staged values are in no file, and a new file's name may belong to the one that it replaces.
+  // Staged values are not in a file, and a new file's name may belong to the one that it replaces.
   if (!array_->in_place()) return std::optional<VariableStorage>();
   hear_of_last_commit(array_->comm(), path_);
   TAILRACE_TAKE(std::unique_ptr<Reader> reader, Reader::open(make_self_comm(), path_));
@@ -320,7 +320,7 @@ Result<std::variant<ReadReport, ArrayFileReport>> EngineFile::report() {
 
 namespace {
 
-/// The list itself; null where there is no such position.
+/// Return the list itself; null if the position does not exist.
 std::vector<ModelAttribute>* list_of(NetcdfModel& model, Owner owner, std::size_t position) {
   if (owner == Owner::group) {
     return position < model.groups.size() ? &model.groups[position].attributes : nullptr;

@@ -1,7 +1,7 @@
 // The Python module tailrace._engine: EngineFile, verify and info for the package's Python side.
 //
-// Translates arguments and gives up the interpreter's lock while the engine works. Nothing here is
-// meant for users; python/tailrace is.
+// Translates arguments and releases the interpreter lock while the engine works. Users call
+// python/tailrace instead.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -33,11 +33,11 @@ namespace tailrace::python {
 namespace {
 
 using Numbers = std::vector<std::uint64_t>;
-/// A dense run of bytes, as NumPy hands it over.
+/// Contiguous bytes from NumPy.
 using Values = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstValues = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// Run the engine without the interpreter's lock.
+/// Run the engine without the interpreter lock.
 template <class Work>
 auto unlocked(Work work) {
   const nb::gil_scoped_release release;
@@ -51,7 +51,7 @@ std::unique_ptr<EngineFile> open_file(const std::string& path, const std::string
   return take(unlocked([&] { return EngineFile::open(std::move(opening)); }));
 }
 
-/// Values that pass by, as the one rule on wide bounds looks at them.
+/// Values in a stream, scanned for the rule on wide bounds.
 class RangeScan {
  public:
   RangeScan(bool single, std::optional<double> fill)
@@ -61,7 +61,7 @@ class RangeScan {
     const std::span bytes(reinterpret_cast<const std::byte*>(values.data()), values.size());
     range_.merge(unlocked([&] { return value_range(dtype_, bytes, fill_); }));
   }
-  /// (0, 0) without a value.
+  /// Return the range; (0, 0) without a value.
   std::pair<double, double> range() const {
     if (range_.empty()) return {0, 0};
     return {range_.least, range_.greatest};
@@ -106,7 +106,8 @@ nb::list get_texts(EngineFile& file, std::size_t variable, const Numbers& start,
   return list;
 }
 
-/// Collective: requests are tuples (variable, start, count, stride, values).
+/// Read slabs on all ranks; requests are tuples (variable, start, count, stride, values).
+/// Collective.
 void get_all(EngineFile& file, const std::vector<nb::tuple>& wanted) {
   std::vector<ReadRequest> requests;
   for (const nb::tuple& one : wanted) {
@@ -122,8 +123,9 @@ void get_all(EngineFile& file, const std::vector<nb::tuple>& wanted) {
   check(unlocked([&] { return file.get_all(requests); }));
 }
 
-/// None, or (kind, type, chunk shape, ((id, name, client data), ...), description of the type,
-/// plain number, swapped, elsewhere, plain edges, address of contiguous data).
+/// Describe the storage: None, or (kind, type, chunk shape, ((id, name, client data), ...),
+/// description of the type, plain number, swapped, elsewhere, plain edges, address of contiguous
+/// data).
 nb::object storage(EngineFile& file, std::size_t variable) {
   const std::optional<VariableStorage> found =
       take(unlocked([&] { return file.storage(variable); }));
@@ -151,7 +153,7 @@ nb::list attributes(EngineFile& file, Owner owner, std::size_t position) {
   return list;
 }
 
-/// One model edit; the engine agrees on it with all ranks.
+/// Apply one model edit; the engine agrees on it with all ranks.
 void change(EngineFile& file, const std::function<Status(NetcdfModel&)>& edit) {
   check(unlocked([&] { return file.edit(edit); }));
 }
@@ -164,7 +166,8 @@ ModelEdit edit_adding(std::size_t group, const std::string& name, const std::str
   return add_variable(group, name, type_from_python(type), dimensions, bytes);
 }
 
-/// losses_text() of values in a dataset with these notes (attributes of Tailrace) and filters.
+/// Return losses_text() for values in a dataset with these notes (attributes of Tailrace) and
+/// filters.
 std::string losses_in(const nb::dict& notes, const std::vector<std::uint32_t>& filters) {
   const auto text = [&](const char* name) {
     return notes.contains(name) && nb::isinstance<nb::str>(notes[name])
@@ -185,7 +188,7 @@ nb::object report_of(EngineFile& file) {
   return std::visit([](const auto& one) { return report_to_python(one); }, report);
 }
 
-/// What `tailrace verify --json` says and its table, the same on every rank.
+/// Return the output of `tailrace verify --json` and its table, the same on every rank.
 nb::tuple verify(const std::string& original, const std::string& compressed,
                  const std::string& bound, const std::vector<std::string>& per_field,
                  const std::vector<std::string>& only, const std::vector<std::string>& exclude,
@@ -219,9 +222,9 @@ nb::tuple info(const std::string& path, const std::string& chunks_of) {
   return nb::make_tuple(report_to_python(found), text_to_python(report::info_text(found)));
 }
 
-/// Let the process end with status 1 where it would end with 0. Python has no way to say so once
-/// its program is over. Whatever else is to happen at the end still does: glibc goes on with the
-/// handlers that are left.
+/// Make the process end with status 1 where it would end with 0. Python cannot change the status
+/// once its program has ended. Later exit handlers still run: glibc continues with those that are
+/// left.
 void end_with_failure() {
 #ifdef __GLIBC__
   static const bool asked = ::on_exit(

@@ -1,10 +1,10 @@
 // The Python module tailrace._mpi: a communicator of mpi4py as the engine's Comm.
 //
-// The only part of the package that is linked to MPI, and loaded only when a program passes a
-// communicator, which mpi4py has initialised MPI for. The Comm that it makes is handed to _engine
-// in a capsule: a virtual interface that both modules are compiled with
-// (docs/adr/mpi-by-a-bridge.md). An MPI other than mpi4py's would take its handle for garbage, so
-// the library's own name is compared first, on the Python side.
+// This is the only part of the package that is linked to MPI. It is loaded only when a program
+// passes a communicator, so mpi4py has already initialised MPI. The module passes the Comm to
+// _engine in a capsule: a virtual interface that both modules are compiled with
+// (docs/adr/mpi-by-a-bridge.md). An MPI other than mpi4py's would misinterpret the handle, so the
+// Python side first compares the libraries' names.
 
 #include <mpi.h>
 #include <nanobind/nanobind.h>
@@ -33,8 +33,9 @@ std::string library_version() {
   return {text.data(), static_cast<std::size_t>(n_characters)};
 }
 
-/// @param address  of an MPI_Comm of `handle_bytes` bytes, as mpi4py's MPI._addressof says.
-/// Collective over it. @returns a capsule; the message of a failure as a ValueError.
+/// Make a Comm from the MPI_Comm of `handle_bytes` bytes at `address`, which mpi4py's
+/// MPI._addressof returns. Collective over it. @returns a capsule; raises a failure's message as a
+/// ValueError.
 nb::capsule communicator(std::uintptr_t address, std::size_t handle_bytes) {
   tailrace::Result<std::unique_ptr<Comm>> made = [&] {
     const nb::gil_scoped_release release;
@@ -44,7 +45,7 @@ nb::capsule communicator(std::uintptr_t address, std::size_t handle_bytes) {
   auto owner = std::make_unique<std::unique_ptr<Comm>>(std::move(*made));
   return nb::capsule(owner.release(), "tailrace.Comm", [](void* held) noexcept {
     auto* left = static_cast<std::unique_ptr<Comm>*>(held);
-    // Not taken: nobody else can be waited for here.
+    // The Comm was not moved out: close it without waiting for other ranks.
     if (*left != nullptr) (*left)->abandon();
     delete left;
   });

@@ -1,9 +1,8 @@
 /* Tailrace: parallel reading of any HDF5 or netCDF-4 file, compressed by Tailrace or by others.
  *
- * A reader lists the datasets of a file and reads strided slabs of them. Neighbouring chunks are
- * fetched in large reads and decoded by threads, straight into the caller's memory where they lie
- * in one piece there; what is likely to be read again is kept, what is likely to come is decoded
- * ahead.
+ * A reader lists the datasets of a file and reads strided slabs of them. It fetches neighbouring
+ * chunks in large reads and decodes them in threads. Contiguous parts are decoded directly into the
+ * caller's memory. Decoded chunks are cached, and the reader decodes ahead of sequential access.
  *
  *   tailrace_reader* reader;
  *   size_t temperature;
@@ -17,25 +16,24 @@
  *   }
  *   tailrace_reader_close(reader);
  *
- * Collectivity, threads and errors are as tailrace.h says; the text of a failure is
- * tailrace_thread_error(). open, open_index, read_all, refresh and close are collective: they
- * return the same error on every rank. A NULL reader is refused with
- * TAILRACE_ERROR_INVALID_ARGUMENT everywhere.
+ * Collectivity, threads and errors follow tailrace.h; tailrace_thread_error() returns the text of a
+ * failure. open, open_index, read_all, refresh and close are collective: they return the same error
+ * on every rank. Every function rejects a NULL reader with TAILRACE_ERROR_INVALID_ARGUMENT.
  *
- * Options, separated by commas, NULL for none:
- *   threads=N        decoding threads of this rank; 0 (default): the node's cores over its ranks,
- *                    but at least 2: one waits for the storage while the other decodes
- *   memory=SIZE      for chunks kept and in work, beside the caller's memory (default 256MiB); one
- *                    chunk is worked on in any case
- *   read=SIZE        largest read of neighbouring chunks (default 16MiB)
- *   gap=SIZE         bytes between chunks that are read over (default 64KiB)
+ * Options, separated by commas; NULL for none. Most users leave them alone:
+ *   threads=N        decoding threads of this rank; 0 (default): the node's cores divided by its
+ *                    ranks, but at least 2. One thread waits for the storage while another decodes.
+ *   memory=SIZE      limit for cached chunks and those being decoded, without the caller's memory
+ *                    (default 256MiB); one chunk is always allowed.
+ *   read=SIZE        largest read of neighbouring chunks (default 16MiB).
+ *   gap=SIZE         largest gap between two chunks that one read spans (default 64KiB).
  *   abs=E            values of floating-point fields may differ from the originals by E, or by
- *                    their field's own bound if that is coarser (default 0): of chunks with bit
- *                    planes (codec trz,refine=K) only the first bytes are read
- *   prefetch=on|off  decode ahead of slabs that run on along a dimension (default on)
- *   follow-external=on|off  read values that the file says lie in other files (external storage,
- *                    virtual datasets): any that this process may read (default off: unsupported)
- *   plugin-path=FOLDERS  searched for filter plug-ins before HDF5_PLUGIN_PATH
+ *                    their field's own bound if that is coarser (default 0). For chunks with bit
+ *                    planes (codec trz,refine=K) only the first bytes are read.
+ *   prefetch=on|off  decode ahead of slabs that advance along a dimension (default on).
+ *   follow-external=on|off  follow external storage and virtual datasets to any other file that
+ *                           this process may read (default off: unsupported).
+ *   plugin-path=FOLDERS  searched for filter plug-ins before HDF5_PLUGIN_PATH (default none).
  */
 
 #ifndef TAILRACE_READER_H
@@ -52,18 +50,18 @@ extern "C" {
 
 typedef struct tailrace_reader tailrace_reader;
 
-/* One dataset as it stands in the file; the same on every rank. */
+/* Description of one dataset in the file; the same on every rank. */
 typedef struct tailrace_dataset_info {
-  const char* path;            /* absolute */
+  const char* path;            /* Absolute path. */
   const char* type_text;       /* "f32", "u16 big-endian", "string of 16 bytes", ... */
-  int is_number;               /* 0: dtype means nothing, elements are the file's bytes */
-  tailrace_dtype dtype;        /* what numbers are read as, in native byte order */
-  size_t element_bytes;        /* of one element as read returns it */
-  size_t n_dims;               /* 0: a scalar */
-  const uint64_t* shape;       /* n_dims extents */
-  const uint64_t* max_shape;   /* UINT64_MAX: unlimited */
-  const uint64_t* chunk_shape; /* NULL: not chunked */
-  int has_fill_value;          /* 0: none was set, elements never written are zeros */
+  int is_number;               /* 0: dtype is meaningless, elements are the file's bytes. */
+  tailrace_dtype dtype;        /* Type of numbers as read, in native byte order. */
+  size_t element_bytes;        /* Bytes of one element as read. */
+  size_t n_dims;               /* 0: a scalar. */
+  const uint64_t* shape;       /* n_dims extents. */
+  const uint64_t* max_shape;   /* UINT64_MAX: unlimited. */
+  const uint64_t* chunk_shape; /* NULL: not chunked. */
+  int has_fill_value;          /* 0: none was set, elements never written are zeros. */
   double fill_value;
 } tailrace_dataset_info;
 
@@ -72,29 +70,29 @@ typedef struct tailrace_read_request {
   size_t dataset;
   const uint64_t* start;
   const uint64_t* count;
-  const uint64_t* stride; /* NULL: all 1 */
-  void* values;           /* takes the elements, dense and row-major */
-  size_t n_bytes;         /* that `values` has: exactly what the slab needs */
+  const uint64_t* stride; /* NULL: all 1. */
+  void* values;           /* Receives the elements, dense and row-major. */
+  size_t n_bytes;         /* Size of `values`: exactly the slab's bytes. */
 } tailrace_read_request;
 
-/* What a reader has done so far on this rank. */
+/* Counters of a reader on this rank, since it was opened. */
 typedef struct tailrace_read_report {
   uint64_t n_slabs;
-  uint64_t value_bytes;  /* handed to the caller */
-  uint64_t n_chunks;     /* decoded */
-  uint64_t n_chunk_hits; /* found decoded */
+  uint64_t value_bytes;  /* Returned to the caller. */
+  uint64_t n_chunks;     /* Decoded. */
+  uint64_t n_chunk_hits; /* Found in the cache. */
   uint64_t decoded_bytes;
-  uint64_t fetched_bytes; /* encoded, gaps included */
+  uint64_t fetched_bytes; /* Encoded, including gaps. */
   uint64_t n_reads;
-  uint64_t received_bytes; /* from other ranks, which decoded the chunks (read_all) */
+  uint64_t received_bytes; /* Decoded values from other ranks (read_all). */
   double index_s;
-  double fetch_s;  /* thread-seconds */
-  double decode_s; /* thread-seconds */
+  double fetch_s;  /* Thread-seconds. */
+  double decode_s; /* Thread-seconds. */
 } tailrace_read_report;
 
-/* Open a file for reading. Collective. Cost: the objects of the file are listed by rank 0.
- *   path      of any HDF5 or netCDF-4 file
- *   mpi_comm  TAILRACE_MPI(comm) or TAILRACE_SERIAL, which stand for two arguments
+/* Open a file for reading. Collective. Cost: rank 0 lists the objects of the file.
+ *   path      path of any HDF5 or netCDF-4 file.
+ *   mpi_comm  TAILRACE_MPI(comm) or TAILRACE_SERIAL, each of which expands to two arguments.
  *   options   see above
  *   reader    receives the reader; NULL after a failure
  * Errors: NOT_FOUND, IO, CORRUPT (not HDF5, damaged, truncated), INVALID_ARGUMENT (options). */
@@ -102,32 +100,34 @@ TAILRACE_API tailrace_error tailrace_reader_open(const char* path, const void* m
                                                  size_t mpi_comm_bytes, const char* options,
                                                  tailrace_reader** reader);
 
-/* Close, also after a failure; later calls with the reader are an INVALID_ARGUMENT. Collective. */
+/* Close the reader, also after a failure; later calls with it fail with INVALID_ARGUMENT.
+ * Collective. */
 TAILRACE_API tailrace_error tailrace_reader_close(tailrace_reader* reader);
 
-/* Close without the other ranks: for a rank that gives up alone. Not collective. NULL is fine. */
+/* Close the reader without the other ranks: for a rank that gives up. Not collective. Accepts
+ * NULL. */
 TAILRACE_API void tailrace_reader_abandon(tailrace_reader* reader);
 
-/* How many datasets the file has; 0 for NULL, and when it is closed. Not collective. */
+/* Return the number of datasets in the file; 0 for NULL or a closed reader. Not collective. */
 TAILRACE_API size_t tailrace_reader_n_datasets(const tailrace_reader* reader);
 
-/* What a dataset is. Not collective. What `info` points to stays until refresh or close. */
+/* Describe a dataset. Not collective. Pointers in `info` stay valid until refresh or close. */
 TAILRACE_API tailrace_error tailrace_reader_dataset(const tailrace_reader* reader, size_t dataset,
                                                     tailrace_dataset_info* info);
 
-/* The number of the dataset of this path; further hard links and soft links are followed.
+/* Find the number of the dataset with this path; also follows additional hard links and soft links.
  * Not collective. Errors: NOT_FOUND. */
 TAILRACE_API tailrace_error tailrace_reader_find(const tailrace_reader* reader, const char* path,
                                                  size_t* dataset);
 
-/* Read where the chunks of these datasets lie, once, and share that within each node. Without it
- * each rank finds out by itself what it needs. Collective, alike on all ranks. */
+/* Read the chunk addresses of these datasets once and share them within each node. Otherwise each
+ * rank looks up the chunks that it needs. Optional. Collective, alike on all ranks. */
 TAILRACE_API tailrace_error tailrace_reader_open_index(tailrace_reader* reader, size_t n_datasets,
                                                        const size_t* datasets);
 
 /* Read one slab. Not collective.
  *   start, count, stride  one entry per dimension (none for a scalar); stride NULL: all 1
- *   values, n_bytes       exactly the slab's elements
+ *   values, n_bytes       receives the slab's elements, dense and row-major; exactly their size
  * Errors: INVALID_ARGUMENT, BAD_COVERAGE (the slab), CORRUPT, CODEC_FAILED (the text names dataset,
  * chunk and address), PLUGIN_MISSING, IO, UNSUPPORTED (elements that point elsewhere). */
 TAILRACE_API tailrace_error tailrace_reader_read(tailrace_reader* reader, size_t dataset,
@@ -135,22 +135,22 @@ TAILRACE_API tailrace_error tailrace_reader_read(tailrace_reader* reader, size_t
                                                  const uint64_t* stride, void* values,
                                                  size_t n_bytes);
 
-/* Every rank reads its own slabs, any number (none, too). A chunk that several ranks want is
- * fetched and decoded by one of them. Collective. Errors: as read, on all ranks; but a rank without
- * a reader (NULL, or closed) cannot reach the others: it fails alone, and they wait for it. */
+/* Read any number of slabs, including none, on every rank. If several ranks need a chunk, one of
+ * them fetches and decodes it. Collective. Errors: those of read, on all ranks. A rank without a
+ * reader (NULL, or closed) cannot reach the others: only its call fails, and the others block. */
 TAILRACE_API tailrace_error tailrace_reader_read_all(tailrace_reader* reader, size_t n_requests,
                                                      const tailrace_read_request* requests);
 
-/* Take part in the read_all of the other ranks although this rank cannot make its request: every
- * rank's call returns `error` with this text and the rank's number. Collective, in place of
- * read_all. Errors: `error`; INVALID_ARGUMENT where that is none, or for no text. */
+/* Take part in the read_all of the other ranks when this rank cannot make its request. Every rank's
+ * call returns `error` with this text and the rank's number. Collective, in place of read_all.
+ * Errors: `error`; INVALID_ARGUMENT if that is not an error code, or if the text is missing. */
 TAILRACE_API tailrace_error tailrace_reader_fail_read_all(tailrace_reader* reader,
                                                           tailrace_error error, const char* text);
 
-/* The file has changed (a writer has committed): list it anew. Collective. */
+/* List the file again after it has changed (a writer has committed). Collective. */
 TAILRACE_API tailrace_error tailrace_reader_refresh(tailrace_reader* reader);
 
-/* What has been done so far. Not collective. */
+/* Copy the counters of this rank. Not collective. */
 TAILRACE_API tailrace_error tailrace_reader_report(const tailrace_reader* reader,
                                                    tailrace_read_report* report);
 

@@ -7,7 +7,7 @@
 //   reader.read("/temperature", {{0, 100}, {512, 10}, {1, 2}}, std::span(buffer));  // every second
 //
 // Read reader.h first; a comment below says only what C++ adds. Every failure is a tailrace::Error.
-// A Reader that is destroyed without close() leaves alone, without the other ranks.
+// A Reader that is destroyed without close() is abandoned, without the other ranks.
 
 #pragma once
 
@@ -30,7 +30,7 @@
 namespace tailrace {
 inline namespace api {
 
-/// `count` elements from `start` in each dimension, `stride` apart; no strides: all 1.
+/// A slab: `count` elements from `start` in each dimension, `stride` apart; empty stride: all 1.
 struct Selection {
   std::vector<std::uint64_t> start;
   std::vector<std::uint64_t> count;
@@ -49,7 +49,7 @@ struct Selection {
   }
 };
 
-/// What a dataset is, with everything copied.
+/// Description of a dataset, as a copy that stays valid; see tailrace_dataset_info.
 struct DatasetInfo {
   std::string path;
   std::string type_text;
@@ -63,9 +63,10 @@ struct DatasetInfo {
   Selection whole() const { return {std::vector<std::uint64_t>(shape.size(), 0), shape}; }
 };
 
+/// An open file for reading; see reader.h. Movable, not copyable.
 class Reader {
  public:
-  /// Collective.
+  /// Open a file for reading; see tailrace_reader_open. Collective.
   static Reader open(const std::string& path, const Comm& comm = serial(),
                      const Options& options = {}) {
     tailrace_reader* reader = nullptr;
@@ -74,7 +75,9 @@ class Reader {
     return Reader(reader);
   }
 
+  /// Return the number of datasets in the file. Not collective.
   std::size_t n_datasets() const { return tailrace_reader_n_datasets(reader_.get()); }
+  /// Describe a dataset by its number, from 0. Not collective.
   DatasetInfo dataset(std::size_t number) const {
     tailrace_dataset_info info;
     check(tailrace_reader_dataset(reader_.get(), number, &info));
@@ -88,23 +91,26 @@ class Reader {
     if (info.has_fill_value != 0) copied.fill_value = info.fill_value;
     return copied;
   }
+  /// Find the number of the dataset with this path. Not collective. Errors: not_found.
   std::size_t find(const std::string& path) const {
     std::size_t number = 0;
     check(tailrace_reader_find(reader_.get(), path.c_str(), &number));
     return number;
   }
 
+  /// Read and share the chunk addresses of these datasets; see tailrace_reader_open_index.
   /// Collective.
   void open_index(std::span<const std::size_t> datasets) {
     check(tailrace_reader_open_index(reader_.get(), datasets.size(), datasets.data()));
   }
 
-  /// Read a slab into memory that is there. T must be the dataset's own type, or std::byte.
+  /// Read a slab into existing memory, dense and row-major. T must be the dataset's type, or
+  /// std::byte. Not collective.
   template <class T>
   void read(const std::string& path, const Selection& slab, std::span<T> values) {
     read_bytes<T>(find(path), slab, values.data(), values.size_bytes());
   }
-  /// Read a slab, or all, into a new vector.
+  /// Read a slab, or the complete dataset, into a new vector. Not collective.
   template <class T>
   std::vector<T> read(const std::string& path, const Selection& slab) {
     std::vector<T> values(slab.n_elements());
@@ -116,8 +122,8 @@ class Reader {
     return read<T>(path, dataset(find(path)).whole());
   }
 
-  /// Every rank reads its own slab of one dataset at once; an empty one is fine. Where one rank's
-  /// request cannot be made, all throw its error. Collective.
+  /// Read one slab of one dataset on every rank; a slab may be empty. If one rank's request is
+  /// invalid, all ranks throw its error. Collective.
   template <class T>
   void read_all(const std::string& path, const Selection& slab, std::span<T> values) {
     tailrace_read_request request{0,
@@ -130,25 +136,26 @@ class Reader {
       request.dataset = find(path);
       check_type<T>(request.dataset);
       check_dims(request.dataset, slab);
-    } catch (const Error& error) {  // The others wait.
+    } catch (const Error& error) {  // Release the other ranks, which wait in read_all.
       check(tailrace_reader_fail_read_all(reader_.get(), error.code(), error.what()));
       throw;
     }
     check(tailrace_reader_read_all(reader_.get(), 1, &request));
   }
-  /// Any number of slabs. Collective.
+  /// Read any number of slabs; see tailrace_reader_read_all. Collective.
   void read_all(std::span<const tailrace_read_request> requests) {
     check(tailrace_reader_read_all(reader_.get(), requests.size(), requests.data()));
   }
 
-  /// Collective.
+  /// List the file again after it has changed. Collective.
   void refresh() { check(tailrace_reader_refresh(reader_.get())); }
+  /// Return the counters of this rank. Not collective.
   tailrace_read_report report() const {
     tailrace_read_report report;
     check(tailrace_reader_report(reader_.get(), &report));
     return report;
   }
-  /// Collective. The Reader is of no use afterwards.
+  /// Close the file. Collective. The Reader cannot be used afterwards.
   void close() { check(tailrace_reader_close(reader_.release())); }
 
  private:

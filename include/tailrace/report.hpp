@@ -1,7 +1,7 @@
-// The reports of Tailrace's C++ API: those of tailrace.h as values that may be kept.
+// Reports of Tailrace's C++ API: the structs of tailrace.h as values that the caller owns.
 //
-// A tailrace_step_report is the file's and goes with its next step; these are copies of it. Units
-// and meanings stand in tailrace.h. Included by tailrace.hpp.
+// A tailrace_step_report belongs to the file and is invalid after its next step; these are copies.
+// tailrace.h documents units and meanings. Included by tailrace.hpp.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace tailrace {
 inline namespace api {
 
-/// What became of one field in one step; see tailrace_field_report for meanings and units.
+/// Report of one field in one step; see tailrace_field_report for meanings and units.
 struct FieldReport {
   std::string path;
   std::string bound;
@@ -23,20 +23,21 @@ struct FieldReport {
   TAILRACE_FIELD_REPORT_LIST(TAILRACE_REPORT_MEMBER)
 };
 
-/// What became of one step; see tailrace_step_report for meanings and units.
+/// Report of one step; see tailrace_step_report for meanings and units.
 struct StepReport {
   std::vector<FieldReport> fields;
   double ratio = 1;
   TAILRACE_STEP_REPORT_LIST(TAILRACE_REPORT_MEMBER)
   TAILRACE_APPLICATION_STEP_LIST(TAILRACE_REPORT_MEMBER)
-  /// False: there is no report yet, and all else is 0. From end_step() of the modes async and
-  /// in_situ, which hand a step over and report the one before: the first has none before it.
+  /// False: the report is empty and all other members are 0. The first end_step() in the modes
+  /// async and in_situ returns this, because it reports the previous step.
   bool completed = true;
 };
 
 #define TAILRACE_REPORT_COPY(type, name, known) to.name = static_cast<type>(from.name);
 
-/// A copy that may be kept. Not collective. Thread-safe.
+/// Copy a report of the C API, so that it outlives the file's next step. Not collective.
+/// Thread-safe.
 inline FieldReport copy_of(const tailrace_field_report& from) {
   FieldReport to;
   to.path = from.path;

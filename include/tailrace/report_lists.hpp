@@ -1,15 +1,16 @@
-// What the reports hold, each number named once: X(type, name, known).
+// Lists of the numbers in each report, each named once: X(type, name, known).
 //
-// From these lists come the reports of tailrace.hpp and of the engine, the copies between these and
-// the structs of tailrace.h and reader.h, and the JSON of `tailrace repack`. A new number is a line
-// here and one in these headers, which are written by hand, since their layout is fixed and their
-// comments say what the numbers mean; that both agree is asserted where the structs are filled.
-// `known`: in JSON it is null unless always / verified / predicted / booked. Macros, so that
-// nothing is left of them in the namespace of a program that includes this.
+// These lists generate the reports of tailrace.hpp and of the engine, and the JSON of `tailrace
+// repack`. They also generate the copies between these and the structs of tailrace.h and reader.h.
+// To add a number, add a line here and one in those headers. The headers are written by hand, since
+// their layout is fixed and their comments explain the numbers; assertions compare both where the
+// structs are filled. `known`: in JSON it is null unless always / verified / predicted / booked.
+// These are macros that leave no names in the namespace of a program that includes this header.
 
 #pragma once
 
-/// Of a field in a step; beside these a report has its path, its bound as asked, and its ratio.
+/// Numbers of a field in a step. A report also has the field's path, its bound as requested, and
+/// its ratio.
 #define TAILRACE_FIELD_REPORT_LIST(X)          \
   X(std::string, codec, always)                \
   X(std::string, codec_version, always)        \
@@ -31,7 +32,7 @@
   X(double, book_saved_s, booked)              \
   X(double, encode_s, always)
 
-/// Of a step; beside these a report has its fields and its ratio.
+/// Numbers of a step. A report also has its fields and its ratio.
 #define TAILRACE_STEP_REPORT_LIST(X)           \
   X(std::uint64_t, file_bytes, always)         \
   X(std::uint64_t, peak_memory_bytes, always)  \
@@ -55,7 +56,7 @@
   X(double, commit_s, always)                  \
   X(double, step_s, always)
 
-/// Of an application's step; a repack has none of these.
+/// Numbers of an application's step; a repack has none of these.
 #define TAILRACE_APPLICATION_STEP_LIST(X)       \
   X(std::uint64_t, step_index, always)          \
   X(std::uint64_t, moved_bytes, always)         \
@@ -69,7 +70,7 @@
   X(std::uint64_t, n_waiting_steps, always)     \
   X(std::uint64_t, waiting_bytes, always)
 
-/// Of what a reader has done so far on this rank.
+/// Counters of a reader on this rank.
 #define TAILRACE_READ_REPORT_LIST(X)       \
   X(std::uint64_t, n_slabs, always)        \
   X(std::uint64_t, value_bytes, always)    \

@@ -1,6 +1,6 @@
-// Scopes of Tailrace's C++ API: the program's use of a lane, from a begin to the end of a block.
+// Scopes of Tailrace's C++ API: they mark the program's use of a lane until the end of a block.
 //
-// What lanes and marks are stands in tailrace.h under "Idle time". Included by tailrace.hpp.
+// tailrace.h explains lanes and marks under "Idle time". Included by tailrace.hpp.
 
 #pragma once
 
@@ -11,9 +11,9 @@
 namespace tailrace {
 inline namespace api {
 
-/// A stretch in which the program needs one of its lanes: begun by File::compute() or
-/// File::background(), ended by end(), or with the scope, also by an exception. Movable; it must
-/// not outlive its File.
+/// A time span in which the program needs one of its lanes. File::compute() or File::background()
+/// begins it; end() or the destructor ends it, also during an exception. Movable; it must not
+/// outlive its File.
 class Scope {
  public:
   Scope(Scope&& other) noexcept : file_(std::exchange(other.file_, nullptr)), end_(other.end_) {}
@@ -27,7 +27,7 @@ class Scope {
   }
   ~Scope() { end(); }
 
-  /// End it before its scope does. Further calls do nothing.
+  /// End the span before the scope's destructor does. Further calls do nothing.
   void end() noexcept {
     if (file_ != nullptr) end_(std::exchange(file_, nullptr));
   }

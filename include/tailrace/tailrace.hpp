@@ -9,18 +9,18 @@
 //
 // In the modes async and in_situ, between two steps (see "Idle time" in tailrace.h):
 //
-//   { auto scope = file.compute(); prepare(); }      // the program needs its own thread
-//   file.idle_until([&] { return device.done(); });  // Tailrace may have it
+//   { auto scope = file.compute(); prepare(); }      // marks use of the main thread
+//   file.idle_until([&] { return device.done(); });  // lends the thread to Tailrace
 //   { auto scope = file.background(); exchange_halos(); }
 //
-// Header only. Read tailrace.h first: what steps, fields, boxes and options are, which calls are
-// collective, and the rules for threads are said there and hold here; a comment below says only
-// what C++ adds. Every failure is a tailrace::Error; nothing else is thrown but std::bad_alloc.
+// Header only. Read tailrace.h first: it explains steps, fields, boxes, options, collectivity and
+// the rules for threads, which all apply here. A comment below says only what C++ adds. Every
+// failure is a tailrace::Error; nothing else is thrown except std::bad_alloc.
 //
-// Scope exit. A File that is destroyed without close() is abandoned: steps that were ended stay,
-// one that was not is dropped, nothing is thrown. So an exception never publishes half a step; but
-// call close() where all is well. If one rank alone leaves by an exception, end the job
-// (MPI_Abort): the others may be waiting for it in a collective call of their own.
+// Scope exit. A File that is destroyed without close() is abandoned: ended steps stay in the file,
+// an open step is dropped, and nothing is thrown. An exception therefore never publishes half a
+// step, but normal code must call close(). If only one rank leaves by an exception, end the job
+// (MPI_Abort): the others may be waiting for it in a collective call.
 
 #pragma once
 
@@ -53,14 +53,15 @@
 #include <tailrace/scope.hpp>
 
 namespace tailrace {
-// An inline namespace: users write tailrace::File, and the names of these classes in object code
-// differ from those that a static libtailrace has inside.
+// An inline namespace: users write tailrace::File. The symbol names of these classes differ from
+// those inside a static libtailrace.
 inline namespace api {
 
-/// A failure: what() is the library's text, code() its pinned number.
+/// A failure: what() is the library's error text, code() its pinned number.
 class Error : public std::runtime_error {
  public:
   Error(tailrace_error code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  /// Return the pinned number of the error.
   tailrace_error code() const noexcept { return code_; }
   const char* name() const noexcept { return tailrace_error_name(code_); }  ///< "bad_coverage"
 
@@ -68,19 +69,21 @@ class Error : public std::runtime_error {
   tailrace_error code_;
 };
 
-/// Throw an Error if a call of the C API failed on this thread just now. Thread-safe.
+/// Throw an Error if `error`, the result of the last call of the C API on this thread, is a
+/// failure. Thread-safe.
 inline void check(tailrace_error error) {
   if (error != TAILRACE_OK) throw Error(error, tailrace_thread_error());
 }
 
-/// The ranks that share a file: this process alone, or those of an MPI communicator. See mpi().
+/// The ranks that share a file: only this process (default), or those of an MPI communicator. See
+/// mpi().
 class Comm {
  public:
   Comm() = default;
   template <class MpiComm>
   requires std::is_trivially_copyable_v<MpiComm>
   static Comm of(MpiComm mpi_comm) {
-    // The handle itself is meant, though some MPI libraries have it point to something.
+    // sizeof the handle itself is intended, even where MPI libraries make it a pointer.
     constexpr std::size_t n_bytes = sizeof(MpiComm);  // NOLINT(bugprone-sizeof-expression)
     static_assert(n_bytes <= sizeof(void*), "an MPI_Comm is an int or a pointer");
     Comm comm;
@@ -96,13 +99,14 @@ class Comm {
   std::size_t n_bytes_ = 0;
 };
 
-/// The ranks of an MPI communicator: tailrace::mpi(MPI_COMM_WORLD). A duplicate is worked on.
+/// The ranks of an MPI communicator: tailrace::mpi(MPI_COMM_WORLD). Tailrace uses a duplicate of
+/// it.
 template <class MpiComm>
 Comm mpi(MpiComm mpi_comm) {
   return Comm::of(mpi_comm);
 }
 
-/// This process alone.
+/// Only this process, without MPI.
 inline Comm serial() { return Comm(); }
 
 /// Options of a file or field: the text of tailrace.h, or built key by key.
@@ -133,10 +137,9 @@ class Options {
   Options& relative_bound(double bound) { return set("bound", "rel=" + number_text(bound)); }
   Options& pointwise_bound(double bound) { return set("bound", "pw_rel=" + number_text(bound)); }
   Options& psnr(double decibels) { return set("bound", "psnr=" + number_text(decibels)); }
-  /// What values keep besides the bound: "sign", "zero", "threshold=V", "minmax", "sum",
-  /// "monotone=AXIS", "log=V", "power=P:V", "region=WHERE:V", "gradient=V", "laplacian=V", joined
-  /// by
-  /// '+'.
+  /// Set guard=: properties that values preserve in addition to the bound. "sign", "zero",
+  /// "threshold=V", "minmax", "sum", "monotone=AXIS", "log=V", "power=P:V", "region=WHERE:V",
+  /// "gradient=V", "laplacian=V"; join several with '+'. See tailrace.h.
   Options& guard(std::string_view guards) { return set("guard", guards); }
   Options& chunk_shape(std::initializer_list<std::uint64_t> extents) {
     std::string text;
@@ -149,7 +152,7 @@ class Options {
   const std::string& text() const { return text_; }
 
  private:
-  /// The shortest text that reads back as the same number.
+  /// Return the shortest text that parses to the same number.
   template <class Number>
   static std::string number_text(Number number) {
     std::array<char, 64> text{};
@@ -163,7 +166,7 @@ class Options {
 /// Extents or positions per dimension, slowest first.
 using Shape = std::vector<std::uint64_t>;
 
-/// One number per dimension as an argument, of any integral types: {i, 0, n}, a Shape, a
+/// Argument type for one number per dimension, of any integral type: {i, 0, n}, a Shape, a
 /// std::vector<int>, a std::array, a span. A negative number fails where it is used.
 class Extents {
  public:
@@ -200,7 +203,7 @@ struct Box {
   Box() = default;
   Box(Extents box_start, Extents box_count)
       : start(std::move(box_start).shape()), count(std::move(box_count).shape()) {}
-  /// A template, so that Box({}, {}) means the one box of a scalar.
+  /// A template, so that Box({}, {}) selects the other constructor: the one box of a scalar.
   template <std::integral First, std::integral Count>
   Box(First first, Count n)
       : start{static_cast<std::uint64_t>(first)}, count{static_cast<std::uint64_t>(n)} {}
@@ -212,14 +215,14 @@ struct Box {
   }
 };
 
-/// A field's element: float, double, and integers but bool.
+/// Element type of a field: float, double, and all integers except bool.
 template <class T>
 concept Element = (std::is_same_v<T, float> || std::is_same_v<T, double> ||
                    std::is_integral_v<T>)&&!std::is_same_v<T, bool> &&
                   std::is_same_v<T, std::remove_cv_t<T>>;
 
-/// A range that owns its values and is gone at the end of the statement, such as what a function
-/// returns. A span or another view is none.
+/// A range that owns its values and is destroyed at the end of the statement, such as a returned
+/// vector. Spans and other views do not match.
 template <class Range>
 concept TemporaryValues =
     std::ranges::contiguous_range<Range> && !std::is_lvalue_reference_v<Range> &&
@@ -273,40 +276,41 @@ void set_attribute(tailrace_file* file, const std::string& object_path, const st
   set_attribute(file, object_path, name, std::span<const Number>(&number, 1));
 }
 
-/// A field whose elements are of type T; std::byte where the type is known at run time only.
-/// A small value to copy and pass around; it must not outlive its File.
+/// A field with elements of type T, or std::byte if the type is known only at run time. A small
+/// value to copy and pass around; it must not outlive its File.
 template <class T>
 class Field {
  public:
-  /// Put a box. `values` is read until end_step() or close() returns, under hold=promise until the
-  /// next end_step(), wait() or close() does: keep it alive and unchanged till then. What is gone
-  /// before, such as a vector that is local to an inner block, is for put_copy(); with a temporary
-  /// put() does not compile.
-  /// Not collective. Never throws for what is wrong with it: a rank that left its step by an
-  /// exception would keep the others waiting. The next end_step() throws it, on all ranks. Errors:
-  /// also invalid_argument if there are not box.n_elements() values.
+  /// Put a box: box.n_elements() values, dense and row-major. Keep `values` alive and unchanged
+  /// until end_step() or close() returns; with hold=promise, until the following end_step(), wait()
+  /// or close() returns. If the values are destroyed earlier, use put_copy(). Passing a temporary
+  /// does not compile.
+  /// Not collective. Never throws for an invalid argument, because a rank that left its step by an
+  /// exception would block the others. The next end_step() throws the error on all ranks. Errors:
+  /// also invalid_argument if the number of values is not box.n_elements().
   void put(const Box& box, std::span<const T> values) const {
     if (!check_box(box, values.size())) return;
     (void)tailrace_field_put(file_, field_, box.start.data(), box.count.data(), values.data());
   }
   template <TemporaryValues Range>
   void put(const Box& box, Range&& values) const = delete;
-  /// Put the whole field.
+  /// Put the complete field.
   void put(std::span<const T> values) const { put(Box(Shape(shape_.size(), 0), shape_), values); }
   template <TemporaryValues Range>
   void put(Range&& values) const = delete;
 
-  /// As put, but a copy is taken, and `values` may change or go at once.
+  /// Copying form of put(): `values` may change or be destroyed when the call returns.
   void put_copy(const Box& box, std::span<const T> values) const {
     if (!check_box(box, values.size())) return;
     (void)tailrace_field_put_copy(file_, field_, box.start.data(), box.count.data(), values.data());
   }
+  /// Put a copy of the complete field.
   void put_copy(std::span<const T> values) const {
     put_copy(Box(Shape(shape_.size(), 0), shape_), values);
   }
-  /// Copy a box from an array of any layout, such as one with ghost cells or in Fortran's order:
-  /// the box's element (i, j) is element i * strides[0] + j * strides[1] of `values`, which begin
-  /// with the box's first. Errors: also invalid_argument if that is beyond `values`.
+  /// Copy a box from an array of any layout, for example with ghost cells or in Fortran order.
+  /// Element (i, j) of the box is element i * strides[0] + j * strides[1] of `values`, which begin
+  /// with the box's first element. Errors: also invalid_argument if an element is beyond `values`.
   ///   field.put_copy({{x0, y0}, {nx, ny}}, std::span(u).subspan(ghosts * pitch + ghosts),
   ///                  {pitch, 1});
   void put_copy(const Box& box, std::span<const T> values, const Extents& strides) const {
@@ -341,7 +345,7 @@ class Field {
         shape_(std::move(shape)),
         element_bytes_(element_bytes) {}
 
-  /// Values of T in an element: 1, or the element's bytes.
+  /// Number of values of T in an element: 1, or the element's bytes.
   std::size_t n_parts() const { return element_bytes_ / sizeof(T); }
 
   void fail(const std::string& why) const {
@@ -356,7 +360,7 @@ class Field {
     return false;
   }
 
-  /// The C API trusts its pointers, so what a span and a vector know is checked here.
+  /// Check the sizes of the span and the box here, because the C API trusts its pointers.
   bool check_box(const Box& box, std::size_t n_values) const {
     if (!check_dimensions(box)) return false;
     const std::uint64_t n_expected = box.n_elements() * n_parts();
@@ -374,7 +378,7 @@ class Field {
       return false;
     }
     if (box.n_elements() == 0) return true;
-    // Each step may take no more than what is left, so that nothing overflows.
+    // Limit each term by the remainder, so that no product overflows.
     const std::uint64_t n_elements = n_values / n_parts();
     std::uint64_t left = n_elements;
     bool inside = n_elements > 0;
@@ -419,36 +423,38 @@ class File {
   using Progress = std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)>;
   using Log = std::function<void(std::string_view line)>;
 
-  /// Collective over comm.
+  /// Create a file; see tailrace_file_create. Collective over comm.
   static File create(const std::string& path, const Comm& comm, const Options& options = {}) {
     tailrace_file* file = nullptr;
     check(tailrace_file_create(path.c_str(), comm.address(), comm.n_bytes(), options.text().c_str(),
                                &file));
     return File(file);
   }
-  /// For this process alone.
+  /// Create a file for this process only.
   static File create(const std::string& path, const Options& options = {}) {
     return create(path, serial(), options);
   }
 
-  /// Collective over comm.
+  /// Open an existing file; see tailrace_file_open. Collective over comm.
   static File open(const std::string& path, const Comm& comm, const Options& options = {}) {
     tailrace_file* file = nullptr;
     check(tailrace_file_open(path.c_str(), comm.address(), comm.n_bytes(), options.text().c_str(),
                              &file));
     return File(file);
   }
+  /// Open an existing file for this process only.
   static File open(const std::string& path, const Options& options = {}) {
     return open(path, serial(), options);
   }
 
-  /// Define a field of elements T. Alike on all ranks.
+  /// Define a field of `shape` with elements of type T, shape slowest first. Alike on all ranks.
   template <Element T>
   Field<T> define(const std::string& path, const Extents& shape, const Options& options = {}) {
     return Field<T>(handle_.get(), define_any(path, dtype_of<T>(), shape.shape(), options), path,
                     shape.shape(), sizeof(T));
   }
-  /// The same with a type that is known at run time only; values are put as bytes.
+  /// Define a field whose type is known only at run time; its values are put as bytes. Alike on all
+  /// ranks.
   Field<std::byte> define(const std::string& path, tailrace_dtype dtype, const Extents& shape,
                           const Options& options = {}) {
     return Field<std::byte>(handle_.get(), define_any(path, dtype, shape.shape(), options), path,
@@ -460,8 +466,9 @@ class File {
     api::set_attribute(handle_.get(), object_path, name, value);
   }
 
-  /// Collective. Rethrows what a callback threw, after the step has ended. In the modes async and
-  /// in_situ the report is that of the step before, and `completed` is false if there was none.
+  /// Write and commit the step. Collective. Rethrows the exception of a callback after the step has
+  /// ended. In the modes async and in_situ the report describes the previous step; `completed` is
+  /// false if that does not exist.
   StepReport end_step() {
     const tailrace_step_report* report = nullptr;
     check(tailrace_file_end_step(handle_.get(), &report));
@@ -472,8 +479,8 @@ class File {
     return none;
   }
 
-  /// Collective. The report of the step that was handed over last; nothing if none was, as always
-  /// in mode sync. Rethrows as end_step().
+  /// Wait for the step that was handed over last and return its report; nothing if no step is
+  /// pending, which is always so in mode sync. Collective. Rethrows like end_step().
   std::optional<StepReport> wait() {
     const tailrace_step_report* report = nullptr;
     check(tailrace_file_wait(handle_.get(), &report));
@@ -482,27 +489,29 @@ class File {
     return copy_of(*report);
   }
 
-  /// The last step that is surely in the file, counted from 0 by calls of end_step(); nothing: none
-  /// is (tailrace_file_last_committed_step). Not collective.
+  /// Number of the last step that is certainly in the file, counted from 0 by calls of end_step().
+  /// Nothing if no step is (see tailrace_file_last_committed_step). Not collective.
   std::optional<std::uint64_t> last_committed_step() const noexcept {
     const std::int64_t last = tailrace_file_last_committed_step(handle_.get());
     return last < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(last));
   }
 
-  /// The program needs its own thread (compute), or its communication and I/O (background), until
-  /// the scope ends. Not collective.
+  /// Mark that the program needs its own thread until the returned scope ends. Not collective.
   [[nodiscard]] Scope compute() {
     tailrace_file_compute_begin(handle_.get());
     return Scope(handle_.get(), &tailrace_file_compute_end);
   }
+  /// Mark that the program communicates, reads or writes until the returned scope ends. Not
+  /// collective.
   [[nodiscard]] Scope background() {
     tailrace_file_background_begin(handle_.get());
     return Scope(handle_.get(), &tailrace_file_background_end);
   }
 
-  /// Lend the program's thread for so many seconds, or until `done()` is true. Not collective. What
-  /// `done` throws ends the wait and is thrown on.
+  /// Lend the program's idle thread to Tailrace for `seconds`. Not collective.
   void idle(double seconds) { tailrace_file_idle(handle_.get(), seconds); }
+  /// Lend the program's idle thread until `done()` is true. Not collective. An exception from
+  /// `done` ends the wait and propagates.
   template <class Done>
   requires std::predicate<Done&>
   void idle_until(Done&& done) {
@@ -511,26 +520,29 @@ class File {
     };
     lend(done, static_cast<None*>(nullptr));
   }
-  /// The same with a call that sleeps until then, for when Tailrace has no more use for the thread
-  /// (tailrace_file_idle_or_wait).
+  /// Lend the program's idle thread until `done()` is true. Tailrace calls `wait`, which sleeps
+  /// until then, as soon as it does not need the thread (see tailrace_file_idle_or_wait). Not
+  /// collective.
   template <class Done, class Wait>
   requires std::predicate<Done&> && std::invocable<Wait&>
   void idle_until(Done&& done, Wait&& wait) { lend(done, &wait); }
 
-  /// Collective. The File is empty afterwards, also when this throws; Fields are dead.
+  /// End the open step, if any, and close. Collective. Afterwards the File is empty, even if this
+  /// throws, and its Fields are invalid.
   void close() {
     const std::unique_ptr<Callbacks> callbacks = std::move(callbacks_);
     check(tailrace_file_close(handle_.release()));
     if (callbacks && callbacks->thrown) std::rethrow_exception(callbacks->thrown);
   }
 
-  /// Drop the step that is open; what the destructor does.
+  /// Drop the open step and close, like the destructor. Not collective.
   void abandon() noexcept { handle_.reset(); }
 
-  /// Whether there is a file: false after close(), abandon() or a move.
+  /// True if a file is open: false after close(), abandon() or a move.
   explicit operator bool() const { return handle_ != nullptr; }
 
-  /// Called within end_step(), wait(), idle() and close() on the calling thread; empty removes it.
+  /// Set a callback, called on the calling thread within end_step(), wait(), idle() and close(). An
+  /// empty callback removes it.
   void on_progress(Progress callback) {
     callbacks().progress = std::move(callback);
     check(tailrace_file_on_progress(handle_.get(),
@@ -543,11 +555,11 @@ class File {
                                callbacks_.get()));
   }
 
-  /// The C handle, for mixing both APIs; it stays this object's.
+  /// Return the C handle, for mixing both APIs; this object owns it.
   tailrace_file* handle() const { return handle_.get(); }
 
  private:
-  /// What either throws ends the wait and is thrown on.
+  /// An exception from `done` or `wait` ends the wait and propagates.
   template <class Done, class Wait>
   void lend(Done& done, Wait* wait) {
     struct Call {
@@ -583,7 +595,7 @@ class File {
     void operator()(tailrace_file* file) const noexcept { tailrace_file_abandon(file); }
   };
 
-  /// Lives on the heap, because the library keeps its address while a File may move.
+  /// Allocated on the heap, because the library stores its address and a File may move.
   struct Callbacks {
     Progress progress;
     Log log;
@@ -597,7 +609,7 @@ class File {
       auto& self = *static_cast<Callbacks*>(user);
       self.guard([&] { self.log(line); });
     }
-    /// No exception may cross the C API: the first one waits for end_step or close.
+    /// Store the first exception until end_step or close: no exception may cross the C API.
     template <class Call>
     void guard(Call&& call) noexcept {
       try {
@@ -628,7 +640,7 @@ class File {
     return field;
   }
 
-  std::unique_ptr<Callbacks> callbacks_;  // destroyed after the handle that may still call them
+  std::unique_ptr<Callbacks> callbacks_;  // destroyed after the handle, which may still call them
   std::unique_ptr<tailrace_file, Abandon> handle_;
 };
 

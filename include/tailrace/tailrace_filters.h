@@ -1,8 +1,8 @@
 /* The HDF5 filters trz (481) and xor (482) for a program's own HDF5, without HDF5_PLUGIN_PATH.
  *
- * A program on HDF5, or on a library above it such as netCDF, calls the one function below. Then
- * its H5Dread, H5Dwrite and H5Dcreate know both filters. libtailrace_filters.so is linked to no
- * HDF5: it looks for the one that the caller is linked to, of any version from 1.10 on. It needs
+ * A program that uses HDF5, or a library above it such as netCDF, calls the one function below.
+ * Then its H5Dread, H5Dwrite and H5Dcreate know both filters. libtailrace_filters.so is linked to
+ * no HDF5: it finds the one that the caller is linked to, of any version from 1.10 on. It needs
  * neither MPI nor libtailrace, and does not change the environment.
  *
  *   #include <hdf5.h>
@@ -22,14 +22,15 @@ extern "C" {
 #endif
 
 #define TAILRACE_FILTERS_OK 0
-/* Neither the caller nor what it is linked to has an HDF5. A program into which HDF5 is linked
- * statically must export its symbols (-rdynamic), and to write hold all of it (--whole-archive). */
+/* Neither the caller nor its libraries provide HDF5. A program that links HDF5 statically must
+ * export its symbols (-rdynamic). To write, it must also link all of HDF5 (--whole-archive). */
 #define TAILRACE_FILTERS_NO_HDF5 (-1)
-/* H5Zregister failed; HDF5's error stack says why. */
+/* H5Zregister failed; HDF5's error stack has the reason. */
 #define TAILRACE_FILTERS_REFUSED (-2)
 
-/* Register both filters with the caller's HDF5. Not collective: every rank calls it. As thread-safe
- * as that HDF5. Once is enough, more does no harm; H5close() forgets filters.
+/* Register both filters with the caller's HDF5. Not collective: every rank calls it. Thread-safe if
+ * that HDF5 is. One call is enough, and more are harmless; call it again after H5close(), which
+ * drops filters.
  * @returns TAILRACE_FILTERS_OK or one of the errors above. */
 int tailrace_register_filters(void);
 

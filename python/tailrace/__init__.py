@@ -1,23 +1,23 @@
-"""Compressed netCDF-4 and HDF5 files, written and read in parallel, with error bounds that hold.
+"""Compressed netCDF-4 and HDF5 files, written and read in parallel, with guaranteed error bounds.
 
-Files are ordinary netCDF-4; names and shapes are those of netCDF4 and h5netcdf:
+Files are ordinary netCDF-4; the interface follows netCDF4 and h5netcdf:
 
     with tailrace.open("waves.nc", "w") as file:
         file.create_variable("u", ("y", "x"), data=u, abs=1e-3)
     with tailrace.open("waves.nc") as file:
         u = file["u"][10:20, ::4]
 
-With a communicator of mpi4py (comm=) all its ranks write and read one file. xarray opens files by
-engine="tailrace". tailrace.verify compares a compressed file with its original, tailrace.info says
+With a communicator of mpi4py (comm=) all its ranks write and read one file. xarray opens files with
+engine="tailrace". tailrace.verify compares a compressed file with its original, tailrace.info shows
 how a file is stored.
 
-Importing this package also registers its HDF5 filters with h5py, before or after h5py is imported:
-files that were written with trz can then be read by h5py and h5netcdf, and written by
+Importing this package also registers its HDF5 filters with h5py, whether h5py is imported before or
+after. h5py and h5netcdf can then read files written with trz, and write them by
 
     file.create_dataset("u", data=u, **tailrace.Trz(abs=1e-3))
 
 netCDF4 and PyTables read them, too. For other programs (h5dump, ParaView) set HDF5_PLUGIN_PATH to
-tailrace.PLUGIN_PATH before they start. Arrays in memory go through encode() and decode():
+tailrace.PLUGIN_PATH before they start. encode() and decode() handle arrays in memory:
 
 >>> import numpy as np, tailrace
 >>> u = np.sin(np.linspace(0, 9, 4096, dtype="f4")).reshape(64, 64)
@@ -31,7 +31,7 @@ import importlib as _importlib
 import os as _os
 from typing import Any as _Any
 
-# Where the engine was built, for work on Tailrace itself.
+# Folder of a locally built engine, for work on Tailrace itself.
 if _os.environ.get("TAILRACE_ENGINE_DIR"):
     __path__.append(_os.environ["TAILRACE_ENGINE_DIR"])
 
@@ -65,7 +65,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _Any:
-    """The codecs of numcodecs and zarr, which are imported when somebody asks for them."""
+    """Import the codecs of numcodecs and zarr on first access."""
     if name in ("numcodecs", "zarr"):
         return _importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

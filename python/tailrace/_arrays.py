@@ -1,4 +1,4 @@
-"""NumPy arrays to encoded bytes and back."""
+"""Encodes NumPy arrays to bytes, and decodes them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ._settings import cd_values
 
 Buffer = Union[bytes, bytearray, memoryview, np.ndarray]
 
-# The numbers of trz_dtype.
+# Numbers of trz_dtype.
 _DTYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 _NUMBERS = {np.dtype(name): number for number, name in enumerate(_DTYPES)}
 
 
 class ChunkSummary(NamedTuple):
-    """What an encoded chunk says about itself."""
+    """Facts recorded in an encoded chunk."""
 
     dtype: np.dtype
     n_values: int
@@ -34,7 +34,7 @@ def _bytes_of(data: Buffer) -> np.ndarray:
 
 
 def _described(array: Any, fill: Optional[float]) -> tuple[np.ndarray, _native.Array]:
-    """The values in native order, and what the library is told about them."""
+    """Return the values in native order, and their description for the library."""
     values = np.asarray(array)
     values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
     number = _NUMBERS.get(values.dtype)
@@ -57,10 +57,11 @@ def encode(
     pw_rel: Optional[float] = None, psnr: Optional[float] = None, fill: Optional[float] = None,
     book: Optional[bytes] = None, **settings: Any,
 ) -> bytes:
-    """Encode an array within one of the bounds (none: exactly) of cd_values().
+    """Encode an array within one of the bounds (none: exact) of cd_values().
 
-    float32, float64 and the integers of 1 to 8 bytes, the latter always exactly. NaN, infinities
-    and `fill` come back bit for bit. Runs without the global lock, so threads encode in parallel.
+    Supports float32, float64 and the integers of 1 to 8 bytes; integers are always exact. NaN,
+    infinities and `fill` are preserved bit for bit. Runs without the global lock, so threads encode
+    in parallel.
 
     >>> encoded = encode(np.linspace(0, 1, 1000), rel=1e-3)
     >>> len(encoded) < 1000 and describe(encoded).n_values == 1000
@@ -77,7 +78,7 @@ def encode(
 
 
 def _pieces(array: Any, chunks: Optional[tuple[int, ...]]) -> Iterator[Any]:
-    """The array's chunks, cut at its edge; the array itself without `chunks`."""
+    """Yield the array's chunks, cut at its edge; the array itself without `chunks`."""
     if chunks is None:
         yield array
         return
@@ -91,11 +92,11 @@ def _pieces(array: Any, chunks: Optional[tuple[int, ...]]) -> Iterator[Any]:
 
 def train_book(arrays: Iterable[Any], *, abs: float, chunks: Optional[tuple[int, ...]] = None,
                fill: Optional[float] = None, **settings: Any) -> bytes:
-    """Huffman codes for many chunks like these, which then need none of their own.
+    """Compute Huffman codes that many chunks like these can share.
 
-    `arrays` are chunks, or are cut into chunks of the shape `chunks`. Pays for small chunks (1 MB
-    and less). Whoever decodes needs the book: in HDF5 files it stands in the dataset's header
-    (Trz(book=...)), otherwise give it to decode().
+    `arrays` are chunks, or are cut into chunks of the shape `chunks`. Useful for small chunks (1 MB
+    and less). The decoder needs the book: HDF5 files have it in the dataset's header
+    (Trz(book=...)), otherwise pass it to decode().
 
     >>> steps = [np.sin(np.arange(4096) / 50 + t) for t in range(3)]
     >>> book = train_book(steps[:1], abs=1e-4)
@@ -120,7 +121,7 @@ def train_book(arrays: Iterable[Any], *, abs: float, chunks: Optional[tuple[int,
 
 
 def describe(encoded: Buffer) -> ChunkSummary:
-    """Element type, number of values and method of encoded bytes, without decoding them."""
+    """Return element type, number of values and method of encoded bytes, without decoding them."""
     data = _bytes_of(encoded)
     dtype = ctypes.c_int32()
     n_values = ctypes.c_uint64()
@@ -132,9 +133,10 @@ def describe(encoded: Buffer) -> ChunkSummary:
 
 def decode(encoded: Buffer, shape: Union[int, tuple[int, ...], None] = None,
            book: Optional[bytes] = None, out: Optional[np.ndarray] = None) -> np.ndarray:
-    """Decode what encode() returned, into an array of this shape (None: one dimension).
+    """Decode the result of encode() into an array of this shape (None: one dimension).
 
-    `out`, a contiguous array of the right type and size, takes the values instead of a new one.
+    `out`, a contiguous array of the right type and size, receives the values instead of a new
+    array.
 
     >>> decode(encode(np.arange(6, dtype="i4")), shape=(2, 3))
     array([[0, 1, 2],

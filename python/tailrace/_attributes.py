@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Attributes(MutableMapping[str, Any]):
-    """A live view: reading looks at the file, setting changes it (collective on a communicator).
+    """A live mapping: reading accesses the file, setting changes it (collective on a communicator).
 
-    Texts are str, single numbers NumPy scalars, several NumPy arrays.
+    Texts are str, single numbers NumPy scalars, several numbers NumPy arrays.
     """
 
     def __init__(self, file: File, of_variable: bool, position: int) -> None:

@@ -1,6 +1,6 @@
-"""The engine's one rule on bounds that swamp the data (src/policy/bound_width), for one array.
+"""The engine's rule on bounds that exceed the data (src/policy/bound_width), for one array.
 
-The h5py filters need it where there is no engine; a test holds it to the engine's answers.
+The h5py filters need it without the engine; a test compares it with the engine's answers.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any, Optional
 import numpy as np
 import numpy.typing as npt
 
-#: An extreme this many times the spread of all other values away from them is no value.
+#: An extreme at this many times the spread of all other values away from them is a fill value.
 FILL_DISTANCE_MIN = 100.0
-#: Fewer other values show no spread that could be relied on.
+#: Fewer other values than this have no reliable spread.
 FILL_REST_MIN = 4
-#: A bound is broad if more than this share of the values other than 0 is smaller than the bound.
+#: A bound is broad if more than this share of the nonzero values is smaller than the bound.
 BELOW_SHARE_MAX = 0.25
 
 
 def undeclared_fill(values: npt.NDArray[Any]) -> Optional[float]:
-    """The extreme of finite values without fill that is a fill value nobody has declared.
+    """Return the extreme of the finite, non-fill values that must be an undeclared fill value.
 
     >>> undeclared_fill(np.array([4.6, 12.0, 30.0, 40.8, -1e10, -1e10]))
     -10000000000.0
@@ -44,9 +44,9 @@ def undeclared_fill(values: npt.NDArray[Any]) -> Optional[float]:
 
 
 def check_bound_width(where: str, values: npt.NDArray[Any], bound: float, allowed: bool) -> str:
-    """Why a bound that is relative to the range of the values is refused; "" where it is not.
+    """Return why a bound relative to the range of the values is refused; "" if it is not.
 
-    Warns of a bound that many values are smaller than.
+    Warns if many values are smaller than the bound.
     """
     fill = undeclared_fill(values)
     if fill is not None and not allowed:

@@ -1,8 +1,8 @@
-"""Chunks as our HDF5 filters store them, for the codecs of numcodecs and zarr.
+"""Chunks in the format of Tailrace's HDF5 filters, for the codecs of numcodecs and zarr.
 
-A codec is known by the words that stand in an HDF5 dataset's header (cd_values): the same bytes
-come out, and whoever has a file's words can decode its chunks. Byte order and memory order are the
-caller's affair: what comes back are the values in the order in which they lay in memory.
+The client data of an HDF5 dataset's header (cd_values) define a codec. It encodes to the same bytes
+as the filter, and decodes the chunks of a file with this client data. The caller handles byte order
+and memory order: decoded values are in the order in which they lay in memory.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ _HAS_CHUNK, _HAS_FILL, _HAS_BOOK = 1 << 16, 1 << 17, 1 << 18
 
 
 def as_bytes(data: Any) -> Bytes:
-    """What is encoded, without a copy."""
+    """Return the bytes to encode, without a copy."""
     return np.frombuffer(data, np.uint8)
 
 
 def in_memory_order(array: Any) -> Values:
-    """Dense values, slowest axis first as they lie in memory: of Fortran's order the transpose."""
+    """Return dense values in memory order, slowest axis first: the transpose of arrays in Fortran
+    order."""
     values: Values = np.asarray(array)
     if values.flags.f_contiguous and not values.flags.c_contiguous:
         values = values.T
@@ -40,7 +41,7 @@ def in_memory_order(array: Any) -> Values:
 
 
 def words_of(given: Optional[Sequence[int]], **asked: Any) -> tuple[int, ...]:
-    """Words that are given as they are, else those of a bound and settings (tailrace.Trz)."""
+    """Return the given client data, else those of a bound and settings (tailrace.Trz)."""
     if given is None:
         return cd_values(**asked)
     named = [key for key, value in asked.items() if value is not None]
@@ -51,12 +52,13 @@ def words_of(given: Optional[Sequence[int]], **asked: Any) -> tuple[int, ...]:
     words = tuple(int(word) for word in given)
     if any(not 0 <= word < 1 << 32 for word in words):
         raise ValueError(f"trz: cd_values are {words!r:.60}, must be of 32 bits")
-    _native.call("trz_words_book", _word_array(words), len(words), None, 0)  # Are they words?
+    _native.call("trz_words_book", _word_array(words), len(words), None, 0)  # raises an error for
+                                                                             # invalid client data
     return words
 
 
 def fill_of(words: Sequence[int]) -> Optional[float]:
-    """The fill value that an HDF5 dataset's words record.
+    """Return the fill value that an HDF5 dataset's client data record.
 
     >>> fill_of(cd_values(abs=0.5)) is None
     True
@@ -79,7 +81,7 @@ def _book_of(words: tuple[int, ...]) -> Optional[bytes]:
 
 
 def trz_encode(array: Any, words: tuple[int, ...], fill: Optional[float]) -> bytes:
-    """Encode a chunk. @error TypeError  a type that trz does not take, or foreign byte order."""
+    """Encode a chunk. @error TypeError  a type that trz does not support, or foreign byte order."""
     values = in_memory_order(array)
     number = _NUMBERS.get(values.dtype)
     if number is None or not values.dtype.isnative:
@@ -99,7 +101,7 @@ def trz_encode(array: Any, words: tuple[int, ...], fill: Optional[float]) -> byt
 
 
 def trz_decode(data: Any, words: tuple[int, ...]) -> Values:
-    """The values, in one dimension. @error TrzError  what is no chunk of trz."""
+    """Return the values, in one dimension. @error TrzError  not a chunk of trz."""
     encoded = as_bytes(data)
     summary = describe(encoded)
     values: Values = np.empty(summary.n_values, summary.dtype)
@@ -109,7 +111,7 @@ def trz_decode(data: Any, words: tuple[int, ...]) -> Values:
 
 
 def xor_words(given: Optional[Sequence[int]], dimension: Optional[int]) -> tuple[int, ...]:
-    """Words of the filter xor. @error ValueError  a layout that is not ours."""
+    """Return client data of the filter xor. @error ValueError  an unknown layout."""
     if given is None:
         return Xor(dimension).filter_options
     if dimension is not None:
@@ -139,7 +141,7 @@ def xor_encode(array: Any, words: tuple[int, ...]) -> bytes:
 
 
 def xor_decoded_bytes(encoded: Bytes) -> int:
-    """Bytes of the values, from the head of a chunk (docs/xor.md).
+    """Return the size of the values in bytes, from the head of a chunk (docs/xor.md).
 
     >>> xor_decoded_bytes(as_bytes(xor_encode(np.arange(300.0), (1,))))
     2400
@@ -156,7 +158,7 @@ def xor_decoded_bytes(encoded: Bytes) -> int:
 
 
 def xor_decode(data: Any, n_bytes: Optional[int] = None) -> Bytes:
-    """The values' bytes. n_bytes: how many they must be. @error ValueError  damaged chunks."""
+    """Return the values' bytes. n_bytes: their required size. @error ValueError  damaged chunks."""
     encoded = as_bytes(data)
     n_found = xor_decoded_bytes(encoded)
     if n_bytes is not None and n_found != n_bytes:

@@ -1,8 +1,8 @@
-"""The words in which netCDF4, h5netcdf, h5py and xarray ask for storage, in Tailrace's.
+"""Converts the storage keywords of netCDF4, h5netcdf, h5py and xarray to Tailrace's.
 
-storage_keywords() takes zlib=, complevel=, chunksizes=, ... beside Tailrace's own keys and gives
-the keywords of create_variable(); what nobody knows is refused with the key that was meant.
-stored_bound() turns a bound on values into one on the numbers that a packed variable stores.
+storage_keywords() accepts zlib=, complevel=, chunksizes=, ... in addition to Tailrace's own keys
+and returns keywords of create_variable(). It rejects unknown keys and suggests the nearest one.
+stored_bound() converts a bound on values to one on the numbers that a packed variable stores.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import numpy as np
 from ._errors import ArgumentError, UnsupportedError
 
 BOUNDS = ("abs", "rel", "pw_rel", "psnr")
-#: Keywords of create_variable(), and what the engine's codecs and fields take beside them.
+#: Keywords of create_variable(), and further settings of the engine's codecs and fields.
 OWN = ("codec", "bound", *BOUNDS, "chunks", "options", "guard", "earlier-loss", "level", "shuffle",
        "engine", "checksum", "preset", "predictor", "dimension", "spline", "last_axis", "lossless",
        "coarse", "refine", "book", "book_loss", "rate", "precision", "reversible", "block", "inner",
        "swap", "missing", "cd", "layout", "verify", "holes", "fill", "over-time",
        "allow_wide_bound", "allow-wide-bound")
-#: What netCDF4's createVariable and h5py's create_dataset call it.
+#: Keywords of netCDF4's createVariable and h5py's create_dataset.
 NETCDF = ("chunksizes", "zlib", "complevel", "compression", "compression_opts", "fletcher32",
           "contiguous", "endian", "least_significant_digit", "significant_digits", "quantize_mode",
           "szip", "szip_coding", "szip_pixels_per_block", "zstd", "bzip2", "blosc", "blosc_shuffle")
-#: What readers put into a variable's encoding for themselves.
+#: Keys that readers add to a variable's encoding for information.
 SILENT = ("source", "original_shape", "preferred_chunks")
 
 _CODECS = {"zlib": "deflate", "gzip": "deflate", "deflate": "deflate", "zstd": "zstd",
@@ -38,7 +38,7 @@ _SHUFFLED = ("deflate", "portable", "zstd", "lz4", "bzip2", "blosc", "blosc2")
 
 
 def nearest(word: Any, known: Iterable[str]) -> str:
-    """", did you mean ...?" where there is something near.
+    """Return ", did you mean ...?" if a known word is near.
 
     >>> nearest("chunksize", ["chunks", "chunksizes"])
     '; did you mean "chunksizes"?'
@@ -48,7 +48,7 @@ def nearest(word: Any, known: Iterable[str]) -> str:
 
 
 def check_keys(where: str, keys: Iterable[Any], known: Sequence[str]) -> None:
-    """Refuse the first key that is none of `known`, with the nearest of them."""
+    """Reject the first key that is not in `known`, and suggest the nearest one."""
     for key in keys:
         if key not in known and not str(key).startswith("tailrace_"):
             hint = (nearest(key, (*known, "fill_value", "attrs", "data", "dtype"))
@@ -57,7 +57,7 @@ def check_keys(where: str, keys: Iterable[Any], known: Sequence[str]) -> None:
 
 
 def bound_of(where: str, keywords: Mapping[str, Any]) -> tuple[str, Optional[float]]:
-    """Mode and number of the bound that is given; ("", None) for none."""
+    """Return mode and number of the given bound; ("", None) for none."""
     given = [mode for mode in BOUNDS if keywords.get(mode) is not None]
     if keywords.get("bound") is not None:
         given.append("bound")
@@ -90,7 +90,7 @@ def bound_of(where: str, keywords: Mapping[str, Any]) -> tuple[str, Optional[flo
 def storage_keywords(where: str, asked: Mapping[str, Any],
                      shape: Optional[Sequence[int]] = None,
                      unlimited: Sequence[bool] = ()) -> dict[str, Any]:
-    """Keywords of create_variable() for what is asked of a variable. None says nothing.
+    """Convert the requested keywords of a variable to those of create_variable(). None is ignored.
 
     >>> storage_keywords("u", {"zlib": True, "complevel": 5, "chunksizes": (8, 64)})
     {'chunks': (8, 64), 'codec': 'deflate', 'level': 5}
@@ -103,7 +103,7 @@ def storage_keywords(where: str, asked: Mapping[str, Any],
     keys = {key: value for key, value in asked.items()
             if value is not None and key not in SILENT and not key.startswith("tailrace_")}
     for key in [key for key in keys if key.startswith(("szip_", "blosc_"))]:
-        del keys[key]  # Settings of codecs that are refused or keep their own.
+        del keys[key]  # settings of codecs that are refused or have fixed settings
     _refuse_what_is_not_served(where, keys)
     checked = bool(keys.pop("fletcher32", False))
     digits = keys.pop("least_significant_digit", None)
@@ -113,7 +113,7 @@ def storage_keywords(where: str, asked: Mapping[str, Any],
     chunks = _chunks_of(where, keys, shape, unlimited)
     codec, level, settings = _codec_of(where, keys)
     if codec == "deflate" and "codec" not in keys and mode not in ("", "none"):
-        codec = "portable"  # Deflate of values that are rounded within the bound.
+        codec = "portable"  # deflate of values that are rounded within the bound
     shuffle = keys.pop("shuffle", None)
     for key in ("codec", "level"):
         keys.pop(key, None)
@@ -129,7 +129,7 @@ def storage_keywords(where: str, asked: Mapping[str, Any],
                                    "zlib=True, or by checksum=True beside codec=\"deflate\" or "
                                    "\"portable\"")
         words["checksum"] = True
-    # codec=auto, and codecs without these settings, keep their own.
+    # codec=auto, and codecs without these settings, use their defaults.
     if codec not in (None, "none", "auto"):
         words["level"] = level
         if codec in _SHUFFLED or shuffle is None or codec == asked.get("codec"):
@@ -186,7 +186,8 @@ def _chunks_of(where: str, keys: dict[str, Any], shape: Optional[Sequence[int]],
 
 
 def _codec_of(where: str, keys: dict[str, Any]) -> tuple[Optional[str], Any, dict[str, Any]]:
-    """(codec, level, further settings) of netCDF4's flags, h5py's compression, or our codec=."""
+    """Return (codec, level, further settings) from netCDF4's flags, h5py's compression, or
+    codec=."""
     codec = keys.get("codec")
     if codec is not None and not isinstance(codec, str):
         raise TypeError(f"{where}: codec is {codec!r}, must be a name such as \"trz\"")
@@ -203,14 +204,14 @@ def _codec_of(where: str, keys: dict[str, Any]) -> tuple[Optional[str], Any, dic
     if compression is not None:
         asked = [compression]
     if codec in ("deflate", "portable") and asked[:1] in (["zlib"], ["gzip"]):
-        asked = []  # As variables of such codecs say when they are read.
+        asked = []  # variables with such codecs report this when they are read
     if codec is not None and asked:
         raise ArgumentError(f"{where}: codec={codec!r} and compression by {asked[0]!r}; give one")
     if asked and isinstance(asked[0], (int, np.integer)) and not isinstance(asked[0], bool):
         if int(asked[0]) in (481, 482):
             raise ArgumentError(f"{where}: filter {int(asked[0])} is Tailrace's own; give codec="
                                 "\"trz\" and abs=, or codec=\"xor\"")
-        words = () if options is None else options  # A filter by number, as of hdf5plugin.
+        words = () if options is None else options  # a filter by number, such as hdf5plugin's
         settings["cd"] = ":".join(str(int(word)) for word in words) or None
         return f"id={int(asked[0])}", None, settings
     if asked:
@@ -222,7 +223,7 @@ def _codec_of(where: str, keys: dict[str, Any]) -> tuple[Optional[str], Any, dic
         if codec == "blosc" and inner:
             settings["inner"] = {"lz": "blosclz"}.get(inner, inner)
         if codec == "blosc":
-            keys.pop("shuffle", None)  # Blosc shuffles by itself.
+            keys.pop("shuffle", None)  # Blosc has a shuffle stage
     elif codec is None and (contiguous or False in flags.values()) and not any(
             keys.get(mode) is not None for mode in (*BOUNDS, "bound")):
         return "none", None, settings
@@ -236,10 +237,10 @@ def _codec_of(where: str, keys: dict[str, Any]) -> tuple[Optional[str], Any, dic
 
 def stored_bound(where: str, keywords: dict[str, Any], scale: float, offset: float,
                  stored: np.dtype[Any]) -> Optional[float]:
-    """Turn a bound on values into one on the stored numbers (value - offset) / scale, in place.
+    """Convert a bound on values to one on the stored numbers (value - offset) / scale, in place.
 
-    Rounding to integers takes half a unit of it; the codec has the rest.
-    @returns the bound on values; None: there is none.
+    Rounding to integers uses half a unit of it; the codec gets the rest.
+    @returns the bound on values; None: no bound is given.
 
     >>> words = {"abs": 0.05}
     >>> stored_bound("t", words, 0.01, 200.0, np.dtype("i2")), words
@@ -263,7 +264,7 @@ def stored_bound(where: str, keywords: dict[str, Any], scale: float, offset: flo
         raise ArgumentError(f"{where}: abs={number!r} is less than the rounding to {stored}, which "
                             f"changes values by up to {abs(scale) / 2!r}; give a smaller "
                             "scale_factor, or no dtype")
-    # The other codecs keep integers exactly.
+    # Only portable may change integers; the other codecs keep them exactly.
     if limit >= 1 and keywords.get("codec", "portable") == "portable":
         keywords.update(abs=float(math.floor(limit)), codec="portable")
     elif "codec" not in keywords or keywords["codec"] == "portable":

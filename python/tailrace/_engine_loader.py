@@ -1,8 +1,8 @@
-"""The extension modules: where they are, and what to say where they are not.
+"""Finds the extension modules, and explains why they are missing.
 
-`_engine` holds everything but MPI; `_mpi` makes communicators of mpi4py known to it, and is not in
-wheels that were built without an MPI. TAILRACE_ENGINE_DIR names a folder that holds them, for work
-on Tailrace itself.
+`_engine` contains everything except MPI. `_mpi` passes communicators of mpi4py to it; wheels built
+without an MPI lack it. TAILRACE_ENGINE_DIR names a folder that contains both, for work on Tailrace
+itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PACKAGE = __package__ or "tailrace"
 
 
 def _build() -> Any:
-    """What the wheel says of its build; None beside a source tree."""
+    """Return the wheel's record of its build; None in a source tree."""
     try:
         return importlib.import_module("._build", _PACKAGE)
     except ImportError:
@@ -29,7 +29,7 @@ def _build() -> Any:
 
 @functools.cache
 def engine() -> Any:
-    """The module _engine. @error UnsupportedError  says why there is none."""
+    """Return the module _engine. @error UnsupportedError  with the reason if it is missing."""
     built = _build()
     try:
         module: Any = importlib.import_module("._engine", _PACKAGE)
@@ -48,13 +48,13 @@ def engine() -> Any:
             f"tailrace was built with HDF5 {wanted}, but an HDF5 {module.hdf5_version()} that this "
             "program shows to all libraries has come in its place; import tailrace first, or load "
             "the other one locally")
-    # Plug-ins that the engine's own HDF5 should find without being told.
+    # Plug-ins that the engine's own HDF5 finds by default.
     module.search_plugins_in(plugin_path())
     return module
 
 
 def has_engine() -> bool:
-    """Whether files can be opened here."""
+    """True if files can be opened on this platform."""
     try:
         engine()
     except UnsupportedError:
@@ -64,7 +64,7 @@ def has_engine() -> bool:
 
 @functools.cache
 def plugin_path() -> str:
-    """Folders of filter plug-ins: ours, and hdf5plugin's where it is installed."""
+    """Return the folders of filter plug-ins: Tailrace's, and hdf5plugin's if it is installed."""
     from . import _native
     folders = [_native.PLUGIN_PATH]
     found = importlib.util.find_spec("hdf5plugin")
@@ -76,7 +76,7 @@ def plugin_path() -> str:
 
 
 def communicator(comm: Any) -> Optional[Any]:
-    """What the engine takes for a communicator of mpi4py. Collective over it; None stays None."""
+    """Convert a communicator of mpi4py for the engine. Collective over it; None stays None."""
     if comm is None:
         return None
     try:

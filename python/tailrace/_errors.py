@@ -1,7 +1,7 @@
 """Failures of the engine as exceptions.
 
-Each is a TailraceError, and also the exception that Python programs expect in its place: a file
-that is not there is a FileNotFoundError, a bad argument a ValueError.
+Each is a TailraceError, and also the exception that Python programs expect: a missing file is a
+FileNotFoundError, a bad argument a ValueError.
 """
 
 from __future__ import annotations
@@ -10,32 +10,33 @@ from typing import Any
 
 
 class TailraceError(Exception):
-    """What the engine refused or could not do; `code` is the engine's name of the kind."""
+    """An operation that the engine rejected or could not do; `code` is the engine's name of the
+    kind."""
 
     code = "internal"
 
 
 class ArgumentError(TailraceError, ValueError):
-    """A value, shape, name or option that cannot be meant."""
+    """A value, shape, name or option that is not valid."""
 
     code = "invalid_argument"
 
 
 class UnknownNameError(ArgumentError, KeyError):
-    """A name that is given beside a dataset which has nothing of that name."""
+    """A name given for a dataset that has no such member."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
 
 
 class UnsupportedError(TailraceError, NotImplementedError):
-    """Meant, but this codec, file or build cannot do it."""
+    """Valid, but this codec, file or build cannot do it."""
 
     code = "unsupported"
 
 
 class NotFoundError(TailraceError, FileNotFoundError, KeyError):
-    """A file, variable or attribute that is not there."""
+    """A file, variable or attribute does not exist."""
 
     code = "not_found"
 
@@ -44,13 +45,13 @@ class NotFoundError(TailraceError, FileNotFoundError, KeyError):
 
 
 class ExistsError(TailraceError, FileExistsError):
-    """A file or object that is there and must not be replaced."""
+    """A file or object exists and must not be replaced."""
 
     code = "already_exists"
 
 
 class DisagreementError(TailraceError, RuntimeError):
-    """Ranks of a communicator that gave different definitions or options."""
+    """Ranks of a communicator gave different definitions or options."""
 
     code = "disagreement"
 
@@ -62,31 +63,31 @@ class CoverageError(TailraceError, IndexError):
 
 
 class PluginError(TailraceError, OSError):
-    """A filter plug-in that could not be found or loaded."""
+    """A filter plug-in cannot be found or loaded."""
 
     code = "plugin_missing"
 
 
 class CodecError(TailraceError, OSError):
-    """A codec that refused, or bytes that do not decode."""
+    """A codec failed, or bytes do not decode."""
 
     code = "codec_failed"
 
 
 class BoundError(TailraceError, ValueError):
-    """A value further from the original than its error bound."""
+    """The error of a value exceeds its bound."""
 
     code = "bound_broken"
 
 
 class CorruptError(TailraceError, OSError):
-    """A file that is not what it says, or truncated."""
+    """A damaged or truncated file, or another format."""
 
     code = "corrupt"
 
 
 class StorageError(TailraceError, OSError):
-    """The storage refused a read or a write."""
+    """The storage failed a read or a write."""
 
     code = "io_error"
 
@@ -98,7 +99,7 @@ class SpaceError(TailraceError, OSError):
 
 
 class MemoryLimitError(TailraceError, MemoryError):
-    """The memory cap, or the machine's memory, does not suffice."""
+    """The memory cap, or the machine's memory, is too small."""
 
     code = "out_of_memory"
 
@@ -112,7 +113,7 @@ _KINDS: dict[str, type[TailraceError]] = {
 
 
 def error(code: str, message: str) -> TailraceError:
-    """The exception of one of the engine's codes.
+    """Return the exception for one of the engine's codes.
 
     >>> error("bad_coverage", "u: [0:9] is outside [8]")
     CoverageError('u: [0:9] is outside [8]')
@@ -121,7 +122,7 @@ def error(code: str, message: str) -> TailraceError:
 
 
 def text_of(what: str, value: Any) -> str:
-    """The value itself if it is a text; a TypeError that says what it should have been.
+    """Return the value itself if it is a text, or raise a TypeError that says what it should be.
 
     >>> text_of("the name of a group", "g")
     'g'

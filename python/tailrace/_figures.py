@@ -1,4 +1,4 @@
-"""Drawings of tables and reports by matplotlib, which is imported only when one is asked for."""
+"""Figures of tables and reports by matplotlib, which is imported only for a figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ._report import Drawn, VariableReport
     from ._suggest import BoundTable
 
-#: What is drawn beside an original, from the loosest bound on.
+#: Colours of the curves drawn next to an original, from the loosest bound on.
 _COLOURS = "plasma"
 
 
@@ -28,7 +28,7 @@ def _matplotlib(what: str) -> Any:
 
 
 def plot_bounds(table: BoundTable) -> Any:
-    """Three Axes: ratio, changes, spectra."""
+    """Draw three Axes: ratio, changes, spectra."""
     pyplot = _matplotlib("plot()")
     figure, axes = pyplot.subplots(1, 3, figsize=(15, 4.2), layout="constrained")
     at = np.arange(len(table))
@@ -44,7 +44,7 @@ def plot_bounds(table: BoundTable) -> Any:
                "standard deviation": [abs(row.std_change) for row in table],
                "gradient, RMS": [row.gradient_error for row in table]}
     for marker, (label, values) in zip("os^d", changes.items()):
-        # Exactly kept has no place on a logarithmic scale.
+        # An exact value (0) has no place on a logarithmic scale.
         axes[1].plot(at, [value if value > 0 else np.nan for value in values], f"{marker}-",
                      label=label)
     axes[1].set_ylabel("change, as a share")
@@ -63,17 +63,17 @@ def plot_bounds(table: BoundTable) -> Any:
 
 
 def can_draw() -> bool:
-    """Whether matplotlib is here."""
+    """True if matplotlib is installed."""
     try:
         return importlib.util.find_spec("matplotlib") is not None
-    except ValueError:  # Hidden from this process.
+    except ValueError:  # hidden from this process
         return False
 
 
 def draw_report(one: VariableReport) -> Optional[bytes]:
-    """Histogram, error map and spectra of a variable as an SVG; None: nothing to draw.
+    """Draw histogram, error map and spectra of a variable as an SVG; None: nothing to draw.
 
-    Without pyplot: a program's own figures and its backend stay as they are.
+    It avoids pyplot, so that a program's own figures and its backend are unaffected.
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -81,7 +81,7 @@ def draw_report(one: VariableReport) -> Optional[bytes]:
     drawn = one.drawn
     if drawn is None:
         return None
-    # The same picture gives the same bytes.
+    # A fixed salt makes the bytes of an SVG reproducible.
     with rc_context({"svg.hashsalt": "tailrace", "font.size": 9}):
         figure = Figure(figsize=(13, 3.7), layout="constrained")
         FigureCanvasSVG(figure)
@@ -170,7 +170,7 @@ def _draw_spectra(panel: Any, drawn: Drawn) -> None:
 
 
 def _plain_ticks(panel: Any) -> None:
-    """0.01, 0.02, 0.05, ... along a logarithmic axis of few decades."""
+    """Label ticks 0.01, 0.02, 0.05, ... along a logarithmic axis of few decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
     panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -1,4 +1,4 @@
-"""tailrace.open and the file that it gives."""
+"""tailrace.open, and the File that it returns."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ _MODES = ("r", "w", "a", "x")
 
 @dataclass(frozen=True)
 class Storage:
-    """How a variable lies in the file."""
+    """Storage of a variable in the file."""
 
     kind: str
     type_text: str
     chunk_shape: tuple[int, ...]
     filters: tuple[tuple[int, str, tuple[int, ...]], ...]
     type_description: str = ""
-    plain_number: bool = False  # As NumPy has it, in either byte order.
-    swapped: bool = False  # ... and not in this machine's.
+    plain_number: bool = False  # A number type of NumPy, in either byte order.
+    swapped: bool = False  # True: not in this machine's byte order.
     elsewhere: bool = False  # In other files.
-    plain_edges: bool = False  # Chunks over the edge have no filters.
-    data_address: int = 0  # Of contiguous data; 0: never written.
+    plain_edges: bool = False  # Chunks over the edge are stored without filters.
+    data_address: int = 0  # Address of contiguous data; 0: never written.
 
 
 class File(Group):
-    """An open file: the root group. Made by tailrace.open.
+    """An open file: the root group. tailrace.open returns it.
 
     Collective on a communicator: opening, all definitions and attributes, flush() and close().
-    Reading and writing variables is each rank's own affair; what was written is seen by the other
-    ranks after flush(). Leaving a `with` block by an exception gives up what was written since the
-    last flush(), as abort(); with a communicator it cannot wait for the other ranks, and drops the
-    file. A forked child can read a file that its parent reads; one that is written is the parent's.
+    Reading and writing variables is not collective; other ranks see written values after flush().
+    Leaving a `with` block by an exception drops what was written since the last flush(), like
+    abort(). With a communicator it cannot wait for the other ranks, and drops the file. A forked
+    child can read a file that its parent reads; a file opened for writing remains the parent's.
     """
 
     def __init__(self, path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None,
@@ -54,13 +54,13 @@ class File(Group):
         self._snapshot: Optional[Model] = None
         self._attributes: dict[tuple[bool, int], dict[str, Encoded]] = {}
         self._storages: dict[int, Storage] = {}
-        self._losses: dict[int, str] = {}  # Declared for variables made here, by position.
+        self._losses: dict[int, str] = {}  # Declared for variables created here, by position.
         self._sizes: Optional[dict[str, int]] = None
         self.filename = path_of(path)
         handle = communicator(comm)
         self._parallel = handle is not None
         self._comm = comm
-        # Whether what is written may need a filter that not every HDF5 has.
+        # True if written values may need a filter that not every HDF5 has.
         self._may_need_filters = any(key in options for key in ("codec", "bound", "target"))
         self._engine_file: Any = engine().open(
             path=self.filename, mode=mode, options=options, plugin_path=plugin_path(), comm=handle)
@@ -68,13 +68,13 @@ class File(Group):
             for remark in self._engine_file.remarks():
                 warnings.warn(printable(remark), RuntimeWarning, stacklevel=3)
         self._position = 0
-        # A file that is dropped without close() is closed as long as that needs nobody else.
+        # Close a file that is dropped without close(), unless that needs other ranks.
         self._finalizer = weakref.finalize(self, _close_dropped, self._engine_file,
                                            not self._parallel, self.filename, os.getpid())
 
     @property
     def _file(self) -> File:
-        return self  # Not held: a file that nobody refers to is to go at once.
+        return self  # no reference is stored, so that an unused file is closed immediately
 
     # --- state ------------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ class File(Group):
 
     @property
     def rank(self) -> int:
-        """This process's rank in the communicator."""
+        """Rank of this process in the communicator."""
         return int(self._engine_file.rank)
 
     @property
@@ -97,15 +97,15 @@ class File(Group):
 
     @property
     def report(self) -> dict[str, float]:
-        """Numbers of the work so far: of this rank's reads, or of all ranks' flushes."""
+        """Counters so far: of this rank's reads, or of all ranks' flushes."""
         return dict(self._engine_file.report())
 
     def flush(self) -> None:
-        """Compress, write and commit all that was written to variables. Collective.
+        """Compress, write and commit everything written to variables. Collective.
 
-        Variables that nobody has written are in the file then, too, unless their codec or the bound
-        that is recorded comes from their first values (a bound without `codec`, `rel`, `psnr`,
-        a target).
+        Afterwards the file also has variables without values. It lacks those whose codec or
+        recorded bound depends on their first values (a bound without `codec`, `rel`, `psnr`, a
+        target).
         """
         self._flush()
         self._warn_of_bounds(2)
@@ -115,12 +115,12 @@ class File(Group):
         self._forget_model()
 
     def _warn_of_bounds(self, stacklevel: int) -> None:
-        """Bounds that mean little for what was written. Rank 0 has them."""
+        """Warn of bounds that mean little for the written values. Rank 0 has the remarks."""
         for remark in self._engine_file.take_remarks():
             warnings.warn(printable(f"{self.filename}: {remark}"), RuntimeWarning, stacklevel + 1)
 
     def close(self) -> None:
-        """Flush and close. Collective. A second time does nothing."""
+        """Flush and close. Collective. Further calls do nothing."""
         self._finalizer.detach()
         may_need = self._may_need_filters and self.is_open and self._mode != "r" and not self.rank
         self._forget_model()
@@ -133,7 +133,7 @@ class File(Group):
             log_what_readers_need(self.filename)
 
     def abort(self) -> None:
-        """Close without writing what was not flushed; a file never flushed is removed. Collective.
+        """Close without writing unflushed values; remove a file that was never flushed. Collective.
         """
         self._finalizer.detach()
         self._forget_model()
@@ -153,7 +153,7 @@ class File(Group):
             del self._engine_file
             self._engine_file = _Dropped(self.filename)
 
-    # --- what groups and variables ask ------------------------------------------------------------
+    # --- for groups and variables -----------------------------------------------------------------
 
     def _model(self) -> Model:
         snapshot = self._snapshot
@@ -194,8 +194,8 @@ class File(Group):
         return self._storages[position]
 
     def _stored_bytes(self) -> dict[str, int]:
-        """Stored bytes by path of the variables of numbers, asked once. Of a file that is made or
-        replaced nothing is known: what lies there under its name may be another one."""
+        """Return the stored bytes of the number variables by path, looked up once. They are unknown
+        in a file that is being created or replaced: the file under its name may be another one."""
         if self._sizes is None:
             sizes: dict[str, int] = {}
             if self._mode in ("r", "a"):
@@ -222,7 +222,7 @@ class File(Group):
 
 
 def path_of(path: Any) -> str:
-    """The path as a text."""
+    """Return the path as a text."""
     is_path = isinstance(path, (str, bytes, os.PathLike))
     if not is_path or (isinstance(path, bytes) and path.startswith((b"\x89HDF", b"CDF"))):
         given = "the bytes of a file" if is_path else type(path).__name__
@@ -233,7 +233,7 @@ def path_of(path: Any) -> str:
 
 
 class _Dropped:
-    """Stands for the engine's file after an exception among several ranks."""
+    """Replaces the engine's file after an exception among several ranks."""
 
     is_open = False
 
@@ -249,7 +249,7 @@ _opened_again: weakref.WeakValueDictionary[tuple[str, str, int, int], File] = (
 
 
 def _open_again(path: str, options: str) -> File:
-    """Open for reading; tasks of one worker process share the file as long as it is the same."""
+    """Open for reading; tasks of one worker process share the file as long as it is unchanged."""
     state = os.stat(path)
     key = (path, options, state.st_mtime_ns, state.st_ino)
     found = _opened_again.get(key)
@@ -259,14 +259,15 @@ def _open_again(path: str, options: str) -> File:
 
 
 def _close_dropped(engine_file: Any, alone: bool, path: str, pid: int) -> None:
-    """Close what was dropped without close(). Of a failure stderr and the exit status tell."""
+    """Close a file that was dropped without close(). A failure goes to stderr and the exit
+    status."""
     if not alone or os.getpid() != pid:
         return
     try:
         engine_file.close()
         for remark in engine_file.take_remarks():
             print(printable(f"tailrace: {path}: {remark}"), file=sys.stderr, flush=True)
-    except Exception as error:  # noqa: BLE001 - in a finalizer there is nobody to catch it.
+    except Exception as error:  # noqa: BLE001 - a finalizer has no caller that could catch it.
         print(printable(f"tailrace: {path} was not closed by the program, and cannot be now: "
                         f"{error}"), file=sys.stderr, flush=True)
         engine().end_with_failure()
@@ -276,11 +277,12 @@ def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None, 
          options: str = "") -> File:
     """Open a netCDF-4 file (for reading: any HDF5 file).
 
-    mode: "r" read; "w" make, replacing what is there; "x" make, refusing to replace; "a" read and
-    write, made if it is missing. comm: a communicator of mpi4py, all of whose ranks call this.
-    options: "key=value,..."; for reading threads, memory, read, gap, abs, prefetch,
-    follow-external; for writing also codec, bound, chunk and others, and "GLOB: options" for
-    variables (docs/python.md). What of the file cannot be read (a damaged attribute) is a
+    mode: "r" read (default); "w" create, replacing an existing file; "x" create, refusing to
+    replace; "a" read and write, creating a missing file. comm: a communicator of mpi4py, all of
+    whose ranks call this; default: only this process.
+    options: "key=value,...". For reading: threads, memory, read, gap, abs, prefetch,
+    follow-external. For writing also codec, bound, chunk and others, and "GLOB: options" for
+    variables (docs/python.md). Parts of the file that cannot be read (a damaged attribute) cause a
     RuntimeWarning.
 
     >>> import numpy as np, tempfile, os

@@ -1,4 +1,4 @@
-"""A filter of ours with its settings, as h5py's create_dataset takes it."""
+"""A filter of Tailrace with its settings, for h5py's create_dataset."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class FilterReference(Mapping[str, Any]):
-    """Keywords for create_dataset, which also go as its `compression`. Equal if all is."""
+    """Keywords for create_dataset, also usable as its `compression`. Equal if all items are."""
 
     filter_id: int
     filter_options: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Groups and dimensions: the words of netCDF-4 over a file."""
+"""Groups and dimensions: the netCDF-4 interface of a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ._file import File
 
 
-#: Losses that the options of a variable declare.
+#: Pattern of the losses that a variable's options declare.
 _EARLIER_LOSS = re.compile(r"(?:^|,)earlier-loss=([^,]*)")
 
 
@@ -49,7 +49,7 @@ class Dimension:
 
 
 class Group(Mapping[str, Any]):
-    """A group: dimensions, variables, attributes and groups. A mapping of variables and groups by
+    """A group of dimensions, variables, attributes and groups. A mapping of variables and groups by
     name or path."""
 
     def __init__(self, file: File, position: int) -> None:
@@ -62,7 +62,7 @@ class Group(Mapping[str, Any]):
 
     @property
     def path(self) -> str:
-        """"/", "/g", "/g/h"."""
+        """Absolute path: "/", "/g", "/g/h"."""
         return self._file._model().groups[self._position].path
 
     @property
@@ -80,21 +80,21 @@ class Group(Mapping[str, Any]):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        """Its own variables by name, in creation order."""
+        """Variables of this group by name, in creation order."""
         return {variable.name: Variable(self._file, at)
                 for at, variable in enumerate(self._file._model().variables)
                 if variable.group == self._position}
 
     @property
     def groups(self) -> dict[str, Group]:
-        """The groups within it by name."""
+        """Groups of this group by name."""
         return {group.path.rpartition("/")[2]: Group(self._file, at)
                 for at, group in enumerate(self._file._model().groups)
                 if at and group.parent == self._position}
 
     @property
     def dimensions(self) -> dict[str, Dimension]:
-        """The dimensions defined in it by name."""
+        """Dimensions defined in this group by name."""
         return {dimension.name: Dimension(self._file, at)
                 for at, dimension in enumerate(self._file._model().dimensions)
                 if dimension.group == self._position}
@@ -138,7 +138,7 @@ class Group(Mapping[str, Any]):
     # --- defining ---------------------------------------------------------------------------------
 
     def create_group(self, name: str) -> Group:
-        """Make a group, with those above it that are missing. Collective on a communicator."""
+        """Create a group, with its missing parents. Collective on a communicator."""
         path = joined(self.path, text_of("the name of a group", name))
         parent = path.rpartition("/")[0]
         if parent and self._file._model().group_at(parent) is None:
@@ -147,12 +147,13 @@ class Group(Mapping[str, Any]):
         return Group(self._file, len(self._file._model().groups) - 1)
 
     def require_group(self, name: str) -> Group:
-        """The group, made if it is missing."""
+        """Return the group; create it if it is missing. Collective on a communicator."""
         found = self.get(name)
         return found if isinstance(found, Group) else self.create_group(name)
 
     def create_dimension(self, name: str, size: Optional[int] = None) -> Dimension:
-        """Make a dimension; None: unlimited, empty for now. Collective on a communicator."""
+        """Create a dimension; size None: unlimited, initially empty. Collective on a
+        communicator."""
         text_of("the name of a dimension", name)
         if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__")):
             raise TypeError(f"dimension {name!r}: size is {size!r}, must be a whole number or None")
@@ -169,19 +170,21 @@ class Group(Mapping[str, Any]):
         attrs: Optional[Mapping[str, Any]] = None, options: str = "", again: bool = False,
         **settings: Any,
     ) -> Variable:
-        """Make a variable. Collective on a communicator.
+        """Create a variable. Collective on a communicator.
 
-        dims: names of dimensions of this group or those above it; those that are missing are made
-        as long as `data` is. dtype: NumPy's, or str; without it that of `data`.
-        codec: "trz", "deflate", "zstd", ... with its settings as keywords (level=5); without it,
-        the file's default: lossless deflate, or chosen automatically where a bound is given.
-        One bound: abs= in the unit of the values, rel= of their range, pw_rel= of each value,
-        psnr= in dB, or bound="abs=1e-3". chunks: a shape, or about how many bytes ("1MiB").
-        What netCDF4 and h5py call it is understood, too: zlib=, complevel=, shuffle=, chunksizes=,
-        compression=, compression_opts= and least_significant_digit=.
-        data: written at once (staged until flush() or close()). options: "key=value,..." of the
-        engine (docs/python.md). again: allow a bound for `data` whose values are lossy already, of
-        a variable of a lossy file; the sum of the bounds is recorded. Default: ArgumentError.
+        dims: names of dimensions of this group or its parents; missing ones are created with the
+        lengths of `data`. dtype: NumPy's, or str; default: that of `data`.
+        codec: "trz", "deflate", "zstd", ... with its settings as keywords (level=5). Default: the
+        file's codec, which is lossless deflate, or chosen automatically if a bound is given.
+        One bound: abs= in the unit of the values, rel= of their range, pw_rel= of each value, psnr=
+        in dB, or bound="abs=1e-3". Default: exact. chunks: a shape, or an approximate size
+        ("1MiB").
+        The keywords of netCDF4 and h5py are accepted, too: zlib=, complevel=, shuffle=,
+        chunksizes=, compression=, compression_opts= and least_significant_digit=.
+        data: values to write immediately (staged until flush() or close()). options:
+        "key=value,..." of the engine (docs/python.md). again: allow a bound for `data` that is
+        already lossy, from a variable of a lossy file; the sum of the bounds is recorded. Default:
+        ArgumentError.
         """
         where = f"variable {text_of('the name of a variable', name)!r}"
         asked = {"codec": codec, "bound": bound, "abs": abs, "rel": rel, "pw_rel": pw_rel,
@@ -213,7 +216,7 @@ class Group(Mapping[str, Any]):
         positions = [self._dimension_for(name, dim, at, data)
                      for at, dim in enumerate(names)]
         definition = (self._position, name.strip("/"), type_name, positions, fill)
-        # First: what is refused is not defined, and its name is free for another try.
+        # Check first: a refused variable stays undefined, and its name can be tried again.
         lossy = self._file._engine_file.try_variable(*definition, text)
         text, losses = _with_losses(where, text, data, lossy and not again)
         self._file._edit("add_variable", *definition)
@@ -230,7 +233,7 @@ class Group(Mapping[str, Any]):
 
     def _option_text(self, where: str, names: Sequence[str], data: Any, asked: Mapping[str, Any],
                      options: str) -> str:
-        """What is asked of a new variable, in the engine's words, checked."""
+        """Return the checked request for a new variable, in the engine's option syntax."""
         model = self._file._model()
         found = [model.dimension_at(self._position, name) for name in names]
         known = [None if at is None else model.dimensions[at] for at in found]
@@ -298,7 +301,7 @@ class Group(Mapping[str, Any]):
 
 
 def _with_losses(where: str, options: str, data: Any, refused: bool) -> tuple[str, str]:
-    """The options of a variable, which declare losses of `data`; these losses."""
+    """Return the options of a variable, which declare the losses of `data`, and these losses."""
     declared = _EARLIER_LOSS.search(options)
     losses = declared.group(1) if declared else losses_of(data)
     if not losses or losses == "none":
@@ -317,7 +320,7 @@ def _texts(where: str, names: Any) -> tuple[str, ...]:
 
 
 def _fill_bytes(where: str, fill_value: Any, type_name: str) -> Optional[bytes]:
-    """The fill value as the file holds it."""
+    """Return the bytes of the fill value in the file's type."""
     if fill_value is None:
         return None
     if type_name == "text":

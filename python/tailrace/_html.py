@@ -1,7 +1,7 @@
-"""What notebooks show of files, groups and variables: names, shapes and sizes, never values.
+"""HTML for notebooks: shows names, shapes and sizes of files, groups and variables, never values.
 
-Everything from a file passes through html_text(). Sizes come from the chunk index, which is read
-once for each open file and only when something is shown.
+All texts from a file pass through html_text(). Sizes come from the chunk index, which is read once
+per open file and only when needed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from ._group import Group
     from ._variable import Variable
 
-#: More rows than this are counted, not shown.
+#: Further rows are counted, not shown.
 _ROWS_MAX = 200
 _VALUE_MAX = 200
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells are texts as they are, escaped here."""
+    """Make a table; cells are plain texts, escaped here."""
     body = "".join(f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in row)}</tr>"
                    for row in rows)
     names = "".join(f"<th>{html_text(name)}</th>" for name in head)
@@ -30,7 +30,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _attributes(attrs: Any) -> str:
-    """Folded: what the user noted, without the bookkeeping."""
+    """Make a folded list of the user's attributes, without the bookkeeping."""
     rows = [(name, str(attrs[name])[:_VALUE_MAX]) for name in attrs
             if not name.startswith(("_Netcdf4", "_NCProperties"))]
     if not rows:
@@ -39,7 +39,7 @@ def _attributes(attrs: Any) -> str:
 
 
 def _cells(variable: Variable) -> tuple[str, ...]:
-    """Shape, type, chunks, codec, bound, stored bytes, ratio."""
+    """Return shape, type, chunks, codec, bound, stored bytes, ratio."""
     shape = ", ".join(f"{name}: {n}" for name, n in zip(variable.dims, variable.shape))
     stored, ratio = variable.stored_bytes, variable.ratio
     kind = variable._model.type

@@ -1,9 +1,9 @@
-"""NumPy's indexing as slabs: what v[...] means, without a file.
+"""NumPy indexing as slabs: resolves the key of v[...], without a file.
 
-A key becomes, per dimension, one or several runs (start, count, stride), each with its place in the
-result. Integers, slices with any step, Ellipsis, None, and one-dimensional arrays of integers or
-booleans. Several arrays select the product of their rows and columns, each along its own dimension
-(as netCDF4 does, and xarray's outer indexing), not pairs of positions.
+A key becomes, per dimension, one or several runs (start, count, stride), each with its position in
+the result. Keys may have integers, slices with any step, Ellipsis, None, and one-dimensional arrays
+of integers or booleans. Several arrays select the product of their positions, each along its own
+dimension, not pairs of positions (like netCDF4, and xarray's outer indexing).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 
 from ._errors import ArgumentError, CoverageError
 
-#: Positions that fill at least one in this many places of their range are read as the range.
+#: Positions that fill at least one in this many places of their range are read as that range.
 _DENSE_ENOUGH = 4
 
 
 class Run(NamedTuple):
-    """Elements of one dimension, and where in the result they go."""
+    """Elements of one dimension, and their position in the result."""
 
     start: int
     n: int
@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One slab of the selection, and its place in the result (full rank)."""
+    """One slab of the selection, and its position in the result (full rank)."""
 
     start: tuple[int, ...]
     extents: tuple[int, ...]
@@ -41,11 +41,11 @@ class Piece(NamedTuple):
 
 @dataclass
 class _Axis:
-    """What a key selects along one dimension."""
+    """Selection along one dimension."""
 
     runs: list[Run]
     n_read: int  # Elements that are read or written, in ascending order.
-    order: Optional[Any] = None  # How what was read is picked for the result: a slice or positions.
+    order: Optional[Any] = None  # Reorders the elements that were read: a slice or positions.
     dropped: bool = False  # An integer: the dimension is not in the result.
 
     @property
@@ -70,7 +70,7 @@ class Selection:
             if not axis.dropped:
                 kept.append(axis.n_result)
         kept.extend(1 for _ in range(new_axes.count(len(axes))))
-        #: The shape that NumPy would give.
+        #: Shape of the result in NumPy.
         self.shape = tuple(kept)
 
     @property
@@ -81,7 +81,7 @@ class Selection:
         return size
 
     def pieces(self) -> Iterator[Piece]:
-        """The slabs, in the file's order; none if the selection is empty."""
+        """Yield the slabs, in the file's order; none if the selection is empty."""
         if self.size == 0:
             return
         for runs in itertools.product(*(axis.runs for axis in self._axes)):
@@ -89,14 +89,14 @@ class Selection:
                         tuple(run.stride for run in runs), tuple(run.target for run in runs))
 
     def end(self) -> tuple[int, ...]:
-        """One past the last element selected, per dimension; 0 where nothing is."""
+        """Return one past the last selected element of each dimension; 0 if none is selected."""
         return tuple(
             max((run.start + (run.n - 1) * run.stride + 1 for run in axis.runs if run.n),
                 default=0)
             for axis in self._axes)
 
     def arrange(self, values: Any) -> Any:
-        """From what was read (read_shape) to the result."""
+        """Convert the values that were read (read_shape) to the result."""
         for position, axis in enumerate(self._axes):
             if axis.order is None:
                 continue
@@ -104,13 +104,13 @@ class Selection:
                 values = values[(slice(None),) * position + (axis.order,)]
             else:
                 values = np.take(values, axis.order, axis=position)
-        # Elements that are arrays themselves bring dimensions of their own.
+        # Elements that are arrays themselves add dimensions.
         return values.reshape(self.shape + values.shape[len(self._axes):])
 
     def spread(self, values: Any) -> Any:
-        """From values for the result (any that broadcast to it) to read_shape.
+        """Convert values for the result (any that broadcast to it) to read_shape.
 
-        Of positions that are named twice the last one counts, as in NumPy.
+        The last one of duplicate positions counts, as in NumPy.
         """
         values = np.broadcast_to(values, self.shape).reshape(self.full_shape)
         for position, axis in enumerate(self._axes):
@@ -137,7 +137,7 @@ def _slice_axis(key: slice, length: int, grows: bool, n_values: Optional[int]) -
     if step == 0:
         raise ArgumentError("a slice's step cannot be 0")
     if grows and step > 0:
-        # Values may lie beyond the end: up to the stop that is named, or as many as are given.
+        # Values may lie beyond the end: up to the given stop, or as many as are given.
         start, stop, _ = key.indices(max(length, key.start or 0, 0))
         if key.stop is not None and key.stop > length:
             stop = int(key.stop)
@@ -153,7 +153,7 @@ def _slice_axis(key: slice, length: int, grows: bool, n_values: Optional[int]) -
 
 
 def _runs_of(positions: Any) -> list[Run]:
-    """Ascending positions as runs of constant stride."""
+    """Convert ascending positions to runs of constant stride."""
     runs: list[Run] = []
     at = 0
     while at < len(positions):
@@ -202,7 +202,7 @@ def _array_axis(key: Any, length: int, position: int, grows: bool, reading: bool
 
 
 def _expanded(key: Any, rank: int) -> tuple[list[Any], list[int]]:
-    """One entry per dimension, and before which dimensions None makes new ones."""
+    """Return one entry per dimension, and the dimensions before which None adds new ones."""
     entries = list(key) if isinstance(key, tuple) else [key]
     n_given = sum(1 for entry in entries if entry is not None and entry is not Ellipsis)
     n_dots = sum(1 for entry in entries if entry is Ellipsis)
@@ -226,8 +226,8 @@ def _expanded(key: Any, rank: int) -> tuple[list[Any], list[int]]:
 
 def select(key: Any, shape: Sequence[int], *, unlimited: Optional[Sequence[bool]] = None,
            value_shape: Optional[Sequence[int]] = None) -> Selection:
-    """Resolve a key. For writing, `unlimited` says which dimensions may grow, and `value_shape` is
-    the shape of the values, which tells how far an open slice of those goes.
+    """Resolve a key. For writing, `unlimited` marks the dimensions that may grow, and
+    `value_shape`, the shape of the values, limits open slices of those.
 
     >>> select((slice(None, None, -2), 3), (5, 8)).shape
     (3,)
@@ -237,7 +237,7 @@ def select(key: Any, shape: Sequence[int], *, unlimited: Optional[Sequence[bool]
     entries, new_axes = _expanded(key, len(shape))
     reading = unlimited is None
     grows = [False] * len(shape) if unlimited is None else list(unlimited)
-    # Values line up with the kept dimensions from the last one backwards.
+    # Values align with the kept dimensions from the last one backwards.
     given = list(value_shape or ())
     n_values: list[Optional[int]] = []
     for entry in reversed(entries):

@@ -1,7 +1,7 @@
-"""Losses that values have before they are written: found by where they come from, and refused.
+"""Losses that values have before they are written: found from their origin, and refused.
 
-Errors add up. Values of a lossy file that are stored within a bound once more are off by the sum of
-both bounds, so that needs again=True, and the file then records the sum.
+Errors add up. Values of a lossy file that are stored within a bound again have an error of up to
+the sum of both bounds. That needs again=True, and the file then records the sum.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from ._errors import ArgumentError
 
 
 def losses_of(source: Any) -> str:
-    """The losses of values as the engine's option earlier-loss takes them; "" if none is known.
+    """Return the losses of values in the syntax of the engine's option earlier-loss; "" if none is
+    known.
 
-    Known are those of a tailrace.Variable, of h5py's datasets, and of xarray's objects that were
-    read from a file and have its encoding or attributes still.
+    It knows those of a tailrace.Variable, of h5py's datasets, and of xarray's objects. The latter
+    must have been read from a file and still have its encoding or attributes.
     """
     if getattr(getattr(source, "dtype", None), "kind", "") != "f":
         return ""
@@ -42,7 +43,7 @@ def losses_of(source: Any) -> str:
 
 def _note(item: tuple[Any, Any]) -> tuple[str, Any]:
     name, value = item
-    if isinstance(value, bytes):  # As h5py reads texts of fixed length.
+    if isinstance(value, bytes):  # h5py's type for texts of fixed length.
         value = value.decode("utf-8", "replace")
     return str(name), value if isinstance(value, str) else _number(value)
 
@@ -58,7 +59,7 @@ def _states_rounding(name: Any, value: Any) -> bool:
 
 
 def refuse(where: str, losses: str, how: str) -> ArgumentError:
-    """The error for lossy values on their way into a variable that may lose more."""
+    """Return the error for lossy values that a variable might make more lossy."""
     return ArgumentError(
         f"{where}: its values are lossy already ({losses}) and would lose more. Take them from the "
         f"original, store them exactly (bound=\"none\"), or {how}")

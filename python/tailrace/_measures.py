@@ -1,10 +1,10 @@
-"""What an error does to a field: the sums that suggest_bound() and report() share.
+"""Effects of an error on a field: the sums that suggest_bound() and report() share.
 
-Effects adds up originals and decoded values block by block, so that memory is that of a block:
-moments, largest and mean square error, finite differences and radial power spectra. NaN,
-infinities and fill values take no part: a difference counts where both of its values do, and in a
-spectrum the mean of the original stands in their places, on both sides. Numbers that decoding made
-NaN or infinite are counted as lost, and then left out as well.
+Effects adds up originals and decoded values block by block, so that it needs the memory of one
+block. It computes moments, largest and mean square error, finite differences and radial power
+spectra. NaN, infinities and fill values are excluded. A difference counts if both of its values do.
+In a spectrum the mean of the original replaces excluded values, on both sides. Numbers that
+decoding made NaN or infinite are counted as lost, and then excluded, too.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy.typing as npt
 Values = npt.NDArray[Any]
 Numbers = npt.NDArray[np.float64]
 
-#: Spectra and differences run along this many of the last dimensions where nothing else is said.
+#: Default number of last dimensions along which spectra and differences run.
 SPACE_RANK_MAX = 3
-#: A shell of wave numbers is kept while its power changes by at most this share.
+#: A shell of wave numbers is kept if its power changes by at most this share.
 SHELL_CHANGE_MAX = 0.05
 
 
 def counted(values: Values, fill: Any = None) -> npt.NDArray[np.bool_]:
-    """Which values are numbers that errors are measured of: finite and not fill.
+    """Mark the values whose errors are measured: finite and not fill.
 
     >>> counted(np.array([1, np.nan, -9]), -9).tolist()
     [True, False, False]
@@ -40,7 +40,7 @@ def counted(values: Values, fill: Any = None) -> npt.NDArray[np.bool_]:
 
 
 def fill_among(attrs: Any) -> Any:
-    """The fill value that a variable's attributes name; None for none.
+    """Return the fill value that a variable's attributes name; None for none.
 
     >>> fill_among({"missing_value": -9.0, "units": "K"})
     -9.0
@@ -52,14 +52,14 @@ def fill_among(attrs: Any) -> Any:
         if found is not None and np.ndim(found) == 0 and np.asarray(found).dtype.kind in "fiu":
             return found
         if np.size(found) == 1 and np.ndim(found) == 1:
-            return np.asarray(found)[0]  # h5py's
+            return np.asarray(found)[0]  # h5py returns an array.
     return None
 
 
 @contextlib.contextmanager
 def as_stored(data: Any) -> Iterator[Any]:
-    """The attributes of an array of any package; netCDF4's gives its values as they are stored
-    meanwhile, neither masked nor scaled."""
+    """Return the attributes of an array of any package. A netCDF4 variable meanwhile returns values
+    as stored, neither masked nor scaled."""
     if not hasattr(data, "set_auto_maskandscale"):
         yield getattr(data, "attrs", {})
         return
@@ -73,7 +73,8 @@ def as_stored(data: Any) -> Iterator[Any]:
 
 
 def space_axes(rank: int, axes: Optional[Sequence[int]] = None) -> tuple[int, ...]:
-    """The dimensions that gradients and spectra run along, from 0 on; by default the last three.
+    """Return the dimensions along which gradients and spectra run, from 0; by default the last
+    three.
 
     >>> space_axes(4), space_axes(3, [-1])
     ((1, 2, 3), (2,))
@@ -90,8 +91,8 @@ class Shells:
     """Wave numbers of a box of values, sorted into shells around 0.
 
     wave_numbers: the middle of each shell in cycles per grid spacing, up to 0.5; shells are one
-    cycle per longest extent wide. A window (the square of a sine) along each axis keeps the jump
-    from one edge to the other out of the spectrum.
+    cycle per longest extent wide. A window (the square of a sine) along each axis removes the jump
+    between opposite edges from the spectrum.
     """
 
     def __init__(self, extents: Sequence[int]) -> None:
@@ -111,7 +112,8 @@ class Shells:
             self._window = self._window * (np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2
                                            ).reshape(along)
         self._shell = np.rint(np.sqrt(square) * longest).astype(np.int32).ravel()
-        # A real field's spectrum is symmetric: all but the planes at 0 and at the end count twice.
+        # A real field's spectrum is symmetric: all planes count twice, except those at 0 and at the
+        # end.
         self._twice: Any = 1.0
         if self._axes:
             n = lengths[-1]
@@ -124,7 +126,7 @@ class Shells:
             self._twice = twice.reshape(along)
 
     def power(self, values: Numbers) -> Numbers:
-        """Power of each shell but the mean's."""
+        """Return the power of each shell, without the mean."""
         if not self._axes:
             return np.zeros(0)
         waves = np.fft.rfftn(values * self._window, axes=self._axes)
@@ -135,7 +137,7 @@ class Shells:
 
 def power_of(shells: Shells, values: Values, mask: npt.NDArray[np.bool_], mean: float,
              axes: Sequence[int]) -> Numbers:
-    """The power of a block's shells, added up over the dimensions that are no space."""
+    """Return the power of a block's shells, added up over the dimensions that are not spatial."""
     rank = values.ndim
     first = [axis for axis in range(rank) if axis not in axes]
     order = [*first, *axes]
@@ -149,7 +151,8 @@ def power_of(shells: Shells, values: Values, mask: npt.NDArray[np.bool_], mean: 
 
 
 def kept_share(original: Numbers, power: Numbers) -> float:
-    """Up to which share of the wave numbers all shells keep their power within SHELL_CHANGE_MAX.
+    """Return the share of the wave numbers up to which all shells keep their power within
+    SHELL_CHANGE_MAX.
 
     >>> kept_share(np.array([4., 2, 1, 1]), np.array([4., 2.01, 1.5, 1]))
     0.5
@@ -161,24 +164,26 @@ def kept_share(original: Numbers, power: Numbers) -> float:
 
 
 class Effects:
-    """Adds up what decoding changed. add() takes blocks; spectra those of one shape only."""
+    """Adds up the changes by decoding, from blocks given to add(); spectra need equal block
+    shapes."""
 
     def __init__(self, axes: Sequence[int], fill: Any = None,
                  shells: Optional[Shells] = None, bound: float = 0.0) -> None:
         self._axes = axes
         self._bound = bound
-        self._n_below = np.zeros(2, np.int64)  # Values below the bound, and all but 0.
+        self._n_below = np.zeros(2, np.int64)  # Number of values below the bound, and of nonzero
+                                               # values.
         self._fill = fill
         self._shells = shells
         self._centre: Optional[float] = None
-        self._exponent = 0  # All below is of values times 2**-exponent, whose squares are numbers.
-        self.n = 0  #: Values that were compared.
-        self.n_lost = 0  #: Numbers that came back as none.
-        self._sums = np.zeros(4)  # Of both sides, about the centre: values, then squares.
+        self._exponent = 0  # Values are scaled by 2**-exponent, so that squares are finite.
+        self.n = 0  #: Number of compared values.
+        self.n_lost = 0  #: Numbers that decoding made NaN or infinite.
+        self._sums = np.zeros(4)  # Values, then squares, of both sides, about the centre.
         self.max_error = 0.0
         self._square_error = 0.0
         self._least, self._greatest = math.inf, -math.inf
-        self._gradient = np.zeros(2)  # Squares of differences, and of what they are off by.
+        self._gradient = np.zeros(2)  # Squares of differences, and of their errors.
         n_shells = shells.n if shells is not None else 0
         self.power, self.power_decoded = np.zeros(n_shells), np.zeros(n_shells)
 
@@ -228,7 +233,8 @@ class Effects:
             self.power_decoded += power_of(self._shells, second, mask, block_mean, self._axes)
 
     def power_of_errors(self, original: Values, decoded: Values) -> Numbers:
-        """The power of a block's errors, to be held against that of the blocks that were added."""
+        """Return the power of a block's errors, to compare with that of the blocks that were
+        added."""
         if self._shells is None:
             return np.zeros(0)
         mask = counted(original, self._fill) & np.isfinite(decoded)
@@ -242,11 +248,11 @@ class Effects:
         except OverflowError:
             return math.copysign(math.inf, value)
 
-    # --- what came out ------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------
 
     @property
     def range(self) -> tuple[float, float]:
-        """Least and greatest of the original; (0, 0) without a value."""
+        """Least and greatest original value; (0, 0) without a value."""
         if not self.n:
             return 0.0, 0.0
         return self._unscaled(self._least), self._unscaled(self._greatest)
@@ -257,7 +263,7 @@ class Effects:
 
     @property
     def mean_change(self) -> float:
-        """Mean of the decoded values less that of the originals, in their unit."""
+        """Mean of the decoded values minus that of the originals, in their unit."""
         return self._unscaled(float(self._sums[1] - self._sums[0]) / max(self.n, 1))
 
     def _deviation(self, side: int) -> float:
@@ -282,12 +288,13 @@ class Effects:
 
     @property
     def gradient_error(self) -> float:
-        """Root mean square of what differences of neighbours are off by, as a share of theirs."""
+        """Root mean square of the errors of differences of neighbours, as a share of the
+        differences."""
         return share(math.sqrt(self._gradient[1]), math.sqrt(self._gradient[0]))
 
     @property
     def below(self) -> float:
-        """The share of the values other than 0 that are smaller than the absolute bound."""
+        """Share of the nonzero values that are smaller than the absolute bound."""
         return float(self._n_below[0] / max(self._n_below[1], 1))
 
     @property
@@ -300,7 +307,7 @@ class Effects:
 
     @property
     def spectrum_kept(self) -> float:
-        """Up to which share of the wave numbers the power is within 5 % of the original's."""
+        """Share of the wave numbers up to which power is within 5 % of the original's."""
         return kept_share(self.power, self.power_decoded)
 
 
@@ -313,18 +320,18 @@ def ratio_text(ratio: float) -> str:
 
 
 def _extreme_exponent(largest: float) -> int:
-    """By which power of 2 values are divided so that their squares are finite and not 0; 0 for all
-    but extreme ones."""
+    """Return the power of 2 by which values are divided to make their squares finite and not 0. It
+    is 0 except for extreme values."""
     if largest == 0 or 1e-100 < largest < 1e100:
         return 0
     return math.frexp(largest)[1]
 
 
 def _scaled(values: Values, exponent: int, mask: npt.NDArray[np.bool_]) -> Numbers:
-    """In double precision, times 2**-exponent; 0 where the mask has none."""
+    """Convert to double precision, times 2**-exponent; 0 where the mask is False."""
     found: Numbers = values.astype(np.float64)
     if exponent:
-        # In two steps, since 2**1074 is no number.
+        # Scale in two steps, since 2**1074 is not a number.
         found = np.ldexp(np.ldexp(np.where(mask, found, 0.0), -exponent // 2),
                          -exponent - -exponent // 2)
     else:
@@ -333,7 +340,7 @@ def _scaled(values: Values, exponent: int, mask: npt.NDArray[np.bool_]) -> Numbe
 
 
 def share(part: float, whole: float) -> float:
-    """part / whole; nothing of nothing is 0, something of nothing infinite.
+    """Return part / whole; 0 / 0 is 0, and any other number over 0 is infinite.
 
     >>> share(1, 4), share(0, 0), share(-1, 0)
     (0.25, 0.0, -inf)
@@ -343,7 +350,7 @@ def share(part: float, whole: float) -> float:
     return math.copysign(math.inf, part) if part else 0.0
 
 
-# --- words for numbers --------------------------------------------------------------------------
+# --- numbers as text ------------------------------------------------------------------------------
 
 
 def bytes_text(n_bytes: float) -> str:

@@ -1,4 +1,4 @@
-"""The netCDF-4 model of a file as Python sees it: a snapshot of names, shapes and types."""
+"""The netCDF-4 model of a file in Python: a snapshot of names, shapes and types."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class ModelVariable:
     type: str
     dimensions: tuple[int, ...]
     no_fill: bool
-    first_path: str  # Of a dataset that this is a further hard link to; else empty.
+    first_path: str  # First path, if this is a further hard link to a dataset; else empty.
 
 
 class Model:
-    """What EngineFile.model() returns, with look-ups."""
+    """Result of EngineFile.model(), with look-up functions."""
 
     def __init__(self, described: Any) -> None:
         groups, dimensions, variables, self.netcdf4 = described
@@ -55,7 +55,7 @@ class Model:
         return self._variable_at.get((group, name))
 
     def dimension_at(self, group: int, name: str) -> Optional[int]:
-        """In this group or those above it."""
+        """Find a dimension in this group or its parents."""
         while True:
             for at, dimension in enumerate(self.dimensions):
                 if dimension.group == group and dimension.name == name:
@@ -69,7 +69,7 @@ class Model:
 
 
 def joined(group: str, name: str) -> str:
-    """The path of `name` in a group; an absolute name is one already.
+    """Return the path of `name` in a group; an absolute name is returned unchanged.
 
     >>> joined("/", "u"), joined("/g", "h/u"), joined("/g", "/u")
     ('/u', '/g/h/u', '/u')
@@ -79,8 +79,8 @@ def joined(group: str, name: str) -> str:
 
 
 def netcdf_path(path: str) -> str:
-    """netCDF-4 stores a variable that is called as a dimension, but is no coordinate, under
-    another name.
+    """Return the netCDF-4 name of a dataset. netCDF-4 renames a variable that has the name of a
+    dimension but is not its coordinate.
 
     >>> netcdf_path("/g/_nc4_non_coord_n")
     '/g/n'
@@ -90,14 +90,14 @@ def netcdf_path(path: str) -> str:
 
 
 def dtype_of(type_name: str) -> np.dtype[Any]:
-    """NumPy's type for a model type: text is object (str), one character S1."""
+    """Return NumPy's type for a model type: text is object (str), one character S1."""
     if type_name in _NUMBERS:
         return np.dtype(type_name)
     return np.dtype("S1") if type_name == "char" else np.dtype(object)
 
 
 def type_of(dtype: Any) -> str:
-    """The model type for what a user asks for.
+    """Return the model type for a dtype given by a user.
 
     >>> type_of("float32"), type_of(int), type_of(str), type_of("S1")
     ('f4', 'i8', 'text', 'char')
@@ -120,7 +120,7 @@ Encoded = tuple[str, int, Any]
 
 
 def encode_attribute(name: str, value: Any) -> Encoded:
-    """(type, number of values, bytes or texts) of an attribute's value.
+    """Convert an attribute's value to (type, number of values, bytes or texts).
 
     >>> encode_attribute("units", "m")
     ('char', 1, b'm')
@@ -148,7 +148,8 @@ def encode_attribute(name: str, value: Any) -> Encoded:
 
 
 def decode_attribute(type_name: str, n_values: int, value: Any) -> Any:
-    """The way back: str, list of str, NumPy scalar or array; bytes of types not known here.
+    """Convert an attribute back to str, list of str, NumPy scalar or array; bytes for unknown
+    types.
 
     >>> decode_attribute(*encode_attribute("levels", [1.5, 2.5]))
     array([1.5, 2.5])

@@ -1,6 +1,6 @@
 """libh5trz.so through ctypes: the functions of trz.h, with errors as exceptions.
 
-The library lies in the package's folder `plugins`; TAILRACE_H5TRZ names another one, for work on
+The library is in the package's folder `plugins`; TAILRACE_H5TRZ names another one, for work on
 Tailrace itself. Its calls run without Python's global lock.
 """
 
@@ -18,22 +18,22 @@ _LIBRARY = pathlib.Path(
     or pathlib.Path(__file__).resolve().parent / "plugins" / "libh5trz.so"
 )
 
-#: The folder of the plug-in, for HDF5_PLUGIN_PATH.
+#: Folder of the plug-in, for HDF5_PLUGIN_PATH.
 PLUGIN_PATH: str = str(_LIBRARY.parent)
 
 
 class TrzError(ValueError):
-    """What the codec refused: settings, an array, or bytes that are no encoded chunk."""
+    """The codec rejected settings, an array, or bytes that are not an encoded chunk."""
 
 
 class Message(ctypes.Structure):
-    """trz_message: where the library leaves a sentence."""
+    """trz_message: buffer for an error text of the library."""
 
     _fields_ = [("text", ctypes.c_char_p), ("capacity", ctypes.c_size_t)]
 
 
 class Array(ctypes.Structure):
-    """trz_array: element type and shape of what is encoded."""
+    """trz_array: element type and shape of the values to encode."""
 
     _fields_ = [
         ("dtype", ctypes.c_int32),
@@ -88,29 +88,30 @@ def _load() -> ctypes.CDLL:
 
 library = _load()
 
-#: The number of the HDF5 filter.
+#: Number of the HDF5 filter.
 FILTER_ID: int = library.trz_filter_id()
 __version__: str = library.trz_version().decode()
 
 
 def new_message() -> tuple[Message, ctypes.Array[ctypes.c_char]]:
-    """A message and the buffer that it refers to, which must live as long."""
+    """Return a message and its buffer, which must exist as long as the message."""
     text = ctypes.create_string_buffer(_MESSAGE_BYTES)
     return Message(ctypes.cast(text, ctypes.c_char_p), _MESSAGE_BYTES), text
 
 
 def book_argument(book: Optional[bytes]) -> Optional[Book]:
-    """The book as the library takes it; the bytes must live as long."""
+    """Return the book as an argument for the library; the bytes must exist as long as the
+    argument."""
     return None if book is None else Book(book, len(book))
 
 
 def call(name: str, *arguments: Any) -> int:
-    """Call a function whose last parameter is the message; a failure becomes an exception."""
+    """Call a function whose last parameter is the message; raise its failure."""
     return call_of(library, TrzError, name, *arguments)
 
 
 def call_of(called: ctypes.CDLL, kind: type[Exception], name: str, *arguments: Any) -> int:
-    """The same for any of our libraries."""
+    """Call a function of any of Tailrace's libraries; see call()."""
     message, text = new_message()
     result: int = getattr(called, name)(*arguments, ctypes.byref(message))
     if result >= 0:

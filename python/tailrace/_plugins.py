@@ -1,16 +1,17 @@
-"""The filters trz and xor for every HDF5 of this process, whichever package brings it.
+"""The filters trz and xor for every HDF5 of this process, whichever package contains it.
 
-Invariant: importing this package changes nothing that another package's import finds. It sets no
+Invariant: importing this package does not affect the import of another package. It sets no
 environment variable, adds no folder to an HDF5's search list and imports no HDF5. netCDF4's wheel
-shows its own plug-ins only where HDF5_PLUGIN_PATH is unset, child processes inherit that variable,
-and some HDF5s read it when they are imported.
+uses its own plug-ins only if HDF5_PLUGIN_PATH is unset, child processes inherit that variable, and
+some HDF5s read it when they are imported.
 
-Mechanism: H5Zregister gives each HDF5 the filter classes themselves. HDF5s in the process get them
-at once; those of h5py, netCDF4 and PyTables get them at the end of these packages' import, which a
-finder on sys.meta_path observes. HDF5s that other packages bring later need register(), programs
-need HDF5_PLUGIN_PATH. A thread that uses HDF5 meanwhile takes HDF5's own chances.
+Mechanism: H5Zregister registers the filter classes with each HDF5. HDF5s in the process get them
+immediately. Those of h5py, netCDF4 and PyTables get them at the end of these packages' import,
+which a finder on sys.meta_path observes. HDF5s that other packages load later need register(),
+programs need HDF5_PLUGIN_PATH. Registration is not protected against threads that use HDF5 at the
+same time.
 
-The package tailrace-filters is this file and the plug-ins, and needs nothing but Python.
+The package tailrace-filters is this file and the plug-ins, and needs only Python.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Optional
 
-#: Our filters' numbers, of HDF5's range for testing.
+#: Numbers of Tailrace's filters, in HDF5's range for testing.
 FILTERS = {"trz": 481, "xor": 482}
-#: Packages that bring an HDF5, each with an extension module that is linked to it.
+#: Packages that contain an HDF5, each with an extension module that is linked to it.
 _EXTENSIONS = {"h5py": "h5py.h5z", "netCDF4": "netCDF4._netCDF4", "tables": "tables.hdf5extension"}
-#: The engine registers the filters by itself, and replaces the classes while it writes files.
+#: The engine registers the filters itself, and replaces the classes while it writes files.
 _ENGINE = "tailrace._engine"
 _HDF5_FILE = re.compile(r"/libhdf5[^/]*\.so[^/]*$")
 
 
 def load(path: os.PathLike[str]) -> ctypes.CDLL:
-    """Load a plug-in, which must live as long as every HDF5 that knows its filter."""
+    """Load a plug-in, which must exist as long as every HDF5 that knows its filter."""
     library = ctypes.CDLL(str(path))
     library.H5PLget_plugin_info.restype = ctypes.c_void_p
     return library
 
 
 def import_h5py() -> None:
-    """Import h5py where it is installed, which nothing but a user's call of register() does."""
+    """Import h5py if it is installed; only a user's call of register() does this."""
     with contextlib.suppress(ImportError):
         import h5py  # noqa: F401
 
@@ -58,22 +59,23 @@ def register(libraries: Sequence[ctypes.CDLL]) -> bool:
     if not sys.modules.get("h5py"):
         return False
     import h5py
-    if not hasattr(h5py.h5z, "register_filter"):  # h5py 3.8 and before.
+    if not hasattr(h5py.h5z, "register_filter"):  # h5py 3.8 and older
         _register([h5py.h5z.__file__], libraries)
     elif of_h5py != _address_in_engine() or of_h5py is None:
-        for library in libraries:  # By h5py itself, which locks.
+        for library in libraries:  # h5py itself registers, under its lock
             h5py.h5z.register_filter(library.H5PLget_plugin_info())
     return True
 
 
 def whenever_hdf5_comes(then: Callable[[], object]) -> None:
-    """Call `then` now and after the import of each package that brings an HDF5."""
+    """Call `then` now and after the import of each package that contains an HDF5."""
     sys.meta_path.insert(0, _Observer(then))
     then()
 
 
 class _Observer:
-    """A finder that finds what the finders behind it do, and sees the import to its end."""
+    """A finder that returns the result of the later finders, and observes the import until its
+    end."""
 
     def __init__(self, then: Callable[[], object]) -> None:
         self._then = then
@@ -91,7 +93,7 @@ class _Observer:
         return None
 
     def _observe(self, spec: ModuleSpec) -> None:
-        """Have the spec's own loader, which others may look at, call `then` when it is done."""
+        """Make the spec's own loader, which other code may inspect, call `then` when it is done."""
         loader: Any = spec.loader
         execute: Optional[Callable[[ModuleType], None]] = getattr(loader, "exec_module", None)
         if execute is None:
@@ -108,20 +110,20 @@ class _Observer:
                 warnings.warn(f"{spec.name}: its HDF5 does not read trz and xor: {failure!r}",
                               stacklevel=2)
 
-        with contextlib.suppress(AttributeError):  # A loader without a __dict__ stays as it is.
+        with contextlib.suppress(AttributeError):  # a loader without a __dict__ stays unchanged
             loader.exec_module = exec_module
 
 
 def _register(files: Iterable[Optional[str]], libraries: Sequence[ctypes.CDLL],
               but: Iterable[Optional[int]] = ()) -> None:
-    """Register filters with each HDF5 that one of these files is or is linked to, once."""
+    """Register filters once with each HDF5 that one of these files is, or is linked to."""
     served = {*but, _address_in_engine(), None}
     for file in files:
         address = _address_in(file)
         if address in served:
             continue
         served.add(address)
-        # PyDLL keeps Python's lock, and with it Python's other threads, out of HDF5.
+        # PyDLL holds Python's lock, so Python's other threads cannot enter HDF5.
         register = ctypes.PyDLL(file, mode=os.RTLD_NOLOAD).H5Zregister
         register.argtypes = [ctypes.c_void_p]
         for library in libraries:
@@ -129,8 +131,8 @@ def _register(files: Iterable[Optional[str]], libraries: Sequence[ctypes.CDLL],
 
 
 def _address_in(file: Optional[str]) -> Optional[int]:
-    """Return the address of H5Zregister in a library or in what it is linked to. None: not there,
-    or the library is not loaded."""
+    """Return the address of H5Zregister in a library or in one that it is linked to. None: it has
+    no such symbol, or is not loaded."""
     try:
         function = ctypes.PyDLL(file, mode=os.RTLD_NOLOAD).H5Zregister if file else None
     except (OSError, AttributeError):
@@ -143,7 +145,7 @@ def _address_in_engine() -> Optional[int]:
 
 
 def _loaded_hdf5s() -> list[str]:
-    """Files of HDF5s in this process. Empty where the system does not list its files."""
+    """Return the files of HDF5s in this process; empty if the system does not list its files."""
     try:
         maps = pathlib.Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:

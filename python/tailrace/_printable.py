@@ -1,8 +1,8 @@
-"""Text from files (names, attributes, units) as terminals and pages may show it.
+"""Escapes text from files (names, attributes, units) for terminals and pages.
 
-A name in a file may hold any bytes. Whatever of it the package shows passes through here, by the
-rule of trz/src/trz/base/printable.hpp; what it returns (paths, attributes, documents of JSON) stays
-as the file has it.
+A name in a file may hold any bytes. All texts that the package shows are escaped here, by the rule
+of trz/src/trz/base/printable.hpp. Returned values (paths, attributes, JSON documents) are not
+escaped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from html import escape
 from typing import Any
 
-#: Control characters, line separators, marks of direction; surrogates stand for bytes not UTF-8.
+#: Control characters, line separators and marks of direction; also surrogates, which represent
+#: bytes that are not UTF-8.
 _ESCAPED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
                       "\ud800-\udfff]")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -27,7 +28,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def printable(text: Any) -> str:
-    r"""One line in which every character is visible where it stands.
+    r"""Return one line in which every character is visible in its place.
 
     >>> print(printable("a\x1b[2J\nb\u202e\udcff"))
     a\x1b[2J\nb\u202e\xff
@@ -36,7 +37,7 @@ def printable(text: Any) -> str:
 
 
 def html_text(text: Any) -> str:
-    """The same, escaped for a page.
+    """Escape a text for a page, so that every character is visible.
 
     >>> html_text('<b>&"')
     '&lt;b&gt;&amp;&quot;'

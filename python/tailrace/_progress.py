@@ -12,7 +12,8 @@ from typing import Any, Optional, Union
 from ._printable import printable
 
 Tell = Callable[[int, int], None]
-#: True: where somebody can see it; a function: told the bytes done and all bytes; None, False: no.
+#: True: show a bar if output is visible; a function: called with the bytes done and all bytes;
+#: None, False: no progress.
 Progress = Union[bool, Tell, None]
 
 _WIDTH = 30
@@ -20,7 +21,7 @@ _EVERY_S = 0.1
 
 
 def _notebook() -> Optional[Any]:
-    """IPython's display function, if this runs in a notebook's kernel."""
+    """Return IPython's display function, if this runs in a notebook's kernel."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is None or not hasattr(shell, "kernel"):
@@ -57,7 +58,7 @@ class _Html:
 
 @contextlib.contextmanager
 def progress_bar(progress: Progress, label: str) -> Iterator[Tell]:
-    """A function to tell how far the work is; the bar is cleared when the work ends."""
+    """Yield a function that reports progress; the bar is cleared when the work ends."""
     if callable(progress):
         yield progress
         return

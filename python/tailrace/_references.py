@@ -1,8 +1,10 @@
-"""references: where a file's chunks lie, as kerchunk writes it, so that zarr reads them in place.
+"""references: a file's chunk addresses in kerchunk's format, so that zarr reads the chunks in
+place.
 
-One entry for each chunk: file, address, bytes; beside them zarr's metadata of format 2 with the
-codecs that undo the HDF5 filters. What has no bytes of its own in the file, or none that these
-codecs undo (chunks that were stored without filters, texts, holes), stands in the document itself.
+Each chunk has one entry: file, address, bytes. The entries are accompanied by zarr metadata of
+format 2 with the codecs that undo the HDF5 filters. Some values are stored in the document itself:
+those without bytes of their own in the file, and those that these codecs cannot decode (chunks
+stored without filters, texts, holes).
 """
 
 from __future__ import annotations
@@ -29,14 +31,15 @@ _BOOKKEEPING = ("_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties", "_nc3_s
 
 
 def references(path: Any, output: Any = None, *, url: Optional[str] = None) -> dict[str, Any]:
-    """Where the chunks of an HDF5 or netCDF-4 file lie, as a kerchunk document (version 1).
+    """Make a kerchunk document (version 1) of the chunk addresses of an HDF5 or netCDF-4 file.
 
-    zarr reads it through fsspec's "reference" file system, without copying a byte, from whatever
-    storage holds the file; so do xarray, and tools that take kerchunk's documents. Needs numcodecs
-    here, and there also Tailrace for chunks of trz and xor. url: where readers find the file, by
-    default its absolute path. output: also written there as JSON.
-    @error UnsupportedError  compounds, other filters than deflate, shuffle, Fletcher's checksum,
-    Zstandard, trz and xor, and data that lie in other files.
+    zarr reads it through fsspec's "reference" file system, without copying a byte, from any storage
+    that holds the file. xarray and tools that accept kerchunk documents read it, too. Needs
+    numcodecs here; readers need it as well, and Tailrace for chunks of trz and xor. url: where
+    readers find the file (default: its absolute path). output: also write the document there as
+    JSON (default: none).
+    @error UnsupportedError  compounds, data in other files, and filters other than deflate,
+    shuffle, Fletcher's checksum, Zstandard, trz and xor.
     """
     try:
         import numcodecs  # noqa: F401
@@ -65,8 +68,8 @@ def references(path: Any, output: Any = None, *, url: Optional[str] = None) -> d
 
 
 def _consolidate(found: dict[str, Any]) -> None:
-    """Each group with the metadata of all that is in it, so that nobody needs to list what is there
-    (which not every store of zarr's does of references)."""
+    """Add to each group the metadata of all its members, so that no reader needs to list the
+    members. Not every zarr store can list references."""
     words = {key: json.loads(value) for key, value in found.items()
              if key.rpartition("/")[2] in (".zgroup", ".zarray", ".zattrs")}
     for key in [key for key in words if key.rpartition("/")[2] == ".zgroup"]:
@@ -77,7 +80,7 @@ def _consolidate(found: dict[str, Any]) -> None:
 
 
 def _index_of(path: str) -> dict[str, Any]:
-    """What info() says of the variables of numbers, with their chunks, by path."""
+    """Return info() of the number variables with their chunks, by path."""
     document, _ = engine().info(path, "")
     if document["fields"]:
         document, _ = engine().info(path, "*")
@@ -98,7 +101,7 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """An attribute's value as JSON has it."""
+    """Convert an attribute's value to a JSON type."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, str):
@@ -128,7 +131,7 @@ def _fill_json(fill: Any) -> Any:
 
 
 def _filters(variable: Variable, stored: Storage) -> list[dict[str, Any]]:
-    """numcodecs' words for the HDF5 filters, in the order in which encoding applies them."""
+    """Return numcodecs' configurations of the HDF5 filters, in the order of encoding."""
     made: list[dict[str, Any]] = []
     for (number, _, words), name in zip(stored.filters, variable.filters):
         item_bytes = variable.dtype.itemsize
@@ -196,7 +199,7 @@ def _chunked(variable: Variable, field: dict[str, Any], chunks: tuple[int, ...],
     for chunk in field["chunks"]:
         start = tuple(chunk["start"])
         if any(at >= n for at, n in zip(start, shape)):
-            continue  # Left over from a dataset that was longer.
+            continue  # A remainder of a dataset that was longer.
         position = tuple(at // n for at, n in zip(start, chunks))
         there.add(position)
         over = plain_edges and any(at + n > length
@@ -207,7 +210,7 @@ def _chunked(variable: Variable, field: dict[str, Any], chunks: tuple[int, ...],
         else:
             yield key, [url, chunk["address"], chunk["bytes"]]
     if fill is None:
-        # zarr would leave holes undefined, and a fill value of its own would read as missing.
+        # zarr would leave holes undefined, and a fill value set here would read as missing.
         grid = itertools.product(*(range(-(-n // m)) for n, m in zip(shape, chunks)))
         yield from _filled(variable, chunks, dtype, filters, [at for at in grid if at not in there])
 
@@ -215,7 +218,7 @@ def _chunked(variable: Variable, field: dict[str, Any], chunks: tuple[int, ...],
 def _filled(variable: Variable, chunks: tuple[int, ...], dtype: np.dtype[Any],
             filters: list[dict[str, Any]], holes: list[tuple[int, ...]]
             ) -> Iterator[tuple[str, Any]]:
-    """Chunks that were never written: one value, the same everywhere."""
+    """Return the chunks that were never written: one value everywhere."""
     text: Optional[str] = None
     for position in holes:
         if text is None:
@@ -226,7 +229,7 @@ def _filled(variable: Variable, chunks: tuple[int, ...], dtype: np.dtype[Any],
 
 def _chunk_values(variable: Variable, position: tuple[int, ...], chunks: tuple[int, ...],
                   dtype: np.dtype[Any]) -> Any:
-    """A whole chunk's values; beyond the edge zeros."""
+    """Return a complete chunk's values; beyond the edge zeros."""
     key = tuple(slice(at * n, min((at + 1) * n, length))
                 for at, n, length in zip(position, chunks, variable.shape))
     part = np.asarray(variable[key])
@@ -236,7 +239,7 @@ def _chunk_values(variable: Variable, position: tuple[int, ...], chunks: tuple[i
 
 
 def _encoded(values: Any, filters: list[dict[str, Any]]) -> bytes:
-    """Through the codecs, exactly: a bound in the words is not applied once more."""
+    """Encode by the codecs, exactly: a bound in their client data is not applied again."""
     from numcodecs.registry import get_codec
 
     from ._chunk_codecs import trz_encode
@@ -255,7 +258,7 @@ def _inline(data: bytes) -> str:
 
 def _inside(variable: Variable, attributes: dict[str, Any], fill: Any
             ) -> Iterator[tuple[str, Any]]:
-    """Texts, small and odd things: their values stand in the document."""
+    """Put the values of texts and of small or unusual variables into the document."""
     values = np.asarray(variable[...])
     filters: list[dict[str, Any]] = []
     if values.dtype.kind in "OU":

@@ -1,8 +1,8 @@
-"""report: one HTML page on what compression did to the variables of a file, or to arrays.
+"""report: one HTML page on the effects of compression on the variables of a file, or on arrays.
 
-The verdicts are verify()'s: its comparison reads both files chunk by chunk. What is drawn comes
-from a second pass over the variables that changed, in boxes of whole chunks, so that memory stays
-that of a few boxes however large the files are. _report_page makes the page, _figures draws.
+verify() makes the verdicts by comparing both files chunk by chunk. The figures come from a second
+pass over the changed variables, in boxes of whole chunks. It needs the memory of a few boxes,
+however large the files are. _report_page makes the page, _figures draws.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _LINE_CELLS = 800
 
 
 class Histogram:
-    """Signed errors in 99 bins around 0, which grow threefold whenever one lies outside."""
+    """Signed errors in 99 bins around 0; the range triples whenever an error lies outside."""
 
     N_BINS = 99
 
     def __init__(self, limit: float) -> None:
-        #: The outermost bins end at -limit and limit; 0: nothing but zeros so far.
+        #: The outermost bins end at -limit and limit; 0: only zeros so far.
         self.limit = limit if math.isfinite(limit) else 0.0
         self.counts: npt.NDArray[np.int64] = np.zeros(self.N_BINS, np.int64)
-        self.n_lost = 0  #: Values in whose place is no number, or numbers in the place of none.
+        self.n_lost = 0  #: Values that only one side has as a number.
 
     def add(self, errors: Numbers) -> None:
         finite = np.isfinite(errors)
@@ -78,30 +78,30 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What is drawn of a variable whose values changed."""
+    """Data for the figures of a variable whose values changed."""
 
     histogram: Histogram
-    error_map: Numbers  #: Largest |error| of each cell of a slice; NaN: no number. 1-D: of a line.
-    slice_text: str  #: Which slice, in words.
+    error_map: Numbers  #: Largest |error| per cell of a slice (1-D: of a line); NaN: none.
+    slice_text: str  #: Description of the slice.
     map_dims: tuple[str, ...]
     map_shape: tuple[int, ...]  #: Values along the slice's dimensions.
     wave_numbers: Numbers
-    powers: tuple[Numbers, Numbers, Numbers]  #: Of original, decoded and their difference.
-    box_text: str  #: What the spectra are of, in words.
+    powers: tuple[Numbers, Numbers, Numbers]  #: Original, decoded, and their difference.
+    box_text: str  #: Description of the box for the spectra.
 
 
 @dataclass(frozen=True)
 class VariableReport:
-    """What the page says of one variable."""
+    """Report on one variable."""
 
     path: str
     verdict: FieldVerdict
-    kept: Optional[bool]  #: Within the bound; None: there is none to hold it to.
+    kept: Optional[bool]  #: Within the bound; None: the bound is unknown.
     shape: tuple[int, ...]
     dtype: str
     chunks: Optional[tuple[int, ...]]
     codec: str
-    bound: str  #: As asked for, "rel=0.001"; "exact"; "none known".
+    bound: str  #: Bound as requested, "rel=0.001"; "exact"; "none known".
     absolute_bound: Optional[float]  #: Unit of the values; None: pointwise, or none known.
     pointwise_bound: Optional[float]
     max_error: float
@@ -121,24 +121,24 @@ class VariableReport:
 
 
 class Report(Mapping[str, VariableReport]):
-    """The page that report() has written: a mapping of its variables; true if all bounds hold."""
+    """Result of report(): a mapping of its variables; true if all bounds hold."""
 
     def __init__(self, path: str, variables: Sequence[VariableReport],
                  problems: Sequence[str], doubts: Sequence[str] = ()) -> None:
         self.path = path
-        #: Sentences on kept bounds that say little, as Verification.doubts.
+        #: Sentences on bounds that hold but mean little; see Verification.doubts.
         self.doubts = list(doubts)
-        #: What else is wrong: variables that only one side has, of different shapes, ...
+        #: Other problems: variables that only one side has, different shapes, ...
         self.problems = list(problems)
         self._variables = {one.path: one for one in variables}
 
     @property
     def ok(self) -> bool:
-        """Every variable is there, and every value within its bound."""
+        """True if every variable exists, and every value is within its bound."""
         return not self.problems and not any(one.failed for one in self._variables.values())
 
     def check(self) -> Report:
-        """Itself, or BoundError. Of doubts it warns."""
+        """Return self, or raise BoundError. Warns of doubts."""
         if not self.ok:
             raise BoundError(repr(self))
         for doubt in self.doubts:
@@ -178,23 +178,24 @@ def report(
     psnr: Optional[float] = None, only: Sequence[str] = (), exclude: Sequence[str] = (),
     title: Optional[str] = None, figures: bool = True, progress: Progress = None,
 ) -> Report:
-    """Write one HTML page that shows what compression did, to attach to a paper.
+    """Write one HTML page that shows the effects of compression, to attach to a paper.
 
-    original, compressed: two files (as verify() takes them), or two arrays, or mappings of arrays
-    by name (a Dataset, say). For each variable: shape, type, chunks, codec, bound, ratio, largest
-    error against the bound, PSNR, and, where values changed and matplotlib is installed, a
-    histogram of errors, a map of them on the middle slice and spectra. The page needs nothing
-    beside itself. Each variable is held to the bound given here, else to the one that the
-    compressed file records; what has neither and differs gets no verdict. As for verify(), a bound
-    for all is none for integers and for what the file records as exact. only, exclude: globs of
-    paths. figures=False: tables alone.
+    original, compressed: two files (accepted by verify()), two arrays, or mappings of arrays by
+    name (such as a Dataset). For each variable the page shows shape, type, chunks, codec, bound,
+    ratio, largest error against the bound, and PSNR. If values changed and matplotlib is installed,
+    it also shows a histogram of errors, a map of them on the middle slice, and spectra. The page is
+    self-contained. Each variable must keep the bound given here, else the bound recorded in the
+    compressed file; a variable with neither that differs gets no verdict. As in verify(), a bound
+    for all variables does not apply to integers and to variables recorded as exact. only, exclude:
+    globs of paths (default: all). figures=False: only tables.
 
     Files are read in boxes of whole chunks, so memory does not grow with them. A value beyond its
-    bound is no exception but stands at the top of the page; check() of the result raises it.
-    @error ArgumentError  arrays that do not belong together.
+    bound raises no exception, but is shown at the top of the page; check() of the result raises it.
+    @error ArgumentError  arrays that do not match.
 
     >>> import numpy as np, tempfile, os
     >>> u = np.sin(np.linspace(0, 9, 4096)).reshape(64, 64)
+
     >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
     >>> made = report(u, np.round(u, 2), path, abs=0.006)
     >>> made.ok, made["data"].kept, made["data"].max_error <= 0.005
@@ -210,7 +211,7 @@ def report(
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailrace_report_"))
         first, second = _as_files(original, compressed, folder)
         stored = _is_path(compressed)
-        # Of a file, variables that are stored exactly stay held to that; arrays have no say.
+        # Variables that a file stores exactly must stay exact; arrays have no such record.
         held: dict[str, Any] = ({"bound": words or None} if stored else
                                 {"per_variable": {"*": f"bound={words}"} if words else None})
         found = verify(first, second, only=only, exclude=exclude, progress=progress,
@@ -224,7 +225,7 @@ def report(
     return made
 
 
-# --- what is compared -----------------------------------------------------------------------------
+# --- the compared data ----------------------------------------------------------------------------
 
 
 def _is_path(given: Any) -> bool:
@@ -243,9 +244,9 @@ def _sizes(*given: Any) -> list[Optional[int]]:
 
 
 def _as_files(original: Any, compressed: Any, folder: str) -> tuple[str, str]:
-    """Arrays become files, which verify() can read; files stay what they are."""
+    """Write arrays to files, which verify() can read; return paths of files unchanged."""
     paths: list[str] = []
-    alone = None  # The name of an array that has none.
+    alone = None  # Name of an array without one.
     for given, other in ((original, compressed), (compressed, original)):
         if not _is_path(given) and not isinstance(given, Mapping):
             alone = alone or _name_for(given, other)
@@ -262,7 +263,7 @@ def _as_files(original: Any, compressed: Any, folder: str) -> tuple[str, str]:
 
 
 def _name_for(array: Any, other: Any) -> str:
-    """What an array alone is called: as the one thing that it is compared with."""
+    """Return a name for a single array: that of the object that it is compared with."""
     names: list[str] = []
     if isinstance(other, Mapping):
         names = [str(key) for key in other]
@@ -301,7 +302,7 @@ def _write(file: File, name: str, array: Any, attrs: Any, fill: Any) -> None:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[dict[str, Any]]:
-    """Arrays of a file by path, as they are stored; {} where only verify() can read it."""
+    """Return the arrays of a file by path, as stored; {} if only verify() can read it."""
     if path.endswith(".npy"):
         yield {"": np.load(path, mmap_mode="r")}
         return
@@ -324,7 +325,8 @@ def _opened(path: str) -> Iterator[dict[str, Any]]:
 
 
 def _opened_with_little(path: str) -> File:
-    """A file whose chunks need not stay in memory: boxes are read once. Large chunks need more."""
+    """Open a file with a small chunk cache, because boxes are read once. Large chunks need more
+    memory."""
     file = File(path)
     largest = max((math.prod(one.chunks or ()) * one.dtype.itemsize
                    for _, one in _all_variables(file)), default=0)
@@ -402,7 +404,7 @@ def _attributes_of(variable: Any) -> tuple[dict[str, str], str, Any]:
 
 def boxes(shape: Sequence[int], chunks: Optional[Sequence[int]], item_bytes: int,
           bytes_max: int = _BOX_BYTES) -> Iterator[tuple[slice, ...]]:
-    """The array in boxes of whole chunks, each of about bytes_max at most (a chunk at least).
+    """Yield boxes of whole chunks, each of at most about bytes_max (but at least one chunk).
 
     >>> [box[0] for box in boxes((5, 4), (2, 4), 4, 64)]
     [slice(0, 4, None), slice(4, 5, None)]
@@ -421,8 +423,8 @@ def boxes(shape: Sequence[int], chunks: Optional[Sequence[int]], item_bytes: int
 
 
 def _errors(first: Values, second: Values, fill: Any, relative: bool) -> Numbers:
-    """Decoded less original, as a share of it where that is what is bounded. NaN where the
-    original is no number and was kept, infinite where one side alone is a number."""
+    """Return decoded minus original, or its fraction of the original if that is bounded. NaN if the
+    original is not a number and was preserved, infinite if only one side is a number."""
     known = counted(first, fill)
     with np.errstate(all="ignore"):
         errors: Numbers = second.astype(np.float64) - first.astype(np.float64)
@@ -464,7 +466,7 @@ def _look_at(first: Any, second: Any, fill: Any, relative: bool, limit: float,
 
 def _map_of(first: Any, second: Any, fill: Any, relative: bool, axes: Sequence[int],
             middle: Sequence[slice]) -> tuple[Numbers, list[int]]:
-    """The largest |error| of each cell of the slice through the middle, read cell by cell."""
+    """Return the largest |error| of each cell of the middle slice, read cell by cell."""
     shape = second.shape
     axes = list(axes)
     if not axes:  # A single value.
@@ -490,7 +492,7 @@ def _map_of(first: Any, second: Any, fill: Any, relative: bool, axes: Sequence[i
 
 def _spectra_of(first: Any, second: Any, fill: Any, axes: Sequence[int], middle: Sequence[slice],
                 names: Sequence[str]) -> tuple[Effects, Shells, Numbers, str]:
-    """Gradients and spectra of a box in the middle that memory has room for."""
+    """Return gradients and spectra of a box in the middle that fits into memory."""
     shape = second.shape
     extents = {axis: shape[axis] for axis in axes}
     while math.prod(extents.values()) > _SPECTRUM_VALUES:

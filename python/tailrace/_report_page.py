@@ -1,7 +1,7 @@
-"""The HTML of report(): one page, no scripts, no links to anything outside.
+"""The HTML of report(): one page, no scripts, no links to external resources.
 
-Whatever comes from files (names, attributes, units) passes through html_text(); pictures are SVG
-inside the page, as images, so that nothing in them reaches the page itself.
+Texts from files (names, attributes, units) pass through html_text(). Pictures are SVG inside the
+page, as images, so that their content cannot affect the page.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NO_FIGURES = ("Figures are drawn where matplotlib is installed (pip install mat
 
 
 def _row(cells: Iterable[str], tag: str = "td", numbers: Sequence[int] = ()) -> str:
-    """Cells are HTML already."""
+    """Make a row; cells are HTML already."""
     made = "".join(f'<{tag} class="n">{cell}</{tag}>' if at in numbers else f"<{tag}>{cell}</{tag}>"
                    for at, cell in enumerate(cells))
     return f"<tr>{made}</tr>"
@@ -79,7 +79,7 @@ def _share_of_bound(one: VariableReport) -> str:
 
 
 def summary_table(variables: Sequence[VariableReport], *, links: bool = True) -> str:
-    """One row for each variable; with links to its section."""
+    """Make a table with one row for each variable, with links to its section."""
     head = ("variable", "type", "shape", "codec", "bound", "ratio", "largest error", "of bound",
             "PSNR, dB", "verdict")
     numbers = (5, 6, 7, 8)
@@ -126,7 +126,7 @@ def _banner(report: Report) -> str:
 
 
 def _doubts(report: Report) -> str:
-    """Bounds that hold and say little: as a rule for a fill value that nobody has declared."""
+    """List bounds that hold but mean little, usually because of an undeclared fill value."""
     lines = "<br>".join(map(html_text, report.doubts))
     return f'<p class="banner doubt" role="alert">{lines}</p>' if lines else ""
 
@@ -245,7 +245,7 @@ def _section(at: int, one: VariableReport, figures: bool) -> str:
 
 def write_page(report: Report, names: tuple[str, str], title: Optional[str], figures: bool,
                sizes: Sequence[Optional[int]]) -> None:
-    """Write the page in one go: a page of that name is replaced when the new one is whole."""
+    """Write the page; an existing page of that name is replaced once the new one is complete."""
     from ._figures import can_draw
     heading = html_text(title if title is not None else
                      f"Compression of {os.path.basename(names[1])}")

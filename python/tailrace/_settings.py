@@ -1,4 +1,4 @@
-"""What is asked of the codec, as the words that HDF5 calls cd_values, and its place in h5py."""
+"""Parameters of the codec as an HDF5 filter's client data (cd_values), and its use in h5py."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from ._bound_width import check_bound_width
 from ._errors import ArgumentError, text_of
 from ._filter_reference import FilterReference
 
-#: Enough for every set of words that settings and a book can ask for.
+#: Enough for all settings together with a book.
 _WORDS_MAX = 8192
 
 
 def counted_values(array: Any, fill: Optional[float] = None) -> npt.NDArray[Any]:
-    """The finite values that are not fill."""
+    """Return the finite values that are not fill."""
     values = np.asarray(array).ravel()
     if fill is not None:
         values = values[values != np.asarray(fill).astype(values.dtype)]
-    # Most arrays are finite, and then two passes over them do.
+    # Most arrays are finite, and then two passes over them suffice.
     if values.dtype.kind == "f" and not np.isfinite(values.sum(dtype="f8")):
         values = values[np.isfinite(values)]
     return values
 
 
 def value_range(array: Any, fill: Optional[float] = None) -> tuple[float, float]:
-    """Least and greatest of the finite values that are not fill; (0, 0) if there are none."""
+    """Return the least and greatest of the finite values that are not fill; (0, 0) if no value
+    is."""
     values = counted_values(array, fill)
     if values.size == 0:
         return 0.0, 0.0
@@ -42,7 +43,7 @@ def bound_text(
     abs: Optional[float], rel: Optional[float], pw_rel: Optional[float], psnr: Optional[float],
     data: Any, fill: Optional[float], allow_wide_bound: bool = False,
 ) -> str:
-    """The one bound that is given, as the codec takes it: absolute, pointwise or none."""
+    """Return the one given bound in the codec's syntax: absolute, pointwise or none."""
     modes = {"abs": abs, "rel": rel, "pw_rel": pw_rel, "psnr": psnr}
     given = {key: value for key, value in modes.items() if value is not None}
     if not given:
@@ -74,15 +75,16 @@ def cd_values(
     psnr: Optional[float] = None, data: Any = None, fill: Optional[float] = None,
     book: Optional[bytes] = None, allow_wide_bound: bool = False, **settings: Any,
 ) -> tuple[int, ...]:
-    """The filter's client data for one of the bounds (none: exact) and the codec's settings.
+    """Return the filter's client data for one of the bounds (none: exact) and the codec's settings.
 
-    abs: no value changes by more than this. pw_rel: ... than this times the value itself.
-    rel, psnr: relative to the range of `data`, without `fill`; data with an extreme that must be a
-    fill value is refused, unless allow_wide_bound. book: shared Huffman codes of
-    train_book(), which then stand in the words. Settings: preset ("default", "fast", "ratio",
-    "max"), predictor ("auto", "none", "lorenzo", "interpolation"), dimension (1 to 4), spline
-    ("linear", "cubic", "natural"), last_axis (0 to 2, or "joint"), lossless (True, False), coarse
-    (0 to 3 coarser views at each chunk's beginning), refine (0 to 8 bit planes at its end).
+    abs: the largest change of any value. pw_rel: the largest change as a fraction of the value.
+    rel, psnr: relative to the range of `data`, without `fill`. Data with an extreme that must be an
+    undeclared fill value are refused, unless allow_wide_bound is set. book: shared Huffman codes
+    from train_book(), stored in the client data.
+    Settings: preset ("default", "fast", "ratio", "max"); predictor ("auto", "none", "lorenzo",
+    "interpolation"); dimension (1 to 4); spline ("linear", "cubic", "natural"); last_axis (0 to 2,
+    or "joint"); lossless (True, False); coarse (0 to 3 coarser views at each chunk's beginning);
+    refine (0 to 8 bit planes at its end).
 
     >>> cd_values(abs=0.5, preset="fast")
     (257, 1, 0, 1071644672)
@@ -104,7 +106,7 @@ def cd_values(
 class Trz(FilterReference):
     """The filter for h5py's create_dataset, as keywords or as `compression`.
 
-    Takes what cd_values() takes; a fill value is that of the dataset (`fillvalue=`).
+    Accepts the arguments of cd_values(); the fill value is the dataset's (`fillvalue=`).
 
     >>> dict(Trz(abs=0.5))
     {'compression': 481, 'compression_opts': (257, 0, 0, 1071644672)}
@@ -123,10 +125,11 @@ class Trz(FilterReference):
 
 
 def register() -> bool:
-    """Register the filter trz with all HDF5s of this process. It imports h5py; False without that.
+    """Register the filter trz with all HDF5s of this process. Imports h5py; returns False without
+    it.
 
-    Most users leave this alone: the import of this package does it, and that of h5py, netCDF4 or
-    PyTables repeats it. Call it after the import of another package that brings an HDF5.
+    Most users leave this alone: importing this package does it, and importing h5py, netCDF4 or
+    PyTables repeats it. Call it after importing another package that contains an HDF5.
     """
     _plugins.import_h5py()
     return serve()
@@ -142,7 +145,8 @@ def serve() -> bool:
 
 
 def as_number(mode: str, value: Any) -> float:
-    """The value of a bound, or a TypeError that says which one is no number."""
+    """Return the value of a bound, or raise a TypeError that names the bound which is not a
+    number."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -153,7 +157,7 @@ def bound_words(
     *, bound: Optional[str] = None, abs: Optional[float] = None, rel: Optional[float] = None,
     pw_rel: Optional[float] = None, psnr: Optional[float] = None,
 ) -> str:
-    """One bound as the engine writes it; "" for none.
+    """Return one bound in the engine's syntax; "" for none.
 
     >>> bound_words(rel=1e-4)
     'rel=0.0001'
@@ -173,7 +177,7 @@ def option_text(
     rel: Optional[float], pw_rel: Optional[float], psnr: Optional[float],
     chunks: Union[str, Sequence[int], None], options: str, settings: Mapping[str, Any],
 ) -> str:
-    """What create_variable() is asked for, in the engine's words.
+    """Return the arguments of create_variable() in the engine's option syntax.
 
     >>> option_text("u", codec="zstd", bound=None, abs=None, rel=1e-3, pw_rel=None, psnr=None,
     ...             chunks=(8, 64), options="", settings={"level": 5})
@@ -184,7 +188,7 @@ def option_text(
         parts.append(f"codec={codec}")
     for key, value in settings.items():
         word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-        # The engine's options of two words have a hyphen, codecs' settings an underscore.
+        # The engine's options of two words have a hyphen, settings of codecs an underscore.
         key = "allow-wide-bound" if key == "allow_wide_bound" else key
         parts.append(f"{key}={word}")
     words = bound_words(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)

@@ -1,6 +1,6 @@
-"""Files on their way to others: what reading them needs, and files that need nothing.
+"""Sharing of files: what their readers need, and files that need no plug-in.
 
-The engine notes in a file which filters its readers need, and File.close() tells the log.
+The engine records in a file which filters its readers need, and File.close() logs it.
 make_portable() replaces a file by one that every HDF5 reads.
 """
 
@@ -26,11 +26,11 @@ from ._variable import Variable
 _LOG = logging.getLogger("tailrace")
 _said: set[str] = set()
 
-#: Where a file says what its readers need.
+#: Attribute that records what the file's readers need.
 NEED = "tailrace_readers_need"
-#: Filters that every HDF5 brings: deflate, shuffle, fletcher32, szip, nbit, scaleoffset.
+#: Filters of every HDF5 build: deflate, shuffle, fletcher32, szip, nbit, scaleoffset.
 _OF_HDF5 = range(1, 7)
-#: What the netCDF-4 library and Tailrace keep books by, which every file gets anew.
+#: Bookkeeping attributes of the netCDF-4 library and Tailrace, which every file gets afresh.
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict",
                 "_FillValue")
 
@@ -42,19 +42,19 @@ def _variables(group: Group) -> Iterator[Variable]:
 
 
 def _needs_filters(file: File) -> bool:
-    """Whether readers of an open file must have filters that not every HDF5 brings."""
+    """True if readers of an open file need filters that not every HDF5 has."""
     stored = (variable._file._storage(variable._position) for variable in _variables(file))
     return any(number not in _OF_HDF5
                for each in stored if each is not None for number, _, _ in each.filters)
 
 
 def log_what_readers_need(path: str) -> None:
-    """Tell the log what a file that was closed says of its readers (the engine has written it):
-    once a process as a warning. One rank does it."""
+    """Log what readers of a closed file need, as the engine has recorded it; once per process as a
+    warning. On one rank."""
     try:
         with File(path) as written:
             need = str(written.attrs.get(NEED, ""))
-    except Exception:  # noqa: BLE001 - the file is whole; nobody asked for this.
+    except Exception:  # noqa: BLE001 - the file is complete, and the log is optional.
         return
     if need:
         _LOG.log(logging.INFO if need in _said else logging.WARNING, "%s: %s", path, need)
@@ -65,8 +65,8 @@ def log_what_readers_need(path: str) -> None:
 
 
 class Portable(Mapping[str, Optional[float]]):
-    """What make_portable() has made: by variable the bound to which it is true to what was first
-    written, in the variable's unit; 0: exactly; infinite: unknown; None: a share of each value
+    """Result of make_portable(). By variable the bound of its values against those first written,
+    in the variable's unit. 0: exact; infinite: unknown; None: a fraction of each value
     (`pointwise`)."""
 
     def __init__(self, path: str, bounds: Mapping[str, Optional[float]],
@@ -97,13 +97,13 @@ class Portable(Mapping[str, Optional[float]]):
 
 def make_portable(path: Any, output: Any = None, *, loosen: float = 0.0,
                   progress: Progress = None) -> Portable:
-    """Replace a file by one that needs no plug-in; output: leave it, and make another one.
+    """Replace a file by one that needs no plug-in; with output=, write another file instead.
 
-    Values are those that the file gives now, to the last bit, so that its bounds stay true; stored
-    by deflate. They are many more bytes than before, unless loosen= lets the values of each
-    variable with a bound change once more, by at most this share of the bound: loosen=1 doubles it,
-    by the codec "portable". The file is replaced when the new one is complete and has been compared
-    with it; whatever fails leaves it as it is.
+    The values are those that the file returns now, to the last bit, stored by deflate, so its
+    bounds stay true. The new file is much larger, unless loosen= is given. It lets the values of
+    each bounded variable change once more, by at most this fraction of the bound. loosen=1 doubles
+    the bound, by the codec "portable". The file is replaced once the new one is complete and has
+    been compared with it; a failure leaves the file as it is.
     @returns the bounds that hold now.
 
     >>> import numpy as np, tailrace
@@ -170,7 +170,8 @@ def _bounds_of(source: File, loosen: float) -> tuple[dict[str, Optional[float]],
         bounds[variable.path] = 0.0
         if mode == "pw_rel":
             share = float(variable.attrs["tailrace_bound_asked"])
-            more = share * loosen  # A share of a value that is off by a share already.
+            more = share * loosen  # A fraction of a value that already has an error of that
+                                   # fraction.
             bounds[variable.path] = None
             pointwise[variable.path] = share + more + share * more
         elif mode == "unknown":
@@ -222,9 +223,10 @@ def _copy_group(source: Group, copy: Group, loosen: float, progress: Progress) -
 
 
 def _compare(given: str, made: str) -> None:
-    """Is the copy what it says: every value, text and attribute, within what was loosened?
+    """Check that every value, text and attribute of the copy is right, within the loosened bounds.
 
-    A dataset that has no fill value gets netCDF's, which shows nowhere: all values are written.
+    A dataset without a fill value gets netCDF's, which has no effect, because all values are
+    written.
     """
     found = verify(given, made)
     structure = found.document["structure"] or {"n_failing": 0, "differences": []}
@@ -238,14 +240,14 @@ def _compare(given: str, made: str) -> None:
 
 def _record(source: File, copy: File, bounds: Mapping[str, Optional[float]],
             pointwise: Mapping[str, float], loosen: float) -> None:
-    """What was lost before stands in the copy as well."""
+    """Record earlier losses in the copy, too."""
     for variable in _variables(source):
         mode = str(variable.attrs.get("tailrace_bound_mode", "none"))
         if mode == "none":
             continue
         path, attrs = variable.path, copy[variable.path].attrs
         attrs["tailrace_bound_mode"] = mode
-        if "tailrace_codec" not in attrs:  # Encoded exactly: the file would tell of that alone.
+        if "tailrace_codec" not in attrs:  # Encoded exactly: the file would record only that.
             attrs["tailrace_codec"] = "deflate"
         _record_losses(variable, copy[variable.path], loosen)
         if mode == "unknown":

@@ -1,8 +1,8 @@
-"""suggest_bound: what error bounds do to a field, at which size, as a table and as a plot.
+"""suggest_bound: effects of error bounds on a field, and the sizes, as a table and as a plot.
 
-Every row is measured: the values are encoded by the codec, in a file of the package's own in a
-temporary folder, decoded again and compared. Large arrays by a sample of whole chunks, which then
-is what sizes and effects are those of.
+Every row is measured: the codec encodes the values into a temporary file, and the decoded values
+are compared. Of a large array a sample of whole chunks is measured; sizes and effects are then
+those of the sample.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ _PASS_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class BoundEffect:
-    """What one bound does to a field. All is measured on the decoded values."""
+    """Effects of one bound on a field, all measured on the decoded values."""
 
-    bound: str  #: As it was asked for, "rel=0.001".
-    absolute_bound: Optional[float]  #: In the unit of the values; None: pointwise (pw_rel).
-    raw_bytes: int  #: Of the values that were encoded.
-    encoded_bytes: int  #: Of their chunks.
+    bound: str  #: Bound as requested, "rel=0.001".
+    absolute_bound: Optional[float]  #: Unit of the values; None: pointwise (pw_rel).
+    raw_bytes: int  #: Size of the values that were encoded.
+    encoded_bytes: int  #: Size of their encoded chunks.
     max_error: float  #: Largest difference, unit of the values.
     psnr_db: Optional[float]  #: None: exactly equal.
-    mean_change: float  #: Of the mean, unit of the values.
-    mean_shift: float  #: The same as a share of the standard deviation.
-    std_change: float  #: Of the standard deviation, as a share of it.
+    mean_change: float  #: Change of the mean, unit of the values.
+    mean_shift: float  #: Change of the mean, as a share of the standard deviation.
+    std_change: float  #: Change of the standard deviation, as a share of it.
     gradient_error: float  #: RMS error of differences of neighbours, as a share of their RMS.
     spectrum_kept: float  #: Share of the wave numbers up to which power is within 5 %.
-    below: float  #: Share of the values, but for 0, that are smaller than the absolute bound.
-    power: Numbers = field(repr=False, compare=False)  #: Of each shell of BoundTable.wave_numbers.
+    below: float  #: Share of the nonzero values that are smaller than the absolute bound.
+    power: Numbers = field(repr=False, compare=False)  #: Per shell of BoundTable.wave_numbers.
 
     @property
     def ratio(self) -> float:
@@ -73,7 +73,7 @@ class BoundEffect:
 
 
 class BoundTable(Sequence[BoundEffect]):
-    """What suggest_bound() found: a sequence of rows, a table when printed, plot()."""
+    """Result of suggest_bound(): a sequence of rows; prints as a table, and has plot()."""
 
     def __init__(self, rows: Sequence[BoundEffect], about: dict[str, Any]) -> None:
         self._rows = tuple(rows)
@@ -82,22 +82,23 @@ class BoundTable(Sequence[BoundEffect]):
         self.dtype: np.dtype[Any] = about["dtype"]
         self.codec: str = about["codec"]
         self.units: str = about["units"]
-        #: What was encoded: all values, or which sample of chunks, in words.
+        #: Encoded values: all, or a description of the sample of chunks.
         self.sample: str = about["sample"]
-        #: Values that were compared, and NaN, infinities and fill values, which stay as they are.
+        #: Number of compared values, and of NaN, infinities and fill values, which stay as they
+        #: are.
         self.n_values: int = about["n_values"]
         self.n_special: int = about["n_special"]
         self.mean: float = about["mean"]
         self.std: float = about["std"]
         self.range: tuple[float, float] = about["range"]
-        #: An extreme that must be a fill value which nobody has declared, by the rule that refuses
-        #: such a field under rel= and psnr= when it is written; None: none.
+        #: An extreme that must be an undeclared fill value, by the rule that refuses such a field
+        #: under rel= and psnr= when it is written. None: no such value.
         self.unnamed_fill: Optional[float] = about["unnamed_fill"]
         #: Dimensions along which gradients and spectra run.
         self.axes: tuple[int, ...] = about["axes"]
-        #: Of the shells of the spectra, in cycles per grid spacing (at most 0.5).
+        #: Middles of the shells of the spectra, in cycles per grid spacing (at most 0.5).
         self.wave_numbers: Numbers = about["wave_numbers"]
-        #: The original's power in each shell; rows have the decoded values'.
+        #: Power of the original in each shell; rows have that of the decoded values.
         self.power: Numbers = about["power"]
 
     @overload
@@ -114,11 +115,11 @@ class BoundTable(Sequence[BoundEffect]):
 
     def suggest(self, *, mean: float = 1e-3, std: float = 1e-2, gradient: float = 0.05,
                 spectrum: float = 0.5) -> Optional[BoundEffect]:
-        """The row of the greatest ratio that changes no more than this; None if none does.
+        """Return the row of the greatest ratio among those within these limits; None if none is.
 
         mean: its change in standard deviations; std: its change as a share; gradient: RMS error as
-        a share; spectrum: the share of the wave numbers up to which power must be within 5 %. Never
-        a bound that more than a quarter of the values are smaller than.
+        a share. spectrum: share of the wave numbers up to which power must be within 5 %. Never a
+        bound that more than a quarter of the values are smaller than.
         """
         good = [row for row in self._rows
                 if row.below <= BELOW_SHARE_MAX and abs(row.mean_shift) <= mean
@@ -191,7 +192,7 @@ class BoundTable(Sequence[BoundEffect]):
                 f"<small>{'<br>'.join(map(html_text, self._foot()))}</small></div>")
 
     def plot(self) -> Any:
-        """Ratio, changes and spectra in one figure. @returns its three Axes of matplotlib.
+        """Draw ratio, changes and spectra in one figure. @returns its three matplotlib Axes.
 
         @error ImportError  matplotlib is not installed.
         """
@@ -206,7 +207,7 @@ _WIDTH = 80
 
 
 def _folded(text: str, width: int = _WIDTH) -> Iterator[str]:
-    """A long line as several."""
+    """Split a long line into several."""
     while len(text) > width and " " in text[:width].strip():
         at = text.rindex(" ", 0, width + 1)
         yield text[:at]
@@ -220,23 +221,24 @@ def suggest_bound(
     fill_value: Any = None, axes: Optional[Sequence[int]] = None,
     sample_bytes: int = _SAMPLE_BYTES, **settings: Any,
 ) -> BoundTable:
-    """Encode a field within several bounds, and say what each does to it and at which size.
+    """Encode a field within several bounds, and report the effects and the size of each.
 
     data: float32 or float64 of any shape, a NumPy array, a variable of a file (tailrace, h5py,
-    netCDF4), or an array of xarray or dask. abs, rel, pw_rel, psnr: a bound, or several; without
-    any rel of 0.1 to 1e-6. codec, with its settings as keywords, and chunks as of
-    create_variable(). fill_value: kept exactly and left out of all numbers, as NaN and infinities
-    are; by default the data's _FillValue or missing_value, and what a masked array masks. axes:
-    dimensions along which gradients and spectra run, by default the last three.
+    netCDF4), or an array of xarray or dask. abs, rel, pw_rel, psnr: a bound, or several; default:
+    rel of 0.1 to 1e-6. codec, with its settings as keywords, and chunks: see create_variable().
+    fill_value: kept exactly and excluded from all numbers, like NaN and infinities. Default: the
+    data's _FillValue or missing_value, and the masked values of a masked array. axes: dimensions
+    along which gradients and spectra run, by default the last three.
 
-    An array of more than sample_bytes is judged by whole chunks of about that many bytes, chosen
-    at random (always the same); the table says so, and sizes are those of the sample. rel and psnr
-    are of the range of all values nevertheless, which is one pass over them.
-    @error TypeError  integers and other types that are stored exactly.  @error ValueError  no
-    values, or a bound that cannot be meant.
+    An array of more than sample_bytes is measured on randomly chosen whole chunks of about that
+    many bytes, always the same ones. The table says so, and sizes are those of the sample. rel and
+    psnr are still relative to the range of all values, which takes one pass over them.
+    @error TypeError  integers and other types that are stored exactly.
+    @error ValueError  no values, or an invalid bound.
 
     >>> import numpy as np
     >>> u = np.sin(np.linspace(0, 60, 4096)).reshape(64, 64)
+
     >>> table = suggest_bound(u, abs=[1e-2, 1e-4])
     >>> [row.bound for row in table], table[0].ratio > table[1].ratio > 2
     (['abs=0.01', 'abs=0.0001'], True)
@@ -255,7 +257,7 @@ def suggest_bound(
         if fill_value is None:
             fill_value = fill_among(attrs)
         if fill_value is None:
-            fill_value = getattr(data, "fillvalue", None) or None  # h5py's, whose default is 0.
+            fill_value = getattr(data, "fillvalue", None) or None  # h5py's default is 0.
         try:
             along = space_axes(len(data.shape), axes)
         except ValueError as failure:
@@ -305,16 +307,16 @@ def _bounds_of(abs_: Bounds, rel: Bounds, pw_rel: Bounds, psnr: Bounds) -> list[
     return found or [("rel", value) for value in _REL_DEFAULT]
 
 
-# --- which values are encoded ---------------------------------------------------------------------
+# --- choice of the encoded values -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """Boxes of one shape: all of the array, or some of its chunks."""
+    """Boxes of one shape: the complete array, or some of its chunks."""
 
     starts: list[tuple[int, ...]]
     extents: tuple[int, ...]
-    chunks: Optional[tuple[int, ...]]  # How the boxes are stored; None: as the engine likes.
+    chunks: Optional[tuple[int, ...]]  # Chunk shape of the boxes; None: the engine chooses.
     words: str
     whole: bool
 
@@ -351,7 +353,7 @@ def _sample_of(name: str, data: Any, chunks: Optional[Sequence[int]],
     grid = tuple(length // n for length, n in zip(shape, extents))
     n_chunks = math.prod(grid)
     n_chosen = min(n_chunks, max(1, sample_bytes // (math.prod(extents) * item_bytes)))
-    # Reproducible: the same array gives the same table.
+    # Reproducible: the same array always gives the same table.
     chosen = np.sort(np.random.default_rng(0).choice(n_chunks, n_chosen, replace=False))
     starts = [tuple(int(at) * n for at, n in zip(np.unravel_index(index, grid), extents))
               for index in chosen]
@@ -362,7 +364,7 @@ def _sample_of(name: str, data: Any, chunks: Optional[Sequence[int]],
 
 
 def _chunks_of(data: Any, shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
-    """The chunks that the data has in its file, else boxes of about 1 MiB."""
+    """Return the chunk shape that the data has in its file, else boxes of about 1 MiB."""
     own = getattr(data, "chunks", None)
     if (isinstance(own, tuple) and len(own) == len(shape)
             and all(isinstance(n, (int, np.integer)) for n in own)):
@@ -375,7 +377,7 @@ def _chunks_of(data: Any, shape: tuple[int, ...], item_bytes: int) -> tuple[int,
 
 
 def _scan_of(name: str, data: Any, fill_value: Any, blocks: Optional[Sequence[Values]]) -> Any:
-    """The engine's look at the values of the blocks, or at all values in one pass."""
+    """Scan the values of the blocks, or all values in one pass, by the engine."""
     dtype = np.dtype(data.dtype)
     fill = None if fill_value is None else as_number(f"{name}: fill_value", fill_value)
     scan = engine().RangeScan(dtype.itemsize == 4, fill)
@@ -391,7 +393,7 @@ def _scan_of(name: str, data: Any, fill_value: Any, blocks: Optional[Sequence[Va
     return scan
 
 
-# --- measuring --------------------------------------------------------------------------------
+# --- measuring ------------------------------------------------------------------------------------
 
 
 def _measure(
@@ -436,8 +438,8 @@ def _measure(
 
 def _as_stored(mode: str, value: float, of_all: Optional[tuple[float, float]]
                ) -> tuple[str, float]:
-    """What the sample is asked for: a bound that is of the range of all values becomes absolute,
-    as the engine has it (docs/codecs.md)."""
+    """Return the bound for the sample. A bound relative to the range of all values becomes
+    absolute, like in the engine (docs/codecs.md)."""
     if of_all is None or mode not in ("rel", "psnr"):
         return mode, value
     span = of_all[1] - of_all[0]
@@ -446,23 +448,23 @@ def _as_stored(mode: str, value: float, of_all: Optional[tuple[float, float]]
 
 def _store(path: str, name: str, blocks: list[Values], sample: _Sample, asked: tuple[str, float],
            fill_value: Any, codec: str, settings: dict[str, Any]) -> tuple[Optional[float], int]:
-    """Encode all blocks, one behind the other along the first dimension, each in chunks of its
-    own. @returns the absolute bound and the bytes of the chunks."""
+    """Encode all blocks, consecutively along the first dimension, each in separate chunks. @returns
+    the absolute bound and the bytes of the chunks."""
     mode, value = asked
     words: dict[str, Any] = {mode: value} if value > 0 else {}
-    words["allow_wide_bound"] = True  # The table says what is wide.
+    words["allow_wide_bound"] = True  # the table states which bounds are wide
     extents = sample.extents
     dims = tuple(f"dim_{at}" for at in range(len(extents)))
     with warnings.catch_warnings(), File(path, "w") as file:
         warnings.simplefilter("ignore", RuntimeWarning)
         for dim, n in zip(dims, (len(blocks) * extents[0], *extents[1:])):
             file.create_dimension(dim, n)
-        # HDF5 has names that netCDF-4 has not.
+        # HDF5 allows names that netCDF-4 does not.
         name = re.sub(r"^\W|[^\w.+ -]", "_", name)
         variable = file.create_variable(name, dims, blocks[0].dtype, codec=codec,
                                         chunks=sample.chunks, fill_value=fill_value, **words,
                                         **settings)
-        file._may_need_filters = False  # Nobody but us reads this file.
+        file._may_need_filters = False  # only this function reads this file
         for at, block in enumerate(blocks):
             variable[at * len(block):(at + 1) * len(block)] = block
     stored = info(path)["fields"][0]

@@ -1,4 +1,4 @@
-"""verify and info: what the command line program says, as Python objects."""
+"""verify and info: the output of the command line program, as Python objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Path = Union[str, os.PathLike[str]]
 
 
 class FieldVerdict(NamedTuple):
-    """What the comparison found in one variable."""
+    """Result of the comparison for one variable."""
 
     path: str
     codec: str
@@ -34,12 +34,14 @@ class FieldVerdict(NamedTuple):
 
 
 class Verification(Mapping[str, FieldVerdict]):
-    """The verdict on a compressed file: a mapping of its variables' paths; true if all is kept."""
+    """The verdict on a compressed file: a mapping of its variables' paths; true if all bounds
+    hold."""
 
     def __init__(self, document: dict[str, Any], text: str) -> None:
         self.document = document
         self.problems: list[str] = document["problems"]
-        #: Sentences on kept bounds that say little: undeclared fill values, broad distributions.
+        #: Sentences on bounds that hold but mean little: undeclared fill values, broad
+        #: distributions.
         self.doubts: list[str] = document["doubts"]
         self.n_failed: int = document["n_failed"]
         self._text = text
@@ -50,7 +52,7 @@ class Verification(Mapping[str, FieldVerdict]):
         return self.n_failed == 0
 
     def check(self) -> Verification:
-        """Itself, or BoundError with the whole table. Of doubts it warns."""
+        """Return self, or raise BoundError with the complete table. Warns of doubts."""
         if not self.ok:
             raise BoundError(self._text)
         for doubt in self.doubts:
@@ -91,15 +93,15 @@ def verify(original: Path, compressed: Path, *, bound: Optional[str] = None,
            exclude: Sequence[str] = (), ignore: Sequence[str] = (),
            ignore_attributes: Sequence[str] = (), values_only: bool = False, comm: Any = None,
            progress: Progress = None) -> Verification:
-    """Is every value of the compressed file as near to the original as was promised?
+    """Compare a compressed file with its original: does every value keep its bound?
 
-    Compares all number variables by path, chunk by chunk, on threads of none but this process or,
-    with comm= (collective), on all its ranks. Each is held to the bound given here, else to the
-    one that the compressed file records, else to equality. per_variable: {"temp*": "bound=abs=1"}.
-    The original may be HDF5, netCDF-4, netCDF classic or .npy. Of two HDF5 files everything else is
-    compared, too: objects, links, types, fill values, orders, attributes.
-    ignore, ignore_attributes: globs of objects and of attributes that may differ.
-    values_only: compare values alone, of files that are not copies of each other.
+    Compares all number variables by path, chunk by chunk, on threads of this process or, with comm=
+    (collective), of all its ranks. Each variable must keep the bound given here, else the bound
+    recorded in the compressed file; without either it must be equal. per_variable: {"temp*":
+    "bound=abs=1"}. The original may be HDF5, netCDF-4, netCDF classic or .npy. Of two HDF5 files
+    everything else is compared, too: objects, links, types, fill values, orders, attributes.
+    ignore, ignore_attributes: globs of objects and of attributes that may differ (default: none).
+    values_only: compare only values, of files that are not copies of each other.
     @returns the verdict; its check() raises BoundError.
     """
     handle = communicator(comm)
@@ -125,7 +127,7 @@ def _globs(what: str, names: Any) -> list[str]:
 
 
 class Info(dict[str, Any]):
-    """What `tailrace info --json` says, shown as its table."""
+    """The output of `tailrace info --json`; shown as its table."""
 
     text = ""
 
@@ -137,9 +139,9 @@ class Info(dict[str, Any]):
 
 
 def info(path: Path, *, chunks_of: str = "") -> Info:
-    """Variables, codecs, bounds, sizes and ratios of a file, without reading values.
+    """Return variables, codecs, bounds, sizes and ratios of a file, without reading values.
 
-    chunks_of: also list the chunks of the variables that match this glob.
+    chunks_of: also list the chunks of the variables that match this glob (default: none).
     """
     document, text = engine().info(path_of(path), text_of("chunks_of", chunks_of))
     found = Info(document)
@@ -148,31 +150,33 @@ def info(path: Path, *, chunks_of: str = "") -> Info:
 
 
 def write_dataset(dataset: Any, path: Path, mode: Optional[str] = None, **keywords: Any) -> None:
-    """Store an xarray Dataset or DataArray as netCDF-4, as Dataset.to_netcdf() does, within bounds.
+    """Store an xarray Dataset or DataArray as netCDF-4 within bounds, like Dataset.to_netcdf().
 
-    mode: "w" replaces a file, "x" refuses to, "a" adds variables and overwrites those that are
-    there. encoding: by variable, what to_netcdf() takes for netCDF4 and h5netcdf (chunksizes,
-    _FillValue, dtype, scale_factor, add_offset, zlib, complevel, shuffle, compression, ...) and
-    keywords of create_variable(): {"t": {"abs": 0.01}}. A bound is one of the values as they are
-    read, also where they are packed. group, unlimited_dims: as there. append_dim="time": the
-    values go behind those that the file has along it; region={"time": slice(10, 20)} or "auto":
-    over a part of them; as in to_zarr(). Also options (of tailrace.open) and progress.
-    again: values that were read from a lossy file get a bound here; the sum of the bounds is
-    recorded. Default False: ArgumentError, since errors add up.
+    mode: "w" replaces a file, "x" refuses to, "a" adds variables and overwrites existing ones.
+    encoding: by variable, the keywords that to_netcdf() accepts for netCDF4 and h5netcdf
+    (chunksizes, _FillValue, dtype, scale_factor, add_offset, zlib, complevel, shuffle, compression,
+    ...) and those of create_variable(): {"t": {"abs": 0.01}}. A bound applies to the values as they
+    are read, even if they are packed. group, unlimited_dims: those of to_netcdf().
+    append_dim="time": append the values along it to those of the file. region={"time": slice(10,
+    20)} or "auto": overwrite a part of them. Both like in to_zarr(). options (of tailrace.open) and
+    progress are accepted, too.
+    again: allow a bound for values read from a lossy file; the sum of the bounds is recorded.
+    Default False: ArgumentError, since errors add up.
 
-    Coordinates are stored exactly whatever `options` say for all variables; dask arrays are
-    computed and written piece by piece. If anything fails, an older file stays as it was.
+    Coordinates are always stored exactly, also if `options` set a bound for all variables. dask
+    arrays are computed and written piece by piece. If anything fails, an older file stays as it
+    was.
     """
     from . import _xarray_write
     _xarray_write.write_dataset(dataset, path, mode, **keywords)
 
 
 def write_datatree(tree: Any, path: Path, mode: str = "w", **keywords: Any) -> None:
-    """Store an xarray DataTree, a group for each node, as DataTree.to_netcdf() does.
+    """Store an xarray DataTree, a group for each node, like DataTree.to_netcdf().
 
-    encoding and unlimited_dims: by group, what write_dataset() takes:
-    {"/model": {"t": {"abs": 0.01}}}. Also write_inherited_coords, options and progress. The file is
-    whole or, if anything fails, as it was.
+    encoding and unlimited_dims: by group, the arguments of write_dataset(): {"/model": {"t":
+    {"abs": 0.01}}}. write_inherited_coords, options and progress are accepted, too. If anything
+    fails, an older file stays as it was.
     """
     from . import _xarray_write
     _xarray_write.write_datatree(tree, path, mode, **keywords)

@@ -1,8 +1,8 @@
-"""Compound, enum and other types of fixed size, from the engine's description of them to NumPy's.
+"""Compound, enum and other types of fixed size: converts the engine's description to NumPy types.
 
-As h5py has them, so that its check_enum_dtype() knows them, too: an enum is its integers, with the
-names in the dtype's metadata; the enum {FALSE, TRUE} is bool; a compound of two floats r and i is
-complex; strings of fixed length inside compounds are bytes.
+The dtypes equal h5py's, so that its check_enum_dtype() accepts them. An enum is its integers, with
+the names in the dtype's metadata; the enum {FALSE, TRUE} is bool. A compound of two floats r and i
+is complex. Strings of fixed length inside compounds are bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 
 def described_dtype(description: str) -> Optional[np.dtype[Any]]:
-    """None for what NumPy has no type for.
+    """Return the dtype for a description; None if NumPy has no such type.
 
     >>> described_dtype('{"kind": "number", "numpy": ">f4"}')
     dtype('>f4')
@@ -29,11 +29,11 @@ def described_dtype(description: str) -> Optional[np.dtype[Any]]:
     try:
         return _dtype(json.loads(description))
     except (TypeError, ValueError):
-        return None  # Members that overlap, names that occur twice: nothing that NumPy could hold.
+        return None  # Overlapping members or duplicate names, which NumPy cannot represent.
 
 
 def enum_of(dtype: np.dtype[Any]) -> Optional[dict[str, int]]:
-    """The names of an enum's values; None for other types."""
+    """Return the names of an enum's values; None for other types."""
     metadata: Mapping[Any, Any] = dtype.metadata or {}
     return dict(metadata["enum"]) if "enum" in metadata else None
 

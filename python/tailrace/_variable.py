@@ -1,4 +1,4 @@
-"""A variable of a file: an array whose chunks are decoded when they are asked for."""
+"""A variable of a file: an array whose chunks are decoded on access."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from ._types import described_dtype, enum_of
 if TYPE_CHECKING:
     from ._file import File
 
-#: HDF5's own filters and ours, by number; others are named by the file.
+#: Filters of HDF5 and Tailrace, by number; the file names other ones.
 _FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset",
             481: "trz", 482: "xor", 32015: "zstd", 32013: "zfp", 32024: "sz3", 32001: "blosc",
             32026: "blosc2", 32004: "lz4", 32008: "bitshuffle"}
 
-#: Values are read and written in pieces of about so many bytes where progress is shown.
+#: Approximate size of the pieces in which values are read and written if progress is shown.
 _PIECE_BYTES = 64 << 20
 
 
 class Variable:
-    """An array in a file, indexed like NumPy's; nothing is read before that.
+    """An array in a file, indexed like NumPy's; values are read only by indexing.
 
-    Values come as they are stored: fill values are not masked, scale_factor is not applied
-    (xarray does both). Threads may share a variable; decoding runs on threads of its own, without
-    Python's global lock.
+    Values are returned as stored: fill values are not masked, scale_factor is not applied (xarray
+    does both). Threads may share a variable; decoding runs on separate threads, without Python's
+    global lock.
     """
 
     def __init__(self, file: File, position: int) -> None:
         self._file = file
         self._position = position
 
-    # --- what it is -------------------------------------------------------------------------------
+    # --- properties -------------------------------------------------------------------------------
 
     @property
     def _model(self) -> ModelVariable:
@@ -51,30 +51,30 @@ class Variable:
 
     @property
     def name(self) -> str:
-        """The name within its group."""
+        """Name within its group."""
         return self._model.name
 
     @property
     def path(self) -> str:
-        """The absolute path, "/group/name"."""
+        """Absolute path, "/group/name"."""
         variable = self._model
         return joined(self._file._model().groups[variable.group].path, variable.name)
 
     @property
     def _listed_path(self) -> str:
-        """The path by which info() lists the dataset: the first of its hard links."""
+        """Path by which info() lists the dataset: the first of its hard links."""
         first = self._model.first_path
         return netcdf_path(first) if first else self.path
 
     @property
     def dims(self) -> tuple[str, ...]:
-        """The names of its dimensions, slowest first."""
+        """Names of its dimensions, slowest first."""
         model = self._file._model()
         return tuple(model.dimensions[at].name for at in self._model.dimensions)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Lengths of its dimensions now."""
+        """Current lengths of its dimensions."""
         return self._file._model().shape_of(self._model)
 
     @property
@@ -86,7 +86,7 @@ class Variable:
 
     @property
     def enum(self) -> Optional[dict[str, int]]:
-        """The names of an enum's values, which are read as integers; None for other types."""
+        """Names of an enum's values, which are read as integers; None for other types."""
         return enum_of(self.dtype)
 
     @property
@@ -99,12 +99,12 @@ class Variable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all values, uncompressed."""
+        """Size of all values in bytes, uncompressed."""
         return self.size * self.dtype.itemsize
 
     @property
     def unlimited(self) -> tuple[bool, ...]:
-        """Which dimensions may grow."""
+        """True for each dimension that may grow."""
         model = self._file._model()
         return tuple(model.dimensions[at].unlimited for at in self._model.dimensions)
 
@@ -115,13 +115,13 @@ class Variable:
 
     @property
     def chunks(self) -> Optional[tuple[int, ...]]:
-        """The shape that is compressed alone; None: contiguous, or not written yet."""
+        """Shape of a chunk, the unit of compression; None: contiguous, or not written yet."""
         stored = self._file._storage(self._position)
         return stored.chunk_shape if stored is not None and stored.chunk_shape else None
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """Names of the HDF5 filters, in the order in which encoding applies them."""
+        """Names of the HDF5 filters, in the order of encoding."""
         stored = self._file._storage(self._position)
         if stored is None:
             return ()
@@ -130,7 +130,8 @@ class Variable:
 
     @property
     def codec(self) -> str:
-        """The codec's name as Tailrace recorded it, else the filters joined by '+'; "" for none."""
+        """Name of the codec as Tailrace recorded it, else the filters joined by '+'; "" for
+        none."""
         recorded = str(self.attrs.get("tailrace_codec", ""))
         if recorded not in ("", "unknown"):
             return recorded
@@ -140,8 +141,8 @@ class Variable:
 
     @property
     def bound(self) -> str:
-        """The error bound as it was asked for, "rel=0.001"; "none": recorded as exact; "unknown":
-        recorded as what nobody knows; "" where the file says nothing."""
+        """Error bound as requested, "rel=0.001". "none": recorded as exact; "unknown": recorded as
+        unknown; "": not recorded."""
         mode = str(self.attrs.get("tailrace_bound_mode", ""))
         if not mode and self._is_told_exact():
             return "none"
@@ -153,7 +154,7 @@ class Variable:
             return mode
 
     def _is_told_exact(self) -> bool:
-        """Whether the file says of its chunked variables that say nothing that they are exact."""
+        """True if the file records that its chunked variables without a note are exact."""
         stored = self._file._storage(self._position)
         return (stored is not None and bool(stored.chunk_shape)
                 and "tailrace_codec" not in self.attrs and "tailrace_file" in self._file.attrs
@@ -161,15 +162,15 @@ class Variable:
 
     @property
     def stored_bytes(self) -> Optional[int]:
-        """Bytes that its chunks take in the file, from the chunk index; no value is read.
+        """Stored bytes of its chunks, from the chunk index; reads no value.
 
-        None: of text, and while it is not known, in a file that is being made.
+        None for text, and in a file that is being created, where they are unknown.
         """
         return self._file._stored_bytes().get(self._listed_path)
 
     @property
     def ratio(self) -> Optional[float]:
-        """Bytes of all values over stored bytes; None where these are not known, or are none."""
+        """Bytes of all values over stored bytes; None if these are unknown, or 0."""
         stored = self.stored_bytes
         return self.nbytes / stored if stored else None
 
@@ -181,22 +182,22 @@ class Variable:
         return self._read(select(key, self.shape))
 
     def coarse(self, level: int = 1) -> Any:
-        """Every 2**level-th value along the dimensions that coarse views halve: the last ones,
-        three at most, along which chunks have more than two values.
+        """Read every 2**level-th value along the dimensions that coarse views halve. These are the
+        last ones, three at most, along which chunks have more than two values.
 
-        Of a variable that was written with coarse=level or more only these are read and decoded,
-        a few percent of its bytes; of another one all chunks are. In x of shape (time, z, y, x)
+        If the variable was written with coarse=level or more, only these values are read and
+        decoded, a few percent of its bytes; otherwise all chunks are. In x of shape (time, z, y, x)
         with a chunk for each time, coarse(2) is x[:, ::4, ::4, ::4].
         """
         return self[coarse_slices(self, level)]
 
     def within(self, abs: float, key: Any = ...) -> Any:
-        """Values that differ from the originals by at most `abs`, or by the variable's own bound
-        if that is coarser.
+        """Read `key` (default: all values) with errors of at most `abs`, or of the variable's own
+        bound if that is coarser.
 
-        Of a variable that was written with refine=K only the beginnings of its chunks are read,
-        where abs is at least twice its bound: K bits a value less at 2**K times the bound. Of
-        another one all is. Fill values and NaN are as ever.
+        If the variable was written with refine=K and abs is at least twice its bound, only the
+        beginnings of its chunks are read: K bits a value less at 2**K times the bound. Otherwise
+        all bytes are read. Fill values and NaN are preserved.
         """
         if not isinstance(abs, (int, float, np.number)) or not abs >= 0:
             raise ArgumentError(f"{self.path}: abs is {abs!r}, must be a number >= 0")
@@ -235,7 +236,8 @@ class Variable:
         return values
 
     def _described(self) -> Optional[np.dtype[Any]]:
-        """The type of what netCDF's classic types do not cover, such as compounds and enums."""
+        """Return the type of values that netCDF's classic types do not cover, such as compounds and
+        enums."""
         stored = self._file._storage(self._position)
         return described_dtype(stored.type_description) if stored is not None else None
 
@@ -251,8 +253,8 @@ class Variable:
         return self.dtype
 
     def read(self, *, progress: Progress = None) -> Any:
-        """All values, piece by piece with a progress bar (progress=True, or a function that takes
-        the bytes done and all bytes); otherwise as v[...]."""
+        """Read all values. With progress=True, or a function of the bytes done and all bytes, reads
+        piece by piece and shows a progress bar; otherwise like v[...]."""
         shape = self.shape
         if not progress or not shape or self._model.type == "text" or self.nbytes == 0:
             return self[...]
@@ -264,7 +266,7 @@ class Variable:
         return values
 
     def _parts(self, shape: tuple[int, ...]) -> Iterator[slice]:
-        """The first dimension in pieces of whole chunks."""
+        """Yield the first dimension in pieces of whole chunks."""
         chunks = self.chunks
         row_bytes = max(1, math.prod(shape[1:]) * self.dtype.itemsize)
         rows = chunks[0] if chunks else 1
@@ -273,10 +275,10 @@ class Variable:
             yield slice(start, min(start + rows, shape[0]))
 
     def read_all(self, key: Any = ...) -> Any:
-        """Every rank of the communicator reads its own selection; None: nothing. Collective.
+        """Read this rank's own selection on every rank; None: nothing. Collective.
 
-        A chunk that several ranks want is read and decoded by one of them. Where one rank's
-        selection cannot be read, the others raise ArgumentError.
+        If several ranks need a chunk, one of them reads and decodes it. If one rank's selection
+        cannot be read, the others raise ArgumentError.
         """
         if key is None:
             self._file._engine_file.get_all([])
@@ -286,7 +288,7 @@ class Variable:
             dtype = self._number_type()
             values = np.empty(selection.read_shape, dtype)
             parts = [(piece, np.empty(piece.extents, dtype)) for piece in selection.pieces()]
-        except Exception as failure:  # The other ranks wait.
+        except Exception as failure:  # Release the other ranks, which wait.
             with contextlib.suppress(TailraceError):
                 self._file._engine_file.fail_get_all(f"{self.path}: {failure}")
             raise
@@ -304,7 +306,7 @@ class Variable:
         return [] if stored is None else [number for number, _, _ in stored.filters]
 
     def _check_losses(self, source: Any) -> None:
-        """Refuse lossy values where they would lose more, unless the variable declares them."""
+        """Reject lossy values if they would lose more, unless the variable declares them."""
         if not hasattr(source, "attrs") or self._position in self._file._losses:
             return
         losses = losses_of(source)
@@ -337,7 +339,8 @@ class Variable:
             self._file._forget_model()
 
     def _as_stored(self, value: Any) -> np.ndarray[Any, Any]:
-        """Values in the variable's type. What NumPy would make NaN, or half of, is refused."""
+        """Convert values to the variable's type; reject those that NumPy would make NaN or
+        truncate."""
         dtype = self._number_type()
         values = np.asarray(value)
         if values.dtype == dtype:
@@ -359,8 +362,8 @@ class Variable:
 
     def write(self, array: Any, *, progress: Progress = None,
               at: Optional[tuple[slice, ...]] = None) -> None:
-        """All values, piece by piece (dask arrays too), with a progress bar. at: where they go,
-        a slice of step 1 for each dimension; without it from the beginning."""
+        """Write all values, piece by piece (dask arrays too), with a progress bar. at: destination,
+        a slice of step 1 for each dimension; default: from the beginning."""
         if not hasattr(array, "shape"):
             array = np.asarray(array)
         self._check_losses(array)
@@ -378,7 +381,7 @@ class Variable:
                 self[(rows, *rest)] = _values_of(array[part])
                 tell(part.stop * row_bytes, shape[0] * row_bytes)
 
-    # --- as others see it -------------------------------------------------------------------------
+    # --- interfaces of other packages -------------------------------------------------------------
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
         if copy is False:
@@ -423,17 +426,18 @@ class Variable:
 
 
 def _bytes_of(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The memory of a dense array, as the engine takes it; a copy where it is not dense."""
+    """Return the memory of a dense array for the engine; a copy if it is not dense."""
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
 def _values_of(array: Any) -> Any:
-    """What is not in memory yet (dask's, another file's) as NumPy's; masks stay."""
+    """Load values that are not in memory yet (dask's, another file's) as a NumPy array; masks
+    stay."""
     return array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
 
 
 def coarse_slices(variable: Variable, level: int) -> tuple[slice, ...]:
-    """The slices that Variable.coarse() takes."""
+    """Return the slices that Variable.coarse() uses."""
     if not isinstance(level, (int, np.integer)) or not 0 <= level <= 16:
         raise ArgumentError(f"{variable.path}: level is {level!r}, must be 0 to 16")
     slices = [slice(None)] * variable.ndim

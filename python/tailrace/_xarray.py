@@ -1,7 +1,7 @@
 """xarray's engine "tailrace": xr.open_dataset(path, engine="tailrace"), lazy, and in dask's chunks.
 
 xarray finds this file by the package's entry point and decodes CF conventions itself (masks,
-scales, times). Writing is in _xarray_write.py.
+scales, times). _xarray_write.py implements writing.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ._variable import Variable, coarse_slices
 
 Path = Union[str, os.PathLike[str]]
 
-#: Attributes by which netCDF-4 and Tailrace keep books; no part of the data.
+#: Bookkeeping attributes of netCDF-4 and Tailrace, which are not part of the data.
 _BOOKKEEPING = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
 
 
 class LazyValues(BackendArray):
-    """A variable whose values are read when xarray or dask asks for them."""
+    """A variable whose values are read when xarray or dask requests them."""
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
@@ -49,8 +49,8 @@ class LazyValues(BackendArray):
 
 
 def _dtype_of(variable: Variable) -> Any:
-    """Texts are marked as what they are, as xarray's own engines mark them. Compounds have this
-    machine's byte order, since xarray can turn that of single numbers alone."""
+    """Return the dtype. Texts are marked like in xarray's own engines. Compounds get this machine's
+    byte order, since xarray can convert only that of plain numbers."""
     if variable._model.type == "text":
         of_text: Any = strings.create_vlen_dtype
         return of_text(str)
@@ -58,14 +58,14 @@ def _dtype_of(variable: Variable) -> Any:
 
 
 def _parted(attrs: Attributes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(attributes of the data, what Tailrace notes of how they are stored)."""
+    """Return (attributes of the data, Tailrace's notes on their storage)."""
     entries = {name: value for name, value in attrs.items() if name not in _BOOKKEEPING}
     notes = {name: value for name, value in entries.items() if name.startswith("tailrace_")}
     return {name: value for name, value in entries.items() if name not in notes}, notes
 
 
 def _filters_of(variable: Variable) -> dict[str, Any]:
-    """HDF5's own filters in the words of netCDF4."""
+    """Return HDF5's own filters as keywords of netCDF4."""
     stored = variable._file._storage(variable._position)
     if stored is None:
         return {}
@@ -96,7 +96,7 @@ def _xarray_variable(variable: Variable, source: str) -> xr.Variable:
 
 
 def _fits_xarray(variable: Variable) -> bool:
-    """Not what cannot be read, nor elements that are arrays themselves."""
+    """False for variables that cannot be read, and for elements that are arrays themselves."""
     if variable._model.type != "other":
         return True
     dtype = variable._described()
@@ -104,8 +104,8 @@ def _fits_xarray(variable: Variable) -> bool:
 
 
 def _at_level(dataset: xr.Dataset, group: Group, level: int) -> xr.Dataset:
-    """Cut, in all variables, the dimensions that some field of the most dimensions halves and none
-    keeps whole. Bounds of cells are no fields."""
+    """Thin out dimensions in all variables: those that some field of the most dimensions halves and
+    that none keeps complete. Bounds of cells do not count as fields."""
     variables = group.variables
     bounds = {str(variable.attrs.get(name, "")) for variable in variables.values()
               for name in ("bounds", "climatology")}
@@ -114,7 +114,8 @@ def _at_level(dataset: xr.Dataset, group: Group, level: int) -> xr.Dataset:
     halved: set[str] = set()
     kept: set[str] = set()
     for variable in fields:
-        slices = coarse_slices(variable, level)  # Of all, so that a wrong level is said.
+        slices = coarse_slices(variable, level)  # for all fields, so that a wrong level raises an
+                                                 # error
         if variable.ndim < most or level == 0:
             continue
         for name, extent, part in zip(variable.dims, variable.shape, slices):
@@ -134,7 +135,7 @@ def _at_level(dataset: xr.Dataset, group: Group, level: int) -> xr.Dataset:
 
 
 class TailraceBackend(BackendEntrypoint):
-    """What xarray calls for engine="tailrace"."""
+    """Implementation of xarray's interface for engine="tailrace"."""
 
     description = "Open netCDF-4 and HDF5 files with parallel decoding, any filter plug-in"
     supports_groups = True
@@ -146,8 +147,9 @@ class TailraceBackend(BackendEntrypoint):
         decode_timedelta: Any = None, group: Optional[str] = None, options: str = "",
         level: int = 0,
     ) -> xr.Dataset:
-        """options: those of tailrace.open for reading ("threads=2,memory=1GB"); level: every
-        2**level-th value along the dimensions that coarse views halve, as Variable.coarse()."""
+        """Open a file for xarray. options: those of tailrace.open for reading
+        ("threads=2,memory=1GB"). level: return every 2**level-th value along the dimensions that
+        coarse views halve, like Variable.coarse(). Defaults: no options, all values."""
         file = _opened(filename_or_obj, options)
         how = {"mask_and_scale": mask_and_scale, "decode_times": decode_times,
                "concat_characters": concat_characters, "decode_coords": decode_coords,
@@ -168,7 +170,7 @@ class TailraceBackend(BackendEntrypoint):
         drop_variables: Union[str, Iterable[str], None] = None, use_cftime: Any = None,
         decode_timedelta: Any = None, group: Optional[str] = None, options: str = "",
     ) -> dict[str, xr.Dataset]:
-        """Every group from `group` on by its path; one file is open for all of them."""
+        """Return every group from `group` on by its path; all of them share one open file."""
         file = _opened(filename_or_obj, options)
         how = {"mask_and_scale": mask_and_scale, "decode_times": decode_times,
                "concat_characters": concat_characters, "decode_coords": decode_coords,
@@ -205,7 +207,7 @@ class TailraceBackend(BackendEntrypoint):
         drop_variables: Union[str, Iterable[str], None] = None, use_cftime: Any = None,
         decode_timedelta: Any = None, group: Optional[str] = None, options: str = "",
     ) -> Any:
-        """The groups as a DataTree."""
+        """Return the groups as a DataTree."""
         groups = self.open_groups_as_dict(
             filename_or_obj, mask_and_scale=mask_and_scale, decode_times=decode_times,
             concat_characters=concat_characters, decode_coords=decode_coords,
@@ -222,7 +224,7 @@ class TailraceBackend(BackendEntrypoint):
         return tree
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Never by itself: other engines know netCDF-4, too."""
+        """Return False: other engines know netCDF-4, too, so xarray does not select this one."""
         return False
 
 
@@ -240,7 +242,7 @@ def _group_of(file: _file.File, group: Optional[str]) -> Group:
 
 
 def _decoded(place: Group, how: Mapping[str, Any]) -> xr.Dataset:
-    """A group as xarray's own engines give it: coordinates known, indexes left to xarray."""
+    """Return a group like xarray's own engines: coordinates set, indexes left to xarray."""
     source = os.path.abspath(place._file.filename)
     fitting = {name: variable for name, variable in place.variables.items()
                if _fits_xarray(variable)}

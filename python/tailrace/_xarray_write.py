@@ -1,7 +1,7 @@
-"""Datasets and DataTrees of xarray into files: made, added to, appended to, overwritten in part.
+"""Writes Datasets and DataTrees of xarray into files: creates, adds, appends, overwrites parts.
 
-All that can be wrong with what was asked is found before the file is opened; what fails later
-leaves an older file as it was, since nothing is committed before close().
+All errors in the request are found before the file is opened. A later failure leaves an older file
+as it was, since nothing is committed before close().
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from ._variable import Variable
 
 try:
     from xarray.backends.common import ensure_dtype_not_object as _typed_texts
-except ImportError:  # Older ones do that while they encode.
+except ImportError:  # Older versions do this while they encode.
     _typed_texts = None  # type: ignore[assignment]
 
 Encodings = Optional[Mapping[Any, Mapping[str, Any]]]
 
-#: What xarray itself turns into attributes and stored values.
+#: Keys that xarray itself converts to attributes and stored values.
 _CF = ("_FillValue", "missing_value", "dtype", "scale_factor", "add_offset", "_Unsigned", "units",
        "calendar", "coordinates", "grid_mapping", "char_dim_name", "_Encoding", "bounds",
        "climatology", "cell_measures", "formula_terms", "ancillary_variables", "geometry",
        "node_coordinates", "node_count", "part_node_count", "interior_ring")
-#: Of these, the ones that stay as they are when a variable of a file gets more values.
+#: Keys of these that stay unchanged when a variable of a file gets more values.
 _KEPT = ("_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned")
 #: Texts of fixed length become arrays of characters, as in netCDF4.
 _TEXTS: tuple[Any, ...] = (strings.EncodedStringCoder(allows_unicode=True),  # type: ignore
@@ -48,16 +48,16 @@ _MODES = {"w": "w", "x": "x", "w-": "x", "a": "a", "a-": "a", "r+": "a"}
 
 @dataclass
 class Prepared:
-    """A variable as it goes into the file."""
+    """A variable in its form for the file."""
 
-    values: Any  # As stored: an array, or what gives the parts of one.
+    values: Any  # In stored form: an array, or an object that yields its parts.
     dims: tuple[str, ...]
     dtype: Any
     attributes: dict[str, Any]
     fill: Any
-    keywords: dict[str, Any]  # Of create_variable().
+    keywords: dict[str, Any]  # Arguments of create_variable().
     timed: bool = False  # Dates or durations before they were encoded.
-    lossy: bool = False  # A bound is asked for, or a target.
+    lossy: bool = False  # A bound is requested, or a target.
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,17 +65,17 @@ class Prepared:
 
 
 class CheckedParts:
-    """A variable encoded part by part, each compared with what it was: values that the stored
-    numbers wrap, round to infinity or take for missing are refused, not written."""
+    """A variable encoded part by part, each compared with the original. Values that the stored
+    numbers wrap, round to infinity or mistake for missing raise an error and are not written."""
 
     def __init__(self, name: str, source: xr.Variable, encoded: xr.Variable,
                  bound: Optional[float] = None) -> None:
-        """bound: how far values may be off; without it, what rounding to stored numbers takes."""
+        """bound: largest allowed error; default: the error of rounding to stored numbers."""
         self._name, self._source, self._bound = name, source, bound
         encoding = {key: value for key, value in source.encoding.items() if value is not None}
         self._scale = float(np.asarray(encoding.get("scale_factor", 1.0)))
         self._offset = float(np.asarray(encoding.get("add_offset", 0.0)))
-        # Of attributes that are the data's own, they say nothing of how it is to be encoded.
+        # Only these determine the encoding; attributes of the data themselves do not.
         self._fills = [encoded.attrs[key] for key in ("_FillValue", "missing_value")
                        if key in encoding and key in encoded.attrs]
         self._marks = [value for key in ("_FillValue", "missing_value") if key in source.attrs
@@ -86,7 +86,7 @@ class CheckedParts:
         packed = (self._scale, self._offset) != (1.0, 0.0)
         self._room = bound if bound is not None else (
             abs(self._scale) / 2 if packed and self.dtype.kind in "iu" else 0.0)
-        # Units of rounding more: division and product are not exact, in what xarray takes for it.
+        # Additional rounding error: xarray's division and product are inexact in its precision.
         self._rounding = 2.0**-50
         if self.dtype.kind == "f" and not self._timed:
             self._rounding = max(self._rounding, float(np.finfo(self.dtype).eps))
@@ -99,7 +99,7 @@ class CheckedParts:
         part = xr.Variable(part.dims, np.asarray(part.data), self._source.attrs,
                            self._source.encoding)
         with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # What does not fit is an error below.
+            warnings.simplefilter("ignore")  # values that do not fit raise an error below
             encoded = xr.conventions.encode_cf_variable(part, name=self._name)
             stored = np.asarray(encoded.data)
             given = self._numbers_of(part, encoded)
@@ -111,18 +111,19 @@ class CheckedParts:
             near = np.isfinite(error) & (
                 error <= self._room + self._rounding * (np.abs(given) + abs(self._offset)))
             fits = near | (read == given)
-            # Integers have no NaN, nor need values as they are stored: their marks are values.
+            # Integers, and values in stored form, use no NaN: their marks are ordinary values.
             marked = np.isin(given, self._marks) | (part.dtype.kind in "iu")
             fits &= ~missing | ((read == given) & marked)
             fits |= np.isnan(given) & (missing | np.isnan(read))
-            if self._timed and stored.dtype == "i8":  # xarray's own NaT, which it reads as such.
+            if self._timed and stored.dtype == "i8":  # xarray's NaT, which it reads as such
                 fits |= np.isnan(given) & (stored == np.iinfo("i8").min)
         if not fits.all():
             self._refuse(part, given, read, missing, fits)
         return stored
 
     def _numbers_of(self, part: xr.Variable, encoded: xr.Variable) -> np.ndarray[Any, Any]:
-        """What is to be read: times as numbers of the file's units, in double precision."""
+        """Return the values expected on reading: times as numbers of the file's units, in double
+        precision."""
         if not self._timed:
             return np.asarray(part.data, "f8")
         how = {key: part.encoding[key] for key in ("units", "calendar") if key in part.encoding}
@@ -161,11 +162,11 @@ class CheckedParts:
         return self[...]
 
 
-# --- what is asked --------------------------------------------------------------------------------
+# --- the request ----------------------------------------------------------------------------------
 
 
 def as_dataset(data: Any) -> xr.Dataset:
-    """A Dataset, or a DataArray as to_netcdf() stores it."""
+    """Return a Dataset; a DataArray is converted like in to_netcdf()."""
     if isinstance(data, xr.Dataset):
         return data
     if not isinstance(data, xr.DataArray):
@@ -180,7 +181,7 @@ def as_dataset(data: Any) -> xr.Dataset:
 
 
 def checked_encoding(dataset: xr.Dataset, encoding: Any) -> dict[str, dict[str, Any]]:
-    """encoding= as a dict of dicts, its variables and keys known."""
+    """Return encoding= as a dict of dicts, with its variables and keys checked."""
     if encoding is None:
         return {}
     if not isinstance(encoding, Mapping):
@@ -217,7 +218,7 @@ def checked_encoding(dataset: xr.Dataset, encoding: Any) -> dict[str, dict[str, 
 
 def _check_fills(where: str, keys: Mapping[str, Any], stored: np.dtype[Any]) -> None:
     least, most = np.iinfo(stored).min, np.iinfo(stored).max
-    if keys.get("_Unsigned") is not None:  # Read as the other kind of integers.
+    if keys.get("_Unsigned") is not None:  # read as the other kind of integers
         least, most = -(2 ** (8 * stored.itemsize - 1)), 2 ** (8 * stored.itemsize) - 1
     for key in ("_FillValue", "fill_value", "missing_value"):
         fill = keys.get(key)
@@ -267,11 +268,10 @@ def _check_names(dataset: xr.Dataset) -> None:
 def prepare(dataset: xr.Dataset, encoding: dict[str, dict[str, Any]], unlimited: set[str],
             kept: Mapping[str, dict[str, Any]], options: str, again: bool, lossy_here: set[str]
             ) -> tuple[dict[str, Prepared], dict[str, Any]]:
-    """The variables and attributes as they go into the file.
+    """Return the variables and attributes in their form for the file.
 
-    kept: of variables that the file has, by what they are encoded there. options: of the file.
-    again: values that are lossy already may lose more. lossy_here: variables that the file has,
-    and that lose digits.
+    kept: encoding of variables that the file already has. options: those of the file. again: values
+    that are lossy already may lose more. lossy_here: lossy variables of the file.
     """
     losses = {str(name): losses_of(variable) for name, variable in dataset.variables.items()}
     dataset = dataset.copy(deep=False)
@@ -295,12 +295,12 @@ def prepare(dataset: xr.Dataset, encoding: dict[str, dict[str, Any]], unlimited:
         has = {key for key, value in variable.encoding.items() if value is not None}
         if (variable.dtype.kind in "iu" and "dtype" in has and has & {"scale_factor", "add_offset"}
                 and has & {"_FillValue", "missing_value"}):
-            encoding = variable.encoding  # xarray fails to pack integers where there is a fill.
+            encoding = variable.encoding  # xarray fails to pack integers with a fill
             variables[name] = variable.astype("f8", keep_attrs=True)
             variables[name].encoding = encoding
     sources = {name: variable.copy(deep=False) for name, variable in variables.items()}
     encoded, attributes = xr.conventions.cf_encoder(variables, attributes)
-    for name, variable in sources.items():  # Only now bounds of times have units.
+    for name, variable in sources.items():  # only now bounds of times have units
         variable.encoding = dict(variables[name].encoding)
     prepared = {
         str(name): _prepared(dataset, str(name), variable, sources[name], keywords[name],
@@ -314,7 +314,7 @@ def prepare(dataset: xr.Dataset, encoding: dict[str, dict[str, Any]], unlimited:
 
 def _declare_losses(name: str, variable: Prepared, losses: str, again: bool, kept: bool,
                     lossy_here: bool) -> None:
-    """Let the file record losses of the values; refuse a bound on top of them without again."""
+    """Record losses of the values in the file; reject a bound on top of them without again=True."""
     where = f"variable {name!r}"
     if kept:
         if lossy_here:
@@ -325,16 +325,16 @@ def _declare_losses(name: str, variable: Prepared, losses: str, again: bool, kep
         raise refuse(where, losses, "give again=True, which records the sum of the bounds; "
                      "drop_encoding() if they are new")
     if not variable.dims or variable.dtype is str or np.dtype(variable.dtype).kind != "f":
-        return  # Its dataset has no chunks, or other values than these.
+        return  # Its dataset has no chunks, or values of another type.
     if not variable.lossy and losses == "unknown":
-        return  # Attributes that tell of an earlier rounding go along.
+        return  # Attributes that record an earlier rounding are copied.
     more = variable.keywords.get("options")
     variable.keywords["options"] = f"{more + ',' if more else ''}earlier-loss={losses}"
 
 
 def _inherited(variable: xr.Variable, unlimited: set[str], options: str) -> dict[str, Any]:
-    """What a variable's own encoding asks for: chunks that still fit, deflate. Not codecs and
-    bounds of the file that it came from, which say nothing about this one."""
+    """Return the storage of a variable's own encoding: chunks that still fit, and deflate. Codecs
+    and bounds of the file that it came from are ignored."""
     encoding = variable.encoding
     keys: dict[str, Any] = {}
     chunks = encoding.get("chunksizes")
@@ -367,7 +367,7 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
         raise ArgumentError(f"{where}: {unused[0]} says nothing of values of {source.dtype}")
     for coder in _TEXTS:
         encoded = coder.encode(encoded, name=name)
-    if encoded.dtype.kind == "S" and encoded.dtype.itemsize > 1:  # dtype=str asks for that.
+    if encoded.dtype.kind == "S" and encoded.dtype.itemsize > 1:  # dtype=str requests that
         texts = np.char.decode(np.asarray(encoded.data), "utf-8").astype(object)
         encoded = xr.Variable(encoded.dims, texts, encoded.attrs, encoded.encoding)
     attributes = _without_ours(encoded.attrs)
@@ -395,7 +395,7 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
         scale = float(np.asarray(source.encoding.get("scale_factor") or 1.0))
         bound = stored_bound(where, words, scale, 0.0, stored)
         if bound is None:
-            words.setdefault("bound", "none")  # One of `options` is of values, not of these.
+            words.setdefault("bound", "none")  # a bound in `options` is for values, not for these
             bound = abs(scale) / 2 if lossy and stored.kind in "iu" else None
     differs = numbers and (rounds or stored != source.dtype)
     if kept and stored.kind in "iuf":
@@ -410,14 +410,14 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
         if "missing_value" in attributes:
             fill = _fill_of(where, attributes["missing_value"], fill, stored)
     if dtype is str or not encoded.dims:
-        words = {}  # HDF5 stores texts and single values without filters.
+        words = {}  # HDF5 stores texts and single values without filters
     aimed = numbers and "target" in options and words.get("bound") != "none"
     return Prepared(values, tuple(map(str, encoded.dims)), dtype, attributes, fill, words,
                     _is_time(source), bool(words) and bool(lossy or aimed))
 
 
 def _fill_of(where: str, missing: Any, fill: Any, stored: np.dtype[Any]) -> Any:
-    """The fill value under a bound, which keeps no other value exactly."""
+    """Return the fill value under a bound, which keeps no other value exactly."""
     marks = np.unique(np.asarray(missing))
     marks = marks[~np.isnan(marks)] if marks.dtype.kind == "f" else marks
     named = fill is not None and not np.isnan(np.asarray(fill, "f8"))
@@ -437,12 +437,12 @@ def _is_time(variable: xr.Variable) -> bool:
 
 
 def kept_encoding(variable: Variable, new: xr.Variable) -> dict[str, Any]:
-    """By what a variable of the file is encoded, for more values of it."""
+    """Return the encoding of a variable of the file, for more values of it."""
     attrs = dict(variable.attrs)
-    # Without a fill value there is none, rather than xarray's NaN.
+    # Without a fill value set None, to avoid xarray's default NaN.
     found: dict[str, Any] = {"_FillValue": None}
     found.update({key: attrs[key] for key in _KEPT if key in attrs})
-    # Values that were read as they are stored say so by attributes, and stay as they are.
+    # Values that were read undecoded have these keys as attributes, and are not encoded again.
     found = {key: value for key, value in found.items() if key not in new.attrs}
     timed = _is_time(new)
     if timed and "units" in attrs:
@@ -476,7 +476,7 @@ def _same_attribute(key: str, ours: Any, theirs: Any) -> bool:
 
 
 def check_fits(name: str, variable: Variable, prepared: Prepared) -> None:
-    """Are more values of a variable encoded as those that the file has?"""
+    """Check that more values of a variable are encoded like those in the file."""
     if variable.dims != prepared.dims:
         raise ArgumentError(f"variable {name!r} has the dimensions {variable.dims} in the file, "
                             f"{prepared.dims} in the dataset")
@@ -488,7 +488,8 @@ def check_fits(name: str, variable: Variable, prepared: Prepared) -> None:
     given = {**prepared.attributes, "_FillValue": prepared.fill}
     durations = [str(of.get("dtype")).startswith("timedelta64") for of in (given, attrs)]
     keys: tuple[str, ...] = _KEPT
-    # Numbers mean other times in other units. Not every writer notes that they are durations.
+    # Times in other units are different numbers. Not every writer records that values are
+    # durations.
     if prepared.timed or any(durations) or any("since" in str(of.get("units"))
                                                for of in (given, attrs)):
         keys = (*_KEPT, "units", "calendar")
@@ -505,7 +506,7 @@ def check_fits(name: str, variable: Variable, prepared: Prepared) -> None:
                                 f"the dataset's values ask for {ours!r}{hint}")
 
 
-# --- where it goes --------------------------------------------------------------------------------
+# --- the target -----------------------------------------------------------------------------------
 
 
 Region = Union[None, str, Mapping[Any, Any]]
@@ -518,7 +519,7 @@ def write_dataset(
     format: Optional[str] = None, options: str = "", progress: Progress = None,  # noqa: A002
     again: bool = False,
 ) -> None:
-    """See tailrace.write_dataset.
+    """Implementation of tailrace.write_dataset.
 
     >>> import tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "t.nc")
@@ -553,7 +554,7 @@ def write_datatree(
     format: Optional[str] = None, options: str = "", progress: Progress = None,  # noqa: A002
     again: bool = False,
 ) -> None:
-    """See tailrace.write_datatree."""
+    """Implementation of tailrace.write_datatree."""
     if not hasattr(xr, "DataTree") or not isinstance(tree, xr.DataTree):
         raise TypeError(f"a DataTree of xarray is needed, not {type(tree).__name__}")
     opening = _opening_mode(mode, None, None)
@@ -604,7 +605,7 @@ def _opening_mode(mode: Any, append_dim: Any, region: Any) -> str:
 
 
 class _Writer:
-    """One dataset on its way into one group."""
+    """Writes one dataset into one group."""
 
     def __init__(self, dataset: xr.Dataset, place: str, encoding: Encodings, unlimited: Any,
                  append_dim: Optional[str], region: Region, options: str, again: bool
@@ -621,16 +622,16 @@ class _Writer:
         self._region = region
         self._options = text_of("options", options)
         self._again = again
-        self._lossy_here: set[str] = set()  # Variables of the file that lose digits.
-        self._starts: dict[str, int] = {}  # Where along a dimension the dataset begins.
-        self._made: set[str] = set()  # Dimensions that are made, or longer, by this dataset.
+        self._lossy_here: set[str] = set()  # Lossy variables of the file.
+        self._starts: dict[str, int] = {}  # Position of the dataset along a dimension.
+        self._made: set[str] = set()  # Dimensions created or extended by this dataset.
         self._kept: dict[str, dict[str, Any]] = {}
         self._prepared: dict[str, Prepared] = {}
         self._attributes: dict[str, Any] = {}
-        self._here: dict[str, tuple[str, ...]] = {}  # Variables of the file: their dimensions.
+        self._here: dict[str, tuple[str, ...]] = {}  # Dimensions of the file's variables.
 
     def look_at(self, file: _file.File) -> None:
-        """What the file has already."""
+        """Read the existing variables and dimensions of the group."""
         try:
             group = file if self._place == "/" else file[self._place]
         except NotFoundError:
@@ -657,7 +658,7 @@ class _Writer:
         dim, path = str(self._append_dim), group._file.filename
         along = {name for name, dims in self._here.items() if dim in dims}
         if dim not in group.dimensions and not along:
-            return  # A group without it: it is made now, also beside another group's.
+            return  # The group lacks it: it is created now, even if another group has one.
         length, unlimited = lengths[dim]
         if not unlimited:
             raise ArgumentError(f"{path}: dimension {dim!r} is {length} long and cannot grow; a "
@@ -700,7 +701,7 @@ class _Writer:
                                     f"drop_vars({name!r}) leaves it as it is")
 
     def _found(self, group: Group, dim: str, given: int) -> tuple[int, int]:
-        """Where the dataset's coordinate lies in the file's."""
+        """Return the position of the dataset's coordinate in the file's."""
         if dim not in group.variables or dim not in self._dataset.indexes:
             raise ArgumentError(f"region: {dim!r} has no coordinate to be found by")
         variable = group.variables[dim]
@@ -716,7 +717,7 @@ class _Writer:
         return int(at[0]), int(at[0]) + given
 
     def prepare(self) -> None:
-        """Encode and check; nothing is written yet."""
+        """Encode and check; writes nothing yet."""
         unlimited = set(self._unlimited)
         if self._append_dim is not None:
             unlimited.add(self._append_dim)
@@ -742,7 +743,7 @@ class _Writer:
                 self._create(group, name, variable, progress)
 
     def _make_dimension(self, group: Group, dim: str, length: int) -> None:
-        """Find or make a dimension of this length; no other variable becomes longer by it."""
+        """Find or create a dimension of this length; no other variable may become longer by it."""
         if dim in self._starts or dim in self._made:
             return
         model = group._file._model()
@@ -750,7 +751,8 @@ class _Writer:
         there = None if found is None else model.dimensions[found]
         if there is not None and there.group != group._position and not any(
                 v.group == group._position and found in v.dimensions for v in model.variables):
-            # Of a group above: shared where that changes nothing for its variables.
+            # A dimension of a parent group is shared only if that changes nothing for its
+            # variables.
             if dim == self._append_dim or there.length != length or (
                     grows and not there.unlimited):
                 there = None
@@ -783,7 +785,7 @@ class _Writer:
                                     f"file, {part.stop} in the dataset")
         moved = any(dim in self._starts for dim in variable.dims)
         if self._starts and not moved and np.array_equal(there[...], np.asarray(variable.values)):
-            return  # Coordinates beside those that grow.
+            return  # coordinates of other dimensions than the growing ones
         if self._starts and not moved and variable.dims == (name,):
             raise ArgumentError(f"append_dim or region: {name!r} has other values in the file; "
                                 f"drop_vars({name!r}) leaves them as they are")
@@ -802,7 +804,8 @@ def _bounds_of(dim: str, part: Any, length: int) -> tuple[int, int]:
 
 
 def _others_along(group: Group, dim: str, given: Iterable[str]) -> list[str]:
-    """Paths of variables of any group on a dimension, but for `given` ones of this group."""
+    """Return paths of variables of any group on a dimension, without those of this group in
+    `given`."""
     model = group._file._model()
     found = model.dimension_at(group._position, dim)
     return [joined(model.groups[v.group].path, v.name) for v in model.variables
@@ -810,7 +813,7 @@ def _others_along(group: Group, dim: str, given: Iterable[str]) -> list[str]:
 
 
 def _lengths(group: Group) -> dict[str, tuple[int, bool]]:
-    """Dimensions that a group sees: its own and those above it."""
+    """Return the dimensions visible in a group: its own and its parents'."""
     found: dict[str, tuple[int, bool]] = {}
     while True:
         for name, dimension in group.dimensions.items():

@@ -1,4 +1,4 @@
-"""The lossless codec xor in h5py: libh5xor.so, which lies beside libh5trz.so."""
+"""The lossless codec xor in h5py: libh5xor.so, in the folder of libh5trz.so."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Xor(FilterReference):
 
 
 class XorArray(ctypes.Structure):
-    """xor_array: element size and shape of what is encoded."""
+    """xor_array: element size and shape of the values to encode."""
 
     _fields_ = [
         ("element_bytes", ctypes.c_uint32),
@@ -45,7 +45,7 @@ class XorArray(ctypes.Structure):
 
 @functools.lru_cache(maxsize=None)
 def xor_library() -> ctypes.CDLL:
-    """Kept for as long as Python runs: HDF5 calls into it."""
+    """Load libh5xor.so, which stays loaded as long as Python runs, because HDF5 calls it."""
     library = _plugins.load(_LIBRARY)
     library.xor_encoded_bytes_max.restype = ctypes.c_size_t
     library.xor_encoded_bytes_max.argtypes = [ctypes.c_size_t]
@@ -63,9 +63,9 @@ def xor_call(name: str, *arguments: Any) -> int:
 
 
 def register_xor() -> bool:
-    """Register the filter xor with all HDF5s of this process, as register() does with trz.
+    """Register the filter xor with all HDF5s of this process, like register() for trz.
 
-    False without h5py, or where somebody has built libh5trz.so alone; wheels hold both.
+    Returns False without h5py, or if libh5xor.so was not built; wheels contain both plug-ins.
     """
     _plugins.import_h5py()
     return serve()

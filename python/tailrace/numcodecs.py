@@ -1,7 +1,7 @@
 """trz and xor as codecs of numcodecs, for zarr's format 2 and references to HDF5 files.
 
-Found by their ids "trz" and "xor" wherever Tailrace is installed; a chunk is what the HDF5 filter
-stores. As `filters` or `compressor` of an array:
+numcodecs finds them by the ids "trz" and "xor" once Tailrace is installed; a chunk has the format
+of the HDF5 filter. Use them as `filters` or `compressor` of an array:
 
     zarr.create_array(store, shape=u.shape, chunks=(64, 64), dtype="f4", zarr_format=2,
                       filters=None, compressors=tailrace.numcodecs.Trz(abs=1e-3))
@@ -31,9 +31,10 @@ __all__ = ["Trz", "Xor"]
 class Trz(Codec):
     """The error-bounded codec trz.
 
-    One of abs, pw_rel (or rel and psnr with data=, the whole array; none: exact) with settings as
-    of tailrace.Trz; or cd_values, the words of an HDF5 dataset. fill: kept exactly, by default what
-    the words record. Takes float32, float64 and integers in this machine's byte order.
+    Arguments: one of abs, pw_rel (or rel and psnr with data=, the complete array; none: exact) with
+    the settings of tailrace.Trz; or cd_values, the client data of an HDF5 dataset. fill: kept
+    exactly; default: the value recorded in cd_values. Supports float32, float64 and integers in
+    this machine's byte order.
 
     >>> import numpy as np
     >>> u = np.sin(np.linspace(0, 9, 4096)).reshape(64, 64)
@@ -74,8 +75,8 @@ class Trz(Codec):
 class Xor(Codec):
     """The lossless codec xor, for elements of any fixed size.
 
-    dimension: xor with the neighbours along the 1, 2 or 3 fastest axes; None: chosen for each
-    chunk. cd_values: the words of an HDF5 dataset.
+    dimension: xor with the neighbours along the 1, 2 or 3 fastest axes; None (default): chosen for
+    each chunk. cd_values: the client data of an HDF5 dataset.
 
     >>> import numpy as np
     >>> u = np.arange(100.0)

@@ -1,8 +1,8 @@
-"""trz and xor as codecs of zarr's format 3, found by their names wherever Tailrace is installed.
+"""trz and xor as codecs of zarr's format 3, found by their names once Tailrace is installed.
 
-They turn a chunk into bytes, so they are an array's `serializer`; a chunk is what the HDF5 filter
-stores of it. BytesTrz and BytesXor do the same behind zarr's codec "bytes", as VirtualiZarr has it.
-(The names "tailrace.trz", "numcodecs.trz", ... are in no registry of zarr's.)
+They encode a chunk to bytes, so they are an array's `serializer`; a chunk has the format of the
+HDF5 filter. BytesTrz and BytesXor do the same after zarr's codec "bytes", for VirtualiZarr. (zarr's
+registry does not contain the names "tailrace.trz", "numcodecs.trz", ...)
 
     zarr.create_array(store, data=u, chunks=(64, 64), serializer=tailrace.zarr.Trz(abs=1e-3),
                       compressors=None)
@@ -33,7 +33,7 @@ def _configuration(data: Any, name: str) -> dict[str, Any]:
 
 
 def _native_of(chunk_spec: Any) -> np.dtype[Any]:
-    """The type of the values in this machine's byte order, which is that of the bytes."""
+    """Return the type of the values in this machine's byte order, which the bytes have."""
     dtype: np.dtype[Any] = chunk_spec.dtype.to_native_dtype()
     return dtype.newbyteorder("=")
 
@@ -43,17 +43,18 @@ def _dense(chunk_array: Any, chunk_spec: Any) -> Any:
 
 
 def _buffers(chunk_spec: Any, values: Any) -> Any:
-    """A chunk's values, in the type that the array was made with."""
+    """Return a chunk's values, in the type that the array was created with."""
     values = values.astype(chunk_spec.dtype.to_native_dtype(), copy=False)
     return chunk_spec.prototype.nd_buffer.from_numpy_array(values.reshape(chunk_spec.shape))
 
 
 @dataclass(frozen=True)
 class Trz(ArrayBytesCodec):
-    """The error-bounded codec trz: one of abs, pw_rel (rel and psnr with data=, the whole array;
-    none: exact) with settings as of tailrace.Trz, or cd_values, the words of an HDF5 dataset.
+    """The error-bounded codec trz. Arguments: one of abs, pw_rel (rel and psnr with data=, the
+    complete array; none: exact) with the settings of tailrace.Trz, or cd_values, the client data of
+    an HDF5 dataset.
 
-    fill: kept exactly; by default the array's fill value, unless that is 0.
+    fill: kept exactly; default: the array's fill value, unless that is 0.
     """
 
     is_fixed_size = False
@@ -112,7 +113,7 @@ class Trz(ArrayBytesCodec):
 @dataclass(frozen=True)
 class Xor(ArrayBytesCodec):
     """The lossless codec xor. dimension: xor with the neighbours along the 1, 2 or 3 fastest axes;
-    None: chosen for each chunk. cd_values: the words of an HDF5 dataset."""
+    None (default): chosen for each chunk. cd_values: the client data of an HDF5 dataset."""
 
     is_fixed_size = False
     cd_values: tuple[int, ...]
@@ -151,13 +152,13 @@ class Xor(ArrayBytesCodec):
 
 
 def _as_values(data: Any, chunk_spec: Any) -> Any:
-    """Bytes as the chunk that they are."""
+    """View bytes as the values of the chunk."""
     return data.as_numpy_array().view(_native_of(chunk_spec)).reshape(chunk_spec.shape)
 
 
 @dataclass(frozen=True)
 class BytesTrz(BytesBytesCodec):
-    """trz behind the codec "bytes", with the words of an HDF5 dataset."""
+    """Codec trz after the codec "bytes", with the client data of an HDF5 dataset."""
 
     is_fixed_size = False
     cd_values: tuple[int, ...]
@@ -192,7 +193,7 @@ class BytesTrz(BytesBytesCodec):
 
 @dataclass(frozen=True)
 class BytesXor(BytesBytesCodec):
-    """xor behind the codec "bytes", with the words of an HDF5 dataset."""
+    """Codec xor after the codec "bytes", with the client data of an HDF5 dataset."""
 
     is_fixed_size = False
     cd_values: tuple[int, ...]

@@ -590,8 +590,8 @@ void ArrayFile::published(const ArrayFlush&) {
 }
 
 Status ArrayFile::publish_at_root(ArrayFlush& flush,
-                                        const std::vector<std::vector<WrittenChunk>>& chunks,
-                                        const std::vector<Bytes>& plain) {
+                                  const std::vector<std::vector<WrittenChunk>>& chunks,
+                                  const std::vector<Bytes>& plain) {
   Hdf5File& file = output_.file();
   TAILRACE_TRY(layout_->change(model_));
   for (const std::size_t v : flush.created) {

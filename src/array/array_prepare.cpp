@@ -60,9 +60,8 @@ FieldDefinition ArrayFile::define(std::size_t v, const Shape& shape) const {
   return definition;
 }
 
-Result<FieldDefinition> ArrayFile::define_new(
-    std::size_t v, const CoordinateNames& listed,
-    const std::vector<std::string>& own_options) const {
+Result<FieldDefinition> ArrayFile::define_new(std::size_t v, const CoordinateNames& listed,
+                                              const std::vector<std::string>& own_options) const {
   const ArrayVariable& variable = variables_[v];
   TAILRACE_TAKE(FieldOptions options, variable_options(model_, v, listed, options_, own_options));
   if (variable.own_codec != nullptr) {
@@ -91,7 +90,7 @@ Result<FieldDefinition> ArrayFile::define_new(
 
 /// Choose chunks that follow the boxes that were put. Not collective; the same on every rank.
 Status ArrayFile::choose_shape(std::size_t v, const DecompositionFacts& facts,
-                                     FieldState& field) const {
+                               FieldState& field) const {
   const ArrayVariable& variable = variables_[v];
   const FieldDefinition& definition = field.definition;
   Shape& chunk = field.resolved.chunk_shape;
@@ -123,8 +122,7 @@ Status ArrayFile::check_memory(const FieldPlan& plan) const {
 /// Refuse options with which the variable could not be stored, before values are put. Chunks that
 /// follow the boxes are not known yet, so chunks of the variable's full shape and of one row are
 /// tried. Not collective.
-Status ArrayFile::try_options(std::size_t v,
-                                    const std::vector<std::string>& own_options) const {
+Status ArrayFile::try_options(std::size_t v, const std::vector<std::string>& own_options) const {
   if (!array_dtype(variables_[v].type)) return Status();
   std::vector<FieldState> fields(1);
   TAILRACE_TAKE(fields[0].definition, define_new(v, listed_coordinates(model_), own_options));
@@ -221,8 +219,8 @@ Result<bool> ArrayFile::may_lose(std::size_t variable) const {
 /// @param mine  this rank's status, per field.  @error failures that do not concern single
 /// variables
 Status ArrayFile::leave_out_refused(ArrayFlush& flush, const std::vector<Status>& mine,
-                                          std::vector<std::size_t>& numbers,
-                                          std::vector<FieldState>& fields) {
+                                    std::vector<std::size_t>& numbers,
+                                    std::vector<FieldState>& fields) {
   const auto failed = std::ranges::find_if_not(mine, &Status::ok);
   const Status all = comm_->agree(failed == mine.end() ? Status() : *failed);
   if (all.ok()) return all;
@@ -308,8 +306,7 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
 
 /// Choose codecs and layouts. Errors are agreed, except those of single fields, which are this
 /// rank's.
-Status ArrayFile::choose_codecs(std::vector<FieldState>& fields,
-                                      std::vector<Status>& prepared) {
+Status ArrayFile::choose_codecs(std::vector<FieldState>& fields, std::vector<Status>& prepared) {
   TAILRACE_TRY(need_profile(*comm_, options_.file, nullptr, path_, profile_));
   // All ranks must assume the same number of threads: the slowest rank determines a flush's time.
   std::uint64_t least_threads = n_threads();

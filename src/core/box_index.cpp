@@ -1,4 +1,4 @@
-// The index of boxes: sorted once, enclosed level by level.
+// The index of boxes: sorts each group once, and encloses it level by level.
 
 #include "core/box_index.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kFanOut = 16;
 
-/// Make `around` hold `words`, too.
+/// Grow the box `around` so that it also contains `words`.
 void widen(std::span<std::uint64_t> around, std::span<const std::uint64_t> words) {
   const std::size_t rank = words.size() / 2;
   for (std::size_t d = 0; d < rank; ++d) {
@@ -47,7 +47,7 @@ void BoxIndex::extend(std::size_t end, std::size_t rank, const BoxOf& box_of) {
   if (end <= n_boxes()) return;
   TAILRACE_CHECK(end - n_boxes() <= std::numeric_limits<std::uint32_t>::max());
   const auto sorted = [&](std::size_t first, std::size_t behind) {
-    // Corners beside the numbers: to look them up at every comparison takes several times as long.
+    // Copy the corners: looking them up at every comparison takes several times as long.
     std::vector<std::uint64_t> words((behind - first) * 2 * rank);
     for (std::size_t i = 0; i < behind - first; ++i) {
       box_of(first + i, std::span(words).subspan(i * 2 * rank, 2 * rank));
@@ -60,7 +60,7 @@ void BoxIndex::extend(std::size_t end, std::size_t rank, const BoxOf& box_of) {
       };
       const auto differ = std::ranges::mismatch(corner(a), corner(b));
       if (differ.in1 != corner(a).end()) return *differ.in1 < *differ.in2;
-      return a > b;  // of those that begin alike the latest first: it may hold the others
+      return a > b;  // equal corners: the latest first, because it may contain the others
     });
     return order;
   };

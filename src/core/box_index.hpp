@@ -1,10 +1,10 @@
-// BoxIndex: which of many numbered boxes touch a given one, without a look at each.
+// BoxIndex: finds which of many numbered boxes touch a given one, without testing each.
 //
-// The boxes are sorted by their first corners; around each 16 neighbours lies a box, around each 16
-// of these another. Boxes that come later are sorted by themselves, and joined with those before
-// once they are as many, so that n boxes cost O(n log n) however often one asks in between. Left to
-// others: which boxes there are, what they mean, and whether a box that may touch really does.
-// Boxes are given by their words: starts, then counts. Pure; main thread only.
+// The boxes of a group are sorted by their first corners. Each 16 neighbours are enclosed by a box,
+// each 16 of these by another. Later boxes form a new group, which merges with earlier groups once
+// it has at least half their size. n boxes therefore cost O(n log n), however often visit() is
+// called in between. The caller checks whether a box that may touch really does. Boxes are given as
+// words: starts, then counts. Pure; main thread only.
 
 #pragma once
 
@@ -16,9 +16,9 @@
 
 namespace tailrace {
 
-/// Whether two boxes have elements in common; both by their words.
+/// Return true if two boxes, given as words, have elements in common.
 bool boxes_touch(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b);
-/// Whether every element of `inner` is one of `outer`.
+/// Return true if `outer` contains every element of `inner`.
 bool box_holds(std::span<const std::uint64_t> outer, std::span<const std::uint64_t> inner);
 
 class BoxIndex {
@@ -26,9 +26,10 @@ class BoxIndex {
   /// Copies the words of box `number` into `words`.
   using BoxOf = std::function<void(std::size_t number, std::span<std::uint64_t> words)>;
 
-  /// Take up the boxes from n_boxes() to `end`, all of this rank (number of dimensions).
+  /// Add the boxes from n_boxes() to `end`, all of this rank (number of dimensions).
   void extend(std::size_t end, std::size_t rank, const BoxOf& box_of);
-  /// Boxes from `first` on have changed, or are no more: they, and maybe others, are forgotten.
+  /// Remove boxes from `first` on, because they have changed or were deleted. May also remove
+  /// earlier ones; n_boxes() tells the new end.
   void forget_from(std::size_t first);
   std::size_t n_boxes() const { return groups_.empty() ? 0 : groups_.back().end; }
   std::uint64_t held_bytes() const { return held_bytes_; }
@@ -42,8 +43,8 @@ class BoxIndex {
   struct Group {
     std::size_t first = 0;
     std::size_t end = 0;
-    std::vector<std::uint32_t> order;  ///< Their numbers less `first`, by their first corners.
-    /// By level, the boxes around 16, 256, ... of them; the last level has at most 16.
+    std::vector<std::uint32_t> order;  ///< Box numbers minus `first`, sorted by first corner.
+    /// Enclosing boxes of 16, 256, ... boxes, by level; the last level has at most 16.
     std::vector<std::vector<std::uint64_t>> around;
   };
   static std::uint64_t bytes_of(const Group& group);

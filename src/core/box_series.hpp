@@ -1,4 +1,4 @@
-// BoxSeries: boxes one behind the other in an array of one dimension, as plotfiles have them.
+// BoxSeries: consecutive boxes in an array of one dimension, the form that plotfiles use.
 
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace tailrace {
 
-/// Of each box all cells of its first component, then of its second, and so on.
+/// Layout: each box has all cells of its first component, then of its second, and so on.
 struct BoxSeries {
   struct Run {
     std::uint64_t n_boxes = 0;
-    Shape cells;  ///< Of each of these boxes, slowest axis first; extents >= 1.
+    Shape cells;  ///< Shape of each of these boxes, slowest axis first; extents >= 1.
   };
   std::vector<Run> runs;
-  std::vector<std::string> components;  ///< Their names; at least one.
+  std::vector<std::string> components;  ///< Names of the components; at least one.
 };
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// Elements turned round, word by word.
+// Swaps the bytes of elements, one word at a time.
 
 #include "core/byte_order.hpp"
 

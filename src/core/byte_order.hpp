@@ -1,4 +1,4 @@
-// Byte order: elements turned round, and codecs of datasets whose numbers have the other order.
+// Byte order: swaps the bytes of elements, and wraps codecs of datasets in the other byte order.
 
 #pragma once
 
@@ -14,8 +14,9 @@ namespace tailrace {
 /// Reverse the bytes of each element, in place. Elements of 1 byte stay as they are.
 void swap_elements(std::span<std::byte> values, std::size_t element_bytes);
 
-/// Codec of a dataset in the other byte order: reverses elements before the inner codec encodes
-/// them and after it has decoded them. The inner codec must not depend on what the bytes mean.
+/// Codec of a dataset in the other byte order: swaps the bytes of elements before the inner codec
+/// encodes them and after it has decoded them. The inner codec must not depend on the meaning of
+/// the bytes.
 class SwappingCodec : public CodecOver {
  public:
   SwappingCodec(std::unique_ptr<Codec> inner, std::size_t element_bytes)

@@ -1,8 +1,8 @@
 // ByteWriter and ByteReader: numbers, boxes, slabs, texts and statuses in messages between ranks.
 //
-// Native byte order and widths: these bytes never leave the job. A reader that runs past the end is
-// a programmer error, since both sides are the same code; but for a wary one, which says so and
-// reads nothing any more, and whose user says what is damaged.
+// Native byte order and widths: these bytes never leave the job. Reading past the end is a
+// programmer error, since both sides are the same code. A wary reader instead records the error and
+// returns zeros from then on; its user reports the damage.
 
 #pragma once
 
@@ -48,7 +48,7 @@ class ByteWriter {
   void add_bytes(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  /// Room for `n_bytes` at the end, to be filled by the caller before the next add.
+  /// Append `n_bytes`, to be filled by the caller before the next add.
   std::byte* extend(std::size_t n_bytes) {
     bytes_.resize(bytes_.size() + n_bytes);
     return bytes_.data() + bytes_.size() - n_bytes;
@@ -69,15 +69,16 @@ class ByteReader {
       : rest_(bytes), trust_(trust) {}
 
   bool at_end() const { return rest_.empty(); }
-  /// Of a wary reader: everything so far was there. Once false, all reads are zero or empty.
+  /// Wary reader: true if all reads so far were inside the bytes. Once false, all reads are zero or
+  /// empty.
   bool good() const { return good_; }
-  /// Of a wary reader's user: what was read cannot be meant.
+  /// Wary reader: mark the message as damaged, because its values cannot be valid.
   void refuse() {
     TAILRACE_CHECK(trust_ == Trust::wary);
     good_ = false;
     rest_ = {};
   }
-  /// What has not been taken yet.
+  /// Return the bytes that have not been read yet.
   std::span<const std::byte> rest() const { return rest_; }
   template <class T>
   requires std::is_trivially_copyable_v<T> T take() {
@@ -86,11 +87,11 @@ class ByteReader {
     if (!bytes.empty()) std::memcpy(&value, bytes.data(), sizeof value);
     return value;
   }
-  /// Whether so many entries of at least `entry_bytes` each can follow.
+  /// Return true if `n_entries` of at least `entry_bytes` each can follow.
   bool has(std::uint64_t n_entries, std::size_t entry_bytes) const {
     return n_entries <= rest_.size() / entry_bytes;
   }
-  /// A number of entries of at least `entry_bytes` each, which must be there.
+  /// Read the number of entries of at least `entry_bytes` each, and check that they can follow.
   std::size_t take_count(std::size_t entry_bytes) {
     const auto count = take<std::uint32_t>();
     if (!has(count, entry_bytes)) refuse();
@@ -134,7 +135,7 @@ class ByteReader {
   bool good_ = true;
 };
 
-/// What to return where a wary reader has refused a message.
+/// Make the Status for a message that a wary reader found damaged.
 inline Status damaged_message(std::string_view what, const Message& message) {
   return Status(Code::internal, std::string(what) + " from rank " + std::to_string(message.peer) +
                                     ": the message of " + std::to_string(message.payload.size()) +

@@ -1,4 +1,4 @@
-// What is entered, and what follows from it.
+// The registry of codecs, and functions derived from it.
 
 #include "core/codec_registry.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 
 struct Entered {
   std::vector<const CodecEntry*> codecs;   ///< Plug-ins last.
-  std::vector<const CodecEntry*> filters;  ///< By number: those with a name first.
+  std::vector<const CodecEntry*> filters;  ///< Sorted by number; equals with a name first.
 };
 
 Entered& entered() {
@@ -91,7 +91,7 @@ std::string codec_variants_text() {
 
 namespace {
 
-/// Whether a codec that changes values keeps what was asked of them. Without loss all is kept.
+/// Check that a codec that changes values keeps the requested guards. Lossless codecs keep all.
 Status check_guards(const CodecEntry& entry, const CodecRequest& request) {
   const Guards& guards = request.guards;
   if (guards.of_values() && !entry.keeps_guards) {
@@ -126,7 +126,7 @@ Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
   }
   Result<std::unique_ptr<Codec>> codec = entry->make(request, plugin_path);
   if (codec.ok() && (*codec)->lossy()) TAILRACE_TRY(check_guards(*entry, request));
-  // A codec that rounds before its filters needs the numbers.
+  // A codec that rounds before its filters needs numbers in native byte order: do not wrap it.
   if (codec.ok() && request.swapped && entry->any_byte_order && !entry->rounds_before) {
     return std::unique_ptr<Codec>(
         std::make_unique<SwappingCodec>(std::move(*codec), dtype_bytes(request.dtype)));

@@ -1,4 +1,4 @@
-// The one form of a setting that needs the option table's words.
+// Settings that need the option table's parser: switches.
 
 #include "core/codec_settings.hpp"
 

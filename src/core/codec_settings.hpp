@@ -1,7 +1,6 @@
-// CodecSettings: reads a codec's own keys (level=5, shuffle=off, cd=1:2:3) out of a CodecRequest.
+// CodecSettings: reads a codec's own keys (level=5, shuffle=off, cd=1:2:3) from a CodecRequest.
 //
-// Here rather than in src/codec because built-in codecs and plug-ins read their settings the same
-// way.
+// Part of core because built-in codecs and plug-ins read their settings in the same way.
 
 #pragma once
 
@@ -12,14 +11,14 @@
 
 namespace tailrace {
 
-/// Not thread-safe; lives for the length of one make function.
+/// Not thread-safe; used within one make function.
 class CodecSettings : public SettingsReader {
  public:
   /// `request` must outlive this object.
   explicit CodecSettings(const CodecRequest& request)
       : SettingsReader(request.name, request.settings) {}
 
-  /// on or off.
+  /// Return the switch `key` (on or off), or `otherwise` if it is not set.
   bool flag(std::string_view key, bool otherwise);
 };
 

@@ -1,4 +1,4 @@
-// Agreement: how one rank's failure becomes everybody's, and how texts are compared over ranks.
+// Agreement: distributes one rank's failure to all ranks, and compares texts over ranks.
 
 #include "core/comm.hpp"
 
@@ -13,14 +13,14 @@ namespace tailrace {
 
 namespace {
 
-/// FNV-1a, 64 bit: only to find that two ranks' texts differ.
+/// FNV-1a, 64 bit: only to detect that two ranks' texts differ.
 std::uint64_t hash_text(const std::string& text) {
   std::uint64_t hash = 0xCBF29CE484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
   return hash;
 }
 
-/// hear_rank_0() of any rank.
+/// Form of hear_rank_0() for any rank.
 Result<Bytes> hear(Comm& comm, int speaker, const std::function<Status(ByteWriter& words)>& say) {
   Bytes said;
   if (comm.rank() == speaker) {
@@ -38,7 +38,7 @@ Result<Bytes> hear(Comm& comm, int speaker, const std::function<Status(ByteWrite
   return Bytes(rest.begin(), rest.end());
 }
 
-/// The Status that `speaker` brings, on every rank. Collective: one broadcast.
+/// Return the Status of `speaker` on every rank. Collective: one broadcast.
 Status as_rank_says(Comm& comm, int speaker, const Status& mine) {
   return hear(comm, speaker, [&](ByteWriter&) { return mine; }).status();
 }
@@ -62,7 +62,7 @@ AgreedLine agreed_line(const std::string& line) {
   return parts;
 }
 
-/// What one line has that the other lacks, in its own words; long ones are cut.
+/// List the items of one line that the other lacks; long lists are cut.
 std::string items_of(const AgreedLine& mine, const AgreedLine& other) {
   constexpr std::size_t most = 200;
   std::string text;
@@ -74,8 +74,8 @@ std::string items_of(const AgreedLine& mine, const AgreedLine& other) {
   return text.size() <= most ? text : text.substr(0, most) + "...";
 }
 
-/// Rank 0's text beside this rank's: the first line that differs, and what of it does. Collective:
-/// one broadcast.
+/// Compare rank 0's text with this rank's, and name the first line that differs and its differing
+/// items. Collective: one broadcast.
 Status compare_with_root(Comm& comm, const std::string& what, const std::string& text) {
   const auto* first = reinterpret_cast<const std::byte*>(text.data());
   Bytes root_bytes(first, first + text.size());
@@ -96,7 +96,7 @@ Status compare_with_root(Comm& comm, const std::string& what, const std::string&
                                           ": rank 0 has " + items_of(roots, mine) +
                                           ", this rank has " + items_of(mine, roots));
   }
-  // One of them has another line there, or none.
+  // One of the ranks has another line at this place, or none.
   const auto subject = [](const AgreedLine& line) {
     if (!line.subject.empty()) return line.subject;
     return line.items.empty() ? "no more" : line.items.front();
@@ -124,7 +124,8 @@ Status agree_by(Comm& comm, TextAgreement& agreement, const RankNumbers& along) 
 }  // namespace
 
 Status Comm::agree(const Status& mine, const RankNumbers& along) {
-  // Not a copy, which a rank that is short of memory could not make: the others would wait for it.
+  // Move instead of copying: a rank short of memory could not copy, and the others would wait for
+  // it.
   TextAgreement agreement(*this, "what they have decided", std::exchange(decided_, std::string()),
                           mine);
   return agree_by(*this, agreement, along);
@@ -170,7 +171,7 @@ Result<Bytes> hear_rank_0(Comm& comm, const std::function<Status(ByteWriter& wor
 
 Status as_rank_0_says(Comm& comm, const Status& mine) { return as_rank_says(comm, 0, mine); }
 
-// --- Numbers that go along.
+// --- Numbers that travel along with other messages.
 
 namespace {
 

@@ -9,7 +9,7 @@
 namespace tailrace {
 namespace {
 
-/// Stands behind the codec in RowNotes::as_asked where rows have bounds of their own.
+/// Suffix of the codec in RowNotes::as_asked if rows have different bounds.
 constexpr const char* several_bounds = ", several bounds";
 
 bool says_how(const std::string& name) {

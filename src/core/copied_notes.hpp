@@ -1,5 +1,5 @@
-// What a copy may say of its source's bounds and guards: the one place that decides it, whoever
-// copies (repack, concat). The names of these attributes: encoding_notes.hpp.
+// Decides which attributes about bounds and guards a copy takes over from its source (repack,
+// concat). encoding_notes.hpp has the names of these attributes.
 
 #pragma once
 
@@ -15,58 +15,65 @@
 
 namespace tailrace {
 
-/// What a copy's dataset has of its source's.
+/// Relation of a copy's dataset to its source.
 enum class CopyOf : std::uint8_t {
-  chunks,  ///< The chunks, as they are stored: all holds on.
-  values,  ///< The same values, encoded anew: all but how, which the writer says.
-  nothing  ///< Nothing holds on: its writer says what its values have lost, or nobody does.
+  chunks,  ///< Chunks copied as stored: all attributes stay valid.
+  values,  ///< Same values, re-encoded: those about the encoding are replaced.
+  nothing  ///< No attribute stays valid: the writer states the losses, or the file does not state
+           //   them.
 };
 struct CopiedNotes {
   CopyOf of = CopyOf::chunks;
-  /// In the place of the source's attribute of that name; nothing: it does not hold on.
+  /// Replacements for the source's attributes, by name; nothing: the attribute is dropped.
   std::map<std::string, std::optional<std::variant<std::string, double>>> instead = {};
 };
-/// By path of the object, with "/" for what is said of the file.
+/// Notes by path of the object; "/" for those of the file.
 using CopiedObjects = std::map<std::string, CopiedNotes>;
 
-/// Whether an attribute of the source is taken over as it is. Others' always are, but for those
-/// that our files have (their names begin alike). @param notes  null: nothing holds on.
+/// Return true if an attribute of the source is copied unchanged. Attributes that Tailrace does not
+/// write always are.
+/// @param notes  null: no attribute of Tailrace stays valid.
 bool is_taken_over(const std::string& name, const CopiedNotes* notes);
 
-/// Of a dataset that says nothing any more.
+/// Return notes for a dataset from which all encoding attributes are dropped.
 CopiedNotes nothing_said();
-/// Of one that says that nobody knows, so that no note on the file speaks for it.
+/// Return notes for a dataset whose losses are recorded as unknown, so that no note on the file
+/// applies to it.
 CopiedNotes said_unknown();
 bool is_said_unknown(const CopiedNotes& notes);
 
-/// The guards that hold on in a copy: those of regions by masks that it has with the same values,
-/// those of each chunk's values together (sum, monotone) where its chunks are the source's.
+/// Return the guards that stay valid in a copy. Guards of regions by masks stay if the copy has the
+/// mask with the same values. Guards of a chunk's values together (sum, monotone) stay if its
+/// chunks are the source's.
 Guards guards_of_copy(Guards guards, bool same_chunks,
                       const std::function<bool(const std::string& mask)>& has_mask);
-/// The guards that hold of the rows of several datasets together: those of values by themselves,
-/// and of their neighbours. @returns none where they are not the same in all.
+/// Return the guards that hold for the rows of several datasets together: those of single values,
+/// and of neighbours.
+/// @returns none if they are not the same in all.
 Guards guards_of_rows(const Guards& of_some, const Guards& of_others);
 
-/// What the rows of a dataset are said to have lost, as far as rows of several say it together.
+/// Recorded losses of a dataset's rows, as far as rows of several datasets can share one record.
 struct RowNotes {
-  bool said = false;  ///< Nothing else counts where it is not, but `silent`.
-  /// Codec, mode and number of the bound as asked.
+  bool said = false;  ///< False: only `silent` is meaningful.
+  /// Codec, mode and number of the bound as requested.
   std::string as_asked;
   double absolute_bound = 0;        ///< The largest.
-  std::optional<double> max_error;  ///< The largest; nothing: not measured everywhere.
+  std::optional<double> max_error;  ///< The largest; nothing: not measured for all rows.
   Guards guards;
-  /// Of rows of one dataset alone, with guards: its chunks, and the rows of the masks beside it.
+  /// Chunk shape, and rows of the masks next to the dataset; set for rows of a single dataset with
+  /// guards.
   Shape chunk_shape = {};
   std::map<std::string, std::uint64_t> mask_rows = {};
-  bool silent = true;  ///< There is no word of it at all, not even one that is unknown here.
-  /// Rows with other bounds and the same codec are within the largest absolute bound together.
-  /// Empty: they say nothing together.
+  bool silent = true;  ///< The dataset has no record at all, not even an unknown one.
+  /// Codec of the rows. Rows with other bounds and the same codec share the largest absolute bound.
+  /// Empty: they share no record.
   std::string codec = {};
 };
-/// Of the rows of both.
+/// Return the record for the rows of both.
 RowNotes of_all_rows(const RowNotes& some, const RowNotes& others);
-/// What the dataset of all rows says, whose other attributes are those of a dataset of `some` rows.
-/// @param together  as of_all_rows() has it; said.
+/// Return the notes of the dataset of all rows, which has its other attributes from a dataset of
+/// `some` rows.
+/// @param together  result of of_all_rows(); said is true.
 CopiedNotes notes_of_rows(const RowNotes& some, const RowNotes& together);
 
 }  // namespace tailrace

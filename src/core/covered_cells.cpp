@@ -11,7 +11,7 @@
 namespace tailrace {
 namespace {
 
-/// Indices are shifted by this, so that none is negative.
+/// Offset added to indices, so that none is negative.
 constexpr std::int64_t bias = std::int64_t{1} << 34;
 
 std::int64_t floor_of(std::int64_t number, std::int64_t divisor) {
@@ -19,8 +19,8 @@ std::int64_t floor_of(std::int64_t number, std::int64_t divisor) {
   return number % divisor < 0 ? quotient - 1 : quotient;
 }
 
-/// A box of the finer level in cells of the coarser one, by words of BoxIndex, slowest axis first:
-/// the cells that lie in it whole. Their counts are 0 where there are none.
+/// Convert a box of the finer level to the cells of the coarser level that it contains completely,
+/// as words of BoxIndex, slowest axis first. Counts are 0 if it contains none.
 void coarsen(const LevelCorners& finer, std::size_t box, std::span<const std::int64_t> ratio,
              std::span<std::uint64_t> words) {
   const std::size_t rank = finer.n_dimensions;
@@ -96,9 +96,9 @@ bool CoveredCells::mark(std::uint64_t first, std::span<std::uint8_t> marks) cons
     std::memset(marks.data() + (low - first), 1, high - low);
     any = true;
   };
-  // Of one component, whose cells begin at element `base`.
+  // Mark the part in one component, whose cells begin at element `base`.
   const auto mark_part = [&](const Shape& cells, const Box& part, std::uint64_t base) {
-    // As three axes, the slowest of length 1 where there are fewer.
+    // Pad to three axes: the slowest missing axes have length 1.
     std::array<std::uint64_t, 3> extent{1, 1, 1};
     std::array<std::uint64_t, 3> start{0, 0, 0};
     std::array<std::uint64_t, 3> count{1, 1, 1};
@@ -155,7 +155,7 @@ std::uint64_t CoveredCells::n_cells() const {
 }
 
 std::uint64_t CoveredCells::checksum() const {
-  // There may be millions.
+  // Hash word by word: there may be millions of parts.
   std::uint64_t digest = parts_.size();
   const auto add = [&](std::uint64_t word) { digest = (digest ^ word) * 0x100000001B3U; };
   for (const CoveredPart& part : parts_) {

@@ -1,9 +1,8 @@
-// CoveredCells: where boxes of the next finer level lie over a level of a plotfile.
+// CoveredCells: the cells of a plotfile's level that boxes of the next finer level cover.
 //
-// A simulation goes on with the finer cells; what a level has below them is as a rule their
-// average, and readers show the finer ones. So these values need not be kept, if somebody asks for
-// that (option covered=). Left to others: where the boxes come from (describe/plotfile.hpp), what
-// the values become (field/covered_values.hpp).
+// A simulation continues with the finer cells. The level's values below them are usually averages,
+// and readers show the finer ones. With option covered=drop these values need not be stored.
+// describe/plotfile.hpp finds the boxes; field/covered_values.hpp replaces the values.
 
 #pragma once
 
@@ -19,8 +18,8 @@
 
 namespace tailrace {
 
-/// Corners of a level's boxes as plotfiles list them: of each box the indices of its lowest cell,
-/// then those of its highest; i, the fastest axis in the file, first.
+/// Corners of a level's boxes in the order of plotfiles: for each box the indices of its lowest
+/// cell, then those of its highest. Index i, the fastest axis in the file, comes first.
 struct LevelCorners {
   std::size_t n_dimensions = 1;
   std::vector<std::int64_t> numbers;
@@ -34,35 +33,37 @@ struct LevelCorners {
   }
 };
 
-/// What one finer box covers of a box.
+/// Part of a level's box that one finer box covers.
 struct CoveredPart {
-  std::uint64_t box = 0;  ///< Of the level, as its BoxSeries counts them.
+  std::uint64_t box = 0;  ///< Number of the level's box in its BoxSeries.
   Box cells;              ///< Within that box, slowest axis first.
 };
 
-/// What boxes of the next finer level cover, sorted by box, then by first cell. A cell counts if
-/// one finer box holds all of it. Corners are below 2^33 in magnitude. Cost: O(n log n) boxes.
-/// @param ratio  cells of the finer level along an edge of the level's, >= 1, i first.
+/// Find the parts that boxes of the next finer level cover, sorted by box, then by first cell. A
+/// cell is covered if one finer box contains it completely. Corners are below 2^33 in magnitude.
+/// Cost: O(n log n) boxes.
+/// @param ratio  finer cells along an edge of a cell of the level, >= 1, i first.
 std::vector<CoveredPart> covered_parts(const LevelCorners& level, const LevelCorners& finer,
                                        std::span<const std::int64_t> ratio);
 
-/// Immutable: for all threads.
+/// Immutable, so all threads may share it.
 class CoveredCells {
  public:
-  /// @param parts  as of covered_parts(), each within its box.
+  /// @param parts  from covered_parts(), each within its box.
   CoveredCells(std::shared_ptr<const BoxSeries> boxes, std::vector<CoveredPart> parts);
 
-  /// Set the marks of covered ones among the level's elements from `first` on; others stay.
-  /// @returns whether there are any
+  /// Set the marks of covered elements among the level's elements from `first` on; leave other
+  /// marks unchanged.
+  /// @returns true if any element is covered
   bool mark(std::uint64_t first, std::span<std::uint8_t> marks) const;
-  /// Behind the last of the elements that are of the same component of the same box as this one;
-  /// beyond the level's end: the greatest number.
+  /// Return the index after the last element of the same component of the same box. Beyond the
+  /// level's end: the greatest number.
   std::uint64_t component_end(std::uint64_t element) const;
   const BoxSeries& boxes() const { return *boxes_; }
   const std::vector<CoveredPart>& parts() const { return parts_; }
-  /// Of one component; all of the dataset's are as many times as much.
+  /// Covered cells of one component; the dataset has this number for each of its components.
   std::uint64_t n_cells() const;
-  /// Of the parts: equal where these are, as good as.
+  /// Hash of the parts; different parts almost surely have different hashes.
   std::uint64_t checksum() const;
 
  private:
@@ -76,10 +77,12 @@ class CoveredCells {
   std::uint64_t n_elements_ = 0;
 };
 
-/// What is known of it.
+/// Cover of a level, as far as it could be determined.
 struct LevelCover {
-  std::shared_ptr<const CoveredCells> cells;  ///< Null: none is covered, or it is not known.
-  std::string unknown;                        ///< Why it is not; empty: it is.
+  std::shared_ptr<const CoveredCells> cells;  ///< Null: no cell is covered, or the cover is
+                                              //   unknown.
+  std::string unknown;                        ///< Reason why the cover is unknown; empty: it is
+                                              //   known.
 };
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// Reading of small files.
+// Reads small files.
 
 #include "core/environment.hpp"
 
@@ -18,7 +18,7 @@ Result<std::string> read_from(int descriptor, const std::string& path, std::uint
     return Status(Code::invalid_argument, path + ": not a regular file");
   }
   std::string bytes;
-  // The size that the file system tells may be none (/proc), or grow.
+  // Do not rely on the size that the file system reports: it may be 0 (/proc), or grow.
   while (bytes.size() <= bytes_max) {
     const std::size_t n_taken = bytes.size();
     bytes.resize(n_taken + 4096);

@@ -1,9 +1,9 @@
 // FileLimitScope: writing beyond the limit on file sizes (RLIMIT_FSIZE, `ulimit -f`) fails with
 // EFBIG, like any other failure, instead of ending the process by SIGXFSZ.
 //
-// The kernel sends that signal to the thread that writes. A library leaves its host's signal
-// handling alone, so this thread keeps it from being delivered for the time of the call and takes
-// back what the call has raised; handlers, other threads and other signals never notice.
+// The kernel sends that signal to the writing thread. A library must not change its host's signal
+// handling. This thread therefore blocks the signal during the call and discards the one that the
+// call has raised. Handlers, other threads and other signals are unaffected.
 
 #pragma once
 
@@ -14,7 +14,8 @@
 
 namespace tailrace {
 
-/// Around calls that may lengthen a file. Keeps errno. Cost: 3 system calls, about 0.3 us.
+/// Scope around calls that may lengthen a file. Preserves errno. Cost: 3 system calls, about 0.3
+/// us.
 class FileLimitScope {
  public:
   FileLimitScope() {
@@ -24,7 +25,7 @@ class FileLimitScope {
   }
   ~FileLimitScope() {
     const int error = errno;
-    // Who blocks it anyway may wait for one that came before: theirs stays pending.
+    // If the host blocks the signal, an earlier one may be pending for the host: leave it pending.
     sigset_t pending;
     if (::sigismember(&before_, SIGXFSZ) == 0 && ::sigpending(&pending) == 0 &&
         ::sigismember(&pending, SIGXFSZ) == 1) {

@@ -1,4 +1,4 @@
-// One element, over and over.
+// Fills memory with copies of one element.
 
 #pragma once
 
@@ -7,7 +7,8 @@
 
 namespace tailrace {
 
-/// Fill `values` with `element`, whose size divides theirs; empty: with zeros. Not in one another.
+/// Fill `values` with `element`, whose size divides theirs; with zeros if it is empty. The ranges
+/// must not overlap.
 void fill_values(std::span<std::byte> values, std::span<const std::byte> element);
 
 }  // namespace tailrace

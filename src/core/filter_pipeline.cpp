@@ -1,7 +1,7 @@
 // HDF5's pipeline semantics, and the shuffle stage.
 //
-// Invariant: decode_into() of a pipeline of our own stages allocates only when a thread's scratch
-// memory has to grow: what tiny chunks need.
+// Invariant: decode_into() of a pipeline of Tailrace's own stages allocates only to grow a thread's
+// scratch memory, which tiny chunks use.
 
 #include "core/filter_pipeline.hpp"
 
@@ -17,8 +17,8 @@ namespace {
 
 using ConstBytes = std::span<const std::byte>;
 
-/// One of two blocks of memory that a thread keeps; `which` is 0 or 1. Their content is lost with
-/// the next call for the same one. Empty if memory is short.
+/// Return one of two reusable memory blocks of this thread; `which` is 0 or 1. The next call for
+/// the same block invalidates its content. Empty if memory is short.
 std::span<std::byte> scratch(std::size_t which, std::uint64_t n_bytes) {
   struct Blocks {
     std::array<Buffer, 2> blocks;
@@ -32,7 +32,7 @@ std::span<std::byte> scratch(std::size_t which, std::uint64_t n_bytes) {
 }
 
 FilterSpec shuffle_spec(std::size_t element_bytes) {
-  // H5Pset_shuffle gives no client data; the filter's set_local adds the element's size.
+  // H5Pset_shuffle sets no client data; the filter's set_local adds the element's size.
   return {shuffle_filter_id,
           optional_filter,
           {},
@@ -100,7 +100,7 @@ class PipelineCodec final : public Codec {
     return encode_by_stages(0, std::move(encoded));
   }
 
-  /// The first stage, if it is ours, reads the values where they are.
+  /// True if the first stage is Tailrace's own: it reads the values in place.
   bool encodes_apart() const override {
     return !stages_.empty() && stages_.front()->own() != nullptr;
   }
@@ -195,8 +195,8 @@ class PipelineCodec final : public Codec {
   static bool skips(std::uint32_t filter_mask, std::size_t stage) {
     return (filter_mask >> stage & 1U) != 0;
   }
-  /// How long each stage's input can have been: exact as long as only stages that keep the length
-  /// come before.
+  /// Return upper limits on the length of each stage's input. They are exact as long as all earlier
+  /// stages preserve the length.
   Limits limits_of(std::uint32_t filter_mask) const {
     Limits limits{};
     std::uint64_t limit = chunk_bytes_;
@@ -226,7 +226,7 @@ Status wrong_room(std::size_t n_bytes, std::size_t n_room) {
 
 }  // namespace
 
-// --- codecs and stages that have no way of their own
+// --- Default implementations for codecs and stages
 
 Result<EncodedBytes> Codec::encode_from(ConstBytes values) const {
   Buffer copy = Buffer::copy_of(values);
@@ -299,7 +299,7 @@ std::unique_ptr<FilterStage> make_shuffle_stage(std::size_t element_bytes) {
 Result<std::unique_ptr<FilterStage>> stored_shuffle_stage(const FilterSpec& stored,
                                                           std::uint64_t element_bytes,
                                                           std::uint64_t) {
-  // Its set_local leaves the size in the client data.
+  // HDF5's set_local leaves the element size in the client data.
   if (!stored.final_client_data.empty()) element_bytes = stored.final_client_data.front();
   if (element_bytes == 0) return Status(Code::corrupt, "shuffle of elements of 0 bytes");
   return std::unique_ptr<FilterStage>(std::make_unique<ShuffleStage>(stored, element_bytes));

@@ -1,4 +1,4 @@
-// Options by globs: the text taken apart, and what it says of one variable.
+// Options by globs: parses the text, and selects the options of one variable.
 
 #include "core/glob_options.hpp"
 
@@ -17,10 +17,10 @@ bool has_wildcard(std::string_view pattern) {
   return find_unescaped(pattern, "*?") != std::string_view::npos;
 }
 
-/// Take back what only measurements may lose.
+/// Drop options that only floating-point measurements may have.
 void keep_exactly(FieldOptions& options) {
   options.bound = ErrorBound();
-  options.bound_given = true;  // a target leaves it alone, too
+  options.bound_given = true;  // a target then does not change it
   if (codec_entry(options.codec).loss != Loss::by_purpose) return;
   options.codec = exact_codec;
   options.codec_settings.clear();
@@ -31,7 +31,7 @@ void keep_exactly(FieldOptions& options) {
 Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dimensions, bool exact,
                                      const GlobOptions& options) {
   FieldOptions made = options.file.field_defaults;
-  // A shape for many variables is for those that have its dimensions.
+  // A chunk shape given for many variables applies only to those with its number of dimensions.
   const auto fits = [&] { return !made.chunk_shape || made.chunk_shape->size() == n_dimensions; };
   if (!fits()) made.chunk_shape.reset();
   if (exact) keep_exactly(made);
@@ -58,7 +58,7 @@ bool may_lose(const FieldOptions& options, bool floating, bool aims) {
   if (!floating) return false;
   const bool chosen = options.codec == auto_codec || !options.codec_given;
   if (!chosen && codec_entry(options.codec).loss == Loss::never) return false;
-  // Codecs that lose digits without a bound (zfp) are told by which setting.
+  // Codecs that lose digits without a bound (zfp) are recognised by these settings.
   const auto by_itself = [](const KeyValue& setting) {
     return setting.first == "rate" || setting.first == "precision";
   };
@@ -112,8 +112,8 @@ Result<std::vector<ComponentBound>> parse_component_bounds(std::string_view entr
 
 namespace {
 
-/// Where "GLOB: options" is divided: the first colon that no '=' comes before, which would make it
-/// part of a value (cd=1:2:3).
+/// Find the colon of "GLOB: options": the first one without a preceding '='. After an '=' a colon
+/// belongs to a value (cd=1:2:3).
 std::size_t colon_of(std::string_view entry) {
   const std::size_t colon = find_unescaped(entry, ":");
   return colon < entry.find('=') ? colon : std::string_view::npos;
@@ -140,7 +140,7 @@ Status apply_entry(std::string_view entry, GlobOptions& options) {
     const std::string pattern(trimmed(entry.substr(0, colon)));
     const std::string text(trimmed(entry.substr(colon + 1)));
     if (pattern.empty()) return Status(Code::invalid_argument, "names no variable before the ':'");
-    FieldOptions tried;  // a codec of its own, if any: what it is laid over is known later
+    FieldOptions tried;  // a codec from this entry only, if any: its base is not known yet
     TAILRACE_TRY(apply_field_options(text, tried));
     options.variable_options.emplace_back(pattern, text);
     return Status();
@@ -172,7 +172,7 @@ Status apply_glob_options(std::string_view text, GlobOptions& options, const std
       if (entry.empty()) continue;
       const Status applied = apply_entry(entry, made);
       if (!applied.ok() && !file.empty()) {
-        // Content is not shown: whoever names the file may not be allowed to read it.
+        // Do not show content: the user who names the file may lack the right to read it.
         return Status(applied.code(), file + ", line " + std::to_string(line_number) +
                                           ": not an option, or not a value of one; expected "
                                           "entries such as \"temp*: codec=trz,bound=abs=1e-3\"");
@@ -192,7 +192,7 @@ Result<OptionsText> options_text_of_environment() {
   std::string text = variable;
   const bool named = text.starts_with('@');
   if (named) text.erase(0, 1);
-  // A path has no '=' as a rule, options have one always.
+  // A path usually has no '='; options always have one.
   if (!named && (text.empty() || text.find('=') != std::string::npos)) return OptionsText{text, ""};
   Result<std::string> content = read_settings_file(text);
   if (content.ok()) return OptionsText{std::move(*content), text};
@@ -201,12 +201,13 @@ Result<OptionsText> options_text_of_environment() {
 
 namespace {
 
-/// Whether there is the codec, and it takes these settings: tried on a chunk of measurements, so
-/// that what is wrong for any variable fails before there is one. A bound may stand elsewhere.
+/// Check that the codec exists and accepts these settings, on a chunk of floating-point values. An
+/// error in any variable's options is thus found before a variable exists. Another entry may have
+/// the bound.
 Status check_codec(const FieldOptions& made, const std::string& plugin_path) {
   if (!made.codec_given || made.codec == auto_codec) return Status();
   const CodecEntry& entry = codec_entry(made.codec);
-  if (entry.loss == Loss::unknown) return Status();  // By its number: who asks for it knows.
+  if (entry.loss == Loss::unknown) return Status();  // An id=NUMBER codec: the user is responsible.
   CodecRequest request{made.codec, made.codec_settings, DType::f32, {16, 16, 16}};
   request.pointwise_bound = pointwise_bound(made.bound);
   request.guards = made.guards;
@@ -214,7 +215,7 @@ Status check_codec(const FieldOptions& made, const std::string& plugin_path) {
   if (request.pointwise_bound == 0 && bound) request.absolute_bound = 1;
   const Status tried = make_codec(request, plugin_path).status();
   if (tried.ok() || bound || entry.loss != Loss::by_purpose) return tried;
-  request.absolute_bound = 1;  // Which another entry may bring.
+  request.absolute_bound = 1;  // Another entry may supply it.
   return make_codec(request, plugin_path).status();
 }
 
@@ -223,7 +224,7 @@ Status check_codec(const FieldOptions& made, const std::string& plugin_path) {
 Status check_codecs(const GlobOptions& options) {
   TAILRACE_TRY(check_codec(options.file.field_defaults, options.file.plugin_path));
   for (const auto& [pattern, text] : options.variable_options) {
-    FieldOptions made;  // Without a codec of its own, its settings are for whichever others name.
+    FieldOptions made;  // Without codec=, the settings are for the codec that another entry names.
     TAILRACE_TRY(apply_field_options(text, made).within(pattern));
     TAILRACE_TRY(check_codec(made, options.file.plugin_path).within(pattern));
   }

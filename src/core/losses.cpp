@@ -12,16 +12,16 @@ namespace tailrace {
 namespace {
 
 constexpr std::string_view kThen = " then ";
-/// A file may say anything.
+/// Limit on the losses read from a file, because a file may contain anything.
 constexpr std::size_t kMostLosses = 64;
 
-/// Registered filters that may change values; a codec's error then adds to theirs.
-/// Scale-offset (6), FPZIP (32014), ZFP (32013), SZ (32017), FCIDECOMP (32018), JPEG (32019), SZ3
-/// (32024), SPERR (32028), granular bit round (32022), bit round (37373), EBCC (308).
+/// Registered filters that may change values; a codec's error adds to theirs. Scale-offset (6),
+/// FPZIP (32014), ZFP (32013), SZ (32017), FCIDECOMP (32018), JPEG (32019), SZ3 (32024), SPERR
+/// (32028), granular bit round (32022), bit round (37373), EBCC (308).
 constexpr std::array<std::uint32_t, 11> kLossyFilters = {6,     32013, 32014, 32017, 32018, 32019,
                                                          32022, 32024, 32028, 37373, 308};
 
-/// The least double that is at least a + b (Knuth's TwoSum tells the rounding error).
+/// Return the least double that is at least a + b (Knuth's TwoSum yields the rounding error).
 double sum_rounded_up(double a, double b) {
   const double sum = a + b;
   const double b_virtual = sum - a;

@@ -1,4 +1,4 @@
-// The types of file systems, and their options about locks.
+// File system types, and their mount options for locks.
 
 #include "core/mount_kind.hpp"
 
@@ -16,8 +16,8 @@ bool is_among(const std::array<std::string_view, n>& names, const std::string& n
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Which mount a file is on: a number of the kernel's; empty where that is not told. Devices do
-/// not tell: several mounts share one, and some file systems give each file another.
+/// Return the kernel's number of the mount that a file is on; empty if unavailable. The device
+/// number is not enough: several mounts share one, and some file systems use one per file.
 std::string mount_of(int descriptor) {
   std::ifstream facts("/proc/self/fdinfo/" + std::to_string(descriptor));
   std::string word;
@@ -45,11 +45,11 @@ MountKind mount_kind_in(const std::string& mountinfo_line) {
   constexpr std::array<std::string_view, 9> with_locks = {
       "nfs",  "nfs4",  "lustre",         "ceph",        "fuse.ceph-fuse",
       "gfs2", "ocfs2", "fuse.glusterfs", "fuse.juicefs"};
-  // Of NFS; of Lustre; of gfs2 and ocfs2.
+  // Options of NFS; of Lustre; of gfs2 and ocfs2.
   constexpr std::array<std::string_view, 5> keeps_locks_here = {
       "nolock", "local_lock=flock", "local_lock=all", "localflock", "localflocks"};
 
-  const std::size_t dash = mountinfo_line.find(" - ");  // Behind a number of fields that varies.
+  const std::size_t dash = mountinfo_line.find(" - ");  // It follows a variable number of fields.
   if (dash == std::string::npos) return MountKind::other;
   std::istringstream fields(mountinfo_line.substr(dash + 3));
   std::string type;

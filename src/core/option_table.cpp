@@ -1,5 +1,5 @@
-// The table of options, and what is made of it. The value of each is parsed by a function of its
-// kind; what is peculiar to one option has a function of its own.
+// The table of options, and functions derived from it. Each kind of value has a parser; options
+// with special values have their own.
 
 #include "core/option_table.hpp"
 
@@ -20,15 +20,15 @@ constexpr unsigned by_steps = bits_of({Door::steps});
 constexpr unsigned by_repack = bits_of({Door::repack});
 constexpr unsigned by_variables = bits_of({Door::python, Door::pnetcdf});
 constexpr unsigned by_serial = bits_of({Door::serial});
-/// Doors that write a whole file by the engine, field by field.
+/// Doors that write a complete file by the engine, field by field.
 constexpr unsigned by_engine =
     bits_of({Door::steps, Door::python, Door::pnetcdf, Door::hdf5, Door::repack});
 /// Doors that know values before they create datasets.
 constexpr unsigned by_values = bits_of({Door::steps, Door::python, Door::pnetcdf, Door::repack});
 constexpr unsigned by_modes = bits_of({Door::steps, Door::hdf5});
-/// Variables and datasets have fill values of their own.
+/// Doors that set fill values by this option; variables and datasets of other doors have their own.
 constexpr unsigned by_fill = by_steps | by_repack;
-/// Doors that know levels of plotfiles.
+/// Doors that know the levels of plotfiles.
 constexpr unsigned by_levels = bits_of({Door::hdf5, Door::repack});
 constexpr unsigned by_codecs = by_engine | by_serial;
 constexpr unsigned by_all = by_engine | bits_of({Door::concat});
@@ -66,14 +66,14 @@ Status assign_bytes(const KeyValue& entry, OptionsWith<member>& options) {
   return parse_bytes_into(entry, least, options.*member);
 }
 
-/// A text that is checked where what it names is known.
+/// Store a text without checking it; the code that uses the named object checks it.
 template <auto member>
 Status assign_text(const KeyValue& entry, OptionsWith<member>& options) {
   options.*member = entry.second;
   return Status();
 }
 
-/// A number in [least, greatest]; `wanted` says so.
+/// Parse a number in [least, greatest]; `wanted` describes the range.
 Status parse_number_into(const KeyValue& entry, double least, double greatest,
                          std::string_view wanted, double& target) {
   std::string_view rest;
@@ -99,7 +99,7 @@ std::string value_text(const OptionsWith<member>& options) {
   }
 }
 
-/// One of several words.
+/// One of several named values.
 template <class Value>
 struct Word {
   std::string_view name;
@@ -140,7 +140,7 @@ std::string word_text(const OptionsWith<member>& options) {
   return "";
 }
 
-// --- options with values of their own kind
+// --- options with their own kind of value
 
 Status assign_why(const KeyValue& entry, FileOptions& options) {
   if (entry.second == "measured" || entry.second == "predicted") {
@@ -176,7 +176,7 @@ std::string alignment_text(const FileOptions& options) {
   return options.alignment_bytes == 0 ? "auto" : std::to_string(options.alignment_bytes);
 }
 
-/// "balanced" is each in modes without idle time.
+/// Parse writers=; "balanced" equals "each" in modes without idle time.
 Status assign_writers(const KeyValue& entry, FileOptions& options) {
   const std::string& text = entry.second;
   if (text != "balanced" && text != "each" && text != "node") {
@@ -205,7 +205,7 @@ Status assign_trace_path(const KeyValue& entry, FileOptions& options) {
   return Status();
 }
 
-/// "size=2GB" or "psnr=80".
+/// Parse "none", "size=2GB" or "psnr=80".
 Status assign_target(const KeyValue& entry, FileOptions& options) {
   const auto& [key, text] = entry;
   options.target_bytes = 0;
@@ -272,7 +272,7 @@ Status assign_chunk(const KeyValue& entry, FieldOptions& options) {
   if (text.find('x') == std::string::npos) {
     return parse_bytes_into(entry, 1, options.chunk_bytes);
   }
-  // "1000x" is a shape of one dimension, which "1000" (bytes) could not say.
+  // "1000x" is a shape of one dimension; "1000" would be bytes.
   const bool single = text.back() == 'x';
   const std::string_view extents = std::string_view(text).substr(0, text.size() - single);
   TAILRACE_TAKE(Shape shape, parse_shape(extents).within("option chunk"));
@@ -371,8 +371,8 @@ std::string verify_text(const FieldOptions& options) {
   return options.verify == Verify::automatic ? "auto" : options.verify == Verify::on ? "on" : "off";
 }
 
-/// True unless the text is an integer and the number another one: an f64 holds all integers up to
-/// 2^53, and fewer beyond.
+/// Return true unless the text is an integer that `number` does not equal. An f64 represents all
+/// integers up to 2^53, and only some beyond.
 bool holds_integer(double number, std::string_view text) {
   std::string digits(text.substr(text.starts_with('-') || text.starts_with('+') ? 1 : 0));
   if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) return true;

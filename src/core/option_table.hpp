@@ -1,12 +1,13 @@
-// The one table of options: names, values, meaning, who serves them and who must give them alike.
+// The table of all options: names, values, meaning, which interfaces serve them, and which must be
+// the same on all ranks.
 //
-// From it come the parser of "key=value,key=value", the names that a misspelt one is compared with,
-// the text by which ranks compare what they were given, the refusal of what a door does not
-// serve, `tailrace options` and docs/options.md. A new option is a member of a struct in
-// options.hpp and a line here. Single values that only some doors serve: policy/door_rules.hpp.
+// The table drives the parser of "key=value,key=value", the suggestions for misspelt names, and the
+// text by which ranks compare options. It also drives the refusal of options that a door does not
+// serve, `tailrace options` and docs/options.md. To add an option, add a member to a struct in
+// options.hpp and a line here. policy/door_rules.hpp has single values that only some doors serve.
 //
-// Unknown keys are never dropped: keys that are none of these are codecs' settings, by name; what
-// is no codec's either is an error. A field's own options win over the file's defaults.
+// Unknown keys are never dropped: a key outside the table must be a setting of a codec; otherwise
+// it is an error. A field's own options override the file's defaults.
 
 #pragma once
 
@@ -22,11 +23,11 @@
 
 namespace tailrace {
 
-/// Who has to give an option alike.
+/// Ranks that must give an option identically.
 enum class Agreement : std::uint8_t {
-  alike,  ///< All ranks: it steers what goes into the file, or who waits for whom.
-  root,   ///< Rank 0's counts; what the others give is not looked at.
-  own     ///< Each rank's own: it costs that rank time or memory, and decides nothing.
+  alike,  ///< All ranks: it affects the file's content, or which rank waits for which.
+  root,   ///< Rank 0's value counts; other ranks' values are ignored.
+  own     ///< Each rank's own value: it only affects that rank's time or memory.
 };
 
 inline constexpr std::array<Door, 7> all_doors = {
@@ -37,20 +38,20 @@ constexpr unsigned bits_of(std::initializer_list<Door> doors) {
   for (const Door door : doors) bits |= bit_of(door);
   return bits;
 }
-/// "steps", "python": the door's name in tables.
+/// Return the door's name in tables: "steps", "python".
 std::string_view door_name(Door door);
-/// "the Python interface": the door, as messages name it.
+/// Return the door's name in messages: "the Python interface".
 std::string_view door_text(Door door);
 
 template <class Options>
 struct OptionEntry {
   std::string_view name;
-  std::string_view values;   ///< "on|off", "BYTES": what may stand behind the '='.
+  std::string_view values;   ///< "on|off", "BYTES": the possible values.
   std::string_view meaning;  ///< One sentence.
   Agreement agreement = Agreement::alike;
-  unsigned doors = 0;  ///< Those that serve it, as bits of Door.
+  unsigned doors = 0;  ///< Doors that serve it, as bits of Door.
   Status (*assign)(const KeyValue& entry, Options& options) = nullptr;
-  /// The value as a text, equal for two structs exactly if the option is.
+  /// Returns the value as a text; two structs give the same text exactly if the option is equal.
   std::string (*text)(const Options& options) = nullptr;
 };
 std::span<const OptionEntry<FileOptions>> file_option_table();
@@ -66,33 +67,34 @@ Status apply_field_option(const KeyValue& entry, FieldOptions& options);
 Status apply_file_options(std::string_view text, FileOptions& options);
 Status apply_file_option(const KeyValue& entry, FileOptions& options);
 
-/// A line "key=value" for each option that ranks must give alike: equal on two ranks exactly if
-/// they mean the same. Not collective; compare by agree_on_text().
+/// Make a line "key=value" for each option that must be alike on all ranks. Two ranks' texts are
+/// equal exactly if their options are. Not collective; compare by agree_on_text().
 std::string agreed_text(const FileOptions& options, Door door);
 std::string agreed_text(const FieldOptions& options);
 
-/// Refuse options that `door` does not serve, unless they have their defaults. Callers use
-/// check_door() (policy/door_rules.hpp), which checks single values, too.
-/// Not collective, and alike where agreed_text() is.
-/// @error invalid_argument  names the option, who does not serve it, and what is served.
+/// Check that `door` serves all options that differ from their defaults. Callers use check_door()
+/// (policy/door_rules.hpp), which also checks single values. Not collective; alike on all ranks if
+/// agreed_text() is.
+/// @error invalid_argument  names the option, the door, and the options that it serves.
 Status check_served(const FileOptions& options, Door door);
 Status check_served(const FieldOptions& options, Door door);
 
-/// The default as a user would write it; "none" where that is empty.
+/// Return the default in the user's syntax; "none" if that is empty.
 std::string default_text(const OptionEntry<FileOptions>& entry);
 std::string default_text(const OptionEntry<FieldOptions>& entry);
 
-/// "steps, python, serial": the doors of these bits; "all ranks", "rank 0's", "each rank's".
+/// Return the names of these doors: "steps, python, serial". agreement_text() returns "all ranks",
+/// "rank 0's", "each rank's".
 std::string served_by_text(unsigned doors);
 std::string_view agreement_text(Agreement agreement);
 
-/// The whole table as Markdown: docs/options.md, held to this by a test.
+/// Return the complete table as Markdown; a test compares docs/options.md with it.
 std::string option_table_markdown();
 
-/// Check a key that is no field option.
-/// @param codec  the codec that was named, whose setting it is to be; empty, or one that is not in
-/// the registry: any codec's.
-/// @error invalid_argument  names the key, the nearest of the names, and those there are.
+/// Check a key that is not a field option.
+/// @param codec  the named codec, which must have this setting; if empty or not in the registry,
+/// the setting may be any codec's.
+/// @error invalid_argument  names the key, the nearest known name, and all known names.
 Status check_codec_setting(std::string_view key, std::string_view codec);
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// The parsing of single values.
+// Parsers of single values.
 
 #include "core/options.hpp"
 

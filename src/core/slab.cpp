@@ -1,8 +1,8 @@
-// The arithmetic of strided hyperslabs.
+// Arithmetic of strided hyperslabs.
 //
-// A copy between two arrays is reduced to nested loops over byte steps: dimensions of one element
-// vanish, neighbours that both arrays walk evenly become one, and an innermost run that lies dense
-// in both is one memcpy.
+// A copy between two arrays becomes nested loops over byte steps. Dimensions of one element vanish;
+// adjacent dimensions merge if both arrays step through them evenly. An innermost run that is
+// contiguous in both arrays is one memcpy.
 
 #include "core/slab.hpp"
 
@@ -13,7 +13,7 @@
 namespace tailrace {
 namespace {
 
-/// ceil((to - from) / stride) of a distance that may be negative (then 0).
+/// Return ceil((to - from) / stride); 0 if the distance is negative.
 std::uint64_t n_steps(std::uint64_t from, std::uint64_t to, std::uint64_t stride) {
   return to <= from ? 0 : (to - from - 1) / stride + 1;
 }
@@ -27,7 +27,7 @@ struct CopyLoops {
 
   void add(std::uint64_t n_times, std::uint64_t from, std::uint64_t to) {
     if (n_times == 1) return;
-    // The loop before walks on where this one ends, in both arrays: they are one.
+    // Merge with the outer loop if that continues where this one ends, in both arrays.
     if (n > 0 && from_step[n - 1] == n_times * from && to_step[n - 1] == n_times * to) {
       count[n - 1] *= n_times;
       from_step[n - 1] = from;
@@ -93,11 +93,11 @@ void run(const CopyLoops& loops, const std::byte* from, std::byte* to, std::size
   }
 }
 
-/// How a part lies in an array over a box and in the dense array of its slab's elements.
+/// Loops over a part in the array of a box and in the dense array of its slab's elements.
 struct PartLoops {
   CopyLoops loops;
-  std::uint64_t in_box = 0;   ///< Byte position of the part's first element.
-  std::uint64_t in_slab = 0;  ///< The same in the slab's array.
+  std::uint64_t in_box = 0;   ///< Byte position of the part's first element in the box's array.
+  std::uint64_t in_slab = 0;  ///< Its byte position in the slab's array.
 
   PartLoops(const SlabPart& part, const Box& box, const Slab& slab, std::size_t element_bytes) {
     const std::size_t rank = box.rank();
@@ -132,7 +132,8 @@ bool Slab::dense() const {
 std::optional<std::uint64_t> Slab::first_of_run(const Shape& shape) const {
   if (!dense() || empty()) return std::nullopt;
   std::uint64_t first = 0;
-  bool begun = false;  // A dimension with several elements: those within it must be whole.
+  bool begun = false;  // True after a dimension with several elements: the inner ones must then be
+                       // complete.
   for (std::size_t d = 0; d < rank(); ++d) {
     if (begun && count[d] != shape[d]) return std::nullopt;
     begun = begun || count[d] > 1;

@@ -1,4 +1,4 @@
-// StatedAttribute: an attribute of a file's object as texts or numbers, whatever the format.
+// StatedAttribute: an attribute of a file's object as texts or numbers, independent of the format.
 
 #pragma once
 
@@ -15,12 +15,12 @@ struct StatedAttribute {
   std::vector<double> numbers;     ///< Elements of a number attribute.
 };
 
-/// Elements that a StatedAttribute holds at most: a longer attribute has none.
+/// Most elements that a StatedAttribute holds; a longer attribute is stored as empty.
 inline constexpr std::size_t attribute_elements_max = 256;
-/// Bytes of one of its texts: a longer attribute has none.
+/// Most bytes of each text; an attribute with a longer text is stored as empty.
 inline constexpr std::size_t attribute_text_bytes_max = 1U << 16;
 
-/// True for the names of attributes that a caller asks for.
+/// Predicate for the names of the attributes that a caller requests.
 using AttributeFilter = bool (*)(std::string_view name);
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// A storage over another one, for what watches its writes, keeps something of them, or fails them.
+// A storage that wraps another one, to observe its writes, record parts of them, or make them fail.
 
 #pragma once
 
@@ -10,7 +10,8 @@
 
 namespace tailrace {
 
-/// All but what is overridden goes to the storage below; pieces one by one, through write_at().
+/// Forwards all calls that are not overridden to the wrapped storage; pieces go one by one through
+/// write_at().
 class StorageOver : public Storage {
  public:
   explicit StorageOver(std::unique_ptr<Storage> inner) : inner_(std::move(inner)) {}

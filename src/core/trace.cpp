@@ -1,4 +1,4 @@
-// Merging of obstacles, and the names of trace events.
+// Merges obstacles, and names the kinds of trace events.
 
 #include "core/trace.hpp"
 
@@ -31,7 +31,7 @@ void merge_obstacles(std::vector<Obstacle>& obstacles, std::size_t n_most) {
   obstacles.resize(n_kept);
 }
 
-// --- The names of the kinds of trace events.
+// --- Names of the kinds of trace events.
 
 bool is_planned(TraceEvent::Kind kind) {
   return kind == TraceEvent::Kind::plan_encode || kind == TraceEvent::Kind::plan_write;

@@ -1,4 +1,5 @@
-// What lanes do when: obstacles, which the application marks, and trace events, which we note.
+// Activities of lanes: obstacles, which the application marks, and trace events, which Tailrace
+// records.
 
 #pragma once
 
@@ -9,11 +10,12 @@
 
 namespace tailrace {
 
-// --- Obstacle: a stretch of an iteration in which the application needs a lane for itself.
+// --- Obstacle: a time span of an iteration in which the application needs a lane.
 //
-// The application marks them (compute_begin/end, background_begin/end); exec records them, model
-// forecasts the next iteration's, schedule plans around them. Paper: unavailability interval,
-// [a_i, b_i] on the main thread, [a'_i, b'_i] on the background thread (Jin et al. 2024, 3.1).
+// The application marks obstacles (compute_begin/end, background_begin/end). exec records them,
+// model forecasts those of the next iteration, and schedule plans around them. Paper:
+// unavailability interval, [a_i, b_i] on the main thread, [a'_i, b'_i] on the background thread
+// (Jin et al. 2024, 3.1).
 
 /// The two machines of the flow shop.
 enum class Lane : std::uint8_t {
@@ -29,7 +31,7 @@ struct Obstacle {
   double length_s() const { return end_s - start_s; }
 };
 
-/// Of both lanes; each list sorted and disjoint.
+/// Obstacles of both lanes; each list is sorted and disjoint.
 struct LaneObstacles {
   std::vector<Obstacle> main;
   std::vector<Obstacle> io;
@@ -38,25 +40,26 @@ struct LaneObstacles {
   std::vector<Obstacle>& of(Lane lane) { return lane == Lane::main ? main : io; }
 };
 
-/// Most obstacles of a lane that are recorded and forecast of one iteration.
+/// Most obstacles per lane and iteration that are recorded and forecast.
 inline constexpr std::size_t lane_obstacles_max = 10'000;
 
-/// Reduce sorted, disjoint obstacles to `n_most` by merging those between which the gaps are
-/// shortest: what is lost is idle time of which the least use could be made. `n_most` > 0.
-/// Not collective. Thread-safe. Cost: O(obstacles).
+/// Reduce sorted, disjoint obstacles to `n_most` by merging those separated by the shortest gaps.
+/// The merged gaps are the idle time that is least useful. `n_most` > 0. Not collective.
+/// Thread-safe. Cost: O(obstacles).
 void merge_obstacles(std::vector<Obstacle>& obstacles, std::size_t n_most);
 
-// --- Trace events: what each lane of each rank did when. Collected in memory, written by the
-// frontends.
+// --- Trace events: activity of each lane of each rank over time. They are collected in memory; the
+// frontends write them.
 
-/// The I/O lane's number in traces; 0 is the main lane, 1 and up are encode threads.
+/// Number of the I/O lane in traces; 0 is the main lane, 1 and up are encode threads.
 inline constexpr std::int32_t io_lane_number = 100;
-/// What writes the metadata of a step beside the application (modes async and in_situ, rank 0).
+/// Number of the lane that writes a step's metadata while the application runs (modes async and
+/// in_situ, rank 0).
 inline constexpr std::int32_t commit_lane_number = 101;
 
 /// One interval of work on one lane of one rank.
 struct TraceEvent {
-  /// The stages of a field's way that take time.
+  /// Stages of a field's processing that take time.
   enum class Kind : std::uint8_t {
     read,
     exchange,
@@ -67,29 +70,29 @@ struct TraceEvent {
     index,
     commit,
     sync,
-    plan_encode,  ///< When the order of work expects an encode; exec/trace_file.hpp.
+    plan_encode,  ///< Time at which the order of work expects an encode; exec/trace_file.hpp.
     plan_write,
     application,  ///< The application's own use of a lane (an obstacle).
-    end_step      ///< Modes async and in_situ: the call, whatever is done in it.
+    end_step      ///< Modes async and in_situ: the complete call of end_step().
   };
   Kind kind = Kind::encode;
   std::int32_t rank = 0;
-  std::int32_t lane = 0;          ///< 0 main, 1.. encode threads, or a number above.
-  std::int32_t field_index = -1;  ///< -1: belongs to no single field.
-  std::int64_t chunk_index = -1;  ///< -1: belongs to no single chunk (a write of many).
+  std::int32_t lane = 0;          ///< 0 main, 1.. encode threads, or one of the numbers above.
+  std::int32_t field_index = -1;  ///< -1: not of a single field.
+  std::int64_t chunk_index = -1;  ///< -1: not of a single chunk (a write of many).
   double start_s = 0;             ///< Seconds since the file was created, rank's own clock.
   double end_s = 0;
-  std::uint64_t n_bytes = 0;  ///< Encode: uncompressed; write: stored; else as it applies.
+  std::uint64_t n_bytes = 0;  ///< Encode: uncompressed; write: stored; else depends on the kind.
   std::uint64_t address = 0;  ///< Writes only.
 };
 
-/// Whether an event was planned before work began, and did not happen.
+/// Return true for the kinds of events that are plans, made before the work began.
 bool is_planned(TraceEvent::Kind kind);
 
 /// "encode", "write", ...
 const char* trace_kind_name(TraceEvent::Kind kind);
 
-/// An append-only list that every thread of a rank may add to.
+/// An append-only list of events that every thread of a rank may extend.
 class Trace {
  public:
   void add(const TraceEvent& event) {

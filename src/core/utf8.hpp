@@ -1,5 +1,5 @@
-// Names in messages: the known name that is nearest to a misspelt one, the first of many names, and
-// counts with their nouns. UTF-8 comes with trz/base/printable.hpp.
+// Names in messages: the known name nearest to a misspelt one, the first of many names, and counts
+// with their nouns. trz/base/printable.hpp handles UTF-8.
 
 #pragma once
 
@@ -17,7 +17,8 @@
 
 namespace tailrace {
 
-/// Characters to put in, take out or change to make one of the other (Levenshtein).
+/// Return the number of characters to insert, delete or replace to turn one text into the other
+/// (Levenshtein).
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -33,9 +34,9 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// "; did you mean \"layout\"?" for a name that is none of `names`; empty if none is near.
+/// Return "; did you mean \"layout\"?" for a name that is not in `names`; empty if none is near.
 inline std::string did_you_mean(std::string_view name, std::span<const std::string_view> names) {
-  constexpr std::size_t typing_errors = 2;  // letters exchanged are two
+  constexpr std::size_t typing_errors = 2;  // a swap of two letters counts as two
   std::string_view best;
   std::size_t least = std::min(typing_errors, name.size() / 2) + 1;
   for (const std::string_view each : names) {
@@ -46,12 +47,12 @@ inline std::string did_you_mean(std::string_view name, std::span<const std::stri
   return best.empty() ? "" : "; did you mean \"" + std::string(best) + "\"?";
 }
 
-/// "1 chunk", "3 chunks".
+/// Return "1 chunk", "3 chunks".
 inline std::string counted(std::uint64_t count, std::string_view noun) {
   return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
 }
 
-/// "a, b and 3 more". @param most  names at most. @param name_of  how an element is named
+/// Return "a, b and 3 more". @param most  names at most. @param name_of  returns an element's name
 template <class Names, class NameOf = std::identity>
 std::string first_names_text(const Names& names, std::size_t most, NameOf name_of = {}) {
   std::string text;

@@ -1,5 +1,5 @@
-// The version of Tailrace, as the files that it writes say it. CMakeLists.txt and tailrace.h carry
-// the same number; a unit test compares them.
+// The version of Tailrace, as recorded in the files that it writes. CMakeLists.txt and tailrace.h
+// have the same number; a unit test compares them.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Facts from /proc, uname and statvfs.
+// Reads facts from /proc, uname and statvfs.
 
 #include "measure/machine_identity.hpp"
 
@@ -46,7 +46,7 @@ std::uint64_t n_cores_of_node() {
   return static_cast<std::uint64_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
 }
 
-/// The type of the mount whose place is the longest prefix of `folder`.
+/// Return the type of the mount whose mount point is the longest prefix of `folder`.
 std::string file_system_of(const std::string& folder) {
   std::ifstream mounts("/proc/self/mounts");
   std::string line;

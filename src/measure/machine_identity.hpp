@@ -1,5 +1,5 @@
-// Where this process runs and where it writes: what a machine profile must fit
-// (model/machine_profile.hpp), from /proc, uname and statvfs.
+// Identity of the machine and file system that this process uses: a machine profile must match it
+// (model/machine_profile.hpp). From /proc, uname and statvfs.
 
 #pragma once
 
@@ -11,21 +11,21 @@
 
 namespace tailrace {
 
-/// Not collective. Thread-safe. `folder` need not be absolute; one that does not exist has the file
-/// system "unknown", as has a machine without /proc the processor.
+/// Find the identity. Not collective. Thread-safe. `folder` may be relative. The file system is
+/// "unknown" if the folder does not exist, the processor if the machine has no /proc.
 MachineIdentity find_machine_identity(const std::string& folder);
 
-/// The processor as the kernel names it, or "unknown".
+/// Return the kernel's name of the processor, or "unknown".
 std::string processor_name();
-/// Cores of the node, whatever the launcher binds a rank to; at least 1.
+/// Return the number of cores of the node, regardless of the launcher's binding; at least 1.
 std::uint64_t n_cores_of_node();
-/// Type of the file system that `folder` (absolute, without links) lies on: "ext4", "lustre".
+/// Return the type of the file system of `folder` (absolute, without links): "ext4", "lustre".
 std::string file_system_of(const std::string& folder);
-/// Now, in UTC: "2026-11-21T12:00:00Z".
+/// Return the current time in UTC: "2026-11-21T12:00:00Z".
 std::string utc_now();
 
 struct FolderFacts {
-  std::uint64_t free_bytes = 0;  ///< For this user.
+  std::uint64_t free_bytes = 0;  ///< Free for this user.
   std::uint64_t block_bytes = 0;
 };
 /// @error not_found, io_error

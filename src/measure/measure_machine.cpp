@@ -1,7 +1,7 @@
 // The shared file, its sizes in doublings, and when to stop.
 //
-// Invariant: whether another size or repeat follows is decided by numbers that all ranks share
-// (maxima over the ranks), so that all take the same path through the collective calls.
+// Invariant: numbers that all ranks share (maxima over the ranks) decide whether another size or
+// repeat follows. All ranks therefore make the same collective calls.
 
 #include "measure/measure_machine.hpp"
 
@@ -37,7 +37,7 @@
 
 namespace tailrace {
 
-// --- One chunk there and back, by the thread's clock.
+// --- Encoding and decoding of one chunk, by the thread's clock.
 
 namespace {
 
@@ -56,7 +56,7 @@ Result<Trip> run_once(const Codec& codec, std::span<const std::byte> values) {
   const double middle = thread_cpu_s();
   if (!encoded.ok()) return encoded.status();
   trip.encoded_bytes = static_cast<double>(encoded->buffer.n_bytes());
-  // Who reads gets the values in an array of their own, as HDF5 hands them over.
+  // A reader gets the values in a separate array, like from HDF5.
   std::vector<std::byte> destination(values.size());
   const double decode_start = thread_cpu_s();
   TAILRACE_TAKE(Buffer decoded, codec.decode(std::move(*encoded)));
@@ -79,18 +79,20 @@ Result<Trip> run_often(const Codec& codec, std::span<const std::byte> values,
   return Trip{median_of(encode_s), median_of(decode_s), warm.encoded_bytes};
 }
 
-// --- A core's speed in some ms.
+// --- Speed of a core within some ms.
 
-constexpr std::uint64_t made_up_edge = 64;  ///< Cells, of the chunk for fast codecs, ...
+constexpr std::uint64_t made_up_edge = 64;  ///< Edge of the chunk in cells, for fast codecs.
 constexpr std::uint64_t made_up_edge_slow = 32;
-constexpr double slow_bytes_per_s = 300e6;  ///< ... and for those that typically do less.
-constexpr double made_up_bound = 1e-3;      ///< Of a range of 1: some 5 bits a value.
+constexpr double slow_bytes_per_s = 300e6;  ///< Slower codecs use the smaller edge.
+constexpr double made_up_bound = 1e-3;      ///< Bound for a range of 1: about 5 bits a value.
 constexpr int rounds_least = 3;             ///< The first one warms up.
 constexpr int rounds_most = 10;
-constexpr double rounds_s = 4e-3;                        ///< Beyond that, no more of them.
-constexpr std::array<double, 2> believable = {0.1, 10};  ///< Of a core over the typical one.
+constexpr double rounds_s = 4e-3;                        ///< No further rounds after this time.
+constexpr std::array<double, 2> believable = {0.1, 10};  ///< Accepted speeds of a core over the
+                                                         //   typical one.
 
-/// Random values, twice averaged over `width` cells along each axis of a periodic cube: in [0, 1].
+/// Make random values, averaged twice over `width` cells along each axis of a periodic cube: in [0,
+/// 1].
 std::vector<float> smooth_values(std::uint64_t edge, std::uint64_t width, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<float> values(edge * edge * edge);
@@ -114,8 +116,8 @@ std::vector<float> smooth_values(std::uint64_t edge, std::uint64_t width, unsign
   return values;
 }
 
-/// Something like a density: large and small structures, and more small values than large ones.
-/// trz predicts it by interpolation, as it does real Nyx fields.
+/// Make values like a density: large and small structures, and more small values than large ones.
+/// trz predicts them by interpolation, like real Nyx fields.
 std::vector<float> made_up_values(std::uint64_t edge) {
   std::vector<float> values = smooth_values(edge, 8, 1);
   const std::vector<float> fine = smooth_values(edge, 2, 2);
@@ -127,7 +129,8 @@ std::vector<float> made_up_values(std::uint64_t edge) {
   return values;
 }
 
-/// Uncompressed bytes per second of this core with the codec. Nothing where it cannot be told.
+/// Return the uncompressed bytes per second of this core with the codec; nothing if they cannot be
+/// measured.
 std::optional<double> made_up_speed(std::string_view codec_text, std::span<const float> values,
                                     std::uint64_t edge) {
   FieldOptions named;
@@ -190,8 +193,9 @@ MachineProfile measure_core() {
   return profile;
 }
 
-/// Of this processor, since nodes with unlike ones may share a home, and of this build: one without
-/// optimisation is several times as slow. Empty: nowhere.
+/// Return the path of the cache; empty if it cannot be stored. It is per processor, since nodes
+/// with different ones may share a home. It is per build, since one without optimisation is several
+/// times as slow.
 std::filesystem::path kept_path() {
   const char* cache = environment_variable("XDG_CACHE_HOME");
   const char* home = environment_variable("HOME");
@@ -224,7 +228,7 @@ std::optional<MachineProfile> kept_core_profile() {
   if (!text.ok()) return std::nullopt;
   Result<MachineProfile> profile = parse_profile(*text);
   const MachineProfile typical = built_in_profile();
-  // What is damaged, of another version or of another build's codecs is measured again.
+  // A damaged cache, or one of another version or other codecs, is measured again.
   if (!profile.ok() || !profile->built_in || profile->processor != processor_name() ||
       profile->tailrace_version != typical.tailrace_version ||
       !std::ranges::equal(profile->codecs, typical.codecs, {}, &CodecProfile::codec,
@@ -240,7 +244,7 @@ MachineProfile measured_and_kept_core_profile() {
   if (path.empty()) return profile;
   std::error_code failed;
   std::filesystem::create_directories(path.parent_path(), failed);
-  // Whole or not at all, whoever else writes it now.
+  // Write to a temporary file, so that a concurrent writer never leaves a mixed one.
   std::filesystem::path beside = path;
   beside += "." + std::to_string(::getpid());
   {
@@ -264,10 +268,10 @@ double median_of(std::vector<double> values) {
 Result<MeasuredTrip> measure_trip(Comm& comm, const Codec& codec, std::span<const std::byte> values,
                                   std::size_t n_repeats) {
   TAILRACE_CHECK(!values.empty() && n_repeats > 0);
-  comm.barrier();  // all ranks strain the node's memory at once
+  comm.barrier();  // all ranks load the node's memory at the same time
   const LaneClock clock;
   TAILRACE_TAKE(Trip trip, comm.agree(run_often(codec, values, n_repeats)));
-  // The clock's grain is 1 ns; a trip that it cannot see has taken one grain.
+  // The clock's resolution is 1 ns; an unmeasurably short trip counts as 1 ns.
   std::array<double, 4> sums = {static_cast<double>(values.size()), trip.encoded_bytes,
                                 std::max(trip.encode_s, 1e-9), std::max(trip.decode_s, 1e-9)};
   comm.allreduce(sums, Reduction::sum);
@@ -283,7 +287,7 @@ constexpr std::size_t kRepeatsMax = 5;
 constexpr std::size_t kSyncsMax = 21;
 constexpr std::uint64_t kClaims = 2000;
 
-/// One shared file that is gone from the folder before the first byte is written.
+/// A shared file that is unlinked before the first byte is written.
 class ScratchFile {
  public:
   /// Collective.
@@ -305,7 +309,7 @@ class ScratchFile {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
   Storage& storage() { return *storage_; }
-  /// Let later reads go to the storage. A hint: a file system may not follow it.
+  /// Make later reads go to the storage. A hint: a file system may ignore it.
   void forget_cached() const { ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED); }
 
  private:
@@ -333,7 +337,7 @@ class ScratchFile {
   std::unique_ptr<Storage> storage_;
 };
 
-/// Bytes that no file system can compress or share.
+/// Fill with bytes that no file system can compress or deduplicate.
 void fill_random(std::span<std::byte> bytes, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (std::size_t at = 0; at < bytes.size(); at += 8) {
@@ -342,7 +346,7 @@ void fill_random(std::span<std::byte> bytes, std::uint64_t seed) {
   }
 }
 
-/// Call `act(address, n_bytes)` for the pieces of this rank's run.
+/// Call `act(address, n_bytes)` for each piece of this rank's run.
 template <class Act>
 Status for_pieces(std::uint64_t start, std::uint64_t n_bytes, std::uint64_t piece_bytes,
                   Act&& act) {
@@ -352,9 +356,9 @@ Status for_pieces(std::uint64_t start, std::uint64_t n_bytes, std::uint64_t piec
   return Status();
 }
 
-/// One size by one number of ranks. Seconds are those of the slowest rank.
+/// One size with one number of ranks. Seconds are those of the slowest rank.
 struct Run {
-  double write_s = 0;  ///< The sync included.
+  double write_s = 0;  ///< Including the sync.
   double sync_s = 0;
   double read_s = 0;
 };
@@ -369,7 +373,7 @@ class StorageBench {
     TAILRACE_TRY(comm_.agree(
         ready ? Status() : Status(Code::out_of_memory, "no memory for the pieces of a write")));
     fill_random(piece_.bytes(), static_cast<std::uint64_t>(comm_.rank()) + 1);
-    std::memset(into_.data(), 1, into_.n_bytes());  // so that no page is found during a read
+    std::memset(into_.data(), 1, into_.n_bytes());  // so that no page fault happens during a read
     const auto n_all = static_cast<std::uint64_t>(comm_.n_ranks());
     std::vector<std::uint64_t> counts;
     for (std::uint64_t n = 1; n < n_all; n *= 2) counts.push_back(n);
@@ -382,7 +386,7 @@ class StorageBench {
   }
 
  private:
-  /// All sizes that fit, in doublings, until the clock says end_s.
+  /// Measure all sizes that fit, in doublings, until the clock reaches end_s.
   Status run_sizes(std::uint64_t n_ranks, double end_s) {
     const double start_s = now_s();
     double last_s = 0;
@@ -411,7 +415,7 @@ class StorageBench {
     return Status();
   }
 
-  /// The median of up to kRepeatsMax runs; one is enough once the clock says `patience_s`.
+  /// Measure the median of up to kRepeatsMax runs; one is enough after `patience_s`.
   Status run_size(std::uint64_t n_ranks, std::uint64_t n_bytes, double patience_s) {
     std::vector<double> write_s;
     std::vector<double> read_s;
@@ -468,7 +472,7 @@ class StorageBench {
     return Run{seconds[0], seconds[1], seconds[2]};
   }
 
-  /// Since the start, the same on every rank. Collective.
+  /// Return the seconds since the start, the same on every rank. Collective.
   double now_s() {
     double now = clock_.now_s();
     comm_.allreduce(std::span<double>(&now, 1), Reduction::max);
@@ -508,7 +512,7 @@ Result<double> measure_sync_latency(Comm& comm, const std::string& folder, doubl
     }
   }
   TAILRACE_TRY(comm.agree(done));
-  double median_s = median_of(std::move(sync_s));  // of nothing on the other ranks: 0
+  double median_s = median_of(std::move(sync_s));  // 0 on the other ranks, which have no values
   comm.allreduce(std::span<double>(&median_s, 1), Reduction::max);
   return median_s;
 }
@@ -546,9 +550,9 @@ Bytes next_message(Comm& comm) {
   }
 }
 
-/// Median seconds of one of several calls in a row, of the slowest rank: a first one brings the
-/// ranks together, which leave a barrier as their naps end. Every rank calls as often: rank 0 says
-/// when it is enough.
+/// Return the median seconds of one of several consecutive calls, on the slowest rank. A first call
+/// synchronises the ranks, which leave a barrier when their naps end. Every rank makes the same
+/// number of calls: rank 0 decides when to stop.
 template <class Call>
 double median_call_s(Comm& comm, double budget_s, Call&& call) {
   std::vector<double> seconds;
@@ -601,9 +605,10 @@ MeasuredMessages measure_messages(Comm& comm, double budget_s) {
     found.points.push_back(
         {Kind::allreduce, n_ranks, static_cast<double>(n_bytes), last_reduced_s});
   }
-  // Who only sends is through at once: what a gather takes is seen where all wait for its end.
+  // A rank that only sends returns immediately, so a gather's time is measured until all ranks have
+  // waited for its end.
   for (const std::uint64_t most_bytes : kGatheredBytes) {
-    // Of very many ranks less, for rank 0's sake.
+    // Send less on very many ranks, to spare rank 0.
     const std::uint64_t n_bytes =
         std::min(most_bytes, std::max(kGatheredInAll / n_ranks, 2 * kGatheredBytes.front()));
     const Bytes mine(n_bytes);
@@ -620,7 +625,7 @@ MeasuredMessages measure_messages(Comm& comm, double budget_s) {
 }
 
 Result<double> measure_copy(Comm& comm) {
-  // The node's memory is all its ranks'.
+  // All ranks share the node's memory.
   const auto n_on_node = static_cast<std::uint64_t>(comm.n_ranks_on_node());
   const std::uint64_t n_bytes = std::max(2 * kCopyBytes / (1 + n_on_node), kCopyBytes / 8) /
                                 kCopyChunkBytes * kCopyChunkBytes;
@@ -632,11 +637,11 @@ Result<double> measure_copy(Comm& comm) {
   std::vector<double> seconds;
   for (std::size_t i = 0; i <= kLeastCalls; ++i) {
     comm.barrier();
-    const double start_s = thread_cpu_s();  // What else the node does does not count.
+    const double start_s = thread_cpu_s();  // Excludes other work on the node.
     for (std::uint64_t at = 0; at < n_bytes; at += kCopyChunkBytes) {
       std::memcpy(into.data() + at, from.data() + at, kCopyChunkBytes);
     }
-    if (i > 0) seconds.push_back(thread_cpu_s() - start_s);  // The first has the memory made.
+    if (i > 0) seconds.push_back(thread_cpu_s() - start_s);  // The first copy allocates the memory.
   }
   double bytes_per_s = static_cast<double>(n_bytes) / std::max(median_of(seconds), 1e-9);
   comm.allreduce(std::span<double>(&bytes_per_s, 1), Reduction::sum);

@@ -1,4 +1,4 @@
-// The rule, its words, and the sample of magnitudes.
+// The rule on wide bounds, its texts, and the sample of magnitudes.
 
 #include "policy/bound_width.hpp"
 
@@ -13,16 +13,16 @@ namespace {
 
 constexpr std::size_t most_sampled = 2048;
 
-/// One end of the range. Differences are of 128th parts, so that those of the largest numbers do
-/// not overflow.
+/// One end of the range. Differences are of 128ths, so that those of the largest numbers do not
+/// overflow.
 struct RangeEnd {
   double value = 0;
   std::uint64_t n = 0;
-  double beyond = 0;  ///< From the nearest of all other values.
+  double beyond = 0;  ///< Distance from the nearest other value.
   double rest_least = 0;
   double rest_greatest = 0;
 
-  /// How many times the spread of all other values it lies beyond them.
+  /// Return the distance from all other values, as a multiple of their spread.
   double distance() const {
     const double spread = rest_greatest / 128 - rest_least / 128;
     return spread > 0 ? beyond / spread : 0;
@@ -36,8 +36,8 @@ std::array<RangeEnd, 2> ends_of(const ValueFacts& facts) {
             facts.least, facts.next_greatest}}};
 }
 
-/// A fill value is repeated. 0 is a value of its own right in most fields, and a range from it is
-/// what users of rel think of: it is doubted at most.
+/// Classify one end of the range. A fill value is repeated. 0 is an ordinary value in most fields,
+/// and users of rel expect a range that begins at it, so it is at most suspect.
 BoundWidth width_by_end(const RangeEnd& end, std::uint64_t n_values) {
   if (end.n < 2 || !(end.distance() >= suspect_distance_min)) return BoundWidth::fine;
   const bool is_fill =
@@ -52,7 +52,7 @@ std::string digits_text(double number, int n_digits) {
   return std::string(digits.data(), printed.ptr);
 }
 
-/// Rounded down to one digit: for a bound that is proposed.
+/// Round down to one significant digit, for a proposed bound.
 double one_digit_below(double number) {
   const double power = std::pow(10.0, std::floor(std::log10(number)));
   const double rounded = std::floor(number / power * (1 + 1e-12)) * power;
@@ -87,7 +87,7 @@ BoundVerdict judge_bound(const ErrorBound& bound, double absolute_bound, const V
   if (!bound.needs_range() || !(absolute_bound > 0)) return verdict;
   for (const RangeEnd& end : ends_of(facts)) {
     const BoundWidth width = width_by_end(end, facts.n_values);
-    // A file's recorded bound may be of a range without that value.
+    // A file's recorded bound may be relative to a range without that value.
     const bool widened =
         absolute_bound > tailrace::absolute_bound(bound, end.rest_least, end.rest_greatest);
     if (width <= verdict.width || !widened) continue;
@@ -181,7 +181,7 @@ void MagnitudeSample::add(DType dtype, std::span<const std::byte> values,
   visit_dtype(dtype, [&]<class T>() {
     std::optional<double> fill = fill_value;
     if constexpr (std::is_integral_v<T>) {
-      // A number that the type does not have is no value's fill.
+      // A fill value that the type cannot represent equals no value.
       const double past = std::ldexp(1.0, std::numeric_limits<T>::digits);
       if (fill && !(*fill >= static_cast<double>(std::numeric_limits<T>::min()) && *fill < past)) {
         fill.reset();

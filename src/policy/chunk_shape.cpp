@@ -13,7 +13,7 @@ std::uint64_t chunk_bytes(const Shape& chunk, std::uint64_t element_bytes) {
   return n_elements(chunk) * element_bytes;
 }
 
-/// The smallest divisor > 1 of `extent`, or `extent` itself if none is below 8.
+/// Return the smallest divisor > 1 of `extent`, or `extent` itself if none is below 8.
 std::uint64_t smallest_factor(std::uint64_t extent) {
   for (const std::uint64_t factor : {2U, 3U, 5U, 7U}) {
     if (extent % factor == 0) return factor;
@@ -21,8 +21,8 @@ std::uint64_t smallest_factor(std::uint64_t extent) {
   return extent;
 }
 
-/// Cut the largest dimension in the fewest equal parts; if it has only large factors, in two
-/// unequal ones where `may_pad` allows that a chunk reaches over the shape's end.
+/// Cut the largest dimension into the fewest equal parts. If it has only large factors and
+/// `may_pad` allows a chunk to exceed the shape's end, cut it into two unequal parts.
 /// @returns false if no dimension can be cut.
 bool split_once(Shape& chunk, const Shape& may_pad) {
   std::size_t best = chunk.size();
@@ -130,7 +130,7 @@ Shape chunk_shape_of_least(const Shape& shape, std::uint64_t element_bytes,
     const std::uint64_t extent = std::max<std::uint64_t>(shape[d], 1);
     if (row_bytes >= least_bytes) break;
     const std::uint64_t n_needed = (least_bytes - 1) / row_bytes + 1;
-    // As even as can be: 19 levels of which 14 are needed stay whole.
+    // Cut as evenly as possible: 19 levels of which 14 are needed stay complete.
     const std::uint64_t n_parts = std::max<std::uint64_t>(extent / n_needed, 1);
     chunk[d] = (extent - 1) / n_parts + 1;
     row_bytes *= chunk[d];
@@ -162,15 +162,16 @@ Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint6
   return slab;
 }
 
-// --- boxes one behind the other
+// --- consecutive boxes
 
 namespace {
 
-/// Rank 0 keeps some 50 bytes of each chunk while a file is written.
+/// Limit on the number of chunks, because rank 0 stores about 50 bytes per chunk while it writes a
+/// file.
 constexpr std::uint64_t most_box_chunks = std::uint64_t{1} << 22;
 
-/// The slab of a box that `length` cells in a row are, or, as a shape of one dimension, that they
-/// are none. `length` divides the box's cells.
+/// Return the shape of the box's slab that `length` consecutive cells form. If they form none,
+/// return a shape of one dimension. `length` divides the box's cells.
 Shape slab_of(const Shape& cells, std::uint64_t length) {
   Shape slab;
   std::uint64_t inner = 1;

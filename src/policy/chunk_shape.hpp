@@ -1,4 +1,4 @@
-// Chunk shapes: from the decomposition, so that ranks own whole chunks where they can.
+// Chunk shapes from the decomposition, so that ranks own complete chunks if possible.
 
 #pragma once
 
@@ -11,73 +11,78 @@
 
 namespace tailrace {
 
-/// What all ranks' boxes of one field have in common, from two small allreduces.
+/// Common properties of all ranks' boxes of one field, from two small allreduces.
 struct DecompositionFacts {
-  /// Per dimension the greatest common divisor of all cuts (box borders that are not the field's
-  /// own); the field's extent where nothing is cut.
+  /// Greatest common divisor of all cuts in each dimension; the field's extent if it has no cuts. A
+  /// cut is a box border inside the field.
   Shape cut_gcd;
-  /// Per dimension the largest extent of any one box; at least 1.
+  /// Largest extent of any single box in each dimension; at least 1.
   Shape largest_box;
-  bool any_put = true;  ///< Whether any rank has put a box, be it empty.
+  bool any_put = true;  ///< True if any rank has put a box, even an empty one.
 };
 
-/// Fold one box's borders into the facts: cut_gcd (from 0 on) and largest_box, a number for each
-/// dimension. The shape's own borders are no cuts, an empty box has none.
+/// Add one box's borders to the facts: cut_gcd (initially 0) and largest_box, each with one number
+/// per dimension. Borders of the field are not cuts, and an empty box has none.
 void add_cuts(const Shape& shape, const Box& box, std::uint64_t* cut_gcd,
               std::uint64_t* largest_box);
 
-/// Blocks of this size and more are chunks of their own even if they are below the target.
+/// Blocks of this size or more become separate chunks even if they are below the target.
 inline constexpr std::uint64_t smallest_own_chunk_bytes = 64U << 10;
 
 /// Choose a chunk shape of at most 2 * target_bytes.
-/// Blocks between common cuts are kept whole or split evenly, so no box border crosses a chunk.
-/// Where such blocks would be tiny because the cuts are irregular, the largest box serves as the
-/// measure and borders do cross chunks; where they are tiny because there are very many ranks,
-/// neighbouring blocks are merged. Not collective. @param element_bytes 1, 2, 4 or 8. @returns
-/// extents >= 1.
+/// Blocks between common cuts stay complete or are split evenly, so that no box border crosses a
+/// chunk. If irregular cuts would make these blocks tiny, the largest box determines the shape, and
+/// borders do cross chunks. If very many ranks make them tiny, neighbouring blocks are merged. Not
+/// collective.
+/// @param element_bytes  1, 2, 4 or 8
+/// @returns extents >= 1
 Shape chunk_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
                       const DecompositionFacts& facts);
 
-/// Chunk shape for a field that nobody has cut yet and `n_owners` will share in whole chunks: like
-/// chunk_shape_for, but made smaller (down to 1 MiB) until every owner has several chunks.
+/// Choose a chunk shape for a field without known boxes that `n_owners` will share in complete
+/// chunks. Like chunk_shape_for(), but smaller (down to 1 MiB) until every owner has several
+/// chunks.
 Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
                            std::uint64_t target_bytes, std::uint64_t n_owners);
 
-/// Chunk shape for a field that `n_ranks` share in blocks of its first dimension: the blocks divide
-/// evenly, several for each rank, but of 1 MiB at least. @returns extents >= 1.
+/// Choose a chunk shape for a field that `n_ranks` share in blocks of its first dimension. Chunks
+/// divide the blocks evenly, several per rank, but have at least 1 MiB.
+/// @returns extents >= 1
 Shape chunk_shape_by_rows(const Shape& shape, std::uint64_t element_bytes,
                           std::uint64_t target_bytes, std::uint64_t n_ranks);
 
-/// The chunks of at least `least_bytes` that are the fewest parts of the field's slowest dimension
-/// that can be cut so, and whole in all behind it: what readers of maps and of published files
-/// expect. A smaller field is one chunk. Fewer than twice as many bytes, but where one element more
-/// would be. Not collective. @returns extents >= 1.
+/// Choose the smallest chunks of at least `least_bytes` that cut only one dimension, evenly: later
+/// dimensions are complete, earlier ones have extent 1. Readers of maps and of published files
+/// expect this. A smaller field is one chunk. A chunk has less than twice `least_bytes`, apart from
+/// rounding up to complete rows. Not collective.
+/// @returns extents >= 1
 Shape chunk_shape_of_least(const Shape& shape, std::uint64_t element_bytes,
                            std::uint64_t least_bytes);
 
-/// Slab shape for contiguous storage: whole in all dimensions behind the first that is cut. Along
-/// that dimension slabs divide the blocks between common cuts, so that ranks own whole slabs,
-/// unless they would be tiny. @param cut_gcd  as in DecompositionFacts.
+/// Choose a slab shape for contiguous storage: complete in all dimensions after the first that is
+/// cut. Along that dimension slabs divide the blocks between common cuts, so that ranks own
+/// complete slabs, unless they would be tiny.
+/// @param cut_gcd  see DecompositionFacts
 Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
                      const Shape& cut_gcd = {});
 
-// --- Chunks of boxes that lie one behind the other, as plotfiles have them.
+// --- Chunks of consecutive boxes, the form of plotfiles.
 
-/// The length of chunks none of which holds cells of two components of a box: it divides the cells
-/// of each box. The longest of at most `most` elements by which every chunk is a box or a slab of
-/// it; where there is none, the longest. @returns 0 if such chunks would have fewer than `least`,
-/// or be millions.
+/// Choose a chunk length that divides the cells of each box, so that no chunk holds cells of two
+/// components. It is the longest one of at most `most` elements for which every chunk is a box or a
+/// slab of a box; if none exists, the longest.
+/// @returns 0 if such chunks would have fewer than `least` elements, or would be millions.
 std::uint64_t chunk_length_for(const BoxSeries& boxes, std::uint64_t least, std::uint64_t most);
 
-/// What the chunks of such a length are. Immutable: for all threads.
+/// Shapes of the chunks of such a length. Immutable, so all threads may share it.
 class BoxChunks {
  public:
   BoxChunks(const BoxSeries& boxes, std::uint64_t chunk_length);
-  /// The cells that chunks have, each shape once: the whole box, a slab of it, or, where its rows
-  /// do not fit the length, one dimension.
+  /// Return the distinct shapes of chunks in cells: the complete box, or a slab of it. Of one
+  /// dimension if the length does not fit the box's rows.
   const std::vector<Shape>& shapes() const { return shapes_; }
   struct Part {
-    std::size_t shape = 0;  ///< Of shapes().
+    std::size_t shape = 0;  ///< Index into shapes().
     std::size_t component = 0;
   };
   Part part(std::uint64_t chunk_index) const;

@@ -1,4 +1,4 @@
-// The rules on single values, and the page that shows them.
+// Rules on single values, and the page that shows them.
 
 #include "policy/door_rules.hpp"
 
@@ -74,12 +74,12 @@ constexpr auto rules = std::to_array<ValueRule>({
      "metadata in front are for files that are complete when they are written"},
 });
 
-/// The name of the option that a rule is about.
+/// Return the name of the option that a rule is about.
 std::string_view option_of(const ValueRule& rule) {
   return rule.example.substr(0, rule.example.find('='));
 }
 
-/// The option table's entry of a name; null: it has none.
+/// Find the option table's entry of a name; null: not in the table.
 template <class Options>
 const OptionEntry<Options>* find_entry(std::span<const OptionEntry<Options>> table,
                                        std::string_view name) {
@@ -87,7 +87,7 @@ const OptionEntry<Options>* find_entry(std::span<const OptionEntry<Options>> tab
   return found == table.end() ? nullptr : &*found;
 }
 
-/// "layout=sparse": the option of a rule that applies, with the value that it has.
+/// Format the option of a rule that applies, with its value: "layout=sparse".
 std::string value_of(const ValueRule& rule, const FileOptions* file, const FieldOptions& field) {
   const std::string_view option = option_of(rule);
   const auto* const of_field = find_entry(field_option_table(), option);

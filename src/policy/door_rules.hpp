@@ -1,8 +1,8 @@
 // Values of options that only some doors serve, and the check that every door makes.
 //
-// core/option_table.hpp lists the doors of each option. Here stand the single values of options
-// that fewer doors serve, each with its reason. docs/options.md shows both as one table, and
-// door_rules_test tries every cell of that table in each door.
+// core/option_table.hpp lists the doors of each option. This table lists single values that fewer
+// doors serve, each with its reason. docs/options.md shows both as one table, and door_rules_test
+// tries every cell of that table in each door.
 
 #pragma once
 
@@ -17,37 +17,37 @@
 
 namespace tailrace {
 
-/// A value of an option that some doors refuse.
+/// A value of an option that some doors reject.
 struct ValueRule {
-  std::string_view example;  ///< "layout=front": a text of options that asks for the value.
-  /// True if the options ask for the value. `file` is null where the options are a dataset's own.
+  std::string_view example;  ///< "layout=front": options that select the value.
+  /// True if the options select the value. `file` is null if the options are a dataset's own.
   bool (*asked)(const FileOptions* file, const FieldOptions& field);
   unsigned doors = 0;    ///< Doors that serve the value, as bits of Door.
-  std::string_view why;  ///< Why the others refuse it: "needs all values of a field at once".
+  std::string_view why;  ///< Reason of the other doors: "needs all values of a field at once".
 };
 
-/// All rules. The option of each is in the option table.
+/// Return all rules. The option of each is in the option table.
 std::span<const ValueRule> value_rules();
 
-/// Doors that serve the value: those of the rule that have the option.
+/// Return the doors that serve the value: those of the rule that have the option.
 unsigned doors_of(const ValueRule& rule);
 
-/// Refuse options that the door does not serve, unless they have their defaults. Not collective,
-/// and alike where agreed_text() is.
+/// Check that the door serves all options that differ from their defaults. Not collective; alike on
+/// all ranks if agreed_text() is.
 /// @error invalid_argument  an option that the door does not have.
-/// @error unsupported  a value that it does not serve; both name the option and the reason.
+/// @error unsupported  a value that it does not serve; both errors name the option and the reason.
 Status check_door(const FileOptions& options, Door door);
-/// Refuse options of one dataset, likewise.
+/// Check the options of one dataset in the same way.
 Status check_door(const FieldOptions& options, Door door);
 
-/// Refuse options of a file and of its globs, likewise, for the door that they name.
+/// Check the options of a file and of its globs in the same way, for the door that they name.
 Status check_door(const GlobOptions& options);
 
-/// Refuse layout=front for one dataset of a file that is not laid out so.
+/// Reject layout=front for one dataset of a file without this layout.
 /// @error invalid_argument
 Status check_front_of_file(const FieldOptions& options);
 
-/// docs/options.md.
+/// Return the text of docs/options.md.
 std::string options_page();
 
 }  // namespace tailrace

@@ -1,7 +1,7 @@
-// Layouts of communities' files, as rules over paths: what role a dataset has by its place.
+// File layouts of communities, as rules over paths: the role of a dataset by its path.
 //
-// Each table names its source. A rule for a community that is not listed here is a table and a line
-// in `communities`; docs/cli.md lists the communities for users.
+// Each table names its source. To add a community, add a table and a line in `communities`;
+// docs/cli.md lists the communities for users.
 
 #pragma once
 
@@ -14,14 +14,14 @@ namespace tailrace {
 
 struct PathRule {
   Role role;
-  std::string_view globs;  ///< Over paths, with commas between them; '*' crosses groups.
+  std::string_view globs;  ///< Globs over paths, separated by commas; '*' crosses groups.
 };
 
-/// A community's rules: the first that matches a dataset's path decides.
+/// Rules of a community: the first that matches a dataset's path decides.
 struct Community {
   std::string_view name;
-  /// What a file of the community has: "@name" an attribute of the root group, "/path" a group or
-  /// dataset; "": the globs say enough.
+  /// Object that identifies a file of the community: "@name" is an attribute of the root group,
+  /// "/path" a group or dataset; "": the globs suffice.
   std::string_view marker;
   std::span<const PathRule> rules;
 };
@@ -53,7 +53,7 @@ inline constexpr PathRule parthenon_rules[] = {
     {Role::geometry, "/*/SwarmVars/swarm.?"},
 };
 
-// FLASH User's Guide, "Output file formats", table of datasets. The table of particles holds their
+// FLASH User's Guide, "Output file formats", table of datasets. The table of particles has their
 // positions and tags among its columns.
 inline constexpr PathRule flash_rules[] = {
     {Role::geometry, "/bounding box,/block size,/coordinates,/tracer particles"},
@@ -98,7 +98,7 @@ inline constexpr PathRule h5md_rules[] = {
 };
 
 // openPMD 1.1.0 and 2.0.0, https://github.com/openPMD/openPMD-standard: particle records. All
-// others, of particles and meshes, are values, whatever their components are called.
+// others, of particles and meshes, are values, whatever the names of their components.
 inline constexpr PathRule openpmd_rules[] = {
     {Role::index, "*/particlePatches/*"},
     {Role::geometry, "*/position,*/position/*,*/positionOffset,*/positionOffset/*"},
@@ -126,8 +126,8 @@ inline constexpr PathRule anndata_rules[] = {
     {Role::value, "/X,/layers/*,/obsm/*,/varm/*"},
 };
 
-// PyTables reserves these prefixes (NaturalNameWarning in its reference); _i_ holds the indexes of
-// tables: sorted values, bounds and ranges. pandas HDFStore, format "fixed"
+// PyTables reserves these prefixes (NaturalNameWarning in its reference); _i_ is the prefix of
+// indexes of tables: sorted values, bounds and ranges. pandas HDFStore, format "fixed"
 // (pandas/io/pytables.py).
 inline constexpr PathRule pytables_rules[] = {
     {Role::index, "*/_i_*,*/_v_*,*/_p_*,*/axis?,*/axis?_l*,*/block?_items*"},
@@ -135,7 +135,7 @@ inline constexpr PathRule pytables_rules[] = {
     {Role::index, "*/index,*/index_l*"},
 };
 
-// HDF-EOS5, and the groups that other missions name likewise (VIIRS, TROPOMI).
+// HDF-EOS5, and other missions that use the same group names (VIIRS, TROPOMI).
 inline constexpr PathRule hdfeos_rules[] = {
     {Role::coordinate,
      "*/Geolocation Fields/*,*/GeolocationFields/*,*/geolocation_data/*,"
@@ -236,7 +236,7 @@ inline constexpr Community communities[] = {
     {"Exodus", "@floating_point_word_size", exodus_rules},
 };
 
-// --- Quantities that a community's codes and readers take as positive, so that 0 is a limit.
+// --- Quantities that a community's codes and readers assume positive, so that 0 is a limit.
 
 // GADGET, Arepo and SWIFT: readers take logarithms and roots of these.
 inline constexpr PathRule gadget_positive[] = {

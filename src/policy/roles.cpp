@@ -1,5 +1,5 @@
-// The rules, in their order: what other objects say of a dataset, the layouts of communities, the
-// dataset's own attributes, and last its name. The first rule that applies decides.
+// The rules, in their order: attributes of other objects, the layouts of communities, the dataset's
+// own attributes, and last its name. The first rule that applies decides.
 
 #include "policy/roles.hpp"
 
@@ -17,13 +17,13 @@
 namespace tailrace {
 namespace {
 
-// --- Attributes by which a node of a tree says what it is.
+// --- Attributes by which a node of a tree states its kind.
 
 struct LabelRule {
   std::string_view label;
   Role role;
 };
-// CGNS SIDS and HDF5 file mapping, https://cgns.github.io. The nearest label above decides.
+// CGNS SIDS and HDF5 file mapping, https://cgns.github.io. The nearest labelled ancestor decides.
 constexpr LabelRule cgns_labels[] = {
     {"GridCoordinates_t", Role::geometry},
     {"FlowSolution_t", Role::value},
@@ -91,14 +91,15 @@ constexpr ClassRule encoding_rules[] = {
     {"categorical", "codes", Role::index},
 };
 
-// HDMF, on which NWB stands: classes of columns, as attributes of datasets.
+// HDMF, the basis of NWB: classes of columns, as attributes of datasets.
 constexpr LabelRule hdmf_types[] = {
     {"VectorIndex", Role::index},
     {"ElementIdentifiers", Role::id},
     {"DynamicTableRegion", Role::index},
 };
 
-/// An attribute whose text names other datasets, in the group of the attribute's object or above.
+/// An attribute whose text names other datasets, in the group of the attribute's object or in an
+/// ancestor.
 struct NamingRule {
   std::string_view glob;  ///< Over the attribute's name.
   Role role;
@@ -115,20 +116,20 @@ constexpr NamingRule naming_rules[] = {
     {"*_connectivity", Role::connectivity},
 };
 
-// --- Names that mean the same everywhere. Each rule is for arrays of at most so many dimensions.
+// --- Names with the same meaning everywhere. Each rule has a largest number of dimensions.
 
 constexpr std::size_t any_rank = SIZE_MAX;
 
 enum class At : std::uint8_t {
-  all,   ///< The whole name.
-  last,  ///< Its last word, without axis letters and numbers behind it.
+  all,   ///< The complete name.
+  last,  ///< Its last word, without trailing axis letters and numbers.
   any    ///< One of its words.
 };
 struct WordRule {
   At at;
   Role role;
   std::size_t rank_max;
-  std::string_view words;  ///< Lower case, with blanks between them.
+  std::string_view words;  ///< Lower case, separated by blanks.
 };
 constexpr WordRule word_rules[] = {
     {At::any, Role::coordinate, any_rank,
@@ -172,7 +173,7 @@ constexpr WordRule word_rules[] = {
     {At::last, Role::count, 1, "count"},
 };
 
-// What may stand behind or in front of x, y and z in the name of a grid's coordinate: x_rho, xCell.
+// Words that may follow or precede x, y and z in the name of a grid's coordinate: x_rho, xCell.
 constexpr std::string_view axis_companions =
     "rho psi u v vert atc node nodes cell cells face faces edge edges corner corners vertex grid "
     "mesh axis stag bnds bounds";
@@ -188,7 +189,7 @@ constexpr std::string_view geometry_groups =
     "locations volumelocations coordinates coords cell_coords node_coords position positions "
     "vertices";
 
-// CF standard names of coordinates, beside those that end in one of these or begin likewise.
+// CF standard names of coordinates; names that end with one of these, or begin likewise, count too.
 constexpr std::string_view standard_coordinates =
     "latitude longitude altitude height depth height_above_reference_ellipsoid "
     "height_above_mean_sea_level model_level_number radiation_wavelength radiation_frequency "
@@ -228,7 +229,7 @@ std::string_view folder_of(std::string_view path) {
   return slash == 0 || slash == std::string_view::npos ? "/" : path.substr(0, slash);
 }
 
-/// "particle_position_x" and "ParticlePositionX" as words in lower case.
+/// Split "particle_position_x" and "ParticlePositionX" into words in lower case.
 std::vector<std::string> words_of(std::string_view name) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
@@ -263,7 +264,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 bool is_axis(std::string_view word) { return word == "x" || word == "y" || word == "z"; }
 
-/// The last word that is no axis, no number and no "3D".
+/// Return the last word that is not an axis, a number or "3D".
 std::string_view last_word(const std::vector<std::string>& words) {
   for (auto word = words.rbegin(); word != words.rend(); ++word) {
     const bool number = (*word)[0] >= '0' && (*word)[0] <= '9';
@@ -283,12 +284,12 @@ std::string text_of(const StatedObject* object, std::string_view name) {
   return found != nullptr && !found->texts.empty() ? found->texts.front() : std::string();
 }
 
-/// The words of an attribute's texts, at blanks, commas and brackets; those that end in ':' are
+/// Split an attribute's texts into words at blanks, commas and brackets; words that end in ':' are
 /// keys.
 std::vector<std::string> names_in(const StatedAttribute& attribute, bool at_colons = false) {
   std::vector<std::string> names;
   for (const std::string& text : attribute.texts) {
-    // A text of several is one name, which may have blanks.
+    // One of several texts is one name, which may contain blanks.
     if (attribute.texts.size() > 1) {
       names.push_back(text);
       continue;
@@ -309,7 +310,7 @@ std::vector<std::string> names_in(const StatedAttribute& attribute, bool at_colo
 
 // --- One file
 
-/// The datasets and groups by path, and what the attributes of some say of others.
+/// Datasets and groups by path, and the roles that some objects' attributes give to others.
 class Scene {
  public:
   explicit Scene(const RoleFacts& facts) : facts_(facts) {
@@ -349,7 +350,7 @@ class Scene {
   }
 
   static std::vector<std::string> words(const StatedObject& dataset) {
-    // netCDF-4 puts this in front of a variable that is named like another's dimension.
+    // netCDF-4 adds this prefix to a variable with the name of another's dimension.
     constexpr std::string_view prefix = "_nc4_non_coord_";
     std::string_view name = name_of(dataset.path);
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
@@ -383,7 +384,7 @@ class Scene {
     }
   }
 
-  /// @param upwards  whether groups above are searched, too, as CF and netCDF-4 do.
+  /// @param upwards  true: also search groups above, like CF and netCDF-4.
   void note(std::string_view folder, const std::string& name, const RoleVerdict& verdict,
             bool upwards = true) {
     for (;; folder = folder_of(folder)) {
@@ -400,7 +401,8 @@ class Scene {
     }
   }
 
-  /// What a group says of its members: NXdata's signal, axes and AXISNAME_indices, and others.
+  /// Read the roles that a group gives its members: NXdata's signal, axes and AXISNAME_indices, and
+  /// others.
   void read_group_names(const StatedObject& group) {
     const std::string frame = text_of(&group, "_index");  // AnnData: the column of row names.
     if (!frame.empty()) note(group.path, frame, said(Role::id, "AnnData _index"), false);
@@ -448,8 +450,8 @@ class Scene {
     }
   }
 
-  /// CF 4.3.3: coefficients and the ground below are geometry; a surface pressure over time is what
-  /// the model computes.
+  /// Note a term of CF 4.3.3. Coefficients and the ground below are geometry; a surface pressure
+  /// over time is computed by the model.
   void note_term(std::string_view folder, const std::string& name) {
     const std::string path = folder == "/" ? "/" + name : std::string(folder) + "/" + name;
     const auto found = datasets_.find(path);
@@ -470,7 +472,7 @@ class Scene {
     return RoleVerdict();
   }
 
-  /// CGNS, NeXus, AnnData, HDMF: groups say what they are.
+  /// Apply CGNS, NeXus, AnnData, HDMF: groups that state their kind.
   Verdict by_tree(const StatedObject& dataset) const {
     const std::string_view name = name_of(dataset.path);
     for (std::string_view folder = folder_of(dataset.path); folder != "/";
@@ -497,7 +499,7 @@ class Scene {
     return std::nullopt;
   }
 
-  /// CF 4 and 3.1, NUG and Unidata's conventions; NeXus before 2014.
+  /// Apply CF 4 and 3.1, NUG and Unidata's conventions; NeXus before 2014.
   static Verdict by_attributes(const StatedObject& dataset) {
     const std::size_t rank = dataset.shape.size();
     const std::string units = lower(text_of(&dataset, "units"));
@@ -546,12 +548,13 @@ class Scene {
       return said(Role::mask, because);
     }
     if (standard == "number_of_observations") return said(Role::count, because);
-    // Another quantity, whatever the array is called; an array of one dimension may be an axis.
+    // The unit is another quantity, whatever the array's name; an array of one dimension may be an
+    // axis.
     if (rank > 1) return said(Role::value, because);
     return std::nullopt;
   }
 
-  /// CF 4.1 and 4.2 list all spellings.
+  /// Recognise all spellings of CF 4.1 and 4.2.
   static bool is_degrees(const std::string& units) {
     for (const std::string_view start : {"degrees_", "degree_", "degrees", "degree"}) {
       if (!units.starts_with(start)) continue;
@@ -567,7 +570,7 @@ class Scene {
     const std::string_view folder = folder_of(dataset.path);
     std::string whole = joined(own);
     std::string plain = lower(name_of(dataset.path));
-    // "position/value" and the like: the group has the name.
+    // Names like "position/value": the group has the meaningful name.
     if (is_word_of("value values data array", whole) && folder != "/") {
       own = words_of(name_of(folder));
       whole = joined(own);
@@ -591,7 +594,8 @@ class Scene {
     return std::nullopt;
   }
 
-  /// x, y and z alone. Components of vectors and fields of three dimensions have these names, too.
+  /// Apply to datasets named just x, y or z. Components of vectors and fields of three dimensions
+  /// have these names, too.
   Verdict by_axis_letter(const StatedObject& dataset, const std::vector<std::string>& own) const {
     if (own.size() != 1 || !is_axis(own[0])) return std::nullopt;
     const std::string_view folder = folder_of(dataset.path);
@@ -615,7 +619,7 @@ class Scene {
     });
   }
 
-  /// lat_ph beside lon_ph, x_rho beside y_rho.
+  /// Return true if a counterpart exists: lat_ph next to lon_ph, x_rho next to y_rho.
   bool has_counterpart(const StatedObject& dataset, const std::vector<std::string>& own) const {
     const bool companion = own.size() == 2 && std::ranges::any_of(own, [](const auto& word) {
                              return is_word_of(axis_companions, word);
@@ -653,7 +657,7 @@ class Scene {
       }
       verdict.limits_because += (verdict.limits_because.empty() ? "" : ", ") + attribute.name;
     }
-    // CF standard names: fractions are of 1 unless the unit says percent.
+    // CF standard names: fractions are of 1 unless the unit is percent.
     const std::string standard = text_of(&dataset, "standard_name");
     const std::string units = text_of(&dataset, "units");
     const bool fraction =
@@ -680,8 +684,8 @@ class Scene {
   std::unordered_set<std::string> words_;  ///< Group and words of each dataset's name.
   std::unordered_set<std::string> others_;
   std::vector<ActiveRule> active_;    ///< Rules of communities whose markers the file has.
-  std::vector<ActiveRule> positive_;  ///< Rules on limits, likewise.
-  std::vector<Verdict> verdicts_;     ///< Verdicts by attributes of other objects.
+  std::vector<ActiveRule> positive_;  ///< Rules on limits of these communities.
+  std::vector<Verdict> verdicts_;     ///< Verdicts from attributes of other objects.
 };
 
 }  // namespace

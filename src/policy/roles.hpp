@@ -1,9 +1,9 @@
-// Roles: which datasets of a file hold measured or computed values, and which say where, when, how
-// and for whom these hold. A bound that is meant for all fields is for values alone.
+// Roles: distinguish the datasets of a file with measured or computed values from those that
+// describe where, when, how and for whom these hold. A bound for all fields applies only to values.
 //
-// The rules know the layouts of communities (CF, VTKHDF, CGNS, GADGET, NWB, ...) and, behind these,
-// names that mean the same everywhere. Each rule names its source. A rule sees names, attributes,
-// types and shapes, never values. docs/cli.md has the rules for users.
+// The rules know the layouts of communities (CF, VTKHDF, CGNS, GADGET, NWB, ...), and names with
+// the same meaning everywhere. Each rule names its source. A rule sees names, attributes, types and
+// shapes, never values. docs/cli.md has the rules for users.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 namespace tailrace {
 
 enum class Role : std::uint8_t {
-  value,         ///< What was measured or computed; the only role that a bound for all changes.
+  value,         ///< Measured or computed; a bound for all fields changes only this role.
   coordinate,    ///< An axis: latitudes, levels, wavelengths, bounds of cells.
   geometry,      ///< Mesh points, positions of particles, boxes, map factors.
   index,         ///< Offsets, row pointers, sorted copies, levels of refinement.
@@ -31,13 +31,13 @@ enum class Role : std::uint8_t {
 };
 std::string_view role_name(Role role);
 
-/// A group or dataset, as the rules see it.
+/// A group or dataset, as seen by the rules.
 struct StatedObject {
   std::string path;                         ///< "/group/name"
   std::vector<StatedAttribute> attributes;  ///< Attributes that states_role() names.
   Shape shape;
   bool floating = false;    ///< Elements are floating point numbers.
-  bool coordinate = false;  ///< A dimension scale, or named by another dataset as a coordinate.
+  bool coordinate = false;  ///< A dimension scale, or a coordinate named by another dataset.
 };
 
 struct RoleFacts {
@@ -46,25 +46,25 @@ struct RoleFacts {
   std::vector<std::string> others;     ///< Paths of datasets of other types.
 };
 
-/// Whether the rules read attributes of this name. Thread-safe.
+/// True if the rules read attributes of this name. Thread-safe.
 bool states_role(std::string_view attribute_name);
 
-/// True if programs find elements of a dataset by its chunks, so that others make it useless to
-/// them: indexes of PyTables' tables.
+/// True if programs find elements of a dataset by its chunks, so that other chunks make it useless
+/// to them: indexes of PyTables' tables.
 bool chunks_have_meaning(std::string_view path);
 
 struct RoleVerdict {
   Role role = Role::value;
   std::string because;  ///< "CF units", "VTKHDF"; empty: no rule applies.
-  /// Limits that values must not cross, as the dataset or its format states them; ascending.
+  /// Limits that values must not cross, as stated by the dataset or its format; ascending.
   std::vector<double> limits;
   std::string limits_because;  ///< "valid_range", "GADGET: positive"
   /// Attributes that state the least and greatest value: "minimum, maximum"; empty: none.
   std::string extremes_stated;
 };
 
-/// The verdict on each of facts.datasets, in their order. Pure.
-/// Cost: O(groups + datasets), some microseconds each.
+/// Return the verdict on each of facts.datasets, in their order. Pure. Cost: O(groups + datasets),
+/// some microseconds each.
 std::vector<RoleVerdict> decide_roles(const RoleFacts& facts);
 
 }  // namespace tailrace

@@ -1,4 +1,4 @@
-// The rules, in the order in which they are asked.
+// The storage rules, in the order in which they apply.
 
 #include "policy/storage_decision.hpp"
 
@@ -13,7 +13,7 @@ namespace tailrace {
 namespace {
 
 constexpr DoorTraits of_variables = {.small_in_one_piece = true, .rewrites_parts = true};
-/// In the order of the doors.
+/// Traits of the doors, in the order of Door.
 constexpr std::array<DoorTraits, all_doors.size()> traits_table = {{
     {},
     of_variables,
@@ -26,7 +26,7 @@ constexpr std::array<DoorTraits, all_doors.size()> traits_table = {{
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-/// Bytes that a dataset has at least: a dimension that grows counts as one of its chunks.
+/// Return the least size of a dataset: a growing dimension counts as one of its chunks.
 std::uint64_t least_bytes(const DatasetFacts& facts) {
   std::uint64_t n = facts.element_bytes;
   for (std::size_t d = 0; d < facts.shape.size(); ++d) {
@@ -36,14 +36,14 @@ std::uint64_t least_bytes(const DatasetFacts& facts) {
   return n;
 }
 
-/// True if no option says how a variable of fixed shape is to be stored.
+/// True if no option determines the storage of a variable of fixed shape.
 bool is_ours_to_store(const DatasetFacts& facts, const FieldOptions& options) {
   return !options.codec_given && !options.chunk_shape && options.layout == "claimed" &&
          options.earlier_loss.empty() && !facts.grows();
 }
 
-/// Name the codec where none was named, for doors that do not know the values: exact without a
-/// bound, else the yardstick.
+/// Choose the codec if none is named, for doors that do not know the values: exact without a bound,
+/// else the yardstick.
 void name_codec_unseen(FieldOptions& options) {
   const bool lossless = options.bound.lossless();
   if (options.codec != auto_codec && (options.codec_given || lossless)) return;
@@ -51,7 +51,7 @@ void name_codec_unseen(FieldOptions& options) {
   options.codec_settings.clear();
 }
 
-/// Codecs of datasets whose values nobody has seen when they are created.
+/// Choose the codec of a dataset whose values are unknown when it is created.
 Status decide_codec_unseen(const DatasetFacts& facts, Door door, StorageDecision& decision) {
   FieldOptions& options = decision.options;
   name_codec_unseen(options);
@@ -63,7 +63,7 @@ Status decide_codec_unseen(const DatasetFacts& facts, Door door, StorageDecision
   }
   const bool by_meaning = codec.loss != Loss::never || codec.reals_only;
   if (!facts.number && by_meaning && !options.codec_given_for_field) {
-    // Made for numbers; these are bytes in another order, or mean something else.
+    // The codec is for numbers; these are bytes in another order, or have another meaning.
     options.codec = exact_codec;
     options.codec_settings.clear();
   }
@@ -103,7 +103,7 @@ std::string reason_to_leave(const DatasetFacts& facts, const StorageRequest& req
     return "small";
   }
   const std::uint64_t most = request.memory_bytes / kept_chunks_per_memory;
-  // Chunks of single bytes take nine times their bytes to be completed, others six to seven times.
+  // Completing a chunk of single bytes takes nine times its size, others six to seven times.
   const std::uint64_t element = std::max<std::uint64_t>(facts.element_bytes, 2);
   if (own_chunks && n_elements(facts.own_chunks) > most / element) {
     return "chunks of more than a sixteenth of memory=";
@@ -151,7 +151,7 @@ Result<StorageDecision> decide(const DatasetFacts& facts, const StorageRequest& 
   const DoorTraits& traits = traits_of(door);
   if (!traits.knows_values) {
     TAILRACE_TRY(decide_codec_unseen(facts, door, decision));
-    // Where nothing is asked, the program's own filters stay.
+    // Without a request, the program's own filters stay.
     decision.keeps_filters =
         facts.own_filters && !request.options.codec_given && options.bound.lossless();
     return decision;
@@ -248,7 +248,7 @@ bool joins_in_one_piece(const DatasetFacts& facts, std::uint64_t n_rows,
   std::uint64_t row_bytes = facts.element_bytes;
   for (std::size_t d = 1; d < facts.shape.size(); ++d) row_bytes *= facts.shape[d];
   const bool small = n_rows > 0 && n_rows * row_bytes < request.one_piece_below;
-  // Without chunks in the inputs and without a wish for any, the rows stay in one piece.
+  // Rows stay in one piece if the inputs have no chunks and none are requested.
   const bool stays = facts.own_chunks.empty() && !facts.grows_along(0) &&
                      (request.keeps_codec || request.plain_codec) && request.chunk_rows == 0 &&
                      request.chunk_bytes == 0;
@@ -269,13 +269,14 @@ Shape join_chunks(const DatasetFacts& facts, std::uint64_t n_rows, const JoinReq
   } else if (request.chunk_bytes > 0) {
     chunk[0] = std::max<std::uint64_t>(request.chunk_bytes / row_bytes, 1);
   } else if (!chunked || (n_bytes < joined_chunk_bytes_min && request.fits_any_chunk)) {
-    // Whole chunks of the inputs, so that few straddle a border.
+    // Use a multiple of the inputs' chunks, so that few straddle a border.
     chunk[0] *= ceil_div(joined_chunk_bytes, chunk[0] * row_bytes);
   } else {
     return chunk;
   }
-  // Rows behind the last one would be padding. But rows may be appended later, and these chunks
-  // stay: a chunk has at least the rows of the inputs' chunks, and without rows nothing is padded.
+  // Limit the chunk to the existing rows, because rows after the last would be padding. A chunk has
+  // at least the rows of the inputs' chunks, because rows may be appended later. Datasets without
+  // rows need no limit.
   if (n_rows > 0) chunk[0] = std::min(chunk[0], ceil_div(n_rows, input_rows) * input_rows);
   return chunk;
 }

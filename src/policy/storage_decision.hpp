@@ -1,15 +1,15 @@
-// The one place that decides how a dataset is stored: left to HDF5, in one piece, or in chunks; by
-// which codec; and in which chunks.
+// The single place that decides how a dataset is stored: left to HDF5, in one piece, or in chunks;
+// by which codec; and in which chunks.
 //
-// A door states what it knows of the dataset (DatasetFacts) and what its user asked for
-// (StorageRequest). decide() answers with a StorageDecision, or refuses in words. The shape of
-// chunks follows when all ranks' boxes are known (choose_chunks). What a door can do stands in one
-// table of traits. repack and the steps ask for single answers (reasons to stay exact, chunks, the
-// codec) and not for decide().
+// A door passes the facts that it knows about the dataset (DatasetFacts) and the user's options
+// (StorageRequest). decide() returns a StorageDecision, or an error with the reason.
+// choose_chunks() chooses the chunk shape once all ranks' boxes are known. One table of traits
+// lists what each door can do. repack and the steps call the functions for single answers (reasons
+// to stay exact, chunks, the codec) instead of decide().
 //
-// Not decided here: layouts and places (layout/), the choice between codecs by a sample
-// (field/codec_choice), whether a bound means something for the values (bound_width), chunks that
-// follow a plotfile's boxes, and published forms (--cmip7, --cloud: verbs/repack_plan).
+// Decided elsewhere: layouts and addresses (layout/), and the choice between codecs by a sample
+// (field/codec_choice). Also whether a bound is meaningful for the values (bound_width), chunks
+// that follow a plotfile's boxes, and published forms (--cmip7, --cloud: verbs/repack_plan).
 
 #pragma once
 
@@ -31,45 +31,45 @@ namespace tailrace {
 
 // --- Limits, in bytes.
 
-/// Smaller arrays stay exact under a bound for all: they save nothing, and they may hold anything:
-/// coefficients, levels, tables.
+/// Smaller arrays stay exact under a bound for all fields. Compressing them saves nothing, and they
+/// may be coefficients, levels or tables.
 inline constexpr std::uint64_t bounded_bytes_min = 4096;
-/// Smaller datasets of HDF5 programs get no chunks: HDF5 writes them, and every reader has them
-/// without a filter of ours.
+/// Smaller datasets of HDF5 programs get no chunks: HDF5 writes them, and every reader can read
+/// them without Tailrace's filters.
 inline constexpr std::uint64_t chunked_bytes_min = 16384;
-/// Chunks of growing variables get room for as many records (as netCDF's NC_DEFAULT_1D_UNLIM_SIZE):
-/// every flush of a growing variable writes its last chunk anew.
+/// Chunks of growing variables have room for this many records (like netCDF's
+/// NC_DEFAULT_1D_UNLIM_SIZE), because every flush of a growing variable rewrites its last chunk.
 inline constexpr std::uint64_t growing_chunk_bytes_min = 4096;
-/// A lossy codec spends so much of smaller chunks on their headers that nothing is saved.
+/// Smallest chunk for a lossy codec: in smaller ones the codec's headers cost what it saves.
 inline constexpr std::uint64_t bounded_chunk_bytes_min = 4096;
-/// Lower limit where no dimension grows. Chunks of 12 to 25 kB, as h5py chooses them, make files of
-/// climate models 15 % larger and take twice the time of chunks that are chosen for the codec.
+/// Smallest lossy chunk if no dimension grows. h5py's chunks of 12 to 25 kB make files of climate
+/// models 15 % larger than chunks chosen for the codec, and take twice the time.
 inline constexpr std::uint64_t bounded_fixed_chunk_bytes_min = std::uint64_t{64} << 10;
-/// A concatenation makes smaller chunks larger, and then about as large as the second number.
+/// A concatenation enlarges chunks below the first number to about the second.
 inline constexpr std::uint64_t joined_chunk_bytes_min = std::uint64_t{64} << 10;
 inline constexpr std::uint64_t joined_chunk_bytes = std::uint64_t{1} << 20;
-/// Chunks that we choose take at most this part of memory=: a chunk, its encoded form, the codec's
-/// scratch and the verifier's copy must fit for each encode thread.
+/// Chosen chunks have at most this fraction of memory=. A chunk, its encoded form, the codec's
+/// scratch memory and the verifier's copy must fit for each encode thread.
 inline constexpr std::uint64_t chosen_chunks_per_memory = 32;
-/// Chunks that the program or the input has may take this part.
+/// Existing chunks of the program or the input may have this fraction.
 inline constexpr std::uint64_t kept_chunks_per_memory = 16;
 
 // --- Doors.
 
-/// What a door can do when it creates a dataset.
+/// Capabilities of a door when it creates a dataset.
 struct DoorTraits {
-  /// The values of the first step are known before the dataset is created: a codec can be chosen by
-  /// a sample, and a bound can be relative to the values' range.
+  /// True: the values of the first step are known before the dataset is created. A codec can be
+  /// chosen by a sample, and a bound can be relative to the values' range.
   bool knows_values = true;
-  /// Smaller datasets without chunks of the program are left to HDF5; 0: none is.
+  /// Datasets below this size, without chunks set by the program, are left to HDF5; 0: none are.
   std::uint64_t left_to_hdf5_below = 0;
-  /// Where values are not known: every codec can get its bound with the first values, since chunks
-  /// say it themselves or no header does.
+  /// If values are unknown: true if every codec can get its bound with the first values, because
+  /// chunks record it, or headers do not.
   bool any_codec_with_values = false;
-  /// Datasets that are smaller than the index of their chunks lie in one piece.
+  /// True: datasets smaller than the index of their chunks are stored in one piece.
   bool small_in_one_piece = false;
-  /// Parts of chunks are written again: chunks must fit memory= many times, and those of growing
-  /// dimensions must have room.
+  /// True: parts of chunks are rewritten. Chunks must then fit memory= many times, and chunks of
+  /// growing dimensions must have room.
   bool rewrites_parts = false;
 };
 const DoorTraits& traits_of(Door door);
@@ -78,14 +78,14 @@ const DoorTraits& traits_of(Door door);
 
 struct DatasetFacts {
   std::optional<DType> number;      ///< Nothing: codecs see bytes.
-  std::uint64_t element_bytes = 0;  ///< In the file.
+  std::uint64_t element_bytes = 0;  ///< Size in the file.
   Shape shape;
-  std::vector<bool> growing;  ///< Per dimension: it may become longer. Empty: none may.
+  std::vector<bool> growing;  ///< True for each dimension that may grow. Empty: none may.
   bool over_time = false;     ///< Steps add entries in front.
-  Shape own_chunks;           ///< Of the program; empty: none.
+  Shape own_chunks;           ///< Chunks set by the program; empty: none.
   bool own_filters = false;   ///< The program has set filters for its chunks.
   bool in_header = false;     ///< The values lie in the dataset's header (compact).
-  std::string only_hdf5;      ///< Why HDF5 alone can write the values; empty: others can.
+  std::string only_hdf5;      ///< Reason why only HDF5 can write the values; empty: Tailrace can.
 
   bool grows() const { return over_time || std::ranges::find(growing, true) != growing.end(); }
   bool grows_along(std::size_t d) const { return d < growing.size() && growing[d]; }
@@ -97,11 +97,11 @@ struct StorageRequest {
   FieldOptions options;
   Compatibility compatibility = Compatibility::automatic;
   std::uint64_t memory_bytes = 1ULL << 30;
-  bool named = false;  ///< An option names this very dataset.
+  bool named = false;  ///< An option names exactly this dataset.
 };
 
 enum class StorageForm : std::uint8_t {
-  by_hdf5,    ///< HDF5 writes the dataset as its creation list says.
+  by_hdf5,    ///< HDF5 writes the dataset according to its creation property list.
   one_piece,  ///< Contiguous and uncompressed.
   chunks
 };
@@ -114,17 +114,17 @@ struct StorageDecision {
   bool bound_with_values = false;  ///< The bound becomes absolute with the first values.
 };
 
-/// Why HDF5 writes a dataset of a program; empty if we do. Pure.
+/// Return the reason why HDF5 writes a dataset of a program; empty if Tailrace does. Pure.
 std::string reason_to_leave(const DatasetFacts& facts, const StorageRequest& request, Door door);
 
-/// Decide how a new dataset is stored. Pure: all ranks answer alike from equal arguments.
-/// @error unsupported  the values cannot be stored as asked; the text does not name the dataset.
+/// Decide how a new dataset is stored. Pure: equal arguments give equal results on all ranks.
+/// @error unsupported  the values cannot be stored as requested; its text omits the dataset's name.
 Result<StorageDecision> decide(const DatasetFacts& facts, const StorageRequest& request, Door door);
 
 /// True if codecs have a type for elements of this size.
 bool has_codec_type(std::uint64_t element_bytes);
 
-/// True if a dataset has nothing to compress: a scalar, or empty, and it cannot grow.
+/// True if a dataset has nothing to compress: it cannot grow, and is a scalar or empty.
 bool has_nothing_to_compress(const DatasetFacts& facts);
 
 /// The codec with which a dataset's values are encoded.
@@ -133,53 +133,54 @@ struct CodecWish {
   std::vector<KeyValue> settings;
   bool keeps_bound = true;  ///< False: the bound is not meant for these values.
 };
-/// A default codec or bound that may lose digits is meant for measurements, not for counts and ids:
-/// integers stay exact unless an option names them.
+/// Select the codec. A lossy default codec or bound is meant for measurements, not for counts and
+/// ids: integers stay exact unless an option names them.
 CodecWish codec_wish(const DatasetFacts& facts, const FieldOptions& options);
-/// Replace a codec by the exact one, which has the checksum's setting in common with portable.
+/// Replace a codec by the exact one. Keeps the checksum setting, which it shares with portable.
 void become_exact(std::string& codec, std::vector<KeyValue>& settings);
 
-/// The shape of the chunks of a dataset whose boxes are known. Extents >= 1.
-/// @param chunk_limits  per dimension how far a chunk shape that is asked for may reach.
+/// Choose the chunk shape of a dataset whose boxes are known. Extents >= 1.
+/// @param chunk_limits  largest extent of a requested chunk shape in each dimension.
 Shape choose_chunks(const DatasetFacts& facts, const FieldOptions& options,
                     const Shape& chunk_limits, const DecompositionFacts& decomposition, Door door);
-/// Shape of the chunks of a dataset whose boxes nobody knows yet, which `n_ranks` share evenly.
+/// Choose the chunk shape of a dataset with unknown boxes, which `n_ranks` share evenly.
 Shape choose_chunks_unseen(const DatasetFacts& facts, const FieldOptions& options,
                            std::uint64_t n_ranks);
 
-// --- Datasets of other files, which repack and concat write again.
+// --- Datasets of other files, which repack and concat rewrite.
 
-/// Why a bound that is meant for all fields does not concern this one; empty if it does.
-/// @param coordinate  netCDF's conventions make it one.
+/// Return the reason why a bound meant for all fields does not apply to this one; empty if it does.
+/// @param coordinate  netCDF's conventions make it a coordinate.
 std::string reason_to_stay_exact(const DatasetFacts& facts, bool coordinate, Role role);
 
-/// Whether a rewritten dataset keeps its chunks.
+/// Decision whether a rewritten dataset keeps its chunks.
 struct KeptChunks {
   bool keeps = true;
-  std::string why;  ///< Why it does not, for a remark.
+  std::string why;  ///< Reason why it does not, for a remark.
 };
-/// @param loses  its values are encoded within a bound.
+/// @param loses  true if its values are encoded within a bound.
 KeptChunks keep_chunks(const DatasetFacts& facts, bool loses, std::uint64_t memory_bytes);
 
-/// The chunks of a dataset whose rows several files have: `facts` are of the first file.
+/// Request for the chunks of a dataset with rows in several files; `facts` describe the first file.
 struct JoinRequest {
-  std::uint64_t chunk_rows = 0;       ///< Rows of a chunk, as asked; 0: not asked.
-  std::uint64_t chunk_bytes = 0;      ///< Bytes of a chunk, as asked; 0: not asked.
-  std::uint64_t one_piece_below = 0;  ///< Bytes below which rows lie in one piece.
-  bool keeps_codec = true;            ///< No other codec is asked for.
-  bool plain_codec = false;           ///< The codec asked for stores values as they are.
-  bool fits_any_chunk = true;         ///< The filters mean the same for every chunk shape.
-  bool by_value = true;               ///< Elements are their bytes.
+  std::uint64_t chunk_rows = 0;       ///< Rows of a chunk, as requested; 0: not requested.
+  std::uint64_t chunk_bytes = 0;      ///< Bytes of a chunk, as requested; 0: not requested.
+  std::uint64_t one_piece_below = 0;  ///< Size below which rows are stored in one piece.
+  bool keeps_codec = true;            ///< No other codec is requested.
+  bool plain_codec = false;           ///< The requested codec stores values as they are.
+  bool fits_any_chunk = true;         ///< The filters have equal header data for every chunk shape.
+  bool by_value = true;               ///< Elements are self-contained bytes, without references.
 };
-/// True if the dataset keeps its chunks although others are asked for: its filters serve no others.
+/// True if the dataset keeps its chunks although others are requested, because its filters fit no
+/// others.
 bool keeps_chunks_joined(const JoinRequest& request);
-/// True if the joined rows lie in one piece.
+/// True if the joined rows are stored in one piece.
 bool joins_in_one_piece(const DatasetFacts& facts, std::uint64_t n_rows,
                         const JoinRequest& request);
-/// Chunks of the inputs by default, so that they are copied as they are; but chunks that are too
-/// small to be worth an entry each are made larger. The paper's inputs have chunks of 128
-/// elements, which cost more in index and headers than in data; its outputs have 1 MB ones
-/// (Lee et al. 2022, section 5.3 and table 13). docs/concat.md has the rules with their reasons.
+/// Choose the chunks of the joined rows. By default they are the inputs' chunks, so that these are
+/// copied unchanged; chunks too small to be worth an index entry are enlarged. The paper's inputs
+/// have chunks of 128 elements, which cost more in index and headers than in data. Its outputs have
+/// 1 MB chunks (Lee et al. 2022, section 5.3 and table 13). docs/concat.md explains the rules.
 Shape join_chunks(const DatasetFacts& facts, std::uint64_t n_rows, const JoinRequest& request);
 
 }  // namespace tailrace

@@ -1,10 +1,10 @@
 // GatheredSteps: the steps of over-time fields that wait until a chunk of several steps is full
 // (chunk= with one extent more than the field; docs/adr/steps-in-one-chunk.md).
 //
-// It stores copies of the values put. For the Writer an entry of such a field is k steps. The Writer
-// gets an entry when k steps are complete, or fewer when the file is closed. The Writer calls join()
-// after the ranks have agreed on a step's definitions. So it needs no extra message while the boxes
-// repeat.
+// It stores copies of the values put. An entry of such a field is k steps. It is added to the
+// Writer's record when k steps are complete, or fewer when the file is closed. The Writer calls
+// join() after the ranks have agreed on a step's definitions. So no extra message is needed while
+// the boxes repeat.
 //
 // Invariant 1: a failed step drops only its own values. Earlier steps wait on, even if they were
 // handed over with it, and the next step takes its place.

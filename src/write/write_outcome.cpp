@@ -1,5 +1,5 @@
-// Outcomes of steps: which steps are certainly in the file, what a failure loses, and steps that wait
-// until a chunk of several is full (gathered_steps), up to close().
+// Outcomes of steps: which steps are certainly in the file, what a failure loses, and the steps
+// that wait until a chunk of several is full (gathered_steps).
 
 #include <algorithm>
 

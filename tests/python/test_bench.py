@@ -1,4 +1,4 @@
-"""tailrace bench: its rows, its keys and its answers. No test here looks at a time.
+"""tailrace-lab bench: its rows, its keys and its answers. No test here looks at a time.
 
 The bench itself reads every output back and fails if a value is beyond its bound; here the numbers
 that it reports are checked against each other and against what the options asked for.

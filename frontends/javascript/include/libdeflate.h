@@ -1,4 +1,4 @@
-/* The one function of libdeflate that decoding calls; wasm_runtime.cpp has it. */
+/* Declares the one function of libdeflate that decoding calls; wasm_runtime.cpp defines it. */
 #ifndef LIBDEFLATE_H
 #define LIBDEFLATE_H
 
