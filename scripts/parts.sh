@@ -92,14 +92,25 @@ without_address_randomisation() {
   if setarch -R true 2> /dev/null; then setarch -R "$@"; else "$@"; fi
 }
 
-# True if a file below one of the folders differs from the commit that the file `base` names, or
-# if that commit is not known here.
+# Prints a C or C++ file from standard input without its comments, a token a line.
+without_comments() {
+  g++ -x c++ -fpreprocessed -dD -E -P -w - | tr -s '[:space:]' '\n'
+}
+
+# True if the code below one of the folders differs from the commit that the file `base` names, or
+# if that commit is not known here. Comments of C and C++ do not count.
 #   changed_since BASE FOLDER...
 changed_since() {
-  local base
+  local base file
   base="$(cat "$1" 2> /dev/null || true)"
   shift
-  ! git cat-file -e "$base^{commit}" 2> /dev/null || ! git diff --quiet "$base" -- "$@"
+  git cat-file -e "$base^{commit}" 2> /dev/null || return 0
+  while IFS= read -r -d '' file; do
+    [[ "$file" == *.[ch]pp || "$file" == *.[ch] ]] && [ -f "$file" ] &&
+      git cat-file -e "$base:$file" 2> /dev/null &&
+      cmp -s <(git show "$base:$file" | without_comments) <(without_comments < "$file") || return 0
+  done < <(git diff -z --name-only "$base" -- "$@")
+  return 1
 }
 
 # Code whose threads the unit tests of the preset `tsan` run.
@@ -170,5 +181,6 @@ unit_tests_of() {
 
 check_format() {
   git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | xargs clang-format-14 --dry-run -Werror &&
-    echo "format: $(git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | wc -l) files are clean"
+    echo "format: $(git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | wc -l) files are clean" &&
+    scripts/prose
 }

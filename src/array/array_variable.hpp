@@ -19,6 +19,7 @@
 #include "array/array_staging.hpp"
 #include "core/codec.hpp"
 #include "field/field_state.hpp"
+#include "netcdf/netcdf_model.hpp"
 
 namespace tailrace {
 

@@ -755,7 +755,7 @@ Status Writer::close() {
 }
 
 /// Without close() this rank may be the only one here, so nothing collective is called.
-Writer::~FileWriter() {
+Writer::~Writer() {
   const bool of_parent = output_.in_forked_child();
   if (of_parent) {  // The threads are the parent's, and may have used these.
     (void)flight_.release();

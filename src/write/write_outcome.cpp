@@ -7,54 +7,6 @@
 
 namespace tailrace {
 
-// --- Calls of the application that concern waiting steps, too.
-
-Result<std::size_t> Writer::define_field(const FieldDefinition& definition) {
-  const std::uint64_t n_steps = GatheredSteps::steps_in_chunk(definition);
-  if (n_steps > 1) {
-    return gathered_.define(definition, n_steps,
-                            [this](const FieldDefinition& entry) { return define_entry(entry); });
-  }
-  FieldDefinition plain = definition;
-  std::optional<Shape>& chunk = plain.options.chunk_shape;
-  const bool has_time = plain.options.over_time && plain.as_stored == nullptr && chunk &&
-                        chunk->size() == plain.shape.size() + 1 && chunk->front() == 1;
-  if (has_time) chunk->erase(chunk->begin());
-  return define_entry(plain);
-}
-
-Status Writer::put(std::size_t field_index, const Box& box, const void* values, bool copy) {
-  if (gathered_.holds(field_index)) return gathered_.put(field_index, box, values);
-  return record_.put(field_index, box, values, copy);
-}
-
-Status Writer::put_source(std::size_t field_index, const Box& box, BoxSource& source) {
-  if (gathered_.holds(field_index)) return gathered_.refuse_source(field_index);
-  return record_.put_source(field_index, box, source);
-}
-
-Result<StepReport> Writer::end_step() {
-  set_aside();
-  Result<StepReport> ended = conclude([this] { return end_recorded_step(); }, true);
-  if (ended.ok()) gathered_.count_waiting(*ended);
-  return ended;
-}
-
-Result<std::optional<StepReport>> Writer::wait() {
-  Result<std::optional<StepReport>> waited =
-      conclude([this] { return complete_last_step(); }, false);
-  if (waited.ok() && *waited) gathered_.count_waiting(**waited);
-  return waited;
-}
-
-/// Reserve memory for waiting steps. Lanes that run while the application puts cannot release
-/// theirs, so half of the cap is reserved in advance.
-void Writer::set_aside() {
-  held_aside_bytes_ = gathered_.held_bytes();
-  const bool half = defers() && !gathered_.empty();
-  set_aside_bytes_ = half ? options_.memory_bytes / 2 : held_aside_bytes_;
-}
-
 // --- Outcome of a step.
 
 /// If memory is short, `call` may throw before it completes the step in flight, or when everything
@@ -136,6 +88,54 @@ Status Writer::with_lost(const Status& failure, std::uint64_t first, std::uint64
   }
   text += ", and " + last_committed_text(last_committed_step());
   return Status(failure.code(), failure.message() + text + " (counted from 0)");
+}
+
+// --- Calls of the application that concern waiting steps, too.
+
+Result<std::size_t> Writer::define_field(const FieldDefinition& definition) {
+  const std::uint64_t n_steps = GatheredSteps::steps_in_chunk(definition);
+  if (n_steps > 1) {
+    return gathered_.define(definition, n_steps,
+                            [this](const FieldDefinition& entry) { return define_entry(entry); });
+  }
+  FieldDefinition plain = definition;
+  std::optional<Shape>& chunk = plain.options.chunk_shape;
+  const bool has_time = plain.options.over_time && plain.as_stored == nullptr && chunk &&
+                        chunk->size() == plain.shape.size() + 1 && chunk->front() == 1;
+  if (has_time) chunk->erase(chunk->begin());
+  return define_entry(plain);
+}
+
+Status Writer::put(std::size_t field_index, const Box& box, const void* values, bool copy) {
+  if (gathered_.holds(field_index)) return gathered_.put(field_index, box, values);
+  return record_.put(field_index, box, values, copy);
+}
+
+Status Writer::put_source(std::size_t field_index, const Box& box, BoxSource& source) {
+  if (gathered_.holds(field_index)) return gathered_.refuse_source(field_index);
+  return record_.put_source(field_index, box, source);
+}
+
+Result<StepReport> Writer::end_step() {
+  set_aside();
+  Result<StepReport> ended = conclude([this] { return end_recorded_step(); }, true);
+  if (ended.ok()) gathered_.count_waiting(*ended);
+  return ended;
+}
+
+Result<std::optional<StepReport>> Writer::wait() {
+  Result<std::optional<StepReport>> waited =
+      conclude([this] { return complete_last_step(); }, false);
+  if (waited.ok() && *waited) gathered_.count_waiting(**waited);
+  return waited;
+}
+
+/// Reserve memory for waiting steps. Lanes that run while the application puts cannot release
+/// theirs, so half of the cap is reserved in advance.
+void Writer::set_aside() {
+  held_aside_bytes_ = gathered_.held_bytes();
+  const bool half = defers() && !gathered_.empty();
+  set_aside_bytes_ = half ? options_.memory_bytes / 2 : held_aside_bytes_;
 }
 
 // --- Waiting steps, when the file is closed.
