@@ -25,7 +25,7 @@ def column(rows, key):
 
 # --- codecs: lab/bench/papers/compare_sz3.py, tailrace-lab bench codecs
 
-@table("docs/codecs.md", "trz_sz3.csv")
+@table("lab/bench/results/README.md", "trz_sz3.csv")
 def trz_sz3(rows):
     """Fields of 128^3: ratio, and MB/s of encoding and decoding."""
     mine = [row for row in rows if row["dtype"] == "f32" and row["shape"] == "128x128x128"]
@@ -43,7 +43,7 @@ def trz_sz3(rows):
                  made)
 
 
-@table("docs/codecs.md", "gather_steps.csv")
+@table("lab/bench/results/README.md", "gather_steps.csv")
 def gather_steps(rows):
     """Chunks of one step and of several: ratio of the first, encoded bytes of the others by its."""
     names = {"nyx": "Nyx, each step", "md": "md, each step", "md_every_10": "md, each tenth step"}
@@ -59,7 +59,7 @@ def gather_steps(rows):
     return lines(["data", "field", "bound", "ratio, 1 step", "2 steps", "4", "8"], made)
 
 
-@table("docs/trz.md", "ratio_peers.csv")
+@table("docs/performance.md", "ratio_peers.csv")
 def ratio_peers(rows):
     """Bytes of all fields of a set, and in how many pairs ours are larger than the least peer's."""
     groups = {"Nyx 128^3": ["nyx128"], "Nyx 64^3": ["nyx64_s0", "nyx64_s1", "nyx64_steps"],
@@ -86,13 +86,13 @@ def ratio_peers(rows):
                   "`ratio`", "`max`"], made)
 
 
-#: Sets of real fields, by what their file's name begins with, as docs/xor.md calls them.
+#: Sets of real fields, by what their file's name begins with, as the results' README calls them.
 SETS = {"climate": "climate", "lammps": "LAMMPS atoms", "nyx128": "Nyx 128^3",
         "nyx64_particles": "Nyx particles", "nyx64_s060": "Nyx 64^3, step 60",
         "nyx64_s140": "Nyx 64^3, step 140", "nyx64_steps": "Nyx, ten steps"}
 
 
-@table("docs/xor.md", "xor_codecs.csv", "xor_paper.csv")
+@table("lab/bench/results/README.md", "xor_codecs.csv", "xor_paper.csv")
 def xor_lossless(rows, paper):
     mine = [row for row in rows if row["codec"] != "none" and not row["refused"]]
     codecs = ["xor", "trz", "trz-fast", "trz-ratio", "zstd", "lz4", "bitshuffle", "deflate"]
@@ -142,7 +142,7 @@ def verdict_of(field):
                    speed[codec] >= TIMES * speed[best] for codec in own))
 
 
-@table("docs/trz.md", "lossless.csv")
+@table("docs/performance.md", "lossless.csv")
 def lossless(rows):
     fields = collections.defaultdict(dict)
     for row in rows:
@@ -188,7 +188,7 @@ BOOKS = {"same": "the same step", "previous": "the step before", "first": "the f
          "early": "30 to 39 steps before"}
 
 
-@table("docs/codecs.md", "shared_book.csv")
+@table("lab/bench/results/README.md", "shared_book.csv")
 def shared_book(rows):
     """Every step but the first, against codes of each chunk's own."""
     chunks = {"8 MiB": "8 MiB: eight copies of a step, axes of each in another order",
@@ -224,7 +224,7 @@ def shared_book(rows):
 
 # --- plans: lab/bench/papers/schedule_gaps.py
 
-@table("docs/schedule.md", "schedule_gaps.csv")
+@table("lab/bench/results/README.md", "schedule_gaps.csv")
 def schedule_gaps(rows):
     made = []
     for n_jobs in unique(row["n"] for row in rows):
@@ -248,7 +248,7 @@ FITTED = ("nyx64_s140.h5", "nyx64_steps090_099.h5 by steps", "climate.h5")
 HELD_OUT = ("nyx64_s060.h5", "nyx128_s040.h5", "nyx64_particles_s090.h5")
 
 
-@table("docs/layouts.md", "layout_space.csv")
+@table("lab/bench/results/README.md", "layout_space.csv")
 def layout_space(rows):
     def cell(some):
         encoded = sum(column(some, "encoded_bytes"))
@@ -309,7 +309,7 @@ def within_deviation(rows):
     return f"{100 * statistics.fmean(found):.0f}" if found else "-"
 
 
-@table("docs/prediction.md", "size_prediction.csv")
+@table("lab/bench/results/README.md", "size_prediction.csv")
 def size_prediction(rows):
     made = []
     for name, (begins, data, chunk) in PREDICTED.items():

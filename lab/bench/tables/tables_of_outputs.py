@@ -169,7 +169,7 @@ def gain(other, mine):
     return "-" if factor is None else f"{factor:.0f} x" if factor >= 9.95 else f"{factor:.1f} x"
 
 
-@table("docs/in-situ.md", "in_situ.csv")
+@table("lab/bench/results/README.md", "in_situ.csv")
 def in_situ(rows):
     grids = {"cosmo": "cosmo 64^3, 1 rank", "plasma": "plasma 256^2, 1 rank",
              "cosmo-2": "cosmo, 2 ranks", "plasma-2": "plasma, 2 ranks"}
@@ -245,7 +245,7 @@ READING = {"P_original": "`P_original`", "P_independent": "`P_independent`",
            "H_original": "`H_original`", "H_filtered": "`H_filtered`, lossless"}
 
 
-@table("docs/transparent.md", "transparent_read.csv")
+@table("lab/bench/results/README.md", "transparent_read.csv")
 def reading(rows):
     applications = unique(row["application"] for row in rows)
     made = []
@@ -281,7 +281,7 @@ def file_size(row):
     return f"{sizes[0]:.0f} ({sizes[1]:.0f})"
 
 
-@table("docs/transparent.md", "transparent_write.csv")
+@table("lab/bench/results/README.md", "transparent_write.csv")
 def writing_pnetcdf(rows):
     ranks = unique(row["ranks"] for row in rows)
     made = []
@@ -306,7 +306,7 @@ def writing_gains(rows):
     return lines(["writing without loss", *(f"{n} rank{'s' * (n != '1')}" for n in ranks)], made)
 
 
-@table("docs/transparent.md", "transparent_chunks.csv")
+@table("lab/bench/results/README.md", "transparent_chunks.csv")
 def writing_chunks(rows):
     sizes = unique(row["chunk_bytes"] for row in rows)
 
@@ -318,7 +318,7 @@ def writing_chunks(rows):
     return lines(["", *(words(int(size)) for size in sizes)], made)
 
 
-@table("docs/transparent.md", "transparent_md.csv")
+@table("lab/bench/results/README.md", "transparent_md.csv")
 def md(rows):
     made = []
     for row in rows:
@@ -329,7 +329,7 @@ def md(rows):
     return lines(["", "all iterations, s", "of it in the output, s", "times smaller"], made)
 
 
-@table("docs/pnetcdf.md", "e3sm.csv")
+@table("lab/bench/results/README.md", "e3sm.csv")
 def e3sm(rows):
     """The real library beside ours, by case, ranks and storage."""
     made = []
@@ -350,7 +350,7 @@ def e3sm(rows):
                   "ours, CPU s", "memory a rank, MB"], made)
 
 
-@table("docs/netcdf.md", "rechunk.csv")
+@table("lab/bench/results/README.md", "rechunk.csv")
 def rechunk(rows):
     """Other chunks: the tools by direction and the memory that they were given."""
     made = []
@@ -365,7 +365,7 @@ def rechunk(rows):
     return lines(["", "tool", "memory asked, MB", "taken, MB", "s", "CPU s", "MB/s"], made)
 
 
-@table("docs/netcdf.md", "cmip7.csv")
+@table("lab/bench/results/README.md", "cmip7.csv")
 def cmip7(rows):
     """Files for CMIP7: its own tool, and Tailrace with and without a sync."""
     def peer(row):

@@ -14,7 +14,7 @@ def over(one, other):
     return f"{float(one['median_s']) / float(other['median_s']):.1f}"
 
 
-@table("docs/hdf5.md", "hdf5_fields.csv")
+@table("lab/bench/results/README.md", "hdf5_fields.csv")
 def hdf5_fields(rows):
     made = []
     for ranks, data, limit in unique((row["ranks"], row["data"], row["W_MBps_per_rank"])
@@ -34,7 +34,7 @@ def hdf5_fields(rows):
                   "x HDF5's SZ3", "Tailrace's own API, trz: of its time"], made)
 
 
-@table("docs/hdf5.md", "hdf5_calls.csv")
+@table("lab/bench/results/README.md", "hdf5_calls.csv")
 def hdf5_calls(rows):
     """A small write by the call, many datasets from H5Fcreate to H5Fclose; least to most."""
     made = []
@@ -55,7 +55,7 @@ def hdf5_calls(rows):
                   "lossless / plain", "none / plain"], made)
 
 
-@table("docs/hdf5.md", "hdf5_plotfiles.csv")
+@table("lab/bench/results/README.md", "hdf5_plotfiles.csv")
 def hdf5_plotfiles(rows):
     made = []
     for ranks, limit in unique((row["ranks"], row["W_MBps_per_rank"]) for row in rows):
