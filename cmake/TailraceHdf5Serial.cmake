@@ -1,4 +1,4 @@
-# libtailrace_hdf5_serial.so: serial programs' chunks by all threads (docs/serial-tools.md).
+# libtailrace_hdf5_serial.so: serial programs' chunks by all threads (docs/hdf5.md).
 #
 # It is preloaded, holds codecs and a team of threads, and brings neither MPI nor an HDF5: calls are
 # exported under the version nodes of the HDF5 that it is compiled for, Debian's, and reach the one

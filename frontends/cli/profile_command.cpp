@@ -49,7 +49,7 @@ Examples:
 constexpr const char* profile_footer =
     R"help(Codecs are measured at bounds from rel=1e-2 to 1e-6 on all ranks at once, in CPU time of
 one core: gather and encode, decode and hand over. Storage: one shared file, written by 1, 2, 4 ...
-all ranks in sizes from 1 MiB on, synced, read back, and removed whatever happens. docs/profile.md
+all ranks in sizes from 1 MiB on, synced, read back, and removed whatever happens. docs/facility.md
 explains the fits. Use it by repack --profile FILE, or TAILRACE_PROFILE=FILE.)help";
 
 constexpr double kBudgetMaxS = 3600;

@@ -264,7 +264,7 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   Tailrace writes it when the file is closed and buffers 56 bytes per event until
  *                   then. Default: none.
  *
- * Options of experiments (docs/in-situ.md, docs/schedule.md). Most users leave these alone.
+ * Options of experiments (docs/in-situ.md, docs/decisions.md). Most users leave these alone.
  *   lab.order=given    Order in which each rank encodes its chunks: given (default), largest-first,
  *                      smallest-first, insertion, johnson. All except given first predict sizes and
  *                      times, and so do the layouts arena and predictive.

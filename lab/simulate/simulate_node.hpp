@@ -8,7 +8,7 @@
 // the other on each lane, so that an operation that is under way makes the application late.
 //
 // The application's clock is one: what makes it late on either lane shifts all of its later
-// obstacles, on both lanes, and the end of its iteration. docs/simulate.md says what is left out.
+// obstacles, on both lanes, and the end of its iteration. docs/decisions.md says what is left out.
 //
 // Invariant 1: every job is encoded once and written once, in every mode.
 // Invariant 2: an obstacle begins late by its lane's one running operation at most, beyond what

@@ -29,7 +29,7 @@ namespace tailrace {
 // As counted in the product (tests/mpi/api_collectives_test.cpp, docs/architecture.md) for a step
 // that repeats the last one: in mode sync a reduction, a gather, a broadcast; handed over, gather
 // and broadcast, and where a node's ranks write for each other an exchange of loads. Of HDF5's
-// collective writes as src/H5Dmpio.c has it (1.14): docs/simulate.md lists what is counted.
+// collective writes as src/H5Dmpio.c has it (1.14): docs/decisions.md lists what is counted.
 
 /// What the costs depend on.
 struct VirtualStepShape {

@@ -141,7 +141,7 @@ def xor_encode(array: Any, words: tuple[int, ...]) -> bytes:
 
 
 def xor_decoded_bytes(encoded: Bytes) -> int:
-    """Return the size of the values in bytes, from the head of a chunk (docs/xor.md).
+    """Return the size of the values in bytes, from the head of a chunk (trz/docs/trz-format.md).
 
     >>> xor_decoded_bytes(as_bytes(xor_encode(np.arange(300.0), (1,))))
     2400

@@ -208,7 +208,7 @@ Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes) {
     TAILRACE_TRY(check_codecs(options).within("TAILRACE_OPTIONS"));
   }
   // Without other choices, use what every reader supports at the lowest cost. On the fields of
-  // docs/codecs.md level 1 is a third faster than level 4, at the same ratio.
+  // lab/bench/results/README.md level 1 is a third faster than level 4, at the same ratio.
   FieldOptions& defaults = options.file.field_defaults;
   if (!defaults.codec_given && !defaults.bound_given && defaults.codec_settings.empty()) {
     defaults.codec_settings = {{"level", "1"}};

@@ -5,8 +5,8 @@
 // deflate spends most of its time searching them for matches, and finds almost none. Therefore each
 // 16 KiB are judged by a sample of their positions. If matches would save less than one part in
 // 256, the bytes become blocks of literals with their own Huffman code, or stored blocks.
-// libdeflate encodes the rest. Any reader of zlib streams can read the result; docs/codecs.md has
-// sizes and times.
+// libdeflate encodes the rest. Any reader of zlib streams can read the result;
+// lab/bench/results/README.md has sizes and times.
 
 #pragma once
 

@@ -182,7 +182,8 @@ std::string options_page() {
       "\n## Which interface serves which option\n\n"
       "*steps*: C, C++ and Fortran. *python*: the Python package. *pnetcdf*: PnetCDF programs\n"
       "([PnetCDF](pnetcdf.md)). *hdf5*: programs on parallel HDF5 ([HDF5](hdf5.md)). *serial*: "
-      "programs on\nserial HDF5 ([serial tools](serial-tools.md)). *repack* and *concat*: the "
+      "programs on\nserial HDF5 ([serial tools](hdf5.md#serial-programs-and-tools)). *repack* and "
+      "*concat*: the "
       "commands, which have\nflags of their own besides. An option with *no* is refused with an "
       "error.\n\n| option |";
   for (const Door door : all_doors) text += " " + std::string(door_name(door)) + " |";

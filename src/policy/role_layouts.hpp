@@ -1,7 +1,7 @@
 // File layouts of communities, as rules over paths: the role of a dataset by its path.
 //
 // Each table names its source. To add a community, add a table and a line in `communities`;
-// docs/cli.md lists the communities for users.
+// docs/repack.md lists the communities for users.
 
 #pragma once
 

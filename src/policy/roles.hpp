@@ -3,7 +3,7 @@
 //
 // The rules know the layouts of communities (CF, VTKHDF, CGNS, GADGET, NWB, ...), and names with
 // the same meaning everywhere. Each rule names its source. A rule sees names, attributes, types and
-// shapes, never values. docs/cli.md has the rules for users.
+// shapes, never values. docs/repack.md has the rules for users.
 
 #pragma once
 

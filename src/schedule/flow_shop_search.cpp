@@ -6,7 +6,7 @@
 // plans at first, only shorter ones at the end. The search ends early when it reaches the lower
 // bound.
 //
-// Measured: docs/schedule.md, "Around obstacles".
+// Measured: docs/decisions.md, "Around obstacles".
 
 #include <algorithm>
 #include <array>

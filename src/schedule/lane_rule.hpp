@@ -74,7 +74,7 @@ inline constexpr double lane_rounding_s = 1e-9;
 inline constexpr double lane_grace_s = 1e-4;
 
 /// Margin of the main lane before and after the forecast start of an obstacle, in standard
-/// deviations of such starts. Simulated (docs/simulate.md): 1 delays more obstacles, 3 leaves too
+/// deviations of such starts. Simulated (docs/decisions.md): 1 delays more obstacles, 3 leaves too
 /// little free time.
 inline constexpr double lane_margin_deviations = 2;
 

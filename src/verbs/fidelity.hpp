@@ -4,7 +4,7 @@
 // Kolmogorov-Smirnov statistic, similarity of maps (SSIM) and power spectra. They cover the values
 // that are finite and not fill in both files. A map is a plane of the last two dimensions that are
 // longer than 1. Fields are read in boxes of complete maps, as many as memory allows; ranks share
-// the boxes. docs/verify-report.md defines each number.
+// the boxes. docs/repack.md defines each number.
 // Invariant: the numbers do not depend on ranks or memory. Sums over values are exact (ExactSum),
 // counts are integers, and one rank measures each map completely.
 
@@ -175,7 +175,7 @@ struct Fidelity {
   std::optional<double> root_mean_square_error;
   std::optional<double> correlation;
   std::optional<double> ks_statistic;
-  double ks_at_most = 0;  ///< Upper limit of the statistic; see docs/verify-report.md.
+  double ks_at_most = 0;  ///< Upper limit of the statistic; see docs/repack.md.
   double ks_p_value = 0;
   Shape map_shape;  ///< Two extents, one (a piece of a line), or none.
   Shape map_grid;   ///< Number of maps along each preceding dimension.

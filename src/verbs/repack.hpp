@@ -23,7 +23,8 @@ struct NetcdfRequest {
   std::vector<std::string> dimensions;  ///< "GLOB=time,y,x"; later entries override earlier ones.
 };
 
-/// Initial options: repack minimizes the file among choices that cost little time (docs/choice.md).
+/// Initial options: repack minimizes the file among choices that cost little time
+/// (docs/decisions.md).
 inline FileOptions repack_options() {
   FileOptions options;
   options.objective = Objective::balanced;

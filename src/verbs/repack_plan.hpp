@@ -23,7 +23,7 @@
 namespace tailrace::verbs {
 
 /// Chunk rules of --cmip7, --cloud or --as-stored for one input. Its own chunks remain if they
-/// comply (docs/netcdf.md).
+/// comply (docs/publish.md).
 struct FrontChunks {
   std::string option;                     ///< The option that requested the rules.
   std::vector<std::string> whole;         ///< Paths of datasets that become one chunk: time and its

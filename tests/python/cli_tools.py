@@ -48,7 +48,7 @@ def lab_program():
 
 def bench_script(name):
     """A script of lab/bench by its name, whatever its folder."""
-    path, = (ROOT / "lab" / "bench").glob(f"*/{name}")
+    path, = [*(ROOT / "lab" / "bench").glob(name), *(ROOT / "lab" / "bench").glob(f"*/{name}")]
     return path
 
 

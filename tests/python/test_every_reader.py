@@ -287,7 +287,7 @@ def check_programs(path, expected, filters, folder):
         np.testing.assert_array_equal(np.fromfile(dumped, values.dtype.newbyteorder("=")), values)
     run("h5dump", "-H", "-p", path)
     # Without filters where they are lossy, since a copy encodes again, and NCO mixes up the
-    # parameters of filters that it does not know (docs/netcdf.md).
+    # parameters of filters that it does not know (docs/publish.md).
     run("nccopy", *(["-F", "none"] if filters - LOSSLESS else []), "-k", "nc4", path,
         folder / "copy_nc4.nc")
     run("ncks", "-O", *(["--cmp=none"] if filters - HDF5_FILTERS else []), path,

@@ -76,16 +76,16 @@ def test_another_number_is_found(tmp_path):
         assert text.count(old) == 1
         (folder / name).write_text(text.replace(old, new))
     said = script("tables.py", "--check", "--results", folder, code=1)
-    assert said.rstrip().endswith("differ: docs/xor.md, lab/bench/results/README.md")
+    assert said.rstrip().endswith("differ: lab/bench/results/README.md")
 
 
 def test_marks_without_a_table_are_refused(tables):
-    text = (ROOT / "docs" / "xor.md").read_text()
+    text = (RESULTS / "README.md").read_text()
     marks = "<!-- table front: lab/bench/tables/tables.py -->\n<!-- end of table -->\n"
     with pytest.raises(ValueError, match="front, which is no table"):
-        tables.rewritten(text + marks, "docs/xor.md")
+        tables.rewritten(text + marks, "lab/bench/results/README.md")
     with pytest.raises(ValueError, match="no marks for .'xor_lossless'"):
-        tables.rewritten("# Nothing here\n", "docs/xor.md")
+        tables.rewritten("# Nothing here\n", "lab/bench/results/README.md")
 
 
 def built():

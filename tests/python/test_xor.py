@@ -1,8 +1,8 @@
 """The codec xor through its plug-in libh5xor.so, in stock HDF5 of three kinds, and its format.
 
 Every chunk that h5py's HDF5 makes through the plug-in is decoded by the plain decoder of
-xor_reference.py, which knows docs/xor.md alone, and compared in size with the paper's scheme.
-"""
+xor_reference.py, which knows trz/docs/trz-format.md alone, and compared in size with the paper's
+scheme. """
 
 import pathlib
 import shutil

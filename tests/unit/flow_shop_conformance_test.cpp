@@ -119,7 +119,7 @@ double best_of_all_orders(const FlowShop& shop) {
   return best_s;
 }
 
-// Computed, not measured; docs/schedule.md has the numbers.
+// Computed, not measured; docs/decisions.md has the numbers.
 TEST(FlowShopConformance, SearchFindsTheOptimumOfFiveJobs) {
   std::vector<double> gap(scheduler_registry().size());
   double bound_gap = 0;

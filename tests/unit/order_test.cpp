@@ -190,7 +190,7 @@ TEST(Order, RunsOfInsertionKnowWhatIsLeftToWrite) {
   EXPECT_LE(makespan_s(jobs, order_jobs(jobs, OrderRule::insertion), 1), best * 1.001);
 }
 
-/// Jobs of one rank as in docs/schedule.md: encode times within a factor of 2, encoded sizes
+/// Jobs of one rank as in docs/decisions.md: encode times within a factor of 2, encoded sizes
 /// lognormal, all writes together `balance` times as long as all encodes.
 std::vector<JobCost> jobs_in_balance(std::mt19937& random, std::size_t n, double balance) {
   std::uniform_real_distribution<double> encode(0.5, 1);

@@ -327,7 +327,7 @@ def put_in(state, name):
 
 
 def overwrites_in_place(variable):
-    """Large variables without a filter are overwritten where they lie (docs/array-file.md)."""
+    """Large variables without a filter are overwritten where they lie (docs/simulation.md)."""
     return variable.values.nbytes > 65536 and (
         variable.codec == "none" or "layout=contiguous" in variable.op.get("options", ""))
 

@@ -4,8 +4,8 @@
  * For programs and languages that hold chunks in memory. To read and write files, use HDF5 with the
  * plug-in. All functions are thread-safe. A negative return value is an error: minus a trz_error of
  * trz.h. The function then writes an error text into `message`, which may be NULL; the text is
- * always NUL-terminated. The encoded bytes are the same as those of the HDF5 filter (docs/xor.md of
- * Tailrace).
+ * always NUL-terminated. The encoded bytes are the same as those of the HDF5 filter
+ * (docs/trz-format.md of Tailrace).
  */
 #ifndef TRZ_XOR_H
 #define TRZ_XOR_H

@@ -9,7 +9,7 @@
 // permuted and turned otherwise, so that no bytes repeat. Answers are checked before timing; all
 // take turns for seven rounds; times are thread CPU, medians, summed over a step's chunks. After
 // Jin et al. 2024, section 5.3, figure 6.
-// Built by hand; docs/codecs.md has the command and the results.
+// Built by hand; lab/bench/results/README.md has the command and the results.
 
 #include <hdf5.h>
 

@@ -9,7 +9,7 @@
 // Liang et al. 2019 (V-C) gives, what ChunkEstimator says, the previous step, and what SizeHistory
 // makes of them (as the writer asks it: a step is forecast before anything of it is known; and with
 // calibration running from chunk to chunk within a field). Times are thread CPU, medians of three.
-// The table on stderr is that of docs/prediction.md.
+// The table on stderr is that of docs/decisions.md.
 
 #include <algorithm>
 #include <cmath>

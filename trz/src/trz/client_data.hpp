@@ -34,7 +34,7 @@
 namespace tailrace::trz {
 
 /// The filter's number in HDF5 files. 256..511 is HDF5's range for testing and private use; The HDF
-/// Group assigns numbers of 32768 and above on request (docs/hdf5-filter-registration.md). Files
+/// Group assigns numbers of 32768 and above on request (trz/docs/filter-registration.md). Files
 /// with this number must remain readable after that.
 inline constexpr std::uint32_t filter_id = 481;
 

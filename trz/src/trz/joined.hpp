@@ -2,7 +2,7 @@
 // values. Every part has as many values as the joined chunk.
 //
 // Appending to a chunk leaves its first values unchanged and encodes nothing twice. A job that
-// continues in the middle of a chunk needs this. trz/docs/trz-format.md defines the bytes.
+// continues in the middle of a chunk needs this. docs/trz-format.md defines the bytes.
 
 #pragma once
 

@@ -4,7 +4,7 @@
 // the chunk's beginning, up to any plane, decodes to all values within a known bound. A quantiser's
 // low bits, which no predictor can predict, are stored separately at no cost. Values that break a
 // bound at any level are patches, stored before the planes: every prefix includes them.
-// trz/docs/trz-format.md defines the bytes.
+// docs/trz-format.md defines the bytes.
 
 #pragma once
 

@@ -1,7 +1,8 @@
 // Chunks of the codec xor: the head, the choice of neighbours, and the loop over blocks.
 //
-// The format is docs/xor.md. The encoder packs each block into a buffer and appends it to the
-// output as long as the chunk stays smaller than the unencoded bytes; otherwise it stores these.
+// The format is docs/trz-format.md. The encoder packs each block into a buffer and appends it to
+// the output as long as the chunk stays smaller than the unencoded bytes; otherwise it stores
+// these.
 
 #include "xor/xor_chunk.hpp"
 

@@ -3,8 +3,9 @@
 // Bicer et al. 2014, section III-C: each value is xored with its neighbours along one to three
 // axes. The residual is stored as a count of leading zeros and the bits that follow. Here 8 to
 // 64 values usually share a count, counts and bits are stored separately, and trailing zeros are
-// also dropped. docs/xor.md defines the format. The bytes depend only on the values, the shape and
-// the dimension, not on the machine, its instruction set or the compiler. Little-endian machines.
+// also dropped. docs/trz-format.md defines the format. The bytes depend only on the values, the
+// shape and the dimension, not on the machine, its instruction set or the compiler. Little-endian
+// machines.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-"""Reference decoder of the codec xor, written only from docs/xor.md, and the paper's scheme.
+"""Reference decoder of the codec xor, written only from docs/trz-format.md, and the paper's scheme.
 
 decode() is slow and simple, and shares no code with the C++. paper_bytes() returns the size that
 the scheme of Bicer et al. 2014, section III-C, needs for an array.
