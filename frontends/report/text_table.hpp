@@ -1,15 +1,15 @@
-// TextTable: rows of text under headings, fitted into the room that the output has.
+// TextTable: rows of text under headings, fitted to the width that the output has.
 //
-// A column in which every cell is empty is left out. A table that is too wide is fitted in steps,
-// each only as far as is needed:
+// Columns of empty cells are left out. A table that is too wide is fitted in these steps, each
+// applied only as far as needed; steps 2 and 3 need may_leave_out:
 //
-//   1  cells that may be wrapped are broken at spaces
-//   2  cells that may be shortened lose their middle, the widest first     only where
-//   3  columns that may be left out are, and a line below says which       may_leave_out
-//   4  the table goes on below itself: the columns that have no place stand in another table of
-//      the same rows, behind the first column
+// 1. Cells that may be wrapped are broken at spaces.
+// 2. Cells that may be shortened lose their middle, the widest first.
+// 3. Columns that may be left out are dropped, and a line below the table names them.
+// 4. The remaining columns continue in another table below, with the same rows and the same first
+//    column.
 //
-// So no line is longer than the room, unless the first column and one other are.
+// So no line exceeds the width, unless the first column and one other already do.
 
 #pragma once
 
@@ -24,42 +24,42 @@ namespace tailrace::report {
 
 struct TableColumn {
   std::string heading;          ///< One line, or two with a '\n' between them.
-  bool right = false;           ///< Numbers stand to the right.
-  std::size_t least_width = 0;  ///< May be made narrower, down to this; 0: never.
-  bool wraps = false;           ///< ... by breaking its cells at spaces, not by shortening them.
-  std::size_t left_out = 0;     ///< Those of 1 are left out first, then those of 2, ...; 0: never.
+  bool right = false;           ///< Aligned right, as numbers are.
+  std::size_t least_width = 0;  ///< The column may shrink to this width; 0: never.
+  bool wraps = false;           ///< Shrinks by wrapping cells at spaces instead of shortening.
+  std::size_t left_out = 0;     ///< Order of dropping: columns of 1 first, then of 2; 0: never.
 };
 
 class TextTable {
  public:
   explicit TextTable(std::vector<TableColumn> columns) : columns_(std::move(columns)) {}
-  /// Headings with '|' between them; '>' before one that stands to the right; behind one '~' and
-  /// its least_width if it may be shortened, '/' and its least_width if it may be wrapped, '?' and
-  /// when it may be left out: "field~14|type?1|>absolute\nbound|remark/20".
+  /// Columns from headings separated by '|'. A prefix '>' aligns the column right. Suffixes with a
+  /// number: '~' least_width of a column that may be shortened, '/' least_width of a column that
+  /// may be wrapped, '?' left_out. Example: "field~14|type?1|>absolute\nbound|remark/20".
   explicit TextTable(std::string_view columns);
 
-  /// One cell per column, made printable: a name cannot begin another row.
+  /// Add one cell per column. Cells are made printable, so that a name cannot start another row.
   void add_row(std::vector<std::string> cells);
-  /// A horizontal line before the next row.
+  /// Draw a horizontal line before the next row.
   void add_rule();
   bool empty() const { return rows_.empty(); }
-  /// The whole table, each line ended by a newline.
+  /// The complete table; each line ends with a newline.
   std::string text() const { return text(text_room()); }
   std::string text(const TextRoom& room) const;
 
  private:
-  using Widths = std::vector<std::size_t>;  ///< Of each column; 0: it is left out.
+  using Widths = std::vector<std::size_t>;  ///< Width of each column; 0: left out.
 
   Widths natural_widths() const;
-  /// `widths`, made less until they fit, or as far as their columns allow.
+  /// `widths`, reduced until the table fits or no column can shrink further.
   Widths narrowed(Widths widths, const TextRoom& room) const;
-  /// One table of the columns that have a width.
+  /// One table of the columns whose width is not 0.
   std::string block(const Widths& widths) const;
-  /// Tables below each other, of as many columns as fit behind the first one.
+  /// Tables below each other; each shows the first column and as many others as fit.
   std::string blocks(const Widths& natural, const TextRoom& room) const;
 
   std::vector<TableColumn> columns_;
-  std::vector<std::vector<std::string>> rows_;  ///< An empty row is a rule.
+  std::vector<std::vector<std::string>> rows_;  ///< An empty row is a horizontal line.
 };
 
 }  // namespace tailrace::report

@@ -1,6 +1,6 @@
-// Random instances. Stretches of time are shares of weights: n free windows and n obstacles in turn
-// get random weights that are scaled to what the shape says they cover together; likewise the
-// operations of a lane, so that an instance has exactly the load it was asked for.
+// Random instances. A lane alternates n + 1 free windows with n obstacles, each with a random
+// weight. The weights are scaled to the total times that the shape sets. Operations of a lane are
+// scaled likewise, so that an instance has exactly the requested load.
 
 #include "simulate/random_flow_shop.hpp"
 
@@ -16,15 +16,15 @@ constexpr double tick_s = 1e-6;  ///< Resolution of all times.
 
 double on_ticks(double seconds) { return std::max(std::round(seconds / tick_s), 1.0) * tick_s; }
 
-/// Scale `weights` so that they add up to `total`.
+/// Scale `weights` to the sum `total`.
 void scale_to(std::vector<double>& weights, double total) {
   double sum = 0;
   for (const double weight : weights) sum += weight;
   for (double& weight : weights) weight *= total / sum;
 }
 
-/// Windows differ more than obstacles do: an application computes in like phases, and what lies
-/// between them, waiting, is as long as it happens to be.
+/// Windows vary more than obstacles: an application computes in similar phases, but the waiting
+/// time between them is irregular.
 std::vector<Obstacle> draw_obstacles(RandomDraws& draws, std::size_t n_obstacles, double covered_s,
                                      double free_s) {
   std::vector<double> lengths_s(n_obstacles);
@@ -35,7 +35,7 @@ std::vector<Obstacle> draw_obstacles(RandomDraws& draws, std::size_t n_obstacles
   scale_to(lengths_s, covered_s);
   scale_to(windows_s, free_s);
   std::vector<Obstacle> obstacles;
-  double ticks = 0;  // Counted in ticks, so that no two obstacles touch by rounding.
+  double ticks = 0;  // Count in ticks, so that rounding never makes two obstacles touch.
   for (std::size_t i = 0; i < n_obstacles; ++i) {
     const double start = ticks + std::max(std::round(windows_s[i] / tick_s), 1.0);
     ticks = start + std::max(std::round(lengths_s[i] / tick_s), 1.0);
@@ -65,7 +65,7 @@ std::size_t RandomDraws::whole(std::size_t first, std::size_t last) {
 }
 
 double RandomDraws::normal() {
-  // Box and Muller 1958; 1 - u, since the logarithm of 0 is none.
+  // Box and Muller 1958; 1 - u avoids the logarithm of 0.
   const double radius = std::sqrt(-2 * std::log(1 - uniform(0, 1)));
   return radius * std::cos(2 * std::numbers::pi * uniform(0, 1));
 }
@@ -107,7 +107,7 @@ FlowShop random_flow_shop(const FlowShopShape& shape, std::uint64_t seed) {
 }
 
 FlowShop random_flow_shop(std::size_t n_jobs, std::uint64_t seed) {
-  // A stream of its own for the times: the shape has drawn from `seed`.
+  // Use a separate stream for the times, because the shape has drawn from `seed`.
   return random_flow_shop(random_shape(n_jobs, seed), ~seed);
 }
 
