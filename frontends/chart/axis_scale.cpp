@@ -13,12 +13,12 @@
 namespace tailrace::chart {
 namespace {
 
-constexpr int few_decades = 3;          ///< Up to here 2 and 5 of each decade may have labels.
-constexpr int minor_decades = 8;        ///< Up to here 2...9 of each decade have ticks.
-constexpr int plain_exponent_low = -3;  ///< Decades outside are written as powers of ten.
+constexpr int few_decades = 3;          ///< Up to this number, 2 and 5 of a decade may have labels.
+constexpr int minor_decades = 8;        ///< Up to this number, 2...9 of each decade have ticks.
+constexpr int plain_exponent_low = -3;  ///< Decades outside these are written as powers of ten.
 constexpr int plain_exponent_high = 4;
 
-/// 10^exponent, the nearest double (pow of a negative integer is not always).
+/// 10^exponent, correctly rounded (pow of a negative integer may not be).
 double ten_to(int exponent) {
   return exponent < 0 ? 1 / std::pow(10.0, -exponent) : std::pow(10.0, exponent);
 }
@@ -35,7 +35,7 @@ struct Step {
   double value() const { return decimal(digit, exponent); }
 };
 
-/// The smallest such step with which `span` holds at most `n_labels` steps.
+/// Smallest Step of which `span` contains at most `n_labels`.
 Step nice_step(double span, std::size_t n_labels) {
   const double wanted = span / static_cast<double>(std::max<std::size_t>(n_labels, 1));
   Step step;
@@ -47,7 +47,7 @@ Step nice_step(double span, std::size_t n_labels) {
   return {1, step.exponent + 1};
 }
 
-/// The greatest 1, 2 or 5 times a power of ten that is at most `value`.
+/// Largest number of the form 1, 2 or 5 times a power of ten that is at most `value`.
 double round_below(double value) {
   const int exponent = static_cast<int>(std::floor(std::log10(value)));
   for (const double digit : {5.0, 2.0, 1.0}) {
@@ -64,7 +64,7 @@ double round_above(double value) {
   return ten_to(exponent + 1);
 }
 
-/// The common power of ten of the labels: a multiple of 3; 0 for numbers that are short anyway.
+/// Power of ten that all labels share, a multiple of 3; 0 if the numbers are short without it.
 int label_exponent(double least, double greatest) {
   const double size = std::max(std::abs(least), std::abs(greatest));
   if (size == 0 || (size >= 1e-2 && size < 1e6)) return 0;
@@ -78,7 +78,7 @@ std::vector<Tick> linear_ticks(const AxisScale& scale, std::size_t n_labels) {
   const int n_decimals = std::max(0, scale.exponent - step.exponent);
   std::vector<Tick> ticks;
   const double slack = (high - low) * 1e-9;
-  // Counted in steps, so that ticks far from 0 do not gather rounding errors.
+  // Count in steps, so that ticks far from 0 do not accumulate rounding errors.
   const double first = std::ceil((low - slack) / step.value());
   const double last = std::floor((high + slack) / step.value());
   for (double n = first; n <= last; ++n) {
@@ -120,7 +120,7 @@ std::vector<Tick> log_ticks(const AxisScale& scale, std::size_t n_labels) {
   return ticks;
 }
 
-/// Widen an interval without width, so that a single value stands in the middle.
+/// Widen an interval of width 0, so that a single value lies in the middle.
 void give_width(AxisScale& scale) {
   if (scale.logarithmic) {
     scale.least /= 2;
@@ -142,13 +142,13 @@ double AxisScale::position(double value) const {
   if (logarithmic) {
     return (std::log(value) - std::log(least)) / (std::log(greatest) - std::log(least));
   }
-  // Halves, since the difference of the ends may overflow.
+  // Halve the operands, because the difference of the ends may overflow.
   return (value / 2 - least / 2) / (greatest / 2 - least / 2);
 }
 
 void extend(DataRange& range, double value, bool logarithmic) {
   if (!std::isfinite(value) || (logarithmic && value <= 0)) return;
-  // Numbers near the ends of double's range would leave no room for round ones.
+  // Numbers near the ends of double's range would leave no room for round limits.
   constexpr double smallest = 1e-280;
   value = std::clamp(value, -1 / smallest, 1 / smallest);
   if (std::abs(value) < smallest) value = logarithmic ? smallest : 0;
@@ -173,7 +173,7 @@ AxisScale fit_axis(const Axis& axis, const DataRange& data, std::size_t n_labels
   if (!axis.logarithmic && !least_given && scale.least > 0 && scale.least <= scale.greatest / 4) {
     scale.least = 0;
   }
-  // Steps between numbers that differ by less could not be counted.
+  // In a narrower interval, rounding would make the count of steps meaningless.
   const double size = std::max(std::abs(scale.least), std::abs(scale.greatest));
   if (!(scale.greatest - scale.least > 1e-12 * size)) {
     if (greatest_given && !least_given) scale.least = scale.greatest;
@@ -210,7 +210,7 @@ std::string short_number(double value, int n_digits) {
   if (!std::isfinite(value)) return "";
   const double size = std::abs(value);
   if (size == 0 || (size >= 1e-4 && size < 1e6)) {
-    // "{:g}" would turn to powers as soon as there are more digits before the point than asked for.
+    // "{:g}" switches to powers of ten if the integer part has more digits than the precision.
     const int before = size < 1 ? 1 : static_cast<int>(std::floor(std::log10(size))) + 1;
     return fmt::format("{:.{}g}", value, std::max(n_digits, before));
   }

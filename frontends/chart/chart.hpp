@@ -1,8 +1,8 @@
 // Chart: the plots of Tailrace's commands and reports, as SVG or PNG.
 //
-// A Figure is panels in a grid; a Panel has axes, series, bars and a legend. Drawn by cairo, so
-// that a plot needs no Python where simulations run. Policy-free: callers hand over numbers and
-// words. Built without cairo, write_figure() says so by name.
+// A Figure is panels in a grid; a Panel has axes, series, bars and a legend. Cairo draws the
+// figures, so that a plot needs no Python where simulations run. The library holds no policy:
+// callers supply numbers and text. In a build without cairo, write_figure() returns unsupported.
 
 #pragma once
 
@@ -17,17 +17,17 @@ namespace tailrace::chart {
 
 enum class Mark : unsigned char { points, line, line_and_points };
 
-/// One set of points; `label` empty: not in the legend.
+/// One set of points. A series with an empty `label` is not in the legend.
 struct Series {
   std::string label;
   std::vector<double> x;
   std::vector<double> y;
   Mark mark = Mark::points;
   bool dashed = false;
-  std::optional<std::size_t> colour{};  ///< Index into the palette; nothing: the next one.
+  std::optional<std::size_t> colour{};  ///< Index into the palette; nothing: the next colour.
 };
 
-/// A stack of bar segments per category: `segments[s].values[c]`.
+/// Stack of bar segments per category: `segments[s].values[c]`.
 struct BarSegment {
   std::string label;
   std::vector<double> values;
@@ -37,15 +37,15 @@ struct Bars {
   std::vector<BarSegment> segments;
 };
 
-/// A horizontal interval on a row (Gantt charts): row r, from start to end.
+/// Horizontal interval on one row of a Gantt chart.
 struct Interval {
   std::size_t row = 0;
   double start = 0;
   double end = 0;
   std::size_t colour = 0;
-  std::string label{};  ///< Drawn inside where there is room.
+  std::string label{};  ///< Drawn inside the interval if it fits.
 };
-/// A moment on all rows of a Gantt chart: a dashed line.
+/// Time marked on all rows of a Gantt chart by a dashed line.
 struct TimeMark {
   double at = 0;
   std::size_t colour = 0;
@@ -53,14 +53,14 @@ struct TimeMark {
 struct Gantt {
   std::vector<std::string> rows;
   std::vector<Interval> intervals;
-  std::vector<std::string> colours{};  ///< What palette colours 0, 1... mean, for the legend.
+  std::vector<std::string> colours{};  ///< Legend entries of palette colours 0, 1, ...
   std::vector<TimeMark> marks{};
 };
 
 struct Axis {
-  std::string label;  ///< With its unit: "bytes written per rank (MB)".
+  std::string label;  ///< Includes the unit: "bytes written per rank (MB)".
   bool logarithmic = false;
-  std::optional<double> least{};  ///< Nothing: by the data.
+  std::optional<double> least{};  ///< Nothing: chosen from the data.
   std::optional<double> greatest{};
 };
 
@@ -82,14 +82,14 @@ struct Figure {
   double panel_height = 340;
 };
 
-/// Write `figure` to `path`; ".svg" or ".png" (two pixels a point) by its ending.
-/// What cannot be shown (NaN, infinite, not positive on a logarithmic axis) leaves a gap.
-/// Not collective. Thread-safe.
+/// Write `figure` to `path`, whose ending selects the format: ".svg" or ".png" (two pixels a
+/// point). Values that cannot be shown leave a gap: NaN, infinite, not positive on a logarithmic
+/// axis. Not collective. Thread-safe.
 /// @error invalid_argument  another ending.  @error unsupported  built without cairo.
-/// @error not_found  no such folder.  @error io_error, no_space, out_of_memory
+/// @error not_found  the folder does not exist.  @error io_error, no_space, out_of_memory
 Status write_figure(const Figure& figure, const std::string& path);
 
-/// The figure as an <svg> element, for a page that holds it inline; several may share a page.
+/// The figure as an <svg> element, to be placed inline in a page; a page may hold several.
 /// Not collective. Thread-safe. @error unsupported, out_of_memory
 Result<std::string> figure_svg(const Figure& figure);
 

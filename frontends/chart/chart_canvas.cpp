@@ -1,4 +1,4 @@
-// Strokes, marks and text by cairo.
+// Strokes, marks and text, drawn by cairo.
 
 #include "chart/chart_canvas.hpp"
 
@@ -11,7 +11,7 @@
 namespace tailrace::chart {
 namespace {
 
-// "Color universal design", Okabe and Ito 2008; the yellow, faint on white, comes last.
+// "Color universal design", Okabe and Ito 2008. Yellow comes last, because it is faint on white.
 constexpr std::array<Colour, 8> palette = {{{0.000, 0.447, 0.698},    // blue
                                             {0.835, 0.369, 0.000},    // vermilion
                                             {0.000, 0.620, 0.451},    // bluish green
@@ -41,7 +41,7 @@ std::string printable(const std::string& text) {
   return out;
 }
 
-/// Take the last character off.
+/// Remove the last character.
 void drop_character(std::string& text) {
   while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) {
     text.pop_back();
@@ -54,7 +54,7 @@ void drop_character(std::string& text) {
 Colour palette_colour(std::size_t index) { return palette[index % palette.size()]; }
 
 Canvas::Canvas(cairo_t* context) : context_(context) {
-  // Without hinting a label is as wide at every scale, so that SVG and PNG are laid out alike.
+  // Without hinting, a label has the same width at every scale, so SVG and PNG have one layout.
   cairo_font_options_t* options = cairo_font_options_create();
   cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
   cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
@@ -165,7 +165,7 @@ void Canvas::text(Point anchor, const std::string& text, const TextStyle& style)
   cairo_save(context_);
   cairo_translate(context_, anchor.x, anchor.y);
   cairo_rotate(context_, style.slant);
-  // A third of a font's height is about where the middle of its letters lies.
+  // The middle of lower-case letters is about a third of the font's height above the baseline.
   cairo_move_to(context_, shift, height * 0.35);
   cairo_show_text(context_, shown.c_str());
   cairo_restore(context_);

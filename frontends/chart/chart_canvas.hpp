@@ -1,8 +1,8 @@
-// Canvas: the few strokes that charts are made of, over a cairo context; and the palette.
+// Canvas: the few drawing operations that charts need, over a cairo context; and the palette.
 //
-// Lengths are points of the figure, x to the right and y downwards. Text is made to fit: shrunk by
-// up to a fifth, then cut with an ellipsis. Bytes that are no UTF-8 become question marks, since
-// cairo refuses a whole drawing for them.
+// Lengths are in points of the figure; x grows to the right, y downwards. Text is made to fit:
+// shrunk by up to a fifth, then cut with an ellipsis. Invalid UTF-8 bytes become question marks,
+// because a single one would make cairo reject the complete drawing.
 
 #pragma once
 
@@ -48,14 +48,14 @@ inline constexpr Colour grid{0.90, 0.91, 0.92};
 inline constexpr Colour minor_grid{0.955, 0.96, 0.965};
 }  // namespace ink
 
-/// Colour `index` of the palette of Okabe and Ito (2008), which colour-blind readers can tell
-/// apart; begins again after eight.
+/// Colour `index` of the palette of Okabe and Ito (2008), which colour-blind readers can
+/// distinguish. The palette repeats after eight colours.
 Colour palette_colour(std::size_t index);
 
 enum class Align : unsigned char { left, centre, right };
 
 struct TextStyle {
-  double height = 10.5;  ///< Of the font.
+  double height = 10.5;  ///< Height of the font.
   bool bold = false;
   Align align = Align::left;
   Colour colour = ink::text;
@@ -77,15 +77,16 @@ class Canvas {
   void outline(const Rectangle& area, const StrokeStyle& style);
   void line(Point from, Point to, const StrokeStyle& style);
   void curve(std::span<const Point> points, const StrokeStyle& style);
-  /// A filled mark; its shape goes with the colour's index, as a second way to tell series apart.
+  /// Draw a filled mark. The colour's index also selects its shape, as a second way to distinguish
+  /// series.
   void mark(Point centre, double radius, std::size_t colour_index, double opacity);
 
-  /// The width of `text`, unbounded by style.room.
+  /// Width of `text`, not limited by style.room.
   double text_width(const std::string& text, const TextStyle& style);
   /// Draw `text`; `anchor` is at the middle of a lower-case letter's height.
   void text(Point anchor, const std::string& text, const TextStyle& style);
 
-  /// All strokes until end_clip() stay within `area`.
+  /// Clip all drawing to `area` until end_clip().
   void begin_clip(const Rectangle& area);
   void end_clip();
 

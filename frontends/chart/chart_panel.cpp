@@ -1,4 +1,4 @@
-// A panel's frame, its legend, its data, and its layout.
+// Frame, legend, data and layout of a panel.
 
 #include "chart/chart_panel.hpp"
 
@@ -10,21 +10,21 @@
 
 namespace tailrace::chart {
 
-// --- the frame: what room axes take and how they are drawn
+// --- the frame: layout and drawing of the axes
 
 namespace {
 
 constexpr double tick_height = 10.5;
 constexpr double label_height = 11.5;
-constexpr double gap = 6;              ///< Between axis, tick labels and axis label.
+constexpr double gap = 6;              ///< Space between axis, tick labels and axis label.
 constexpr double line_room = 14;       ///< One line of text.
-constexpr double right_margin = 16;    ///< Half of the last tick label may stand out here.
-constexpr double y_label_share = 0.3;  ///< Of the area's width, at most.
+constexpr double right_margin = 16;    ///< Half of the last tick label may extend into this margin.
+constexpr double y_label_share = 0.3;  ///< Largest share of the area's width.
 constexpr double slant = -35 * std::numbers::pi / 180;
 constexpr double upright = -std::numbers::pi / 2;
-constexpr double label_distance = 11;  ///< Between the lines of neighbouring categories.
-constexpr double slanted_room = 110;   ///< The greatest length of a slanted label...
-constexpr double x_label_share = 0.4;  ///< ...and how much of the area's height it may take.
+constexpr double label_distance = 11;  ///< Least distance between lines of neighbouring categories.
+constexpr double slanted_room = 110;   ///< The greatest length of a slanted label.
+constexpr double x_label_share = 0.4;  ///< Largest share of the area's height for a slanted label.
 
 const TextStyle tick_style{.height = tick_height, .colour = ink::quiet};
 
@@ -34,7 +34,7 @@ double widest(Canvas& canvas, const std::vector<Tick>& ticks) {
   return width;
 }
 
-/// Text at the foot of the axis, or none: "time (s)", "bytes (×10⁹)".
+/// Axis label with the common power of ten, if any: "time (s)", "bytes  [x10^9]"; may be empty.
 std::string axis_text(const FrameAxis& axis) {
   if (axis.scale.exponent == 0) return axis.label;
   const std::string factor = "×" + power_of_ten(axis.scale.exponent);
@@ -62,7 +62,7 @@ double slot_of(double room, const FrameAxis& axis) {
   return room / static_cast<double>(std::max<std::size_t>(axis.ticks.size(), 1));
 }
 
-/// Every how many categories one is named, where their lines are that far apart.
+/// Stride of the labelled categories if their lines are `distance` apart and need `needed`.
 std::size_t label_stride(double distance, double needed) {
   return static_cast<std::size_t>(std::max(1.0, std::ceil(needed / distance)));
 }
@@ -88,7 +88,7 @@ void draw_x_numbers(Canvas& canvas, const Frame& frame) {
   TextStyle text = tick_style;
   text.align = Align::centre;
   const double bottom = frame.plot.bottom();
-  double free_from = -1;  // Where the last label ended.
+  double free_from = -1;  // Where the last label ends.
   for (const Tick& tick : frame.x.ticks) {
     const double x = frame.at(tick.value, 0).x;
     canvas.line({x, bottom}, {x, bottom + (tick.label.empty() ? 2.5 : 4)}, style);
@@ -125,8 +125,8 @@ void draw_y_labels(Canvas& canvas, const Frame& frame) {
 }  // namespace
 
 Point Frame::at(double x_value, double y_value) const {
-  // An axis without width cannot come out of fit_axis; what lies far outside is kept within what
-  // cairo's fixed-point coordinates can hold.
+  // fit_axis() never returns an axis of width 0. Points far outside are clamped to the range of
+  // cairo's fixed-point coordinates.
   const double across = std::clamp(x.scale.position(x_value), -10.0, 11.0);
   const double up = std::clamp(y.scale.position(y_value), -10.0, 11.0);
   return {plot.x + across * plot.width, plot.bottom() - up * plot.height};
@@ -172,13 +172,13 @@ Frame lay_out_frame(Canvas& canvas, const Rectangle& area, FrameAxis x, FrameAxi
   if (x.categories) {
     const double width = widest(canvas, x.ticks);
     const double slot = slot_of(area.width - left - right_margin, x);
-    // A label that shrinks a little may still lie.
+    // A label may stay horizontal if shrinking it a little makes it fit.
     if (width * 0.85 > slot - 4) {
       frame.x_slant = slot * std::sin(-slant) < label_distance ? upright : slant;
       frame.x_room = std::min(slanted_room, x_label_share * area.height / std::sin(-frame.x_slant));
       const double length = std::min(width, frame.x_room);
       below = gap + 4 + length * std::sin(-frame.x_slant) + tick_height / 2;
-      // The first label begins within the area, too.
+      // The first label must also begin within the area.
       left = std::max(left, length * std::cos(frame.x_slant) - slot / 2);
     }
   }
@@ -217,7 +217,7 @@ void draw_frame(Canvas& canvas, const Frame& frame) {
 namespace {
 
 constexpr double entry_room = 15;
-constexpr double key_width = 20;  ///< The sample of line, mark or colour.
+constexpr double key_width = 20;  ///< Width of the sample of line, mark or colour.
 constexpr double key_gap = 6;
 constexpr double padding = 6;
 constexpr double from_corner = 8;
@@ -231,7 +231,7 @@ double entry_width(Canvas& canvas, const LegendEntry& entry) {
   return key_width + key_gap + std::min(label, greatest_label);
 }
 
-/// `middle` is at the left end of the entry.
+/// Draw one entry; `middle` is the middle of its left edge.
 void draw_entry(Canvas& canvas, const LegendEntry& entry, Point middle, double room) {
   const double centre = middle.x + key_width / 2;
   const Colour colour = palette_colour(entry.colour);
@@ -323,7 +323,7 @@ bool shown(const Series& series, const Frame& frame, std::size_t i) {
   return frame.x.scale.can_show(series.x[i]) && frame.y.scale.can_show(series.y[i]);
 }
 
-/// The stretches of a series between values that cannot be shown.
+/// Contiguous parts of a series, split at values that cannot be shown.
 std::vector<std::vector<Point>> stretches(const Series& series, const Frame& frame) {
   std::vector<std::vector<Point>> out(1);
   for (std::size_t i = 0; i < n_points(series); ++i) {
@@ -336,13 +336,13 @@ std::vector<std::vector<Point>> stretches(const Series& series, const Frame& fra
   return out;
 }
 
-/// The ends of y = x within the frame.
+/// Points along y = x within the frame.
 std::vector<Point> diagonal_of(const Frame& frame) {
   const double least = std::max(frame.x.scale.least, frame.y.scale.least);
   const double greatest = std::min(frame.x.scale.greatest, frame.y.scale.greatest);
   if (!(least < greatest)) return {};
   std::vector<Point> points;
-  constexpr int n_parts = 32;  // It bends where only one of the axes is logarithmic.
+  constexpr int n_parts = 32;  // The line is curved if only one axis is logarithmic.
   for (int i = 0; i <= n_parts; ++i) {
     const double part = static_cast<double>(i) / n_parts;
     const double value = frame.x.scale.logarithmic && least > 0
@@ -353,7 +353,7 @@ std::vector<Point> diagonal_of(const Frame& frame) {
   return points;
 }
 
-/// Points every few units along a curve.
+/// Append points along a curve, one every 4 units.
 void add_along(std::vector<Point>& places, std::span<const Point> curve) {
   constexpr double distance = 4;
   for (std::size_t i = 0; i + 1 < curve.size(); ++i) {
@@ -367,7 +367,7 @@ void add_along(std::vector<Point>& places, std::span<const Point> curve) {
   }
 }
 
-/// Thousands of points are drawn smaller and fainter, so that their density shows.
+/// Radius of marks: thousands of points are drawn smaller and fainter, so that their density shows.
 double radius_for(std::size_t n) { return n > 2000 ? 1.6 : n > 300 ? 2.3 : 3.2; }
 double opacity_for(std::size_t n) { return n > 2000 ? 0.35 : n > 300 ? 0.55 : 0.85; }
 
@@ -382,7 +382,7 @@ PanelAxes series_axes(const Panel& panel, const Rectangle& area) {
     for (std::size_t i = 0; i < n_points(series); ++i) {
       const double x_value = series.x[i];
       const double y_value = series.y[i];
-      // A point counts as a whole: if one coordinate cannot be shown, neither widens an axis.
+      // If one coordinate of a point cannot be shown, the other does not extend its axis either.
       if (!std::isfinite(x_value) || !std::isfinite(y_value)) continue;
       if ((log_x && x_value <= 0) || (log_y && y_value <= 0)) continue;
       extend(x, x_value, log_x);
@@ -392,7 +392,7 @@ PanelAxes series_axes(const Panel& panel, const Rectangle& area) {
   PanelAxes axes;
   axes.empty = x.empty();
   if (panel.diagonal && log_x == log_y) {
-    // Both axes show the same interval, so that the diagonal is one.
+    // Both axes show the same interval, so that y = x is the diagonal of the plot.
     x = {std::min(x.least, y.least), std::max(x.greatest, y.greatest)};
     y = x;
   }
@@ -428,10 +428,10 @@ std::vector<Point> series_places(const Panel& panel, const Frame& frame) {
 
 void draw_series(Canvas& canvas, const Panel& panel, const Frame& frame) {
   const Rectangle& plot = frame.plot;
-  // A mark on the border stays whole.
+  // Leave room for marks on the border, so that they are not cut.
   canvas.begin_clip({plot.x - 5, plot.y - 5, plot.width + 10, plot.height + 10});
   if (panel.diagonal) canvas.curve(diagonal_of(frame), {ink::axis, 1.2, true});
-  for (const bool lines : {true, false}) {  // All marks over all lines.
+  for (const bool lines : {true, false}) {  // Draw all marks over all lines.
     for (std::size_t i = 0; i < panel.series.size(); ++i) {
       const Series& series = panel.series[i];
       const std::size_t colour = colour_of(panel, i);
@@ -439,7 +439,7 @@ void draw_series(Canvas& canvas, const Panel& panel, const Frame& frame) {
         if (lines && series.mark != Mark::points) {
           canvas.curve(curve, {palette_colour(colour), 2, series.dashed});
         }
-        // A stretch of one point would be invisible as a line.
+        // Mark a stretch of one point, which would be invisible as a line.
         if (!lines && (series.mark != Mark::line || curve.size() == 1)) {
           for (const Point& point : curve) {
             canvas.mark(point, radius_for(n_points(series)), colour, opacity_for(n_points(series)));
@@ -455,10 +455,10 @@ void draw_series(Canvas& canvas, const Panel& panel, const Frame& frame) {
 
 namespace {
 
-constexpr double bar_share = 0.68;  ///< Of a category's width.
-constexpr double row_share = 0.72;  ///< Of a row's height.
+constexpr double bar_share = 0.68;  ///< Share of a category's width.
+constexpr double row_share = 0.72;  ///< Share of a row's height.
 
-/// A segment's value; what is no positive number adds nothing.
+/// Value of a segment; 0 unless it is a positive number.
 double value_of(const BarSegment& segment, std::size_t category) {
   if (category >= segment.values.size()) return 0;
   const double value = segment.values[category];
@@ -476,7 +476,7 @@ bool shown(const Interval& interval, const Gantt& gantt, const AxisScale& scale)
          scale.can_show(interval.end) && interval.start <= interval.end;
 }
 
-/// Text that reads well on that colour.
+/// Colour of legible text on the background `colour`.
 Colour text_on(Colour colour) {
   const double brightness = 0.30 * colour.red + 0.59 * colour.green + 0.11 * colour.blue;
   return brightness > 0.6 ? ink::text : ink::paper;
@@ -494,7 +494,7 @@ PanelAxes bars_axes(const Panel& panel, const Rectangle& area) {
   PanelAxes axes;
   axes.empty = sums.empty();
   if (!sums.empty() && panel.y.logarithmic) {
-    sums.least /= 2;  // Else the lowest bar might have no height.
+    sums.least /= 2;  // Otherwise the lowest bar might have height 0.
   } else if (!sums.empty()) {
     sums.least = 0;
     sums.greatest *= 1.04;  // Room for the sum above the highest bar.
@@ -526,7 +526,7 @@ void draw_bars(Canvas& canvas, const Panel& panel, const Frame& frame) {
     for (std::size_t s = 0; s < bars.segments.size(); ++s) {
       const double value = value_of(bars.segments[s], c);
       if (value == 0) continue;
-      // On a logarithmic axis the first segment begins at the axis' end, there being no 0.
+      // A logarithmic axis has no 0, so the first segment begins at the axis' lower end.
       const double from = scale.can_show(sum) ? std::max(sum, scale.least) : scale.least;
       sum += value;
       if (sum <= from) continue;
@@ -577,7 +577,7 @@ void draw_gantt(Canvas& canvas, const Panel& panel, const Frame& frame) {
       frame.plot.height / static_cast<double>(std::max<std::size_t>(gantt.rows.size(), 1));
   const double height = std::min(row_height * row_share, 26.0);
   canvas.begin_clip(frame.plot);
-  for (std::size_t row = 1; row < gantt.rows.size(); row += 2) {  // Every other row is shaded.
+  for (std::size_t row = 1; row < gantt.rows.size(); row += 2) {  // Shade every other row.
     const double middle = frame.at(frame.x.scale.least, static_cast<double>(row)).y;
     canvas.fill({frame.plot.x, middle - row_height / 2, frame.plot.width, row_height}, ink::grid,
                 0.35);
@@ -587,7 +587,7 @@ void draw_gantt(Canvas& canvas, const Panel& panel, const Frame& frame) {
     const Point from = frame.at(interval.start, static_cast<double>(interval.row));
     const double end = frame.at(interval.end, static_cast<double>(interval.row)).x;
     const Colour colour = palette_colour(interval.colour);
-    // What is too short to be seen still leaves a hair.
+    // Draw at least a hairline for an interval that is too short to be visible.
     const Rectangle box{from.x, from.y - height / 2, std::max(end - from.x, 0.5), height};
     canvas.fill(box, colour);
     if (box.width > 3) canvas.outline(box, {ink::paper, 0.7});

@@ -1,9 +1,9 @@
-// A panel of a figure and its parts: two axes around the plot area (a Frame), with grid, ticks and
-// labels; the legend, which name belongs to which colour; the kinds of data.
+// Panel of a figure and its parts: the Frame (two axes around the plot area, with grid, ticks and
+// labels), the legend and the kinds of data.
 //
-// An axis carries numbers or categories (bars, rows of a Gantt chart); a category is the interval
-// of one unit around its index. A legend stands inside the plot where a corner is free of data,
-// otherwise in lines above it.
+// An axis shows numbers or categories (bars, rows of a Gantt chart); a category is the interval of
+// width 1 around its index. The legend is drawn in a corner of the plot that is free of data, or
+// else in lines above the plot.
 
 #pragma once
 
@@ -31,25 +31,25 @@ struct Frame {
   Rectangle plot;
   FrameAxis x;
   FrameAxis y;
-  double x_slant = 0;  ///< Of categories on x that are too long to lie; radians.
-  double x_room = 0;   ///< The greatest length of their names.
+  double x_slant = 0;  ///< Slant of category names on x that are too long; radians.
+  double x_room = 0;   ///< The greatest length of these names.
 
   Point at(double x_value, double y_value) const;
 };
 
-/// How many labels suit an axis of that length. A tick label is wider than it is high.
+/// Number of labels that suit an axis of that length. Tick labels are wider than they are high.
 std::size_t n_labels_across(double width);
 std::size_t n_labels_down(double height);
 
-/// An axis of numbers over `data`, or of categories; `backwards` puts the first one on top.
+/// Axis of numbers over `data`, or of categories; `backwards` puts the first category on top.
 FrameAxis numeric_axis(const Axis& axis, const DataRange& data, std::size_t n_labels);
 FrameAxis category_axis(const std::string& label, const std::vector<std::string>& categories,
                         bool backwards);
 
-/// Give both axes the room their labels need within `area`; the rest is the plot.
+/// Reserve the space that the labels of both axes need within `area`; the rest is the plot.
 Frame lay_out_frame(Canvas& canvas, const Rectangle& area, FrameAxis x, FrameAxis y);
 
-/// The grid, then the axes with their ticks and labels.
+/// Draw the grid, then the axes with their ticks and labels.
 void draw_frame(Canvas& canvas, const Frame& frame);
 
 struct LegendEntry {
@@ -59,26 +59,28 @@ struct LegendEntry {
   bool dashed = false;
 };
 
-/// The size of the legend as a column.
+/// Size of the legend as a column.
 Rectangle legend_box(Canvas& canvas, std::span<const LegendEntry> entries);
 
-/// The corner of `plot` for a box of that size that none of `data` touches; nothing: no corner.
+/// Corner of `plot` in which a box of that size touches none of the points `data`; nothing if every
+/// corner has data.
 std::optional<Rectangle> free_corner(const Rectangle& plot, const Rectangle& box,
                                      std::span<const Point> data);
 
 /// Draw the legend as a column in `box`.
 void draw_legend_column(Canvas& canvas, std::span<const LegendEntry> entries, const Rectangle& box);
 
-/// How high the legend is as lines of at most `width`; draws it from `corner` on unless that is
-/// nothing.
+/// Height of the legend in lines of at most `width`. Also draws the legend at `corner`, if that is
+/// given.
 double legend_lines(Canvas& canvas, std::span<const LegendEntry> entries, double width,
                     std::optional<Point> corner);
 
-/// Draw `panel` into `area`. Without anything to show, its axes say "no data".
+/// Draw `panel` into `area`. A panel without data shows "no data" on its axes.
 void draw_panel(Canvas& canvas, const Panel& panel, const Rectangle& area);
 
-/// The kinds of data: their axes for an area of that size, names
-/// and strokes; and, for series, where their points and lines lie, so that a legend can avoid them.
+/// Axes of each kind of data for an area of that size. Each kind also has legend entries and a
+/// drawing function. Series also list the places of their points and lines, so that the legend can
+/// avoid them.
 struct PanelAxes {
   FrameAxis x;
   FrameAxis y;

@@ -1,4 +1,4 @@
-// What stands in for charts where Tailrace was built without cairo.
+// Replacement of the chart functions in a build without cairo.
 
 #include "chart/chart.hpp"
 

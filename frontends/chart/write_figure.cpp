@@ -1,5 +1,5 @@
-// Figures as SVG and PNG by cairo. A drawing is made in memory and then written at once, so that a
-// full disk leaves no half of one; cairo holds its first failure in the context until we ask.
+// Figures as SVG and PNG, drawn by cairo. A drawing is completed in memory before it is written; a
+// failed write leaves no file. Cairo stores its first failure in the context until we query it.
 
 #include <cairo-svg.h>
 #include <cairo.h>
@@ -23,24 +23,24 @@
 namespace tailrace::chart {
 namespace {
 
-/// Write `bytes` to `path`, replacing what is there; after a failure nothing is left there.
-/// @error not_found  no such folder.  @error io_error, no_space
+/// Write `bytes` to `path`, replacing an existing file. A failed write removes the file.
+/// @error not_found  the folder does not exist.  @error io_error, no_space
 Status write_chart_file(std::string_view bytes, const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) return status_from_errno(errno, fmt::format("plot \"{}\"", path));
   int failure = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() ? 0 : errno;
   if (std::fclose(file) != 0 && failure == 0) failure = errno;
   if (failure == 0) return {};
-  // Not a device, which "/dev/stdout" may be.
+  // Do not remove a device, such as "/dev/stdout".
   std::error_code ignored;
   if (std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
   return status_from_errno(failure, fmt::format("plot \"{}\"", path));
 }
 
 constexpr double margin = 14;
-constexpr double between = 22;  ///< Panels.
+constexpr double between = 22;  ///< Distance between panels.
 constexpr double heading_room = 30;
-constexpr double pixels_per_point = 2;  ///< Sharp on today's screens.
+constexpr double pixels_per_point = 2;  ///< Sharp on current screens.
 
 using Surface = std::unique_ptr<cairo_surface_t, decltype(&cairo_surface_destroy)>;
 using Context = std::unique_ptr<cairo_t, decltype(&cairo_destroy)>;
@@ -114,7 +114,7 @@ Result<std::string> figure_png(const Figure& figure) {
   return bytes;
 }
 
-/// Put `insertion` before each of `text`'s names, as `before` introduces them.
+/// Insert `insertion` into `text` before each name, which follows the text `before`.
 void prefix_names(std::string& text, std::string_view before, std::string_view insertion) {
   std::size_t at = 0;
   while ((at = text.find(before, at)) != std::string::npos) {
@@ -123,10 +123,12 @@ void prefix_names(std::string& text, std::string_view before, std::string_view i
   }
 }
 
-/// cairo names its glyphs and clips alike in every drawing; in a page that holds several drawings
-/// the first one's would serve all. So names get a prefix that depends on the drawing.
+/// Prefix the names in a drawing with a hash of the drawing. Cairo numbers glyphs and clips alike
+/// in every drawing; in a page with several drawings, all references would resolve to the first
+/// one.
 void make_names_unique(std::string& svg) {
-  // The whole drawing's own name counts the process' surfaces, and nothing refers to it.
+  // Remove the drawing's own name: it counts the surfaces of this process, and nothing refers to
+  // it.
   const std::string_view surface = " id=\"surface";
   if (const std::size_t at = svg.find(surface); at != std::string::npos) {
     svg.erase(at, svg.find('"', at + surface.size()) + 1 - at);
@@ -147,7 +149,7 @@ std::string escaped(std::string_view text) {
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
       default:
-        // Anything that might be no character of XML stays out of a text that nobody sees.
+        // Replace characters that XML might not allow; the text is never displayed.
         out +=
             static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F ? ' ' : c;
     }
@@ -155,8 +157,8 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-/// What the drawing shows, in words: letters are drawn as shapes, which neither a search nor a
-/// screen reader can read.
+/// Description of the drawing for searches and screen readers, which cannot read letters drawn as
+/// shapes.
 std::string description(const Figure& figure) {
   std::string text;
   for (const Panel& panel : figure.panels) {
@@ -184,7 +186,7 @@ Result<std::string> figure_svg(const Figure& figure) {
         cairo_svg_surface_create_for_stream(append_bytes, &svg, grid.width, grid.height),
         &cairo_surface_destroy);
 #if CAIRO_VERSION >= CAIRO_VERSION_ENCODE(1, 16, 0)
-    // A point of ours is a pixel of a page, not a printer's point.
+    // Cairo units become CSS pixels, not printer's points.
     cairo_svg_surface_set_document_unit(surface.get(), CAIRO_SVG_UNIT_PX);
 #endif
     TAILRACE_TRY(draw(surface.get(), figure, grid));
@@ -199,7 +201,7 @@ Result<std::string> figure_svg(const Figure& figure) {
   }
   svg.insert(root_end + 1, fmt::format("\n<title>{}</title>\n<desc>{}</desc>",
                                        escaped(figure.title), escaped(description(figure))));
-  svg.erase(0, root);  // The XML declaration; inside a page it would be an error.
+  svg.erase(0, root);  // Remove the XML declaration, which would be an error inside a page.
   return svg;
 }
 

@@ -1,4 +1,4 @@
-// Exit codes, rank 0's voice, the way of a report, the progress line.
+// Exit codes, rank 0's output, reports and the progress bar.
 
 #include "cli_common.hpp"
 
@@ -235,7 +235,7 @@ nlohmann::ordered_json document_of(std::string_view command) {
 namespace {
 
 constexpr double least_interval_s = 0.1;
-/// A remaining time that is guessed from less than this is noise.
+/// A remaining time that is extrapolated from less than this is noise.
 constexpr double least_elapsed_s = 0.5;
 
 std::size_t terminal_width() {
@@ -292,7 +292,7 @@ void ProgressBar::draw(double share, const std::string& what) {
     const auto n_full = static_cast<std::size_t>(share * static_cast<double>(n_cells));
     bar = fmt::format(" [{}{}]", std::string(n_full, '='), std::string(n_cells - n_full, ' '));
   }
-  // Carriage return and erase-line keep the bar on one line, whatever was there before.
+  // Carriage return and erase-line overwrite the previous state of the line.
   fmt::print(stderr, "\r\x1b[2K{}{}{}", label_, bar, figures);
   std::fflush(stderr);
 }

@@ -1,7 +1,7 @@
-// What every command shares: who may print, which exit code a failure becomes, where reports go.
+// Parts that all commands share: output by rank 0, exit codes of failures, files of reports.
 //
-// Invariant: only rank 0 prints, once; every rank returns the same exit code. A command first lets
-// all ranks agree on what went wrong (settle), then reports it.
+// Invariant: only rank 0 prints, once, and every rank returns the same exit code. All ranks of a
+// command first agree on a failure (settle); then rank 0 reports it.
 
 #pragma once
 
@@ -30,25 +30,25 @@ using verbs::is_directory;
 using verbs::json_schema_version;
 using verbs::split_at_commas;
 
-/// One line on stderr that moves, if stderr is a terminal; otherwise nothing at all.
+/// One line on stderr, redrawn in place. Prints nothing if stderr is not a terminal.
 class ProgressBar {
  public:
-  /// @param shown  false keeps it silent (other ranks, --quiet). A pipe or file is silent too.
+  /// @param shown  false: print nothing (other ranks, --quiet). A pipe or file gets nothing either.
   ProgressBar(std::string label, bool shown);
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  /// Clears the line, so that what is printed next starts on a clean one.
+  /// Clears the line, so that later output starts on an empty line.
   ~ProgressBar();
 
-  /// Draw, at most ten times a second. Bytes are uncompressed ones.
+  /// Draw the bar, at most ten times a second. Bytes are uncompressed bytes.
   void update(std::uint64_t bytes_done, std::uint64_t bytes_total);
-  /// The same for work that is not counted in bytes. @param share  done, in [0, 1].
+  /// Draw the bar for work that is not counted in bytes. @param share  completed share, in [0, 1].
   void update_share(double share, const std::string& what);
   void clear();
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// Whether it is time to draw again.
+  /// True if it is time to draw again.
   bool due();
   void draw(double share, const std::string& what);
 
@@ -59,61 +59,62 @@ class ProgressBar {
   Clock::time_point last_drawn_;
 };
 
-/// The exit codes that scripts may rely on.
+/// Exit codes; scripts may rely on them.
 inline constexpr int exit_done = 0;
 inline constexpr int exit_check_failed = 1;
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_resources = 3;
 
-/// The exit code that a failure of this kind ends the program with.
+/// Exit code of a program that ends with a failure of this kind.
 int exit_code(Code code);
 
-/// What a program does last: its words on stdout must have arrived. @returns `code`, or, with a
-/// line on stderr, that of a failure. Not collective.
+/// Flush stdout at the end of a program. @returns `code`, unless stdout has failed: then the
+/// failure goes to stderr and a failing code is returned. Not collective.
 int end_of_output(std::string_view program, int code);
 
-/// Print text on stdout. Escapes what a name must not do to a terminal; newlines stay, so that
-/// names pass through a table, wrapped(), fitted() or printable() before.
+/// Print text on stdout. Escapes characters that could control a terminal, except newlines. Names
+/// must therefore pass through a table, wrapped(), fitted() or printable() first.
 void print_text(std::string_view text);
-/// Print lines on stderr, escaped likewise. Where a person reads a line, it goes on below itself;
-/// scripts get one line.
+/// Print lines on stderr, with the same escapes. On a terminal, long lines are wrapped; scripts get
+/// one line.
 void print_to_stderr(std::string_view lines);
 
-/// One command's run: the ranks, and what its messages begin with.
+/// One run of a command: its ranks and the prefix of its messages.
 struct Session {
   MpiSession& mpi;
   Comm& comm;
-  std::string command;  ///< "repack": messages begin with "tailrace repack: ".
+  std::string command;  ///< "repack": messages start with "tailrace repack: ".
   std::string program = "tailrace";
 
   bool speaks() const { return comm.is_root(); }
-  /// The same Status on every rank. Collective. For checks that all ranks make alike: rank 0's
-  /// failure is everybody's and carries no rank number.
+  /// Agree on a Status, which is the same on every rank afterwards. Collective. For checks that all
+  /// ranks make alike: a failure of rank 0 becomes the result, without a rank number.
   Status settle(const Status& mine) const { return verbs::settle(comm, mine); }
   template <class T>
   Result<T> settle(Result<T> mine) const {
     return verbs::settle(comm, std::move(mine));
   }
-  /// Print the failure once (rank 0) and return its exit code. Not collective.
+  /// Print the failure once, on rank 0, and return its exit code. Not collective.
   int fail(const Status& failure) const;
-  /// Print one remark on stderr (rank 0), as one line whatever names are in it.
+  /// Print one remark on stderr, on rank 0: one line whatever the names contain.
   void remark(std::string_view text) const;
-  /// These ranks for a verb, which moves `bar` and, unless it is to be quiet, makes remarks.
+  /// Ranks for a verb, which updates `bar` and, unless `quiet`, prints remarks.
   verbs::VerbRanks for_verb(bool quiet, ProgressBar& bar) const;
 
  private:
   void say(std::string_view lines) const;
 };
 
-/// Make HDF5 ready to read: plug-ins are looked for in these folders first, and chunks of our own
-/// codecs need none. Must come before the first HDF5 call. Collective.
+/// Prepare HDF5 for reading: search these folders for plug-ins first, and register our own codecs,
+/// which need no plug-in. Call before any HDF5 function. Collective.
 Status start_hdf5(const Session& session, const std::string& plugin_folders);
 
-/// A text file that rank 0 opens before the work and fills after it, so that a path that cannot be
-/// written is found out at once. The path "-" is stdout. Other ranks hold it empty.
+/// Text file that rank 0 opens before the work and fills after it, so that a path that cannot be
+/// written fails early. The path "-" is stdout. On other ranks the object does nothing.
 class ReportFile {
  public:
-  /// @error io_error, not_found  names the path. An empty path is fine: nothing will be written.
+  /// Open for writing; an empty path is valid and writes nothing.
+  /// @error io_error, not_found  names the path.
   Status open(const std::string& path, bool speaks);
   bool wanted() const { return wanted_; }
   bool to_stdout() const { return to_stdout_; }
@@ -127,11 +128,11 @@ class ReportFile {
   bool to_stdout_ = false;
 };
 
-/// An output that appears whole or not at all: NAME.partial until it is finished, so that an older
-/// NAME stays.
+/// Output file that appears completely or not at all: it is NAME.partial until finish(), so that an
+/// older NAME survives a failure.
 class WholeFile {
  public:
-  /// @error already_exists, not_found, io_error  before any work was done.
+  /// @error invalid_argument, already_exists, not_found, io_error  before any work is done.
   Status open(const std::string& path, bool force);
   Status finish(std::string_view text);
   ~WholeFile();
@@ -143,30 +144,30 @@ class WholeFile {
   ReportFile report_;
 };
 
-/// What a command shows of its report; rank 0's counts.
+/// Output of a command; only that of rank 0 is printed.
 struct Shown {
-  std::string text;                  ///< On stdout, unless it is to be quiet or JSON is there.
-  std::string json;                  ///< In the file that was asked for.
-  std::vector<std::string> remarks;  ///< On stderr, after the text.
-  int code = exit_done;              ///< The same on every rank.
+  std::string text;                  ///< Printed on stdout, unless --quiet or the JSON goes there.
+  std::string json;                  ///< Written to the file that --json names.
+  std::vector<std::string> remarks;  ///< Printed on stderr, after the text.
+  int code = exit_done;              ///< Exit code, equal on all ranks.
 };
 
-/// The frame of a command with a report: opens the JSON file, so that a path that cannot be written
-/// is found out at once, works, and shows what came of it. Collective.
+/// Run a command with a report. Opens the JSON file first, so that a path that cannot be written
+/// fails early; then works and prints the output. Collective.
 /// @param work  collective; returns the same Status on every rank.  @returns the exit code.
 int run_and_show(const Session& session, const std::string& json_path, bool quiet,
                  const std::function<Result<Shown>()>& work);
 
-/// Work that rank 0 does alone while the others wait for its verdict. Collective.
+/// Run work on rank 0 only, while the others wait for its result. Collective.
 Result<Shown> at_root(const Session& session, const std::function<Result<Shown>()>& work);
-/// The same for work that shows by itself what came of it. @returns the exit code.
+/// Run work that prints its own output on rank 0 only. Collective. @returns the exit code.
 int run_at_root(const Session& session, const std::function<Status()>& work);
 
-/// A whole text file. Not collective. @error not_found  names `what`, or else the path.
+/// Content of a text file. Not collective. @error not_found  names `what`, or the path if empty.
 Result<std::string> read_text_file(const std::string& path, const std::string& what = "");
-/// Whether charts can be drawn there. @error invalid_argument  neither .png nor .svg.
+/// Check that charts can be drawn to this path. @error invalid_argument  neither .png nor .svg.
 Status check_plot_path(const std::string& path);
-/// What every JSON document begins with.
+/// Start of every JSON document.
 nlohmann::ordered_json document_of(std::string_view command);
 
 }  // namespace tailrace::cli

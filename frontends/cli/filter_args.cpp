@@ -1,7 +1,8 @@
-// tailrace filter-args: a codec as other programs want it said: h5repack, h5py, any HDF5 program.
+// tailrace filter-args: prints a codec as arguments of other programs: h5repack, h5py, any HDF5
+// program.
 //
-// The codec is made as for a field, then asked for its filters; what is printed is each filter's
-// client data before its set_local, which the program's own HDF5 will call.
+// The codec is made as for a field and then queried for its filters. The output is each filter's
+// client data before set_local, which the other program's HDF5 calls.
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ struct FilterArgsArguments {
   std::string codec;                   ///< "trz,preset=fast"
   std::string bound;                   ///< "abs=1e-3"; empty: none.
   std::string range;                   ///< "LEAST:GREATEST", for relative bounds.
-  std::string chunk = "f32:64x64x64";  ///< "f32:64x64x64": what plug-ins are tried on.
+  std::string chunk = "f32:64x64x64";  ///< Type and shape of the chunk that plug-ins are tried on.
   std::string plugin_path;
   std::string format = "h5repack";  ///< "h5repack", "h5py", "json".
 };
@@ -35,7 +36,7 @@ Examples:
       any plug-in that Tailrace knows; a filter sees one chunk, so the range must be said
 )help";
 
-constexpr std::uint32_t kDeflate = 1;  ///< HDF5's own filters have words of their own.
+constexpr std::uint32_t kDeflate = 1;  ///< HDF5's own filters have names of their own.
 constexpr std::uint32_t kShuffle = 2;
 
 /// The value of h5repack's -f.
@@ -54,7 +55,7 @@ std::string h5py_text(const FilterSpec& filter) {
   if (filter.filter_id == kDeflate) {
     return fmt::format("compression=\"gzip\", compression_opts={}", filter.client_data.at(0));
   }
-  // A tuple of one needs its comma.
+  // A tuple of one element needs a comma.
   return fmt::format("compression={}, compression_opts=({}{})", filter.filter_id,
                      fmt::join(filter.client_data, ", "),
                      filter.client_data.size() == 1 ? "," : "");
@@ -75,7 +76,7 @@ nlohmann::ordered_json filters_json(const Codec& codec) {
   return document;
 }
 
-/// The range in "-1.5:20" for bounds that are relative to it.
+/// Parse a range such as "-1.5:20", for bounds relative to the range.
 Result<std::pair<double, double>> parse_range(const std::string& text) {
   const std::size_t colon = text.find(':');
   try {
@@ -88,7 +89,7 @@ Result<std::pair<double, double>> parse_range(const std::string& text) {
       if (whole && least <= greatest) return std::pair(least, greatest);
     }
   } catch (const std::exception&) {
-    // No number, or one that no double holds: said below.
+    // Not a number, or out of double's range: reported below.
   }
   return Status(Code::invalid_argument,
                 "--range must be LEAST:GREATEST, such as -1.5:20, got \"" + text + "\"");

@@ -1,6 +1,5 @@
-// tailrace options: the table of all options, for the terminal. What can be said in the options of
-// a file and of its fields is not the command line's alone: tailrace.h, Python and PnetCDF take it
-// too.
+// tailrace options: prints the table of all options. Options of a file and of its fields are not
+// specific to the command line: tailrace.h, Python and PnetCDF accept them too.
 
 #include <fmt/format.h>
 
@@ -29,7 +28,7 @@ std::string entry_text(const Entry& entry) {
       wrapped(fmt::format("{} Default: {}.", entry.meaning, default_text(entry)), 6, 6));
 }
 
-/// One option with all that its row in docs/options.md says; "" if this is not its name.
+/// Everything that docs/options.md says about option `name`; "" if no entry has that name.
 template <class Entries>
 std::string option_text(const Entries& entries, std::string_view name, const char* owner) {
   const auto found =
@@ -42,7 +41,7 @@ std::string option_text(const Entries& entries, std::string_view name, const cha
                      wrapped(whom, 6, 6));
 }
 
-/// The settings of a codec, or those that are a setting's.
+/// Settings of the codec `name`, or each codec that has the setting `name`; all codecs if empty.
 std::string codec_text(std::string_view name) {
   std::string text;
   for (const CodecEntry* codec : codec_registry()) {

@@ -1,5 +1,6 @@
-// What the files of `tailrace profile` know of each other: what is to be measured, on what, within
-// which time; and how a machine profile is shown: tables, JSON, a chart of points and fits.
+// Interface between the files of `tailrace profile`: the plan of measurements (what, on which data,
+// within which time), and the output of a machine profile: tables, JSON, a chart of points and
+// fits.
 
 #pragma once
 
@@ -15,7 +16,7 @@
 
 namespace tailrace::cli {
 
-/// A codec as it stands in the profile ("trz,preset=fast"), and taken apart.
+/// Codec of a profile: its label ("trz,preset=fast") and the parsed name and settings.
 struct ProfiledCodec {
   std::string label;
   std::string name;
@@ -24,23 +25,23 @@ struct ProfiledCodec {
 
 struct ProfilePlan {
   double budget_s = 60;
-  std::string folder;      ///< That is written to; absolute.
-  std::string input;       ///< Whose fields the codecs are measured on; empty: generated ones.
-  std::string raw_format;  ///< Of the input.
+  std::string folder;      ///< Absolute folder that test files are written to.
+  std::string input;       ///< File whose fields the codecs encode; empty: generated fields.
+  std::string raw_format;  ///< Raw format of the input.
   std::vector<ProfiledCodec> codecs;
   std::uint64_t largest_bytes = 512U << 20;
-  std::uint64_t stripe_bytes = 0;  ///< As the user knows it.
+  std::uint64_t stripe_bytes = 0;  ///< Stripe size of the file system, as the user states it.
   std::string plugin_path;
 };
 
-/// A profile and what the user should know beside it.
+/// Profile, and remarks on it for the user.
 struct ProfileOutcome {
   MachineProfile profile;
   std::vector<std::string> remarks;
-  std::string data;  ///< What the codecs were measured on.
+  std::string data;  ///< Data that the codecs were measured on.
 };
 
-/// "trz,preset=fast,sz3": a word with '=' belongs to the codec before it.
+/// Parse "trz,preset=fast,sz3": an item with '=' is a setting of the codec before it.
 /// @error invalid_argument  names the option.
 Result<std::vector<ProfiledCodec>> parse_profiled_codecs(const std::string& text);
 
@@ -51,11 +52,11 @@ Result<ProfileOutcome> measure_profile(Session& session, const ProfilePlan& plan
 /// Tables of fits and latencies, for people.
 std::string profile_tables(const MachineProfile& profile);
 
-/// The profile's own document, with schema_version, command, the file and why it is stale.
+/// JSON form of the profile, with schema_version, command, the file and why it is stale.
 nlohmann::ordered_json profile_json(const MachineProfile& profile, const std::string& file,
                                     const std::vector<std::string>& stale);
 
-/// Encode, decode, write and read: points as measured, lines as fitted.
+/// Chart of encode, decode, write and read: measured points, fitted lines.
 chart::Figure profile_figure(const MachineProfile& profile);
 
 }  // namespace tailrace::cli

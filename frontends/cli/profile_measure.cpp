@@ -1,7 +1,7 @@
-// Codecs first, then the storage, then the latencies, each with its share of the time.
+// Measurement of codecs, then storage, then latencies; each gets its share of the time.
 //
-// Invariant: every decision (which point comes next, whether there is time) rests on numbers that
-// all ranks share, since every measurement is collective.
+// Invariant: every decision (the next point, whether time is left) depends on numbers that all
+// ranks share, because every measurement is collective.
 
 #include "profile.hpp"
 
@@ -31,7 +31,7 @@
 namespace tailrace::cli {
 namespace {
 
-// --- what codecs are measured on: a chunk of each field, for each rank another one
+// --- data for codecs: a chunk of each field, a different one on each rank
 
 /// One chunk of one field.
 struct ProfileChunk {
@@ -43,7 +43,7 @@ struct ProfileChunk {
 };
 
 constexpr std::uint64_t kChunkBytes = 8U << 20;   // the default of repack
-constexpr std::uint64_t kLeastBytes = 64U << 10;  // less is no chunk anybody waits for
+constexpr std::uint64_t kLeastBytes = 64U << 10;  // too little to matter
 constexpr std::size_t kFieldsMax = 6;
 
 /// Indices of the fields worth measuring, the largest first.
@@ -62,12 +62,12 @@ std::vector<std::size_t> chosen_fields(const InputFile& input) {
   return chosen;
 }
 
-/// This rank's whole chunk of a field.
+/// Complete chunk of a field for this rank.
 Box chunk_of_rank(const StoredDataset& field, const Comm& comm) {
   ChunkGrid whole{field.shape,
                   chunk_shape_for(field.shape, field.value_bytes(), kChunkBytes,
                                   {.cut_gcd = field.shape, .largest_box = field.shape})};
-  // Only whole chunks: all ranks' codecs are made for the same shape.
+  // Ignore partial chunks, so that all ranks make their codecs for the same shape.
   for (std::size_t d = 0; d < whole.shape.size(); ++d) {
     whole.shape[d] -= whole.shape[d] % whole.chunk_shape[d];
   }
@@ -75,7 +75,7 @@ Box chunk_of_rank(const StoredDataset& field, const Comm& comm) {
 }
 
 /// Chunks of generated cosmology-like fields, `edge` cells along each dimension.
-/// Not collective; every rank gets another part of the universe. @error out_of_memory
+/// Not collective; each rank generates a different part. @error out_of_memory
 Result<std::vector<ProfileChunk>> generated_chunks(const Comm& comm, std::uint64_t edge) {
   const Shape shape(3, edge);
   const std::vector<std::vector<float>> fields =
@@ -92,9 +92,11 @@ Result<std::vector<ProfileChunk>> generated_chunks(const Comm& comm, std::uint64
   return chunks;
 }
 
-/// A whole chunk of at most about 8 MB of each field of floating point numbers in a file, constant
-/// ones left out, the six largest fields at most; ranks take chunks in turn. Not collective.
-/// @error invalid_argument  no such field.  @error as of open_input and InputFile::read
+/// One complete chunk of at most about 8 MB from each of the six largest floating-point fields of a
+/// file. Coordinates and fields below 64 KiB are skipped; successive ranks read successive chunks.
+/// Not collective.
+/// @error invalid_argument  the file has no suitable field.
+/// @error  like open_input() and InputFile::read()
 Result<std::vector<ProfileChunk>> chunks_of_file(const Comm& comm, const std::string& path,
                                                  const std::string& raw_format) {
   TAILRACE_TAKE(std::unique_ptr<InputFile> input, verbs::open_input(path, raw_format));
@@ -123,30 +125,31 @@ Result<std::vector<ProfileChunk>> chunks_of_file(const Comm& comm, const std::st
 
 // --- the measurements
 
-constexpr double kCodecShare = 0.6;  // of the budget; generating fields is in it
+constexpr double kCodecShare = 0.6;  // share of the budget; includes the generation of fields
 constexpr double kStorageShare = 0.32;
 constexpr double kSyncShare = 0.03;
 constexpr double kCommitShare = 0.05;
-constexpr double kLeastCodecShare = 0.3;  // even where generating fields took all the rest
-constexpr double kSmallBudgetS = 30;      // below this, small chunks of generated fields
-constexpr double kOnePointS = 0.05;       // repeats of one point may take about this long
+constexpr double kLeastCodecShare = 0.3;  // minimum, even if generating fields used up the rest
+constexpr double kSmallBudgetS = 30;      // below this, chunks of generated fields are small
+constexpr double kOnePointS = 0.05;       // time for the repeats of one point, approximately
 constexpr std::size_t kRepeatsMax = 9;
 constexpr std::size_t kCommitsMax = 5;
-// What a step costs beside its bytes takes about as long whatever the budget is: half a second.
+// The costs of a step other than encoding and writing are measured in about half a second, whatever
+// the budget.
 constexpr double kMessagesS = 0.25;
-constexpr std::uint64_t kRecords = 1U << 16;     // in all
-constexpr std::uint64_t kFewChunks = 1;          // of a rank
-constexpr std::uint64_t kManyChunks = 1U << 13;  // in all, but for very many ranks
+constexpr std::uint64_t kRecords = 1U << 16;     // summed over ranks
+constexpr std::uint64_t kFewChunks = 1;          // per rank
+constexpr std::uint64_t kManyChunks = 1U << 13;  // summed over ranks, unless ranks are very many
 constexpr std::uint64_t kMoreDatasets = 16;
 constexpr std::uint64_t kChunkValues = 16;
-// In an order in which the first few already span the bit rates.
+// Ordered so that the first few already span the bit rates.
 constexpr std::array<double, 5> kRelativeBounds = {1e-3, 1e-5, 1e-2, 1e-6, 1e-4};
 
-/// One codec on its way through the points.
+/// State of one codec while its points are measured.
 struct CodecRun {
   const ProfiledCodec* codec = nullptr;
   CodecProfile found;
-  double trip_s = 0;  ///< Of one repeat, at the last point.
+  double trip_s = 0;  ///< Duration of one repeat, at the last point.
 };
 
 class ProfileRun {
@@ -165,7 +168,7 @@ class ProfileRun {
  private:
   MachineProfile& profile() { return outcome_.profile; }
 
-  /// Host, folder and versions, as rank 0 sees them.
+  /// Record host, folder and versions, as rank 0 sees them.
   Status describe() {
     TAILRACE_TAKE(FolderFacts folder, session_.settle(find_folder_facts(plan_.folder)));
     std::array<std::uint64_t, 2> facts = {folder.free_bytes, folder.block_bytes};
@@ -220,7 +223,7 @@ class ProfileRun {
     return make_codec(request, plan_.plugin_path);
   }
 
-  /// Find out which codecs are there. @error invalid_argument, not_found  unknown ones.
+  /// Find the available codecs. @error invalid_argument, not_found  unknown codecs.
   Status find_codecs() {
     for (const ProfiledCodec& codec : plan_.codecs) {
       ProfileChunk cube;
@@ -243,7 +246,7 @@ class ProfileRun {
   }
 
   Status measure_codecs() {
-    // Plug-ins may start threads of their own, which the thread's clock would not see.
+    // Plug-ins may start threads, whose time the thread's clock does not count.
     ::setenv("OMP_NUM_THREADS", "1", 1);
     TAILRACE_TRY(session_.settle(find_codecs()));
     TAILRACE_TRY(load_chunks());
@@ -252,7 +255,7 @@ class ProfileRun {
     const std::size_t n_rounds = chunks_.size() * kRelativeBounds.size();
     for (std::size_t round = 0; round < n_rounds; ++round) {
       for (CodecRun& run : runs_) {
-        // The first of all rounds is everybody's, whatever it takes.
+        // The first round measures every codec, however long it takes.
         if (round > 0 && now_s() > end_s) break;
         TAILRACE_TRY(measure_point(run, round));
       }
@@ -261,16 +264,16 @@ class ProfileRun {
     return Status();
   }
 
-  /// Bound and field of a round: all pairs, each once.
+  /// Measure one pair of bound and field; the rounds cover every pair once.
   Status measure_point(CodecRun& run, std::size_t round) {
     const std::size_t bound = round % kRelativeBounds.size();
     const ProfileChunk& chunk = chunks_[(bound + round / kRelativeBounds.size()) % chunks_.size()];
     Result<std::unique_ptr<Codec>> codec = make(*run.codec, chunk, kRelativeBounds[bound]);
-    // A codec may refuse a shape or a type; then it has no point here.
+    // A codec may reject a shape or a type; it then has no point here.
     std::uint64_t n_refused = codec.ok() ? 0 : 1;
     comm_.allreduce(std::span<std::uint64_t>(&n_refused, 1), Reduction::sum);
     if (n_refused > 0) return Status();
-    // Codecs without loss do the same at every bound: once for each field is enough.
+    // Lossless codecs do the same at every bound, so measure them once per field.
     if (!(*codec)->lossy() && bound != 0 && !run.found.encode_points.empty()) return Status();
     show(now_s() / plan_.budget_s,
          fmt::format("{} at rel={:g}", run.found.codec, kRelativeBounds[bound]));
@@ -314,7 +317,7 @@ class ProfileRun {
     storage.largest_bytes = plan_.largest_bytes;
     storage.least_bytes = std::min(storage.least_bytes, plan_.largest_bytes);
     storage.free_bytes = free_bytes_;
-    // Time that the codecs left over goes to the storage.
+    // Storage gets the time that the codecs did not use.
     storage.budget_s = std::max((kCodecShare + kStorageShare) * plan_.budget_s - now_s(),
                                 0.5 * kStorageShare * plan_.budget_s);
     const double start = now_s() / plan_.budget_s;
@@ -341,7 +344,7 @@ class ProfileRun {
     return measure_step_costs();
   }
 
-  // --- what a step costs beside its bytes
+  // --- costs of a step other than encoding and writing
   // -----------------------------------------------------------------------------------------
 
   Status measure_step_costs() {
@@ -356,7 +359,7 @@ class ProfileRun {
     step.number_s = measure_number_merge();
     step.record_s = measure_records();
     TAILRACE_TRY(measure_metadata());
-    // Numbers of rank 0's: what it saves is what all show.
+    // Use rank 0's numbers on all ranks, because rank 0 saves and the others show them.
     std::array<double, 2> of_root = {comm_.is_root() ? step.number_s : 0,
                                      comm_.is_root() ? step.record_s : 0};
     comm_.allreduce(of_root, Reduction::max);
@@ -366,7 +369,7 @@ class ProfileRun {
     return Status();
   }
 
-  /// Seconds of rank 0's core a chunk to take in all ranks' records.
+  /// CPU seconds of rank 0 to receive all ranks' records, per chunk.
   double measure_records() {
     const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
     const std::vector<WrittenChunk> mine(std::max<std::uint64_t>(kRecords / n_ranks, 1));
@@ -374,14 +377,15 @@ class ProfileRun {
     double least_s = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < kCommitsMax; ++i) {
       comm_.barrier();
-      const double start_s = thread_cpu_s();  // What else the node does does not count.
+      const double start_s = thread_cpu_s();  // CPU time excludes other load on the node.
       (void)comm_.gather(bytes, 0);
       least_s = std::min(least_s, thread_cpu_s() - start_s);
     }
     return least_s / static_cast<double>(mine.size() * n_ranks);
   }
 
-  /// Steps of few and of many datasets and chunks, told apart; nothing is synced but in the last.
+  /// Measure steps with few and many datasets and chunks, to separate their costs. Only the last
+  /// syncs.
   Status measure_metadata() {
     TAILRACE_TAKE(const double one_s, measure_steps(1, kFewChunks, false));
     TAILRACE_TAKE(const double datasets_s, measure_steps(1 + kMoreDatasets, kFewChunks, false));
@@ -395,8 +399,8 @@ class ProfileRun {
     return Status();
   }
 
-  /// Seconds of index and commit at rank 0 in steps of so many datasets, each of `n_own` chunks of
-  /// each rank.
+  /// Seconds of index and commit on rank 0, in steps of `n_datasets` datasets, each with `n_own`
+  /// chunks of each rank.
   Result<double> measure_steps(std::uint64_t n_datasets, std::uint64_t n_own, bool sync) {
     const std::string path = scratch_path();
     Result<double> seconds = 0.0;
@@ -428,7 +432,7 @@ class ProfileRun {
     for (std::uint64_t f = 0; f < n_datasets; ++f) {
       definition.path = fmt::format("/u{}", f);
       const Result<std::size_t> field = writer->define_field(definition);
-      if (!field.ok()) break;  // Which end_step will tell.
+      if (!field.ok()) break;  // end_step() reports the failure.
       fields.push_back(*field);
     }
     std::vector<double> step_s;
@@ -437,14 +441,14 @@ class ProfileRun {
         (void)writer->put(field, {{start}, {values.size()}}, values.data());
       }
       TAILRACE_TAKE(const StepReport report, writer->end_step());
-      if (i > 0) step_s.push_back(report.index_s + report.commit_s);  // The first one creates.
+      if (i > 0) step_s.push_back(report.index_s + report.commit_s);  // Step 0 also creates.
     }
-    // Work of a core: the least, since others may want it. Syncs: as they come.
+    // CPU work: the minimum, because other processes may use the core. Syncs: the median.
     seconds = sync ? median_of(std::move(step_s)) : *std::ranges::min_element(step_s);
     return writer->close();
   }
 
-  /// Median seconds of a file that holds next to nothing.
+  /// Measure the median seconds of a file with almost no data.
   Status measure_commits() {
     std::vector<double> commit_s;
     const double end_s = now_s() + kCommitShare * plan_.budget_s;
@@ -463,7 +467,7 @@ class ProfileRun {
     return Status();
   }
 
-  /// A name that no other run has; rank 0's process number says so.
+  /// Path that no other run uses; it contains rank 0's process number.
   std::string scratch_path() {
     auto id = static_cast<std::uint64_t>(::getpid());
     if (!comm_.is_root()) id = 0;
@@ -471,9 +475,9 @@ class ProfileRun {
     return fmt::format("{}/tailrace_profile_{}.h5", plan_.folder, id);
   }
 
-  /// Open, one small field, commit, close: what a file costs beside its data. Collective.
+  /// Open, write one small field, commit, close: the cost of a file without its data. Collective.
   Status write_small_file(const std::string& path) {
-    constexpr std::uint64_t n_values = 256;  // a rank
+    constexpr std::uint64_t n_values = 256;  // per rank
     FileOptions options;
     options.n_threads = 1;
     options.field_defaults.codec = plain_codec;
@@ -498,7 +502,7 @@ class ProfileRun {
   // --- shared
   // -------------------------------------------------------------------------------------
 
-  /// Since the start, the same on every rank. Collective.
+  /// Seconds since the start, the same on every rank. Collective.
   double now_s() {
     double now = clock_.now_s();
     comm_.allreduce(std::span<double>(&now, 1), Reduction::max);

@@ -14,7 +14,7 @@
 namespace tailrace::cli {
 namespace {
 
-/// "2930", "148", "9.7": MB/s with three digits or all that are whole.
+/// "2930", "148", "9.7": MB/s, with one decimal below 10.
 std::string mb_text(double bytes_per_s) {
   const double mb = bytes_per_s / 1e6;
   return fmt::format("{:.{}f}", mb, mb < 9.95 ? 1 : 0);
@@ -31,7 +31,7 @@ std::string latency_text(double seconds) {
   return fmt::format("{:.3g} s", seconds);
 }
 
-/// The rates that a codec was measured at; 0 to 0 where nobody has measured.
+/// Least and greatest bit rate at which a codec was measured; 0 and 0 without measurements.
 std::pair<double, double> measured_rates(const std::vector<ThroughputPoint>& points) {
   if (points.empty()) return {0, 0};
   const auto [least, greatest] =
@@ -39,7 +39,7 @@ std::pair<double, double> measured_rates(const std::vector<ThroughputPoint>& poi
   return {least->bit_rate, greatest->bit_rate};
 }
 
-/// The curve at a rate, if it was measured near it.
+/// Throughput by the curve at a bit rate; "-" if that is far from all measured rates.
 std::string throughput_at(const ThroughputCurve& curve, const std::vector<ThroughputPoint>& points,
                           double bit_rate) {
   const auto [least, greatest] = measured_rates(points);
@@ -134,7 +134,7 @@ std::string latencies(const MachineProfile& profile) {
   return wrapped(text, 2) + "\n";
 }
 
-/// What a step costs beside its bytes.
+/// Costs of a step other than encoding and writing.
 std::string step_text(const MachineProfile& profile) {
   const StepConstants& step = profile.step;
   const bool known = !profile.message_points.empty();
@@ -160,7 +160,7 @@ std::string step_text(const MachineProfile& profile) {
 
 constexpr std::size_t kCurvePoints = 60;
 
-/// `n` numbers from `from` to `to` in equal ratios.
+/// `kCurvePoints` + 1 numbers from `from` to `to` in equal ratios.
 std::vector<double> geometric(double from, double to) {
   std::vector<double> values;
   for (std::size_t i = 0; i <= kCurvePoints; ++i) {
@@ -176,7 +176,7 @@ chart::Panel codec_panel(const MachineProfile& profile, bool encode) {
   panel.y = {.label = "throughput (MB/s, uncompressed)", .logarithmic = true};
   for (std::size_t c = 0; c < profile.codecs.size(); ++c) {
     const CodecProfile& codec = profile.codecs[c];
-    if (codec_entry(codec.codec).stores_plainly) continue;  // a copy: no function of the bit rate
+    if (codec_entry(codec.codec).stores_plainly) continue;  // a copy: independent of bit rates
     const auto& points = encode ? codec.encode_points : codec.decode_points;
     const ThroughputCurve& curve = encode ? codec.encode : codec.decode;
     if (!points.empty()) {

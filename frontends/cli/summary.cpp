@@ -1,4 +1,4 @@
-// The summary's table, its notes in plain words, and the lines that say where the time went.
+// The summary: table of fields, notes in plain English, breakdown of the time.
 
 #include "commands.hpp"
 
@@ -17,13 +17,13 @@ namespace tailrace::cli {
 
 namespace {
 
-/// More fields than this do not fit one screen: then the biggest are shown.
+/// A summary of more fields than this exceeds one screen, so it shows only the largest.
 constexpr std::size_t most_fields_shown = 30;
 constexpr std::size_t fields_shown_of_many = 25;
-/// Of fields in a line.
+/// Fields named in one line.
 constexpr std::size_t most_named = 4;
 
-/// The fields to show, biggest first if there are too many, else in the order of the file.
+/// Fields to show: the largest first if they are too many, otherwise in file order.
 std::vector<std::size_t> shown_fields(const std::vector<FieldReport>& fields) {
   std::vector<std::size_t> order(fields.size());
   std::iota(order.begin(), order.end(), 0);
@@ -35,12 +35,13 @@ std::vector<std::size_t> shown_fields(const std::vector<FieldReport>& fields) {
   return order;
 }
 
-/// Held to a finite bound: neither exact nor lossy by a setting that promises nothing (zfp,rate=8).
+/// True if the field has a finite bound. False if exact, or lossy without a bound (zfp,rate=8).
 bool bounded(const FieldReport& field) {
   return field.bound_of_error() > 0 && std::isfinite(field.bound_of_error());
 }
 
-/// Components of a plotfile's level have bounds of their own; absolute_bound is the largest.
+/// True for components of a plotfile's level, each with its own bound; absolute_bound is the
+/// largest.
 bool by_component(const FieldReport& field) { return field.bound.lossless() && bounded(field); }
 
 std::string error_cell(const FieldReport& field) {
@@ -49,7 +50,7 @@ std::string error_cell(const FieldReport& field) {
   return field.max_error == 0 ? "0" : fmt::format("{:.3g}", field.max_error);
 }
 
-/// With the settings, where they were chosen.
+/// The codec, with the chosen settings if the codec was chosen from candidates.
 std::string codec_shown(const FieldReport& field) {
   return field.candidates.empty() ? field.codec : field.candidates[field.chosen_candidate].codec;
 }
@@ -113,9 +114,9 @@ std::string field_table(const verbs::RepackReport& outcome, const std::string& g
   return table.text();
 }
 
-/// What a reader needs for the codecs that were chosen for the user; empty: nothing.
+/// Filters that a reader needs for codecs that Tailrace chose; "" if none.
 std::string reader_note(const StepReport& report) {
-  std::vector<std::string_view> needed;  // those of ours first
+  std::vector<std::string_view> needed;  // codecs of ours first
   for (const FieldReport& field : report.fields) {
     const CodecEntry& codec = codec_entry(field.codec);
     if (field.candidates.empty() || codec.readers_need.empty()) continue;
@@ -127,7 +128,7 @@ std::string reader_note(const StepReport& report) {
                      fmt::join(needed, ", "));
 }
 
-/// Lines on the size or the PSNR that came out, beside the one that --target asked for.
+/// Append lines that compare the resulting size or PSNR with the --target.
 void add_target_notes(const verbs::RepackReport& outcome, std::vector<std::string>& lines) {
   const std::uint64_t target = outcome.options.target_bytes;
   const std::uint64_t came = outcome.step.encoded_bytes;
@@ -149,7 +150,7 @@ void add_target_notes(const verbs::RepackReport& outcome, std::vector<std::strin
                   outcome.options.target_psnr_db, fmt::join(fields, ", ")));
 }
 
-/// The bound of a field's values against the originals of its lossy input.
+/// Total bound of a field against the originals of its lossy input.
 std::string total_text(Losses losses, const FieldReport& field) {
   const bool pointwise = field.pointwise_bound > 0;
   losses.push_back(pointwise ? ErrorBound{BoundMode::pw_rel, field.pointwise_bound}
@@ -253,7 +254,7 @@ std::string hidden_text(const StepReport& report) {
                      write_is_shorter ? "encode" : "write", 100 * report.hidden_share);
 }
 
-/// How much more a prediction says than what came: "3.1% too much", "0.4% too little", "right".
+/// Relative error of a prediction: "3.1% too much", "0.4% too little", "right".
 std::string deviation_text(double predicted, double came) {
   const double deviation = came > 0 ? predicted / came - 1 : 0;
   if (std::fabs(deviation) < 5e-4) return "right";
@@ -261,7 +262,7 @@ std::string deviation_text(double predicted, double came) {
                      deviation > 0 ? "much" : "little");
 }
 
-/// What was expected of the sizes, and how far it was off: over all fields, and chunk by chunk.
+/// Predicted size and its error: over all fields, and the mean over chunks.
 std::string prediction_text(const StepReport& report) {
   double sum_of_errors = 0;
   double n_chunks = 0;
@@ -276,7 +277,7 @@ std::string prediction_text(const StepReport& report) {
                      n_chunks > 0 ? 100 * sum_of_errors / n_chunks : 0);
 }
 
-/// Whether codecs or bounds were chosen from a sample.
+/// True if codecs or bounds were chosen from a sample.
 bool chose(const verbs::RepackReport& outcome) {
   const bool aimed = outcome.options.has_target();
   return aimed || std::any_of(outcome.step.fields.begin(), outcome.step.fields.end(),
@@ -287,7 +288,7 @@ double percent(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// What was set aside before sizes were known, and how often it was too little.
+/// Bytes reserved before sizes were known, and the share of chunks that overflowed.
 std::string reserved_text(const StepReport& report) {
   std::uint64_t n_chunks = 0;
   for (const FieldReport& field : report.fields) {
@@ -300,7 +301,7 @@ std::string reserved_text(const StepReport& report) {
                                     counted(n_chunks, "chunk"), percent(n_over, n_chunks)));
 }
 
-/// Overlap, and what was planned for both together.
+/// Overlap of encoding and writing, and the planned makespan.
 std::string together_text(const StepReport& report) {
   std::string text = hidden_text(report);
   if (report.predicted_makespan_s > 0) {
@@ -350,7 +351,7 @@ std::string time_lines(const verbs::RepackReport& outcome) {
   line("all", outcome.total_s, with_unit(throughput_text(report.raw_bytes, outcome.total_s)),
        fmt::format("peak memory {} of {} a rank", size_text(report.peak_memory_bytes),
                    size_text(outcome.options.memory_bytes)));
-  // The columns explain themselves, so their empty headings are dropped.
+  // Drop the line of headings, which are empty.
   const std::string text = table.text();
   return text.substr(text.find('\n') + 1);
 }
@@ -383,7 +384,7 @@ std::string summary_text(const verbs::RepackReport& outcome) {
 
 namespace {
 
-/// Three digits in milliseconds, as most steps of a field take few of them.
+/// Three digits in milliseconds: most operations on a field take only a few.
 std::string ms_cell(double seconds) {
   const double ms = 1e3 * seconds;
   return ms >= 100 ? fmt::format("{:.0f}", ms) : fmt::format("{:.3g}", ms);
@@ -391,7 +392,7 @@ std::string ms_cell(double seconds) {
 
 std::string bytes_cell(double n_bytes) { return size_text(static_cast<std::uint64_t>(n_bytes)); }
 
-/// The best first: by size or time, as was asked; what was not looked at last.
+/// Candidates, best first, by size or time as the objective asks; refused ones last.
 std::vector<std::size_t> ranked(const FieldReport& field, Objective objective) {
   std::vector<std::size_t> order(field.candidates.size());
   std::iota(order.begin(), order.end(), 0);
@@ -410,7 +411,7 @@ void add_candidate(TextTable& table, const FieldReport& field, std::size_t candi
   const bool usable = one.refused.empty();
   const bool taken = candidate == field.chosen_candidate;
   const bool measured = one.measured_bytes > 0;
-  // The same threads share what was measured.
+  // The measured time is spread over as many threads as the forecast.
   const double lanes = one.encode_lane_s > 0 ? one.encode_s / one.encode_lane_s : 1;
   const auto raw = static_cast<double>(field.raw_bytes);
   const double bytes = usable ? one.encoded_bytes : one.measured_bytes;
@@ -422,7 +423,7 @@ void add_candidate(TextTable& table, const FieldReport& field, std::size_t candi
        usable ? ms_cell(one.write_lane_s) : "", usable ? ms_cell(one.alone_s) : ""});
 }
 
-/// One line for each reason that left candidates out, with the fields where it did.
+/// One line for each reason that excluded candidates, with the codecs and their numbers of fields.
 std::string left_out_text(const std::vector<FieldReport>& fields) {
   std::map<std::string, std::map<std::string, std::size_t>> codecs_by_reason;
   std::size_t n_fields = 0;

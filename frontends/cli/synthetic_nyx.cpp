@@ -1,9 +1,9 @@
 // Random fields by Fourier synthesis.
 //
 // A spectrum of independent complex amplitudes needs no symmetry: the real part of its transform is
-// a real Gaussian field and the imaginary part another one, independent of it. Multipliers m with
-// m(-k) = conj(m(k)), such as those of smoothing and of velocity, act on both parts separately.
-// Spectrum: Bardeen, Bond, Kaiser and Szalay 1986, eq. G3, with shape parameter 0.2.
+// a real Gaussian field, and the imaginary part is an independent one. Multipliers m with m(-k) =
+// conj(m(k)), such as those of smoothing and of velocity, act on both parts separately. Spectrum:
+// Bardeen, Bond, Kaiser and Szalay 1986, eq. G3, with shape parameter 0.2.
 
 #include "synthetic_nyx.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 using Complex = std::complex<float>;
 
-constexpr double kCellMpc = 20.0 / 128;  // Mpc/h a cell, as the real Nyx runs of 20 Mpc/h
+constexpr double kCellMpc = 20.0 / 128;  // Mpc/h a cell, as in the real Nyx runs of 20 Mpc/h
 constexpr double kShape = 0.2;           // Gamma, h/Mpc
 constexpr double kGasSmoothing = 1.0;    // cells; pressure smooths the gas ...
 constexpr double kDarkSmoothing = 0.5;   // ... but not the dark matter
@@ -33,11 +33,11 @@ constexpr double kTemperatureSlope = 0.6;     // T ~ density^0.6 in photo-ionise
 constexpr double kTemperatureScatter = 0.15;  // of ln T
 constexpr double kVelocitySpread = 120;       // km/s
 
-/// SplitMix64 (Steele et al. 2014): a few lines, and the same numbers everywhere.
+/// SplitMix64 (Steele et al. 2014): short, and the same numbers on every platform.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
-  /// In (0, 1].
+  /// Uniform number in (0, 1].
   double uniform() { return (static_cast<double>(next() >> 11) + 1) * 0x1p-53; }
   /// Two independent normal numbers (Box and Muller).
   Complex normal_pair() {
@@ -64,7 +64,8 @@ struct Cube {
   std::vector<Complex> values;
 };
 
-/// In-place transform of one line by Cooley and Tukey; `roots` are exp(2 pi i j / n), j < n / 2.
+/// In-place Fourier transform of one line (Cooley and Tukey); `roots` are exp(2 pi i j / n), j < n
+/// / 2.
 void transform_line(std::vector<Complex>& line, const std::vector<Complex>& roots) {
   const std::size_t n = line.size();
   for (std::size_t i = 1, j = 0; i < n; ++i) {
@@ -86,7 +87,7 @@ void transform_line(std::vector<Complex>& line, const std::vector<Complex>& root
   }
 }
 
-/// From wave numbers to space, along all three dimensions.
+/// Transform from wave numbers to space, along all three dimensions.
 void transform(Cube& cube) {
   const std::size_t n = cube.edge;
   std::vector<Complex> roots(n / 2);
@@ -105,7 +106,7 @@ void transform(Cube& cube) {
   }
 }
 
-/// Wave number in h/Mpc of index i; the upper half are the negative ones.
+/// Wave number in h/Mpc of index i; indices in the upper half are negative wave numbers.
 double wave_number(std::size_t i, std::size_t n) {
   const double signed_index = static_cast<double>(i) - (i > n / 2 ? static_cast<double>(n) : 0.0);
   return 2 * std::numbers::pi * signed_index / (static_cast<double>(n) * kCellMpc);
@@ -121,7 +122,7 @@ double amplitude(double k) {
   return std::sqrt(k) * transfer;
 }
 
-/// Call multiplier(kx, ky, kz, k) for each wave number but 0 and multiply; 0 becomes 0.
+/// Multiply each wave number except 0 by multiplier(kx, ky, kz, k); set wave number 0 to 0.
 template <class Multiplier>
 Cube multiplied(const Cube& spectrum, Multiplier&& multiplier) {
   Cube result(spectrum.edge);
@@ -144,7 +145,7 @@ Cube smoothed(const Cube& spectrum, double cells) {
   return field;
 }
 
-/// The part of the cube that the block covers, scaled to variance 1; real or imaginary part.
+/// Real or imaginary part of the cube over the block's cells, scaled to mean 0 and variance 1.
 std::vector<float> cut_normalised(const Cube& cube, const Shape& cells, bool real_part) {
   std::vector<float> values;
   values.reserve(n_elements(cells));
@@ -162,7 +163,7 @@ std::vector<float> cut_normalised(const Cube& cube, const Shape& cells, bool rea
   return values;
 }
 
-/// Log-normal values with this mean and this spread of the logarithm.
+/// Log-normal values of this mean; `sigma` is the standard deviation of the logarithm.
 std::vector<float> log_normal(const std::vector<float>& normal, double mean, double sigma) {
   std::vector<float> values(normal.size());
   std::transform(normal.begin(), normal.end(), values.begin(), [&](float g) {

@@ -1,4 +1,4 @@
-// Tags and style.
+// HTML tags and the style sheet.
 
 #include "html_page.hpp"
 

@@ -1,5 +1,5 @@
-// What the HTML pages of reports are made of: their head and look, facts, tables. One file each,
-// which needs nothing from elsewhere and runs no script; light, and readable in print.
+// Parts of the HTML pages of reports: head and style, facts, tables. A page is one file: it loads
+// nothing and runs no script. Its colours are light, so that it also prints well.
 
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace tailrace::report {
 
-/// Text as it stands between tags or in an attribute, made printable.
+/// `text` escaped for HTML, between tags or in an attribute; control characters are made printable.
 std::string html_escaped(std::string_view text);
-/// All up to the first word below the heading `title`.
+/// Start of the page, up to the first text below the heading `title`.
 std::string html_head(std::string_view title);
-/// A row of a list of facts, which stands in <dl>.
+/// Row of a list of facts, to be placed in <dl>.
 std::string html_fact(std::string_view name, std::string_view text);
-/// The first column stands to the left, the others to the right.
+/// Table whose first column is aligned left, the others right.
 std::string html_table(std::string_view caption, const std::vector<std::string>& heads,
                        const std::vector<std::vector<std::string>>& rows);
 

@@ -27,7 +27,7 @@ std::string chunk_count_cell(const FieldInfo& info) {
   return info.field.chunked() ? fmt::format("{}", info.chunks.size()) : "";
 }
 
-/// What the bytes of an HDF5 file are.
+/// Breakdown of the file's bytes: data; metadata, attributes and gaps.
 std::string space_line(const verbs::SpaceInfo& space) {
   std::string out =
       fmt::format("data {} in {}; metadata, attributes and gaps {}", size_text(space.data_bytes),
@@ -45,7 +45,7 @@ std::string newer_form_text(const NewerForm& form, std::string_view what, std::s
                      form.n_objects > 1 ? "first " : "", shown_path(form.first, group));
 }
 
-/// Which programs open the file, and what its values need besides.
+/// Readers that can open the file, the filters they need, and chunks that leave out filters.
 std::string readers_lines(const InfoReport& report, std::string_view group) {
   const ReaderForms& forms = report.forms;
   std::string out;
@@ -82,7 +82,7 @@ std::string readers_lines(const InfoReport& report, std::string_view group) {
   return out;
 }
 
-/// The chunks of the fields that were asked for, in the order of their positions.
+/// Chunks of the fields that the request names, in order of their positions.
 std::string chunk_lists(const InfoReport& report) {
   std::string out;
   for (const FieldInfo& field : report.fields) {
@@ -100,7 +100,7 @@ std::string chunk_lists(const InfoReport& report) {
   return out;
 }
 
-/// What a field keeps besides its bound; nothing for most.
+/// Guards of a field, which it keeps in addition to its bound; "" for most fields.
 std::string guard_line(const FieldInfo& field, std::string_view group) {
   const FieldAttributes& attributes = field.attributes;
   if (attributes.guards.empty() && attributes.guards_unknown.empty()) return "";
@@ -130,7 +130,7 @@ std::string info_text(const InfoReport& report) {
   for (const FieldInfo& field : report.fields) {
     const FieldAttributes& attributes = field.attributes;
     const bool lossy = attributes.bound_of_error() > 0;
-    // A codec's own name tells more than its filters: "portable" is a shuffle and a deflate.
+    // A codec's name says more than its filters: "portable" is a shuffle and a deflate.
     const bool own_name = codec_entry(attributes.codec).rounds_before;
     table.add_row(
         {std::string(shown_path(field.field.path, group)),

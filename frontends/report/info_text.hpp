@@ -1,4 +1,4 @@
-// What `tailrace info` prints, and tailrace.info of Python shows.
+// Output of `tailrace info` and of tailrace.info in Python.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace tailrace::report {
 
-/// One screen; then the chunks of the fields that were asked for.
+/// One screen about the file, then the chunks of the fields that the request names.
 std::string info_text(const verbs::InfoReport& report);
 
 }  // namespace tailrace::report

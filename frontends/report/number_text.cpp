@@ -1,4 +1,4 @@
-// The look of numbers.
+// Text forms of numbers, positions and paths; wrapping and shortening.
 
 #include "number_text.hpp"
 
@@ -93,7 +93,7 @@ TextRoom& text_room() {
 
 TextRoom room_of(int descriptor) {
   constexpr std::size_t usual_columns = 80;
-  constexpr std::size_t least_columns = 40;   // Below this a word has a line to itself.
+  constexpr std::size_t least_columns = 40;   // Below this, each word would get a line of its own.
   constexpr std::size_t prose_columns = 100;  // Longer lines are hard to read.
   std::size_t said = 0;
   if (const char* text = environment_variable("COLUMNS"); text != nullptr) {
@@ -128,7 +128,7 @@ std::size_t display_width(std::string_view text) {
 std::string shorten_middle(std::string_view text, std::size_t width) {
   const std::size_t n_characters = display_width(text);
   if (n_characters <= width || width < 3) return std::string(text);
-  // The end of a path tells more than its beginning, so it keeps the larger half.
+  // The end of a path says more than its beginning, so the end gets two thirds.
   const std::size_t n_head = (width - 1) / 3;
   const std::size_t n_end = width - 1 - n_head;
   return fmt::format("{}~{}", text.substr(0, byte_of_character(text, n_head)),

@@ -1,4 +1,4 @@
-// Remarks of the libraries that are preloaded or linked into a program: one line each on stderr.
+// Remarks on stderr of the libraries that are preloaded or linked into a program: one line each.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tailrace::report {
 
-/// Print "tailrace: " and the parts on stderr: one line, whatever names are in it. Thread-safe.
+/// Print "tailrace: " and the parts on stderr, on one line whatever the names contain. Thread-safe.
 inline void print_remark(std::initializer_list<std::string_view> parts) noexcept {
   std::string line;
   try {

@@ -1,4 +1,4 @@
-// The look of JSON documents.
+// Layout of JSON documents.
 
 #include "report_json.hpp"
 
@@ -11,7 +11,7 @@ std::string json_text(const nlohmann::ordered_json& document) {
   for (std::size_t at = 0; at < indented.size(); ++at) {
     out += indented[at];
     if (indented[at] != '[') continue;
-    // An array of numbers holds no other bracket and no quote up to its end.
+    // An array of numbers has no other bracket and no quote before its end.
     const std::size_t end = indented.find_first_of("[]{}\"", at + 1);
     if (end == std::string::npos || indented[end] != ']') continue;
     for (++at; at < end; ++at) {

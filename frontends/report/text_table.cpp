@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::size_t column_gap = 2;
 
-/// All used columns and the gaps between them.
+/// Width of all used columns and the gaps between them.
 std::size_t total_width(const std::vector<std::size_t>& widths) {
   std::size_t total = 0;
   for (const std::size_t width : widths) total += width > 0 ? width + column_gap : 0;
   return total > 0 ? total - column_gap : 0;
 }
 
-/// The two lines of a heading; a single one stands in the lower.
+/// The two lines of a heading; a heading of one line goes into the lower one.
 std::pair<std::string, std::string> heading_lines(const std::string& heading) {
   const std::size_t newline = heading.find('\n');
   if (newline == std::string::npos) return {"", heading};
@@ -32,7 +32,7 @@ std::pair<std::string, std::string> heading_lines(const std::string& heading) {
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
-/// Take a mark and its number from the end of a heading. "MB/s" and "at 16" have none.
+/// Remove a mark and its number from the end of a heading. "MB/s" and "at 16" have no mark.
 bool take_mark(std::string_view& heading, TableColumn& column) {
   std::size_t at = heading.size();
   while (at > 0 && is_digit(heading[at - 1])) --at;

@@ -1,7 +1,7 @@
-// TextTable: rows of text under headings, fitted into the room that the output has.
+// TextTable: rows of text under headings, fitted to the width that the output has.
 //
-// A column in which every cell is empty is left out. A table that is too wide is fitted in steps,
-// each only as far as is needed:
+// Columns of empty cells are left out. A table that is too wide is fitted in these steps, each
+// applied only as far as needed; steps 2 and 3 need may_leave_out:
 //
 //   1  cells that may be wrapped continue on a line below, broken at spaces, else behind a '/',
 //      '_', ',' or '.'; the widest column first
@@ -9,7 +9,7 @@
 //   3  the table continues below itself: the columns that have no room follow in another table of
 //      the same rows, behind the first column
 //
-// So no line is longer than the room, unless the first column and one other are.
+// So no line exceeds the width, unless the first column and one other already do.
 
 #pragma once
 
@@ -24,9 +24,9 @@ namespace tailrace::report {
 
 struct TableColumn {
   std::string heading;          ///< One line, or two with a '\n' between them.
-  bool right = false;           ///< Numbers stand to the right.
+  bool right = false;           ///< Aligned right, as numbers are.
   std::size_t least_width = 0;  ///< The cells may be wrapped, down to this width; 0: never.
-  std::size_t left_out = 0;     ///< Those of 1 are left out first, then those of 2, ...; 0: never.
+  std::size_t left_out = 0;     ///< Order of dropping: columns of 1 first, then of 2; 0: never.
 };
 
 class TextTable {
@@ -37,28 +37,28 @@ class TextTable {
   /// "field/14|type?1|>absolute\nbound|remark/20".
   explicit TextTable(std::string_view columns);
 
-  /// One cell per column, made printable: a name cannot begin another row.
+  /// Add one cell per column. Cells are made printable, so that a name cannot start another row.
   void add_row(std::vector<std::string> cells);
-  /// A horizontal line before the next row.
+  /// Draw a horizontal line before the next row.
   void add_rule();
   bool empty() const { return rows_.empty(); }
-  /// The whole table, each line ended by a newline.
+  /// The complete table; each line ends with a newline.
   std::string text() const { return text(text_room()); }
   std::string text(const TextRoom& room) const;
 
  private:
-  using Widths = std::vector<std::size_t>;  ///< Of each column; 0: it is left out.
+  using Widths = std::vector<std::size_t>;  ///< Width of each column; 0: left out.
 
   Widths natural_widths() const;
-  /// `widths`, made less until they fit, or as far as their columns allow.
+  /// `widths`, reduced until the table fits or no column can shrink further.
   Widths narrowed(Widths widths, const TextRoom& room) const;
-  /// One table of the columns that have a width.
+  /// One table of the columns whose width is not 0.
   std::string block(const Widths& widths) const;
-  /// Tables below each other, of as many columns as fit behind the first one.
+  /// Tables below each other; each shows the first column and as many others as fit.
   std::string blocks(const Widths& natural, const TextRoom& room) const;
 
   std::vector<TableColumn> columns_;
-  std::vector<std::vector<std::string>> rows_;  ///< An empty row is a rule.
+  std::vector<std::vector<std::string>> rows_;  ///< An empty row is a horizontal line.
 };
 
 }  // namespace tailrace::report

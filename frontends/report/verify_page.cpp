@@ -1,4 +1,4 @@
-// A table of all variables; for each variable its facts, and its spectra as picture and numbers.
+// A table of all variables; then facts and spectra (figure and table) of each variable.
 
 #include "verify_page.hpp"
 
@@ -23,7 +23,7 @@ using verbs::Spectrum;
 using verbs::VerifiedField;
 using verbs::VerifyReport;
 
-/// Rows of a spectrum's table: its bands are more than one reads.
+/// Most rows of a spectrum's table; if the spectrum has more bands, the table skips some.
 constexpr std::size_t most_spectrum_rows = 12;
 
 std::string number_cell(const std::optional<double>& value, int n_digits = 3) {
@@ -34,7 +34,7 @@ std::string least_cell(const std::optional<Similarity>& found) {
   return found ? fmt::format("{:.6f}", found->least) : "";
 }
 
-/// Power of the decoded values over that of the originals.
+/// Power of the decoded values divided by that of the originals.
 std::vector<double> ratios_of(const Spectrum& spectrum) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < spectrum.frequency.size(); ++i) {
@@ -43,7 +43,7 @@ std::vector<double> ratios_of(const Spectrum& spectrum) {
   return ratios;
 }
 
-/// The ratio that is farthest from 1; nothing where there is none.
+/// The ratio farthest from 1; nothing if the spectrum has no ratio.
 std::optional<double> farthest_ratio(const Spectrum& spectrum) {
   std::optional<double> farthest;
   for (const double ratio : ratios_of(spectrum)) {
@@ -170,7 +170,7 @@ std::string spectrum_figure(const Spectrum& spectrum) {
   ratio.series = {{"", spectrum.frequency, ratios_of(spectrum), chart::Mark::line_and_points}};
   figure.panels = {power, ratio};
   const Result<std::string> svg = chart::figure_svg(figure);
-  // A build without cairo draws nothing; the table below has the numbers.
+  // A build without cairo draws no figure; the table below has the numbers.
   return svg.ok() ? "<figure>" + *svg + "</figure>\n" : "";
 }
 

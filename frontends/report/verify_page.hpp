@@ -1,5 +1,5 @@
-// The page of `tailrace verify --report`: what compression has done to each variable, for who
-// publishes it.
+// Page of `tailrace verify --report`: the effect of compression on each variable, for authors who
+// publish the data.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tailrace::report {
 
-/// One HTML file that needs nothing else. The report holds each field's fidelity.
+/// One self-contained HTML file. The report must hold each field's fidelity.
 std::string verify_page(const verbs::VerifyReport& report);
 
 }  // namespace tailrace::report

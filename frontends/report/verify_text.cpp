@@ -1,4 +1,4 @@
-// The verdict's table, the offenders' coordinates.
+// The table of fields, the coordinates of offending values and the verdict.
 
 #include "verify_text.hpp"
 
@@ -21,15 +21,15 @@ using verbs::VerifyFinding;
 using verbs::VerifyReport;
 using verbs::VerifyTask;
 
-/// A table longer than a screen shows its failed fields and only this many of the others.
+/// Fields in a long table: the first ones up to this number; beyond it, only failed fields.
 constexpr std::size_t most_rows = 40;
 
-/// Sentences on failing differences of one aspect.
+/// Sentences about the failing differences of one aspect.
 constexpr std::size_t most_problems = 5;
-/// Names in a sentence on differences that do not fail.
+/// Names in a sentence about differences that do not fail.
 constexpr std::size_t most_names = 4;
 
-/// Differences that do not fail, one line per aspect; and what the user has left out.
+/// Differences that do not fail, one line per aspect, and the aspects that the user excluded.
 std::string listed_text(const VerifyReport& report) {
   std::string text;
   std::string ignored;
@@ -58,7 +58,7 @@ std::string listed_text(const VerifyReport& report) {
   return text;
 }
 
-/// Counts of what was compared, and the verdict on it.
+/// Counts of compared fields and other items, and the verdict.
 std::string verdict_of(const VerifyReport& report, std::size_t n_differ) {
   const std::size_t n_fields = report.fields.size();
   const std::uint64_t n_failed = report.n_failed();
@@ -152,7 +152,7 @@ std::string failure_text(const VerifiedField& field) {
   }
   out = wrapped(out, 4) + "\n";
   if (finding.n_guards_broken > 0) out += offender_line(field, finding.guard_first, false);
-  // The worst one may be far behind the first few; then it is shown on its own.
+  // The worst value may lie far behind the first few; it then gets a line of its own.
   const bool has_worst = found.n_beyond_bound > 0 && found.worst_index != ChunkComparison::no_index;
   bool worst_shown = false;
   for (std::uint64_t i = 0; i < finding.n_first; ++i) {

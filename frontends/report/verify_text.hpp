@@ -1,5 +1,4 @@
-// What `tailrace verify` prints, and tailrace.verify of Python shows: a table, and the offending
-// values.
+// Output of `tailrace verify` and of tailrace.verify in Python: a table, and the offending values.
 
 #pragma once
 
@@ -9,7 +8,7 @@
 
 namespace tailrace::report {
 
-/// What a field's errors are held to, and their share of it; as the table has them.
+/// Bound of a field's errors and the largest error's share of it, as the table shows them.
 std::string verify_bound_text(const verbs::VerifyTask& task);
 std::string verify_share_text(const verbs::VerifiedField& field);
 

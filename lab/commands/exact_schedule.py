@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Schedule a flow shop with obstacles exactly: the integer program of Jin et al. 2024, figure 12,
-by HiGHS, or a constraint model by CP-SAT of OR-tools. `tailrace-lab schedule --exact` runs this as
-a child process (docs/adr/exact-solvers-by-child-process.md).
+"""Schedule a flow shop with obstacles exactly, by an integer program or a constraint model.
+
+The integer program is that of Jin et al. 2024, figure 12, solved by HiGHS; the constraint model
+is solved by CP-SAT of OR-tools. `tailrace-lab schedule --exact` runs this script as a child
+process (docs/adr/exact-solvers-by-child-process.md).
 
 Standard input: an instance as `tailrace-lab schedule` reads it, and optionally "lower_bound_s" and
 "hint": {"encode_start_s": [...], "write_start_s": [...]}, a plan to start from.
 Standard output: {"encode_order", "write_order", "lower_bound_s", "proven", "solver", "solve_s"};
-the orders are null where no plan was found in time. Whoever reads it starts each operation as soon
-as possible in these orders, in his own arithmetic.
+the orders are null if no plan was found in time. The parent starts each operation as soon as
+possible in these orders, and computes the times in its own arithmetic.
 Exit codes: 0 done, 2 bad input, 3 the solver is not installed.
 """
 
@@ -21,8 +23,8 @@ import time
 MISSING = 3
 LANES = ("main", "io")
 INFINITE_S = math.inf
-# CP-SAT counts in whole units. Times that are decimal fractions of few digits are exact in some
-# power of ten; others are cut to this share of the horizon.
+# CP-SAT computes in integers. Times that are short decimal fractions are exact in units of a power
+# of ten; other times are rounded down to units of the horizon divided by UNITS_OF_HORIZON.
 MOST_DIGITS = 7
 UNITS_OF_HORIZON = 1 << 30
 
@@ -40,13 +42,15 @@ class Instance:
         return len(self.lengths["main"])
 
     def windows(self, lane):
-        """The free stretches of a lane, from each obstacle's end to the next one's start."""
+        """Free intervals of a lane, from each obstacle's end to the next one's start."""
         ends = [0] + [end for _, end in self.obstacles[lane]]
         starts = [start for start, _ in self.obstacles[lane]] + [INFINITE_S]
         return list(zip(ends, starts))
 
     def horizon(self):
-        """No best plan is longer: the hint, or every operation behind the last obstacle."""
+        """Upper bound of an optimal plan: the hint's end, or all operations after the last
+        obstacle.
+        """
         if self.hint:
             return max((start + length for lane in LANES
                         for start, length in zip(self.hint[lane], self.lengths[lane])), default=0)
@@ -56,7 +60,7 @@ class Instance:
 
 @dataclasses.dataclass
 class Answer:
-    """Start times by lane and job (None: no plan found), and what no plan can beat."""
+    """Start times by lane and job (None: no plan found), and a lower bound of every plan."""
     starts: dict | None
     lower_bound: float
     proven: bool
@@ -80,11 +84,12 @@ def read_instance(text):
 
 
 def in_whole_units(instance):
-    """The instance in whole units, units per second, and the rounding.
+    """The instance in integer units, the units per second, and the rounding function.
 
-    Where no power of ten makes all times whole, each is rounded down. That only relaxes: if a plan
-    keeps to the real times, its starts rounded down keep to the rounded ones, since floor(start) +
-    floor(length) <= floor(start + length). So a bound in units is a bound in seconds.
+    If no power of ten makes all times integers, each time is rounded down. Rounding only relaxes
+    the problem: if a plan is valid for the real times, its starts rounded down are valid for the
+    rounded lengths, since floor(start) + floor(length) <= floor(start + length). So a bound in
+    units is a bound in seconds.
     """
     times = [t for lane in LANES for t in instance.lengths[lane]]
     times += [t for lane in LANES for pair in instance.obstacles[lane] for t in pair]
@@ -102,17 +107,18 @@ def scaled(instance, scale, rounded):
     obstacles = {lane: [(whole(start), whole(end)) for start, end in instance.obstacles[lane]
                         if whole(start) < whole(end)] for lane in LANES}
     hint = instance.hint and {lane: [whole(t) for t in instance.hint[lane]] for lane in LANES}
-    # A hair below the bound, which was computed in another arithmetic.
+    # Slightly below the bound, which was computed in another arithmetic.
     bound = math.ceil(instance.lower_bound * scale * (1 - 1e-9) - 1e-6)
     return Instance({lane: [whole(t) for t in instance.lengths[lane]] for lane in LANES},
                     obstacles, bound if rounded is round else bound - 1, hint)
 
 
 def add_lane(model, cp_model, shop, lane, horizon, earliest, makespan):
-    """Starts of a lane's operations: none on another, none on an obstacle.
+    """Starts of a lane's operations, which overlap neither each other nor an obstacle.
 
-    Beside the intervals each operation chooses a window. That all operations of a window fit into
-    it is redundant, but it is what proves bounds: it is the capacity that the lane has left.
+    In addition to its interval, each operation chooses a window. The constraint that all operations
+    of a window fit into it is redundant, but it bounds the lane's free capacity and so proves
+    bounds.
     """
     lengths = shop.lengths[lane]
     windows = [(low, min(high, horizon)) for low, high in shop.windows(lane)]
@@ -140,7 +146,7 @@ def add_lane(model, cp_model, shop, lane, horizon, earliest, makespan):
             continue
         load = sum(lengths[job] * literal for job, literal in members)
         model.add(load <= high - low)
-        if high > shop.lower_bound:  # Who works in a window is not done before it is full.
+        if high > shop.lower_bound:  # A used window's operations end before the makespan.
             used = model.new_bool_var(f"used_{lane}_{h}")
             for _, literal in members:
                 model.add_implication(literal, used)
@@ -149,7 +155,7 @@ def add_lane(model, cp_model, shop, lane, horizon, earliest, makespan):
 
 
 def break_ties(model, shop, starts):
-    """Of jobs that are alike, the first goes first on both lanes."""
+    """Order identical jobs by their number on both lanes."""
     last = {}
     for job in range(shop.n_jobs):
         kind = (shop.lengths["main"][job], shop.lengths["io"][job])
@@ -198,7 +204,7 @@ def solve_cp_sat(instance, time_limit_s, n_workers):
 
 
 class Rows:
-    """A linear program under construction: columns with bounds, rows of sparse coefficients."""
+    """Linear program under construction: columns with bounds, rows of sparse coefficients."""
 
     def __init__(self, infinity):
         self.infinity = infinity
@@ -219,10 +225,10 @@ class Rows:
 
 
 def write_program(shop, horizon, infinity):
-    """Figure 12 for any horizon that is long enough; Z is the horizon.
+    """Figure 12 with Z = horizon, for any horizon that is long enough.
 
-    Equations (7) to (10) of the paper sum over h but index the obstacles by i, the task; meant is
-    h: a task in window h starts behind obstacle h - 1 and ends before obstacle h. The completion
+    Equations (7) to (10) of the paper sum over h but index the obstacles by i, the task. They must
+    use h: a task in window h starts after obstacle h - 1 and ends before obstacle h. The completion
     times of (3) and (4) are written as start + length.
     """
     rows = Rows(infinity)
@@ -271,7 +277,7 @@ def program_hint(shop, rows, columns, horizon):
 
 
 def pass_program(highspy, highs, rows, columns):
-    """Hand the program over by rows."""
+    """Pass the program to HiGHS by rows."""
     import numpy as np
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(rows.lower), len(rows.rows)
@@ -293,7 +299,7 @@ def pass_program(highspy, highs, rows, columns):
 def solve_ilp(instance, time_limit_s, n_workers):
     import highspy
 
-    # In thousandths of the horizon, so that the solver's tolerances mean the same at every scale.
+    # Scale times to thousandths of the horizon, so that the solver's tolerances are relative to it.
     scale = 1000 / max(instance.horizon(), 1e-30)
     shop = Instance({lane: [t * scale for t in instance.lengths[lane]] for lane in LANES},
                     {lane: [(a * scale, b * scale) for a, b in instance.obstacles[lane]]
@@ -332,7 +338,7 @@ def solve_ilp(instance, time_limit_s, n_workers):
 
 
 def order_of(starts, lengths):
-    """The order in which a lane works; what takes no time goes before what starts with it."""
+    """Order in which a lane works; an operation of length 0 precedes others that start with it."""
     return sorted(range(len(starts)), key=lambda job: (starts[job], lengths[job]))
 
 

@@ -1,4 +1,4 @@
-// The commands of tailrace-lab. Each adds itself and its options to the parser.
+// Commands of tailrace-lab. Each function adds a command and its options to the parser.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// tailrace-lab: the laboratory. What its commands do is of use for who develops Tailrace, studies
-// schedules or trains codecs, not for who writes files.
+// tailrace-lab: the laboratory. Its commands serve developers of Tailrace, studies of schedules and
+// the training of codecs; an application that writes files does not need them.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -29,8 +29,8 @@ Examples:
   mpiexec -n 2 tailrace-lab bench --workload nyx
 )";
 
-/// Become tailrace-bench, a program of its own because it links the parallel HDF5. Never returns.
-/// Must run before MPI_Init: a process image may start MPI once only.
+/// Replace this process by tailrace-bench, a separate program because it links the parallel HDF5.
+/// Never returns. Call before MPI_Init: a process image can initialize MPI only once.
 [[noreturn]] void become_bench(int argc, char** argv) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -54,7 +54,7 @@ Examples:
 
 std::string version_text() { return fmt::format("tailrace-lab {}\n", TAILRACE_VERSION); }
 
-/// An entry of --help alone: main() hands over to tailrace-bench before anything is parsed.
+/// Entry for --help only: main() starts tailrace-bench before it parses arguments.
 void list_bench(CLI::App& app) {
   app.add_subcommand("bench", "Compare layouts, codecs and HDF5's own path (tailrace-bench)");
 }

@@ -1,19 +1,18 @@
-// What the files of `tailrace-lab schedule` know of each other: instances of the flow shop, as JSON
-// files; exact solvers; the plans that were made, as a table, JSON, and Gantt charts like figure 1
-// of Jin et al. 2024.
+// Interface between the files of `tailrace-lab schedule`: instances of the flow shop, as JSON
+// files; exact solvers; plans, as a table, JSON, and Gantt charts like figure 1 of Jin et al. 2024.
 //
 //   {"iteration_s": 4,
 //    "jobs": [{"name": "rho #0", "encode_s": 0.031, "write_s": 0.012}, ...],
 //    "obstacles": {"main": [[0.3, 0.7], ...], "io": [[0, 0.1], ...]}}
 //
-// "name" and "iteration_s" are optional, and so are lanes without obstacles. A key that nobody
-// knows is an error, since it is more likely misspelt than meant for somebody else.
+// "name" and "iteration_s" are optional, and so are lanes without obstacles. An unknown key is an
+// error, because it is most likely misspelt.
 //
 // Exact schedules come from solvers that run as a child process: HiGHS for the integer program of
-// Jin et al. 2024 (figure 12), CP-SAT for a constraint model. Why not linked:
-// docs/adr/exact-solvers-by-child-process.md. The child gets the instance as JSON and answers with
-// two orders and a bound. The plan is made here, in our own arithmetic, and checked like every
-// other.
+// Jin et al. 2024 (figure 12), CP-SAT for a constraint model. The reasons for not linking them are
+// in docs/adr/exact-solvers-by-child-process.md. The child receives the instance as JSON and
+// returns two orders and a bound. The plan is built here, in our own arithmetic, and checked like
+// any other.
 
 #pragma once
 
@@ -29,75 +28,78 @@
 
 namespace tailrace::cli {
 
-/// An instance and what its jobs are called.
+/// Instance of the flow shop, with the names of its jobs.
 struct ScheduleInstance {
   FlowShop shop;
-  std::vector<std::string> names{};  ///< By job; empty, or "" for a job: its number from 1 on.
+  std::vector<std::string> names{};  ///< Indexed by job; empty, or "" for a job: its number.
 
-  /// The job's name, as charts and messages say it.
+  /// Name of the job in charts and messages.
   std::string name_of(std::size_t job) const;
 };
 
-/// Parse an instance; it passes check_flow_shop. Not collective. Thread-safe.
-/// @error invalid_argument  names the key ("jobs[3].encode_s"), what was expected and what came.
+/// Parse an instance and check it by check_flow_shop(). Not collective. Thread-safe.
+/// @error invalid_argument  names the key ("jobs[3].encode_s"), what was expected and what was
+/// found.
 Result<ScheduleInstance> parse_schedule_instance(std::string_view text);
 
-/// The same from the file at `path`; "-" is standard input. @error not_found, invalid_argument
+/// Parse the file at `path`; "-" is standard input. @error not_found, invalid_argument
 Result<ScheduleInstance> read_schedule_instance(const std::string& path);
 
-/// The instance as JSON, which parse_schedule_instance() reads back digit by digit.
+/// The instance as JSON, which parse_schedule_instance() reads back without loss of digits.
 nlohmann::ordered_json schedule_instance_json(const ScheduleInstance& instance);
 
 struct ExactRequest {
   std::string solver;                  ///< "ilp" or "cp-sat".
-  double time_limit_s = 60;            ///< After which the best plan so far is the answer.
-  std::size_t n_workers = 0;           ///< Threads; 0: as the solver likes.
-  double lower_bound_s = 0;            ///< Known already.
+  double time_limit_s = 60;            ///< The best plan found until then is returned.
+  std::size_t n_workers = 0;           ///< Threads; 0: the solver's choice.
+  double lower_bound_s = 0;            ///< Lower bound that is known already.
   const FlowShopPlan* hint = nullptr;  ///< A plan to start from; nullptr: none.
 };
 
 struct ExactOutcome {
-  std::optional<FlowShopPlan> plan;  ///< Nothing: none was found in time.
+  std::optional<FlowShopPlan> plan;  ///< Nothing: the solver found no plan in time.
   double lower_bound_s = 0;          ///< Proven by the solver.
-  bool proven = false;               ///< The solver says that nothing is better.
-  std::string solver;                ///< With its version.
-  double solve_s = 0;                ///< Building the model and solving it; wall time.
+  bool proven = false;               ///< The solver has proven that no plan is better.
+  std::string solver;                ///< Name and version.
+  double solve_s = 0;                ///< Wall time to build the model and solve it.
 };
 
-/// Run a solver to its end or its time limit. TAILRACE_PYTHON names the interpreter, else python3.
-/// Not collective. Blocks. @error plugin_missing  no interpreter, no script or no solver: says
-/// what to install. @error internal  the child failed, with its last line, or overran its limit.
+/// Run a solver to its end or its time limit. TAILRACE_PYTHON names the interpreter; default
+/// python3. Not collective. Blocks.
+/// @error plugin_missing  the interpreter, the script or the solver is missing; says what to
+/// install.
+/// @error internal  the child failed (with its last line) or overran its limit.
 Result<ExactOutcome> schedule_exactly(const FlowShop& shop, const ExactRequest& request);
 
-/// One scheduler's plan, checked.
+/// Plan of one scheduler, with the result of its check.
 struct CheckedPlan {
   std::string scheduler;
-  std::optional<FlowShopPlan> plan;  ///< Nothing: an exact solver that found none in time.
-  double plan_s = 0;          ///< Processor time of the thread; of an exact solver wall time.
-  std::string problem;        ///< What check_plan() says against it; empty: the plan is valid.
-  std::string solver;         ///< An exact solver's name and version; else empty.
-  double solver_bound_s = 0;  ///< What the exact solver has proven.
+  std::optional<FlowShopPlan> plan;  ///< Nothing: an exact solver found no plan in time.
+  double plan_s = 0;                 ///< CPU time of the thread; of an exact solver wall time.
+  std::string problem;               ///< Objection of check_plan(); empty: the plan is valid.
+  std::string solver;                ///< An exact solver's name and version; else empty.
+  double solver_bound_s = 0;         ///< Bound that the exact solver has proven.
 };
 
 struct ScheduleReport {
-  std::string source;  ///< The file, or how the instance was drawn.
+  std::string source;  ///< The file, or the parameters of a random instance.
   ScheduleInstance instance;
   double lower_bound_s = 0;       ///< makespan_lower_bound_s().
-  double best_bound_s = 0;        ///< The greatest bound known, solvers' proofs included.
+  double best_bound_s = 0;        ///< Greatest known bound, including the solvers' proofs.
   std::string best_bound_source;  ///< "lower bound", or the solver.
   std::vector<CheckedPlan> plans;
 
-  /// How far a makespan lies above the best bound, as a share of it; 0 where the bound is 0.
+  /// Distance of a makespan above the best bound, as a share of the bound; 0 if the bound is 0.
   double gap(double makespan_s) const;
-  /// Whether nothing can be better, up to rounding.
+  /// True if no plan can be shorter, up to rounding.
   bool optimal(double makespan_s) const;
 };
 
-/// The lines above the table, the table, and what is wrong with plans, if anything.
+/// Heading, table of plans, and objections to invalid plans.
 std::string schedule_table(const ScheduleReport& report);
-/// All of it; docs/cli.md explains the keys.
+/// Complete report; docs/cli.md explains the keys.
 nlohmann::ordered_json schedule_json(const ScheduleReport& report);
-/// The obstacles, the jobs (while they can be told apart), and each plan on both lanes.
+/// Panels of the obstacles, of the jobs (if they are few enough to distinguish), and of each plan.
 chart::Figure schedule_figure(const ScheduleReport& report);
 
 }  // namespace tailrace::cli

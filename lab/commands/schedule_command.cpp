@@ -1,6 +1,6 @@
-// tailrace-lab schedule: plan one instance by several schedulers, check every plan, compare.
+// tailrace-lab schedule: plans one instance by several schedulers, checks and compares the plans.
 //
-// Rank 0 alone works; the others agree with it on the exit code.
+// Only rank 0 works; the others agree with it on the exit code.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -17,13 +17,13 @@ namespace tailrace::cli {
 namespace {
 
 struct ScheduleArguments {
-  std::string input;               ///< An instance, JSON; empty: drawn.
-  std::string random;              ///< "n=50,seed=7"; empty: read.
-  std::string save_path;           ///< Where to write the instance; empty: nowhere.
+  std::string input;               ///< Instance, JSON; empty: random.
+  std::string random;              ///< "n=50,seed=7"; empty: read from the input.
+  std::string save_path;           ///< File for the instance; empty: none.
   std::string schedulers = "all";  ///< Names, "all" or "none".
   std::string exact;               ///< "ilp", "cp-sat" or both; empty: no solver.
-  double time_limit_s = 60;        ///< Of each solver.
-  std::size_t n_workers = 0;       ///< Threads of a solver; 0: as it likes.
+  double time_limit_s = 60;        ///< Time limit of each solver.
+  std::size_t n_workers = 0;       ///< Threads of a solver; 0: the solver's choice.
   std::string plot_path;
   std::string json_path;
   bool quiet = false;
@@ -59,7 +59,7 @@ Exit codes: 0 done, 1 a plan is invalid, 2 usage or bad input, 3 the solver is n
 constexpr double time_limit_max_s = 86400;
 constexpr std::size_t n_jobs_max = 100000;
 
-/// What is to run. @error invalid_argument  names the option.
+/// Schedulers and solvers to run. @error invalid_argument  names the option.
 struct SchedulePlan {
   std::vector<Scheduler> schedulers;
   std::vector<std::string> solvers;
@@ -114,7 +114,7 @@ Status read_number(const std::string& key, const std::string& text, Number least
   return {};
 }
 
-/// One key of a shape.
+/// Set one key of a shape.
 Status set_shape(FlowShopShape& shape, const std::string& key, const std::string& text) {
   if (key == "iteration") return read_number(key, text, 1e-3, 1e6, shape.iteration_s);
   if (key == "main-obstacles") {
@@ -136,7 +136,8 @@ Status set_shape(FlowShopShape& shape, const std::string& key, const std::string
                       key)};
 }
 
-/// "n=50,seed=7,main-load=0.9". The shape is drawn by the seed; what is said replaces it.
+/// Draw an instance from "n=50,seed=7,main-load=0.9". The seed determines the shape; the other keys
+/// override its values.
 Result<ScheduleInstance> draw_instance(const std::string& text) {
   std::size_t n_jobs = FlowShopShape().n_jobs;
   std::uint64_t seed = 1;
@@ -160,7 +161,7 @@ Result<ScheduleInstance> draw_instance(const std::string& text) {
   FlowShopShape shape = random_shape(n_jobs, seed);
   for (const auto& [key, value] : rest) TAILRACE_TRY(set_shape(shape, key, value));
   ScheduleInstance instance;
-  // As random_flow_shop(n_jobs, seed), which draws the times from a stream of their own.
+  // Like random_flow_shop(n_jobs, seed), which draws the times from a separate stream.
   instance.shop = random_flow_shop(shape, ~seed);
   return instance;
 }
@@ -216,8 +217,8 @@ Status add_exact(ScheduleReport& report, const std::string& solver,
   return {};
 }
 
-/// Bounds from all that is known, in floating point: within a solver's tolerances of a plan that is
-/// there, the plan is what was proven. @error internal  a bound lies above a plan.
+/// Combine all bounds. A solver's bound within its tolerance of the best plan becomes that plan's
+/// makespan. @error internal  a bound lies above a plan.
 Status settle_bounds(ScheduleReport& report) {
   constexpr double tolerance = 1e-7;
   report.best_bound_s = report.lower_bound_s;
@@ -256,7 +257,7 @@ Status make_report(ScheduleReport& report, const SchedulePlan& plan,
   return settle_bounds(report);
 }
 
-/// Everything, on rank 0. @error bound_broken  a plan is not valid, which is our mistake.
+/// Run the complete command on rank 0. @error bound_broken  a plan is not valid, which is our bug.
 Status schedule(const ScheduleArguments& arguments, ReportFile& json, ReportFile& saved) {
   TAILRACE_TAKE(const SchedulePlan plan, understand(arguments));
   ScheduleReport report;

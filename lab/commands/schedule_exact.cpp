@@ -1,5 +1,5 @@
-// The child process: files in memory for its three streams, so that no side ever waits for the
-// other to read, and a clock over it, since a solver may not look at its own in time.
+// The child process. Its three streams are files in memory, so that neither side blocks on the
+// other. A watchdog ends it, because a solver may overrun its own time limit.
 
 #include "schedule.hpp"
 
@@ -22,7 +22,7 @@
 
 #include "core/environment.hpp"
 
-extern char** environ;  // NOLINT(readability-identifier-naming): POSIX calls it so.
+extern char** environ;  // NOLINT(readability-identifier-naming): name given by POSIX.
 
 namespace tailrace::cli {
 namespace {
@@ -33,7 +33,7 @@ constexpr int script_solver_missing = 3;  ///< exact_schedule.py's exit code.
 /// A solver ends some time after its limit: it starts, builds its model and presolves.
 constexpr double grace_s = 60;
 
-/// An anonymous file in memory.
+/// Anonymous file in memory.
 class MemoryFile {
  public:
   explicit MemoryFile(const char* name) : descriptor_(::memfd_create(name, MFD_CLOEXEC)) {}
@@ -78,7 +78,7 @@ struct ChildEnd {
   std::string error;
 };
 
-/// Wait for a child; after `limit_s` it is ended by force.
+/// Wait for a child, and kill it after `limit_s` seconds.
 ChildEnd wait_for(pid_t child, double limit_s) {
   ChildEnd end;
   const auto limit = Clock::now() + std::chrono::duration<double>(limit_s);
@@ -87,7 +87,7 @@ ChildEnd wait_for(pid_t child, double limit_s) {
     const pid_t ended = ::waitpid(child, &state, end.timed_out ? 0 : WNOHANG);
     if (ended == child) break;
     if (ended < 0 && errno != EINTR) {
-      end.exit_code = -1;  // Somebody else reaped it: there is no telling how it ended.
+      end.exit_code = -1;  // Another waiter reaped the child; its exit status is lost.
       return end;
     }
     if (!end.timed_out && Clock::now() > limit) {
@@ -100,7 +100,8 @@ ChildEnd wait_for(pid_t child, double limit_s) {
   return end;
 }
 
-/// Run `words` with `input`. @error plugin_missing  the program cannot be started.
+/// Run the program and arguments `words` with `input` on stdin.
+/// @error plugin_missing  the program cannot be started.
 Result<ChildEnd> run_child(const std::vector<std::string>& words, const std::string& input,
                            double limit_s) {
   const MemoryFile in("instance");
@@ -136,7 +137,7 @@ Result<ChildEnd> run_child(const std::vector<std::string>& words, const std::str
   return end;
 }
 
-/// Beside the program as it is built and as it is installed: ../share/tailrace.
+/// Find the script relative to the program, as built or installed: ../share/tailrace.
 Result<std::string> find_script() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -152,7 +153,7 @@ std::string last_line(std::string text) {
   return at == std::string::npos ? text : text.substr(at + 1);
 }
 
-/// An order as the child gave it; anything but a permutation of the jobs is its mistake.
+/// Order that the child returned; nothing unless it is a permutation of the jobs.
 std::optional<std::vector<std::size_t>> read_order(const nlohmann::json& order,
                                                    std::size_t n_jobs) {
   if (!order.is_array() || order.size() != n_jobs) return std::nullopt;

@@ -1,4 +1,4 @@
-// Reading instances key by key, so that a mistake is told by the key it is in.
+// Parsing of instances key by key, so that an error names the key.
 
 #include "schedule.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A value as messages show it; a long one loses its end.
+/// Value for messages, truncated if long.
 std::string shown(const Json& value) {
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   constexpr std::size_t longest = 40;
@@ -29,7 +29,7 @@ Status unexpected(const std::string& key, std::string_view expected, const Json&
           fmt::format("{}: must be {}, is {}", key, expected, shown(value))};
 }
 
-/// `key` is where `object` stands ("jobs[3]"); empty: the document itself.
+/// Check for unknown keys. `key` is the place of `object` ("jobs[3]"); empty: the document itself.
 Status check_keys(const Json& object, const std::string& key,
                   std::initializer_list<std::string_view> known) {
   if (!object.is_object()) {
@@ -44,7 +44,7 @@ Status check_keys(const Json& object, const std::string& key,
   return {};
 }
 
-/// Read `object[name]` into `target`. Whether it can be meant, check_flow_shop() will say.
+/// Read `object[name]` into `target`. check_flow_shop() checks whether the value makes sense.
 Status read_seconds(const Json& object, const std::string& key, const char* name, double& target) {
   const auto found = object.find(name);
   const std::string full = key.empty() ? name : key + "." + name;

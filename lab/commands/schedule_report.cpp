@@ -13,12 +13,12 @@
 namespace tailrace::cli {
 namespace {
 
-/// Seconds with as many decimals as the whole instance needs to be told apart.
+/// Seconds, with enough decimals to distinguish times within the instance.
 std::string instance_seconds(double seconds) {
   return fmt::format("{:.{}f} s", seconds, seconds < 1 ? 6 : (seconds < 100 ? 4 : 2));
 }
 
-/// The same for titles: "12 s", "3.2407 s".
+/// Short form for titles: "12 s", "3.2407 s".
 std::string brief_seconds(double seconds) { return fmt::format("{:.5g} s", seconds); }
 
 /// "0.022 ms", "652 ms", "2.40 s".
@@ -29,7 +29,7 @@ std::string planning_time(double seconds) {
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
-/// By how much the iteration grows: "0" where the output hides behind it.
+/// Time by which the iteration grows; "0" if the iteration hides the output.
 std::string beyond(double seconds) { return seconds > 0 ? instance_seconds(seconds) : "0"; }
 
 std::string heading(const ScheduleReport& report) {
@@ -59,8 +59,8 @@ std::string heading(const ScheduleReport& report) {
 
 // --- the chart ----------------------------------------------------------------------------------
 
-// Colours of the palette, after the paper's figure: encodes red, writes blue, obstacles yellow on
-// the main thread and green on the background thread.
+// Palette colours that match the paper's figure: encodes red, writes blue, obstacles yellow on the
+// main thread and green on the background thread.
 constexpr std::size_t write_colour = 0;
 constexpr std::size_t encode_colour = 1;
 constexpr std::size_t io_obstacle_colour = 2;
@@ -88,7 +88,7 @@ chart::Panel lanes_panel(const ScheduleReport& report, double until_s) {
   return panel;
 }
 
-/// The instance alone; and the legend of all panels.
+/// Panel of the obstacles, which also holds the legend of all panels.
 chart::Panel obstacles_panel(const ScheduleReport& report, double until_s) {
   chart::Panel panel = lanes_panel(report, until_s);
   panel.title = "Obstacles";
@@ -101,7 +101,7 @@ chart::Panel obstacles_panel(const ScheduleReport& report, double until_s) {
   return panel;
 }
 
-/// The jobs side by side, each with both operations from the same place on.
+/// Panel of the jobs side by side; both operations of a job start at the same position.
 chart::Panel jobs_panel(const ScheduleReport& report) {
   const FlowShop& shop = report.instance.shop;
   chart::Panel panel;
@@ -141,7 +141,7 @@ chart::Panel plan_panel(const ScheduleReport& report, const CheckedPlan& checked
   return panel;
 }
 
-/// Where the time axes end: with the longest plan, or where obstacles end soon behind it.
+/// End of the time axes: the longest plan, the bound or the iteration, whichever is latest.
 double axis_end_s(const ScheduleReport& report) {
   double end_s = std::max(report.best_bound_s, report.instance.shop.iteration_s);
   for (const CheckedPlan& checked : report.plans) {
@@ -218,7 +218,7 @@ nlohmann::ordered_json schedule_json(const ScheduleReport& report) {
 
 chart::Figure schedule_figure(const ScheduleReport& report) {
   const bool side_by_side = report.instance.shop.jobs.size() <= most_jobs_side_by_side;
-  constexpr double room = 1.02;  // So that the last write does not touch the frame.
+  constexpr double room = 1.02;  // Keep the last write off the frame.
   const double until_s = axis_end_s(report) * room;
   chart::Figure figure;
   figure.title = fmt::format("{}: {}, no plan ends before {} (dashed)", report.source,

@@ -1,7 +1,6 @@
-// What the files of `tailrace-lab simulate` know of each other: its words, what they mean (the
-// workload and how to run it), and what a run is shown as: a table, JSON, CSV, a chart and a
-// trace, which all say "simulated"; and the paper's figures that come from simulation or can (Jin
-// et al. 2024).
+// Interface between the files of `tailrace-lab simulate`: arguments; the workload and settings that
+// they specify; the output of a run as a table, JSON, CSV, a chart and a trace, all labelled
+// "simulated"; figures of the paper (Jin et al. 2024) that can be simulated.
 
 #pragma once
 
@@ -25,22 +24,22 @@ namespace tailrace::cli {
 
 struct SimulateArguments {
   std::string application = "nyx";
-  std::string recording;           ///< Instead of an application; empty: none.
-  std::size_t n_ranks = 0;         ///< 0: 64, or as recorded.
-  std::size_t ranks_per_node = 0;  ///< 0: 4, or as recorded.
-  std::size_t n_iterations = 0;    ///< 0: 10, or as recorded.
+  std::string recording;           ///< Replaces the application; empty: none.
+  std::size_t n_ranks = 0;         ///< 0: 64, or that of the recording.
+  std::size_t ranks_per_node = 0;  ///< 0: 4, or that of the recording.
+  std::size_t n_iterations = 0;    ///< 0: 10, or that of the recording.
 
-  /// What replaces the application's own, and the noise, where it was said.
+  /// Changes to the application and to its noise that the user requested.
   std::vector<std::function<void(VirtualApplication&)>> application_words;
   std::vector<std::function<void(VirtualNoise&)>> noise_words;
   std::string field_bytes;
   std::string chunk_bytes;
 
-  std::string bandwidth;        ///< Of a rank.
-  std::string total_bandwidth;  ///< Of all ranks.
+  std::string bandwidth;        ///< Bandwidth of a rank.
+  std::string total_bandwidth;  ///< Bandwidth of all ranks together.
   std::string profile;
   std::string codec = "trz";
-  std::string encode;  ///< Raw bytes per second; empty: as the profile says.
+  std::string encode;  ///< Raw bytes per second; empty: from the profile.
 
   std::string modes = "all";
   std::string scheduler = "auto";
@@ -51,18 +50,18 @@ struct SimulateArguments {
   std::string hold = "promise";
   std::size_t encode_threads = 1;
   std::string forecast = "given";
-  std::optional<double> margin;  ///< Nothing: 1, recordings as the product.
-  std::string io_collisions;     ///< wait, share; empty: wait, recordings share.
+  std::optional<double> margin;  ///< Nothing: 1; for recordings lane_margin_deviations.
+  std::string io_collisions;     ///< wait, share; empty: wait, but share for recordings.
   bool shift_forecast = false;
-  std::string step_costs;  ///< on, off; empty: on, but for recordings and figures.
+  std::string step_costs;  ///< "on", "off"; empty: on, but off for recordings and figures.
   std::string metadata = "beside";
 
   bool no_noise = false;
   bool unsynchronized = false;
   std::uint64_t seed = 1;
-  std::uint64_t n_threads = 0;  ///< Of the simulator; 0: one a core.
+  std::uint64_t n_threads = 0;  ///< Threads of the simulator; 0: one per core.
 
-  unsigned figure = 0;  ///< Of the paper: 3, 7, 8, 11; 0: a run.
+  unsigned figure = 0;  ///< Figure of the paper: 3, 7, 8, 11; 0: a run.
   std::string trace_path;
   std::size_t trace_ranks = 4;
   std::string plot_path;
@@ -71,32 +70,33 @@ struct SimulateArguments {
   bool quiet = false;
 };
 
-/// A run, ready to be varied: figures change one entry and run it again.
+/// Settings of a run that can be varied: figures change one member and run again.
 struct SimulatePlan {
   VirtualApplication application;
-  std::shared_ptr<const Recording> recording;  ///< Instead of the application; may be null.
+  std::shared_ptr<const Recording> recording;  ///< Replaces the application; may be null.
   std::size_t n_ranks = 64;
   std::size_t ranks_per_node = 4;
   std::size_t n_iterations = 10;
-  VirtualStorySettings story;  ///< Its write costs are those of storage_of().
+  VirtualStorySettings story;  ///< Write costs come from storage_of().
   VirtualRunSettings run;
   bool scheduler_is_auto = true;
 
   MachineProfile profile;
   std::string profile_name;
-  double bandwidth = 0;          ///< Bytes per second of a rank; 0: as the profile says.
-  double total_bandwidth = 0;    ///< Of all ranks; 0: no limit.
-  bool recorded_writes = false;  ///< Writes take as long as they were recorded.
+  double bandwidth = 0;          ///< Bytes per second of a rank; 0: from the profile.
+  double total_bandwidth = 0;    ///< Bytes per second of all ranks together; 0: no limit.
+  bool recorded_writes = false;  ///< Writes take as long as in the recording.
   std::string encode_text;       ///< "trz of the built-in profile", "300 MB/s".
 };
 
-/// Files are read, too. @error invalid_argument, not_found, corrupt  name the option or file.
+/// Interpret the arguments, and read the files that they name.
+/// @error invalid_argument, not_found, corrupt  name the option or file.
 Result<SimulatePlan> understand_simulate(const SimulateArguments& arguments);
 
-/// Fill in what depends on the number of ranks (storage, the scheduler), and run.
+/// Complete what depends on the number of ranks (storage, scheduler), and run.
 Result<VirtualRunResult> run_plan(SimulatePlan plan);
 
-/// The scheduler that run_plan() takes.
+/// Scheduler that run_plan() uses.
 Scheduler scheduler_of(const SimulatePlan& plan);
 /// "25 MB/s a rank", "rooflines of machine.json, 100 MB/s a rank for writes of 16 MiB".
 std::string storage_text(const SimulatePlan& plan);
@@ -105,35 +105,34 @@ std::string workload_text(const SimulatePlan& plan);
 
 /// Mean and deviation of a mode's overhead over its iterations, relative to the computation.
 struct OverheadSpread {
-  double mean = 0;  ///< Of the whole run.
+  double mean = 0;  ///< Mean over the complete run.
   double deviation = 0;
   double least = 0;
   double greatest = 0;
 };
 OverheadSpread overhead_spread(const VirtualModeResult& mode);
 
-/// What was simulated, as sentences; `wall_s` is what it took.
+/// Description of the simulation in sentences; `wall_s` is the run time of the simulator.
 std::string simulate_heading(const SimulatePlan& plan, double wall_s);
 std::string simulate_table(const SimulatePlan& plan, const VirtualRunResult& result);
-/// What a step costs beside its bytes, by mode; empty where nothing was counted.
+/// Costs of a step other than encoding and writing, by mode; "" if the plan has no step costs.
 std::string step_table(const SimulatePlan& plan, const VirtualRunResult& result);
 nlohmann::ordered_json simulate_json(const SimulatePlan& plan, const VirtualRunResult& result);
-/// What was simulated, as JSON; of runs and of figures.
+/// Settings of the simulation as JSON, for runs and figures.
 nlohmann::ordered_json simulate_settings_json(const SimulatePlan& plan);
 std::string simulate_csv(const SimulatePlan& plan, const VirtualRunResult& result);
 /// Overheads by mode, and the traced ranks' last iteration as a Gantt chart.
 chart::Figure simulate_chart(const SimulatePlan& plan, const VirtualRunResult& result);
 std::vector<TraceEvent> simulate_trace(const VirtualRunResult& result);
 
-// --- figures 3, 7, 8 and 11: lists of numbers, series by series, that can be drawn, listed and
-// written as CSV or JSON alike. Only overheads and improvements are computed; nothing is taken from
-// the paper.
+// --- figures 3, 7, 8 and 11: series of numbers that can be drawn, printed, and written as CSV or
+// JSON. Only overheads and improvements are computed; no number comes from the paper.
 
 struct FigureSeries {
   std::string label;
   std::vector<double> x;
   std::vector<double> y;          ///< Percent.
-  std::vector<double> deviation;  ///< Over iterations, percent.
+  std::vector<double> deviation;  ///< Standard deviation over iterations, percent.
   bool dashed = false;
 };
 
@@ -150,11 +149,11 @@ struct PaperFigure {
   unsigned number = 0;
   std::string title;
   std::vector<FigurePanel> panels;
-  std::vector<std::string> settings;  ///< Of each panel, as simulate_heading().
+  std::vector<std::string> settings;  ///< Settings of each panel, like simulate_heading().
 };
 
-/// Compute figure 3, 7, 8 or 11, varying `plan`. What `plan` leaves at its defaults is chosen for
-/// the figure. @error invalid_argument  another number, or a recording.
+/// Compute figure 3, 7, 8 or 11, varying `plan`. Values that `plan` leaves at their defaults are
+/// chosen for the figure. @error invalid_argument  another number, or a recording.
 Result<PaperFigure> compute_figure(unsigned number, const SimulatePlan& plan);
 
 std::string figure_table(const PaperFigure& figure);

@@ -1,6 +1,6 @@
 // tailrace-lab simulate: a run, or a figure of the paper, on the virtual clock.
 //
-// Works on rank 0 alone, with threads of its own: simulated ranks need no MPI.
+// Works on rank 0 only, with several threads: simulated ranks need no MPI.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Figures 3, 7, 8 and 11, each a few loops around run_plan().
+// Figures 3, 7, 8 and 11; each is a few loops over run_plan().
 
 #include "simulate.hpp"
 
@@ -14,7 +14,7 @@
 namespace tailrace::cli {
 namespace {
 
-/// A way to output, as the figures name it.
+/// Output mode with its label in the figures.
 struct Way {
   VirtualMode mode;
   const char* label;
@@ -28,7 +28,7 @@ constexpr Way ways[] = {
     {VirtualMode::in_situ, "in situ (ours)", false},
 };
 
-/// One series for each way, at each of `x`; `vary` makes the plan of one point.
+/// Add one series per mode, evaluated at each of `x`; `vary` makes the plan of one point.
 Status add_ways(FigurePanel& panel, const std::vector<double>& x,
                 const std::function<SimulatePlan(double)>& vary) {
   for (const Way& way : ways) panel.series.push_back({way.label, {}, {}, {}, way.dashed});
@@ -51,7 +51,7 @@ FigurePanel overhead_panel(const std::string& title, const std::string& x_label,
   return {title, x_label, "overhead over computation (%)", logarithmic, true, {}};
 }
 
-/// The relative improvement by balancing, over how far a node's ratios are apart.
+/// Relative improvement by balancing, as a function of the difference of a node's ratios.
 Status figure_3(const SimulatePlan& plan, PaperFigure& figure) {
   figure.title = "Simulated: writes balanced within a node (figure 3)";
   for (const auto& [rule, name] :
@@ -144,7 +144,8 @@ Status figure_8(const SimulatePlan& plan, PaperFigure& figure) {
 }
 
 /// Weak scaling of both applications (5.4.2), and strong scaling of the first, which the paper does
-/// not show: the whole problem is that of 4096 ranks, and an iteration takes 1/n of its time.
+/// not show. The strong-scaling problem is that of 4096 ranks; on n ranks, an iteration takes
+/// 4096/n of its time there.
 Status figure_11(const SimulatePlan& plan, PaperFigure& figure) {
   figure.title = "Simulated: scaling (figure 11)";
   const std::vector<double> weak = {4, 16, 64, 256, 1024, 4096, 8192, 16384, 32768};
@@ -178,8 +179,8 @@ Status figure_11(const SimulatePlan& plan, PaperFigure& figure) {
   return Status();
 }
 
-/// What the figure takes where the user says nothing: the storage that the project measures at, and
-/// for scaling what the paper says of Summit ("at best 1 TB/s", section 1).
+/// Storage of a figure, unless the user sets it: the storage on which the project measures. Scaling
+/// uses the paper's value for Summit ("at best 1 TB/s", section 1).
 void choose_storage(unsigned number, SimulatePlan& plan) {
   if (plan.bandwidth > 0 || !plan.profile.built_in) return;
   plan.bandwidth = number == 11 ? 100e6 : 25e6;
@@ -247,7 +248,7 @@ std::string figure_csv(const PaperFigure& figure) {
 
 namespace {
 
-/// Without the breaks of a terminal's width, behind which lines are indented.
+/// Text without the line breaks of wrapped(), whose continuation lines are indented.
 std::string unbroken(std::string text) {
   for (std::size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) {
     text.replace(at, 3, " ");
@@ -300,7 +301,7 @@ chart::Figure figure_chart(const PaperFigure& figure) {
     shown.x = {.label = panel.x_label, .logarithmic = panel.x_logarithmic};
     shown.y = {.label = panel.y_label, .logarithmic = panel.y_logarithmic};
     if (!panel.y_logarithmic && least > -1) shown.y.least = 0;
-    // Two rules beside each other: on one scale.
+    // Both panels, one per rule, share a scale.
     if (figure.number == 3) shown.y.greatest = 10 * std::ceil(greatest / 10);
     for (const FigureSeries& series : panel.series) {
       shown.series.push_back({.label = series.label,

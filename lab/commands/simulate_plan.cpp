@@ -1,4 +1,4 @@
-// From words to a run.
+// Conversion of arguments to a plan.
 
 #include "simulate.hpp"
 
@@ -15,10 +15,10 @@
 namespace tailrace::cli {
 namespace {
 
-/// Plans up to which the search is affordable: about 16 s on one core (72 jobs).
+/// Number of plans for which the search is affordable: about 16 s on one core (72 jobs).
 constexpr std::size_t search_plans_most = 4096;
 
-/// "25MB", "25MB/s", into `target`; empty text leaves it.
+/// Parse "25MB" or "25MB/s" into `target`; empty text leaves `target` unchanged.
 template <class T>
 Status parse_size(const char* option, std::string text, T& target) {
   if (text.empty()) return Status();
@@ -168,7 +168,7 @@ Status understand_output(const SimulateArguments& arguments, SimulatePlan& plan)
   return Status();
 }
 
-/// Seconds of one rank's write, all ranks writing.
+/// Seconds of one rank's write while all ranks write; empty if the recording has the times.
 std::function<double(double)> storage_of(const SimulatePlan& plan) {
   if (plan.recorded_writes) return {};
   const auto n_ranks = static_cast<double>(plan.n_ranks);
@@ -183,7 +183,7 @@ std::function<double(double)> storage_of(const SimulatePlan& plan) {
   };
 }
 
-/// What a step of this workload consists of. A recording does not tell how many datasets it had.
+/// Set the shape of this workload's steps. A recording does not say how many datasets it had.
 void shape_step(SimulatePlan& plan) {
   VirtualStepShape& shape = plan.run.step_shape;
   if (plan.recording != nullptr) {

@@ -1,4 +1,4 @@
-// A simulated run in words, numbers and pictures.
+// Text, numbers and charts of a simulated run.
 
 #include "simulate.hpp"
 
@@ -17,7 +17,7 @@ std::string percent_text(double share) {
   return fmt::format("{:.{}f}%", 100 * share, share < 0.0995 ? 2 : share < 0.995 ? 1 : 0);
 }
 
-/// "12.3 ms", "1.24 s"; "-" for nothing.
+/// "12.3 ms", "1.24 s"; "-" for 0.
 std::string time_text(double seconds) {
   if (seconds <= 0) return "-";
   if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1e3);
@@ -53,7 +53,7 @@ VirtualIteration mean_of(const VirtualModeResult& mode) {
     mean.n_delayed[1] += one.n_delayed[1];
     mean.n_writes += one.n_writes;
     mean.written_bytes += one.written_bytes;
-    mean.step = one.step;  // Of each the same, but for the number of writes.
+    mean.step = one.step;  // Equal in all iterations, except for the writes.
   }
   const auto n = static_cast<double>(std::max<std::size_t>(mode.iterations.size(), 1));
   mean.total_s /= n;
@@ -63,7 +63,7 @@ VirtualIteration mean_of(const VirtualModeResult& mode) {
   return mean;
 }
 
-/// Ranks times iterations.
+/// Number of ranks times number of iterations.
 double rank_iterations(const SimulatePlan& plan) {
   return static_cast<double>(plan.n_ranks) * static_cast<double>(plan.n_iterations);
 }
@@ -72,7 +72,7 @@ constexpr std::size_t obstacle_colour = 2;
 constexpr std::size_t encode_bar_colour = 1;
 constexpr std::size_t write_bar_colour = 0;
 
-/// Two rows a rank, the application's part in between ours.
+/// Two rows per rank; the application's intervals lie between those of Tailrace.
 chart::Panel gantt_panel(const VirtualRunResult& result, std::size_t n_ranks) {
   chart::Panel panel;
   panel.title = "In situ: the last iteration";
@@ -329,7 +329,7 @@ std::vector<TraceEvent> simulate_trace(const VirtualRunResult& result) {
       case VirtualEvent::Kind::obstacle: entry.kind = TraceEvent::Kind::application; break;
       case VirtualEvent::Kind::encode: entry.kind = TraceEvent::Kind::encode; break;
       case VirtualEvent::Kind::write: entry.kind = TraceEvent::Kind::write; break;
-      // The application waits: on the lane that keeps it waiting something else runs.
+      // The application waits; the lane that delays it shows another event for this time.
       case VirtualEvent::Kind::delay: continue;
     }
     entry.rank = static_cast<std::int32_t>(event.rank);

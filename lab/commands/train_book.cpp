@@ -1,7 +1,7 @@
-// tailrace-lab train-book: Huffman codes for the chunks of a field, made from an earlier step.
+// tailrace-lab train-book: makes Huffman codes for the chunks of a field from an earlier step.
 //
-// Fields, chunks and bounds are planned as repack would, so that what is counted is what the book
-// will serve. Rank 0 alone works; the others wait for its verdict.
+// Fields, chunks and bounds are planned as repack plans them, so that the book counts the chunks
+// that it will serve. Only rank 0 works; the others wait for its result.
 
 #include <fmt/format.h>
 
@@ -23,10 +23,10 @@ namespace {
 struct TrainBookArguments {
   std::string input;
   std::string output;
-  std::string codec = "trz";      ///< With its settings.
+  std::string codec = "trz";      ///< Codec with its settings.
   std::string bound;              ///< abs=, rel= or psnr=.
   std::vector<std::string> only;  ///< Globs of the fields to count; empty: all.
-  std::string chunk;              ///< SIZE or SHAPE; empty: as repack chooses.
+  std::string chunk;              ///< SIZE or SHAPE; empty: repack's choice.
   std::string raw_format;
   bool force = false;
 };
@@ -44,10 +44,10 @@ Pays for chunks of 1 MB and less (docs/codecs.md). One book for each field, unde
 chunk and the settings that it will serve. It travels in the dataset: readers need no file.
 )help";
 
-/// More values change no code, and counts of 32 bits must not overflow (a value adds at most four).
+/// Further values change no code, and counts of 32 bits must not overflow (a value adds at most 4).
 constexpr std::uint64_t values_max = 1ULL << 28;
 
-/// What the book is made of.
+/// Input of the book.
 struct Training {
   trz::BookHistograms histograms;
   std::vector<std::string> paths;
@@ -55,7 +55,7 @@ struct Training {
   std::uint64_t n_bytes = 0;
 };
 
-/// One field of the input, as repack would cut it.
+/// One field of the input, with repack's chunk grid.
 class TrainedField {
  public:
   TrainedField(InputFile& input, const verbs::PlannedField& planned)
@@ -64,7 +64,7 @@ class TrainedField {
         definition_(planned.definition),
         grid_{definition_.shape, *definition_.options.chunk_shape} {}
 
-  /// Every stride-th chunk is counted; all of them are looked at where the bound needs the range.
+  /// Count every stride-th chunk. If the bound needs the range, first read all chunks.
   Status count(std::uint64_t stride, Training& training) {
     trz::ChunkType type;
     type.dtype = definition_.dtype;
@@ -79,7 +79,7 @@ class TrainedField {
     type.bound = range.empty() && definition_.options.bound.needs_range()
                      ? 0
                      : absolute_bound(definition_.options.bound, range.least, range.greatest);
-    if (!(type.bound > 0)) return Status();  // Constant: kept exactly.
+    if (!(type.bound > 0)) return Status();  // Constant, hence stored exactly.
     CodecRequest request;
     request.name = definition_.options.codec;
     request.settings = definition_.options.codec_settings;
@@ -112,7 +112,7 @@ class TrainedField {
   trz::Workspace workspace_;
 };
 
-/// The fields that a book can serve.
+/// Fields that a book can serve.
 Result<std::vector<verbs::PlannedField>> fields_to_count(InputFile& input,
                                                          const TrainBookArguments& arguments) {
   verbs::FieldRequests requests;
@@ -123,7 +123,7 @@ Result<std::vector<verbs::PlannedField>> fields_to_count(InputFile& input,
   if (!arguments.chunk.empty()) {
     TAILRACE_TRY(apply_file_option({"chunk", arguments.chunk}, options).within("--chunk"));
   }
-  if (requests.selection.only.empty()) {  // What is named is trained on, whatever its role.
+  if (requests.selection.only.empty()) {  // Fields that the user names are used in any role.
     TAILRACE_TAKE(requests.roles, verbs::find_roles(input));
   }
   Result<std::vector<verbs::PlannedField>> plan =

@@ -1,4 +1,4 @@
-// A recording's ranks as a workload of the simulator.
+// Iterations of recorded ranks, with forecasts and noise.
 
 #include "simulate/recorded_workload.hpp"
 
@@ -42,7 +42,7 @@ class RecordedStory : public VirtualStory {
     rank.encoded_bytes = now.encoded_bytes;
     add_noise(rank);
     if (settings_.costs.write_s) {
-      // Storage that is not the recorded one: what the model says, times the noise.
+      // Storage other than the recorded one: the model's time, multiplied by the noise.
       for (std::size_t job = 0; job < rank.actual.jobs.size(); ++job) {
         const double noise = now.seen.jobs[job].write_s > 0
                                  ? rank.actual.jobs[job].write_s / now.seen.jobs[job].write_s

@@ -1,4 +1,4 @@
-// A recording (write/recording.hpp) as a workload of the simulator.
+// Workload of the simulator that replays a recording (write/recording.hpp).
 
 #pragma once
 
@@ -11,11 +11,12 @@
 
 namespace tailrace {
 
-/// The workload that a recording is: the first iteration teaches the forecast and is not run, each
-/// later one is forecast from those before it (obstacles by model/obstacle_forecast, chunks as in
-/// the iteration before). Ranks beyond the recorded ones, and iterations, begin again at the first.
-/// `settings.noise` comes on top; `settings.costs.write_s`, where given, replaces recorded writes.
-/// Not collective. @error invalid_argument
+/// Make a workload from a recording. The first iteration trains the forecast and is not run; each
+/// later one is forecast from those before it. Obstacles are forecast by model/obstacle_forecast,
+/// chunks as in the iteration before. Ranks beyond the recorded ones repeat the recorded ranks;
+/// iterations repeat from the second one. `settings.noise` is applied to the recorded times;
+/// `settings.costs.write_s`, if given, replaces recorded writes. Not collective. @error
+/// invalid_argument
 Result<VirtualWorkload> recorded_workload(std::shared_ptr<const Recording> recording,
                                           std::size_t n_ranks, std::size_t ranks_per_node,
                                           std::size_t n_iterations,

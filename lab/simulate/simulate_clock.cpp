@@ -11,15 +11,15 @@ namespace tailrace {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// Events this close are one instant: sums of the same times in another order.
+/// Events this close form one instant: their times are sums of the same terms in different order.
 constexpr double instant_s = 1e-12;
 
 std::size_t index_of(Lane lane) { return static_cast<std::size_t>(lane); }
 
-/// The outlook of a lane that is ours alone.
+/// Outlook of a lane that the application does not use.
 LaneOutlook free_outlook(double now_s) { return {now_s, false, infinity, false, infinity}; }
 
-/// Take element `index` of the list that begins at `head`, keeping the others' order.
+/// Remove element `index` of the list that begins at `head`; the others stay in order.
 template <class T>
 T take_from_head(std::vector<T>& list, std::size_t head, std::size_t index) {
   const auto first = list.begin() + static_cast<std::ptrdiff_t>(head);
@@ -64,7 +64,8 @@ std::vector<VirtualOutcome> NodeClock::run() {
       handle(event);
       touched_.push_back(event.rank);
     }
-    // A rank's start may free another's memory only through a later event: one round is enough.
+    // Starting work on a rank affects another rank's memory only through a later event, so one
+    // round suffices.
     std::sort(touched_.begin(), touched_.end());
     touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
     for (const std::size_t rank : touched_) look_for_work(rank);
@@ -106,7 +107,7 @@ void NodeClock::prepare(std::size_t rank) {
     for (const std::size_t job : plan_.encode_order[rank]) make_writable(rank, job);
   }
   if (sync()) {
-    // The application has had its iteration for itself; what the lanes do now, it waits for.
+    // The application's iteration has passed without output; it now waits for the lanes.
     clock.computing = clock.done = true;
     outcome.application_s = outcome.computation_s;
     push(outcome.computation_s, Kind::look, rank);
@@ -136,7 +137,8 @@ void NodeClock::look_for_work(std::size_t rank) {
 // --- the application
 // ------------------------------------------------------------------------------
 
-/// The application goes on once what it hands over has room, and a chunk that is encoded as well.
+/// Start the iteration once memory has room for the copied values and for encoding the largest
+/// chunk.
 void NodeClock::begin_iteration_if_room(std::size_t rank) {
   RankClock& clock = clocks_[rank];
   if (clock.computing) return;
@@ -162,11 +164,11 @@ void NodeClock::schedule_application(std::size_t rank) {
 
 bool NodeClock::lane_runs(const RankClock& clock, Lane lane) const {
   if (lane == Lane::io) return settings_.waits_for_writes && !clock.writing.empty();
-  // Threads of our own are not in the application's way.
+  // Encode threads on dedicated cores do not delay the application.
   return in_situ() && clock.n_encoding > 0;
 }
 
-/// The next thing that the application does is due: an obstacle, or its iteration's end.
+/// Process the application's next start: an obstacle, or the end of its iteration.
 void NodeClock::application(std::size_t rank) {
   RankClock& clock = clocks_[rank];
   if (clock.next_begin == clock.begins.size()) {
@@ -206,7 +208,7 @@ void NodeClock::begin_obstacle(std::size_t rank, double delay_s) {
   schedule_application(rank);
 }
 
-/// An operation of this lane has ended: whom it has kept waiting goes on.
+/// Start the obstacle, if any, that waited for the operation that has ended on this lane.
 void NodeClock::release(std::size_t rank, Lane lane) {
   RankClock& clock = clocks_[rank];
   if (!clock.waits_since_s || clock.begins[clock.next_begin].lane != lane) return;
@@ -225,7 +227,8 @@ LaneOutlook NodeClock::outlook(std::size_t rank, Lane lane) const {
   const bool blocked = clock.n_under_way[index_of(lane)] > 0;
   const VirtualRank& what = ranks_[rank];
   if (in_situ()) {
-    // In the forecast's time: the application is late by what it has waited for us.
+    // Convert to the forecast's clock; the application is late by the time it waited for our
+    // operations.
     const double forecast_s = now_s - (settings_.shift_forecast ? clock.late_s : 0);
     return lane_outlook(what.forecast.obstacles.of(lane), clock.n_begun[index_of(lane)], blocked,
                         forecast_s, lane == Lane::main ? what.main_margin_s : what.io_margin_s);
@@ -235,11 +238,11 @@ LaneOutlook NodeClock::outlook(std::size_t rank, Lane lane) const {
   return outlook;
 }
 
-/// Nothing could be started before an obstacle that is expected: if it does not come, ask again.
+/// Look again if an expected obstacle is overdue; nothing could be started before it.
 void NodeClock::look_again_when_overdue(std::size_t rank, Lane lane, const LaneOutlook& outlook) {
   if (outlook.blocked || outlook.overdue || outlook.overdue_from_s == infinity) return;
   RankClock& clock = clocks_[rank];
-  // The outlook's times may be the forecast's, which runs behind.
+  // The outlook's times may be on the forecast's clock, which is behind.
   const double look_s = now_s_ + (outlook.overdue_from_s - outlook.now_s) + lane_rounding_s;
   if (std::abs(clock.look_s[index_of(lane)] - look_s) < lane_rounding_s / 2) return;
   clock.look_s[index_of(lane)] = look_s;
@@ -249,7 +252,7 @@ void NodeClock::look_again_when_overdue(std::size_t rank, Lane lane, const LaneO
 bool NodeClock::has_memory_for(std::size_t rank, std::size_t job) const {
   if (settings_.memory_bytes == 0 || ranks_[rank].raw_bytes.empty()) return true;
   const RankClock& clock = clocks_[rank];
-  // Until the application goes on, what has no room in memory is taken from where it lies.
+  // Until the application continues, values are read in place and no copies count.
   const std::uint64_t held = clock.computing ? clock.raw_held_bytes : 0;
   return held + clock.encoded_held_bytes + ranks_[rank].raw_bytes[job] <= settings_.memory_bytes;
 }
@@ -282,7 +285,7 @@ bool NodeClock::start_encode(std::size_t rank) {
   clock.encode_head += 1;
   clock.n_encoding += 1;
   const VirtualRank& what = ranks_[rank];
-  if (!what.raw_bytes.empty()) clock.encoded_held_bytes += what.raw_bytes[job];  // The worst case.
+  if (!what.raw_bytes.empty()) clock.encoded_held_bytes += what.raw_bytes[job];  // Worst case.
   note_memory(rank);
   const double length_s = what.actual.jobs[job].encode_s;
   outcomes_[rank].encode_s += length_s;
@@ -332,7 +335,7 @@ std::uint64_t NodeClock::encoded_bytes(const Waiting& chunk) const {
   return knows_bytes(chunk.owner) ? ranks_[chunk.owner].encoded_bytes[chunk.job] : 0;
 }
 
-/// As the lane expects it: by the bytes, which are known now.
+/// Write time that the lane expects from the encoded sizes, which are known.
 double NodeClock::expected_write_s(std::span<const Waiting> chunks) const {
   double n_bytes = 0;
   double alone_s = 0;
@@ -343,7 +346,7 @@ double NodeClock::expected_write_s(std::span<const Waiting> chunks) const {
   return settings_.write_s && n_bytes > 0 ? settings_.write_s(n_bytes) : alone_s;
 }
 
-/// What it takes: each chunk's own time, less what writing them together saves.
+/// Actual write time: the sum of the chunks' own times, reduced by the gain of one combined write.
 double NodeClock::actual_write_s(std::span<const Waiting> chunks) const {
   double alone_s = 0;
   for (const Waiting& chunk : chunks) {
@@ -361,7 +364,8 @@ double NodeClock::actual_write_s(std::span<const Waiting> chunks) const {
   return alone_s * settings_.write_s(n_bytes) / expected_alone_s;
 }
 
-/// The first chunk, and those behind it that fit the buffer and the time, as the I/O lane does.
+/// Take the first chunk and the following ones that fit the buffer and the free time, like the I/O
+/// lane.
 std::vector<NodeClock::Waiting> NodeClock::take_writes(RankClock& clock, std::size_t first,
                                                        const LaneOutlook& view) {
   std::size_t end = first + 1;

@@ -1,13 +1,13 @@
-// NodeClock: the event loop behind simulate_node(): what happens next on any lane of a node.
+// NodeClock: the event loop of simulate_node(), which finds the next event on any lane of a node.
 //
-// Internal to the simulator. A rank is in one of three states, each lane in one of three:
+// Internal to the simulator. A rank is in one of three states, and so is each lane:
 //
 //   rank:  handing over -> computing -> done    (sync modes begin at done)
 //   lane:  free -> operation -> free,  free -> obstacle -> free
 //
-// An obstacle that is due while an operation runs waits for its end, and the application with it.
-// At one instant all that ends is looked at first, then what the application begins, and only then
-// the lanes look for work: so an operation never slips in where an obstacle begins.
+// An obstacle that is due while an operation runs waits for its end, and so does the application.
+// Within one instant, ends are processed first, then the application's starts, and only then the
+// lanes look for work. So an operation never starts at the instant at which an obstacle starts.
 
 #pragma once
 
@@ -24,22 +24,22 @@
 
 namespace tailrace {
 
-/// Who does what in which order, by rank and job of the node.
+/// Assignment and order of the operations of a node, by rank and job.
 struct NodePlan {
-  std::vector<std::vector<std::size_t>> encode_order;  ///< By rank.
-  std::vector<std::vector<std::size_t>> writer;        ///< By rank and job: the rank that writes.
-  /// By rank and job: the place in the writer's order. Empty: writes go as they come.
+  std::vector<std::vector<std::size_t>> encode_order;  ///< Indexed by rank.
+  std::vector<std::vector<std::size_t>> writer;        ///< Writing rank, by rank and job.
+  /// Position in the writer's order, indexed by rank and job. Empty: writes go in order of arrival.
   std::vector<std::vector<std::size_t>> position;
-  std::vector<double> planned_s;  ///< By rank: the plan's makespan.
+  std::vector<double> planned_s;  ///< Makespan of the plan, indexed by rank.
 };
 
 class NodeClock {
  public:
-  /// All arguments must outlive it. `events` may be null.
+  /// @param events  may be null. All arguments must outlive the object.
   NodeClock(std::span<const VirtualRank> ranks, const VirtualSettings& settings,
             const NodePlan& plan, std::vector<VirtualEvent>* events);
 
-  /// Once. By rank.
+  /// Run the loop; call it once. Outcomes are indexed by rank.
   std::vector<VirtualOutcome> run();
 
  private:
@@ -51,7 +51,7 @@ class NodeClock {
     std::size_t index = 0;  ///< obstacle_end: the lane; encode_end: the job.
     std::uint64_t sequence = 0;
   };
-  /// Whether `a` comes after `b`: the queue's top is the earliest.
+  /// True if `a` comes after `b`; the top of the queue is the earliest event.
   struct Later {
     bool operator()(const Event& a, const Event& b) const;
   };
@@ -59,7 +59,7 @@ class NodeClock {
     Obstacle obstacle;
     Lane lane = Lane::main;
   };
-  /// An encoded chunk that waits for its write.
+  /// Encoded chunk that waits for its write.
   struct Waiting {
     std::size_t position = 0;
     std::size_t owner = 0;
@@ -68,20 +68,20 @@ class NodeClock {
   struct RankClock {
     std::vector<Begin> begins;  ///< The application's obstacles on both lanes, by start.
     std::size_t next_begin = 0;
-    double origin_s = 0;  ///< When the application began its iteration.
-    double late_s = 0;    ///< How much later than without output it is.
+    double origin_s = 0;  ///< Start of the application's iteration.
+    double late_s = 0;    ///< Delay of the application, compared to a run without output.
     bool computing = false;
     bool done = false;
     std::array<std::size_t, 2> n_begun{};
     std::array<std::size_t, 2> n_under_way{};
-    std::optional<double> waits_since_s;   ///< The next obstacle is due, its lane busy.
-    std::array<double, 2> look_s{-1, -1};  ///< Latest time that a look was asked for.
+    std::optional<double> waits_since_s;   ///< Since then an obstacle is due, its lane busy.
+    std::array<double, 2> look_s{-1, -1};  ///< Time of the last requested look.
 
-    std::vector<std::size_t> to_encode;  ///< In the plan's order, from `encode_head` on.
+    std::vector<std::size_t> to_encode;  ///< Jobs in the plan's order, from `encode_head` on.
     std::vector<double> encode_lengths_s;
     std::size_t encode_head = 0;
     std::size_t n_encoding = 0;
-    std::vector<Waiting> waiting;  ///< By position.
+    std::vector<Waiting> waiting;  ///< Sorted by position.
     std::vector<double> write_lengths_s;
     std::vector<Waiting> writing;
     std::size_t n_arrived = 0;
@@ -93,7 +93,7 @@ class NodeClock {
 
   bool encodes() const;
   bool sync() const;
-  /// Whether values are copied when they are handed over, and count until they are encoded.
+  /// True if values are copied at the hand-over; the copies count until they are encoded.
   bool copies() const { return settings_.hold_copy && !sync(); }
   bool in_situ() const { return settings_.mode == VirtualMode::in_situ; }
   void prepare(std::size_t rank);
@@ -101,7 +101,7 @@ class NodeClock {
   void handle(const Event& event);
   void look_for_work(std::size_t rank);
 
-  // The application.
+  // Application
   void begin_iteration_if_room(std::size_t rank);
   void application(std::size_t rank);
   void begin_obstacle(std::size_t rank, double delay_s);
@@ -109,7 +109,7 @@ class NodeClock {
   bool lane_runs(const RankClock& clock, Lane lane) const;
   void release(std::size_t rank, Lane lane);
 
-  // The lanes.
+  // Lanes
   LaneOutlook outlook(std::size_t rank, Lane lane) const;
   void look_again_when_overdue(std::size_t rank, Lane lane, const LaneOutlook& outlook);
   bool start_encode(std::size_t rank);
@@ -119,7 +119,7 @@ class NodeClock {
   void make_writable(std::size_t owner, std::size_t job);
   std::vector<Waiting> take_writes(RankClock& clock, std::size_t first, const LaneOutlook& outlook);
 
-  // Costs.
+  // Costs
   bool knows_bytes(std::size_t rank) const { return !ranks_[rank].encoded_bytes.empty(); }
   std::uint64_t encoded_bytes(const Waiting& chunk) const;
   double expected_write_s(std::span<const Waiting> chunks) const;
@@ -134,7 +134,7 @@ class NodeClock {
   std::vector<RankClock> clocks_;
   std::vector<VirtualOutcome> outcomes_;
   std::priority_queue<Event, std::vector<Event>, Later> queue_;
-  std::vector<std::size_t> touched_;  ///< Ranks whose lanes may have something to start.
+  std::vector<std::size_t> touched_;  ///< Ranks whose lanes may be able to start something.
   double now_s_ = 0;
   std::uint64_t n_pushed_ = 0;
 };

@@ -30,7 +30,7 @@ bool is_raw(VirtualMode mode) {
   return mode == VirtualMode::sync_raw || mode == VirtualMode::async_raw;
 }
 
-/// The order in which jobs lie.
+/// Indices of the jobs in their given order.
 std::vector<std::size_t> given_order(std::size_t n_jobs) {
   std::vector<std::size_t> order(n_jobs);
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -64,8 +64,8 @@ Status check(const VirtualRank& rank, const VirtualSettings& settings) {
   return Status();
 }
 
-/// The same iteration with chunks that are written as they are. What a write of the encoded chunk
-/// took beyond what was expected, the raw one's takes in proportion.
+/// Convert an iteration to uncompressed chunks. A raw write deviates from its expected time by the
+/// same factor as the encoded write.
 void make_raw(VirtualRank& rank, const VirtualSettings& settings) {
   const auto raw_s = [&](const JobCost& cost, std::size_t job) {
     const auto raw = static_cast<double>(rank.raw_bytes[job]);
@@ -76,7 +76,8 @@ void make_raw(VirtualRank& rank, const VirtualSettings& settings) {
   };
   for (std::size_t job = 0; job < rank.actual.jobs.size(); ++job) {
     rank.actual.jobs[job] = {0, raw_s(rank.actual.jobs[job], job)};
-    // The forecast's size differs from the actual one: only the expected time of the bytes counts.
+    // The forecast's size differs from the actual one, so use the expected time of the raw bytes
+    // only.
     const auto raw = static_cast<double>(rank.raw_bytes[job]);
     rank.forecast.jobs[job] = {
         0, settings.write_s ? settings.write_s(raw) : raw_s(rank.forecast.jobs[job], job)};
@@ -84,7 +85,7 @@ void make_raw(VirtualRank& rank, const VirtualSettings& settings) {
   rank.encoded_bytes = rank.raw_bytes;
 }
 
-/// Move writes between ranks (3.4). Those that come from others are written last.
+/// Move writes between ranks (3.4). A rank writes the chunks of other ranks last.
 void balance(std::span<const VirtualRank> ranks, const VirtualSettings& settings,
              std::span<const std::vector<double>> loads_s,
              const std::vector<std::vector<std::size_t>>& write_order, NodePlan& plan) {
@@ -105,9 +106,9 @@ void balance(std::span<const VirtualRank> ranks, const VirtualSettings& settings
   }
 }
 
-/// HDF5's collective write of filtered chunks: a rank encodes all of its own, then all ranks write
-/// them in one call (H5D__link_chunk_filtered_collective_io). That ranks wait for each other
-/// between two datasets is left out, in its favour; what else it costs is step_costs()'s.
+/// HDF5's collective write of filtered chunks: a rank encodes all of its chunks, then all ranks
+/// write them in one call (H5D__link_chunk_filtered_collective_io). The model omits the waits of
+/// ranks between two datasets, in HDF5's favour; step_costs() counts the other costs.
 VirtualOutcome write_by_filters(const VirtualRank& rank, std::size_t index,
                                 const VirtualSettings& settings,
                                 std::vector<VirtualEvent>* events) {
@@ -146,7 +147,7 @@ VirtualOutcome write_by_filters(const VirtualRank& rank, std::size_t index,
     if (settings.write_s) apart_s += settings.write_s(static_cast<double>(encoded_bytes));
     write.jobs.push_back({index, job});
   }
-  // As the I/O lane's: each chunk's own time, less what writing them together saves.
+  // Like the I/O lane: the sum of the chunks' own times, reduced by the gain of one combined write.
   if (apart_s > 0) {
     outcome.write_s *= settings.write_s(static_cast<double>(outcome.written_bytes)) / apart_s;
   }

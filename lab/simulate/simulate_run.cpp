@@ -1,4 +1,4 @@
-// The run: blocks of nodes on threads, added up in the blocks' order.
+// The run: blocks of nodes on threads, summed in the blocks' order.
 
 #include "simulate/simulate_run.hpp"
 
@@ -13,13 +13,13 @@
 namespace tailrace {
 namespace {
 
-/// Sums are made per block and then over blocks in order: the same on any number of threads.
+/// Sums are made per block and then over blocks in order, so that they do not depend on threads.
 constexpr std::size_t blocks_most = 64;
 
-/// What a block of nodes adds to one mode.
+/// Contribution of a block of nodes to one mode.
 struct ModePart {
   std::vector<VirtualIteration> iterations;
-  double slowest_run_s = 0;  ///< Of the ranks, each going on by itself.
+  double slowest_run_s = 0;  ///< Slowest rank, if ranks continue independently.
   double slowest_computation_s = 0;
 };
 
@@ -28,7 +28,7 @@ struct BlockPart {
   std::vector<VirtualEvent> events;
 };
 
-/// What a rank's outcome and an iteration's sums have in common, added to the latter.
+/// Add the members that a rank's outcome and an iteration's sums share to the latter.
 template <class Part>
 void add_common(const Part& part, VirtualIteration& sum) {
   sum.computation_s = std::max(sum.computation_s, part.computation_s);
@@ -125,39 +125,40 @@ class NodeRun {
   BlockPart& part_;
   std::vector<std::unique_ptr<VirtualStory>> stories_;
   std::vector<VirtualRank> ranks_;
-  std::vector<std::vector<double>> loads_s_;  ///< Of the iteration before.
-  std::vector<std::vector<double>> run_s_;    ///< By mode and rank.
-  std::vector<double> computation_s_;         ///< By rank.
+  std::vector<std::vector<double>> loads_s_;  ///< Write times of the iteration before.
+  std::vector<std::vector<double>> run_s_;    ///< Indexed by mode and rank.
+  std::vector<double> computation_s_;         ///< Indexed by rank.
 };
 
 // --- the costs of a step
 
 constexpr double record_bytes = 40;    // exec/field_plan's WrittenChunk
-constexpr double number_bytes = 8;     // of a report, on its way to rank 0
+constexpr double number_bytes = 8;     // one number of a report, sent to rank 0
 constexpr double reduced_bytes = 16;   // MixedNumber
-constexpr double answer_bytes = 3072;  // of a broadcast, at least: MpiComm's block
-constexpr double letter_bytes = 16;    // MpiTail's
-/// write_report's sums: of each field, of the step; and of what was forecast in mode in_situ.
+constexpr double answer_bytes = 3072;  // least size of a broadcast: MpiComm's block
+constexpr double letter_bytes = 16;    // message of MpiTail
+/// Sums of write_report: per field, per step, and forecasts in mode in_situ.
 constexpr double numbers_of_field = 8;
 constexpr double numbers_of_step = 21;
 constexpr double forecasts_of_field = 2;
 constexpr double forecasts_of_step = 2;
-/// That all ranks have the same definitions, no failure, and repeat the last step.
+/// Agreement at the start of a step: equal definitions, no failure, a repetition of the last step.
 constexpr double opening_numbers = 5;
 
 VirtualStepCosts costs_of_filters(const VirtualStepShape& shape, const StepConstants& constants) {
   const MessageCosts& messages = constants.messages;
   const auto n_ranks = static_cast<double>(shape.n_ranks);
   VirtualStepCosts costs;
-  costs.index_s = n_ranks * shape.n_chunks * constants.index_s;  // on every rank, sorted before
+  costs.index_s = n_ranks * shape.n_chunks * constants.index_s;  // on every rank, after sorting
   costs.commit_s = constants.commit_s + shape.n_datasets * constants.dataset_s;
   if (shape.n_ranks < 2) return costs;
-  // Of a dataset: whether the I/O can be collective, how many chunks, whether any must be read, a
-  // barrier behind modifications, MPI-IO's two file views; nobody naps.
+  // Collectives of a dataset: whether the I/O can be collective, number of chunks, whether any
+  // chunk must be read, a barrier after modifications, MPI-IO's two file views. Waiting ranks do
+  // not sleep.
   constexpr double n_small = 6;
   costs.agree_s = shape.n_datasets * n_small *
                   (messages.allreduce_s(shape.n_ranks, number_bytes) - messages.wait_s);
-  // Numbers of chunks; entries to be dealt, placed and inserted; MPI-IO's offsets.
+  // Numbers of chunks; entries to be distributed, placed and inserted; MPI-IO's offsets.
   const double n_own = shape.n_chunks / shape.n_datasets;
   for (const double n_bytes : {8.0, 36 * n_own, 40 * n_own, 29 * n_own, 16.0}) {
     costs.gather_s += shape.n_datasets * messages.allgather_s(shape.n_ranks, n_bytes);
@@ -169,7 +170,7 @@ VirtualStepCosts costs_of_filters(const VirtualStepShape& shape, const StepConst
 
 double VirtualStepCosts::exposed_s(double iteration_s) const {
   const double at_root_s = index_s + commit_s;
-  // The next step waits for what a thread has not done by then.
+  // The next step waits for the part that the thread has not finished.
   const double waited_s = beside ? std::max(at_root_s - iteration_s, 0.0) : at_root_s;
   return agree_s + gather_s + copy_s + claims_s + waited_s;
 }
@@ -181,7 +182,7 @@ VirtualStepCosts step_costs(VirtualMode mode, const VirtualStepShape& shape,
   const bool raw = mode == VirtualMode::sync_raw || mode == VirtualMode::async_raw;
   const bool sync = mode == VirtualMode::sync_raw || mode == VirtualMode::sync_encoded;
   const bool balances = mode == VirtualMode::in_situ && shape.balances;
-  // What is not compressed is contiguous: it has no chunks to list.
+  // Uncompressed data is contiguous: it has no chunks to list.
   const double n_chunks = raw ? 0 : shape.n_chunks;
   const double n_all_chunks = static_cast<double>(shape.n_ranks) * n_chunks;
   VirtualStepCosts costs;
@@ -194,7 +195,7 @@ VirtualStepCosts step_costs(VirtualMode mode, const VirtualStepShape& shape,
 
   costs.agree_s = messages.allreduce_s(shape.n_ranks, answer_bytes);
   if (sync) costs.agree_s += messages.allreduce_s(shape.n_ranks, opening_numbers * reduced_bytes);
-  // A nonblocking consensus: a message that is answered, a barrier.
+  // Nonblocking consensus: a message, its answer, a barrier.
   if (balances) costs.agree_s += 2 * messages.message_s(0) + messages.allreduce_s(shape.n_ranks, 0);
 
   double n_numbers = numbers_of_step + shape.n_datasets * numbers_of_field;
@@ -211,13 +212,14 @@ VirtualStepCosts step_costs(VirtualMode mode, const VirtualStepShape& shape,
   const double n_other_nodes = static_cast<double>(shape.n_nodes) - 1;
   const double asked_s = 2 * messages.message_s(letter_bytes) + messages.wait_s;
   if (sync) {
-    // Each write asks, all but the first during the write before; rank 0 answers every node.
+    // Each write claims; all but the first claim during the write before. Rank 0 answers every
+    // node.
     const double answered_s = std::max(asked_s, 2 * n_other_nodes * messages.overhead_s);
     const double write_s = shape.n_writes > 0 ? shape.write_s / shape.n_writes : 0;
     costs.claims_s = std::min(shape.n_writes, 1.0) * answered_s +
                      std::max(shape.n_writes - 1, 0.0) * std::max(answered_s - write_s, 0.0);
   } else {
-    // Each node asks once, is answered, and says that it is through.
+    // Each node sends one claim, receives the answer, and reports its end.
     costs.claims_s = asked_s + 3 * n_other_nodes * messages.overhead_s;
   }
   return costs;

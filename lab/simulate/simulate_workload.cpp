@@ -1,8 +1,8 @@
 // Generated iterations; see the header.
 //
-// All ranks have the obstacles of one pattern, drawn once, since ranks of an application do the
-// same at the same time; each rank and iteration has noise of its own. Ratios of chunks stay from
-// iteration to iteration but for the noise (3.4: about 1.5 % apart in Nyx).
+// All ranks have the obstacles of one pattern, drawn once, because ranks of an application do the
+// same at the same time; each rank and iteration has separate noise. Ratios of chunks are constant
+// over iterations, except for the noise (3.4: about 1.5 % difference in Nyx).
 
 #include "simulate/simulate_workload.hpp"
 
@@ -19,7 +19,7 @@ namespace tailrace {
 namespace {
 
 constexpr double ratio_least = 1.1;
-/// A draw of noise makes nothing faster or slower than by this factor: a normal variable has tails.
+/// Lower limit of a noise factor, because a normal variable has unbounded tails.
 constexpr double factor_least = 0.2;
 constexpr double obstacle_least_s = 1e-6;
 
@@ -59,7 +59,7 @@ class GeneratedStory : public VirtualStory {
       const std::uint64_t n_chunks =
           (application.field_bytes + application.chunk_bytes - 1) / application.chunk_bytes;
       for (std::uint64_t chunk = 0; chunk < n_chunks; ++chunk) {
-        // Divided evenly, as the paper does (5.2).
+        // Divide the field evenly, as the paper does (5.2).
         const std::uint64_t raw_bytes = application.field_bytes / n_chunks;
         const double spread = application.chunk_spread;
         const double ratio = mean_ratio * std::exp(spread * draws.normal() - 0.5 * spread * spread);
@@ -106,7 +106,7 @@ class GeneratedStory : public VirtualStory {
     const double write = noisy_factor(draws, noise.write);
     rank.encoded_bytes[job] = static_cast<std::uint64_t>(raw / ratio);
     const auto encoded = static_cast<double>(rank.encoded_bytes[job]);
-    // The expected ratio decides on the encoder's speed: its noise has a deviation of its own.
+    // The expected ratio determines the encoder's speed, whose noise has a separate deviation.
     rank.actual.jobs.push_back(
         {rank.forecast.jobs[job].encode_s / encode, settings_.costs.write_s(encoded) / write});
   }
@@ -123,8 +123,8 @@ class GeneratedStory : public VirtualStory {
 const std::array<VirtualApplication, 3>& applications() {
   // nyx: 256^3 cells of f32 a rank, six fields and three of particles, ratio 16, chunks of 8 MiB
   // (5.1, 5.4.2); an iteration of about 4 s (table 1). warpx: 128 x 128 x 1024 cells of f64, the
-  // six components of E and B, ratio 273.9 (5.1, 5.4.2); an iteration of about 1.7 s (appendix B:
-  // 38.74 s are 121.9 % over 10 iterations alone).
+  // six components of E and B, ratio 273.9 (5.1, 5.4.2); an iteration of about 1.7 s. The latter
+  // follows from appendix B: 38.74 s are 121.9 % more than 10 iterations without output.
   static const std::array<VirtualApplication, 3> known = {{
       {.name = "nyx", .n_fields = 9, .ratio_difference = 10},
       {.name = "warpx",
@@ -175,7 +175,7 @@ Result<VirtualApplication> virtual_application(std::string_view name) {
 }
 
 std::uint64_t stream_seed(std::uint64_t seed, std::uint64_t stream, std::uint64_t position) {
-  // splitmix64 (Steele et al. 2014) over all three, so that no two streams begin alike.
+  // splitmix64 (Steele et al. 2014) over all three, so that no two streams start alike.
   std::uint64_t state = seed;
   for (const std::uint64_t part : {stream, position}) {
     state += 0x9e3779b97f4a7c15U + part;

@@ -1,8 +1,8 @@
 """The data sets of lab/bench/papers/compare_sz3.py: real fields of shared/data, and synthetic ones.
 
-Real ones lie beside the repository (MANIFEST.md there says where they come from). Synthetic ones
-are made here from a seed, and named so: "synthetic" stands in their file column. Each set is one
-chunk of 1 to 10 MB. A few real fields of f32 come a second time as f64, named "(widened)".
+Real sets are read from REAL_DATA, whose MANIFEST.md gives their origin. Synthetic sets are
+generated from a seed; their file column says "synthetic". Each set is one chunk of 1 to 10 MB.
+A few real fields of f32 are also used as f64, with "(widened)" in their name.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 REAL_DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
-#: climate.h5 does not name its fill values.
+#: climate.h5 does not declare its fill values.
 FILLS = {"levitus_salt": -1e10, "levitus_temp": -1e10, "coads": -1e34}
 REAL_FILES = ("nyx128_s040", "nyx64_s060", "nyx64_s140", "nyx64_steps090_099",
               "nyx64_particles_s090", "lammps_lj_early", "climate")
@@ -21,14 +21,14 @@ LEAST_VALUES = 1000
 
 @dataclasses.dataclass
 class DataSet:
-    file: str  # "synthetic" for those made here.
+    file: str  # "synthetic" for generated sets.
     field: str
     values: np.ndarray
     fill: float | None = None
 
     @property
     def hard(self):
-        """Particles: positions and momenta that nothing predicts."""
+        """True for particles: nothing predicts their positions and momenta."""
         return "particles" in self.file or "lammps" in self.file or "vpic" in self.field
 
     @property
@@ -37,7 +37,7 @@ class DataSet:
 
     @property
     def kept(self):
-        """Which values the bound is about."""
+        """Mask of the values to which the bound applies."""
         ok = np.isfinite(self.values)
         return ok if self.fill is None else ok & (self.values != self.values.dtype.type(self.fill))
 
@@ -67,7 +67,7 @@ def real_sets():
 
 
 def spectrum(k):
-    """The cold-dark-matter power spectrum of Bardeen et al. 1986, k in h/Mpc."""
+    """Cold-dark-matter power spectrum of Bardeen et al. 1986, k in h/Mpc."""
     q = k / 0.2
     transfer = np.log1p(2.34 * q) / (2.34 * q) * (
         1 + 3.89 * q + (16.1 * q) ** 2 + (5.46 * q) ** 3 + (6.71 * q) ** 4) ** -0.25

@@ -4,25 +4,25 @@
     lab/bench/data/make_climate.py climate.nc --size 400MB       source: ../shared/data/climate.h5
     lab/bench/data/make_climate.py climate.nc --refine 4 --steps 64 --source FILE.h5 --field ccm_T
 
-The source is two moments of the atmosphere of NCAR's Community Climate Model: 18 layers on a
-Gaussian grid of 64 x 128. What is made of it is labelled in the file's attribute `history`, and is
+The source has two moments of the atmosphere of NCAR's Community Climate Model: 18 layers on a
+Gaussian grid of 64 x 128. The file's attribute `history` says how the data were made; they are
 not another run of a model:
 
-- in space, each layer is refined by --refine: band-limited along longitude, by cubic polynomials
-  along latitude, onto a finer Gaussian grid;
-- in time, steps of 3 hours: the two moments pass into each other and back in 10 days, waves travel
-  eastward by 8 degrees a day, and the lowest layers are warmed and cooled by 4 K as the sun goes
-  round;
-- what refinement cannot know, variation of the size of a fine cell, is the source's own between
-  neighbouring cells, tiled over the finer grid without being stretched, divided by --refine (as a
-  spectrum of k^-3 has it) and carried along with the waves. Two tiles differ in all that is under
-  them, so values do not repeat.
+- In space, each layer is refined by --refine onto a finer Gaussian grid: band-limited along
+  longitude, by cubic polynomials along latitude.
+- In time, steps are 3 hours long. The first moment turns into the second and back in 10 days, and
+  waves travel eastward by 8 degrees a day. The lowest layers are warmed and cooled by 4 K with the
+  position of the sun.
+- Refinement lacks variation at the size of a fine cell. The source's variation between
+  neighbouring cells replaces it: tiled over the finer grid without stretching, divided by --refine
+  (as in a spectrum of k^-3), and moved with the waves. The fields under any two tiles differ, so
+  values do not repeat.
 
-Values are kept in full single precision, which is the source's own (trz leaves 13.6 bits of each
-without loss), unless --precision rounds them to so many kelvins, as archives do that pack their
-fields. Written as uncompressed netCDF, classic format with 64-bit data (CDF-5), time unlimited;
---raw also writes the temperatures alone, little-endian, for examples/replay. Equal arguments make
-equal bytes. Needs numpy, h5py and netCDF4.
+Values have full single precision, like the source (trz stores each in 13.6 bits without loss).
+--precision rounds them to multiples of a number of kelvins, as archives do that pack their fields.
+The output is uncompressed netCDF, classic format with 64-bit data (CDF-5), time unlimited; --raw
+also writes the temperatures without the file format, little-endian, for examples/replay. Equal
+arguments give equal bytes. Needs numpy, h5py and netCDF4.
 """
 
 import argparse
@@ -45,13 +45,13 @@ DIURNAL_K, DIURNAL_LAYERS = 4.0, 2.0
 
 
 def gaussian_latitudes(n):
-    """Degrees north, south first."""
+    """Latitudes of a Gaussian grid in degrees north, south first."""
     return np.degrees(np.arcsin(np.polynomial.legendre.leggauss(n)[0]))
 
 
 def cubic_matrix(coarse, fine):
-    """Interpolates from `coarse` to `fine` positions (both ascending), by the cubic through the
-    four nearest; at the ends by the outermost four."""
+    """Matrix that interpolates from `coarse` to `fine` positions (both ascending), by the cubic
+    through the four nearest; at the ends through the outermost four."""
     matrix = np.zeros((fine.size, coarse.size))
     first = np.clip(np.searchsorted(coarse, fine) - 2, 0, coarse.size - 4)
     for k in range(4):
@@ -64,14 +64,14 @@ def cubic_matrix(coarse, fine):
 
 
 def difference_from_neighbours(field):
-    """What of each cell its neighbours do not have: the field without its mean over 3 x 3 cells."""
+    """The field minus its mean over 3 x 3 cells."""
     rows = np.pad(field, [(0, 0)] * (field.ndim - 2) + [(1, 1), (0, 0)], mode="edge")
     rows = (rows[..., :-2, :] + rows[..., 1:-1, :] + rows[..., 2:, :]) / 3
     return field - (np.roll(rows, 1, -1) + rows + np.roll(rows, -1, -1)) / 3
 
 
 class Atmosphere:
-    """The source, ready to be asked for any step on the finer grid."""
+    """The source, prepared so that any step on the finer grid can be computed."""
 
     def __init__(self, moments, refine):
         moments = np.asarray(moments, "f8")
@@ -82,7 +82,7 @@ class Atmosphere:
         rows = cubic_matrix(gaussian_latitudes(n_lat), self.latitudes)
         self.waves = rows @ np.fft.rfft(moments, axis=-1)  # (2, layer, fine lat, wave)
         detail = difference_from_neighbours(moments[0]) / refine
-        # Reflected from tile to tile along latitude, so that there are no seams.
+        # Reflect alternate tiles along latitude, which avoids seams.
         tiles = [detail[:, ::-1] if k % 2 else detail for k in range(refine)]
         self.detail = np.tile(np.concatenate(tiles, axis=1), (1, 1, refine))
 
@@ -90,14 +90,14 @@ class Atmosphere:
         return self.n_layers, self.latitudes.size, self.longitudes.size
 
     def step(self, index, precision):
-        """(layer, lat, lon), single precision, kelvins."""
+        """One step (layer, lat, lon), single precision, kelvins."""
         days = index * HOURS_PER_STEP / 24
         share = 0.5 - 0.5 * np.cos(2 * np.pi * days / DAYS_OF_PASSAGE)
         waves = (1 - share) * self.waves[0] + share * self.waves[1]
         n_waves = waves.shape[-1]
         way = np.radians(DEGREES_PER_DAY * days)
         turned = waves * np.exp(-1j * way * np.arange(n_waves))
-        turned[..., -1] = turned[..., -1].real  # the shortest wave has no phase of its own
+        turned[..., -1] = turned[..., -1].real  # the shortest wave has no phase
         n_lon = self.longitudes.size
         values = np.fft.irfft(turned, n=n_lon, axis=-1) * self.refine
         values += np.roll(self.detail, round(way / (2 * np.pi) * n_lon), axis=-1)

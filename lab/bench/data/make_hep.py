@@ -4,15 +4,15 @@
     make_hep.py hep16 --files 16 --datasets 2000 --size 846MB     16 files and list.txt
     lab/bench/data/make_hep.py small --files 2000 --datasets 200 --size 200MB --images 1
 
-Lee et al. 2022, section 2 and table 3: a file a subrun, a group a table, a dataset a column of
-(rows, 1), most of them (84 %) without any row because they are for simulations only; a few images
-of (rows, width) bytes, which are most of the raw bytes there; everything in chunks of 128 rows,
-gzip 6. Each group tells run, subrun, event and what is below it for every row; the events are
-sorted, and all of them stand in the file's /spill. Files differ in length by a factor of 3, and
-every eighth group is much longer than the others.
+The structure follows Lee et al. 2022, section 2 and table 3. A subrun is a file, a table is a
+group, a column is a dataset of (rows, 1). Most datasets (84 %) have no rows, because they are used
+for simulations only. A few datasets are images of (rows, width) bytes, which are most of the raw
+bytes. All datasets have chunks of 128 rows and gzip 6. Each group has the columns run, subrun and
+event for every row, and those of deeper levels. Events are sorted, and the file's /spill lists all
+of them. Files differ in length by a factor of 3, and every eighth group is much longer than others.
 
-Only what is drawn at random differs from real data, and it is drawn from --seed alone: equal
-arguments make equal contents on any number of --jobs. Needs numpy and h5py.
+Only the randomly drawn parts differ from real data, and they depend on --seed only: equal arguments
+give equal contents for any number of --jobs. Needs numpy and h5py.
 """
 
 import argparse
@@ -35,14 +35,14 @@ CHUNK_ROWS = 128
 LEVEL = 6
 SUBRUNS_PER_RUN = 64
 FIRST_RUN = 11981
-#: The longest file over the shortest; how much longer than the others every eighth group is.
+#: The longest file over the shortest; the factor by which every eighth group is longer.
 FILE_FACTOR, LONG_GROUP, LONG_EVERY = 3.0, 8.0, 8
 SPILL = ("run", "subrun", "evt")
-#: What identifies a row, by depth of the table: of slices, of their vertices, of these' prongs.
+#: Columns that identify a row, by depth of the table: slices, their vertices, their prongs.
 IDS = (("run", "subrun", "evt", "subevt"), ("run", "subrun", "evt", "subevt", "vtxid"),
        ("run", "subrun", "evt", "subevt", "vtxid", "npng"))
 ID_TYPES = {"run": "u4", "subrun": "u4", "evt": "u4", "subevt": "u2", "vtxid": "u2", "npng": "u2"}
-#: Columns' element types and their shares. Integers mostly hold one value.
+#: Element types of the columns and their shares. Most elements of integers have the same value.
 TYPES, SHARES = ("f4", "f8", "u4", "u2"), (0.65, 0.1, 0.15, 0.1)
 WORDS = ("calE", "meanpos.x", "meanpos.y", "meanpos.z", "dir.x", "dir.y", "dir.z", "nhit", "len",
          "time", "chi2", "prob", "dist", "start.x", "stop.x", "ncells", "pid", "overlap")
@@ -52,14 +52,14 @@ TABLES = ("trkkalman", "slc", "vtx.elastic", "cosmic", "energy", "sel.contain", 
 class Column(NamedTuple):
     name: str
     dtype: str
-    width: int = 1  # elements of a row
+    width: int = 1  # elements per row
     ratio: float = 0  # images: raw bytes over encoded
 
 
 class Group(NamedTuple):
     name: str
     columns: list
-    rows: float  # of an average file; 0: empty in all files
+    rows: float  # rows in an average file; 0: empty in all files
 
 
 # --- the schema, the same for all files
@@ -72,7 +72,7 @@ def make_columns(rng, ids, n_more):
 
 
 def split(rng, total, n_parts, least):
-    """`total` in parts of at least `least`, unequal."""
+    """Split `total` into unequal parts of at least `least`."""
     weights = rng.exponential(size=n_parts) + 0.3
     bounds = np.round(np.cumsum(weights) / weights.sum() * (total - n_parts * least)).astype(int)
     return list(np.diff(bounds, prepend=0) + least)
@@ -80,7 +80,7 @@ def split(rng, total, n_parts, least):
 
 def make_schema(options):
     """The groups, with their rows in an average file. Ends the program if the numbers of datasets
-    and groups do not go together."""
+    and groups are incompatible."""
     rng = np.random.default_rng([options.seed, 0])
     n_filled = options.datasets - round(options.datasets * options.empty)
     n_empty = options.datasets - n_filled
@@ -119,7 +119,8 @@ def row_bytes(group, images):
 
 
 def scale_rows(groups, options):
-    """Make the files' raw bytes together what --size asks for, and --image-share of it images."""
+    """Scale the rows so that the files have --size raw bytes in total, --image-share of them in
+    images."""
     per_file = options.size / options.files
     with_images = [group for group in groups if row_bytes(group, True)]
     others = [group for group in groups if not row_bytes(group, True)]
@@ -135,13 +136,14 @@ def scale_rows(groups, options):
 # --- contents
 
 def runs_of(rng, n, share, length=16):
-    """A mask that is set for about `share` of n rows, in stretches of `length`."""
+    """A mask that is set for about `share` of n rows, in runs of `length`."""
     return np.repeat(rng.random(n // length + 1) < share, length)[:n]
 
 
 def make_floats(rng, n, dtype, ratio):
-    """Numbers with all bits of the mantissa, and stretches without a value (NaN or 0), which make
-    the ratio: deflate leaves 0.94 of a value and 0.01 of none (measured, 1 MiB at level 6)."""
+    """Numbers with random mantissas, and runs of missing values (NaN or 0) that determine the
+    ratio. Deflate compresses a value to 0.94 and a missing one to 0.01 of its size (measured, 1
+    MiB, level 6)."""
     values = (rng.standard_normal(n) * 10 ** rng.uniform(-1, 3)).astype(dtype)
     missing = np.clip((0.94 - 1 / ratio) / 0.93, 0, 1)
     values[runs_of(rng, n, missing)] = np.nan if rng.random() < 0.5 else 0
@@ -156,8 +158,8 @@ def make_integers(rng, n, dtype):
 
 
 def make_image(rng, n, column):
-    """Rows of zeros with tracks of 3 to 8 cells. Per cell of the image, a track costs about 8
-    bytes and nothing 0.0012 (measured in chunks of 128 rows of 1,024 cells)."""
+    """Rows of zeros with tracks of 3 to 8 cells. A track costs about 8 bytes, an empty cell 0.0012
+    (measured in chunks of 128 rows of 1,024 cells)."""
     cells = np.zeros(n * column.width, "u1")
     n_tracks = int(max(1 / column.ratio - 0.0012, 0) / 8 * cells.size)
     if n_tracks and cells.size > 8:
@@ -170,17 +172,17 @@ def make_image(rng, n, column):
 
 
 def counters(rng, parents):
-    """Of each row, the how manieth of its parent it is, from 0: parents are numbers of rows."""
+    """Position of each row among the rows of its parent, from 0; parents are row numbers."""
     starts = np.flatnonzero(np.diff(parents, prepend=-1))
     return np.arange(parents.size) - np.repeat(starts, np.diff(starts, append=parents.size))
 
 
 def make_ids(rng, n, names, place, spill_events):
-    """What identifies n rows: events of /spill in order, slices of an event counted from 1, and
-    vertices and prongs of one row after the other from 0."""
+    """Identifying columns of n rows: events of /spill in order, slices of an event counted from 1,
+    and vertices and prongs counted from 0."""
     chosen = np.sort(rng.integers(0, spill_events.size, n))
     ids = {"run": np.full(n, place[0]), "subrun": np.full(n, place[1]), "evt": spill_events[chosen]}
-    # A row either opens the next slice (vertex) of its event (slice) or belongs to the last one.
+    # A row either starts the next slice (vertex) of its event (slice) or belongs to the last one.
     parents = chosen
     for name, start in (("subevt", 1), ("vtxid", 0), ("npng", 0)):
         if name not in names:
@@ -220,14 +222,14 @@ def file_name(index):
 
 
 def file_factors(options):
-    """How long each file is beside the average one: evenly spread on a logarithmic scale."""
+    """Length of each file relative to the mean, evenly spread on a logarithmic scale."""
     rng = np.random.default_rng([options.seed, 1])
     factors = FILE_FACTOR ** np.linspace(-0.5, 0.5, options.files)
     return rng.permutation(factors / factors.mean())
 
 
 def creation_list(lists, column):
-    """The dataset creation properties, made once for each shape of chunk."""
+    """The dataset creation property list, made once for each chunk shape."""
     if column.width not in lists:
         properties = h5p.create(h5p.DATASET_CREATE)
         properties.set_chunk((CHUNK_ROWS, column.width))
@@ -237,8 +239,8 @@ def creation_list(lists, column):
 
 
 def write_column(group, column, values, lists):
-    """@returns encoded bytes. As in real files, images cannot grow (unless HDF5 wants them to,
-    because a chunk would be larger)."""
+    """Write one column. @returns encoded bytes. As in real files, images cannot grow, unless a
+    chunk larger than the dataset makes HDF5 require it."""
     n_rows = len(values)
     limit = n_rows if column.width > 1 and n_rows >= CHUNK_ROWS else h5s.UNLIMITED
     space = h5s.create_simple((n_rows, column.width), (limit, column.width))

@@ -1,4 +1,4 @@
-// Particles and maps from a seed; nyx has a file of its own.
+// Particles and maps from a seed; synthetic_nyx.cpp makes nyx.
 
 #include "synthetic_sets.hpp"
 
@@ -12,12 +12,12 @@
 namespace tailrace::bench {
 namespace {
 
-/// Uniform and normal numbers that are the same with every standard library: the distributions of
-/// <random> are not, its engines are.
+/// Uniform and normal numbers that do not depend on the standard library: the engines of <random>
+/// are portable, its distributions are not.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
-  /// In (0, 1].
+  /// Uniform number in (0, 1].
   double uniform() { return (static_cast<double>(engine_() >> 11) + 1) * 0x1p-53; }
   double normal() {  // Box and Muller
     return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
@@ -36,7 +36,7 @@ std::vector<SyntheticField> make_nyx(const Shape& cells, std::uint64_t seed) {
   return fields;
 }
 
-/// Waves of random direction whose sum is a smooth random field on the unit cube.
+/// Wave of random direction; the sum of such waves is a smooth random field on the unit cube.
 struct Wave {
   double k[3];
   double phase;
@@ -60,9 +60,9 @@ std::vector<Wave> make_waves(Random& random) {
 }
 
 std::vector<SyntheticField> make_particles(const Shape& cells, std::uint64_t seed) {
-  constexpr double kDisplacement = 0.6;   // lattice spacings a unit of the field's gradient
-  constexpr double kBox = 20;             // Mpc/h, as the real run
-  constexpr double kFlow = 60;            // km/s a unit of displacement
+  constexpr double kDisplacement = 0.6;   // lattice spacings per unit of the field's gradient
+  constexpr double kBox = 20;             // Mpc/h, as in the real run
+  constexpr double kFlow = 60;            // km/s per unit of displacement
   constexpr double kRandomVelocity = 25;  // km/s
   const std::uint64_t n = cells.front();
   const auto edge = static_cast<std::uint64_t>(std::ceil(std::cbrt(static_cast<double>(n))));
@@ -96,7 +96,7 @@ std::vector<SyntheticField> make_particles(const Shape& cells, std::uint64_t see
   return fields;
 }
 
-constexpr double kNothing = -1e10;  // what stands on land, as in the real ocean maps
+constexpr double kNothing = -1e10;  // value on land, as in the real ocean maps
 
 std::vector<SyntheticField> make_climate(const Shape& cells, std::uint64_t seed) {
   Random random(seed);

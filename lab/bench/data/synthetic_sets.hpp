@@ -1,8 +1,9 @@
-// Generated stand-ins for machines without the real sets: fields of the same kinds, from a seed.
+// Generated stand-ins for the real sets: fields of the same kinds, from a seed.
 //
-// particles: a lattice of particles moved by the displacement of a Gaussian random field, in memory
-// order, with velocities along it and a random part. climate: maps with bands by latitude, eddies
-// and land, where values are missing. Made by no simulation; results on them are labelled so.
+// particles: a lattice of particles, displaced by the gradient of a Gaussian random field, in
+// memory order; velocities follow the displacement, plus a random part. climate: maps with bands by
+// latitude, eddies, and land where values are missing. No simulation made them, and results are
+// labelled so.
 
 #pragma once
 
@@ -21,16 +22,17 @@ struct SyntheticField {
   std::optional<double> fill_value;
 };
 
-/// A kind of generated data.
+/// Kind of generated data.
 struct SyntheticSet {
-  const char* summary;  ///< How they are made, for labels.
+  const char* summary;  ///< Description of the method, for labels.
   std::size_t n_fields;
-  Shape shape;  ///< Block of a rank unless another is asked for.
-  /// Same dimensions as `shape`; different seeds give independent blocks.
+  Shape shape;  ///< Default block of a rank.
+  /// Generate fields over `cells`, which has as many dimensions as `shape`. Different seeds give
+  /// independent blocks.
   std::vector<SyntheticField> (*make)(const Shape& cells, std::uint64_t seed);
 };
 
-/// `name`: nyx, particles or climate.
+/// Set `name`: nyx, particles or climate.
 const SyntheticSet& synthetic_set(const std::string& name);
 
 }  // namespace tailrace::bench

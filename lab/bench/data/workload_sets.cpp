@@ -1,4 +1,4 @@
-// Finding and reading the sets.
+// Search and reading of the sets.
 
 #include "workload_sets.hpp"
 
@@ -18,13 +18,13 @@
 namespace tailrace::bench {
 namespace {
 
-/// A set of the data folder.
+/// Set of the data folder.
 struct KnownSet {
   const char* name;
   const char* file;
-  /// Values that stand for nothing where the file does not say so, "GLOB:VALUE".
+  /// Fill values that the file does not declare, "GLOB:VALUE".
   std::vector<const char*> fills;
-  /// Fields that say the same as another one.
+  /// Glob of fields that repeat another field's values.
   const char* without;
 };
 
@@ -48,7 +48,7 @@ std::string data_folder(const BenchOptions& options) {
   return named != nullptr && *named != '\0' ? named : "../shared/data";
 }
 
-/// Why a field of the input cannot be part of the workload; empty if it can.
+/// Reason for which a field cannot be part of the workload; empty if it can.
 std::string unfit(const StoredDataset& field, const KnownSet* set) {
   if (!is_floating(*field.dtype)) return "no floating point numbers";
   if (field.coordinate) return "a coordinate";
@@ -105,7 +105,7 @@ Status visit_file(const std::string& path, const KnownSet* set, const BenchOptio
   return Status(Code::invalid_argument, path + " has no field that bench can use");
 }
 
-/// The fields of a set, made from the seed, in this rank's block's shape.
+/// Generate the fields of a set from the seed, in the shape of this rank's block.
 Status visit_generated(const Comm& comm, const std::string& name, const BenchOptions& options,
                        Source& source, const std::function<Status(SourceField&&)>& take) {
   const auto n_ranks = static_cast<std::uint64_t>(comm.n_ranks());
@@ -146,7 +146,7 @@ Shape wanted_block(const BenchOptions& options, std::size_t n_fields, const Shap
     block.front() = static_cast<std::uint64_t>(std::max(1.0, rows));
     return block;
   }
-  // Whole default chunks, or a power of two below one of them.
+  // Choose a multiple of the default chunk, or a power of two below one chunk.
   constexpr std::uint64_t chunk_edge = 64;
   const double edge = std::pow(cells, 1.0 / static_cast<double>(shape.size()));
   auto rounded = static_cast<std::uint64_t>(std::lround(edge / chunk_edge)) * chunk_edge;

@@ -1,6 +1,6 @@
 // tailrace-bench: the program behind `tailrace-lab bench`. It links a parallel HDF5.
 //
-// All ranks parse the same arguments and reach the same verdict; rank 0 prints it.
+// All ranks parse the same arguments and get the same result; rank 0 prints errors.
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -32,11 +32,11 @@ using namespace tailrace::bench;
 using tailrace::cli::ReportFile;
 using tailrace::cli::Session;
 
-/// Where a run's results go besides the screen.
+/// Files for a run's results, in addition to the screen.
 struct ReportFiles {
   ReportFile json;
   ReportFile page;
-  bool with_page = false;  ///< On all ranks, unlike page.wanted().
+  bool with_page = false;  ///< Set on all ranks, unlike page.wanted().
 };
 
 /// Compare the methods, print the tables, fill the reports. Collective.
@@ -59,7 +59,7 @@ Status run_methods(Session& session, const BenchOptions& options, ReportFiles& r
                                : Status();
 }
 
-/// --index: rank 0's work only. Collective.
+/// Measure --index, on rank 0 only. Collective.
 Status run_index(const Session& session, std::uint64_t n_chunks, const BenchOptions& options,
                  ReportFiles& reports) {
   Result<std::vector<IndexCost>> costs = std::vector<IndexCost>();
@@ -125,7 +125,7 @@ int run(Session& session, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // As in frontends/cli/main.cpp.
+  std::signal(SIGXFSZ, SIG_IGN);  // like frontends/cli/program.cpp
   cli::text_room() = cli::room_of(STDOUT_FILENO);
   const bool started = start_native_mpi(&argc, &argv);
   int code = cli::exit_done;
@@ -141,8 +141,7 @@ int main(int argc, char** argv) {
              : part == "concat-hdf5" ? run_concat_hdf5(session, argc - 1, argv + 1)
                                      : run(session, argc, argv);
     } catch (const std::exception& error) {
-      // The other ranks may be waiting for this one: leaving without MPI_Finalize ends them as
-      // well.
+      // Exit without MPI_Finalize, to end the other ranks, which may be waiting for this one.
       fmt::print(stderr, "tailrace-lab bench: rank {}: {}\n", comm->rank(), error.what());
       std::fflush(nullptr);
       std::_Exit(cli::exit_resources);

@@ -61,7 +61,7 @@ void add(CLI::App& app, const std::string& name, std::string& target, const std:
   app.add_option(name, target, text)->type_name(unit)->group(group)->take_last();
 }
 
-/// Store what `parsed` holds, or return its failure with the option's name before it.
+/// Store the value of `parsed`, or return its failure, prefixed by the option's name.
 template <class T, class Target>
 Status take(const char* option, Result<T> parsed, Target& target) {
   if (!parsed.ok()) return parsed.status().within(option);
@@ -122,7 +122,7 @@ Status understand_data(const BenchArguments& a, BenchOptions& options) {
   return take("--seed", parse_count("seed", a.seed, 0), options.seed);
 }
 
-/// "12" or "12:0.3": what layout hybrid is told of the ratio, and by which share it may be off.
+/// Parse "12" or "12:0.3": the ratio that layout hybrid expects, and its relative error.
 Status understand_expectation(const std::string& text, BenchOptions& options) {
   if (text.empty()) return Status();
   char* end = nullptr;

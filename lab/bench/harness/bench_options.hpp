@@ -1,4 +1,4 @@
-// What the command line of `tailrace-lab bench` says.
+// Command line of `tailrace-lab bench`.
 
 #pragma once
 
@@ -20,7 +20,7 @@ class App;
 
 namespace tailrace::bench {
 
-/// The words as they stand on the command line.
+/// Arguments as strings from the command line.
 struct BenchArguments {
   std::string workload;
   std::string synthetic;
@@ -49,17 +49,17 @@ struct BenchArguments {
   std::string index;  ///< Chunks of --index; empty: compare methods.
 };
 
-/// The same, understood.
+/// Parsed and checked arguments.
 struct BenchOptions {
   std::string workload;     ///< nyx, particles, climate, or a file.
-  bool generated = false;   ///< Made from a seed even where there are real data.
-  std::string data_folder;  ///< Where the real sets lie; empty: looked for (workload_sets.hpp).
+  bool generated = false;   ///< Use generated data even if the real data exist.
+  std::string data_folder;  ///< Folder of the real sets; empty: search for it (workload_sets.hpp).
   std::vector<FillChoice> fills;
-  bool refine = false;  ///< Larger blocks than the data: interpolate, not repeat.
-  Shape cells;          ///< Block of one rank; empty: by the data or the default.
+  bool refine = false;  ///< Interpolate blocks larger than the data instead of repeating the data.
+  Shape cells;          ///< Block of one rank; empty: from the data or the default.
   std::optional<std::uint64_t> bytes_per_rank;
   std::uint64_t seed = 1;
-  std::string codec;  ///< Name only.
+  std::string codec;  ///< Name without settings.
   std::vector<KeyValue> codec_settings;
   std::vector<ErrorBound> bounds;
   std::vector<FieldBound> field_bounds;
@@ -72,15 +72,15 @@ struct BenchOptions {
   std::uint64_t n_threads = 1;
   std::uint64_t memory_bytes = 1ULL << 30;
   std::string plugin_path;
-  std::string profile_path;   ///< Codec curves for auto and orders; empty: the built-in ones.
-  double expected_ratio = 4;  ///< Of layout hybrid's rows.
+  std::string profile_path;   ///< Profile with codec curves for auto and orders; empty: built-in.
+  double expected_ratio = 4;  ///< Expectation for the rows of layout hybrid.
   double expected_error = 0.5;
 };
 
-/// The parser; filled into `arguments`, which must outlive it.
+/// Make the parser, which fills `arguments`; `arguments` must outlive it.
 std::unique_ptr<CLI::App> make_bench_parser(BenchArguments& arguments);
 
-/// @error invalid_argument  names the option.
+/// Parse and check the arguments. @error invalid_argument  names the option.
 Result<BenchOptions> understand(const BenchArguments& arguments);
 
 }  // namespace tailrace::bench

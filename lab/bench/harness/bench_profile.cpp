@@ -1,4 +1,4 @@
-// Reading, measuring, writing.
+// Reading and writing of profiles, measurement of bandwidth.
 
 #include "bench_profile.hpp"
 
@@ -25,7 +25,7 @@ constexpr std::uint64_t kProbeBytes = 16U << 20;
 constexpr int kProbes = 5;
 
 Result<MachineProfile> read_profile(const std::string& path) {
-  if (path.empty()) return core_profile();  // As codec=auto has it.
+  if (path.empty()) return core_profile();  // like codec=auto
   std::ifstream file(path);
   if (!file) return Status(Code::not_found, "--profile: cannot read \"" + path + "\"");
   std::ostringstream text;
@@ -35,7 +35,7 @@ Result<MachineProfile> read_profile(const std::string& path) {
   return profile;
 }
 
-/// Seconds in which this rank writes one probe and syncs it.
+/// Seconds in which this rank writes and syncs one probe.
 Result<double> probe(const std::string& path) {
   std::remove(path.c_str());
   Result<std::unique_ptr<Storage>> storage = open_posix_storage(path, true, false);
@@ -49,7 +49,7 @@ Result<double> probe(const std::string& path) {
   return clock.now_s();
 }
 
-/// What all ranks together can write at once, median of several probes. Collective.
+/// Write bandwidth of all ranks together, median of several probes. Collective.
 Result<double> measure_folder(Comm& comm, const std::string& folder) {
   const std::string path = fmt::format("{}/probe.{}", folder, comm.rank());
   std::array<double, kProbes> seconds{};
@@ -90,7 +90,7 @@ Result<std::string> BenchProfile::write_for(Comm& comm, const Bandwidth& bandwid
   MachineProfile profile = machine_;
   profile.write = BandwidthModel::constant(bytes_per_s(bandwidth, comm.n_ranks()));
   profile.write_points.clear();
-  profile.sync_latency_s = 0;  // inside the limit, or inside the probe
+  profile.sync_latency_s = 0;  // part of the limit or of the probe
   profile.sync_bytes_per_s = 0;
   const std::string path = fmt::format("{}/profile{}.json", folder_, n_written_++);
   Status written;

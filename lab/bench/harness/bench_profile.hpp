@@ -1,6 +1,6 @@
-// What the rows that predict are told of the machine: codec curves of a profile, and as the
-// storage's bandwidth the limit that is set, which is known exactly; without a limit, what the
-// folder takes, measured shortly.
+// Machine profile for rows that predict: the codec curves of a profile, and the bandwidth of the
+// storage. The bandwidth is the limit, which is known exactly; without a limit it is briefly
+// measured.
 
 #pragma once
 
@@ -14,9 +14,9 @@ namespace tailrace::bench {
 
 class BenchProfile {
  public:
-  /// Read the codec curves of `profile_path` (empty: the built-in ones) and, if `measure`, find out
-  /// what `folder` takes while nothing limits it. Collective.
-  /// @error not_found, corrupt  the file named.  @error as of writing.
+  /// Read the codec curves of `profile_path` (empty: the built-in ones) and, if `measure`, measure
+  /// the unlimited write bandwidth of `folder`. Collective.
+  /// @error not_found, corrupt  names the file.  @error  like a write
   static Result<BenchProfile> make(Comm& comm, const std::string& profile_path,
                                    const std::string& folder, bool measure);
 
@@ -25,7 +25,7 @@ class BenchProfile {
   Result<std::string> write_for(Comm& comm, const Bandwidth& bandwidth);
 
   const MachineProfile& machine() const { return machine_; }
-  /// What the storage takes from all ranks together under this limit. 0: not measured.
+  /// Bandwidth of the storage for all ranks together under this limit; 0: not measured.
   double bytes_per_s(const Bandwidth& bandwidth, int n_ranks) const;
 
  private:

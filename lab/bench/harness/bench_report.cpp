@@ -26,14 +26,14 @@ const Row* find_row(const std::vector<Row>& rows, const std::string& method) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-/// This row's median over that of the ideal with its codec; 0 if that was not run.
+/// Median of this row over that of the ideal with its codec; 0 if the ideal was not run.
 double over_ideal(const std::vector<Row>& rows, const Row& row) {
   const Row* ideal = find_row(rows, "ideal-" + codec_of_name(row.method));
   return ideal == nullptr ? 0 : row.median_s() / ideal->median_s();
 }
 
-/// How many times faster than HDF5's own collective write with this codec, or, for codecs that HDF5
-/// does not have, than the one with the run's codec; 0 if neither was run.
+/// Speed-up over HDF5's own collective write with this codec. Codecs that HDF5 lacks are compared
+/// with the run's codec; 0 if neither was run.
 double speed_up(const BenchContext& context, const std::vector<Row>& rows, const Row& row) {
   const Row* native = find_row(rows, "hdf5-collective-" + codec_of_name(row.method));
   if (native == nullptr) native = find_row(rows, "hdf5-collective-" + context.options.codec);
@@ -70,7 +70,7 @@ std::string table_text(const BenchContext& context, const std::vector<Row>& rows
   return table.text();
 }
 
-/// Of our rows: what was kept for chunks, what of it was too small or not needed, and the model.
+/// Table of our rows: space reserved for chunks, its overflow and overhead, and the model's time.
 std::string places_text(const std::vector<Row>& rows) {
   cli::TextTable table(
       "method/20|>reserved|>overflow|>overhead|>wait s|>model s|>model /\nmeasured");

@@ -1,4 +1,4 @@
-// The table on stdout and the JSON document: the same numbers.
+// Table on stdout and JSON document of the same numbers.
 
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace tailrace::bench {
 
-/// One screen: what was run, one row a method, and what to make of it.
+/// One screen: the setting, one row per method, and how to interpret it.
 std::string report_text(const BenchContext& context, const MachineFacts& machine,
                         const std::vector<Row>& rows);
 
-/// `rows` and what they stand on; keys are explained in lab/bench/README.md.
+/// `rows` with their setting as JSON; lab/bench/README.md explains the keys.
 nlohmann::ordered_json report_json(const BenchContext& context, const MachineFacts& machine,
                                    const std::vector<Row>& rows);
 

@@ -1,4 +1,4 @@
-// Lists on the command line, understood.
+// Parsing of lists on the command line.
 
 #include "bench_words.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view per_rank_suffix = "/rank";
 
-/// Where the number at the head of "25MB/s" ends.
+/// Length of the number at the start of "25MB/s".
 std::size_t number_end(const std::string& word) {
   std::size_t end = 0;
   while (end < word.size() &&
@@ -104,7 +104,7 @@ Status parse_fill(const std::string& text, std::vector<FillChoice>& fills) {
       return Status();
     }
   } catch (const std::exception&) {
-    // No number, or one that no double holds: said below.
+    // Not a number, or out of double's range: reported below.
   }
   return Status(Code::invalid_argument, text + ": the fill value is no number");
 }

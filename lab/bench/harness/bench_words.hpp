@@ -1,4 +1,4 @@
-// Words that several of the bench's command lines share: lists of bounds, of bandwidths, fill
+// Arguments that several of the bench's command lines share: lists of bounds and bandwidths, fill
 // values.
 
 #pragma once
@@ -11,46 +11,46 @@
 
 namespace tailrace::bench {
 
-/// What the storage takes: of all ranks together, or of each.
+/// Bandwidth of the storage, for all ranks together or for each.
 struct Bandwidth {
   double bytes_per_s = 0;  ///< 0: unlimited.
   bool per_rank = false;
 
   bool limited() const { return bytes_per_s > 0; }
-  /// Of all ranks together; 0: unlimited.
+  /// Bandwidth of all ranks together; 0: unlimited.
   double total(int n_ranks) const { return per_rank ? bytes_per_s * n_ranks : bytes_per_s; }
 };
 
 /// "25.0 MB/s/rank", "100 MB/s", "unlimited".
 std::string bandwidth_text(const Bandwidth& bandwidth);
 
-/// Parse "1,5,25MB/s/rank,unlimited": a number without a unit has that of the next one that has.
-/// Not collective. @error invalid_argument
+/// Parse "1,5,25MB/s/rank,unlimited". A number without a unit has the unit of the next number with
+/// one. Not collective. @error invalid_argument
 Result<std::vector<Bandwidth>> parse_bandwidths(const std::string& text);
 
-/// Parse "rel=1e-2,1e-3,abs=5" and add what is not yet in `bounds`: a number alone has the mode of
-/// the bound before it. Not collective. @error invalid_argument
+/// Parse "rel=1e-2,1e-3,abs=5" and append bounds that `bounds` lacks. A number without a mode has
+/// the mode of the bound before it. Not collective. @error invalid_argument
 Status parse_bounds(const std::string& text, std::vector<ErrorBound>& bounds);
 
-/// Values of this number, in the fields that match, are kept exactly and left out of the range.
+/// Fill value of the fields that match: stored exactly and excluded from the range.
 struct FillChoice {
   std::string glob;
   double value = 0;
 };
 
-/// Parse "GLOB:VALUE", such as "levitus_*:-1e10", and add it. @error invalid_argument
+/// Parse "GLOB:VALUE", such as "levitus_*:-1e10", and append it. @error invalid_argument
 Status parse_fill(const std::string& text, std::vector<FillChoice>& fills);
 
-/// Fields that match have this bound, whatever the others have.
+/// Bound of the fields that match, which overrides the common bound.
 struct FieldBound {
   std::string glob;
   ErrorBound bound;
 };
 
-/// Parse "GLOB:MODE=VALUE", such as "temperature:abs=1e3", and add it. @error invalid_argument
+/// Parse "GLOB:MODE=VALUE", such as "temperature:abs=1e3", and append it. @error invalid_argument
 Status parse_field_bound(const std::string& text, std::vector<FieldBound>& bounds);
 
-/// The parts of `text` between the separators, empty ones left out.
+/// Non-empty parts of `text` between the separators.
 std::vector<std::string> split(const std::string& text, char separator);
 
 }  // namespace tailrace::bench

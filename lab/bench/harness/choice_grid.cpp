@@ -12,13 +12,13 @@
 namespace tailrace::bench {
 namespace {
 
-/// Beyond this factor over the best time a proven lower bound ends a candidate's run: room for the
-/// noise of the best one's.
+/// A candidate is dropped if its lower bound exceeds the best time by this factor, which allows for
+/// noise of the best time.
 constexpr double kBoundedFactor = 1.1;
 constexpr double kSlowerFactor = 2;
-/// A candidate whose first write took this many times as long as the fastest has no second one.
+/// A candidate whose first write takes this many times the fastest write gets no second one.
 constexpr double kHopelessFactor = 6;
-/// Short runs are repeated until they add up to this, within limits.
+/// Short runs are repeated until they add up to this time, within limits.
 constexpr double kSecondsEach = 0.5;
 constexpr std::uint64_t kRunsMax = 15;
 
@@ -31,15 +31,15 @@ double median_of(std::vector<double> values) {
 struct Candidate {
   ChoiceRow row;
   std::unique_ptr<Method> method;
-  double once_s = 0;  ///< Its one write without a limit.
+  double once_s = 0;  ///< Time of one write without a limit.
 };
 
-/// The cells of one bound.
+/// All cells of one bound.
 class BoundRun {
  public:
   BoundRun(ChoiceRun& run, const ErrorBound& bound) : run_(run), bound_(bound) {}
 
-  /// Write once with every candidate, unlimited, and check the answers.
+  /// Write once with every candidate, without a limit, and check the outputs.
   Status prepare() {
     set_bound(bound_, run_.options.field_bounds, run_.work);
     run_.limit.set_bytes_per_s(0);
@@ -55,7 +55,7 @@ class BoundRun {
         candidate.method = std::move(*made);
         const Status checked = write_checked(candidate);
         if (checked.code() == Code::bound_broken) {
-          // No rival, however fast: the write would have been verified, and stored as it is.
+          // Not a valid rival, however fast: verification would have stored the data uncompressed.
           candidate.row.state = "refused";
           candidate.row.remark = "breaks its bound";
           candidates_.push_back(std::move(candidate));
@@ -63,7 +63,7 @@ class BoundRun {
         }
         TAILRACE_TRY(checked.within(codec));
         if (candidate.once_s < kHopelessFactor * fastest_s) {
-          // Once more, since the first write of a codec loads its plug-in.
+          // Write again, because the first write of a codec loads its plug-in.
           TAILRACE_TRY(write_checked(candidate).within(codec));
         }
         fastest_s = std::min(fastest_s, candidate.once_s);
@@ -134,8 +134,8 @@ class BoundRun {
     return bytes_per_s > 0 ? static_cast<double>(candidate.row.written_bytes) / bytes_per_s : 0;
   }
 
-  /// Write with the candidates once under the limit, the most promising first, as far as they could
-  /// be the best; the fate of the others is written into their rows.
+  /// Candidates that could be the best under the limit, the most promising first. Sets the state of
+  /// all candidates in their rows.
   std::vector<Candidate*> survivors(double bytes_per_s) {
     std::vector<Candidate*> order;
     for (Candidate& candidate : candidates_) {
@@ -150,7 +150,7 @@ class BoundRun {
     };
     std::sort(order.begin(), order.end(),
               [&](auto* a, auto* b) { return expected_s(a) < expected_s(b); });
-    // Nobody can take less than this, and the first one takes about this.
+    // Lower bound for all candidates, and about the time of the first one.
     const double best_s = order.empty() ? 0 : expected_s(order.front());
     std::vector<Candidate*> left;
     for (Candidate* candidate : order) {
@@ -162,7 +162,7 @@ class BoundRun {
     return left;
   }
 
-  /// A, B, C, A, B, C, ...; a candidate that turns out to be out of reach drops out after a round.
+  /// Run A, B, C, A, B, C, ...; after the first round, drop candidates that cannot win.
   Status take_turns(std::vector<Candidate*>& turns, double bytes_per_s) {
     std::uint64_t n_rounds = run_.options.n_repeats;
     for (std::uint64_t round = 0; round < n_rounds; ++round) {
@@ -173,7 +173,7 @@ class BoundRun {
         TAILRACE_TRY(run_.comm.agree(candidate->method->remove(path())));
         candidate->row.seconds.push_back(done->seconds);
         candidate->row.choose_s.push_back(done->details.choose_s);
-        // Of the named ones, so that the best of them stays whatever becomes of auto.
+        // Best of the named candidates, so that auto cannot displace it.
         if (candidate->row.codec == "auto") continue;
         if (best_s == 0 || done->seconds < best_s) best_s = done->seconds;
       }
@@ -206,7 +206,7 @@ class BoundRun {
     }
     if (!any) return Status(Code::invalid_argument, "no candidate can write these fields");
     for (ChoiceRow& row : cell.rows) {
-      // The best took longer than it had promised: this one's bytes prove nothing any more.
+      // The best took longer than expected, so its bytes do not prove this candidate slower.
       const bool proven = row.least_s > cell.rows[cell.best].median_s();
       if (row.state == "bounded" && !proven) row.state = "left out";
     }
@@ -214,8 +214,8 @@ class BoundRun {
     return cell;
   }
 
-  /// What a step takes besides the limit and the codec, generously; candidates that differ by less
-  /// are measured.
+  /// Generous estimate of a step's time without limit and codec; candidates that differ by less are
+  /// measured.
   static constexpr double kFixedS = 0.02;
 
   ChoiceRun& run_;

@@ -1,8 +1,8 @@
-// The grid of `tailrace-lab bench choice`, cell by cell.
+// Grid of `tailrace-lab bench choice`, cell by cell.
 //
-// A candidate is not measured where it cannot be the best: the bytes it writes, found by writing
-// once, take longer through the limit than the best candidate takes in all ("bounded"), or it took
-// more than twice the best's time even without a limit ("slower"). The others and auto take turns.
+// A candidate that cannot be the best is not measured. "bounded": its bytes, known from one write,
+// take longer through the limit than the best candidate takes in total. "slower": even without a
+// limit it took more than twice the best's time. The other candidates and auto take turns.
 
 #pragma once
 
@@ -15,15 +15,15 @@
 
 namespace tailrace::bench {
 
-/// One way to write, in one cell.
+/// One codec in one cell.
 struct ChoiceRow {
-  std::string codec;   ///< As on the command line; "auto".
+  std::string codec;   ///< Text from the command line; "auto".
   std::string state;   ///< "measured", "bounded", "slower", "left out", "refused".
-  std::string remark;  ///< Why it was refused; what auto chose.
+  std::string remark;  ///< Reason of the refusal, or auto's choice.
   std::uint64_t written_bytes = 0;
-  double least_s = 0;  ///< What the limit makes of them.
+  double least_s = 0;  ///< Time of the bytes at the limit: a lower bound.
   std::vector<double> seconds;
-  std::vector<double> choose_s;  ///< The part of them in which auto chose; 0 of candidates.
+  std::vector<double> choose_s;  ///< Time in which auto chose, part of `seconds`; 0 for others.
 
   double median_s() const;
   double median_choose_s() const;
@@ -33,19 +33,19 @@ struct ChoiceCell {
   ErrorBound bound;
   Bandwidth bandwidth;
   std::vector<ChoiceRow> rows;  ///< Candidates, then auto.
-  std::size_t best = 0;         ///< Of the candidates measured.
+  std::size_t best = 0;         ///< Index of the best measured candidate.
 
   const ChoiceRow& automatic() const { return rows.back(); }
-  /// Time of auto over that of the best candidate.
+  /// Time of auto divided by that of the best candidate.
   double over_best() const { return automatic().median_s() / rows[best].median_s(); }
-  /// The same without the seconds of choosing, which a field costs once however often it is
+  /// Same quotient without the time of choosing, which a field needs once, however often it is
   /// written.
   double later_over_best() const {
     return (automatic().median_s() - automatic().median_choose_s()) / rows[best].median_s();
   }
 };
 
-/// What a grid runs on.
+/// Environment of a grid.
 struct ChoiceRun {
   MpiSession& mpi;
   Comm& comm;
@@ -57,8 +57,8 @@ struct ChoiceRun {
   std::vector<std::string> candidates;  ///< "trz,preset=fast", ...
 };
 
-/// Measure all cells of options.bounds x options.bandwidths; `done` is called after each, on all
-/// ranks. Collective. @error as of the methods; bound_broken.
+/// Measure all cells of options.bounds x options.bandwidths, and call `done` after each, on all
+/// ranks. Collective. @error  like the methods; bound_broken
 Status measure_grid(ChoiceRun& run, const std::function<Status(const ChoiceCell&)>& done);
 
 }  // namespace tailrace::bench

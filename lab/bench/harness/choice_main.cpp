@@ -1,4 +1,4 @@
-// The command line, the table and the CSV of `tailrace-lab bench choice`.
+// Command line, table and CSV of `tailrace-lab bench choice`.
 
 #include "choice_main.hpp"
 
@@ -30,16 +30,16 @@ auto may choose another codec for each field, and so beat them all. Its time inc
 )";
 constexpr const char* default_bandwidths = "1,5,10,25,50,100,250MB/s/rank,unlimited";
 constexpr const char* default_bounds = "rel=1e-2,1e-3,1e-4,1e-5,1e-6";
-/// A cell counts as won if auto takes at most this much longer than the best candidate.
+/// Auto wins a cell if it takes at most this factor of the best candidate's time.
 constexpr double kWithin = 1.05;
 
-/// What auto looks at, as fixed settings.
+/// The candidates of auto, as fixed settings.
 constexpr const char* default_candidates =
     "none;trz;trz,preset=fast;trz,preset=ratio;trz,preset=max;sz3;zfp;zstd;portable;deflate;"
     "trz,predictor=lorenzo,dimension=1;trz,predictor=lorenzo,dimension=2;"
     "trz,predictor=lorenzo,dimension=3;trz,predictor=interpolation";
 
-/// Lines as they come, so that a run that is cut short leaves what it has found.
+/// CSV file written line by line, so that an aborted run leaves its results.
 class CsvFile {
  public:
   Status open(const std::string& path, bool speaks) {

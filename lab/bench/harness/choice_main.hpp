@@ -1,5 +1,5 @@
-// `tailrace-lab bench choice`: is what codec=auto chooses the best of its candidates? Over a grid
-// of storages and bounds, every candidate and auto itself in turn, in one run.
+// `tailrace-lab bench choice`: tests whether codec=auto chooses the best of its candidates. Over a
+// grid of storages and bounds, one run measures every candidate and auto in turn.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace tailrace::bench {
 
-/// Do what the words behind "choice" ask for. Collective. @returns the exit code.
+/// Run the arguments that follow "choice". Collective. @returns the exit code.
 int run_choice(cli::Session& session, int argc, char** argv);
 
 }  // namespace tailrace::bench

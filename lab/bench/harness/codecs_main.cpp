@@ -1,4 +1,4 @@
-// Files, one after the other; their fields; a table as soon as a field is done.
+// Runs over files and their fields; prints a table as soon as a field is done.
 
 #include "codecs_main.hpp"
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::uint64_t kLeastBytes = 4096;
 
-/// Keep freed memory, so that no codec pays for pages that the system must find and clear.
+/// Keep freed memory in the heap, so that no codec pays for page faults.
 void keep_heap_pages() {
 #ifdef __GLIBC__
   ::mallopt(M_MMAP_MAX, 0);
@@ -36,7 +36,7 @@ void keep_heap_pages() {
 #endif
 }
 
-/// Why a field is not measured; empty if it is.
+/// Reason for which a field is not measured; empty if it is.
 std::string reason_to_leave_out(const StoredDataset& field) {
   if (n_elements(field.shape) * field.value_bytes() < kLeastBytes) return "under 4 KiB";
   return field.coordinate ? "a coordinate" : "";
@@ -128,7 +128,7 @@ Status compare_codecs(cli::Session& session, bool table, CodecsOutcome& outcome)
   return Status();
 }
 
-/// All of it, on one rank.
+/// Complete run on one rank.
 Status run_alone(cli::Session& session, const CodecsArguments& arguments, bool& kept_promises) {
   Result<CodecsOptions> options = understand(arguments);
   if (!options.ok()) return options.status();
@@ -137,7 +137,7 @@ Status run_alone(cli::Session& session, const CodecsArguments& arguments, bool& 
   TAILRACE_TRY(csv.open(arguments.csv_path, true));
   TAILRACE_TRY(json.open(arguments.json_path, true));
   keep_heap_pages();
-  // Plug-ins may start threads of their own, which the thread's clock would not see.
+  // Plug-ins may start threads, whose time the thread's clock does not count.
   ::setenv("OMP_NUM_THREADS", "1", 1);
   CodecsOutcome outcome;
   outcome.options = std::move(*options);

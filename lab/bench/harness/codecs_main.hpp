@@ -1,4 +1,5 @@
-// `tailrace-lab bench codecs`: codecs in turn on the chunks of real files, without any output file.
+// `tailrace-lab bench codecs`: runs codecs in turn on the chunks of real files; writes no output
+// file.
 
 #pragma once
 
@@ -6,7 +7,7 @@
 
 namespace tailrace::bench {
 
-/// Do what the words behind "codecs" ask for. Rank 0 measures, others wait. Collective.
+/// Run the arguments that follow "codecs". Rank 0 measures, the others wait. Collective.
 /// @returns the exit code.
 int run_codecs(cli::Session& session, int argc, char** argv);
 

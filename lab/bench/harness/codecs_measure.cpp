@@ -1,4 +1,4 @@
-// Read a chunk, check every codec on it, then let all of them take turns.
+// Reads a chunk, checks every codec on it, then runs all codecs in turn.
 //
 // Only one chunk is in memory at a time; a round's time is the sum over the chunks. Copies that a
 // codec consumes are made outside the timed part, and the heap keeps its pages (codecs_main.cpp),
@@ -20,7 +20,7 @@
 namespace tailrace::bench {
 namespace {
 
-/// One row with what makes and runs its codec.
+/// One row with the codec that fills it.
 struct Contestant {
   CodecsRow row;
   std::unique_ptr<Codec> codec;
@@ -40,7 +40,7 @@ class ChunkReader {
     plan_.layout = layout_.get();
   }
 
-  /// The values that the field has in this chunk.
+  /// Values of the field in this chunk.
   Result<Buffer> read(std::uint64_t chunk) {
     const Box box = plan_.grid.clipped_box(chunk);
     Buffer values(box.n_elements() * plan_.element_bytes());
@@ -48,7 +48,7 @@ class ChunkReader {
     TAILRACE_TRY(input_.read(index_, box, values.bytes()));
     return values;
   }
-  /// The same in a whole chunk.
+  /// Values of the chunk, padded to the full chunk shape.
   Result<Buffer> read_padded(std::uint64_t chunk) {
     Result<Buffer> values = read(chunk);
     const Box held = plan_.grid.clipped_box(chunk);
@@ -70,7 +70,7 @@ class ChunkReader {
   FieldPlan plan_;
 };
 
-/// FNV-1a, a word at a time; the last one filled up with zeros.
+/// FNV-1a, word by word; the last word is padded with zeros.
 void add_to_checksum(std::span<const std::byte> bytes, std::uint64_t& sum) {
   for (std::size_t at = 0; at < bytes.size(); at += 8) {
     std::uint64_t word = 0;
@@ -87,7 +87,7 @@ Shape chunk_shape_of(const StoredDataset& field, const CodecsOptions& options) {
                          {.cut_gcd = field.shape, .largest_box = field.shape});
 }
 
-/// At most `most` of n chunks, spread evenly.
+/// Indices of at most `most` of `n` chunks, spread evenly.
 std::vector<std::uint64_t> spread_evenly(std::uint64_t n, std::uint64_t most) {
   const std::uint64_t n_taken = std::min(n, most);
   std::vector<std::uint64_t> chunks;
@@ -126,7 +126,8 @@ Contestant make_contestant(const CodecsField& field, const CodecChoice& choice,
   return made;
 }
 
-/// By bound, in the order of the options; codecs without loss, whose rows have none, come last.
+/// Sort by bound, in the order of the options; lossless codecs, whose rows have no bound, come
+/// last.
 void sort_by_bound(std::vector<Contestant>& all, const std::vector<ErrorBound>& bounds) {
   const auto position = [&](const Contestant& contestant) {
     if (contestant.row.bound.lossless()) return bounds.end();
@@ -137,7 +138,7 @@ void sort_by_bound(std::vector<Contestant>& all, const std::vector<ErrorBound>& 
   });
 }
 
-/// Codecs without loss do the same at every bound: one row for them, without a bound.
+/// One row per codec and bound. Lossless codecs get one row without a bound.
 std::vector<Contestant> make_contestants(const CodecsField& field, const CodecsOptions& options) {
   std::vector<Contestant> all;
   const std::vector<ErrorBound> exact(1);
@@ -178,7 +179,7 @@ Result<RoundTrip> copy_twice(const Buffer& values) {
 }
 
 Result<RoundTrip> run_once(const Codec& codec, const Buffer& values) {
-  // No filters: HDF5 moves the values as they are.
+  // A codec without filters: HDF5 copies the values unchanged.
   if (codec.filters().empty()) return copy_twice(values);
   Buffer input = Buffer::copy_of(values.bytes());
   if (!input.allocated()) return Status(Code::out_of_memory, "no memory for a copy");
@@ -206,7 +207,7 @@ ChunkComparison compare(const CodecsField& field, const Contestant& contestant,
                         contestant.row.absolute_bound, field.fill_value);
 }
 
-/// The first run on a chunk: checked, counted in bytes, not in time.
+/// First run on a chunk: checked and counted in bytes, but not timed.
 Status check_chunk(const CodecsField& field, Contestant& contestant, const Buffer& values) {
   Result<RoundTrip> trip = run_once(*contestant.codec, values);
   if (!trip.ok()) return trip.status();

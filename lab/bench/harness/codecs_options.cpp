@@ -46,8 +46,8 @@ Status refuse(const std::string& option, const std::string& why) {
   return Status(Code::invalid_argument, option + ": " + why);
 }
 
-/// "trz,preset=fast,sz3": a word with '=' is a setting of the codec before it, but for "id=NUMBER",
-/// which is a codec of its own.
+/// Parse "trz,preset=fast,sz3": an item with '=' is a setting of the codec before it. Exception:
+/// "id=NUMBER" is a codec.
 Result<std::vector<CodecChoice>> parse_codecs(const std::string& text) {
   Result<std::vector<KeyValue>> words = split_key_values(text);
   if (!words.ok()) return words.status().within("--codecs");

@@ -1,4 +1,4 @@
-// What the command line of `tailrace-lab bench codecs` says, as words and understood.
+// Command line of `tailrace-lab bench codecs`, as strings and parsed.
 
 #pragma once
 
@@ -20,7 +20,7 @@ class App;
 
 namespace tailrace::bench {
 
-/// The words as they stand on the command line.
+/// Arguments as strings from the command line.
 struct CodecsArguments {
   std::vector<std::string> inputs;
   std::vector<std::string> fields;  ///< Globs.
@@ -44,7 +44,7 @@ struct CodecChoice {
   std::vector<KeyValue> settings;
 };
 
-/// The same, understood.
+/// Parsed and checked arguments.
 struct CodecsOptions {
   std::vector<std::string> inputs;
   std::vector<std::string> fields;  ///< Empty: all.
@@ -52,17 +52,17 @@ struct CodecsOptions {
   std::string raw_format;
   std::vector<CodecChoice> codecs;
   std::vector<ErrorBound> bounds;
-  std::optional<Shape> chunk_shape;  ///< For fields of as many dimensions.
+  std::optional<Shape> chunk_shape;  ///< Used for fields with this number of dimensions.
   std::uint64_t chunk_bytes = 8U << 20;
-  std::uint64_t n_chunks_max = UINT64_MAX;  ///< Of each field.
+  std::uint64_t n_chunks_max = UINT64_MAX;  ///< Limit for each field.
   std::uint64_t n_repeats = 7;
   std::string plugin_path;
 };
 
-/// The parser; filled into `arguments`, which must outlive it.
+/// Make the parser, which fills `arguments`; `arguments` must outlive it.
 std::unique_ptr<CLI::App> make_codecs_parser(CodecsArguments& arguments);
 
-/// @error invalid_argument  names the option.
+/// Parse and check the arguments. @error invalid_argument  names the option.
 Result<CodecsOptions> understand(const CodecsArguments& arguments);
 
 }  // namespace tailrace::bench

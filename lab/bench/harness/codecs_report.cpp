@@ -1,4 +1,4 @@
-// Tables; CSV and JSON with everything.
+// Tables; CSV and JSON with all results.
 
 #include "codecs_report.hpp"
 
@@ -24,7 +24,7 @@ double megabytes_per_s(const CodecsRow& row, const std::vector<double>& seconds)
   return static_cast<double>(row.raw_bytes) / 1e6 / median(seconds);
 }
 
-/// "2710 (4%)"
+/// Throughput and spread: "2710 (4%)".
 std::string speed_cell(const CodecsRow& row, const std::vector<double>& seconds) {
   return fmt::format("{:.0f} ({:.0f}%)", megabytes_per_s(row, seconds), 100 * spread(seconds));
 }
@@ -57,7 +57,7 @@ std::string field_heading(const CodecsField& field) {
   return cli::wrapped(text, 2) + "\n";
 }
 
-/// Rows of one codec at one bound over all fields.
+/// Means of one codec at one bound over all fields.
 struct Means {
   std::string codec;
   ErrorBound bound;
@@ -81,7 +81,7 @@ struct Means {
   double decode() const { return static_cast<double>(n_fields) / decode_s_per_mb; }
 };
 
-/// In the order of the bounds, then of the codecs.
+/// Means in the order of the bounds, then of the codecs.
 std::vector<Means> means_of(const CodecsOutcome& outcome) {
   std::vector<Means> all;
   std::vector<ErrorBound> bounds = outcome.options.bounds;
@@ -101,7 +101,7 @@ std::vector<Means> means_of(const CodecsOutcome& outcome) {
   return all;
 }
 
-/// A line of CSV: texts in quotes, with quotes in them doubled.
+/// Cell of CSV: text in quotes, with inner quotes doubled.
 std::string csv_cell(std::string text) {
   for (std::size_t at = text.find('"'); at != std::string::npos; at = text.find('"', at + 2)) {
     text.insert(at, 1, '"');

@@ -1,4 +1,4 @@
-// What `tailrace-lab bench codecs` found: as tables, as CSV and as JSON.
+// Results of `tailrace-lab bench codecs` as tables, CSV and JSON.
 
 #pragma once
 
@@ -14,14 +14,14 @@ namespace tailrace::bench {
 struct CodecsOutcome {
   CodecsOptions options;
   MachineFacts machine;
-  std::string instruction_set;  ///< The widest that trz found here.
+  std::string instruction_set;  ///< Widest instruction set that trz detected.
   std::vector<CodecsField> fields;
-  std::vector<CodecsRow> rows;  ///< By field, then by bound, then in the order of the codecs.
+  std::vector<CodecsRow> rows;  ///< Sorted by field, then bound, then in the codecs' order.
 };
 
-/// The table of one field, the last of `outcome.fields`.
+/// Table of the last field in `outcome.fields`.
 std::string codecs_field_text(const CodecsOutcome& outcome);
-/// Per codec and bound: means over the fields.
+/// Means over the fields, per codec and bound.
 std::string codecs_summary_text(const CodecsOutcome& outcome);
 std::string codecs_csv(const CodecsOutcome& outcome);
 nlohmann::ordered_json codecs_json(const CodecsOutcome& outcome);

@@ -1,12 +1,14 @@
-// Section 3 of Lee et al. 2022 in its five steps: deal out the files, collect their rows, create
-// the output, create the datasets, and then one dataset after another: read the own files' rows
-// into one buffer, and write it in one collective call.
+// The five steps of section 3 of Lee et al. 2022: distribute the files, collect their rows, create
+// the output, create the datasets, copy the datasets. A dataset is copied by reading the rows of
+// the rank's files into one buffer and writing the buffer in one collective call.
 //
-// Settings after section 8: inputs in memory (core driver), POSIX reads, collective creation and
-// writes, 1 MiB chunks for columns and 128 rows for images, empty datasets contiguous, a metadata
-// cache of 128 MiB that never changes, metadata blocks of 4 MiB, collective metadata. Fill values
-// are never written, as in the bench's other rows. Ranks whose reading fails go on with what is in
-// the buffer, so that no collective call is left alone, and all return the failure at the end.
+// Settings of section 8: inputs in memory (core driver), POSIX reads, collective creation and
+// writes. Chunks are of 1 MiB for columns and of 128 rows for images; empty datasets are
+// contiguous. The metadata cache is fixed at 128 MiB, metadata blocks are of 4 MiB, metadata
+// operations are collective. Fill values are never written, as in the bench's other rows.
+//
+// A rank whose reading fails continues with the buffer's content, so that every rank takes part in
+// every collective call. All ranks return the failure at the end.
 
 #include "concat_hdf5.hpp"
 
@@ -35,15 +37,15 @@ constexpr hsize_t kMetadataBlockBytes = 4 << 20;
 
 enum Stage : std::size_t { open, create, read, write, close, sync };
 
-/// One dataset of the schema, as the rank's first file has it.
+/// One dataset of the schema, from the rank's first file.
 struct Dataset {
   std::string path;
   Hdf5Id type;
-  std::vector<hsize_t> shape;  ///< [0]: rows of the file that it was listed from.
+  std::vector<hsize_t> shape;  ///< [0]: rows in the file from which it was listed.
   std::uint64_t row_bytes = 0;
 };
 
-/// Lists what is below a group in the order of names, groups' contents where the group stands.
+/// Lists the datasets below a group, depth-first in order of names.
 class Listing {
  public:
   explicit Listing(std::vector<Dataset>& datasets) : datasets_(datasets) {}
@@ -102,7 +104,7 @@ bool same_kind(const Dataset& a, const Dataset& b) {
          H5Tequal(a.type.get(), b.type.get()) > 0;
 }
 
-/// FNV-1a over what all ranks must have alike.
+/// FNV-1a over the properties that must agree on all ranks.
 std::uint64_t hash_of(const std::vector<Dataset>& datasets) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&hash](std::uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
@@ -115,14 +117,14 @@ std::uint64_t hash_of(const std::vector<Dataset>& datasets) {
   return hash;
 }
 
-/// A file held in memory, and the rows of each dataset in it.
+/// File held in memory, with the rows of each of its datasets.
 struct Input {
   std::string path;
   Hdf5Id file;
   std::vector<std::uint64_t> n_rows;
 };
 
-/// Select rows of a space, or nothing of it.
+/// Select rows of a space, or nothing if n_rows is 0.
 void select_rows(hid_t space, const std::vector<hsize_t>& shape, hsize_t first, hsize_t n_rows) {
   if (n_rows == 0) {
     H5Sselect_none(space);
@@ -175,9 +177,9 @@ class Concatenation {
     lap_ = now;
   }
 
-  /// Step 1 and 2: this rank's files, as many for each rank, into memory; their datasets' rows.
+  /// Steps 1 and 2: load this rank's equal share of the files, and collect their datasets' rows.
   Status open_inputs() {
-    // HDF5 keeps the descriptor of each file that it has read into memory.
+    // HDF5 keeps the descriptor of each file open after reading it into memory.
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
       files.rlim_cur = files.rlim_max;
@@ -224,7 +226,7 @@ class Concatenation {
     return Status();
   }
 
-  /// The sums over all files: every dataset's rows, and in how many rounds its buffers go out.
+  /// Agree on the schema; compute each dataset's total rows and its number of collective writes.
   Status agree_on_schema() {
     const std::uint64_t hash = hash_of(datasets_);
     std::array<std::uint64_t, 2> hashes = {hash, ~hash};
@@ -258,7 +260,7 @@ class Concatenation {
     return std::max<std::uint64_t>(request_.buffer_bytes / row_bytes, 1);
   }
 
-  /// Steps 3 and 4. Collective, as HDF5's calls are.
+  /// Steps 3 and 4. Collective, like the HDF5 functions.
   Status create_output() {
     const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
     H5AC_cache_config_t cache{};
@@ -313,7 +315,7 @@ class Concatenation {
     return hdf5_failure(Code::io_error, "creating \"" + dataset.path + "\"");
   }
 
-  /// Step 5 for one dataset. Collective. `failure` takes the first failure of this rank.
+  /// Step 5 for one dataset. Collective. `failure` receives the first failure of this rank.
   void concatenate_dataset(std::size_t d, Status& failure) {
     const Dataset& dataset = datasets_[d];
     const Hdf5Id space(H5Dget_space(outputs_[d].get()));
@@ -336,7 +338,7 @@ class Concatenation {
     }
   }
 
-  /// Rows [begin, end) of this rank's own, from the files that hold them, into the buffer.
+  /// Read rows [begin, end) of this rank's rows from their files into the buffer.
   Status read_rows(std::size_t d, std::uint64_t begin, std::uint64_t end) {
     const Dataset& dataset = datasets_[d];
     std::byte* target = buffer_.get();

@@ -1,8 +1,10 @@
-// The baseline of `tailrace concat`: concatenation as parallel HDF5 offers it.
+// Baseline of `tailrace concat`: concatenation by parallel HDF5.
 //
-// Written anew from section 3 of Lee et al. 2022, with the settings that its section 8 found best.
-// It keeps what a concatenation of tables needs (groups with datasets, element types, fixed inner
-// extents) and nothing else: no attributes, no empty groups, no variable-length elements.
+// An independent implementation of section 3 of Lee et al. 2022, with the best settings of its
+// section
+// 8. It supports only what a concatenation of tables needs: groups with datasets, element types,
+//    fixed inner extents. It drops attributes and empty groups, and rejects variable-length
+//    elements.
 
 #pragma once
 
@@ -17,16 +19,16 @@
 namespace tailrace::bench {
 
 struct Hdf5ConcatRequest {
-  std::vector<std::string> inputs;             ///< In the order of the rows.
-  std::string output;                          ///< Replaced if it is there.
-  unsigned level = 6;                          ///< Of deflate; 0: not compressed.
-  std::uint64_t buffer_bytes = 128 << 20;      ///< Of a dataset's rows in a rank's memory.
-  std::uint64_t column_chunk_bytes = 1 << 20;  ///< About so large; datasets of one value a row.
-  std::uint64_t image_chunk_rows = 128;        ///< Datasets of several.
-  bool fsync = true;                           ///< Every rank syncs the file when it is closed.
+  std::vector<std::string> inputs;             ///< Files in the order of their rows.
+  std::string output;                          ///< Replaced if it exists.
+  unsigned level = 6;                          ///< Level of deflate; 0: not compressed.
+  std::uint64_t buffer_bytes = 128 << 20;      ///< A rank's buffer for the rows of a dataset.
+  std::uint64_t column_chunk_bytes = 1 << 20;  ///< Approximate; for datasets of one value per row.
+  std::uint64_t image_chunk_rows = 128;  ///< Chunk length of datasets of several values per row.
+  bool fsync = true;                     ///< Every rank syncs the file at its close.
 };
 
-/// Seconds of wall time over the ranks, in a stage's order of time.
+/// Seconds of wall time of one stage: mean and maximum over ranks.
 struct Hdf5ConcatStage {
   const char* name = "";
   double mean_s = 0;
@@ -36,22 +38,22 @@ struct Hdf5ConcatStage {
 struct Hdf5ConcatReport {
   std::uint64_t n_files = 0;
   std::uint64_t n_datasets = 0;
-  std::uint64_t n_empty = 0;         ///< Datasets without any row.
-  std::uint64_t n_writes = 0;        ///< Collective ones.
-  std::uint64_t raw_bytes = 0;       ///< Of all datasets in memory.
-  std::uint64_t input_bytes = 0;     ///< The files' lengths.
-  std::uint64_t output_bytes = 0;    ///< The file's length.
+  std::uint64_t n_empty = 0;         ///< Datasets without rows.
+  std::uint64_t n_writes = 0;        ///< Number of collective writes.
+  std::uint64_t raw_bytes = 0;       ///< Uncompressed size of all datasets.
+  std::uint64_t input_bytes = 0;     ///< Sum of the files' lengths.
+  std::uint64_t output_bytes = 0;    ///< Length of the output file.
   std::uint64_t peak_rss_bytes = 0;  ///< Largest rank's resident memory.
-  /// open (files into memory, and schema), create (datasets), read (and decode), write (and
-  /// encode), close, sync.
+  /// Stages in order of time: open (files into memory, and schema), create (datasets), read (and
+  /// decode), write (and encode), close, sync.
   std::array<Hdf5ConcatStage, 6> stages;
-  double total_s = 0;  ///< From the first open to the last sync, of the slowest rank.
+  double total_s = 0;  ///< Time of the slowest rank, from the first open to the last sync.
 };
 
-/// Concatenate. Collective over `comm`, which must be all ranks. The ranks return the same report
-/// and the same Status. A failure may leave a broken output behind.
-/// @error unsupported  the build has no parallel HDF5, or elements are not by value.
-/// @error invalid_argument  a file's datasets are not those of the first file.
+/// Concatenate. Collective over `comm`, which must contain all ranks. All ranks return the same
+/// report and the same Status. A failure may leave a broken output file.
+/// @error unsupported  the build has no parallel HDF5, or elements are not stored by value.
+/// @error invalid_argument  a file's datasets differ from those of the first file.
 /// @error not_found, io_error, corrupt
 Result<Hdf5ConcatReport> concat_with_hdf5(Comm& comm, const Hdf5ConcatRequest& request);
 

@@ -1,4 +1,4 @@
-// The command line, the time split and the JSON of `tailrace-lab bench concat-hdf5`.
+// Command line, breakdown of the time and JSON of `tailrace-lab bench concat-hdf5`.
 
 #include "concat_hdf5_main.hpp"
 

@@ -6,7 +6,7 @@
 
 namespace tailrace::bench {
 
-/// Do what the words behind "concat-hdf5" ask for. Collective. @returns the exit code.
+/// Run the arguments that follow "concat-hdf5". Collective. @returns the exit code.
 int run_concat_hdf5(cli::Session& session, int argc, char** argv);
 
 }  // namespace tailrace::bench

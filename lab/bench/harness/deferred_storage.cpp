@@ -1,4 +1,4 @@
-// Copies in a map by address, until they may go.
+// Buffers writes in a map by address until the first sync.
 
 #include "deferred_storage.hpp"
 
@@ -13,7 +13,7 @@
 namespace tailrace::bench {
 namespace {
 
-/// Largest single write, as the engine's own default.
+/// Largest single write, equal to the engine's default.
 constexpr std::uint64_t kWriteBytes = 16U << 20;
 
 class DeferredStorage final : public Storage {

@@ -1,4 +1,4 @@
-// Chunk records into Hdf5File on a storage that is a piece of memory.
+// Inserts chunk records into an Hdf5File on a storage that discards its bytes.
 
 #include "index_cost.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kEncodedBytes = 650'000;  // a chunk of 8 MiB at a ratio of 13
 
-/// Keeps what is written below its first address of data; nothing ever writes data here.
+/// Storage that only counts bytes and reads as zeros; the benchmark writes metadata, never data.
 class ScratchStorage final : public Storage {
  public:
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
@@ -77,7 +77,7 @@ Status insert_once(std::uint64_t n_chunks, bool growing, IndexCost& cost) {
   TAILRACE_TRY(file.create_dataset(dataset));
   std::vector<Hdf5File::ChunkRecord> records;
   for (std::uint64_t i = 0; i < n_chunks; ++i) {
-    // Sizes differ from chunk to chunk, as encoded ones do.
+    // Sizes vary from chunk to chunk, like those of encoded chunks.
     const std::uint64_t n_bytes = kEncodedBytes + i % 1000;
     records.push_back({i, {claim(n_bytes), n_bytes}, 0});
   }

@@ -1,5 +1,5 @@
-// What write_hooks.cpp and read_hooks.cpp share: how a call that stands before libc's finds libc's
-// own, and passes the limit of its direction. For these two files alone.
+// Shared parts of write_hooks.cpp and read_hooks.cpp: an interposed call finds libc's function and
+// passes the limit of its direction. Internal to these two files.
 
 #pragma once
 
@@ -14,14 +14,14 @@
 namespace tailrace::bench {
 
 const ActiveLimit* active_limit_of(Direction direction);
-/// CLOCK_MONOTONIC: one clock for all processes of a node.
+/// Time of CLOCK_MONOTONIC, which all processes of a node share.
 std::int64_t hook_clock_ns();
-/// Book `n_bytes` of a call that began at `start_ns` and, if the descriptor is one that counts,
-/// wait until they are served.
+/// Book `n_bytes` of a call that started at `start_ns`, and wait until they are served. Ignores
+/// descriptors that do not count.
 void pass_limit(const ActiveLimit& limit, int descriptor, std::uint64_t n_bytes,
                 std::int64_t start_ns);
 
-/// Do a transfer by `real`, which returns the bytes moved or -1, and pass the limit for it.
+/// Perform a transfer by `real`, which returns the bytes moved or -1, and pass the limit for it.
 template <class Real>
 auto limited(Direction direction, int descriptor, Real&& real) {
   const ActiveLimit* limit = active_limit_of(direction);
@@ -34,7 +34,7 @@ auto limited(Direction direction, int descriptor, Real&& real) {
   return done;
 }
 
-/// The function of this name that would have been called without us.
+/// The next function of this name, which the interposed one hides.
 template <class Function>
 Function* next_function(const char* name) {
   void* found = ::dlsym(RTLD_NEXT, name);
@@ -44,5 +44,5 @@ Function* next_function(const char* name) {
 
 }  // namespace tailrace::bench
 
-// Visible from outside although everything else is hidden: that is how shared libraries find them.
+// Exported although everything else is hidden, so that shared libraries bind to these functions.
 #define TAILRACE_BENCH_EXPORT extern "C" __attribute__((visibility("default")))

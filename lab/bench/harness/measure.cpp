@@ -1,4 +1,4 @@
-// The clock, the memory meter, and the turns.
+// Clock, memory meter and order of the runs.
 
 #include "measure.hpp"
 
@@ -14,7 +14,7 @@
 namespace tailrace::bench {
 namespace {
 
-/// A line such as "VmHWM:     1234 kB" of this process's status, in bytes; 0 if it is not there.
+/// Value of a line such as "VmHWM:     1234 kB" in this process's status, in bytes; 0 if missing.
 std::uint64_t status_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
   std::string line;
@@ -28,16 +28,16 @@ std::uint64_t status_bytes(const std::string& key) {
   return 0;
 }
 
-/// Let malloc give large blocks back at once (true), so that what one method has freed does not
-/// count as held before the next; or keep them, as it does by itself after some time (false). The
-/// values are those between which malloc moves its own thresholds.
+/// Configure malloc to release large blocks immediately (true), so that memory freed by one method
+/// does not count for the next. False: keep them, as malloc does after some time. The values are
+/// the limits between which malloc adapts its thresholds.
 void give_memory_back(bool at_once) {
   ::mallopt(M_MMAP_THRESHOLD, at_once ? 128 << 10 : 32 << 20);
   ::mallopt(M_TRIM_THRESHOLD, at_once ? 128 << 10 : 64 << 20);
 }
 
 /// Growth of this process's resident memory from construction to its peak, as the kernel counts it.
-/// Includes libraries and MPI's own buffers that the first use brings in.
+/// Includes libraries and MPI's internal buffers that the first use allocates.
 class MemoryMeter {
  public:
   MemoryMeter() {
@@ -54,12 +54,12 @@ class MemoryMeter {
   std::uint64_t start_bytes_ = 0;
 };
 
-/// Delete what a run left; when this returns, it is gone for all ranks. Collective.
+/// Delete the output of a run; after the return it is gone for all ranks. Collective.
 Status clean(const BenchContext& context, Method& method, const std::string& path) {
   return context.comm.agree(method.remove(path));
 }
 
-/// The first run of a method: not timed, but checked, and its memory is watched.
+/// First run of a method: checked and its memory measured, but not timed.
 Status warm_up(const BenchContext& context, Method& method, const std::string& path, Row& row) {
   row.method = method.name();
   row.has_lanes = method.has_lanes();
@@ -83,7 +83,7 @@ Status warm_up(const BenchContext& context, Method& method, const std::string& p
   return clean(context, method, path);
 }
 
-/// Indices of `values` in the order of their size.
+/// Indices of `values`, sorted by value.
 std::vector<std::size_t> ranking(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -92,9 +92,9 @@ std::vector<std::size_t> ranking(const std::vector<double>& values) {
   return order;
 }
 
-/// From the first rank's start to the last one's end where all share a node's clock: a rank that
-/// leaves the barrier late, on a core that it shares, has not made the run shorter. Over several
-/// nodes, whose clocks differ, the slowest rank's own seconds. Collective: one allreduce.
+/// Seconds from the first rank's start to the last rank's end, if all ranks share a node's clock.
+/// So a rank that leaves the barrier late does not shorten the run. On several nodes, whose clocks
+/// differ: the slowest rank's own seconds. Collective: one allreduce.
 double seconds_of_all(Comm& comm, std::chrono::steady_clock::time_point start,
                       std::chrono::steady_clock::time_point end) {
   using Seconds = std::chrono::duration<double>;

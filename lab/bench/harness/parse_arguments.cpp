@@ -1,4 +1,4 @@
-// What happens to --help and to mistakes.
+// Treatment of --help and of errors.
 
 #include "parse_arguments.hpp"
 

@@ -1,5 +1,5 @@
-// Reading the command line of the bench's programs: what all of them do with --help and with
-// mistakes.
+// Parsing of the command line in the bench's programs, with a common treatment of --help and
+// errors.
 
 #pragma once
 
@@ -14,9 +14,9 @@ class App;
 
 namespace tailrace::bench {
 
-/// Parse into the variables that `app` was made for. Rank 0 prints help, or what is wrong with a
-/// hint at "`program` --help".
-/// @returns the exit code if the program is to end here; nothing if it goes on.
+/// Parse into the variables of `app`. Rank 0 prints the help, or the error with a hint at
+/// "`program` --help".
+/// @returns the exit code if the program must end; nothing if it continues.
 std::optional<int> parse_arguments(CLI::App& app, cli::Session& session, int argc, char** argv,
                                    const std::string& program);
 

@@ -12,7 +12,7 @@
 namespace tailrace::bench {
 namespace {
 
-/// The codec that is checked; auto has no sizes of its own.
+/// Codec to check; auto itself has no sizes, so trz replaces it.
 std::string checked_codec(const BenchOptions& options) {
   return options.codec == "auto" ? "trz" : options.codec;
 }

@@ -1,7 +1,8 @@
-// Predicted against measured: what sampling says each chunk will weigh and take, and what it does.
+// Predicted against measured size and encode time of each chunk.
 //
-// Sizes by the engine's own estimator (chunk_estimator.hpp), times by eq. 1 of Jin et al. 2022 with
-// the profile's curve; then each chunk is encoded, and its bytes and thread CPU time are the truth.
+// The engine's estimator (chunk_estimator.hpp) predicts sizes; eq. 1 of Jin et al. 2022 with the
+// profile's curve predicts times. Each chunk is then encoded for its true bytes and thread CPU
+// time.
 
 #pragma once
 
@@ -17,24 +18,24 @@ struct ChunkCheck {
   std::size_t field = 0;
   double predicted_bytes = 0;
   double encoded_bytes = 0;
-  double predicted_encode_s = 0;  ///< 0: the profile does not know the codec.
+  double predicted_encode_s = 0;  ///< 0: the profile lacks the codec.
   double encode_s = 0;            ///< Thread CPU time.
   double sample_s = 0;            ///< Thread CPU time of the prediction.
 };
 
-/// One codec under one bound, this rank's chunks and then all ranks'.
+/// Check of one codec under one bound.
 struct PredictionCheck {
   std::string codec;
   ErrorBound bound;
-  std::vector<ChunkCheck> chunks;  ///< Of all ranks, at rank 0; empty elsewhere.
+  std::vector<ChunkCheck> chunks;  ///< Chunks of all ranks on rank 0; empty elsewhere.
 
-  double mean_size_error() const;  ///< Of |predicted - encoded| / encoded.
+  double mean_size_error() const;  ///< Mean of |predicted - encoded| / encoded.
   double size_error_percentile_95() const;
-  double sampling_share() const;  ///< Sampling time over encode time.
+  double sampling_share() const;  ///< Sampling time divided by encode time.
 };
 
-/// Check --codec (trz where that is auto) on all chunks of the workload. Collective.
-/// @error as of the codec and its estimator.
+/// Check --codec (trz if that is auto) on all chunks of the workload. Collective.
+/// @error  like the codec and its estimator
 Result<PredictionCheck> check_predictions(const BenchContext& context,
                                           const MachineProfile& profile);
 

@@ -1,5 +1,5 @@
-// Reading an output back with stock HDF5: its default file driver, its own filter pipeline, and the
-// plug-ins that it finds by itself (trz is registered). What a user's reader would see.
+// Reads an output back by stock HDF5, as a user's reader would: default file driver, HDF5's filter
+// pipeline, and the plug-ins that HDF5 finds. Codec trz is registered.
 
 #include <hdf5.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 namespace tailrace::bench {
 namespace {
 
-/// Let HDF5 search the folders that Tailrace searches. Once a process.
+/// Make HDF5 search Tailrace's plug-in folders. Runs once per process.
 void share_plugin_folders(const std::string& plugin_path) {
   static bool done = false;
   if (done) return;

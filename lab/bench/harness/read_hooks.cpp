@@ -1,7 +1,7 @@
-// The functions of reading that stand before libc's: see write_hooks.hpp.
+// Interposed functions for reading: see write_hooks.hpp.
 //
-// Also the names with __ and _chk, by which programs call them that were compiled with
-// _FORTIFY_SOURCE, as Debian's libraries are (MPI-IO, HDF5, PnetCDF).
+// Includes the __NAME_chk variants, which programs call that were compiled with _FORTIFY_SOURCE,
+// such as Debian's libraries (MPI-IO, HDF5, PnetCDF).
 
 #include <sys/uio.h>
 #include <unistd.h>
@@ -49,8 +49,8 @@ TAILRACE_BENCH_EXPORT ssize_t preadv64(int descriptor, const iovec* pieces, int 
                  [&] { return real(descriptor, pieces, n_pieces, address); });
 }
 
-// --- the same of fortified programs; the last argument is the room that the compiler knows of
-// The C library's names, which are not ours to choose.
+// --- variants for fortified programs; the last argument is the size known to the compiler.
+// The C library prescribes these names.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 
 TAILRACE_BENCH_EXPORT ssize_t __read_chk(int descriptor, void* bytes, size_t n_bytes, size_t room) {

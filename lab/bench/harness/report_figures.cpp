@@ -1,4 +1,4 @@
-// Rows into series and bars.
+// Conversion of rows to series and bars.
 
 #include "report_figures.hpp"
 
@@ -17,7 +17,7 @@ std::string setting_title(const SweepPoint& point) {
   return fmt::format("{}, W {}", error_bound_text(point.setting.bound), bandwidth);
 }
 
-/// "rel=0.001" stands in the heading; rows differ by what is left of "tailrace-".
+/// Row name without "tailrace-"; the heading contains the bound.
 std::string short_name(const std::string& method) {
   return method.starts_with("tailrace-") ? method.substr(9) : method;
 }
@@ -46,7 +46,7 @@ chart::Panel bars_panel(const SweepPoint& point) {
       bars.segments[s].values.push_back(parts[s]);
     }
   }
-  // A segment that no row has would only stand in the legend.
+  // Drop segments without values, which would only clutter the legend.
   std::erase_if(bars.segments, [](const chart::BarSegment& segment) {
     return std::all_of(segment.values.begin(), segment.values.end(),
                        [](double value) { return value <= 0; });

@@ -1,4 +1,4 @@
-// The plots of a run's page, as figures: what is drawn, not how it looks (frontends/chart does).
+// Figures of a run's page: their content only; frontends/chart draws them.
 
 #pragma once
 
@@ -9,22 +9,23 @@
 
 namespace tailrace::bench {
 
-/// Bars of all methods, a panel for each bandwidth of one bound: encode, exposed write, other.
-/// After Jin et al. 2022, figures 16 and 17. `points` have one bound.
+/// Bars of all methods, one panel per bandwidth: encode, exposed write, other. After Jin et al.
+/// 2022, figures 16 and 17. All `points` must have the same bound.
 chart::Figure bars_figure(std::span<const SweepPoint> points);
 
-/// Median seconds over the storage's bandwidth, one line a method; for two or more limited points.
+/// Median seconds over the storage's bandwidth, one line per method; needs two or more limited
+/// points.
 chart::Figure bandwidth_figure(std::span<const SweepPoint> points);
 
-/// Predicted against measured encoded bytes and encode times, a point for each chunk, coloured by
+/// Predicted against measured encoded bytes and encode times, one point per chunk, coloured by
 /// field. After Jin et al. 2022, figures 11 to 13.
 chart::Figure prediction_figure(const PredictionCheck& check, const Workload& work);
 
-/// The model's step time against the measured one, a point for each row that it knows.
+/// Step time of the model against the measured one, one point per row that the model knows.
 chart::Figure step_figure(std::span<const SweepPoint> points);
 
-/// Storage overhead and overflow over the space kept, and the one over the other.
-/// After Jin et al. 2022, figures 9 and 15. `rows` are space_sweep()'s.
+/// Storage overhead and overflow over the space ratio, and the two against each other. After Jin et
+/// al. 2022, figures 9 and 15. `rows` come from space_sweep().
 chart::Figure space_figure(const std::vector<SpaceRow>& rows);
 
 }  // namespace tailrace::bench

@@ -1,4 +1,4 @@
-// HTML around the figures: light, readable in print, no script.
+// HTML around the figures: light colours, suitable for print, no script.
 
 #include "report_page.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 using report::html_fact;
 using report::html_table;
 
-/// The drawing, or nothing if there is nothing to draw.
+/// Append the drawing, unless the figure has no panels.
 Status add_figure(const chart::Figure& figure, std::string& page) {
   if (figure.panels.empty()) return Status();
   Result<std::string> svg = chart::figure_svg(figure);

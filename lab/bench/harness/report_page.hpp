@@ -1,4 +1,4 @@
-// The page of --report: tables and plots of a run in one HTML file that needs nothing else.
+// Page of --report: tables and plots of a run in one self-contained HTML file.
 
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace tailrace::bench {
 
-/// Whether plots can be drawn in this build. @error unsupported  built without cairo.
+/// Check that this build can draw plots. @error unsupported  built without cairo.
 Status can_draw();
 
-/// The whole page. Not collective; rank 0's sweep. @error as of chart::figure_svg.
+/// The complete page, from rank 0's sweep. Not collective. @error  like chart::figure_svg()
 Result<std::string> report_page(const Sweep& sweep, const BenchOptions& options,
                                 const Workload& work);
 

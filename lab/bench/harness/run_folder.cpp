@@ -1,4 +1,4 @@
-// Made by rank 0, seen by all.
+// Rank 0 creates the folder; all ranks check that they see it.
 
 #include "run_folder.hpp"
 
@@ -22,7 +22,7 @@ Status RunFolder::make(const std::string& parent) {
     if (::mkdtemp(path.data()) == nullptr) {
       made = status_from_errno(errno, "making a folder below \"" + parent + "\"");
     } else {
-      // Without links, as the kernel will name the files in it.
+      // Resolve links, because the kernel reports the files' paths without links.
       path = std::filesystem::canonical(path).string();
       packed.resize(path.size());
       std::memcpy(packed.data(), path.data(), path.size());

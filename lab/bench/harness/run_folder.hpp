@@ -1,4 +1,4 @@
-// RunFolder: a new folder below --dir that all ranks write in, gone when the run ends.
+// RunFolder: a new folder below --dir that all ranks write to, deleted at the end of the run.
 
 #pragma once
 
@@ -12,14 +12,15 @@ namespace tailrace::bench {
 class RunFolder {
  public:
   explicit RunFolder(Comm& comm) : comm_(comm) {}
-  /// Rank 0 deletes the folder with all that is in it.
+  /// Rank 0 deletes the folder and its content.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
-  /// Make it below `parent`. Collective. @error as of mkdtemp; not_found: not seen by all ranks.
+  /// Create the folder below `parent`. Collective.
+  /// @error  like mkdtemp; not_found: not all ranks see it.
   Status make(const std::string& parent);
-  /// Absolute, without links.
+  /// Absolute path without links.
   const std::string& path() const { return path_; }
 
  private:

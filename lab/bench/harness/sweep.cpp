@@ -1,4 +1,4 @@
-// The loops, and the tables over them.
+// Loops over bounds and bandwidths, and the summary tables.
 
 #include "sweep.hpp"
 

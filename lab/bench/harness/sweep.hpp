@@ -1,4 +1,4 @@
-// A sweep: all methods at every bound under every bandwidth, in one process, and what came of it.
+// Sweep: all methods at every bound under every bandwidth, in one process, with the results.
 
 #pragma once
 
@@ -17,27 +17,28 @@ namespace tailrace::bench {
 /// One point of the sweep.
 struct SweepPoint {
   Setting setting;
-  double bandwidth_bytes_per_s = 0;  ///< Of all ranks; 0: unlimited.
+  double bandwidth_bytes_per_s = 0;  ///< Bandwidth of all ranks together; 0: unlimited.
   std::vector<Row> rows;
   nlohmann::ordered_json document;
 };
 
 struct Sweep {
   MachineFacts machine;
-  std::vector<SweepPoint> points;            ///< By bound, then by bandwidth.
-  std::vector<PredictionCheck> predictions;  ///< By bound; only for a page, as:
-  std::vector<std::vector<SpaceRow>> space;  ///< By bound.
+  std::vector<SweepPoint> points;            ///< Sorted by bound, then by bandwidth.
+  std::vector<PredictionCheck> predictions;  ///< One per bound; only for a page.
+  std::vector<std::vector<SpaceRow>> space;  ///< One per bound; only for a page.
 };
 
-/// Run all points, printing a table for each if `table`; for a page, hold predicted sizes and times
-/// of all chunks against what they become, and try how much space layouts must keep. Collective.
-/// @error as of measure().
+/// Run all points, and print a table for each if `table`. For a page, also compare the predicted
+/// with the actual sizes and times of all chunks, and measure the space that layouts need.
+/// Collective.
+/// @error  like measure()
 Result<Sweep> run_sweep(cli::Session& session, const BenchOptions& options, bool table,
                         bool for_page, Workload& work);
 
-/// Medians of all methods over the bandwidths, a table for each bound.
+/// Medians of all methods over the bandwidths, one table per bound.
 std::string sweep_summary_text(const Sweep& sweep);
-/// The one point's document, or all of them under "runs".
+/// Document of the only point, or all documents under "runs".
 nlohmann::ordered_json sweep_json(const Sweep& sweep);
 
 }  // namespace tailrace::bench

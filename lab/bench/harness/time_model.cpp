@@ -1,4 +1,4 @@
-// From a row to the model's arguments.
+// Conversion of a row to the model's arguments.
 
 #include "time_model.hpp"
 

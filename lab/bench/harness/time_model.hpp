@@ -1,5 +1,5 @@
-// What the time model says of a row: encode time by the profile's curve, write time by the limit,
-// both at once (model/dump_time.hpp, after Liang et al. 2019, eq. 7-10).
+// Prediction of a row by the time model: encode time from the profile's curve, write time from the
+// limit, with overlap (model/dump_time.hpp, after Liang et al. 2019, eq. 7-10).
 
 #pragma once
 
@@ -8,9 +8,9 @@
 
 namespace tailrace::bench {
 
-/// Seconds expected of a tailrace row, given the bytes that it wrote; 0 where the profile does not
-/// know its codec, or the storage's bandwidth is not known. Not collective.
-/// @param bytes_per_s  what the storage takes from all ranks together.
+/// Predicted seconds of a tailrace row, given the bytes that it wrote. 0 if the profile lacks the
+/// codec or the storage's bandwidth is unknown. Not collective.
+/// @param bytes_per_s  bandwidth of the storage for all ranks together.
 double model_step_s(const BenchContext& context, const MachineProfile& profile, double bytes_per_s,
                     const Row& row);
 

@@ -15,11 +15,11 @@ namespace tailrace::bench {
 namespace {
 
 constexpr std::uint64_t kDefaultChunkEdge = 64;
-/// Chunks of fields that the default chunk shape does not fit are made this small: as many bytes as
-/// a default chunk of f32, so that a rank has several.
+/// Chunk size of fields that the default chunk shape does not fit. It equals a default chunk of
+/// f32, so that a rank has several chunks.
 constexpr std::uint64_t kLargestChunkBytes = 1U << 20;
 
-/// The rank's coordinates in the grid of ranks, last dimension fastest.
+/// Coordinates of the rank in the grid of ranks, last dimension fastest.
 Shape rank_position(int rank, const Shape& grid) {
   return ChunkGrid{grid, Shape(grid.size(), 1)}.coordinates(static_cast<std::uint64_t>(rank));
 }
@@ -32,7 +32,7 @@ bool divides(const Shape& chunk, const Shape& block) {
   return true;
 }
 
-/// The block halved along its slowest even dimensions until it is small enough.
+/// The block, halved along its slowest even dimensions until it is small enough.
 Shape chunk_of_block(Shape block, std::uint64_t element_bytes) {
   for (std::size_t d = 0; d < block.size(); ++d) {
     while (n_elements(block) * element_bytes > kLargestChunkBytes && block[d] % 2 == 0)
@@ -41,7 +41,7 @@ Shape chunk_of_block(Shape block, std::uint64_t element_bytes) {
   return block;
 }
 
-/// Give the field its place in the global shape, and its chunks.
+/// Compute the field's position in the global shape, and its chunks.
 Status place_field(const Comm& comm, const BenchOptions& options, const Shape& block,
                    BenchField& field) {
   const Shape grid = rank_grid(comm.n_ranks(), block.size());
@@ -68,10 +68,10 @@ Status place_field(const Comm& comm, const BenchOptions& options, const Shape& b
   return Status();
 }
 
-/// How a field came into its block, for the label.
+/// Origin of a block's values, for the label.
 enum class Fit : std::uint8_t { made, whole, tiled, refined };
 
-/// Put a field into this rank's block of it. Not collective.
+/// Fill this rank's block of a field. Not collective.
 Status add_field(const Comm& comm, const BenchOptions& options, SourceField&& source,
                  Workload& work, Fit& fit) {
   Shape block = source.is_block ? source.shape
@@ -122,9 +122,9 @@ const char* fit_label(Fit fit) {
   return "";
 }
 
-/// Collective: one allreduce.
+/// Find the range of every field. Collective: one allreduce.
 void find_ranges(Comm& comm, Workload& work) {
-  std::vector<double> extremes;  // least and minus greatest, so that one minimum finds both
+  std::vector<double> extremes;  // least and minus greatest, so that one minimum reduces both
   for (const BenchField& field : work.fields) {
     const ValueRange range = value_range(field.dtype, field.values.bytes(), field.fill_value);
     extremes.push_back(range.least);
@@ -137,7 +137,7 @@ void find_ranges(Comm& comm, Workload& work) {
   }
 }
 
-/// FNV-1a over 64-bit words, which is a byte-wise one's quality at an eighth of its cost.
+/// FNV-1a over 64-bit words: the quality of the byte-wise hash at an eighth of its cost.
 std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t hash) {
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
@@ -147,7 +147,7 @@ std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t hash) 
   return hash;
 }
 
-/// Collective: one gather and one allreduce.
+/// Compute the totals and the checksum. Collective: one gather and one allreduce.
 void add_up(Comm& comm, Workload& work) {
   constexpr std::uint64_t kBasis = 0xCBF29CE484222325U;
   std::uint64_t mine = kBasis;

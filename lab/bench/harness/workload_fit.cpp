@@ -1,4 +1,4 @@
-// Tiling row by row, refining dimension by dimension.
+// Tiling row by row, refinement dimension by dimension.
 
 #include "workload_fit.hpp"
 
@@ -37,7 +37,7 @@ void stretch(const Value* from, const Shape& shape, std::size_t d, std::uint64_t
 Shape shift_of(int rank, const Shape& shape) {
   Shape shift;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    // Multiples of the golden section's share leave the ranks far apart in every dimension.
+    // Multiples of the golden ratio's share keep the ranks far apart in every dimension.
     const double share = 0.381966 * rank * static_cast<double>(d + 1);
     shift.push_back(
         static_cast<std::uint64_t>((share - std::floor(share)) * static_cast<double>(shape[d])));

@@ -1,4 +1,4 @@
-// From a field to a rank's block of any size: repeat it or interpolate between its values.
+// Conversion of a field to a rank's block of any size, by repetition or interpolation.
 
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace tailrace::bench {
 
-/// How far rank `rank` shifts a field around: far apart for all ranks in every dimension, so that
-/// no two of them hold the same values at the same place.
+/// Cyclic shift of a field on rank `rank`. Shifts differ widely in every dimension, so that no two
+/// ranks have the same values at the same position.
 Shape shift_of(int rank, const Shape& shape);
 
-/// Fill `block` (block_shape, row-major) with `whole` repeated in all dimensions, shifted around.
-/// Not collective.
+/// Fill `block` (block_shape, row-major) with `whole`, repeated in all dimensions and shifted
+/// cyclically. Not collective.
 void tile(std::span<const std::byte> whole, const Shape& whole_shape, std::uint64_t element_bytes,
           const Shape& shift, const Shape& block_shape, std::span<std::byte> block);
 
-/// Where the block is longer than the field: linear interpolation between neighbours (the last
-/// one's is the first), elsewhere as tile(). Smoother than what it is made of. f32 and f64 only.
-/// Not collective. @returns the block; unallocated if memory is short.
+/// Interpolate linearly between neighbours in dimensions where the block is longer than the field
+/// (the last value's neighbour is the first); otherwise like tile(). The result is smoother than
+/// the field. f32 and f64 only. Not collective. @returns the block; unallocated if memory is short.
 Buffer refine(DType dtype, std::span<const std::byte> whole, const Shape& whole_shape,
               const Shape& shift, const Shape& block_shape);
 

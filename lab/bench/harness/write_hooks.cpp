@@ -1,10 +1,11 @@
-// The bucket, and the functions of writing that stand before libc's.
+// The bucket, and the interposed functions for writing.
 //
-// Invariant 1: in any interval the bytes that were accepted never exceed bandwidth times its
-// length, but for one slice per rank and 0.2 ms. Invariant 2: while a rank has bytes to move, no
-// bandwidth is lost to a late wake-up: the next slice of the same write is booked from the end of
-// the one before, not from now. Between two writes of a rank the storage is idle, as a real one
-// would be.
+// Invariant 1: in any interval, the accepted bytes do not exceed bandwidth times its length, except
+// for one slice per rank and 0.2 ms.
+//
+// Invariant 2: while a rank has bytes to move, late wake-ups lose no bandwidth. The next slice of
+// the same write is booked from the end of the one before, not from the current time. Between two
+// writes of a rank the storage is idle, like a real one.
 
 #include "write_hooks.hpp"
 
@@ -25,10 +26,10 @@
 namespace tailrace::bench {
 namespace {
 
-/// Ranks that write at the same time take turns at this grain.
+/// Granularity at which concurrent writers take turns.
 constexpr std::uint64_t kSliceBytes = 1U << 20;
-/// A sleep takes about 60 us at least, so a write waits only while more than this is booked before
-/// its end. Many small writes in a row are then limited as exactly as large ones.
+/// A sleep takes at least about 60 us, so a write waits only if more than this is booked before its
+/// end. A series of many small writes is thus limited as exactly as a large one.
 constexpr std::int64_t kQueueNs = 200'000;
 
 std::array<std::atomic<const ActiveLimit*>, 2> active_limits{};
@@ -39,7 +40,7 @@ void sleep_until(std::int64_t end_ns) {
   }
 }
 
-/// Book `n_bytes` that were handed over at `start_ns`, and wait until they are served.
+/// Book `n_bytes` that were submitted at `start_ns`, and wait until they are served.
 void pass_bucket(const ActiveLimit& limit, std::uint64_t n_bytes, std::int64_t start_ns) {
   limit.bucket->n_bytes += n_bytes;
   const double bytes_per_s = limit.bytes_per_s;
@@ -59,7 +60,7 @@ void pass_bucket(const ActiveLimit& limit, std::uint64_t n_bytes, std::int64_t s
   }
 }
 
-/// Whether the descriptor is a regular file below the folder of the run.
+/// True if the descriptor is a regular file below the folder of the run.
 bool is_counted(const ActiveLimit& limit, int descriptor) {
   struct stat facts {};
   if (::fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
@@ -94,7 +95,7 @@ void pass_limit(const ActiveLimit& limit, int descriptor, std::uint64_t n_bytes,
 
 }  // namespace tailrace::bench
 
-// --- what stands before libc's -------------------------------------------------------------------
+// --- interposed functions ------------------------------------------------------------------------
 
 using tailrace::bench::Direction;
 using tailrace::bench::limited;

@@ -1,4 +1,4 @@
-// The bucket that all ranks of a node share, in a file that they map.
+// The bucket in a mapped file, which all ranks of a node share.
 
 #include "write_limit.hpp"
 
@@ -36,7 +36,7 @@ class SharedWriteLimit final : public WriteLimit {
   ActiveLimit limit_;
 };
 
-/// Map the bucket's file; fresh file bytes are zero, which is a bucket's beginning.
+/// Map the bucket's file; new file bytes are zero, which is a bucket's initial state.
 Result<TransferBucket*> map_bucket(const std::string& path, bool create) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
   if (descriptor < 0) return status_from_errno(errno, "opening \"" + path + "\"");

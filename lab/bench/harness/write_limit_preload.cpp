@@ -1,12 +1,12 @@
-// libwritelimit.so: the limits of write_hooks.hpp for a program that knows nothing of them.
+// libwritelimit.so: the limits of write_hooks.hpp for any program, by preloading.
 //
 //   LD_PRELOAD=libwritelimit.so TAILRACE_WRITE_LIMIT=25000000 TAILRACE_WRITE_LIMIT_FOLDER=/scratch
 //   LD_PRELOAD=libwritelimit.so TAILRACE_READ_LIMIT=25000000 TAILRACE_READ_LIMIT_FOLDER=/scratch
 //
-// Bytes per second of each process, in a bucket of its own for each direction, for regular files
-// below the folder (an absolute path without links); 0: they are counted only. A direction without
-// both of its variables is left alone. The applications of examples/ start themselves with it for
-// --write-limit and --read-limit.
+// Limits are in bytes per second of each process, with one bucket per direction; 0 only counts
+// bytes. They apply to regular files below the folder (an absolute path without links). A direction
+// is limited only if both its variables are set. The applications of examples/ start themselves
+// with this library for --write-limit and --read-limit.
 
 #include <cstdlib>
 #include <string>
@@ -16,7 +16,7 @@
 namespace tailrace::bench {
 namespace {
 
-/// What it makes is never freed: threads may write until the process is gone.
+/// Start a direction's limit. It is never freed, because threads may write until the process ends.
 void start_direction(Direction direction, const std::string& variable) {
   const char* limit = std::getenv(variable.c_str());
   const char* folder = std::getenv((variable + "_FOLDER").c_str());
@@ -28,7 +28,7 @@ void start_direction(Direction direction, const std::string& variable) {
   set_active_limit(direction, active);
 }
 
-/// Runs before main.
+/// Runs before main().
 __attribute__((constructor)) void start_from_environment() {
   start_direction(Direction::write, "TAILRACE_WRITE_LIMIT");
   start_direction(Direction::read, "TAILRACE_READ_LIMIT");
@@ -37,8 +37,8 @@ __attribute__((constructor)) void start_from_environment() {
 }  // namespace
 }  // namespace tailrace::bench
 
-/// Bytes that this process has moved so far, of those that count; direction 0: written, 1: read.
-/// Programs look for it by name (dlsym) and do without where this library is not loaded.
+/// Bytes that this process has moved and that count; direction 0: written, 1: read. Programs find
+/// this function by name (dlsym), and work without it if the library is not loaded.
 TAILRACE_BENCH_EXPORT unsigned long long tailrace_limited_bytes(int direction) {
   using tailrace::bench::Direction;
   const auto* limit =

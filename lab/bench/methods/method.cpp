@@ -1,4 +1,4 @@
-// What all methods share, and the list of rows.
+// Shared parts of all methods, and the list of rows.
 
 #include "method.hpp"
 
@@ -19,9 +19,9 @@ namespace {
 
 constexpr const char* unchanged = "hdf5-unchanged";
 
-/// Rows that are measured unless --methods says otherwise.
+/// Rows that are measured by default (--methods).
 std::vector<std::string> default_names(const std::string& codec) {
-  if (codec == "auto") {  // HDF5 cannot choose, and the ideal has no step in which to.
+  if (codec == "auto") {  // HDF5 cannot choose a codec, and the ideal has no step.
     return {"hdf5-independent-none", "hdf5-collective-none", "hdf5-collective-sz3",
             "tailrace-claimed-auto", "tailrace-dense-auto",  "tailrace-claimed-none"};
   }
@@ -32,7 +32,7 @@ std::vector<std::string> default_names(const std::string& codec) {
           "tailrace-claimed-none",    "tailrace-claimed-portable"};
 }
 
-/// Rows that a glob finds besides.
+/// Rows that a glob can find, in addition to the default ones.
 std::vector<std::string> known_names(const std::string& codec) {
   std::vector<std::string> names = default_names(codec);
   for (const char* suffix : {"-verified", "-serial", "-johnson", "-insertion"}) {
@@ -99,14 +99,14 @@ Result<std::unique_ptr<Method>> make_method(const BenchContext& context, const s
                 "--methods: \"" + name + "\" is no method; see --help for their names");
 }
 
-/// Take `suffix` off the end of `name`, if it is there.
+/// Remove `suffix` from the end of `name`, if present.
 bool take_suffix(std::string& name, const std::string& suffix) {
   if (!name.ends_with(suffix)) return false;
   name.resize(name.size() - suffix.size());
   return true;
 }
 
-/// Take "-r1.25" off the end. @returns 0 if it is not there.
+/// Remove "-r1.25" from the end. @returns the ratio; 0 if absent.
 double take_space_ratio(std::string& name) {
   const std::size_t dash = name.rfind("-r");
   if (dash == std::string::npos || dash + 2 == name.size()) return 0;

@@ -1,11 +1,12 @@
-// HDF5's own rows: the parallel library as its documentation tells to use it, at its best settings;
-// and the same calls served by Tailrace (hdf5-unchanged), where libtailrace_hdf5.so is preloaded.
+// HDF5's own rows: the parallel library, used as its documentation recommends, with its best
+// settings. Also the same calls served by Tailrace (hdf5-unchanged), if libtailrace_hdf5.so is
+// preloaded.
 //
 // Datasets are created collectively and written one after the other, one hyperslab per rank,
-// straight from the application's memory. Uncompressed datasets are contiguous: in chunks,
-// independent writes of part of a rank's block would leave in pieces of one row each. Fill values
-// are never written (half the storage time otherwise) and metadata is written collectively, as the
-// HDF Group recommends. Filters run inside H5Dwrite.
+// directly from the application's memory. Uncompressed datasets are contiguous: with chunks, an
+// independent write of part of a rank's block would be split into pieces of one row each. Fill
+// values are never written (they would double the storage time) and metadata is written
+// collectively, as the HDF Group recommends. Filters run inside H5Dwrite.
 
 #include <dlfcn.h>
 #include <hdf5.h>
@@ -31,7 +32,7 @@ namespace {
 
 std::vector<hsize_t> extents(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
-/// An environment variable of this process, for a while.
+/// Environment variable of this process, set for the lifetime of the object.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -53,8 +54,8 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-/// What TAILRACE_OPTIONS say so that a served file is made as the other rows' are. Without a codec
-/// nothing is said of datasets: they are what any program's are.
+/// TAILRACE_OPTIONS that make a served file equal to those of the other rows. Without a codec,
+/// datasets get no options, like those of any program.
 std::string options_of_served(const BenchContext& context, const std::string& codec_name) {
   const BenchOptions& options = context.options;
   std::string text = "fsync=" + std::string(options.fsync ? "on" : "off") +
@@ -87,7 +88,7 @@ class NativeMethod final : public Method {
         codec_name_(std::move(codec_name)),
         served_(served) {}
 
-  /// The client data of every field's filters, found once: HDF5's users give them as constants.
+  /// Compute the client data of every field's filters once: users of HDF5 pass them as constants.
   Status prepare() {
     filters_.resize(context_.work.fields.size());
     if (served_) options_ = options_of_served(context_, codec_name_);
@@ -105,7 +106,7 @@ class NativeMethod final : public Method {
 
   std::string codec_version() const override { return codec_version_; }
 
-  /// Tailrace asks for its variables at each H5Fcreate.
+  /// Write with the variables set that Tailrace reads at each H5Fcreate.
   Status write(const std::string& path, RunDetails& details) override {
     {
       const Variable served("TAILRACE_HDF5", served_ ? "on" : "off");
@@ -121,7 +122,7 @@ class NativeMethod final : public Method {
   }
 
   Status remove(const std::string& path) override {
-    // After a failed run a served file may still have its temporary name.
+    // A failed run may leave a served file under its temporary name.
     ::unlink((path + partial_suffix).c_str());
     return Method::remove(path);
   }
@@ -135,7 +136,7 @@ class NativeMethod final : public Method {
     }
     Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
     if (!file.valid()) return hdf5_failure(Code::io_error, "creating \"" + path + "\"");
-    // HDF5 itself has made the file; one that is served has its name from the first flush on.
+    // A file that HDF5 creates exists now; a served file gets its name at the first flush.
     const bool there = context_.comm.is_root() && ::access(path.c_str(), F_OK) == 0;
     const Hdf5Id transfer(H5Pcreate(H5P_DATASET_XFER));
     const H5FD_mpio_xfer_t mode = collective_ ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT;
@@ -184,7 +185,7 @@ class NativeMethod final : public Method {
     return Status();
   }
 
-  /// Each rank makes durable what its node holds, as Tailrace's ranks do.
+  /// Each rank syncs the data of its node, as Tailrace's ranks do.
   Status sync(const std::string& path, RunDetails& details) const {
     Result<std::unique_ptr<Storage>> storage = open_posix_storage(path, false, false);
     if (!storage.ok()) return storage.status();
@@ -196,7 +197,7 @@ class NativeMethod final : public Method {
 
   BenchContext context_;
   bool collective_;
-  std::string codec_name_;  ///< Empty: whatever Tailrace takes by itself.
+  std::string codec_name_;  ///< Empty: Tailrace's defaults.
   bool served_;
   std::string options_;  ///< TAILRACE_OPTIONS.
   std::string codec_version_;

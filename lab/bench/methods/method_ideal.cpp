@@ -1,9 +1,8 @@
-// The ideal: every rank encodes and writes by itself at once, to a file of its own.
+// The ideal: every rank encodes and writes independently and concurrently, to a separate file.
 //
-// Encode threads and one writing thread per rank, as in Tailrace, with the same codec and the same
-// chunks in the same order; but no container, no shared file, no agreement on anything. What it
-// leaves is of no use to anybody: it tells how fast this codec and this storage can be with perfect
-// overlap.
+// It has encode threads and one write thread per rank, like Tailrace, with the same codec and the
+// same chunks in the same order. But it has no container, no shared file and no agreement. Its
+// output is useless; it measures how fast this codec and this storage can be with perfect overlap.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -32,14 +31,14 @@ struct IdealChunk {
   std::uint32_t filter_mask = 0;
 };
 
-/// One run of a rank: its threads and what they share.
+/// Run of one rank: its threads and their shared state.
 class IdealRun {
  public:
   IdealRun(const BenchContext& context, const std::vector<std::unique_ptr<Codec>>& codecs,
            std::vector<IdealChunk>& chunks, Storage& storage)
       : context_(context), codecs_(codecs), chunks_(chunks), storage_(storage) {}
 
-  /// Encode and write all chunks; `chunks` know their extents afterwards.
+  /// Encode and write all chunks, and set the extents in `chunks`.
   Status run(RunDetails& details) {
     const double start_s = clock_.now_s();
     std::vector<std::thread> encoders;
@@ -160,7 +159,7 @@ class IdealMethod final : public Method {
     return codec_name_ == "none" || codecs_.empty() ? "" : codecs_.front()->version();
   }
 
-  /// Codecs are made anew each time, as Tailrace and HDF5 do for each file.
+  /// Make new codecs for each file, as Tailrace and HDF5 do.
   Status write(const std::string& path, RunDetails& details) override {
     TAILRACE_TRY(make_codecs());
     std::remove(rank_path(path).c_str());

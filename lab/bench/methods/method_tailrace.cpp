@@ -1,4 +1,4 @@
-// The rows of ours: exactly what a simulation would call.
+// Tailrace's rows: exactly the calls of a simulation.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace tailrace::bench {
 namespace {
 
-/// "trz,preset=fast x 4, none x 2": the winners with their settings, the most frequent first.
+/// "trz,preset=fast x 4, none x 2": the chosen codecs with their settings, the most frequent first.
 std::string chosen_text(const StepReport& report) {
   std::vector<std::pair<std::string, int>> counts;
   for (const FieldReport& field : report.fields) {
@@ -61,7 +61,7 @@ class TailraceMethod final : public Method {
     defaults.space.ratio = spec_.space_ratio;
     defaults.expected_ratio = context.options.expected_ratio;
     defaults.expected_error = context.options.expected_error;
-    // HDF5's own filters check nothing either: equal work, unless the row is about checking.
+    // HDF5's own filters check nothing either: equal work, unless the row measures checking.
     defaults.verify = spec_.verified ? Verify::on : Verify::off;
   }
 
@@ -84,7 +84,8 @@ class TailraceMethod final : public Method {
     return writer.close();
   }
 
-  /// The Writer's report speaks for all ranks already; a serial row's writes come after it.
+  /// Combine the flush times of a serial row. The Writer's report covers all ranks, but not these
+  /// writes.
   void combine_details(Comm& comm, RunDetails& details) const override {
     if (!spec_.serial) return;
     double flush_s = flush_s_;
@@ -101,7 +102,7 @@ class TailraceMethod final : public Method {
   }
 
   Status remove(const std::string& path) override {
-    // After a failed run the file may still have its temporary name.
+    // A failed run may leave the file under its temporary name.
     ::unlink((path + partial_suffix).c_str());
     return Method::remove(path);
   }

@@ -1,12 +1,12 @@
-// layout_space: bytes that layouts reserve in vain, and chunks that find their place too small.
+// layout_space: measures bytes that layouts reserve but do not use, and chunks that overflow.
 //
 //   mpiexec -n 2 layout_space --scratch FOLDER FILE.h5[:steps]... > rows.csv
 //
-// Writes every file's fields of 32-bit reals (and --synthetic N: the made ones) with the Writer,
-// once for each bound, chunk size, layout and space goal. ":steps" says that the first axis counts
-// time steps: they become successive steps of one file, and rows "later" add up all but the first.
-// A row is one file: all its fields share the ranks' arenas. Ranks hold slabs of the first axis.
-// Addresses are not aligned, so that all slack is the layout's. Files lie in FOLDER and are
+// The Writer writes every file's fields of 32-bit reals once for each bound, chunk size, layout and
+// space goal. --synthetic N adds generated fields. ":steps" declares the first axis as time. The
+// time steps become successive steps of one file, and rows "later" sum all but the first. A row is
+// one file: all its fields share the ranks' arenas. Ranks hold slabs of the first axis. Addresses
+// are not aligned, so that all slack comes from the layout. Files are written to FOLDER and
 // removed.
 
 #include <algorithm>
@@ -32,8 +32,8 @@ using namespace tailrace;
 
 constexpr std::uint64_t kChunkBytes[] = {128U << 10, 1U << 20, 8U << 20};
 constexpr double kRelativeBounds[] = {1e-2, 1e-3, 1e-4, 1e-5};
-constexpr std::uint64_t kLeastBytes = 32U << 10;  ///< Of a field's step.
-/// Fill values that nobody has named make a relative bound meaningless.
+constexpr std::uint64_t kLeastBytes = 32U << 10;  ///< Least size of a field's step.
+/// Undeclared fill values make a relative bound meaningless.
 constexpr double kLeastFill = 1e19;
 
 [[noreturn]] void give_up(const std::string& message) {
@@ -51,12 +51,12 @@ void ok_or_give_up(const Status& status) {
   if (!status.ok()) give_up(status.message());
 }
 
-/// A field with all its time steps, on every rank.
+/// Field with all its time steps, on every rank.
 struct Field {
   std::string path;
   Shape step_shape;
   std::size_t n_steps = 1;
-  std::vector<float> values;  ///< Step after step.
+  std::vector<float> values;  ///< Step by step.
   std::optional<double> fill_value;
 };
 
@@ -108,7 +108,7 @@ DataSet synthetic_data_set(std::uint64_t seed) {
   return set;
 }
 
-/// The slab of the first axis that a rank holds.
+/// Slab of the first axis that a rank holds.
 Box slab_of(const Shape& shape, std::uint64_t rank, std::uint64_t n_ranks) {
   Box slab = whole_box(shape);
   slab.start[0] = shape[0] * rank / n_ranks;
@@ -116,13 +116,13 @@ Box slab_of(const Shape& shape, std::uint64_t rank, std::uint64_t n_ranks) {
   return slab;
 }
 
-/// How a file is written.
+/// Parameters of a file.
 struct Recipe {
   std::string codec;
   double relative_bound = 0;
   std::uint64_t chunk_bytes = 0;
   std::string layout;
-  std::string space;  ///< As in options; empty: none.
+  std::string space;  ///< Text of the option; empty: none.
 };
 
 struct Totals {
@@ -148,7 +148,7 @@ struct Totals {
 struct Written {
   Totals first;
   Totals later;
-  std::map<std::string, double> ratios;  ///< Per field, of all steps: raw over encoded bytes.
+  std::map<std::string, double> ratios;  ///< Raw over encoded bytes per field, over all steps.
 };
 
 class Bench {
@@ -181,7 +181,7 @@ class Bench {
   std::uint64_t n_ranks_ = 1;
 };
 
-/// @param ratios  what hybrid is told to expect; empty where nobody asks.
+/// @param ratios  expectations for hybrid; empty for other layouts.
 Written Bench::write(const DataSet& set, const Recipe& recipe,
                      const std::map<std::string, double>& ratios) const {
   const std::string path = scratch_ + "/layout_space.h5";
@@ -255,7 +255,8 @@ void Bench::print(const DataSet& set, const Recipe& recipe, const Written& writt
   print(set, recipe, "later", written.later);
 }
 
-/// All that is compared. Sizes do not depend on the layout, so claimed tells hybrid's true ratios.
+/// Compare all layouts. Sizes do not depend on the layout, so claimed gives the true ratios for
+/// hybrid.
 void Bench::run(const DataSet& set) {
   constexpr std::pair<const char*, const char*> rivals[] = {
       {"dense", ""},          {"sparse", ""},           {"hybrid", ""},
@@ -263,7 +264,7 @@ void Bench::run(const DataSet& set) {
       {"predictive", "1.33"}, {"predictive", "1.43"},   {"arena", "storage"},
       {"arena", "balanced"},  {"arena", "performance"},
   };
-  // Chunks above the largest field are all alike.
+  // Chunk sizes above the largest field give equal chunks.
   std::uint64_t largest_bytes = 0;
   for (const Field& field : set.fields) {
     largest_bytes = std::max(largest_bytes, n_elements(field.step_shape) * sizeof(float));
@@ -276,7 +277,7 @@ void Bench::run(const DataSet& set) {
       print(set, plain, claimed);
       for (const auto& [layout, space] : rivals) {
         if (!only_layout_.empty() && only_layout_ != layout) continue;
-        // Neither predicts anything: one bound shows all.
+        // These layouts predict nothing, so one bound suffices.
         const bool plain_rival =
             layout == std::string_view("dense") || layout == std::string_view("sparse");
         if (plain_rival && bound != 1e-3) continue;

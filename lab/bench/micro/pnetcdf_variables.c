@@ -1,7 +1,7 @@
-/* What many small variables cost a program on PnetCDF: defines so many of 64 doubles each, puts
- * them, closes the file, and prints JSON: processor seconds of the process, by stage. Linked with
- * the real library alone; lab/bench/all starts it as it is, and with libtailrace_pnetcdf.so
- * before it.
+/* Measures the cost of many small variables in a program on PnetCDF. Defines N variables of 64
+ * doubles each, puts them, closes the file, and prints the CPU seconds of each stage as JSON. The
+ * program is linked with the real library only; lab/bench/all runs it with and without a preloaded
+ * libtailrace_pnetcdf.so.
  *
  *   mpiexec -n 1 pnetcdf_variables FILE N
  */

@@ -1,15 +1,17 @@
-// shared_book: what a shared Huffman book saves and costs over consecutive steps of a field.
+// shared_book: measures what a shared Huffman book saves and costs over consecutive steps of a
+// field.
 //
 //   shared_book [--early EARLY.h5:DATASET] STEPS.h5 DATASET... > shared_book.csv
 //
 // A dataset holds steps of one field, axes (t, z, y, x), z = y = x. Each step from the second on is
-// encoded with codes of its own, with the book of that very step, of the step before, of the first
-// step, and with --early of a step long before, in chunks of 8 MiB, 1 MiB (the step itself, if it
-// is 64^3 f32) and 128 KiB. For 8 MiB eight copies of the step are set together, each with its axes
-// permuted and turned otherwise, so that no bytes repeat. Answers are checked before timing; all
-// take turns for seven rounds; times are thread CPU, medians, summed over a step's chunks. After
-// Jin et al. 2024, section 5.3, figure 6.
-// Built by hand; lab/bench/results/README.md has the command and the results.
+// encoded with its own codes and with shared books: those of the same step, of the step before, of
+// the first step, and with --early of a step long before. Chunks are of 8 MiB, 1 MiB (one step, if
+// it is 64^3 f32) and 128 KiB. A chunk of 8 MiB combines eight copies of the step, each with its
+// axes permuted and reversed differently, so that no bytes repeat.
+//
+// Results are checked before timing. All variants run in turn for seven rounds; times are thread
+// CPU, medians, summed over a step's chunks. After Jin et al. 2024, section 5.3, figure 6. Built by
+// hand; lab/bench/results/README.md has the command and the results.
 
 #include <hdf5.h>
 
@@ -77,15 +79,15 @@ Steps read_steps(const char* path, const char* dataset_path) {
   return steps;
 }
 
-/// How a step is cut or set together.
+/// Division of a step into chunks, or combination of copies.
 struct Cut {
   const char* label;
   Shape shape;
 };
 using Chunks = std::vector<std::vector<float>>;
 
-/// Eight copies of a cube, 2 x 2 x 2, copy i with its axes permuted in the way i % 6 and turned as
-/// the bits of i say.
+/// Eight copies of a cube, arranged 2 x 2 x 2. Copy i has its axes permuted by ways[i % 6] and
+/// reversed according to the bits of i.
 std::vector<float> eight_orientations(const float* cube, std::size_t n) {
   constexpr std::size_t ways[6][3] = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1},
                                       {0, 2, 1}, {2, 1, 0}, {1, 0, 2}};
@@ -125,7 +127,7 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-/// Of one step, with one way of having codes.
+/// Results of one step with one source of codes.
 struct Measured {
   const char* codes;
   const Book* book;
@@ -134,7 +136,7 @@ struct Measured {
   double decode_s = 0;
 };
 
-/// Encode, decode and time one chunk in all ways, in turn.
+/// Encode, decode and time one chunk with all variants, in turn.
 void measure_chunk(ChunkType type, const std::vector<float>& values, std::span<Measured> ways,
                    Workspace& workspace) {
   const Settings settings;
@@ -156,7 +158,7 @@ void measure_chunk(ChunkType type, const std::vector<float>& values, std::span<M
           decode(std::span(encoded).first(*n_encoded), decoded_bytes, ways[w].book, workspace);
       const double end = thread_cpu_s();
       if (!done.ok()) give_up(done.message());
-      if (round == 0) {  // Also warms up.
+      if (round == 0) {  // This round also warms up.
         if (!compare_values(type.dtype, bytes, decoded_bytes, type.bound).within_bound()) {
           give_up("a bound is broken");
         }
@@ -173,7 +175,7 @@ void measure_chunk(ChunkType type, const std::vector<float>& values, std::span<M
   }
 }
 
-/// The book of one step, and what making it took.
+/// Make the book of one step, and measure the time.
 Book book_of(const ChunkType& type, const Chunks& chunks, double& train_s, Workspace& workspace) {
   BookHistograms histograms;
   const double start = thread_cpu_s();
@@ -187,7 +189,7 @@ Book book_of(const ChunkType& type, const Chunks& chunks, double& train_s, Works
   return book;
 }
 
-/// `early`: one step of the field long before, or none.
+/// Measure all steps. `early`: one step of the field long before, or null.
 void measure(const Steps& steps, const Steps* early, const Cut& cut, double relative_bound,
              double range, Workspace& workspace) {
   ChunkType type;

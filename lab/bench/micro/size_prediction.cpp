@@ -1,15 +1,18 @@
-// size_prediction: how well and how cheaply chunk sizes are predicted, over real and made data.
+// size_prediction: measures accuracy and cost of chunk size predictions, over real and generated
+// data.
 //
 //   size_prediction [--synthetic N] FILE.h5[:steps]... > size_prediction.csv
 //
-// Every field of 32-bit reals is one chunk if it is at most 8 MB; a cube of 8 MB is also cut into
-// eight of 1 MB. ":steps" says that the first axis counts time steps: each is then a chunk of its
-// own, and the previous one is known. --synthetic N adds N independent blocks of the six made
-// fields, 8 MB each, labelled so. For each codec and bound: what encoding the uniform blocks of
-// Liang et al. 2019 (V-C) gives, what ChunkEstimator says, the previous step, and what SizeHistory
-// makes of them (as the writer asks it: a step is forecast before anything of it is known; and with
-// calibration running from chunk to chunk within a field). Times are thread CPU, medians of three.
-// The table on stderr is that of docs/decisions.md.
+// Every field of 32-bit reals of at most 8 MB is one chunk; a cube of 8 MB is also cut into eight
+// chunks of 1 MB. ":steps" declares the first axis as time: each step is then a chunk, and the
+// previous step is known. --synthetic N adds N independent blocks of the six generated fields, 8 MB
+// each, labelled so.
+//
+// Each codec and bound is predicted by the uniform blocks of Liang et al. 2019 (V-C), by
+// ChunkEstimator, and by the previous step. SizeHistory then combines them in two ways. As in the
+// writer, a step is forecast before any of its chunks is known. With running calibration, each
+// chunk of a field calibrates the next. Times are thread CPU, medians of three. The table on stderr
+// is that of docs/decisions.md.
 
 #include <algorithm>
 #include <cmath>
@@ -77,14 +80,14 @@ double seconds_of(Work&& work) {
   return times[times.size() / 2];
 }
 
-/// A field, whole: all its time steps.
+/// Field with all its time steps.
 struct Field {
   std::string file;
   std::string path;
-  std::string kind;  ///< "native", "cut" (of a larger field) or "synthetic".
+  std::string kind;  ///< "native", "cut" (from a larger field) or "synthetic".
   Shape step_shape;
   std::size_t n_steps = 1;
-  std::vector<float> values;  ///< Step after step.
+  std::vector<float> values;  ///< Step by step.
   std::optional<double> fill_value;
 };
 
@@ -135,7 +138,7 @@ std::vector<Field> synthetic_fields(std::uint64_t seed) {
   return fields;
 }
 
-/// What is known of one chunk under one codec and bound.
+/// Measurements of one chunk under one codec and bound.
 struct Measured {
   double actual = 0;
   double encode_s = 0;
@@ -144,9 +147,9 @@ struct Measured {
   double sample = 0;
   double sample_spread = 0;
   double sample_s = 0;
-  double previous = 0;    ///< 0: there is none.
-  SizeForecast stepwise;  ///< As the writer asks; deviation 0: as `sample`.
-  SizeForecast running;   ///< Deviation 0: nothing to calibrate by yet.
+  double previous = 0;    ///< 0: no previous step.
+  SizeForecast stepwise;  ///< Forecast as in the writer; deviation 0: only `sample` is known.
+  SizeForecast running;   ///< Deviation 0: none, before any calibration.
 };
 
 /// Error of one prediction relative to the actual size.
@@ -206,7 +209,7 @@ class Series {
     Result<std::unique_ptr<Codec>> codec = make_codec(request_, "");
     if (!codec.ok()) return;
     codec_ = std::move(*codec);
-    // Some refuse values (SZ3: NaN), which the first chunk shows.
+    // Some codecs reject values (SZ3: NaN), which the first chunk shows.
     if (!codec_->encode(Buffer::copy_of(gathered(0, 0))).ok()) {
       codec_ = nullptr;
       return;
@@ -218,7 +221,7 @@ class Series {
     uniform_codec_ = value_or_give_up(make_codec(uniform_request, ""));
   }
 
-  /// Whether the codec is installed and takes such chunks and values.
+  /// True if the codec is installed and accepts such chunks and values.
   bool possible() const { return codec_ != nullptr; }
 
   void run(Group& group) {
@@ -243,14 +246,14 @@ class Series {
   }
 
  private:
-  /// Bytes that a codec makes of values; an encoding consumes its input.
+  /// Encoded size of values; an encoding consumes its input.
   static double encoded(const Codec& codec, std::span<const std::byte> values) {
     Buffer copy = Buffer::copy_of(values);
     if (!copy.allocated()) give_up("no memory for a chunk");
     return static_cast<double>(value_or_give_up(codec.encode(std::move(copy))).buffer.n_bytes());
   }
 
-  /// One chunk where it lies.
+  /// View of one chunk within the field.
   StridedValues view_of(std::size_t step, std::uint64_t chunk) const {
     const float* values = field_.values.data() + step * n_elements(field_.step_shape);
     return strided_part(whole_box(field_.step_shape), reinterpret_cast<const std::byte*>(values),
@@ -311,13 +314,13 @@ class Series {
   SizeHistory running_;
 };
 
-/// What a table row stands for.
+/// Key of a table row.
 using GroupKey = std::pair<std::string, std::string>;  // chunks, codec
 
 void run_field(const Field& field, std::map<GroupKey, Group>& groups) {
   const ValueRange range =
       value_range(DType::f32, std::as_bytes(std::span(field.values)), field.fill_value);
-  // Fill values that nobody has named make a relative bound meaningless.
+  // Undeclared fill values make a relative bound meaningless.
   constexpr double least_fill = 1e19;
   if (!(range.greatest > range.least)) return;
   if (std::max(range.greatest, -range.least) > least_fill) return;
@@ -390,7 +393,7 @@ int main(int argc, char** argv) {
   if (files.empty() && n_seeds == 0) {
     give_up("usage: size_prediction [--synthetic N] FILE.h5[:steps]...");
   }
-  // Plug-ins may start threads of their own, which the thread's clock would not see.
+  // Plug-ins may start threads, whose time the thread's clock does not count.
   ::setenv("OMP_NUM_THREADS", "1", 1);
   double load[1] = {};
   if (getloadavg(load, 1) != 1) load[0] = 0;

@@ -1,14 +1,16 @@
-// step_cost: what a steady step costs a program, beside its encoding and writing.
+// step_cost: measures what a steady step costs a program, other than its encoding and writing.
 //
 //   mpiexec -n 2 step_cost FILE [OPTIONS [FIELDS [VALUES [COMPUTE_MS [STEPS [IDLE]]]]]]
 //
-// FIELDS (6) fields over time, of VALUES (131072) doubles a rank each, are put and end_step is
-// called, STEPS (60) times, with COMPUTE_MS (20) of busy computing and a barrier before each; for
-// the share IDLE (0) of that time the program waits instead, as if for a device, and says so.
-// OPTIONS are the file's ("mode=async,fsync=off"). Prints one line: the median, the 90th percentile
-// and the largest of end_step's time over the steps, of the slowest rank in each, in milliseconds;
-// and what one rank encoded and wrote in a step. The first five steps do not count: fields are
-// settled then; what the very first took, in which they are created, stands at the end.
+// The program puts FIELDS (6) fields over time, of VALUES (131072) doubles per rank each, and calls
+// end_step, STEPS (60) times. Before each step it computes for COMPUTE_MS (20) and enters a
+// barrier. For the share IDLE (0) of that time it waits instead, as if for a device, and calls
+// idle_until(). OPTIONS are the file's ("mode=async,fsync=off").
+//
+// Prints one line: the median, the 90th percentile and the maximum of end_step's time over the
+// steps, in milliseconds, of the slowest rank in each step. Then follow the encode and write time
+// of one rank per step. The first five steps, in which the fields are decided, do not count; the
+// last number is the time of the very first step, which creates the fields.
 
 #include <mpi.h>
 
@@ -41,7 +43,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// Smooth values with some noise, another piece of them in each step.
+/// Smooth values with some noise; each step writes a different section of them.
 std::vector<double> signal(std::uint64_t n) {
   std::vector<double> values(n);
   std::uint64_t state = 88172645463325252U;

@@ -3,16 +3,18 @@
 
     lab/bench/papers/cmip7.py --size 300MB --rounds 3 --csv cmip7.csv
 
-The file is a surface field as models leave it: `tas`, the lowest layer of make_climate.py's
-atmosphere, one map a chunk, shuffle and deflate at level 1, an unlimited time of many chunks with
-its bounds. Each tool makes chunks of 4 MiB by shuffle, deflate at level 4 and Fletcher's checksum,
-and all metadata in front. Every output is checked first: all variables to the bit, and CMIP7's own
-check_cmip7_packing; a failure ends the run with 1. Then come the rounds, in turn: seconds and
-processor seconds of the whole process. cmip7repack leaves its output to the system's memory;
-Tailrace is timed so (fsync off) and with its output on the disk (fsync on), with two threads. Then
-both repack a file that fits already, of which all chunks are copied.
+The file is a surface field as models write it: `tas`, the lowest layer of make_climate.py's
+atmosphere. It has one map per chunk, shuffle and deflate at level 1, and an unlimited time of many
+chunks with its bounds. Each tool makes chunks of 4 MiB by shuffle, deflate at level 4 and
+Fletcher's checksum, and puts all metadata in front.
 
-TAILRACE is the build's bin/tailrace. It needs cmip7repack (PyPI: cmip7-repack), h5repack, h5py,
+Every output is checked first: all variables bit by bit, and by CMIP7's own check_cmip7_packing; a
+failure ends the run with 1. Then the rounds run in turn; they measure wall and CPU seconds of the
+complete process. cmip7repack leaves its output in the page cache. Tailrace is timed likewise (fsync
+off) and with its output on the disk (fsync on), with two threads. Finally both tools repack a file
+that already conforms, by copying all its chunks.
+
+TAILRACE is the build's bin/tailrace. Needs cmip7repack (PyPI: cmip7-repack), h5repack, h5py,
 netCDF4 and numpy.
 """
 
@@ -39,13 +41,13 @@ COLUMNS = ["case", "rounds", "raw_bytes", "file_bytes", "s", "s_spread", "cpu_s"
 
 
 def tool(name):
-    """Beside this Python, or on the path."""
+    """Path of a tool in this Python's folder, or else on the PATH."""
     beside = pathlib.Path(sys.executable).parent / name
     return str(beside) if beside.exists() else shutil.which(name)
 
 
 def make(path, options):
-    """@returns the values."""
+    """Write the input file. @returns the values."""
     with h5py.File(options.source) as source:
         atmosphere = Atmosphere(source["ccm_T"][:2, -1:], options.refine)
     _, n_lat, n_lon = atmosphere.shape()

@@ -1,13 +1,14 @@
-"""trz beside SZ3, on the same chunks, in turn, in one process and one thread.
+"""Compares trz with SZ3 on the same chunks, in turn, in one process and one thread.
 
-SZ3 twice: the wheel of pysz (pip install pysz==1.1.0), the fastest that there is, and SZ3 3.3.2
-compiled from source (sz3_source.py; left out with --no-source). Both in their default mode
-(interpolation) and in Lorenzo and regression. Zstd-3, plain and shuffled, for the ratio alone.
+Two builds of SZ3 are used: the wheel of pysz (pip install pysz==1.1.0), the fastest known, and SZ3
+3.3.2 compiled from source (sz3_source.py; omitted with --no-source). Each runs in its default mode
+(interpolation) and with Lorenzo and regression. Zstd-3, plain and shuffled, is compared in ratio
+only.
 
     python lab/bench/papers/compare_sz3.py --csv lab/bench/results/trz_sz3.csv
 
-Times are thread CPU time; medians of --repeat rounds in which all take turns, after a checked one.
-Needs numpy, h5py, pysz; the codec is build/lib/hdf5/plugin/libh5trz.so (or TAILRACE_H5TRZ).
+Times are thread CPU time: medians of --repeat rounds in turn, after a checked round. Needs numpy,
+h5py, pysz; the codec is build/lib/hdf5/plugin/libh5trz.so (or TAILRACE_H5TRZ).
 """
 
 import argparse
@@ -43,7 +44,7 @@ COLUMNS = ("file", "field", "dtype", "shape", "bound", "absolute_bound", "codec"
 
 
 class Trz:
-    """trz through its C interface, into buffers that stay."""
+    """trz through its C interface, with buffers that are allocated once."""
 
     def __init__(self, data, bound, preset):
         values = data.values
@@ -90,7 +91,7 @@ class Pysz:
 
 
 class Sz3Source:
-    """SZ3 3.3.2, compiled here."""
+    """SZ3 3.3.2, compiled from source by sz3_source.py."""
 
     library = None
 
@@ -125,7 +126,7 @@ def make_codecs(data, bound, with_source):
 
 
 def keep_heap_pages():
-    """No codec is to pay for pages that the system must find and clear: glibc keeps them."""
+    """Make glibc keep freed pages, so that no codec pays for page faults."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except AttributeError:
@@ -136,8 +137,8 @@ def keep_heap_pages():
 
 
 def check(data, codec, bound):
-    """Largest error over the bound, how many values are beyond it, and how many NaN, Inf and fill
-    values changed. SZ3 knows no fill value: it promises the bound for those, and keeps it."""
+    """Largest error over the bound, number of values beyond it, and number of changed NaN, Inf and
+    fill values. SZ3 does not know fill values: for them it promises the bound, and keeps it."""
     kept = data.kept
     decoded = codec.decoded.reshape(data.values.shape)
     with np.errstate(invalid="ignore"):
@@ -149,7 +150,7 @@ def check(data, codec, bound):
 
 
 def zstd_bytes(data, level=3):
-    """Encoded bytes of Zstd on the values, plain or shuffled, whichever is less."""
+    """Encoded bytes of Zstd on the values, plain or shuffled, whichever is smaller."""
     library = ctypes.CDLL("libzstd.so.1")
     library.ZSTD_compress.restype = ctypes.c_size_t
     raw = data.values.reshape(-1).view("u1")
@@ -162,7 +163,7 @@ def zstd_bytes(data, level=3):
 
 
 def measure(data, rel, n_repeats, with_source):
-    """A row for every codec."""
+    """Measure every codec on one chunk. @returns a row for each."""
     values = data.values[data.kept]
     bound = rel * (float(values.max()) - float(values.min()))
     row = {"file": data.file, "field": data.field, "dtype": {4: "f32", 8: "f64"}[
@@ -179,7 +180,7 @@ def measure(data, rel, n_repeats, with_source):
     master = data.values.copy()
     for _ in range(n_repeats):
         for name, codec in codecs.items():
-            np.copyto(data.values, master)  # Values come out of the cache, as from a simulation.
+            np.copyto(data.values, master)  # Values then come from the cache, as in a run.
             start = time.thread_time()
             codec.encode()
             middle = time.thread_time()

@@ -1,4 +1,4 @@
-"""What the rows of compare_sz3.py say about the goals: ratios and speeds beside SZ3.
+"""Checks the rows of compare_sz3.py against the goals: ratios and speeds compared with SZ3.
 
     python lab/bench/papers/comparison_verdict.py lab/bench/results/trz_sz3.csv
 """
@@ -25,7 +25,7 @@ def share(flags):
 
 
 def pairs_of(rows):
-    """Per (set, bound) the rows by codec."""
+    """Rows by codec, for each pair of set and bound."""
     pairs = collections.defaultdict(dict)
     for row in rows:
         pairs[row["file"], row["field"], row["dtype"], row["bound"]][row["codec"]] = row

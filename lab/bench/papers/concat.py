@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""`tailrace concat` beside what parallel HDF5 offers, and over files and datasets.
+"""Measures `tailrace concat` against concatenation by parallel HDF5, and over files and datasets.
 
     lab/bench/papers/concat.py compare --set hep16 --csv concat.csv --json concat.json
     lab/bench/papers/concat.py scale --csv concat_scaling.csv --json concat_scaling.json
 
 compare: the baseline (`tailrace-lab bench concat-hdf5`, the design of Lee et al. 2022) and
-`tailrace concat` on the same files, made by make_hep.py unless --set names a folder with a
-list.txt. First each writes once on every number of ranks, and every dataset of every output is
-compared with h5py's concatenation (concat_digest.py); a difference ends the run with 1. Then they
-take turns, A B A B, --rounds times. HDF5 encodes on one thread a rank; so does "tailrace";
-"tailrace threads" takes all cores, which differs where there are more cores than ranks.
+`tailrace concat` on the same files. make_hep.py makes the files, unless --set names a folder with
+a list.txt. First each method writes once on every number of ranks, and every dataset of every
+output is compared with h5py's concatenation (concat_digest.py); a difference ends the run with 1.
+Then the methods run in turn, A B A B, --rounds times. HDF5 encodes on one thread per rank, like
+"tailrace"; "tailrace threads" uses all cores, which matters with more cores than ranks.
 
-scale: time and memory over the number of files (the first of one set) and over the number of
-datasets in a file, checked likewise. --memory is the cap; peak_rss_bytes is what the kernel counted
-of the largest rank: cap, HDF5 and MPI together.
+scale: time and memory over the number of files (the first of one set), and over the number of
+datasets in a file. Outputs are checked in the same way. --memory is the cap. peak_rss_bytes is the
+kernel's count for the largest rank, which includes HDF5 and MPI.
 
-Times are the programs' own, from the first open to the last sync; wall_s has the launcher's, too.
-Beside the programs (the build's bin/, or beside $TAILRACE) it needs mpiexec, h5py and numpy.
+Times are reported by the programs, from the first open to the last sync; wall_s includes the
+launcher. Needs mpiexec, h5py, numpy, and the programs of the build's bin/ (or of $TAILRACE's
+folder).
 """
 
 import argparse
@@ -46,8 +47,8 @@ def program():
 
 
 def python(script, *arguments):
-    """Run a script of lab/bench as a process of its own: this one stays small, because what a
-    process has ever used counts as its children's, too."""
+    """Run a script of lab/bench in a separate process. This process thus stays small, because its
+    peak memory also counts for its children."""
     path, = ROOT.glob(f"lab/bench/*/{script}")
     done = subprocess.run([sys.executable, str(path), *map(str, arguments)],
                           capture_output=True, text=True, check=False)
@@ -57,7 +58,7 @@ def python(script, *arguments):
 
 
 def make_set(folder, options, **words):
-    """@returns the path of the list, and what make_hep.py says of the set."""
+    """Run make_hep.py. @returns the path of the list, and make_hep.py's report on the set."""
     folder, report = pathlib.Path(folder), pathlib.Path(f"{folder}.json")
     pairs = [word for key, value in words.items() for word in (f"--{key}", value)]
     print(python("make_hep.py", folder, "--seed", options.seed, "--json", report, *pairs).strip(),
@@ -66,7 +67,7 @@ def make_set(folder, options, **words):
 
 
 def command_of(method, list_path, output, options):
-    """The words after mpiexec."""
+    """Command after mpiexec and its options."""
     words = ["-o", str(output), "-i", str(list_path), "--fsync", options.fsync]
     if method == "baseline":
         return [str(program().with_name("tailrace-lab")), "bench", "concat-hdf5", *words,
@@ -78,7 +79,7 @@ def command_of(method, list_path, output, options):
 
 
 def run(method, ranks, list_path, output, options):
-    """One run into a file that is not there yet. @returns its numbers."""
+    """Run once; the output must not exist yet. @returns the numbers of the run."""
     output, report = pathlib.Path(output), pathlib.Path(f"{output}.json")
     output.unlink(missing_ok=True)
     command = [shutil.which("mpiexec"), "-n", str(ranks),
@@ -104,7 +105,7 @@ def check(list_path, outputs):
 
 
 def row_of(method, ranks, reports):
-    """Medians of the rounds."""
+    """One row with the medians of the rounds."""
     totals = [report["total_s"] for report in reports]
     median_s = statistics.median(totals)
     last = reports[-1]
@@ -126,15 +127,15 @@ def row_of(method, ranks, reports):
     return row
 
 
-# --- beside the baseline
+# --- comparison with the baseline
 
 def methods_of(ranks):
     return ["baseline", "tailrace"] + (["tailrace threads"] if ranks < os.cpu_count() else [])
 
 
 def add_factors(rows):
-    """How many times faster than the baseline on as many ranks; and against its fastest run the
-    slowest one here, which is what is sure."""
+    """Add the speed-up over the baseline on as many ranks, and its certain lower limit: the
+    baseline's fastest run over the slowest run."""
     bases = {row["ranks"]: row for row in rows if row["method"] == "baseline"}
     for row in rows:
         base = bases[row["ranks"]]
@@ -176,8 +177,8 @@ def compare(options, folder):
 # --- over files and datasets
 
 def scaling_sets(folder, options):
-    """(what grows, how many, list), one after the other; each size over files is the beginning of
-    the largest set."""
+    """Yield (what grows, how many, list) for each size. File lists of all sizes are prefixes of the
+    largest one."""
     if options.scale_files:
         most = max(options.scale_files)
         whole, _ = make_set(folder / "files", options, files=most, datasets=200,
@@ -228,7 +229,7 @@ def scale(options, folder):
 
 def machine(options):
     facts = in_situ.machine(options)
-    facts.pop("hdf5")  # of the applications
+    facts.pop("hdf5")  # this is the HDF5 of the applications
     bench = program().parent / "tailrace-bench"
     for name, path in (("hdf5", program()), ("hdf5_of_baseline", bench)):
         done = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False)

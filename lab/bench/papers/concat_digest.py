@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Whether outputs hold what h5py's own concatenation of the inputs would: dataset by dataset.
+"""Checks, dataset by dataset, that outputs equal h5py's own concatenation of the inputs.
 
     lab/bench/papers/concat_digest.py list.txt out.h5 another.h5
 
-Every dataset of every input is read by h5py, in the list's order, into a running hash (BLAKE2) of
-its rows' bytes; each output must have the same datasets with the same element types, inner extents,
-numbers of rows, and hashes. Hashes instead of values, so that neither inputs nor outputs need to
-fit into memory. Ends with 1 if an output differs, which is said. Needs numpy and h5py.
+h5py reads every dataset of every input, in the list's order, into a running hash (BLAKE2) of its
+rows' bytes. Each output must have the same datasets with the same element types, inner extents,
+numbers of rows, and hashes. With hashes, neither inputs nor outputs need to fit into memory. If an
+output differs, the script says so and ends with 1. Needs numpy and h5py.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5o
 
-#: Rows are read in pieces of about so many bytes.
+#: Approximate size of the pieces in which rows are read.
 PIECE_BYTES = 64 << 20
 
 
 def dataset_paths(file):
-    """Of all datasets below the root."""
+    """Paths of all datasets below the root."""
     paths = []
 
     def visit(path):
@@ -35,7 +35,7 @@ def dataset_paths(file):
 
 
 class Rows:
-    """What is known of a dataset after some of its rows."""
+    """State of a dataset after some of its rows."""
 
     def __init__(self, dtype, inner):
         self.dtype, self.inner, self.n_rows, self.hash = dtype, inner, 0, hashlib.blake2b()
@@ -56,7 +56,7 @@ class Rows:
 
 
 def add_file(path, found, first):
-    """Append a file's rows. @returns what is wrong with it, or nothing."""
+    """Append a file's rows. @returns a description of an error, or None."""
     file = h5f.open(str(path).encode(), h5f.ACC_RDONLY)
     paths = dataset_paths(file)
     if not first and found.keys() != set(paths):
@@ -73,7 +73,7 @@ def add_file(path, found, first):
 
 
 def digest(paths):
-    """{dataset: (type, inner extents, rows, hash)} of the files together. @error ValueError"""
+    """{dataset: (type, inner extents, rows, hash)} of all files together. @error ValueError"""
     found = {}
     for i, path in enumerate(paths):
         wrong = add_file(path, found, i == 0)
@@ -83,7 +83,7 @@ def digest(paths):
 
 
 def differences(expected, path):
-    """Lines about what an output has otherwise than `expected`; none if it is right."""
+    """Lines about differences between an output and `expected`; empty if it is right."""
     found = digest([path])
     lines = [f"{path}: {name} is missing" for name in expected.keys() - found.keys()]
     lines += [f"{path}: {name} is in no input" for name in found.keys() - expected.keys()]

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""E3SM's requests by the real PnetCDF, and by Tailrace in its place: e3sm_pattern.
+"""Runs E3SM's requests by the real PnetCDF, and by Tailrace in its place: e3sm_pattern.
 
     lab/bench/papers/e3sm.py --ranks 2,4 --cases F,G,I --limits 0,25 --rounds 3 --csv e3sm.csv
 
-First both libraries write every case: as many elements as were put must be no fill value in our
-file, and the real library's must be the same to the bit (or within --bound); else the run ends with
-1. (Where nothing was put, the real library leaves what lies in the file.) Then come the rounds, in
-turn. The limit is in
-MB/s of each rank, 0: none. cpu_s is of all ranks; memory_bytes is what a rank held more than before
-it created the file, at most, values_bytes what it put, pieces how many pieces it put them in.
+First both libraries write every case. Our file must have as many elements without a fill value as
+were put. These elements must equal the real library's bit by bit (or within --bound); otherwise the
+run ends with 1. (The real library leaves elements that were not put undefined.) Then the rounds run
+in turn. The limit is in MB/s of each rank, 0: none.
 
-TAILRACE is the build's bin/tailrace. Beside the programs it needs mpiexec, h5py, netCDF4 and numpy.
+cpu_s is the sum over all ranks. memory_bytes is the peak growth of a rank's memory after it creates
+the file. values_bytes is the size of the data that a rank puts, pieces the number of pieces.
+
+TAILRACE is the build's bin/tailrace. Needs e3sm_pattern, mpiexec, h5py, netCDF4 and numpy.
 """
 
 import argparse
@@ -36,7 +37,7 @@ def program():
 
 
 class Runner:
-    """Runs the pattern by this or that library."""
+    """Runs the pattern with either library."""
 
     def __init__(self, folder, options):
         self.folder = pathlib.Path(folder)
@@ -46,7 +47,7 @@ class Runner:
         return self.folder / f"{library}.nc"
 
     def run(self, library, case, ranks, limit=0):
-        """@returns the program's numbers, and the file's bytes."""
+        """Run one case. @returns the program's numbers, and the file's size."""
         report = self.folder / "report.json"
         variables = {}
         preloaded = []
@@ -71,7 +72,7 @@ class Runner:
 
 
 def compare(ours, theirs, n_elements, bound):
-    """In a process of its own, which may hold an HDF5."""
+    """Compare two outputs; called in a separate process, because h5py loads an HDF5."""
     import numpy as np
 
     mine, wanted = (runs.arrays_of(path, []) for path in (ours, theirs))

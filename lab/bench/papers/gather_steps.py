@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""What steps of a field are worth to each other: chunks of one step and of several, by trz.
+"""Compares sizes of chunks of one step and of several steps of a field, encoded by trz.
 
     gather_steps.py --md md.h5,md_every_10.h5 --csv lab/bench/results/gather_steps.csv
 
-Nyx's ten consecutive steps are real data (lab/bench/README.md); files of the example md are made by
+Nyx's ten consecutive steps are real data (lab/bench/README.md). These commands make the files of
+the example md.
 
     md --cells 16 --steps 116 --every 1 --output sync --codec none --file md.h5
+
     md --cells 16 --steps 260 --every 10 --output sync --codec none --file md_every_10.h5
 
-Of each dataset the last 8 (md: 16) entries are written anew by tailrace repack, once for each
-number of steps in a chunk. Every value is compared with its bound before a size is believed.
-waiting_bytes is what a writer holds until a chunk is full.
+tailrace repack rewrites the last 8 (md: 16) entries of each dataset once for each number of steps
+in a chunk. Every value is checked against its bound before the size counts. waiting_bytes is the
+memory that a writer buffers until a chunk is full.
 
-TAILRACE is the build's bin/tailrace. It needs h5py and numpy.
+TAILRACE is the build's bin/tailrace. Needs h5py and numpy.
 """
 
 import argparse
@@ -47,14 +49,14 @@ def run(*words):
 
 
 def encoded_bytes(folder, values, bound, n_steps):
-    """Of the values with so many steps in a chunk, if each is within the bound."""
+    """Encoded size of the values with `n_steps` steps per chunk, after a check of the bound."""
     source, target = folder / "in.h5", folder / "out.h5"
     with h5py.File(source, "w") as file:
         file["values"] = values
     chunk = "x".join(map(str, (n_steps, *values.shape[1:])))
     run("repack", source, "-o", target, "--codec", "trz", "--bound", bound, "--chunk", chunk,
         "--fsync", "off", "--force")
-    run("verify", source, target)  # ends with an error where a value is off
+    run("verify", source, target)  # ends with an error if a value breaks its bound
     with h5py.File(target) as file:
         assert file["values"].chunks == (n_steps, *values.shape[1:])
         return file["values"].id.get_storage_size()

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""Programs on parallel HDF5, by HDF5 itself and with Tailrace in its place: docs/hdf5.md's times.
+"""Measures programs on parallel HDF5, with and without Tailrace in its place, for docs/hdf5.md.
 
-    lab/bench/papers/hdf5_programs.py                        all parts, and the page's tables anew
+    lab/bench/papers/hdf5_programs.py                   all parts, and updates the page's tables.
     lab/bench/papers/hdf5_programs.py --parts calls,plotfile
-    hdf5_programs.py --quick                everything in its least form: that it works
+    hdf5_programs.py --quick                            a minimal run of everything, as a test.
 
-fields: `tailrace-lab bench`, in one process and in turn: six fields, HDF5 without a filter, with
-those of deflate and SZ3, the same calls served by Tailrace, and Tailrace's own API, at the bounds
-of Jin et al. 2022. calls: very small writes and many small datasets, plotfile: AMReX's pattern
-beside AMReX's own compression (1-D chunks of 1,024 by HDF5's filter), both by
-h5bench_pattern.c, plain and served in turn. Before times count, every file is read
-back and compared; a wrong value ends the run with 1.
+fields: `tailrace-lab bench` with six fields, in one process and in turn, at the bounds of Jin et
+al. 2022. It compares HDF5 without a filter, with the filters deflate and SZ3, the same calls served
+by Tailrace, and Tailrace's own API.
+
+calls: very small writes and many small datasets. plotfile: AMReX's pattern, compared with AMReX's
+own compression (1-D chunks of 1,024 by HDF5's filter). h5bench_pattern.c runs both, plain and
+served in turn. Before times count, every file is read back and compared; a wrong value ends the run
+with 1.
 
 CSVs go to lab/bench/results, with the load before and after, and tables.py makes the tables. With
---quick they go to build/bench-quick. It wants an optimised build with bench (beside $TAILRACE) and
-an idle machine (--any-load); and mpiexec, h5py, numpy, and SZ3's filter (hdf5plugin).
+--quick they go to build/bench-quick. Needs an optimised build with bench (in $TAILRACE's folder)
+and an idle machine (unless --any-load); also mpiexec, h5py, numpy, and SZ3's filter (hdf5plugin).
 """
 
 import argparse
@@ -34,7 +36,7 @@ import tables  # noqa: E402
 import transparent_runs as runs  # noqa: E402
 from table_parts import RESULTS, ROOT  # noqa: E402
 
-#: Gas and dark matter density's means, of which the bounds are 0.2 and 0.4 (see lab/bench/all).
+#: Means of gas and dark matter density; the bounds are 0.2 and 0.4 of these (see lab/bench/all).
 MEANS = {"nyx": (6.3e9, 3.13e10), "synthetic": (6.4e9, 3.4e10)}
 METHODS = ["hdf5-collective-none", "hdf5-collective-deflate", "hdf5-collective-sz3",
            "hdf5-unchanged", "hdf5-unchanged-sz3", "hdf5-unchanged-trz", "tailrace-claimed-deflate",
@@ -119,9 +121,11 @@ def part_fields(folder, options):
 # --- calls and plotfiles
 
 def run_pattern(folder, name, ranks, words, served=None, limit=0):
-    """@returns the program's numbers; `served`: TAILRACE_OPTIONS, None: HDF5 itself."""
-    # Ranks write what is theirs: Open MPI's other ways send it to fewer ones, which share a limit,
-    # or write by aio, which no limit sees. It is also what is fastest for these patterns.
+    """Run h5bench_pattern. `served`: TAILRACE_OPTIONS, None: HDF5 itself. @returns the program's
+    numbers."""
+    # Each rank writes its own data. Open MPI's other methods aggregate data on fewer ranks, which
+    # share a limit, or write by aio, which no limit sees. This method is also the fastest for these
+    # patterns.
     preload = []
     variables = {"HDF5_PLUGIN_PATH": runs.plugin_path(), "OMPI_MCA_fcoll": "individual"}
     if limit:
@@ -143,7 +147,7 @@ def run_pattern(folder, name, ranks, words, served=None, limit=0):
 
 
 def compare(plain, other, bound="0", components="0", boxes="0"):
-    """In a process of its own, which may hold an HDF5."""
+    """Compare two outputs; called in a separate process, because h5py loads an HDF5."""
     import h5py
     import hdf5plugin  # noqa: F401  SZ3's filter
     import numpy as np
@@ -177,7 +181,8 @@ def check(folder, name, *words):
 
 
 def in_turn(folder, options, ranks, methods, limit=0):
-    """Seconds of each part of each method: {method: [numbers of each round]}."""
+    """Run the methods in turn. @returns the seconds of each part: {method: [numbers of each
+    round]}."""
     numbers = {}
     for _ in range(options.rounds):
         for name, (words, served) in methods.items():
@@ -187,7 +192,8 @@ def in_turn(folder, options, ranks, methods, limit=0):
 
 
 def part_calls(folder, options):
-    """A write of 256 bytes; 1,000 datasets of 400 bytes and of 40 KB with four attributes each."""
+    """Measure a write of 256 bytes, and 1,000 datasets of 400 bytes and of 40 KB with four
+    attributes each."""
     few = 50 if options.quick else 1
     cases = [("H5Dwrite of 256 bytes", ["small", "--calls", 20000 // few, "--bytes", 256]),
              ("datasets of 400 bytes", ["tables", "--datasets", 1000 // few, "--bytes", 400]),
@@ -214,15 +220,16 @@ def part_calls(folder, options):
 
 
 def sz3_filter():
-    """As AMReX sets its filter: a number, client data; one absolute bound for all components."""
+    """AMReX's filter setting: filter number and client data, with one absolute bound for all
+    components."""
     import hdf5plugin
     made = hdf5plugin.SZ3(absolute=COMPONENT_BOUND)
     return f"{made.filter_id}:" + ",".join(map(str, made.filter_options))
 
 
 def plotfile_values(folder, options, cells):
-    """13 components of 64^3, six fields each of two steps and a velocity of a third, or waves; each
-    over its range, so that one absolute bound means the same to all."""
+    """13 components of 64^3: six fields of each of two steps and a velocity of a third, or waves.
+    Each is divided by its range, so that one absolute bound suits all."""
     import h5py
     import numpy as np
 

@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
-"""What output costs beside computation: the applications of examples/, every output in turn.
+"""Measures the cost of output during computation, with the applications of examples/.
 
     lab/bench/papers/in_situ.py overheads --json in_situ.json --csv in_situ.csv     figures 9 and 10
     lab/bench/papers/in_situ.py sizes --csv in_situ_sizes.csv                       figures 4 and 5
 
-The paper is Jin et al. 2024. overheads: each configuration (CONFIGURATIONS, with the reason for
-each) first writes once with every output, without a limit. The physics must come out bit for bit
-alike, and every value of every file lie within the bound that its field states, compared with the
-file of "sync none"; else the run ends with 1. Then come the counted rounds: none, and every output
-under every limit, in turn: A B C ... A B C. The hash of the final state is compared each time.
+The paper is Jin et al. 2024.
 
-Overhead: total time with this output, closing the file included, over that with none, minus 1.
-Median over the rounds, with the smallest and largest of the single rounds, each against none of
-the same round. sizes: chunk and write buffer of mode in_situ, in turn, relative to the defaults.
+overheads: each configuration (CONFIGURATIONS, with the reason for each) first writes once with
+every output, without a limit. The physics must be equal bit by bit. Every value of every file must
+lie within the bound that its field states, compared with the file of "sync none". Otherwise the run
+ends with 1. Then come the counted rounds: none, and every output under every limit, in turn:
+A B C ... A B C. The hash of the final state is compared each time.
 
-Beside the programs (the build's examples/, or the folder $TAILRACE_EXAMPLES) it needs mpiexec, h5py
-and numpy.
+Overhead: total time with this output, including the close of the file, over that with none,
+minus 1. The result is the median over the rounds; the range is that of the single rounds, each
+against "none" of the same round.
+
+sizes: chunk and write buffer of mode in_situ, in turn, relative to the defaults.
+
+Needs mpiexec, h5py, numpy, and the programs of the build's examples/ (or of the folder
+$TAILRACE_EXAMPLES).
 """
 
 import argparse
@@ -34,7 +38,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
-#: Name, application, arguments, ranks, device stretch, and why. One rank has both cores: one for
+#: Name, application, arguments, ranks, device stretch, and reason. One rank has both cores: one for
 #: the main lane, one for the device. Two ranks have a core each, so that their devices sleep for
 #: half of their time (--device-stretch 2).
 CONFIGURATIONS = {
@@ -55,7 +59,7 @@ CONFIGURATIONS = {
                  "The same, two ranks."),
     "tiny": ("cosmo", "--grid 16 --steps 3 --start 0.3 --end 0.4", 1, 1, "For tests."),
 }
-#: The name of each output, and how an application is told.
+#: Name of each output, and the application's arguments for it.
 OUTPUTS = {
     "hdf5": "--output hdf5",
     "sync none": "--output sync --codec none",
@@ -74,7 +78,8 @@ MPI_ENVIRONMENT = {
 
 
 def programs():
-    """The folder of the applications: $TAILRACE_EXAMPLES, or beside $TAILRACE, or the build's."""
+    """Folder of the applications: $TAILRACE_EXAMPLES, or next to $TAILRACE's folder, or the
+    build's."""
     if "TAILRACE_EXAMPLES" in os.environ:
         return pathlib.Path(os.environ["TAILRACE_EXAMPLES"])
     tailrace = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
@@ -82,12 +87,12 @@ def programs():
 
 
 def filters():
-    """The folder of the filters that h5py needs to read what was written."""
+    """Folder of the filters that h5py needs to read the outputs."""
     return programs().parent / "lib" / "hdf5" / "plugin"
 
 
 def missing(options):
-    """All that the runs asked for would end for want of."""
+    """Everything that the requested runs need and that is missing."""
     applications = {CONFIGURATIONS[name][0] for name in options.configurations}
     needed = [programs() / name for name in sorted(applications)]
     if options.what == "overheads":
@@ -102,14 +107,14 @@ def missing(options):
 
 
 def limit_text(limit):
-    """None is the base, which writes nothing."""
+    """Text of a limit; None: the base, which writes nothing."""
     if limit is None:
         return "any"
     return f"{limit:g}" if limit else "unlimited"
 
 
 class Runner:
-    """Runs one configuration's application with this or that output."""
+    """Runs one configuration's application with different outputs."""
 
     def __init__(self, configuration, folder, options):
         self.name = configuration
@@ -123,8 +128,8 @@ class Runner:
         return self.folder / f"{output.replace(' ', '_')}.h5"
 
     def run(self, words, output, limit=0):
-        """@returns the application's report. Ends the program if the application fails, or if its
-        physics depends on the output."""
+        """Run once. @returns the application's report. Ends the program if the application fails,
+        or if its physics depends on the output."""
         report = self.folder / "report.json"
         command = [shutil.which("mpiexec"), "-n", str(self.ranks),
                    str(programs() / self.application), *shlex.split(self.arguments),
@@ -145,11 +150,11 @@ class Runner:
         return numbers
 
 
-# --- the answer first
+# --- checks of the answers
 
 def largest_errors(path, exact_path):
-    """Of each field, the largest error over the bound that the file states; exact fields, which
-    have no bound, count 0 or infinity."""
+    """Largest error of each field over the bound that the file states. Exact fields have no bound;
+    their error counts as 0 or infinity."""
     import h5py
     import numpy as np
 
@@ -175,7 +180,7 @@ def check_answers(runner, outputs):
     import h5py
 
     h5py.h5pl.append(str(programs().parent / "lib" / "hdf5" / "plugin").encode())
-    # What is compared with must be there whatever outputs were chosen.
+    # "sync none" is the reference, so it runs even if it is not among the outputs.
     for output in dict.fromkeys(["sync none", *outputs]):
         runner.run(OUTPUTS[output], output)
     errors = {}
@@ -190,8 +195,8 @@ def check_answers(runner, outputs):
 # --- overheads
 
 def measure(runner, outputs, limits, rounds):
-    """All rounds of a configuration: {(output, limit): [report, ...]}. The base, none, takes its
-    turn under every limit, so that more is known of it than of any other."""
+    """All rounds of a configuration: {(output, limit): [report, ...]}. The base "none" runs under
+    every limit, so that it has more samples than any output."""
     reports = {}
     for number in range(rounds):
         for limit in limits:
@@ -205,7 +210,8 @@ def measure(runner, outputs, limits, rounds):
 
 
 def steady_s(report):
-    """Seconds of an iteration beside a step under way: without the first two and the closing."""
+    """Seconds of an iteration during which a step is in flight: without the first two and the
+    close."""
     return statistics.median(iteration["total_s"] for iteration in report["iterations"][2:])
 
 
@@ -214,8 +220,8 @@ def median_of(reports, pick):
 
 
 def row_of(runner, key, reports, bases):
-    """One line of the result: an output of a configuration under a limit. `bases`: of output none,
-    under each limit; their median counts, and each round's own one for the spread."""
+    """One row of the result: an output of a configuration under a limit. `bases`: reports of output
+    none by limit. The median uses all of them, the spread compares each round with its own base."""
     output, limit = key
     totals = [report["total_s"] for report in reports]
     n_steps = len(reports[0]["iterations"])
@@ -237,7 +243,8 @@ def row_of(runner, key, reports, bases):
         "largest_s": max(totals), "spread": (max(totals) - min(totals)) / median_s,
         "overhead": median_s / base_s - 1, "overhead_smallest": min(ratios),
         "overhead_largest": max(ratios), "overhead_s_per_step": (median_s - base_s) / n_steps,
-        # What disturbs a run only makes it longer, so on a busy machine the shortest ones say most.
+        # Disturbances only make a run longer, so on a busy machine the shortest runs are most
+        # reliable.
         "overhead_of_smallest": min(totals) / min(r["total_s"] for r in base) - 1,
         "steady_overhead": median_of(reports, steady_s) / median_of(base, steady_s) - 1,
     }
@@ -253,8 +260,8 @@ def row_of(runner, key, reports, bases):
 
 
 def factors_of(rows):
-    """By how much in_situ lowers the overhead of each other output, for each limit. The range is
-    of the single rounds' overheads, the worst against the best."""
+    """Factor by which in_situ lowers the overhead of each other output, for each limit. The lower
+    limit divides the smallest overhead of the other by the largest of in_situ."""
     factors = []
     for mine in (row for row in rows if row["output"] == "in_situ"):
         limit = mine["W_MB_per_s_and_rank"]
@@ -263,7 +270,7 @@ def factors_of(rows):
             if other["W_MB_per_s_and_rank"] != limit or other["output"] in ("none", "in_situ"):
                 continue
             entry[other["output"]] = {
-                # Without an overhead of in_situ's own that is above zero there is no factor.
+                # The factor is defined only if the overhead of in_situ is above zero.
                 "factor": other["overhead"] / mine["overhead"] if mine["overhead"] > 0 else None,
                 "at_least": max(other["overhead_smallest"], 0) / mine["overhead_largest"]
                 if mine["overhead_largest"] > 0 else None,
@@ -325,7 +332,7 @@ def describe(name):
 
 def sizes(options):
     """Iteration time of mode in_situ over chunk and buffer, relative to the defaults. The bound is
-    tight, so that a step has bytes enough to fill a buffer."""
+    tight, so that a step has enough bytes to fill a buffer."""
     name = options.configurations[0]
     default = ("chunk and buffer", "default")
     settings = [default] + [("chunk", size) for size in options.chunks] + \
@@ -380,7 +387,7 @@ def first_line(command):
 
 
 def libraries():
-    """The HDF5s that are linked, by their files' full names, which have the version in them."""
+    """Paths of the linked HDF5 libraries, whose names contain the version."""
     names = []
     for program in ("cosmo", "cosmo-hdf5"):
         done = subprocess.run(["ldd", str(programs() / program)], capture_output=True, text=True,
@@ -391,14 +398,14 @@ def libraries():
 
 
 def priority():
-    """Of this session among others: a nice value, which the kernel's autogroups may have."""
+    """Priority of this session: a nice value, which the kernel's autogroups may set."""
     path = pathlib.Path("/proc/self/autogroup")
     words = path.read_text().split() if path.exists() else []
-    return words[-1] if words else "unknown"  # Some sandboxes' kernels have the file, but empty.
+    return words[-1] if words else "unknown"  # Some kernels of sandboxes have it, but empty.
 
 
 def machine(options):
-    """What a reader must know to judge the numbers; the loads are those at the end."""
+    """Facts that a reader needs to judge the numbers; the loads are those at the end."""
     processor = "unknown"
     info = pathlib.Path("/proc/cpuinfo")
     if info.exists():
@@ -416,7 +423,7 @@ def machine(options):
 
 
 def save(options, rows, document):
-    """Written anew after every configuration, so that a run that is cut short leaves something."""
+    """Write the results; called after every configuration, so that an aborted run leaves some."""
     if options.json:
         whole = {"schema_version": 1, "command": "in_situ.py", "machine": machine(options),
                  "fsync": options.fsync, "rounds": options.rounds, **document}

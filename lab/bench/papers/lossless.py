@@ -1,15 +1,17 @@
-"""Exact coding: trz without a bound beside pcodec, OpenZL, Zstandard at level 19 and xor.
+"""Compares exact coding: trz without a bound, pcodec, OpenZL, Zstandard at level 19 and xor.
 
     pip install pcodec==1.1.0 openzl==0.3.0
     python lab/bench/papers/lossless.py --csv lab/bench/results/lossless.csv
 
-Fields: all of the real files (lab/bench/README.md), of whatever type, and made of these, since they
-hold little else than f32: f64 that a program would compute in f64, and integers as data are packed
-(i16, as netCDF does), counted in steps of 2^-20 of the range (i32), or added up (i64); their names
-end in what was done. Codecs of ours, Zstandard and deflate are measured by `tailrace-lab bench
-codecs`, pcodec (level 8, its default, and 12) and OpenZL (its FieldLZ graph, without training)
-here, by their Python packages, on the same chunks. One thread, thread CPU time, medians of
---repeat rounds after a checked one. A package that is not installed is left out, and said so.
+Fields: all fields of the real files (lab/bench/README.md), of every type. Real data have few types
+other than f32, so more fields are derived from them. They are f64 as computed by a program, and
+integers: packed (i16, as in netCDF), counted in steps of 2^-20 of the range (i32), or cumulative
+sums (i64). Their names end in the operation.
+
+`tailrace-lab bench codecs` measures our codecs, Zstandard and deflate. This script measures pcodec
+(level 8, its default, and 12) and OpenZL (its FieldLZ graph, without training) by their Python
+packages, on the same chunks. One thread, thread CPU time, medians of --repeat rounds after a
+checked one. A package that is not installed is omitted, with a message.
 """
 
 import argparse
@@ -43,7 +45,7 @@ MADE = "made.h5"
 # --- data
 
 def packed(values, fill):
-    """As netCDF packs: 16 bits over the range, the least for what is missing."""
+    """Pack like netCDF: 16 bits over the range, the least integer for missing values."""
     kept = np.isfinite(values) & (values != fill if fill is not None else True)
     least, greatest = values[kept].min(), values[kept].max()
     with np.errstate(invalid="ignore", over="ignore"):
@@ -58,7 +60,7 @@ def steps_of(values, n_bits):
 
 
 def made_sets():
-    """(name, values) of what is made of real fields."""
+    """Yield (name, values) of fields derived from real fields."""
     fields = {(data.file.removesuffix(".h5"), data.field.rsplit("/", 1)[-1]): data
               for data in comparison_data.real_sets() if "widened" not in data.field}
     for (file, name), data in sorted(fields.items()):
@@ -140,7 +142,7 @@ def chunks_of(values, shape):
 
 
 def measured(codec, values, shape, repeat):
-    """Bytes, and seconds to encode and to decode: medians."""
+    """Encoded bytes, and seconds to encode and to decode: medians."""
     chunks = list(chunks_of(values, shape))
     spent, n_bytes = {"encode": [], "decode": []}, 0
     for turn in range(repeat + 1):

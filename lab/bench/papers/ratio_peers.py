@@ -1,15 +1,19 @@
-"""trz beside the smallest of others, field by field: bytes alone, so on a busy machine, too.
+"""Compares trz with the smallest of other codecs, field by field, in size only (any load will do).
 
     pip install numpy h5py hdf5plugin pysz==1.1.0 pcodec==1.1.0 && ninja -C build h5trz
     python lab/bench/papers/ratio_peers.py --csv lab/bench/results/ratio_peers.csv
 
 Peers: SZ3 of the wheel pysz (interpolation; Lorenzo and regression), SPERR and ZFP of hdf5plugin,
-and pcodec at level 12 on values rounded to steps of twice the bound. Each field is one chunk, each
-bound a share of its range. trz is told the fill value; of the others SZ3 and pcodec get the values
-as they are, or with fill values and NaN replaced by the mean of what is there and zstd's bytes of
-the mask added, whichever is less, and SPERR and ZFP, which cannot have them, the replaced ones. A
-peer's run counts if no value is more than 1.06 bounds off, as SPERR's may be; `error_over_bound`
-says by how much. Each encodes in a process of its own: some crash.
+and pcodec at level 12 on values rounded to steps of twice the bound. Each field is one chunk; each
+bound is a share of its range.
+
+trz receives the fill value. For the others, fill values and NaN can be replaced by the mean of the
+remaining values; the mask, compressed by zstd, then counts as well. SPERR and ZFP always get the
+replaced values. SZ3 and pcodec get original or replaced values, whichever give the smaller result.
+
+A peer's result counts if no value is off by more than 1.06 bounds, because SPERR may slightly
+exceed its bound; `error_over_bound` has the actual error. Each codec encodes in a separate process,
+because some crash.
 """
 
 import argparse
@@ -31,7 +35,7 @@ from compare_sz3 import Pysz, Trz, heading_of_machine, zstd_bytes  # noqa: E402
 
 PRESETS = ("fast", "default", "ratio", "max")
 RELS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-ALLOWED = 1.06  # Of the bound, by which a peer's values may be off.
+ALLOWED = 1.06  # Allowed error of a peer's values, in bounds.
 TIME_LIMIT_S = 300
 COLUMNS = ("file", "field", "dtype", "shape", "rel", "codec", "raw_bytes", "encoded_bytes",
            "error_over_bound")
@@ -40,7 +44,7 @@ COLUMNS = ("file", "field", "dtype", "shape", "rel", "codec", "raw_bytes", "enco
 # --- codecs: (data, bound) -> encoded bytes, decoded values
 
 def coded_by(make, *settings):
-    """By a codec of compare_sz3.py: make(data, bound, *settings)."""
+    """Wrap a codec of compare_sz3.py: make(data, bound, *settings)."""
     def run(data, bound):
         codec = make(data, bound, *settings)
         codec.encode()
@@ -54,7 +58,7 @@ def through_hdf5(options):
         import h5py
         import hdf5plugin
 
-        # SPERR takes two and three dimensions: slabs of others, one behind the other.
+        # SPERR supports two and three dimensions; leading dimensions of other arrays are merged.
         values = data.values
         if values.ndim > 3:
             values = values.reshape(-1, *values.shape[-2:])
@@ -91,7 +95,8 @@ WITHOUT_HOLES = ("sperr", "zfp")
 # --- measuring
 
 def filled(data):
-    """The values with a mean where none is kept, and the bytes of the mask that says where."""
+    """The values with the mean in place of fill values and NaN, and the bytes of the compressed
+    mask."""
     kept = data.kept
     values = np.where(kept, data.values, data.values[kept].mean(dtype="f8"))
     mask = comparison_data.DataSet(data.file, data.field, np.packbits(kept))
@@ -101,7 +106,7 @@ def filled(data):
 
 
 def run_apart(run, data, bound):
-    """(bytes, largest error over the bound) of a codec in a process of its own; None: it failed."""
+    """(bytes, largest error over the bound) of a codec in a separate process; None: it failed."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
@@ -114,7 +119,7 @@ def run_apart(run, data, bound):
                 errors = np.abs(data.values.astype("f8") - decoded.astype("f8"))[kept]
             worst = float(errors.max() / bound)
             sender.send((n_bytes, worst if np.isfinite(worst) else np.inf))
-        except Exception:  # noqa: BLE001  (of whatever kind: it has no result)
+        except Exception:  # noqa: BLE001  (any exception means that the codec has no result)
             sender.send(None)
 
     process = context.Process(target=child)
@@ -149,7 +154,7 @@ def measure(data, rel):
         yield row | {"codec": name, "encoded_bytes": best[0], "error_over_bound": best[1]}
 
 
-# --- what it comes to
+# --- results
 
 def pairs_of(rows):
     """{(file, field, rel): {codec: bytes}}"""
@@ -167,7 +172,8 @@ def least_of_peers(pair):
 
 
 def verdict(rows):
-    """Lines: in how many pairs each preset is the smallest, or more than 5 and 15 % larger."""
+    """Lines with the number of pairs in which each preset is the smallest, or over 5 and 15 %
+    larger."""
     pairs = pairs_of(rows)
     for preset in PRESETS:
         ours = f"trz-{preset}"

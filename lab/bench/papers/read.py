@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Reading: this library against h5py, same file, same plug-ins, same run.
+"""Compares reading by this library with h5py: same file, same plug-ins, same run.
 
-For each codec a file is made with stock HDF5 filters (trz: by the library's own plug-in), and read
-whole and by slices, by h5py and by libtailrace through its C API, in turn; answers are compared
-first. Reported are medians and spreads (least to greatest) of each, and the speed-up. "cold" opens
-the file for each read, "again" repeats reads on the open file; the file's pages are in the page
-cache for both, so that decoding and overhead are measured, not the disk.
+For each codec, stock HDF5 filters make a file (trz: the library's own plug-in). h5py and
+libtailrace, through its C API, read it completely and by slices, in turn. The values are compared
+first. The results are medians and spreads (least to greatest) of each, and the speed-up. "cold"
+opens the file for each read, "again" repeats reads on the open file. The file is in the page cache
+in both cases, so that decoding and overhead are measured, not the disk.
 
   python3 lab/bench/papers/read.py --library build/lib/libtailrace.so --out read.json
 """
@@ -36,7 +36,7 @@ CODECS = {
 
 
 class Reader:
-    """libtailrace's reader, as a C program would use it."""
+    """Reader of libtailrace, used like in a C program."""
 
     def __init__(self, library, path, options=""):
         self.library = library
@@ -73,7 +73,7 @@ def smooth(n):
 
 
 def patterns(n, chunk):
-    """Lists of (start, count, stride) by name."""
+    """Lists of (start, count, stride), by name of the pattern."""
     random = np.random.default_rng(2)
 
     def boxes(count, extent):
@@ -100,7 +100,7 @@ def selection(slab):
 
 
 def timed(action, budget_s, least):
-    """Seconds of each of several runs."""
+    """Seconds of each run of `action`, within a time budget."""
     times = []
     end = time.perf_counter() + budget_s
     while len(times) < least or (time.perf_counter() < end and len(times) < 50):
@@ -111,7 +111,7 @@ def timed(action, budget_s, least):
 
 
 def compare(library, path, slabs, dtype, arguments, cold):
-    """Seconds of h5py and of ours, in turn."""
+    """Seconds of h5py and of Tailrace, in turn."""
     buffers = [np.empty(count, dtype) for _, count, _ in slabs]
     wanted = [selection(slab) for slab in slabs]
     spaces = [np.s_[tuple(slice(0, c) for c in count)] for _, count, _ in slabs]

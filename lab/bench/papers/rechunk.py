@@ -3,16 +3,17 @@
 
     lab/bench/papers/rechunk.py --size 1000MB --memory 256MB,1GB --rounds 3 --csv rechunk.csv
 
-The file is make_climate.py's, stored in maps (a chunk is one time, all layers, all cells;
-shuffle and deflate at level 1), and becomes one of time series (a chunk is all times of 32 x 64
-cells of one layer) with the same filters, and is made into maps again. The values of every output
-are compared first, in memory; a difference ends the run with 1. Then come the rounds, in turn:
-seconds and processor seconds of the whole process, and the most memory that was resident. --tools
-leaves some out: h5repack, which has no option for memory and reads with what it has, takes minutes
-for a gigabyte. nccopy is given each memory as its copy buffer and its chunk cache (-m, -h); what it
-takes is in the table.
+make_climate.py makes the file, stored in maps: a chunk is one time, all layers, all cells, with
+shuffle and deflate at level 1. The tools rechunk it to time series with the same filters, and back
+to maps. A chunk of time series is all times of 32 x 64 cells of one layer.
 
-TAILRACE is the build's bin/tailrace. It needs h5repack, nccopy, h5py, netCDF4 and numpy.
+The values of every output are compared first, in memory; a difference ends the run with 1. Then the
+rounds run in turn; they measure wall and CPU seconds of the complete process, and its peak resident
+memory. --tools selects tools: h5repack has no option for memory and takes minutes for a gigabyte.
+nccopy gets each memory size as its copy buffer and its chunk cache (-m, -h); the table shows the
+memory that it uses.
+
+TAILRACE is the build's bin/tailrace. Needs h5repack, nccopy, h5py, netCDF4 and numpy.
 """
 
 import argparse
@@ -44,7 +45,7 @@ def program():
 
 
 def chunks_of(shape):
-    """Of maps and of time series."""
+    """Chunk shapes of maps and of time series."""
     n_times, _, n_lats, n_lons = shape
     return {"maps": [1, *shape[1:]],
             "series": [n_times, 1, min(32, n_lats), min(64, n_lons)]}
@@ -63,7 +64,7 @@ def words_of(tool, source, target, chunk, memory):
             ",".join(f"{name}/{n}" for name, n in zip(names, chunk)), source, target]
 
 
-#: A process as small as can be starts the tool: what a child has before exec counts as its memory.
+#: A minimal process starts the tool, because a child's memory before exec counts as its peak.
 LAUNCH = """
 import json, resource, subprocess, sys, time
 start = time.perf_counter()
@@ -76,7 +77,7 @@ sys.exit(done.returncode)
 
 
 def run(words, limit):
-    """@returns seconds, processor seconds, resident bytes."""
+    """Run a tool. @returns wall seconds, CPU seconds, peak resident bytes."""
     with subprocess.Popen([sys.executable, "-c", LAUNCH, *map(str, words)], text=True,
                           stdout=subprocess.PIPE, start_new_session=True) as launched:
         try:
@@ -92,12 +93,12 @@ def run(words, limit):
 
 
 def check(path, wanted, chunk):
-    """Stored in these chunks, the values are those wanted, to the bit."""
+    """Check that the file has these chunks, and the wanted values bit by bit."""
     with h5py.File(path, "r") as file:
         found = file[NAME]
         if list(found.chunks) != list(chunk):
             sys.exit(f"{path}: its chunks are {found.chunks}, not {chunk}")
-        along = 0 if chunk[0] == 1 else 1  # as the chunks lie
+        along = 0 if chunk[0] == 1 else 1  # direction of the chunks
         for i in range(found.shape[along]):
             part = (i,) if along == 0 else (slice(None), i)
             if not np.array_equal(found[part], wanted[part]):

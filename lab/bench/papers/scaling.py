@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Weak scaling: run `tailrace-lab bench` on several numbers of ranks, same work a rank, one table.
+"""Weak scaling: runs `tailrace-lab bench` on several numbers of ranks with the same work per rank.
 
     scaling.py --ranks 1,2,4 --json scaling.json -- --workload nyx --bandwidth 25MB/s/rank
 
-What follows "--" goes to tailrace-lab bench as it is. Efficiency is the time on the first number of
-ranks over the time on this one: 1 is perfect. A bandwidth with "/rank" grows with the ranks, one
-without is shared by all. More ranks than cores measure the cores; the table says so. The JSON has
+Arguments after "--" go to tailrace-lab bench unchanged. Efficiency is the time on the first number
+of ranks over the time on this one: 1 is perfect. A bandwidth with "/rank" grows with the ranks; all
+ranks share one without. More ranks than cores measure the cores; the table says so. The JSON has
 each run's document under "runs", and the table under "rows".
 """
 
@@ -22,14 +22,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def bench_program():
-    """The program beside $TAILRACE, else the build's; as the tests do."""
+    """The program in $TAILRACE's folder, or else the build's, like in the tests."""
     path = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
     path = path.with_name("tailrace-lab")
     return str(path) if path.exists() else shutil.which("tailrace-lab")
 
 
 def run(program, launcher, n_ranks, options):
-    """One number of ranks; returns its documents, one for each bound and bandwidth."""
+    """Run on one number of ranks. @returns the documents, one for each bound and bandwidth."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "run.json"
         command = [launcher, "-n", str(n_ranks), program, "bench", *options, "--json", str(path)]
@@ -45,7 +45,7 @@ def bandwidth_per_rank(document):
 
 
 def rows_of(documents):
-    """A row for each method, bound, bandwidth and number of ranks."""
+    """One row for each method, bound, bandwidth and number of ranks."""
     rows = []
     for index, document in documents:
         for row in document["rows"]:
@@ -55,7 +55,7 @@ def rows_of(documents):
                          "median_s": row["median_s"],
                          "spread": (row["max_s"] - row["min_s"]) / row["median_s"]})
     first = {}
-    for row in rows:  # the first number of ranks comes first
+    for row in rows:  # rows of the first number of ranks come first
         key = (row["point"], row["method"])
         row["efficiency"] = first.setdefault(key, row["median_s"]) / row["median_s"]
     return rows

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How far schedulers end above the best bound known, on random instances with obstacles.
+"""Gaps between schedulers and the best known bound, on random instances with obstacles.
 
     python lab/bench/papers/schedule_gaps.py bounds  --bounds lab/bench/results/schedule_bounds.csv
     python schedule_gaps.py compare --bounds lab/bench/results/schedule_bounds.csv \\
@@ -7,10 +7,10 @@
     python lab/bench/papers/schedule_gaps.py plot lab/bench/results/schedule_gaps.csv \\
         -o schedule_gaps.png
 
-`bounds` asks CP-SAT about every instance in which no scheduler meets the lower bound, and goes on
-where it was broken off; a bound is a fact about an instance, whatever schedulers become. `compare`
-runs all schedulers and writes a row for each size and scheduler. Instances are those of
-`tailrace-lab schedule --random n=N,seed=S`, S = 1 ... --instances. tailrace-lab lies beside
+`bounds` runs CP-SAT on every instance in which no scheduler meets the lower bound, and resumes an
+aborted run. A bound depends on the instance only, so it stays valid when schedulers change.
+`compare` runs all schedulers and writes a row for each size and scheduler. Instances are those of
+`tailrace-lab schedule --random n=N,seed=S`, S = 1 ... --instances. tailrace-lab is in the folder of
 $TAILRACE (default: build/bin/tailrace). `plot` needs matplotlib.
 """
 
@@ -28,20 +28,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = str(pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
               .with_name("tailrace-lab"))
 SIZES = (10, 20, 50, 100, 200)
-# Makespans are sums of whole microseconds; what differs by less than half of one is the same.
+# Makespans are sums of whole microseconds; differences below half a microsecond are rounding.
 SAME_S = 5e-7
 
 
 def schedule(n_jobs, seed, *words):
     done = subprocess.run([PROGRAM, "schedule", "--random", f"n={n_jobs},seed={seed}", "--json",
                            "-", *words], capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1):  # 1: an invalid plan, which the JSON tells.
+    if done.returncode not in (0, 1):  # 1: an invalid plan, which the JSON reports.
         sys.exit(f"n={n_jobs},seed={seed}: {done.stderr.strip()}")
     return json.loads(done.stdout)
 
 
 def read_bounds(path):
-    """{(n, seed): {"bound_s", "makespan_s", "proven"}}"""
+    """Read {(n, seed): {"bound_s", "makespan_s", "proven"}}."""
     bounds = {}
     if path.exists():
         with open(path, newline="") as file:
@@ -56,7 +56,7 @@ def makespans(document):
 
 
 def find_bounds(arguments):
-    """One line for each instance, written as it is found."""
+    """Find the bounds; one line per instance is written as soon as its bound is found."""
     known = read_bounds(arguments.bounds)
     new = not known
     with open(arguments.bounds, "a", newline="") as file:

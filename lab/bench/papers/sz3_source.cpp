@@ -1,8 +1,9 @@
-// SZ3 from its source behind three C functions, for lab/bench/papers/compare_sz3.py through ctypes.
+// SZ3, compiled from its source behind three C functions that lab/bench/papers/compare_sz3.py calls
+// by ctypes.
 //
-// Built by lab/bench/papers/sz3_source.py against the source that it downloads; no part of the
-// project's own build. The header-only SZ3 is compiled as its users do, but with
-// -ffp-contract=off: with fused operations it breaks its bound.
+// lab/bench/papers/sz3_source.py builds this file with the source that it downloads; the project's
+// own build does not. The header-only SZ3 is compiled as its users do, but with -ffp-contract=off:
+// with fused operations it breaks its bound.
 
 #include <SZ3/api/sz.hpp>
 #include <exception>
@@ -29,7 +30,7 @@ extern "C" {
 const char* sz3_version() { return SZ3_VER; }
 
 /// Encode f32 or f64 under an absolute bound. `lorenzo`: Lorenzo and regression instead of SZ3's
-/// default. @returns bytes written; < 0 if SZ3 refused or there is no room.
+/// default. @returns bytes written; < 0 if SZ3 fails or `capacity` is too small.
 long sz3_encode(int is_f64, const std::size_t* extents, int rank, double bound, int lorenzo,
                 const void* values, void* out, std::size_t capacity) try {
   SZ3::Config config;
@@ -43,7 +44,7 @@ long sz3_encode(int is_f64, const std::size_t* extents, int rank, double bound, 
   return -1;
 }
 
-/// @returns 0; < 0 if SZ3 refused.
+/// Decode. @returns 0; < 0 if SZ3 fails.
 int sz3_decode(int is_f64, const void* encoded, std::size_t n_bytes, void* values) try {
   is_f64 ? decode<double>(encoded, n_bytes, values) : decode<float>(encoded, n_bytes, values);
   return 0;

@@ -1,10 +1,9 @@
 """SZ3 3.3.2 compiled from source, as a baseline: fetch, check, compile, load.
 
-The source comes with the Rust package sz3-sys (BSD licence), which is how it can be had where only
-package registries are reachable: `cargo vendor` fetches it. It stays in build/sz3-3.3.2 and is no
-part of Tailrace.
+`cargo vendor` fetches the source from the Rust package sz3-sys (BSD licence), so that a package
+registry suffices. The source is stored in build/sz3-3.3.2 and is not part of Tailrace.
 
-    python lab/bench/papers/sz3_source.py      build it and print where the library is
+    python lab/bench/papers/sz3_source.py      build it and print the library's path
 """
 
 import ctypes
@@ -25,7 +24,7 @@ SHA256 = "fd50b94038a09c9997d65eee85ffa500515da9e203cec260a4a24d874e0c2533"
 VERSION = {"PROJECT_NAME": "SZ3", "PROJECT_VERSION": "3.3.2", "PROJECT_VERSION_MAJOR": "3",
            "PROJECT_VERSION_MINOR": "3", "PROJECT_VERSION_PATCH": "2",
            "PROJECT_VERSION_TWEAK": "0", "SZ3_DATA_VERSION": "3.3.2"}
-#: What its users get at best, but without fused operations, which break its bound.
+#: The best flags of SZ3's users, but without fused operations, which break its bound.
 FLAGS = ["-std=c++17", "-O3", "-march=native", "-ffp-contract=off", "-DNDEBUG", "-fPIC", "-shared",
          "-w"]
 
@@ -47,7 +46,7 @@ def fetch():
 
 
 def build():
-    """The shared library, made at the first call."""
+    """Path of the shared library, which the first call builds."""
     library = FOLDER / "libsz3_source.so"
     wrapper = ROOT / "lab" / "bench" / "papers" / "sz3_source.cpp"
     if library.exists() and library.stat().st_mtime > wrapper.stat().st_mtime:

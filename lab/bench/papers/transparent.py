@@ -1,38 +1,38 @@
 #!/usr/bin/env python3
-"""Programs of PnetCDF that know nothing of compression, without and with it: the experiments of
-Bicer et al. 2014, section IV.
+"""Measures unmodified PnetCDF programs without and with compression: Bicer et al. 2014, section IV.
 
-    transparent.py write --csv write.csv --json write.json      figures 7 (--chunks) and 8
-    transparent.py read --csv read.csv --json read.json         figures 9, 12 and 13
-    lab/bench/papers/transparent.py md --csv md.csv --json md.json               figures 10 and 11
+    transparent.py write --csv write.csv --json write.json             figures 7 (--chunks) and 8.
+    transparent.py read --csv read.csv --json read.json                figures 9, 12 and 13.
+    lab/bench/papers/transparent.py md --csv md.csv --json md.json     figures 10 and 11.
 
-write: `replay --output pnetcdf` writes climate data (make_climate.py) step by step: through the
-real library, collectively or independently (P_original, P_independent: MPI-IO may have few ranks
-write for all, who then share these ranks' bandwidth), through libtailrace_pnetcdf.so in its place
-by LD_PRELOAD, in each layout (P_sparse, P_dense, ...; variables of fixed shape, since places by
-shape end with it), and `replay --output hdf5`, uncompressed and independently (H_original) and with
-the same codec as a filter of HDF5 (H_filtered).
+write: `replay --output pnetcdf` writes climate data (make_climate.py) step by step. P_original and
+P_independent use the real library, collectively and independently. (Collective MPI-IO may aggregate
+data on few ranks, whose bandwidth all then share.) P_sparse, P_dense, ... use
+libtailrace_pnetcdf.so in its place by LD_PRELOAD, in each layout. All variables have fixed shape,
+because some layouts place chunks by the shape. `replay --output hdf5` writes uncompressed and
+independently (H_original), and with the same codec as a filter of HDF5 (H_filtered).
 
-read: at and matt read the same climate data: classic netCDF through the real library, collectively
-or independently (P_original, P_independent), compressed netCDF-4 made by `tailrace repack` through
-libtailrace_pnetcdf.so (P_CODEC) and through Tailrace's reader (T_CODEC); HDF5, contiguous
-(H_original) and compressed (H_filtered, the first codec).
+read: at and matt read the same climate data. The versions are: classic netCDF through the real
+library, collectively or independently (P_original, P_independent); compressed netCDF-4 made by
+`tailrace repack`, through libtailrace_pnetcdf.so (P_CODEC) and through Tailrace's reader (T_CODEC);
+HDF5, contiguous (H_original) and compressed (H_filtered, the first codec).
 
-md: the simulation `md` writes all its fields in every step: nothing (none), through the real
-library (P_original), with Tailrace in its place without loss (P_trz) and within the bounds that md
-gives to Tailrace's own output (P_bounds). total_s is of all iterations, write_s what they and the
-closing spent in the output.
+md: the simulation `md` writes all its fields in every step. It writes nothing (none), through the
+real library (P_original), or with Tailrace in its place: without loss (P_trz), or within the bounds
+that md gives to Tailrace's own output (P_bounds). total_s is the time of all iterations, write_s
+the time of output in them and in the close.
 
-Answers come first: every file written is read back and compared bit by bit; every answer of at and
-matt must equal P_original's, bit by bit if the codec is lossless, else within its bound; md's last
-state does not depend on its output. A difference ends the run with 1. Then all take turns, A B A B,
---rounds times, under each storage limit (libwritelimit.so: MB/s of each rank, a storage that
-buffers nothing; 0: the page cache, as it is). "times_faster" is over the fastest of the
-uncompressed ones through PnetCDF on as many ranks under the same limit. Methods whose library was
-not built are left out, and that is said.
+Answers are checked first. Every file written is read back and compared bit by bit. Every answer of
+at and matt must equal P_original's, bit by bit if the codec is lossless, else within its bound.
+md's last state must not depend on its output. A difference ends the run with 1.
 
-Beside the programs (the build's bin/, examples/ and lib/, or beside $TAILRACE) it needs mpiexec,
-h5py, numpy and netCDF4.
+Then all cases run in turn, A B A B, --rounds times, under each storage limit (libwritelimit.so:
+MB/s of each rank, a storage without buffers; 0: the page cache, unlimited). "times_faster" is
+relative to the fastest uncompressed case through PnetCDF on as many ranks under the same limit.
+Methods whose library is not built are omitted, with a message.
+
+Needs mpiexec, h5py, numpy, netCDF4, and the programs of the build's bin/, examples/ and lib/ (or
+next to $TAILRACE).
 """
 
 import argparse
@@ -50,13 +50,14 @@ import in_situ
 from transparent_runs import (ROOT, build, check_file, codec_words, launch, library, plugin_path,
                               preload, start)
 
-#: Absolute bounds of lossy codecs are in the codec's word: trz@0.01 is trz,bound=abs=0.01.
+#: Codecs with a bound contain it: trz@0.01 is trz,bound=abs=0.01.
 CODECS = ["trz", "xor", "zstd", "trz@0.01"]
 LAYOUTS = ["sparse", "dense", "hybrid", "claimed"]
 
 
 def make_data(folder, options):
-    """The data set as classic netCDF and as bare numbers. @returns make_climate.py's numbers."""
+    """Make the data set as classic netCDF and as bare numbers. @returns make_climate.py's numbers.
+    """
     make_climate = ROOT / "lab" / "bench" / "data" / "make_climate.py"
     start([sys.executable, make_climate, folder / "climate.nc", "--size", options.size,
            "--raw", folder / "climate.f32", "--json", folder / "climate.json",
@@ -67,7 +68,7 @@ def make_data(folder, options):
 # --- writing
 
 class Writer:
-    """Runs replay with one method after another."""
+    """Runs replay with different methods."""
 
     def __init__(self, folder, made, options):
         self.folder, self.made, self.options = folder, made, options
@@ -83,8 +84,8 @@ class Writer:
         return [name for name in found if name in self.options.methods or not self.options.methods]
 
     def chunk_text(self, ranks, chunk):
-        """A chunk of about so many bytes, all rows of a rank's part in some layers or some rows of
-        one layer: what both sides are told."""
+        """Shape of a chunk of about `chunk` bytes, used with both libraries: all rows of a rank's
+        part in some layers, or some rows of one layer."""
         rows, columns = -(-self.made["lat"] // ranks), self.made["lon"]
         layers = max(min(chunk // (4 * rows * columns), self.made["layers"]), 1)
         rows = max(min(rows, chunk // (4 * columns * layers)), 1)
@@ -126,7 +127,7 @@ class Writer:
                 "disk_bytes": output.stat().st_blocks * 512}
 
     def check(self, method):
-        """Every value that the file holds, beside what was written."""
+        """Compare every value of the file with the data that were written."""
         check_file(self.output_of(method), self.folder / "climate.f32", f"reading {method} back")
 
 
@@ -154,14 +155,14 @@ def write(options, folder):
 # --- reading
 
 class Analyst:
-    """Runs at and matt on one version of the data set after another."""
+    """Runs at and matt on different versions of the data set."""
 
     def __init__(self, folder, made, options):
         self.folder, self.made, self.options = folder, made, options
         self.versions = {"P_original": "climate.nc", "P_independent": "climate.nc"}
 
     def prepare(self):
-        """Make the compressed versions, and the contiguous HDF5."""
+        """Make the compressed versions, and the contiguous HDF5 file."""
         examples = build() / "examples"
         for codec in self.options.codecs:
             name = codec.replace("@", "_")
@@ -203,7 +204,8 @@ class Analyst:
         return launch(ranks, program, words, variables, version, self.folder / "report.json")
 
     def check(self, application):
-        """Every version's answer on every number of ranks, beside P_original's on the first."""
+        """Compare every version's answer on every number of ranks with P_original's on the first.
+        """
         expected = self.run(application, "P_original", self.options.ranks[0], 0)["answer"]
         for version in self.versions:
             for ranks in self.options.ranks:
@@ -246,7 +248,7 @@ def read(options, folder):
 
 # --- a simulation
 
-#: What md tells Tailrace when it writes through it (examples/md).
+#: Bounds that md sets for Tailrace's own output (examples/md).
 MD_BOUNDS = {**dict.fromkeys("xyz", 1e-3), **dict.fromkeys(("vx", "vy", "vz", "energy"), 1e-2)}
 
 
@@ -295,10 +297,10 @@ def md(options, folder):
     return rows, {"cells": options.cells, "steps": options.steps}
 
 
-# --- both
+# --- common parts
 
 def measure(cases, run, options):
-    """All rounds, in turn. @returns {case: [report, ...]}"""
+    """Run all rounds, in turn. @returns {case: [report, ...]}"""
     reports = {case: [] for case in cases}
     for number in range(options.rounds):
         for case in cases:
@@ -317,8 +319,8 @@ def row_of(reports):
 
 
 def add_factors(rows, keys):
-    """How many times faster than uncompressed data through PnetCDF, and against its fastest run the
-    slowest one here, which is what is sure."""
+    """Add the speed-up over uncompressed data through PnetCDF, and its certain lower limit: the
+    fastest uncompressed run over the slowest run."""
     for row in rows:
         bases = [base for base in rows if base["method"] in ("P_original", "P_independent")
                  and all(base[key] == row[key] for key in keys)]
@@ -353,7 +355,7 @@ def show(rows):
 
 
 def bytes_of(text):
-    """"1MiB", "512kB", "4096"."""
+    """Bytes of "1MiB", "512kB" or "4096"."""
     for unit, factor in (("MiB", 2**20), ("KiB", 2**10), ("MB", 10**6), ("kB", 10**3), ("", 1)):
         if text.endswith(unit):
             return int(float(text.removesuffix(unit)) * factor)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What lab/bench/papers/transparent.py starts, and how what they wrote is compared.
+"""Starts the programs of lab/bench/papers/transparent.py, and compares their outputs.
 
     lab/bench/papers/transparent_runs.py compare OUTPUT EXPECTED [NAME=BOUND...]
 
-compares two files in a process of its own: h5py holds an HDF5, and what a process has ever used
-counts as its children's, too.
+compares two files in a separate process: h5py loads an HDF5, and the peak memory of a process also
+counts for its children.
 """
 
 import json
@@ -21,13 +21,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def build():
-    """TAILRACE is the build's bin/tailrace."""
+    """Folder of the build. TAILRACE is its bin/tailrace."""
     tailrace = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
     return tailrace.absolute().parent.parent
 
 
 def why_not_measured():
-    """Why times of this build say nothing of a user's, or an empty string."""
+    """Reason for which times of this build are not representative, or an empty string."""
     path = build() / "CMakeCache.txt"
     cache = path.read_text() if path.exists() else ""
     if "RELWITHDEBINFO:STRING=-Og" in cache:
@@ -44,7 +44,7 @@ def library():
 
 
 def plugin_path():
-    """Of trz and xor; those of others follow from the environment."""
+    """Plug-in path: the build's folder (trz, xor), and hdf5plugin's, if installed."""
     own = str(build() / "lib" / "hdf5" / "plugin")
     try:
         import hdf5plugin
@@ -55,7 +55,7 @@ def plugin_path():
 
 
 def start(command, what, environment=None):
-    """Run to the end; its words, if it fails, are the last ones."""
+    """Run to the end; if the command fails, print its last output and exit."""
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False,
                           env={**in_situ.MPI_ENVIRONMENT, **os.environ, **(environment or {})})
     if done.returncode != 0:
@@ -65,8 +65,8 @@ def start(command, what, environment=None):
 
 
 def launch(ranks, program, arguments, variables, what, report):
-    """Run a program on ranks with variables set for it alone (not for the launcher). @returns its
-    report."""
+    """Run a program on ranks; the variables are set for the program but not for the launcher.
+    @returns its report."""
     words = [f"{name}={value}" for name, value in variables.items()]
     start([shutil.which("mpiexec"), "-n", ranks, "env", *words, build() / "examples" / program,
            *arguments, "--json", report], what)
@@ -74,13 +74,13 @@ def launch(ranks, program, arguments, variables, what, report):
 
 
 def preload(codec_words):
-    """Variables that put Tailrace in PnetCDF's place."""
+    """Variables that preload Tailrace in place of PnetCDF."""
     return {"LD_PRELOAD": library(), "HDF5_PLUGIN_PATH": plugin_path(),
             **({"TAILRACE_OPTIONS": codec_words} if codec_words else {})}
 
 
 def codec_words(codec):
-    """("codec=trz", "bound=abs=0.01") of "trz@0.01"."""
+    """Options of "trz@0.01": ["codec=trz", "bound=abs=0.01"]."""
     name, _, bound = codec.partition("@")
     return [f"codec={name}"] + ([f"bound=abs={bound}"] if bound else [])
 
@@ -88,7 +88,7 @@ def codec_words(codec):
 # --- comparing
 
 def arrays_of(path, names):
-    """By name. Only in processes of their own (compare), since h5py holds an HDF5."""
+    """Arrays by name. Only for separate processes (compare), because h5py loads an HDF5."""
     import h5py
     import netCDF4
     import numpy as np
@@ -105,8 +105,9 @@ def arrays_of(path, names):
 
 
 def compare(path, expected, *bounds):
-    """Ends the program if the file's temperatures are not those of the bare numbers (*.f32); or all
-    variables of the file `expected`, within `bounds`, such as x=1e-3, or bit by bit."""
+    """Compare a file with `expected`; a difference ends the program. `expected` is a file of bare
+    temperatures (*.f32), or a file whose variables must agree bit by bit or within `bounds` such as
+    x=1e-3."""
     import numpy as np
 
     if expected.endswith(".f32"):
@@ -126,7 +127,7 @@ def compare(path, expected, *bounds):
 
 
 def check_file(path, expected, what, bounds=()):
-    """Compare in another process; a difference ends the program."""
+    """Compare in a separate process; a difference ends the program."""
     start([sys.executable, __file__, "compare", path, expected, *bounds], what,
           {"HDF5_PLUGIN_PATH": plugin_path()})
 

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Writing and reading a dataset through xarray and dask: Tailrace beside netCDF4 and h5netcdf.
+"""Measures writing and reading a dataset through xarray and dask: Tailrace, netCDF4 and h5netcdf.
 
-A field of air temperature (made here: waves of all lengths whose power falls with the wave
-number's third power, drifting, about 20 K around 280 K, f32, with all digits) is written from a
-dask array by every method, and the mean over its file is computed in dask, chunk by chunk, by as
-many threads as are asked for. Methods take turns; the answers are compared before anything is
-timed. Files lie in the page cache, nothing is synced, so that codecs and libraries are measured,
-not the disk.
+A generated field of air temperature is written from a dask array by every method. Then dask
+computes the mean over each file, chunk by chunk, on a given number of threads. The field consists
+of drifting waves whose power falls with the third power of the wave number. Its values are about
+280 K +- 20 K, in f32 with all digits.
+
+Methods run in turn; the answers are compared before anything is timed. Files are in the page cache
+and nothing is synced, so that codecs and libraries are measured, not the disk.
 
   python3 lab/bench/papers/xarray_dask.py --size 1GB --rounds 3 --csv xarray_dask.csv
 
-by a Python that has xarray, dask, netCDF4, h5netcdf, hdf5plugin and tailrace. Reported are medians
-and spreads (least to greatest) of seconds, uncompressed bytes a second, and times the speed of
-netCDF4 with zlib.
+needs a Python with xarray, dask, netCDF4, h5netcdf, hdf5plugin and tailrace. The results are
+medians and spreads (least to greatest) of seconds, uncompressed bytes per second, and the speed
+relative to netCDF4 with zlib.
 """
 
 import argparse
@@ -39,7 +40,7 @@ UNITS = {"GB": 1e9, "MB": 1e6, "KB": 1e3}
 
 
 def air_temperature(n_bytes, seed=1):
-    """(time, y, x), of about this size; frames are 512x1024 or smaller."""
+    """Field (time, y, x) of about `n_bytes`; frames are 512x1024 or smaller."""
     n_y, n_x = (512, 1024) if n_bytes >= 64e6 else (64, 128)
     n_frames = max(8, round(n_bytes / (4 * n_y * n_x)))
     random = np.random.default_rng(seed)
@@ -48,7 +49,7 @@ def air_temperature(n_bytes, seed=1):
     k = np.hypot(k_y, k_x)
     k[0, 0] = np.inf
     waves = k**-2 * np.exp(2j * np.pi * random.random(k.shape))  # power in a shell: k * k^-4
-    # What is short changes sooner.
+    # Short waves change sooner.
     drift = np.exp(2j * np.pi * 0.01 * random.normal(size=k.shape) * np.minimum(k, 60) ** (2 / 3))
     field = np.empty((n_frames, n_y, n_x), "f4")
     scale = 6 / np.fft.irfft2(waves, (n_y, n_x)).std()
@@ -59,7 +60,7 @@ def air_temperature(n_bytes, seed=1):
 
 
 def methods(bound):
-    """name: (kind, encoding, engine, largest error)."""
+    """Methods: {name: (kind, encoding, engine, largest error)}."""
     zstd = dict(hdf5plugin.Zstd(clevel=3))
     zlib = {"zlib": True, "complevel": 4, "shuffle": True}
     return {
@@ -83,7 +84,7 @@ def write(dataset, path, method, chunks):
 
 
 def read(path, method):
-    """The mean over the file, by dask."""
+    """Compute the mean over the file with dask."""
     with xr.open_dataset(path, engine=method[2], chunks={}) as dataset:
         return float(dataset.t.mean(dtype="f8").compute())
 

@@ -1,13 +1,13 @@
-// The requests that the climate model E3SM makes of PnetCDF in its cases F (atmosphere on a cubed
-// sphere), G (ocean on hexagons) and I (land): many variables that share a few decompositions, each
-// rank's part of a variable one ncmpi_iput_varn of very many short pieces, one ncmpi_wait_all for
-// each time step.
+// Requests of the climate model E3SM to PnetCDF in its cases F (atmosphere on a cubed sphere), G
+// (ocean on hexagons) and I (land). Many variables share a few decompositions. Each rank's part of
+// a variable is one ncmpi_iput_varn of very many short pieces, with one ncmpi_wait_all per time
+// step.
 //
 //   mpiexec -n 2 e3sm_pattern F out.nc [--json FILE] [--records N] [--columns N]
 //
-// Dimensions, numbers of variables and lengths of pieces are those that the E3SM-IO benchmark's
-// documentation gives for its small data sets; which rank has which piece is drawn here, by a fixed
-// generator. Values are smooth in space, with some noise. The program knows PnetCDF alone.
+// Dimensions, numbers of variables and lengths of pieces are those of the small data sets in the
+// documentation of the E3SM-IO benchmark. A fixed generator assigns the pieces to ranks. Values are
+// smooth in space, with some noise. The program uses PnetCDF only.
 
 #include <mpi.h>
 #include <pnetcdf.h>
@@ -34,18 +34,18 @@ void check(int status, const char* what) {
 
 using Rng = std::mt19937;
 
-/// Elements that lie one behind the other, in a decomposition's dimensions, row-major.
+/// Consecutive elements in a decomposition's dimensions, row-major.
 struct Piece {
   std::uint64_t first = 0;
   std::uint64_t n = 0;
 };
 
 struct Decomposition {
-  std::vector<std::uint64_t> shape;  ///< Without time.
-  std::vector<Piece> pieces;         ///< This rank's, none across two rows.
+  std::vector<std::uint64_t> shape;  ///< Without the time dimension.
+  std::vector<Piece> pieces;         ///< Pieces of this rank; none spans two rows.
 };
 
-/// Cut `n` elements into pieces of `least` to `most`, and deal them out.
+/// Cut `n` elements into pieces of `least` to `most`, and distribute them over the ranks.
 std::vector<Piece> deal(std::uint64_t n, std::uint64_t least, std::uint64_t most, Rng& random,
                         int rank, int n_ranks) {
   std::vector<Piece> mine;
@@ -59,7 +59,7 @@ std::vector<Piece> deal(std::uint64_t n, std::uint64_t least, std::uint64_t most
   return mine;
 }
 
-/// The same pieces on every level, which are the slowest dimension.
+/// Repeat the pieces on every level; levels are the slowest dimension.
 Decomposition below_levels(std::uint64_t n_levels, const Decomposition& surface) {
   Decomposition all{{n_levels}, {}};
   all.shape.insert(all.shape.end(), surface.shape.begin(), surface.shape.end());
@@ -73,7 +73,7 @@ Decomposition below_levels(std::uint64_t n_levels, const Decomposition& surface)
   return all;
 }
 
-/// Each cell with all its levels, which are the fastest dimension.
+/// Extend each cell by all its levels; levels are the fastest dimension.
 Decomposition of_columns(const Decomposition& cells, std::uint64_t n_levels) {
   Decomposition all{{cells.shape[0], n_levels}, {}};
   for (const Piece& piece : cells.pieces) {
@@ -86,11 +86,11 @@ Decomposition of_columns(const Decomposition& cells, std::uint64_t n_levels) {
 
 struct Case {
   std::vector<Decomposition> decompositions;
-  std::vector<std::size_t> n_variables;  ///< Of each decomposition.
+  std::vector<std::size_t> n_variables;  ///< Number of variables per decomposition.
   bool doubles = false;
 };
 
-/// The short pieces come in no order, as a space-filling curve has them.
+/// Case F. The short pieces are in random order, like those of a space-filling curve.
 Case atmosphere(std::uint64_t n_columns, int rank, int n_ranks) {
   Rng random(1);
   Case made;
@@ -125,7 +125,7 @@ Case ocean(std::uint64_t n_cells, int rank, int n_ranks) {
   return made;
 }
 
-/// Points of land, a third of all, in pieces along a latitude.
+/// Case I. Land points, a third of all points, in pieces along a latitude.
 Case land(std::uint64_t n_longitudes, int rank, int n_ranks) {
   Rng random(4);
   const std::uint64_t n_latitudes = n_longitudes * 2 / 3;
@@ -159,7 +159,7 @@ float value_at(std::size_t variable, std::uint64_t record, std::uint64_t element
                             static_cast<double>(record) + 1e-3 * static_cast<double>(noise % 64));
 }
 
-/// start and count of each piece, with time before them, as varn takes them.
+/// start and count of each piece, with time as first dimension, as varn expects them.
 struct Places {
   std::vector<MPI_Offset> numbers;
   std::vector<MPI_Offset*> starts;
@@ -200,7 +200,7 @@ double cpu_s() {
   return s(used.ru_utime) + s(used.ru_stime);
 }
 
-/// Memory that this process holds, or has held at most, by /proc/self/status.
+/// Memory of this process, current or peak, from /proc/self/status.
 double memory_bytes(const char* which) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -270,7 +270,7 @@ std::vector<Variable> define(int ncid, const Case& made) {
                           static_cast<int>(dimensions.size()), dimensions.data(), &variable.id),
             name.c_str());
       check(ncmpi_put_att_text(ncid, variable.id, "units", 1, "1"), "units");
-      // What nobody puts is not zero in our file, and so can be told.
+      // With fill values, unwritten elements are not zero and can be detected.
       check(ncmpi_def_var_fill(ncid, variable.id, 0, nullptr), "fill");
       variables.push_back(variable);
     }
@@ -296,7 +296,7 @@ int main(int n_words, char** words) {
   for (const Decomposition& decomposition : made.decompositions) {
     places.emplace_back(decomposition);
   }
-  // The program's own memory stands before the clock runs.
+  // Allocate the program's buffers before the clock starts.
   std::vector<std::vector<double>> doubles;
   std::vector<std::vector<float>> floats;
   double n_pieces = 0;

@@ -1,25 +1,25 @@
-/* What programs ask of parallel HDF5, after the documentation of h5bench (its write and read
- * kernels), and three things more that cost by themselves: very small writes, many small datasets,
- * plotfiles as AMReX writes them. Plain HDF5 and MPI; it knows nothing of Tailrace.
+/* Access patterns of programs on parallel HDF5, after the documentation of h5bench (its write and
+ * read kernels). Three more patterns are costly in themselves: very small writes, many small
+ * datasets, plotfiles as AMReX writes them. Uses HDF5 and MPI only, without any call to Tailrace.
  *
- *   h5bench_pattern write FILE     particles of 8 variables, a group for each time step
- *   h5bench_pattern read FILE      what `write` with the same options has left, and compares it
- *   h5bench_pattern small FILE     --calls H5Dwrite of --bytes by each rank
- *   h5bench_pattern tables FILE    --datasets of --bytes, with four attributes each
- *   h5bench_pattern plotfile FILE  --components of --boxes a rank of --cells in each direction
+ *   h5bench_pattern write FILE     particles of 8 variables, a group for each time step.
+ *   h5bench_pattern read FILE      reads and compares the output of `write` with equal options.
+ *   h5bench_pattern small FILE     --calls H5Dwrite of --bytes by each rank.
+ *   h5bench_pattern tables FILE    --datasets of --bytes, with four attributes each.
+ *   h5bench_pattern plotfile FILE  --components of --boxes per rank of --cells per direction.
  *
- *   --dims 4096x8x8     of a rank: 1, 2 or 3; ranks lie behind one another in the first
- *   --steps N           time steps, --compute S seconds between them
- *   --memory, --in-file contiguous or interleaved: a variable after the other, or structures; of
- *                       the file also strided: --block elements of every --stride
- *   --transfers         collective or independent
- *   --part              of reads: full, partial (the first half of a rank's particles), strided
- *   --flush             never, end, or steps: H5Fflush behind each step
- *   --bound X           largest error of what is read
- *   --chunk N --filter ID:CD,CD,...   of plotfiles: chunks of N elements with HDF5's own filter
- *   --values FILE       of plotfiles: f64 by component and cells of a cube of two boxes' edge
+ *   --dims 4096x8x8     extents of a rank, 1 to 3; ranks are consecutive along the first.
+ *   --steps N           time steps, --compute S seconds between them.
+ *   --memory, --in-file contiguous (variable by variable) or interleaved (structures).
+ *                       The file may also be strided: --block elements of every --stride.
+ *   --transfers         collective or independent.
+ *   --part              for reads: full, partial (the first half of a rank's particles), strided.
+ *   --flush             never, end, or steps: H5Fflush after each step.
+ *   --bound X           largest error of the values read.
+ *   --chunk N --filter ID:CD,CD,...   for plotfiles: chunks of N elements with HDF5's own filter.
+ *   --values FILE       for plotfiles: f64 by component and cells of a cube with two boxes' edge.
  *
- * Rank 0 prints one line of JSON: seconds from barrier to barrier, of the slowest rank.
+ * Rank 0 prints one line of JSON: seconds of the slowest rank, from barrier to barrier.
  */
 
 #define _POSIX_C_SOURCE 200809L /* clock_gettime, nanosleep */
@@ -42,7 +42,7 @@ typedef struct {
 
 static const char* const variable_names[n_variables] = {"x",  "y",  "z",    "px",
                                                         "py", "pz", "id_1", "id_2"};
-static const int id_variable = 6; /* The one of integers. */
+static const int id_variable = 6; /* The integer variable. */
 
 typedef struct {
   const char* command;
@@ -90,7 +90,7 @@ static void end_all(const char* what, int line, int code) {
   MPI_Abort(MPI_COMM_WORLD, code);
 }
 
-/* Every call must succeed, or the program says which one and ends the job. */
+/* Every call must succeed; otherwise the program names it and ends the job. */
 #define DO(call)                                                      \
   do {                                                                \
     if ((long long)(call) < 0) end_all(#call " failed", __LINE__, 1); \
@@ -126,7 +126,7 @@ static void compute(void) {
   nanosleep(&left, NULL);
 }
 
-/* The seconds of parts, by this rank. */
+/* Seconds of the parts on this rank. */
 typedef struct {
   const char* name;
   double s;
@@ -154,7 +154,7 @@ static void add_seconds(const char* name, double s) {
     add_seconds(name, seconds() - begin_s_); \
   } while (0)
 
-/* All ranks have the same parts, in the same order. */
+/* Report the maxima over ranks; all ranks have the same parts, in the same order. */
 static void report(double raw_bytes, double total_s) {
   add_seconds("total_s", total_s);
   double mine[most_parts], most[most_parts];
@@ -167,7 +167,7 @@ static void report(double raw_bytes, double total_s) {
   printf("}\n");
 }
 
-/* --- what all have alike */
+/* --- shared functions */
 
 static hid_t file_access(void) {
   hid_t list = ID(H5Pcreate(H5P_FILE_ACCESS));
@@ -222,7 +222,7 @@ static hid_t type_of(int variable) {
   return variable == id_variable ? H5T_NATIVE_INT : H5T_NATIVE_FLOAT;
 }
 
-/* Of the whole job's particle i. */
+/* Value of a particle, whose number i is global to the job. */
 static float real_at(hsize_t i, int step, int variable) {
   const double t = 1e-4 * (double)i;
   return (float)((variable + 1) * (sin(t + variable) + 0.1 * step) + 1e-3 * (double)(i % 7));
@@ -231,7 +231,7 @@ static int id_at(hsize_t i, int step) { return (int)i + 1000 * step; }
 
 static size_t offset_of(int variable) { return (size_t)variable * sizeof(float); }
 
-/* The structure, or one of its members alone. */
+/* Type of the complete structure, or of a structure with one of its members. */
 static hid_t particle_type(int first, int n, size_t bytes) {
   hid_t type = ID(H5Tcreate(H5T_COMPOUND, bytes));
   for (int v = first; v < first + n; ++v) {
@@ -243,7 +243,7 @@ static hid_t particle_type(int first, int n, size_t bytes) {
 
 static int is_strided(const char* what) { return strcmp(what, "strided") == 0; }
 
-/* This rank's particles in the file that a kernel moves: all, the first half, or blocks of them. */
+/* Particles of this rank that a kernel transfers: all, the first half, or blocks. */
 static hid_t select_particles(const char* part, hsize_t* n_selected) {
   hsize_t extents[most_dimensions], start[most_dimensions] = {0}, count[most_dimensions];
   for (int d = 0; d < options.n_dims; ++d) extents[d] = count[d] = options.dims[d];
@@ -263,7 +263,7 @@ static hid_t select_particles(const char* part, hsize_t* n_selected) {
   return space;
 }
 
-/* The job's number of each particle that is selected, in the order of the file. */
+/* Global number of each selected particle, in the order of the file. */
 static hsize_t* selected_numbers(const char* part, hsize_t n) {
   hsize_t* numbers = room_of(n * sizeof(hsize_t));
   hsize_t row = 1;
@@ -278,7 +278,7 @@ static hsize_t* selected_numbers(const char* part, hsize_t n) {
 
 static int in_structures(const char* what) { return strcmp(what, "interleaved") == 0; }
 
-/* A variable of the particles in memory: dense, or one of eight numbers of each structure. */
+/* Memory space of one variable: dense, or one of eight numbers of each structure. */
 static hid_t memory_space(hsize_t n, int variable) {
   if (!in_structures(options.memory)) return ID(H5Screate_simple(1, &n, NULL));
   const hsize_t extents[2] = {n, n_variables};
@@ -289,14 +289,14 @@ static hid_t memory_space(hsize_t n, int variable) {
   return space;
 }
 
-/* Eight numbers of four bytes a particle, a variable after the other or in structures. */
+/* Address of one of eight 4-byte numbers per particle, stored by variable or in structures. */
 static char* number_of(char* values, hsize_t n, hsize_t i, int variable) {
   const hsize_t at = in_structures(options.memory) ? i * n_variables + (hsize_t)variable
                                                    : (hsize_t)variable * n + i;
   return values + at * sizeof(float);
 }
 
-/* Where a transfer of one variable begins in memory: its space says the rest. */
+/* Address at which the memory space of one variable starts. */
 static char* begin_of(char* values, hsize_t n, int variable) {
   return in_structures(options.memory) ? values : number_of(values, n, 0, variable);
 }
@@ -326,7 +326,7 @@ static void compare_values(char* values, const hsize_t* numbers, hsize_t n, int 
   }
 }
 
-/* Of structures in the file: as they are, or each variable as a structure of one member. */
+/* Transfer structures of the file: complete, or each variable as a structure of one member. */
 static void move_structures(int writes, hid_t dataset, hid_t space, hid_t list, char* values,
                             hsize_t n) {
   hid_t memory = ID(H5Screate_simple(1, &n, NULL));
@@ -374,7 +374,7 @@ static void write_particles(void) {
   char* values = room_of(n * sizeof(Particle));
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin_s = seconds();
-  double apart_s = 0; /* Making values is none of the kernel's. */
+  double apart_s = 0; /* Time to generate values, which does not count. */
   hid_t file, list = transfers(options.collective);
   TIMED("file_s", file = create_file());
   for (int step = 0; step < options.steps; ++step) {
@@ -453,7 +453,7 @@ static double* numbers_from(hsize_t first, hsize_t n) {
   return values;
 }
 
-/* Each rank one piece after the other of its own part of one dataset, independently. */
+/* Each rank writes its part of one dataset piece by piece, independently. */
 static void write_small(void) {
   const hsize_t piece = (hsize_t)options.bytes / sizeof(double);
   const hsize_t n = piece * (hsize_t)options.calls;
@@ -484,7 +484,7 @@ static void write_small(void) {
   report((double)extent * sizeof(double), end_s - begin_s);
 }
 
-/* Each rank has its part of every dataset. */
+/* Every rank writes a part of every dataset. */
 static void write_tables(void) {
   const hsize_t n = (hsize_t)options.bytes / sizeof(double);
   const hsize_t first = n * (hsize_t)rank / (hsize_t)n_ranks;
@@ -530,7 +530,7 @@ typedef struct {
   int high[3];
 } Box;
 
-/* The job's boxes lie behind one another, eight in each cube of two by two by two. */
+/* Box of the job; eight boxes form a cube of two by two by two, and cubes are stacked. */
 static Box box_at(int index) {
   Box box;
   for (int d = 0; d < 3; ++d) {
@@ -547,8 +547,8 @@ static hid_t box_type(void) {
   return type;
 }
 
-/* All components of a cube of two boxes' edge, x fastest; each rank shifts them by its own amount,
- * so that no two have the same values. */
+/* All components of a cube with the edge of two boxes, x fastest. level_values() shifts them
+ * differently on each rank, so that no two ranks have the same values. */
 static double* cube_values(void) {
   const size_t edge = 2 * (size_t)options.cells;
   const size_t n = (size_t)options.components * edge * edge * edge;
@@ -569,7 +569,7 @@ static double* cube_values(void) {
   return cube;
 }
 
-/* Box by box, component by component, cell by cell. */
+/* Values by box, component and cell. */
 static double* level_values(const double* cube, int first_box) {
   const int c = options.cells;
   const size_t edge = 2 * (size_t)c, n_cells = (size_t)c * (size_t)c * (size_t)c;
@@ -792,7 +792,7 @@ static void take_words(int argc, char** argv) {
   for (int i = 3; i < argc; i += 2) take_option(argv[i], argv[i + 1]);
   if (options.stride < options.block) refuse("--stride is less than --block");
   if (is_strided(options.in_file) && strcmp(options.command, "read") == 0) {
-    options.part = "strided"; /* All that was written. */
+    options.part = "strided"; /* Everything that was written. */
   }
   if (options.bytes % (long)sizeof(double) != 0) refuse("--bytes is no number of doubles");
   if (options.filter > 0 && options.chunk == 0) refuse("--filter needs --chunk");

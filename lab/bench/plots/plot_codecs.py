@@ -1,11 +1,12 @@
-"""Ratio against encode speed, one colour a codec, from the CSV of `tailrace-lab bench codecs`.
+"""Plots ratio against encode speed, from the CSV of `tailrace-lab bench codecs`.
 
     python lab/bench/plots/plot_codecs.py lab/bench/results/trz_codecs.csv -o trz_codecs.png
 
-Small points: one field at one bound; the few with far higher ratios than the rest stand as carets
-at the upper edge. Lines: means over the fields, one marker a bound, from the loosest (at the top)
-to the tightest; codecs without loss have one marker. Ratios are averaged geometrically, speeds
-harmonically. Reads the CSV of lab/bench/papers/compare_sz3.py as well. Needs matplotlib.
+Each codec has one colour. Small points: one field at one bound. The few points with far higher
+ratios are drawn as carets at the upper edge. Lines: means over the fields, one marker per bound,
+from the loosest (at the top) to the tightest; lossless codecs have one marker. Ratios are averaged
+geometrically, speeds harmonically. The CSV of lab/bench/papers/compare_sz3.py works as well. Needs
+matplotlib.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from matplotlib.markers import CARETUP  # noqa: E402
 from matplotlib.patheffects import withStroke  # noqa: E402
 from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: E402
 
-#: Colour (after Okabe and Ito) and marker; codecs that are not here take what is left.
+#: Colour (after Okabe and Ito) and marker; codecs that are not listed get the remaining ones.
 STYLES = {
     "trz-fast": ("#56b4e9", "^"), "trz-default": ("#0072b2", "o"), "trz-ratio": ("#0b2f5b", "s"),
     "sz3": ("#d55e00", "D"), "pysz": ("#d55e00", "D"), "pysz-lorenzo": ("#e69f00", "D"),
@@ -38,7 +39,7 @@ GREY = "#555555"
 
 
 def read(paths):
-    """Rows with figures and unbroken bounds, and how many were left out for a broken one."""
+    """Rows with figures and kept bounds, and the number of rows omitted for a broken bound."""
     rows, n_broken = [], 0
     for path in paths:
         with open(path, newline="") as file:
@@ -78,7 +79,7 @@ def bound_text(bound):
 
 
 def draw_codec(axes, codec, rows, style):
-    """The cloud, and the line of means over it. Returns the means by bound."""
+    """Draw the cloud, and the line of means over it. @returns the means by bound."""
     colour, marker = style
     top = axes.get_ylim()[1]
     inside = [row for row in rows if row["ratio"] < top]
@@ -101,7 +102,7 @@ def draw_codec(axes, codec, rows, style):
 
 
 def label_bounds(axes, means):
-    """The bounds, beside the markers of one codec."""
+    """Label the markers of one codec with the bounds."""
     for bound, (speed, ratio) in means.items():
         if bound_value(bound) > 0:
             axes.annotate(bound_text(bound), (speed, ratio), xytext=(8, 4),

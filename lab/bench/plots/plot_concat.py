@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Draws what lab/bench/papers/concat.py measured.
+"""Plots the results of lab/bench/papers/concat.py.
 
     lab/bench/plots/plot_concat.py compare concat.csv -o concat.png
     lab/bench/plots/plot_concat.py scale concat_scaling.csv -o concat_scaling.png
 
 compare: end-to-end time of each method on each number of ranks; a whisker spans the rounds, the
-number is the median. scale: time over files and over datasets, on logarithmic axes with the line
-that linear cost would follow through the largest, and the memory that the kernel counted beside the
-cap. Needs matplotlib.
+number is the median. scale: time over files and over datasets, on logarithmic axes, with the line
+of linear cost through the largest point; a last panel compares the kernel's count of memory with
+the cap. Needs matplotlib.
 """
 
 import argparse

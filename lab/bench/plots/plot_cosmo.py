@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the gas of examples/cosmo: a slice at each step that was written.
+"""Plots the gas of examples/cosmo: a slice at each step in the file.
 
     mpiexec -n 2 build/examples/cosmo --grid 96 --start 0.1 --end 1 --steps 4 --over-time off \\
         --output sync --file cosmo.h5
@@ -22,7 +22,7 @@ from matplotlib.ticker import FuncFormatter  # noqa: E402
 
 
 def slices(path, thickness):
-    """(scale factor, plane) of each step."""
+    """Read (scale factor, plane) of each step."""
     found = []
     with h5py.File(path) as file:
         for name in sorted(name for name in file if name.startswith("step_")):
@@ -38,7 +38,7 @@ def draw(steps, box, path):
                                   layout="constrained", squeeze=False, sharey=True)
     scale = LogNorm(0.2, 20)
     for axes, (growth, plane) in zip(panels[0], steps):
-        # Within the bound of the file an empty cell may be below zero, which has no logarithm.
+        # Within the file's bound, an empty cell may be below zero, which has no logarithm.
         image = axes.imshow(np.maximum(plane, 1e-3), norm=scale, cmap="inferno", origin="lower",
                             extent=(0, box, 0, box), interpolation="bilinear")
         axes.set_title(f"a = {growth:.2f}", fontsize=10)

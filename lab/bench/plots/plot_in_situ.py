@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Draws what lab/bench/papers/in_situ.py measured, as Jin et al. 2024 do.
+"""Plots the results of lab/bench/papers/in_situ.py, in the style of Jin et al. 2024.
 
     lab/bench/plots/plot_in_situ.py overheads in_situ.csv -o in_situ.png       figures 9 and 10
     lab/bench/plots/plot_in_situ.py sizes in_situ_sizes.csv -o sizes.png       figures 4 and 5
 
 Overheads: a panel for each configuration, a group of bars for each limit; the axis is logarithmic,
-and a whisker spans the single rounds. The dashed line is a raw step's writing time over its
-computation: what no synchronous output without compression can be below. A bar that does not rise
-above 0.1 % is only a number, and a whisker that goes below it ends there. Needs matplotlib.
+and a whisker spans the single rounds. The dashed line is the writing time of a raw step over its
+computation: a lower limit for synchronous output without compression. A bar below 0.1 % is shown as
+a number only; whiskers are cut there. Needs matplotlib.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def limit_title(limit):
 
 
 def draw_bars(axes, rows, outputs, limits):
-    """One configuration."""
+    """Draw the bars of one configuration."""
     width = 0.85 / len(outputs)
     for row in rows:
         if row["output"] == "none":
@@ -95,7 +95,7 @@ def draw_overheads(rows, path):
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     highest = max(100 * float(row["overhead_largest"]) for row in rows)
-    panels[0][0].set_ylim(LEAST, 2 * highest)  # shared by all
+    panels[0][0].set_ylim(LEAST, 2 * highest)  # shared by all panels
     for axes in panels[:, 0]:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda percent, _: f"{percent:g}"))
         axes.set_ylabel("time added to the run, %", fontsize=9)

@@ -1,11 +1,11 @@
-"""What a shared Huffman book saves and costs, from the CSV of lab/bench/micro/shared_book.cpp.
+"""Plots gains and costs of a shared Huffman book, from the CSV of lab/bench/micro/shared_book.cpp.
 
     python lab/bench/plots/plot_shared_book.py lab/bench/results/shared_book.csv -o shared_book.png
 
-Left: encode time with the previous step's book over that with codes of each chunk's own. Right: the
-first step's book, kept for all steps: ratio over that with codes of their own, by the book's age,
-as figure 6 of Jin et al. 2024 has it; stars: the book of a step long before (--early), one for each
-chunk size from 8 MiB on. A line is one bound, a row one field. Needs matplotlib.
+Left: encode time with the previous step's book over that with each chunk's own codes. Right: the
+first step's book, used for all steps: ratio over that with own codes, by the book's age, as in
+figure 6 of Jin et al. 2024. Stars: the book of a step long before (--early), one for each chunk
+size from 8 MiB on. A line is one bound, a row one field. Needs matplotlib.
 """
 
 import argparse
@@ -19,19 +19,19 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 CHUNKS = ("8 MiB", "1 MiB", "128 KiB")
-#: Colours of the bounds, from the loosest on.
+#: Colours of the bounds, the loosest first.
 COLOURS = ("#56b4e9", "#0072b2", "#e69f00", "#a63603")
 LINES = {"8 MiB": "-", "1 MiB": "--", "128 KiB": ":"}
 GREY = "#555555"
 
 
 def read(path):
-    """{field: {bound: {chunk: {codes: rows by step}}}}"""
+    """Read {field: {bound: {chunk: {codes: rows by step}}}}."""
     tree = collections.defaultdict(
         lambda: collections.defaultdict(lambda: collections.defaultdict(dict)))
     with open(path, newline="") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            if row["field"] == "field":  # The head of another run's table.
+            if row["field"] == "field":  # Heading of another run's table.
                 continue
             places = tree[row["field"]][float(row["relative_bound"])][row["chunk"]]
             places.setdefault(row["codes"], []).append(row)
@@ -43,7 +43,7 @@ def total(rows, key):
 
 
 def draw_times(axes, bounds):
-    """Groups of bars: a chunk size each, in it a bar for each bound."""
+    """Draw a group of bars for each chunk size, with one bar per bound."""
     width = 0.8 / len(bounds)
     for b, (bound, chunks) in enumerate(sorted(bounds.items(), reverse=True)):
         heights = [100 * (total(chunks[c]["previous"], "encode_s")
@@ -56,7 +56,7 @@ def draw_times(axes, bounds):
 
 
 def draw_ages(axes, bounds):
-    """Ratio by the age of the book."""
+    """Draw the ratio by the age of the book."""
     for b, (_, chunks) in enumerate(sorted(bounds.items(), reverse=True)):
         for chunk in CHUNKS:
             own = {row["step"]: int(row["encoded_bytes"]) for row in chunks[chunk]["own"]}

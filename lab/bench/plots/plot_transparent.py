@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws what lab/bench/papers/transparent.py measured.
+"""Plots the results of lab/bench/papers/transparent.py.
 
     plot_transparent.py write write.csv -o write.png      figure 8 of Bicer et al. 2014
     lab/bench/plots/plot_transparent.py chunks chunks.csv -o chunks.png   figure 7, over chunk sizes
     lab/bench/plots/plot_transparent.py read read.csv -o read.png         figures 12 and 13
 
-A panel for each storage limit (read: and each application); medians, whiskers span the rounds, the
-number over a bar is how many times faster it is than uncompressed data through PnetCDF. Needs
+One panel for each storage limit (read: and each application). Bars are medians, whiskers span the
+rounds. The number over a bar is its speed-up over uncompressed data through PnetCDF. Needs
 matplotlib.
 """
 
@@ -19,8 +19,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 GREY = "#555555"
-#: Colours after Okabe and Ito: one for each codec or layout; the uncompressed ones are grey. What
-#: goes through Tailrace's own reader has its codec's colour, hatched.
+#: Colours after Okabe and Ito: one for each codec or layout; uncompressed ones are grey. Methods of
+#: Tailrace's own reader have their codec's colour, hatched.
 COLOURS = {"P_original": "#8c8c8c", "P_independent": "#bdbdbd", "H_original": "#636363",
            "P_sparse": "#e69f00", "P_dense": "#cc79a7", "P_hybrid": "#56b4e9",
            "P_claimed": "#0072b2", "H_filtered": "#d55e00",
@@ -34,7 +34,7 @@ CODECS = {"trz": "trz, without loss", "xor": "xor, without loss", "zstd": "zstd,
 
 
 def words_of(method):
-    """What the legend calls a method."""
+    """Name of a method in the legend."""
     if method in NAMES:
         return NAMES[method]
     way, _, rest = method.partition("_")

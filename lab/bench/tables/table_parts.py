@@ -1,4 +1,4 @@
-"""What tables.py and the modules of its tables share: the list of tables, CSVs, Markdown."""
+"""Shared parts of tables.py and the modules of its tables: the list of tables, CSVs, Markdown."""
 
 import csv
 import pathlib
@@ -10,7 +10,7 @@ TABLES = {}
 
 
 def table(page, *sources):
-    """Enters a function of the rows of each source as the table that it is called like."""
+    """Register a function of the rows of each source as the table of the function's name."""
     def enter(function):
         TABLES[function.__name__] = (page, sources, function)
         return function

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Makes the tables of measurements in the pages from the CSVs of lab/bench/results.
 
-    lab/bench/tables/tables.py             write them anew in the pages, between their marks
-    lab/bench/tables/tables.py --check     say which pages differ, and end with 1
-    lab/bench/tables/tables.py --show NAME [--results FOLDER]      print one table
+    lab/bench/tables/tables.py             rewrites them in the pages, between their marks.
+    lab/bench/tables/tables.py --check     names pages that differ, and then ends with 1.
+    lab/bench/tables/tables.py --show NAME [--results FOLDER]      prints one table.
 
-A table stands between two comments, `<!-- table NAME: ... -->` and `<!-- end of table -->`; what is
-between them is nobody's to edit. NAME is a function of tables_of_*.py. Lines of a CSV that begin
-with "#" say where its rows come from. lab/bench/all measures, and then does what this does.
+A table stands between two comments, `<!-- table NAME: ... -->` and `<!-- end of table -->`; do not
+edit the text between them. NAME is a function of tables_of_*.py. Lines of a CSV that start with "#"
+describe the origin of its rows. lab/bench/all measures, and then updates the tables likewise.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def render(name, results=RESULTS):
 
 
 def rewritten(text, page, results=RESULTS):
-    """A page with its tables made anew; all that have marks there, and no others."""
+    """A page with new tables; replaces exactly the tables that have marks in it."""
     def made(match):
         name = match[2]
         if name not in TABLES or TABLES[name][0] != page:

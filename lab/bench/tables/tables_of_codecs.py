@@ -1,7 +1,7 @@
-"""Tables of codecs alone, of predicted sizes, layouts and plans.
+"""Tables of codecs, predicted sizes, layouts and plans.
 
 Each function makes one table out of the rows of its CSVs (table_parts.table); lab/bench/README.md
-says what measures them.
+names the programs that measure them.
 """
 
 import collections
@@ -45,7 +45,8 @@ def trz_sz3(rows):
 
 @table("lab/bench/results/README.md", "gather_steps.csv")
 def gather_steps(rows):
-    """Chunks of one step and of several: ratio of the first, encoded bytes of the others by its."""
+    """Chunks of one step and of several: ratio of the first, encoded bytes of the others relative
+    to it."""
     names = {"nyx": "Nyx, each step", "md": "md, each step", "md_every_10": "md, each tenth step"}
     made = []
     for data, field, bound in unique((row["data"], row["field"], row["bound"]) for row in rows):
@@ -61,7 +62,8 @@ def gather_steps(rows):
 
 @table("docs/performance.md", "ratio_peers.csv")
 def ratio_peers(rows):
-    """Bytes of all fields of a set, and in how many pairs ours are larger than the least peer's."""
+    """Bytes of all fields of a set, and the number of pairs in which ours exceed the smallest
+    peer's."""
     groups = {"Nyx 128^3": ["nyx128"], "Nyx 64^3": ["nyx64_s0", "nyx64_s1", "nyx64_steps"],
               "climate": ["climate"], "particles": ["nyx64_particles", "lammps"]}
     peers = unique(row["codec"] for row in rows if not row["codec"].startswith("trz-"))
@@ -86,7 +88,7 @@ def ratio_peers(rows):
                   "`ratio`", "`max`"], made)
 
 
-#: Sets of real fields, by what their file's name begins with, as the results' README calls them.
+#: Sets of real fields, by the prefix of their file's name, with their names in docs/trz.md.
 SETS = {"climate": "climate", "lammps": "LAMMPS atoms", "nyx128": "Nyx 128^3",
         "nyx64_particles": "Nyx particles", "nyx64_s060": "Nyx 64^3, step 60",
         "nyx64_s140": "Nyx 64^3, step 140", "nyx64_steps": "Nyx, ten steps"}
@@ -122,7 +124,7 @@ def xor_lossless(rows, paper):
     return lines(["data (fields)", "paper", *heads], made)
 
 
-#: Codecs of lab/bench/papers/lossless.py, and what the page calls them.
+#: Codecs of lab/bench/papers/lossless.py, with their names in the page.
 EXACT = {"trz-fast": "`trz,preset=fast`", "trz": "`trz`", "trz-ratio": "`trz,preset=ratio`",
          "pcodec-8": "pcodec 8", "pcodec-12": "pcodec 12", "openzl": "OpenZL", "zstd-19": "Zstd 19",
          "xor": "`xor`"}
@@ -130,8 +132,8 @@ WITHIN, TIMES = 1.03, 5
 
 
 def verdict_of(field):
-    """What one field's rows say: 2 where a preset of trz is the smallest of all, 1 where one is
-    within 3 % of the smallest at five times its speed of encoding, else 0."""
+    """Verdict on one field: 2 if a preset of trz is the smallest of all codecs. 1 if one is within
+    3 % of the smallest and encodes five times as fast. Otherwise 0."""
     n_bytes = {codec: int(row["encoded_bytes"]) for codec, row in field.items()}
     speed = {codec: float(row["encode_MB_per_s"]) for codec, row in field.items()}
     own = [codec for codec in field if codec.startswith("trz")]
@@ -164,7 +166,7 @@ def lossless(rows):
     for dtype in dtypes:
         some = [field for (of, _, _), field in fields.items() if of == dtype]
         made.append([f"{dtype} ({len(some)})", *ratios(some), *counted(some)])
-    # Means of several codecs are of the same fields: those that every codec of the table has.
+    # Use only fields that every codec of the table has, so that the means are comparable.
     shared = [field for field in fields.values() if field.keys() >= EXACT.keys()]
     made.append([f"all that all take ({len(shared)})", *ratios(shared), *counted(shared)])
     if len(shared) < len(fields):
@@ -173,7 +175,7 @@ def lossless(rows):
         speeds = []
         for codec in EXACT:
             some = [field[codec] for field in shared]
-            n_bytes = column(some, "raw_bytes")  # All of them, one after the other.
+            n_bytes = column(some, "raw_bytes")  # Sum over all fields.
             speeds.append(statistics.harmonic_mean(column(some, f"{what}_MB_per_s"), n_bytes))
         made.append([f"{what}, MB/s ({len(shared)})", *(f"{speed:.0f}" for speed in speeds),
                      "", "", ""])
@@ -183,20 +185,20 @@ def lossless(rows):
 
 # --- shared books: lab/bench/micro/shared_book.cpp
 
-#: Ways of having codes, as the CSV calls them, with what the table says of them.
+#: Sources of codes, by their names in the CSV, with their text in the table.
 BOOKS = {"same": "the same step", "previous": "the step before", "first": "the first step",
          "early": "30 to 39 steps before"}
 
 
 @table("lab/bench/results/README.md", "shared_book.csv")
 def shared_book(rows):
-    """Every step but the first, against codes of each chunk's own."""
+    """Every step but the first, compared with each chunk's own codes."""
     chunks = {"8 MiB": "8 MiB: eight copies of a step, axes of each in another order",
               "1 MiB": "1 MiB", "128 KiB": "128 KiB"}
     totals = collections.defaultdict(lambda: collections.defaultdict(float))
     for row in rows:
         if row["field"] == "field" or row["step"] == "0":
-            continue  # the head of another run's table; what has no step before
+            continue  # heading of another run's table; steps without a predecessor
         pair = (row["field"], row["relative_bound"])
         for key in ("encode_s", "decode_s", "encoded_bytes"):
             totals[row["chunk"], row["codes"], pair][key] += float(row[key])
@@ -243,7 +245,7 @@ def schedule_gaps(rows):
 
 # --- layouts: lab/bench/micro/layout_space.cpp
 
-#: Sets on which the constants were chosen, and others.
+#: Sets that the constants were fitted to, and others.
 FITTED = ("nyx64_s140.h5", "nyx64_steps090_099.h5 by steps", "climate.h5")
 HELD_OUT = ("nyx64_s060.h5", "nyx128_s040.h5", "nyx64_particles_s090.h5")
 
@@ -291,7 +293,7 @@ FORECASTS = ("stepwise", "running")
 
 
 def mean_and_p95(rows, method):
-    """Of |predicted / encoded - 1|, in percent."""
+    """Mean and 95th percentile of |predicted / encoded - 1|, in percent."""
     some = [row for row in rows if row[method] not in ("", "0")]
     if method in FORECASTS:
         some = [row for row in some if float(row[f"{method}_deviation"] or 0) > 0]
@@ -334,7 +336,8 @@ def size_prediction(rows):
 
 @table("lab/bench/results/README.md", "choice_grid.csv")
 def choice(rows):
-    """In how many cells auto is near the best candidate, with the time of choosing and without."""
+    """Number of cells in which auto is near the best candidate, with and without the time of
+    choosing."""
     near = 1.05
     sets = unique(row["data"] for row in rows)
     cells = [row for row in rows if row["auto_over_best"]]

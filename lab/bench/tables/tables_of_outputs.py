@@ -1,7 +1,7 @@
-"""Tables of whole outputs: writing, beside a computation, concatenation, programs of PnetCDF.
+"""Tables of outputs: writing, output during a computation, concatenation, PnetCDF programs.
 
 Each function makes one table out of the rows of its CSVs (table_parts.table); lab/bench/all
-measures what they hold.
+measures their content.
 """
 
 from table_parts import lines, percent, table, unique
@@ -23,7 +23,7 @@ def seconds(row, strong=False):
 
 
 def of_method(rows, method, **keys):
-    """The row of a method whose other columns are as said, or None."""
+    """The row of a method whose other columns have these values, or None."""
     found = [row for row in rows if row["method"] == method
              and all(row[key] == str(value) for key, value in keys.items())]
     if len(found) > 1:
@@ -47,7 +47,7 @@ def front(rows):
 
 
 def compared(rows, codec, chunk, name):
-    """Each storage and number of ranks: HDF5, HDF5 with the codec, ours, the ideal."""
+    """Rows by storage and number of ranks: HDF5, HDF5 with the codec, ours, the ideal."""
     mine = [row for row in rows if row["part"] == "codec" and row["chunk"] == chunk]
     cases = unique((row["ranks"], row["W_MBps"]) for row in mine
                    if row["method"] == f"tailrace-claimed-{codec}")
@@ -75,7 +75,7 @@ def writing_trz(rows):
 
 @table("docs/performance.md", "write.csv")
 def writing_bounds(rows):
-    """The absolute bounds of Jin et al. 2022, on made and on real fields."""
+    """The absolute bounds of Jin et al. 2022, on generated and on real fields."""
     mine = [row for row in rows if row["part"] == "bounds"]
     names = {"hdf5-independent-none": "HDF5 uncompressed, independent",
              "hdf5-collective-sz3": "HDF5 SZ3, collective",
@@ -120,7 +120,7 @@ def writing_rows(rows):
                   "x hdf5", "/ ideal", "/ lane", "file, B vs hdf5"], made)
 
 
-# --- beside the computation: lab/bench/papers/in_situ.py
+# --- output during the computation: lab/bench/papers/in_situ.py
 
 def milliseconds(text):
     value = 1e3 * float(text)
@@ -129,7 +129,7 @@ def milliseconds(text):
 
 
 def in_situ_cases(rows):
-    """Of each configuration and limit: its name in words, first of its limits or not, outputs."""
+    """Yield for each configuration and limit: text, whether it is the first limit, outputs."""
     for name in unique(row["configuration"] for row in rows):
         mine = [row for row in rows if row["configuration"] == name]
         limits = unique(row["W_MB_per_s_and_rank"] for row in mine if row["output"] != "none")
@@ -295,7 +295,7 @@ def writing_pnetcdf(rows):
 
 @table("docs/performance.md", "transparent_write.csv")
 def writing_gains(rows):
-    """Of layout claimed, the default."""
+    """Gains of layout claimed, the default."""
     ranks = unique(row["ranks"] for row in rows)
     made = []
     for limit in unique(row["limit_MBps"] for row in rows):
@@ -331,7 +331,7 @@ def md(rows):
 
 @table("lab/bench/results/README.md", "e3sm.csv")
 def e3sm(rows):
-    """The real library beside ours, by case, ranks and storage."""
+    """The real library and ours, by case, ranks and storage."""
     made = []
     for case, ranks in unique((row["case"], row["ranks"]) for row in rows):
         for limit in unique(row["W_MB_per_s_and_rank"] for row in rows):
@@ -352,7 +352,7 @@ def e3sm(rows):
 
 @table("lab/bench/results/README.md", "rechunk.csv")
 def rechunk(rows):
-    """Other chunks: the tools by direction and the memory that they were given."""
+    """Rechunking: the tools by direction and memory setting."""
     made = []
     for row in rows:
         asked = f"{float(row['memory_bytes']) / 1e6:.0f}" if row["memory_bytes"] else "no option"
@@ -399,7 +399,7 @@ def xarray_dask(rows):
 
 @table("docs/performance.md", "variables.csv")
 def variables(rows):
-    """CPU time a variable: of closing the file, and of all calls."""
+    """CPU time per variable: in the close of the file, and in all calls."""
     def cell(row, key):
         if row is None or not row[f"{key}_cpu_ms"]:
             return ""
@@ -416,7 +416,7 @@ def variables(rows):
 
 @table("docs/performance.md", "session.csv")
 def session(rows):
-    """When and where each part was measured."""
+    """Date and place of each part's measurement."""
     made = [[row["part"], row["date"], row["build"], row["machine"], row["storage"],
              f"{row['load_before']} to {row['load_after']}"] for row in rows]
     return lines(["part", "date", "build", "machine", "storage", "load average"], made)

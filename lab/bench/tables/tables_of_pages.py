@@ -1,6 +1,6 @@
-"""Tables whose CSVs have the cells as the page shows them.
+"""Tables whose CSVs contain the cells as the page shows them.
 
-They hold what was printed once, by the command and under the conditions that the page states.
+They are results of single runs, by the command and under the conditions that the page states.
 """
 
 from table_parts import TABLES, lines

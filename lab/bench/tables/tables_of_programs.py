@@ -1,5 +1,5 @@
-"""Tables of programs on parallel HDF5, by HDF5 itself and served: what hdf5_programs.py
-measures. See tables_of_outputs.py.
+"""Tables of programs on parallel HDF5, by HDF5 itself and served: results of hdf5_programs.py. See
+tables_of_outputs.py.
 """
 
 from table_parts import lines, percent, table, unique
@@ -36,7 +36,7 @@ def hdf5_fields(rows):
 
 @table("lab/bench/results/README.md", "hdf5_calls.csv")
 def hdf5_calls(rows):
-    """A small write by the call, many datasets from H5Fcreate to H5Fclose; least to most."""
+    """A small write per call, many datasets from H5Fcreate to H5Fclose; least to greatest."""
     made = []
     for what, ranks in unique((row["what"], row["ranks"]) for row in rows):
         parts = ["write_s"] if "H5Dwrite" in what else ["close_s", "total_s"]
