@@ -11,7 +11,7 @@ import pathlib
 import h5py
 import numpy as np
 
-REAL_DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
+REAL_DATA = pathlib.Path(__file__).resolve().parents[4] / "shared" / "data"
 #: climate.h5 does not declare its fill values.
 FILLS = {"levitus_salt": -1e10, "levitus_temp": -1e10, "coads": -1e34}
 REAL_FILES = ("nyx128_s040", "nyx64_s060", "nyx64_s140", "nyx64_steps090_099",
