@@ -17,14 +17,14 @@ Status bad_field(const std::string& path, const std::string& why) {
 Status define(OpenedFile& file, const char* path, tailrace_dtype dtype, std::size_t n_dims,
               const std::uint64_t* shape, const char* options_text, tailrace_field* field) {
   if (path == nullptr) return bad_field("", "the path is NULL");
-  if (field == nullptr) return bad_field(path, "the place for the field's number is NULL");
+  if (field == nullptr) return bad_field(path, "output argument `field` must not be NULL");
   if (n_dims > 0 && shape == nullptr) return bad_field(path, "the shape is NULL");
   if (n_dims > max_rank) {
     return bad_field(path, "it has " + std::to_string(n_dims) + " dimensions, at most " +
                                std::to_string(max_rank) + " are possible");
   }
   const std::optional<DType> known_dtype = dtype_of(dtype);
-  if (!known_dtype) return bad_field(path, std::to_string(dtype) + " is no tailrace_dtype");
+  if (!known_dtype) return bad_field(path, std::to_string(dtype) + " is not a tailrace_dtype");
 
   FieldDefinition definition{path, *known_dtype, Shape(shape, shape + n_dims), file.field_defaults};
   // A chunk shape from the file's options applies only to fields with its number of dimensions.
@@ -108,7 +108,8 @@ tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrace_field field
 tailrace_error tailrace_file_fail_step(tailrace_file* file, const char* why) {
   return tailrace::guarded_on(file, [&] {
     file->opened->writer->note_failure(tailrace::Status(
-        tailrace::Code::invalid_argument, why != nullptr ? why : "the program cannot go on"));
+        tailrace::Code::invalid_argument,
+        why != nullptr ? why : "the program reported a failure (tailrace_file_fail_step)"));
     return tailrace::Status();
   });
 }

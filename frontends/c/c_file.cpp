@@ -68,7 +68,7 @@ using MakeWriter = Result<std::unique_ptr<Writer>> (*)(std::unique_ptr<Comm>, co
 Status check_arguments(const char* path, const char* options_text, tailrace_file** file,
                        FileOptions& options) {
   if (file == nullptr) {
-    return Status(Code::invalid_argument, "the place for the file's handle is NULL");
+    return Status(Code::invalid_argument, "output argument `file` must not be NULL");
   }
   if (path == nullptr || *path == '\0') {
     return Status(Code::invalid_argument, "the file's path is NULL or empty");

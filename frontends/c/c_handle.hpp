@@ -118,7 +118,7 @@ tailrace_error guarded_on(tailrace_file* file, Action&& action) noexcept {
   } else if (file->opened == nullptr) {
     wrong = "the file is closed";
   } else if (file->opened->pid != ::getpid()) {
-    wrong = "the file is open in the process that this one was forked from, which alone writes it";
+    wrong = "the file was opened before fork(); only the parent process can write it";
   }
   if (wrong != nullptr) return remember(file, Code::invalid_argument, wrong);
   return guarded(file, std::forward<Action>(action));

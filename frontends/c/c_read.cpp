@@ -39,7 +39,7 @@ Status open_reader(const char* path, const void* mpi_comm, std::size_t mpi_comm_
   TAILRACE_TAKE(std::unique_ptr<Comm> comm, given_comm(mpi_comm, mpi_comm_bytes));
   ReadOptions options;
   Status mine;
-  if (reader == nullptr) mine = null_argument("the place for the reader");
+  if (reader == nullptr) mine = null_argument("output argument `reader`");
   if (mine.ok() && (path == nullptr || *path == '\0')) {
     mine = Status(Code::invalid_argument, "the file's path is NULL or empty");
   }
@@ -54,7 +54,7 @@ Status check_dataset(const Reader& reader, std::size_t dataset) {
   const std::size_t n = reader.datasets().size();
   if (dataset < n) return Status();
   return Status(Code::invalid_argument,
-                "there is no dataset " + std::to_string(dataset) + " of " + std::to_string(n));
+                "dataset number " + std::to_string(dataset) + " of " + std::to_string(n));
 }
 
 /// Make a slab from C arrays with the dataset's number of dimensions.

@@ -7,7 +7,8 @@ namespace {
 
 Status no_cairo() {
   return {Code::unsupported,
-          "plots: this Tailrace was built without cairo (libcairo2-dev), which draws them"};
+          "plots: this Tailrace was built without cairo, which draws plots; install libcairo2-dev "
+          "and rebuild"};
 }
 
 }  // namespace

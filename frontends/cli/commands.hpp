@@ -49,8 +49,9 @@ std::string why_text(const verbs::RepackReport& report);
 inline constexpr const char* plugin_path_help =
     "Folders of HDF5 filter plug-ins, separated by colons, searched before HDF5_PLUGIN_PATH.";
 inline constexpr const char* compatibility_help =
-    "Whose HDF5 the file is for. everyone: forms of HDF5 1.8, which netCDF-Java, pyfive and jsfive "
-    "read, too. v110: chunk indexes of HDF5 1.10, smaller and faster to make. Default everyone.";
+    "Oldest readers of the file. everyone: format of HDF5 1.8, which netCDF-Java, pyfive and "
+    "jsfive can read. v110: chunk indexes of HDF5 1.10, smaller and faster to write. Default "
+    "everyone.";
 
 /// Options in one group of a command's help: the last mention of an option counts, but for lists.
 class Group {
@@ -133,8 +134,8 @@ class Group {
   /// --raw: "The input is raw binary, such as ..."
   void follow_external(bool& target) const {
     flag("--follow-external", target,
-         "Also read values that the input says lie in other files: external storage, and the "
-         "sources of virtual datasets. Only for inputs whose origin you know.");
+         "Also read values that the input stores in other files: external storage and sources of "
+         "virtual datasets. Use it only for inputs that you trust. Default: leave them out.");
   }
   void raw(std::string& target, const std::string& what) const {
     (*this)("--raw", target, "TYPE:SHAPE", what + " is raw binary, such as f32:512x512x512.");

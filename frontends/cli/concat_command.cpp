@@ -26,17 +26,17 @@ constexpr const char* concat_description =
 
 Examples:
   mpiexec -n 4 tailrace concat -o run.h5 -i list.txt
-      the files of the list, in its order; chunks that fit are copied as they are stored
+      the files of the list, in its order; matching chunks are copied without decoding
   tailrace concat -o run.h5 subrun_*.h5 --sort
-      in the order of run and subrun, as the files themselves say
+      in the order of the run and subrun numbers in the files
   tailrace concat -o run.h5 -a subrun_0431.h5
-      more rows for an earlier output
+      append rows to an existing output
   mpiexec -n 32 tailrace concat -o run.h5 -i list.txt --resume
-      go on where a killed job's last commit stood
+      continue a killed job after its last commit
   tailrace concat -o run.h5 -i list.txt -k run,subrun,evt
-      with a dataset evt.seq in each group that has these three: one number for each event
+      add a dataset evt.seq, a number for each event, to each group with these three
 
-The output appears at the end, whole; if anything fails, an older file of that name stays.
+The output gets its name when it is complete; on failure, an older file of that name stays.
 )help";
 
 constexpr const char* concat_footer =
@@ -44,102 +44,102 @@ constexpr const char* concat_footer =
 dimensions (netCDF-4, HDF5 dimension scales) are appended along unlimited dimensions only; all other
 datasets must be the same in all files. All files must have the same datasets, of the same types and
 inner extents; rows, chunks and filters may differ. Groups, attributes, links and scalars come from
-the first file. What does not fit together is named, all of it at once. docs/concat.md tells more.
+the first file. All mismatches are reported at once. See docs/concat.md.
 
-Exit codes: 0 done, 2 usage or bad input, 3 storage or memory gave out.)help";
+Exit codes: 0 done, 2 usage or bad input, 3 storage failed or memory was exceeded.)help";
 
 void add_input_options(CLI::App* sub, verbs::ConcatWords& words) {
   sub->add_option("FILE", words.files, "HDF5 files, in the order of their rows.");
   const Group input(sub, "Input");
   input("-i,--list", words.list_path, "FILE",
-        "Read the files' names here: one a line, relative to the current directory; blank lines "
-        "and lines that begin with '#' are left out. '-' is standard input.");
-  sub->add_flag("--sort{default}", words.sort_paths,
-                "Order the files by the first values of integer datasets, separated by commas; "
-                "without them by /spill/run,/spill/subrun. Costs another opening of each file.")
+        "File with the names of the inputs: one per line, relative to the current directory; blank "
+        "lines and lines that begin with '#' are ignored. '-' is standard input.");
+  sub->add_flag(
+         "--sort{default}", words.sort_paths,
+         "Order the files by the first values of these integer datasets, separated by commas "
+         "(default /spill/run,/spill/subrun). Opens each file once more. Default: the order given.")
       ->type_name("PATHS")
       ->group("Input")
       ->take_last();
   input("--on-error", words.on_error, "stop|skip",
-        "What a file does that cannot be appended (missing, corrupt, another schema). stop: "
-        "nothing is written. skip: it is left out, and named. Default stop.");
+        "How to handle a file that cannot be appended (missing, corrupt, other schema). stop: "
+        "write nothing. skip: leave the file out and report it. Default stop.");
   input("--on-different", words.on_different, "error|keep-first",
-        "Files with dimensions (netCDF-4): what a file does in which a dataset without a record "
-        "dimension, or an attribute such as units, is not as in the first file. error: as "
-        "--on-error says. keep-first: the first file's is kept, with a remark. Default error.");
+        "How to handle a netCDF-4 file in which a dataset without a record dimension, or an "
+        "attribute such as units, differs from the first file. error: apply --on-error. "
+        "keep-first: keep that of the first file, with a remark. Default error.");
   input("--tile", words.tile, "DIMENSIONS",
-        "Names of dimensions, separated by commas, along which the files are tiles of a domain: "
-        "they are laid out by the values of these coordinates, or by their attribute "
-        "domain_decomposition. Default: the dimensions that have this attribute.");
-  input.flag("--allow-missing-tiles", words.allow_missing_tiles,
-             "Leave fill values where the domain has no tile, with a remark. Default: an error.");
+        "Dimensions, separated by commas, along which the files are tiles of one domain. The "
+        "coordinate values, or the attribute domain_decomposition, place the tiles. Default: the "
+        "dimensions with this attribute.");
+  input.flag(
+      "--allow-missing-tiles", words.allow_missing_tiles,
+      "Write fill values where a tile of the domain is missing, with a remark. Default: an error.");
   input.engine("--plugin-path", words.file_options, "plugin-path", "FOLDERS", plugin_path_help);
 }
 
 void add_output_options(CLI::App* sub, verbs::ConcatWords& words) {
   const Group output(sub, "Output");
-  output("-o,--output", words.output, "FILE", "The HDF5 file to create, or to append to.")
+  output("-o,--output", words.output, "FILE",
+         "The HDF5 file to create, or to extend with --append.")
       ->required();
   output.flag("-a,--append", words.append,
-              "The output exists and gets more rows. Costs a new encoding of each dataset's last, "
-              "partly filled chunk.");
+              "Append rows to an existing output. Encodes the last, partly filled chunk of each "
+              "dataset again. Default: create the output.");
   output.flag("--resume", words.resume,
-              "Go on with what a killed run of the same command has left, or begin anew if it has "
-              "left nothing.");
+              "Continue a killed run of the same command after its last commit, or start from the "
+              "beginning if it left nothing. Default: start from the beginning.");
   output.engine_flag("--force", words.file_options, "replace", "Replace an existing file.");
   output.engine("--compatibility", words.file_options, "compatibility", "everyone|v110",
                 compatibility_help);
   output("-k,--key", words.key_names, "NAMES",
-         "Names in /spill that together identify an event, such as run,subrun,evt. Each group that "
-         "has them all gets a dataset LAST.seq, which numbers its rows' events alike in all "
-         "groups. Costs reading those datasets of every file.");
+         "Datasets of /spill that together identify an event, such as run,subrun,evt. Each group "
+         "with all of them gets a dataset LAST.seq with a number for each event, equal in all "
+         "groups. Reads these datasets of every file. Default: none.");
 }
 
 void add_storage_options(CLI::App* sub, verbs::ConcatWords& words) {
   const Group storage(sub, "Chunks and compression");
-  storage("--chunk", words.chunk, "SIZE|ROWSx",
-          "About so many bytes a chunk (1MiB), or so many rows (128x). Costs decoding and encoding "
-          "of all that has other chunks. Default: as the inputs', where these are large enough; "
-          "where they are tiny, 1 MiB.");
+  storage(
+      "--chunk", words.chunk, "SIZE|ROWSx",
+      "Approximate size of chunks (1MiB), or their number of rows (128x). Decodes and encodes all "
+      "data that has other chunks. Default: chunks of the inputs; 1 MiB where these are tiny.");
   storage("--codec", words.codec, "CODEC",
-          "NAME[,key=value...]. keep: each dataset's filters as in the first file. none, deflate, "
-          "zstd and every other lossless codec of repack: costs encoding of all data. Default "
-          "keep.");
+          "NAME[,key=value...]. keep: the filters that each dataset has in the first file. Any "
+          "other lossless codec (none, deflate, zstd, ...) encodes all data. Default keep.");
   storage("-z,--level", words.level, "N",
-          "Level of deflate, 0 to 9, where the output uses it. Costs encoding of all data that has "
-          "another level; 9 takes several times as long as 6 for a few percent. Default: as "
-          "stored.");
-  storage("-m,--plain-below", words.plain_below, "SIZE",
-          "Store datasets of fewer bytes contiguous, not compressed: fast to open, larger. "
-          "Default 0.");
+          "Level of deflate, 0 to 9. Encodes all data that has another level; 9 takes several "
+          "times as long as 6 and saves a few percent. Default: the level of the inputs.");
+  storage(
+      "-m,--plain-below", words.plain_below, "SIZE",
+      "Store smaller datasets contiguous and uncompressed: faster to open, but larger. Default 0.");
   storage.flag("-c,--contiguous", words.contiguous,
-               "Store all datasets so. Costs decoding of all data, and their full size.");
-  storage.flag(
-      "--dedup", words.dedup,
-      "Store encoded chunks of up to 4 KiB that are equal, on one rank, once. Costs a look-up "
-      "for each and up to 32 MiB; such a file must not be written to in place later.");
-  storage.engine("--layout", words.file_options, "layout", "claimed|dense|front",
-                 "Where chunks go. claimed: wherever the file ends when they are ready. dense: in "
-                 "the order of datasets and rows; costs waiting for each other in every round. "
-                 "front: all metadata before them; costs copying the file once more at the end. "
-                 "Default claimed.");
+               "Store all datasets contiguous and uncompressed. Decodes all data. Default: off.");
+  storage.flag("--dedup", words.dedup,
+               "Store equal encoded chunks of up to 4 KiB once per rank. Uses up to 32 MiB of "
+               "memory; the file must not be modified in place later. Default: off.");
+  storage.engine(
+      "--layout", words.file_options, "layout", "claimed|dense|front",
+      "Placement of chunks. claimed: at the end of the file as they become ready. dense: in the "
+      "order of datasets and rows; ranks wait for each other in every round. front: after all "
+      "metadata; copies the file once more at the end. Default claimed.");
 }
 
 void add_resource_options(CLI::App* sub, verbs::ConcatWords& words) {
   const Group resources(sub, "Resources");
   resources.engine("-b,--memory", words.file_options, "memory", "SIZE",
-                   "What each rank may hold at once; what does not fit is done in rounds. Default "
-                   "1GiB.");
+                   "Memory of each rank; larger inputs are processed in rounds. Default 1GiB.");
   resources.engine("--threads", words.file_options, "threads", "N",
-                   "Threads of each rank that decode and encode. Default: cores / ranks.");
+                   "Threads per rank that decode and encode. Default: cores / ranks.");
   resources("--commit-every", words.commit_every_s, "SECONDS",
-            "At least so long between commits that --resume can start from. Each costs an fsync. "
-            "Default 30.");
+            "Least time between commits, after which --resume can continue. Each commit needs an "
+            "fsync. Default 30.");
   resources.engine("--fsync", words.file_options, "fsync", "on|off",
-                   "Make the data durable before the file appears. Default on.");
-  resources.engine_flag("--journal", words.file_options, "journal",
-                        "Keep a redo journal against torn metadata writes. Costs writing the "
-                        "metadata twice.");
+                   "Flush the data to stable storage before the output gets its name. Default on.");
+  resources.engine_flag(
+      "--journal", words.file_options, "journal",
+      "Keep a redo journal, which protects against torn metadata writes after a power loss. Writes "
+      "metadata twice. Default: off; most users leave this alone.");
 }
 
 /// "3 files, first to last (12.4 MB)".
@@ -172,8 +172,9 @@ std::string chunks_text(const ConcatReport& report) {
 /// What a stage's name stands for, where it does not say it itself.
 std::string_view stage_remark(std::string_view stage) {
   if (stage == "open") return "inputs opened, their schema read and compared";
-  if (stage == "exchange") return "counts of rows, chunks on their way to who encodes them";
-  if (stage == "read") return "stored chunks; busy time of all threads, as are the next three";
+  if (stage == "exchange") return "row counts, and chunks sent to the ranks that encode them";
+  if (stage == "read")
+    return "stored chunks; this and the next three are busy times of all threads";
   if (stage == "create") return "datasets of the output, by rank 0";
   if (stage == "index") return "addresses of chunks, by rank 0";
   if (stage == "close") return "metadata, fsync and rename";

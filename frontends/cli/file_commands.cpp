@@ -15,7 +15,7 @@ namespace tailrace::cli {
 namespace {
 
 constexpr const char* info_description =
-    R"(Tell what a file holds: fields, chunks, filters, bounds, ratios
+    R"(Show the contents of a file: fields, chunks, filters, bounds, ratios
 
 Examples:
   tailrace info small.h5
@@ -23,10 +23,10 @@ Examples:
 )";
 
 constexpr const char* recover_description =
-    R"(Look at what a killed job left behind, and repair it
+    R"(Inspect the output of a killed job, and repair it
 
 Examples:
-  tailrace recover small.h5            say what is wrong, change nothing
+  tailrace recover small.h5            report only, change nothing
   tailrace recover small.h5 --apply    repair: back to the last committed step
 )";
 
@@ -35,7 +35,7 @@ constexpr const char* export_description =
 
 Examples:
   tailrace export small.h5 -o plain.h5
-      all of it, with groups, attributes and links, no filters
+      everything, with groups, attributes and links, without filters
   mpiexec -n 4 tailrace export small.h5 -o density.npy --only /fields/density
       one dataset as a NumPy file
   tailrace export small.h5 -o folder --format npy
@@ -47,14 +47,14 @@ Examples:
   tailrace export small.nc -o overview.nc --level 2
       every fourth value along each axis of the grid, with the coordinates
   tailrace export small.h5 -o density.npy --only /density --abs 1e-2
-      values within a coarser bound, from fewer bytes of fields with bit planes
+      values within a coarser bound, which reads fewer bytes of fields with bit planes
 )help";
 
 constexpr const char* export_footer =
-    R"help(Numbers are written in this machine's byte order. Files of .npy and of raw values are
-written by all ranks at once, each its own rows. docs/read.md tells more.
+    R"help(Numbers are written in this machine's byte order. All ranks write .npy and raw files in
+parallel, each its own rows. See docs/read.md.
 
-Exit codes: 0 done, 2 usage or bad input, 3 storage or memory gave out.)help";
+Exit codes: 0 done, 2 usage or bad input, 3 storage failed or memory was exceeded.)help";
 
 /// What a killed job left behind, in sentences.
 std::string recover_verdict(const verbs::RecoverOutcome& outcome) {
@@ -109,7 +109,7 @@ Command add_info(CLI::App& app) {
   const auto info = std::make_shared<Arguments>();
   CLI::App* sub = app.add_subcommand("info", info_description);
   sub->add_option("FILE", info->request.file, "HDF5, netCDF, .npy, or raw binary.")->required();
-  Group(sub, "What to tell")(
+  Group(sub, "What to show")(
       "--chunks", info->request.chunks_of, "FIELD",
       "List every chunk of this field: position, address, bytes, filter mask.");
   const Group input(sub, "Input");
@@ -138,7 +138,7 @@ Command add_recover(CLI::App& app) {
   CLI::App* sub = app.add_subcommand("recover", recover_description);
   sub->add_option("FILE", recover->request.file, "The output of a job that died.")->required();
   Group(sub, "What to do")
-      .flag("--apply", recover->request.apply, "Change the file. Default: only report.");
+      .flag("--apply", recover->request.apply, "Repair the file. Default: only report.");
   report_options(sub, recover->json_path);
   const auto look = [recover]() -> Result<Shown> {
     TAILRACE_TAKE(const verbs::RecoverOutcome outcome, verbs::recover_file(recover->request));
@@ -174,18 +174,21 @@ Command add_export(CLI::App& app) {
   input.globs(request.selection, "Export", "datasets");
   input.follow_external(request.follow_external);
   input("--slab", request.slab, "START:END[:STEP],...",
-        "A part of each dataset, one range per dimension; an empty START or END is the first or "
-        "last. As HDF5, what is cut along each dimension is a netCDF-4 file with coordinates.");
+        "Export a part of each dataset, with one range per dimension; an empty START or END means "
+        "the first or last element. HDF5 output is a netCDF-4 file with coordinates. Default: all "
+        "values.");
   input("--level", request.level, "K",
-        "Every 2^K-th value along the last dimensions, three at most, along which chunks have "
-        "several: of fields with coarse views (codec trz,coarse=K) only these are read.");
+        "Export every 2^K-th value along the last (at most three) dimensions in which chunks have "
+        "more than one element. Fields with coarse views (codec trz,coarse=K) are read in part "
+        "only. Default 0, all.");
   input("--abs", request.abs_bound, "E",
-        "Values that differ from the originals by at most E, or by their field's own bound if that "
-        "is coarser: of fields with bit planes (codec trz,refine=K) fewer bytes are read.");
+        "Export values within E of the originals, or within the bound of the field if that is "
+        "coarser. Fields with bit planes (codec trz,refine=K) are read in part only. Default: full "
+        "accuracy.");
   resources("--read-options", request.read_options, "KEY=VALUE,...",
             "threads=N, memory=SIZE, read=SIZE, gap=SIZE, abs=E, prefetch=on|off.");
   resources("--plugin-path", request.plugin_path, "FOLDERS", plugin_path_help);
-  Group(sub, "Reports").flag("-q,--quiet", arguments->quiet, "Print nothing but errors.");
+  Group(sub, "Reports").flag("-q,--quiet", arguments->quiet, "Print errors only.");
   return [arguments](Session& session) {
     return run_export(session, arguments->request, arguments->quiet);
   };

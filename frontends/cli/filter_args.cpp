@@ -25,15 +25,15 @@ struct FilterArgsArguments {
 };
 
 constexpr const char* filter_args_description =
-    R"help(Say a codec as other programs want it: h5repack, h5py, anything that writes through HDF5
+    R"help(Print the filter arguments of a codec for h5repack, h5py and other programs that use HDF5
 
 Examples:
   h5repack -f "$(tailrace filter-args --codec trz --bound abs=1e-3)" in.h5 out.h5
-      HDF5 encodes, by the plug-in libh5trz.so in a folder of HDF5_PLUGIN_PATH
+      HDF5 encodes with the plug-in libh5trz.so from a folder of HDF5_PLUGIN_PATH
   tailrace filter-args --codec trz,preset=ratio --bound pw_rel=1e-4 --format h5py
       compression=481, compression_opts=(513, 2, ...), for h5py's create_dataset
   tailrace filter-args --codec sz3 --bound rel=1e-3 --range -1.5:20
-      any plug-in that Tailrace knows; a filter sees one chunk, so the range must be said
+      any plug-in that Tailrace knows; a filter sees one chunk only, so the range is needed
 )help";
 
 constexpr std::uint32_t kDeflate = 1;  ///< HDF5's own filters have names of their own.
@@ -111,9 +111,10 @@ Result<CodecRequest> request_of(const FilterArgsArguments& arguments) {
     return request;
   }
   if (arguments.range.empty()) {
-    return Status(Code::invalid_argument,
-                  "a filter sees one chunk and cannot know the field's range: give it as --range "
-                  "LEAST:GREATEST, give the bound as abs=, or use tailrace repack");
+    return Status(
+        Code::invalid_argument,
+        "--bound: rel= and psnr= need the range of the field, but a filter sees one chunk only; "
+        "add --range LEAST:GREATEST, give a bound abs=, or use tailrace repack");
   }
   TAILRACE_TAKE(auto range, parse_range(arguments.range));
   request.absolute_bound = absolute_bound(bound, range.first, range.second);
@@ -124,8 +125,8 @@ Result<std::unique_ptr<Codec>> make_codec(const FilterArgsArguments& arguments) 
   TAILRACE_TAKE(CodecRequest request, request_of(arguments));
   if (codec_entry(request.name).rounds_before) {
     return Status(Code::unsupported,
-                  fmt::format("{} rounds values before its filters, which no other program will "
-                              "do; its filters alone are those of {}",
+                  fmt::format("codec {} rounds values before its filters, which other programs do "
+                              "not do; for the same filters without rounding, use --codec {}",
                               request.name, exact_codec));
   }
   return make_codec(request, arguments.plugin_path);
@@ -154,19 +155,19 @@ Command add_filter_args(CLI::App& app) {
   const auto arguments = std::make_shared<FilterArgsArguments>();
   FilterArgsArguments& filter_args = *arguments;
   CLI::App* sub = app.add_subcommand("filter-args", filter_args_description);
-  const Group what(sub, "What to say");
+  const Group what(sub, "What to print");
   what("-c,--codec", filter_args.codec, "CODEC",
        "Codec and its settings, NAME[,key=value...], as for repack.")
       ->required();
   what("-b,--bound", filter_args.bound, "MODE=VALUE",
        "abs= or pw_rel=; rel= and psnr= need --range. Default: none, lossless.");
   what("--range", filter_args.range, "LEAST:GREATEST",
-       "The range of the field's values, of which rel= and psnr= take their share.");
+       "Range of the values of the field, which rel= and psnr= are relative to.");
   what("--for", filter_args.chunk, "TYPE:SHAPE",
-       "Type and chunk shape that a plug-in is asked about. Default f32:64x64x64.");
+       "Type and chunk shape of the data, which some plug-ins depend on. Default f32:64x64x64.");
   what("--format", filter_args.format, "FORMAT",
        "h5repack: the value of its -f, a line for each filter; h5py: keyword arguments of "
-       "create_dataset; json: both, and the bare words. Default h5repack.")
+       "create_dataset; json: both, and the client data. Default h5repack.")
       ->check(CLI::IsMember({"h5repack", "h5py", "json"}));
   Group(sub, "Input")("--plugin-path", filter_args.plugin_path, "FOLDERS",
                       "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");

@@ -205,7 +205,7 @@ std::string HelpFormatter::short_help(const CLI::App* app, const std::string& na
         option->get_lnames(), [&](const std::string& each) { return shown.contains(each); });
     if (is_shown) out += entry_of(*option, first_words(option->get_description()));
   }
-  return out + fmt::format("\nAll options, and what their values mean: {} --help-all\n", name);
+  return out + fmt::format("\nAll options and their values: {} --help-all\n", name);
 }
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
@@ -232,8 +232,7 @@ std::string HelpFormatter::make_footer(const CLI::App* app) const {
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
   if (app->get_parent() == nullptr) {
-    return fmt::format("Usage: {0} COMMAND ...     ({0} COMMAND --help tells more)\n",
-                       app->get_name());
+    return fmt::format("Usage: {0} COMMAND ...     (see {0} COMMAND --help)\n", app->get_name());
   }
   std::string usage = fmt::format("Usage: {}", name);
   for (const CLI::Option* option :

@@ -18,7 +18,7 @@ constexpr const char* options_description =
 Examples:
   tailrace options
   tailrace options layout
-      its values, who serves it, and which ranks must give it alike
+      its values, which interfaces support it, and which ranks must agree on it
 )help";
 
 template <class Entry>
@@ -35,7 +35,7 @@ std::string option_text(const Entries& entries, std::string_view name, const cha
       std::ranges::find_if(entries, [&](const auto& entry) { return entry.name == name; });
   if (found == entries.end()) return "";
   const std::string whom =
-      fmt::format("default: {}; served by: {}; given alike by: {}", default_text(*found),
+      fmt::format("default: {}; supported by: {}; given alike by: {}", default_text(*found),
                   served_by_text(found->doors), agreement_text(found->agreement));
   return fmt::format("Option of a {}\n{}      {}\n", owner, entry_text(*found),
                      wrapped(whom, 6, 6));
@@ -62,7 +62,8 @@ std::string all_options_text() {
   text += "\nOptions of a field; in a file's options, the defaults of all its fields\n";
   for (const auto& entry : field_option_table()) text += entry_text(entry);
   return text + "\n" + codec_text("") +
-         "\n'tailrace options NAME' tells more of one; docs/options.md is all of this.\n";
+         "\n'tailrace options NAME' shows one option in detail; docs/options.md has the complete "
+         "table.\n";
 }
 
 }  // namespace

@@ -35,21 +35,21 @@ struct ProfileArguments {
 };
 
 constexpr const char* profile_description =
-    R"help(Measure this machine: codecs, storage, latencies; what predictions are made from
+    R"help(Measure codecs, storage and latencies of this machine, for predictions
 
 Examples:
   mpiexec -n 32 tailrace profile --dir /scratch/me -o machine.json --plot machine.png
-      on as many ranks of a node as a job has, writing where jobs write; about a minute
+      with the ranks per node and the folder of your jobs; takes about a minute
   tailrace profile --input snapshot.h5 --time 110
-      codecs on one's own data, more points
+      codecs on your own data, more points
   tailrace profile --show machine.json
-      what was measured, and whether it still fits this machine
+      show a profile, and whether it still applies to this machine
 )help";
 
 constexpr const char* profile_footer =
     R"help(Codecs are measured at bounds from rel=1e-2 to 1e-6 on all ranks at once, in CPU time of
-one core: gather and encode, decode and hand over. Storage: one shared file, written by 1, 2, 4 ...
-all ranks in sizes from 1 MiB on, synced, read back, and removed whatever happens. docs/facility.md
+one core: gather and encode, decode and copy. Storage: one shared file, written by 1, 2, 4 ...
+all ranks in sizes from 1 MiB on, synced, read back, and always removed. docs/facility.md
 explains the fits. Use it by repack --profile FILE, or TAILRACE_PROFILE=FILE.)help";
 
 constexpr double kBudgetMaxS = 3600;
@@ -65,7 +65,7 @@ Result<ProfilePlan> understand(const ProfileArguments& arguments) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(arguments.folder, error);
   if (error || !is_directory(folder.string())) {
-    return Status(Code::not_found, "--dir " + arguments.folder + ": there is no such folder");
+    return Status(Code::not_found, "--dir " + arguments.folder + ": the folder does not exist");
   }
   plan.folder = folder.string();
   plan.input = arguments.input;
@@ -106,7 +106,7 @@ Status show(Session& session, const ProfileArguments& arguments, ReportFile& jso
   }
   const std::vector<std::string> stale = staleness(profile, find_machine_identity(profile.folder));
   TAILRACE_TRY(report(profile, arguments.show, stale, arguments, json));
-  for (const std::string& sentence : stale) session.remark("stale here: " + sentence);
+  for (const std::string& sentence : stale) session.remark("this profile is stale: " + sentence);
   return Status();
 }
 
@@ -159,25 +159,26 @@ Command add_profile(CLI::App& app) {
          "The profile to create. Default tailrace_profile.json.");
   output.flag("--force", profile.force, "Replace an existing file.");
   output("--show", profile.show, "FILE",
-         "Measure nothing: print this profile, and say if it is stale here. 'built-in' is "
-         "the one that serves until there is one.");
+         "Print this profile without measuring, and report if it is stale on this machine. "
+         "'built-in' shows the profile that is used without a measured one.");
   const Group what(sub, "What is measured");
-  what("--time", profile.time_s, "SECONDS", "Seconds that all of it may take. Default 60.");
+  what("--time", profile.time_s, "SECONDS", "Time limit of the whole measurement. Default 60.");
   what("--dir", profile.folder, "FOLDER",
-       "The folder whose storage is measured. Default: this one.");
+       "Folder whose storage is measured. Default: the current folder.");
   what("--largest", profile.largest, "SIZE",
-       "Largest file part of one rank; also at most half of the free space in all. "
-       "Default 512MiB.");
+       "Most bytes that a rank writes to the test file; all ranks use at most half of the free "
+       "space. Default 512MiB.");
   what("--stripe", profile.stripe, "SIZE",
-       "Stripe of a striped file system, to align writes to (lfs getstripe -S).");
+       "Stripe size of the file system, to which writes are aligned (lfs getstripe -S). Default: "
+       "unknown.");
   what("--input", profile.input, "FILE",
        "Measure codecs on the fields of this file: HDF5, netCDF, .npy, or raw binary. "
        "Default: generated cosmology-like fields.");
   what.raw(profile.raw_format, "The input");
   what("-c,--codecs", profile.codecs, "LIST",
-       "Codecs with their settings, separated by commas. Default: what codec=auto considers (none, "
-       "trz in eight settings, portable, deflate, zstd, sz3, zfp); plug-ins that are missing are "
-       "left out.");
+       "Codecs with their settings, separated by commas. Missing plug-ins are left out. Default: "
+       "the candidates of codec=auto (none, trz in eight settings, portable, deflate, zstd, sz3, "
+       "zfp).");
   what("--plugin-path", profile.plugin_path, "FOLDERS",
        "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
   reports("--plot", profile.plot_path, "FILE", "Draw points and fits, .png or .svg.");

@@ -186,8 +186,8 @@ class ProfileRun {
     profile().date = utc_now();
     profile().n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
     if (plan_.stripe_bytes == 0 && profile().alignment_bytes() > 1) {
-      outcome_.remarks.push_back("the stripe of " + here.file_system +
-                                 " is not known: --stripe gives it (lfs getstripe -S)");
+      outcome_.remarks.push_back("the stripe size of " + here.file_system +
+                                 " is unknown; pass it by --stripe (see lfs getstripe -S)");
     }
     return Status();
   }
@@ -241,7 +241,7 @@ class ProfileRun {
         runs_.back().found.codec = codec.label;
       }
     }
-    return runs_.empty() ? Status(Code::plugin_missing, "--codecs: none of them is installed")
+    return runs_.empty() ? Status(Code::plugin_missing, "--codecs: none of the codecs is installed")
                          : Status();
   }
 
@@ -295,7 +295,7 @@ class ProfileRun {
 
   Status fit(CodecRun& run) {
     if (run.found.encode_points.empty()) {
-      outcome_.remarks.push_back("left out " + run.found.codec + ": it took none of the fields");
+      outcome_.remarks.push_back("left out " + run.found.codec + ": it accepts none of the fields");
       return Status();
     }
     Result<ThroughputCurve> encode = fit_throughput(run.found.encode_points);
@@ -533,12 +533,14 @@ Result<std::vector<ProfiledCodec>> parse_profiled_codecs(const std::string& text
       continue;
     }
     if (codecs.empty()) {
-      return Status(Code::invalid_argument, "--codecs: " + key + "=" + value + " follows no codec");
+      return Status(Code::invalid_argument,
+                    "--codecs: " + key + "=" + value + " must follow the name of a codec");
     }
     codecs.back().settings.emplace_back(key, value);
     codecs.back().label += "," + key + "=" + value;
   }
-  if (codecs.empty()) return Status(Code::invalid_argument, "--codecs: names no codec");
+  if (codecs.empty())
+    return Status(Code::invalid_argument, "--codecs: expected at least one codec");
   return codecs;
 }
 

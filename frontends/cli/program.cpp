@@ -54,7 +54,7 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
   const std::vector<std::string_view> known(names.begin(), names.end());
-  return fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, known));
+  return fmt::format("unknown command \"{}\"{}", word, did_you_mean(word, known));
 }
 
 /// Parse the arguments and run the command. @returns the exit code

@@ -35,23 +35,23 @@ Examples:
       every field of floating point values within 1/1000 of its value range; integers, geometry,
       times, ids and small arrays exactly; groups, attributes and dimension scales carried over
   mpiexec -n 4 tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01 --why
-      on four ranks, with the codec that is fastest for each field here, and why it is
+      on four ranks, with a codec chosen for each field, and the reasons for the choice
   tailrace repack ocean.nc -o ocean_small.nc --bound abs=0.01 --codec portable
-      readable everywhere: no HDF5 needs a plug-in for it
+      readable everywhere: no HDF5 needs a plug-in
   tailrace repack a.h5 -o b.h5 --target size=2GB
-      within the tightest bound, common to all fields, that makes about 2 GB
+      with the tightest common bound that gives about 2 GB
   tailrace repack a.h5 -o b.h5 --codec zstd,level=5
       without loss
   tailrace repack a.h5 -o b.h5 --codec sz3 --bound rel=1e-4 \
       --field 'temperature:codec=zfp,bound=abs=1e3' --field 'velocity_?:bound=rel=1e-3'
-      other settings for some fields
+      different settings for some fields
   mpiexec -n 2 tailrace repack tas.nc -o published/tas.nc --cmip7
-      as CMIP7 wants files: metadata in front, chunks of at least 4 MiB, copied where they are
+      the form that CMIP7 requires: metadata first, chunks of at least 4 MiB
   tailrace repack u.bin --raw f32:512x512x512 -o u.h5 --codec sz3 --bound psnr=80 --memory 256MB
       an array larger than memory, read and written piece by piece
 
 Inputs: HDF5 (any layout and filters), netCDF-4, netCDF classic, NumPy .npy, raw binary (--raw).
-The output appears at the end, whole; if anything fails, an older file of that name stays.
+The output gets its name when it is complete; on failure, an older file of that name stays.
 )";
 
 constexpr const char* repack_footer =
@@ -63,18 +63,18 @@ constexpr const char* repack_footer =
   NaN, infinite and fill values come back exactly, or the chunk is stored without compression.
 
 Guards (--guard sign+threshold=273.15+...), of codec trz:
-  sign         what is negative, zero or positive stays so
+  sign         every value keeps its sign; zeros stay zeros
   zero         zeros stay zeros
-  threshold=V  what lies below V, at it, above it, stays there; repeatable
-  minmax       the least and the greatest value of a field stay these
-  sum          the sum of each chunk's values stays, to half an ulp of one of them
+  threshold=V  values below, at or above V stay below, at or above it; repeatable
+  minmax       the least and the greatest value of a field are kept
+  sum          the sum of the values of each chunk is kept, within half an ulp of one value
   monotone=A   neighbours along axis A (0 is the slowest) keep their order
   log=V        a value's logarithm changes by V at most
   power=P:V    its power P (0.5, or whole, -8 to 8) changes by V at most
   region=W:V   values in W change by V at most; W: a range or * for each axis, 0..16x10..20x*
                (up to index 15 and 19), or /MASK, a dataset that is not 0 there; repeatable
   gradient=V   differences of neighbours change by V at most (any codec with an absolute bound)
-  laplacian=V  sums of second differences along all axes do (likewise)
+  laplacian=V  sums of second differences along all axes change by V at most (likewise)
 
 Keys of --field 'GLOB:key=value,...':
   codec=NAME, bound=MODE=VALUE or none, guard=GUARD+..., chunk=SIZE or SHAPE, verify=on|off|auto,
@@ -83,14 +83,15 @@ Keys of --field 'GLOB:key=value,...':
   book=FILE (trz, see train-book), ...
 
 GLOB is matched against the whole path (/group/name) and, without a '/', against the name. A
-backslash takes the *, ? or : behind it as it is.
-'component:GLOB:bound=...' is for the components of plotfiles (AMReX, Chombo), by their names.
+backslash before *, ? or : makes it literal.
+'component:GLOB:bound=...' applies to components of plotfiles (AMReX, Chombo), by name.
 
-Memory: --memory bounds what each rank holds at once, however large the input is; stored chunks with
-filters that are too large to be decoded within it are an error. Beside it a rank needs about 700
-bytes for each of its own chunks, for their boxes and the chunk index.
+Memory: --memory limits the buffers of each rank, for inputs of any size; a stored chunk with
+filters that does not fit when decoded is an error. In addition, a rank needs about 700 bytes for
+each of its own chunks (box and chunk index).
 
-Exit codes: 0 done, 1 a bound was broken, 2 usage or bad input, 3 storage or memory gave out.)";
+Exit codes: 0 done, 1 a bound was broken, 2 usage or bad input, 3 storage failed or memory was
+exceeded.)";
 
 /// What all files have in common.
 Result<verbs::RepackRequest> request_of(const RepackArguments& arguments) {
@@ -114,7 +115,7 @@ Result<verbs::RepackRequest> request_of(const RepackArguments& arguments) {
   request.roles = arguments.roles == "on";
   options.trace = !arguments.trace_path.empty();
   if (options.trace && arguments.inputs.size() > 1) {
-    return Status(Code::invalid_argument, "--trace takes one input at a time");
+    return Status(Code::invalid_argument, "--trace needs a single input");
   }
   return request;
 }
@@ -178,50 +179,47 @@ std::string codec_help() {
     if (codec->plugin && !codec->variants.empty()) plugins += fmt::format("{}, ", codec->name);
   }
   return text + "\nPlug-ins of HDF5 (see --plugin-path): " + plugins +
-         "or any by number: id=32028,cd=1:2:3."
-         "\nauto: chosen for each field, from a sample and the machine profile (see --for, --why)."
-         "\nDefault: auto if there is a --bound or a target, else deflate.";
+         "or any by number: id=32028,cd=1:2:3.\nauto: chosen for each field from a sample and the "
+         "machine profile (see --for, --why).\nDefault: auto with a --bound or --target, else "
+         "deflate.";
 }
 
 /// What codec auto is to reach, and what it goes by.
 void add_choice_options(CLI::App* sub, RepackArguments& repack) {
   std::vector<KeyValue>& file = repack.file_options;
   const Group choice(sub, "Choice of codecs (--codec auto)");
-  choice.engine(
-      "--for", file, "for", "speed|size|balanced",
-      "speed: the shortest call, encoding and writing overlapped, but for 3 % that may buy "
-      "bytes. size: the smallest file. balanced: the smallest one that lets the call take at "
-      "most a tenth longer. Default balanced.");
+  choice.engine("--for", file, "for", "speed|size|balanced",
+                "Goal of the choice. speed: the shortest run time, within 3 %. size: the smallest "
+                "file. balanced: the smallest file with a run time at most a tenth longer than the "
+                "shortest. Default balanced.");
   sub->add_flag("--why{predicted}", repack.why,
-                "Print the codecs that were compared. --why=measured encodes the sampled chunks "
-                "with each of them, too.")
+                "Print the codecs that were compared, with predicted figures. --why=measured also "
+                "encodes the sampled chunks with each codec. Default: off.")
       ->type_name("")
       ->group("Choice of codecs (--codec auto)")
       ->take_last();
-  choice.engine(
-      "--profile", file, "profile", "FILE",
-      "Machine profile of 'tailrace profile'. Default: TAILRACE_PROFILE, else "
-      "~/.config/tailrace/profile.json, else typical values, codecs with the speed of this "
-      "core; built-in: typical values alone.");
-  choice.engine(
-      "--target", file, "target", "size=BYTES|psnr=DB",
-      "Bounds by what comes out. size: the tightest bound, the same share of each field's "
-      "range, that makes about this many bytes of all fields. psnr: about this PSNR of "
-      "each field, by the errors of a sample; --bound psnr= guarantees it at larger "
-      "size. A --bound is then the loosest one.");
+  choice.engine("--profile", file, "profile", "FILE",
+                "Machine profile made by 'tailrace profile', or built-in (typical values only). "
+                "Default: TAILRACE_PROFILE, else ~/.config/tailrace/profile.json, else typical "
+                "values with codec speeds of this core.");
+  choice.engine("--target", file, "target", "size=BYTES|psnr=DB",
+                "Choose the bounds to reach a goal. size: the tightest bound, relative to the "
+                "range of each field, that gives about this many bytes for all fields. psnr: about "
+                "this PSNR for each field, estimated from a sample; --bound psnr= guarantees it. A "
+                "--bound then limits the choice. Default: none.");
 }
 
 /// How dimensions of the output are named.
 void add_netcdf_options(CLI::App* sub, verbs::NetcdfRequest& netcdf) {
   const Group output(sub, "Output");
-  output.flag("--netcdf", netcdf.wanted,
-              "Make the output a netCDF-4 file with named dimensions, whatever the input is: "
-              "those of --dims, else dim_LENGTH, shared by equal lengths of a group. netCDF "
-              "inputs keep their own without being asked.");
+  output.flag(
+      "--netcdf", netcdf.wanted,
+      "Write a netCDF-4 file with named dimensions: those of --dims, else dim_LENGTH, shared by "
+      "equal lengths in a group. netCDF inputs always keep their dimensions. Default: off.");
   output.list("--dims", netcdf.dimensions, "GLOB=NAME,...",
-              "Names of the dimensions of fields that match, slowest first, with --netcdf: "
-              "--dims 'temperature=time,y,x' or --dims '*=z,y,x'. A one-dimensional field of "
-              "a dimension's name becomes its coordinate. Repeatable; a later one wins.");
+              "With --netcdf: dimension names of matching fields, slowest first, such as "
+              "'temperature=time,y,x' or '*=z,y,x'. A one-dimensional field with the name of a "
+              "dimension becomes its coordinate. Repeatable; the last match counts.");
 }
 
 }  // namespace
@@ -242,27 +240,26 @@ Command add_repack(CLI::App& app) {
   output.engine_flag("--force", file, "replace", "Replace an existing file.");
   output.engine("--compatibility", file, "compatibility", "everyone|v110", compatibility_help);
   output.engine("--attributes", file, "attributes", "off|one|all",
-                "Which attributes say how values were encoded: none, those of lossy datasets and "
-                "one of the file, or every dataset's. Default one.");
+                "Attributes that record the encoding. off: none. one: on lossy datasets, plus one "
+                "on the file. all: on every dataset. Default one; most users leave this alone.");
   add_netcdf_options(sub, repack.request.netcdf);
-  output.flag(
-      "--cmip7", repack.request.cmip7,
-      "Make the file that CMIP7 asks for: all metadata and chunk indexes in front; time and "
-      "its bounds in one chunk each; the variable that the attribute variable_id names in "
-      "chunks of at least 4MiB, or --chunk. What fits already is copied as it is; what does "
-      "not is stored by shuffle, deflate and Fletcher's checksum.");
+  output.flag("--cmip7", repack.request.cmip7,
+              "Write the form that CMIP7 requires: all metadata and chunk indexes first; time and "
+              "its bounds in one chunk each; the variable that the attribute variable_id names in "
+              "chunks of at least 4MiB (or --chunk). Chunks that already fit are copied; others "
+              "get shuffle, deflate and a Fletcher32 checksum.");
   output.flag("--cloud", repack.request.cloud,
-              "Make a file for readers over a network: all metadata and chunk indexes in front, "
-              "chunks of 8 to 16MiB (--chunk: the least), by shuffle and deflate unless a codec is "
-              "named. What fits already is copied as it is.");
+              "Write a form for readers over a network: all metadata and chunk indexes first, "
+              "chunks of 8 to 16MiB (--chunk sets the minimum), with shuffle and deflate unless "
+              "--codec is given. Chunks that already fit are copied.");
   output.flag("--as-stored", repack.request.as_stored,
-              "Copy chunks as they are stored, whatever their codec, and lay only the file anew: "
-              "with --layout front all metadata before them, otherwise without the gaps that "
-              "changes have left. Fields with a --codec, --bound or --field are encoded anew.");
+              "Copy chunks as stored, whatever their codec, and change only the layout of the "
+              "file: it has no gaps, and with --layout front all metadata comes first. Fields with "
+              "a --codec, --bound or --field are encoded again.");
   input.follow_external(repack.request.follow_external);
   input.flag("--skip-unreadable", repack.request.skip_unreadable,
-             "Leave out objects that HDF5 cannot open, damaged or of a later version, name them, "
-             "and exit with 3. Without it they are an error.");
+             "Leave out objects that HDF5 cannot open (damaged, or of a later version), report "
+             "them, and exit with 3. Default: an error.");
   input("--raw", repack.request.raw_format, "TYPE:SHAPE",
         "The input is raw binary in native byte order, such as f32:512x512x512 (slowest "
         "dimension first). Types: f32 f64 i8 i16 i32 i64 u8 u16 u32 u64.");
@@ -272,77 +269,78 @@ Command add_repack(CLI::App& app) {
   compression("-c,--codec", repack.request.fields.codec, "CODEC", codec_help());
   compression(
       "-b,--bound", repack.request.fields.bound, "MODE=VALUE",
-      "Largest error allowed: abs=, rel=, psnr= or pw_rel= (below). Default: none, lossless.");
+      "Largest error allowed: abs=, rel=, psnr= or pw_rel= (see below). Default: none, lossless.");
   compression.engine("--fill", file, "fill", "NUMBER",
-                     "Fill value of the fields that declare none: kept exactly, and left out of "
-                     "the range that rel= and psnr= are relative to.");
-  compression.engine_flag("--allow-wide-bound", file, "allow-wide-bound",
-                          "Keep to a rel or psnr bound also where an undeclared fill value widens "
-                          "it; else such a field is an error, since the bound swamps its values.");
+                     "Fill value of fields that declare none. It is kept exactly and excluded from "
+                     "the range that rel= and psnr= use. Default: none.");
+  compression.engine_flag(
+      "--allow-wide-bound", file, "allow-wide-bound",
+      "Accept a rel or psnr bound that an undeclared fill value widens so much that it exceeds "
+      "most values of a field. Default: an error for such a field.");
   compression.flag("--again", repack.request.fields.again,
-                   "Allow loss in fields whose values are lossy already; without it that is an "
-                   "error. The output records the sum of the bounds.");
-  compression.engine("--guard", file, "guard", "GUARD+...",
-                     "What values keep besides the bound, exactly (below). Default: none.");
+                   "Allow loss in fields whose values are already lossy; the output records the "
+                   "sum of the bounds. Default: an error.");
+  compression.engine(
+      "--guard", file, "guard", "GUARD+...",
+      "Properties of values to keep exactly, in addition to the bound (see below). Default: none.");
   compression.engine("--covered", file, "covered", "keep|drop",
-                     "Of plotfiles (AMReX, Chombo): drop values of cells that boxes of the next "
-                     "finer level cover; what makes chunks small stands there. Default keep.");
-  compression.list(
-      "-f,--field", repack.request.fields.per_field, "GLOB:k=v,...",
-      "Settings for the fields that match, over all others (below). Repeatable; a later "
-      "one wins. A pattern that matches nothing is an error.");
+                     "For plotfiles (AMReX, Chombo). drop: replace the values of cells that the "
+                     "next finer level covers by values that compress well. Default keep.");
+  compression.list("-f,--field", repack.request.fields.per_field, "GLOB:k=v,...",
+                   "Settings for matching fields, which override all others (see below). "
+                   "Repeatable; the last match counts. A pattern without a match is an error.");
   compression("--lossless-codec", repack.request.fields.lossless_codec, "CODEC",
-              "For what a --bound leaves exact: integers, arrays under 4 KiB, geometry, times and "
-              "other roles; auto chooses. Default: deflate. Other types than numbers always "
-              "get deflate.");
+              "Codec of fields that a --bound leaves exact: integers, arrays under 4 KiB, "
+              "geometry, times and other roles; auto chooses one. Types other than numbers always "
+              "use deflate. Default: deflate.");
   compression("--roles", repack.roles, "on|off",
-              "on: a bound or lossy codec for all fields leaves exact what is no value: "
-              "coordinates, mesh points, positions of particles, indexes, ids, times, weights, "
-              "masks, by the file's attributes and layout and by names; and values stay within "
-              "limits that the file states. off: only integers, dimension scales and arrays under "
-              "4 KiB. Default on.");
-  compression.engine(
-      "--chunk", file, "chunk", "SIZE|SHAPE",
-      "Preferred bytes of a chunk, or its shape for the fields of as many dimensions "
-      "(64x64x64). Default: as in the input; where it has no chunks, 8MiB, or less where "
-      "--memory or the number of ranks ask for it.");
-  compression.engine(
-      "--verify", file, "verify", "on|off|auto",
-      "Decode every chunk again and check its bound. auto: for lossy codecs whose code is "
-      "not ours. Default auto.");
+              "Which fields a bound for all fields leaves exact. on: coordinates, mesh points, "
+              "particle positions, indexes, ids, times, weights and masks, found by attributes, "
+              "layout and names; values also stay within the limits that the file states. off: "
+              "only integers, dimension scales and arrays under 4 KiB. Default on.");
+  compression.engine("--chunk", file, "chunk", "SIZE|SHAPE",
+                     "Preferred size of a chunk, or its shape for fields with as many dimensions "
+                     "(64x64x64). Default: chunks of the input; without these 8MiB, or less if "
+                     "--memory or the number of ranks requires it.");
+  compression.engine("--verify", file, "verify", "on|off|auto",
+                     "Decode every encoded chunk and check its bound. auto: only for lossy codecs "
+                     "from other projects. Default auto.");
   compression.engine("--plugin-path", file, "plugin-path", "FOLDERS", plugin_path_help);
   add_choice_options(sub, repack);
   const Group resources(sub, "Resources and storage");
-  resources.engine("--threads", file, "threads", "N",
-                   "Encode threads of each rank. Default 0: the node's cores shared by its ranks.");
+  resources.engine(
+      "--threads", file, "threads", "N",
+      "Encode threads per rank. Default 0: the cores of the node divided by its ranks.");
   resources.engine("--memory", file, "memory", "SIZE",
-                   "Most memory for buffers in each rank. Default 1GiB.");
-  resources(
-      "--scratch", repack.request.scratch, "off|FOLDER",
-      "Where values wait for which --memory has no room while chunks are made of others: in a "
-      "nameless file in this folder. Default: beside OUT, if that is on a disk of this "
-      "machine. off: stored chunks are decoded several times instead.");
+                   "Memory limit for the buffers of each rank. Default 1GiB.");
+  resources("--scratch", repack.request.scratch, "off|FOLDER",
+            "Folder for a temporary file of values that exceed --memory while chunks change shape. "
+            "off: decode stored chunks several times instead. Default: the folder of OUT, if it is "
+            "on a local disk.");
   resources.engine("--buffer", file, "buffer", "SIZE",
-                   "Encoded chunks are gathered into writes of up to this. Default 16MiB.");
+                   "Largest write, into which encoded chunks are combined. Default 16MiB; most "
+                   "users leave this alone.");
   resources.engine("--layout", file, "layout", "NAME",
-                   help_of("Where chunks go in the file. Default claimed.", layout_registry()));
+                   help_of("Placement of chunks in the file. Default claimed.", layout_registry()));
   resources.engine("--fsync", file, "fsync", "on|off",
-                   "Make the data durable before the file appears. Default on.");
-  resources.engine("--writers", file, "writers", "balanced|each|node",
-                   "Who writes chunks: each rank its own (balanced, the default, and each), or one "
-                   "rank of each node those of all its ranks.");
-  resources.engine("--align", file, "align", "SIZE|direct",
-                   "Let writes begin at multiples of this, such as a stripe. direct: bypass the "
-                   "page cache (O_DIRECT). Default auto: as the machine profile says, 1 without "
-                   "one.");
-  resources.any_option(
-      "--option", file,
-      "Any option of the page \"Options\", such as lab.order=johnson. Repeatable.");
+                   "Flush the data to stable storage before the output gets its name. Default on.");
+  resources.engine(
+      "--writers", file, "writers", "balanced|each|node",
+      "Ranks that write. balanced, each: every rank writes its own chunks. node: one rank of each "
+      "node writes the chunks of all its ranks. Default balanced; most users leave this alone.");
+  resources.engine(
+      "--align", file, "align", "SIZE|direct",
+      "Start writes at multiples of this size, such as a stripe. direct: bypass the page cache "
+      "(O_DIRECT). Default auto: from the machine profile, or 1 without one.");
+  resources.any_option("--option", file,
+                       "Any option of 'tailrace options', such as lab.order=johnson. Repeatable.");
   resources.engine_flag("--journal", file, "journal",
-                        "Keep a redo journal against torn metadata writes.");
+                        "Keep a redo journal, which protects against torn metadata writes after a "
+                        "power loss. Default: off.");
 
-  reports("--trace", repack.trace_path, "FILE",
-          "Write what every lane of every rank did, for ui.perfetto.dev (Chrome trace JSON).");
+  reports(
+      "--trace", repack.trace_path, "FILE",
+      "Write the activity of every lane of every rank, for ui.perfetto.dev (Chrome trace JSON).");
   report_options(sub, repack.json_path,
                  {"output", "force", "codec", "bound", "field", "only", "chunk", "threads",
                   "memory", "json", "help", "help-all"});

@@ -166,16 +166,16 @@ constexpr const char* exit_section =
     R"(.SH EXIT STATUS
 .TP
 0
-All is done.
+Success.
 .TP
 1
-A check has found a difference: values beyond a bound, damage.
+A check failed: values beyond a bound, differences or damage.
 .TP
 2
-The command line or an input cannot be used; nothing was changed.
+The command line or an input is not valid; nothing was changed.
 .TP
 3
-Something failed on the way: memory, the disk, a limit.
+A resource failed: memory, storage or a limit.
 )";
 
 std::string page_name(const CommandPage& page) {

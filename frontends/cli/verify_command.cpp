@@ -29,28 +29,28 @@ Examples:
   tailrace verify snapshot.h5 small.h5
       every field against the bound that small.h5 records; fields without one must be equal
   mpiexec -n 4 tailrace verify snapshot.nc other.h5 --bound rel=1e-3
-      a file that another tool wrote, against a bound given here
+      a file of another tool, against the bound given here
   tailrace verify a.h5 b.h5 --ignore-attribute history --ignore '/scratch*'
       without an attribute and some objects that are known to differ
   tailrace verify a.h5 b.h5 --bound psnr=80 --field 'density:bound=abs=1e-6'
   mpiexec -n 4 tailrace verify run.nc small.nc --report small.html
-      a page of what the errors do: bias, correlation, distribution, maps, spectra
+      a report on the errors: bias, correlation, distribution, maps, spectra
   mpiexec -n 4 tailrace verify --concat all.h5 -i list.txt
-      whether all.h5 is the concatenation of the files of the list, element for element
+      check that all.h5 is the concatenation of the listed files, element for element
 
-Compares in exact arithmetic, piece by piece; the ranks share the work. Where a value is beyond its
-bound, prints its coordinates, its original and its decoded value. Of two HDF5 files it also
-compares everything else: user block, objects, links, types, fill values, orders, attributes.
+The comparison uses exact arithmetic, and the ranks share the work. For values beyond the bound, it
+prints the coordinates, the original and the decoded value. For two HDF5 files it also compares
+everything else: user block, objects, links, types, fill values, orders, attributes.
 )";
 
 constexpr const char* verify_footer =
-    R"(DOUBTFUL is a field that keeps a bound which says little of it: an undeclared fill value
-widens the range that the bound is relative to, or more than a quarter of the values are smaller
-than it.
+    R"(DOUBTFUL marks a field that keeps its bound, but the bound is too wide to be useful: an
+undeclared fill value widens the range that the bound is relative to, or more than a quarter of the
+values are smaller than the bound.
 
-Exit codes: 0 all fields keep their bounds, DOUBTFUL ones too, and everything else is there; 1 a
-bound is broken, or something is missing, new or different; 2 usage or bad input; 3 storage or
-memory gave out. How chunks are stored may differ: such differences are listed.)";
+Exit codes: 0 all fields keep their bounds (also DOUBTFUL ones) and everything else is equal; 1 a
+bound is broken, or something is missing, new or different; 2 usage or bad input; 3 storage failed
+or memory was exceeded. The storage of chunks may differ: such differences are only listed.)";
 
 std::string verdict_text(const verbs::VerifyConcatReport& report) {
   TextTable table(">inputs|>datasets|>empty|>keys|>rows|>bytes|>ranks?1|>time|verdict");
@@ -162,34 +162,35 @@ Command add_verify(CLI::App& app) {
   const Group input(sub, "Input");
   sub->footer(verify_footer);
   sub->add_option("ORIGINAL", verify.files.original, "The file before compression.");
-  sub->add_option("COMPRESSED", verify.files.compressed, "The file after it.");
-  sub->add_option("FILES", verify.more_files, "With --concat: inputs, these and the first two.");
+  sub->add_option("COMPRESSED", verify.files.compressed, "The file after compression.");
+  sub->add_option("FILES", verify.more_files,
+                  "With --concat: the inputs, which include the first two arguments.");
   sub->final_callback([&verify] { check_verify(verify); });
   const Group concat(sub, "Check a concatenation");
   concat("--concat", verify.concat.output, "OUT",
          "Check that OUT holds every element of the inputs, in order, and nothing else.");
   concat("-i,--list", verify.concat.list_path, "LIST",
-         "The inputs, one path a line; '-' is standard input.");
+         "File with the names of the inputs, one per line; '-' is standard input.");
   concat("-k,--key", verify.concat.key_names, "NAMES",
-         "Columns that identify an event, as given to concat, to check key datasets by.");
+         "Columns that identify an event, as given to concat; checks the key datasets.");
   concat("--tile", verify.concat.tile, "DIMENSIONS", "As given to concat.");
   concat("--on-different", verify.concat.on_different, "error|keep-first",
-         "As given to concat. keep-first: datasets without a record dimension are compared with "
-         "the first input's alone. Default error.");
+         "As given to concat. keep-first: compare datasets without a record dimension only with "
+         "those of the first input. Default error.");
   const Group checks(sub, "What to check");
   checks("-b,--bound", verify.files.bound, "MODE=VALUE",
-         "abs=, rel=, psnr= or pw_rel= for all fields of floating point numbers that are not "
-         "recorded as exact. Default: what the compressed file records.");
+         "Bound (abs=, rel=, psnr= or pw_rel=) for all floating-point fields that are not recorded "
+         "as exact. Default: the bounds that the compressed file records.");
   checks.list("-f,--field", verify.files.per_field, "GLOB:k=v,...",
-              "bound= (none: exact) or fill= for the fields that match. Repeatable.");
+              "bound= (none: exact) or fill= for matching fields. Repeatable.");
   checks.globs(verify.files.selection, "Compare", "fields", " Default: all of the original.");
   checks.list("--ignore", verify.files.ignore, "GLOB",
               "Leave out objects of both files whose path matches. Repeatable. Default: none.");
   checks.list("--ignore-attribute", verify.files.ignore_attributes, "GLOB",
               "Leave out attributes whose name matches. Repeatable. Default: none.");
   checks.flag("--values-only", verify.files.values_only,
-              "Compare the values of the original's fields alone. For files that are not copies of "
-              "each other.");
+              "Compare only the values of the fields of the original. Use it for files that are "
+              "not copies of each other. Default: compare everything.");
   input("--plugin-path", verify.plugin_path, "FOLDERS", plugin_path_help);
   input.raw(verify.files.raw_format, "The original");
   input.follow_external(verify.files.follow_external);
@@ -199,11 +200,11 @@ Command add_verify(CLI::App& app) {
   const Group reports(sub, "Reports");
   reports("--report", verify.report_path, "FILE",
           "Also measure mean bias, correlation, distribution (KS), similarity of maps (SSIM) and "
-          "spectra, into a page (.html) or a JSON document (.json).");
+          "spectra, and write them to FILE (.html or .json).");
   reports("--memory", verify.concat.memory, "SIZE",
-          "What each rank may hold of values for --report, or of rows and open files for "
-          "--concat. Default 256MiB.");
-  reports.flag("-q,--quiet", verify.quiet, "No table: the exit code says it all.");
+          "Memory of each rank for values of --report, or for rows and open files of --concat. "
+          "Default 256MiB.");
+  reports.flag("-q,--quiet", verify.quiet, "No table; the exit code has the result.");
   return [arguments](Session& session) {
     arguments->files.fidelity = !arguments->report_path.empty();
     arguments->files.memory = arguments->concat.memory;

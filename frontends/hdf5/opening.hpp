@@ -61,18 +61,18 @@ inline void agree_on_opening(MPI_Comm comm, Vote& vote) {
                   vote.opening == Opening::fails ? rank : n_ranks,
                   here ? 0 : 1};
   if (MPI_Allreduce(MPI_IN_PLACE, least, 6, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS) {
-    return vote.say(Opening::fails, "the ranks of the file cannot be asked");
+    return vote.say(Opening::fails, "MPI_Allreduce failed among the ranks that open the file");
   }
   const bool alike = least[0] == -least[1];
   if (alike && !by_hdf5 && vote.opening != Opening::fails) return;
   const int first_loud = least[3];
   if (alike && by_hdf5 && first_loud == n_ranks) return;
   if (!alike && least[5] == 0) {
-    return vote.say(Opening::fails, "some ranks alone have it open, by that name");
+    return vote.say(Opening::fails, "only some ranks have the file open by that name");
   }
   const bool is_for_hdf5 = least[2] < n_ranks;
   if (!is_for_hdf5 && least[4] == n_ranks) {
-    return vote.say(Opening::fails, "some ranks create it, others open it");
+    return vote.say(Opening::fails, "some ranks create the file, others open it");
   }
   const int speaker = !is_for_hdf5 ? least[4] : first_loud < n_ranks ? first_loud : least[2];
   MPI_Bcast(vote.why, sizeof(vote.why), MPI_CHAR, speaker, comm);

@@ -182,30 +182,33 @@ TAILRACE_CALL ssize_t tailrace_H5Fget_obj_ids(hid_t file, unsigned types, size_t
 
 TAILRACE_CALL herr_t tailrace_H5Fget_vfd_handle(hid_t file, hid_t access_list, void** handle) {
   TAILRACE_SERVE_OBJECT(file, H5Fget_vfd_handle(file, access_list, handle),
-                        ours::refuse("H5Fget_vfd_handle", "no rank has the whole file"));
+                        ours::refuse("H5Fget_vfd_handle", "no rank holds the complete file"));
 }
 TAILRACE_CALL ssize_t tailrace_H5Fget_file_image(hid_t file, void* image, size_t n_bytes) {
-  TAILRACE_SERVE_OBJECT(file, H5Fget_file_image(file, image, n_bytes),
-                        ssize_t{ours::refuse("H5Fget_file_image", "no rank has the whole file")});
+  TAILRACE_SERVE_OBJECT(
+      file, H5Fget_file_image(file, image, n_bytes),
+      ssize_t{ours::refuse("H5Fget_file_image", "no rank holds the complete file")});
 }
 TAILRACE_CALL herr_t tailrace_H5Fget_filesize(hid_t file, hsize_t* n_bytes) {
-  TAILRACE_SERVE_OBJECT(file, H5Fget_filesize(file, n_bytes),
-                        ours::refuse("H5Fget_filesize", "only rank 0 knows, after a flush"));
+  TAILRACE_SERVE_OBJECT(
+      file, H5Fget_filesize(file, n_bytes),
+      ours::refuse("H5Fget_filesize", "only rank 0 knows the size, after a flush"));
 }
 TAILRACE_CALL herr_t tailrace_H5Fstart_swmr_write(hid_t file) {
-  TAILRACE_SERVE_OBJECT(file, H5Fstart_swmr_write(file),
-                        ours::refuse("H5Fstart_swmr_write", "readers see flushes only"));
+  TAILRACE_SERVE_OBJECT(
+      file, H5Fstart_swmr_write(file),
+      ours::refuse("H5Fstart_swmr_write", "readers see only what a flush has written"));
 }
 #ifdef TAILRACE_WITH_H5Fincrement_filesize
 TAILRACE_CALL herr_t tailrace_H5Fincrement_filesize(hid_t file, hsize_t n_bytes) {
   TAILRACE_SERVE_OBJECT(file, H5Fincrement_filesize(file, n_bytes),
-                        ours::refuse("H5Fincrement_filesize", "no rank has the whole file"));
+                        ours::refuse("H5Fincrement_filesize", "no rank holds the complete file"));
 }
 #endif
 #ifdef TAILRACE_WITH_H5Fformat_convert
 TAILRACE_CALL herr_t tailrace_H5Fformat_convert(hid_t file) {
   TAILRACE_SERVE_OBJECT(file, H5Fformat_convert(file),
-                        ours::refuse("H5Fformat_convert", "the file is of HDF5 1.10's format"));
+                        ours::refuse("H5Fformat_convert", "the file has the format of HDF5 1.10"));
 }
 #endif
 TAILRACE_CALL herr_t tailrace_H5Fset_mpi_atomicity(hid_t file, hbool_t atomic) {
@@ -299,15 +302,15 @@ TAILRACE_CALL herr_t tailrace_H5Dget_space_status(hid_t dataset, H5D_space_statu
 }
 
 #define TAILRACE_REFUSE_DATASET(real_call, name) \
-  TAILRACE_SERVE_DATASET(real_call,              \
-                         ours::refuse(name, "its chunks are Tailrace's until the file is closed"))
+  TAILRACE_SERVE_DATASET(                        \
+      real_call, ours::refuse(name, "Tailrace manages its chunks until the file is closed"))
 TAILRACE_CALL herr_t tailrace_H5Dget_num_chunks(hid_t dataset, hid_t space, hsize_t* n_chunks) {
   TAILRACE_REFUSE_DATASET(H5Dget_num_chunks(dataset, space, n_chunks), "H5Dget_num_chunks");
 }
 TAILRACE_CALL haddr_t tailrace_H5Dget_offset(hid_t dataset) {
-  TAILRACE_SERVE_DATASET(
-      H5Dget_offset(dataset),
-      static_cast<haddr_t>(ours::refuse("H5Dget_offset", "no rank but 0 knows where values lie")));
+  TAILRACE_SERVE_DATASET(H5Dget_offset(dataset),
+                         static_cast<haddr_t>(ours::refuse(
+                             "H5Dget_offset", "only rank 0 knows the addresses of values")));
 }
 TAILRACE_CALL herr_t tailrace_H5Dget_chunk_info(hid_t dataset, hid_t space, hsize_t index,
                                                 hsize_t* offset, unsigned* filter_mask,

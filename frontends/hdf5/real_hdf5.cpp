@@ -18,7 +18,9 @@ struct Lacking;
 template <class Returned, class... Given>
 struct Lacking<Returned (*)(Given...)> {
   static Returned call(Given...) {
-    std::fputs("tailrace: a function was called that the HDF5 of this process lacks\n", stderr);
+    std::fputs(
+        "tailrace: the program called a function that the HDF5 of this process does not have\n",
+        stderr);
     return static_cast<Returned>(-1);
   }
 };

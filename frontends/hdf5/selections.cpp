@@ -171,16 +171,17 @@ Result<FileSelection> selection_of(hid_t space, const Shape& shape) {
     return selection;
   }
 #if H5_VERSION_GE(1, 14, 0)
-  if (space == H5S_PLIST) return bad_selection("is in the transfer list, which is not served");
+  if (space == H5S_PLIST)
+    return bad_selection(
+        "comes from the transfer list (H5S_PLIST), which Tailrace does not support");
 #endif
   const H5S_class_t kind = H5Sget_simple_extent_type(space);
-  if (kind == H5S_NO_CLASS) return bad_selection("is none");
+  if (kind == H5S_NO_CLASS) return bad_selection("is not a dataspace");
   if (kind == H5S_NULL || H5Sget_select_npoints(space) == 0) return selection;
   const int rank_there = H5Sget_simple_extent_ndims(space);
   const std::size_t rank = shape.size();
   if (rank_there != int(rank)) {
-    return Status(Code::invalid_argument, "the selection in the file has " +
-                                              std::to_string(rank_there) +
+    return Status(Code::invalid_argument, "the file dataspace has " + std::to_string(rank_there) +
                                               " dimensions, the dataset " + std::to_string(rank));
   }
   if (rank == 0) {
@@ -205,7 +206,7 @@ Result<FileSelection> selection_of(hid_t space, const Shape& shape) {
       break;
     }
     case H5S_SEL_POINTS: TAILRACE_TRY(runs_of_points(space, shape, selection.runs)); break;
-    default: return bad_selection("is of a kind that is not known here");
+    default: return bad_selection("is of an unknown kind");
   }
   TAILRACE_TRY(check_slabs(slabs, shape));
   return selection;

@@ -81,22 +81,22 @@ struct OpenCall {
 
 /// Message for a closed file (mode=async) whose ranks are not those of the call.
 constexpr const char* still_written =
-    "what the program has written there is not complete before the ranks that wrote it meet again "
-    "in H5Fcreate, H5Fopen, H5Fflush or H5Fclose, or in MPI_Finalize (mode=async)";
+    "still being written (mode=async); the ranks that wrote it must first call H5Fcreate, H5Fopen, "
+    "H5Fflush, H5Fclose or MPI_Finalize together";
 
 /// Vote for this rank, and prepare the session. Not collective; may run out of memory.
 void prepare(OpenCall& call, Vote& vote) {
   const auto by_hdf5 = [&](const std::string& why, bool silently = false) {
     vote.say(Opening::by_hdf5, why, silently);
   };
-  if (call.name == nullptr) return by_hdf5("a file without a name", true);
+  if (call.name == nullptr) return by_hdf5("the file name is NULL", true);
   if (wanted_off()) return by_hdf5(off_setting, true);
   if (!hdf5_is_served().ok()) return by_hdf5(hdf5_is_served().message());
   const Hdf5Scope scope;
   // HDF5 also reads what Tailrace's codecs have written.
   const Status entered = hdf5::register_own_filters();
   if (!makes_own_files(call.access_list)) {
-    return by_hdf5("the program has chosen a VOL connector (docs/hdf5.md)");
+    return by_hdf5("the program selected a VOL connector (docs/hdf5.md)");
   }
   if (call.create && has_user_block(call.creation_list)) {
     return by_hdf5(std::string(call.name) + " has a user block");
@@ -113,7 +113,7 @@ void prepare(OpenCall& call, Vote& vote) {
     return;
   }
   if (!call.create && (call.flags & H5F_ACC_RDWR) == 0) {
-    return by_hdf5("it is opened only for reading", true);
+    return by_hdf5("opened only for reading", true);
   }
   if (!entered.ok()) return vote.say(Opening::fails, entered.message());
   // The program may change its working directory before the file gets its name.
@@ -214,8 +214,9 @@ hid_t open_agreed(OpenCall call, const ByHdf5<hid_t>& by_hdf5) {
   switch (vote.opening) {
     case Opening::again: return open_again(*call.here);
     case Opening::is_open:
-      return fail(call.function, Status(Code::already_exists, "file \"" + std::string(call.name) +
-                                                                  "\" is open in this program"));
+      return fail(call.function,
+                  Status(Code::already_exists, "file \"" + std::string(call.name) +
+                                                   "\" is already open in this program"));
     case Opening::fails:
       return fail(call.function, Status(Code::disagreement,
                                         "file \"" + std::string(call.name) + "\": " + vote.why));
@@ -288,7 +289,8 @@ void end_sessions() {
     if (ended.ok()) return;
     fail("H5close", ended);
     // HDF5 clears its error stack as it ends.
-    if (speaks) report::print_remark({name, ": H5close could not write it: ", ended.message()});
+    if (speaks)
+      report::print_remark({name, ": H5close could not write the file: ", ended.message()});
   });
   note_end_of_hdf5();
 }
@@ -345,16 +347,18 @@ herr_t flush_session(const char* function, Session& session) {
 
 herr_t set_atomicity(Session& session, bool atomic) {
   if (atomic && session.array->comm().n_ranks() > 1) {
-    return refuse("H5Fset_mpi_atomicity", "others' values are seen after a flush");
+    return refuse("H5Fset_mpi_atomicity",
+                  "a rank sees the values of other ranks only after a flush");
   }
   session.atomic = atomic;
   return 0;
 }
 
 int refuse(const char* function, const std::string& what) {
-  return fail(function, Status(Code::unsupported, std::string(function) +
-                                                      " is not served for compressed files: " +
-                                                      what + " (docs/hdf5.md; TAILRACE_HDF5=off)"));
+  return fail(function, Status(Code::unsupported,
+                               std::string(function) +
+                                   " is not supported for files that Tailrace writes: " + what +
+                                   " (docs/hdf5.md; TAILRACE_HDF5=off)"));
 }
 
 ssize_t list_ids(hid_t file, unsigned types, std::vector<hid_t>& ids) {
@@ -370,10 +374,9 @@ ssize_t list_ids(hid_t file, unsigned types, std::vector<hid_t>& ids) {
 // --- datasets
 
 herr_t fail_unknown(const char* function) {
-  return fail(function,
-              Status(Code::unsupported,
-                     "the dataset came into the file by a call that is not understood here "
-                     "(docs/hdf5.md; TAILRACE_HDF5=off)"));
+  return fail(function, Status(Code::unsupported,
+                               "the dataset was created by a call that Tailrace did not see "
+                               "(docs/hdf5.md); TAILRACE_HDF5=off leaves the file to HDF5"));
 }
 
 herr_t set_extents(const char* function, const Target& target, hid_t dataset,
@@ -399,8 +402,12 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   // A dataset that only Tailrace has chunked is contiguous to the program. Larger extents would
   // also expose the padding of its edge chunks, which repeats the last values.
   if (ours && !array.may_change_extents(target.dataset)) {
-    return fail(function,
-                Status(Code::unsupported, what + " has contiguous storage, as the program asked"));
+    return fail(
+        function,
+        Status(
+            Code::unsupported,
+            what +
+                " has contiguous storage, as the program requested, so its extents cannot change"));
   }
   const Shape shape(extents.begin(), extents.end());
   if (const Status grows = array.check_growth(target.dataset, shape); !grows.ok()) {
@@ -409,7 +416,7 @@ herr_t set_extents(const char* function, const Target& target, hid_t dataset,
   // HDF5 cuts only the chunks that it knows, so they must contain all staged values.
   const bool cuts = shrinks && array.holds_values(target.dataset);
   if (cuts && !array.hdf5_can_cut(target.dataset)) {
-    return refuse(function, what + " has been flushed, and HDF5 would encode its chunks anew");
+    return refuse(function, what + " was flushed, and HDF5 would encode its chunks again");
   }
   Status done;
   if (cuts) {
@@ -552,8 +559,8 @@ herr_t serve_many(const MultiCall& call, Values* values, Serve serve,
     return part.target.session != parts.front().target.session;
   };
   if (parts.size() < call.n || std::ranges::any_of(parts, elsewhere)) {
-    return fail(call.function,
-                Status(Code::invalid_argument, "the datasets of one call are of several files"));
+    return fail(call.function, Status(Code::invalid_argument,
+                                      "the datasets of one call must be in the same file"));
   }
   return serve(call.function, parts, values);
 }
@@ -571,7 +578,7 @@ herr_t read_dataset(const TransferPart& part, void* values) {
 herr_t write_chunk(const Target& target, hid_t dataset, const hsize_t* offset, uint32_t filter_mask,
                    std::span<const std::byte> bytes) {
   if (bytes.data() == nullptr) {
-    return fail("H5Dwrite_chunk", Status(Code::invalid_argument, "no bytes are given"));
+    return fail("H5Dwrite_chunk", Status(Code::invalid_argument, "the chunk buffer is NULL"));
   }
   const Status written = write_chunk_of(target, dataset, offset, filter_mask, bytes);
   return written.ok() ? 0
@@ -607,7 +614,8 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
   Session* const source = served_session(from);
   Session* const target = served_session(to);
   if (target == nullptr) {
-    return refuse("H5Ocopy", "the values are not on every rank, the copy would be");
+    return refuse("H5Ocopy",
+                  "the values of the copy would be on every rank, those of the source are not");
   }
   for (Session* session : {source, target != source ? target : nullptr}) {
     if (session == nullptr) continue;

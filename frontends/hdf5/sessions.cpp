@@ -80,8 +80,8 @@ void report(const Session& session, std::uint64_t root_bytes) {
 
 void say_closed_is_lost(const std::string& name, const Status& ended) {
   report::print_remark(
-      {name,
-       ": what H5Fclose has left to threads (mode=async) could not be written: ", ended.message()});
+      {name, ": the threads that complete H5Fclose in the background (mode=async) failed: ",
+       ended.message()});
 }
 
 void end_in_finalize() {
@@ -92,7 +92,7 @@ void end_in_finalize() {
     } else if (ended.ok()) {
       report::print_remark({name, ": closed by MPI_Finalize; H5Fclose was not called"});
     } else {
-      report::print_remark({name, ": MPI_Finalize could not close it: ", ended.message(),
+      report::print_remark({name, ": MPI_Finalize could not close the file: ", ended.message(),
                             "; H5Fclose was not called"});
     }
   });
@@ -108,8 +108,7 @@ void say_what_is_lost() {
     if (session->closed || flushing) {
       report::print_remark(
           {session->name,
-           ": the program ended without MPI_Finalize, and without another call that "
-           "completes the ",
+           ": the program ended without MPI_Finalize or another call that completes the ",
            session->closed ? "file" : "flush",
            " (mode=async); what was written since the last complete flush is lost"});
       continue;
@@ -353,7 +352,9 @@ Status end_closed_sessions(const std::vector<int>& ranks) {
     const Status ended = end_session(*session);
     // A call returns one failure, so this failure, the last on its file, is printed.
     if (!ended.ok() && speaks) say_closed_is_lost(name, ended);
-    if (first.ok()) first = ended.within("file \"" + name + "\", which H5Fclose left to threads");
+    if (first.ok())
+      first = ended.within("file \"" + name +
+                           "\", which H5Fclose completes in the background (mode=async)");
   }
   return first;
 }

@@ -85,14 +85,15 @@ Status select_memory(const TransferCall& call, Transfer& transfer) {
 #endif
   if (space == H5S_ALL) return Status();
   const hssize_t n = H5Sget_select_npoints(space);
-  if (n < 0) return bad_call("the selection in memory is none");
+  if (n < 0) return bad_call("the memory dataspace is not valid");
   if (static_cast<std::uint64_t>(n) != transfer.n) {
-    return Status(Code::invalid_argument, std::to_string(n) +
-                                              " elements are selected in memory, but " +
-                                              std::to_string(transfer.n) + " in the file");
+    return Status(Code::invalid_argument,
+                  std::to_string(n) + " elements are selected in the memory dataspace, but " +
+                      std::to_string(transfer.n) + " in the file dataspace");
   }
   if (n == 0) return Status();
-  if (H5Sselect_valid(space) <= 0) return bad_call("the selection in memory leaves its extents");
+  if (H5Sselect_valid(space) <= 0)
+    return bad_call("the selection in the memory dataspace exceeds its extents");
   const std::optional<std::uint64_t> first = run_of(space);
   transfer.whole_memory = first.has_value();
   transfer.first = first.value_or(0);
@@ -111,30 +112,32 @@ Result<Transfer> understand(const Target& target, hid_t dataset, const TransferC
   TAILRACE_TRY(select_memory(call, transfer));
   if (transfer.n > 0 && !facts.by_value && facts.addresses) {
     return Status(Code::unsupported,
-                  "elements of variable length and references refer to rank 0's file, which alone "
-                  "can write and read them; TAILRACE_HDF5=off writes the file with HDF5 alone");
+                  "only rank 0 can write and read elements of variable length and references; "
+                  "TAILRACE_HDF5=off leaves the file to HDF5");
   }
   if (transfer.n > 0 && !facts.by_value) {
     return Status(Code::unsupported,
-                  "elements of variable length, references and virtual datasets are not served "
-                  "here; TAILRACE_HDF5=off writes the file with HDF5 alone");
+                  "elements of variable length, references and virtual datasets are not supported "
+                  "here; TAILRACE_HDF5=off leaves the file to HDF5");
   }
   TAILRACE_TAKE(transfer.type, type_of(target, dataset));
   transfer.file_bytes = facts.element_bytes;
   transfer.memory_bytes = H5Tget_size(call.memory_type);
-  if (transfer.memory_bytes == 0) return bad_call("the type in memory");
+  if (transfer.memory_bytes == 0) return bad_call("the memory type");
   transfer.same = H5Tequal(call.memory_type, transfer.type) > 0;
   transfer.by_members = !transfer.same && holds_compound(transfer.type);
   if (!transfer.same && H5Tcompiler_conv(call.memory_type, transfer.type) < 0) {
-    return bad_call("the type in memory cannot be converted to the dataset's");
+    return bad_call("the memory type cannot be converted to the type of the dataset");
   }
   if (call.transfer_list != H5P_DEFAULT &&
       H5Pisa_class(call.transfer_list, H5P_DATASET_XFER) <= 0) {
-    return bad_call("the transfer list");
+    return bad_call("the transfer property list");
   }
   if (call.transfer_list != H5P_DEFAULT &&
       H5Pget_data_transform(call.transfer_list, nullptr, 0) > 0) {
-    return Status(Code::unsupported, "a data transform (H5Pset_data_transform) is not served here");
+    return Status(Code::unsupported,
+                  "data transforms (H5Pset_data_transform) are not supported; TAILRACE_HDF5=off "
+                  "leaves the file to HDF5");
   }
   return transfer;
 }
@@ -207,9 +210,9 @@ Status stage_members(const Target& target, const TransferCall& call, const Trans
   std::vector<Staged> members;
   const auto refused = [] {
     return Status(Code::unsupported,
-                  "some members of a compound type are written that is within another type, or was "
-                  "in the file when it was opened; on several ranks others may write its other "
-                  "members at the same time, which only TAILRACE_HDF5=off can keep");
+                  "cannot write only some members of a compound type that is nested in another "
+                  "type or was in the file when it was opened, since other ranks may write the "
+                  "other members; write all members, or set TAILRACE_HDF5=off");
   };
   const bool compounds =
       H5Tget_class(transfer.type) == H5T_COMPOUND && H5Tget_class(call.memory_type) == H5T_COMPOUND;
@@ -240,7 +243,7 @@ Status stage_members(const Target& target, const TransferCall& call, const Trans
     std::memcpy(values.data(), from, transfer.n * transfer.memory_bytes);
     if (H5Tconvert(call.memory_type, member.type.get(), transfer.n, values.data(),
                    background.data(), call.transfer_list) < 0) {
-      return bad_call("the values cannot be converted to the dataset's type");
+      return bad_call("the values cannot be converted to the type of the dataset");
     }
     if (facts.by_root) target.session->root_bytes += transfer.n * bytes;
     TAILRACE_TRY(put_elements(array, member.number, transfer.selection, bytes, values.data()));
@@ -252,7 +255,7 @@ Status stage(const Target& target, hid_t dataset, const TransferCall& call, cons
   DatasetArray& array = *target.session->array;
   TAILRACE_TAKE(const Transfer transfer, understand(target, dataset, call));
   if (transfer.n == 0) return Status();
-  if (values == nullptr) return Status(Code::invalid_argument, "no values are given");
+  if (values == nullptr) return Status(Code::invalid_argument, "the buffer of values is NULL");
   if (target.session->by_rank.contains(target.dataset)) {
     const Hdf5Id list = list_without_mpi(call.transfer_list);
     if (H5Dwrite(dataset, call.memory_type, call.memory_space, call.file_space,
@@ -278,7 +281,7 @@ Status stage(const Target& target, hid_t dataset, const TransferCall& call, cons
     std::memcpy(converted.data(), from, transfer.n * transfer.memory_bytes);
     if (H5Tconvert(call.memory_type, transfer.type, transfer.n, converted.data(),
                    background.empty() ? nullptr : background.data(), call.transfer_list) < 0) {
-      return bad_call("the values cannot be converted to the dataset's type");
+      return bad_call("the values cannot be converted to the type of the dataset");
     }
     from = converted.data();
   }
@@ -292,7 +295,7 @@ Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void
   const Hdf5Scope scope;
   TAILRACE_TAKE(const Transfer transfer, understand(target, dataset, call));
   if (transfer.n == 0) return Status();
-  if (values == nullptr) return Status(Code::invalid_argument, "there is no room for the values");
+  if (values == nullptr) return Status(Code::invalid_argument, "the buffer for the values is NULL");
   if (target.session->by_rank.contains(target.dataset)) {
     const Hdf5Id list = list_without_mpi(call.transfer_list);
     return H5Dread(dataset, call.memory_type, call.memory_space, call.file_space,
@@ -316,7 +319,7 @@ Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void
     }
     if (H5Tconvert(transfer.type, call.memory_type, transfer.n, room.data(),
                    background.empty() ? nullptr : background.data(), call.transfer_list) < 0) {
-      return bad_call("the values cannot be converted to the type in memory");
+      return bad_call("the values cannot be converted to the memory type");
     }
   }
   const Given given{room.data(), transfer.n * transfer.memory_bytes};
@@ -350,21 +353,24 @@ Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* o
   Session& session = *target.session;
   TAILRACE_TAKE(const DatasetArray::Facts facts, session.array->facts(target.dataset));
   if (!facts.by_value || facts.addresses || session.by_rank.contains(target.dataset)) {
-    return Status(Code::unsupported, "its elements are no values, or external");
+    return Status(Code::unsupported,
+                  "chunk access supports only elements of fixed size that are stored in the file");
   }
   const auto asked = session.creation_lists.find(target.dataset);
   const Hdf5Id list(asked != session.creation_lists.end() ? H5Pcopy(asked->second->get())
                                                           : H5Dget_create_plist(dataset));
-  if (!list.valid() || H5Pget_layout(list.get()) != H5D_CHUNKED) return bad_call("has no chunks");
+  if (!list.valid() || H5Pget_layout(list.get()) != H5D_CHUNKED) return bad_call("is not chunked");
   std::vector<hsize_t> extents(facts.shape->size());
   const auto rank = static_cast<int>(extents.size());
   if (offset == nullptr || H5Pget_chunk(list.get(), rank, extents.data()) != rank) {
-    return bad_call("the place of the chunk");
+    return bad_call("the offset of the chunk");
   }
   std::vector<hsize_t> count = extents;
   for (std::size_t d = 0; d < extents.size(); ++d) {
     if (offset[d] % extents[d] != 0 || offset[d] >= (*facts.shape)[d]) {
-      return Status(Code::invalid_argument, "there is no chunk at this place");
+      return Status(
+          Code::invalid_argument,
+          "the offset must be a multiple of the chunk extents, within the extents of the dataset");
     }
     count[d] = std::min<hsize_t>(count[d], (*facts.shape)[d] - offset[d]);
   }

@@ -84,10 +84,9 @@ bool AskedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
 
 bool AskedFiles::describe(hid_t dataset, AskedDataset& asked) {
   if (asked.may_be_late_scale() && is_late_scale(dataset)) {
-    report::print_remark(
-        {"dataset \"", asked.path(),
-         "\" became a dimension scale when values of it were stored within their bound: "
-         "these are not exact. Make it one before, or give it bound=none"});
+    report::print_remark({"dataset \"", asked.path(),
+                          "\" became a dimension scale after some of its values were stored with "
+                          "loss; make it a scale before writing, or give it bound=none"});
     asked.set_late_told();
   }
   File* const file = asked.described() ? nullptr : file_of(dataset);

@@ -37,14 +37,14 @@ tailrace::DatasetFacts policy_facts(const DatasetFacts& facts) {
 
 // Reasons in File::left_out.
 constexpr const char* chunked_by_program =
-    "chunk= is for datasets that the program does not chunk, others keep the program's chunks";
+    "chunk= applies only to datasets that the program does not chunk; others keep the program's "
+    "chunks";
 constexpr const char* only_with_codec =
-    "chunk= and guard= are for datasets that get a codec or a bound by these options, and do "
-    "nothing else";
+    "chunk= and guard= have no effect without codec= or bound= in these options";
 constexpr const char* without_name =
-    "nothing can be asked of datasets that have no name when they are made (H5Dcreate_anon)";
+    "options do not apply to datasets that are created without a name (H5Dcreate_anon)";
 constexpr const char* copied_as_they_are =
-    "what H5Ocopy makes is as its source, whatever is asked of it";
+    "options do not apply to the copies of H5Ocopy, which are stored like their sources";
 
 bool asks_for_chunks(const FieldOptions& options) {
   return options.chunk_shape || options.chunk_bytes != FieldOptions().chunk_bytes;
@@ -84,8 +84,9 @@ Result<std::shared_ptr<AskedDataset>> AskedDataset::make(const FieldOptions& opt
   const std::vector<FilterSpec>& header = asked->filters();
   const std::vector<FilterSpec>& made = tried->filters();
   if (!std::ranges::equal(header, made, {}, &FilterSpec::filter_id, &FilterSpec::filter_id)) {
-    return Status(Code::unsupported, "codec " + asked->options_.codec +
-                                         " has other filters under a bound; take trz or portable");
+    return Status(Code::unsupported,
+                  "codec " + asked->options_.codec +
+                      " uses other filters with a bound than without; choose trz or portable");
   }
   return asked;
 }
@@ -141,7 +142,7 @@ std::string AskedDataset::take_bound_remark() {
   const BoundSubject subject{
       facts_.path, "dataset \"" + facts_.path + "\"", facts_.dtype, options_.bound, bound, words};
   if (!width_.refused(options_.allow_wide_bound)) return remark_text(subject, width_);
-  return "kept exactly from here on: " + refusal_text(subject, width_);
+  return "stored exactly from now on: " + refusal_text(subject, width_);
 }
 
 const Codec* AskedDataset::codec_now() {
@@ -184,10 +185,11 @@ Result<GlobOptions> AskedFiles::read_options(bool& given) {
   const auto check = [&] {
     TAILRACE_TRY(apply_glob_options(asked.text, options, asked.file));
     if (!options.component_bounds.empty()) {
-      return Status(Code::unsupported, "component: entries are for plotfiles of parallel programs");
+      return Status(Code::unsupported,
+                    "component: entries apply only to plotfiles of parallel programs");
     }
     if (!options.spill_folder.empty()) {
-      return Status(Code::unsupported, "option spill-folder: nothing is spilled here");
+      return Status(Code::unsupported, "option spill-folder: serial programs do not spill");
     }
     TAILRACE_TRY(check_door(options));
     return check_codecs(options);
@@ -273,11 +275,12 @@ std::optional<DType> AskedFiles::number_of(hid_t type) const {
 
 /// Read the properties of a dataset. @returns why options cannot apply to it; null if they can
 const char* AskedFiles::read_facts(hid_t type, hid_t space, hid_t list, DatasetFacts& facts) const {
-  constexpr const char* unreadable = "what HDF5 does not describe stays as the program makes it";
+  constexpr const char* unreadable =
+      "HDF5 cannot describe the dataset, so it is stored as the program defines it";
   const std::optional<DType> dtype = number_of(type);
   const int rank = hdf5_.H5Sget_simple_extent_ndims(space);
-  if (!dtype) return "codecs and bounds are for f32 and f64 of this machine";
-  if (rank <= 0) return "codecs and bounds are for arrays";
+  if (!dtype) return "codecs and bounds apply only to native f32 and f64 values";
+  if (rank <= 0) return "codecs and bounds apply only to arrays";
   facts.dtype = *dtype;
   std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
   std::vector<hsize_t> most(extents.size());
@@ -293,7 +296,7 @@ const char* AskedFiles::read_facts(hid_t type, hid_t space, hid_t list, DatasetF
     facts.chunk_shape.assign(chunk.begin(), chunk.end());
   } else if (layout != H5D_CONTIGUOUS || std::ranges::count(facts.growing, true) > 0 ||
              (list != H5P_DEFAULT && hdf5_.H5Pget_external_count(list) != 0)) {
-    return "codecs and bounds are for chunked and contiguous datasets";
+    return "codecs and bounds apply only to chunked and contiguous datasets";
   }
   H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
   if (list == H5P_DEFAULT || hdf5_.H5Pfill_value_defined(list, &fill) < 0 ||
@@ -365,7 +368,7 @@ Result<std::shared_ptr<AskedDataset>> AskedFiles::plan(const Creation& creation)
   const char* why = read_facts(creation.type, creation.space, creation.list, facts);
   const bool grows = std::ranges::count(facts.growing, true) > 0;
   if (why == nullptr && n_elements(facts.shape) == 0 && !grows) {
-    why = "codecs and bounds are for datasets that have elements, or will have some";
+    why = "codecs and bounds apply only to datasets that have elements or can grow";
   }
   if (why == nullptr) return ask(*file, std::move(facts), true);
   // A pattern with wildcards need not apply to everything that it matches.
@@ -391,7 +394,8 @@ Result<hid_t> AskedFiles::creation_list(const Creation& creation, const AskedDat
   if (ok) return list;
   if (list >= 0) hdf5_.H5Pclose(list);
   return Status(Code::unsupported,
-                "dataset \"" + asked.path() + "\": HDF5 does not take its creation list");
+                "dataset \"" + asked.path() +
+                    "\": HDF5 rejects the creation list that these options lead to");
 }
 
 void AskedFiles::add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked) {

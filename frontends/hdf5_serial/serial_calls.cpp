@@ -48,7 +48,7 @@ std::uint64_t wanted_threads() {
   if (wanted > 0 && wanted <= most && *end == '\0') return std::uint64_t(wanted);
   if (setting != nullptr && *setting != '\0') {
     report::print_remark({"TAILRACE_THREADS=", setting, ": expected 1 to ", std::to_string(most),
-                          "; all cores are taken"});
+                          "; using all cores"});
   }
   return std::max(1U, std::thread::hardware_concurrency());
 }
@@ -124,7 +124,7 @@ void at_exit() {
   const bool flushed = guarded(
       "exit", [&] { return all.datasets->flush(); }, false);
   if (!all.datasets->describe() || !flushed) {
-    std::fprintf(stderr, "tailrace: values that the program wrote could not be stored\n");
+    std::fprintf(stderr, "tailrace: some values that the program wrote could not be stored\n");
   }
   leave(*all.datasets, H5I_INVALID_HID);
   --all.depth;
@@ -493,8 +493,8 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dwrite_chunk,
   serial::ServedDatasets* const datasets = turn.datasets();
   if (datasets != nullptr && datasets->asked().has_replaced_filters(id)) {
     serial::tell("H5Dwrite_chunk",
-                 "the program has encoded a chunk by filters that TAILRACE_OPTIONS has replaced; "
-                 "leave this dataset out");
+                 "the program encoded a chunk with filters that TAILRACE_OPTIONS replaces; exclude "
+                 "this dataset from TAILRACE_OPTIONS");
     return -1;
   }
   const auto work = [&] {

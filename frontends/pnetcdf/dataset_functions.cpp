@@ -303,10 +303,11 @@ int open_file(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* nci
   if (format == NC_FORMAT_NETCDF4) return open_hdf5(comm, path, mode, info, ncid);
   const auto real = real_function<decltype(&ncmpi_open)>("ncmpi_open");
   if (real != nullptr) return real(comm, path, mode, info, ncid);
-  report_failure(Status(Code::unsupported, std::string(path) +
-                                               " is a classic netCDF file, and there is no "
-                                               "libpnetcdf to read it (TAILRACE_PNETCDF_LIBRARY)"),
-                 comm);
+  report_failure(
+      Status(Code::unsupported,
+             std::string(path) + " is a classic netCDF file, which needs libpnetcdf, but that "
+                                 "library was not found; set TAILRACE_PNETCDF_LIBRARY to its path"),
+      comm);
   return NC_ENOTBUILT;
 }
 
@@ -427,8 +428,8 @@ void close_in_finalize() {
     if (status == NC_NOERR) {
       report::print_remark({path, ": closed by MPI_Finalize; ncmpi_close was not called"});
     } else {
-      report::print_remark({path, ": MPI_Finalize could not close it: ", ncmpi_strerror(status),
-                            "; ncmpi_close was not called"});
+      report::print_remark({path, ": MPI_Finalize could not close the file: ",
+                            ncmpi_strerror(status), "; ncmpi_close was not called"});
     }
   }
 }
@@ -439,9 +440,9 @@ void say_what_is_lost() {
     if (!file->array->comm().is_root()) continue;
     report::print_remark(
         {file->path,
-         ": the program ended without ncmpi_close and MPI_Finalize; what was put since the "
-         "last ncmpi_sync or ncmpi_flush is lost (tailrace recover ",
-         file->path, ")"});
+         ": the program ended without ncmpi_close and MPI_Finalize; everything written since the "
+         "last ncmpi_sync or ncmpi_flush is lost; run tailrace recover ",
+         file->path});
   }
 }
 

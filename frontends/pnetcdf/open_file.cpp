@@ -242,7 +242,8 @@ int not_served(const char* function) {
   static std::set<std::string> said;
   const std::lock_guard<std::mutex> lock(mutex);
   if (said.insert(function).second) {
-    std::fprintf(stderr, "tailrace: %s is not served for compressed files (docs/pnetcdf.md)\n",
+    std::fprintf(stderr,
+                 "tailrace: %s is not supported for files that Tailrace writes (docs/pnetcdf.md)\n",
                  function);
   }
   return NC_ENOTSUPPORT;

@@ -214,13 +214,14 @@ int Transfer::add_filetype(OpenFile& file, bool put, MPI_Datatype filetype) {
   const std::string& name = file.variable(varid_).name;
   if (status == NC_EEDGE) {
     return report_failure(
-        Status(Code::bad_coverage, "vard: the filetype leaves variable \"" + name +
-                                       "\"; several variables in one are not served"));
+        Status(Code::bad_coverage, "vard: the filetype exceeds variable \"" + name +
+                                       "\"; a filetype over several variables is not supported"));
   }
   if (status == NC_ENOTSUPPORT) {
     return report_failure(
-        Status(Code::unsupported, "vard: the filetype for variable \"" + name +
-                                      "\" is a darray, or begins within an element"));
+        Status(Code::unsupported,
+               "vard: the filetype for variable \"" + name +
+                   "\" must not be a darray, and its runs must begin at whole elements"));
   }
   return status;
 }

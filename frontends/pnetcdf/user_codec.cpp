@@ -75,9 +75,9 @@ class UserCodec final : public Codec {
     const std::size_t n_encoded = encoded.buffer.n_bytes();
     if (n_encoded <= kHeaderBytes) return damaged("is cut short");
     const std::uint64_t n_bytes = get_size(encoded.buffer.data());
-    if (n_bytes > std::numeric_limits<std::ptrdiff_t>::max()) return damaged("names no size");
+    if (n_bytes > std::numeric_limits<std::ptrdiff_t>::max()) return damaged("has an invalid size");
     Buffer values(n_bytes);
-    if (!values.allocated()) return damaged("names a size beyond memory");
+    if (!values.allocated()) return damaged("has a size that exceeds memory");
     comp_metadata_info_t chunk{0, n_bytes, 0, n_encoded - kHeaderBytes};
     const std::size_t n_decoded = call(decompress_, encoded.buffer.data() + kHeaderBytes,
                                        n_encoded - kHeaderBytes, values.data(), n_bytes, chunk);

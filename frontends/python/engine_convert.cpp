@@ -45,7 +45,7 @@ ModelType type_from_python(const std::string& name) {
   const auto dtype = name.size() == 2 ? find_dtype(name[0], static_cast<std::size_t>(name[1] - '0'))
                                       : std::nullopt;
   if (dtype) return model_type(*dtype);
-  throw StatusError(Status(Code::unsupported, "netCDF-4 has no type " + name));
+  throw StatusError(Status(Code::unsupported, "netCDF-4 does not support type " + name));
 }
 
 nb::object text_to_python(const std::string& text) {
@@ -122,7 +122,8 @@ std::unique_ptr<Comm> comm_from_python(const nb::object& comm) {
   if (address == nullptr) throw nb::python_error();
   auto& owner = *static_cast<std::unique_ptr<Comm>*>(address);
   if (owner == nullptr) {
-    throw StatusError(Status(Code::invalid_argument, "this communicator has been given away"));
+    throw StatusError(
+        Status(Code::invalid_argument, "this communicator was already handed to another file"));
   }
   return std::move(owner);
 }

@@ -43,7 +43,7 @@ VariableStorage storage_of(const StoredDataset& dataset) {
 }
 
 Status no_such_variable(std::size_t variable) {
-  return Status(Code::internal, "there is no variable " + std::to_string(variable));
+  return Status(Code::internal, "variable number " + std::to_string(variable) + " does not exist");
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ Status EngineFile::check_open(bool to_write) const {
   if (!is_open()) return Status(Code::invalid_argument, path_ + " is closed");
   if (is_parents()) {
     return Status(Code::invalid_argument,
-                  path_ + " is written by the process that this one was forked from");
+                  path_ + " was opened before fork(); only the parent process can write it");
   }
   if (to_write && array_ == nullptr) {
     return Status(Code::invalid_argument, path_ + " was opened for reading only");
@@ -330,7 +330,7 @@ std::vector<ModelAttribute>* list_of(NetcdfModel& model, Owner owner, std::size_
 
 Status no_position(const char* what, std::size_t position) {
   return Status(Code::not_found,
-                "there is no " + std::string(what) + " " + std::to_string(position));
+                std::string(what) + " number " + std::to_string(position) + " does not exist");
 }
 
 Status no_owner(Owner owner, std::size_t position) {
@@ -425,7 +425,7 @@ ModelEdit delete_attribute(Owner owner, std::size_t position, const std::string&
     if (list == nullptr) return no_owner(owner, position);
     const auto found = find_named(*list, name);
     if (found == list->end()) {
-      return Status(Code::not_found, "there is no attribute \"" + name + "\"");
+      return Status(Code::not_found, "attribute \"" + name + "\" does not exist");
     }
     list->erase(found);
     return Status();

@@ -46,7 +46,7 @@ Examples:
   }
   if (!is_later_rank()) {
     print_to_stderr(fmt::format(
-        "tailrace-lab bench: tailrace-bench is neither beside {} nor in ../libexec/tailrace",
+        "tailrace-lab bench: tailrace-bench was not found next to {} or in ../libexec/tailrace",
         printable(self.string())));
   }
   std::exit(exit_usage);

@@ -34,9 +34,9 @@ constexpr const char* schedule_description =
 
 Examples:
   tailrace-lab schedule instance.json
-      all schedulers: makespans, and how far above what no plan can beat
+      all schedulers: makespans, and their distance from the lower bound
   tailrace-lab schedule instance.json --exact cp-sat --time-limit 30 --plot gantt.svg
-      and an exact solver, which may prove what the best plan is; drawn as Gantt charts
+      also an exact solver, which may prove a plan optimal; draws Gantt charts
   tailrace-lab schedule --random n=50,seed=7,main-load=1.05 --scheduler search,ext-johnson+bf
       a random instance of 50 jobs
 )help";
@@ -48,11 +48,11 @@ constexpr const char* schedule_footer =
       "obstacles": {"main": [[0.3, 0.7], ...], "io": [[0, 0.1], ...]}}
   A job is encoded on the main lane, then written on the I/O lane; neither while the application
   needs that lane (an obstacle), nor interrupted. The makespan is the end of the last write.
-  "name", "iteration_s" and lanes without obstacles may be left out.
+  "name", "iteration_s" and lanes without obstacles are optional.
 
 Keys of --random: n, seed, iteration (seconds), main-obstacles and io-obstacles (how many),
   main-share and io-share (of the iteration that they cover), main-load and io-load (operations
-  over the free time left), encode-sigma and write-sigma (lognormal). What is not given is drawn.
+  over the free time left), encode-sigma and write-sigma (lognormal). Missing keys are random.
 
 Exit codes: 0 done, 1 a plan is invalid, 2 usage or bad input, 3 the solver is not installed.)help";
 
@@ -80,8 +80,9 @@ Result<SchedulePlan> understand(const ScheduleArguments& arguments) {
   if (!arguments.exact.empty()) plan.solvers = split_at_commas(arguments.exact);
   for (const std::string& solver : plan.solvers) {
     if (solver == "ilp" || solver == "cp-sat") continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("--exact: no solver \"{}\"; known are ilp, cp-sat", solver));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("--exact: unknown solver \"{}\"; known solvers: ilp, cp-sat", solver));
   }
   if (!(arguments.time_limit_s > 0 && arguments.time_limit_s <= time_limit_max_s)) {
     return Status(Code::invalid_argument,
@@ -130,10 +131,10 @@ Status set_shape(FlowShopShape& shape, const std::string& key, const std::string
   if (key == "encode-sigma") return read_number(key, text, 0.0, 5.0, shape.encode_sigma);
   if (key == "write-sigma") return read_number(key, text, 0.0, 5.0, shape.write_sigma);
   return {Code::invalid_argument,
-          fmt::format("--random: no key \"{}\"; known are n, seed, iteration, main-obstacles, "
-                      "io-obstacles, main-share, io-share, main-load, io-load, encode-sigma, "
-                      "write-sigma",
-                      key)};
+          fmt::format(
+              "--random: unknown key \"{}\"; known keys: n, seed, iteration, main-obstacles, "
+              "io-obstacles, main-share, io-share, main-load, io-load, encode-sigma, write-sigma",
+              key)};
 }
 
 /// Draw an instance from "n=50,seed=7,main-load=0.9". The seed determines the shape; the other keys
@@ -232,7 +233,7 @@ Status settle_bounds(ScheduleReport& report) {
   if (best == nullptr) return {};
   if (report.best_bound_s > best->makespan_s * (1 + tolerance)) {
     return {Code::internal,
-            fmt::format("{} says that no plan ends before {} s, but one ends at {} s",
+            fmt::format("{} claims that no plan ends before {} s, but one ends at {} s",
                         report.best_bound_source, report.best_bound_s, best->makespan_s)};
   }
   if (report.best_bound_s > best->makespan_s * (1 - tolerance)) {
@@ -304,9 +305,9 @@ Command add_schedule(CLI::App& app) {
   sub->footer(schedule_footer);
   sub->add_option("INSTANCE", schedule.input, "JSON, as below; '-' is standard input.");
   input("--random", schedule.random, "KEY=VALUE,...",
-        "Draw an instance instead of reading one, such as n=50,seed=7.");
+        "Draw a random instance instead of reading one, such as n=50,seed=7.");
   input("--save", schedule.save_path, "FILE", "Write the instance as JSON.");
-  const Group what(sub, "What plans");
+  const Group what(sub, "Schedulers");
   what("-s,--scheduler", schedule.schedulers, "NAME,...",
        help_of("Schedulers to run, separated by commas; all; none. Default all.",
                scheduler_registry()));
@@ -315,12 +316,13 @@ Command add_schedule(CLI::App& app) {
        "cp-sat: a constraint model, by OR-tools (ortools). Both start from the best plan of "
        "the schedulers. TAILRACE_PYTHON names the interpreter. Default: none.");
   what("--time-limit", schedule.time_limit_s, "SECONDS",
-       "What an exact solver may take. Default 60.");
-  what("--workers", schedule.n_workers, "N", "Threads of an exact solver. Default 0: as it likes.");
+       "Time limit of an exact solver. Default 60.");
+  what("--workers", schedule.n_workers, "N",
+       "Threads of an exact solver. Default 0: the choice of the solver.");
   reports("--plot", schedule.plot_path, "FILE", "Draw both lanes under each plan, .svg or .png.");
   reports("--json", schedule.json_path, "FILE",
           "Write numbers and plans as JSON; '-' is stdout, in place of the table.");
-  reports.flag("-q,--quiet", schedule.quiet, "No table: the exit code says it all.");
+  reports.flag("-q,--quiet", schedule.quiet, "No table; the exit code has the result.");
   help_option(sub);
   return [arguments](Session& session) { return run_schedule(session, *arguments); };
 }

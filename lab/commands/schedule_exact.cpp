@@ -126,10 +126,10 @@ Result<ChildEnd> run_child(const std::vector<std::string>& words, const std::str
       ::posix_spawnp(&child, arguments.front(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) {
-    return Status(Code::plugin_missing,
-                  fmt::format("the interpreter {} cannot be started ({}); TAILRACE_PYTHON names "
-                              "another one",
-                              words.front(), std::strerror(failure)));
+    return Status(
+        Code::plugin_missing,
+        fmt::format("cannot start the interpreter {} ({}); set TAILRACE_PYTHON to another one",
+                    words.front(), std::strerror(failure)));
   }
   ChildEnd end = wait_for(child, limit_s);
   end.output = out.text();
@@ -144,7 +144,8 @@ Result<std::string> find_script() {
   const std::filesystem::path script =
       self.parent_path().parent_path() / "share" / "tailrace" / "exact_schedule.py";
   if (std::filesystem::exists(script, error)) return script.string();
-  return Status(Code::plugin_missing, script.string() + ": is missing, and with it all solvers");
+  return Status(Code::plugin_missing,
+                script.string() + ": not found; the exact solvers need this script");
 }
 
 std::string last_line(std::string text) {
@@ -170,7 +171,7 @@ std::optional<std::vector<std::size_t>> read_order(const nlohmann::json& order,
 }
 
 Result<ExactOutcome> read_answer(const FlowShop& shop, const std::string& text) {
-  const Status nonsense(Code::internal, "the solver's answer cannot be understood: " +
+  const Status nonsense(Code::internal, "unexpected output of the solver: " +
                                             text.substr(0, std::min<std::size_t>(text.size(), 80)));
   const nlohmann::json answer = nlohmann::json::parse(text, nullptr, false);
   if (!answer.is_object()) return nonsense;
@@ -221,8 +222,8 @@ Result<ExactOutcome> schedule_exactly(const FlowShop& shop, const ExactRequest& 
   TAILRACE_TAKE(const auto end,
                 run_child(words, request_text(shop, request), 2 * request.time_limit_s + grace_s));
   if (end.timed_out) {
-    return Status(Code::internal, fmt::format("{} overran its limit of {} s by far", request.solver,
-                                              request.time_limit_s));
+    return Status(Code::internal, fmt::format("{} did not stop within its limit of {} s",
+                                              request.solver, request.time_limit_s));
   }
   if (end.exit_code == script_solver_missing) {
     return Status(Code::plugin_missing, last_line(end.error));

@@ -38,7 +38,7 @@ Status check_keys(const Json& object, const std::string& key,
   for (const auto& [name, value] : object.items()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     return {Code::invalid_argument,
-            fmt::format("{}{}{}: no such key; known are {}", key, key.empty() ? "" : ".", name,
+            fmt::format("{}{}{}: unknown key; known keys: {}", key, key.empty() ? "" : ".", name,
                         fmt::join(known, ", "))};
   }
   return {};
@@ -93,11 +93,10 @@ Status read_lane(const Json& obstacles, const char* lane, std::vector<Obstacle>&
       return unexpected(own, "[start, end] with 0 <= start < end", pair);
     }
     if (!target.empty() && obstacle.start_s < target.back().end_s) {
-      return {
-          Code::invalid_argument,
-          fmt::format("{}: starts at {} s, before the end of the one before it at {} s; must be "
-                      "sorted and disjoint",
-                      own, obstacle.start_s, target.back().end_s)};
+      return {Code::invalid_argument,
+              fmt::format("{}: starts at {} s, before the previous obstacle ends at {} s; "
+                          "obstacles must be sorted and disjoint",
+                          own, obstacle.start_s, target.back().end_s)};
     }
     target.push_back(obstacle);
   }
@@ -119,7 +118,7 @@ std::string ScheduleInstance::name_of(std::size_t job) const {
 
 Result<ScheduleInstance> parse_schedule_instance(std::string_view text) {
   const Json document = Json::parse(text, nullptr, false);
-  if (document.is_discarded()) return Status(Code::invalid_argument, "is not JSON");
+  if (document.is_discarded()) return Status(Code::invalid_argument, "not valid JSON");
   TAILRACE_TRY(check_keys(document, "", {"jobs", "obstacles", "iteration_s"}));
   ScheduleInstance instance;
   TAILRACE_TRY(read_jobs(document, instance));

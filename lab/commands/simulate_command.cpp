@@ -21,11 +21,11 @@ constexpr const char* simulate_description =
 
 Examples:
   tailrace-lab simulate --ranks 512 --bandwidth 25MB/s
-      a Nyx-like application on storage that gives each rank 25 MB/s: all ways to output, compared
+      a Nyx-like application on storage of 25 MB/s per rank: compare all output modes
   tailrace-lab simulate --recording run.json --bandwidth 100MB/s --plot run.svg
       recorded iterations on other storage
   tailrace-lab simulate --application warpx --ranks 32768 --profile machine.json
-      on the measured machine's rooflines
+      with the rooflines of a measured machine
   tailrace-lab simulate --figure 8 --plot figure_8.svg --csv figure_8.csv
       a figure of the paper (Jin et al. 2024): 3, 7, 8 or 11
 )help";
@@ -60,56 +60,59 @@ void add_application(CLI::App* sub, SimulateArguments& simulate) {
   const Group shape(sub, "The application, where it differs from the one named");
   auto& words = simulate.application_words;
   shape.later("--iteration-time", words, &VirtualApplication::iteration_s, "SECONDS",
-              "Of an iteration without output.");
+              "Duration of an iteration without output.");
   shape.later("--main-busy", words, &VirtualApplication::main_busy_share, "SHARE",
-              "Of an iteration that the application needs the main lane. 0.5.");
+              "Share of an iteration in which the application needs the main lane. 0.5.");
   shape.later("--io-busy", words, &VirtualApplication::io_busy_share, "SHARE",
-              "Likewise the I/O lane. 0.25.");
+              "Share of an iteration in which the application needs the I/O lane. 0.25.");
   shape.later("--main-obstacles", words, &VirtualApplication::n_main_obstacles, "N",
-              "In how many stretches. 10.");
-  shape.later("--io-obstacles", words, &VirtualApplication::n_io_obstacles, "N", "Likewise. 8.");
-  shape.later("--fields", words, &VirtualApplication::n_fields, "N", "Fields of a rank.");
-  shape("--field-bytes", simulate.field_bytes, "SIZE", "Of a rank and field.");
+              "Number of intervals in which the main lane is busy. 10.");
+  shape.later("--io-obstacles", words, &VirtualApplication::n_io_obstacles, "N",
+              "Number of intervals in which the I/O lane is busy. 8.");
+  shape.later("--fields", words, &VirtualApplication::n_fields, "N", "Fields per rank.");
+  shape("--field-bytes", simulate.field_bytes, "SIZE", "Bytes of one field on one rank.");
   shape("--chunk", simulate.chunk_bytes, "SIZE", "Largest chunk. 8MiB.");
-  shape.later("--ratio", words, &VirtualApplication::mean_ratio, "RATIO", "Mean of all chunks.");
+  shape.later("--ratio", words, &VirtualApplication::mean_ratio, "RATIO",
+              "Mean compression ratio of all chunks.");
   shape.later("--ratio-difference", words, &VirtualApplication::ratio_difference, "RATIO",
-              "Between the largest and the least mean ratio of a node's ranks.");
+              "Difference between the largest and the least mean ratio of the ranks of a node.");
   shape.later("--ratio-spread", words, &VirtualApplication::chunk_spread, "SIGMA",
-              "Of the logarithm of ratios within a rank. 0.3; uniform: 0.");
+              "Standard deviation of the logarithm of ratios within a rank. 0.3; uniform: 0.");
 }
 
 void add_costs(CLI::App* sub, SimulateArguments& simulate) {
   const Group costs(sub, "How long operations take");
   costs("--bandwidth", simulate.bandwidth, "SIZE/s",
-        "Storage gives each rank this, whatever the size of a write. Default: as --profile says; "
-        "with a recording, what was recorded.");
+        "Storage bandwidth per rank, for writes of any size. Default: from --profile, or from the "
+        "recording.");
   costs("--total-bandwidth", simulate.total_bandwidth, "SIZE/s",
-        "All ranks share this at most (with --bandwidth).");
+        "Limit of the bandwidth of all ranks together (with --bandwidth). Default: none.");
   costs("--profile", simulate.profile, "FILE",
         "Machine profile: rooflines of storage, throughput of codecs. Default: TAILRACE_PROFILE, "
         "else typical values.");
-  costs("--codec", simulate.codec, "CODEC", "Of the profile. Default trz.");
+  costs("--codec", simulate.codec, "CODEC", "A codec of the profile. Default trz.");
   costs("--encode", simulate.encode, "SIZE/s",
-        "Raw bytes that a core encodes, instead of the profile's curve.");
+        "Encode throughput of a core in raw bytes. Default: the curve of the profile.");
   costs.later("--noise-obstacles", simulate.noise_words, &VirtualNoise::obstacles, "SIGMA",
-              "Of starts and ends, as a share of the iteration. Default 0.01; recordings 0.");
+              "Noise of the starts and ends of obstacles, as a share of the iteration. Default "
+              "0.01; recordings 0.");
   costs.later("--noise-ratio", simulate.noise_words, &VirtualNoise::ratio, "SIGMA",
-              "Of a chunk's ratio against its forecast. Default 0.1; recordings 0.");
+              "Noise of the ratio of a chunk against its forecast. Default 0.1; recordings 0.");
   costs.later("--noise-encode", simulate.noise_words, &VirtualNoise::encode, "SIGMA",
-              "Of encode throughput. Default 0.05; recordings 0.");
+              "Noise of encode throughput. Default 0.05; recordings 0.");
   costs.later("--noise-write", simulate.noise_words, &VirtualNoise::write, "SIGMA",
-              "Of I/O throughput. Default 0.05; recordings 0.");
+              "Noise of I/O throughput. Default 0.05; recordings 0.");
   costs("--step-costs", simulate.step_costs, "on|off",
-        "What a step costs beside its bytes, as --profile says: messages between ranks, index and "
-        "commit at rank 0, copies, claims. off: nothing, as in the paper. Default on; recordings "
-        "and figures off.");
-  costs.flag("--no-noise", simulate.no_noise, "Everything comes as forecast.");
+        "Include the fixed costs of a step from --profile: messages between ranks, index and "
+        "commit on rank 0, copies, claims. off: none, as in the paper. Default on; recordings and "
+        "figures off.");
+  costs.flag("--no-noise", simulate.no_noise, "Set all noise to 0.");
 }
 
 void add_output(CLI::App* sub, SimulateArguments& simulate) {
   const Group output(sub, "How output is done");
   output("--modes", simulate.modes, "LIST",
-         help_of("Ways to output to compare, separated by commas. Default all.",
+         help_of("Output modes to compare, separated by commas. Default all.",
                  virtual_mode_registry()));
   output("--scheduler", simulate.scheduler, "NAME",
          "Planner of mode in-situ (see tailrace-lab schedule). Default auto: search up to 4096 "
@@ -117,33 +120,33 @@ void add_output(CLI::App* sub, SimulateArguments& simulate) {
   output("--search-operations", simulate.search_operations, "N",
          "Budget of the scheduler search. Default 400000, about 4 ms; the product's is 2000000.");
   output("--balance", simulate.balance, "RULE",
-         "Of writes within a node: off, paper, best. Default best.");
+         "Rule that balances writes within a node: off, paper, best. Default best.");
   output("--buffer", simulate.buffer, "SIZE", "Largest single write. Default 16MiB.");
-  output("--memory", simulate.memory, "SIZE", "Cap of a rank. Default: none.");
+  output("--memory", simulate.memory, "SIZE", "Memory limit of a rank. Default: none.");
   output("--hold", simulate.hold, "copy|promise",
          "copy: values count against --memory until they are encoded. Default promise.");
   output("--encode-threads", simulate.encode_threads, "N",
-         "Of modes sync-encoded and async-encoded. Default 1.");
+         "Encode threads in modes sync-encoded and async-encoded. Default 1.");
   output("--forecast", simulate.forecast, "given|learned",
-         "Obstacles: known but for the noise, or learned from the iterations before, as the "
-         "product does. Default given; recordings are always learned.");
+         "Forecast of obstacles. given: known except for the noise. learned: from earlier "
+         "iterations, as in the library. Default given; recordings are always learned.");
   output("--margin", simulate.margin, "SIGMAS",
          "Standard deviations of an obstacle's start that lanes keep free before it. Default 1; "
          "recordings 2, as in the product, but at most a chunk's encoding.");
   output("--io-collisions", simulate.io_collisions, "wait|share",
-         "An obstacle of the I/O lane that comes during a write. wait: until the write has ended, "
-         "as in the paper. share: both go on, as in the product, which keeps no margin there. "
-         "Default wait; recordings share.");
+         "Rule for an obstacle of the I/O lane that begins during a write. wait: it waits until "
+         "the write has ended, as in the paper. share: both continue, as in the library. Default "
+         "wait; recordings share.");
   output("--metadata", simulate.metadata, "beside|within",
-         "Who makes the metadata of a step that is handed over. beside: a thread of rank 0, while "
-         "the application computes. within: rank 0 in end_step, all others waiting, as where HDF5 "
-         "is not built for threads. Default beside.");
+         "Where rank 0 writes the metadata of an asynchronous step. beside: in a thread, while the "
+         "application computes. within: in end_step, while all ranks wait (as without a "
+         "thread-safe HDF5). Default beside.");
   output.flag("--shift-forecast", simulate.shift_forecast,
-              "What the application has waited for output moves the forecast of its later "
-              "obstacles. Default: it does not.");
+              "Shift the forecast of later obstacles by the time that the application has waited "
+              "for output. Default: off.");
   output.flag("--unsynchronized", simulate.unsynchronized,
-              "Ranks go on by themselves. Default: an iteration begins when the slowest rank has "
-              "ended the one before, as with collectives.");
+              "Let ranks run independently. Default: an iteration begins when the slowest rank has "
+              "ended the previous one, as with collectives.");
 }
 
 struct Outputs {
@@ -155,7 +158,8 @@ struct Outputs {
 Status open_outputs(const SimulateArguments& arguments, Outputs& outputs) {
   TAILRACE_TRY(check_plot_path(arguments.plot_path));
   if (arguments.figure != 0 && !arguments.trace_path.empty()) {
-    return Status(Code::invalid_argument, "--trace: is of a run, not of a --figure");
+    return Status(Code::invalid_argument,
+                  "--trace: applies to a run and cannot be combined with --figure");
   }
   TAILRACE_TRY(outputs.json.open(arguments.json_path, true));
   TAILRACE_TRY(outputs.csv.open(arguments.csv_path, true));
@@ -223,15 +227,17 @@ Command add_simulate(CLI::App& app) {
   add_output(sub, words);
   const Group reports(sub, "Reports");
   reports("--figure", words.figure, "3|7|8|11",
-          "Compute this figure of the paper instead of one run; the options above still count.");
+          "Compute this figure of the paper instead of one run; the options above still apply.");
   reports("--plot", words.plot_path, "FILE", "Draw the result, .png or .svg.");
-  reports("--csv", words.csv_path, "FILE", "The figure's numbers, or each iteration's.");
+  reports("--csv", words.csv_path, "FILE",
+          "Write the numbers of the figure, or of each iteration, as CSV.");
   reports("--trace", words.trace_path, "FILE",
-          "The last iteration in situ of the first ranks, for ui.perfetto.dev (Chrome trace JSON). "
-          "Its times are virtual.");
-  reports("--trace-ranks", words.trace_ranks, "N", "Of the first node. Default 4.");
-  reports("--threads", words.n_threads, "N", "Of the simulator. Default 0: one a core.");
-  reports("--json", words.json_path, "FILE", "The numbers as JSON; '-' is standard output.");
+          "Write the last in-situ iteration of the first ranks, in virtual time, for "
+          "ui.perfetto.dev (Chrome trace JSON).");
+  reports("--trace-ranks", words.trace_ranks, "N",
+          "Number of traced ranks of the first node. Default 4.");
+  reports("--threads", words.n_threads, "N", "Threads of the simulator. Default 0: one per core.");
+  reports("--json", words.json_path, "FILE", "Write the numbers as JSON; '-' is standard output.");
   reports.flag("-q,--quiet", words.quiet, "No table.");
   help_option(sub);
   return [arguments](Session& session) {

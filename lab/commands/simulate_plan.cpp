@@ -83,13 +83,14 @@ Status understand_costs(const SimulateArguments& arguments, SimulatePlan& plan) 
   TAILRACE_TRY(parse_size("--bandwidth", arguments.bandwidth, plan.bandwidth));
   TAILRACE_TRY(parse_size("--total-bandwidth", arguments.total_bandwidth, plan.total_bandwidth));
   if (plan.total_bandwidth > 0 && plan.bandwidth == 0) {
-    return Status(Code::invalid_argument, "--total-bandwidth: needs --bandwidth, that of a rank");
+    return Status(Code::invalid_argument,
+                  "--total-bandwidth: needs --bandwidth, the bandwidth of one rank");
   }
   plan.recorded_writes =
       plan.recording != nullptr && plan.bandwidth == 0 && arguments.profile.empty();
   if (!plan.recorded_writes && plan.bandwidth == 0 && !plan.profile.write.known()) {
     return Status(Code::invalid_argument,
-                  plan.profile_name + ": knows nothing of storage; give --bandwidth");
+                  plan.profile_name + ": has no storage measurements; give --bandwidth");
   }
   double throughput = 0;
   TAILRACE_TRY(parse_size("--encode", arguments.encode, throughput));
@@ -125,7 +126,8 @@ Status understand_modes(const std::string& text, std::vector<VirtualMode>& modes
     TAILRACE_TAKE(const VirtualMode mode, parse_virtual_mode(name).within("--modes"));
     modes.push_back(mode);
   }
-  return modes.empty() ? Status(Code::invalid_argument, "--modes: names none") : Status();
+  return modes.empty() ? Status(Code::invalid_argument, "--modes: expected at least one mode")
+                       : Status();
 }
 
 Status understand_output(const SimulateArguments& arguments, SimulatePlan& plan) {

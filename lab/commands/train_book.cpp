@@ -38,10 +38,10 @@ Examples:
   tailrace-lab train-book step_090.h5 --only density --bound rel=1e-4 --chunk 1MiB -o density.book
   tailrace repack step_091.h5 -o small.h5 --codec trz --bound rel=1e-4 --chunk 1MiB \
       --field 'density:book=density.book'
-      chunks of later steps then need no codes of their own
+      chunks of later steps then use these codes instead of their own
 
-Pays for chunks of 1 MB and less (docs/codecs.md). One book for each field, under the bound, the
-chunk and the settings that it will serve. It travels in the dataset: readers need no file.
+A book helps with chunks of 1 MB and less (docs/codecs.md). Train one for each field, with the
+bound, chunk and settings of its later use. It is stored in the dataset: readers need no file.
 )help";
 
 /// Further values change no code, and counts of 32 bits must not overflow (a value adds at most 4).
@@ -134,16 +134,17 @@ Result<std::vector<verbs::PlannedField>> fields_to_count(InputFile& input,
   });
   if (plan->empty()) {
     return Status(Code::invalid_argument,
-                  "no field to train on: integers, arrays under 4 KiB and what is no value "
-                  "(coordinates, geometry, times, ...) stay exact, which a book has no part in");
+                  "no field to train on: integers, arrays under 4 KiB and coordinates, geometry, "
+                  "times, ... are stored exactly, without a book; name fields by --only");
   }
   for (const verbs::PlannedField& planned : *plan) {
     const FieldOptions& field = planned.definition.options;
     if (codec_entry(field.codec).has_books && field.bound.mode != BoundMode::pw_rel) continue;
-    return Status(Code::unsupported,
-                  fmt::format("field \"{}\": a book is for codec trz under abs=, rel= or psnr=, "
-                              "not for {} under {}",
-                              planned.definition.path, field.codec, error_bound_text(field.bound)));
+    return Status(
+        Code::unsupported,
+        fmt::format(
+            "field \"{}\": a book needs codec trz with a bound abs=, rel= or psnr=, not {} with {}",
+            planned.definition.path, field.codec, error_bound_text(field.bound)));
   }
   return plan;
 }
@@ -162,7 +163,7 @@ Status count_fields(const TrainBookArguments& arguments, Training& training) {
   const trz::Histogram& ids = training.histograms.class_ids;
   if (std::any_of(ids.begin(), ids.end(), [](std::uint32_t n) { return n != 0; })) return Status();
   return Status(Code::invalid_argument,
-                "nothing to learn: the chunks are constant, exact or packed by preset=fast");
+                "nothing to train on: all chunks are constant, exact or packed by preset=fast");
 }
 
 Status train_book(const TrainBookArguments& arguments) {
@@ -193,12 +194,15 @@ Command add_train_book(CLI::App& app) {
   sub->add_option("INPUT", book.input, "HDF5, netCDF, .npy, or raw binary.")->required();
   output("-o,--output", book.output, "FILE", "The book to create.")->required();
   output.flag("--force", book.force, "Replace an existing file.");
-  const Group what(sub, "What it is for");
-  what("-b,--bound", book.bound, "MODE=VALUE", "abs=, rel= or psnr=, as for repack.")->required();
+  const Group what(sub, "Use of the book");
+  what("-b,--bound", book.bound, "MODE=VALUE",
+       "Bound of the later use: abs=, rel= or psnr=, as for repack.")
+      ->required();
   what("-c,--codec", book.codec, "CODEC", "trz and its settings, trz[,key=value...]. Default trz.");
-  what("--chunk", book.chunk, "SIZE|SHAPE", "As for repack.");
+  what("--chunk", book.chunk, "SIZE|SHAPE",
+       "Chunk size or shape of the later use, as for repack. Default: as repack chooses.");
   input.list("--only", book.only, "GLOB",
-             "Count only fields whose path matches. Repeatable. Default: all of them together.");
+             "Train only on fields whose path matches. Repeatable. Default: all fields together.");
   input.raw(book.raw_format, "The input");
   help_option(sub);
   return [arguments](Session& session) {

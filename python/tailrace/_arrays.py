@@ -39,7 +39,7 @@ def _described(array: Any, fill: Optional[float]) -> tuple[np.ndarray, _native.A
     values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
     number = _NUMBERS.get(values.dtype)
     if number is None:
-        raise TypeError(f"tailrace takes f4, f8, i1..i8 and u1..u8, not {values.dtype}")
+        raise TypeError(f"tailrace supports f4, f8, i1..i8 and u1..u8, not {values.dtype}")
     if values.size == 0:
         raise _native.TrzError("trz: the array is empty")
     shape = values.shape or (1,)
@@ -84,7 +84,7 @@ def _pieces(array: Any, chunks: Optional[tuple[int, ...]]) -> Iterator[Any]:
         return
     values = np.asarray(array)
     if len(chunks) != values.ndim or min(chunks, default=0) < 1:
-        raise _native.TrzError(f"trz: chunks of {chunks} in an array of shape {values.shape}")
+        raise _native.TrzError(f"trz: chunks {chunks} do not fit an array of shape {values.shape}")
     starts = (range(0, n, edge) for n, edge in zip(values.shape, chunks))
     for start in itertools.product(*starts):
         yield values[tuple(slice(at, at + edge) for at, edge in zip(start, chunks))]
@@ -107,7 +107,7 @@ def train_book(arrays: Iterable[Any], *, abs: float, chunks: Optional[tuple[int,
     words = cd_values(abs=abs, **settings)
     trainer = _native.library.trz_trainer_new()
     if not trainer:
-        raise MemoryError("trz: no memory for a book")
+        raise MemoryError("trz: not enough memory for a book")
     try:
         for array in itertools.chain.from_iterable(_pieces(array, chunks) for array in arrays):
             values, described = _described(array, fill)
@@ -152,7 +152,7 @@ def decode(encoded: Buffer, shape: Union[int, tuple[int, ...], None] = None,
         wanted = shape if isinstance(shape, tuple) else (shape,)
     if math.prod(wanted) != summary.n_values:
         raise _native.TrzError(
-            f"trz: the chunk holds {summary.n_values} values, which is not the shape {wanted}")
+            f"trz: the chunk has {summary.n_values} values, which do not fit the shape {wanted}")
     values = np.empty(wanted, summary.dtype) if out is None else out
     if values.dtype != summary.dtype or not (values.flags.c_contiguous and values.flags.writeable):
         raise _native.TrzError(f"trz: out must be writable, contiguous and of {summary.dtype}")

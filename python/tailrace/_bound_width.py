@@ -57,8 +57,8 @@ def check_bound_width(where: str, values: npt.NDArray[Any], bound: float, allowe
     if sizes.size and math.isfinite(bound):
         below = np.count_nonzero(sizes < bound) / sizes.size
         if below > BELOW_SHARE_MAX:
-            warnings.warn(f"{where}: the bound comes to {bound:.3g}, and {100 * below:.3g} % of "
-                          "the values other than 0 are smaller than that; pw_rel= keeps each "
-                          "value to its own size, abs= is in their unit", RuntimeWarning,
+            warnings.warn(f"{where}: the absolute bound is {bound:.3g}, and {100 * below:.3g} % of "
+                          "the values other than 0 are smaller than that; give pw_rel=, which is "
+                          "relative to each value, or abs= in their unit", RuntimeWarning,
                           stacklevel=4)
     return ""

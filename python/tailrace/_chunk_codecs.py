@@ -51,7 +51,7 @@ def words_of(given: Optional[Sequence[int]], **asked: Any) -> tuple[int, ...]:
         raise TypeError(f"trz: cd_values are {given!r:.60}, must be whole numbers")
     words = tuple(int(word) for word in given)
     if any(not 0 <= word < 1 << 32 for word in words):
-        raise ValueError(f"trz: cd_values are {words!r:.60}, must be of 32 bits")
+        raise ValueError(f"trz: cd_values are {words!r:.60}, must be whole numbers of 32 bits")
     _native.call("trz_words_book", _word_array(words), len(words), None, 0)  # raises an error for
                                                                              # invalid client data
     return words
@@ -85,7 +85,7 @@ def trz_encode(array: Any, words: tuple[int, ...], fill: Optional[float]) -> byt
     values = in_memory_order(array)
     number = _NUMBERS.get(values.dtype)
     if number is None or not values.dtype.isnative:
-        raise TypeError("trz takes f4, f8, i1..i8 and u1..u8 of this machine's byte order, not "
+        raise TypeError("trz supports f4, f8, i1..i8 and u1..u8 in native byte order, not "
                         f"{values.dtype.str}")
     if values.size == 0:
         raise _native.TrzError("trz: the array is empty")
@@ -127,7 +127,7 @@ def xor_encode(array: Any, words: tuple[int, ...]) -> bytes:
     """Encode a chunk of elements of any fixed size."""
     values = in_memory_order(array)
     if values.dtype.hasobject:
-        raise TypeError(f"xor takes elements of fixed size, not {values.dtype}")
+        raise TypeError(f"xor supports elements of fixed size, not {values.dtype}")
     if values.size == 0:
         raise ValueError("xor: the array is empty")
     shape = values.shape or (1,)
@@ -147,14 +147,14 @@ def xor_decoded_bytes(encoded: Bytes) -> int:
     2400
     """
     if encoded.nbytes < 10 or encoded[:4].tobytes() != b"XOR\x01":
-        raise ValueError("xor: this is no chunk of the codec xor, version 1")
+        raise ValueError("xor: not a chunk of the codec xor, version 1")
     n_words: int = 0
     word_bytes = 1 << (int(encoded[8]) & 3)
     for at, byte in enumerate(encoded[9:19].tolist()):
         n_words |= (byte & 0x7F) << 7 * at
         if byte < 0x80:
             return n_words * word_bytes
-    raise ValueError("xor: the number of words has no end")
+    raise ValueError("xor: the chunk is damaged (its number of words is not valid)")
 
 
 def xor_decode(data: Any, n_bytes: Optional[int] = None) -> Bytes:
@@ -162,7 +162,7 @@ def xor_decode(data: Any, n_bytes: Optional[int] = None) -> Bytes:
     encoded = as_bytes(data)
     n_found = xor_decoded_bytes(encoded)
     if n_bytes is not None and n_found != n_bytes:
-        raise ValueError(f"xor: the chunk holds {n_found} bytes, not {n_bytes}")
+        raise ValueError(f"xor: the chunk has {n_found} bytes, expected {n_bytes}")
     values: Bytes = np.empty(n_found, np.uint8)
     xor_call("xor_decode", encoded.ctypes.data, encoded.nbytes, values.ctypes.data, values.nbytes)
     return values

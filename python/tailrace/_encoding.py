@@ -52,8 +52,8 @@ def check_keys(where: str, keys: Iterable[Any], known: Sequence[str]) -> None:
     for key in keys:
         if key not in known and not str(key).startswith("tailrace_"):
             hint = (nearest(key, (*known, "fill_value", "attrs", "data", "dtype"))
-                    or f"; there are {', '.join(sorted(known))}")
-            raise ArgumentError(f"unexpected {where}: there is no key \"{key}\"{hint}")
+                    or f"; known keys: {', '.join(sorted(known))}")
+            raise ArgumentError(f"unexpected {where}: unknown key \"{key}\"{hint}")
 
 
 def bound_of(where: str, keywords: Mapping[str, Any]) -> tuple[str, Optional[float]]:
@@ -125,8 +125,8 @@ def storage_keywords(where: str, asked: Mapping[str, Any],
     words["codec"] = codec
     if checked:
         if codec not in ("deflate", "portable"):
-            raise UnsupportedError(f"{where}: fletcher32=True: HDF5's checksums are written with "
-                                   "zlib=True, or by checksum=True beside codec=\"deflate\" or "
+            raise UnsupportedError(f"{where}: fletcher32=True: give it together with zlib=True, or "
+                                   "use checksum=True with codec=\"deflate\" or "
                                    "\"portable\"")
         words["checksum"] = True
     # codec=auto, and codecs without these settings, use their defaults.
@@ -146,15 +146,17 @@ def _number(where: str, key: str, value: Any) -> int:
 
 def _refuse_what_is_not_served(where: str, keys: dict[str, Any]) -> None:
     if keys.pop("szip", False) or keys.get("compression") in ("szip", "lzf"):
-        raise UnsupportedError(f"{where}: szip and lzf are read, not written; take zlib or zstd")
+        raise UnsupportedError(f"{where}: szip and lzf can be read but not written; use "
+                               "zlib or zstd")
     if keys.pop("significant_digits", 0) or keys.get("quantize_mode"):
-        raise UnsupportedError(f"{where}: significant_digits and quantize_mode are not served; "
-                               "pw_rel= bounds the relative error of each value")
+        raise UnsupportedError(f"{where}: significant_digits and quantize_mode are not "
+                               "supported; use pw_rel=, which bounds the relative error of each "
+                               "value")
     keys.pop("quantize_mode", None)
     order = keys.pop("endian", "native")
     if order not in ("native", "=", sys.byteorder):
-        raise UnsupportedError(f"{where}: endian={order!r}; values are written as this machine has "
-                               f"them, {sys.byteorder}")
+        raise UnsupportedError(f"{where}: endian={order!r} is not supported; values are written in "
+                               f"native byte order, {sys.byteorder}")
 
 
 def _chunks_of(where: str, keys: dict[str, Any], shape: Optional[Sequence[int]],
@@ -209,7 +211,7 @@ def _codec_of(where: str, keys: dict[str, Any]) -> tuple[Optional[str], Any, dic
         raise ArgumentError(f"{where}: codec={codec!r} and compression by {asked[0]!r}; give one")
     if asked and isinstance(asked[0], (int, np.integer)) and not isinstance(asked[0], bool):
         if int(asked[0]) in (481, 482):
-            raise ArgumentError(f"{where}: filter {int(asked[0])} is Tailrace's own; give codec="
+            raise ArgumentError(f"{where}: filter {int(asked[0])} belongs to Tailrace; give codec="
                                 "\"trz\" and abs=, or codec=\"xor\"")
         words = () if options is None else options  # a filter by number, such as hdf5plugin's
         settings["cd"] = ":".join(str(int(word)) for word in words) or None
@@ -217,7 +219,7 @@ def _codec_of(where: str, keys: dict[str, Any]) -> tuple[Optional[str], Any, dic
     if asked:
         if asked[0] not in _CODECS:
             hint = nearest(asked[0], _CODECS) or f"; there are {', '.join(_CODECS)}"
-            raise ArgumentError(f"{where}: there is no compression {asked[0]!r}{hint}")
+            raise ArgumentError(f"{where}: unknown compression {asked[0]!r}{hint}")
         codec = _CODECS[asked[0]]
         inner = asked[0].partition("_")[2]
         if codec == "blosc" and inner:
@@ -250,9 +252,9 @@ def stored_bound(where: str, keywords: dict[str, Any], scale: float, offset: flo
     if mode in ("", "none") or number is None:
         return None
     if mode != "abs":
-        raise ArgumentError(f"{where}: {mode}= of values that are stored as {stored} with "
-                            "scale_factor or add_offset; give abs=, in the unit of the unpacked "
-                            "values")
+        raise ArgumentError(f"{where}: {mode}= is not supported for values that are stored as "
+                            f"{stored} with scale_factor or add_offset; give abs=, in the unit of "
+                            "the unpacked values")
     for key in (*BOUNDS, "bound"):
         keywords.pop(key, None)
     limit = number / abs(scale)

@@ -38,16 +38,16 @@ def engine() -> Any:
         why = ("it was built without its engine (TAILRACE_FILTER_ONLY)" if left_out
                else f"its engine does not load: {failure}")
         raise UnsupportedError(
-            f"this tailrace reads and writes no files, since {why}. Arrays (tailrace.encode) and "
-            "the HDF5 filters for h5py work. Install it anew: pip install --force-reinstall "
+            f"this tailrace cannot read or write files, since {why}. Arrays (tailrace.encode) and "
+            "the HDF5 filters for h5py work. Install it again: pip install --force-reinstall "
             "--no-deps ."
         ) from failure
     wanted = getattr(built, "HDF5_VERSION", "")
     if wanted and module.hdf5_version() != wanted:
         raise UnsupportedError(
-            f"tailrace was built with HDF5 {wanted}, but an HDF5 {module.hdf5_version()} that this "
-            "program shows to all libraries has come in its place; import tailrace first, or load "
-            "the other one locally")
+            f"tailrace was built with HDF5 {wanted}, but reaches HDF5 {module.hdf5_version()}, "
+            "which this program has loaded globally; import tailrace first, or load the other "
+            "HDF5 without RTLD_GLOBAL")
     # Plug-ins that the engine's own HDF5 finds by default.
     module.search_plugins_in(plugin_path())
     return module
@@ -82,10 +82,10 @@ def communicator(comm: Any) -> Optional[Any]:
     try:
         from mpi4py import MPI
     except ImportError as failure:
-        raise UnsupportedError("comm= takes a communicator of mpi4py, which is not installed"
+        raise UnsupportedError("comm= needs mpi4py, which is not installed"
                                ) from failure
     if not isinstance(comm, MPI.Comm):
-        raise ArgumentError(f"comm= takes a communicator of mpi4py, not {type(comm).__name__}")
+        raise ArgumentError(f"comm= must be a communicator of mpi4py, not {type(comm).__name__}")
     if comm == MPI.COMM_NULL:
         raise ArgumentError("comm is MPI.COMM_NULL")
     if comm.Get_size() == 1:

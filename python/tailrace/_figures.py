@@ -22,7 +22,7 @@ def _matplotlib(what: str) -> Any:
     try:
         import matplotlib.pyplot as pyplot
     except ImportError as failure:
-        raise ImportError(f"{what} is drawn by matplotlib, which is not installed: "
+        raise ImportError(f"{what} needs matplotlib, which is not installed: "
                           "pip install matplotlib") from failure
     return pyplot
 

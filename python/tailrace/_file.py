@@ -210,8 +210,8 @@ class File(Group):
 
     def __reduce__(self) -> Any:
         if self._mode != "r" or self._parallel:
-            raise UnsupportedError(f"{self.filename}: only files opened for reading by a single "
-                                   "process can be sent to another one (pickled)")
+            raise UnsupportedError(f"{self.filename}: only files that a single process opened for "
+                                   "reading can be pickled")
         return _open_again, (os.path.abspath(self.filename), self._options)
 
     def __eq__(self, other: object) -> bool:
@@ -226,8 +226,8 @@ def path_of(path: Any) -> str:
     is_path = isinstance(path, (str, bytes, os.PathLike))
     if not is_path or (isinstance(path, bytes) and path.startswith((b"\x89HDF", b"CDF"))):
         given = "the bytes of a file" if is_path else type(path).__name__
-        raise TypeError(f"a path is needed, not {given}: write a file first, or open it by h5py or "
-                        "h5netcdf, which take file objects and have Tailrace's codecs after "
+        raise TypeError(f"expected a path, found {given}: write a file first, or open it with h5py "
+                        "or h5netcdf, which accept file objects and have Tailrace's codecs after "
                         "`import tailrace`")
     return os.fsdecode(path)
 
@@ -241,7 +241,7 @@ class _Dropped:
         self._path = path
 
     def __getattr__(self, name: str) -> Any:
-        raise ArgumentError(f"{self._path} was given up when an exception left its with block")
+        raise ArgumentError(f"{self._path} was abandoned when an exception left its with block")
 
 
 _opened_again: weakref.WeakValueDictionary[tuple[str, str, int, int], File] = (

@@ -204,7 +204,7 @@ class Group(Mapping[str, Any]):
         except TailraceError as failure:
             raise type(failure)(f"{where}: {failure}") from None
         except TypeError:
-            raise TypeError(f"{where}: dtype is {dtype!r}, which is no type of NumPy") from None
+            raise TypeError(f"{where}: dtype is {dtype!r}, which is not a type of NumPy") from None
         names = (dims,) if isinstance(dims, str) else _texts(f"{where}: dims", dims)
         if data is not None and len(data.shape) != len(names):
             raise ArgumentError(f"{where}: {len(names)} dimensions for data of "
@@ -263,8 +263,8 @@ class Group(Mapping[str, Any]):
         found = model.dimension_at(self._position, name)
         if found is None:
             if data is None:
-                raise NotFoundError(f"variable {variable!r}: there is no dimension {name!r}; "
-                                    "create_dimension() makes it")
+                raise NotFoundError(f"variable {variable!r}: dimension {name!r} does not exist; "
+                                    "create it with create_dimension()")
             return self.create_dimension(name, int(data.shape[at]))._position
         dimension = model.dimensions[found]
         if data is not None and not dimension.unlimited and dimension.length != data.shape[at]:
@@ -332,5 +332,6 @@ def _fill_bytes(where: str, fill_value: Any, type_name: str) -> Optional[bytes]:
     except (TypeError, ValueError):
         raise TypeError(f"{where}: fill_value is {fill_value!r}, must be a number") from None
     if fill.size != 1 or (fill.dtype.kind in "iu" and fill != given):
-        raise ArgumentError(f"{where}: fill_value is {fill_value!r}, which is no {fill.dtype}")
+        raise ArgumentError(f"{where}: fill_value is {fill_value!r}, which does not fit "
+                            f"{fill.dtype}")
     return bytes(fill.tobytes())

@@ -177,7 +177,8 @@ def _array_axis(key: Any, length: int, position: int, grows: bool, reading: bool
                             f"not {key.ndim}")
     if key.dtype == bool:
         if len(key) != length:
-            raise CoverageError(f"dimension {position} has {length} elements, its mask {len(key)}")
+            raise CoverageError(f"dimension {position} has {length} elements, but its mask has "
+                                f"{len(key)}")
         key = np.flatnonzero(key)
     if key.size and key.dtype.kind not in "iu":
         raise ArgumentError(f"dimension {position}: index arrays are integers or booleans, "
@@ -247,7 +248,7 @@ def select(key: Any, shape: Sequence[int], *, unlimited: Optional[Sequence[bool]
     axes: list[_Axis] = []
     for position, (entry, length) in enumerate(zip(entries, shape)):
         if isinstance(entry, (bool, np.bool_)):
-            raise ArgumentError("a single boolean is no index")
+            raise ArgumentError("a single boolean cannot be an index")
         if isinstance(entry, (int, np.integer)):
             axes.append(_integer_axis(int(entry), length, position, grows[position]))
         elif isinstance(entry, slice):

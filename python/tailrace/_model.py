@@ -142,7 +142,7 @@ def encode_attribute(name: str, value: Any) -> Encoded:
     if array.dtype == bool:
         array = array.astype("i1")
     if array.dtype.kind not in "iuf" or array.dtype.str[1:] not in _NUMBERS:
-        raise ArgumentError(f"attribute {name!r}: {array.dtype} is no type of netCDF-4")
+        raise ArgumentError(f"attribute {name!r}: netCDF-4 does not support type {array.dtype}")
     array = np.ascontiguousarray(array.ravel(), dtype=array.dtype.newbyteorder("="))
     return array.dtype.str[1:], array.size, array.tobytes()
 

@@ -147,8 +147,8 @@ def _filters(variable: Variable, stored: Storage) -> list[dict[str, Any]]:
             made.append({"id": "trz" if number == 481 else "xor", "cd_values": list(words)})
         else:
             raise UnsupportedError(f"{variable.path}: chunks of the filter {name} cannot be "
-                                   "referenced; there are deflate, shuffle, fletcher32, zstd, trz "
-                                   "and xor")
+                                   "referenced; supported are deflate, shuffle, fletcher32, zstd, "
+                                   "trz and xor")
     return made
 
 
@@ -163,7 +163,7 @@ def _entries(variable: Variable, field: Optional[dict[str, Any]], url: str
     in_place = (field is not None and stored is not None and stored.plain_number
                 and stored.kind in ("chunked", "contiguous") and variable.size > 0)
     if stored is not None and stored.elsewhere:
-        raise UnsupportedError(f"{variable.path}: its data lie in other files, which cannot be "
+        raise UnsupportedError(f"{variable.path}: its data are in other files, which cannot be "
                                "referenced")
     if not in_place or stored is None or field is None:
         yield from _inside(variable, attributes, fill)

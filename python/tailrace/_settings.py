@@ -58,8 +58,8 @@ def bound_text(
         raise _native.TrzError(f"trz: {mode} must be finite and > 0, got {value!r}")
     if data is None:
         raise _native.TrzError(
-            f"trz: {mode} is relative to the range of the whole field, which a filter does not "
-            "see; give the array too (data=), or give abs"
+            f"trz: {mode} is relative to the range of the field, which a filter does not see; "
+            "give the array too (data=), or give abs"
         )
     values = counted_values(data, fill)
     least, greatest = value_range(values)

@@ -143,7 +143,7 @@ def _check_can_be_copied(source: File) -> None:
     model = source._model()
     otherwise = "`tailrace repack IN -o OUT --codec portable` carries all of HDF5 over"
     if any(dimension.anonymous for dimension in model.dimensions) or not model.netcdf4:
-        raise UnsupportedError(f"{source.filename} is no netCDF-4 file; {otherwise}")
+        raise UnsupportedError(f"{source.filename} is not a netCDF-4 file; {otherwise}")
     for variable in _variables(source):
         if variable._model.type == "other":
             raise UnsupportedError(f"{variable.path}: values of type {variable.dtype} can only be "
@@ -235,7 +235,7 @@ def _compare(given: str, made: str) -> None:
                 for one in structure["differences"])
     kept = all(verdict.kept for verdict in found.values())
     if not kept or structure["n_failing"] > fills or len(found.problems) > fills:
-        raise BoundError(f"{given} stays as it is: its copy differs\n{found!r}")
+        raise BoundError(f"{given} was not changed, since its copy differs\n{found!r}")
 
 
 def _record(source: File, copy: File, bounds: Mapping[str, Optional[float]],

@@ -282,12 +282,12 @@ def _name_of(data: Any, attrs: Any) -> tuple[str, str]:
 def _check_type(name: str, data: Any) -> None:
     dtype = np.dtype(data.dtype)
     if dtype.kind in "iub":
-        raise TypeError(f"{name} holds {dtype}, which is always stored exactly: bounds are for "
-                        "float32 and float64. Of packed values give the unpacked ones")
+        raise TypeError(f"{name} holds {dtype}, which is always stored exactly: bounds apply to "
+                        "float32 and float64. For packed values, give the unpacked ones")
     if dtype.kind != "f" or dtype.itemsize not in (4, 8):
-        raise TypeError(f"{name} holds {dtype}; bounds are for float32 and float64")
+        raise TypeError(f"{name} holds {dtype}; bounds apply to float32 and float64")
     if len(data.shape) == 0:
-        raise ArgumentError(f"{name} is a single value; bounds are for arrays")
+        raise ArgumentError(f"{name} is a single value; bounds apply to arrays")
     if math.prod(data.shape) == 0:
         raise ArgumentError(f"{name} of shape {shape_text(data.shape)} holds no values")
 

@@ -385,7 +385,7 @@ class Variable:
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
         if copy is False:
-            raise ValueError(f"{self.path} lies in a file: an array of it is always a copy")
+            raise ValueError(f"{self.path} is stored in a file: an array of it is always a copy")
         values = np.asarray(self[...])
         return values if dtype is None else values.astype(dtype)
 
@@ -456,5 +456,5 @@ def _type_text(type_name: str) -> str:
 def _reopened(file: File, path: str) -> Variable:
     found = file[path]
     if not isinstance(found, Variable):
-        raise CoverageError(f"{path} is no variable any more")
+        raise CoverageError(f"{path} is no longer a variable")
     return found

@@ -237,7 +237,7 @@ def _group_of(file: _file.File, group: Optional[str]) -> Group:
         return file
     place = file[group]
     if not isinstance(place, Group):
-        raise ArgumentError(f"{file.filename}: {group} is no group")
+        raise ArgumentError(f"{file.filename}: {group} is not a group")
     return place
 
 

@@ -170,7 +170,7 @@ def as_dataset(data: Any) -> xr.Dataset:
     if isinstance(data, xr.Dataset):
         return data
     if not isinstance(data, xr.DataArray):
-        raise TypeError(f"a Dataset or DataArray of xarray is needed, not {type(data).__name__}")
+        raise TypeError(f"expected a Dataset or DataArray of xarray, not {type(data).__name__}")
     if data.name is None:
         return data.to_dataset(name="__xarray_dataarray_variable__")
     if data.name in data.coords or data.name in data.dims:
@@ -198,7 +198,7 @@ def checked_encoding(dataset: xr.Dataset, encoding: Any) -> dict[str, dict[str, 
             try:
                 np.dtype(keys["dtype"])
             except TypeError:
-                raise TypeError(f"{where}: dtype is {keys['dtype']!r}, which is no type of "
+                raise TypeError(f"{where}: dtype is {keys['dtype']!r}, which is not a type of "
                                 "NumPy") from None
         for key in ("scale_factor", "add_offset"):
             number = keys.get(key)
@@ -228,7 +228,7 @@ def _check_fills(where: str, keys: Mapping[str, Any], stored: np.dtype[Any]) -> 
         if number.dtype.kind not in "iuf":
             raise TypeError(f"{where}: {key} is {fill!r}, must be a number")
         if not all(float(one).is_integer() and least <= one <= most for one in number.flat):
-            raise ArgumentError(f"{where}: {key} is {fill!r}, which is no {stored}")
+            raise ArgumentError(f"{where}: {key} is {fill!r}, which does not fit {stored}")
 
 
 def checked_unlimited(dataset: xr.Dataset, asked: Any) -> set[str]:
@@ -364,7 +364,7 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
         encoded = _typed_texts(encoded, name=name)
     unused = sorted(set(encoded.encoding) - {"dtype", "_FillValue", *SILENT})
     if asked and unused:
-        raise ArgumentError(f"{where}: {unused[0]} says nothing of values of {source.dtype}")
+        raise ArgumentError(f"{where}: {unused[0]} does not apply to values of {source.dtype}")
     for coder in _TEXTS:
         encoded = coder.encode(encoded, name=name)
     if encoded.dtype.kind == "S" and encoded.dtype.itemsize > 1:  # dtype=str requests that
@@ -424,8 +424,8 @@ def _fill_of(where: str, missing: Any, fill: Any, stored: np.dtype[Any]) -> Any:
     if not marks.size:
         return fill
     if marks.size > 1 or (named and marks[0] != fill):
-        raise ArgumentError(f"{where}: missing_value {missing!r} beside _FillValue {fill!r}: under "
-                            "a bound one value alone marks what is missing, _FillValue")
+        raise ArgumentError(f"{where}: missing_value {missing!r} and _FillValue {fill!r}: with "
+                            "a bound, only one value, _FillValue, can mark missing values")
     return marks[0].astype(stored)
 
 
@@ -537,7 +537,7 @@ def write_dataset(
     place = "/" if group is None else "/" + text_of("group", group).strip("/")
     where = os.path.expanduser(_file.path_of(path))
     if mode == "r+" and not os.path.exists(where):
-        raise NotFoundError(f"{where} is not there, which mode 'r+' adds to")
+        raise NotFoundError(f"{where} does not exist; mode 'r+' needs an existing file")
     writer = _Writer(dataset, place, encoding, unlimited_dims, append_dim, region, options, again)
     if opening == "a" and os.path.exists(where):
         with _file.open(where, "r") as file:
@@ -556,7 +556,7 @@ def write_datatree(
 ) -> None:
     """Implementation of tailrace.write_datatree."""
     if not hasattr(xr, "DataTree") or not isinstance(tree, xr.DataTree):
-        raise TypeError(f"a DataTree of xarray is needed, not {type(tree).__name__}")
+        raise TypeError(f"expected a DataTree of xarray, not {type(tree).__name__}")
     opening = _opening_mode(mode, None, None)
     _check_format(format)
     where = os.path.expanduser(_file.path_of(path))
@@ -566,7 +566,8 @@ def write_datatree(
         for name in given or {}:
             if name not in tree.groups:
                 hint = nearest(name, tree.groups)
-                raise ArgumentError(f"{what} names {name!r}, no group of the tree{hint}")
+                raise ArgumentError(f"{what} names {name!r}, which is not a group of the tree"
+                                    f"{hint}")
     writers = []
     for node in tree.subtree:
         at_root = node is tree
@@ -613,7 +614,8 @@ class _Writer:
         _check_names(dataset)
         if append_dim is not None and text_of("append_dim", append_dim) not in dataset.dims:
             hint = nearest(append_dim, map(str, dataset.dims))
-            raise ArgumentError(f"append_dim is {append_dim!r}, no dimension of the dataset{hint}")
+            raise ArgumentError(f"append_dim is {append_dim!r}, not a dimension of the dataset"
+                                f"{hint}")
         self._dataset = dataset
         self._place = place
         self._encoding = checked_encoding(dataset, encoding)
@@ -637,7 +639,7 @@ class _Writer:
         except NotFoundError:
             return
         if not isinstance(group, Group):
-            raise ArgumentError(f"{file.filename}: {self._place} is no group")
+            raise ArgumentError(f"{file.filename}: {self._place} is not a group")
         here = group.variables
         self._here = {name: variable.dims for name, variable in here.items()}
         self._lossy_here = {name for name, variable in here.items() if losses_of(variable)}
@@ -645,7 +647,7 @@ class _Writer:
             if name in here:
                 if name in self._encoding:
                     raise ArgumentError(f"encoding of {name!r}: {file.filename} has the variable "
-                                        "already, and it stays stored as it is")
+                                        "already, whose encoding cannot change")
                 self._kept[str(name)] = kept_encoding(here[str(name)],
                                                       self._dataset.variables[name])
         lengths = _lengths(group)
@@ -684,8 +686,8 @@ class _Writer:
                             "slices")
         for dim, part in region.items():
             if dim not in lengths or dim not in self._dataset.dims:
-                raise ArgumentError(f"region names {dim!r}, no dimension of both the dataset and "
-                                    "the file")
+                raise ArgumentError(f"region names {dim!r}, which is not a dimension of both the "
+                                    "dataset and the file")
             length, given = lengths[dim][0], self._dataset.sizes[dim]
             start, stop = (self._found(group, str(dim), given) if part == "auto"
                            else _bounds_of(str(dim), part, length))
@@ -703,17 +705,17 @@ class _Writer:
     def _found(self, group: Group, dim: str, given: int) -> tuple[int, int]:
         """Return the position of the dataset's coordinate in the file's."""
         if dim not in group.variables or dim not in self._dataset.indexes:
-            raise ArgumentError(f"region: {dim!r} has no coordinate to be found by")
+            raise ArgumentError(f"region: {dim!r} has no coordinate that gives the position; "
+                                "give a slice")
         variable = group.variables[dim]
         raw = xr.Variable(variable.dims, variable[...], dict(variable.attrs))
         stored = xr.conventions.decode_cf_variable(dim, raw).to_index()
         if not stored.is_unique:
-            raise ArgumentError(f"region: the file has a value of {dim!r} more than once; give a "
+            raise ArgumentError(f"region: values of {dim!r} in the file are not unique; give a "
                                 "slice")
         at = stored.get_indexer(self._dataset.indexes[dim])
         if not given or (at < 0).any() or (np.diff(at) != 1).any():
-            raise ArgumentError(f"region: the values of {dim!r} do not follow each other in the "
-                                "file")
+            raise ArgumentError(f"region: the values of {dim!r} are not contiguous in the file")
         return int(at[0]), int(at[0]) + given
 
     def prepare(self) -> None:
@@ -722,7 +724,8 @@ class _Writer:
         if self._append_dim is not None:
             unlimited.add(self._append_dim)
         if self._region is not None and not self._starts:
-            raise NotFoundError("region: there is no file with such variables to write into")
+            raise NotFoundError("region: the file or its group does not exist, so it has no "
+                                "variables to write into")
         self._unlimited = unlimited
         self._prepared, self._attributes = prepare(self._dataset, self._encoding, unlimited,
                                                    self._kept, self._options, self._again,

@@ -85,7 +85,7 @@ class Trz(ArrayBytesCodec):
     def validate(self, *, shape: Any, dtype: Any, chunk_grid: Any) -> None:
         found = dtype.to_native_dtype()
         if found.kind not in "fiu" or found.str[1:] not in _TRZ_TYPES:
-            raise TypeError(f"trz takes {', '.join(_TRZ_TYPES)}, not {found}")
+            raise TypeError(f"trz supports {', '.join(_TRZ_TYPES)}, not {found}")
 
     def _fill_of(self, chunk_spec: Any) -> Optional[float]:
         if self.fill is not None or _native_of(chunk_spec).kind != "f":
@@ -107,7 +107,7 @@ class Trz(ArrayBytesCodec):
         return _buffers(chunk_spec, values)
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
-        raise NotImplementedError("what trz makes of a chunk depends on its values")
+        raise NotImplementedError("the encoded size of a trz chunk depends on its values")
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Xor(ArrayBytesCodec):
 
     def validate(self, *, shape: Any, dtype: Any, chunk_grid: Any) -> None:
         if dtype.to_native_dtype().hasobject:
-            raise TypeError(f"xor takes elements of fixed size, not {dtype.to_native_dtype()}")
+            raise TypeError(f"xor supports elements of fixed size, not {dtype.to_native_dtype()}")
 
     async def _encode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
         encoded = await asyncio.to_thread(xor_encode, _dense(chunk_data, chunk_spec),
@@ -145,7 +145,7 @@ class Xor(ArrayBytesCodec):
         return _buffers(chunk_spec, values.view(wanted))
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
-        raise NotImplementedError("what xor makes of a chunk depends on its values")
+        raise NotImplementedError("the encoded size of a xor chunk depends on its values")
 
 
 # --- from bytes to bytes --------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class BytesTrz(BytesBytesCodec):
         return chunk_spec.prototype.buffer.from_array_like(values.view("B"))
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
-        raise NotImplementedError("what trz makes of a chunk depends on its values")
+        raise NotImplementedError("the encoded size of a trz chunk depends on its values")
 
 
 @dataclass(frozen=True)
@@ -218,4 +218,4 @@ class BytesXor(BytesBytesCodec):
         return chunk_spec.prototype.buffer.from_array_like(values)
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
-        raise NotImplementedError("what xor makes of a chunk depends on its values")
+        raise NotImplementedError("the encoded size of a xor chunk depends on its values")

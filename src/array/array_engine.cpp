@@ -77,9 +77,9 @@ Status ArrayEngine::open_output(std::vector<std::string>& sharing) {
     if (!sharing.empty() && output_.file().reuses_space()) {
       unshared = Status(Code::unsupported,
                         "file \"" + path_ + "\": chunks of dataset \"" + sharing.front() +
-                            "\" lie where others do, too, and the file does not say that such "
-                            "places are kept (an earlier concat --dedup did not): nothing can be "
-                            "changed in it; repack it first");
+                            "\" share their bytes with other chunks, and the file lacks the "
+                            "setting that protects shared bytes (an older concat --dedup did not "
+                            "write it); repack the file before changing it");
     }
   }
   return comm_->agree(unshared);
@@ -93,7 +93,7 @@ Status ArrayEngine::check_open() const {
 Status ArrayEngine::check_writable() const {
   TAILRACE_TRY(check_open());
   if (writable_) return Status();
-  return Status(Code::invalid_argument, "file \"" + path_ + "\" was opened for reading");
+  return Status(Code::invalid_argument, "file \"" + path_ + "\" was opened for reading only");
 }
 
 /// Record the first failure of this rank's puts, for the next collective call. @returns `failure`.
@@ -138,7 +138,7 @@ Status ArrayEngine::begin_collective(bool* all_close) {
   Status agreed = comm_->agree(mine, along);
   if (all_close != nullptr) *all_close = closing != 0;
   if (agreed.ok() && closing != some_close) {
-    agreed = Status(Code::disagreement, "some ranks close the file, others do not yet");
+    agreed = Status(Code::disagreement, "some ranks close the file, others do not");
   }
   if (!goes_on) return agreed;
   if (lost == 0 && changes == ~complement) {
@@ -147,7 +147,8 @@ Status ArrayEngine::begin_collective(bool* all_close) {
   }
   give_up_flight();
   // Same code on every rank, whichever failure was found first.
-  if (agreed.ok()) agreed = Status(Code::disagreement, "ranks have made different changes");
+  if (agreed.ok())
+    agreed = Status(Code::disagreement, "ranks have made different changes to the file");
   return output_.break_off(agreed, "the file stays at its last flush");
 }
 
@@ -295,7 +296,7 @@ Status ArrayEngine::complete_flight() {
   taken_back(*flush);
   put_bytes_ += flush->staged_bytes;
   if (const Status again = stage_again(*flush); !again.ok()) lose(again);
-  return written.within("what was flushed beside the program");
+  return written.within("flush in the background (mode=async)");
 }
 
 /// Drop the flush in flight, because no further flush publishes it. Collective.

@@ -49,10 +49,9 @@ std::string ArrayFile::quoted(std::size_t variable) const {
 /// writes the metadata of all of them.
 Status ArrayFile::check_mode() const {
   if (options_.file.mode == StepMode::sync) return Status();
-  return Status(Code::invalid_argument,
-                "file \"" + path_ +
-                    "\": option mode=async: not served by netCDF arrays, but by programs on HDF5 "
-                    "and by steps");
+  return Status(Code::invalid_argument, "file \"" + path_ +
+                                            "\": option mode=async: not served by netCDF arrays, "
+                                            "only by HDF5 programs and the step interface");
 }
 
 Status ArrayFile::start_create() {
@@ -76,9 +75,10 @@ Status ArrayFile::start_create() {
 
 Status ArrayFile::check_variable(std::size_t variable) const {
   if (variable < variables_.size()) return Status();
-  return Status(Code::invalid_argument,
-                "file \"" + path_ + "\" has " + std::to_string(variables_.size()) +
-                    " variables, none of number " + std::to_string(variable));
+  return Status(Code::invalid_argument, "file \"" + path_ + "\": variable number " +
+                                            std::to_string(variable) +
+                                            " does not exist; the file has " +
+                                            std::to_string(variables_.size()) + " variables");
 }
 
 Status ArrayFile::change_model(const NetcdfModel& next) {
@@ -145,7 +145,7 @@ Status ArrayFile::set_variable_options(std::size_t variable, const std::string& 
   if (mine.ok()) mine = check_variable(variable);
   if (mine.ok() && variables_[variable].in_file()) {
     mine = Status(Code::invalid_argument,
-                  quoted(variable) + " is in the file; its options stand in its header");
+                  quoted(variable) + " is in the file already; its options cannot change");
   }
   if (mine.ok()) {
     std::vector<std::string> own = variables_[variable].own_options;
@@ -183,7 +183,7 @@ Status ArrayFile::check_put(std::size_t variable, const Slab& slab, std::uint64_
   TAILRACE_TRY(check_slab(slab, limits).within(quoted(variable)));
   if (slab.n_elements() == n_given) return Status();
   return Status(Code::invalid_argument, quoted(variable) + ": " + std::to_string(n_given) +
-                                            " values for a slab of " +
+                                            " values given for a slab of " +
                                             std::to_string(slab.n_elements()));
 }
 
@@ -208,7 +208,7 @@ Status ArrayFile::put(std::size_t variable, const Slab& slab, std::span<const st
   const bool known = variable < variables_.size();
   const std::size_t element = known ? model_type_bytes(variables_[variable].type) : 1;
   if (known && element == 0) {
-    return note(Status(Code::unsupported, quoted(variable) + " holds no numbers"));
+    return note(Status(Code::unsupported, quoted(variable) + " does not hold numbers"));
   }
   TAILRACE_TRY(note(check_put(variable, slab, values.size() / element)));
   if (slab.empty()) return Status();
@@ -229,15 +229,17 @@ Result<Slab> ArrayFile::check_runs(std::size_t variable, const ElementRuns& runs
   const auto wrong = [&](const std::string& why) {
     return Status(Code::invalid_argument, name + ": " + why);
   };
-  if (lengths.empty() || runs.counts.size() != runs.firsts.size()) return wrong("runs of a scalar");
+  if (lengths.empty() || runs.counts.size() != runs.firsts.size())
+    return wrong("runs need a variable with dimensions, and one count for each start");
   std::uint64_t inner = 1;
   for (std::size_t d = 1; d < lengths.size(); ++d) {
-    if (lengths[d] > 0 && inner > UINT64_MAX / lengths[d]) return wrong("runs beyond 2^64");
+    if (lengths[d] > 0 && inner > UINT64_MAX / lengths[d])
+      return wrong("runs of a variable with more than 2^64 elements");
     inner *= lengths[d];
   }
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (runs.firsts[i] > UINT64_MAX - runs.counts[i]) return wrong("a run without an end");
+    if (runs.firsts[i] > UINT64_MAX - runs.counts[i]) return wrong("a run that ends beyond 2^64");
     end = std::max(end, runs.firsts[i] + runs.counts[i]);
   }
   if (runs.n_elements() != n_given) {
@@ -256,8 +258,8 @@ Status ArrayFile::put_runs(std::size_t variable, const ElementRuns& runs,
   const std::size_t element =
       variable < variables_.size() ? model_type_bytes(variables_[variable].type) : 0;
   if (element == 0) {
-    return note(Status(Code::unsupported,
-                       "variable " + std::to_string(variable) + " is none that holds numbers"));
+    return note(Status(Code::unsupported, "variable " + std::to_string(variable) +
+                                              " does not exist or does not hold numbers"));
   }
   const Result<Slab> reached = check_runs(variable, runs, values.size() / element);
   if (!reached.ok()) return note(reached.status());
@@ -265,7 +267,9 @@ Status ArrayFile::put_runs(std::size_t variable, const ElementRuns& runs,
   ArrayVariable& staged = variables_[first_name(variable)];
   // Element numbers stay valid only if no dimension but the slowest grows.
   if (std::find(staged.growing.begin() + 1, staged.growing.end(), true) != staged.growing.end()) {
-    return note(Status(Code::unsupported, quoted(variable) + ": runs of a variable that grows"));
+    return note(Status(
+        Code::unsupported,
+        quoted(variable) + ": runs are not possible if a dimension other than the first grows"));
   }
   TAILRACE_TRY(note(staged.log.put(reached->count, runs, values, epoch_).within(quoted(variable))));
   grow(variable, *reached);
@@ -277,7 +281,7 @@ Status ArrayFile::put_texts(std::size_t variable, const Slab& slab,
                             std::span<const std::string> texts) {
   TAILRACE_TRY(note(check_put(variable, slab, texts.size())));
   if (variables_[variable].type != ModelType::text) {
-    return note(Status(Code::unsupported, quoted(variable) + " does not hold texts"));
+    return note(Status(Code::unsupported, quoted(variable) + " does not hold strings"));
   }
   if (slab.empty()) return Status();
   variables_[first_name(variable)].texts.push_back({slab, {texts.begin(), texts.end()}, epoch_});
@@ -566,7 +570,7 @@ Status ArrayFile::make_existing_codec(std::size_t v) {
       variable.resolved.codec = share_codec(variable.own_codec);
       return Status();
     }
-    return Status(Code::unsupported, "a codec of the caller's cannot turn the file's byte order");
+    return Status(Code::unsupported, "a codec of the caller cannot convert the file's byte order");
   }
   if (!variable.stored->dtype && variable.type != ModelType::text_char) {
     return Status(Code::unsupported,
@@ -581,7 +585,7 @@ Status ArrayFile::make_existing_codec(std::size_t v) {
   if (variable.swapped && stored->lossy()) {
     return Status(
         Code::unsupported,
-        "values in another byte order cannot be written with filters that may lose digits");
+        "values in another byte order than this machine's cannot be written with lossy filters");
   }
   variable.resolved.codec =
       existing_codec(std::move(stored), variable.swapped ? variable.log.element_bytes() : 1);
@@ -692,13 +696,13 @@ Status ArrayFile::check_get(std::size_t v, const Slab& slab, std::uint64_t n_giv
   const std::uint64_t n = slab.n_elements();
   if (n_given == n) return Status();
   return Status(Code::invalid_argument, quoted(v) + ": room for " + std::to_string(n_given) +
-                                            " values of a slab of " + std::to_string(n));
+                                            " values, the slab has " + std::to_string(n));
 }
 
 Status ArrayFile::get(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   const std::size_t element =
       v < variables_.size() ? model_type_bytes(variables_[v].type) : std::size_t{1};
-  if (element == 0) return Status(Code::unsupported, quoted(v) + " holds no numbers");
+  if (element == 0) return Status(Code::unsupported, quoted(v) + " does not hold numbers");
   TAILRACE_TRY(check_get(v, slab, values.size() / element));
   if (slab.empty()) return Status();
   TAILRACE_TRY(read_file(v, slab, values).within(quoted(v)));
@@ -728,7 +732,7 @@ Status ArrayFile::get_all(std::span<const ReadRequest> requests) {
   for (const ReadRequest& request : requests) {
     if (mine.ok()) mine = check_get(request.dataset, request.slab, request.slab.n_elements());
     if (mine.ok() && model_type_bytes(variables_[request.dataset].type) == 0) {
-      mine = Status(Code::unsupported, quoted(request.dataset) + " holds no numbers");
+      mine = Status(Code::unsupported, quoted(request.dataset) + " does not hold numbers");
     }
   }
   TAILRACE_TRY(comm_->agree(mine));
@@ -778,7 +782,7 @@ Status ArrayFile::read_by_own_codec(const StoredDataset& dataset, std::size_t v,
   const ArrayVariable& variable = variables_[v];
   const std::size_t element = variable.log.element_bytes();
   if (variable.swapped) {
-    return Status(Code::unsupported, "a codec of the caller's cannot turn the file's byte order");
+    return Status(Code::unsupported, "a codec of the caller cannot convert the file's byte order");
   }
   fill_values(values, variable.fill);
   hear_of_last_commit(*comm_, path_);
@@ -815,7 +819,7 @@ Status ArrayFile::read_by_own_codec(const StoredDataset& dataset, std::size_t v,
 Result<std::vector<std::string>> ArrayFile::get_texts(std::size_t v, const Slab& slab) {
   TAILRACE_TRY(check_get(v, slab, slab.n_elements()));
   if (variables_[v].type != ModelType::text) {
-    return Status(Code::unsupported, quoted(v) + " does not hold texts");
+    return Status(Code::unsupported, quoted(v) + " does not hold strings");
   }
   std::vector<std::string> texts(slab.n_elements());
   if (variables_[v].in_file() && in_place()) {

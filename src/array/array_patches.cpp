@@ -783,7 +783,7 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
                                           chunk_elements() * variable_.element_bytes, swapped);
   if (!old.ok()) {
     return old.status().within("variable \"" + variable_.path + "\", chunk " + box_text(clipped) +
-                               " as the file has it");
+                               " as stored in the file");
   }
   // Also copy beyond the shape's end: there, a growing variable has fill values.
   const std::uint64_t end = chunk_elements();

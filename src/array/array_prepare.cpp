@@ -79,9 +79,9 @@ Result<FieldDefinition> ArrayFile::define_new(std::size_t v, const CoordinateNam
   made = std::move(decision.options);
   TAILRACE_TRY(check_front_of_file(made).within(definition.name()));
   if (variable.own_codec != nullptr && !made.guards.empty()) {
-    return Status(
-        Code::unsupported,
-        definition.name() + ": a codec of the caller's keeps no guard=" + guards_text(made.guards));
+    return Status(Code::unsupported,
+                  definition.name() +
+                      ": a codec of the caller cannot keep guard=" + guards_text(made.guards));
   }
   TAILRACE_TRY(check_definition(definition));
   if (codec_is_ours_to_choose(made)) TAILRACE_TRY(check_chosen_settings(definition));
@@ -155,7 +155,7 @@ Result<bool> ArrayFile::try_variable(const NetcdfModel& next, const std::string&
   bool lossy = false;
   Status mine = check_writable();
   if (mine.ok() && next.variables.size() != variables_.size() + 1) {
-    mine = Status(Code::invalid_argument, "one variable at a time is tried");
+    mine = Status(Code::invalid_argument, "only one new variable can be tried at a time");
   }
   if (mine.ok()) {
     NetcdfModel now = std::exchange(model_, next);

@@ -165,8 +165,9 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
     made.codec_settings.clear();
   }
   if (it.type == ModelType::text_char && !made.bound.lossless()) {
-    return Status(Code::unsupported,
-                  "variable \"" + path + "\" holds text, which can only be kept exactly");
+    return Status(
+        Code::unsupported,
+        "variable \"" + path + "\" holds text, which can only be stored exactly; use bound=none");
   }
   TAILRACE_TRY(check_door(made, options.file.door).within("variable \"" + path + "\""));
   made.allow_holes = false;  // Elements that were never put are filled in any case.

@@ -265,7 +265,7 @@ Status DatasetArray::bound_components(const Definition& definition, FieldOptions
   TAILRACE_TRY(check_component_bounds("dataset \"" + definition.path + "\"", bounds, options));
   options.bound = ErrorBound();
   if (!follows) {
-    plan.remark = "kept exactly, as their components do not have chunks of their own";
+    plan.remark = "stored exactly, because their components do not have separate chunks";
     return Status();
   }
   if (std::ranges::all_of(bounds, &ErrorBound::lossless)) return Status();
@@ -376,12 +376,12 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   TAILRACE_TRY(resolve_new(*plan.field, definition, plan));
   if (own_chunks && most_memory_bytes(*plan.field) > least_room_bytes_) {
     plan = Plan();
-    plan.why = "chunks that memory= has no room to encode";
+    plan.why = "chunks too large to encode within memory=";
     return plan;
   }
   if (plan.drops_covered && trial_memory_bytes(*plan.field) > least_room_bytes_) {
     plan.drops_covered = false;
-    plan.remark = "with all covered cells kept, as memory= has no room to try";
+    plan.remark = "with all covered cells kept, because memory= is too small to drop them";
   }
   plan.form.kind = StoredForm::Kind::chunked;
   plan.form.chunk_shape = plan.field->resolved.chunk_shape;
@@ -605,7 +605,7 @@ Status DatasetArray::adopt_codec(const StoredDataset& stored, bool created, Arra
         make_stored_codec(stored, stored.storage, options_.file.plugin_path);
     // HDF5 omits an optional filter that it does not have.
     if (!made.ok() && created) {
-      comm_->decide(variable.definition.path, "filters that are not there");
+      comm_->decide(variable.definition.path, "missing filters");
       return Status();
     }
     TAILRACE_TRY(made.status());
@@ -737,8 +737,8 @@ Status DatasetArray::check_put(std::size_t v) {
   // HDF5 itself rewrites a chunk of unchanged length in place.
   if (variables_[v].storage != ArrayStorage::by_hdf5 || !shares_chunks(v)) return Status();
   return note(Status(Code::unsupported,
-                     quoted(v) + ": its chunks lie where others do, too (concat --dedup), and "
-                                 "HDF5 would change them all; repack the file first"));
+                     quoted(v) + ": its chunks share their bytes with other chunks (concat "
+                                 "--dedup), which HDF5 would change too; repack the file first"));
 }
 
 Status DatasetArray::check_growth(std::size_t v, const Shape& shape) const {

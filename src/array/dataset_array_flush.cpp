@@ -141,7 +141,7 @@ Status DatasetArray::hear_cover(std::size_t v) {
     const std::string unknown = reader.take_text();
     cover.known = unknown.empty();
     if (!cover.known) {
-      outcomes_["with all covered cells kept at a flush, as " + unknown].insert(
+      outcomes_["with all covered cells kept at a flush, because " + unknown].insert(
           variables_[v].definition.path);
       return Status();
     }
@@ -175,7 +175,7 @@ Status DatasetArray::learn_covers(const std::vector<bool>& staged) {
     if (cover->boxes != nullptr) {
       TAILRACE_TRY(hear_cover(v));
     } else {
-      outcomes_["with all covered cells kept, as boxes do not fit the data"].insert(
+      outcomes_["with all covered cells kept, because the boxes do not fit the data"].insert(
           variables_[v].definition.path);
     }
   }
@@ -382,7 +382,7 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     live_[open[i]].bound_open = false;
     // Store the values exactly. The program cannot be asked, and an error would lose the values.
     if (const Status refused = check_bound_width(fields[i], words_of_datasets); !refused.ok()) {
-      note_remark([&] { return "kept exactly: " + refused.message(); });
+      note_remark([&] { return "stored exactly: " + refused.message(); });
       continue;
     }
     note_remark([&] { return bound_width_remark(fields[i], words_of_datasets); });

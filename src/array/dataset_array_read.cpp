@@ -202,11 +202,11 @@ Status DatasetArray::settle_to_read(std::size_t v) {
                    });
   if (!any) return Status();
   if (comm_->n_ranks() == 1) return begin_collective();
-  return Status(Code::unsupported,
-                quoted(v) +
-                    ": its last flush is still under way (mode=async), and a rank alone "
-                    "cannot complete it: read with a collective transfer list, or flush "
-                    "the file once more before");
+  return Status(
+      Code::unsupported,
+      quoted(v) +
+          ": its last flush is not complete (mode=async), and a single rank cannot complete it; "
+          "read with a collective transfer list, or flush the file again first");
 }
 
 Result<const std::vector<StoredChunk>*> DatasetArray::chunks_of(std::size_t v) {

@@ -23,7 +23,7 @@ Result<std::optional<AutoBook>> take_auto_book(CodecSettingList& settings) {
   TAILRACE_TRY(keys.finish());
   if (percent && *percent > 100) {
     return Status(Code::invalid_argument,
-                  "codec trz: book_loss is a percentage, 0.5 for instance, got \"" +
+                  "codec trz: book_loss must be a percentage up to 100, such as 0.5, got \"" +
                       own.back().second + "\"");
   }
   if (!automatic) return std::optional<AutoBook>();

@@ -115,7 +115,7 @@ class DeflateStage final : public OwnStage {
     std::size_t n_plain = 0;
     if (libdeflate_zlib_decompress_ex(decompressor, encoded.data(), encoded.size(), to.data(),
                                       to.size(), &n_read, &n_plain) != LIBDEFLATE_SUCCESS) {
-      return failed("the stream is damaged, or is one of more than " + std::to_string(to.size()) +
+      return failed("the stream is damaged, or decodes to more than " + std::to_string(to.size()) +
                     " bytes");
     }
     return n_plain;
@@ -148,7 +148,7 @@ class Fletcher32Stage final : public OwnStage {
   Result<std::size_t> decode_into(std::span<const std::byte> encoded,
                                   std::span<std::byte> to) const override {
     if (!ends_in_fletcher32(encoded)) {
-      return failed("the checksum is not that of the chunk's bytes");
+      return failed("the checksum does not match the chunk's bytes");
     }
     const auto values = encoded.first(encoded.size() - fletcher32_bytes);
     if (values.size() > to.size())

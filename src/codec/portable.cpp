@@ -114,8 +114,9 @@ Result<std::unique_ptr<Codec>> make_for_type(const CodecRequest& request,
       const std::optional<MantissaGrid<T>> grid = MantissaGrid<T>::within(request.pointwise_bound);
       return grid ? make_with_grid<T>(request, std::move(pipeline), *grid) : std::move(pipeline);
     }
-    return Status(Code::unsupported, "codec portable: a pw_rel bound is for f32 and f64, not " +
-                                         std::string(dtype_name(request.dtype)));
+    return Status(Code::unsupported,
+                  "codec portable: a pw_rel bound needs f32 or f64 values, not " +
+                      std::string(dtype_name(request.dtype)));
   }
   const std::optional<Lattice<T>> lattice = Lattice<T>::within(request.absolute_bound);
   return lattice ? make_with_grid<T>(request, std::move(pipeline), *lattice) : std::move(pipeline);

@@ -344,7 +344,7 @@ class TrzStage final : public OwnStage {
     return n_encoded;
   }
   Status wrong_chunk() const {
-    return failed("its client data say chunks of " + std::to_string(chunk_bytes_) + " bytes");
+    return failed("its client data describe chunks of " + std::to_string(chunk_bytes_) + " bytes");
   }
 
   ValueGuards guards_;
@@ -391,7 +391,7 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
   filter.book_bytes = std::move(*book_bytes);
   if (!is_floating(request.dtype)) {
     if (!(request.pointwise_bound > 0)) return filter;  // Integers are encoded exactly.
-    return Status(Code::unsupported, "codec trz: a pw_rel bound is for f32 and f64, not for " +
+    return Status(Code::unsupported, "codec trz: a pw_rel bound needs f32 or f64 values, not " +
                                          std::string(dtype_name(request.dtype)));
   }
   const bool pointwise = request.pointwise_bound > 0;
@@ -407,7 +407,7 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
   }
   if (filter.settings.coarse_views > 0 && guards.of_chunks()) {
     return Status(Code::unsupported, "codec trz: guard=" + guards_text(guards) +
-                                         " is of whole chunks, and coarse= makes views of parts");
+                                         " applies to whole chunks and excludes coarse=");
   }
   filter.kind = pointwise ? trz::BoundKind::pointwise : trz::BoundKind::absolute;
   return filter;
@@ -459,7 +459,7 @@ Result<std::unique_ptr<Codec>> trz::make_counting_codec(const CodecRequest& requ
   TAILRACE_TAKE(trz::FilterRequest filter, filter_request(request));
   filter.drop_idle_book();
   if (request.chunk_shape.empty()) {
-    return Status(Code::unsupported, "codec trz: a scalar cannot be chunked; take codec none");
+    return Status(Code::unsupported, "codec trz: a scalar cannot be chunked; use codec none");
   }
   trz::FilterChunk chunk;
   chunk.dtype = request.dtype;

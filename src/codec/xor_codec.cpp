@@ -68,7 +68,7 @@ Result<std::unique_ptr<Codec>> make_xor_codec(const CodecRequest& request, const
   const std::size_t dimension = settings.choice("dimension", {"auto", "1", "2", "3"}, 0);
   TAILRACE_TRY(settings.finish());
   if (request.chunk_shape.empty()) {
-    return Status(Code::unsupported, "codec xor: a scalar cannot be chunked; take codec none");
+    return Status(Code::unsupported, "codec xor: a scalar cannot be chunked; use codec none");
   }
   neighbour_xor::ChunkType type;
   type.element_bytes = dtype_bytes(request.dtype);

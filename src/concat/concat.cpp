@@ -168,14 +168,15 @@ Status Concatenation::agree_on_request() {
 Status Concatenation::check_request() const {
   Status checked;
   if (request_.inputs.empty()) {
-    checked = Status(Code::invalid_argument, "there are no inputs");
+    checked = Status(Code::invalid_argument, "no inputs");
   } else if (request_.append && request_.resume) {
-    checked = Status(Code::invalid_argument, "append and resume exclude each other");
+    checked = Status(Code::invalid_argument, "append and resume cannot be combined");
   } else if (comm_.is_root()) {
     checked = check_replaceable(request_.output, request_.append || request_.options.replace,
                                 "--force replaces it");
     if (request_.append && ::access(request_.output.c_str(), F_OK) != 0) {
-      checked = Status(Code::not_found, request_.output + " does not exist: nothing to append to");
+      checked = Status(Code::not_found,
+                       request_.output + " does not exist; --append needs an existing output");
     }
     for (const std::string& input : request_.inputs) {
       if (same_file(input, request_.output)) {
@@ -211,10 +212,10 @@ Status Concatenation::settle_threads() {
   const std::uint64_t for_threads = request_.options.memory_bytes / threads_share;
   if (task_bytes_ > request_.options.memory_bytes / 2) {
     return Status(Code::invalid_argument,
-                  "dataset \"" + targets_[of].like.path + "\": its chunks of " +
-                      bytes_text(largest) + ", with the inputs' of up to " +
+                  "dataset \"" + targets_[of].like.path + "\": its chunks of up to " +
+                      bytes_text(largest) + ", plus input chunks of up to " +
                       bytes_text(decoded[0]) + ", need --memory of " + bytes_text(2 * task_bytes_) +
-                      " at least, or smaller ones by --chunk");
+                      " at least, or smaller chunks by --chunk");
   }
   n_threads_ = std::clamp<std::uint64_t>(for_threads / std::max<std::uint64_t>(task_bytes_, 1), 1,
                                          threads_of_each(request_.options.n_threads, comm_));
@@ -260,12 +261,13 @@ Status Concatenation::open_file() {
   if (comm_.is_root()) {
     // HDF5 would reuse the space of a replaced chunk, which a second chunk still refers to.
     const std::string shared = output_.file().reuses_space() ? targets_.shared_chunks() : "";
-    opened = shared.empty() ? publisher_->open(output_.file(), foreign)
-                            : Status(Code::unsupported,
-                                     request_.output + ": chunks of " + shared +
-                                         " lie at one place, and the file does not say that such "
-                                         "places are kept (an earlier --dedup did not): nothing "
-                                         "can be appended; concatenate its inputs anew");
+    opened =
+        shared.empty()
+            ? publisher_->open(output_.file(), foreign)
+            : Status(Code::unsupported,
+                     request_.output + ": chunks of " + shared +
+                         " share their bytes (an earlier --dedup), and the file does not protect "
+                         "shared bytes; it cannot be appended to: concatenate its inputs again");
     done = {publisher_->n_published(), output_.file().reuses_space() ? 1U : 0U};
   }
   TAILRACE_TRY(comm_.agree(opened));
@@ -273,8 +275,8 @@ Status Concatenation::open_file() {
   comm_.allreduce(std::span(done), Reduction::max);
   first_place_ = place_ = committed_place_ = line_->first_place(static_cast<std::size_t>(done[0]));
   if (request_.resume && comm_.is_root()) {
-    report_.remarks.push_back(resumes_ ? "resumed behind " + counted(done[0], "dataset")
-                                       : "there was nothing to resume; started anew");
+    report_.remarks.push_back(resumes_ ? "resumed after " + counted(done[0], "dataset")
+                                       : "nothing to resume; started from the beginning");
   }
   ConcatWriteLane::Settings lane;
   lane.write_buffer_bytes =
@@ -284,7 +286,7 @@ Status Concatenation::open_file() {
   // With shared chunks a later append would change all chunks at the same address.
   lane.dedup = request_.dedup && done[1] == 0;
   if (request_.dedup && !lane.dedup && comm_.is_root()) {
-    report_.remarks.push_back("--dedup: no chunks are shared in a file that was made without it");
+    report_.remarks.push_back("--dedup has no effect: the file was created without it");
   }
   lane_ = std::make_unique<ConcatWriteLane>(output_.storage(), output_.tail(), lane);
   work_ =
@@ -428,7 +430,7 @@ Status Concatenation::commit(std::uint64_t place) {
   std::vector<std::uint64_t> dealt = {work_->n_places()};
   comm_.allreduce(std::span(dealt), Reduction::sum);
   if (dealt[0] != place - first_place_) {
-    return Status(Code::internal, std::to_string(dealt[0]) + " chunks were dealt with, must be " +
+    return Status(Code::internal, std::to_string(dealt[0]) + " chunks were processed, expected " +
                                       std::to_string(place - first_place_));
   }
   TAILRACE_TRY(comm_.agree(request_.options.sync ? output_.storage().sync() : Status()));
@@ -475,7 +477,7 @@ Status Concatenation::finish() {
                                   " are not in the output");
       }
       if (inputs_.n_with_bytes_behind() > 0) {
-        report_.remarks.push_back("the bytes behind the end of the HDF5 file of " +
+        report_.remarks.push_back("the bytes after the end of the HDF5 data of " +
                                   counted(inputs_.n_with_bytes_behind(), "input") +
                                   " are not in the output");
       }
@@ -537,14 +539,16 @@ ConcatReport Concatenation::report() {
   report_.skipped = inputs_.skipped();
   report_.n_uneven = inputs_.find_uneven_rows(report_.remarks);
   if (report_.skipped.size() > request_.inputs.size() / 2) {
-    report_.remarks.push_back("most inputs were left out: does the one that gives the schema, " +
-                              request_.inputs[inputs_.first_input()] + ", differ?");
+    report_.remarks.push_back(
+        "most inputs were left out; check the input that defines the schema: " +
+        request_.inputs[inputs_.first_input()]);
   }
   if (!targets_.kept_chunks().empty()) {
-    report_.remarks.push_back(counted(targets_.kept_chunks().size(), "dataset") +
-                              " with filters that were set up for their chunks, which stay (\"" +
-                              targets_[targets_.kept_chunks().front()].like.path +
-                              "\" first); other chunks need another --codec");
+    report_.remarks.push_back(
+        counted(targets_.kept_chunks().size(), "dataset") +
+        " with filters that depend on the chunk shape, so the chunk shape is kept (first: \"" +
+        targets_[targets_.kept_chunks().front()].like.path +
+        "\"); use another --codec to change the chunks");
   }
   for (const ConcatTarget& target : targets_.all()) {
     if (!target.like.appended) continue;

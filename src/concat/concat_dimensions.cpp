@@ -109,7 +109,7 @@ Status ConcatDimensions::take_first(ConcatInput& input) {
   if (!on_) {
     if (request_.tile_dimensions.empty()) return Status();
     return Status(Code::invalid_argument,
-                  input.path() + ": --tile names dimensions, but the file has none");
+                  input.path() + ": the file has no dimensions, which --tile needs");
   }
   const auto choose = [&](const DimensionSurvey& survey) -> Result<PathSet> {
     TAILRACE_TRY(tiles_.choose_axes(survey));
@@ -123,8 +123,8 @@ Status ConcatDimensions::take_first(ConcatInput& input) {
     const bool alone = request_.inputs.size() == 1 && !request_.append;
     if (fixed.size() == input.datasets().size() && !alone) {
       return Status(Code::invalid_argument,
-                    "no dataset has an unlimited dimension, along which others could be appended "
-                    "(ncks --mk_rec_dmn makes one; --tile goes by the values of a coordinate)");
+                    "no dataset has an unlimited dimension to append along; make one (ncks "
+                    "--mk_rec_dmn), or give --tile to place inputs by the values of a coordinate");
     }
     fixed_ = fixed;
     return fixed;
@@ -201,7 +201,7 @@ Status ConcatDimensions::compare(ConcatInput& input, std::uint64_t source,
   for (const SurveyedObject& object : survey.objects) objects.emplace(object.path, &object);
   const bool refuses = request_.on_different == OnDifferent::error;
   constexpr const char* reference = "the first file";
-  constexpr const char* keep = "--on-different keep-first keeps the first file's";
+  constexpr const char* keep = "--on-different keep-first keeps that of the first file";
   std::vector<std::string> lines;
   for (const SurveyedObject& first : first_.objects) {
     const auto found = objects.find(first.path);
@@ -219,10 +219,9 @@ Status ConcatDimensions::compare(ConcatInput& input, std::uint64_t source,
     if (first.values && object.values != first.values) {
       const bool scalar = first.dimensions.empty();
       if (refuses && !scalar) {
-        lines.push_back(
-            fmt::format("{}: it does not grow, and its values differ from those in {}; "
-                        "{}",
-                        dataset_words(first.path), reference, keep));
+        lines.push_back(fmt::format(
+            "{}: it has no unlimited dimension, and its values differ from those in {}; {}",
+            dataset_words(first.path), reference, keep));
       } else {
         found_.differences.emplace_back(first.path, "");
       }
@@ -231,7 +230,7 @@ Status ConcatDimensions::compare(ConcatInput& input, std::uint64_t source,
       if (tiles_.on() && ConcatTiles::is_of_tile(attribute)) return;
       if (refuses && first.dataset && gives_meaning(attribute)) {
         lines.push_back(
-            fmt::format("{}: attribute \"{}\" gives its values a meaning and differs "
+            fmt::format("{}: attribute \"{}\", which the meaning of the values depends on, differs "
                         "from that in {}; {}",
                         object_words(first), attribute, reference, keep));
       } else {
@@ -365,11 +364,15 @@ std::vector<std::string> ConcatDimensions::remarks() const {
   const auto tell = [&](const char* what, const std::vector<std::string>& names) {
     if (!names.empty()) lines.push_back(what + first_names_text(names, names_in_line));
   };
-  tell("datasets that do not grow differ between inputs, the first input's values are kept: ",
-       values);
-  tell("attributes differ between inputs, the first input's are kept: ", others);
-  tell("attributes on the making of files differ between inputs, the first input's are kept: ",
-       history);
+  tell(
+      "datasets without an unlimited dimension differ between inputs; the values of the first "
+      "input are kept: ",
+      values);
+  tell("attributes differ between inputs; those of the first input are kept: ", others);
+  tell(
+      "history and provenance attributes differ between inputs; those of the first input are "
+      "kept: ",
+      history);
   for (const auto& [path, orders] : orders_) {
     std::vector<CoordinateOrder> sorted = orders;
     std::ranges::sort(sorted, {}, [](const CoordinateOrder& at) {
@@ -380,8 +383,8 @@ std::vector<std::string> ConcatDimensions::remarks() const {
   }
   if (!left_out_attributes().empty()) {
     lines.push_back(
-        "attributes that speak of one tile (domain_decomposition, NumFilesInSet) are "
-        "not in the output");
+        "attributes that describe a single tile (domain_decomposition, NumFilesInSet) are not in "
+        "the output");
   }
   lines.insert(lines.end(), tiles_.remarks().begin(), tiles_.remarks().end());
   return lines;

@@ -102,7 +102,8 @@ Status ConcatInputs::deal() {
   TAILRACE_TRY(
       comm_.agree(lengths.size() == n
                       ? Status()
-                      : Status(Code::disagreement, "ranks were given lists of different lengths")));
+                      : Status(Code::disagreement,
+                               "the lists of inputs have different lengths on different ranks")));
   std::uint64_t total = 0;
   for (const std::uint64_t length : lengths) total += length + 1;
   // A file goes to the rank whose share of all bytes contains the file's middle.
@@ -487,7 +488,8 @@ std::uint64_t ConcatInputs::find_uneven_rows(std::vector<std::string>& lines) co
       if (n == usual || 2 * n_even[d] < n_files_) return;
       if (n_uneven[0]++ >= named_files_max) return;
       mine.add_text(file.input->path() + ": dataset \"" + schema_[d].path + "\" has " +
-                    std::to_string(n) + " rows, others of its group " + std::to_string(usual));
+                    std::to_string(n) + " rows, other datasets of its group have " +
+                    std::to_string(usual));
     });
   }
   for (const Bytes& bytes : comm_.gather(mine.bytes(), 0)) {
@@ -522,9 +524,10 @@ Status ConcatInputs::check_unchanged() const {
     const std::uint64_t now = file_version(file.input->path());
     // A file that is completely in memory may be removed.
     if (now == file.input->version() || (now == 0 && file.input->in_memory())) continue;
-    unchanged = Status(Code::corrupt, "file \"" + file.input->path() + "\" has been " +
-                                          (now == 0 ? "removed" : "changed") +
-                                          " since it was opened: its rows may be of two states");
+    unchanged = Status(Code::corrupt,
+                       "file \"" + file.input->path() + "\" has been " +
+                           (now == 0 ? "removed" : "changed") +
+                           " since it was opened; the rows read so far may not match the rest");
     break;
   }
   return comm_.agree(unchanged);
@@ -538,9 +541,9 @@ Status ConcatInputs::fit_into(std::uint64_t n_bytes) {
   const std::uint64_t held = memory_bytes();
   if (held > n_bytes) {
     fits = Status(Code::out_of_memory,
-                  "the lists of the chunks of " + std::to_string(files_.size()) + " inputs take " +
-                      bytes_text(held) + ", more than half of --memory; give " +
-                      bytes_text(2 * held + (1U << 20)) + " a rank, or more ranks");
+                  "the chunk lists of " + std::to_string(files_.size()) + " inputs take " +
+                      bytes_text(held) + ", more than half of --memory; raise --memory to " +
+                      bytes_text(2 * held + (1U << 20)) + ", or use more ranks");
   }
   return comm_.agree(fits);
 }
@@ -612,7 +615,7 @@ Status all_problems(std::span<const SortKey> keys) {
   if (n_bad == 0) return Status();
   if (n_bad == 1) return Status::of_lines(code, "cannot sort: " + text);
   return Status::of_lines(
-      code, "cannot sort, because of " + std::to_string(n_bad) + " files:\n  " + text);
+      code, "cannot sort: failed for " + std::to_string(n_bad) + " files:\n  " + text);
 }
 
 /// Positions of the files in ascending key order.

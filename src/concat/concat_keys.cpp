@@ -32,7 +32,7 @@ Result<Columns> read_columns(ConcatInput& input, const std::string& group,
     TAILRACE_TAKE(std::vector<std::int64_t> column, input.read_integers(group + "/" + name));
     if (!columns.empty() && column.size() != columns.front().size()) {
       return Status(Code::invalid_argument,
-                    "group \"" + group + "\": its key columns differ in length");
+                    "group \"" + group + "\": its key columns must have the same length");
     }
     columns.push_back(std::move(column));
   }
@@ -99,14 +99,14 @@ Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const StoredDataset>
       if (!is_key_column(schema[found->second])) {
         return Status(Code::unsupported, "dataset \"" + found->first +
                                              "\": " + schema[found->second].type_text +
-                                             ", a key column has one integer a row");
+                                             "; a key column must have one integer per row");
       }
       keyed.like = found->second;
     }
     if (!complete) continue;
     if (by_path.count(keyed.key_path) != 0) {
       return Status(Code::already_exists,
-                    "dataset \"" + keyed.key_path + "\" is in the inputs already");
+                    "dataset \"" + keyed.key_path + "\" already exists in the inputs");
     }
     groups.push_back(std::move(keyed));
   }
@@ -115,7 +115,7 @@ Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const StoredDataset>
     std::string wanted;
     for (const std::string& name : names) wanted += (wanted.empty() ? "" : ", ") + name;
     return Status(Code::not_found, "group \"" + std::string(key_group) + "\" must hold " + wanted +
-                                       " to number events by");
+                                       ", which --key numbers events by");
   }
   std::iter_swap(groups.begin(), spill);
   return groups;
@@ -139,8 +139,8 @@ Result<FileKeys> number_events(ConcatInput& input, std::span<const KeyedGroup> g
         if (found == numbers.end()) {
           return Status(Code::invalid_argument, "dataset \"" + group.path + "/" + names.back() +
                                                     "\": row " + std::to_string(row) +
-                                                    " is of event " + tuple_text(tuple) +
-                                                    ", which " + key_group + " does not hold");
+                                                    " belongs to event " + tuple_text(tuple) +
+                                                    ", which " + key_group + " does not contain");
         }
         number = found->second;
         last = std::move(tuple);

@@ -328,17 +328,15 @@ std::vector<std::string> ConcatNotes::remarks(std::span<const ConcatTarget> targ
   std::vector<std::string> lines;
   if (!unsaid.empty()) {
     lines.push_back(
-        "what is said of bounds does not hold of all rows, and the output does not say it: " +
+        "the recorded bounds do not apply to all rows, and the output does not record them: " +
         first_names_text(unsaid, most_named));
   }
   if (!unknown.empty()) {
-    lines.push_back(
-        "of these nobody says what all rows have lost, and the output says so, since it says that "
-        "other datasets are exact: " +
-        first_names_text(unknown, most_named));
+    lines.push_back("the loss of some rows is unknown, and the output records it as unknown: " +
+                    first_names_text(unknown, most_named));
   }
   if (!less_guarded.empty()) {
-    lines.push_back("guards are said as far as they hold of all rows: " +
+    lines.push_back("only guards that apply to all rows are recorded: " +
                     first_names_text(less_guarded, most_named));
   }
   return lines;

@@ -48,7 +48,8 @@ Status read_run(std::span<const ReadRequest> run, Buffer& scratch) {
   const std::uint64_t begin = run.front().extent.address;
   const std::uint64_t end = run.back().extent.address + run.back().extent.encoded_bytes;
   if (scratch.capacity() < end - begin) scratch = Buffer(end - begin);
-  if (!scratch.allocated()) return Status(Code::out_of_memory, "no memory to read with");
+  if (!scratch.allocated())
+    return Status(Code::out_of_memory, "not enough memory for the read buffer");
   TAILRACE_TRY(input.read_at(begin, scratch.bytes().first(end - begin)));
   for (const ReadRequest& request : run) {
     std::memcpy(request.to, scratch.data() + (request.extent.address - begin),

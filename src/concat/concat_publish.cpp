@@ -86,14 +86,14 @@ ConcatPublisher::ConcatPublisher(const ConcatRequest& request, const ConcatLine&
 /// Check that an unfinished output belongs to this request, and that its inputs are unchanged.
 Status ConcatPublisher::check_progress(const std::optional<ConcatProgress>& progress) const {
   const std::string left = "--resume: " + request_.output + partial_suffix;
-  const std::string anew = ". Without --resume it is begun anew";
+  const std::string anew = "; run without --resume to start again";
   const std::vector<std::uint64_t> versions = folded(settings_.versions);
   if (!progress || progress->request != settings_.request_digest ||
       progress->versions.size() != versions.size()) {
     return Status(Code::invalid_argument,
-                  left + " is what is left of another request, of " +
-                      (progress ? progress->request : std::string("no concatenation")) +
-                      "; this one is of " + settings_.request_digest + anew);
+                  left + " belongs to another request (" +
+                      (progress ? progress->request : std::string("not a concatenation")) +
+                      "), this request is (" + settings_.request_digest + ")" + anew);
   }
   const auto [changed, was] =
       std::mismatch(versions.begin(), versions.end(), progress->versions.begin());
@@ -101,10 +101,10 @@ Status ConcatPublisher::check_progress(const std::optional<ConcatProgress>& prog
   const std::size_t n = per_version(request_.inputs.size());
   const std::size_t first = n * static_cast<std::size_t>(changed - versions.begin());
   const std::size_t last = std::min(first + n, request_.inputs.size()) - 1;
-  return Status(
-      Code::invalid_argument,
-      left + " was begun from inputs that have been written since: " + request_.inputs[first] +
-          (last > first ? " or one up to " + request_.inputs[last] : "") + anew);
+  return Status(Code::invalid_argument,
+                left +
+                    " was started from inputs that have changed since: " + request_.inputs[first] +
+                    (last > first ? " or an input up to " + request_.inputs[last] : "") + anew);
 }
 
 Status ConcatPublisher::open(Hdf5File& file, std::vector<ForeignRows> foreign) {

@@ -63,7 +63,7 @@ Result<std::vector<FilterSpec>> filters_of_codec(const StoredDataset& dataset, c
   TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(wanted, request.options.plugin_path));
   if (codec->lossy()) {
     return Status(Code::unsupported,
-                  "codec \"" + request.codec + "\" is lossy; a concatenation keeps every bit");
+                  "codec \"" + request.codec + "\" is lossy; concat needs a lossless codec");
   }
   return codec->filters();
 }
@@ -149,7 +149,7 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
   const std::vector<std::string> conflicts = schema_conflicts(older_schema_, schema);
   if (!conflicts.empty()) {
     const std::string text =
-        printable(request.inputs[inputs.first_input()] + ": does not fit " + request.output);
+        printable(request.inputs[inputs.first_input()] + ": does not match " + request.output);
     std::string lines = conflicts_text(conflicts);
     const std::string_view they_say = "the first file";
     for (std::size_t at = lines.find(they_say); at != std::string::npos;
@@ -242,8 +242,9 @@ std::vector<std::string> ConcatTargets::remarks() const {
   const auto tell = [&](const char* what, const std::vector<std::string>& paths) {
     if (!paths.empty()) lines.push_back(what + first_names_text(paths, targets_named));
   };
-  tell("Fletcher's checksums are not kept (--codec keep keeps them): ", lost_checksums_);
-  tell("datasets that lie in their headers (compact) get a place of their own: ", once_compact_);
+  tell("Fletcher32 checksums are not kept (--codec keep keeps them): ", lost_checksums_);
+  tell("compact datasets (values in the object header) become contiguous or chunked: ",
+       once_compact_);
   return lines;
 }
 

@@ -43,14 +43,14 @@ Status ConcatTiles::choose_axes(const DimensionSurvey& first) {
     }
     return Status(Code::invalid_argument,
                   "dataset \"" + object.path +
-                      "\": it has an attribute domain_decomposition, but is not the coordinate of "
-                      "a dimension; --tile names the dimensions along which inputs are tiles");
+                      "\": it has an attribute domain_decomposition but is not the coordinate of a "
+                      "dimension; name the dimensions of the tiles by --tile");
   }
   if (!on()) return Status();
   if (request_.append || !request_.key_names.empty()) {
-    return Status(Code::invalid_argument, "inputs are tiles of a domain (dimension \"" +
-                                              axes_.front() +
-                                              "\"): --append and --key do not apply");
+    return Status(Code::invalid_argument,
+                  "inputs are tiles of a domain (dimension \"" + axes_.front() +
+                      "\"); --append and --key are not supported with tiles");
   }
   return Status();
 }
@@ -85,11 +85,9 @@ Status ConcatTiles::take(const DimensionSurvey& survey, const DimensionSurvey& f
     }
     const SurveyedObject* const first_scale = first_survey.find(axes_[a]);
     if (!scale->tile && first_scale != nullptr && first_scale->tile) {
-      return Status(
-          Code::invalid_argument,
-          "dataset \"" + axes_[a] +
-              "\": it lacks the attribute domain_decomposition, which says where the tile "
-              "lies");
+      return Status(Code::invalid_argument, "dataset \"" + axes_[a] +
+                                                "\": the attribute domain_decomposition, which "
+                                                "gives the position of the tile, is missing");
     }
     TileFacts facts;
     facts.source = source;
@@ -109,10 +107,10 @@ Status ConcatTiles::take(const DimensionSurvey& survey, const DimensionSurvey& f
       const std::string& dimension = object->dimensions[d];
       if (std::ranges::find(axes_, dimension) == axes_.end()) continue;
       if (dataset.shape[d] != length[dimension]) {
-        return Status(Code::invalid_argument, tiled_dataset_text(dataset) + " has " +
-                                                  std::to_string(dataset.shape[d]) +
-                                                  " elements along dimension \"" + dimension +
-                                                  "\" of " + std::to_string(length[dimension]));
+        return Status(Code::invalid_argument,
+                      tiled_dataset_text(dataset) + " has " + std::to_string(dataset.shape[d]) +
+                          " elements along dimension \"" + dimension + "\" of length " +
+                          std::to_string(length[dimension]));
       }
       if (d < like->second->shape.size()) dataset.shape[d] = like->second->shape[d];
     }
@@ -161,8 +159,7 @@ Status ConcatTiles::settle(Comm& comm, const DimensionSurvey& first_survey,
     if (object == nullptr || !is_tiled(object->dimensions)) continue;
     if (!schema[d].by_value) {
       return Status(Code::unsupported, tiled_dataset_text(schema[d]) +
-                                           ": tiles of elements of variable length cannot be "
-                                           "laid out");
+                                           ": tiles cannot have elements of variable length");
     }
     axes_of_[d] = layout_.axes_of(object->dimensions);
     schema[d].shape = layout_.domain_shape(axes_of_[d], schema[d].shape);
@@ -188,7 +185,7 @@ Status ConcatTiles::check_missing(std::span<const StoredDataset> schema) {
   if (cells.size() > tiles_in_line) text += "; and more";
   if (!request_.allow_missing_tiles) {
     return Status(Code::invalid_argument,
-                  text + " (--allow-missing-tiles leaves fill values there)");
+                  text + "; --allow-missing-tiles leaves fill values there");
   }
   remarks_.push_back(text + "; the output has fill values there");
   return Status();
@@ -214,15 +211,15 @@ Status ConcatTiles::compare_shared(Comm& comm, std::span<const SharedDigest> dig
     if (owners.at({part.dataset, owner}) == part.digest) continue;
     lines.push_back(tiled_dataset_text(schema[part.dataset]) + " differs between " +
                     request_.inputs[owner] + " and " + request_.inputs[part.source] +
-                    ", which have the same part of it");
+                    ", which both contain the same part");
   }
   if (!lines.empty() && request_.on_different == OnDifferent::keep_first) {
-    remarks_.push_back("tiles differ where they have the same part, the first input's is kept: " +
+    remarks_.push_back("overlapping tiles differ; the values of the first input are kept: " +
                        first_names_text(lines, tiles_in_line));
   } else if (!lines.empty()) {
     compared = Status::of_lines(
         Code::invalid_argument,
-        conflicts_text(lines) + "\n    --on-different keep-first keeps the first input's");
+        conflicts_text(lines) + "\n    --on-different keep-first keeps those of the first input");
   }
   return as_rank_0_says(comm, compared);
 }

@@ -173,7 +173,8 @@ Status ConcatWork::assemble(std::span<const Slot> slots, const Arrived& arrived,
     return Status(Code::internal, "dataset \"" + targets_[chunk.dataset].like.path + "\", chunk " +
                                       std::to_string(chunk.chunk_index) + ": " +
                                       std::to_string(n_covered) + " of its " +
-                                      std::to_string(clipped.n_elements()) + " elements came");
+                                      std::to_string(clipped.n_elements()) +
+                                      " elements were received");
   }
   ++n_places_;
   raw_bytes_ += output.chunk_bytes();

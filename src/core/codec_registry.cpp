@@ -116,13 +116,14 @@ Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
                                           const std::string& plugin_path) {
   const CodecEntry* entry = find_codec(request.name);
   if (entry == nullptr) {
-    return Status(Code::invalid_argument, "codec \"" + request.name + "\" is unknown; there are: " +
-                                              codec_names() + ", and id=NUMBER for any plug-in");
+    return Status(Code::invalid_argument, "codec \"" + request.name +
+                                              "\" is unknown; choose one of: " + codec_names() +
+                                              ", or id=NUMBER for any filter plug-in");
   }
   if (entry->reals_only && !is_floating(request.dtype)) {
-    return Status(Code::unsupported,
-                  "codec " + request.name + ": its errors cannot be bounded for " +
-                      std::string(dtype_name(request.dtype)) + "; it takes f32 and f64");
+    return Status(Code::unsupported, "codec " + request.name + ": cannot bound the errors of " +
+                                         std::string(dtype_name(request.dtype)) +
+                                         " values; it takes f32 and f64");
   }
   Result<std::unique_ptr<Codec>> codec = entry->make(request, plugin_path);
   if (codec.ok() && (*codec)->lossy()) TAILRACE_TRY(check_guards(*entry, request));

@@ -70,7 +70,7 @@ std::string items_of(const AgreedLine& mine, const AgreedLine& other) {
     if (std::find(other.items.begin(), other.items.end(), item) != other.items.end()) continue;
     text.append(text.empty() ? "" : ", ").append(item);
   }
-  if (text.empty()) return "nothing of the kind";
+  if (text.empty()) return "none of these";
   return text.size() <= most ? text : text.substr(0, most) + "...";
 }
 
@@ -99,7 +99,7 @@ Status compare_with_root(Comm& comm, const std::string& what, const std::string&
   // One of the ranks has another line at this place, or none.
   const auto subject = [](const AgreedLine& line) {
     if (!line.subject.empty()) return line.subject;
-    return line.items.empty() ? "no more" : line.items.front();
+    return line.items.empty() ? "nothing further" : line.items.front();
   };
   return Status(Code::disagreement, "ranks disagree on " + what + ": rank 0 has " + subject(roots) +
                                         ", this rank has " + subject(mine));
@@ -126,8 +126,7 @@ Status agree_by(Comm& comm, TextAgreement& agreement, const RankNumbers& along) 
 Status Comm::agree(const Status& mine, const RankNumbers& along) {
   // Move instead of copying: a rank short of memory could not copy, and the others would wait for
   // it.
-  TextAgreement agreement(*this, "what they have decided", std::exchange(decided_, std::string()),
-                          mine);
+  TextAgreement agreement(*this, "their decisions", std::exchange(decided_, std::string()), mine);
   return agree_by(*this, agreement, along);
 }
 

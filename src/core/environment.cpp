@@ -27,8 +27,8 @@ Result<std::string> read_from(int descriptor, const std::string& path, std::uint
     bytes.resize(n_taken + static_cast<std::size_t>(n > 0 ? n : 0));
     if (n == 0) return bytes;
   }
-  return Status(Code::invalid_argument, path + ": has more than " + std::to_string(bytes_max) +
-                                            " bytes, which no file of its kind has");
+  return Status(Code::invalid_argument, path + ": larger than " + std::to_string(bytes_max) +
+                                            " bytes, the limit for files of this kind");
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ class PipelineCodec final : public Codec {
       encoded.filter_mask = 1;
       encoded.buffer = Buffer::copy_of(values);
       if (!encoded.buffer.allocated()) {
-        return Status(Code::out_of_memory, "no memory for a chunk that is stored as it is");
+        return Status(Code::out_of_memory, "no memory for a chunk that is stored unencoded");
       }
     }
     return encode_by_stages(1, std::move(encoded));
@@ -182,7 +182,7 @@ class PipelineCodec final : public Codec {
       if (done.ok() && encoded.buffer.n_bytes() > limit) {
         return Status(Code::codec_failed,
                       "codec " + traits_.name + ": " + std::to_string(encoded.buffer.n_bytes()) +
-                          " bytes came out, at most " + std::to_string(limit) + " were expected");
+                          " bytes encoded, at most " + std::to_string(limit) + " were expected");
       }
       if (done.ok()) continue;
       const bool skippable =

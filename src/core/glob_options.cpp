@@ -82,7 +82,7 @@ std::string idle_globs_remark(const GlobOptions& options, std::span<const std::s
     if (!component_globs.contains(pattern)) note("component:" + pattern);
   }
   if (idle.empty()) return idle;
-  return "nothing in the file is called as these options say: " + idle;
+  return "these options match nothing in the file: " + idle;
 }
 
 Result<std::vector<ComponentBound>> parse_component_bounds(std::string_view entry,
@@ -97,10 +97,10 @@ Result<std::vector<ComponentBound>> parse_component_bounds(std::string_view entr
   std::vector<ComponentBound> components;
   for (const auto& [key, value] : pairs) {
     if (key != "bound") {
-      return Status(Code::invalid_argument,
-                    "a component shares its dataset with others, and can have a bound= of its "
-                    "own, not " +
-                        key + "=");
+      return Status(
+          Code::invalid_argument,
+          "a component takes only bound= (all other options apply to its whole dataset), not " +
+              key + "=");
     }
     TAILRACE_TAKE(const ErrorBound bound, parse_error_bound(value));
     components.push_back({glob, bound});
@@ -124,7 +124,8 @@ Status apply_component_entry(std::string_view entry, GlobOptions& options) {
                 parse_component_bounds(entry, "component:NAME: bound=..."));
   for (const auto& [glob, bound] : components) {
     if (bound.mode == BoundMode::pw_rel) {
-      return Status(Code::unsupported, "a component's bound is abs, rel, psnr or none, not pw_rel");
+      return Status(Code::unsupported,
+                    "a component's bound must be abs, rel, psnr or none, not pw_rel");
     }
     options.component_bounds.emplace_back(glob, bound);
   }
@@ -139,7 +140,8 @@ Status apply_entry(std::string_view entry, GlobOptions& options) {
   if (colon != std::string_view::npos) {
     const std::string pattern(trimmed(entry.substr(0, colon)));
     const std::string text(trimmed(entry.substr(colon + 1)));
-    if (pattern.empty()) return Status(Code::invalid_argument, "names no variable before the ':'");
+    if (pattern.empty())
+      return Status(Code::invalid_argument, "expected a variable's name before the ':'");
     FieldOptions tried;  // a codec from this entry only, if any: its base is not known yet
     TAILRACE_TRY(apply_field_options(text, tried));
     options.variable_options.emplace_back(pattern, text);
@@ -174,8 +176,8 @@ Status apply_glob_options(std::string_view text, GlobOptions& options, const std
       if (!applied.ok() && !file.empty()) {
         // Do not show content: the user who names the file may lack the right to read it.
         return Status(applied.code(), file + ", line " + std::to_string(line_number) +
-                                          ": not an option, or not a value of one; expected "
-                                          "entries such as \"temp*: codec=trz,bound=abs=1e-3\"");
+                                          ": unknown option or invalid value; expected entries "
+                                          "such as \"temp*: codec=trz,bound=abs=1e-3\"");
       }
       TAILRACE_TRY(applied.within("options \"" + std::string(entry) + "\""));
     }
@@ -196,7 +198,8 @@ Result<OptionsText> options_text_of_environment() {
   if (!named && (text.empty() || text.find('=') != std::string::npos)) return OptionsText{text, ""};
   Result<std::string> content = read_settings_file(text);
   if (content.ok()) return OptionsText{std::move(*content), text};
-  return content.status().within("TAILRACE_OPTIONS: neither options nor a file of them");
+  return content.status().within(
+      "TAILRACE_OPTIONS: neither options nor the path of an options file");
 }
 
 namespace {

@@ -289,7 +289,7 @@ std::string chunk_text(const FieldOptions& options) {
 /// "storage", a weight "0.8:0.2" (performance:storage), or a ratio "1.25".
 Status parse_space(std::string_view text, SpaceGoal& space) {
   constexpr std::string_view wanted =
-      "behind arena: or predictive: performance, balanced, storage, weights such as 0.8:0.2, or a "
+      "after arena: or predictive: performance, balanced, storage, weights such as 0.8:0.2, or a "
       "ratio >= 1 such as 1.25";
   if (text == "performance" || text == "balanced" || text == "storage") {
     space = {0, text == "performance" ? 1.0 : text == "balanced" ? 0.5 : 0.0};
@@ -318,11 +318,11 @@ Status parse_expectation(const std::string& text, FieldOptions& options) {
   const std::size_t colon = text.find(':');
   options.expected_error = 0;
   TAILRACE_TRY(parse_number_into({"layout", text.substr(0, colon)}, 1, 1e6,
-                                 "behind hybrid: a ratio >= 1, such as hybrid:3.5",
+                                 "after hybrid: a ratio >= 1, such as hybrid:3.5",
                                  options.expected_ratio));
   if (colon == std::string::npos) return Status();
   return parse_number_into({"layout", text.substr(colon + 1)}, 0, 10,
-                           "behind the ratio of hybrid a fraction, such as hybrid:3.5:0.1",
+                           "after the ratio of hybrid: a fraction, such as hybrid:3.5:0.1",
                            options.expected_error);
 }
 
@@ -337,7 +337,7 @@ Status assign_layout(const KeyValue& entry, FieldOptions& options) {
   if (options.layout == "arena" || options.layout == "predictive") {
     return parse_space(argument, options.space);
   }
-  return bad_option_value(entry.first, entry.second, "no argument behind " + options.layout);
+  return bad_option_value(entry.first, entry.second, "no argument after " + options.layout);
 }
 std::string layout_text(const FieldOptions& options) {
   std::string text = options.layout;
@@ -423,117 +423,160 @@ constexpr OptionEntry<OptionsWith<member>> bytes_option(std::string_view name, u
 
 constexpr std::array<File, 22> file_table = {{
     {"mode", "sync, async, in_situ",
-     "When the work of a step is done: within end_step, on threads of ours while the program "
-     "computes, or in the idle time that it marks.",
+     "When a step is encoded and written: within end_step (sync, the default), by background "
+     "threads while the program computes (async), or in idle time that the program marks "
+     "(in_situ). Use async if cores are free, in_situ if all cores are taken but wait for a device "
+     "or for messages.",
      alike, by_modes, assign_word<&FileOptions::mode, mode_words>,
      word_text<&FileOptions::mode, mode_words>},
     {"hold", "copy, promise",
-     "Modes async and in_situ: values are copied, or kept by the caller until the step is done.",
+     "Modes async and in_situ: end_step copies the values (copy, the default), or the caller keeps "
+     "them unchanged until the step completes (promise). Use promise to save the copy.",
      alike, by_steps, assign_word<&FileOptions::hold_promise, hold_words>,
      word_text<&FileOptions::hold_promise, hold_words>},
     {"writers", "balanced, each, node",
-     "Who writes chunks into the file. balanced: ranks of a node write for each other in mode "
-     "in_situ, and each rank writes its own in others. each: each rank its own. node: one rank of "
-     "each node those of all of its ranks.",
+     "Which ranks write chunks. balanced (default): in mode in_situ the ranks of a node write for "
+     "each other, in other modes each rank writes its own chunks; each: every rank writes its own; "
+     "node: one rank of each node writes for all of its ranks. Use node if the file system slows "
+     "down with many writers.",
      alike, by_steps | by_repack, assign_writers, writers_text},
-    {"threads", "N", "Encode threads of a rank; 0: the node's cores over its ranks.",
+    {"threads", "N",
+     "Encode threads of a rank. Default 0: the node's cores divided by its ranks, and none in mode "
+     "in_situ; set a number to leave cores to the program, or to use more.",
      Agreement::own, by_all, assign_threads, value_text<&FileOptions::n_threads>},
-    {"memory", "BYTES", "Most that a step allocates on a rank.", Agreement::own, by_all,
-     assign_bytes<&FileOptions::memory_bytes, 1U << 20>, value_text<&FileOptions::memory_bytes>},
-    bytes_option<&FileOptions::write_buffer_bytes, 1>("buffer", by_all, "Largest single write."),
+    {"memory", "BYTES",
+     "Largest amount of memory that Tailrace allocates on a rank (default 1 GiB). Raise it if an "
+     "error asks for it, lower it if the program needs the memory.",
+     Agreement::own, by_all, assign_bytes<&FileOptions::memory_bytes, 1U << 20>,
+     value_text<&FileOptions::memory_bytes>},
+    bytes_option<&FileOptions::write_buffer_bytes, 1>(
+        "buffer", by_all, "Largest single write (default 16 MiB). Most users leave this alone."),
     {"align", "auto, BYTES, direct",
-     "Addresses of writes are multiples of this. auto: as the machine profile says, 1 without one. "
-     "direct: bypass the page cache (O_DIRECT).",
+     "Alignment of writes in the file. auto (default): as the machine profile says, 1 without one; "
+     "direct: bypass the page cache (O_DIRECT), aligned to 4096 or more. Most users leave this "
+     "alone.",
      alike, by_engine, assign_alignment, alignment_text},
-    switch_option<&FileOptions::sync>("fsync", by_all, "What is committed is on stable storage."),
-    switch_option<&FileOptions::journal>("journal", by_all,
-                                         "A redo journal against torn writes of metadata."),
-    switch_option<&FileOptions::replace>("replace", by_all, "An existing file may be replaced."),
+    switch_option<&FileOptions::sync>("fsync", by_all,
+                                      "Sync committed data to stable storage (default on). Turn it "
+                                      "off only if the file may be lost in a power failure."),
+    switch_option<&FileOptions::journal>(
+        "journal", by_all,
+        "Write a redo journal, from which `tailrace recover` repairs metadata that a power failure "
+        "has torn (default off). Turn it on if power failures are a concern; every commit then "
+        "costs more syncs."),
+    switch_option<&FileOptions::replace>(
+        "replace", by_all, "Replace an existing file (default off: an existing file is an error)."),
     {"compatibility", "auto, everyone, v110",
-     "Whose HDF5 the file is for. everyone: forms of HDF5 1.8, which Java, JavaScript and other "
-     "implementations read; v110: smaller chunk indexes, HDF5 1.10 or newer; auto: everyone, but "
-     "for fields that grow over time.",
+     "Oldest HDF5 that reads the file. everyone: HDF5 1.8, and implementations in Java, JavaScript "
+     "and other languages; v110: HDF5 1.10, with smaller chunk indexes; auto (default): v110 for "
+     "fields that grow over time, everyone for all others. Most users leave this alone.",
      alike, by_all, assign_word<&FileOptions::compatibility, compatibility_words>,
      word_text<&FileOptions::compatibility, compatibility_words>},
     {"attributes", "off, one, all",
-     "Which say how values were encoded: none, those of lossy datasets and one of the file, or "
-     "every dataset's. A file of others has every new dataset's under one, too.",
+     "Attributes that record the encoding. off: none; one (default): those of lossy datasets, and "
+     "one of the file for all others; all: those of every dataset, with versions. In a file of "
+     "another program, one acts like all.",
      alike, by_codecs, assign_word<&FileOptions::notes, notes_words>,
      word_text<&FileOptions::notes, notes_words>},
-    {"trace-file", "FILE", "Write that there when the file is closed.", alike, by_steps | by_repack,
-     assign_trace_path, value_text<&FileOptions::trace_path>},
-    {"for", "speed, size, balanced", "What codec auto makes small.", alike, by_values,
-     assign_word<&FileOptions::objective, objective_words>,
+    {"trace-file", "FILE",
+     "Write a trace of what each rank did to FILE when the file is closed, for ui.perfetto.dev "
+     "(default: no trace).",
+     alike, by_steps | by_repack, assign_trace_path, value_text<&FileOptions::trace_path>},
+    {"for", "speed, size, balanced",
+     "What codec auto minimizes: the time of a step (speed, the default), the bytes (size), or the "
+     "bytes within a somewhat longer time (balanced).",
+     alike, by_values, assign_word<&FileOptions::objective, objective_words>,
      word_text<&FileOptions::objective, objective_words>},
     {"why", "on, off, predicted, measured",
-     "How codec auto is explained; measured: it also encodes its sample with each candidate.",
+     "Explain the choices of codec auto (default off). on and predicted: by its forecasts; "
+     "measured: it also encodes its sample with each candidate, which takes longer.",
      alike, by_values, assign_why, why_text},
     {"target", "none, size=BYTES, psnr=DECIBELS",
-     "The tightest bounds that make about this size, or this PSNR.", alike, by_values,
-     assign_target, target_text},
+     "Choose the tightest bounds that give a step about this size, or this PSNR (default none). "
+     "Fields with a bound= of their own keep it.",
+     alike, by_values, assign_target, target_text},
     text_option<&FileOptions::profile_path>(
         "profile", "FILE", Agreement::root, by_values,
-        "Machine profile, or built-in; else the environment's TAILRACE_PROFILE, the user's own, "
+        "Machine profile that codec auto uses: a file that `tailrace profile` wrote, or built-in. "
+        "Default: the file named by TAILRACE_PROFILE, else ~/.config/tailrace/profile.json, else "
         "typical values."),
-    text_option<&FileOptions::plugin_path>("plugin-path", "FOLDER", Agreement::own, by_all,
-                                           "Searched for filter plug-ins before HDF5_PLUGIN_PATH."),
+    text_option<&FileOptions::plugin_path>(
+        "plugin-path", "FOLDER", Agreement::own, by_all,
+        "Folder that is searched for filter plug-ins before HDF5_PLUGIN_PATH (default none)."),
     text_option<&FileOptions::scheduler>("lab.scheduler", "search, ...", alike, by_steps,
-                                         "Mode in_situ: how the plan is made."),
+                                         "Mode in_situ: the algorithm that plans a step (default "
+                                         "search). For experiments; most users leave this alone."),
     {"lab.balance", "best, paper",
-     "Mode in_situ: by which rule ranks of a node write for each other.", alike, by_steps,
-     assign_balance, value_text<&FileOptions::balance>},
+     "Mode in_situ: the rule by which ranks of a node write for each other (default best). For "
+     "experiments; most users leave this alone.",
+     alike, by_steps, assign_balance, value_text<&FileOptions::balance>},
     text_option<&FileOptions::record_path>(
         "lab.record", "FILE", alike, by_steps,
-        "Mode in_situ: record the iterations for `tailrace-lab simulate`."),
+        "Mode in_situ: record the iterations in FILE, for `tailrace-lab simulate` (default none)."),
     text_option<&FileOptions::order>(
         "lab.order", "given, largest-first, smallest-first, insertion, johnson", alike,
-        by_steps | by_repack, "The order in which each rank encodes its chunks."),
+        by_steps | by_repack,
+        "Order in which each rank encodes its chunks (default given: by field, then by chunk). For "
+        "experiments; most users leave this alone."),
 }};
 
 constexpr std::array<Field, 12> field_table = {{
     {"codec", "auto, none, deflate, portable, trz, xor, sz3, ..., id=NUMBER",
-     "What chunks are encoded with; deflate, or auto where a bound is given. Its own settings "
-     "follow as key=value.",
+     "Codec of the chunks: by default deflate, or auto if a bound is given. Name one to fix the "
+     "choice; its own settings follow as key=value.",
      alike, by_codecs, assign_codec, codec_text},
-    {"bound", "none, abs=X, rel=X, pw_rel=X, psnr=X", "The largest error of any value.", alike,
-     by_codecs, assign_bound, bound_text},
+    {"bound", "none, abs=X, rel=X, pw_rel=X, psnr=X",
+     "Largest error of any value (default none: lossless): absolute (abs), relative to the range "
+     "of the field (rel), relative to each value (pw_rel), or given by a PSNR in decibels (psnr). "
+     "Set it to let codecs lose digits that the data do not need.",
+     alike, by_codecs, assign_bound, bound_text},
     {"guard",
      "none, sign, zero, threshold=X, minmax, gradient=X, laplacian=X, log=X, power=P:X, sum, "
      "monotone=AXIS, region=WHERE:X",
-     "What decoded values keep besides the bound, exactly; several are joined by +.", alike,
-     by_codecs, assign_guard, guard_text},
+     "Properties that decoded values keep exactly, in addition to the bound (default none). Set it "
+     "if an analysis depends on signs, thresholds, extremes or sums; several are joined by +.",
+     alike, by_codecs, assign_guard, guard_text},
     {"earlier-loss", "none, LOSS, LOSS then LOSS ...",
-     "Losses that the values have before they are put, each abs=X, pw_rel=X or unknown: the "
-     "recorded bound is the total of these and the new one.",
+     "Losses that the values already have, each abs=X, pw_rel=X or unknown (default none). Set it "
+     "for values that were compressed with loss before: the recorded bound is then the total of "
+     "all losses.",
      alike, by_engine, assign_earlier_loss, earlier_loss_text},
     {"chunk", "BYTES, SHAPE",
-     "About this size for chunks, or exactly this shape (1000x: of one "
-     "dimension). Of a field over time, with one extent more in front: so many steps in a chunk.",
+     "Approximate size of a chunk in bytes (default 8 MiB), or its exact shape (1000x: one "
+     "dimension). For a field over time, an additional first extent is the number of steps in a "
+     "chunk. Choose a shape if readers fetch slices of a known form.",
      alike, by_codecs, assign_chunk, chunk_text},
     {"layout",
      "claimed, dense, arena, arena:SPACE, predictive, predictive:SPACE, hybrid:RATIO, "
      "hybrid:RATIO:ERROR, sparse, contiguous, front",
-     "Where chunks go in the file. SPACE: what is reserved beyond predicted sizes: performance, "
-     "balanced, storage, weights W:W, or a ratio. RATIO: raw over encoded bytes, as expected; "
-     "ERROR: by which fraction it may be off.",
+     "Where chunks go in the file. Most users leave this at claimed, which appends chunks as they "
+     "are encoded. SPACE: space reserved beyond the predicted sizes (performance, balanced, "
+     "storage, weights W:W, or a ratio); RATIO: expected compression ratio; ERROR: the fraction by "
+     "which it may be wrong.",
      alike, by_all, assign_layout, layout_text},
     {"verify", "auto, on, off, strict",
-     "Decode every chunk after encoding. auto: for lossy codecs that are not Tailrace's own. A "
-     "chunk that its codec cannot keep within the bound is stored raw; strict: it is an error.",
+     "Decode every chunk after encoding and check its bound. auto (default): only for lossy codecs "
+     "that are not Tailrace's own. A chunk beyond its bound is stored uncompressed; with strict it "
+     "is an error.",
      alike, by_engine, assign_verify, verify_text},
-    {"fill", "NUMBER", "The fill value, kept exactly and left out of the value range.", alike,
-     by_fill, assign_fill, fill_text},
+    {"fill", "NUMBER",
+     "Fill value, which is stored exactly and left out of the value range (default none). Set it "
+     "if the values contain one.",
+     alike, by_fill, assign_fill, fill_text},
     switch_option<&FieldOptions::allow_wide_bound>(
         "allow-wide-bound", by_codecs,
-        "A rel or psnr bound is kept to, where else it would be refused since an undeclared fill "
-        "value widens it."),
-    switch_option<&FieldOptions::allow_holes>("holes", by_engine,
-                                              "Elements that no rank puts get the fill value."),
+        "Accept a rel or psnr bound that an undeclared fill value widens (default off: an error). "
+        "Prefer to declare the fill value."),
+    switch_option<&FieldOptions::allow_holes>(
+        "holes", by_engine,
+        "Allow elements that no rank puts; they get the fill value (default off: an error)."),
     switch_option<&FieldOptions::over_time>(
-        "over-time", by_steps, "One entry more of an unlimited first dimension in every step."),
+        "over-time", by_steps,
+        "Give the field an unlimited first dimension, to which every step adds one entry (default "
+        "off: the field is written once)."),
     {"covered", "keep, drop",
-     "Values of a plotfile's level in cells that boxes of the next finer level cover: drop, they "
-     "need not be kept.",
+     "Levels of plotfiles: keep (default) or drop the values of cells that the next finer level "
+     "covers. Use drop to save space if no reader needs them.",
      alike, by_levels, assign_word<&FieldOptions::drop_covered, covered_words>,
      word_text<&FieldOptions::drop_covered, covered_words>},
 }};
@@ -721,17 +764,17 @@ std::string codec_rows() {
 
 std::string option_table_markdown() {
   std::string text =
-      "# Options\n\nMade from the tables in `src/core/option_table.cpp` and "
-      "`src/policy/door_rules.cpp` (a test\ncompares this page with them). A file's options may "
-      "hold all keys; keys of fields are then the\ndefaults of all its fields. *Alike*: an option "
-      "of all ranks that two ranks give differently is an\nerror that names it. Of an option of "
-      "rank 0, rank 0's value counts. An option of each rank costs that\nrank time or memory and "
-      "decides nothing. The last table shows which interface serves which\noption; an option that "
-      "an interface does not serve is refused.\n\n## Of a file\n\n";
+      "# Options\n\nGenerated from the tables in `src/core/option_table.cpp` and "
+      "`src/policy/door_rules.cpp` (a test\ncompares this page with them). The options of a file "
+      "may contain keys of fields, which are then the\ndefaults of all its fields. Column *alike*: "
+      "an option of *all ranks* must have the same value on\nevery rank, otherwise the call fails "
+      "and names it; of an option of *rank 0*, only rank 0's value\ncounts; an option of *each "
+      "rank* affects only the time or memory of that rank. The last table shows\nwhich interface "
+      "serves which option. An interface refuses options that it does not serve.\n\n## Of a "
+      "file\n\n";
   return text + rows_of(file_table) + "\n## Of a field\n\n" + rows_of(field_table) +
-         "\n## Of a codec\n\nKeys that none but the field's codec reads (`codecs.md`); `id=NUMBER` "
-         "is "
-         "any filter plug-in.\n\n" +
+         "\n## Of a codec\n\nSettings that only the field's codec reads (`codecs.md`). `id=NUMBER` "
+         "is any filter plug-in.\n\n" +
          codec_rows();
 }
 
@@ -771,7 +814,7 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
   }
   if (find_entry(file_table, key) != file_table.end()) {
     return Status(Code::invalid_argument,
-                  "option " + quoted + " is of the whole file, not of a single field");
+                  "option " + quoted + " applies to the whole file, not to a single field");
   }
   std::vector<std::string_view> all;
   all.reserve(field_table.size() + file_table.size() + settings.size());
@@ -785,7 +828,7 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
           ? ""
           : "; of codec " + std::string(codec) + ": " + listed(own->settings);
   return Status(Code::invalid_argument, "unknown option " + quoted + nearest +
-                                            " There are: of fields: " + names_of(field_table) +
+                                            " Options of a field: " + names_of(field_table) +
                                             of_codec + "; of the file: " + names_of(file_table));
 }
 

@@ -185,10 +185,10 @@ Status check_slab(const Slab& slab, const Shape& shape) {
       inside = start < shape[d] && n - 1 <= (shape[d] - 1 - start) / slab.stride_of(d);
     }
     if (!inside) {
-      return Status(Code::bad_coverage,
-                    where + std::to_string(n) + " elements from " + std::to_string(start) + ", " +
-                        std::to_string(slab.stride_of(d)) + " apart, leave the extent of " +
-                        std::to_string(shape[d]));
+      return Status(Code::bad_coverage, where + std::to_string(n) + " elements from index " +
+                                            std::to_string(start) + " with stride " +
+                                            std::to_string(slab.stride_of(d)) +
+                                            " exceed the extent " + std::to_string(shape[d]));
     }
   }
   return Status();

@@ -3,7 +3,7 @@
 namespace tailrace {
 
 Status Storage::resize(std::uint64_t /*n_bytes*/) {
-  return Status(Code::unsupported, "\"" + path() + "\" cannot be given another length");
+  return Status(Code::unsupported, "\"" + path() + "\" cannot be resized");
 }
 
 Status Storage::write_pieces_at(std::uint64_t address,

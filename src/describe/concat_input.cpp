@@ -111,7 +111,7 @@ class InputVisitor final : public Hdf5Visitor {
       if (!noted_.holds(extent)) {
         return Status(Code::corrupt, what + ": a chunk of " + std::to_string(extent.encoded_bytes) +
                                          " bytes at address " + std::to_string(extent.address) +
-                                         " lies behind the file's end at " +
+                                         " lies beyond the end of the file at " +
                                          std::to_string(file_bytes_));
       }
     }
@@ -133,7 +133,8 @@ class InputVisitor final : public Hdf5Visitor {
     const std::size_t at = listing_.compact.size();
     const std::uint64_t n_bytes = described.n_rows() * described.row_bytes();
     if (n_bytes > H5Dget_storage_size(dataset)) {
-      return Status(Code::corrupt, what + ": its compact data are shorter than its extents");
+      return Status(Code::corrupt,
+                    what + ": its compact data have fewer bytes than its extents need");
     }
     listing_.compact.resize(at + static_cast<std::size_t>(n_bytes));
     const Hdf5Id type(H5Dget_type(dataset));
@@ -197,7 +198,7 @@ Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& pa
     return plain_read_failure(dataset.get(), what);
   }
   if (is_unsigned && std::any_of(values.begin(), values.end(), [](auto v) { return v < 0; })) {
-    return Status(Code::invalid_argument, what + ": a value above 2^63 - 1 cannot be a key");
+    return Status(Code::invalid_argument, what + ": key values must be at most 2^63 - 1");
   }
   return values;
 }
@@ -320,7 +321,7 @@ class FileInput final : public ConcatInput {
     // A longer file is valid: an output that grows may be read while it is appended to.
     if (opened->file_bytes() < file_bytes_) {
       return Status(Code::corrupt, name() + " had " + std::to_string(file_bytes_) +
-                                       " bytes when it was listed and has " +
+                                       " bytes when it was first opened and has " +
                                        std::to_string(opened->file_bytes()) + " now");
     }
     bytes_ = std::move(opened);
@@ -359,7 +360,7 @@ class FileInput final : public ConcatInput {
     const Hdf5Id creation(H5Fget_create_plist(hdf5_file_.get()));
     hsize_t user_block = 0;
     if (!creation.valid() || H5Pget_userblock(creation.get(), &user_block) < 0) {
-      return hdf5_failure(Code::corrupt, name() + ": its creation list");
+      return hdf5_failure(Code::corrupt, name() + ": its creation property list");
     }
     user_block_bytes_ = user_block;
     TAILRACE_TAKE(const BytesBehindEnd behind,
@@ -417,8 +418,8 @@ Result<std::vector<std::int64_t>> first_integers(const std::string& path,
     const Result<std::vector<std::int64_t>> value = read_numbers(file.get(), dataset_path, true);
     if (!value.ok()) return (paged.failure.ok() ? value.status() : paged.failure).within(what);
     if (value->empty()) {
-      return Status(Code::invalid_argument,
-                    what + ": dataset \"" + dataset_path + "\" is empty, its first row is needed");
+      return Status(Code::invalid_argument, what + ": dataset \"" + dataset_path +
+                                                "\" is empty; sorting needs its first row");
     }
     firsts.push_back(value->front());
   }

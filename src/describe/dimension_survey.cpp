@@ -531,11 +531,12 @@ Result<PathSet> fixed_datasets(std::span<const StoredDataset> datasets,
       fixed.insert(dataset.path);
     } else if (record > 0) {
       const std::string dimension = name(dataset, record);
-      return Status(Code::unsupported, "dataset \"" + dataset.path + "\": its unlimited dimension" +
-                                           (dimension.empty() ? "" : " \"" + dimension + "\"") +
-                                           " is number " + std::to_string(record + 1) + " of its " +
-                                           std::to_string(dataset.shape.size()) +
-                                           ", only a first dimension can be appended along");
+      return Status(
+          Code::unsupported,
+          "dataset \"" + dataset.path +
+              "\": it can only be appended along its first dimension, but its unlimited dimension" +
+              (dimension.empty() ? "" : " \"" + dimension + "\"") + " is number " +
+              std::to_string(record + 1) + " of its " + std::to_string(dataset.shape.size()));
     }
   }
   return fixed;

@@ -25,8 +25,9 @@ bool arrays_hold_variable_length(hid_t type) { return any_type_within(type, is_a
 
 Status check_lists(hid_t type, const std::string& what) {
   if (!any_type_within(type, is_list_of_such_arrays)) return Status();
-  return Status(Code::unsupported,
-                what + " holds lists of arrays of texts or lists, which this HDF5 cannot write");
+  return Status(Code::unsupported, what +
+                                       " contains variable-length lists of arrays of strings or "
+                                       "lists, which this HDF5 cannot write");
 }
 
 herr_t write_elements(hid_t dataset, hid_t type, hid_t space, hid_t transfer, const void* values) {

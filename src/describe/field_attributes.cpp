@@ -29,7 +29,8 @@ Result<std::optional<double>> number_attribute(hid_t object, const char* name) {
   double value = 0;
   if (!space.valid() || H5Sget_simple_extent_npoints(space.get()) != 1 ||
       H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &value) < 0) {
-    return hdf5_failure(Code::corrupt, std::string("attribute ") + name + " is no single number");
+    return hdf5_failure(Code::corrupt,
+                        std::string("attribute ") + name + " is not a single number");
   }
   return std::optional<double>(value);
 }

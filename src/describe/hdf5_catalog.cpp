@@ -138,7 +138,7 @@ class CatalogVisitor final : public Hdf5Visitor {
     add_node(path, Hdf5Node::Kind::duplicate).target = first_path;
     if (path.starts_with(first_path == "/" ? first_path : first_path + "/")) {
       catalog_.remarks.push_back("hard link \"" + path + "\" leads back to group \"" + first_path +
-                                 "\", in which it lies: a link, not followed");
+                                 "\", which contains it; the link is not followed");
     }
     return Status();
   }
@@ -179,10 +179,10 @@ class CatalogVisitor final : public Hdf5Visitor {
       const bool mapped = described.storage.kind == StoredForm::Kind::nothing;
       catalog_.nodes.back().left_out = true;
       catalog_.nodes.back().virtual_mappings = mapped;
-      catalog_.remarks.push_back(values_elsewhere_text(described) +
-                                 (mapped ? ": its mappings are kept, --follow-external takes in "
-                                           "its values"
-                                         : ": left out, --follow-external takes them in"));
+      catalog_.remarks.push_back(
+          values_elsewhere_text(described) +
+          (mapped ? ": only its mappings are copied; --follow-external copies the values"
+                  : ": left out; --follow-external includes it"));
     } else if (fields_asked_) {
       ask_for_field(dataset, catalog_.nodes.back(), described);
     }

@@ -240,7 +240,8 @@ void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
   const Hdf5Id creation(H5Aget_create_plist(attribute.get()));
   if (!type.valid() || !space.valid()) return report(what + " cannot be read");
   if (short_addresses_ && Hdf5References::holds_references(type.get())) {
-    lines_.push_back(what + ": references of addresses below 8 bytes cannot be carried over");
+    lines_.push_back(
+        what + ": references cannot be copied from a file with addresses of less than 8 bytes");
     return;
   }
   const Hdf5Id in_memory = memory_type(type.get());
@@ -255,12 +256,12 @@ void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
       __builtin_mul_overflow(static_cast<std::uint64_t>(n_values), H5Tget_size(in_memory.get()),
                              &n_bytes) ||
       n_bytes > kAttributeBytesMax) {
-    lines_.push_back(what + " is too large to carry over");
+    lines_.push_back(what + " is too large to copy");
     return;
   }
   Values values(in_memory.get(), space.get(), n_bytes);
   if (!values.allocated()) {
-    lines_.push_back(what + ": no memory for its " + std::to_string(n_bytes) + " bytes");
+    lines_.push_back(what + ": not enough memory for its " + std::to_string(n_bytes) + " bytes");
     return;
   }
   const bool has_values = H5Sget_simple_extent_type(space.get()) != H5S_NULL && n_values > 0;
@@ -389,13 +390,13 @@ bool has_old_forms(hid_t file, hid_t dataset, hid_t creation) {
 void Hdf5Copier::adapt(hid_t creation, const std::string& path) {
   if (!old_forms_) return;
   if (!has_default_attribute_form(creation)) {
-    lines_.push_back("the numbers from which on attributes lie in a heap are HDF5's own: " + path);
+    lines_.push_back("the thresholds for dense attribute storage are not kept: " + path);
   }
   H5Pset_attr_phase_change(creation, default_compact_max, default_dense_min);
   if (H5Pget_layout(creation) != H5D_CHUNKED) return;
   unsigned options = 0;
   if (H5Pget_chunk_opts(creation, &options) >= 0 && options != 0) {
-    lines_.push_back("chunks at the edges are filtered like all others: " + path);
+    lines_.push_back("partial edge chunks are filtered like all others: " + path);
     H5Pset_chunk_opts(creation, 0);
   }
   renew_layout(creation);
@@ -408,7 +409,7 @@ void Hdf5Copier::copy_named_type(const std::string& path) {
   const Hdf5Id type = detached_type(from.get());
   const Hdf5Id links = utf8_link_properties();
   if (H5Tcommit2(output_, path.c_str(), type.get(), links.get(), creation.get(), H5P_DEFAULT) < 0) {
-    report("named type \"" + path + "\" cannot be carried over");
+    report("named type \"" + path + "\" cannot be copied");
   }
 }
 
@@ -444,8 +445,9 @@ Status Hdf5Copier::copy_dataset(const std::string& path) {
   }
   if (Hdf5References::holds_references(type.get())) {
     if (short_addresses_) {
-      return Status(Code::unsupported,
-                    what + ": references of addresses below 8 bytes cannot be carried over");
+      return Status(
+          Code::unsupported,
+          what + ": references cannot be copied from a file with addresses of less than 8 bytes");
     }
     return create_like(from.get(), path) ? Status()
                                          : create_failure(creation.get(), what, not_made);
@@ -567,7 +569,7 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
   const std::uint64_t value_bytes = std::max<std::uint64_t>(H5Tget_size(type.get()), 1);
   if (static_cast<std::uint64_t>(n_values) > hollow_bytes_min / value_bytes) {
     return Status(Code::unsupported, what + ": " + std::to_string(n_values) +
-                                         " values are too many to copy one by one");
+                                         " values are too many to copy element by element");
   }
   const Shape shape(extents.begin(), extents.begin() + rank);
   // Chunks that were never written stay missing.
@@ -586,7 +588,8 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
                           nullptr);
     }
     Values values(type.get(), piece.get(), piece_values * value_bytes);
-    if (!values.allocated()) return Status(Code::out_of_memory, what + ": no memory for a piece");
+    if (!values.allocated())
+      return Status(Code::out_of_memory, what + ": not enough memory for a piece");
     if (H5Dread(from, type.get(), piece.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
       return plain_read_failure(from, "reading " + what);
     }
@@ -715,7 +718,7 @@ void attach_scales(hid_t input, hid_t output, const std::string& path, Hdf5Refer
   const int rank = H5Sget_simple_extent_ndims(shape.get());
   if (!element.valid() || H5Tequal(element.get(), H5T_STD_REF_OBJ) <= 0 || rank < 0 ||
       H5Sget_simple_extent_npoints(space.get()) != rank) {
-    lines.push_back(what + " are not in the form of HDF5's dimension scales: not carried over");
+    lines.push_back(what + " are not valid dimension scales of HDF5: not copied");
     return;
   }
   const Hdf5Id in_memory(H5Tcopy(type.get()));
@@ -778,14 +781,12 @@ void report_forms(hid_t input, hid_t output, const Hdf5Catalog& catalog, Lines& 
   }
   constexpr std::size_t names_in_sentence = 50;
   if (!of_links.empty()) {
-    lines.push_back("the numbers from which on links lie in a heap are Tailrace's own: " +
+    lines.push_back("the thresholds for dense link storage are not kept: " +
                     first_names_text(of_links, names_in_sentence));
   }
   if (!of_attributes.empty()) {
-    lines.push_back(
-        "the numbers from which on attributes of groups lie in a heap are Tailrace's "
-        "own: " +
-        first_names_text(of_attributes, names_in_sentence));
+    lines.push_back("the thresholds for dense attribute storage of groups are not kept: " +
+                    first_names_text(of_attributes, names_in_sentence));
   }
 }
 
@@ -818,13 +819,13 @@ Result<Lines> carry_over_hdf5_objects(hid_t input, const Hdf5Catalog& catalog, H
       case Hdf5Node::Kind::external_link:
         if (leads_elsewhere(node, input_folder, output_folder)) {
           lines.push_back("external link \"" + node.path + "\": its file \"" + node.target_file +
-                          "\" lies beside the input, and not beside the output");
+                          "\" is next to the input, but not next to the output");
         }
         [[fallthrough]];
       case Hdf5Node::Kind::soft_link: copy_link(out, node, lines); break;
       case Hdf5Node::Kind::unknown_link:
         lines.push_back("\"" + node.path +
-                        "\" is a user-defined link or an unknown kind of object: not carried over");
+                        "\" is a user-defined link or an unknown kind of object: not copied");
         break;
       case Hdf5Node::Kind::group:
       case Hdf5Node::Kind::named_type:

@@ -57,7 +57,8 @@ class RowGatherer {
     } else {
       if (!scratch_.allocated()) scratch_ = Buffer(kScratchBytes);
       if (!scratch_.allocated()) {
-        return Status(Code::out_of_memory, "reading " + input_.path() + ": no 4 MiB of scratch");
+        return Status(Code::out_of_memory,
+                      "reading " + input_.path() + ": not enough memory for a buffer of 4 MiB");
       }
       TAILRACE_TRY(input_.read_at(first, scratch_.bytes().first(span_bytes)));
       for (const auto& [address, to] : rows_) {
@@ -186,7 +187,7 @@ Status check_read_request(const std::string& what, const Shape& shape, const Box
   if (box.start.size() != shape.size() || box.count.size() != shape.size() ||
       !contains(whole_box(shape), box)) {
     return Status(Code::invalid_argument,
-                  what + ": box " + box_text(box) + " does not lie in shape " + shape_text(shape));
+                  what + ": box " + box_text(box) + " is outside shape " + shape_text(shape));
   }
   const std::uint64_t expected = box.n_elements() * element_bytes;
   if (values_bytes != expected) {

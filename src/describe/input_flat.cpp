@@ -93,7 +93,7 @@ std::optional<Shape> take_shape(Literal& literal) {
 Status read_descr(const std::string& descr, NpyHeader& header) {
   const Status refused(
       Code::unsupported,
-      "npy dtype \"" + descr + "\" is not one that Tailrace moves (f4, f8, i1 to i8, u1 to u8)");
+      "npy dtype \"" + descr + "\" is not supported (f4, f8, i1 to i8 and u1 to u8 are)");
   if (descr.size() != 3 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos) {
     return refused;
   }
@@ -118,7 +118,7 @@ Result<NpyHeader> parse_npy_literal(std::string_view text) {
   bool has_order = false;
   bool has_shape = false;
   const auto malformed = [&](const std::string& expected) {
-    return Status(Code::corrupt, "npy head: expected " + expected + ", found \"" +
+    return Status(Code::corrupt, "npy header: expected " + expected + ", found \"" +
                                      std::string(literal.rest()) + "\"");
   };
   if (!literal.take('{')) return malformed("a dict literal");
@@ -151,9 +151,9 @@ Result<NpyHeader> parse_npy_literal(std::string_view text) {
       break;
     }
   }
-  if (!literal.finished()) return malformed("nothing behind the dict");
+  if (!literal.finished()) return malformed("nothing after the dict");
   if (!has_descr || !has_order || !has_shape) {
-    return Status(Code::corrupt, "npy head: one of descr, fortran_order and shape is missing");
+    return Status(Code::corrupt, "npy header: descr, fortran_order or shape is missing");
   }
   return header;
 }
@@ -175,7 +175,7 @@ Result<NpyHeader> read_npy_header(const InputBytes& input) {
   }
   const std::uint64_t literal_address = 8 + n_length_bytes;
   if (literal_bytes > kHeaderBytesMax || literal_address + literal_bytes > input.file_bytes()) {
-    return Status(Code::corrupt, input.path() + ": npy head of " + std::to_string(literal_bytes) +
+    return Status(Code::corrupt, input.path() + ": npy header of " + std::to_string(literal_bytes) +
                                      " bytes in a file of " + std::to_string(input.file_bytes()));
   }
   std::string literal(literal_bytes, '\0');
@@ -190,7 +190,7 @@ Result<NpyHeader> read_npy_header(const InputBytes& input) {
                                      " of shape " + shape_text(header.shape) +
                                      " does not match the " +
                                      std::to_string(input.file_bytes() - header.data_address) +
-                                     " bytes behind the npy head (truncated?)");
+                                     " bytes after the npy header (truncated?)");
   }
   return header;
 }
@@ -223,8 +223,9 @@ class FlatInput final : public InputFile {
 
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
     if (field_index != 0) {
-      return Status(Code::invalid_argument,
-                    bytes_->path() + ": holds one field, not " + std::to_string(field_index + 1));
+      return Status(Code::invalid_argument, bytes_->path() +
+                                                ": the file has one field; requested number " +
+                                                std::to_string(field_index + 1));
     }
     if (!fortran_order_) return read_strided_box(*bytes_, array_, box, values);
     return read_transposed(box, values);
@@ -250,7 +251,8 @@ class FlatInput final : public InputFile {
     const std::uint64_t n_per_slab = std::max<std::uint64_t>(1, kSlabBytes / entry_bytes);
     Buffer slab_values(std::min(n_per_slab, box.count[last]) * entry_bytes);
     if (!slab_values.allocated()) {
-      return Status(Code::out_of_memory, bytes_->path() + ": no memory to transpose a slab of " +
+      return Status(Code::out_of_memory, bytes_->path() +
+                                             ": not enough memory to transpose a slab of " +
                                              std::to_string(entry_bytes) + " bytes");
     }
     for (std::uint64_t done = 0; done < box.count[last]; done += n_per_slab) {

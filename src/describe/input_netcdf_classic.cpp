@@ -131,7 +131,7 @@ class Cursor {
     // HDF5 does not allow a slash or "." in a link's name, and netCDF forbids both.
     const bool bad = name.empty() || name == "." || name == ".." ||
                      name.find('/') != std::string::npos || name.find('\0') != std::string::npos;
-    if (bad) fail(Code::corrupt, std::string("bad name of ") + of);
+    if (bad) fail(Code::corrupt, std::string("invalid name of ") + of);
     return name;
   }
 
@@ -204,7 +204,7 @@ class Parser {
         cursor_.fail(Code::corrupt, "dimension \"" + dimension.name + "\" is defined twice");
       }
       if (dimension.record && has_record) {
-        cursor_.fail(Code::corrupt, "two record dimensions; at most one is possible");
+        cursor_.fail(Code::corrupt, "two record dimensions; at most one is allowed");
       }
       has_record |= dimension.record;
       header_.dimensions.push_back(std::move(dimension));
@@ -238,7 +238,7 @@ class Parser {
       if (cursor_.ok() && rank > max_rank) {
         cursor_.fail(Code::unsupported, "variable \"" + variable.name + "\" has " +
                                             std::to_string(rank) +
-                                            " dimensions, at most 32 are possible");
+                                            " dimensions; at most 32 are supported");
       }
       for (std::uint64_t d = 0; d < rank && cursor_.ok(); ++d) take_dimension_id(variable);
       take_attributes(variable.attributes);
@@ -261,7 +261,7 @@ class Parser {
     const std::uint64_t id = cursor_.take_count("a dimension's position");
     if (!cursor_.ok()) return;
     if (id >= header_.dimensions.size()) {
-      cursor_.fail(Code::corrupt, "variable \"" + variable.name + "\" names dimension " +
+      cursor_.fail(Code::corrupt, "variable \"" + variable.name + "\" refers to dimension " +
                                       std::to_string(id) + " of " +
                                       std::to_string(header_.dimensions.size()));
       return;
@@ -269,7 +269,7 @@ class Parser {
     if (header_.dimensions[id].record) {
       if (!variable.dimensions.empty()) {
         cursor_.fail(Code::corrupt, "variable \"" + variable.name +
-                                        "\" has the record dimension in another place than first");
+                                        "\": the record dimension must be its first dimension");
       }
       variable.record = true;
     }
@@ -469,7 +469,8 @@ Status copy_char_variable(const InputBytes& input, const NetcdfVariable& variabl
   const std::uint64_t entry_bytes = box.n_elements() / n_entries;
   const std::uint64_t n_per_piece = std::max<std::uint64_t>(1, kClassicPieceBytes / entry_bytes);
   Buffer values(std::min(n_per_piece, n_entries) * entry_bytes);
-  if (!values.allocated()) return Status(Code::out_of_memory, what + ": no memory to copy it");
+  if (!values.allocated())
+    return Status(Code::out_of_memory, what + ": not enough memory to copy it");
   const Hdf5Id space(H5Dget_space(dataset.get()));
   for (std::uint64_t done = 0; done < n_entries; done += n_per_piece) {
     if (!shape.empty()) {
@@ -496,7 +497,7 @@ void write_attribute(hid_t object, const std::string& owner, const NetcdfAttribu
                      Lines& lines) {
   const std::string what = "attribute \"" + attribute.name + "\" of \"" + owner + "\"";
   if (netcdf4_keeps_name(attribute.name)) {
-    lines.push_back(what + " has a name that netCDF-4 keeps for itself: not carried over");
+    lines.push_back(what + " has a name that is reserved in netCDF-4: not copied");
     return;
   }
   if (H5Aexists(object, attribute.name.c_str()) > 0) return;
@@ -739,9 +740,11 @@ class NetcdfClassicInput final : public InputFile {
 
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
     if (field_index >= fields_.size()) {
-      return Status(Code::invalid_argument, bytes_->path() + ": there is no field " +
-                                                std::to_string(field_index) + " of " +
-                                                std::to_string(fields_.size()));
+      return Status(Code::invalid_argument,
+                    bytes_->path() +
+                        ": the index of a field must be below the number of fields; the index is " +
+                        std::to_string(field_index) + ", the number is " +
+                        std::to_string(fields_.size()));
     }
     const NetcdfVariable& variable = header_.variables[variable_of_field_[field_index]];
     return read_strided_box(*bytes_, variable.array, box, values)

@@ -46,7 +46,8 @@ Result<const PagedFile::Page*> PagedFile::page(std::uint64_t index) {
   }
   if (!oldest->bytes.allocated()) oldest->bytes = Buffer(page_bytes);
   if (!oldest->bytes.allocated()) {
-    return Status(Code::out_of_memory, input_->path() + ": no memory for a page of metadata");
+    return Status(Code::out_of_memory,
+                  input_->path() + ": not enough memory for a page of metadata");
   }
   oldest->index = UINT64_MAX;
   TAILRACE_TRY(read(index * page_bytes, oldest->bytes.bytes()));

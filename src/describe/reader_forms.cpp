@@ -53,7 +53,7 @@ class FormsVisitor final : public Hdf5Visitor {
  private:
   Status look_at_header(const Hdf5Id& creation, const std::string& path) {
     if (!creation.valid()) {
-      return hdf5_failure(Code::corrupt, "object \"" + path + "\": its creation list");
+      return hdf5_failure(Code::corrupt, "object \"" + path + "\": its creation property list");
     }
     if (!has_usual_attribute_numbers(creation.get())) count(forms_.attribute_numbers, path);
     return Status();

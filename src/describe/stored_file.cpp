@@ -275,9 +275,10 @@ class FileOverHdf5 final : public StoredFile {
   Status read_slab(const StoredDataset& listed, const Slab& slab,
                    std::span<std::byte> values) override {
     if (!listed.by_value) {
-      return Status(Code::unsupported, name_of(listed) + ": elements of type " + listed.type_text +
-                                           " point elsewhere in the file" +
-                                           (listed.strings ? "; they can be read as texts" : ""));
+      return Status(Code::unsupported,
+                    name_of(listed) + ": elements of type " + listed.type_text +
+                        " point to data elsewhere in the file and cannot be read as bytes" +
+                        (listed.strings ? "; read them as texts" : ""));
     }
     const Hdf5Scope scope;
     TAILRACE_TRY(open_plain_dataset(listed));
@@ -346,7 +347,7 @@ class FileOverHdf5 final : public StoredFile {
     return path_ + ": reading dataset \"" + listed.path + "\" " + slab_text(slab) + " by HDF5";
   }
   Status no_memory(const StoredDataset& listed, const Slab& slab) const {
-    return Status(Code::out_of_memory, reading(listed, slab) + ": no memory for " +
+    return Status(Code::out_of_memory, reading(listed, slab) + ": not enough memory for " +
                                            std::to_string(slab.n_elements()) + " texts");
   }
   static ChunkGrid grid_of(const StoredDataset& listed) {

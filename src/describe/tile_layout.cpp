@@ -33,16 +33,15 @@ Status spans_by_attribute(TileAxis& axis, std::span<const TileFacts> facts, cons
     const TileFacts& at = sorted[i];
     const TileFacts& before = sorted[i == 0 ? 0 : i - 1];
     if (!at.has_span || at.span.domain != sorted[0].span.domain) {
-      return Status(Code::invalid_argument,
-                    name(at.source) + ": dataset \"" + axis.path +
-                        "\": its attribute domain_decomposition is missing, or of another domain "
-                        "than in " +
-                        name(sorted[0].source));
+      return Status(Code::invalid_argument, name(at.source) + ": dataset \"" + axis.path +
+                                                "\": its attribute domain_decomposition is "
+                                                "missing, or describes another domain than in " +
+                                                name(sorted[0].source));
     }
     if (at.span.end - at.span.begin != at.n_values) {
       return Status(Code::invalid_argument, name(at.source) + ": dataset \"" + axis.path +
                                                 "\" has " + std::to_string(at.n_values) +
-                                                " elements, domain_decomposition says " +
+                                                " elements, but domain_decomposition states " +
                                                 span_text(at.span));
     }
     if (i > 0 && at.span == before.span) continue;
@@ -70,8 +69,8 @@ Status spans_by_values(TileAxis& axis, std::span<TileFacts> facts, const Name& n
         !(at.order.ascends || at.order.descends)) {
       return Status(Code::invalid_argument,
                     name(at.source) + ": the position of the tile along dimension \"" + axis.path +
-                        "\" is not known: its coordinate needs values that ascend or descend, or "
-                        "an attribute domain_decomposition");
+                        "\" is unknown; its coordinate needs monotonic values or an attribute "
+                        "domain_decomposition");
     }
     ascends = ascends && at.order.ascends;
     descends = descends && at.order.descends;
@@ -137,7 +136,7 @@ Result<TileLayout> TileLayout::make(std::span<const std::string> axes,
     }
     return Status(Code::invalid_argument, name(other->second) + " and " + name(s) +
                                               " are the same tile: " + where +
-                                              " (--tile names more dimensions)");
+                                              "; name more dimensions by --tile");
   }
   return layout;
 }

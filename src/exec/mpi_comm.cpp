@@ -441,8 +441,8 @@ Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t ha
   MPI_Initialized(&initialised);
   if (mpi_comm == nullptr || handle_bytes != sizeof(MPI_Comm) || initialised == 0) {
     return Status(Code::unsupported,
-                  "the communicator is not one of the MPI library that Tailrace was built with, or "
-                  "MPI is not initialised");
+                  "the communicator does not belong to the MPI library that Tailrace was built "
+                  "with, or MPI is not initialised");
   }
   return std::unique_ptr<Comm>(std::make_unique<MpiComm>(*static_cast<const MPI_Comm*>(mpi_comm)));
 }

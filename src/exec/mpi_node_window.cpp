@@ -124,7 +124,8 @@ Result<std::unique_ptr<NodeWindow>> make_mpi_node_window(std::shared_ptr<MpiPart
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, world);
   if (failed != 0) {
     window->abandon();  // some ranks of the node may have no window to free
-    return Status(Code::unsupported, "this MPI cannot share " + std::to_string(bytes_per_rank) +
+    return Status(Code::unsupported, "this MPI library cannot share " +
+                                         std::to_string(bytes_per_rank) +
                                          " bytes per rank within a node");
   }
   return std::unique_ptr<NodeWindow>(std::move(window));

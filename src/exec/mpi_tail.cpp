@@ -155,7 +155,7 @@ class MpiTail final : public Tail {
     MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, world_);
     if (any_failed != 0) {
       return Status(Code::unsupported,
-                    "this MPI cannot share the window of the file's tail within a node");
+                    "this MPI library cannot share memory within a node (for the end of the file)");
     }
     int leader = world_rank_;
     MPI_Bcast(&leader, 1, MPI_INT, 0, node_comm_);

@@ -128,8 +128,9 @@ class PosixStorage final : public Storage {
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return status_from_errno(errno, "read of \"" + path() + "\"");
       if (n == 0) {
-        return Status(Code::corrupt, "\"" + path() + "\" ends at byte " + std::to_string(address) +
-                                         ", " + std::to_string(bytes.size()) + " bytes too early");
+        return Status(Code::corrupt, "\"" + path() + "\" is truncated: it ends at byte " +
+                                         std::to_string(address) + ", " +
+                                         std::to_string(bytes.size()) + " bytes too early");
       }
       bytes = bytes.subspan(static_cast<std::size_t>(n));
       address += static_cast<std::uint64_t>(n);

@@ -167,7 +167,7 @@ Status bounds_for_size(Comm& comm, std::vector<TargetField>& targets, const File
   if (!found) {
     return Status(Code::invalid_argument,
                   "target=size=" + bytes_text(options.target_bytes) +
-                      ": even the loosest bound that is allowed makes about " +
+                      " cannot be reached: even the loosest allowed bound makes about " +
                       bytes_text(sums.front()));
   }
   const double common = three_digits(*found, true);
@@ -280,7 +280,7 @@ Status bounds_for_psnr(Comm& comm, std::vector<TargetField>& targets, const File
 Status set_target_bounds(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options) {
   if (options.target_bytes == 0 && options.target_psnr_db <= 0) return Status();
   if (options.target_bytes > 0 && options.target_psnr_db > 0) {
-    return Status(Code::invalid_argument, "a target is a size or a PSNR; both cannot be reached");
+    return Status(Code::invalid_argument, "target=: give either a size or a PSNR, not both");
   }
   std::vector<TargetField> targets;
   const Status sampled = take_samples(comm, fields, targets);

@@ -67,10 +67,10 @@ Status check_component_bounds(const std::string& name, std::span<const ErrorBoun
       options.codec_given && options.codec != auto_codec && options.codec != yardstick_codec;
   const bool other_guard = options.guards.of_bound() || !options.guards.regions.empty();
   if (!pointwise && !other_codec && !other_guard) return Status();
-  return Status(Code::unsupported, name + ": components with bounds of their own need codec " +
-                                       std::string(yardstick_codec) +
-                                       ", and no bound of mode pw_rel nor guard=gradient, "
-                                       "guard=laplacian or guard=region beside them");
+  return Status(
+      Code::unsupported,
+      name + ": bounds of components need codec " + std::string(yardstick_codec) +
+          ", and exclude pw_rel bounds, guard=gradient, guard=laplacian and guard=region");
 }
 
 Status encode_by_boxes(const BoxSeries& boxes, std::span<const double> bounds, std::uint64_t length,
@@ -82,7 +82,7 @@ Status encode_by_boxes(const BoxSeries& boxes, std::span<const double> bounds, s
   if (!codec_entry(request.name).chunks_say_shape) return Status();
   if (!request.guards.regions.empty() && (codec->lossy() || !bounds.empty())) {
     return Status(Code::unsupported, "guard=" + guards_text(request.guards) +
-                                         ": region is not served for levels of plotfiles");
+                                         ": region is not served for plotfile levels");
   }
   BoxChunks chunks(boxes, length);
   std::vector<std::shared_ptr<const Codec>> codecs;

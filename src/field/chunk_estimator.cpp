@@ -57,8 +57,8 @@ class ModelEstimator final : public ChunkEstimator {
   Result<Estimate> estimate(const StridedValues& values, std::uint64_t chunk_bytes) const override {
     std::optional<Estimate> estimate = codec_.estimate(values);
     if (!estimate) {
-      return Status(Code::internal,
-                    "codec " + std::string(codec_.name()) + " has no model of itself any more");
+      return Status(Code::internal, "codec " + std::string(codec_.name()) +
+                                        " gave no estimate of its encoded size");
     }
     estimate->encoded_bytes *=
         static_cast<double>(chunk_bytes) / static_cast<double>(values.n_bytes());
@@ -80,7 +80,8 @@ class YardstickEstimator final : public ChunkEstimator {
 
   Result<Estimate> estimate(const StridedValues& values, std::uint64_t chunk_bytes) const override {
     const std::optional<Estimate> known = yardstick_->estimate(values);
-    if (!known) return Status(Code::internal, "the yardstick has no model of itself any more");
+    if (!known)
+      return Status(Code::internal, "the yardstick codec gave no estimate of its encoded size");
     const auto element = static_cast<double>(dtype_bytes(values.dtype));
     return entry_.by_yardstick(8 * known->encoded_bytes / static_cast<double>(values.n_values()),
                                static_cast<double>(n_chunk_values_),

@@ -157,13 +157,13 @@ void StepChooser::forecast_candidate(const FieldCandidates& field, const FieldSu
   }
   const std::optional<double> least_s = least_candidate_seconds(profile_, one.codec, raw, verified);
   if (!least_s) {
-    one.refused = "the machine profile has no times of it";
+    one.refused = "the machine profile has no timings for it";
     return;
   }
   if (2 * known.seen_bytes < sum.raw_bytes) {
     one.refused = field.is_searched(candidate)
-                      ? "not tried: could not win, or the search among predictors stopped before"
-                      : "not sampled: could not win at its best";
+                      ? "not tried: could not win, or the predictor search ended first"
+                      : "not sampled: could not win even at its best";
     one.encode_s = *least_s;
     return;
   }
@@ -194,7 +194,7 @@ FieldForecast StepChooser::forecast(const FieldCandidates& field, const FieldSum
     one.encode_lane_s = encode_lane_s(one.encode_s, n_chunks, setting_);
     one.write_lane_s = write_lane_s(one.encoded_bytes, setting_);
     if (one.refused.empty() && !hidden(field.views()[c], one))
-      one.refused = "writing would not hide it";
+      one.refused = "its encoding might take longer than the writing";
     one.alone_s = overlapped_dump_s(one.encoded_bytes, one.encode_s, n_chunks, setting_);
     made.candidates.push_back(std::move(one));
   }
@@ -400,8 +400,8 @@ Result<std::string> stored_codec(const FieldState& field, const std::string& plu
   }
   return Status(Code::invalid_argument,
                 field.definition.name() +
-                    ": the file has it with filters that no candidate of codec "
-                    "auto makes; name its codec and settings");
+                    ": its filters in the file come from none of the candidates of codec auto; "
+                    "give codec= and its settings");
 }
 
 /// Replace the speeds by those of rank 0's core, since all ranks must use the same. Collective: a
@@ -478,7 +478,7 @@ Status check_chosen_settings(const FieldDefinition& definition) {
   if (settings.empty()) return Status();
   return Status(Code::invalid_argument,
                 definition.name() + ": setting \"" + settings.front().first +
-                    "\" needs a codec's name: codec auto takes no settings");
+                    "\" needs an explicit codec=; codec auto takes no settings");
 }
 
 Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugin_path) {

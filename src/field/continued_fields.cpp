@@ -38,7 +38,7 @@ Status check_children(const FieldState& field, const std::set<std::string>& path
   const auto child = paths.lower_bound(below);
   if (child == paths.end() || !child->starts_with(below)) return Status();
   return refuse(field, Code::invalid_argument,
-                "\"" + *child + "\" lies below it, so that it is a group");
+                "\"" + *child + "\" lies below it, so it cannot be a field");
 }
 
 /// Check that the dataset's chunks hold as many steps as the definition's.
@@ -47,20 +47,20 @@ Status check_steps_in_chunks(const FieldState& field, const StoredDataset& datas
   const std::uint64_t stored = dataset.storage.chunk_shape.front();
   if (stored != asked) {
     return refuse(field, Code::already_exists,
-                  "the file has it with chunks of " + shape_text(dataset.storage.chunk_shape) +
-                      ", of " + std::to_string(stored) + " along its first dimension; chunks of " +
-                      std::to_string(asked) + " cannot be added");
+                  "its chunks in the file are " + shape_text(dataset.storage.chunk_shape) + " (" +
+                      std::to_string(stored) + " along the first dimension); chunks of " +
+                      std::to_string(asked) + " steps cannot be added");
   }
   return Status();
 }
 
 Status refuse_midst(const FieldState& field, const std::string& why) {
   return refuse(field, Code::unsupported,
-                "the file ends in the midst of a chunk: it has " + std::to_string(field.n_begun) +
-                    " of " + std::to_string(field.definition.steps_per_entry) +
-                    " steps of the last one, " + why +
-                    "; go on in another file: tailrace concat joins both, by --codec deflate where "
-                    "they are lossy");
+                "the last chunk in the file is incomplete: it has " +
+                    std::to_string(field.n_begun) + " of " +
+                    std::to_string(field.definition.steps_per_entry) + " steps, " + why +
+                    "; continue in another file and join both with tailrace concat (--codec "
+                    "deflate if they are lossy)");
 }
 
 /// Find the chunks of an incomplete entry. Rank 0 only. Cost: one look into the dataset's index.
@@ -70,10 +70,10 @@ Status find_begun_chunks(const Hdf5File& file, const std::string& path,
   field.n_begun = n_steps % field.definition.steps_per_entry;
   if (field.n_begun == 0) return Status();
   if (field.definition.options.allow_holes) {
-    return refuse_midst(field, "and where elements may be left out it cannot be filled");
+    return refuse_midst(field, "and it cannot be completed with holes=on");
   }
   if (!file.keeps_replaced()) {
-    return refuse_midst(field, "whose places HDF5 would use again before the next commit");
+    return refuse_midst(field, "and HDF5 would overwrite their bytes before the next commit");
   }
   const std::uint64_t n_chunks = field.grid().n_chunks();
   TAILRACE_TAKE(const std::vector<StoredChunk> all, read_chunk_index(path, dataset.path));
@@ -83,7 +83,7 @@ Status find_begun_chunks(const Hdf5File& file, const std::string& path,
     field.begun_chunks.push_back(chunk);
   }
   if (field.begun_chunks.size() != n_chunks) {
-    return refuse_midst(field, "of which chunks were never written");
+    return refuse_midst(field, "and parts of them were never written");
   }
   // Chunks without filters are rewritten in place.
   const auto may_be_shared = [](const StoredChunk& chunk) {
@@ -94,7 +94,7 @@ Status find_begun_chunks(const Hdf5File& file, const std::string& path,
   }
   TAILRACE_TAKE(const std::vector<std::string> sharing, datasets_that_share_chunks(path));
   if (std::ranges::find(sharing, dataset.path) == sharing.end()) return Status();
-  return refuse_midst(field, "and chunks of it lie where others do");
+  return refuse_midst(field, "and its bytes are shared with other chunks");
 }
 
 /// Adopt the properties that the dataset's header fixes; refuse a definition with another meaning.
@@ -102,43 +102,44 @@ Status adopt(const Hdf5File& file, const std::string& path, const StoredDataset&
              const FieldAttributes& stored, FieldState& field) {
   const FieldDefinition& definition = field.definition;
   const bool growing = dataset.extendable && !dataset.shape.empty() && dataset.chunked();
-  if (!growing) return refuse(field, Code::already_exists, "the file has it, but it does not grow");
+  if (!growing)
+    return refuse(field, Code::already_exists, "it is in the file already and cannot grow");
   TAILRACE_TRY(check_steps_in_chunks(field, dataset));
   const std::uint64_t n_entries = dataset.shape.front() / definition.steps_per_entry;
   Shape continued = definition.with_entries(n_entries, definition.shape);
   if (continued.size() == dataset.shape.size()) continued.front() = dataset.shape.front();
   if (dataset.dtype != definition.dtype || dataset.shape != continued) {
     return refuse(field, Code::invalid_argument,
-                  "the file has it as " + std::string(dtype_name(*dataset.dtype)) + " " +
-                      shape_text(dataset.shape) + ", which entries of " +
+                  "in the file it is " + std::string(dtype_name(*dataset.dtype)) + " " +
+                      shape_text(dataset.shape) + "; entries of " +
                       std::string(dtype_name(definition.dtype)) + " " +
-                      shape_text(definition.shape) + " cannot continue");
+                      shape_text(definition.shape) + " cannot be added to it");
   }
   ResolvedField& resolved = field.resolved;
   resolved.chunk_shape = dataset.storage.chunk_shape;
   if (!definition.gathers_steps()) resolved.chunk_shape.erase(resolved.chunk_shape.begin());
   if (definition.options.chunk_shape && *definition.options.chunk_shape != resolved.chunk_shape) {
     return refuse(field, Code::invalid_argument,
-                  "the file has chunks of " + shape_text(resolved.chunk_shape) + ", not " +
+                  "its chunks in the file are " + shape_text(resolved.chunk_shape) + ", not " +
                       shape_text(*definition.options.chunk_shape));
   }
   const bool lossy = stored.absolute_bound > 0 || stored.pointwise_bound > 0;
   if (lossy && stored.bound != definition.options.bound) {
     return refuse(field, Code::invalid_argument,
-                  "the file has it with bound " + error_bound_text(stored.bound) + ", not " +
+                  "its bound in the file is " + error_bound_text(stored.bound) + ", not " +
                       error_bound_text(definition.options.bound));
   }
   const Guards& asked = definition.options.guards;
   if (lossy && !asked.empty() && asked != stored.guards) {
     return refuse(
         field, Code::invalid_argument,
-        "the file has it with guard=" + guards_text(stored.guards) + ", not " + guards_text(asked));
+        "in the file it has guard=" + guards_text(stored.guards) + ", not " + guards_text(asked));
   }
   if (lossy && (stored.guards.minmax || !stored.guards_unknown.empty())) {
     return refuse(field, Code::unsupported,
-                  "the file has it with guard=" +
+                  "in the file it has guard=" +
                       (stored.guards.minmax ? guards_text(stored.guards) : stored.guards_unknown) +
-                      ", which values that are added could break");
+                      ", which added values could break");
   }
   field.continued = true;
   resolved.swapped = dataset.swapped;
@@ -165,7 +166,7 @@ Status adopt_from_file(const Hdf5File& output, const std::string& path,
       if (dataset.field && dataset.path == paths[i]) found = &dataset;
     }
     if (found == nullptr) {
-      return refuse(*known[i], Code::already_exists, "the file has something else of this name");
+      return refuse(*known[i], Code::already_exists, "the file has another object of this name");
     }
     TAILRACE_TRY(adopt(output, path, *found, stored[i], *known[i]));
   }
@@ -193,7 +194,7 @@ Status look_up_existing(Hdf5File& file, const std::string& path, bool appended,
     const bool dataset = file.dataset_shape(field.definition.path).ok();
     if (!appended || !dataset || !field.definition.options.over_time) {
       return refuse(field, Code::already_exists,
-                    dataset ? "the file has it already" : "the file has a group of this name");
+                    dataset ? "it is in the file already" : "the file has a group of this name");
     }
     known.push_back(&field);
   }
@@ -262,7 +263,7 @@ Status check_continued_codecs(const std::vector<FieldState>& fields) {
     if (has_filters(field.stored_filters, *codec)) {
       if (field.n_begun == 0 || keeps_beginnings(*codec)) continue;
       return refuse_midst(field, "and codec " + std::string(codec->name()) +
-                                     " would have to encode these again, with a second error");
+                                     " would have to encode them again, with a second error");
     }
     std::string stored;
     for (const FilterSpec& filter : field.stored_filters) {
@@ -270,7 +271,7 @@ Status check_continued_codecs(const std::vector<FieldState>& fields) {
                 std::to_string(filter.filter_id) + ")";
     }
     return refuse(field, Code::invalid_argument,
-                  "the file has it with the filters {" + stored + "}, and codec " +
+                  "its filters in the file are {" + stored + "}, but codec " +
                       std::string(codec->name()) + " with these settings has others");
   }
   return Status();

@@ -39,9 +39,11 @@ Status encode_edges_apart(const ChunkGrid& grid, CodecRequest request,
   if (axes.empty()) return Status();
   constexpr std::size_t kMostCut = 8;
   if (axes.size() > kMostCut) {
-    return Status(Code::unsupported, "guard=" + guards_text(request.guards) + ": chunks of " +
-                                         shape_text(grid.chunk_shape) + " reach over the end of " +
-                                         std::to_string(axes.size()) + " axes, at most 8 can be");
+    return Status(Code::unsupported,
+                  "guard=" + guards_text(request.guards) + ": chunks of " +
+                      shape_text(grid.chunk_shape) + " extend past the end of " +
+                      std::to_string(axes.size()) +
+                      " axes, at most 8 are possible; choose a chunk= that divides the shape");
   }
   // Codec number n is for chunks that are cut along the k-th of these axes, for each bit k of n.
   std::vector<std::shared_ptr<const Codec>> codecs;

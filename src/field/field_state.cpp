@@ -46,7 +46,8 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
   if (field.chunk_bytes() <= largest_chunk_bytes) return Status();
   return bad_field(definition, Code::invalid_argument,
                    "a chunk of " + shape_text(chunk) + " holds " + bytes_text(field.chunk_bytes()) +
-                       ", at most " + bytes_text(largest_chunk_bytes) + " are possible");
+                       ", at most " + bytes_text(largest_chunk_bytes) +
+                       " are possible; lower chunk=");
 }
 
 /// Scan this rank's values of one field for a relative bound. Pulled values are read in pieces of
@@ -97,12 +98,12 @@ Status check_guards_of_chunks(const FieldDefinition& definition, const CodecRequ
   if (definition.boxes != nullptr && (guards.of_chunks() || guards.laplacian > 0)) {
     return bad_field(definition, Code::unsupported,
                      "guard=" + guards_text(guards) +
-                         ": sum, monotone and laplacian are not served for levels of plotfiles");
+                         ": sum, monotone and laplacian are not served for plotfile levels");
   }
   if (definition.covered != nullptr && guards.minmax) {
-    return bad_field(definition, Code::unsupported,
-                     "guard=" + guards_text(guards) +
-                         ": minmax needs the values that covered=drop does not keep");
+    return bad_field(
+        definition, Code::unsupported,
+        "guard=" + guards_text(guards) + ": minmax needs the values that covered=drop discards");
   }
   const Shape& chunk = request.chunk_shape;
   for (const int number : guards.monotone) {
@@ -111,12 +112,12 @@ Status check_guards_of_chunks(const FieldDefinition& definition, const CodecRequ
     if (axis >= chunk.size()) {
       return bad_field(definition, Code::invalid_argument,
                        asked + ": chunks of " + shape_text(chunk) +
-                           " have no such axis; they are counted from 0");
+                           " have no such axis; axes are counted from 0");
     }
     if (request.array_shape[axis] <= chunk[axis] || chunk[axis] > 2) continue;
     return bad_field(definition, Code::invalid_argument,
                      asked + ": chunks of " + shape_text(chunk) +
-                         " are too thin along it, all of their values would be ends");
+                         " are too thin: at least 3 values along this axis are needed");
   }
   return Status();
 }
@@ -149,9 +150,9 @@ Status prepare_codec(const FieldDefinition& definition,
   resolved.codec = std::move(*codec);
   const bool swappable = codec_entry(request.name).any_byte_order;
   if (definition.like == nullptr && resolved.swapped && !swappable) {
-    return bad_field(
-        definition, Code::unsupported,
-        "the file has it in another byte order, which codec " + request.name + " cannot continue");
+    return bad_field(definition, Code::unsupported,
+                     "its byte order in the file is not this machine's, and codec " + request.name +
+                         " cannot write that");
   }
   resolved.swapped = request.swapped && swappable;
   std::span<const double> of_components;
@@ -175,8 +176,7 @@ Status prepare_codec(const FieldDefinition& definition,
   if (lossy && request.guards.of_chunks() && definition.gathers_steps()) {
     return bad_field(definition, Code::unsupported,
                      "guard=" + guards_text(request.guards) +
-                         ": sum and monotone speak of one step's chunks; they are not served "
-                         "where a chunk holds several");
+                         ": sum and monotone need chunks of a single step, not of several");
   }
   if (lossy) TAILRACE_TRY(check_guards_of_chunks(definition, request));
   if (lossy && request.guards.of_chunks()) {
@@ -287,7 +287,8 @@ Status check_definition(const FieldDefinition& definition) {
   }
   const std::size_t element_bytes = definition.holds_bytes() ? shape.back() : dtype_bytes(dtype);
   if (stored_fill && !stored_fill->empty() && stored_fill->size() != element_bytes) {
-    return bad("a fill value of " + std::to_string(stored_fill->size()) + " bytes");
+    return bad("invalid length of the fill value: " + std::to_string(stored_fill->size()) +
+               " bytes");
   }
   const bool adds_time = options.over_time && steps_per_entry == 1;
   if (shape.size() + (adds_time ? 1 : 0) > max_rank) return bad("too many dimensions");
@@ -312,10 +313,10 @@ Status check_definition(const FieldDefinition& definition) {
   if (options.over_time && n_elements(shape) == 0)
     return bad("an empty field cannot grow over time");
   if (definition.grows() && (shape.empty() || options.over_time)) {
-    return bad("only a field with dimensions of its own can be extendable");
+    return bad("an extendable field needs at least one dimension, and over-time=off");
   }
   if (options.drop_covered && covered == nullptr) {
-    return bad("covered=drop is for levels of plotfiles, of HDF5 programs and repack");
+    return bad("covered=drop applies only to plotfile levels (HDF5 programs and repack)");
   }
   return Status();
 }
@@ -333,7 +334,7 @@ Status check_box(const FieldDefinition& definition, const Box& box) {
       if (box.empty()) return Status();  // nothing is put, so the position does not matter
       return bad_field(
           definition, Code::bad_coverage,
-          "box " + box_text(box) + " leaves the shape " + shape_text(definition.shape));
+          "box " + box_text(box) + " exceeds the shape " + shape_text(definition.shape));
     }
   }
   return Status();

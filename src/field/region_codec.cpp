@@ -78,8 +78,8 @@ Status drop_time(const FieldDefinition& definition, std::vector<RegionGuard>& re
     if (!region.mask.empty()) continue;
     if (region.begin[0] != 0 || region.end[0] != RegionGuard::open_end) {
       return Status(Code::unsupported, "guard=region=" + region_text(region) +
-                                           ": over time the first axis is time, and a region is "
-                                           "of all steps: *");
+                                           ": the first axis of a field over time is time, and a "
+                                           "region covers all steps; write * for that axis");
     }
     if (definition.gathers_steps()) continue;
     region.begin.erase(region.begin.begin());
@@ -109,7 +109,7 @@ Status check_field_regions(const FieldDefinition& definition, const Guards& guar
   if (guards.regions.empty()) return Status();
   if (by_boxes || definition.covered != nullptr) {
     return Status(Code::unsupported,
-                  all_as_asked(guards) + "region is not served for levels of plotfiles");
+                  all_as_asked(guards) + "region is not served for plotfile levels");
   }
   if (has_masks(guards.regions) && definition.region_masks.empty()) {
     return Status(Code::unsupported, all_as_asked(guards) + mask_refusal);
@@ -149,7 +149,7 @@ Status tighten_stored(const Guards& guards, const Shape& shape, std::uint64_t el
     of_chunk.tighter = std::move(tighter);
     std::unique_ptr<Codec> made = make(of_chunk);
     if (made == nullptr)
-      return Status(Code::internal, "the header's codec could not be made again");
+      return Status(Code::internal, "cannot create the codec of the dataset's header again");
     return made;
   };
   tighten_in_regions(guards.regions, {}, true, element_bytes, make_one, codec);

@@ -27,9 +27,8 @@ Result<EncodedBytes> read_stored(Storage& storage, const ChunkPlace& place) {
 }
 
 Status not_joined() {
-  return Status(Code::unsupported, "a chunk without filters, or of " +
-                                       std::to_string(trz::joined_parts_max) +
-                                       " parts, is not joined");
+  return Status(Code::unsupported, "cannot add to a chunk without filters or with " +
+                                       std::to_string(trz::joined_parts_max) + " parts");
 }
 
 class StoredBeginnings final : public ChunkBeginnings {
@@ -50,7 +49,8 @@ class StoredBeginnings final : public ChunkBeginnings {
 
   Status complete(std::uint64_t chunk_index, Buffer& values) const override {
     const StoredChunk* const chunk = find(chunk_index);
-    if (chunk == nullptr) return Status(Code::corrupt, "the file lacks what it had of the chunk");
+    if (chunk == nullptr)
+      return Status(Code::corrupt, "the incomplete chunk is missing in the file");
     TAILRACE_TAKE(const Buffer old,
                   read_stored_values(storage_, codec_, place_of(*chunk), values.n_bytes()));
     std::memcpy(values.data(), old.data(), n_bytes_);
@@ -71,7 +71,7 @@ class StoredBeginnings final : public ChunkBeginnings {
                   trz::join(std::as_const(old.buffer).bytes(), n_values_,
                             std::as_const(encoded.buffer).bytes(), joined.bytes()));
     if (n_bytes >= raw_bytes_) {
-      return Status(Code::unsupported, "joined it would be longer than its values");
+      return Status(Code::unsupported, "the joined chunk would be larger than its values");
     }
     joined.set_n_bytes(n_bytes);
     encoded.buffer = std::move(joined);
@@ -147,7 +147,7 @@ Status check_begun_chunks(const Comm& comm, const FieldState& field, Storage& st
   return beginnings
       .check(static_cast<std::size_t>(comm.rank()), static_cast<std::size_t>(comm.n_ranks()),
              !field.definition.options.fall_back_to_raw)
-      .within(field.definition.name() + ": the last chunks in the file, which are to go on");
+      .within(field.definition.name() + ": the incomplete last chunks in the file");
 }
 
 std::shared_ptr<const ChunkBeginnings> chunk_beginnings(const FieldState& field, Storage& storage) {

@@ -128,7 +128,7 @@ Result<std::vector<StoredChunk>> ReaderOverDriver::chunks_of(const Hdf5Id& datas
   if (!noted_.holds(plain)) {
     return Status(Code::corrupt, what + ": its " + std::to_string(plain.encoded_bytes) +
                                      " bytes at address " + std::to_string(plain.address) +
-                                     " lie behind the file's end");
+                                     " lie beyond the end of the file");
   }
   chunks.push_back({0, plain, 0});
   return chunks;

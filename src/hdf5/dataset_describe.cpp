@@ -127,7 +127,7 @@ Status describe_contiguous(hid_t dataset, StoredDataset& described) {
   if (n_bytes > stored_bytes && described.by_value) {
     return Status(Code::corrupt,
                   "dataset \"" + described.path + "\": " + std::to_string(stored_bytes) +
-                      " bytes are stored, its extents need " + std::to_string(n_bytes));
+                      " bytes are stored, but its extents need " + std::to_string(n_bytes));
   }
   described.contiguous = {address, n_bytes};
   return Status();
@@ -154,17 +154,18 @@ Status check_places_of_chunks(hid_t dataset, const StoredDataset& described,
         chunk_index_bytes(dataset) == 0) {
       return Status();
     }
-    return Status(Code::unsupported, "dataset \"" + described.path + "\": an index of " +
-                                         std::to_string(n_chunks) + " places in a file of " +
-                                         std::to_string(file_bytes) +
-                                         " bytes is all but empty, and HDF5 goes through all");
+    return Status(
+        Code::unsupported,
+        "dataset \"" + described.path + "\": a chunk index of " + std::to_string(n_chunks) +
+            " entries in a file of " + std::to_string(file_bytes) +
+            " bytes is nearly empty, and HDF5 would visit every entry; exclude this dataset");
   }
   if (index != H5D_CHUNK_IDX_NONE) return Status();
   if (n_chunks <= std::min<std::uint64_t>(file_bytes / chunk_bytes, n_chunks_max)) return Status();
   return Status(Code::corrupt, "dataset \"" + described.path + "\": " + std::to_string(n_chunks) +
                                    " chunks of " + std::to_string(chunk_bytes) +
-                                   " bytes in a row, the file has " + std::to_string(file_bytes) +
-                                   " bytes");
+                                   " bytes each need more bytes than the file has: " +
+                                   std::to_string(file_bytes) + " bytes");
 }
 
 Status describe_chunks(hid_t dataset, hid_t list, StoredDataset& described) {
@@ -354,7 +355,8 @@ Status DatasetDescriber::describe_shape(hid_t dataset, StoredDataset& described)
   if (described.row_bytes() == UINT64_MAX || n_elements(described.shape) == UINT64_MAX ||
       __builtin_mul_overflow(n_elements(described.shape), value_bytes, &n_bytes)) {
     return Status(Code::corrupt, "dataset \"" + described.path + "\": extents " +
-                                     shape_text(described.shape) + " are more than 64 bits count");
+                                     shape_text(described.shape) +
+                                     " have more elements or bytes than 64 bits can count");
   }
   return Status();
 }
@@ -382,9 +384,9 @@ Status DatasetDescriber::describe(hid_t dataset, StoredDataset& described) {
       described.foreign = H5Pget_external_count(list.get()) != 0;
       if (described.foreign) described.foreign_file = external_file(list.get());
       if (described.foreign && foreign_ == Foreign::refuse) {
-        return Status(Code::unsupported, "dataset \"" + described.path +
-                                             "\": its data lie in external files, they must lie in "
-                                             "the file itself");
+        return Status(Code::unsupported,
+                      "dataset \"" + described.path +
+                          "\": its data are in external files, expected in the file itself");
       }
       described.storage.kind = StoredForm::Kind::contiguous;
       if (!described.foreign) TAILRACE_TRY(describe_contiguous(dataset, described));
@@ -398,7 +400,7 @@ Status DatasetDescriber::describe(hid_t dataset, StoredDataset& described) {
       described.foreign_file = virtual_source(list.get(), 0);
       if (foreign_ == Foreign::describe) break;
       return Status(Code::unsupported, "dataset \"" + described.path +
-                                           "\" is virtual, its data must lie in the file itself");
+                                           "\" is virtual, expected its data in the file itself");
     default: return failed(described, "layout");
   }
   return described.by_value ? describe_fill(list.get(), type.id.get(), described) : Status();

@@ -155,12 +155,12 @@ Status check_not_hollow(const StoredDataset& dataset) {
   const std::uint64_t n_there =
       contiguous ? std::uint64_t{dataset.contiguous.encoded_bytes > 0} : dataset.n_chunks_there;
   if (dataset.foreign || n_there > n_chunks / 1000) return Status();
-  return Status(Code::unsupported, "dataset \"" + dataset.path + "\" of shape " +
-                                       shape_text(dataset.shape) +
-                                       " is all but empty: " + std::to_string(n_there) +
-                                       " of its " + std::to_string(n_chunks) +
-                                       " chunks are in the file, and all its values would be "
-                                       "gone through; leave it out");
+  return Status(
+      Code::unsupported,
+      "dataset \"" + dataset.path + "\" of shape " + shape_text(dataset.shape) +
+          " is nearly empty: only " + std::to_string(n_there) + " of its " +
+          std::to_string(n_chunks) +
+          " chunks are stored, but all its values would be processed; exclude this dataset");
 }
 
 void pack_form(ByteWriter& writer, const StoredForm& form) {
@@ -264,11 +264,11 @@ Result<std::vector<StoredDataset>> unpack_schema(std::span<const std::byte> byte
     if (filled) dataset.fill_number = fill;
     if (marks >> n_marks != 0 || dataset.storage.kind > StoredForm::Kind::chunked) {
       return Status(Code::corrupt, "packed schema: dataset " + std::to_string(datasets.size() - 1) +
-                                       " has unknown marks");
+                                       " has unknown flags");
     }
   }
   if (!reader.good()) {
-    return Status(Code::corrupt, "packed schema: cut short in dataset " +
+    return Status(Code::corrupt, "packed schema: truncated in dataset " +
                                      std::to_string(datasets.size() - 1) + " of " +
                                      std::to_string(bytes.size()) + " bytes");
   }

@@ -86,7 +86,7 @@ Status check_not_url(const std::string& path) {
   const std::string how = path.starts_with("file:")
                               ? "give the path without file://"
                               : "copy the file here (curl, aws s3 cp, fsspec), or mount its store";
-  return Status(Code::unsupported, path + ": a URL; Tailrace opens files by their paths: " + how);
+  return Status(Code::unsupported, path + ": URLs are not supported, only paths of files; " + how);
 }
 
 Result<RegularFile> open_regular(const std::string& path, int flags) {
@@ -164,7 +164,7 @@ Result<LeftFile> look_at_left_file(const std::string& partial) {
   const auto foreign = [&](const std::string& what) {
     return Status(
         Code::already_exists,
-        in_quotes(partial) + ", where a new file is written first, " + what + "; move it away");
+        in_quotes(partial) + ", the temporary name of the new file, " + what + "; move it away");
   };
   if (!S_ISREG(facts.st_mode)) return foreign("is a link, folder or device");
   const Descriptor at(::open(partial.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
@@ -182,7 +182,7 @@ Status give_name(const std::string& from, const std::string& to, AtName at_name,
   struct stat old {};
   const bool there = at_name == AtName::replaced && ::stat(to.c_str(), &old) == 0;
   if (there && !S_ISREG(old.st_mode)) {
-    return Status(Code::invalid_argument, in_quotes(to) + " is not a regular file any more");
+    return Status(Code::invalid_argument, in_quotes(to) + " is no longer a regular file");
   }
   if (there) TAILRACE_TRY(take_over_rights(from, old));
   if (sync) TAILRACE_TRY(sync_file(from));
@@ -190,10 +190,11 @@ Status give_name(const std::string& from, const std::string& to, AtName at_name,
                                                   : rename_to_free_name(from.c_str(), to.c_str());
   if (renamed != 0) {
     if (errno == EEXIST) {
-      return Status(Code::already_exists, in_quotes(to) +
-                                              " has appeared while it was being written; it stays, "
-                                              "and the new file is " +
-                                              in_quotes(from));
+      return Status(
+          Code::already_exists,
+          in_quotes(to) +
+              " was created by another program meanwhile and stays unchanged; the new file is " +
+              in_quotes(from));
     }
     return status_from_errno(errno, "renaming " + in_quotes(from) + " to " + in_quotes(to));
   }

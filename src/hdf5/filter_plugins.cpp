@@ -153,7 +153,7 @@ Status run_set_local(const CodecRequest& request, const PluginLibrary& library, 
   const Hdf5Scope scope;
   if (request.chunk_shape.empty()) {
     return Status(Code::unsupported,
-                  "codec " + request.name + ": a scalar cannot be chunked; take codec none");
+                  "codec " + request.name + ": a scalar dataset cannot be chunked; use codec none");
   }
   TAILRACE_TRY(StubFilters::set_real(*library.filter_class).within(library.file_name));
   const std::vector<hsize_t> extents(request.chunk_shape.begin(), request.chunk_shape.end());
@@ -177,7 +177,8 @@ Status run_set_local(const CodecRequest& request, const PluginLibrary& library, 
   unsigned config = 0;
   std::size_t n_words = 0;
   if (H5Pget_filter_by_id2(dcpl.get(), id, &flags, &n_words, nullptr, 0, nullptr, &config) < 0) {
-    return hdf5_failure(Code::internal, "codec " + request.name + ": client data lost");
+    return hdf5_failure(Code::internal, "codec " + request.name +
+                                            ": cannot read back the client data of the filter");
   }
   spec.final_client_data.resize(n_words);
   H5Pget_filter_by_id2(dcpl.get(), id, &flags, &n_words, spec.final_client_data.data(), 0, nullptr,
@@ -238,9 +239,9 @@ Result<std::unique_ptr<Codec>> make_plugin_codec(const CodecRequest& request,
   const KnownPlugin* known = find_known_plugin(std::string_view(request.name));
   const std::optional<std::uint32_t> id = known ? known->filter_id : id_of(request.name);
   if (!id) {
-    return Status(Code::invalid_argument, "codec \"" + request.name +
-                                              "\": expected a known plug-in, or id= and a number "
-                                              "from 1 to 65535");
+    return Status(
+        Code::invalid_argument,
+        "codec \"" + request.name + "\": expected a known plug-in, or id=N with N from 1 to 65535");
   }
   const bool by_id = known == nullptr;
   if (by_id) known = find_known_plugin(*id);

@@ -212,7 +212,7 @@ Status Hdf5FileOnDriver::start_open(std::uint64_t& end_of_file) {
   Result<Hdf5Id> access = driver_->access_list(settings_.access_list_id);
   if (!access.ok()) return access.status();
   file_ = Hdf5Id(H5Fopen(path_.c_str(), H5F_ACC_RDWR, access->get()));
-  if (!file_.valid()) return hdf5_failure(Code::corrupt, what + " does not open as HDF5");
+  if (!file_.valid()) return hdf5_failure(Code::corrupt, what + " cannot be opened as HDF5");
   const Result<std::uint64_t> end = driver_->finish_open();
   if (!end.ok()) return end.status();
   end_of_file = *end;
@@ -301,9 +301,9 @@ Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definitio
                                               std::uint64_t n_chunks) {
   const std::string what = quoted("dataset", definition.path);
   if (path_prefixes(definition.path).empty()) {
-    return Status(Code::invalid_argument, what + ": the path names no dataset");
+    return Status(Code::invalid_argument, what + ": the path has no dataset name");
   }
-  if (exists(definition.path)) return Status(Code::already_exists, what + " is there already");
+  if (exists(definition.path)) return Status(Code::already_exists, what + " already exists");
   TAILRACE_TRY(check_definition(definition).within(what));
   TAILRACE_TRY(create_parents(definition.path));
   ObjectForms of_dataset = forms();
@@ -364,7 +364,7 @@ Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid
     }
   }
   if (checked.ok() && planned && (!outcome.allocated || outcome.written)) {
-    checked = Status(Code::internal, "HDF5 did not take the planned address");
+    checked = Status(Code::internal, "HDF5 did not use the planned address");
   }
   if (checked.ok()) {
     readers_need_.learn(dataset.filters);
@@ -394,7 +394,7 @@ Result<std::int64_t> Hdf5FileOnDriver::create_exact(const ExactDataset& dataset)
   const Hdf5Scope scope;
   if (!utf8_links_.valid()) utf8_links_ = utf8_link_properties();
   if (H5Lexists(dataset.group_id, dataset.name.c_str(), H5P_DEFAULT) > 0) {
-    return Status(Code::already_exists, quoted("dataset", dataset.path) + " is there already");
+    return Status(Code::already_exists, quoted("dataset", dataset.path) + " already exists");
   }
   Result<Hdf5Id> made = create_planned(dataset, utf8_links_.get());
   if (!made.ok()) return made.status();
@@ -402,7 +402,7 @@ Result<std::int64_t> Hdf5FileOnDriver::create_exact(const ExactDataset& dataset)
 }
 
 Result<Hdf5Id> Hdf5FileOnDriver::open_dataset(const std::string& path) {
-  if (!exists(path)) return Status(Code::not_found, quoted("dataset", path) + " is not there");
+  if (!exists(path)) return Status(Code::not_found, quoted("dataset", path) + " does not exist");
   Hdf5Id dataset(H5Dopen2(file_.get(), path.c_str(), H5P_DEFAULT));
   if (!dataset.valid()) return hdf5_failure(Code::not_found, quoted("dataset", path));
   return dataset;
@@ -438,8 +438,8 @@ Status Hdf5FileOnDriver::extend(hid_t dataset, const std::string& path, const Sh
   if (!same_rank || shape[0] < now[0] ||
       !std::equal(shape.begin() + 1, shape.end(), now.begin() + 1)) {
     return Status(Code::invalid_argument, quoted("dataset", path) + ": new shape is " +
-                                              shape_text(shape) + ", must be as " +
-                                              shape_text(now) + " with a larger first extent");
+                                              shape_text(shape) + ", expected " + shape_text(now) +
+                                              " with the same or a larger first extent");
   }
   const Status extended = set_extents(dataset, shape);
   if (extended.ok()) return Status();
@@ -543,7 +543,7 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
   if (written < 0) return hdf5_failure(Code::internal, what);
   // Without a write, HDF5 has put the guard memory into a buffer of its own: the chunk would be
   // lost.
-  if (!outcome.written) return Status(Code::internal, what + ": HDF5 did not write it at once");
+  if (!outcome.written) return Status(Code::internal, what + ": HDF5 did not write it immediately");
   return Status();
 }
 
@@ -595,10 +595,11 @@ Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
     const bool set = H5Pset_chunk(list.get(), 1, &nominal_bytes) >= 0 &&
                      H5Pset_fletcher32(list.get()) >= 0 &&
                      H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER) >= 0;
-    if (!set) return hdf5_failure(Code::internal, "a list for what is unused");
+    if (!set)
+      return hdf5_failure(Code::internal, "the creation list of the dataset for unused space");
     unused_.id =
         Hdf5Id(H5Dcreate_anon(file_.get(), H5T_NATIVE_UINT8, space.get(), list.get(), H5P_DEFAULT));
-    if (!unused_.id.valid()) return hdf5_failure(Code::internal, "a dataset for what is unused");
+    if (!unused_.id.valid()) return hdf5_failure(Code::internal, "the dataset for unused space");
   }
   bool kept = false;
   while (!kept) {
@@ -606,7 +607,7 @@ Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
       unused_.n_extended = std::max<std::uint64_t>(2 * unused_.n_extended, 64);
       const hsize_t extent = unused_.n_extended * nominal_bytes;
       if (H5Dset_extent(unused_.id.get(), &extent) < 0) {
-        return hdf5_failure(Code::internal, "growing what is unused");
+        return hdf5_failure(Code::internal, "extending the dataset for unused space");
       }
     }
     const hsize_t offset = unused_.n_chunks * nominal_bytes;
@@ -614,7 +615,7 @@ Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
     const auto outcome = write_guard(unused_.id.get(), {0, place, 0, {}}, place.encoded_bytes,
                                      &offset, guard, written);
     if (written < 0 || !outcome.written) {
-      return hdf5_failure(Code::internal, "keeping a replaced chunk's place");
+      return hdf5_failure(Code::internal, "keeping the space of a replaced chunk");
     }
     ++unused_.n_chunks;
     kept = outcome.address == place.address;
@@ -664,8 +665,8 @@ Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::
     if (record.chunk_index >= n_chunks || n_bytes == 0 || n_bytes >= chunk_bytes_limit) {
       return Status(Code::invalid_argument,
                     what + ": chunk " + std::to_string(record.chunk_index) + " of " +
-                        std::to_string(n_bytes) + " bytes, must be one of " +
-                        std::to_string(n_chunks) + " chunks and have 1 to 2^32-1 bytes");
+                        std::to_string(n_bytes) + " bytes, expected one of " +
+                        std::to_string(n_chunks) + " chunks and 1 to 2^32-1 bytes");
     }
   }
   std::vector<ChunkRecord> sorted(records.begin(), records.end());
@@ -712,7 +713,7 @@ Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std
                                        const AttributeValue& value) {
   const Hdf5Scope scope;
   const std::string what = quoted("object", object_path);
-  if (!exists(object_path)) return Status(Code::not_found, what + " is not there");
+  if (!exists(object_path)) return Status(Code::not_found, what + " does not exist");
   const bool is_root = path_prefixes(object_path).empty();
   const Hdf5Id object(H5Oopen(file_.get(), is_root ? "/" : object_path.c_str(), H5P_DEFAULT));
   if (!object.valid()) return hdf5_failure(Code::internal, what);
@@ -737,10 +738,10 @@ Result<std::shared_ptr<PendingCommit>> Hdf5FileOnDriver::prepare_commit() {
   // Check here, since the flush may have allocated more. The caller of reserve_front() relies on
   // one block.
   if (driver_->front_missed_bytes() > 0) {
-    return Status(Code::internal, quoted("file", storage_.path()) + ": " +
-                                      std::to_string(driver_->front_missed_bytes()) +
-                                      " bytes of metadata found no room in the block kept for "
-                                      "them in front of the data");
+    return Status(Code::internal,
+                  quoted("file", storage_.path()) + ": " +
+                      std::to_string(driver_->front_missed_bytes()) +
+                      " bytes of metadata exceed the block reserved for metadata before the data");
   }
   return driver_->prepare();
 }
@@ -809,9 +810,10 @@ class RehearsalStorage final : public StorageOver {
     written_bytes_ += bytes.size();
     if (written_bytes_ > bytes_max_) {
       return Status(Code::out_of_memory,
-                    "layout front: values that are no fields (texts, compounds, ...) are written "
-                    "twice, first into memory, and are more than the memory cap of " +
-                        std::to_string(bytes_max_) + " bytes");
+                    "layout front: values of strings, compounds and other datasets that are not "
+                    "fields must fit into memory, but exceed " +
+                        std::to_string(bytes_max_) +
+                        " bytes; raise memory= or choose another layout");
     }
     return StorageOver::write_at(address, bytes);
   }

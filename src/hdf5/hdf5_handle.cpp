@@ -118,14 +118,14 @@ Status whose_hdf5_is_called() {
     if (other != used) apart = other;
   }
   if (major == H5_VERS_MAJOR && minor == H5_VERS_MINOR && apart.empty()) return Status();
-  return Status(Code::unsupported,
-                "Tailrace is built for HDF5 " +
-                    version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) +
-                    ", but in this program its calls reach HDF5 " +
-                    version_text(major, minor, release) + " in " + used +
-                    (apart.empty() ? "" : ", and others " + apart) + " (loaded: " + loaded_hdf5s() +
-                    "); link the program to the HDF5 that Tailrace was built with, or build "
-                    "Tailrace with the program's (HDF5_ROOT)");
+  return Status(
+      Code::unsupported,
+      "Tailrace is built for HDF5 " + version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) +
+          ", but its calls in this program reach HDF5 " + version_text(major, minor, release) +
+          " in " + used + (apart.empty() ? "" : ", and some reach " + apart) +
+          " (loaded: " + loaded_hdf5s() +
+          "); link the program to the HDF5 that Tailrace was built with, or build "
+          "Tailrace with the program's (HDF5_ROOT)");
 }
 
 }  // namespace
@@ -151,7 +151,7 @@ Status hdf5_failure(Code code, const std::string& what) {
                      text.find("unknown datatype class") != std::string::npos;
   if (!later) return Status(code, what + ": HDF5 says: " + text);
   return Status(Code::unsupported,
-                what + ": it needs HDF5 2.0 or newer, unless it is damaged; HDF5 " +
+                what + ": the file needs HDF5 2.0 or newer, or is damaged; HDF5 " +
                     version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) + " says: " + text);
 }
 

@@ -240,7 +240,8 @@ Status ScaleAttacher::attach(hid_t dataset, const std::string& path,
   const int rank = H5Sget_simple_extent_ndims(space.get());
   if (rank < 0 || scales.size() > static_cast<std::size_t>(rank)) return failed();
   if (H5DSis_scale(dataset) > 0) {
-    return Status(Code::invalid_argument, what + ": it is a scale itself, and these have none");
+    return Status(Code::invalid_argument,
+                  what + ": the dataset is a dimension scale, which cannot have scales");
   }
   Status outcome;
   std::vector<std::vector<Scale*>> found(static_cast<std::size_t>(rank));

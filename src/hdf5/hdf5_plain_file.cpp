@@ -113,7 +113,7 @@ Status check_filters_available(hid_t creation, const std::string& what) {
     return Status(Code::plugin_missing,
                   what + ": filter " + std::to_string(filter.filter_id) + " (" +
                       (filter.name.empty() ? "without a name" : filter.name) +
-                      ") is needed, but no plug-in for it is in " + plugin_folder_text() +
+                      ") is needed, but its plug-in was not found in " + plugin_folder_text() +
                       "; set HDF5_PLUGIN_PATH" + plugin_source_text(filter.filter_id));
   }
   return Status();
@@ -155,8 +155,8 @@ Status check_virtual_sources(hid_t dataset, const std::string& input_path) {
     const std::string bare = name.substr(name.rfind('/') + 1);
     if (is_there(name) || is_there(folder + bare)) continue;
     if (name[0] != '/' && is_there(folder + name)) continue;
-    return Status(Code::not_found, "its values lie in \"" + name +
-                                       "\", which is missing (HDF5 would read fill values)");
+    return Status(Code::not_found, "its values are in \"" + name +
+                                       "\", which does not exist (HDF5 would read fill values)");
   }
   return Status();
 }

@@ -27,8 +27,8 @@ Status set_fill_as(hid_t creation_list, hid_t type, double value) {
     const double least = double(std::numeric_limits<T>::min());
     const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
     if (!(value >= least && value < beyond && value == std::trunc(value))) {
-      return Status(Code::invalid_argument,
-                    "fill value is " + std::to_string(value) + ", must be a value of its type");
+      return Status(Code::invalid_argument, "fill value is " + std::to_string(value) +
+                                                ", expected a value of the type of the dataset");
     }
   }
   const T typed = static_cast<T>(value);
@@ -143,9 +143,9 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters) 
   const Hdf5Id list(H5Dget_create_plist(dataset));
   const std::optional<std::vector<FilterSpec>> stored = stored_filters(list.get());
   if (!stored || stored->size() != filters.size()) {
-    return Status(Code::unsupported, "dataset has " +
+    return Status(Code::unsupported, "the stored dataset has " +
                                          (stored ? std::to_string(stored->size()) : "unreadable") +
-                                         " filters, must have " + std::to_string(filters.size()));
+                                         " filters, expected " + std::to_string(filters.size()));
   }
   for (std::size_t i = 0; i < filters.size(); ++i) {
     const FilterSpec& wanted = filters[i];
@@ -153,11 +153,12 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters) 
     if (wanted.final_client_data.empty()) continue;
     if (found.filter_id != wanted.filter_id ||
         found.final_client_data != wanted.final_client_data) {
-      return Status(Code::unsupported,
-                    "filter " + std::to_string(wanted.filter_id) + " was stored as filter " +
-                        std::to_string(found.filter_id) + " with client data " +
-                        client_data_text(found.final_client_data) + ", chunks are encoded with " +
-                        client_data_text(wanted.final_client_data));
+      return Status(Code::unsupported, "filter " + std::to_string(wanted.filter_id) +
+                                           " was registered as filter " +
+                                           std::to_string(found.filter_id) + " with client data " +
+                                           client_data_text(found.final_client_data) +
+                                           ", but chunks are encoded with " +
+                                           client_data_text(wanted.final_client_data));
     }
   }
   return Status();
@@ -270,33 +271,36 @@ Status check_definition(const DatasetDefinition& definition) {
   const Shape& shape = definition.shape;
   const Shape& chunk_shape = definition.chunk_shape;
   if (shape.size() > max_rank) {
-    return Status(Code::unsupported, "rank is " + std::to_string(shape.size()) + ", HDF5 allows " +
-                                         std::to_string(max_rank));
+    return Status(Code::unsupported,
+                  "the dataset has too many dimensions: " + std::to_string(shape.size()) +
+                      "; HDF5 allows " + std::to_string(max_rank));
   }
   if (chunk_shape.empty()) {
     const bool grows = definition.extendable || definition.more_unlimited != 0;
     if (grows || !definition.filters.empty()) {
-      return Status(Code::invalid_argument, "extendable or filtered datasets need a chunk shape");
+      return Status(Code::invalid_argument,
+                    "a dataset that grows or has filters needs a chunk shape");
     }
     return Status();
   }
   if (chunk_shape.size() != shape.size()) {
     return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
-                                              " must have the rank of shape " + shape_text(shape));
+                                              " must have as many dimensions as shape " +
+                                              shape_text(shape));
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
     // A limit of 0 sets no bound: the dimension stays empty.
     const std::uint64_t limit = definition.limit(d);
     if (chunk_shape[d] == 0 || (limit > 0 && chunk_shape[d] > limit)) {
       return Status(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape) +
-                                                " must be at least 1 and at most the shape, " +
-                                                shape_text(shape) + ", or its limits");
+                                                " must be between 1 and the shape, " +
+                                                shape_text(shape) + ", or its maximum extents");
     }
   }
   const std::uint64_t n = n_elements(chunk_shape);
   if (n >= hdf5_chunk_bytes_limit / definition.bytes_of_element()) {
     return Status(Code::unsupported,
-                  "chunk shape " + shape_text(chunk_shape) + " is 4 GiB or more, HDF5's limit");
+                  "chunk shape " + shape_text(chunk_shape) + " has 4 GiB or more; HDF5 needs less");
   }
   return Status();
 }

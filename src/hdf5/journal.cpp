@@ -141,7 +141,7 @@ Status check_no_journal(const std::string& path) {
   return Status(Code::corrupt, "file \"" + path + "\" has a journal, \"" + journal_path +
                                    "\": an earlier commit was interrupted; \"tailrace recover "
                                    "--apply " +
-                                   path + "\" completes or removes it");
+                                   path + "\" completes or discards it");
 }
 
 Status remove_journal(const std::string& journal_path, bool sync) {

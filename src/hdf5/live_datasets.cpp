@@ -119,7 +119,7 @@ Result<std::int64_t> open_dataset_at(std::int64_t file_id, std::uint64_t address
   const Hdf5Scope scope;
   Hdf5Id object(open_by_key(file_id, key_of(address)));
   if (object.valid() && H5Iget_type(object.get()) == H5I_DATASET) return object.release();
-  return hdf5_failure(Code::not_found, "no dataset lies at address " + std::to_string(address));
+  return hdf5_failure(Code::not_found, "no dataset at address " + std::to_string(address));
 }
 
 void close_hdf5_id(std::int64_t id) {

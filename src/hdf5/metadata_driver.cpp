@@ -391,7 +391,7 @@ haddr_t MetadataDriver::on_alloc(H5FD_mem_t type, hsize_t n_bytes) {
     // HDF5 expects its superblock at 0 (or 512, 1024, ...) and allocates its space first.
     (void)fail(Status(Code::internal, "the first " + std::to_string(n_bytes) +
                                           " bytes of the file are at address " +
-                                          std::to_string(address) + ", must be at 0"));
+                                          std::to_string(address) + ", expected 0"));
     return HADDR_UNDEF;
   }
   keep_fresh(address, n_bytes);
@@ -405,7 +405,7 @@ void MetadataDriver::keep_fresh(std::uint64_t address, std::uint64_t n_bytes) {
   try {
     fresh_.insert(address, n_bytes);
   } catch (const std::bad_alloc&) {
-    (void)fail(Status(Code::out_of_memory, "no memory for a list of metadata"));
+    (void)fail(Status(Code::out_of_memory, "not enough memory for a list of metadata"));
   }
 }
 
@@ -505,11 +505,11 @@ Status MetadataDriver::plan_moves_in_place(CommitPlan& plan) {
     }
     n_bytes += copy.n_bytes;
     if (n_bytes > in_place_bytes_max) {
-      return Status(Code::unsupported,
-                    "file \"" + storage_->path() +
-                        "\": HDF5 wants to use freed space of more than " +
-                        std::to_string(in_place_bytes_max >> 20U) +
-                        " MiB again, which cannot be done safely; repack the file first");
+      return Status(
+          Code::unsupported,
+          "file \"" + storage_->path() + "\": HDF5 wants to reuse a freed block of more than " +
+              std::to_string(in_place_bytes_max >> 20U) +
+              " MiB, which is not safe against crashes; run tailrace repack on the file first");
     }
     std::vector<std::byte>& bytes = plan.owned.emplace_back(copy.n_bytes);
     TAILRACE_TRY(storage_->read_at(copy.from, bytes));

@@ -129,8 +129,9 @@ Status check_is_there(const NotingFile& file, H5FD_mem_t type, std::uint64_t add
   const std::uint64_t n_there = file.file->bytes_there;
   if (n_there == 0 || address < n_there || type == H5FD_MEM_SUPER) return Status();
   return Status(Code::corrupt, wanted_text(address, n_bytes) +
-                                   " lie behind the file's end: it has " + std::to_string(n_there) +
-                                   " bytes, its superblock says " + std::to_string(file.eoa));
+                                   " lie beyond the end of the file, which has " +
+                                   std::to_string(n_there) + " bytes; its superblock states " +
+                                   std::to_string(file.eoa));
 }
 
 herr_t read_noting(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t n,
@@ -246,7 +247,7 @@ class ChunkWalk {
   }
 
   Status too_many() const {
-    return Status(Code::corrupt, what_ + ": more chunks than the file has bytes (" +
+    return Status(Code::corrupt, what_ + ": more chunks than the file can hold, which has bytes: " +
                                      std::to_string(file_.bytes_there) + ")");
   }
 
@@ -372,12 +373,11 @@ Result<Hdf5Id> open_noted(NotedFile& file, const std::string& path) {
   }
   if (!file.failure.ok()) return file.failure;
   if (begins_as_netcdf_classic(path)) {
-    return Status(Code::unsupported,
-                  "file \"" + path +
-                      "\" is netCDF classic, and HDF5 is needed here: `tailrace repack` makes HDF5 "
-                      "of it");
+    return Status(
+        Code::unsupported,
+        "file \"" + path + "\" is netCDF classic, expected HDF5; `tailrace repack` converts it");
   }
-  return hdf5_failure(Code::corrupt, "file \"" + path + "\" does not open as HDF5");
+  return hdf5_failure(Code::corrupt, "file \"" + path + "\" cannot be opened as HDF5");
 }
 
 Status note_chunks(NotedFile& file, hid_t dataset, const ChunkGrid& grid, const std::string& what,

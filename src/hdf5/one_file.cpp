@@ -113,8 +113,8 @@ bool look_again_and_again(const std::string& path, const std::function<bool()>& 
 }
 
 Status not_one_file(const std::string& path, const std::string& seen) {
-  return Status(Code::io_error, "\"" + path + "\" is not rank 0's file here" + seen +
-                                    "; is the shared file system mounted?");
+  return Status(Code::io_error, "\"" + path + "\" on this node is not the file that rank 0 has" +
+                                    seen + "; is the shared file system mounted?");
 }
 
 Status look_for(const std::string& expected, const std::string& path) {
@@ -151,7 +151,7 @@ Status write_mark(Storage& storage, std::uint64_t end, ByteWriter& words) {
     std::random_device random;
     for (std::uint32_t& word : mark.words) word = random() | 1U;  // Nonzero, unlike holes.
   } catch (const std::runtime_error&) {
-    return Status(Code::io_error, "the system has no random numbers");
+    return Status(Code::io_error, "the system provides no random numbers");
   }
   mark.address = (end / mark_alignment + 1) * mark_alignment;
   TAILRACE_TRY(storage.write_at(mark.address, std::as_bytes(std::span(mark.words))));

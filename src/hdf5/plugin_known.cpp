@@ -155,12 +155,12 @@ Result<PluginPlan> plan_zfp(const CodecRequest& request, CodecSettings& settings
   const int n_modes = int{rate.has_value()} + int{precision > 0} + int{reversible};
   if (n_modes > 1) {
     return Status(Code::invalid_argument,
-                  "codec zfp: rate, precision and reversible exclude each other");
+                  "codec zfp: rate, precision and reversible cannot be combined");
   }
   if ((rate || precision > 0) && (request.absolute_bound > 0 || request.pointwise_bound > 0)) {
-    return Status(
-        Code::invalid_argument,
-        "codec zfp: rate and precision keep no bound; give either one of them or a bound");
+    return Status(Code::invalid_argument,
+                  "codec zfp: rate and precision cannot guarantee a bound; give rate or precision "
+                  "without a bound, or only a bound");
   }
   const bool whole_words = request.dtype == DType::i32 || request.dtype == DType::i64;
   if (!is_floating(request.dtype) && !(whole_words && reversible)) {

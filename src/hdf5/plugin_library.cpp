@@ -254,7 +254,7 @@ Status copy_bytes(const PluginLibrary& library, int to) {
   while (copied.ok() && done < facts.st_size) {
     const ssize_t n = ::sendfile(to, from, &done, static_cast<std::size_t>(facts.st_size - done));
     if (n < 0 && errno != EINTR) copied = status_from_errno(errno, library.file_path);
-    if (n == 0) copied = Status(Code::io_error, library.file_path + " ended early");
+    if (n == 0) copied = Status(Code::io_error, library.file_path + " is shorter than expected");
   }
   ::close(from);
   return copied;
@@ -289,7 +289,7 @@ Result<const H5Z_class2_t*> bound_copy(const PluginLibrary& library) {
   const std::string ours = our_hdf5_path();
   if (init == nullptr || get_info == nullptr || init(ours.c_str()) < 0) {
     return Status(Code::plugin_missing,
-                  library.file_path + " did not take " + ours + " as its HDF5");
+                  library.file_path + " did not accept " + ours + " as its HDF5 library");
   }
   return static_cast<const H5Z_class2_t*>(get_info());
 }
@@ -301,11 +301,11 @@ Result<const H5Z_class2_t*> class_for_our_hdf5(const PluginLibrary& library) {
   if (own->can_apply == nullptr && own->set_local == nullptr) return own;
   if (hdf5_is_in_sight()) return own;
   if (!library.exports("init_filter")) {
-    return Status(Code::unsupported,
-                  library.file_path +
-                      " asks HDF5 for the field's type and shape when a dataset is made, and "
-                      "cannot be told which HDF5 of this process is meant; it reads. To write, "
-                      "take trz, portable, deflate, or a plug-in of the hdf5plugin package");
+    return Status(
+        Code::unsupported,
+        library.file_path +
+            " can only read here: to write, it would call HDF5, and this process has more than "
+            "one; use trz, portable, deflate, or a plug-in of the hdf5plugin package");
   }
   const Hdf5Scope scope;
   static auto* copies = new std::map<const PluginLibrary*, const H5Z_class2_t*>;

@@ -74,7 +74,8 @@ class StorageInMemory final : public PrivateStorage {
       const ssize_t n_read = ::pread(below_.fd(), bytes.data(), bytes.size(), off_t(address));
       if (n_read < 0 && errno == EINTR) continue;
       if (n_read < 0) return status_from_errno(errno, "reading \"" + path_ + "\"");
-      if (n_read == 0) return Status(Code::corrupt, "file \"" + path_ + "\" has become shorter");
+      if (n_read == 0)
+        return Status(Code::corrupt, "file \"" + path_ + "\" has shrunk since it was opened");
       address += std::uint64_t(n_read);
       bytes = bytes.subspan(std::size_t(n_read));
     }

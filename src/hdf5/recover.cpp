@@ -138,8 +138,8 @@ class Recovery {
     const bool partial_there = file_exists(partial_) && !renamed;
     if (!there && !partial_there) {
       TAILRACE_TRY(check_not_url(path_));
-      return Status(Code::not_found,
-                    "file " + in_quotes(path_) + " is not there, nor is " + in_quotes(partial_));
+      return Status(Code::not_found, "file " + in_quotes(path_) + " does not exist, nor does " +
+                                         in_quotes(partial_));
     }
     std::vector<std::unique_ptr<OpenFile>> locked;  // Held to the end, so that no job begins.
     for (const std::string& name : {path_, partial_}) {
@@ -147,7 +147,7 @@ class Recovery {
       locked.push_back(std::make_unique<OpenFile>(name, false));
       TAILRACE_TRY(locked.back()->opened());
       if (locked.back()->lock()) continue;
-      const std::string sentence = in_quotes(name) + " is open in a program that is still running";
+      const std::string sentence = in_quotes(name) + " is open in a running program";
       if (apply_) return Status(Code::io_error, sentence + "; nothing was changed");
       found(sentence + ".");
     }
@@ -212,7 +212,7 @@ Status Recovery::look_at_journal(const std::string& path) {
     found(journal.ok() ? "The journal " + in_quotes(journal_path) +
                              " belongs to an earlier file of this name."
                        : "The journal " + in_quotes(journal_path) +
-                             " is incomplete: the commit had not begun to change the file.");
+                             " is incomplete: the commit had not started to change the file.");
     does("Remove the journal.");
     return apply_ ? remove_journal(journal_path) : Status();
   }
@@ -262,7 +262,7 @@ Status Recovery::look_at_contents(const std::string& path, std::uint64_t end_of_
   if (!reader.ok()) return damaged("HDF5 cannot open the file: " + reader.status().message());
   const Result<std::vector<std::string>> datasets = (*reader)->dataset_paths();
   if (datasets.status().code() == Code::unsupported) {
-    found("The file opens; what it holds was not looked at: " + datasets.status().message() + ".");
+    found("The file opens; its contents were not checked: " + datasets.status().message() + ".");
     return Status();
   }
   if (!datasets.ok()) {
@@ -274,7 +274,7 @@ Status Recovery::look_at_contents(const std::string& path, std::uint64_t end_of_
     const Result<std::vector<StoredChunk>> chunks = (*reader)->read(dataset);
     if (chunks.status().code() == Code::unsupported) {
       found("The chunks of dataset " + in_quotes(dataset) +
-            " were not looked at: " + chunks.status().message() + ".");
+            " were not checked: " + chunks.status().message() + ".");
       ++n_not_listed;
       continue;
     }
@@ -288,7 +288,7 @@ Status Recovery::look_at_contents(const std::string& path, std::uint64_t end_of_
     });
     if (behind != chunks->end()) {
       return damaged("A chunk of dataset " + in_quotes(dataset) + " lies at address " +
-                     std::to_string(behind->extent.address) + ", behind the end that the " +
+                     std::to_string(behind->extent.address) + ", beyond the end that the " +
                      "superblock states, " + std::to_string(end_of_file) + ".");
     }
   }
@@ -305,19 +305,19 @@ Status Recovery::look_at_superblock(const OpenFile& file, const Superblock& supe
   const std::uint64_t n_bytes = file.n_bytes();
   if (!superblock.checksum_good) {
     set_state(FileState::damaged);
-    found("The superblock's checksum is wrong: its last change was cut off half-way.");
+    found("The superblock's checksum is wrong: its last change was interrupted.");
     return Status();
   }
   if (n_bytes < superblock.end_of_file) {
     set_state(FileState::damaged);
-    found("The file has " + std::to_string(n_bytes) + " bytes, its superblock says " +
+    found("The file has " + std::to_string(n_bytes) + " bytes, its superblock states " +
           std::to_string(superblock.end_of_file) + ": its end is missing.");
     name_lost_datasets(file.path(), n_bytes);
     return Status();
   }
   if (superblock.open_for_write) {
     set_state(FileState::repairable);
-    found("The superblock says that a writer has the file open; readers refuse it.");
+    found("The superblock is marked as open for writing, so readers refuse the file.");
     does("Clear the mark in the superblock.");
     if (apply_) {
       std::vector<std::byte> bytes = file.read(superblock.address, superblock.n_bytes);
@@ -334,8 +334,8 @@ Status Recovery::look_behind_end(const OpenFile& file, const Superblock& superbl
   if (n_bytes <= superblock.end_of_file) return Status();
   const std::string surplus = std::to_string(n_bytes - superblock.end_of_file);
   found(surplus +
-        " bytes of a step that was never committed lie behind the file's end; they do no harm.");
-  does("Cut off the " + surplus + " bytes behind the end.");
+        " bytes of a step that was never committed lie beyond the file's end; they do no harm.");
+  does("Cut off the " + surplus + " bytes beyond the end.");
   return apply_ ? file.resize(superblock.end_of_file) : Status();
 }
 
@@ -345,7 +345,7 @@ void Recovery::name_lost_datasets(const std::string& path, std::uint64_t n_bytes
   const Result<std::vector<std::string>> datasets =
       reader.ok() ? (*reader)->dataset_paths() : Result<std::vector<std::string>>(reader.status());
   if (!datasets.ok()) {
-    found("What the missing part held cannot be told: " + datasets.status().message());
+    found("The contents of the missing part are unknown: " + datasets.status().message());
     return;
   }
   for (const std::string& dataset : *datasets) {
@@ -377,7 +377,7 @@ Status Recovery::look_at_partial(bool file_there) {
     if (report_.state == FileState::damaged || journal_pending_) return Status();
     if (tells_progress(partial_)) {
       found("A concatenation died before it had written all of " + in_quotes(partial_) +
-            "; run it again with --resume to go on.");
+            "; run it again with --resume to continue.");
       return Status();
     }
     if (file_there) {
@@ -463,8 +463,8 @@ std::string last_entries_text(const std::string& path) {
     text += (text.empty() ? "" : ", ") + std::to_string(extent) + " in " + in_quotes(paths.front());
     if (paths.size() > 1) text += " and " + std::to_string(paths.size() - 1) + " more";
   }
-  const std::string whole = least == 0 ? "; none is in all of them."
-                                       : "; the last one in all of them is number " +
+  const std::string whole = least == 0 ? "; no entry is in all of them."
+                                       : "; the last entry that is in all of them is number " +
                                              std::to_string(least - 1) + ", counted from 0.";
   return "Entries of the datasets that grow (" + std::to_string(n_all) + "): " + text + whole;
 }
@@ -496,16 +496,14 @@ Status check_not_half_committed(const std::string& path, std::chrono::millisecon
     if (!journal.ok() && !torn) return journal.status();
     if (torn ? writer.empty() : !belongs_to(file, *journal)) return Status();
     if (writer.empty()) {
-      return Status(Code::corrupt, in_quotes(path) +
-                                       " was left in the midst of a commit by a job that "
-                                       "died, and " +
-                                       in_quotes(journal_path) +
-                                       " holds the rest of it; \"tailrace recover --apply " +
-                                       output + "\" completes it");
+      return Status(Code::corrupt,
+                    in_quotes(path) + " was left incomplete by a job that died during a commit; " +
+                        in_quotes(journal_path) + " holds the rest; \"tailrace recover --apply " +
+                        output + "\" completes it");
     }
     if (patience <= patience.zero()) {
-      return Status(Code::io_error, in_quotes(path) + " is in the midst of a commit of " + writer +
-                                        ", which does not end; read it later");
+      return Status(Code::io_error, in_quotes(path) + " is locked by a commit of " + writer +
+                                        ", which has not ended; try again later");
     }
     std::this_thread::sleep_for(nap);
   }

@@ -17,7 +17,7 @@ namespace tailrace {
 namespace {
 
 Status no_chunk_memory(std::uint64_t n_bytes) {
-  return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
+  return Status(Code::out_of_memory, "not enough memory for " + std::to_string(n_bytes) + " bytes");
 }
 
 // --- Codec through HDF5: a dataset of one chunk in a file in memory, with the same type, chunk
@@ -173,7 +173,7 @@ class Hdf5ChunkCodec final : public Codec {
 
  private:
   Status wrong_length(const char* verb, std::size_t n_bytes) const {
-    return Status(Code::codec_failed, std::string(verb) + ": a chunk has " +
+    return Status(Code::codec_failed, std::string(verb) + ": expected a chunk of " +
                                           std::to_string(chunk_bytes_) + " bytes, got " +
                                           std::to_string(n_bytes));
   }
@@ -299,11 +299,11 @@ class CheckedCodec final : public Codec {
 
  private:
   Status would_lose() const {
-    return Status(Code::codec_failed,
-                  "filter " + std::to_string(inner_->filters().back().filter_id) + " (" +
-                      inner_->filters().back().name +
-                      ") loses digits: encoding its decoded values again would change them; choose "
-                      "another codec for the output");
+    return Status(Code::codec_failed, "filter " +
+                                          std::to_string(inner_->filters().back().filter_id) +
+                                          " (" + inner_->filters().back().name +
+                                          ") is lossy: encoding its decoded values again would "
+                                          "change them; choose another codec for the output");
   }
 
   std::unique_ptr<Codec> inner_;
@@ -369,8 +369,9 @@ class CopyingCodec final : public Codec {
 
  private:
   static Status missing() {
-    return Status(Code::corrupt,
-                  "chunks are copied as they are stored, but the input's index lacks this one");
+    return Status(
+        Code::corrupt,
+        "chunks are copied as stored, but the chunk index of the input has no entry for this one");
   }
   std::vector<FilterSpec> filters_;
 };
@@ -386,12 +387,13 @@ Result<std::unique_ptr<Codec>> make_stored_codec(const StoredDataset& dataset,
                                                  const std::string& plugin_path) {
   const std::string who = "dataset \"" + dataset.path + "\"";
   if (!dataset.by_value) {
-    return Status(Code::unsupported, who + ": elements of type " + dataset.type_text +
-                                         " point elsewhere; only HDF5 can move them");
+    return Status(Code::unsupported,
+                  who + ": elements of type " + dataset.type_text +
+                      " point to data elsewhere in the file, so only HDF5 can copy them");
   }
   if (storage.filters.size() > filters_max) {
     return Status(Code::corrupt, who + ": " + std::to_string(storage.filters.size()) +
-                                     " filters, HDF5 has at most 32");
+                                     " filters; HDF5 allows at most 32");
   }
   const std::uint64_t chunk_bytes = n_elements(storage.chunk_shape) * dataset.element_bytes;
   StageList list;

@@ -102,13 +102,13 @@ bool has_hdf5_signature(std::span<const std::byte> bytes) {
 
 Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint64_t address) {
   if (!has_hdf5_signature(bytes)) return Status(Code::corrupt, "no HDF5 signature");
-  if (bytes.size() < 16) return Status(Code::corrupt, "superblock is cut short");
+  if (bytes.size() < 16) return Status(Code::corrupt, "superblock is truncated");
   Superblock found;
   found.address = address;
   found.version = int(byte_at(bytes, version_at));
   if (found.version > 3) {
-    return Status(Code::unsupported,
-                  "superblock version is " + std::to_string(found.version) + ", known are 0 to 3");
+    return Status(Code::unsupported, "superblock version is " + std::to_string(found.version) +
+                                         ", supported are 0 to 3");
   }
   const bool old_form = found.version < 2;
   const auto [address_bytes, addresses_at, checksum_at] = fields_of(bytes);
@@ -118,7 +118,7 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint6
   }
   found.n_bytes = old_form ? checksum_at + 2 * address_bytes + 24 : checksum_at + 4;
   if (bytes.size() < (old_form ? checksum_at : found.n_bytes)) {
-    return Status(Code::corrupt, "superblock is cut short");
+    return Status(Code::corrupt, "superblock is truncated");
   }
   // Stored addresses count from the superblock: the base address is the end of the user block.
   found.base_address = little_endian(bytes, addresses_at, address_bytes);
@@ -145,12 +145,12 @@ bool clear_open_for_write(std::span<std::byte> bytes) {
 Status move_superblock(std::span<std::byte> bytes, std::uint64_t address) {
   TAILRACE_TAKE(const Superblock found, parse_superblock(bytes, 0));
   if (found.base_address != 0) {
-    return Status(Code::corrupt, "the superblock does not stand at the file's start");
+    return Status(Code::corrupt, "the superblock is not at the start of the file");
   }
   const Fields fields = fields_of(bytes);
   const std::uint64_t end = found.end_of_file + address;
   const bool fits = fields.address_bytes == 8 || end >> (8 * fields.address_bytes) == 0;
-  if (!fits) return Status(Code::unsupported, "the file's end does not fit the superblock");
+  if (!fits) return Status(Code::unsupported, "the end of the file does not match the superblock");
   set_little_endian(bytes, fields.addresses_at, fields.address_bytes, address);
   set_little_endian(bytes, fields.addresses_at + 2 * fields.address_bytes, fields.address_bytes,
                     end);

@@ -20,7 +20,8 @@ class BehindUserBlock final : public StorageOver {
       return inner_->write_at(n_bytes_ + address, bytes);
     }
     Buffer moved(bytes.size());
-    if (!moved.allocated()) return Status(Code::out_of_memory, "no memory for a superblock");
+    if (!moved.allocated())
+      return Status(Code::out_of_memory, "not enough memory for a superblock");
     std::ranges::copy(bytes, moved.bytes().begin());
     TAILRACE_TRY(move_superblock(moved.bytes(), n_bytes_));
     return inner_->write_at(n_bytes_, std::as_const(moved).bytes());

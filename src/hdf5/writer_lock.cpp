@@ -154,7 +154,7 @@ Holding holding(int fd, Lock lock, const Holder& holder, const std::string& path
 std::string sentence(const Holder& holder, Holding held, const std::string& path) {
   return held == Holding::lives
              ? holder.sentence()
-             : holder.sentence() + " (if it is dead, remove \"" + lock_path_of(path) + "\")";
+             : holder.sentence() + " (if that job is dead, remove \"" + lock_path_of(path) + "\")";
 }
 
 /// True if the name still leads to the open file: its holder may have removed it meanwhile.
@@ -171,10 +171,11 @@ Status wait_for_nodes(const std::string& path, const Holder& before,
   const auto end = std::chrono::steady_clock::now() + patience;
   while (nodes_hold(path)) {
     if (std::chrono::steady_clock::now() >= end) {
-      return Status(Code::io_error, "\"" + path + "\" is still being written on other nodes by " +
-                                        before.sentence() +
-                                        ", whose rank 0 is gone (if they are, too, remove \"" +
-                                        nodes_lock_path_of(path) + "\")");
+      return Status(Code::io_error,
+                    "\"" + path + "\" is still being written on other nodes by " +
+                        before.sentence() +
+                        ", whose rank 0 has ended (if no process of it runs any more, remove \"" +
+                        nodes_lock_path_of(path) + "\")");
     }
     std::this_thread::sleep_for(between_tries);
   }
@@ -215,7 +216,7 @@ std::string writer_of(const std::string& path) {
   const Holder holder = Holder::read(at.fd());
   const Holding held = holding(at.fd(), lock, holder, path);
   if (held != Holding::none) return sentence(holder, held, path);
-  return nodes_hold(path) ? holder.sentence() + ", whose rank 0 is gone," : "";
+  return nodes_hold(path) ? holder.sentence() + ", whose rank 0 has ended," : "";
 }
 
 Status WriterLock::take(const std::string& path, std::chrono::milliseconds patience) {
@@ -264,7 +265,7 @@ Status WriterLock::take(const std::string& path, std::chrono::milliseconds patie
     holder_pid_ = ::getpid();
     return Status();
   }
-  return Status(Code::io_error, what + " changes hands without end");
+  return Status(Code::io_error, what + " keeps changing its owner; try again later");
 }
 
 void WriterLock::release() {

@@ -95,9 +95,8 @@ class HybridLayout final : public LayoutByShape {
 Result<std::unique_ptr<Layout>> make_hybrid_layout(const FieldOptions& options) {
   if (!(options.expected_ratio > 0)) {
     return Status(Code::invalid_argument,
-                  "layout hybrid needs the ratio of uncompressed to encoded bytes behind it, such "
-                  "as hybrid:3.5; "
-                  "layouts arena and predictive find it out");
+                  "layout hybrid needs the expected compression ratio, such as hybrid:3.5; layouts "
+                  "arena and predictive predict it");
   }
   return std::unique_ptr<Layout>(
       std::make_unique<HybridLayout>(options.expected_ratio, options.expected_error));
@@ -203,7 +202,7 @@ Result<std::unique_ptr<Layout>> make_layout(std::string_view name, const FieldOp
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
   return Status(Code::invalid_argument,
-                "layout \"" + std::string(name) + "\" is unknown; there are: " + known);
+                "layout \"" + std::string(name) + "\" is unknown; choose one of: " + known);
 }
 
 }  // namespace tailrace

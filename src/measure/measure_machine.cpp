@@ -396,12 +396,12 @@ class StorageBench {
         return left_out(n_ranks, n_bytes, "half of the free space");
       }
       if (!first && now_s() + 2 * last_s > end_s) {
-        return left_out(n_ranks, n_bytes, "the time given");
+        return left_out(n_ranks, n_bytes, "the time limit");
       }
       const double before_s = now_s();
       const Status done = run_size(n_ranks, n_bytes, start_s + 0.5 * (end_s - start_s));
       if (done.code() == Code::no_space && !first) {
-        return left_out(n_ranks, n_bytes, "what the storage took (" + done.message() + ")");
+        return left_out(n_ranks, n_bytes, "the storage's space (" + done.message() + ")");
       }
       TAILRACE_TRY(done);
       last_s = now_s() - before_s;
@@ -410,8 +410,9 @@ class StorageBench {
   }
 
   Status left_out(std::uint64_t n_ranks, std::uint64_t n_bytes, const std::string& limit) {
-    found_.remarks.push_back(fmt::format("sizes from {} MiB on by {} rank{} are beyond {}",
-                                         n_bytes >> 20, n_ranks, n_ranks == 1 ? "" : "s", limit));
+    found_.remarks.push_back(
+        fmt::format("not measured: {} MiB and more per rank on {} rank{}, which exceed {}",
+                    n_bytes >> 20, n_ranks, n_ranks == 1 ? "" : "s", limit));
     return Status();
   }
 

@@ -456,12 +456,14 @@ Result<MachineProfile> parse_profile(std::string_view text) {
   if (document.is_discarded()) return Status(Code::corrupt, "profile: not JSON");
   const auto format = document.is_object() ? document.find("tailrace_profile") : document.end();
   if (format == document.end()) {
-    return Status(Code::corrupt,
-                  "profile: no \"tailrace_profile\": not what `tailrace profile` writes");
+    return Status(
+        Code::corrupt,
+        "profile: \"tailrace_profile\" is missing; expected a file that `tailrace profile` wrote");
   }
   if (*format != kFormat) {
-    return Status(Code::corrupt, fmt::format("profile: format {}, this Tailrace reads {}",
-                                             format->dump(), kFormat));
+    return Status(Code::corrupt,
+                  fmt::format("profile: format {}, expected {}; run `tailrace profile` again",
+                              format->dump(), kFormat));
   }
   MachineProfile profile;
   Status problem;

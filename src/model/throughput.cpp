@@ -125,7 +125,7 @@ double ThroughputCurve::seconds(double n_bytes, double encoded_bytes) const {
 }
 
 Result<ThroughputCurve> fit_throughput(std::span<const ThroughputPoint> points) {
-  if (points.empty()) return Status(Code::invalid_argument, "throughput: no point to fit");
+  if (points.empty()) return Status(Code::invalid_argument, "throughput: no points to fit");
   std::vector<double> rates;
   Extremes measured;
   for (const ThroughputPoint& point : points) {
@@ -254,7 +254,7 @@ std::optional<Roofline> fit_case(std::span<const XY> points, std::size_t n_line)
 }
 
 Status check(std::span<const BandwidthPoint> points) {
-  if (points.empty()) return Status(Code::invalid_argument, "roofline: no point to fit");
+  if (points.empty()) return Status(Code::invalid_argument, "roofline: no points to fit");
   for (const BandwidthPoint& point : points) {
     const auto positive = [](double x) { return x > 0 && std::isfinite(x); };
     if (point.n_ranks == 0 || !positive(point.bytes_per_rank) || !positive(point.bytes_per_s)) {
@@ -264,9 +264,10 @@ Status check(std::span<const BandwidthPoint> points) {
                                 point.n_ranks, point.bytes_per_rank, point.bytes_per_s));
     }
     if (point.n_ranks != points.front().n_ranks) {
-      return Status(Code::invalid_argument,
-                    fmt::format("roofline: points of {} and of {} ranks, must be one number",
-                                points.front().n_ranks, point.n_ranks));
+      return Status(
+          Code::invalid_argument,
+          fmt::format("roofline: points of {} and of {} ranks, must all have the same number",
+                      points.front().n_ranks, point.n_ranks));
     }
   }
   return Status();
@@ -322,7 +323,7 @@ BandwidthModel BandwidthModel::constant(double bytes_per_s) {
 }
 
 Result<BandwidthModel> BandwidthModel::fit(std::span<const BandwidthPoint> points) {
-  if (points.empty()) return Status(Code::invalid_argument, "roofline: no point to fit");
+  if (points.empty()) return Status(Code::invalid_argument, "roofline: no points to fit");
   std::map<std::uint64_t, std::vector<BandwidthPoint>> by_ranks;
   for (const BandwidthPoint& point : points) by_ranks[point.n_ranks].push_back(point);
   std::vector<Roofline> rooflines;
@@ -411,7 +412,7 @@ Result<MessageCosts> fit_messages(std::span<const MessagePoint> points, double o
     wt += weight * point.seconds;
     wnt += weight * point.n_bytes * point.seconds;
   }
-  if (w == 0) return Status(Code::invalid_argument, "messages: there is none to fit");
+  if (w == 0) return Status(Code::invalid_argument, "messages: no messages to fit");
   const double determinant = w * wnn - wn * wn;  // 0 except for rounding if all sizes are equal
   MessageCosts costs;
   if (determinant > 1e-9 * w * wnn) costs.byte_s = std::max((w * wnt - wn * wt) / determinant, 0.0);

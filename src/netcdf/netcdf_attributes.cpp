@@ -84,7 +84,8 @@ Result<ModelAttribute> read_one(hid_t object, const std::string& owner, const st
       __builtin_mul_overflow(static_cast<std::uint64_t>(n_points), element_bytes, &n_bytes) ||
       n_bytes > kAttributeBytesMax ||
       (H5Tget_class(type.get()) == H5T_STRING && n_points > kAttributeTextsMax)) {
-    return Status(Code::corrupt, what_of(owner, name) + " claims " + std::to_string(n_points) +
+    return Status(Code::corrupt, what_of(owner, name) +
+                                     " has an invalid size: " + std::to_string(n_points) +
                                      " values of " + std::to_string(element_bytes) + " bytes");
   }
   const bool is_null = H5Sget_simple_extent_type(space.get()) == H5S_NULL;
@@ -255,7 +256,8 @@ Status write_model_attribute(hid_t object, const std::string& owner,
                              const ModelAttribute& attribute) {
   const std::string what = what_of(owner, attribute.name);
   if (attribute.type == ModelType::other) {
-    return Status(Code::unsupported, what + ": its type can only be kept, not written");
+    return Status(Code::unsupported,
+                  what + ": an attribute of this type can be kept, but not written");
   }
   const StoredAttribute stored = stored_form(attribute);
   const char* const name = attribute.name.c_str();
@@ -318,7 +320,8 @@ Status flatten_wide_attributes(hid_t object, const std::string& owner,
       return hdf5_failure(Code::corrupt, what_of(owner, name));
     }
     TAILRACE_TRY(write_model_attribute(object, owner, list));
-    lines.push_back(what_of(owner, name) + " has several dimensions: made a list for netCDF");
+    lines.push_back(what_of(owner, name) +
+                    " has several dimensions: converted to a list for netCDF");
   }
   return Status();
 }

@@ -75,7 +75,8 @@ Status make_texts_variable(hid_t file, const std::string& path, std::vector<std:
   const hssize_t n_texts = H5Sget_simple_extent_npoints(space.get());
   if (!fixed || n_texts < 0) return Status();
   if (static_cast<std::uint64_t>(n_texts) > kTextBytesMax / H5Tget_size(type.get())) {
-    lines.push_back(what_of(path) + " have a fixed length, which netCDF cannot read: too many");
+    lines.push_back(what_of(path) +
+                    " have a fixed length, which netCDF cannot read, and are too large to convert");
     return Status();
   }
   TAILRACE_TAKE(const auto texts,
@@ -206,9 +207,9 @@ class Naming {
       const std::size_t now = variable.dimensions[d];
       if (now != kAnonymous) {
         if (model_.dimensions[now].name == name) continue;
-        return Status(Code::invalid_argument, what + ": \"" + name +
-                                                  "\" has a dimension scale, \"" +
-                                                  model_.dimensions[now].name + "\", already");
+        return Status(Code::invalid_argument,
+                      what + ": \"" + name + "\" cannot name a dimension that has the scale \"" +
+                          model_.dimensions[now].name + "\" already");
       }
       const std::optional<std::size_t> known = model_.find_dimension(variable.group, name);
       // Unlimited or not makes no difference here: its scale in the file determines that.
@@ -278,7 +279,7 @@ class Naming {
     if (has_variable || !link_exists(file_, path)) return Status();
     return Status(Code::invalid_argument,
                   "dimension \"" + made.name + "\" of length " + std::to_string(made.length) +
-                      " cannot have this name: \"" + path + "\" has it and is not its coordinate");
+                      " cannot have this name: \"" + path + "\" exists and is not its coordinate");
   }
 
   Status flatten_attributes() {

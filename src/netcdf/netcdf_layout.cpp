@@ -50,10 +50,10 @@ Status check_same_frame(const NetcdfModel& now, const NetcdfModel& next) {
       return unchangeable(what, "its group and kind cannot change");
     }
     if (a.anonymous && a.name != b.name) {
-      return unchangeable(what, "the file does not name it: it cannot be renamed");
+      return unchangeable(what, "it has no name in the file and cannot be renamed");
     }
     if (a.unlimited ? b.length < a.length : b.length != a.length) {
-      return unchangeable(what, "its length cannot become " + std::to_string(b.length) +
+      return unchangeable(what, "cannot set its length to " + std::to_string(b.length) +
                                     ", it is " + std::to_string(a.length));
     }
   }
@@ -326,7 +326,8 @@ Result<Hdf5Id> LayoutOnHdf5::creation_list(const ModelVariable& variable, const 
   form.kind = form.chunk_shape.empty() ? StoredForm::Kind::contiguous : StoredForm::Kind::chunked;
   if (form.kind == StoredForm::Kind::chunked && form.chunk_shape.size() != shape.size()) {
     return Status(Code::invalid_argument, "chunk shape " + shape_text(form.chunk_shape) +
-                                              " must have the rank of shape " + shape_text(shape));
+                                              " must have as many dimensions as shape " +
+                                              shape_text(shape));
   }
   if (form.kind == StoredForm::Kind::contiguous && !form.filters.empty()) {
     return Status(Code::invalid_argument, "filtered variables need a chunk shape");
@@ -351,7 +352,8 @@ Status LayoutOnHdf5::create_variable(std::size_t v, const ModelStorage& storage)
   const std::string what = "variable \"" + model_.path_of(variable) + "\"";
   if (has_dataset_[v]) return Status(Code::already_exists, what + " has a dataset already");
   if (variable.type == ModelType::text && !storage.filters.empty()) {
-    return Status(Code::unsupported, what + ": texts lie outside the chunks, which filters see");
+    return Status(Code::unsupported,
+                  what + ": strings are stored outside the chunks and cannot be compressed");
   }
   if (const auto dimension = coordinate_of(model_, variable); dimension) {
     TAILRACE_TRY(scales_.release(model_, *dimension));
@@ -427,7 +429,7 @@ Result<std::unique_ptr<NetcdfLayout>> NetcdfLayout::open(Hdf5File& file, const N
   TAILRACE_TAKE(NetcdfFile opened, read_netcdf_file(file.hdf5_id(), GroupNames::all));
   opened.model.remarks = model.remarks;  // The text of remarks may differ, but not the file.
   if (opened.model != model) {
-    return Status(Code::invalid_argument, "model is not what the file holds");
+    return Status(Code::invalid_argument, "the model differs from the contents of the file");
   }
   return std::unique_ptr<NetcdfLayout>(std::make_unique<LayoutOnHdf5>(file, std::move(opened)));
 }

@@ -220,10 +220,10 @@ std::string attribute_text(const std::string& owner, const ModelAttribute& attri
 Status check_attribute(const std::string& what, const ModelAttribute& attribute) {
   TAILRACE_TRY(check_netcdf_name(attribute.name).within(what));
   if (is_reserved_attribute(attribute.name)) {
-    return wrong(what, "netCDF-4 keeps this name for itself");
+    return wrong(what, "this name is reserved by netCDF-4");
   }
   if (attribute.type == ModelType::other) {
-    return Status(Code::unsupported, what + ": its type can only be kept, not written");
+    return Status(Code::unsupported, what + ": this type can be kept, but not written");
   }
   const bool texts = attribute.type == ModelType::text;
   const std::uint64_t element_bytes = model_type_bytes(attribute.type);
@@ -233,15 +233,15 @@ Status check_attribute(const std::string& what, const ModelAttribute& attribute)
                   attribute.values.size() % element_bytes == 0 &&
                   attribute.values.size() / element_bytes == attribute.n_values;
   if (!consistent) {
-    return wrong(what, "it says " + std::to_string(attribute.n_values) + " values of type " +
-                           std::string(model_type_name(attribute.type)) + ", but holds " +
+    return wrong(what, "it has " + std::to_string(attribute.n_values) + " values of type " +
+                           std::string(model_type_name(attribute.type)) + ", but " +
                            std::to_string(attribute.values.size()) + " bytes and " +
-                           std::to_string(attribute.texts.size()) + " texts");
+                           std::to_string(attribute.texts.size()) + " strings");
   }
   const bool has_zero =
       std::any_of(attribute.texts.begin(), attribute.texts.end(),
                   [](const std::string& text) { return text.find('\0') != std::string::npos; });
-  return has_zero ? wrong(what, "a text holds a zero byte") : Status();
+  return has_zero ? wrong(what, "a string contains a zero byte") : Status();
 }
 
 Status check_attributes(const std::string& owner, const std::vector<ModelAttribute>& attributes,
@@ -249,7 +249,7 @@ Status check_attributes(const std::string& owner, const std::vector<ModelAttribu
   std::set<std::string_view> names;
   for (const ModelAttribute& attribute : attributes) {
     const std::string what = attribute_text(owner, attribute);
-    if (!names.insert(attribute.name).second) return wrong(what, "there are two of this name");
+    if (!names.insert(attribute.name).second) return wrong(what, "this name occurs twice");
     const bool known = old != nullptr && std::ranges::find(*old, attribute) != old->end();
     if (!known) TAILRACE_TRY(check_attribute(what, attribute));
   }
@@ -261,8 +261,8 @@ Status check_attributes(const std::string& owner, const std::vector<ModelAttribu
 Status check_first_name(const std::string& what, const NetcdfModel& model, std::size_t group) {
   const std::string& first = model.groups[group].first_path;
   if (first.empty()) return Status();
-  return wrong(what, "\"" + model.groups[group].path + "\" is a further name of group \"" + first +
-                         "\"; define and change members and attributes by that name");
+  return wrong(what, "\"" + model.groups[group].path + "\" is another name of group \"" + first +
+                         "\"; use that name to define and change members and attributes");
 }
 
 Status check_groups(const NetcdfModel& model, const NetcdfModel* old) {
@@ -273,13 +273,13 @@ Status check_groups(const NetcdfModel& model, const NetcdfModel* old) {
   for (std::size_t g = 0; g < model.groups.size(); ++g) {
     const ModelGroup& group = model.groups[g];
     const std::string what = "group \"" + group.path + "\"";
-    if (!paths.insert(group.path).second) return wrong(what, "there are two of this path");
+    if (!paths.insert(group.path).second) return wrong(what, "this path occurs twice");
     const ModelGroup* const before =
         old != nullptr && g < old->groups.size() ? &old->groups[g] : nullptr;
     TAILRACE_TRY(check_attributes(what, group.attributes,
                                   before != nullptr ? &before->attributes : nullptr));
     if (g == 0) continue;
-    if (group.parent >= g) return wrong(what, "its parent must stand before it");
+    if (group.parent >= g) return wrong(what, "its parent must be listed before it");
     if (old != nullptr && before == nullptr) {
       TAILRACE_TRY(check_first_name(what, model, group.parent));
     }
@@ -330,7 +330,7 @@ Status check_dimensions(const NetcdfModel& model, const NetcdfModel* old, NameSp
     const std::string what = "dimension \"" + dimension.name + "\"";
     if (dimension.group >= model.groups.size()) return wrong(what, "its group does not exist");
     if (!names.add_dimension(dimension.group, dimension.name)) {
-      return wrong(what, "its group has two of this name");
+      return wrong(what, "its group has this name twice");
     }
     if (old != nullptr && d < old->dimensions.size() && old->dimensions[d].name == dimension.name) {
       continue;
@@ -338,7 +338,7 @@ Status check_dimensions(const NetcdfModel& model, const NetcdfModel* old, NameSp
     if (old != nullptr) TAILRACE_TRY(check_first_name(what, model, dimension.group));
     TAILRACE_TRY(check_netcdf_name(dimension.name).within(what));
     if (names.is_group(dimension.group, dimension.name)) {
-      return wrong(what, "a group has this name");
+      return wrong(what, "a group has this name already");
     }
   }
   return Status();
@@ -369,10 +369,11 @@ Status check_variable_dimensions(const std::string& what, const NetcdfModel& mod
                                          " dimensions, HDF5 allows " + std::to_string(max_rank));
   }
   for (const std::size_t d : variable.dimensions) {
-    if (d >= model.dimensions.size()) return wrong(what, "it names a dimension that is not there");
+    if (d >= model.dimensions.size())
+      return wrong(what, "it names a dimension that does not exist");
     if (!is_above(model, model.dimensions[d].group, variable.group)) {
       return wrong(what, "dimension \"" + model.dimensions[d].name +
-                             "\" is neither in its group nor in one above");
+                             "\" is neither in its group nor in a parent group");
     }
   }
   return Status();
@@ -386,7 +387,7 @@ Status check_variables(const NetcdfModel& model, const NetcdfModel* old, NameSpa
     }
     const std::string what = "variable \"" + model.path_of(variable) + "\"";
     if (!names.add_variable(variable.group, variable.name)) {
-      return wrong(what, "its group has two of this name");
+      return wrong(what, "its group has this name twice");
     }
     TAILRACE_TRY(check_variable_dimensions(what, model, variable));
     const ModelVariable* const before =
@@ -400,12 +401,13 @@ Status check_variables(const NetcdfModel& model, const NetcdfModel* old, NameSpa
     if (before != nullptr && before->name == variable.name) continue;
     if (before != nullptr) TAILRACE_TRY(check_first_name(what, model, variable.group));
     TAILRACE_TRY(check_netcdf_name(variable.name).within(what));
-    if (names.is_group(variable.group, variable.name)) return wrong(what, "a group has this name");
+    if (names.is_group(variable.group, variable.name))
+      return wrong(what, "a group has this name already");
     if (variable.name.starts_with(non_coordinate_prefix)) {
-      return wrong(what, "netCDF-4 keeps names that begin so for itself");
+      return wrong(what, "names that begin with \"_nc4_non_coord_\" are reserved by netCDF-4");
     }
     if (before == nullptr && variable.type == ModelType::other) {
-      return Status(Code::unsupported, what + ": its type can only be kept, not written");
+      return Status(Code::unsupported, what + ": this type can be kept, but not written");
     }
   }
   return Status();

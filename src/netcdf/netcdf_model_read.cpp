@@ -157,7 +157,7 @@ class ModelReader final : private Hdf5Visitor {
     const std::string quoted = "hard link \"" + path + "\"";
     if (path.starts_with(inside)) {
       out_.model.remarks.push_back(quoted + " leads back to group \"" + first_path +
-                                   "\", in which it lies: a link, not followed");
+                                   "\", which contains it; the link is not followed");
       return;
     }
     std::vector<std::size_t> groups;
@@ -172,8 +172,8 @@ class ModelReader final : private Hdf5Visitor {
     if (n_further_ + groups.size() + datasets.size() > kFurtherObjectsMax) {
       out_.model.remarks.push_back(
           quoted + ": the members of group \"" + first_path +
-          "\" are listed by that name alone, since the file has more than " +
-          std::to_string(kFurtherObjectsMax) + " objects by further names of groups");
+          "\" are listed under that name only, because the file has more than " +
+          std::to_string(kFurtherObjectsMax) + " objects under other names of groups");
       return;
     }
     n_further_ += groups.size() + datasets.size();

@@ -159,7 +159,7 @@ Status NetcdfScales::make_scale(const NetcdfModel& model, std::size_t dimension,
       variable ? model.variables[*variable].dataset_path : dimension_path(model, wanted);
   if (!variable && link_exists(file_, path)) {
     return Status(Code::already_exists,
-                  what_of(wanted) + ": \"" + path + "\" is something else already");
+                  what_of(wanted) + ": \"" + path + "\" already exists as another object");
   }
   const Hdf5Id dataset =
       variable ? open_dataset(file_, path) : create_placeholder(file_, path, wanted);

@@ -72,7 +72,7 @@ Status Output::claim(Comm& comm, const std::string& path) {
 
 std::string Output::remark() const {
   const std::string& dead = lock_.taken_over_from();
-  return dead.empty() ? "" : "\"" + path_ + "\": " + dead + " died while it wrote the file";
+  return dead.empty() ? "" : "\"" + path_ + "\": " + dead + " died while writing the file";
 }
 
 /// Make room for a new file under the temporary name. Rank 0 only. The lock guarantees that no live
@@ -82,10 +82,10 @@ Status Output::clear_left_over(LeftOver left_over) const {
   const Result<LeftFile> there = look_at_left_file(partial);
   if (!there.ok()) return there.status();
   if (*there == LeftFile::committed && left_over == LeftOver::kept && !options_.replace) {
-    return Status(Code::already_exists,
-                  "\"" + partial +
-                      "\" has committed steps of a job that died; \"tailrace recover " + path_ +
-                      "\" tells more, option replace=on begins anew");
+    return Status(
+        Code::already_exists,
+        "\"" + partial + "\" has committed steps of a job that died; \"tailrace recover " + path_ +
+            "\" reports them (with --apply it recovers them), option replace=on discards them");
   }
   if (::unlink(partial.c_str()) != 0 && errno != ENOENT) {
     return status_from_errno(errno, "removing \"" + partial + "\"");
@@ -241,7 +241,7 @@ Status Output::broken() const {
   if (!in_forked_child()) return broken_;
   return Status(Code::invalid_argument, "\"" + path_ + "\" is open in process " +
                                             std::to_string(pid_) +
-                                            "; a process forked from that cannot write it");
+                                            "; a process forked from it cannot write the file");
 }
 
 Status Output::break_off(const Status& failure, const std::string& consequence) {

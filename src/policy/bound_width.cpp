@@ -61,10 +61,10 @@ double one_digit_below(double number) {
 
 std::string extreme_text(const BoundSubject& subject, const BoundVerdict& verdict) {
   const auto text = [&](double value) { return value_text(value, subject.dtype); };
-  return "bound " + error_bound_text(subject.bound) + " comes to " +
+  return "bound " + error_bound_text(subject.bound) + " allows errors up to " +
          digits_text(subject.absolute_bound, 3) + " because " + text(verdict.extreme) + " occurs " +
-         std::to_string(verdict.n_extreme) + " times, while all other values lie in " +
-         text(verdict.rest_least) + " to " + text(verdict.rest_greatest);
+         std::to_string(verdict.n_extreme) + " times, while all other values lie between " +
+         text(verdict.rest_least) + " and " + text(verdict.rest_greatest);
 }
 
 std::string in_words(std::string_view pattern, const BoundSubject& subject,
@@ -102,8 +102,8 @@ BoundVerdict judge_bound(const ErrorBound& bound, double absolute_bound, const V
 
 std::string refusal_text(const BoundSubject& subject, const BoundVerdict& verdict) {
   return subject.name + ": " + extreme_text(subject, verdict) +
-         ": it is a fill value that nobody has declared. Declare it (" +
-         in_words(subject.words.declare, subject, verdict) + "), or allow the bound (" +
+         "; this is an undeclared fill value: declare it (" +
+         in_words(subject.words.declare, subject, verdict) + ") or allow the bound (" +
          in_words(subject.words.allow, subject, verdict) + ")";
 }
 
@@ -115,22 +115,21 @@ std::string remark_text(const BoundSubject& subject, const BoundVerdict& verdict
       return subject.name + ": " + extreme_text(subject, verdict) +
              "; if it is a fill value, declare it (" +
              in_words(subject.words.declare, subject, verdict) +
-             "), else give bound=abs= in the field's unit";
+             "), otherwise give bound=abs= in the unit of the field";
     case BoundWidth::broad: break;
   }
   const bool of_decibels = subject.bound.mode == BoundMode::psnr;
   const double share =
       of_decibels ? std::pow(10.0, -subject.bound.value / 20) : subject.bound.value;
   const std::string share_text = digits_text(std::min(share, 0.5), 3);
-  std::string text =
-      subject.name + ": bound " + error_bound_text(subject.bound) + " comes to " +
-      digits_text(subject.absolute_bound, 3) + ", and " +
-      digits_text(100 * verdict.share_below, 3) +
-      " % of the values other than 0 are smaller than that; bound=pw_rel=" + share_text +
-      " or guard=log=" + share_text + " keeps each value to its own size";
+  std::string text = subject.name + ": bound " + error_bound_text(subject.bound) +
+                     " allows errors up to " + digits_text(subject.absolute_bound, 3) + ", and " +
+                     digits_text(100 * verdict.share_below, 3) +
+                     " % of the nonzero values are smaller than that; bound=pw_rel=" + share_text +
+                     " or guard=log=" + share_text + " limits the error relative to each value";
   if (verdict.lower_quartile > 0) {
     text += ", bound=abs=" + digits_text(one_digit_below(verdict.lower_quartile), 1) +
-            " three quarters of them";
+            " is smaller than three quarters of them";
   }
   return text;
 }

@@ -29,19 +29,19 @@ constexpr auto rules = std::to_array<ValueRule>({
      [](const FileOptions* file, const FieldOptions&) {
        return file != nullptr && file->mode == StepMode::in_situ;
      },
-     all_bits & ~bit_of(Door::hdf5), "such programs mark no idle time"},
+     all_bits & ~bit_of(Door::hdf5), "HDF5 programs do not mark idle time"},
     {"attributes=one",
      [](const FileOptions* file, const FieldOptions&) {
        return file != nullptr && file->notes == Notes::one;
      },
      all_bits & ~bit_of(Door::serial),
-     "the root group of such a file is the program's; attributes=off and all are served"},
+     "the root group belongs to the program; use attributes=off or attributes=all"},
     {"codec=zstd",
      [](const FileOptions*, const FieldOptions& field) { return asks_for_plugin(field); },
-     all_bits & ~bit_of(Door::serial), "HDF5 runs filter plug-ins itself"},
+     all_bits & ~bit_of(Door::serial), "HDF5 itself runs the filter plug-ins"},
     {"codec=trz,bound=abs=1,book=auto",
      [](const FileOptions*, const FieldOptions& field) { return learns_book(field); },
-     bits_of({Door::steps, Door::repack}), "a shared book is learnt from the steps of a field"},
+     bits_of({Door::steps, Door::repack}), "a shared book is learned from the steps of a field"},
     {"guard=minmax",
      [](const FileOptions*, const FieldOptions& field) { return field.guards.minmax; },
      bits_of({Door::steps, Door::repack}), "it needs all values of a field at once"},
@@ -52,7 +52,8 @@ constexpr auto rules = std::to_array<ValueRule>({
      bits_of({Door::steps, Door::repack}), "it needs all values of a chunk at once"},
     {"guard=region=/mask:1e-3",
      [](const FileOptions*, const FieldOptions& field) { return has_masks(field.guards.regions); },
-     bits_of({Door::repack}), "a mask is read from the file that repack takes"},
+     bits_of({Door::repack}),
+     "a mask works only with tailrace repack, which reads it from its input file"},
     {"guard=region=0..2:1e-3",
      [](const FileOptions*, const FieldOptions& field) {
        return !field.guards.regions.empty() && !has_masks(field.guards.regions);
@@ -61,17 +62,17 @@ constexpr auto rules = std::to_array<ValueRule>({
     {"layout=contiguous",
      [](const FileOptions*, const FieldOptions& field) { return field.layout == "contiguous"; },
      bits_of({Door::steps, Door::python, Door::pnetcdf, Door::repack}),
-     "their datasets are stored in chunks"},
+     "this interface stores datasets in chunks"},
     {"layout=arena",
      [](const FileOptions*, const FieldOptions& field) {
        return field.layout != "claimed" && field.layout != "dense" &&
               field.layout != "contiguous" && field.layout != front_layout;
      },
-     all_bits & ~bit_of(Door::concat), "concatenations write chunks one behind the other"},
+     all_bits & ~bit_of(Door::concat), "concat writes chunks one after another"},
     {"layout=front",
      [](const FileOptions*, const FieldOptions& field) { return field.layout == front_layout; },
      bits_of({Door::steps, Door::pnetcdf, Door::repack, Door::concat}),
-     "metadata in front are for files that are complete when they are written"},
+     "layout=front needs a file that is written all at once"},
 });
 
 /// Return the name of the option that a rule is about.
@@ -128,8 +129,8 @@ Status check_door(const FileOptions& options, Door door) {
   if (options.compatibility == Compatibility::v110 &&
       options.field_defaults.layout == front_layout) {
     return Status(Code::invalid_argument,
-                  "options layout=front and compatibility=v110 exclude each other: metadata in "
-                  "front have the forms that everyone reads");
+                  "options layout=front and compatibility=v110 exclude each other: layout=front "
+                  "writes metadata as compatibility=everyone does");
   }
   return check_rules(&options, options.field_defaults, door);
 }
@@ -147,7 +148,7 @@ Status check_door(const GlobOptions& options) {
 Status check_front_of_file(const FieldOptions& options) {
   if (options.layout != front_layout) return Status();
   return Status(Code::invalid_argument,
-                "layout=front is for a whole file: set it among the file's options");
+                "layout=front applies to the whole file; set it in the file's options");
 }
 
 // --- docs/options.md
@@ -179,13 +180,11 @@ std::string door_rows(const Entries& entries) {
 std::string options_page() {
   std::string text = option_table_markdown();
   text +=
-      "\n## Which interface serves which option\n\n"
-      "*steps*: C, C++ and Fortran. *python*: the Python package. *pnetcdf*: PnetCDF programs\n"
-      "([PnetCDF](pnetcdf.md)). *hdf5*: programs on parallel HDF5 ([HDF5](hdf5.md)). *serial*: "
-      "programs on\nserial HDF5 ([serial tools](hdf5.md#serial-programs-and-tools)). *repack* and "
-      "*concat*: the "
-      "commands, which have\nflags of their own besides. An option with *no* is refused with an "
-      "error.\n\n| option |";
+      "\n## Which interface serves which option\n\n*steps*: C, C++ and Fortran. *python*: the "
+      "Python package. *pnetcdf*: PnetCDF programs\n([PnetCDF](pnetcdf.md)). *hdf5*: programs on "
+      "parallel HDF5 ([HDF5](hdf5.md)). *serial*: programs on\nserial HDF5 ([serial "
+      "tools](hdf5.md#serial-programs-and-tools)). *repack* and *concat*: the commands, which\n"
+      "also have flags of their own. An option with *no* is refused with an error.\n\n| option |";
   for (const Door door : all_doors) text += " " + std::string(door_name(door)) + " |";
   text += " why not |\n|---|---|---|---|---|---|---|---|---|\n";
   return text + door_rows(file_option_table()) + door_rows(field_option_table());

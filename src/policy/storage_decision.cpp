@@ -59,7 +59,8 @@ Status decide_codec_unseen(const DatasetFacts& facts, Door door, StorageDecision
   const CodecEntry& codec = codec_entry(options.codec);
   if (!facts.floating() && (!lossless || codec.loss == Loss::by_purpose)) {
     return Status(Code::unsupported,
-                  "it holds no f32 or f64 of this machine, and can only be kept exactly");
+                  "its values are not f32 or f64 in this machine's byte order and can only be "
+                  "stored exactly; use a lossless codec without bound=");
   }
   const bool by_meaning = codec.loss != Loss::never || codec.reals_only;
   if (!facts.number && by_meaning && !options.codec_given_for_field) {
@@ -70,11 +71,11 @@ Status decide_codec_unseen(const DatasetFacts& facts, Door door, StorageDecision
   decision.bound_with_values = options.bound.needs_range();
   const bool any_codec = traits_of(door).any_codec_with_values;
   if (decision.bound_with_values && !any_codec && options.codec != yardstick_codec) {
-    return Status(Code::unsupported, "a bound of mode " +
-                                         std::string(bound_mode_name(options.bound.mode)) +
-                                         " needs the values before the dataset is created; codec " +
-                                         std::string(yardstick_codec) + " alone can do without, " +
-                                         options.codec + " wants abs or pw_rel");
+    return Status(Code::unsupported,
+                  "a bound of mode " + std::string(bound_mode_name(options.bound.mode)) +
+                      " needs the values when the dataset is created; only codec " +
+                      std::string(yardstick_codec) + " works without them, codec " + options.codec +
+                      " needs bound=abs= or pw_rel=");
   }
   return Status();
 }
@@ -227,13 +228,14 @@ std::string reason_to_stay_exact(const DatasetFacts& facts, bool coordinate, Rol
 KeptChunks keep_chunks(const DatasetFacts& facts, bool loses, std::uint64_t memory_bytes) {
   const std::uint64_t n_bytes = n_elements(facts.own_chunks) * facts.element_bytes;
   if (n_bytes > memory_bytes / kept_chunks_per_memory) {
-    return {false, "chunks are smaller than the input's, which take more than a 16th of --memory"};
+    return {false, "chunks are smaller than the input's, which need more than a 16th of --memory"};
   }
   const std::uint64_t least =
       facts.grows() ? bounded_chunk_bytes_min : bounded_fixed_chunk_bytes_min;
   if (loses && n_bytes < least) {
     return {false,
-            "chunks are larger than the input's, of which a bound saves less (--chunk chooses)"};
+            "chunks are larger than the input's, because a bound saves less on small chunks "
+            "(choose with --chunk)"};
   }
   return {};
 }

@@ -107,9 +107,10 @@ class Hdf5Input final : public InputFile {
 
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
     if (field_index >= fields_.size()) {
-      return Status(Code::invalid_argument, path_ + ": there is no field " +
-                                                std::to_string(field_index) + " of " +
-                                                std::to_string(fields_.size()));
+      return Status(Code::invalid_argument, path_ + ": field number " +
+                                                std::to_string(field_index) +
+                                                " does not exist; the file has " +
+                                                std::to_string(fields_.size()) + " fields");
     }
     const StoredDataset& field = fields_[field_index];
     TAILRACE_TRY(check_read_request("field \"" + field.path + "\"", field.shape, box,
@@ -119,7 +120,8 @@ class Hdf5Input final : public InputFile {
     if (by_hdf5_[field_index]) return file_->read_slab(field, slab, values);
     if (field.bytes_axis) {
       if (box.count.back() != field.shape.back()) {
-        return Status(Code::internal, "field \"" + field.path + "\": parts of elements asked for");
+        return Status(Code::internal,
+                      "field \"" + field.path + "\": only whole elements can be read");
       }
       slab = Slab::of({Shape(box.start.begin(), box.start.end() - 1),
                        Shape(box.count.begin(), box.count.end() - 1)});

@@ -86,7 +86,7 @@ Result<std::size_t> Reader::find(const std::string& path) const {
   if (found != by_path_.end()) return found->second;
   const std::optional<std::size_t> alias = list_.find(path);
   if (alias) return *alias;
-  return Status(Code::not_found, "file \"" + path_ + "\": there is no dataset \"" + path + "\"");
+  return Status(Code::not_found, "file \"" + path_ + "\": dataset \"" + path + "\" does not exist");
 }
 
 Status Reader::open_index(std::span<const std::size_t> datasets) {
@@ -187,9 +187,10 @@ std::string Reader::dataset_text(std::size_t number) const {
 Status Reader::check_number(std::size_t number) const {
   if (closed_) return Status(Code::invalid_argument, "file \"" + path_ + "\" is closed");
   if (number < list_.datasets.size()) return Status();
-  return Status(Code::invalid_argument, "there is no dataset " + std::to_string(number) + " of " +
-                                            std::to_string(list_.datasets.size()) + " in \"" +
-                                            path_ + "\"");
+  return Status(Code::invalid_argument, "file \"" + path_ + "\": dataset number " +
+                                            std::to_string(number) +
+                                            " does not exist; the file has " +
+                                            std::to_string(list_.datasets.size()) + " datasets");
 }
 
 Status Reader::check_slab_of(std::size_t number, const Slab& slab, std::uint64_t& n_bytes) const {
@@ -198,8 +199,8 @@ Status Reader::check_slab_of(std::size_t number, const Slab& slab, std::uint64_t
   if (!fits.ok()) return fits.within(dataset_text(number));
   const std::uint64_t n = slab.n_elements();
   if (n == UINT64_MAX || !multiply_checked(n, list_.datasets[number].value_bytes(), n_bytes)) {
-    return Status(Code::invalid_argument, dataset_text(number) + ": slab " + slab_text(slab) +
-                                              " has more bytes than 64 bits count");
+    return Status(Code::invalid_argument,
+                  dataset_text(number) + ": slab " + slab_text(slab) + " exceeds 2^64 bytes");
   }
   return Status();
 }
@@ -363,8 +364,8 @@ Status assign(const KeyValue& entry, ReadOptions& options) {
   }
   return Status(Code::invalid_argument,
                 "option " + key +
-                    ": unknown to a reader; it knows threads, memory, read, gap, abs, prefetch, "
-                    "follow-external and plugin-path");
+                    ": unknown for reading; choose one of: threads, memory, read, gap, abs, "
+                    "prefetch, follow-external, plugin-path");
 }
 
 }  // namespace

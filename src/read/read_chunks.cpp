@@ -663,7 +663,7 @@ void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const Store
   const auto work = [this, &file, &dataset, job, id, entry] {
     const Status done = local_part([&]() -> Status {
       Buffer encoded(job.extent.encoded_bytes);
-      if (!encoded.allocated()) return Status(Code::out_of_memory, "no memory to work ahead");
+      if (!encoded.allocated()) return Status(Code::out_of_memory, "no memory to read ahead");
       {
         const ReadStopwatch watch(counts_.fetch_ns);
         TAILRACE_TRY(file.bytes().read_at(job.extent.address, encoded.bytes()));
@@ -681,7 +681,7 @@ void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const Store
     return Status();
   });
   if (!posted || !called.ok())
-    cache_.finish(id, entry, Status(Code::internal, "nobody works ahead"));
+    cache_.finish(id, entry, Status(Code::internal, "no thread reads ahead"));
 }
 
 void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab& slab) {

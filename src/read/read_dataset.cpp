@@ -172,7 +172,7 @@ Status ReadDataset::check_chunk(const InputBytes& file, const StoredChunk& chunk
   const Extent& extent = chunk.extent;
   if (extent.address > file.file_bytes() ||
       extent.encoded_bytes > file.file_bytes() - extent.address) {
-    return Status(Code::corrupt, chunk_text(chunk) + " lies behind the file's end at " +
+    return Status(Code::corrupt, chunk_text(chunk) + " lies beyond the file's end at byte " +
                                      std::to_string(file.file_bytes()));
   }
   if (extent.encoded_bytes != chunk_bytes && is_raw(chunk)) {
@@ -202,7 +202,7 @@ Status prepare_dataset(std::size_t number, const StoredDataset& listed, ReadData
       n_elements(dataset.grid.chunk_shape) == UINT64_MAX) {
     return Status(Code::corrupt, dataset.name() + ": chunks of " +
                                      shape_text(dataset.grid.chunk_shape) +
-                                     " elements are more than 64 bits count");
+                                     " elements exceed 2^64 bytes");
   }
   return Status();
 }

@@ -145,7 +145,7 @@ Status ReadIndex::open(Comm& comm, StoredFile* file, const StoredDataset& datase
     Result<std::vector<StoredChunk>> listed =
         file != nullptr ? file->chunks(dataset)
                         : Result<std::vector<StoredChunk>>(
-                              Status(Code::io_error, "the file is not open any more"));
+                              Status(Code::io_error, "the file is no longer open"));
     read = listed.status();
     if (read.ok()) chunks = std::move(*listed);
     IndexFacts facts;

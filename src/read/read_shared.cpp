@@ -28,7 +28,7 @@ Status SharedRead::settle() {
     const auto meant = [](const ChunkShare& want) { return want.slabs.size() == 1; };
     if (chunk.owner == nobody || !wanted_.contains(chunk.key) ||
         !std::all_of(chunk.shares.begin(), chunk.shares.end(), meant)) {
-      return Status(Code::internal, "a home tells of a chunk that this rank does not want");
+      return Status(Code::internal, "received a record for a chunk that this rank did not request");
     }
     shared_.insert(chunk.key);
     if (chunk.owner == comm_.rank()) {

@@ -114,7 +114,7 @@ Result<BalanceRule> parse_balance_rule(std::string_view name) {
   if (name == "paper") return BalanceRule::paper;
   if (name == "best") return BalanceRule::best;
   return Status(Code::invalid_argument, "balance rule \"" + std::string(name) +
-                                            "\" is unknown; there are: off, paper, best");
+                                            "\" is unknown; choose one of: off, paper, best");
 }
 
 std::vector<MovedWrite> balance_writes(std::span<const std::vector<double>> write_s,

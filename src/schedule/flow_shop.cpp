@@ -47,7 +47,7 @@ Status check_obstacles(std::span<const Obstacle> obstacles, std::string_view lan
       return Status(Code::invalid_argument, name + "must end after it starts");
     }
     if (obstacle.start_s < free_s) {
-      return Status(Code::invalid_argument, name + "must not start before the one before it ends");
+      return Status(Code::invalid_argument, name + "must not start before the previous one ends");
     }
     free_s = obstacle.end_s;
   }
@@ -93,13 +93,13 @@ Status check_order(std::span<const std::size_t> order, std::span<const double> s
     if (order[i] >= seen.size() || seen[order[i]]) {
       return Status(Code::internal, std::string(what) + " order: job " + std::to_string(order[i]) +
                                         " at position " + std::to_string(i) +
-                                        " is unknown or comes twice");
+                                        " is unknown or occurs twice");
     }
     seen[order[i]] = true;
     if (i > 0 && start_s[order[i]] < start_s[order[i - 1]] - slack_s) {
       return Status(Code::internal, std::string(what) + " order: job " + std::to_string(order[i]) +
                                         " starts before job " + std::to_string(order[i - 1]) +
-                                        ", behind which it is listed");
+                                        ", but is listed after it");
     }
   }
   return {};
@@ -193,7 +193,7 @@ Result<Scheduler> parse_scheduler(std::string_view name) {
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
   return Status(Code::invalid_argument,
-                "scheduler \"" + std::string(name) + "\" is unknown; there are " + known);
+                "scheduler \"" + std::string(name) + "\" is unknown; choose one of: " + known);
 }
 
 FlowShopPlan schedule_flow_shop(const FlowShop& shop, Scheduler scheduler,

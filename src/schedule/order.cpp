@@ -122,7 +122,7 @@ Result<OrderRule> parse_order(std::string_view name) {
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
   return Status(Code::invalid_argument,
-                "order \"" + std::string(name) + "\" is unknown; there are: " + known);
+                "order \"" + std::string(name) + "\" is unknown; choose one of: " + known);
 }
 
 std::vector<std::size_t> order_jobs(std::span<const JobCost> jobs, OrderRule rule,

@@ -44,7 +44,7 @@ Status load_book(std::string_view codec, std::vector<KeyValue>& settings) {
     const std::string where = fmt::format("book={}", value);
     if (value.empty()) {
       return Status(Code::invalid_argument,
-                    "book= needs the name of a file (see tailrace-lab train-book)");
+                    "book= needs the name of a book file (made by tailrace-lab train-book)");
     }
     TAILRACE_TAKE(const std::string read, read_settings_file(value, book_bytes_max).within("book"));
     const std::vector<std::uint8_t> bytes(read.begin(), read.end());

@@ -42,7 +42,7 @@ Status apply_chunk(const std::string& text, ConcatRequest& request) {
       return Status(Code::invalid_argument,
                     fmt::format("--chunk {}: expected a size such as 1MiB, or "
                                 "rows such as 128x{}",
-                                text, shape ? "; inner extents are never cut" : ""));
+                                text, shape ? "; only the first extent can be given" : ""));
     }
     request.chunk_bytes = *bytes;
     return Status();
@@ -62,19 +62,20 @@ Status apply_codec(const ConcatWords& words, ConcatRequest& request) {
   TAILRACE_TRY(apply_field_options("codec=" + words.codec, parsed).within("--codec"));
   if (parsed.codec == "keep" && !parsed.codec_settings.empty()) {
     return Status(Code::invalid_argument,
-                  fmt::format("--codec {}: keep takes no settings", words.codec));
+                  fmt::format("--codec {}: keep has no settings", words.codec));
   }
   if (parsed.codec == auto_codec || !parsed.bound.lossless()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("--codec {}: a concatenation keeps every value; say keep, or a "
-                              "lossless codec by its name",
-                              words.codec));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("--codec {}: concat is lossless; expected keep or the name of a lossless codec",
+                    words.codec));
   }
   const bool deflate_is_possible = parsed.codec == "keep" || parsed.codec == exact_codec;
   if (words.level && !deflate_is_possible) {
-    return Status(Code::invalid_argument,
-                  fmt::format("--level is {}'s; of another codec say --codec {},level=N",
-                              exact_codec, parsed.codec));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("--level applies to codec {} only; for another codec, use --codec {},level=N",
+                    exact_codec, parsed.codec));
   }
   request.codec = parsed.codec;
   request.codec_settings = parsed.codec_settings;

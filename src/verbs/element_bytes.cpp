@@ -66,27 +66,27 @@ Status check_chunk(const StoredDataset& field, const KeyValue& entry) {
     fits = (*trial.chunk_shape)[d] <= field.limit(d);
   }
   return fits ? Status()
-              : Status(Code::invalid_argument, "the chunk does not fit its shape " +
+              : Status(Code::invalid_argument, "the chunk shape does not fit the shape " +
                                                    shape_text(element_shape(field.shape)));
 }
 
 /// Apply one entry. @returns why it does not apply; empty: it does
 std::string take_entry(const StoredDataset& field, const KeyValue& entry, BytesRequest& asked) {
   const auto& [key, value] = entry;
-  if (key == "bound" && value != "none") return "such values are kept exactly";
+  if (key == "bound" && value != "none") return "values of this type are always stored exactly";
   if (key == "bound") return "";
   if ((key == "codec" && value == plain_codec) || (key == "layout" && value == "contiguous")) {
     asked.as_stored = true;
     return "";
   }
   if (key == "codec" && value != exact_codec) {
-    return fmt::format("such datasets are compressed by {}, or not (none)", exact_codec);
+    return fmt::format("datasets of this type can only use {} or none", exact_codec);
   }
   if (key == "chunk") {
     const Status fits = check_chunk(field, entry);
     if (!fits.ok()) return fits.message();
   } else if (key != "codec" && !check_codec_setting(key, exact_codec).ok()) {
-    return "codec=, chunk= and bound=none do";
+    return "only codec=, chunk= and bound=none apply";
   }
   asked.as_stored = false;
   asked.options.push_back(entry);
@@ -168,10 +168,9 @@ Status check_not_asked(const OtherDataset& other, std::span<const FieldPattern> 
     for (const KeyValue& entry : pattern.options) {
       if (asks_for_nothing(entry)) continue;
       return does_not_apply(pattern, entry, other.path, other.type,
-                            why.empty()
-                                ? "it is copied as it is stored, since it has filters, lies "
-                                  "in a header, or points to data elsewhere in the file"
-                                : why);
+                            why.empty() ? "the dataset is copied as stored, since it has filters, "
+                                          "is compact, or points to data elsewhere in the file"
+                                        : why);
     }
   }
   return Status();

@@ -97,9 +97,11 @@ Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
   if (text.empty()) return Slab::of(whole_box(shape));
   TAILRACE_TAKE(const std::vector<Range> ranges, parse_ranges(text));
   if (ranges.size() != shape.size()) {
-    return Status(Code::invalid_argument,
-                  fmt::format("--slab {}: {} ranges, dataset \"{}\" is {}", text, ranges.size(),
-                              dataset.path, shape_text(shape)));
+    return Status(
+        Code::invalid_argument,
+        fmt::format(
+            "--slab {}: expected one range per dimension, found {}; dataset \"{}\" has shape {}",
+            text, ranges.size(), dataset.path, shape_text(shape)));
   }
   Slab slab;
   for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -108,7 +110,7 @@ Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
     const std::uint64_t end = range.end.value_or(shape[d]);
     if (start > end || end > shape[d]) {
       return Status(Code::bad_coverage,
-                    fmt::format("--slab {}: {}:{} leaves the extent {} of dataset \"{}\"", text,
+                    fmt::format("--slab {}: {}:{} exceeds the extent {} of dataset \"{}\"", text,
                                 start, end, shape[d], dataset.path));
     }
     slab.start.push_back(start);
@@ -235,7 +237,7 @@ std::string npy_head(DType dtype, const Shape& shape) {
 bool leaves_out(const StoredDataset& dataset, const ExportRequest& request,
                 const VerbRanks& ranks) {
   if (!dataset.foreign || request.follow_external) return false;
-  ranks.say(values_elsewhere_text(dataset) + ": left out, --follow-external takes them in");
+  ranks.say(values_elsewhere_text(dataset) + ": left out; --follow-external includes them");
   return true;
 }
 
@@ -299,7 +301,8 @@ class PlainExport {
       chosen.push_back(i);
     }
     if (chosen.empty()) {
-      return Status(Code::not_found, fmt::format("{}: no dataset is chosen", request_.input));
+      return Status(Code::not_found,
+                    fmt::format("{}: no dataset matches --only and --exclude", request_.input));
     }
     return chosen;
   }
@@ -325,7 +328,7 @@ class PlainExport {
                 const std::string& partial, const std::string& head) const {
     TAILRACE_TRY(check_replaceable(path, request_.replace, "--force replaces it"));
     if (same_file(path, request_.input)) {
-      return Status(Code::invalid_argument, path + " is the input");
+      return Status(Code::invalid_argument, path + " is the input file");
     }
     struct stat left {};
     if (request_.replace && ::lstat(partial.c_str(), &left) == 0 && S_ISREG(left.st_mode)) {
@@ -501,7 +504,7 @@ class PartExport {
       const std::string what =
           request_.level > 0 ? "" : fmt::format(" of {} dimensions", n_dimensions);
       return Status(Code::not_found,
-                    fmt::format("{}: no dataset{} is chosen", request_.input, what));
+                    fmt::format("{}: no matching dataset{} to export", request_.input, what));
     }
     return add_coordinates(taken);
   }
@@ -545,10 +548,9 @@ class PartExport {
   }
 
   static Status not_numbers(const std::string& path) {
-    return Status(Code::unsupported,
-                  fmt::format("dataset \"{}\" holds neither numbers nor texts: a part of it cannot "
-                              "be exported",
-                              path));
+    return Status(
+        Code::unsupported,
+        fmt::format("dataset \"{}\": a part can be exported only of numbers and texts", path));
   }
 
   /// Type with which the values are read and written.
@@ -634,8 +636,8 @@ class PartExport {
     }
     if (!known.empty() && !made.anonymous) {
       return Status(Code::invalid_argument,
-                    fmt::format("--slab cuts dimension \"{}\" of \"{}\" otherwise than of another "
-                                "dataset: choose by --only",
+                    fmt::format("--slab cuts dimension \"{}\" of \"{}\" at other positions than in "
+                                "another dataset; export them separately (--only)",
                                 made.name, path));
     }
     if (!known.empty()) made.name += "_" + std::to_string(known.size());
@@ -781,7 +783,7 @@ Result<ExportReport> export_files(const VerbRanks& ranks, const ExportRequest& r
                   fmt::format("--level {}: expected 0 to {}", request.level, kMostLevels));
   }
   if (request.level > 0 && !request.slab.empty()) {
-    return Status(Code::invalid_argument, "--level and --slab both name a part: give one");
+    return Status(Code::invalid_argument, "--level and --slab cannot be combined");
   }
   if (!(request.abs_bound >= 0)) {
     return Status(Code::invalid_argument,
@@ -799,8 +801,8 @@ Result<ExportReport> export_files(const VerbRanks& ranks, const ExportRequest& r
   }
   if (options.abs_bound > 0) {
     return Status(Code::invalid_argument,
-                  "--abs is for files of .npy and raw values and for parts (--slab): all as HDF5 "
-                  "keeps the attributes that name each field's bound");
+                  "--abs needs --format npy, --format raw or --slab: a complete HDF5 export keeps "
+                  "the attributes that record the original bounds");
   }
   TAILRACE_TAKE(report.repacked, export_whole(ranks, request));
   return report;

@@ -19,7 +19,7 @@ Result<std::vector<RoleVerdict>> find_roles(InputFile& input) {
     StatedObject found;
     found.path = path;
     TAILRACE_TAKE(found.attributes,
-                  input.attributes_of(path, states_role).within("--roles off does without it"));
+                  input.attributes_of(path, states_role).within("--roles off does not need it"));
     return found;
   };
   bool has_root = false;
@@ -59,13 +59,14 @@ std::vector<std::string> stated_ranges_remarks(std::span<const PlannedField> pla
   std::vector<std::string> sentences;
   sentences.reserve(unguarded.size() + extremes.size());
   for (const auto& [why, names] : unguarded) {
-    sentences.push_back(fmt::format("values may cross stated limits by the bound ({}): {}", why,
-                                    first_names_text(names, fields_in_sentence)));
+    sentences.push_back(
+        fmt::format("values may exceed their stated limits by up to the bound ({}): {}", why,
+                    first_names_text(names, fields_in_sentence)));
   }
   for (const auto& [attributes, names] : extremes) {
     sentences.push_back(
-        fmt::format("attributes {} state extremes of the input, which values of the output may "
-                    "leave by the bound (guard=minmax keeps them): {}",
+        fmt::format("attributes {} state the extremes of the input, which output values may exceed "
+                    "by up to the bound (guard=minmax prevents this): {}",
                     attributes, first_names_text(names, fields_in_sentence)));
   }
   return sentences;

@@ -115,7 +115,8 @@ Result<InfoReport> file_info(const InfoRequest& request) {
   if (!lists) return report;
   if (!report.hdf5) {
     return Status(Code::unsupported,
-                  fmt::format("{}: {} files have no chunks", request.file, report.format));
+                  fmt::format("{}: --chunks needs an HDF5 file; {} files have no chunks",
+                              request.file, report.format));
   }
   TAILRACE_TRY(check_patterns_match(std::vector{request.chunks_of}, "--chunks", fields));
   return report;

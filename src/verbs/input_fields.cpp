@@ -168,8 +168,8 @@ std::string quantization_doubt(const std::string& path, const Quantization& quan
   const std::string values =
       from > 0 ? fmt::format("values of {:.6g} and more in magnitude", from) : "values";
   return fmt::format(
-      "field \"{}\": {} may have been moved before by more than the bound {:.4g}{}, since the file "
-      "says that they were rounded: {}; what the bound keeps of them means nothing",
+      "field \"{}\": {} may already be rounded by more than the bound {:.4g}{} ({}); a bound this "
+      "small keeps digits without meaning",
       path, values, bound, pointwise_bound > 0 ? " of each value" : "", quantization.text());
 }
 

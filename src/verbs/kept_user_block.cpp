@@ -17,7 +17,8 @@ constexpr std::uint64_t piece_bytes = 1U << 20;
 Status copy_user_block(const std::string& input, std::uint64_t n_bytes, Storage& output) {
   TAILRACE_TAKE(const std::shared_ptr<InputBytes> source, InputBytes::open(input));
   Buffer piece(std::min(n_bytes, piece_bytes));
-  if (!piece.allocated()) return Status(Code::out_of_memory, "no memory for the user block");
+  if (!piece.allocated())
+    return Status(Code::out_of_memory, "not enough memory for the user block");
   for (std::uint64_t at = 0; at < n_bytes; at += piece_bytes) {
     const auto bytes = piece.bytes().first(std::min(n_bytes - at, piece_bytes));
     TAILRACE_TRY(source->read_at(at, bytes));

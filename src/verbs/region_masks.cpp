@@ -28,7 +28,8 @@ class FileMask final : public RegionMask {
     }
     const std::uint64_t n_own = own.n_elements();
     Buffer values(n_own * mask.value_bytes());
-    if (!values.allocated()) return Status(Code::out_of_memory, "no memory for a part of a mask");
+    if (!values.allocated())
+      return Status(Code::out_of_memory, "not enough memory for a part of a mask");
     TAILRACE_TRY(read_values(own, values.bytes()).within("mask \"" + mask.path + "\""));
     visit_dtype(*mask.dtype, [&]<class T>() {
       const auto* numbers = reinterpret_cast<const T*>(values.data());
@@ -68,18 +69,18 @@ Result<RegionMasks> find_masks(InputFile& file, std::span<const RegionGuard> reg
     const auto& fields = file.fields();
     const auto mask = std::ranges::find(fields, region.mask, &StoredDataset::path);
     if (mask == fields.end()) {
-      return Status(Code::not_found, fmt::format("{}: the file has no dataset of numbers \"{}\"",
-                                                 what, region.mask));
+      return Status(Code::not_found,
+                    fmt::format("{}: dataset of numbers \"{}\" does not exist", what, region.mask));
     }
     if (is_floating(*mask->dtype)) {
-      return Status(Code::invalid_argument, fmt::format("{}: a mask holds integers, this one {}",
+      return Status(Code::invalid_argument, fmt::format("{}: a mask must have integers, found {}",
                                                         what, dtype_name(*mask->dtype)));
     }
     const bool of_every_entry = !of_entry.empty() && mask->shape == of_entry;
     if (!of_every_entry && mask->shape != shape) {
       return Status(Code::invalid_argument,
-                    fmt::format("{}: the mask is {}, the field {}; the shapes are alike, or the "
-                                "mask's is the field's without its first axis",
+                    fmt::format("{}: the mask has shape {}, the field {}; the shapes must be "
+                                "equal, or the mask must lack the first axis of the field",
                                 what, shape_text(mask->shape), shape_text(shape)));
     }
     masks.back() = std::make_shared<const FileMask>(

@@ -141,7 +141,7 @@ Status check_output(const RepackRequest& request) {
 /// Check the scratch folder. Each rank's view counts: the folder may be on a disk of its node.
 Status check_scratch(const std::string& scratch) {
   if (scratch.empty() || scratch == "off" || is_directory(scratch)) return Status();
-  return Status(Code::not_found, fmt::format("--scratch {}: there is no such folder", scratch));
+  return Status(Code::not_found, fmt::format("--scratch {}: the folder does not exist", scratch));
 }
 
 /// Load books on every rank: all codecs need the same ones.
@@ -159,7 +159,7 @@ Status load_books(std::vector<PlannedField>& plan) {
 Result<std::vector<DimensionNames>> parse_dimension_names(const NetcdfRequest& netcdf) {
   std::vector<DimensionNames> all;
   if (!netcdf.dimensions.empty() && !netcdf.wanted) {
-    return Status(Code::invalid_argument, "--dims names dimensions of --netcdf output");
+    return Status(Code::invalid_argument, "--dims needs --netcdf");
   }
   for (const std::string& text : netcdf.dimensions) {
     const std::size_t equals = text.rfind('=');
@@ -176,7 +176,8 @@ Result<std::vector<DimensionNames>> parse_dimension_names(const NetcdfRequest& n
     };
     names.names = split_at_commas(std::string_view(text).substr(equals + 1));
     if (std::find(names.names.begin(), names.names.end(), "") != names.names.end()) {
-      return Status(Code::invalid_argument, fmt::format("--dims '{}': a name is empty", text));
+      return Status(Code::invalid_argument,
+                    fmt::format("--dims '{}': names must not be empty", text));
     }
     all.push_back(std::move(names));
   }
@@ -214,13 +215,14 @@ Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRe
   if (n_asked == 0) return std::optional<FrontChunks>();
   if (n_asked > 1) {
     return Status(Code::invalid_argument,
-                  "--cmip7, --cloud and --as-stored want different chunks: give one");
+                  "--cmip7, --cloud and --as-stored cannot be combined: each chooses the chunks");
   }
   FrontChunks front;
   front.option = request.cmip7 ? "--cmip7" : request.cloud ? "--cloud" : "--as-stored";
   if (request.as_stored) {
     if (request.chunk_given) {
-      return Status(Code::invalid_argument, "--as-stored leaves chunks as they are: drop --chunk");
+      return Status(Code::invalid_argument,
+                    "--as-stored keeps the chunks and cannot be combined with --chunk");
     }
     front.all_as_stored = true;
     if (request.whole_times) front.whole = times_of(input);
@@ -398,7 +400,7 @@ void Repack::report_large_others() {
   const std::vector<OtherDataset> large = large_ones(report_.others);
   if (large.empty()) return;
   report_.remarks.push_back(
-      fmt::format("{} copies datasets of other types than numbers as they are stored: {}",
+      fmt::format("{} copies datasets of types other than numbers as stored: {}",
                   request_.cloud ? "--cloud" : "--cmip7", other_datasets_text(large)));
 }
 
@@ -412,7 +414,8 @@ Result<std::vector<double>> Repack::component_bounds(const PlannedField& planned
     const BoxChunks chunks(*planned.boxes, tiles.grid().chunk_shape[0]);
     const DealtField dealt{tiles.grid().n_chunks(), field.raw_bytes()};
     Buffer values(n_elements(tiles.grid().chunk_shape) * dtype_bytes(field.dtype));
-    if (!values.allocated()) return Status(Code::out_of_memory, "no memory to read a chunk");
+    if (!values.allocated())
+      return Status(Code::out_of_memory, "not enough memory to read a chunk");
     for (const ChunkRun& run : deal_chunks({&dealt, 1}, comm_.rank(), comm_.n_ranks())) {
       for (std::uint64_t chunk = run.first; chunk < run.end; ++chunk) {
         const Box box = tiles.grid().clipped_box(chunk);
@@ -476,7 +479,7 @@ Status Repack::settle_masks(std::vector<PlannedField>& plan) {
       if (region.mask.empty()) continue;
       if (has_mask(plan, region.mask)) continue;
       return Status(Code::invalid_argument,
-                    fmt::format("{}: guard=region={}: the output must have {} as the input has it",
+                    fmt::format("{}: guard=region={}: the output must contain {} unchanged",
                                 field.name(), region_text(region), region.mask));
     }
   }
@@ -503,9 +506,9 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
   std::optional<std::variant<std::string, double>>& said = notes.instead[guard_attribute];
   if (!held.empty()) said = guards_text(held);
   if (comm_.is_root() && ++n_less_guarded_ <= less_guarded_named) {
-    report_.remarks.push_back(
-        fmt::format("{}: its guard={} is said as {}: the output lacks a mask, or has other chunks",
-                    field.name(), guards_text(*guards), guards_text(held)));
+    report_.remarks.push_back(fmt::format(
+        "{}: guard={} is recorded as {}, since the output lacks a mask or has other chunks",
+        field.name(), guards_text(*guards), guards_text(held)));
   }
   return notes;
 }
@@ -577,7 +580,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   }
   if (n_less_guarded_ > less_guarded_named) {
     report_.remarks.push_back(
-        fmt::format("guards of {} are said in part likewise",
+        fmt::format("the guards of {} are also recorded in part only",
                     counted(n_less_guarded_ - less_guarded_named, "more dataset")));
   }
   // Drop the note if it would apply to no dataset.
@@ -586,8 +589,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   for (const std::string& path : unknown) copied_[path] = said_unknown();
   if (comm_.is_root() && !unknown.empty()) {
     report_.remarks.push_back(
-        "of these nobody says what they have lost, and the output says so, since it says that "
-        "other datasets are exact: " +
+        "the loss of these datasets is unknown, and the output records it as unknown: " +
         first_names_text(unknown, names_in_remark));
   }
 }
@@ -650,7 +652,7 @@ void Repack::tell_of_scratch() {
                                                            : reader_->scratch_failure());
   if (used.ok() || !comm_.is_root()) return;
   report_.remarks.push_back(
-      "stored chunks were decoded several times, since a scratch file failed: " + used.message());
+      "stored chunks were decoded several times, since the scratch file failed: " + used.message());
 }
 
 Status Repack::define_fields(Writer& writer) {
@@ -714,7 +716,8 @@ Status Repack::write_in_headers(Hdf5File& output) {
     const Box whole = whole_box(field.shape);
     if (!field.in_header || whole.n_elements() == 0) continue;
     Buffer values(field.raw_bytes());
-    if (!values.allocated()) return Status(Code::out_of_memory, field.name() + ": no memory");
+    if (!values.allocated())
+      return Status(Code::out_of_memory, field.name() + ": not enough memory");
     TAILRACE_TRY(input_->read(planned.input_index, whole, values.bytes()).within(field.name()));
     TAILRACE_TRY(write_dataset_values(output.hdf5_id(), field.path, Slab::of(whole), field.dtype,
                                       false, values.bytes()));
@@ -813,14 +816,16 @@ Result<std::vector<std::string>> repack_outputs(const std::vector<std::string>& 
   if (inputs.size() > 1 && !into_folder) {
     return Status(
         Code::invalid_argument,
-        fmt::format("several inputs need an existing folder as --output; {} is none", output));
+        fmt::format("several inputs need an existing folder as --output; {} is not a folder",
+                    output));
   }
   for (const std::string& input : inputs) {
     const std::string path =
         into_folder ? (std::filesystem::path(output) / output_name(input, netcdf)).string()
                     : output;
     if (std::find(outputs.begin(), outputs.end(), path) != outputs.end()) {
-      return Status(Code::invalid_argument, fmt::format("two inputs would both become {}", path));
+      return Status(Code::invalid_argument,
+                    fmt::format("two inputs have the same output name {}", path));
     }
     outputs.push_back(path);
   }

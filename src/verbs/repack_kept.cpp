@@ -97,18 +97,17 @@ std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
     }
     if (!names.empty()) add(what, names);
   };
-  tell("Fletcher's checksums are not kept (codecs deflate and portable have them)", loses_checksum);
+  tell("Fletcher32 checksums are not kept (codecs deflate and portable have them)", loses_checksum);
   tell("numbers are stored in this machine's byte order, not in the input's", loses_byte_order);
-  tell("types that are objects of the input become types of their datasets alone",
-       loses_named_type);
-  tell("datasets that lie in their headers (compact) get a place of their own", leaves_header);
-  tell("dimensions that could grow up to a limit become fixed", loses_limits);
-  tell("space for chunks is not allocated before they are written", loses_allocation);
-  tell("chunks at the edges are filtered like all others", loses_plain_edges);
-  tell("datasets that were never written get their space, with fill values", gets_space);
+  tell("named types become plain types of their datasets", loses_named_type);
+  tell("compact datasets (values in the object header) become contiguous or chunked",
+       leaves_header);
+  tell("dimensions with a maximum extent become fixed", loses_limits);
+  tell("chunks are not allocated before they are written", loses_allocation);
+  tell("partial edge chunks are filtered like all others", loses_plain_edges);
+  tell("datasets that were never written are stored with fill values", gets_space);
   tell("datasets without values are stored without chunks", loses_chunks);
-  tell("the numbers from which on attributes lie in a heap are Tailrace's own",
-       loses_attribute_form);
+  tell("the thresholds for dense attribute storage are not kept", loses_attribute_form);
   std::map<std::string_view, std::vector<std::string>> other_chunks;
   for (const PlannedField& planned : plan) {
     if (planned.other_chunks_reason.empty()) continue;

@@ -92,15 +92,15 @@ Result<std::uint64_t> share_of_reading(const MemoryQuestion& question, const Lar
   // stored chunks many times.
   if (needed_bytes <= question.all_bytes) return question.asked ? largest.needed_bytes : 0;
   const std::string why = fmt::format(
-      "dataset \"{}\": a stored chunk has {} and is decoded whole, since it has filters, which "
-      "takes up to {}",
+      "dataset \"{}\": a stored chunk of {} must be decoded as a whole, which needs up to {}",
       largest.dataset->path, bytes_text(largest.chunk_bytes), bytes_text(largest.needed_bytes));
   if (question.asked) {
-    return Status(Code::out_of_memory, fmt::format("{}: --memory {} is too little, {}MB would do",
-                                                   why, bytes_text(question.all_bytes),
-                                                   (needed_bytes + 999'999) / 1'000'000));
+    return Status(
+        Code::out_of_memory,
+        fmt::format("{}; --memory {} is too small, at least {}MB are needed", why,
+                    bytes_text(question.all_bytes), (needed_bytes + 999'999) / 1'000'000));
   }
-  remark = fmt::format("{}: more than the memory that Tailrace keeps to", why);
+  remark = fmt::format("{}, more than the memory limit", why);
   return std::uint64_t{0};
 }
 

@@ -154,7 +154,7 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
   }
   if (front.all_as_stored && field.chunked() && !asked.anything) {
     planned.other_chunks_reason =
-        "chunks cannot be copied as they are stored, and are encoded anew by deflate";
+        "chunks cannot be copied as stored and are encoded again with deflate";
   }
   if (!asked.codec) {
     options.codec = options.bound.lossless() ? exact_codec : portable_codec;
@@ -165,10 +165,11 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
   if (!front.checksum || options.codec == exact_codec || options.codec == portable_codec) {
     return Status();
   }
-  return Status(Code::invalid_argument,
-                fmt::format("field \"{}\": {} makes files that every reader decodes: codec {} "
-                            "or {}, not {}",
-                            field.path, front.option, exact_codec, portable_codec, options.codec));
+  return Status(
+      Code::invalid_argument,
+      fmt::format(
+          "field \"{}\": {} supports only codecs that every reader can decode ({}, {}), not {}",
+          field.path, front.option, exact_codec, portable_codec, options.codec));
 }
 
 Status check_front_request(const FrontChunks& front, const FileOptions& file, bool chunk_given,
@@ -176,16 +177,15 @@ Status check_front_request(const FrontChunks& front, const FileOptions& file, bo
   const FieldOptions& defaults = file.field_defaults;
   const bool shape_given = defaults.chunk_shape.has_value();
   if (chunk_given && (shape_given || defaults.chunk_bytes < cmip_chunk_bytes_least)) {
-    return Status(
-        Code::invalid_argument,
-        front.option +
-            ": --chunk is the least size of a chunk, 4MiB or more; shapes follow from it");
+    return Status(Code::invalid_argument,
+                  front.option + ": --chunk must be a minimum size of 4MiB or more, not a shape");
   }
   for (const FieldPattern& pattern : patterns) {
     for (const char* key : {"chunk", "layout"}) {
       if (last_value(pattern.options, key) == nullptr) continue;
-      return Status(Code::invalid_argument, fmt::format("--field '{}': {}= is {}'s to choose",
-                                                        pattern.glob, key, front.option));
+      return Status(Code::invalid_argument,
+                    fmt::format("--field '{}': {}= cannot be combined with {}, which chooses it",
+                                pattern.glob, key, front.option));
     }
   }
   return Status();
@@ -214,8 +214,8 @@ Status choose_pieces(const StoredDataset& field, FieldOptions& options, int n_ra
   }
   if (options.chunk_shape) {
     return Status(Code::invalid_argument,
-                  fmt::format("field \"{}\": layout contiguous has no chunks of shape {}; "
-                              "chunk=SIZE says how much is written at once",
+                  fmt::format("field \"{}\": layout contiguous has no chunks, so chunk={} does not "
+                              "apply; chunk=SIZE sets the size of writes",
                               field.path, shape_text(*options.chunk_shape)));
   }
   // Contiguous storage holds plain values: a request for it without a codec means codec none.
@@ -253,9 +253,9 @@ Status check_components_match(std::span<const ComponentBound> wanted, const Fiel
     return Status(
         Code::invalid_argument,
         names.empty()
-            ? "--field 'component:...' is for plotfiles, and this input has no level of one whose "
-              "boxes fit its data"
-            : fmt::format("--field 'component:{}' matches no component; there are: {}",
+            ? "--field 'component:...' needs a plotfile (AMReX, Chombo) with a level whose boxes "
+              "match its data"
+            : fmt::format("--field 'component:{}' matches no component; the components are: {}",
                           component.glob, names));
   }
   return Status();
@@ -308,7 +308,7 @@ void plan_covered(const StoredDataset& field, const FieldRequests& requests,
   options.drop_covered = level && !requests.front && options.codec != plain_codec;
   if (options.drop_covered || !level) return;
   planned.covered_kept_reason = requests.front
-                                    ? requests.front->option + " leaves chunks as they are"
+                                    ? requests.front->option + " keeps chunks as they are"
                                     : "nothing is compressed";
 }
 
@@ -449,7 +449,8 @@ void keep_chunk_shape(const StoredDataset& field, const std::vector<KeyValue>& o
     options.chunk_shape = field.storage.chunk_shape;
     if (defaults.keeps_chunks) return;
     planned.other_chunks_reason =
-        "chunks are the input's in spite of --chunk: PyTables finds entries of an index by them";
+        "chunks of the input are kept despite --chunk, since PyTables locates index entries by "
+        "them";
     return;
   }
   if (!defaults.keeps_chunks) return;
@@ -590,8 +591,7 @@ Result<PlannedField> plan_bytes(const StoredDataset& field, const Defaults& defa
     options.chunk_shape = chunk_shape_of_bytes(field, options.chunk_bytes, n_ranks);
   }
   if (!asked.unapplied.empty()) {
-    planned.other_chunks_reason =
-        asked.unapplied + " of --field is for numbers and does not apply to other types";
+    planned.other_chunks_reason = asked.unapplied + " of --field applies only to numbers";
   }
   return planned;
 }
@@ -610,8 +610,7 @@ Result<std::vector<BytesRequest>> requests_of_others(std::span<const StoredDatas
     TAILRACE_TAKE(asked[f], request_of_bytes(fields[f], defaults.patterns, numbers));
   }
   const std::string why =
-      requests.front ? requests.front->option + " copies datasets of other types as they are stored"
-                     : "";
+      requests.front ? requests.front->option + " copies datasets of other types as stored" : "";
   for (const OtherDataset& other : requests.others) {
     if (as_bytes.contains(other.path)) continue;
     TAILRACE_TRY(check_not_asked(other, defaults.patterns, numbers, why));
@@ -643,20 +642,19 @@ Status check_not_again(const std::vector<PlannedField>& plan, const FileOptions&
   const std::optional<ErrorBound> had = total_of(first->losses.losses);
   const ErrorBound& bound = field.options.bound;
   const std::string more =
-      n_more == 0 ? "" : fmt::format(" ({}, too)", counted(n_more, "more field"));
+      n_more == 0 ? "" : fmt::format(" (and {})", counted(n_more, "more field"));
   const std::string new_loss = !bound.lossless()                  ? error_bound_text(bound)
                                : !first->component_bounds.empty() ? "bounds of components"
                                : file.has_target()                ? "the bound of a target"
                                                                   : "codec " + field.options.codec;
-  return Status(
-      Code::invalid_argument,
-      fmt::format("field \"{}\"{}: its values are lossy already ({}, by its {}); {} would come on "
-                  "top of that. Repack the original, or keep these values exactly (--field "
-                  "'{}:bound=none' or no bound), or allow it by --again: {}",
-                  field.path, more, had ? error_bound_text(*had) : "bound unknown",
-                  first->losses.told_by, new_loss, field.path.substr(1),
-                  had ? "the output then records the sum of the bounds"
-                      : "the output then records no bound against the original"));
+  return Status(Code::invalid_argument,
+                fmt::format("field \"{}\"{}: its values are already lossy ({}, by its {}); {} "
+                            "would add to that. Repack the original, or keep these values exactly "
+                            "(--field '{}:bound=none' or no bound), or allow it by --again: {}",
+                            field.path, more, had ? error_bound_text(*had) : "bound unknown",
+                            first->losses.told_by, new_loss, field.path.substr(1),
+                            had ? "the output then records the sum of the bounds"
+                                : "the output then records no bound against the original"));
 }
 
 }  // namespace
@@ -729,9 +727,9 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
   }
   if (!requests.again) TAILRACE_TRY(check_not_again(plan, file));
   if (!drops && asks_to_drop(defaults)) {
-    return Status(Code::invalid_argument,
-                  "covered=drop is for plotfiles, and no level of one is written here whose boxes "
-                  "fit its data");
+    return Status(
+        Code::invalid_argument,
+        "covered=drop needs a plotfile (AMReX, Chombo) with a level whose boxes match its data");
   }
   return plan;
 }

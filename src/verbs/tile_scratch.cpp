@@ -85,7 +85,7 @@ Status reserve(int descriptor, std::uint64_t n_bytes, std::uint64_t spared_bytes
   const std::uint64_t free_bytes = std::uint64_t{facts.f_bavail} * facts.f_frsize;
   constexpr std::uint64_t most = std::numeric_limits<off_t>::max();
   if (n_bytes > most || n_bytes > free_bytes || spared_bytes > free_bytes - n_bytes) {
-    return Status(Code::no_space, "a scratch file: too little space is free");
+    return Status(Code::no_space, "a scratch file: not enough free space");
   }
   const FileLimitScope scope;
   // Do not fall back to writing: without preallocation, no scratch file is used.
@@ -105,7 +105,8 @@ Result<std::unique_ptr<Storage>> open_scratch_file(const ScratchPlace& place,
   // A file in memory would use the memory that it should save; a network file system may be slower
   // than decoding again.
   if (!place.anywhere && mount_kind_of(descriptor) != MountKind::own_disk) {
-    return Status(Code::unsupported, "\"" + place.folder + "\" is on no disk of this machine");
+    return Status(Code::unsupported,
+                  "\"" + place.folder + "\" is not on a local disk of this machine");
   }
   const bool shares =
       place.folder == place.output_folder || is_on_same_device(descriptor, place.output_folder);
@@ -191,7 +192,7 @@ class TileScratch::Pass {
     const Box box = elements_of(chunks);
     const bool fits = scratch_.bytes_of(box) <= memory_.size();
     if (fits && n_wanted == n_chunks) return take(box);
-    if (n_chunks == 1) return Status(Code::out_of_memory, "no room for one stored chunk");
+    if (n_chunks == 1) return Status(Code::out_of_memory, "not enough memory for one stored chunk");
     // Halve the slowest dimension, so that rows stay long.
     std::size_t d = 0;
     while (chunks.count[d] == 1) ++d;
@@ -232,7 +233,7 @@ class TileScratch::Pass {
 Status TileScratch::fill(InputFile& input, std::size_t field_index, const Shape& stored_chunk,
                          std::span<std::byte> memory) {
   const bool allocated = std::ranges::all_of(packs_, &Buffer::allocated);
-  if (!allocated) return Status(Code::out_of_memory, "no memory to pack values");
+  if (!allocated) return Status(Code::out_of_memory, "not enough memory to pack values");
   return Pass(*this, input, field_index, stored_chunk, memory).run();
 }
 
@@ -302,7 +303,7 @@ Status TileScratch::read(std::size_t index, std::span<std::byte> values) {
   const std::uint64_t checksum =
       std::accumulate(checksums.begin(), checksums.end(), std::uint64_t{0});
   if (end == part.begin + bytes_of(part.box) && checksum == part.checksum) return Status();
-  return Status(Code::corrupt, storage_->path() + " gives other bytes than were written");
+  return Status(Code::corrupt, storage_->path() + " returned other bytes than were written");
 }
 
 /// Read consecutive pieces.

@@ -45,7 +45,7 @@ Status refuse_duplicates(const std::vector<std::string>& inputs) {
   for (const std::string& input : inputs) ++n_times[key_of(input)];
   if (n_times.size() == inputs.size()) return Status();
   Status twice(Code::invalid_argument,
-               "files are named more than once, and their rows would come twice:");
+               "files are given more than once, which would duplicate their rows:");
   for (const std::string& input : inputs) {
     std::size_t& count = n_times[key_of(input)];
     if (count > 1) twice = twice.with_line(fmt::format("{} ({} times)", input, count));
@@ -58,9 +58,11 @@ Status refuse_duplicates(const std::vector<std::string>& inputs) {
 Result<std::vector<std::string>> inputs_here(const std::vector<std::string>& files,
                                              const std::string& list_path) {
   if (files.empty() == list_path.empty()) {
-    return Status(Code::invalid_argument,
-                  files.empty() ? "no inputs: name FILES, or a --list of them"
-                                : "FILES and --list are both given; which comes first is not said");
+    return Status(
+        Code::invalid_argument,
+        files.empty()
+            ? "no inputs; give FILES or --list"
+            : "FILES and --list cannot be combined, since their order would be undefined");
   }
   std::vector<std::string> inputs = files;
   if (!list_path.empty()) {
@@ -101,7 +103,7 @@ Status check_folder_is_there(const std::string& output) {
   if (is_directory(folder)) return Status();
   TAILRACE_TRY(check_not_url(output));
   return Status(Code::not_found,
-                fmt::format("cannot create {}: there is no folder {}", output, folder));
+                fmt::format("cannot create {}: folder {} does not exist", output, folder));
 }
 
 Status check_folder_is_writable(const std::string& output) {
@@ -124,7 +126,7 @@ Result<std::vector<std::string>> parse_input_list(std::string_view text) {
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   if (text.find('\0') != std::string_view::npos) {
-    return Status(Code::invalid_argument, "expected one path a line, but it holds binary data");
+    return Status(Code::invalid_argument, "expected one path per line, found binary data");
   }
   std::vector<std::string> paths;
   while (!text.empty()) {
@@ -133,7 +135,7 @@ Result<std::vector<std::string>> parse_input_list(std::string_view text) {
     text = newline == std::string_view::npos ? std::string_view() : text.substr(newline + 1);
     if (!line.empty() && line.front() != '#') paths.emplace_back(line);
   }
-  if (paths.empty()) return Status(Code::invalid_argument, "it names no file");
+  if (paths.empty()) return Status(Code::invalid_argument, "the list is empty");
   return paths;
 }
 

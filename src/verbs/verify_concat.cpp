@@ -116,7 +116,7 @@ class ConcatVerifier {
 
   Status compare_objects(ConcatFindings& findings) {
     if (!names_.empty() && check_->keys().empty()) {
-      findings.add(request_.output + ": holds no key datasets (" + names_.back() + ".seq)");
+      findings.add(request_.output + ": has no key datasets (" + names_.back() + ".seq)");
     }
     return check_->compare_objects(findings);
   }

@@ -35,7 +35,7 @@ namespace {
 static_assert(std::is_trivially_copyable_v<VerifyFinding>, "findings travel as bytes");
 
 constexpr DoorWords words_of_verify = {
-    "write the file anew; tailrace repack: --field 'PATH:fill=VALUE'"};
+    "write the file again; tailrace repack: --field 'PATH:fill=VALUE'"};
 
 /// Memory for reading several boxes of the original together if its chunks span several boxes.
 constexpr std::uint64_t tile_bytes = 64U << 20;
@@ -325,8 +325,9 @@ Result<VerifyRequests> parse_requests(const VerifyRequest& request) {
     TAILRACE_TAKE(FieldPattern pattern, parse_field_pattern(text));
     for (const auto& [key, value] : pattern.options) {
       if (key == "bound" || key == "fill") continue;
-      return Status(Code::invalid_argument,
-                    fmt::format("--field '{}': verify knows bound= and fill=, not {}=", text, key));
+      return Status(
+          Code::invalid_argument,
+          fmt::format("--field '{}': verify supports bound= and fill= only, not {}=", text, key));
     }
     requests.patterns.push_back(pattern);
   }
@@ -418,8 +419,8 @@ Status resolve_covered(InputFile& compressed, const FieldAttributes& recorded, V
     task.covered = std::move(cover.cells);
   } else {
     problems.push_back(
-        fmt::format("field \"{}\": the file's boxes are not those by which covered cells were "
-                    "dropped (tailrace_covered_cells): all values are compared",
+        fmt::format("field \"{}\": the boxes of the file differ from those used to drop covered "
+                    "cells (tailrace_covered_cells), so all values are compared",
                     task.path));
   }
   return Status();
@@ -564,7 +565,7 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     TAILRACE_TRY(find_unwritten(original, compressed, task, pairing.problems));
     if (recorded[t].guards_unknown.empty()) continue;
     pairing.problems.push_back(
-        fmt::format("field \"{}\": its attribute {} names no guards that can be checked: {}",
+        fmt::format("field \"{}\": its attribute {} has no guards that can be checked: {}",
                     task.path, guard_attribute, recorded[t].guards_unknown));
   }
   return pairing;
@@ -715,7 +716,7 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
                        (!report.structure || report.structure->empty());
   if (nothing && pairing.problems.empty()) {
     return Status(Code::invalid_argument,
-                  fmt::format("{} holds nothing to compare", request.original));
+                  fmt::format("{} contains nothing to compare", request.original));
   }
   if (pairing.of_classic) {
     TAILRACE_TRY(compare_classic(request, ranks.comm, pairing.problems));

@@ -46,10 +46,10 @@ Status find_unwritten(InputFile& original, InputFile& compressed, VerifyTask& ta
   const auto [a, b] = std::ranges::mismatch(task.unwritten.chunks, of_copy);
   const bool in_copy = b == of_copy.end() || (a != task.unwritten.chunks.end() && *a < *b);
   const Box box = task.unwritten.grid.clipped_box(in_copy ? *a : *b);
-  problems.push_back(fmt::format(
-      "field \"{}\": chunk {} has values in the {} alone; in the other file it was never written, "
-      "and its values are undefined",
-      task.path, box_text(box), in_copy ? "compressed file" : "original"));
+  problems.push_back(
+      fmt::format("field \"{}\": chunk {} has values only in the {}; in the other file it was "
+                  "never written, so its values are undefined",
+                  task.path, box_text(box), in_copy ? "compressed file" : "original"));
   return Status();
 }
 

@@ -80,10 +80,10 @@ Status GatheredSteps::put(std::size_t field_index, const Box& box, const void* v
 }
 
 Status GatheredSteps::refuse_source(std::size_t field_index) {
-  return record_.note(Status(
-      Code::unsupported, fields_.at(field_index).step.name() +
-                             ": values that are pulled from a source cannot wait until a chunk of "
-                             "several steps is full"));
+  return record_.note(
+      Status(Code::unsupported, fields_.at(field_index).step.name() +
+                                    ": values from a source cannot wait until a chunk of "
+                                    "several steps is full; use chunks of one step"));
 }
 
 bool GatheredSteps::anything_open() const {
@@ -108,10 +108,10 @@ Status GatheredSteps::keep_values(GatheredField& field, const Box& box, const st
     const std::uint64_t most = options_.memory_bytes / 2;
     if (needed > most) {
       return Status(Code::out_of_memory,
-                    field.step.name() + ": steps that wait for chunks of " +
-                        std::to_string(field.n_per_chunk()) + " would need " + bytes_text(needed) +
-                        " with it, half of the memory cap is " + bytes_text(most) +
-                        "; raise memory= or gather fewer steps");
+                    field.step.name() + ": steps that wait for full chunks of " +
+                        std::to_string(field.n_per_chunk()) + " steps would need " +
+                        bytes_text(needed) + ", half of memory= is " + bytes_text(most) +
+                        "; raise memory=, or choose a chunk= of fewer steps");
     }
   }
   PutRecord record;

@@ -79,7 +79,7 @@ Status Writer::start(bool append) {
   TAILRACE_TRY(check_front());
   if (Status known = parse_scheduler(options_.scheduler).status(); !known.ok()) return known;
   if (!options_.record_path.empty() && options_.mode != StepMode::in_situ) {
-    return Status(Code::invalid_argument, "option record: needs mode=in_situ");
+    return Status(Code::invalid_argument, "option lab.record needs mode=in_situ");
   }
   if (Status known = parse_balance_rule(options_.balance).status(); !known.ok()) return known;
   if (!options_.trace_path.empty()) {  // report a bad path now instead of after hours
@@ -114,9 +114,10 @@ void Writer::share_within_node() {
   if (made.ok()) {
     shared_ = std::move(*made);
   } else if (comm_->is_root()) {
-    remarks_.push_back(
-        (options_.node_writes ? "writers=node: each rank writes its own: " : "no balancing: ") +
-        made.status().message());
+    remarks_.push_back((options_.node_writes
+                            ? "writers=node: each rank writes its own chunks: "
+                            : "writers=balanced: each rank writes its own chunks: ") +
+                       made.status().message());
   }
 }
 
@@ -294,22 +295,21 @@ Status Writer::check_tried(std::span<const std::size_t> places,
     FieldState* const field = &fields[place];
     const FieldDefinition& definition = field->definition;
     if (in_front()) {
-      return Status(Code::unsupported, definition.name() +
-                                           ": layout=front serves new files of one step; steps "
-                                           "that are gathered in a chunk are several");
-    }
-    if (!options_.record_path.empty()) {
       return Status(Code::unsupported,
                     definition.name() +
-                        ": lab.record= is of steps that are alike; where steps are "
-                        "gathered in a chunk, only some have chunks");
+                        ": layout=front serves new files of one step, not chunks of several steps");
+    }
+    if (!options_.record_path.empty()) {
+      return Status(Code::unsupported, definition.name() +
+                                           ": lab.record= needs steps that are alike; with several "
+                                           "steps in a chunk, only some steps write chunks");
     }
     if (options_.has_target()) {
-      return Status(Code::unsupported,
-                    definition.name() + ": " +
-                        (options_.target_bytes > 0 ? "target=size" : "target=psnr") +
-                        "= speaks of a step; where " + std::to_string(definition.steps_per_entry) +
-                        " are gathered in a chunk, most have no bytes. Give a bound");
+      return Status(
+          Code::unsupported,
+          definition.name() + ": " + (options_.target_bytes > 0 ? "target=size" : "target=psnr") +
+              "= applies to a single step; with " + std::to_string(definition.steps_per_entry) +
+              " steps in a chunk, most steps write nothing; give bound= instead");
     }
     if (options_.mode != StepMode::sync) TAILRACE_TRY(check_can_be_handed_over({&field, 1}));
     FieldPlan plan = field_plan(place, definition, field->resolved);
@@ -320,12 +320,12 @@ Status Writer::check_tried(std::span<const std::size_t> places,
       needed = std::max(needed, kMostOfAnyCodec * plan.chunk_bytes() + (1U << 20));
     }
     if (needed <= there) continue;
-    return Status(
-        Code::out_of_memory,
-        definition.name() + ": encoding a chunk of " + std::to_string(definition.steps_per_entry) +
-            " steps needs " + bytes_text(needed) + " with codec " +
-            std::string(ours ? auto_codec : plan.codec->name()) + ", half of the memory cap is " +
-            bytes_text(options_.memory_bytes / 2) + "; raise memory= or lower chunk=");
+    return Status(Code::out_of_memory, definition.name() + ": encoding a chunk of " +
+                                           std::to_string(definition.steps_per_entry) +
+                                           " steps needs " + bytes_text(needed) + " with codec " +
+                                           std::string(ours ? auto_codec : plan.codec->name()) +
+                                           ", memory= leaves " + bytes_text(there) +
+                                           "; raise memory= or lower chunk=");
   }
   return Status();
 }
@@ -471,8 +471,8 @@ Status Writer::check_front() const {
   const auto refused = [](const std::string& what) {
     return Status(Code::unsupported, "layout=front serves new files of one step: " + what);
   };
-  if (appended_) return refused("\"" + path_ + "\" is opened to be added to");
-  if (options_.mode != StepMode::sync) return refused("it goes with mode=sync alone");
+  if (appended_) return refused("\"" + path_ + "\" was opened for appending");
+  if (options_.mode != StepMode::sync) return refused("it needs mode=sync");
   return Status();
 }
 
@@ -492,7 +492,7 @@ Status Writer::reserve_front(std::span<FieldState* const> active) {
   if (!in_front()) return Status();
   if (n_steps_ > 0) {
     return Status(Code::unsupported,
-                  "layout=front serves new files of one step: \"" + path_ + "\" has one");
+                  "layout=front serves new files of one step: \"" + path_ + "\" has one already");
   }
   const Notes notes = options_.notes;  // The file is new.
   const auto make = [&](Hdf5File& file) {

@@ -71,7 +71,7 @@ Status hole_error(const OwnedField& field, const Box& chunk, std::uint64_t n_mis
   return Status(Code::bad_coverage,
                 "field \"" + field.path + "\": " + std::to_string(n_missing) + " of the " +
                     std::to_string(chunk.n_elements()) + " elements of " + box_text(chunk) +
-                    " were put by no rank (option holes=on allows that and fills them)");
+                    " were not put by any rank; put them, or set holes=on to fill them");
 }
 
 }  // namespace
@@ -223,7 +223,8 @@ class Settlement::Parts {
   Status take_decided(std::vector<ChunkRecord>& settled) {
     for (ChunkRecord& chunk : settled) {
       const auto parts = parts_.find(chunk.key);
-      if (parts == parts_.end()) return Status(Code::internal, "told of a chunk that is not here");
+      if (parts == parts_.end())
+        return Status(Code::internal, "received a record for a chunk that this rank does not have");
       if (chunk.owner != comm_.rank()) {
         result_.owed.emplace(chunk.key, parts->second);
         continue;

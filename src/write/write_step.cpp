@@ -43,7 +43,7 @@ std::size_t StepRecord::take_place() {
 Result<std::size_t> StepRecord::define_field(const FieldDefinition& definition) {
   if (Status checked = check_definition(definition); !checked.ok()) return note(checked);
   if (is_taken(definition.path)) {
-    return note(Status(Code::already_exists, definition.name() + " has been defined before"));
+    return note(Status(Code::already_exists, definition.name() + " is already defined"));
   }
   FieldState field;
   field.definition = definition;
@@ -76,16 +76,16 @@ Result<PutRecord> StepRecord::check_put(std::size_t number, const Box& box) {
   const FieldState* const found = find(number);
   const bool gone = found == nullptr && number < known_.size() && known_[number].in_file;
   if (!gone && (found == nullptr || found->life == FieldLife::retired)) {
-    return note(
-        Status(Code::invalid_argument, "there is no field number " + std::to_string(number)));
+    return note(Status(Code::invalid_argument, "unknown field number " + std::to_string(number)));
   }
   if (!gone) {
     if (Status checked = check_box(found->definition, box); !checked.ok()) return note(checked);
   }
   if (gone || (!found->is_new() && !found->definition.options.over_time)) {
-    return note(Status(Code::invalid_argument,
-                       "field \"" + known_[number].path +
-                           "\" is in the file already; only over-time fields are put again"));
+    return note(
+        Status(Code::invalid_argument,
+               "field \"" + known_[number].path +
+                   "\" is in the file already; only fields with over-time=on can be put again"));
   }
   field(number).put_called = true;
   PutRecord record;
@@ -240,13 +240,12 @@ Status check_can_be_handed_over(std::span<FieldState* const> active) {
     if (needs_rounds(layout)) {
       return Status(Code::unsupported, name + "layout " + std::string(layout.name()) +
                                            " waits for the sizes of all ranks, which mode=async "
-                                           "and mode=in_situ cannot; use claimed or arena");
+                                           "and mode=in_situ do not allow; use claimed or arena");
     }
     for (const PutRecord& put : field->puts) {
       if (put.source == nullptr) continue;
-      return Status(Code::unsupported, name +
-                                           "values that are pulled from a source are read "
-                                           "within end_step: use mode=sync");
+      return Status(Code::unsupported,
+                    name + "values from a source are read within end_step; use mode=sync");
     }
   }
   return Status();

@@ -174,7 +174,7 @@ TEST(ApiErrors, RanksDisagreeOnBound) {
       "field \"/bad\"", "bound=none (default)", "bound=abs=1");
 }
 TEST(ApiErrors, RanksDisagreeOnNumberOfFields) {
-  expect_disagreement([](auto&) {}, "the definitions", "field \"/bad\"", "no more");
+  expect_disagreement([](auto&) {}, "the definitions", "field \"/bad\"", "nothing further");
 }
 TEST(ApiErrors, RanksDisagreeOnAttributes) {
   expect_disagreement(
@@ -182,7 +182,7 @@ TEST(ApiErrors, RanksDisagreeOnAttributes) {
         file.template define<float>("/bad", kShape, "codec=deflate");
         file.set_attribute("/", "only on one rank", 1);
       },
-      "the definitions", "no more", "attribute \"only on one rank\" of \"/\"");
+      "the definitions", "nothing further", "attribute \"only on one rank\" of \"/\"");
 }
 
 TEST(ApiErrors, DefinitionThatFailsOnOneRank) {

@@ -272,7 +272,8 @@ TEST(DatasetArrayRanks, WhatFailsBesideTheProgramIsStagedAgain) {
   const Status failed = array.wait();
   disk_is_full = false;
   EXPECT_EQ(failed.code(), Code::no_space);
-  EXPECT_NE(failed.message().find("beside the program"), std::string::npos) << failed.message();
+  EXPECT_NE(failed.message().find("flush in the background"), std::string::npos)
+      << failed.message();
   EXPECT_FALSE(array.is_flushing());
   if (api_test::is_last()) EXPECT_OK(put_doubles(array, x, {{58, 0}, {1, 64}, {}}, 4));
   EXPECT_OK(array.sync_to_read());

@@ -52,7 +52,7 @@ TEST_P(GatheredFailures, WhatNobodyPutOrTwoIsAnErrorOfItsStep) {
   for (std::uint64_t step = 0; step < 6; ++step) {
     if (step == 1 || step == 3) {  // A hole; of a new kind later.
       if (is_root()) program.put(field, {{{0, 0, 0}, {9, 14, 10}}}, step);
-      expect_failed(program.failing_step(), Code::bad_coverage, "were put by no rank");
+      expect_failed(program.failing_step(), Code::bad_coverage, "were not put by any rank");
     }
     if (step == 2) {
       program.put_all(field, step);
@@ -265,7 +265,7 @@ TEST_P(GatheredFailures, RefusedInTheFirstStep) {
       {"", "chunk=4x9x14x11,bound=rel=1e-3,guard=monotone=1", Code::unsupported, "monotone"},
       {"", "chunk=4x9x14x11,bound=abs=1e-3,guard=minmax", Code::unsupported, "minmax"},
       {"", "chunk=4x9x14x11,bound=abs=1e-2,guard=region=0..5x0..9x0..14x*:1e-5", Code::unsupported,
-       "the first axis is time"},
+       "the first axis of a field over time is time"},
       {"", "chunk=4x9x14x11,bound=abs=1e-3,preset=fast", Code::invalid_argument,
        "codec auto takes no settings"},
       {"", "chunk=4x9x14x11,codec=auto,level=3", Code::invalid_argument,
@@ -318,7 +318,7 @@ TEST_P(GatheredFailures, StoredFiltersThatNoCandidateMakes) {
   }
   Program program(scratch(), mode(), true);
   program.put_all(program.define("/u", {40}, "chunk=2x8,codec=auto"), 2);
-  expect_failed(program.failing_step(), Code::invalid_argument, "no candidate");
+  expect_failed(program.failing_step(), Code::invalid_argument, "none of the candidates");
   const auto field = program.define("/u", {40}, "chunk=2x8,codec=deflate,level=2");
   program.steps[field] = steps;
   for (std::uint64_t step = 2; step < 5; ++step) {
@@ -439,7 +439,7 @@ TEST_P(GatheredFailures, PathsThatAreTaken) {
   ASSERT_TRUE(child.ok());
   expect_failed(program.failing_step(), Code::invalid_argument, "is a field, not a group");
   EXPECT_FALSE(program.writer->define_field({"/u", DType::f64, {4}, {}}).ok());
-  expect_failed(program.failing_step(), Code::already_exists, "defined before");
+  expect_failed(program.failing_step(), Code::already_exists, "already defined");
   program.put_all(field, 1);
   program.end_step();
   EXPECT_TRUE(program.close().ok());

@@ -433,7 +433,7 @@ TEST_P(GatheredSteps, NothingGoesOnBehindADamagedChunk) {
     Program second(scratch(), mode(), true);
     const auto again = second.define("/u", kSpace, options);
     second.put_all(again, 6);
-    expect_failed(second.failing_step(), Code::codec_failed, "which are to go on");
+    expect_failed(second.failing_step(), Code::codec_failed, "the incomplete last chunks");
     expect_well(second.close());
   }
 }

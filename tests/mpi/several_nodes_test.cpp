@@ -235,7 +235,8 @@ void expect_refused(const Status& status) {
   EXPECT_EQ(status.code(), Code::io_error);
   EXPECT_EQ(status.message(), from_root(status.message()));
   EXPECT_TRUE(status.message().starts_with("rank ")) << status.message();
-  for (const char* part : {" on ", "is not rank 0's file here", "is the shared file system"}) {
+  for (const char* part :
+       {" on ", "on this node is not the file that rank 0 has", "is the shared file system"}) {
     EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
   }
 }

@@ -374,7 +374,7 @@ def test_what_a_dead_job_has_come_to(tmp_path):
     assert "number" not in tailrace("recover", path).stdout
     (tmp_path / "run.h5.lock").write_text("")
     told = ('Entries of the datasets that grow (3): 11 in "/b", 12 in "/a" and 1 more; the last '
-            "one in all of them is number 10, counted from 0.")
+            "entry that is in all of them is number 10, counted from 0.")
     assert told in numbers("info", path)["remarks"]
     assert told in numbers("recover", path)["findings"]
     assert told in numbers("recover", path, "--apply")["findings"]
@@ -399,5 +399,5 @@ def test_recover_names_what_it_has_not_listed(tmp_path):
         file.create_dataset("x", (1 << 30,), "f4", chunks=(8,), maxshape=(None,))[5] = 1
         file["y"] = np.arange(8, dtype="f4")
     findings = numbers("recover", path)["findings"]
-    assert findings[0].startswith('The chunks of dataset "/x" were not looked at: ')
+    assert findings[0].startswith('The chunks of dataset "/x" were not checked: ')
     assert findings[1] == "The file opens; 1 of its datasets and 1 chunk are listed."

@@ -356,7 +356,7 @@ def test_a_layout_front_of_one_field_is_refused(tmp_path):
     source, target = tmp_path / "in.nc", tmp_path / "out.nc"
     write_cmip(source, n_times=20)
     done = tailrace("repack", source, "-o", target, "--field", "tas:layout=front", code=2, ranks=2)
-    assert "layout=front is for a whole file" in done.stderr
+    assert "layout=front applies to the whole file" in done.stderr
     done = tailrace("concat", source, "-o", target, "--layout", "arena", code=2)
     assert "option layout=arena: not served by concat" in done.stderr
 

@@ -275,7 +275,7 @@ def test_a_file_that_shares_chunks_without_saying_so_is_not_appended_to(tmp_path
     assert len(shared_groups(output)) == 1
     for words in ([], ["--dedup"]):
         done = tailrace("concat", "-o", output, "-a", files[1], *words, code=2)
-        assert 'chunks of dataset "/a" and dataset "/b" lie at one place' in done.stderr
+        assert 'chunks of dataset "/a" and dataset "/b" share their bytes' in done.stderr
         assert output.read_bytes() == content
 
 

@@ -493,7 +493,7 @@ def test_a_file_that_is_no_tile(tmp_path):
                         {"x": (i + 1) * 2 if i == 0 else lengths["x"]}, attributes=i == 0)
              for i in range(2)]
     done = tailrace("concat", "-o", tmp_path / "all.nc", *paths, code=2)
-    assert 'dataset "/x": it lacks the attribute domain_decomposition' in done.stderr
+    assert 'dataset "/x": the attribute domain_decomposition' in done.stderr
     done = tailrace("concat", "-o", tmp_path / "all.nc", "--append", paths[0], code=2)
     assert not (tmp_path / "all.nc").exists()
 

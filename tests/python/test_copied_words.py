@@ -126,7 +126,7 @@ def test_masks_of_guards_go_with_what_is_said(exact, guarded, tmp_path, ranks):
     words = said(part, "t")
     assert words["tailrace_guard"] == "sign+sum+monotone=0+region=*x0..8x*:0.002"
     assert {**words, "tailrace_guard": guard} == said(guarded, "t")
-    assert 'field "/t": its guard=' in done.stderr + done.stdout
+    assert 'field "/t": guard=' in done.stderr + done.stdout
     tailrace("verify", exact, part, "--only", "t")
 
 
@@ -228,7 +228,7 @@ def test_a_concatenation_says_the_largest_bound(tmp_path, ranks):
         lossy_rows(part, 1 + 2 * k, "rel=1e-3", k, "--verify", "on")
     whole, longer = tmp_path / "whole.h5", tmp_path / "longer.h5"
     said_of_it = told_by("concat", *parts, "-o", whole, ranks=ranks)
-    assert "does not hold of all rows" not in said_of_it
+    assert "do not apply to all rows" not in said_of_it
     words, of_parts = said(whole, "t"), [said(part, "t") for part in parts]
     assert words.keys() == of_parts[0].keys()
     for key in words.keys() - {"tailrace_absolute_bound", "tailrace_max_error"}:
@@ -272,7 +272,7 @@ def test_a_concatenation_keeps_guards_of_each_value(tmp_path, ranks):
         lossy_rows(part, 1, "abs=0.01", k, "--guard", guard, codec="trz")
     whole, alone = tmp_path / "whole.h5", tmp_path / "alone.h5"
     told = told_by("concat", *parts, "-o", whole, ranks=ranks)
-    assert "guards are said as far as they hold of all rows: /t" in told
+    assert "only guards that apply to all rows are recorded: /t" in told
     words = said(parts[0], "t")
     assert sorted(words["tailrace_guard"].split("+")) == sorted(
         guard.replace("1e-4", "1e-04").split("+"))
@@ -333,7 +333,7 @@ def noted(path, **datasets_of_it):
 
 
 UNKNOWN = {"tailrace_codec": "unknown", "tailrace_bound_mode": "unknown"}
-KNOWN_BY_NOBODY = "of these nobody says what"
+KNOWN_BY_NOBODY = "is unknown, and the output records it as unknown: "
 
 
 def unsaid(path, told):
@@ -367,7 +367,7 @@ def test_a_note_does_not_speak_of_more_than_it_did(tmp_path, ranks):
         told = told_by("concat", *parts, "-o", whole, "--force", *asked, ranks=ranks)
         assert note(whole) and said(whole, "exact") == {}, kind
         assert said(whole, "foreign") == UNKNOWN and told_exact(whole) == {"exact"}
-        assert f"{KNOWN_BY_NOBODY} all rows have lost" in told and "exact: /foreign" in told
+        assert f"the loss of some rows {KNOWN_BY_NOBODY}/foreign" in told
         # Nor is it said of rows that are appended.
         tailrace("concat", parts[0], "-o", longer, "--force", ranks=ranks)
         tailrace("concat", parts[1], "-o", longer, "-a", ranks=ranks)
@@ -468,7 +468,7 @@ def test_datasets_without_rows_keep_words(tmp_path, ranks):
     without_rows(other, second, "t")
     told = told_by("concat", empty, second, "-o", whole, ranks=ranks)
     assert said(whole, "t") == said(empty, "t") == said(rows, "t") != {}
-    assert "does not say it" not in told
+    assert "the output does not record them" not in told
     # So that rows which come later say it, too, if they are of that kind.
     saved = whole.read_bytes()
     tailrace("concat", rows, "-o", whole, "-a", ranks=ranks)
@@ -523,12 +523,12 @@ def test_guards_by_masks_stay_with_these(tmp_path, ranks):
                         ((rows, empty), "sign")):
         told = told_by("concat", *parts, "-o", whole, "--force", ranks=ranks)
         assert said(whole, "t")["tailrace_guard"] == held, parts
-        assert ("guards are said as far" in told) == (held == "sign")
+        assert ("only guards that apply to all rows" in told) == (held == "sign")
         # The same one after the other: rows may come to masks, and masks to rows.
         whole.write_bytes(parts[0].read_bytes())
         told = told_by("concat", parts[1], "-o", whole, "-a", ranks=ranks)
         assert said(whole, "t")["tailrace_guard"] == held, parts
-        assert ("guards are said as far" in told) == (held == "sign")
+        assert ("only guards that apply to all rows" in told) == (held == "sign")
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -598,10 +598,10 @@ def test_rows_that_come_to_contiguous_ones_keep_words(tmp_path):
                 file["t"].attrs[key] = value
     tailrace("concat", part, "-o", whole)
     told = told_by("concat", part, "-o", whole, "-a")
-    assert "does not say it" not in told
+    assert "the output does not record them" not in told
     assert said(whole, "t") == said(part, "t")
     told = told_by("concat", part, "-o", whole, "-a", "--chunk", "4x")
-    assert "does not say it" not in told
+    assert "the output does not record them" not in told
     words = said(whole, "t")
     assert of_values(words) == of_values(said(part, "t")) and words["tailrace_codec"] == "none"
     with h5py.File(whole) as file:
@@ -617,6 +617,6 @@ def test_a_remark_names_few_of_many(tmp_path):
     tailrace("repack", exact, "-o", source, "--codec", "trz", "--bound", "abs=0.01", "--field",
              "t*:guard=sign+region=/mask:0.001")
     told = told_by("repack", source, "-o", part, "--as-stored", "--exclude", "mask")
-    assert told.count("its guard=") == 8
-    assert "guards of 2 more datasets are said in part likewise" in told
+    assert told.count(": guard=") == 8
+    assert "the guards of 2 more datasets are also recorded in part only" in told
     assert all(said(part, f"t{k}")["tailrace_guard"] == "sign" for k in range(10))

@@ -114,7 +114,7 @@ def check_verify(plain_path, path, n_components):
         boxes[boxes.dtype.names[0]] -= 2
         file["level_1/boxes"][...] = boxes
     said = tailrace("verify", plain_path, path, code=1).stdout
-    assert "boxes are not those by which covered cells were dropped" in " ".join(said.split())
+    assert "differ from those used to drop covered cells" in " ".join(said.split())
 
 
 @FRONTS
@@ -173,10 +173,10 @@ def test_beside_the_program(ranks, front, tmp_path):
 @FRONTS
 @pytest.mark.parametrize("kind, options, remark", [
     # Each level is closed before the next one is there.
-    ("equal", "", "as the boxes of the next finer level were not there"),
+    ("equal", "", "because the boxes of the next finer level were not there"),
     # The coarsest level is written before the next one is there, since memory is short.
-    ("nested", "memory=2MiB,codec=trz", "as the boxes of the next finer level were not there"),
-    ("unsaid", "", "as boxes do not fit the data")])
+    ("nested", "memory=2MiB,codec=trz", "because the boxes of the next finer level were not there"),
+    ("unsaid", "", "because the boxes do not fit the data")])
 def test_what_is_written_before_the_finer_boxes_are_known_is_kept(kind, options, remark, front,
                                                                   tmp_path):
     plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"
@@ -311,13 +311,13 @@ def test_repack_says_what_it_keeps(tmp_path):
     write_plotfile(plain, ghosts=3)
     for words in (["--covered", "drop"], ["--field", "*:covered=drop"]):
         done = tailrace("repack", plain, "-o", ours, "--force", *words, code=2)
-        assert "no level of one is written here whose boxes fit" in " ".join(done.stderr.split())
+        assert "with a level whose boxes match its data" in " ".join(done.stderr.split())
     write_plotfile(plain)
     done = tailrace("repack", plain, "-o", ours, "--covered", "drop", "--bound", "rel=1e-3",
                     "--guard", "minmax", "--force", code=2)
     assert "minmax needs the values" in " ".join(done.stderr.split())
     done = tailrace("repack", plain, "-o", ours, "--covered", "drop", "--as-stored", "--force")
-    assert "--as-stored leaves chunks as they are" in " ".join(done.stderr.split())
+    assert "--as-stored keeps the chunks" in " ".join(done.stderr.split())
     tailrace("verify", plain, ours)
     # What keeps signs keeps them of the other cells.
     tailrace("repack", plain, "-o", ours, "--covered", "drop", "--bound", "rel=1e-3", "--guard",

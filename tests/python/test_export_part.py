@@ -86,10 +86,10 @@ def test_plain_hdf5(tmp_path):
 def test_what_cannot_be_cut_is_said(tmp_path, climate):
     with netCDF4.Dataset(climate, "a") as file:
         file.createVariable("turned", "f4", ("lon", "lat", "time"))[:] = VALUES.T
-    for options, text in [(("--slab", "0:2,0:3,0:4"), "otherwise than"),
-                          (("--slab", "0:50,:,:", "--only", "temp"), "leaves the extent"),
-                          (("--slab", "0:1,:", "--only", "temp"), "2 ranges"),
-                          (("--slab", "0:1,:,:,:"), "no dataset of 4 dimensions")]:
+    for options, text in [(("--slab", "0:2,0:3,0:4"), "at other positions than"),
+                          (("--slab", "0:50,:,:", "--only", "temp"), "exceeds the extent"),
+                          (("--slab", "0:1,:", "--only", "temp"), "dimension, found 2;"),
+                          (("--slab", "0:1,:,:,:"), "no matching dataset of 4 dimensions")]:
         done = tailrace("export", climate, "-o", tmp_path / "no.nc", *options, code=2)
         assert text in done.stderr, done.stderr
         assert not list(tmp_path.glob("no.nc*"))

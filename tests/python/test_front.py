@@ -141,7 +141,7 @@ def test_chunks_as_they_are_stored(tmp_path, ranks):
     assert "give one" in own_lines(done.stderr)[0]
     done = tailrace("repack", stored, "-o", target, "--as-stored", "--chunk", "1MiB", "--force",
                     code=2)
-    assert "drop --chunk" in own_lines(done.stderr)[0]
+    assert "cannot be combined with --chunk" in own_lines(done.stderr)[0]
     one = next(iter(raw_chunks(stored)))
     tailrace("repack", stored, "-o", target, "--as-stored", "--force", "--field",
              f"{one}:codec=deflate", ranks=ranks)

@@ -123,7 +123,7 @@ def test_two_names_of_one_dataset_share_what_is_staged(tmp_path):
     lambda file: file["h/again/u"].attrs.update({"units": "C"}),
     lambda file: file["h/again"].create_variable("y", ("x",), "f4")])
 def test_definitions_need_the_first_name(change, path):
-    with tailrace.open(path, "a") as file, pytest.raises(ValueError, match='further name of.*"/g"'):
+    with tailrace.open(path, "a") as file, pytest.raises(ValueError, match='another name of.*"/g"'):
         change(file)
     with tailrace.open(path) as file:
         check(file)
@@ -147,7 +147,7 @@ def test_doubling_links_end_with_a_word(tmp_path):
         for n in range(1, 20):
             group = file.create_group(f"g{n}")
             group["a"] = group["b"] = file[f"g{n - 1}"]
-    with pytest.warns(RuntimeWarning, match="listed by that name alone"):
+    with pytest.warns(RuntimeWarning, match="listed under that name only"):
         file = tailrace.open(path)
     with file:
         np.testing.assert_array_equal(file["g3/a/b/a/u"][...], np.arange(3))

@@ -113,7 +113,7 @@ def test_a_full_disk_beside_the_program_is_an_error_of_the_next_call(ranks, fron
     said = beside(["limited"], tmp_path, ranks, front=front, TAILRACE_OPTIONS=options)
     lines = [line for line in said.splitlines() if line.startswith("H5Fflush: ")]
     assert len(lines) == ranks and len(set(lines)) == 1
-    assert "File too large" in lines[0] and "beside the program" in lines[0]
+    assert "File too large" in lines[0] and "flush in the background" in lines[0]
     rows = row_values(0, 240 * 500).reshape(240, 500)
     with h5py.File(tmp_path / "limited.h5") as file:
         np.testing.assert_array_equal(file["first"], rows)
@@ -126,7 +126,7 @@ def test_a_full_disk_beside_the_program_is_an_error_of_the_next_call(ranks, fron
 def test_mpi_finalize_says_what_could_not_be_written_of_a_closed_file(ranks, front, tmp_path):
     options = f"{BESIDE['TAILRACE_OPTIONS']},codec=none"
     said = beside(["limited_close"], tmp_path, ranks, front=front, TAILRACE_OPTIONS=options)
-    lines = [line for line in said.splitlines() if "left to threads" in line]
+    lines = [line for line in said.splitlines() if "threads that complete H5Fclose" in line]
     assert len(lines) == 1 and "limited_close.h5" in lines[0] and "File too large" in lines[0]
     assert list(tmp_path.iterdir()) == []
 

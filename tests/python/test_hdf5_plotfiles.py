@@ -154,7 +154,7 @@ def test_what_is_asked_of_components_that_share_chunks_is_kept_exactly(kind, fro
     options = "codec=trz,bound=abs=1e6; component:variable 1: bound=abs=1e-2"
     said = run([program_of(front, "write_plotfile"), path, kind], 2, True,
                front=front, TAILRACE_OPTIONS=options)
-    assert said.count("kept exactly, as their components do not have chunks of their own: "
+    assert said.count("stored exactly, because their components do not have separate chunks: "
                       "/level_") == 3
     with h5py.File(by_deflate(path)) as file:
         for level in range(3):
@@ -169,7 +169,7 @@ def test_a_component_that_is_nowhere_is_named_at_close(program, tmp_path):
     said = run([program_of("", program), *words], 2, True, TAILRACE_OPTIONS=options)
     idle = {"write_plotfile": '"component:varable*"',
             "write_patterns": '"component:variable 1", "component:varable*"'}[program]
-    assert f"nothing in the file is called as these options say: {idle}\n" in said
+    assert f"these options match nothing in the file: {idle}\n" in said
 
 
 @FRONTS
@@ -178,4 +178,4 @@ def test_options_beside_those_of_components_that_cannot_be(options, front, tmp_p
     said = run([program_of(front, "write_plotfile"), tmp_path / "ours.h5"], 2,
                True, front=front, code=None,
                TAILRACE_OPTIONS=f"{options}; component:variable 1: bound=abs=1")
-    assert "need codec trz, and no bound of mode pw_rel" in said and "H5Dcreate(" in said
+    assert "need codec trz, and exclude pw_rel bounds" in said and "H5Dcreate(" in said

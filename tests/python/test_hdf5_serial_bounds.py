@@ -194,7 +194,7 @@ def test_records_that_are_appended_keep_their_bound(tmp_path):
     ("bound=abs=-1", "bound"), ("layout=dense", "option layout=dense: not served"),
     ("temp*: verify=on", "option verify=on: not served"), ("mode=async", "option mode="),
     ("component:a: bound=abs=1", "component:"), ("codec=trz,level=77", "level"),
-    ("/no/such/file", "neither options nor a file"),
+    ("/no/such/file", "neither options nor the path"),
 ])
 def test_wrong_options_fail_the_create(tmp_path, options, named):
     path = tmp_path / "none.h5"
@@ -221,7 +221,7 @@ def test_what_fits_no_dataset_fails_its_create_and_idle_globs_are_named(tmp_path
     said = root_rank(path, "temp*: bound=abs=1; tmep: bound=abs=1; /physics/w?nd: codec=xor; "
                            "wind/*: codec=xor")
     lines = [line for line in said.splitlines() if "nothing in the file" in line]
-    assert lines == [f"tailrace: {path}: nothing in the file is called as these options say: "
+    assert lines == [f"tailrace: {path}: these options match nothing in the file: "
                      '"tmep", "wind/*"']
 
 
@@ -256,12 +256,12 @@ def test_copies_by_hdf5_have_filters_and_words_of_their_sources(tmp_path):
         assert filters(path, name) == ["trz"]
         assert attributes(path, name) == attributes(path, "made/field")
         assert attributes(path, name)["tailrace_absolute_bound"] == 1e-2
-    assert remarks(said) == ["nothing can be asked of datasets that have no name when they are "
-                             'made (H5Dcreate_anon): "(without a name)"']
+    assert remarks(said) == ["options do not apply to datasets that are created without a name "
+                             '(H5Dcreate_anon): "(without a name)"']
     # What is not made by options is as the program means it.
     said = root_rank(path, "one: bound=abs=1; whole/*: codec=xor", more=["copies"])
-    assert ('what H5Ocopy makes is as its source, whatever is asked of it: "/one", '
-            '"/whole/field"') in remarks(said)
+    assert ("options do not apply to the copies of H5Ocopy, which are stored like their sources: "
+            '"/one", "/whole/field"') in remarks(said)
     assert "H5Dwrite_chunk" not in root_rank(path, "", more=["copies"])
 
 
@@ -278,16 +278,16 @@ def test_copies_of_what_is_open_to_be_read_alone_are_protected(tmp_path, options
 
 @pytest.mark.parametrize("options, told", [
     ("bound=abs=1,chunk=1MiB",
-     ["chunk= is for datasets that the program does not chunk, others keep the program's chunks: "
+     ["chunk= applies only to datasets that the program does not chunk; others keep the program's "
+     'chunks: '
       '"/cell", "/masked", "/patched", "/physics/wind", "/temp"']),
     ("temp: bound=abs=1; plain: chunk=3x5; masked: guard=sign",
-     ["chunk= and guard= are for datasets that get a codec or a bound by these options, and do "
-      'nothing else: "/masked", "/plain"']),
+     ["chunk= and guard= have no effect without codec= or bound= in these options: "
+      '"/masked", "/plain"']),
     ("chunk=1MiB,guard=sign",
-     ["chunk= and guard= are for datasets that get a codec or a bound by these options, and do "
-      "nothing else"]),
+     ["chunk= and guard= have no effect without codec= or bound= in these options"]),
     ("counts: codec=trz,bound=abs=1; temp: bound=abs=1",
-     ['codecs and bounds are for f32 and f64 of this machine: "/counts"']),
+     ['codecs and bounds apply only to native f32 and f64 values: "/counts"']),
     # What wildcards match is not all meant.
     ("*: bound=abs=1", []),
 ])
@@ -298,7 +298,7 @@ def test_what_is_not_done_as_asked_is_said(tmp_path, options, told):
 
 def test_threads_that_are_no_number_are_named(tmp_path):
     said = root_rank(tmp_path / "a.h5", "", TAILRACE_THREADS="two")
-    assert said.count("TAILRACE_THREADS=two: expected 1 to 1024; all cores are taken") == 1
+    assert said.count("TAILRACE_THREADS=two: expected 1 to 1024; using all cores") == 1
 
 
 @pytest.mark.full

@@ -62,11 +62,11 @@ def test_a_second_loss_is_refused(lossy, tmp_path, asked):
     done = tailrace("repack", lossy, "-o", copy, "-q", *asked, code=2)
     assert not copy.exists()
     words = " ".join(done.stderr.split())
-    for part in ('field "/t"', "lossy already (abs=0.01", "--again", "bound=none",
+    for part in ('field "/t"', "already lossy (abs=0.01", "--again", "bound=none",
                  "Repack the original"):
         assert part in words, words
     if "--bound" in asked:
-        assert asked[asked.index("--bound") + 1] + " would come on top" in words
+        assert asked[asked.index("--bound") + 1] + " would add to that" in words
 
 
 def test_on_several_ranks_all_refuse(lossy, tmp_path):
@@ -168,7 +168,7 @@ def test_losses_of_others_are_refused_with_their_reason(tmp_path, by):
             file["t"].attrs[by] = np.int32(2)
     done = tailrace("repack", source, "-o", twice, "--bound", "abs=0.01", code=2)
     words = " ".join(done.stderr.split())
-    assert "lossy already (bound unknown" in words and "--again" in words
+    assert "already lossy (bound unknown" in words and "--again" in words
     assert ("filter" if by == "filter" else "attributes of quantization") in words
     again(source, twice, "abs=0.01")
     assert said(twice)["losses"] == "unknown then abs=0.01"

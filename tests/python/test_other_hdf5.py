@@ -33,7 +33,7 @@ def other(request, tmp_path):
     library = tmp_path / "libhdf5.so"
     subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", tmp_path / "other.c",
                     "-o", library], check=True)
-    said = "HDF5 1.99.7 in " if request.param == "another version" else "and others "
+    said = "HDF5 1.99.7 in " if request.param == "another version" else "and some reach "
     return library, f"{said}{library}"
 
 

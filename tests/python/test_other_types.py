@@ -250,7 +250,7 @@ def test_field_entries_that_do_not_apply_are_refused_by_name(entry, more, words,
 
 def test_wildcards_apply_as_far_as_they_can(tables):
     said = repacked(tables, "--field", "*:codec=zstd")
-    assert "codec=zstd of --field is for numbers" in said and "/table" in said
+    assert "codec=zstd of --field applies only to numbers" in said and "/table" in said
     said = repacked(tables, "--field", "*:bound=rel=1e-3", "--codec", "trz")
     assert "bound not applied" in said and "/z" in said
     with h5py.File(tables[1]) as file:
@@ -282,7 +282,7 @@ def test_copies_under_front_are_named(way, tables, tmp_path):
     source, target = tables
     report = tmp_path / "report.json"
     done = tailrace("repack", source, "-o", target, way, "--json", report)
-    remark = f"{way} copies datasets of other types than numbers as they are stored"
+    remark = f"{way} copies datasets of types other than numbers as stored"
     said = re.sub(r"\s+", " ", done.stderr)
     assert remark in said and "/z" in said and "/table" in said and "/small" not in said
     assert remark in report.read_text()

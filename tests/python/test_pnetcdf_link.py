@@ -106,7 +106,7 @@ def test_classic_files_are_the_real_library_s(tmp_path):
     done = run_program([program, classic], 2)
     assert "sum of v: 15" in done.stdout
     done = run_program([program, classic], 2, TAILRACE_PNETCDF_LIBRARY="/does/not/exist.so")
-    assert "NC_ENOTBUILT" in done.stdout and "no libpnetcdf" in done.stderr
+    assert "NC_ENOTBUILT" in done.stdout and "needs libpnetcdf" in done.stderr
 
 
 @pytest.mark.parametrize("source", ["linked.c", "linked90.f90"])

@@ -263,7 +263,7 @@ REFUSED = {
     "integers": (lambda: tailrace.suggest_bound(np.arange(9)), TypeError,
                  "data holds int64, which is always stored exactly"),
     "halves": (lambda: tailrace.suggest_bound(np.ones(9, "f2")), TypeError, "float16"),
-    "texts": (lambda: tailrace.suggest_bound(["a"]), TypeError, "bounds are for float32"),
+    "texts": (lambda: tailrace.suggest_bound(["a"]), TypeError, "bounds apply to float32"),
     "no values": (lambda: tailrace.suggest_bound(np.ones((0, 3))), ValueError, "no values"),
     "a scalar": (lambda: tailrace.suggest_bound(3.0), ValueError, "single value"),
     "a bound of 0": (lambda: tailrace.suggest_bound(FIELD, abs=0), ValueError, "abs is 0"),

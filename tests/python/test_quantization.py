@@ -123,7 +123,7 @@ def test_a_bound_finer_than_the_rounding_is_doubted(attributes, bound, of_repack
     assert verified["fields"][0]["quantization"]["kept"] == field["quantization"]["kept"]
     words = " ".join(tailrace("verify", source, target).stdout.split())
     assert "ta was rounded: " in words
-    assert ("may have been moved before" in words) == (of_verify is not None)
+    assert ("may already be rounded by more than" in words) == (of_verify is not None)
 
 
 def test_what_stays_exact_is_not_doubted_and_keeps_its_words(tmp_path):

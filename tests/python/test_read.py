@@ -99,7 +99,7 @@ def test_what_cannot_be_exported_is_said(tmp_path):
     make_file(tmp_path / "in.h5")
     source = tmp_path / "in.h5"
     cases = [
-        (("-o", tmp_path / "a.npy", "--only", "/no"), "no dataset is chosen"),
+        (("-o", tmp_path / "a.npy", "--only", "/no"), "no dataset matches"),
         (("-o", tmp_path / "a.npy", "--only", "/title"), "only numbers"),
         (("-o", tmp_path / "a.bin", "--only", "/contiguous", "--slab", "0:51,:"), "leaves"),
         (("-o", tmp_path / "a.bin", "--only", "/contiguous", "--slab", "0:5"), "1 ranges"),

@@ -142,7 +142,7 @@ def test_export_on_ranks_that_share_chunks(cube, tmp_path, ranks):
     with h5py.File(tmp_path / "part.nc") as file:
         np.testing.assert_array_equal(file["u"][...], values[3:50, :, 20:])
     done = tailrace("export", path, "-o", tmp_path / "all.h5", "--abs", 4 * BOUND, code=2)
-    assert "--abs is for" in done.stderr
+    assert "--abs needs" in done.stderr
     tailrace("export", path, "-o", tmp_path / "all.h5", "--read-options", "abs=1", code=2)
     tailrace("export", path, "-o", tmp_path / "all.h5", "--read-options", "abs=0")
     tailrace("export", path, "-o", tmp_path / "no.npy", "--abs", "-1", code=2)

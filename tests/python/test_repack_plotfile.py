@@ -145,13 +145,15 @@ def test_what_has_no_boxes_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["--field", "component:pressure:bound=rel=1e-3"], "matches no component; there are: density"),
-    (["--field", "component:density:codec=trz"], "can have a bound= of its own"),
+    (["--field", "component:pressure:bound=rel=1e-3"],
+     "matches no component; the components are: density"),
+    (["--field", "component:density:codec=trz"], "takes only bound="),
     (["--field", "component:density"], "expected component:NAME:bound=MODE=VALUE"),
-    (["--field", "component:density:bound=pw_rel=1e-3"], "no bound of mode pw_rel"),
-    (["--bound", "rel=1e-3", "--guard", "region=*:0.1"], "region is not served for levels"),
+    (["--field", "component:density:bound=pw_rel=1e-3"], "exclude pw_rel bounds"),
+    (["--bound", "rel=1e-3", "--guard", "region=*:0.1"],
+     "region is not served for plotfile levels"),
     (["--guard", "region=*:0.1", "--field", "component:density:bound=rel=1e-3"],
-     "nor guard=gradient, guard=laplacian or guard=region"),
+     "guard=gradient, guard=laplacian and guard=region"),
     (["--codec", "sz3", "--field", "component:density:bound=abs=1"], "need codec trz"),
     (["--bound", "rel=1e-3", "--field", "component:density:bound=fine=1"], "fine")])
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -168,4 +170,4 @@ def test_components_are_those_of_plotfiles(tmp_path):
         file["u"] = smooth((40, 40))
     done = tailrace("repack", plain, "-o", ours, "--field", "component:density:bound=rel=1e-3",
                     code=2)
-    assert "no level of one whose boxes fit its data" in done.stderr
+    assert "needs a plotfile (AMReX, Chombo) with a level" in done.stderr

@@ -304,13 +304,14 @@ def test_values_stay_within_limits_that_the_file_states(tmp_path):
     # A codec without guards is no error: the remark names what may leave its limits.
     done = tailrace(*common, "--codec", "portable")
     said = " ".join(done.stderr.split())
-    assert "may cross stated limits by the bound (valid_range, which codec portable" in said
-    assert "attributes actual_range state extremes" in said and "/plain" in said
+    assert ("may exceed their stated limits by up to the bound (valid_range, which codec portable"
+            in said)
+    assert "attributes actual_range state the extremes" in said and "/plain" in said
     # What the user asks of guards counts.
     own = numbers(*common, "--codec", "trz", "--field", "speed:guard=none")["files"][0]["fields"]
     assert {f["path"]: f["limits_kept"] for f in own}["/speed"] == []
     minmax = tailrace(*common, "--codec", "trz", "--guard", "minmax").stderr
-    assert "state extremes" not in minmax
+    assert "state the extremes" not in minmax
 
 
 def test_netcdf_classic_attributes_decide_too(tmp_path):
@@ -359,7 +360,7 @@ def test_chunks_of_an_index_stay_whatever_is_asked_of_all(tmp_path):
         with h5py.File(target) as file:
             assert file["_i_table/x/sorted"].chunks == (1, 1024)
             assert file["table_like"].chunks != (1, 1024)
-        assert ("PyTables finds" in " ".join(done.stderr.split())) == (way[0] == "--chunk")
+        assert ("PyTables locates" in " ".join(done.stderr.split())) == (way[0] == "--chunk")
 
 
 def test_what_a_bound_leaves_exact_keeps_the_codec_of_all_readers(tmp_path):

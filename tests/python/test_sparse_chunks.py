@@ -150,7 +150,7 @@ def test_concat(written, tmp_path):
         plain = not any(dataset.is_scale for dataset in file.values())
     if not plain and not records:
         refused = tailrace("concat", "-o", tmp_path / "out.h5", *sources, code=2)
-        assert "only a first dimension can be appended along" in refused.stderr
+        assert "it can only be appended along its first dimension" in refused.stderr
         return
     tailrace("concat", "-o", tmp_path / "out.h5", *sources)
     first, second = map(all_values, sources)

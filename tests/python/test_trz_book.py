@@ -195,7 +195,7 @@ def test_what_cannot_be_trained(steps, book, tmp_path):
     assert "no field to train on" in why("-b", "abs=1", "--only", "counts")
     assert "pw_rel" in why("-b", "pw_rel=1e-3", "--only", "u")
     assert "sz3" in why("-b", "abs=1", "-c", "sz3", "--only", "u")
-    assert "nothing to learn" in why("-b", "abs=1e-3", "-c", "trz,preset=fast", "--only", "u")
+    assert "nothing to train on" in why("-b", "abs=1e-3", "-c", "trz,preset=fast", "--only", "u")
     assert "unknown setting" in why("-b", "abs=1e-3", "-c", "trz,level=1", "--only", "u")
     assert "no.h5" in why("-b", "abs=1", source=tmp_path / "no.h5")
     before = book.read_bytes()

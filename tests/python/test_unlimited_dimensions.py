@@ -79,7 +79,7 @@ def test_other_chunks_are_not_cut_to_present_extents(tmp_path):
                             chunks=(9_000_000,))
     done = tailrace("repack", source, "-o", target)
     said = " ".join(done.stderr.split())
-    assert "chunks are smaller than the input's, which take more than a 16th of --memory: /large" \
+    assert "chunks are smaller than the input's, which need more than a 16th of --memory: /large" \
         in said and "/short" not in said
     with h5py.File(target) as file:
         assert file["empty"].chunks == (1000,) and file["short"].chunks == (100_000,)

@@ -369,7 +369,7 @@ def test_keys(inputs, tmp_path, ranks):
 
 def test_keys_that_were_promised(joined):
     inputs, target = joined
-    assert "holds no key datasets" in differences(target, inputs, "-k", "run,evt")[0]
+    assert "has no key datasets" in differences(target, inputs, "-k", "run,evt")[0]
 
 
 def test_usage(joined):

@@ -605,7 +605,7 @@ def test_files_without_fields_say_what_was_compared(tmp_path):
     assert text.endswith("no fields; 3 objects and 0 attributes compared, nothing missing\n")
     assert tailrace("verify", original, target, "--only", "nowhere*", code=2)
     text = tailrace("verify", original, target, "--values-only", code=2).stderr
-    assert "holds nothing to compare" in text
+    assert "contains nothing to compare" in text
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

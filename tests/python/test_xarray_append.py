@@ -86,7 +86,7 @@ def test_what_cannot_be_appended(tmp_path):
             tailrace.write_dataset(given, target, append_dim="time")
         refused_in_words(failure.value)
         assert target.read_bytes() == before
-    with pytest.raises(ValueError, match="'t'.*stays stored as it is"):
+    with pytest.raises(ValueError, match="'t'.*whose encoding cannot change"):
         tailrace.write_dataset(whole, target, append_dim="time", encoding={"t": {"abs": 1}})
 
 

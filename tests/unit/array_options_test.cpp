@@ -42,7 +42,7 @@ TEST(GlobOptions, NameAVariableAloneOrByWildcards) {
   EXPECT_EQ(bound_of("/g/time", true), "abs=2");
   const std::vector<std::string> paths = {"/lat", "/g/other"};
   EXPECT_EQ(idle_globs_remark(options, paths, {}),
-            "nothing in the file is called as these options say: \"/g/time\"");
+            "these options match nothing in the file: \"/g/time\"");
 }
 
 TEST(ArrayOptions, MisspeltNamesAreRefusedByName) {
@@ -57,10 +57,10 @@ TEST(ArrayOptions, MisspeltNamesAreRefusedByName) {
                              {"t*: codec=trz,presets=fast", "\"presets\"", "mean \"preset\"?"},
                              {"codec=deflate,lvel=3", "\"lvel\"", "of codec deflate: level"},
                              {"codec=trz,level=3", "\"level\"", "it knows: preset"},
-                             {"t: memory=1GB", "\"memory\"", "of the whole file"},
+                             {"t: memory=1GB", "\"memory\"", "to the whole file"},
                              {"component:rho: codec=trz", "component:rho", "not codec="},
                              {"component:bound=abs=1", "component:", "component:NAME: bound="},
-                             {"gibberish", "\"gibberish\"", "of fields: codec, bound"}}) {
+                             {"gibberish", "\"gibberish\"", "of a field: codec, bound"}}) {
     const std::string message = refusal(wrong.text);
     EXPECT_TRUE(has(message, wrong.key)) << message;
     EXPECT_TRUE(has(message, wrong.says)) << message;

@@ -202,7 +202,7 @@ TEST(BalanceRules, AreFoundByName) {
   const Result<BalanceRule> unknown = parse_balance_rule("better");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.status().message(),
-            "balance rule \"better\" is unknown; there are: off, paper, best");
+            "balance rule \"better\" is unknown; choose one of: off, paper, best");
   EXPECT_TRUE(balance_writes(Loads{{9, 9}, {}}, BalanceRule::off).empty());
 }
 

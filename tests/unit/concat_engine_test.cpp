@@ -354,7 +354,7 @@ TEST_P(ConcatEngine, NothingToResumeStartsAnew) {
   const ConcatRun result = run(request);
   expect_concatenation(output_, inputs);
   ASSERT_FALSE(result.report.remarks.empty());
-  EXPECT_THAT(result.report.remarks.front(), HasSubstr("started anew"));
+  EXPECT_THAT(result.report.remarks.front(), HasSubstr("started from the beginning"));
 }
 
 /// A storage that fails leaves what has been committed; the next run writes less.
@@ -379,7 +379,7 @@ TEST_P(ConcatEngine, ResumesBehindTheLastCommit) {
   other.chunk_rows = 65;
   const ConcatRun refused = run_concat(GetParam(), other);
   EXPECT_EQ(refused.status.code(), Code::invalid_argument);
-  EXPECT_THAT(refused.status.message(), HasSubstr("of another request"));
+  EXPECT_THAT(refused.status.message(), HasSubstr("to another request"));
   ASSERT_TRUE(std::filesystem::exists(output_ + partial_suffix));
 
   request.progress = nullptr;
@@ -387,7 +387,7 @@ TEST_P(ConcatEngine, ResumesBehindTheLastCommit) {
   const ConcatRun resumed = run(request);
   expect_concatenation(output_, inputs);
   const std::string remark = resumed.report.remarks.empty() ? "" : resumed.report.remarks.front();
-  EXPECT_THAT(remark, HasSubstr("resumed behind"));
+  EXPECT_THAT(remark, HasSubstr("resumed after"));
   EXPECT_THAT(remark, testing::Not(HasSubstr("behind 0 ")));
   request.resume = false;
   request.options.replace = true;
@@ -425,7 +425,7 @@ TEST_P(ConcatEngine, ResumeRefusesInputsThatWereWritten) {
   request.resume = true;
   const ConcatRun refused = run_concat(GetParam(), request);
   EXPECT_EQ(refused.status.code(), Code::invalid_argument);
-  EXPECT_THAT(refused.status.message(), HasSubstr("written since: " + inputs[1]));
+  EXPECT_THAT(refused.status.message(), HasSubstr("changed since: " + inputs[1]));
   request.resume = false;
   run(request);
   expect_concatenation(output_, inputs);
@@ -506,7 +506,8 @@ TEST_P(ConcatEngine, ColumnsThatDriftApartAreNamed) {
   EXPECT_EQ(result.report.n_uneven, 1U);
   EXPECT_THAT(
       result.report.remarks,
-      testing::ElementsAre(inputs[3] + ": dataset \"/g/b\" has 9 rows, others of its group 13"));
+      testing::ElementsAre(inputs[3] +
+                           ": dataset \"/g/b\" has 9 rows, other datasets of its group have 13"));
 }
 
 /// Bytes that were written after the last commit are of no use to who goes on from it.

@@ -78,7 +78,7 @@ class ConcatFault : public testing::TestWithParam<FaultCase> {
     if (kept && !written.empty()) {
       const ConcatRun refused = run_concat(GetParam().n_ranks, again);
       EXPECT_EQ(refused.status.code(), Code::invalid_argument) << what;
-      EXPECT_THAT(refused.status.message(), HasSubstr("written since: " + written)) << what;
+      EXPECT_THAT(refused.status.message(), HasSubstr("changed since: " + written)) << what;
       again.resume = false;
     }
     const ConcatRun resumed = run_concat(GetParam().n_ranks, again);

@@ -178,7 +178,7 @@ TEST(ConcatKeys, WhatCannotHaveKeys) {
   EXPECT_THAT(there.message(), HasSubstr("/hits/evt.seq"));
   const Status wide = groups_of({{"/spill/run", {1, 2, 3, 4}}, {"/spill/evt", {1, 2, 3, 4}}}, 2);
   EXPECT_EQ(wide.code(), Code::unsupported);
-  EXPECT_THAT(wide.message(), HasSubstr("one integer a row"));
+  EXPECT_THAT(wide.message(), HasSubstr("one integer per row"));
 }
 
 }  // namespace

@@ -279,7 +279,8 @@ TEST(CoveredOption, is_for_levels_of_plotfiles) {
   field.options.drop_covered = true;
   const Status checked = check_definition(field);
   EXPECT_EQ(checked.code(), Code::invalid_argument);
-  EXPECT_NE(checked.message().find("covered=drop is for levels of plotfiles"), std::string::npos);
+  EXPECT_NE(checked.message().find("covered=drop applies only to plotfile levels"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -293,7 +293,7 @@ TEST(EngineGuardsOverTime, AStepThatIsAddedKeepsWhatTheFileRecords) {
   const Result<StepReport> other =
       write_guarded(2, path, shape, options + ",guard=zero", true, 0.003);
   ASSERT_FALSE(other.ok());
-  EXPECT_NE(other.status().message().find("the file has it with guard=sign, not zero"),
+  EXPECT_NE(other.status().message().find("in the file it has guard=sign, not zero"),
             std::string::npos)
       << other.status().message();
   EXPECT_EQ(recorded_guards(path, "/u"), "sign");
@@ -350,16 +350,17 @@ TEST(EngineGuardsRefused, WhatCannotKeepThemSaysSo) {
                      "needs a bound of mode abs, rel or psnr");
   expect_guard_words(refusal("codec=trz,bound=abs=0.01,guard=minmax,over-time=on"),
                      "not served over time");
-  expect_guard_words(refusal("codec=trz,bound=abs=0.01,guard=convex"), "there are sign, zero");
+  expect_guard_words(refusal("codec=trz,bound=abs=0.01,guard=convex"), "one or more of sign, zero");
   expect_guard_words(refusal("codec=trz,bound=pw_rel=0.01,guard=sum"),
                      "needs a bound of mode abs, rel or psnr");
-  expect_guard_words(refusal("codec=trz,coarse=1,bound=abs=0.01,guard=sum"), "is of whole chunks");
+  expect_guard_words(refusal("codec=trz,coarse=1,bound=abs=0.01,guard=sum"),
+                     "applies to whole chunks");
   expect_guard_words(refusal("codec=trz,bound=abs=0.01,guard=monotone=2"), "have no such axis");
   expect_guard_words(refusal("codec=trz,bound=abs=0.01,chunk=2x40,guard=monotone=0"),
-                     "are too thin along it");
+                     "are too thin");
   // Axis 0 is time then, and other steps go on along it.
   expect_guard_words(refusal("codec=trz,bound=abs=0.01,over-time=on,guard=monotone=0"),
-                     "are too thin along it");
+                     "are too thin");
   EXPECT_OK(refusal("codec=trz,guard=monotone=7"));  // Without loss.
   EXPECT_OK(refusal("codec=auto,bound=abs=0.01,over-time=on,guard=monotone=2"));
   EXPECT_EQ(recorded_guards(path, "/u"), "monotone=2");
@@ -381,17 +382,18 @@ TEST(EngineGuardsRefused, RegionsThatAreNoneOfTheField) {
       refusal("codec=portable,guard=region=*x*:0.001"),
       "codec portable: it cannot keep guard=region=*x*:0.001; these codecs can: trz");
   expect_guard_words(refusal("codec=trz,guard=region=*:0.001"),
-                     "it has 1 axes, the dataset is 40x40");
+                     "it has 1 axes, the dataset has shape 40x40");
   expect_guard_words(refusal("codec=trz,guard=region=30..41x*:0.001"),
-                     "field \"/u\": guard=region=30..41x*:0.001: it leaves the shape 40x40 along "
+                     "field \"/u\": guard=region=30..41x*:0.001: it exceeds the shape 40x40 along "
                      "axis 0");
-  expect_guard_words(refusal("codec=trz,guard=region=*x40..:0.001"), "leaves the shape");
+  expect_guard_words(refusal("codec=trz,guard=region=*x40..:0.001"), "exceeds the shape");
   expect_guard_words(refusal("codec=trz,over-time=on,guard=region=*x*:0.001"), "it has 2 axes");
   expect_guard_words(refusal("codec=trz,over-time=on,guard=region=2..x*x*:0.001"),
-                     "the first axis is time");
+                     "the first axis of a field over time is time");
   expect_guard_words(refusal("codec=trz,guard=region=/mask:0.001"),
-                     "a mask is read from the file that repack takes");
-  expect_guard_words(refusal("codec=trz,guard=region=40:0.001"), "is no range; a region is A..B");
+                     "a mask works only with tailrace repack");
+  expect_guard_words(refusal("codec=trz,guard=region=40:0.001"),
+                     "is not a range A..B; expected A..B");
   // Without loss there is nothing to keep.
   EXPECT_OK(refusal("codec=deflate,guard=region=*:0.001"));
   EXPECT_EQ(recorded_guards(path, "/u"), "none");
@@ -412,7 +414,7 @@ TEST(EngineGuardsArrays, WhatNeedsAllValuesIsRefused) {
       Status done = file->put(0, Slab::of(whole_box(shape)), std::as_bytes(std::span(more)));
       const Status closed = file->close();
       if (done.ok()) done = closed;
-      expect_guard_words(done, "which values that are added could break");
+      expect_guard_words(done, "which added values could break");
     });
   }
 }

@@ -180,7 +180,7 @@ TEST(EngineFront, OtherFilesAreRefused) {
   ASSERT_TRUE((*writer)->close().ok());
   const auto opened = Writer::open(make_self_comm(), path, front_options());
   ASSERT_FALSE(opened.ok());
-  expect_refused(opened.status(), "opened to be added to");
+  expect_refused(opened.status(), "opened for appending");
   for (const Door door : {Door::python, Door::hdf5}) {
     const Status served = check_door(front_options(), door);
     EXPECT_EQ(served.code(), Code::unsupported);

@@ -79,7 +79,7 @@ TEST_F(SettingsFile, OfOptionsThatNeverEndsIsRefused) {
     ::setenv("TAILRACE_OPTIONS", named, 1);
     const Status refused = options_text_of_environment().status();
     EXPECT_EQ(refused.code(), Code::invalid_argument) << named;
-    EXPECT_NE(refused.message().find("neither options nor a file"), std::string::npos);
+    EXPECT_NE(refused.message().find("neither options nor the path"), std::string::npos);
   }
   ::setenv("TAILRACE_OPTIONS", ("@" + write(std::string(settings_bytes_max + 1, ' '))).c_str(), 1);
   EXPECT_EQ(options_text_of_environment().status().code(), Code::invalid_argument);

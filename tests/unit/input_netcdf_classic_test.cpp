@@ -199,7 +199,7 @@ TEST(InputNetcdfHeader, RefusesWhatCannotBe) {
 
   file = example(2);
   file.variables[1].name = "a/b";
-  expect_refused(file, "bad name");
+  expect_refused(file, "invalid name");
 
   file = example(5);
   file.variables[3].type = 12;
@@ -211,7 +211,7 @@ TEST(InputNetcdfHeader, RefusesWhatCannotBe) {
 
   file = example(1);
   file.variables[5].dimension_ids = {1, 0};
-  expect_refused(file, "another place than first");
+  expect_refused(file, "must be its first dimension");
 
   file = example(1);
   file.variables[5].dimension_ids = std::vector<std::uint64_t>(33, 1);

@@ -228,8 +228,8 @@ TEST(Output, ADeadJobsLockIsTakenOver) {
   (*writer)->on_log([&](const std::string& line) { log.push_back(line); });
   EXPECT_EQ(log, std::vector<std::string>{
                      "\"" + path +
-                     "\": another job (process 7 on elsewhere, since then) died while it wrote "
-                     "the file"});
+                     "\": another job (process 7 on elsewhere, since then) died while "
+                     "writing the file"});
   ASSERT_DONE((*writer)->close());
   std::ofstream(lock_path_of(path)) << dead;
   WriterLock lock;

@@ -193,7 +193,7 @@ TEST(PluginCodec, RefusesAPointwiseBoundByName) {
   }
   CodecRequest rate = request_of("zfp", DType::f32, {16, 16, 16}, 0, {{"rate", "8"}});
   rate.pointwise_bound = 1e-3;
-  expect_refusal(rate, Code::invalid_argument, "keep no bound");
+  expect_refusal(rate, Code::invalid_argument, "cannot guarantee a bound");
 }
 
 TEST(PluginCodec, RefusesWhatALossyCodecCannotPromise) {

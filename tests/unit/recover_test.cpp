@@ -193,8 +193,8 @@ TEST(Recover, MetadataBehindTheEndAreSaidToBe) {
         report.ok() && report->state == FileState::damaged &&
         mentions(report->findings, "object \"/") &&
         mentions(report->findings,
-                 "bytes at address " + at + " lie behind the file's end: it has " + at +
-                     " bytes, its superblock says " + std::to_string(bytes.size())) &&
+                 "bytes at address " + at + " lie beyond the end of the file, which has " + at +
+                     " bytes; its superblock states " + std::to_string(bytes.size())) &&
         !mentions(report->findings, "driver");
     ::_exit(said ? 0 : 1);
   }
@@ -509,11 +509,10 @@ TEST(Recover, ReadersDoNotWaitForALivingWritersCommitForEver) {
   ASSERT_DONE(leave_hot_journal(path));
   const Status waited = check_not_half_committed(path, std::chrono::milliseconds(30));
   EXPECT_EQ(waited.code(), Code::io_error);
-  const std::string before = "\"" + path +
-                             "\" is in the midst of a commit of another job (process " +
+  const std::string before = "\"" + path + "\" is locked by a commit of another job (process " +
                              std::to_string(::getpid()) + " on ";
   EXPECT_EQ(waited.message().substr(0, before.size()), before);
-  EXPECT_TRUE(waited.message().ends_with("which does not end; read it later"));
+  EXPECT_TRUE(waited.message().ends_with("which has not ended; try again later"));
   lock.release();
   EXPECT_EQ(check_not_half_committed(path).code(), Code::corrupt);
 }
@@ -577,7 +576,7 @@ TEST(Recover, AnUnfinishedConcatenationIsKept) {
   }
   const auto report = inspect_and_recover(path, true);
   ASSERT_TRUE(report.ok()) << text_of(report.status());
-  EXPECT_TRUE(mentions(report->findings, "--resume to go on"));
+  EXPECT_TRUE(mentions(report->findings, "--resume to continue"));
   EXPECT_TRUE(fs::exists(path + ".partial"));
   EXPECT_FALSE(fs::exists(path));
 }

@@ -73,12 +73,12 @@ TEST(StorageDecision, ProgramsDatasetsAreLeftToHdf5OrGetACodecUnseen) {
   EXPECT_EQ(answer(facts_of({5000}), asked("bound=rel=1e-3"), Door::hdf5),
             "chunks trz, late bound");
   EXPECT_NE(answer(facts_of({5000}), asked("codec=portable,bound=rel=1e-3"), Door::hdf5)
-                .find("needs the values before the dataset is created"),
+                .find("needs the values when the dataset is created"),
             std::string::npos);
   EXPECT_EQ(answer(facts_of({5000}), asked("codec=portable,bound=rel=1e-3"), Door::serial),
             "chunks portable, late bound");
   EXPECT_NE(answer(facts_of({5000}, DType::i32), asked("bound=abs=1"), Door::hdf5)
-                .find("can only be kept exactly"),
+                .find("can only be stored exactly"),
             std::string::npos);
   DatasetFacts odd = facts_of({5000}, std::nullopt);
   EXPECT_EQ(answer(odd, {}, Door::hdf5), "chunks deflate");

@@ -323,7 +323,7 @@ TEST_F(WriteChoose, PresetMaxIsForStorageThatHidesIt) {
   job.file_options = "bound=rel=1e-3" + profile_with_bandwidth(1e9);
   const Result<StepReport> fast = write(job);
   ASSERT_TRUE(fast.ok()) << fast.status().message();
-  EXPECT_EQ(forecast_of(*fast, max).refused, "not sampled: could not win at its best");
+  EXPECT_EQ(forecast_of(*fast, max).refused, "not sampled: could not win even at its best");
 
   // Who has measured before it was a candidate does not know what it takes.
   MachineProfile older = built_in_profile();
@@ -331,7 +331,7 @@ TEST_F(WriteChoose, PresetMaxIsForStorageThatHidesIt) {
   job.file_options = "bound=rel=1e-3" + profile_with_bandwidth(1e6, older);
   const Result<StepReport> unknown = write(job);
   ASSERT_TRUE(unknown.ok()) << unknown.status().message();
-  EXPECT_EQ(forecast_of(*unknown, max).refused, "the machine profile has no times of it");
+  EXPECT_EQ(forecast_of(*unknown, max).refused, "the machine profile has no timings for it");
 }
 
 TEST_F(WriteChoose, ObjectiveSizeTakesTheFewestPredictedBytes) {
@@ -355,7 +355,7 @@ TEST_F(WriteChoose, DearCandidatesThatCannotWinAreNotSampled) {
   for (const CandidateForecast& one : report->fields[0].candidates) {
     if (one.codec != "deflate") continue;
     seen = true;
-    EXPECT_EQ(one.refused, "not sampled: could not win at its best");
+    EXPECT_EQ(one.refused, "not sampled: could not win even at its best");
   }
   EXPECT_TRUE(seen);
 }

@@ -167,8 +167,8 @@ TEST(WriterLock, AJobOfAnotherNodeIsNotTakenForDeadWhereItsLockMayNotBeSeen) {
     const Status refused = mine.take(path, milliseconds(0));
     EXPECT_EQ(refused.code(), Code::io_error);
     EXPECT_THAT(refused.message(), HasSubstr("process 12 on elsewhere"));
-    EXPECT_THAT(refused.message(), HasSubstr("if it is dead, remove \"" + path + ".lock\""));
-    EXPECT_THAT(writer_of(path), HasSubstr("if it is dead"));
+    EXPECT_THAT(refused.message(), HasSubstr("if that job is dead, remove \"" + path + ".lock\""));
+    EXPECT_THAT(writer_of(path), HasSubstr("if that job is dead"));
     write_text(lock_path_of(path), "");  // It has only just been made there.
     EXPECT_EQ(mine.take(path, milliseconds(0)).code(), Code::io_error);
 

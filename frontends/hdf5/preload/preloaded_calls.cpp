@@ -207,7 +207,7 @@ class Hdf5 {
     MPI_Comm_free(&comm);
     if (vote.opening == Opening::by_hdf5) return true;
     // Printed, because this library has no HDF5 whose error stack could hold the error.
-    std::fprintf(stderr, "tailrace: a file cannot be opened: %s\n", vote.why);
+    std::fprintf(stderr, "tailrace: cannot open a file: %s\n", vote.why);
     return false;
   }
 

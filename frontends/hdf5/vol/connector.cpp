@@ -754,8 +754,8 @@ const void* H5PLget_plugin_info(void) {
   if (dladdr(reinterpret_cast<const void*>(&H5get_libversion), &ours) != 0 &&
       dladdr(__builtin_return_address(0), &asking) != 0 && ours.dli_fbase != asking.dli_fbase) {
     std::fprintf(stderr,
-                 "tailrace: this VOL connector serves the HDF5 in %s, but the one in %s has asked "
-                 "for it (docs/hdf5.md)\n",
+                 "tailrace: this VOL connector serves the HDF5 in %s, but the HDF5 in %s has "
+                 "loaded it (docs/hdf5.md)\n",
                  ours.dli_fname, asking.dli_fname);
     return nullptr;
   }

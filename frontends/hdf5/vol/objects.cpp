@@ -271,7 +271,7 @@ hid_t id_of(void* given) {
   }
   if (is_open(id)) return id;
   H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_VOL, H5E_BADID,
-           "tailrace: the object's file is closed, or was reached by a link alone");
+           "tailrace: the file of the object is closed, or was opened only by following a link");
   return H5I_INVALID_HID;
 }
 

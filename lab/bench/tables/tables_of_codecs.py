@@ -88,7 +88,7 @@ def ratio_peers(rows):
                   "`ratio`", "`max`"], made)
 
 
-#: Sets of real fields, by the prefix of their file's name, with their names in lab/bench/results/README.md.
+#: Sets of real fields, by the prefix of their file's name, with their names in the results' README.
 SETS = {"climate": "climate", "lammps": "LAMMPS atoms", "nyx128": "Nyx 128^3",
         "nyx64_particles": "Nyx particles", "nyx64_s060": "Nyx 64^3, step 60",
         "nyx64_s140": "Nyx 64^3, step 140", "nyx64_steps": "Nyx, ten steps"}

@@ -120,9 +120,10 @@ class DatasetComparison {
     if (cost_bytes == 0) return Status();
     const std::uint64_t rows_max = window_bytes / cost_bytes;
     if (rows_max == 0) {
-      return Status(Code::out_of_memory, "dataset \"" + path_ + "\": a row takes " +
-                                             std::to_string(cost_bytes) + " bytes, a quarter of " +
-                                             "the memory is " + std::to_string(window_bytes));
+      return Status(Code::out_of_memory,
+                    "dataset \"" + path_ + "\": one row needs " + std::to_string(cost_bytes) +
+                        " bytes, but may take " +
+                        "a quarter of --memory only: " + std::to_string(window_bytes));
     }
     std::uint64_t end = first_row;
     for (const CheckedRows& source : sources) {
@@ -284,9 +285,10 @@ Status compare_box(hid_t output, hid_t input, const std::string& file_name, cons
   if (box.empty()) return Status();
   const std::uint64_t n_window = window_bytes / (row_elements * element_bytes);
   if (n_window == 0) {
-    return Status(Code::out_of_memory,
-                  who + ": a row takes " + std::to_string(row_elements * element_bytes) +
-                      " bytes, a quarter of the memory is " + std::to_string(window_bytes));
+    return Status(
+        Code::out_of_memory,
+        who + ": one row needs " + std::to_string(row_elements * element_bytes) +
+            " bytes, but may take a quarter of --memory only: " + std::to_string(window_bytes));
   }
   for (std::uint64_t row = 0; row < box.count[0]; row += n_window) {
     Box there = box;
@@ -353,7 +355,7 @@ Status read_integers(hid_t file, const std::string& path, std::uint64_t first_ro
   H5Sget_simple_extent_dims(space.get(), extents, nullptr);
   const std::string who = "dataset \"" + path + "\" of the output";
   if (!dataset.valid() || n_all < 0 || hsize_t(n_all) != extents[0]) {
-    return Status(Code::invalid_argument, who + " is no column of one integer a row");
+    return Status(Code::invalid_argument, who + " is not a column of one integer per row");
   }
   if (first_row + n_rows > extents[0]) {
     return Status(Code::corrupt, who + " has " + std::to_string(extents[0]) +

@@ -308,8 +308,8 @@ Status Hdf5ConcatOutput::extend(hid_t dataset, const ConcatTarget& target) {
                           std::equal(now.begin() + 1, now.end(), wanted.begin() + 1);
   if (!same_inner || wanted[0] < now[0] || (wanted[0] > now[0] && wanted[0] > most[0])) {
     return Status(Code::invalid_argument, what + " has shape " + shape_text(there) +
-                                              ", cannot be given " + std::to_string(target.n_rows) +
-                                              " rows");
+                                              ", cannot be extended to " +
+                                              std::to_string(target.n_rows) + " rows");
   }
   return wanted[0] > now[0] ? file_.set_extents(dataset, wanted).within(what) : Status();
 }
@@ -327,8 +327,8 @@ Result<Hdf5Id> Hdf5ConcatOutput::replace(const ConcatTarget& target, const std::
     return hdf5_failure(Code::corrupt, named(path));
   }
   if (facts.n_links > 1) {
-    return Status(Code::unsupported, named(path) + " must be made anew to grow, but has " +
-                                         std::to_string(facts.n_links) + " names");
+    return Status(Code::unsupported, named(path) + " must be created again to grow, but has " +
+                                         std::to_string(facts.n_links) + " hard links");
   }
   TAILRACE_TAKE(const ScaleTies ties, untie_scales(out_, old.get(), path));
   // HDF5 keeps an open object until it is closed, so attributes can still be read.
@@ -361,7 +361,7 @@ Status Hdf5ConcatOutput::place(const ConcatTarget& target,
   const Shape& chunk_shape = target.like.storage.chunk_shape;
   if (chunk_shape.size() != target.like.shape.size()) {
     return Status(Code::invalid_argument,
-                  named(target.like.path) + " has chunks but is not chunked");
+                  named(target.like.path) + " has stored chunks but a contiguous layout");
   }
   ChunkGrid grid{target.like.shape, chunk_shape};
   grid.shape[0] = target.n_rows;

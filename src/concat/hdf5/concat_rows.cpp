@@ -95,7 +95,8 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
   const Hdf5Id stored_type(H5Dget_type(from));
   const Hdf5Id type(H5Tcopy(stored_type.get()));
   if (Hdf5References::holds_references(type.get())) {
-    return Status(Code::unsupported, where + " holds references, which mean nothing elsewhere");
+    return Status(Code::unsupported,
+                  where + " contains references, which are not valid in another file");
   }
   TAILRACE_TRY(check_lists(type.get(), where));
   const RowSpace from_rows(from);
@@ -121,7 +122,8 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
     const hsize_t n_values = n_piece * row_elements;
     const Hdf5Id piece(H5Screate_simple(1, &n_values, nullptr));
     Buffer values(n_piece * row_bytes);
-    if (!values.allocated()) return Status(Code::out_of_memory, where + ": no memory for a row");
+    if (!values.allocated())
+      return Status(Code::out_of_memory, where + ": not enough memory for a row");
     VariableMemory variable(variable_bytes);
     const Hdf5Id transfer(H5Pcreate(H5P_DATASET_XFER));
     H5Pset_vlen_mem_manager(transfer.get(), VariableMemory::allocate, &variable,
@@ -134,9 +136,9 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
       const Status failure = plain_read_failure(from, where + " cannot be read");
       if (!variable.refused()) return failure;
       if (n_piece == 1) {
-        return Status(Code::out_of_memory, where + ": row " + std::to_string(done) +
-                                               " needs more than the " +
-                                               std::to_string(memory_bytes) + " bytes allowed");
+        return Status(Code::out_of_memory,
+                      where + ": row " + std::to_string(done) + " needs more than the " +
+                          std::to_string(memory_bytes) + " bytes that --memory allows");
       }
       n_per_piece = std::max<std::uint64_t>(1, n_piece / 4);
       continue;

@@ -27,11 +27,13 @@ _TIME_LIMIT_S = 120
 #: Refusals that are right, by what the file has.
 _REFUSALS = re.compile(
     r"needs HDF5 [12]\.\d+ or newer|needs HDF5 2|filter (33333|32000)|"
-    r"plug-in|unlimited dimension, along which others|can be appended along|"
-    r"must lie in the file itself|a growing field cannot be contiguous|loses digits|"
-    r"its values are lossy already|it does not grow, and its values differ|"
+    r"plug-in|unlimited dimension to append along|can only be appended along its first|"
+    r"in the file itself|a growing field cannot be contiguous|"
+    r"is lossy: encoding its decoded values|"
+    r"its values are already lossy|it has no unlimited dimension, and its values differ|"
     r"it takes chunks of 1 to 4 dimensions|"  # By SZ3 and ZFP.
-    r"holds references, which mean nothing elsewhere|references of addresses below 8 bytes")
+    r"contains references, which are not valid in another file|"
+    r"references cannot be copied from a file with addresses of less than 8 bytes")
 
 
 #: Rank counts of a route's commands, and how often each is drawn.
@@ -295,7 +297,7 @@ def concat(route):
             return
     code, out, words = run("verify", "--concat", target, *inputs, *more, ranks=route.ranks)
     wrong = wrong_end(code, words)
-    named = re.search(r"cannot (be carried over|be resolved|write several)", said.text)
+    named = re.search(r"cannot (be copied|be resolved|write several)", said.text)
     if wrong or code != 0 and not named and not _REFUSALS.search(words + out):
         route.find(f"verify --concat {wrong or code}", words[-600:] + out[-600:])
 

@@ -16,20 +16,20 @@ STORAGE = {"filters", "chunk", "layout", "stored", "stored chunks", "allocation"
 
 #: A remark of repack or concat by aspect.
 REMARKS = {
-    "checksum": "Fletcher's checksums are not kept",
+    "checksum": "Fletcher32 checksums are not kept",
     "byte order": "numbers are stored in this machine's byte order",
-    "named type": "types that are objects of the input become types of their datasets alone",
-    "compact": "datasets that lie in their headers (compact) get a place of their own",
-    "anew": "chunks cannot be copied as they are stored",
+    "named type": "named types become plain types of their datasets",
+    "compact": "compact datasets (values in the object header) become contiguous or chunked",
+    "anew": "chunks cannot be copied as stored",
     "empty": "datasets without values are stored without chunks",
-    "limits": "dimensions that could grow up to a limit become fixed",
-    "allocation": "space for chunks is not allocated before they are written",
-    "edges": "chunks at the edges are filtered like all others",
+    "limits": "dimensions with a maximum extent become fixed",
+    "allocation": "chunks are not allocated before they are written",
+    "edges": "partial edge chunks are filtered like all others",
     "chunk": "chunks are larger than the input's",
-    "attribute phases": "lie in a heap are",
-    "link phases": "links lie in a heap are Tailrace's own",
+    "attribute phases": "thresholds for dense attribute storage",
+    "link phases": "thresholds for dense link storage",
     "user block": "user blocks in front of",
-    "unwritten": "datasets that were never written get their space",
+    "unwritten": "datasets that were never written are stored",
     "file": "properties of the file are not kept",
 }
 

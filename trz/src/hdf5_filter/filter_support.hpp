@@ -67,7 +67,7 @@ inline Result<Shape> chunk_shape_of(const Hdf5Calls& calls, hid_t creation_list,
   Shape shape(extents.begin(), extents.begin() + rank);
   for (const std::uint64_t extent : shape) {
     if (extent > 0 && extent <= UINT32_MAX) continue;
-    return source.refuse("chunks of shape " + shape_text(shape));
+    return source.refuse("cannot encode chunks of shape " + shape_text(shape));
   }
   return shape;
 }

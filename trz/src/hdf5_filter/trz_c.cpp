@@ -37,7 +37,8 @@ Status bad_argument(const std::string& why) {
 }
 
 Result<trz::FilterChunk> chunk_of(const trz_array* array) {
-  if (array == nullptr || array->extents == nullptr) return bad_argument("there is no array");
+  if (array == nullptr || array->extents == nullptr)
+    return bad_argument("the array and its extents must not be NULL");
   if (array->dtype < TRZ_F32 || array->dtype > TRZ_U64) {
     return bad_argument("element type " + std::to_string(array->dtype) + ", must be 0 to 9");
   }
@@ -83,8 +84,8 @@ Result<std::int64_t> encode(std::span<const std::uint32_t> words, const trz_arra
                             std::span<const std::byte> values, std::span<std::byte> encoded) {
   TAILRACE_TAKE(Job job, job_of(words, array, values));
   if (encoded.size() < trz::encoded_bytes_max(values.size())) {
-    return bad_argument("room for " + std::to_string(encoded.size()) +
-                        " encoded bytes, trz_encoded_bytes_max() are needed");
+    return bad_argument("the output has room for " + std::to_string(encoded.size()) +
+                        " bytes, trz_encoded_bytes_max() are needed");
   }
   TAILRACE_TAKE(auto n_encoded,
                 trz::encode(job.type, job.settings, values, encoded, thread_workspace()));
@@ -178,7 +179,7 @@ TRZ_API int64_t trz_trainer_add(trz_trainer* trainer, const uint32_t* words, siz
                                 const trz_array* array, const void* values, size_t n_bytes,
                                 trz_message* message) {
   return c_result("trz", message, [&]() -> Result<std::int64_t> {
-    if (trainer == nullptr) return bad_argument("there is no trainer");
+    if (trainer == nullptr) return bad_argument("the trainer must not be NULL");
     TAILRACE_TAKE(Job job, job_of({words, n_words}, array, bytes_of(values, n_bytes)));
     TAILRACE_TRY(trz::count_for_book(job.type, job.settings, bytes_of(values, n_bytes),
                                      trainer->histograms, thread_workspace()));
@@ -189,7 +190,7 @@ TRZ_API int64_t trz_trainer_add(trz_trainer* trainer, const uint32_t* words, siz
 TRZ_API int64_t trz_trainer_book(const trz_trainer* trainer, void* book, size_t capacity,
                                  trz_message* message) {
   return c_result("trz", message, [&]() -> Result<std::int64_t> {
-    if (trainer == nullptr) return bad_argument("there is no trainer");
+    if (trainer == nullptr) return bad_argument("the trainer must not be NULL");
     const std::vector<std::uint8_t> made =
         trz::Book::from_histograms(trainer->histograms).serialize();
     const std::size_t n = book == nullptr ? 0 : std::min(capacity, made.size());

@@ -25,7 +25,7 @@ namespace {
 constexpr FilterSource kSource = {"trz_filter.cpp", "trz filter"};
 
 Status no_calls() {
-  return kSource.refuse("the functions of the HDF5 library that called are not visible");
+  return kSource.refuse("cannot find the functions of the calling HDF5 library");
 }
 
 /// True if a floating-point type has the layout of IEEE's f32 or f64.
@@ -61,12 +61,14 @@ Result<DType> dtype_of(const Hdf5Calls& calls, hid_t type) {
   }
   if (type_class == type_float) {
     if (is_ieee(calls, type, n_bytes)) return n_bytes == 4 ? DType::f32 : DType::f64;
-    return kSource.refuse("it takes floating-point numbers of IEEE's 32 and 64 bits, not the " +
-                          std::to_string(8 * n_bytes) + " bits of this dataset's");
+    return kSource.refuse(
+        "it takes IEEE floating-point numbers of 32 or 64 bits; this dataset's numbers have "
+        "another format, of " +
+        std::to_string(8 * n_bytes) + " bits");
   }
   const auto integer = find_dtype(calls.type_sign(type) == sign_two ? 'i' : 'u', n_bytes);
   if (integer) return *integer;
-  return kSource.refuse("integers of " + std::to_string(n_bytes) + " bytes");
+  return kSource.refuse("cannot encode integers of " + std::to_string(n_bytes) + " bytes");
 }
 
 std::optional<double> fill_of(const Hdf5Calls& calls, hid_t creation_list, hid_t type,
@@ -168,8 +170,8 @@ Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned
   }
   const std::uint64_t n_values_bytes = data.chunk->n_bytes();
   if (!reverse && n_given != n_values_bytes) {
-    return kSource.refuse("a chunk of " + std::to_string(n_given) + " bytes, its client data say " +
-                          std::to_string(n_values_bytes));
+    return kSource.refuse("got a chunk of " + std::to_string(n_given) +
+                          " bytes, its client data say " + std::to_string(n_values_bytes));
   }
   if (n_values_bytes > SIZE_MAX / 2) return kSource.no_memory(SIZE_MAX);
   TAILRACE_TAKE(const auto* book, thread_book(data.request.book_bytes));

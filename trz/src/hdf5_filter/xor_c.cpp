@@ -19,8 +19,9 @@ Status bad_argument(const std::string& why) {
 }
 
 Result<neighbour_xor::ChunkType> type_of(const xor_array* array, std::size_t n_bytes) {
-  if (array == nullptr || array->extents == nullptr) return bad_argument("there is no array");
-  if (array->element_bytes == 0) return bad_argument("elements of 0 bytes");
+  if (array == nullptr || array->extents == nullptr)
+    return bad_argument("the array and its extents must not be NULL");
+  if (array->element_bytes == 0) return bad_argument("the elements have 0 bytes");
   if (array->dimension < 0 || array->dimension > 3) {
     return bad_argument("dimension " + std::to_string(array->dimension) + ", must be 0 to 3");
   }
@@ -48,8 +49,8 @@ Result<std::int64_t> encode(const xor_array* array, std::span<const std::byte> v
                             std::span<std::byte> encoded) {
   TAILRACE_TAKE(const neighbour_xor::ChunkType type, type_of(array, values.size()));
   if (encoded.size() < neighbour_xor::encoded_bytes_max(values.size())) {
-    return bad_argument("room for " + std::to_string(encoded.size()) +
-                        " encoded bytes, xor_encoded_bytes_max() are needed");
+    return bad_argument("the output has room for " + std::to_string(encoded.size()) +
+                        " bytes, xor_encoded_bytes_max() are needed");
   }
   TAILRACE_TAKE(const std::size_t n_encoded,
                 neighbour_xor::encode(type, values, encoded, neighbour_xor::best_build()));

@@ -21,7 +21,7 @@ constexpr FilterSource kSource = {"xor_filter.cpp", "xor filter"};
 
 Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t type) {
   if (!calls.complete()) {
-    return kSource.refuse("the functions of the HDF5 library that called are not visible");
+    return kSource.refuse("cannot find the functions of the calling HDF5 library");
   }
   const auto id = static_cast<filter_t>(neighbour_xor::filter_id);
   unsigned flags = 0;

@@ -104,7 +104,8 @@ Status read_knobs(std::uint32_t word, Settings& settings) {
   if (knob(0) > 3 || knob(1) > 3 || knob(2) > 4 || knob(3) > 3 || knob(4) > 4 || knob(5) > 2 ||
       knob(6) > unsigned{coarse_views_max} || knob(7) > unsigned{bit_planes_max} ||
       (knob(6) > 0 && knob(7) > 0)) {
-    return bad_words("word 1 is " + std::to_string(word) + ", which is no set of knobs");
+    return bad_words("word 1 is " + std::to_string(word) +
+                     ", which is not a valid set of settings");
   }
   settings.preset = preset_of(knob(0));
   settings.predictor = static_cast<Predictor>(knob(1));
@@ -121,7 +122,7 @@ Status read_knobs(std::uint32_t word, Settings& settings) {
 Status read_book(WordReader& reader, std::vector<std::uint8_t>& bytes) {
   const std::uint32_t n_bytes = reader.next();
   if (n_bytes == 0 || n_bytes > kBookBytesMax) {
-    return bad_words("a shared book of " + std::to_string(n_bytes) + " bytes");
+    return bad_words("invalid length of the shared book: " + std::to_string(n_bytes) + " bytes");
   }
   for (const std::uint32_t word : reader.next_words((n_bytes + 3) / 4)) {
     for (int i = 0; i < 4; ++i) {
@@ -135,14 +136,15 @@ Status read_book(WordReader& reader, std::vector<std::uint8_t>& bytes) {
 Status read_request(WordReader& reader, std::uint32_t first, FilterRequest& request) {
   const std::uint32_t kind = first >> 8 & 0xFFU;
   if ((first & 0xFFU) != kLayoutVersion || kind > 2 || (first & ~(kFlags | 0xFFFFU)) != 0) {
-    return bad_words("word 0 is " + std::to_string(first) +
-                     ", which this version does not know (see tailrace filter-args)");
+    return bad_words(
+        "word 0 is " + std::to_string(first) +
+        ", which this version does not know; make the words with tailrace filter-args");
   }
   request.kind = static_cast<BoundKind>(kind);
   TAILRACE_TRY(read_knobs(reader.next(), request.settings));
   request.bound = reader.next_double();
   if (!(request.bound >= 0) || !std::isfinite(request.bound)) {
-    return bad_words("words 2 and 3 are no bound: it must be finite and >= 0");
+    return bad_words("words 2 and 3 are not a bound, which must be finite and >= 0");
   }
   return (first & kFlagBook) == 0 ? Status() : read_book(reader, request.book_bytes);
 }
@@ -151,11 +153,11 @@ Status read_chunk(WordReader& reader, bool with_fill, FilterChunk& chunk) {
   const std::uint32_t type = reader.next();
   const std::uint32_t rank = type >> 8;
   if ((type & 0xFFU) >= kDTypes || rank == 0 || rank > max_rank) {
-    return bad_words("a chunk of type and rank " + std::to_string(type));
+    return bad_words("invalid type and rank of the chunk: " + std::to_string(type));
   }
   chunk.dtype = static_cast<DType>(type & 0xFFU);
   for (const std::uint32_t extent : reader.next_words(rank)) {
-    if (extent == 0) return bad_words("a chunk with an extent of 0");
+    if (extent == 0) return bad_words("the chunk has an extent of 0");
     chunk.shape.push_back(extent);
   }
   if (with_fill) chunk.fill_value = reader.next_double();
@@ -245,7 +247,7 @@ Result<std::vector<std::uint8_t>> read_book_bytes(SettingsReader& keys) {
   WordReader reader(words);
   TAILRACE_TRY(read_book(reader, bytes));
   if (reader.truncated() || reader.n_left() > 0) {
-    return bad_words("a book of " + std::to_string(words[0]) + " bytes in " +
+    return bad_words("got a shared book of " + std::to_string(words[0]) + " bytes in " +
                      std::to_string(words.size() - 1) + " words");
   }
   const Status parsed = Book::parse(bytes).status();
@@ -266,8 +268,8 @@ Result<FilterRequest> request_of(const ErrorBound& bound, const Settings& settin
       return Status(
           Code::unsupported,
           "trz as an HDF5 filter: " + std::string(bound_mode_name(bound.mode)) +
-              "= is relative to the range of the whole field, and a filter sees one "
-              "chunk at a time; give the bound that it comes to as abs=, or use tailrace");
+              "= is relative to the range of the whole field, and a filter sees one chunk at a "
+              "time; give the resulting absolute bound as abs=, or use tailrace");
   }
   return request;
 }

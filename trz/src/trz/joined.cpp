@@ -12,7 +12,7 @@ constexpr std::size_t kVarintMax = 10;
 constexpr std::size_t kHeadMax = 10 + 4 * kVarintMax;
 
 Status no_chunk() {
-  return {Code::corrupt, "trz: what is to be joined is no chunk, or has changed"};
+  return {Code::corrupt, "trz: cannot join: the input is not a trz chunk, or is damaged"};
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ Result<std::size_t> join(std::span<const std::byte> first, std::uint64_t n_first
   const std::size_t n = head.n_values;
   if (of_second.n_values != n || of_second.dtype != head.dtype ||
       of_second.method == Method::joined || n_first == 0 || n_first >= n) {
-    return Status(Code::invalid_argument, "trz: chunks that do not fit each other are not joined");
+    return Status(Code::invalid_argument, "trz: cannot join: the chunks do not fit together");
   }
   std::size_t n_left = static_cast<std::size_t>(n_first);
   for (std::size_t p = 0; p < parts.n; ++p) {
@@ -77,8 +77,8 @@ Result<std::size_t> join(std::span<const std::byte> first, std::uint64_t n_first
     if (n_left == 0) parts.n = p + 1;
   }
   if (parts.n == joined_parts_max) {
-    return Status(Code::unsupported, "trz: a chunk is joined of at most " +
-                                         std::to_string(joined_parts_max) + " parts");
+    return Status(Code::unsupported,
+                  "trz: a joined chunk has at most " + std::to_string(joined_parts_max) + " parts");
   }
   parts.parts[parts.n++] = {n - static_cast<std::size_t>(n_first), as_uint8(second)};
 
@@ -93,7 +93,8 @@ Result<std::size_t> join(std::span<const std::byte> first, std::uint64_t n_first
   }
   for (const JoinedPart& part : parts.all()) writer.bytes(part.chunk.data(), part.chunk.size());
   if (writer.failed()) {
-    return Status(Code::invalid_argument, "trz: no room for the chunks that are joined");
+    return Status(Code::invalid_argument,
+                  "trz: the output buffer is too small for the joined chunk");
   }
   seal(room.first(writer.n_written()));
   return writer.n_written();

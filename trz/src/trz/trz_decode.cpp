@@ -244,10 +244,10 @@ Status corrupt(const char* what) { return {Code::corrupt, std::string("trz chunk
 Status head_status(HeadFailure failure) {
   switch (failure) {
     case HeadFailure::none: return {};
-    case HeadFailure::no_trz: return corrupt("these bytes are no trz chunk");
-    case HeadFailure::version: return corrupt("written by another version of the format");
-    case HeadFailure::checksum: return corrupt("the checksum is wrong, the bytes have changed");
-    case HeadFailure::content: return corrupt("the head makes no sense");
+    case HeadFailure::no_trz: return corrupt("not a trz chunk (wrong magic number)");
+    case HeadFailure::version: return corrupt("written in another version of the format");
+    case HeadFailure::checksum: return corrupt("the checksum is wrong: the bytes have changed");
+    case HeadFailure::content: return corrupt("the header is invalid");
   }
   return {};
 }
@@ -256,7 +256,7 @@ Status check_room(const ChunkHead& head, std::span<const std::byte> values) {
   const std::size_t element_bytes = dtype_bytes(head.dtype);
   const bool fits =
       values.size() % element_bytes == 0 && head.n_values == values.size() / element_bytes;
-  return fits ? Status() : corrupt("it holds another number of values than the chunk's shape");
+  return fits ? Status() : corrupt("its number of values does not match the chunk's shape");
 }
 
 Status decoded_status(DecodeFailure failure) {
@@ -282,7 +282,7 @@ Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, c
   TAILRACE_TRY(check_room(head, values));
   Decoding decoding{in, head, book, values, workspace, as_uint8(encoded), true};
   TAILRACE_TRY(decoded_status(decode_method(decoding)));
-  return in.at_end() ? Status() : corrupt("bytes are left over behind its end");
+  return in.at_end() ? Status() : corrupt("extra bytes follow its end");
 }
 
 std::optional<std::size_t> bound_prefix(std::span<const std::byte> beginning, double bound) {

@@ -687,10 +687,11 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
   }
   const bool by_region = type.guards != nullptr && !type.guards->tighter.empty();
   if (by_region && type.guards->tighter.of_value.size() != n_values) {
-    return {Code::invalid_argument, "trz: the regions' bounds are of another number of values"};
+    return {Code::invalid_argument,
+            "trz: the number of region bounds does not match the number of values"};
   }
   if (by_region && settings.coarse_views > 0 && type.kind == BoundKind::absolute) {
-    return {Code::unsupported, "trz: bounds of regions and coarse views need one bound for all"};
+    return {Code::unsupported, "trz: region bounds and coarse views exclude each other"};
   }
   if (settings.dimensions < 0 || settings.dimensions > 4 || settings.last_axis < -1 ||
       settings.last_axis > 3 || settings.coarse_views < 0 ||
@@ -700,7 +701,7 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
             "trz: dimensions must be 0..4, last_axis -1..3, coarse views 0..3 and bit planes 0..8"};
   }
   if (settings.coarse_views > 0 && settings.bit_planes > 0) {
-    return {Code::invalid_argument, "trz: a chunk has coarse views or bit planes, not both"};
+    return {Code::invalid_argument, "trz: coarse views and bit planes exclude each other"};
   }
   return {};
 }

@@ -276,11 +276,11 @@ Status read_head(std::span<const std::uint8_t> chunk, std::size_t n_values_bytes
                  const std::uint8_t*& in) {
   if (chunk.size() <= kKindAt ||
       std::memcmp(chunk.data(), kMagicAndVersion.data(), kMagicAndVersion.size() - 1) != 0) {
-    return corrupt("this is no chunk of codec xor");
+    return corrupt("not a chunk of codec xor (wrong magic number)");
   }
   if (chunk[kMagicAndVersion.size() - 1] != kMagicAndVersion.back()) {
-    return corrupt("the chunk is of version " + std::to_string(chunk[kMagicAndVersion.size() - 1]) +
-                   ", this is version 1");
+    return corrupt("the chunk has version " + std::to_string(chunk[kMagicAndVersion.size() - 1]) +
+                   ", expected 1");
   }
   std::uint32_t checksum;
   std::memcpy(&checksum, chunk.data() + kChecksumAt, sizeof checksum);
@@ -295,7 +295,7 @@ Status read_head(std::span<const std::uint8_t> chunk, std::size_t n_values_bytes
   head.n_distances = kind >> 2 & 3U;
   head.method = static_cast<Method>(kind >> 4);
   if (kind >> 4 > static_cast<unsigned>(Method::stored) || !take_varint(in, end, number)) {
-    return corrupt("the chunk's head is wrong");
+    return corrupt("the chunk's header is invalid");
   }
   if (number != n_values_bytes >> head.log2_word_bytes ||
       number << head.log2_word_bytes != n_values_bytes) {
@@ -307,7 +307,7 @@ Status read_head(std::span<const std::uint8_t> chunk, std::size_t n_values_bytes
   std::uint64_t last = 0;
   for (std::size_t k = 0; k < head.n_distances; ++k) {
     if (!take_varint(in, end, number) || number <= last || number >= head.n_words) {
-      return corrupt("the chunk's neighbours are wrong");
+      return corrupt("the chunk's neighbour distances are invalid");
     }
     last = number;
     head.distances[k] = static_cast<std::size_t>(number);
@@ -368,7 +368,7 @@ Status decode_blocks(const Head& head, const std::uint8_t* in, const std::uint8_
       const std::span<const std::uint8_t> bytes = reader.bytes();
       if (reader.take_run(n_zeros)) {
         if (n_zeros == 0 || n_zeros > n_blocks - index) {
-          return corrupt("a run of empty blocks is wrong");
+          return corrupt("a run of empty blocks is invalid");
         }
       } else {
         const std::size_t n_taken =
@@ -383,7 +383,7 @@ Status decode_blocks(const Head& head, const std::uint8_t* in, const std::uint8_
     }
     kernels.restore[kind](block, terms, running ? &carry : nullptr, values.data(), position, n);
   }
-  return reader.at_end() ? Status() : corrupt("there are bytes behind the last block");
+  return reader.at_end() ? Status() : corrupt("extra bytes follow the last block");
 }
 
 }  // namespace
@@ -483,11 +483,12 @@ Result<ClientData> read_client_words(std::span<const std::uint32_t> words) {
   ClientData data;
   if (words.empty()) return data;
   if ((words[0] & 0xFFU) != kLayout) {
-    return wrong("layout " + std::to_string(words[0] & 0xFFU) + ", this is layout 1");
+    return wrong("layout " + std::to_string(words[0] & 0xFFU) + ", expected 1");
   }
   const std::uint32_t dimension = words[0] >> 8 & 0xFFU;
   if (dimension > 3 || words[0] >> 17 != 0) {
-    return wrong("word 0 is " + std::to_string(words[0]) + ", of a dimension 0 to 3");
+    return wrong("word 0 is " + std::to_string(words[0]) +
+                 ", which is not a dimension from 0 to 3");
   }
   data.dimension = static_cast<int>(dimension);
   if ((words[0] & kChunkFollows) == 0) {
@@ -495,7 +496,7 @@ Result<ClientData> read_client_words(std::span<const std::uint32_t> words) {
     return wrong(std::to_string(words.size()) + " words, 1 is expected");
   }
   if (words.size() < kBeforeExtents || words.size() > kBeforeExtents + max_rank || words[1] == 0) {
-    return wrong("the chunk's type and extents are wrong");
+    return wrong("the chunk's type or extents are invalid");
   }
   ChunkType chunk;
   chunk.dimension = data.dimension;
@@ -504,7 +505,7 @@ Result<ClientData> read_client_words(std::span<const std::uint32_t> words) {
   std::uint64_t n_bytes = words[1];
   for (const std::uint32_t extent : words.subspan(kBeforeExtents)) {
     if (extent == 0 || n_bytes > (std::uint64_t{1} << 63) / extent) {
-      return wrong("the chunk's extents are wrong");
+      return wrong("the chunk's extents are invalid");
     }
     n_bytes *= extent;
     chunk.shape.push_back(extent);

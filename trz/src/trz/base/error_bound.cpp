@@ -51,7 +51,7 @@ Result<ErrorBound> parse_error_bound(std::string_view text) {
     return bad_bound(text, "the value must be finite and > 0");
   }
   if (bound.mode == BoundMode::pw_rel && bound.value >= 1) {
-    return bad_bound(text, "the value must be < 1; from 1 on, every value may become 0");
+    return bad_bound(text, "the value must be < 1; with 1 or more, every value may become 0");
   }
   return bound;
 }

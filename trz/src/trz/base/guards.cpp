@@ -23,7 +23,7 @@ Result<double> guard_number(std::string_view text, std::string_view number) {
   const char* end = number.data() + number.size();
   const auto parsed = std::from_chars(number.data(), end, value);
   if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(value)) {
-    return bad_guard(text, "\"" + std::string(number) + "\" is no finite number");
+    return bad_guard(text, "\"" + std::string(number) + "\" is not a finite number");
   }
   return value;
 }
@@ -66,7 +66,7 @@ Status add_threshold(std::string_view guard, std::string_view number, Guards& gu
 }
 
 Status add_limit(std::string_view guard, std::string_view number, double& limit) {
-  if (limit > 0) return bad_guard(guard, "there is one already");
+  if (limit > 0) return bad_guard(guard, "given twice");
   TAILRACE_TAKE(limit, guard_limit(guard, number));
   return Status();
 }
@@ -75,10 +75,10 @@ Status add_function(std::string_view guard, FunctionGuard function, std::string_
                     Guards& guards) {
   constexpr double kMostOfLogarithm = 100;  // A ratio beyond e^100 is not a useful bound.
   const auto same = [&](const FunctionGuard& other) { return other.exponent == function.exponent; };
-  if (std::ranges::any_of(guards.functions, same)) return bad_guard(guard, "there is one already");
+  if (std::ranges::any_of(guards.functions, same)) return bad_guard(guard, "given twice");
   TAILRACE_TAKE(function.most, guard_limit(guard, limit));
   if (function.logarithm() && function.most > kMostOfLogarithm) {
-    return bad_guard(guard, "at most 100 is of use");
+    return bad_guard(guard, "the limit must be at most 100");
   }
   guards.functions.push_back(function);
   return Status();
@@ -93,7 +93,8 @@ Status add_power(std::string_view guard, std::string_view numbers, Guards& guard
   TAILRACE_TAKE(const double exponent, guard_number(guard, numbers.substr(0, colon)));
   const bool whole = exponent == std::floor(exponent) && std::fabs(exponent) <= kMostExponent;
   if (exponent == 0 || !(whole || exponent == 0.5)) {
-    return bad_guard(guard, "exponents are 0.5 and whole ones from -8 to 8, but 0");
+    return bad_guard(guard,
+                     "the exponent must be 0.5, or a whole number from -8 to 8 other than 0");
   }
   return add_function(guard, {exponent, 0}, numbers.substr(colon + 1), guards);
 }
@@ -101,7 +102,7 @@ Status add_power(std::string_view guard, std::string_view numbers, Guards& guard
 Status add_axis(std::string_view guard, std::string_view number, Guards& guards) {
   TAILRACE_TAKE(const double axis, guard_number(guard, number));
   if (!(axis >= 0) || axis >= static_cast<double>(max_rank) || axis != std::floor(axis)) {
-    return bad_guard(guard, "axes are counted from 0, the slowest");
+    return bad_guard(guard, "the axis must be a whole number; axes count from 0, the slowest");
   }
   guards.monotone.push_back(static_cast<int>(axis));
   return Status();
@@ -122,9 +123,10 @@ Status add_flag(std::string_view guard, std::string_view name, bool has_number, 
                      : name == "sum"    ? &guards.sum
                                         : nullptr;
   if (flag == nullptr) {
-    return bad_guard(guard,
-                     "there are sign, zero, threshold=X, minmax, gradient=X, laplacian=X, log=X, "
-                     "power=P:X, sum, monotone=AXIS, region=WHERE:X, joined by +, and none");
+    return bad_guard(
+        guard,
+        "expected none, or one or more of sign, zero, threshold=X, minmax, gradient=X, "
+        "laplacian=X, log=X, power=P:X, sum, monotone=AXIS, region=WHERE:X, joined by +");
   }
   if (has_number) return bad_guard(guard, "it takes no number");
   *flag = true;
@@ -264,7 +266,7 @@ Result<Guards> guards_to_continue(std::string_view recorded) {
   Result<Guards> guards = parse_guards(recorded);
   if (guards.ok() && !guards->of_all() && !has_masks(guards->regions)) return guards;
   return Status(Code::unsupported, "its values keep guard=" + std::string(recorded.substr(0, 80)) +
-                                       ", which values that are added could break");
+                                       ", which added values could break");
 }
 
 FunctionLimit::FunctionLimit(const FunctionGuard& guard)

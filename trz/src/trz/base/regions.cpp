@@ -13,7 +13,7 @@ namespace tailrace {
 namespace {
 
 constexpr std::string_view kForms =
-    "a region is A..Bx*x...:BOUND, a range or * for each axis, or /MASK:BOUND";
+    "expected A..Bx*x...:BOUND with a range or * for each axis, or /MASK:BOUND";
 
 Status no_region(const std::string& why) {
   return Status(Code::invalid_argument, why + "; " + std::string(kForms));
@@ -34,22 +34,23 @@ Status add_range(std::string_view text, RegionGuard& region) {
   std::uint64_t end = RegionGuard::open_end;
   if (text != "*") {
     const std::size_t dots = text.find("..");
-    if (dots == std::string_view::npos) return no_region(quoted + " is no range");
+    if (dots == std::string_view::npos) return no_region(quoted + " is not a range A..B");
     const std::string_view first = text.substr(0, dots);
     const std::string_view last = text.substr(dots + 2);
     if (!first.empty()) {
       const std::optional<std::uint64_t> index = index_of(first);
-      if (!index) return no_region(quoted + " is no range");
+      if (!index) return no_region(quoted + " is not a range A..B");
       begin = *index;
     }
     if (!last.empty()) {
       const std::optional<std::uint64_t> index = index_of(last);
-      if (!index || *index == RegionGuard::open_end) return no_region(quoted + " is no range");
+      if (!index || *index == RegionGuard::open_end)
+        return no_region(quoted + " is not a range A..B");
       end = *index;
     }
-    if (begin >= end) return no_region(quoted + " holds nothing: B is behind the last index");
+    if (begin >= end) return no_region(quoted + " is empty: B must be greater than A");
   }
-  if (region.begin.size() == max_rank) return no_region("there are too many ranges");
+  if (region.begin.size() == max_rank) return no_region("too many ranges");
   region.begin.push_back(begin);
   region.end.push_back(end);
   return Status();
@@ -62,7 +63,8 @@ Status set_mask(std::string_view path, RegionGuard& region) {
   });
   if (path.size() < 2 || path.back() == '/' || path.find("//") != std::string_view::npos ||
       !plain) {
-    return no_region("\"" + std::string(path) + "\" is no path of a mask without + , ; and blanks");
+    return no_region("\"" + std::string(path) +
+                     "\" is not a path of a mask, or contains one of + , ; or a blank");
   }
   region.mask = path;
   return Status();
@@ -105,14 +107,14 @@ bool RegionGuard::operator<(const RegionGuard& other) const {
 
 Result<RegionGuard> parse_region(std::string_view text) {
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return no_region("it names no bound");
+  if (colon == std::string_view::npos) return no_region("the bound is missing");
   RegionGuard region;
   const std::string_view number = text.substr(colon + 1);
   const char* end = number.data() + number.size();
   const auto parsed = std::from_chars(number.data(), end, region.most);
   if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(region.most) ||
       region.most < 0) {
-    return no_region("\"" + std::string(number) + "\" is no bound >= 0");
+    return no_region("\"" + std::string(number) + "\" is not a bound >= 0");
   }
   if (region.most == 0) region.most = 0;  // Turn -0 into 0.
   std::string_view where = text.substr(0, colon);
@@ -145,14 +147,14 @@ Status check_regions(std::span<const RegionGuard> regions, const Shape& shape,
       return Status(Code::invalid_argument, "guard=region=" + region_text(region) + ": " + why);
     };
     if (region.begin.size() != shape.size()) {
-      return bad("it has " + std::to_string(region.begin.size()) + " axes, the dataset is " +
+      return bad("it has " + std::to_string(region.begin.size()) + " axes, the dataset has shape " +
                  shape_text(shape));
     }
     for (std::size_t d = 0; d < shape.size(); ++d) {
       if ((growing >> d & 1U) != 0) continue;
       const bool ends_behind = region.end[d] != RegionGuard::open_end && region.end[d] > shape[d];
       if (region.begin[d] < shape[d] && !ends_behind) continue;
-      return bad("it leaves the shape " + shape_text(shape) + " along axis " + std::to_string(d));
+      return bad("it exceeds the shape " + shape_text(shape) + " along axis " + std::to_string(d));
     }
   }
   return Status();

@@ -45,7 +45,8 @@ Status check_regions(std::span<const RegionGuard> regions, const Shape& shape,
 bool has_masks(std::span<const RegionGuard> regions);
 /// Error text of callers that cannot read masks.
 inline constexpr const char* mask_refusal =
-    "a mask is read from the file that repack takes; give boxes of indexes here, or repack then";
+    "a mask works only with tailrace repack, which reads it from its input file; give ranges of "
+    "indexes here, or repack the file later";
 
 /// Mask of a region: reports which values of a field lie inside the region.
 class RegionMask {
