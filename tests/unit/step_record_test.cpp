@@ -1,4 +1,4 @@
-// StepRecord: fields by number and by place.
+// StepRecord: fields by number and by position.
 
 #include "write/write_step.hpp"
 
@@ -22,7 +22,7 @@ Status put(StepRecord& record, std::size_t number) {
   return record.put(number, {{0}, {4}}, values, false);
 }
 
-/// What a step does with the fields that were defined since the last one.
+/// Ends a step with the fields that were defined since the last one.
 void end_step(StepRecord& record, bool failed = false) {
   for (FieldState& field : record.fields) {
     if (field.is_new() && !failed) field.life = FieldLife::in_file;
@@ -70,7 +70,7 @@ TEST(StepRecord, ThePathOfAFieldWhoseStepHasFailedIsFree) {
   ASSERT_TRUE(record.define_field(definition_of("/a")).ok());
   end_step(record, true);
   EXPECT_NE(put(record, 0).message().find("no field number 0"), std::string::npos);
-  const auto other = record.define_field(definition_of("/b"));  // Takes the place.
+  const auto other = record.define_field(definition_of("/b"));  // Takes the free position.
   ASSERT_TRUE(other.ok());
   EXPECT_NE(put(record, 0).message().find("no field number 0"), std::string::npos);
   const auto again = record.define_field(definition_of("/a"));
