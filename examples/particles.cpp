@@ -1,10 +1,9 @@
 // Particles that move from rank to rank: 1-D fields with another count on every rank and in every
 // output.
 //
-// A disc of test particles turns around a star. Each rank looks after a sector of the sky, and a
-// particle that leaves a sector is handed to the rank of the next one. In the file, all particles
-// of an output form one 1-D dataset per property; a rank's part starts where the ranks before it
-// end.
+// A disc of test particles turns around a star. Each rank owns a sector of the sky, and a particle
+// that leaves a sector is sent to the rank of the next one. In the file, all particles of an output
+// form one 1-D dataset per property; a rank's part starts where the preceding ranks' parts end.
 //
 //   mpiexec -n 4 ./particles disc.h5
 
@@ -43,7 +42,7 @@ double sum_over_ranks(double value) {
   return value;
 }
 
-// How many particles the ranks before this one have.
+// Number of particles of the ranks before this one.
 std::uint64_t n_before(std::uint64_t n_mine) {
   std::uint64_t n = 0;
 #ifdef TAILRACE_WITH_MPI
@@ -61,7 +60,7 @@ int rank_of(const Particle& p) {
   return sector < n_ranks ? sector : n_ranks - 1;
 }
 
-// Hand every particle to the rank of its sector.
+// Sends every particle to the rank of its sector.
 Particles migrate(const Particles& particles) {
   std::vector<Particles> leaving(static_cast<std::size_t>(n_ranks));
   for (const Particle& p : particles) leaving[static_cast<std::size_t>(rank_of(p))].push_back(p);

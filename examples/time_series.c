@@ -1,8 +1,10 @@
-/* Waves in a canal, written as fields that grow over time: height(time, x) and discharge(time, x).
+/* Waves in a canal, written as fields that grow over time: height(time, x) and discharge(time,
+ * x).
  *
  * A field with over-time=on is defined once and put again in every step; in the file it has an
- * unlimited first dimension. Half way, the program closes the file and opens it again, as a run
- * that continues from a restart would. One value per step (the time itself) is put by rank 0 alone.
+ * unlimited first dimension. Half way through, the program closes the file and opens it again,
+ * like a run that continues from a restart. Rank 0 alone puts the single value per step, the
+ * time itself.
  *
  *   mpiexec -n 4 ./time_series canal.h5       then: python -c 'import h5py; ...["height"][:, 17]'
  */
@@ -48,7 +50,7 @@ static void fill_halo(Cell* cells, int n) {
 #endif
 }
 
-/* Flow through the border of two cells, by Rusanov's flux for the shallow-water equations. */
+/* Flow across the border of two cells, by Rusanov's flux for the shallow-water equations. */
 static Cell flux(Cell a, Cell b) {
   const double ua = a.discharge / a.height, ub = b.discharge / b.height;
   const double ca = sqrt(gravity * a.height), cb = sqrt(gravity * b.height);
@@ -122,7 +124,8 @@ int main(int argc, char** argv) {
     const double now = output * STEPS_PER_OUTPUT * dt;
     if (rank == 0) check(tailrace_field_put(file, time_s, NULL, NULL, &now));
     for (int i = 1; i <= n; ++i) values[i - 1] = cells[i].height;
-    check(tailrace_field_put_copy(file, height, &start, &count, values)); /* values is free again */
+    check(tailrace_field_put_copy(file, height, &start, &count, values)); /* values may be
+                                                                             overwritten now */
     for (int i = 1; i <= n; ++i) values[i - 1] = cells[i].discharge;
     check(tailrace_field_put(file, discharge, &start, &count, values));
     check(tailrace_file_end_step(file, NULL));

@@ -1,8 +1,8 @@
-/* Heat spreads in an insulated plate, and every 100 time steps the temperature goes to a file.
+/* Heat spreads in an insulated plate, and every 100 time steps the program writes the temperature.
  *
- * The plate is cut into bands of rows, one on each rank. Each output is a group of its own, such as
- * /step_0100/temperature, with values that are within 0.001 K of the computed ones. The same source
- * runs on many ranks, or, compiled without TAILRACE_WITH_MPI, as one process.
+ * The plate is divided into bands of rows, one per rank. Each output is a separate group, such as
+ * /step_0100/temperature, with values within 0.001 K of the computed ones. The same source runs on
+ * many ranks, or, compiled without TAILRACE_WITH_MPI, as one process.
  *
  *   mpiexec -n 4 ./write_field heat.h5        then, for instance: h5dump -H heat.h5
  */
@@ -39,7 +39,7 @@ static double sum_over_ranks(double value) {
 }
 
 /* Fill the two halo rows, 0 and n_rows + 1: from the neighbours, or, at the plate's insulated edge,
- * with the row beside it, so that no heat flows out. */
+ * with the adjacent row, so that no heat flows out. */
 static void fill_halo(double* t, int n_rows) {
   double *above = t, *first = t + N_COLUMNS;
   double *last = t + (size_t)n_rows * N_COLUMNS, *below = last + N_COLUMNS;

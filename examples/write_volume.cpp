@@ -1,8 +1,8 @@
 // A sound wave in a periodic box: 3-D domain decomposition, written from C++.
 //
 // Every rank holds a block with a halo of one cell around it. The block inside the halo is not
-// contiguous in memory, so it is packed and handed over by put_copy. Two fields per output: the
-// pressure within 1e-4 of its range, and the rank that computed each cell, exactly.
+// contiguous in memory, so it is packed and passed to put_copy. Two fields per output: the pressure
+// within 1e-4 of its range, and the rank that computed each cell, exactly.
 //
 //   mpiexec -n 4 ./write_volume wave.h5
 
@@ -23,11 +23,11 @@
 
 namespace {
 
-constexpr int kCells = 45;          // in each direction of the whole box
+constexpr int kCells = 45;          // in each direction of the complete box
 constexpr double kCourant2 = 0.09;  // (c dt / dx)^2; stable below 1/3
 constexpr double kTwoPi = 6.283185307179586;
 
-// Which block is ours, who lives beside it, and how faces travel.
+// This rank's block, its neighbours, and the exchange of faces.
 struct Blocks {
   std::array<int, 3> n_blocks{1, 1, 1}, at{0, 0, 0}, first{}, n{};
   int rank = 0;
@@ -60,7 +60,7 @@ struct Blocks {
 #endif
   }
 
-  // Send `face` to the next block in this direction, and get the one from the block before it.
+  // Sends `face` to the next block in this direction, and receives the face of the block before it.
   void shift([[maybe_unused]] std::vector<double>& face, [[maybe_unused]] int dimension,
              [[maybe_unused]] int direction) const {
 #ifdef TAILRACE_WITH_MPI

@@ -3,11 +3,10 @@
 //
 //   mpiexec -n 4 ./at --file climate.nc --input pnetcdf
 //
-// Ranks take time steps, each its share of neighbouring ones, and read as many at once as --memory
-// allows. They exchange nothing but the sums of their (time, layer) planes, at the end. Every plane
-// is summed by one rank and the planes are added in the order of time, so the means have the same
-// bits on any number of ranks and however the values were stored. A mean is over cells, each of
-// which counts the same.
+// Each rank has a share of neighbouring time steps, and reads as many at a time as --memory allows.
+// Ranks exchange only the sums of their (time, layer) planes, at the end. One rank sums each plane,
+// and the planes are added in the order of time. The means therefore have the same bits on any
+// number of ranks and for any storage of the values. A mean is over cells with equal weights.
 
 #include <algorithm>
 #include <cstdio>
@@ -25,7 +24,7 @@ struct LayerMean {
   double mean = 0, n_values = 0;
 };
 
-/// Append the sum and the count of each (time, layer) plane of a part.
+/// Appends the sum and the count of each (time, layer) plane of a part.
 void sum_planes(const Analysis& analysis, const Part& part, const float* values,
                 std::vector<double>& planes) {
   const Grid& grid = analysis.grid();
@@ -45,7 +44,7 @@ void sum_planes(const Analysis& analysis, const Part& part, const float* values,
   }
 }
 
-/// From the planes of all ranks, in the order of time.
+/// Layer means from the planes of all ranks, in the order of time.
 std::vector<LayerMean> means_of(const std::vector<double>& planes, std::uint64_t n_layers) {
   std::vector<LayerMean> means(n_layers);
   for (std::size_t i = 0; i + 1 < planes.size(); i += 2) {
@@ -63,13 +62,14 @@ void analyse(Analysis& analysis) {
   const auto n_at_once =
       static_cast<std::uint64_t>(std::max(1.0, analysis.memory_bytes() / step_bytes));
   const climate::Share mine = climate::share_of(grid.n_times, analysis.rank(), analysis.n_ranks());
-  // As many reads on every rank: they are collective. Rank 0 has the largest share.
+  // Every rank makes the same number of reads, because they are collective. Rank 0 has the largest
+  // share.
   const std::uint64_t most = climate::share_of(grid.n_times, 0, analysis.n_ranks()).count;
   std::vector<double> planes;
   for (std::uint64_t done = 0; done < most; done += n_at_once) {
     Part part{.first_time = mine.first + std::min(done, mine.count), .n_lines = grid.n_lines()};
     part.n_times = std::min(n_at_once, mine.count - std::min(done, mine.count));
-    if (part.n_times == 0) part.first_time = 0;  // a part without times has no place of its own
+    if (part.n_times == 0) part.first_time = 0;  // a part without times has no position
     const float* const values = analysis.read(part);
     analysis.compute([&] { sum_planes(analysis, part, values, planes); });
   }

@@ -1,4 +1,4 @@
-// From the command line to the exit status.
+// The frame of an analysis, from the command line to the exit status.
 
 #include "climate/analysis.hpp"
 
@@ -35,7 +35,8 @@ void declare(app::Arguments& arguments, Options& options) {
 
 std::string suffix_of(const std::string& input) { return input == "tailrace" ? "" : "-" + input; }
 
-/// Become the executable that --input needs, with the library that --read-limit needs.
+/// Replaces the process by the executable that --input needs, with the library that --read-limit
+/// needs.
 void relaunch_if_needed(char** argv, const Options& options) {
   const std::string suffix = suffix_of(options.input.input);
   const bool here = suffix == app::linked_suffix();
@@ -46,7 +47,8 @@ void relaunch_if_needed(char** argv, const Options& options) {
   if (!here || limited) app::execute_anew(program, argv);
 }
 
-/// Of all ranks: the mean of each phase, the slowest rank's total, and what was read in all.
+/// Times of all ranks: the mean of each phase, the slowest rank's total, and the bytes read in
+/// total.
 struct Times {
   double total_s = 0, open_s = 0, io_s = 0, compute_s = 0, exchange_s = 0;
   double value_bytes = 0, storage_bytes = 0;
@@ -133,7 +135,7 @@ Analysis::Analysis(MPI_Comm comm, ClimateInput& input, double memory_bytes)
 }
 
 const float* Analysis::read(const Part& part) {
-  // Touched beforehand, so that the kernel's work for new pages is not counted as reading.
+  // Touched in advance, so that reading times do not include page faults of new memory.
   if (values_.size() < part.n_values(grid())) values_.resize(part.n_values(grid()));
   const double start_s = MPI_Wtime();
   input_.read(part, values_.data());

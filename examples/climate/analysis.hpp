@@ -1,12 +1,12 @@
-// run_analysis: what stands around the two analyses: options, MPI, input, times, report.
+// run_analysis: the common frame of the two analyses: options, MPI, input, times, report.
 //
 //   int main(int argc, char** argv) {
 //     app::Arguments arguments("at", "Mean temperature of each layer.");
 //     return climate::run_analysis(argc, argv, arguments, analyse);
 //   }
 //
-// The exit status is 0, 1 if an error ended the program, 2 if the command line is wrong or asks for
-// what this machine has not.
+// The exit status is 0; 1 if an error ended the program; 2 if the command line is wrong or requests
+// something that this machine lacks.
 
 #pragma once
 
@@ -23,7 +23,8 @@
 
 namespace climate {
 
-/// What an analysis gets. Its phases run through the functions below, which time them.
+/// Interface of an analysis to the frame. Its phases run through the functions below, which time
+/// them.
 class Analysis {
  public:
   Analysis(MPI_Comm comm, ClimateInput& input, double memory_bytes);
@@ -35,14 +36,14 @@ class Analysis {
   float fill_value() const { return input_.fill_value(); }
   double memory_bytes() const { return memory_bytes_; }
 
-  /// Read a part; the values stay until the next read. Collective.
+  /// Reads a part; the values are valid until the next read. Collective.
   const float* read(const Part& part);
   void compute(const std::function<void()>& work);
-  /// The doubles of all ranks one after the other, at rank 0 (empty elsewhere). Collective.
+  /// The doubles of all ranks, one rank after the other, at rank 0 (empty elsewhere). Collective.
   std::vector<double> gather(const std::vector<double>& mine);
 
-  /// Called at rank 0 after everything: prints the answer, and writes it into the open object of
-  /// the report, if there is one.
+  /// Called at rank 0 at the end. Prints the answer, and writes it into the open object of the
+  /// report, if the user requested a report.
   std::function<void()> print;
   std::function<void(app::JsonFile&)> write;
 
@@ -57,8 +58,7 @@ class Analysis {
   std::vector<float> values_;
 };
 
-/// [first, first + count) of `n` for one rank of `n_ranks`: neighbouring ranks differ by one at
-/// most.
+/// [first, first + count) of `n` for one rank of `n_ranks`; shares differ by at most one.
 struct Share {
   std::uint64_t first = 0, count = 0;
 };

@@ -1,6 +1,6 @@
-// Input hdf5: the parallel HDF5 library, as its documentation tells to read with it; the comparison
-// H_Original and H_Comp of Bicer et al. 2014. Filters other than HDF5's own come from plug-ins that
-// HDF5_PLUGIN_PATH leads to; a chunk is decoded by every rank that wants some of it, on one thread.
+// Input hdf5: the parallel HDF5 library, used as its documentation recommends; the comparison
+// H_Original and H_Comp of Bicer et al. 2014. Filters other than HDF5's own come from plug-ins in
+// HDF5_PLUGIN_PATH. Every rank that needs part of a chunk decodes it, on one thread.
 
 #include <hdf5.h>
 
@@ -69,7 +69,7 @@ class Hdf5Input final : public ClimateInput {
   }
 
  private:
-  /// HDF5's ids and statuses are negative where something went wrong.
+  /// Throws if an HDF5 call failed: ids and statuses are negative then.
   template <class Number>
   Number check(Number returned, const char* what) const {
     if (returned >= 0) return returned;

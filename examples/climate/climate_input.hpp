@@ -1,10 +1,13 @@
-// ClimateInput: where the analyses of examples/at and examples/matt read from.
+// ClimateInput: the input of the analyses examples/at and examples/matt.
 //
-// One variable of single precision over (time, layer, lat, lon) or (time, layer, cell). Ranks read
-// parts of it: some time steps of all layers of some lines. A line is what is summed in one go: a
-// row along lon, or kCellsOfLine neighbouring cells where the horizontal has one dimension.
-// Implementations: climate_pnetcdf.cpp, which knows nothing of Tailrace and reads compressed files
-// only where another libpnetcdf is loaded in place of its own; climate_hdf5.cpp, the parallel HDF5.
+// The input is one variable of single precision over (time, layer, lat, lon) or (time, layer,
+// cell). Ranks read parts of it: some time steps of all layers of some lines. A line is the unit of
+// summation: a row along lon, or kCellsOfLine neighbouring cells if the horizontal has one
+// dimension.
+//
+// Implementations: climate_pnetcdf.cpp, which does not use Tailrace and reads compressed files only
+// if another libpnetcdf is loaded instead of its own; climate_hdf5.cpp, the parallel HDF5;
+// climate_tailrace.cpp.
 
 #pragma once
 
@@ -19,21 +22,21 @@ namespace climate {
 
 inline constexpr std::uint64_t kCellsOfLine = 256;
 
-/// How the variable lies.
+/// The grid of the variable.
 struct Grid {
   std::uint64_t n_times = 0, n_layers = 0;
-  std::uint64_t n_cells = 0;     ///< Of a layer.
-  std::uint64_t line_cells = 0;  ///< Of every line but the last, which may be shorter.
-  bool has_rows = false;         ///< Four dimensions, not three.
+  std::uint64_t n_cells = 0;     ///< Cells of a layer.
+  std::uint64_t line_cells = 0;  ///< Cells of every line except the last, which may be shorter.
+  bool has_rows = false;         ///< True for four dimensions, false for three.
 
   std::uint64_t n_lines() const { return (n_cells + line_cells - 1) / line_cells; }
-  /// The cells that lie before line `line`, which may be n_lines().
+  /// Number of cells before line `line`, which may be n_lines().
   std::uint64_t cells_before(std::uint64_t line) const {
     return line < n_lines() ? line * line_cells : n_cells;
   }
 };
 
-/// A part to be read: its values are dense, (time, layer, cell).
+/// A part to be read; its values are dense, in the order (time, layer, cell).
 struct Part {
   std::uint64_t first_time = 0, n_times = 0;
   std::uint64_t first_line = 0, n_lines = 0;
@@ -50,7 +53,7 @@ struct PartBox {
 };
 PartBox box_of(const Grid& grid, const Part& part);
 
-/// The grid of a variable with these lengths. Throws std::runtime_error if they are not three or
+/// The grid of a variable with these lengths. Throws std::runtime_error unless they are three or
 /// four.
 Grid grid_of(const std::vector<std::uint64_t>& lengths, const std::string& variable);
 
@@ -62,14 +65,15 @@ struct InputOptions {
   std::string extra;                    ///< Options of Tailrace's reader.
 };
 
-/// Failures are exceptions (std::runtime_error) that name file and variable.
+/// Interface of an input. Failures are exceptions (std::runtime_error) that name file and variable.
 class ClimateInput {
  public:
   virtual ~ClimateInput() = default;
   const Grid& grid() const { return grid_; }
-  /// What stands for a missing value, beside NaN. NaN if nothing does.
+  /// The value that marks missing values in addition to NaN; NaN if the variable has none.
   float fill_value() const { return fill_value_; }
-  /// Read one part into n_values floats; a part without times or lines is read, too. Collective.
+  /// Reads one part into n_values floats; a rank may pass a part without times or lines.
+  /// Collective.
   virtual void read(const Part& part, float* values) = 0;
   /// Collective.
   virtual void close() = 0;
@@ -79,7 +83,7 @@ class ClimateInput {
   float fill_value_ = 0;
 };
 
-/// The input that this executable is linked with. Collective over `comm`.
+/// The input with which this executable is linked. Collective over `comm`.
 std::unique_ptr<ClimateInput> open_input(const InputOptions& options, MPI_Comm comm);
 
 }  // namespace climate

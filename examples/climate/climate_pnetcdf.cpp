@@ -1,7 +1,7 @@
-// Input pnetcdf: the PnetCDF library, as its documentation tells to read with it.
+// Input pnetcdf: the PnetCDF library, used as its documentation recommends.
 //
-// There is no word of compression here. Where libtailrace_pnetcdf.so is loaded in place of
-// libpnetcdf (LD_PRELOAD), the same program reads compressed netCDF-4 files.
+// This code does not mention compression. If libtailrace_pnetcdf.so is loaded instead of libpnetcdf
+// (LD_PRELOAD), the same program reads compressed netCDF-4 files.
 
 #include <pnetcdf.h>
 

@@ -1,6 +1,6 @@
 // Input tailrace: Tailrace's own reader, of HDF5 and netCDF-4 files with any filters (classic
-// netCDF files are no HDF5: --input pnetcdf). Chunks are decoded by threads, and a chunk that
-// several ranks want by one of them, if --transfer is collective.
+// netCDF files are not HDF5: use --input pnetcdf). Threads decode chunks. With --transfer
+// collective, one rank decodes a chunk that several ranks need.
 
 #include <limits>
 #include <span>

@@ -1,10 +1,10 @@
-// Sums of one line, in one order.
+// Sums of one line in a fixed order.
 //
 // Values are added as f64 in eight partial sums, value i into sum i % 8, which are then added from
-// the first to the last. So the bits of a sum depend on the line's values alone: not on the
-// machine's vectors, the number of ranks, or how much is read at once. (Compiled without
-// contraction: a fused product and sum would round once instead of twice. There are no products
-// here; the range has a difference.)
+// the first to the last. The bits of a sum therefore depend only on the line's values. They do not
+// depend on the machine's vectors, the number of ranks, or the size of reads. The code is compiled
+// without contraction, because a fused product and sum would round once instead of twice. Sums have
+// no products here; the range has a difference.
 
 #pragma once
 
@@ -16,15 +16,15 @@
 
 namespace climate {
 
-/// Of the values that are not missing.
+/// Sums and extremes of the values that are not missing.
 struct LineSum {
   double sum = 0;
-  double n_values = 0;  ///< A whole number.
+  double n_values = 0;  ///< An integer.
   float least = std::numeric_limits<float>::infinity();
   float greatest = -std::numeric_limits<float>::infinity();
 };
 
-/// Whether a value is missing: NaN, or the fill value (NaN: none).
+/// True if a value is missing: NaN, or the fill value (NaN: no fill value).
 inline bool is_missing(float value, float fill_value) {
   return std::isnan(value) || value == fill_value;
 }

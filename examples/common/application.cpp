@@ -1,4 +1,4 @@
-// From the command line to the exit status.
+// The frame of an application, from the command line to the exit status.
 
 #include "common/application.hpp"
 
@@ -39,7 +39,7 @@ void declare_common_options(Arguments& arguments, CommonOptions& common) {
   arguments.add("--json", common.json_path, "a file for the report");
 }
 
-/// Compute, close the output, and report. The exit status.
+/// Computes, closes the output, and reports. Returns the exit status.
 int run(Arguments& arguments, const CommonOptions& common,
         const std::function<void(Run&)>& simulate) {
   int rank = 0;
@@ -107,7 +107,7 @@ int run_application(int argc, char** argv, Arguments& arguments, CommonOptions& 
 }
 
 std::vector<double> sum_over_ranks(MPI_Comm comm, const std::vector<double>& values) {
-  // MPI may add in any order; a result that is to be the same in every run may not.
+  // MPI may add in any order, but the result must be the same in every run.
   int n_ranks = 1;
   MPI_Comm_size(comm, &n_ranks);
   const auto n_values = static_cast<int>(values.size());
@@ -123,7 +123,7 @@ double sum_over_ranks(MPI_Comm comm, double value) {
 }
 
 std::uint64_t hash_of_state(MPI_Comm comm, const std::vector<StateBytes>& pieces) {
-  // FNV-1a, 64 bits; the ranks' hashes are hashed once more, in their order.
+  // FNV-1a, 64 bits; the ranks' hashes are hashed again, in rank order.
   constexpr std::uint64_t kStart = 14695981039346656037U;
   auto extend = [](std::uint64_t hash, const void* bytes, std::size_t n_bytes) {
     const auto* at = static_cast<const unsigned char*>(bytes);

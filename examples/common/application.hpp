@@ -1,4 +1,4 @@
-// run_application: what stands around every application: options, MPI, output, device, report.
+// run_application: the common frame of every application: options, MPI, output, device, report.
 //
 //   int main(int argc, char** argv) {
 //     Settings settings;
@@ -9,8 +9,8 @@
 //                                 [&](app::Run& run) { simulate(settings, run); });
 //   }
 //
-// The exit status is 0, 1 if a check of the application's own failed or an error ended it, 2 if the
-// command line is wrong or asks for what this machine has not.
+// The exit status is 0; 1 if one of the application's checks failed or an error ended it; 2 if the
+// command line is wrong or requests something that this machine lacks.
 
 #pragma once
 
@@ -33,27 +33,27 @@ struct CommonOptions {
   explicit CommonOptions(std::string default_path) { output.path = std::move(default_path); }
   OutputOptions output;
   std::string json_path;      ///< "": no report file.
-  double write_limit = 0;     ///< Bytes/s of each rank's writes; 0: none. See relaunch.hpp.
+  double write_limit = 0;     ///< Bytes/s of each rank's writes; 0: unlimited. See relaunch.hpp.
   double device_stretch = 1;  ///< See device.hpp.
 };
 
-/// A quantity that the application checks itself by: it passes if |value| <= limit.
+/// A quantity by which the application checks itself: the check passes if |value| <= limit.
 struct Check {
   std::string name;
   double value = 0, limit = 0;
   bool passed() const { return value <= limit && value >= -limit; }
 };
 
-/// What the application's own function gets.
+/// Interface of the application's function to the frame.
 struct Run {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, n_ranks = 1;
   int n_steps = 0;
   StepOutput& output;
   Lanes& lanes;
-  std::vector<Check> checks{};   ///< Filled by the application; alike on all ranks.
-  std::uint64_t state_hash = 0;  ///< Of the final state, by hash_of_state().
-  std::vector<std::pair<std::string, double>> facts{};  ///< More numbers for the report.
+  std::vector<Check> checks{};   ///< Filled by the application; equal on all ranks.
+  std::uint64_t state_hash = 0;  ///< Hash of the final state, from hash_of_state().
+  std::vector<std::pair<std::string, double>> facts{};  ///< Additional numbers for the report.
 
   bool is_root() const { return rank == 0; }
 };
@@ -61,12 +61,12 @@ struct Run {
 int run_application(int argc, char** argv, Arguments& arguments, CommonOptions& common,
                     const std::function<void(Run&)>& simulate);
 
-/// The same on all ranks, and the same in every run on as many: summed in the order of the ranks.
-/// Collective.
+/// Sum of a value over all ranks, in the order of the ranks. All ranks get the same result, and so
+/// do all runs on as many ranks. Collective.
 double sum_over_ranks(MPI_Comm comm, double value);
 std::vector<double> sum_over_ranks(MPI_Comm comm, const std::vector<double>& values);
 
-/// A piece of memory that belongs to the state.
+/// A block of memory that belongs to the state.
 struct StateBytes {
   const void* bytes = nullptr;
   std::size_t n_bytes = 0;
@@ -75,7 +75,7 @@ template <class T>
 StateBytes state_of(const std::vector<T>& values) {
   return {values.data(), values.size() * sizeof(T)};
 }
-/// One number for the state of all ranks, equal only if every bit is. Collective.
+/// One number for the state of all ranks; equal numbers mean equal bits. Collective.
 std::uint64_t hash_of_state(MPI_Comm comm, const std::vector<StateBytes>& pieces);
 
 }  // namespace app

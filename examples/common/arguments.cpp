@@ -11,7 +11,7 @@
 namespace app {
 namespace {
 
-/// The whole text as a number; false if it is none.
+/// Parses the complete text as a number; returns false if it is not a number.
 bool read_number(const std::string& text, double& value) {
   char* end = nullptr;
   value = std::strtod(text.c_str(), &end);

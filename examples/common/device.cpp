@@ -1,4 +1,4 @@
-// The device's worker thread: waits for a kernel, computes it, says so.
+// The device's worker thread: waits for a kernel, computes it, reports its end.
 
 #include "common/device.hpp"
 

@@ -1,13 +1,17 @@
-// Device: the accelerator that the applications offload their kernels to.
+// Device: the accelerator to which the applications offload their kernels.
 //
-// How it is emulated. Production codes (Nyx, WarpX: Jin et al. 2024, 5.1) compute on GPUs, and the
-// host's thread waits. Here the device is one worker thread per rank, a lane of the CPU: it really
-// computes the kernels, while the main thread, as with a GPU, has nothing to do and lends itself to
-// StepOutput::idle_until. One difference remains: the worker takes a core that a GPU would leave
-// free. With a core per rank to spare nothing is lost; else --device-stretch F makes the device
-// busy for F times the kernel's own time and asleep for the rest, so that the host has the share
-// 1 - 1/F of a core, as it would beside a slower accelerator. A real GPU takes this class's place:
-// launch() enqueues on a stream, done() asks its event, wait() synchronises.
+// The device is emulated. Production codes (Nyx, WarpX: Jin et al. 2024, 5.1) compute on GPUs, and
+// the host's thread waits. Here the device is one worker thread per rank, a lane of the CPU, which
+// actually computes the kernels. As with a GPU, the main thread meanwhile has nothing to do and
+// donates its time to StepOutput::idle_until.
+//
+// One difference remains: the worker occupies a core that a GPU would leave free. With a spare core
+// per rank this has no effect. Otherwise use --device-stretch F: the device is then busy for F
+// times the kernel's own time and sleeps for the rest. The host gets the share 1 - 1/F of a core,
+// as it would with a slower accelerator.
+//
+// A real GPU can replace this class: launch() enqueues on a stream, done() queries its event,
+// wait() synchronises.
 
 #pragma once
 
@@ -28,12 +32,12 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  /// Start a kernel and return at once. One at a time: done() must be true. The kernel makes no MPI
-  /// calls and touches nothing that the main thread uses meanwhile.
+  /// Starts a kernel and returns immediately. Only one kernel at a time: done() must be true. The
+  /// kernel must not call MPI or touch anything that the main thread uses meanwhile.
   void launch(std::function<void()> kernel);
-  /// Whether the last kernel has ended. Cheap; any thread.
+  /// True if the last kernel has ended. Cheap; may be called from any thread.
   bool done() const { return done_.load(std::memory_order_acquire); }
-  /// Sleep until it has, and rethrow what it threw.
+  /// Sleeps until the kernel has ended, and rethrows its exception.
   void wait();
 
  private:

@@ -1,5 +1,5 @@
-// JsonFile: writes {"key": value, ...}, one level after the other. Small, so that the examples need
-// no other library.
+// JsonFile: writes nested objects {"key": value, ...}. Small, so that the examples need no other
+// library.
 
 #pragma once
 
@@ -37,7 +37,7 @@ class JsonFile {
     std::fputc('"', file_.get());
   }
   void number(const char* key, double value) { write_number(key, "%.9g", value); }
-  /// With all its digits: read back, it is the same number.
+  /// Writes all digits, so that reading gives the same number.
   void exact(const char* key, double value) { write_number(key, "%.17g", value); }
   void count(const char* key, std::uint64_t value) {
     begin(key);
@@ -57,10 +57,10 @@ class JsonFile {
     if (std::isfinite(value)) {
       std::fprintf(file_.get(), format, value);
     } else {
-      std::fputs("null", file_.get());  // JSON has no other word for it.
+      std::fputs("null", file_.get());  // JSON cannot represent NaN and infinities.
     }
   }
-  /// A comma where one is due; the key, or none inside a list.
+  /// Writes a comma if needed, then the key; inside a list the key is null.
   void begin(const char* key) {
     if (!first_) std::fputs(", ", file_.get());
     first_ = false;

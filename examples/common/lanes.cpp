@@ -7,7 +7,7 @@
 namespace app {
 namespace {
 
-/// Run `work` and add its seconds to `sum_s`.
+/// Runs `work` and adds its seconds to `sum_s`.
 template <class Work>
 void timed(double& sum_s, Work&& work) {
   const double start_s = MPI_Wtime();
@@ -52,7 +52,7 @@ void Lanes::offload(const std::function<void()>& kernel) {
     if (opened_) {
       output_.idle_until([this] { return device_.done(); }, [this] { device_.wait(); });
     }
-    device_.wait();  // Returns at once, or throws what the kernel threw.
+    device_.wait();  // Returns immediately, or rethrows the kernel's exception.
   });
 }
 

@@ -1,5 +1,5 @@
-// Lanes: an application runs the phases of its iterations through this, and all else follows:
-// the marks that Tailrace plans around, the idle time that it may use, and the times we report.
+// Lanes: runs the phases of an application's iterations. It sets the marks around which Tailrace
+// plans, donates idle time to Tailrace, and measures the reported times.
 //
 //   lanes.begin_iteration(step);
 //   lanes.host([&] { sort_particles(); });         main lane busy
@@ -8,7 +8,7 @@
 //   if (output.wants(step)) lanes.output(step, time, [&] { output.put(...); });
 //   lanes.end_iteration();
 //
-// Phases before the first iteration (initial conditions) run, too, but are not marked or timed.
+// Phases before the first iteration (initial conditions) also run, but are not marked or timed.
 
 #pragma once
 
@@ -20,22 +20,22 @@
 
 namespace app {
 
-/// Wall-clock seconds of this rank in one iteration, and where they went.
+/// Wall-clock seconds of this rank in one iteration, by kind of phase.
 struct IterationTimes {
   int step = 0;
   double total_s = 0;
   double host_s = 0;      ///< The main thread computed.
-  double idle_s = 0;      ///< The device computed; the main thread was idle, or Tailrace's.
-  double exchange_s = 0;  ///< MPI, and waiting in it for other ranks.
-  double derive_s = 0;    ///< Turning the state into the fields of the output.
-  double output_s = 0;    ///< In the output: writing, or handing over.
+  double idle_s = 0;      ///< The device computed; the main thread was idle or worked for Tailrace.
+  double exchange_s = 0;  ///< MPI, including waits for other ranks.
+  double derive_s = 0;    ///< Computing the output's fields from the state.
+  double output_s = 0;    ///< Calls of the output: writing, or handing over.
 };
 
 class Lanes {
  public:
   Lanes(StepOutput& output, Device& device) : output_(output), device_(device) {}
 
-  /// Collective the first time: it opens the output.
+  /// Begins an iteration. Collective the first time, because it opens the output.
   void begin_iteration(int step);
   void end_iteration();
   void host(const std::function<void()>& work);

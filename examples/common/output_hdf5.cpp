@@ -1,12 +1,13 @@
-// Output hdf5: plain parallel HDF5, as its documentation tells to use it, at its best settings.
+// Output hdf5: plain parallel HDF5, used as its documentation recommends, with its best settings.
 //
-// Datasets are contiguous and created collectively with fill values never written; each rank writes
-// its box straight from the application's memory, independently or collectively (--transfer). The
-// datasets of a field over time have room for all steps of the run, since contiguous ones do not
-// grow. With --filters they are chunked and filtered by HDF5, whose transfers are then collective.
-// The step is written when end_step returns: nothing is hidden. The HDF5 async VOL connector
-// (--output hdf5-async) would be a third output; it needs HDF5 1.13, and until one is found in a
-// distribution that we build on, the program says that it is not there.
+// Datasets are contiguous and created collectively without writing fill values. Each rank writes
+// its box directly from the application's memory, independently or collectively (--transfer). The
+// datasets of a field over time have room for all steps of the run, because contiguous datasets
+// cannot grow. With --filters they are chunked and HDF5 filters them; transfers are then
+// collective. The step is written when end_step returns: nothing is hidden.
+//
+// The HDF5 async VOL connector (--output hdf5-async) would be a third output. It needs HDF5 1.13.
+// Until a supported distribution provides it, the program reports that it is unavailable.
 
 #include <hdf5.h>
 
@@ -63,7 +64,8 @@ struct Filter {
   std::vector<unsigned> values;
 };
 
-/// The numbers of "1:4,5" that `separators` part. Throws Unavailable if something else is there.
+/// Numbers of a text like "1:4,5", separated by `separators`. Throws Unavailable for any other
+/// text.
 std::vector<unsigned> numbers_of(const std::string& text, const std::string& separators) {
   std::vector<unsigned> numbers;
   std::size_t at = 0;
@@ -109,7 +111,7 @@ class Hdf5Output final : public StepOutput {
     file_ = Id(H5Fcreate(options_.path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()),
                "creating \"" + options_.path + "\"");
     transfer_ = Id(H5Pcreate(H5P_DATASET_XFER), "H5Pcreate");
-    // HDF5 encodes chunks in collective writes only.
+    // HDF5 encodes chunks only in collective writes.
     const bool collective = options_.transfer == "collective" || !filters_.empty();
     checked(H5Pset_dxpl_mpio(transfer_.get(),
                              collective ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT),
@@ -139,7 +141,7 @@ class Hdf5Output final : public StepOutput {
 
  private:
   void release_datasets() {
-    // What filters have left of the values is known when all are written.
+    // The size after filtering is known once all values are written.
     if (!filters_.empty()) {
       for (const Id& dataset : datasets_)
         totals_.encoded_bytes += H5Dget_storage_size(dataset.get());
@@ -147,7 +149,7 @@ class Hdf5Output final : public StepOutput {
     datasets_.clear();
   }
 
-  /// In the file: with the time in front, if over time.
+  /// Extents in the file: with the time in front, if the field is over time.
   std::vector<hsize_t> extents(std::uint64_t first, const std::vector<std::uint64_t>& rest) const {
     std::vector<hsize_t> all(rest.begin(), rest.end());
     if (options_.over_time) all.insert(all.begin(), first);
@@ -177,7 +179,7 @@ class Hdf5Output final : public StepOutput {
                            "creating " + path);
   }
 
-  /// Of the fields that have as many dimensions as the chunk; others are contiguous.
+  /// Applies to fields with as many dimensions as the chunk; others are contiguous.
   void set_filters(const Id& creation, const std::vector<hsize_t>& shape,
                    const std::string& name) const {
     if (filters_.empty() || chunk_.size() != shape.size()) return;

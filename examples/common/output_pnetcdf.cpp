@@ -1,10 +1,11 @@
-// Output pnetcdf: the PnetCDF library, as its documentation tells to write with it.
+// Output pnetcdf: the PnetCDF library, used as its documentation recommends.
 //
 // One record variable per field, over (step, ...), in a file of classic format with 64-bit data
-// (CDF-5); a step is a record (--records off: steps are a dimension of fixed length). All is
-// defined when the first step is written, since only then are the fields known. There is no word of
-// compression here: bounds and codecs of the options are not looked at. Where
-// libtailrace_pnetcdf.so is loaded in place of libpnetcdf (LD_PRELOAD), the same program writes
+// (CDF-5). A step is a record (--records off: steps are a dimension of fixed length). All
+// definitions happen when the first step is written, because the fields are unknown before.
+//
+// This code does not mention compression: it ignores bounds and codecs of the options. If
+// libtailrace_pnetcdf.so is loaded instead of libpnetcdf (LD_PRELOAD), the same program writes
 // compressed netCDF-4.
 
 #include <pnetcdf.h>
@@ -102,8 +103,8 @@ class PnetcdfOutput final : public StepOutput {
     check(ncmpi_enddef(file_), "ending its definitions");
   }
 
-  /// Axes of equal length share a dimension if they stand as far from the last one: i_500 is the
-  /// last axis of 500, j_500 the last but one.
+  /// Axes of equal length share a dimension if they have the same distance from the last axis.
+  /// i_500 is a last axis of length 500, j_500 a last but one.
   int dimension(const FieldPart& part, std::size_t axis, std::map<std::string, int>& known) {
     const auto from_last = static_cast<char>(part.shape.size() - 1 - axis);
     const std::string name =
@@ -123,13 +124,14 @@ class PnetcdfOutput final : public StepOutput {
     std::vector<MPI_Offset> count{1};
     for (const std::uint64_t first : part.start) start.push_back(static_cast<MPI_Offset>(first));
     for (const std::uint64_t n : part.count) count.push_back(static_cast<MPI_Offset>(n));
-    // A scalar is rank 0's; elsewhere its part has no values, and no dimension that could say so.
+    // Rank 0 has a scalar's value. The part of other ranks has no values, but also no dimension
+    // with a count of 0.
     MPI_Offset n_values = 1;
     if (part.shape.empty()) count[0] = part.values == nullptr ? 0 : 1;
     for (const MPI_Offset n : count) n_values *= n;
     start.resize(part.shape.size() + 1);
     count.resize(part.shape.size() + 1);
-    // Nothing to write: then nowhere, since older versions want a start within the variable.
+    // Nothing to write: use the origin, because older versions require a start within the variable.
     if (n_values == 0) std::fill(start.begin() + 1, start.end(), 0);
     const MPI_Datatype type = memory_type_of(part.type);
     if (collective_) {

@@ -1,8 +1,8 @@
 // Outputs sync, async and in_situ: Tailrace, through its public API.
 //
-// The values that put() was given are kept until the call that ends the NEXT step has returned, so
-// the asynchronous modes are promised that they stay (hold=promise) and copy nothing; with
-// --options hold=copy Tailrace takes copies instead.
+// The output keeps the values given to put() until the call that ends the NEXT step has returned.
+// Therefore it can promise the asynchronous modes that they stay (hold=promise), and nothing is
+// copied. With --options hold=copy Tailrace copies them instead.
 
 #include <algorithm>
 #include <optional>
@@ -78,7 +78,7 @@ class TailraceOutput final : public StepOutput {
 
   void put_part(std::size_t index) {
     const FieldPart& part = parts_[index];
-    // Over time, a field is defined once; in groups, each step has fields of its own.
+    // A field over time is defined once; in groups, each step defines its own fields.
     if (!options_.over_time || n_written_ == 0) {
       if (index == 0) fields_.clear();
       const bool own_bound = options_.bound.empty() && options_.codec != "none";

@@ -1,4 +1,4 @@
-// The two reasons to execute: another library, and one that limits writes.
+// The two reasons for executing another program: another library, and a limit of writes.
 
 #include "common/relaunch.hpp"
 

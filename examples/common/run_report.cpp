@@ -11,7 +11,7 @@
 namespace app {
 namespace {
 
-/// Of all ranks together.
+/// Times of all ranks together.
 struct RunTimes {
   std::vector<IterationTimes> iterations;
   IterationTimes sum;
@@ -20,7 +20,7 @@ struct RunTimes {
   double share(double seconds) const { return sum.total_s > 0 ? 100 * seconds / sum.total_s : 0; }
 };
 
-/// The mean over the ranks of some times.
+/// Means of some times over the ranks.
 std::vector<double> mean_over_ranks(const Run& run, const std::vector<double>& mine) {
   std::vector<double> mean = sum_over_ranks(run.comm, mine);
   for (double& value : mean) value /= run.n_ranks;

@@ -1,4 +1,4 @@
-// What a run leaves behind: a table for people, and --json for programs.
+// The report of a run: a table for people, and --json for programs.
 
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace app {
 
-/// Gather the times of all ranks, print the summary at rank 0 and write the report file, if one is
-/// wanted. True if all checks passed. Collective.
-/// Times are the mean over the ranks, but for total_s of an iteration: the slowest rank's.
-/// @param close_s  wall-clock seconds of this rank in closing the output after the last iteration:
-///                 what the output could hide behind no iteration.
+/// Gathers the times of all ranks, prints the summary at rank 0 and, if requested, writes the
+/// report file. Returns true if all checks passed. Collective. Times are means over the ranks,
+/// except total_s of an iteration, which is the slowest rank's.
+/// @param close_s  wall-clock seconds of this rank for closing the output after the last iteration:
+/// time that no iteration could hide.
 bool report_run(const std::string& program, const CommonOptions& common, const Run& run,
                 double close_s);
 

@@ -1,4 +1,4 @@
-// What all outputs do alike: count the steps, name the paths, add the time. And output none.
+// Common parts of all outputs: counting steps, naming paths, adding the time. Also output none.
 
 #include "common/step_output.hpp"
 
@@ -31,7 +31,7 @@ void StepOutput::end_step() {
   if (options_.over_time) {
     int rank = 0;
     MPI_Comm_rank(comm_, &rank);
-    // Scalars: the first rank's box is all there is, and the others have nothing.
+    // The first rank's box is the complete scalar; the others have nothing.
     put({.name = "time"}, rank == 0 ? std::vector<double>{time_} : std::vector<double>{});
     put({.name = "step"},
         rank == 0 ? std::vector<std::int32_t>{step_} : std::vector<std::int32_t>{});

@@ -1,4 +1,4 @@
-// Finding executables and libraries, and executing.
+// Finds executables and libraries, and executes them.
 
 #include "common/variant.hpp"
 
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLimiter = "libwritelimit.so";
 
-/// Put the library in front of what is loaded before all others, unless it is there already.
+/// Puts the library at the front of LD_PRELOAD unless it is listed already.
 void preload(const fs::path& library) {
   std::string all = library.string();
   if (const char* others = std::getenv("LD_PRELOAD"); others != nullptr && *others != '\0') {

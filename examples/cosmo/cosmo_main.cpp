@@ -1,11 +1,11 @@
-// cosmo: structure grows out of a nearly even universe. A particle-mesh simulation on MPI.
+// cosmo: structure grows out of a nearly homogeneous universe. A particle-mesh simulation on MPI.
 //
 //   mpiexec -n 2 ./cosmo --grid 64 --steps 10 --output in_situ --file cosmo.h5
 //
 // Writes the six fields of the cosmological code Nyx: densities of gas and dark matter over their
 // means, the gas's temperature in K and its velocity in cm/s. At its end it checks itself: mass,
-// momentum, energy, and the growth of the longest waves against linear theory; it fails if a check
-// does. See README.md.
+// momentum, energy, and the growth of the longest waves against linear theory. It fails if a check
+// fails. See README.md.
 
 #include <cmath>
 
@@ -22,10 +22,11 @@ std::vector<app::Check> checks(const Settings& settings, const Sums& start, cons
   for (std::size_t d = 0; d < 3; ++d) {
     momentum = std::max(momentum, std::abs(end.momentum[d] - start.momentum[d]));
   }
-  // Gravity alone conserves momentum to rounding; the enthalpy's gradient on a mesh does nearly.
+  // Gravity alone conserves momentum to rounding; the enthalpy's gradient on a mesh conserves it
+  // approximately.
   const double momentum_limit = settings.temperature > 0 ? 1e-3 : 1e-11;
-  // Forces that conserve momentum are not quite the gradient of the mesh's energy where structure
-  // is as small as a cell; shorter steps change nothing of that.
+  // Forces that conserve momentum are not exactly the gradient of the mesh's energy if structure is
+  // as small as a cell. Shorter steps do not change this.
   std::vector<app::Check> all = {
       {"particles lost", end.n_particles - start.n_particles, 0},
       {"mass on the mesh", end.mass - 1, 1e-12},
@@ -66,7 +67,7 @@ void simulate(const Settings& settings, app::Run& run) {
   run.state_hash = universe.state_hash();
 }
 
-/// "" or what is wrong with the settings.
+/// Returns "" or the error in the settings.
 void check_settings(const Settings& settings, int n_ranks) {
   const auto m = std::lround(std::cbrt(settings.particles_per_cell));
   if (m * m * m != settings.particles_per_cell || m < 1) {

@@ -8,7 +8,7 @@
 namespace cosmo {
 namespace {
 
-/// At each particle, field component by component, to `use(i, component, value)`.
+/// Calls `use(i, component, value)` with the field at each particle, component by component.
 template <class Use>
 void interpolate(const Slabs& slabs, const Particles& particles, const VectorMesh& field,
                  Use&& use) {
@@ -43,7 +43,7 @@ void drift(const Slabs& slabs, Particles& particles, double cells_per_momentum) 
       double at = particles.at[d][i] + cells_per_momentum * particles.p[d][i];
       if (at >= n) at -= n;
       if (at < 0) at += n;
-      if (at >= n) at = 0;  // A tiny negative position, rounded.
+      if (at >= n) at = 0;  // A tiny negative position may round up to n.
       particles.at[d][i] = at;
     }
   }
@@ -108,7 +108,7 @@ void Migration::settle(Particles& particles) {
     for (std::size_t d = 0; d < 3; ++d) particles.at[d].push_back(arriving_[i + d]);
     for (std::size_t d = 0; d < 3; ++d) particles.p[d].push_back(arriving_[i + 3 + d]);
   }
-  // A counting sort, which keeps the order of those in one cell.
+  // A counting sort, which is stable within a cell.
   const std::size_t n_cells = slabs_.plane_cells() * std::size_t(slabs_.count());
   std::vector<std::uint32_t> cell_of(particles.count());
   std::vector<std::uint32_t> place(n_cells + 1, 0);

@@ -1,9 +1,9 @@
-// Particles, and their ways to and from the mesh: cloud in cell in both directions, so that a
-// particle exerts no force on itself and momentum is conserved (Hockney & Eastwood 1981, 5-3).
+// Particles, and their transfer to and from the mesh: cloud in cell in both directions. A particle
+// therefore exerts no force on itself, and momentum is conserved (Hockney & Eastwood 1981, 5-3).
 //
 // Positions are in cells, [0, n); momenta in units of box * H0. A rank holds the particles whose
-// position's whole part lies in its slab. Everything happens in the order of the particles, and
-// their order depends on the number of ranks alone: so runs are the same bit for bit.
+// integer position lies in its slab. All loops follow the order of the particles, which depends
+// only on the number of ranks, so runs agree bit for bit.
 
 #pragma once
 
@@ -28,12 +28,12 @@ inline VectorMesh vector_mesh(const Slabs& slabs) {
   return {Mesh(slabs), Mesh(slabs), Mesh(slabs)};
 }
 
-/// Add each particle's `value(i)` to the eight cells around it. Fills planes 0 to count: the last
-/// is the next rank's (add_upper_ghost).
+/// Adds each particle's `value(i)` to the eight cells around it. Fills planes 0 to count; the last
+/// one belongs to the next rank (add_upper_ghost).
 template <class Value>
 void deposit(const Slabs& slabs, const Particles& particles, Mesh& mesh, Value&& value);
 
-/// Momenta += factor * field at the particles; needs the field's plane above our last one.
+/// Momenta += factor * field at the particles. Needs the field's plane above our last one.
 void kick(const Slabs& slabs, Particles& particles, const VectorMesh& field, double factor);
 
 /// Positions += cells_per_momentum * momenta, periodically.
@@ -42,30 +42,31 @@ void drift(const Slabs& slabs, Particles& particles, double cells_per_momentum);
 /// Sum of p^2, in a fixed order.
 double sum_squares(const Particles& particles);
 
-/// Particles that change hands: pack on the host, travel, and settle on the host in the order of
-/// the cells, which also keeps what is near in the box near in memory.
+/// Particles that change ranks: packed on the host, sent, and sorted into the order of the cells on
+/// the host. The sort keeps particles that are near in the box near in memory.
 class Migration {
  public:
   explicit Migration(const Slabs& slabs) : slabs_(slabs) {}
-  /// Take those that left our slab out of `particles`.
+  /// Removes the particles that left our slab from `particles`.
   void pack(Particles& particles);
   void travel();  ///< Collective.
-  /// Add those that came and sort by cell.
+  /// Adds the received particles and sorts by cell.
   void settle(Particles& particles);
 
  private:
-  static constexpr int kNumbers = 6;  ///< Of a particle on its way: position and momentum.
+  static constexpr int kNumbers = 6;  ///< Numbers per moving particle: position and momentum.
   const Slabs slabs_;
   std::vector<double> leaving_, arriving_;
-  std::vector<int> n_leaving_;  ///< Numbers for each rank.
+  std::vector<int> n_leaving_;  ///< Count of numbers for each rank.
 };
 
-/// The cells around a particle: a corner in a slab's local planes, and the shares of the far sides.
+/// The cells around a particle: a corner in a slab's local planes, and the weights of the far
+/// sides.
 struct Cloud {
-  std::array<std::size_t, 4> cell;  ///< In a plane: (y,z), (y,z+1), (y+1,z), (y+1,z+1).
-  std::array<double, 4> share;      ///< Of these, adding up to 1.
+  std::array<std::size_t, 4> cell;  ///< Offsets in a plane: (y,z), (y,z+1), (y+1,z), (y+1,z+1).
+  std::array<double, 4> share;      ///< Weights of these cells, with sum 1.
   int x;                            ///< Local plane of the lower corner.
-  double upper;                     ///< Share of plane x + 1.
+  double upper;                     ///< Weight of plane x + 1.
 };
 inline Cloud cloud_at(const Slabs& slabs, const Particles& particles, std::size_t i) {
   const int x = static_cast<int>(particles.at[0][i]);

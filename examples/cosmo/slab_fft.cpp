@@ -9,8 +9,8 @@ namespace {
 
 fftw_complex* fftw(Complex* values) { return reinterpret_cast<fftw_complex*>(values); }
 
-// Estimated plans for any alignment: the same instructions, and bits, on every rank and in every
-// run.
+// Estimated plans for any alignment: the same instructions, and so the same bits, on every rank and
+// in every run.
 constexpr unsigned kFlags = FFTW_ESTIMATE | FFTW_UNALIGNED;
 
 }  // namespace
@@ -69,7 +69,7 @@ void SlabFft::forward_lines() {
   const auto n = static_cast<std::size_t>(slabs_.n);
   const auto n_z = static_cast<std::size_t>(n_z_);
   const auto n_y = static_cast<std::size_t>(slabs_.count());
-  // by_y_ is [x][our y][z] altogether, since the ranks' slabs of x follow each other.
+  // by_y_ is [x][our y][z] in total, because the ranks' slabs of x are consecutive.
   for (std::size_t y = 0; y < n_y; ++y) {
     for (std::size_t x = 0; x < n; ++x) {
       const Complex* const row = by_y_.data() + (x * n_y + y) * n_z;

@@ -1,4 +1,4 @@
-// SlabFft: the Fourier transform of a mesh in slabs, in pieces that suit the lanes.
+// SlabFft: the Fourier transform of a mesh in slabs, divided into phases for the lanes.
 //
 //   forward_planes   transform each plane (y, z)          device
 //   to_lines         transpose: lines along x             MPI, main thread
@@ -6,8 +6,8 @@
 //   visit(...)       read or change the modes             device
 //   inverse_lines, to_planes, inverse_planes              and back
 //
-// The result does not depend on the number of ranks: each line and plane is transformed whole, by
-// the same plan.
+// The result does not depend on the number of ranks: each line and plane is transformed as a unit,
+// by the same plan.
 
 #pragma once
 
@@ -28,10 +28,10 @@ using Complex = std::complex<double>;
 struct Mode {
   std::array<int, 3> k{};
   int n = 0;          ///< Cells per edge.
-  double weight = 1;  ///< 2 for modes that stand for their complex conjugate, too.
+  double weight = 1;  ///< 2 for modes that also represent their complex conjugate.
 
   int k2() const { return k[0] * k[0] + k[1] * k[1] + k[2] * k[2]; }
-  /// The highest frequency of an even mesh has no sign, and so no derivative.
+  /// The frequency, 0 for the highest of an even mesh. That one has no sign, and so no derivative.
   int odd(int dimension) const {
     const int component = k[static_cast<std::size_t>(dimension)];
     return 2 * component == n || 2 * component == -n ? 0 : component;
@@ -50,10 +50,10 @@ class SlabFft {
   void forward_lines();
   void inverse_lines();
   void to_planes();  ///< Collective.
-  /// Not normalised: a forward and an inverse transform multiply by n^3.
+  /// Not normalised: a forward plus an inverse transform multiply by n^3.
   void inverse_planes(Mesh& mesh);
 
-  /// Call of(mode, value) for each of this rank's modes, between forward_lines and inverse_lines.
+  /// Calls of(mode, value) for each of this rank's modes, between forward_lines and inverse_lines.
   template <class Of>
   void visit(Of&& of) {
     const int n = slabs_.n;
@@ -73,7 +73,7 @@ class SlabFft {
       }
     }
   }
-  /// The modes as they are stored, to keep them for several inverse transforms.
+  /// The modes in storage order, for several inverse transforms of the same modes.
   std::vector<Complex>& modes() { return lines_; }
 
  private:
@@ -81,11 +81,11 @@ class SlabFft {
   void transpose(const std::vector<Complex>& from, std::vector<Complex>& to);
 
   const Slabs slabs_;
-  int n_z_;                     ///< n / 2 + 1: the rest are complex conjugates.
-  std::vector<Complex> by_x_;   ///< [rank][our x][its y][z], as it travels.
-  std::vector<Complex> by_y_;   ///< [rank][its x][our y][z]: the same after the journey.
+  int n_z_;                     ///< n / 2 + 1: the others are complex conjugates.
+  std::vector<Complex> by_x_;   ///< [rank][our x][its y][z], the order of sending.
+  std::vector<Complex> by_y_;   ///< [rank][its x][our y][z]: the order of receiving.
   std::vector<Complex> lines_;  ///< [our y][z][x]
-  std::vector<int> counts_;     ///< Of complex numbers from and to each rank, both ways alike.
+  std::vector<int> counts_;     ///< Complex numbers per rank, equal in both directions.
   std::vector<int> places_;
   fftw_plan plane_forward_, plane_inverse_, line_forward_, line_inverse_;
 };

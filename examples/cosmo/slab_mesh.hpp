@@ -9,7 +9,7 @@
 
 namespace cosmo {
 
-/// Which planes (first index) of an n^3 mesh each rank has: as even as can be.
+/// The planes (first index) of an n^3 mesh that each rank has, distributed as evenly as possible.
 struct Slabs {
   int n = 0;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -29,7 +29,7 @@ struct Slabs {
   std::size_t plane_cells() const { return std::size_t(n) * std::size_t(n); }
 };
 
-/// A number per cell, with kGhosts planes of the neighbours on either side.
+/// One number per cell, with kGhosts planes of the neighbours on either side.
 class Mesh {
  public:
   static constexpr int kGhosts = 3;
@@ -37,7 +37,7 @@ class Mesh {
   explicit Mesh(const Slabs& slabs)
       : plane_cells_(slabs.plane_cells()),
         values_(plane_cells_ * std::size_t(slabs.count() + 2 * kGhosts), 0.0) {}
-  /// The n x n cells of a local plane, from -kGhosts to count + kGhosts - 1.
+  /// The n x n cells of a local plane, numbered from -kGhosts to count + kGhosts - 1.
   double* plane(int local) { return values_.data() + std::size_t(local + kGhosts) * plane_cells_; }
   const double* plane(int local) const {
     return values_.data() + std::size_t(local + kGhosts) * plane_cells_;
@@ -51,11 +51,11 @@ class Mesh {
   std::vector<double> values_;
 };
 
-/// Copy the neighbours' outermost planes into the ghosts: kGhosts above and below. Collective. Each
-/// rank needs at least kGhosts planes.
+/// Copies the neighbours' outermost planes into the ghosts: kGhosts above and below. Collective.
+/// Each rank needs at least kGhosts planes.
 void fill_ghosts(const Slabs& slabs, const std::vector<Mesh*>& meshes);
 
-/// Add the plane above our last one, which a deposit has filled, to the next rank's first.
+/// Adds the plane above our last one, which a deposit has filled, to the next rank's first.
 /// Collective.
 void add_upper_ghost(const Slabs& slabs, const std::vector<Mesh*>& meshes);
 

@@ -9,7 +9,7 @@ std::size_t wrapped(int index, int n) {
   return static_cast<std::size_t>(index < 0 ? index + n : (index >= n ? index - n : index));
 }
 
-/// (1, 2, 1) / 4 along one direction of a plane: `stride` apart, `n` cells, for each `line`.
+/// Applies (1, 2, 1) / 4 along one direction of a plane: `n` cells `stride` apart, for each `line`.
 void smooth_lines(const std::vector<double>& from, std::vector<double>& to, int n,
                   std::size_t stride, std::size_t line_stride) {
   for (int line = 0; line < n; ++line) {

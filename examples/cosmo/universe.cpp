@@ -11,12 +11,13 @@ namespace cosmo {
 namespace {
 
 constexpr double kTwoPi = 6.283185307179586;
-/// Waves this long or longer, in units of the box's edge over their number, are compared with
-/// linear theory.
+/// Waves with numbers up to this one (lengths from the box's edge over it) are compared with linear
+/// theory.
 constexpr int kLongestWaves = 2;
-/// Up to this standard deviation of the density the comparison goes on.
+/// The comparison ends at this standard deviation of the density.
 constexpr double kLinearSigma = 0.5;
-/// Of ln(D) in one leapfrog step. Half of it changes the energy by 1-2 % of the kinetic.
+/// Largest change of ln(D) in one leapfrog step. Half of it changes the energy by 1-2 % of the
+/// kinetic energy.
 constexpr double kLargestStep = 0.12;
 
 }  // namespace
@@ -144,8 +145,8 @@ void Universe::solve_gravity() {
 }
 
 void Universe::gas_potential() {
-  // The enthalpy is smoothed as the density was: then the force is the gradient of an energy, the
-  // mean of r u(r). The gas is kicked by the factor of gravity, so the enthalpy is divided by it.
+  // The enthalpy is smoothed like the density. The force is then the gradient of an energy, the
+  // mean of r u(r). The kick multiplies by the factor of gravity, so the enthalpy is divided by it.
   const double gamma = settings_.gamma;
   const double factor =
       settings_.sound_speed_squared() / (gamma - 1) / background_.potential_factor(growth_);

@@ -1,4 +1,4 @@
-// White noise from a generator without state, coloured in Fourier space, turned into displacements.
+// White noise from a stateless generator, coloured in Fourier space, converted to displacements.
 
 #include "cosmo/zeldovich.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kFullCircle = 6.283185307179586;
 
-/// splitmix64: a random number for each counter, so that every rank knows every cell's.
+/// splitmix64: a random number for each counter, so that every rank knows every cell's number.
 std::uint64_t mix(std::uint64_t counter) {
   std::uint64_t z = counter + 0x9E3779B97F4A7C15U;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
@@ -34,7 +34,7 @@ double power(const Spectrum& spectrum, int n, int k2) {
          std::exp(-l * l * static_cast<double>(k2));
 }
 
-/// The amplitude that makes the linear variance sigma^2: a sum over all modes, alike on all ranks.
+/// The amplitude for a linear variance of sigma^2: a sum over all modes, equal on all ranks.
 double amplitude(const Spectrum& spectrum, int n) {
   double variance = 0;
   for (int x = 0; x < n; ++x) {
@@ -95,7 +95,8 @@ VectorMesh displacements(app::Lanes& lanes, const Slabs& slabs, SlabFft& fft,
   return psi;
 }
 
-/// The undisturbed lattice in our slab: m per cell and direction, `shift` spacings off the corner.
+/// The undisturbed lattice in our slab: m per cell and direction, shifted by `shift` spacings from
+/// the corner.
 Particles lattice(const Slabs& slabs, int m, double shift) {
   Particles particles;
   for (int x = slabs.first() * m; x < (slabs.first() + slabs.count()) * m; ++x) {
@@ -122,7 +123,7 @@ InitialParticles zeldovich(app::Lanes& lanes, const Slabs& slabs, SlabFft& fft,
     Migration migration(slabs);
     lanes.offload([&, to = particles, by = shift] {
       *to = lattice(slabs, m, by);
-      // As momenta, the displacements in cells move the particles, and then become momenta.
+      // Used as momenta, the displacements in cells move the particles, and then become momenta.
       kick(slabs, *to, psi, 1.0);
       drift(slabs, *to, growth);
       const double momentum = background.growing_momentum(growth) / slabs.n;

@@ -1,4 +1,4 @@
-// Initial conditions: a Gaussian random field of a power law spectrum, and the particles that it
+// Initial conditions: a Gaussian random field with a power-law spectrum, and the particles that it
 // displaces (Zel'dovich 1970).
 
 #pragma once
@@ -20,8 +20,8 @@ struct Spectrum {
 };
 
 /// Dark matter and gas on lattices of m^3 particles per cell, displaced and moving as the growing
-/// mode at `growth`. The gas's lattice lies half a spacing beside the other in each direction.
-/// The field does not depend on the number of ranks. Collective.
+/// mode at `growth`. The gas's lattice is shifted by half a spacing in each direction. The field
+/// does not depend on the number of ranks. Collective.
 struct InitialParticles {
   Particles dark, gas;
 };

@@ -3,11 +3,11 @@
 //
 //   mpiexec -n 4 ./matt --file climate.nc --frame 8 --input pnetcdf
 //
-// A frame is --frame time steps, a day of three-hourly ones for instance. Ranks take lines of every
-// layer, each its share of neighbouring ones, and hold all steps of a frame in memory, since the
-// range of a cell needs its minimum and maximum over them. After every frame the numbers of each
-// line meet at rank 0, which adds them up in the order of layers and lines: so the answer has the
-// same bits on any number of ranks. More is exchanged and more memory is needed than in at.
+// A frame is --frame time steps, for instance a day of three-hourly ones. Each rank has a share of
+// neighbouring lines of every layer. It holds all steps of a frame in memory, because the range of
+// a cell needs its minimum and maximum over them. After every frame rank 0 gathers the numbers of
+// each line, and adds them in the order of layers and lines. The answer therefore has the same bits
+// on any number of ranks. matt exchanges more data and needs more memory than at.
 
 #include <algorithm>
 #include <array>
@@ -23,11 +23,11 @@ using climate::Grid;
 using climate::LineSum;
 using climate::Part;
 
-/// What is known of a line, a layer or a frame; as doubles, to be sent.
+/// Statistics of a line, a layer or a frame, stored as doubles for sending.
 struct Extremes {
   double least = LineSum{}.least, greatest = LineSum{}.greatest;
   double sum = 0, n_values = 0;
-  double range_sum = 0, n_cells = 0;  ///< Of the cells that have values.
+  double range_sum = 0, n_cells = 0;  ///< Sum and number over the cells that have values.
 
   static constexpr std::size_t kNumbers = 6;
   void add(const Extremes& other) {
@@ -63,7 +63,7 @@ class FrameLine {
       }
     }
     for (std::size_t i = 0; i < n_cells; ++i) {
-      if (least_[i] > greatest_[i]) continue;  // no value in all the frame
+      if (least_[i] > greatest_[i]) continue;  // no value in the complete frame
       line.range_sum += static_cast<double>(greatest_[i]) - static_cast<double>(least_[i]);
       line.n_cells += 1;
     }
@@ -75,7 +75,7 @@ class FrameLine {
   std::vector<float> least_, greatest_;
 };
 
-/// The lines of this rank, those of a layer after those of the layer before.
+/// This rank's lines, layer by layer.
 std::vector<double> lines_of(const Analysis& analysis, const Part& part, const float* values) {
   const Grid& grid = analysis.grid();
   const std::uint64_t n_cells = part.n_cells(grid);
@@ -96,8 +96,8 @@ std::vector<double> lines_of(const Analysis& analysis, const Part& part, const f
   return numbers;
 }
 
-/// A frame out of the lines of all ranks, which lie rank after rank: layer by layer, and in each
-/// the lines in their order.
+/// A frame from the lines of all ranks. They are stored rank by rank, in each rank layer by layer,
+/// in each layer in the order of lines.
 Extremes frame_of(const Analysis& analysis, const std::vector<double>& all) {
   const Grid& grid = analysis.grid();
   Extremes frame;

@@ -3,10 +3,10 @@
 //
 //   mpiexec -n 4 ./md --cells 16 --steps 200 --output in_situ --path melt.h5
 //
-// Each output holds the atoms of all ranks one after the other, in 1-D fields: positions x, y, z in
-// sigma, velocities vx, vy, vz in sigma/tau, each atom's potential energy in epsilon, and its id.
-// Atoms move from rank to rank, so each rank's part is of another length every time. Checks of its
-// own: see checks() and examples/README.md.
+// Each output holds the atoms of all ranks, one rank after the other, in 1-D fields: positions x,
+// y, z in sigma, velocities vx, vy, vz in sigma/tau, each atom's potential energy in epsilon, and
+// its id. Atoms move from rank to rank, so the length of each rank's part changes every time. The
+// program checks itself: see checks() and examples/README.md.
 
 #include <algorithm>
 #include <cmath>
@@ -29,11 +29,11 @@ struct Settings {
   bool turn_back = false;
 };
 
-/// What the checks need of all steps.
+/// Data of all steps for the checks.
 struct Record {
   md::Measures first;
   std::vector<md::Measures> steps;
-  double largest_drift = 0;  // of the conserved energy, over its first value
+  double largest_drift = 0;  // drift of the conserved energy, over its first value
   double largest_momentum = 0;
 
   void add(const md::Measures& now) {
@@ -43,7 +43,7 @@ struct Record {
   }
 };
 
-/// The part of the atoms that this rank has, in the order of its cells.
+/// Puts this rank's atoms, in the order of its cells.
 void put_atoms(const md::Melt& melt, std::uint64_t n_before, app::StepOutput& output) {
   const std::vector<md::Atom>& atoms = melt.atoms();
   const auto put = [&](const std::string& name, const std::string& options, auto of) {
@@ -86,8 +86,8 @@ double late_mean(const Record& record, Of of) {
 }
 
 void checks(const Record& record, const md::Melt& melt, app::Run& run) {
-  // The lattice's energy and pressure do not depend on its size but for the one atom's share of the
-  // temperature: LAMMPS's benchmark "lj" prints these at step 0, for 32,000 atoms.
+  // The lattice's energy and pressure do not depend on its size, except for one atom's share of the
+  // temperature. LAMMPS's benchmark "lj" prints these at step 0, for 32,000 atoms.
   const double n_inverse = 1 / static_cast<double>(melt.domain().n_atoms());
   const double pressure_at_start =
       -5.0197073 + md::kDensity * md::kTemperature * (1.0 / 32000 - n_inverse);
@@ -100,14 +100,14 @@ void checks(const Record& record, const md::Melt& melt, app::Run& run) {
   const md::Measures& last = record.steps.back();
   run.checks.push_back(
       {"atoms lost", static_cast<double>(melt.domain().n_atoms() - last.n_atoms), 0});
-  if (record.steps.size() < 200) return;  // still a crystal, more or less
+  if (record.steps.size() < 200) return;  // still mostly a crystal
   const double temperature = late_mean(record, [](const md::Measures& m) { return m.temperature; });
   const double pressure = late_mean(record, [](const md::Measures& m) { return m.pressure; });
   run.facts.emplace_back("late_temperature", temperature);
   run.facts.emplace_back("late_pressure", pressure);
-  // Wide, since the last order of the crystal takes thousands of steps to go and warms the liquid
-  // until then: 0.753 and 0.27 at 200 steps (LAMMPS at 100: 0.7575 and 0.207), 0.70 and 0.73 at
-  // 3000.
+  // Wide, because the last order of the crystal takes thousands of steps to disappear and warms the
+  // liquid until then. 0.753 and 0.27 at 200 steps (LAMMPS at 100: 0.7575 and 0.207), 0.70 and 0.73
+  // at 3000.
   run.checks.push_back({"temperature of the melt - 0.73", temperature - 0.73, 0.08});
   run.checks.push_back({"pressure of the melt - 0.4", pressure - 0.4, 0.6});
 }

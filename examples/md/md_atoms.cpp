@@ -1,7 +1,7 @@
-// The lattice at the start, the division of the cube among ranks, and the exchange of atoms.
+// The initial lattice, the division of the cube among ranks, and the exchange of atoms.
 //
-// Everything travels along x, then y, then z, each time to the two neighbours only; what a rank has
-// received along one axis it passes on along the next, so that diagonal neighbours are served, too
+// Everything travels along x, then y, then z, each time only to the two neighbours. A rank forwards
+// atoms received along one axis along the next, so that diagonal neighbours are reached, too
 // (Plimpton 1995, as in miniMD).
 
 #include "md_atoms.hpp"
@@ -24,13 +24,13 @@ std::uint64_t random_bits(std::uint64_t counter) {
   return z ^ (z >> 31);
 }
 
-// Within [-0.5, 0.5), as miniMD: collisions make a Maxwell distribution of it within 50 steps.
+// Within [-0.5, 0.5), as in miniMD: collisions turn it into a Maxwell distribution within 50 steps.
 double random_number(std::uint64_t seed, std::int64_t id, int axis) {
   const std::uint64_t counter = random_bits(seed) + static_cast<std::uint64_t>(3 * id + axis);
   return static_cast<double>(random_bits(counter) >> 11) * 0x1p-53 - 0.5;
 }
 
-// Atoms k and k + n/2 move in opposite directions, and so nothing moves on the whole.
+// Atoms k and k + n/2 move in opposite directions, so the total momentum is zero.
 std::array<double, 3> random_direction(std::uint64_t seed, std::int64_t id, std::int64_t n) {
   const double sign = id < n / 2 ? 1 : -1;
   std::array<double, 3> direction{};
@@ -58,7 +58,7 @@ std::vector<Atom> swap_atoms(const std::vector<Atom>& out, int to, int from, MPI
 
 Domain::Domain(MPI_Comm comm, int n_cells)
     : comm_(comm), n_cells_(n_cells), n_atoms_(std::int64_t{4} * n_cells * n_cells * n_cells) {
-  // Even, so that half a lattice constant is a position, too.
+  // Even, so that half a lattice constant is a valid position, too.
   lattice_constant_ = 2 * position_of(std::cbrt(4 / kDensity) / 2);
   length_ = n_cells * lattice_constant_;
   int n_ranks = 1;
@@ -85,7 +85,7 @@ Domain::Domain(MPI_Comm comm, int n_cells)
 }
 
 Fixed Domain::border(int axis, int part) const {
-  // Without the product of a length and a number of parts, which may not fit.
+  // Avoids the product of a length and a number of parts, which could overflow.
   const int n = n_parts_[at(axis)];
   return length_ / n * part + length_ % n * part / n;
 }
@@ -119,7 +119,7 @@ Triple Domain::wrapped(Triple position) const {
 std::vector<Atom> first_atoms(const Domain& domain, std::uint64_t seed) {
   constexpr std::array<std::array<int, 3>, 4> kBasis{{{0, 0, 0}, {1, 1, 0}, {1, 0, 1}, {0, 1, 1}}};
   const std::int64_t n = domain.n_atoms();
-  // All ranks add up all atoms, in the same order: one pass over n numbers buys the same bits.
+  // Every rank adds up all atoms, in the same order: one pass over n numbers gives the same bits.
   double sum = 0;
   for (std::int64_t id = 0; id < n; ++id) {
     for (const double v : random_direction(seed, id, n)) sum += v * v;
@@ -191,7 +191,7 @@ void Ghosts::exchange(int axis, int side, Lane& lane, std::vector<Triple>& posit
 
 void Ghosts::choose(std::vector<Triple>& positions) {
   for (int axis = 0; axis < 3; ++axis) {
-    // Ghosts of this axis are not sent back along it: both sides look at what was there before.
+    // Ghosts of this axis are not sent back along it: both sides send only earlier positions.
     const std::size_t n_before = positions.size();
     for (int side = 0; side < 2; ++side) {
       Lane& lane = lanes_[lane_index(axis, side)];

@@ -1,10 +1,10 @@
-// The atoms of one rank in fixed-point numbers, and the box of atoms that a rank looks after.
+// The atoms of one rank in fixed-point numbers, and the rank's box of atoms.
 //
 // Positions, velocities and forces are integers, as on the special-purpose machine Anton (Shaw et
-// al. 2009): sums of integers do not depend on their order. So every rank count gives the same
-// bits, the momentum stays exactly zero, and the motion can be run backwards to the very bits it
-// began with. Units are those of Lennard-Jones: length sigma, energy epsilon, mass m, and tau for
-// time.
+// al. 2009), because sums of integers do not depend on their order. Every rank count therefore
+// gives the same bits, the momentum stays exactly zero, and the motion can run backwards to exactly
+// its initial bits. Units are those of Lennard-Jones: length sigma, energy epsilon, mass m, and tau
+// for time.
 
 #pragma once
 
@@ -19,8 +19,8 @@ namespace md {
 using Fixed = std::int64_t;
 using Triple = std::array<Fixed, 3>;
 
-// Steps of the fixed-point numbers. A box may be 2^18 sigma long; a speed of 2^12 fits, where a few
-// occur; the energy of 2^24 atoms fits.
+// Units of the fixed-point numbers. A box may be 2^18 sigma long, some speeds may reach 2^12, and
+// the energy of 2^24 atoms fits.
 constexpr double kPositionUnit = 0x1p-44;  // sigma
 constexpr double kVelocityUnit = 0x1p-50;  // sigma / tau
 constexpr double kEnergyUnit = 0x1p-36;    // epsilon
@@ -34,19 +34,19 @@ constexpr double kReach = kCutoff + kSkin;
 constexpr Fixed position_of(double sigma) { return static_cast<Fixed>(sigma / kPositionUnit); }
 
 struct Atom {
-  Triple position;  // between rebuilds it may lie a little outside the periodic box
+  Triple position;  // may lie slightly outside the periodic box between rebuilds
   Triple velocity;
   std::int64_t id;  // 0 .. number of atoms - 1, over all ranks
 };
 
-/// The periodic cube and how it is divided: a grid of n_parts[0] x n_parts[1] x n_parts[2] ranks.
+/// The periodic cube and its division into a grid of n_parts[0] x n_parts[1] x n_parts[2] ranks.
 class Domain {
  public:
-  /// Collective over comm. n_cells: lattice cells along each edge, 4 atoms each.
-  /// Throws app::Unavailable, alike on all ranks, if a rank's box is narrower than kReach.
+  /// Collective over comm. n_cells: lattice cells along each edge, 4 atoms each. Throws
+  /// app::Unavailable on all ranks if a rank's box is narrower than kReach.
   Domain(MPI_Comm comm, int n_cells);
 
-  Fixed length() const { return length_; }  ///< of an edge
+  Fixed length() const { return length_; }  ///< length of an edge
   Fixed lattice_constant() const { return lattice_constant_; }
   double volume() const;  ///< sigma^3
   std::int64_t n_atoms() const { return n_atoms_; }
@@ -56,12 +56,13 @@ class Domain {
   Fixed high(int axis) const { return border(axis, part_[at(axis)] + 1); }
   int part(int axis) const { return part_[at(axis)]; }
   int n_parts(int axis) const { return n_parts_[at(axis)]; }
-  /// The part that a position within [0, length) belongs to.
+  /// The part to which a position within [0, length) belongs.
   int part_of(int axis, Fixed position) const;
   bool is_mine(const Triple& position) const;
-  /// The neighbouring rank, side 0: towards lower positions, 1: towards higher; may be this one.
+  /// The neighbouring rank; side 0: towards lower positions, 1: towards higher. It may be this
+  /// rank.
   int neighbour(int axis, int side) const { return neighbour_[at(axis)][at(side)]; }
-  /// The same position within [0, length).
+  /// The periodic image of the position within [0, length).
   Triple wrapped(Triple position) const;
 
   MPI_Comm comm() const { return comm_; }
@@ -80,28 +81,28 @@ class Domain {
   std::array<std::array<int, 2>, 3> neighbour_{};
 };
 
-/// A face-centred cubic lattice at kDensity with random velocities at kTemperature, whose sum is
-/// exactly zero; this rank's part of it. The same atoms for any number of ranks.
+/// This rank's part of a face-centred cubic lattice at kDensity with random velocities at
+/// kTemperature, whose sum is exactly zero. The atoms are the same for any number of ranks.
 /// Collective over the domain's communicator.
 std::vector<Atom> first_atoms(const Domain& domain, std::uint64_t seed);
 
-/// Hand every atom to the rank in whose box it lies; positions come out wrapped.
-/// Collective. No atom may have left its rank's box by more than the neighbouring box is wide.
+/// Moves every atom to the rank whose box contains it, and wraps positions. Collective. No atom may
+/// have left its rank's box by more than the width of the neighbouring box.
 void migrate(const Domain& domain, std::vector<Atom>& atoms);
 
 /// Copies of other ranks' atoms within kReach of this rank's box, and of the periodic images.
-/// choose() decides which; refresh() brings their positions up to date, as often as one likes.
+/// choose() selects them; refresh() updates their positions, any number of times.
 class Ghosts {
  public:
   explicit Ghosts(const Domain& domain) : domain_(domain) {}
 
   /// `positions` holds the own atoms; the ghosts are appended. Collective.
   void choose(std::vector<Triple>& positions);
-  /// `positions` holds own atoms and ghosts as choose() left them. Collective.
+  /// `positions` holds own atoms and ghosts, as left by choose(). Collective.
   void refresh(std::vector<Triple>& positions);
 
  private:
-  struct Lane {  // what goes to one neighbour, and comes from the opposite one
+  struct Lane {  // atoms sent to one neighbour, and received from the opposite one
     std::vector<std::uint32_t> sent;
     std::size_t first_received = 0;
     std::size_t n_received = 0;

@@ -1,8 +1,8 @@
 // Neighbour lists by cells, and the Lennard-Jones forces in fixed-point numbers.
 //
-// V(r) = 4 (r^-12 - r^-6) up to kCutoff, nothing beyond. A force is computed in double precision
-// from an exact difference of positions and only then becomes an integer, towards zero: the pair
-// (j, i) gives exactly the negative of (i, j), on whatever rank it is computed.
+// V(r) = 4 (r^-12 - r^-6) up to kCutoff, zero beyond. A force is computed in double precision from
+// an exact difference of positions and then rounded to an integer, towards zero. The pair (j, i)
+// gives exactly the negative of (i, j), on any rank.
 
 #include "md_forces.hpp"
 
@@ -97,11 +97,11 @@ void Cells::list(const std::vector<Triple>& positions, std::size_t n_own, Neighb
     for (std::size_t x = cx > 0 ? cx - 1 : 0; x < std::min(cx + 2, n_cells_[0]); ++x) {
       for (std::size_t y = cy > 0 ? cy - 1 : 0; y < std::min(cy + 2, n_cells_[1]); ++y) {
         const std::size_t line = x * plane + y * row;
-        // The cells of a row along z follow each other in memory: one run of candidates.
+        // The cells of a row along z are consecutive in memory: one run of candidates.
         for (std::uint32_t k = first_in_cell_[line + z_begin]; k < first_in_cell_[line + z_end];
              ++k) {
           const std::uint32_t j = in_cell_[k];
-          if (j <= i) continue;  // ghosts come after all own atoms, so they pass
+          if (j <= i) continue;  // ghosts follow all own atoms, so they pass
           if (squared(minus(here, positions[j])) < kReach * kReach) neighbours.of.push_back(j);
         }
       }
@@ -136,7 +136,7 @@ void forces(const std::vector<Triple>& positions, std::size_t n_own, const Neigh
       mine.energy += energy;
       mine.virial += virial;
       ++mine.n_halves;
-      if (j >= n_own) continue;  // the ghost's owner sees the pair from its side
+      if (j >= n_own) continue;  // the ghost's owner handles the pair from its side
       Pull& other = pulls[j];
       for (std::size_t axis = 0; axis < 3; ++axis) other.kick[axis] -= kick[axis];
       other.energy += energy;

@@ -1,8 +1,8 @@
-// Who is near whom, and how they pull: neighbour lists by cells, and Lennard-Jones forces.
+// Neighbour lists by cells, and Lennard-Jones forces.
 //
-// The lists are made on the host, as LAMMPS does where it leaves the forces to a GPU; forces() is
-// the phase that runs on the device. Each pair of own atoms is listed once, a pair with a ghost on
-// both ranks; both come to the same integers, so that action equals reaction to the last bit.
+// The lists are made on the host, as LAMMPS does if it leaves the forces to a GPU; forces() is the
+// phase that runs on the device. Each pair of own atoms is listed once, a pair with a ghost on both
+// ranks. Both ranks compute the same integers, so action equals reaction to the last bit.
 
 #pragma once
 
@@ -25,12 +25,12 @@ class Cells {
  public:
   explicit Cells(const Domain& domain);
 
-  /// Bring own atoms into the order of their cells (by id within one): neighbours in space become
-  /// neighbours in memory, and the order does not depend on the way they came.
+  /// Sorts own atoms into the order of their cells (by id within a cell). Neighbours in space
+  /// become neighbours in memory, and the order does not depend on the atoms' history.
   void sort(std::vector<Atom>& atoms) const;
 
-  /// List the neighbours of the first n_own positions among all of them; ghosts follow the own
-  /// ones.
+  /// Lists the neighbours of the first n_own positions among all positions; ghosts follow the own
+  /// atoms.
   void list(const std::vector<Triple>& positions, std::size_t n_own, Neighbours& neighbours);
 
  private:
@@ -43,7 +43,8 @@ class Cells {
   std::vector<std::uint32_t> in_cell_;
 };
 
-/// What half a time step's force does to an atom, and its half of what its pairs have.
+/// Effect of the force of half a time step on an atom, and the atom's half of its pairs'
+/// quantities.
 struct Pull {
   Triple kick;     // change of velocity in half a time step, kVelocityUnit
   Fixed energy;    // half of the potential of each of its pairs, kEnergyUnit
@@ -51,13 +52,14 @@ struct Pull {
   Fixed n_halves;  // pairs within the cutoff, each seen from both of its atoms
 };
 
-/// Fill pulls[0 .. n_own). Not collective. Touches nothing but its arguments.
+/// Fills pulls[0 .. n_own). Not collective. Touches nothing except its arguments.
 /// @param time_step  tau
 void forces(const std::vector<Triple>& positions, std::size_t n_own, const Neighbours& neighbours,
             double time_step, std::vector<Pull>& pulls);
 
-/// The potential of a pair at the cutoff, epsilon: what forces() leaves in the energy, so that
-/// it compares with miniMD's and LAMMPS's, and what must be taken off for it to be conserved.
+/// The potential of a pair at the cutoff, epsilon. forces() includes it in the energy, so that the
+/// energy is comparable with miniMD's and LAMMPS's. It must be subtracted to get the conserved
+/// energy.
 double potential_at_cutoff();
 
 }  // namespace md

@@ -1,5 +1,5 @@
-// One time step after the other. All that changes the state is integer arithmetic and odd functions
-// of it, so that a motion run backwards takes the same way.
+// Time steps. Everything that changes the state is integer arithmetic and odd functions of it, so
+// that a reversed motion retraces its path.
 
 #include "md_melt.hpp"
 
@@ -92,8 +92,8 @@ void Melt::pull(app::Lanes& lanes) {
 }
 
 Measures Melt::measure(app::Lanes& lanes) const {
-  enum { kinetic, potential, virial, halves, count, momentum };  // the last has three entries
-  std::array<std::uint64_t, momentum + 3> sums{};  // unsigned: a sum may wrap on its way to 0
+  enum { kinetic, potential, virial, halves, count, momentum };  // momentum has three entries
+  std::array<std::uint64_t, momentum + 3> sums{};  // unsigned: a sum may wrap before it becomes 0
   lanes.host([&] {
     for (std::size_t i = 0; i < atoms_.size(); ++i) {
       double twice = 0;
@@ -140,7 +140,7 @@ void Melt::turn_back() {
 }
 
 std::uint64_t Melt::state_hash() const {
-  std::uint64_t sum = 0;  // over atoms, so that their order and their ranks do not matter
+  std::uint64_t sum = 0;  // over atoms, so that their order and ranks do not matter
   for (const Atom& atom : atoms_) {
     std::uint64_t hash = 0;
     const auto add = [&](std::int64_t value) {

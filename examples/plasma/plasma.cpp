@@ -1,12 +1,13 @@
-// plasma: two electron beams stream through each other until they are unstable. Electromagnetic
-// particle-in-cell in two dimensions of space and three of momentum, as WarpX and VPIC do in more.
+// plasma: two electron beams stream through each other until they become unstable. Electromagnetic
+// particle-in-cell in two dimensions of space and three of momentum, as in WarpX and VPIC.
 //
 //   mpiexec -n 4 ./plasma --problem weibel --nx 128 --ny 128 --steps 400 --output in_situ
 //
-// Each output holds the fields (ex ey ez bx by bz jx jy jz rho, on the plane) and the electrons of
-// all ranks one after the other, in 1-D fields: x, y in c/omega_p, the momentum ux, uy, uz in m c,
-// weight, and id. Electrons move from rank to rank, so each rank's part is of another length every
-// time. Checks of its own: see checks() and examples/README.md.
+// Each output holds the fields on the plane: ex ey ez bx by bz jx jy jz rho. It also holds the
+// electrons of all ranks, one rank after the other, in 1-D fields. These are x, y in c/omega_p, the
+// momentum ux, uy, uz in m c, weight, and id. Electrons move from rank to rank, so the length of
+// each rank's part changes every time. The program checks itself: see checks() and
+// examples/README.md.
 
 #include <algorithm>
 #include <cmath>
@@ -22,12 +23,12 @@
 
 namespace {
 
-/// What the checks need of all steps.
+/// Data of all steps for the checks.
 struct Record {
-  std::vector<double> amplitudes;  // of the seeded wave, while it is small
+  std::vector<double> amplitudes;  // amplitude of the seeded wave, while it is small
   bool linear = true;
   double first_energy = 0;
-  double largest_drift = 0;  // of the energy, over its first value
+  double largest_drift = 0;  // drift of the energy, over its first value
   double largest_gauss = 0, largest_div_b = 0, largest_magnetic = 0, largest_electric = 0;
 
   void add(const plasma::Measures& now) {

@@ -1,4 +1,4 @@
-// One step after the other: push, fields, electrons to their ranks, measures.
+// The phases of a step: push, fields, exchange of electrons, measurements.
 
 #include "plasma_beams.hpp"
 
@@ -88,7 +88,7 @@ std::int64_t Beams::n_electrons_of_all() const {
 }
 
 std::uint64_t Beams::state_hash() const {
-  std::uint64_t sum = 0;  // over electrons and nodes: their order and their ranks do not matter
+  std::uint64_t sum = 0;  // over electrons and nodes: their order and ranks do not matter
   std::uint64_t hash = 0;
   const auto add = [&](std::uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;

@@ -2,8 +2,8 @@
 //
 // State between steps: positions and fields of time n, momenta of n - 1/2. Pushing the electrons is
 // the device's phase; the host solves for the fields, sorts, and exchanges halos and electrons. The
-// current is summed on the host, too, as hybrid codes do that spare the device its atomic adds, or
-// on the device: a choice of how long the main lane is idle, not of the result.
+// current is summed on the host, as hybrid codes do to avoid atomic adds on the device, or on the
+// device. This choice affects how long the main lane is idle, not the result.
 
 #pragma once
 
@@ -16,10 +16,10 @@
 
 namespace plasma {
 
-/// What is measured of all ranks together. Energies in units of the beams' energy at the start.
+/// Measured quantities of all ranks together. Energies are in units of the beams' initial energy.
 struct Measures {
   double kinetic = 0, electric = 0, magnetic = 0;
-  double amplitude = 0;  // of the seeded wave: By (weibel) or Ex (two-stream)
+  double amplitude = 0;  // amplitude of the seeded wave: By (weibel) or Ex (two-stream)
   double gauss = 0;      // largest |div E - rho|, mean charge density
   double div_b = 0;      // largest |div B|
   double total() const { return kinetic + electric + magnetic; }
@@ -27,11 +27,11 @@ struct Measures {
 
 class Beams {
  public:
-  /// Collective. Throws where Slab::of_rank() does.
+  /// Collective. Throws like Slab::of_rank().
   Beams(MPI_Comm comm, const Setup& setup);
 
-  /// One time step. Collective. @returns what was measured of the time it began with; gauss and
-  /// div_b of the time it ended with.
+  /// Advances by one time step. Collective. @returns quantities at the step's beginning; gauss and
+  /// div_b at its end.
   Measures advance(app::Lanes& lanes);
   /// One number for the state of all ranks, the same on any number of ranks. Collective.
   std::uint64_t state_hash() const;
@@ -51,7 +51,7 @@ class Beams {
   Fields fields_;
   Deposits deposits_;
   std::vector<Electron> electrons_;
-  std::vector<Place> places_before_;  // of electrons_, before the push
+  std::vector<Place> places_before_;  // places of electrons_, before the push
   double first_energy_ = 0;           // of the beams, m c^2 n c^2/omega_p^2
 };
 

@@ -1,8 +1,8 @@
 // The electromagnetic field on Yee's grid, and Maxwell's equations.
 //
 // Units: the speed of light, the plasma frequency of all electrons together, the electron's mass
-// and charge, and epsilon_0 are 1. So lengths are in c/omega_p, times in 1/omega_p, fields in m c
-// omega_p / e, densities in the mean density.
+// and charge, and epsilon_0 are 1. Lengths are therefore in c/omega_p, times in 1/omega_p, fields
+// in m c omega_p / e, densities in the mean density.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace plasma {
 
-/// Where the components live (Yee 1966), with (i, j) the indices of Grid:
-///   ex, jx (i + 1/2, j)   ey, jy (i, j + 1/2)   ez, jz, rho (i, j)
+/// Positions of the components (Yee 1966), with (i, j) the indices of Grid:
+///   ex, jx (i + 1/2, j)   ey, jy (i, j + 1/2)   ez, jz, rho (i, j);
 ///   bx (i, j + 1/2)       by (i + 1/2, j)       bz (i + 1/2, j + 1/2)
 struct Fields {
   explicit Fields(const Slab& slab)
@@ -35,7 +35,7 @@ struct Fields {
   std::vector<Grid<double>*> magnetic() { return {&bx, &by, &bz}; }
 };
 
-/// What particles leave on the grid in one step.
+/// Deposits of the particles on the grid in one step.
 struct Deposits {
   explicit Deposits(const Slab& slab) : jx(slab), jy(slab), jz(slab), rho(slab) {}
   Counted jx, jy, jz, rho;
@@ -45,16 +45,17 @@ struct Deposits {
   }
 };
 
-/// Electrons' deposits, whose halos are added, become jx, jy, jz and rho; ions of density 1 rest.
+/// Converts electrons' deposits, whose halos have been added, to jx, jy, jz and rho; ions of
+/// density 1 rest.
 void take_deposits(Deposits& deposits, Fields& fields);
 
-/// B by half a time step, from E. @param ratio  time step over cell width.
+/// Advances B by half a time step, from E. @param ratio  time step over cell width.
 void advance_magnetic_by_half(double ratio, Fields& fields);
-/// E by a time step, from B and j.
+/// Advances E by a time step, from B and j.
 void advance_electric(double ratio, double time_step, Fields& fields);
 
-/// Largest |div E - rho| and |div B| of the slab, in units of the mean charge density.
-/// E and B have their halos.
+/// Largest |div E - rho| and |div B| of the slab, in units of the mean charge density. The halos of
+/// E and B must be filled.
 std::array<double, 2> largest_divergences(double cell_width, const Fields& fields);
 
 /// Energies of E and B in the slab: half their squares, times the cell's area.

@@ -1,4 +1,4 @@
-// Halo exchange: columns within the rank, then whole rows with the two neighbours.
+// Halo exchange: columns within the rank, then complete rows with the two neighbours.
 
 #include "plasma_grid.hpp"
 
@@ -20,7 +20,7 @@ std::vector<T> packed(const std::vector<Grid<T>*>& grids, int first) {
   return values;
 }
 
-/// The rows that two neighbours swap: what `out` has goes to one, the answer comes from the other.
+/// Exchanges rows between neighbours: `out` goes to one, and the other one's rows are received.
 template <class T>
 std::vector<T> passed(const Slab& slab, int to, int from, std::vector<T> out, MPI_Datatype type) {
   if (slab.n_ranks == 1) return out;

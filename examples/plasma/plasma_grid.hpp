@@ -1,7 +1,7 @@
 // The slab of a rank, and grids over it with halos.
 //
-// The plane is periodic and divided into slabs of whole rows. Positions are measured in cells: node
-// (i, j) lies at x = i, y = j, and cell (i, j) reaches from there to (i + 1, j + 1).
+// The plane is periodic and divided into slabs of complete rows. Positions are measured in cells:
+// node (i, j) is at x = i, y = j, and cell (i, j) extends from there to (i + 1, j + 1).
 
 #pragma once
 
@@ -13,19 +13,19 @@
 
 namespace plasma {
 
-/// Cells around a slab that a particle of the slab can touch: its shape reaches 2 nodes from the
+/// Cells around a slab that a particle of the slab can touch. Its shape extends 2 nodes from the
 /// nearest one, which may be the first of the next slab.
 constexpr int kHalo = 3;
 
-/// Which rows of the plane a rank has.
+/// Rows of the plane that a rank has.
 struct Slab {
   MPI_Comm comm = MPI_COMM_NULL;
   int nx = 0, ny_all = 0;  // cells of the plane
   int first_row = 0, ny = 0;
-  int down = 0, up = 0;  // neighbouring ranks, which may be this one
+  int down = 0, up = 0;  // neighbouring ranks; may be this rank
   int n_ranks = 1;
 
-  /// Throws app::Unavailable, alike on all ranks, if a slab is thinner than kHalo.
+  /// Throws app::Unavailable on all ranks if a slab is thinner than kHalo.
   static Slab of_rank(MPI_Comm comm, int nx, int ny);
 };
 
@@ -39,7 +39,8 @@ class Grid {
         values_(static_cast<std::size_t>(row_length()) *
                 static_cast<std::size_t>(ny_ + 2 * kHalo)) {}
 
-  /// i from -kHalo below nx + kHalo; j, counted from the slab's first row, likewise.
+  /// Value at (i, j), with i from -kHalo to nx + kHalo - 1. j counts from the slab's first row,
+  /// with the same halo.
   T& at(int i, int j) { return values_[index(i, j)]; }
   T at(int i, int j) const { return values_[index(i, j)]; }
   T* row(int j) { return &values_[index(-kHalo, j)]; }  ///< Its row_length() values.
@@ -59,16 +60,15 @@ class Grid {
   std::vector<T> values_;
 };
 
-/// Currents and charges are summed in integers of this unit: such sums do not depend on the order
-/// of particles nor on the rank that has them. Densities up to 8192 of the mean fit.
+/// Unit of the integers in which currents and charges are summed. Such sums do not depend on the
+/// order of particles or on their ranks. Densities up to 8192 times the mean fit.
 constexpr double kChargeUnit = 0x1p-50;
 using Counted = Grid<std::int64_t>;
 
-/// Give the halos the values of the nodes that they stand for. Collective.
+/// Copies to the halos the values of the nodes that they represent. Collective.
 void fill_halos(const Slab& slab, const std::vector<Grid<double>*>& grids);
 
-/// Add what lies in the halos to the nodes that they stand for; halos are undefined after.
-/// Collective.
+/// Adds the halos to the nodes that they represent; halos are undefined afterwards. Collective.
 void add_halos(const Slab& slab, const std::vector<Counted*>& grids);
 
 }  // namespace plasma

@@ -1,7 +1,7 @@
-// Boris's pusher, Esirkepov's current and the electrons' way from rank to rank.
+// Boris's pusher, Esirkepov's current and the electrons' exchange between ranks.
 //
-// Each electron's arithmetic is its own, and what electrons add to the grid they add as integers
-// (kChargeUnit): the plasma's bits are the same on any number of ranks.
+// Each electron's arithmetic is independent, and electrons add integers to the grid (kChargeUnit).
+// The plasma's bits are therefore the same on any number of ranks.
 
 #include "plasma_particles.hpp"
 
@@ -31,10 +31,11 @@ double random_normal(int seed, std::int64_t id, std::int64_t axis) {
   return std::sqrt(-2 * std::log(first)) * std::cos(2 * std::numbers::pi * second);
 }
 
-/// A quadratic spline around a position: the nearest node and the shares of it and its neighbours.
+/// A quadratic spline around a position: the nearest node, and the weights of the node and its
+/// neighbours.
 struct Spline {
   int node;
-  std::array<double, 3> share;  // of node - 1, node, node + 1
+  std::array<double, 3> share;  // weights of node - 1, node, node + 1
 
   explicit Spline(double position) : node(static_cast<int>(std::floor(position + 0.5))), share() {
     const double d = position - node;
@@ -55,8 +56,9 @@ double gathered(const Grid<double>& grid, const Spline& x, const Spline& y, int 
   return sum;
 }
 
-/// A charge's shares of five nodes before a step, and their change in it; node 2 is the nearest one
-/// before. Only [first, last] are touched: three nodes, or four if another node is nearest now.
+/// A charge's weights at five nodes before a step, and their change in it. Node 2 is the nearest
+/// one before the step. Only [first, last] are touched: three nodes, or four if the nearest node
+/// has changed.
 struct Way {
   std::array<double, 5> before{}, change{};
   std::size_t first, last;
@@ -74,8 +76,8 @@ struct Way {
   double middle(std::size_t a) const { return before[a] + change[a] / 2; }
 };
 
-/// The nearest integer, |value| < 2^51: added to a number whose last bit is worth 1. Truncation,
-/// which is always towards zero, would add up over the electrons of a beam.
+/// The nearest integer, |value| < 2^51: the value is added to a number whose last bit has the value
+/// 1. Truncation, which is always towards zero, would accumulate over the electrons of a beam.
 std::int64_t rounded(double value) {
   constexpr double kOnes = 0x1.8p52;
   return std::bit_cast<std::int64_t>(value + kOnes) - std::bit_cast<std::int64_t>(kOnes);
@@ -86,7 +88,7 @@ std::int64_t rounded(double value) {
 /// @param speed   of one cell in a step.
 void deposit_one(const Way& x, const Way& y, int i, int j, double charge, double speed, double vz,
                  Deposits& deposits) {
-  std::array<double, 5> along_y{};  // the current that has come up to this row
+  std::array<double, 5> along_y{};  // the current accumulated up to this row
   for (std::size_t b = y.first; b <= y.last; ++b) {
     const int row = j - 2 + static_cast<int>(b);
     double along_x = 0;
@@ -124,7 +126,8 @@ std::vector<Electron> first_electrons(const Setup& setup, const Slab& slab) {
         electron.id = (std::int64_t{row} * n_columns + column) * 2 + beam;
         const double sign = beam == 0 ? 1 : -1;
         const double wave = std::sin(2 * std::numbers::pi * setup.mode * electron.x / setup.nx);
-        // Weibel: the beams part sideways. Two-stream: both bunch alike, where charge gathers.
+        // Weibel: the beams separate sideways. Two-stream: both bunch in the same way, and charge
+        // accumulates.
         electron.ux = setup.thermal * random_normal(setup.random, electron.id, 0);
         electron.ux += (setup.along_x() ? 1 : sign) * setup.seed * wave;
         electron.uy = setup.thermal * random_normal(setup.random, electron.id, 1);

@@ -40,7 +40,7 @@ bool can_be_compared(const Setup& setup, std::size_t n_steps) {
 }
 
 Growth measured_growth(const std::vector<double>& amplitudes, double time_step) {
-  // The first half holds waves that the start excites as well and that do not grow.
+  // The first half contains other waves that the start excites and that do not grow.
   const auto begin = amplitudes.begin() + static_cast<std::ptrdiff_t>(amplitudes.size() / 2);
   const auto end = amplitudes.end();
   const auto n = static_cast<double>(end - begin);

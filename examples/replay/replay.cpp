@@ -1,12 +1,13 @@
-// replay: writes a field that was computed elsewhere, step by step, as fast as the output takes it.
+// replay: writes a field that was computed elsewhere, step by step, as fast as the output accepts
+// it.
 //
 //   lab/bench/data/make_climate.py climate.nc --raw climate.f32
 //   mpiexec -n 4 ./replay --source climate.f32 --shape 18x192x384 --steps 48 --output pnetcdf
 //
 // The microbenchmark of Bicer et al. 2014, section IV-B: ranks iteratively write their parts of one
-// large variable. --source holds f32 in native byte order, a step after the other, and is in memory
-// before the first iteration. Ranks take rows (the last but one axis), each its share. It computes
-// nothing, so all that it times is output.
+// large variable. --source holds f32 in native byte order, one step after the other, and is read
+// into memory before the first iteration. Each rank has a share of the rows (the last but one
+// axis). The program computes nothing, so it times only the output.
 
 #include <algorithm>
 #include <cstdint>
@@ -39,7 +40,7 @@ std::vector<std::uint64_t> shape_of(const std::string& text) {
 
 /// This rank's rows of every plane of a step.
 struct Rows {
-  std::uint64_t n_planes = 1, n_rows = 0, row_values = 0;  ///< Of the whole field.
+  std::uint64_t n_planes = 1, n_rows = 0, row_values = 0;  ///< Sizes of the complete field.
   std::uint64_t first = 0, count = 0;
 
   Rows(const std::vector<std::uint64_t>& shape, int rank, int n_ranks)

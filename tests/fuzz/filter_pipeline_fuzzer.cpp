@@ -1,9 +1,9 @@
-// Fuzzer: any filters of ours with any client data, in any order, as a dataset's header may have
-// them, and any bytes as a chunk: either as they are, or values that are encoded first and then
-// damaged in a few places, which gets deeper.
+// Fuzzer of the filter pipeline: any of our filters with any client data, in any order, as a
+// dataset's header may have them. The chunk is either arbitrary bytes, or values that are encoded
+// and then damaged in a few places. The latter reach deeper code.
 //
 // The input: bytes of an element, rank and extents, the filters (number, flags, client words), the
-// filter mask, the way, and the block. Both ways to decode must come to the same.
+// filter mask, the method, and the block. Both ways to decode must give the same result.
 
 #include <algorithm>
 #include <cstring>
@@ -22,10 +22,10 @@ namespace {
 
 constexpr std::uint64_t kChunkBytesMax = 1 << 14;
 constexpr std::size_t kFiltersMax = 4;
-/// codec_seeds.cpp knows their places.
+/// codec_seeds.cpp relies on these positions.
 constexpr std::uint32_t kFilters[] = {1, 2, 3, trz::filter_id, neighbour_xor::filter_id};
 
-/// @returns whether it is a chunk that HDF5 could have, and a short one.
+/// @returns true if HDF5 could have such a chunk, and the chunk is small.
 bool take_form(fuzz::Input& in, StoredDataset& dataset, StoredForm& form) {
   dataset.path = "/u";
   dataset.element_bytes = 1 + in.below(16);
@@ -48,8 +48,8 @@ bool take_form(fuzz::Input& in, StoredDataset& dataset, StoredForm& form) {
   return true;
 }
 
-/// The block as it is, or what the codec makes of it (again and again, as the chunk needs) with up
-/// to three bytes of it changed.
+/// The block itself, or the codec's encoding of it with up to three bytes changed. The block is
+/// repeated until it fills the chunk.
 Buffer chunk_of(fuzz::Input& in, const Codec& codec, std::uint64_t n_bytes, std::uint32_t& mask) {
   const unsigned way = in.number<std::uint8_t>();
   if ((way & 1) == 0) return Buffer::copy_of(std::as_bytes(in.rest()));
@@ -72,7 +72,7 @@ Buffer chunk_of(fuzz::Input& in, const Codec& codec, std::uint64_t n_bytes, std:
   if (!encoded.ok()) return Buffer::copy_of(std::as_bytes(in.rest()));
   mask = encoded->filter_mask;
   std::span<std::byte> bytes = encoded->buffer.bytes();
-  if ((way & 2) != 0) {  // Undamaged: whatever is lossless gives the values back.
+  if ((way & 2) != 0) {  // Undamaged: a lossless codec must return the values.
     Result<Buffer> again = codec.decode({Buffer::copy_of(bytes), mask});
     FUZZ_CHECK(again.ok());
     FUZZ_CHECK(codec.lossy() ||

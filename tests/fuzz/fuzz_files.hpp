@@ -1,4 +1,4 @@
-// What the fuzzers of files share: a file in memory, and the boxes that are read.
+// Helpers of the fuzzers of files: a file in memory, and the boxes that are read.
 
 #pragma once
 
@@ -20,12 +20,12 @@
 namespace tailrace::fuzz {
 
 inline constexpr std::uint64_t kFieldsMax = 16;
-inline constexpr std::uint64_t kExtentMax = 16;  ///< Of the boxes that are read.
+inline constexpr std::uint64_t kExtentMax = 16;  ///< Largest extent of the boxes that are read.
 
-/// A folder of this process on a file system in memory; scripts/fuzz removes it.
+/// This process's folder on a file system in memory; scripts/fuzz removes it.
 inline const std::string& folder() {
   static const std::string name = [] {
-    const char* whose = std::getenv("TAILRACE_FUZZ_FOLDER");  // For scripts/fuzz to find it.
+    const char* whose = std::getenv("TAILRACE_FUZZ_FOLDER");  // Set by scripts/fuzz.
     std::string text = "/dev/shm/tailrace-fuzz-" + std::string(whose == nullptr ? "" : whose);
     text += "-XXXXXX";
     FUZZ_CHECK(::mkdtemp(text.data()) != nullptr);
@@ -34,7 +34,7 @@ inline const std::string& folder() {
   return name;
 }
 
-/// A file there that is open all the time: making one anew costs more than parsing a head.
+/// A file in that folder that stays open, because creating a file costs more than parsing a header.
 class FileInMemory {
  public:
   explicit FileInMemory(const std::string& name)

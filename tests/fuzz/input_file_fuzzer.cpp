@@ -1,11 +1,11 @@
-// Fuzzer: any bytes as an input file, through everything that reads one: the kinds of files, the
-// walk, headers and chunk indexes, the filter pipeline, values, what a concatenation lists, the
-// model of netCDF-4, recovery, and what is carried over into another file.
+// Fuzzer of input files: any bytes, through all code that reads a file. This includes the kinds of
+// files, the walk, headers and chunk indexes, the filter pipeline, and values. It also includes the
+// list of a concatenation, the model of netCDF-4, recovery, and the carry-over into another file.
 //
-// The file lies on a file system in memory, since HDF5 opens it by its name as well. Failures are
-// expected; crashes, endless work, memory without bounds and identifiers of HDF5 that are left
-// behind are not. What crashes within libhdf5 itself is told from ours by the frames
-// (scripts/fuzz). Each input goes half of the ways, by its sum, so that twice as many can be tried.
+// The file is on a file system in memory, because HDF5 also opens it by name. Failures are
+// expected. Crashes, endless loops, unbounded memory and leaked HDF5 identifiers are bugs. Crashes
+// within libhdf5 are distinguished from ours by their stack frames (scripts/fuzz). Each input takes
+// half of the paths, chosen by its checksum, so that twice as many inputs can be tried.
 
 #include <hdf5.h>
 #include <unistd.h>
@@ -67,7 +67,7 @@ void read_texts(Reader& reader) {
   }
 }
 
-/// Objects of files, and what has no file: identifiers that somebody has forgotten.
+/// Number of identifiers of files' objects, and of those without a file: some code has leaked them.
 long n_identifiers() {
   const Hdf5Scope scope;
   long n_all = H5Fget_obj_count(hid_t{H5F_OBJ_ALL}, H5F_OBJ_ALL);
@@ -78,7 +78,7 @@ long n_identifiers() {
   return n_all;
 }
 
-/// Blocks of metadata with a checksum at their end whose length is known: signature and bytes.
+/// Metadata blocks of known length with a checksum at their end: signature and bytes.
 constexpr std::pair<std::string_view, std::size_t> kSummed[] = {
     {"BTHD", 38}, {"EAHD", 72}, {"FAHD", 28}, {"FRHP", 146}};
 
@@ -101,8 +101,8 @@ void put_right(std::span<std::uint8_t> block) {
 
 }  // namespace
 
-/// As libFuzzer does by itself; but three times of four checksums are put right, or nothing would
-/// get behind them.
+/// Mutates like libFuzzer's default, but corrects checksums in three of four cases. Otherwise no
+/// input would pass them.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t n_bytes,
                                                std::size_t n_max, unsigned seed) {
   n_bytes = LLVMFuzzerMutate(data, n_bytes, n_max);
@@ -143,7 +143,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n_by
     (void)ConcatInput::open(path, UINT64_MAX);
     (void)inspect_and_recover(path, false);
   }
-  // What is made once, when it is first needed, stays.
+  // Objects that are created once, at first use, remain.
   const long n_after = n_identifiers();
   FUZZ_CHECK(n_after < n_before + 64);
   n_before = std::min(n_before, n_after);

@@ -1,6 +1,6 @@
-// Fuzzer: any bytes as a netCDF classic or .npy file, by our own readers of them: heads, fields,
-// boxes of values. The rest of what becomes of such files takes HDF5 and is input_file's, which is
-// slower by far. A head that begins with neither's magic is taken for the one or the other's.
+// Fuzzer of our own readers of netCDF classic and .npy files: headers, fields, boxes of values. The
+// remaining processing of such files needs HDF5 and belongs to input_file_fuzzer, which is much
+// slower. A header that begins with neither format's magic number is treated as one of the two.
 
 #include <cstring>
 #include <string>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the fuzzer of input files: small files of every kind that is read.
+"""Writes the seeds of the fuzzer of input files: small files of every supported kind.
 
   make_input_corpus.py TAILRACE FOLDER      (FOLDER: tests/fuzz/corpus-input-file)
 
-The seeds are kept in the repository, so this runs only when a kind is added."""
+The seeds are stored in the repository, so this only runs after a kind is added."""
 
 import pathlib
 import subprocess

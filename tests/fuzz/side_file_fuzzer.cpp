@@ -1,7 +1,7 @@
-// Fuzzer: any bytes as what lies beside a file or at its front: a journal, a lock file, a
-// superblock; and as a book of trz, and as the client data of our filters.
+// Fuzzer of small structures: any bytes as a journal, a lock file, a superblock, a book of trz, or
+// the client data of our filters.
 //
-// The input's first byte says which. A journal's sums are put right first.
+// The input's first byte chooses the structure. A journal's checksums are corrected first.
 
 #include <sys/file.h>
 
@@ -43,7 +43,7 @@ void journal(Given given) {
   FUZZ_CHECK(n_held + 24 * read->witnesses.size() <= bytes.size());
 }
 
-/// Somebody holds the lock all the time, so that the text is looked at.
+/// Another descriptor holds the lock all the time, so that the text is parsed.
 void lock_file(Given given) {
   static fuzz::FileInMemory file("in.lock");
   static const bool held = ::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0;

@@ -1,6 +1,6 @@
-// Files that are given up: what only all ranks together can free is freed when they make the next
-// file of the same communicator. Counted, not measured: the counters stand between the library and
-// MPI (MPI's profiling interface).
+// Files that are abandoned. Resources that only all ranks together can free are freed when the
+// ranks create the next file of the same communicator. Counters between the library and MPI (MPI's
+// profiling interface) count them.
 
 #include <mpi.h>
 
@@ -14,7 +14,7 @@ int n_communicators = 0;
 
 }  // namespace
 
-// As MPI declares them.
+// Declared as in MPI.
 extern "C" {
 int MPI_Win_allocate_shared(MPI_Aint n_bytes, int unit, MPI_Info info, MPI_Comm comm, void* memory,
                             MPI_Win* window) {
@@ -52,7 +52,7 @@ struct Live {
   int communicators = n_communicators;
 };
 
-/// A file with a step that has ended, and one that has begun.
+/// A file with one completed step and one open step.
 tailrace::File file_in_midst(const std::string& path, const std::string& options) {
   auto file = create(path, "replace=on,over-time=on," + options);
   const auto n = static_cast<std::uint64_t>(n_ranks());
@@ -65,8 +65,8 @@ tailrace::File file_in_midst(const std::string& path, const std::string& options
   return file;
 }
 
-/// All ranks have left their files. A message between nodes that is on its way to one of them, and
-/// dropped when the next file is made, keeps it until the one after that.
+/// Expects no resources after all ranks have left their files. A message between nodes may be
+/// dropped in flight when the next file is made; it pins its file until the file after that.
 void expect_freed(const Live& before) {
   for (int i = 0; i < 3; ++i) create(scratch(), "replace=on").close();
   EXPECT_EQ(n_windows, before.windows);
@@ -95,10 +95,10 @@ TEST_P(Abandoned, FilesAreFreedOnceAllRanksHaveGivenThemUp) {
   {
     auto early = file_in_midst(path + ".early", GetParam());
     auto late = file_in_midst(path + ".late", GetParam());
-    // Ranks give up one each, and not the same one.
+    // Each rank abandons one file; even and odd ranks choose different files.
     (rank() % 2 == 0 ? early : late).abandon();
     create(path, "replace=on").close();
-    EXPECT_GT(n_communicators, before.communicators);  // Of the one that is open here, at least.
+    EXPECT_GT(n_communicators, before.communicators);  // At least that of the file open here.
   }
   expect_freed(before);
 }

@@ -1,7 +1,7 @@
-// What a step costs in calls of MPI that wait for all ranks: counted, not timed.
+// The cost of a step in blocking MPI calls of all ranks: counted, not timed.
 //
-// The counters stand between the library and MPI (MPI's profiling interface). A gather is counted
-// by its messages: it goes along a tree of them.
+// The counters are between the library and MPI (MPI's profiling interface). A gather is counted by
+// its messages, because it runs along a tree of point-to-point messages.
 
 #include <mpi.h>
 
@@ -15,12 +15,12 @@ namespace {
 using mpi_counts::n_collectives;
 using mpi_counts::n_sends;
 
-/// Messages of the file's end between nodes (mpi_tail.cpp) go with claims, not with steps.
+/// Messages between nodes about the file's end (mpi_tail.cpp) depend on claims, not on steps.
 constexpr int kTailTags = 4;
 
 }  // namespace
 
-// As MPI declares them.
+// Declared as in MPI.
 extern "C" {
 int MPI_Iallreduce(const void* from, void* to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                    MPI_Request* request) {
@@ -66,7 +66,7 @@ struct Counted {
   std::uint64_t sends = 0;
 };
 
-/// A step of six fields over time, each rank putting the same boxes as in the step before.
+/// Steps of six fields over time; each rank puts the same boxes in every step.
 class Steps {
  public:
   explicit Steps(const std::string& options, const std::string& chunk = "chunk=8x40")
@@ -87,7 +87,7 @@ class Steps {
     (void)file_.end_step();
     return {n_collectives, n_sends};
   }
-  /// Close it, and see that the last step's values are there.
+  /// Closes the file and checks that it has all steps.
   void end() {
     file_.close();
     if (!is_root()) return;
@@ -98,7 +98,7 @@ class Steps {
  private:
   static std::uint64_t index(int number) { return static_cast<std::uint64_t>(number); }
 
-  const Shape shape_{8 * index(n_ranks()), 40};  // A rank's rows are chunks of its own.
+  const Shape shape_{8 * index(n_ranks()), 40};  // Chunks contain rows of one rank only.
   std::string path_;
   tailrace::File file_;
   std::string chunk_;
@@ -112,12 +112,13 @@ TEST_P(Collectives, OfAStepThatRepeatsTheLastOne) {
   Steps steps(GetParam());
   (void)steps.run();
   (void)steps.run();
-  // One reduction, whether all ranks repeat; a gather towards rank 0, of two messages a level; one
-  // broadcast of what came of it. Where steps are handed over, the first goes with the others.
+  // One reduction, whether all ranks repeat the step; a gather to rank 0, with two messages per
+  // level; one broadcast of the result. In deferred modes the gather and the broadcast include the
+  // reduction.
   const auto n_levels = static_cast<std::uint64_t>(std::bit_width(unsigned(n_ranks() - 1)));
   for (int i = 0; i < 3; ++i) {
     const Counted counted = steps.run();
-    // Ranks of a node that write for each other tell each other their loads besides.
+    // Ranks of a node that write for each other also exchange their loads.
     const std::string options = GetParam();
     const bool balances = options == "mode=in_situ" || options == "mode=in_situ,bound=rel=1e-3";
     const std::uint64_t most = options.starts_with("mode=sync") ? 2 : balances ? 2 : 1;
@@ -127,14 +128,16 @@ TEST_P(Collectives, OfAStepThatRepeatsTheLastOne) {
   steps.end();
 }
 
-/// Steps that wait for a chunk of several cost no message more than others.
+/// Steps that wait for a chunk of several steps cost no more messages than others.
 TEST_P(Collectives, OfAStepThatWaits) {
   const std::string options = GetParam();
   Steps steps(options, "chunk=4x8x40");
   const auto n_levels = static_cast<std::uint64_t>(std::bit_width(unsigned(n_ranks() - 1)));
   for (int i = 0; i < 12; ++i) {
     const Counted counted = steps.run();
-    if (i < 5 || i % 4 == 0 || i % 4 == 3) continue;  // the first, those that are due, and behind
+    if (i < 5 || i % 4 == 0 || i % 4 == 3)
+      continue;  // the first steps, steps that are due, and
+                 // the steps after them
     const bool balances = options == "mode=in_situ" || options == "mode=in_situ,bound=rel=1e-3";
     const std::uint64_t most = options.starts_with("mode=sync") ? 2 : balances ? 2 : 1;
     EXPECT_LE(counted.collectives, n_ranks() == 1 ? 0 : most) << i;
@@ -143,25 +146,25 @@ TEST_P(Collectives, OfAStepThatWaits) {
   steps.end();
 }
 
-/// Where a rank's rows are chunks of its own, and where ranks share chunks.
+/// Covers chunks of one rank each, and chunks that ranks share.
 TEST_P(Collectives, OfTheFirstStepOfAField) {
   const std::string options = GetParam();
   const auto has = [&](const char* part) { return options.find(part) != std::string::npos; };
   const bool balances = has("mode=in_situ") && !has("writers=each");
-  // Where nobody has measured this core, rank 0 says once more how fast it is: once for a user.
+  // Without a measured profile, rank 0 would broadcast the core's speed once per user.
   const std::string as_it_stands = has("bound=") ? ",profile=built-in" : "";
   for (const bool shared : {false, true}) {
     Steps steps(options + as_it_stands, shared ? "chunk=12x40" : "chunk=8x40");
-    // An agreement on the definitions, one on boxes and ranges of values, one on codecs and owners.
+    // An agreement on definitions, one on boxes and value ranges, one on codecs and owners.
     std::uint64_t most = 3;
-    // A bound makes the codec ours to choose: forecasts added up, and rank 0's decision.
+    // With a bound the engine chooses the codec: a sum of forecasts, and rank 0's decision.
     if (has("bound=")) most += 2;
-    // Chunks that ranks share: to their homes and back; known to be so with the forecasts, or else
-    // agreed on once more.
+    // Pieces of shared chunks travel to the chunks' homes and back. The forecasts reveal shared
+    // chunks; without them the ranks need one more agreement.
     if (shared) most += has("bound=") ? 2 : 3;
     if (balances) most += 1;  // loads of the node's writes
-    // What came of a step is told by its own end_step, or by the next one, which agrees on its own
-    // definitions along with that.
+    // A synchronous step reports its result itself. A deferred step's result is merged with the
+    // next step's agreement on definitions.
     if (has("mode=sync")) most += 1;
     EXPECT_LE(most, 8U);
     EXPECT_LE(steps.run().collectives, n_ranks() == 1 ? 0 : most) << shared;

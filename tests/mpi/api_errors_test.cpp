@@ -1,8 +1,8 @@
-// Failures through the public API: the same error on every rank, a text that names the culprit, a
-// file that is whole or absent, and a file handle that can be used on.
+// Failures through the public API. Every rank returns the same error, and its text names the
+// culprit. The file is complete or absent, and its handle can still be used.
 //
-// In most tests one rank alone has a reason to fail; the others must hear of it. Nothing here may
-// hang: the watchdog of api_support.hpp turns a deadlock into a failure.
+// In most tests only one rank has a reason to fail, and the others must receive the failure.
+// Nothing here may hang: the watchdog of rank_support.hpp turns a deadlock into a failure.
 
 #include <fstream>
 
@@ -14,13 +14,13 @@ using namespace api_test;
 
 const Shape kShape{24, 18};
 
-/// Define and put one good field in full.
+/// Defines one good field and puts it completely.
 void put_good(tailrace::File& file, const std::string& path, std::uint64_t seed = 1) {
   auto field = file.define<float>(path, kShape);
   put_boxes<float>(field, mine(cut(kShape, n_ranks())), seed, rough_value<float>);
 }
 
-/// After a failed step: the next one works, and the file holds that and nothing else.
+/// Expects that the step after a failed one succeeds and that the file holds only that step.
 void expect_usable(tailrace::File& file, const std::string& path) {
   const Outcome next = outcome_of([&] {
     put_good(file, "/after", 9);
@@ -130,9 +130,8 @@ TEST(ApiErrors, DefinitionsThatCannotBeMeant) {
   file.abandon();
 }
 
-/// `define` is called on the last rank only, in place of the good definition of the others. The
-/// error says what rank 0 has and what the last rank has, and of the rest of the definition
-/// nothing.
+/// Calls `define` on the last rank only, instead of the good definition of the others. The error
+/// must name rank 0's and the last rank's value of `what`, and nothing else of the definition.
 void expect_disagreement(const std::function<void(tailrace::File&)>& define, const char* what,
                          const char* of_root, const char* of_last) {
   if (n_ranks() == 1) GTEST_SKIP() << "one rank cannot disagree";
@@ -209,7 +208,7 @@ TEST(ApiErrors, SettingsThatACodecRefuses) {
     });
     EXPECT_NE(outcome.code, TAILRACE_OK);
     expect_everywhere(outcome, outcome.code, {"/bad"});
-    // What define refused is remembered, and told once more by the step.
+    // The step reports the refused definition again.
     const Outcome again = outcome_of([&] { file.end_step(); });
     EXPECT_TRUE(again.code == TAILRACE_OK || again.text.find("/bad") != std::string::npos);
     expect_usable(file, path);
@@ -218,7 +217,7 @@ TEST(ApiErrors, SettingsThatACodecRefuses) {
 
 // --- coverage ---------------------------------------------------------------------------------
 
-/// Put all but what `spoil` changes of this rank's boxes; end_step must fail.
+/// Puts this rank's boxes after `spoil` has changed them; end_step must fail.
 void expect_bad_coverage(const char* options, std::initializer_list<const char*> parts,
                          const std::function<void(std::vector<Box>&)>& spoil) {
   const std::string path = scratch(std::string(options) + ".h5");
@@ -286,7 +285,7 @@ TEST(ApiErrors, BoxOutsideTheShapeOnOneRank) {
   put_boxes<float>(field, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
   if (is_last()) {
     const std::vector<float> values(4);
-    // No exception: a rank that left here would keep the others waiting.
+    // This put does not throw: a rank that left here would leave the others waiting.
     field.put_copy(Box({22, 0}, {4, 1}), values);
   }
   expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_BAD_COVERAGE,
@@ -492,7 +491,7 @@ TEST(ApiErrors, BoundThatTheDtypeOrCodecCannotKeep) {
     put_boxes<float>(field, mine(cut(kShape, n_ranks())), 1, rough_value<float>);
     file.end_step();
   });
-  // A lossless codec keeps every bound; if it refuses one, then by name and on every rank.
+  // A lossless codec satisfies every bound; a refusal must be the same on every rank.
   expect_everywhere(outcome, outcome.code);
   if (outcome.code != TAILRACE_OK) expect_usable(file, path);
 }

@@ -1,7 +1,7 @@
-// Idle time through the C++ API: scopes, idle, idle_until, wait, and the reports that go with them.
+// Idle time through the C++ API: scopes, idle, idle_until, wait, and their reports.
 //
-// In each mode the program does the same and the file is to hold the same. What is measured is
-// checked for sense only: never how long anything took.
+// The program does the same in each mode, and the file must hold the same. Measured times are only
+// checked for plausibility, never for their length.
 
 #include <algorithm>
 #include <array>
@@ -42,7 +42,7 @@ void expect_steps(const std::string& path, std::uint64_t n_steps) {
   }
 }
 
-/// What a program in situ does in an iteration, with every kind of mark and idle call.
+/// One iteration of an in-situ program, with every kind of mark and idle call.
 void iterate(tailrace::File& file) {
   {
     auto outer = file.compute();
@@ -52,7 +52,7 @@ void iterate(tailrace::File& file) {
     auto background = file.background();
     auto moved = std::move(background);
     moved.end();
-    moved.end();  // Nothing more.
+    moved.end();  // No effect.
   }
   file.idle(0.002);
   int n_asked = 0;
@@ -81,7 +81,7 @@ TEST_P(ApiIdle, EveryStepIsReportedOnceAndHeldByTheFile) {
     EXPECT_GE(report.idle_encode_s, 0);
     EXPECT_GE(report.largest_delay_s, 0);
   };
-  EXPECT_FALSE(file.wait().has_value());  // There is nothing to wait for yet.
+  EXPECT_FALSE(file.wait().has_value());  // Nothing is pending yet.
   for (std::uint64_t step = 0; step < kSteps; ++step) {
     put_step(file, step);
     const tailrace::StepReport report = file.end_step();
@@ -101,7 +101,7 @@ TEST_P(ApiIdle, EveryStepIsReportedOnceAndHeldByTheFile) {
   expect_steps(path, kSteps);
 }
 
-/// The events of a trace by rank and name; what lies in one row must be nested to be shown.
+/// Counts a trace's events by rank and name. Events in one row must be nested to be displayed.
 std::map<std::pair<int, std::string>, int> events_of(const std::string& path) {
   const auto document = nlohmann::json::parse(std::ifstream(path));
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> rows;
@@ -110,7 +110,7 @@ std::map<std::pair<int, std::string>, int> events_of(const std::string& path) {
     if (entry["ph"] != "X") continue;
     const double start = entry["ts"];
     const double end = start + static_cast<double>(entry["dur"]);
-    rows[{entry["pid"], entry["tid"]}].emplace_back(start, -end);  // The longer first.
+    rows[{entry["pid"], entry["tid"]}].emplace_back(start, -end);  // Longer events first.
     ++counts[{entry["pid"], entry["cat"]}];
   }
   constexpr double rounding = 0.002;  // Microseconds with three digits.
@@ -148,7 +148,7 @@ TEST_P(ApiIdle, CloseWritesTheTraceOfAllRanks) {
   for (int rank = 0; rank < n_ranks(); ++rank) {
     n_encodes += n_of(rank, "encode");
     EXPECT_EQ(n_of(rank, "end_step"), sync() ? 0 : int{kSteps});
-    // The idle time of an iteration parts what is not idle.
+    // Idle time divides an iteration into several application events.
     if (std::string(GetParam()) == "in_situ") {
       EXPECT_GE(n_of(rank, "application"), int{kSteps});
     }
@@ -175,7 +175,7 @@ TEST_P(ApiIdle, CloseCommitsWhatNobodyWaitedFor) {
     put_step(file, step);
     file.end_step();
   }
-  put_step(file, 2);  // Never ended: close does that.
+  put_step(file, 2);  // Left open; close() ends it.
   file.close();
   expect_steps(path, 3);
 }
@@ -197,9 +197,9 @@ TEST_P(ApiIdle, WhatDoneThrowsIsThrownOnAndTheFileGoesOn) {
     EXPECT_STREQ(error.what(), "the device is gone");
   }
   EXPECT_EQ(n_asked, 2);
-  // A function that is none throws by itself.
+  // An empty function throws when it is called.
   EXPECT_THROW(file.idle_until(std::function<bool()>()), std::bad_function_call);
-  // A scope ends by an exception, too.
+  // An exception also ends a scope.
   EXPECT_THROW(
       {
         auto scope = file.compute();
@@ -238,12 +238,12 @@ TEST(ApiScope, IsANoteAboutItsFileOnly) {
   auto file = create(scratch());
   auto first = file.compute();
   auto second = file.background();
-  second = std::move(first);     // Ends the background's, keeps the thread's.
-  auto moved = std::move(file);  // The file's handle stays where it was.
+  second = std::move(first);     // Ends the background scope, keeps the thread scope.
+  auto moved = std::move(file);  // The handle may move while scopes exist.
   second.end();
   put_step(moved, 0);
   moved.close();
-  // Marks and idle time of a file that is closed are nothing.
+  // Marks and idle time on a closed file have no effect.
   auto of_nothing = moved.compute();
   moved.idle(10);
   bool asked = false;

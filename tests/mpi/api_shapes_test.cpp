@@ -1,4 +1,4 @@
-// The public API on every kind of field and decomposition: what was put is what HDF5 reads.
+// The public API on every kind of field and decomposition: HDF5 must read the values that were put.
 
 #include <cmath>
 #include <functional>
@@ -10,12 +10,12 @@ namespace {
 
 using namespace api_test;
 
-/// Fields that go into one file and are compared, value by value, once it is closed.
+/// Fields of one file, whose values are compared after the file is closed.
 class RoundTrip {
  public:
   RoundTrip() : path_(scratch()), file_(create(path_)) {}
 
-  /// One field more, whose boxes are dealt from `first_rank` on.
+  /// Adds a field whose boxes are dealt from `first_rank` on.
   template <class T>
   void add(const Shape& shape, const std::vector<Box>& boxes, const std::string& options = {},
            int first_rank = 0) {
@@ -115,7 +115,7 @@ TEST(ApiShapes, FileOptionsAreDefaultsOfFields) {
   const Shape shape{33, 20};
   auto plain = file.define<float>("/plain", shape);
   auto packed = file.define<float>("/packed", shape, "codec=deflate");
-  // The chunk shape is for what has its dimensions.
+  // The chunk shape applies only to fields with as many dimensions.
   auto line = file.define<float>("/line", Shape{30});
   put_boxes<float>(line, mine(cut(Shape{30}, n_ranks())), 3, rough_value<float>);
   put_boxes<float>(plain, mine(cut(shape, n_ranks())), 1, rough_value<float>);
@@ -333,7 +333,7 @@ TEST(ApiShapes, SpecialValuesSurviveALossyCodec) {
   }
 }
 
-// A temporary is gone before end_step() reads it.
+// Puts from a temporary, which is destroyed before end_step() reads it.
 template <class Values>
 concept CanBePut = requires(tailrace::Field<double> field, Values&& values) {
   field.put({{0}, {3}}, std::forward<Values>(values));
@@ -349,7 +349,7 @@ static_assert(CanBePut<std::span<const double>> && CanBePutWhole<std::span<doubl
 
 TEST(ApiShapes, CopiesFromArraysOfAnyLayout) {
   const std::string path = scratch();
-  const int nx = 7;  // Of any integral types.
+  const int nx = 7;  // Any integral types are accepted.
   const short ny = 5;
   constexpr unsigned n_ghosts = 2;
   auto file = create(path);
@@ -375,7 +375,7 @@ TEST(ApiShapes, CopiesFromArraysOfAnyLayout) {
     if (is_last()) one.put_copy({0, 1}, std::array{0.5, 7.0}, {99});
     const std::array<float, 6> numbers = {0, 1, 2, 3, 4, 5};
     if (is_last()) bytes.put_copy({{0, 0}, {2, 3}}, std::as_bytes(std::span(numbers)), {1, 2});
-  }  // All of them are gone.
+  }  // All values are destroyed here.
   file.end_step();
   file.close();
   if (!is_root()) return;

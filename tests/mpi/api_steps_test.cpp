@@ -1,5 +1,5 @@
-// The life of a file through the public API: steps, growth over time, append, attributes, copies,
-// callbacks, reports.
+// The lifetime of a file through the public API: steps, growth over time, append, attributes,
+// copies, callbacks, reports.
 
 #include <array>
 #include <filesystem>
@@ -45,8 +45,8 @@ TEST(ApiSteps, AGroupPerStep) {
   }
 }
 
-/// Between nodes what a step is expected to take is asked for ahead. What nobody needs then is a
-/// gap: 1/128 of it, as far as steps are alike.
+/// Between nodes, file space for the expected bytes of a step is claimed ahead. Unneeded space
+/// becomes a gap of at most 1/128 of the claim if steps are similar.
 TEST(ApiSteps, GapsAreFewerThanWhatIsWritten) {
   for (const char* options : {"codec=none", "codec=deflate", "codec=deflate,mode=async",
                               "codec=deflate,mode=in_situ", "codec=none,mode=in_situ"}) {
@@ -74,7 +74,7 @@ TEST(ApiSteps, GapsAreFewerThanWhatIsWritten) {
   }
 }
 
-/// What an over-time field of `n_steps` entries must hold: entry t has the seed first_seed + t.
+/// Expected values of an over-time field of `n_steps` entries: entry t has the seed first_seed + t.
 template <class T>
 std::vector<T> entries(const Shape& shape, std::uint64_t n_steps, std::uint64_t first_seed) {
   std::vector<T> all;
@@ -158,7 +158,7 @@ TEST(ApiSteps, ContinuationMustMeanTheSame) {
   auto first = create(path, "over-time=on");
   auto rough = first.define<float>("/rough", kStepShape, "codec=portable,bound=abs=0.25");
   auto level = first.define<std::int32_t>("/level", kStepShape, "chunk=7x9");
-  // The codec is given: `auto` may find an exact one best, of whose values no bound is fixed.
+  // An explicit codec: `auto` might choose an exact one, and then the file fixes no bound.
   auto each = first.define<float>("/each", kStepShape, "codec=trz,bound=pw_rel=0.25");
   put_boxes<float>(each, boxes, 0, rough_value<float>);
   put_boxes<float>(rough, boxes, 0, rough_value<float>);
@@ -234,7 +234,7 @@ TEST(ApiSteps, AttributesOfEveryKind) {
   rho.set_attribute("origin", std::vector<int>{-1, 0, 1});
   rho.set_attribute("extent", std::vector<std::uint32_t>{7, 8});
   file.end_step();
-  file.set_attribute("/", "title", "replaced");  // a step of attributes alone
+  file.set_attribute("/", "title", "replaced");  // a step with only attributes
   file.close();
   if (!is_root()) return;
   const StockFile stock(path);
@@ -264,10 +264,10 @@ TEST(ApiSteps, CopiesAndCallersMemory) {
     copied.put_copy(box, values);
     kept.push_back(values);
     lent.put(box, kept.back());
-    std::fill(values.begin(), values.end(), -1.0F);  // must not be seen
+    std::fill(values.begin(), values.end(), -1.0F);  // must not be read
   }
   file.end_step();
-  for (auto& values : kept) std::fill(values.begin(), values.end(), -2.0F);  // ours again
+  for (auto& values : kept) std::fill(values.begin(), values.end(), -2.0F);  // allowed again
   file.close();
   if (!is_root()) return;
   const StockFile stock(path);
@@ -317,7 +317,7 @@ TEST(ApiSteps, CallbacksAreCalled) {
     ++n_calls;
   });
   file.on_log([](std::string_view line) { EXPECT_EQ(line.find('\n'), std::string_view::npos); });
-  tailrace::File moved = std::move(file);  // the callbacks come along
+  tailrace::File moved = std::move(file);  // the callbacks move along
   auto rho = moved.define<float>("/rho", {210, 340});
   put_boxes<float>(rho, mine(cut(rho.shape(), n_ranks())), 1, rough_value<float>);
   moved.end_step();

@@ -1,7 +1,7 @@
-// What the tests of the public API share: decompositions, errors, stock reading.
+// Helpers of the tests of the public API: decompositions, errors, reading with stock HDF5.
 //
-// The tests see the public headers only, and what was written is read back on rank 0 with HDF5's
-// own C API and its default driver, as any other program would.
+// The tests include only the public headers. Rank 0 reads every written file back with HDF5's C API
+// and its default driver, like any other program.
 
 #pragma once
 
@@ -28,7 +28,8 @@ using tailrace::Shape;
 
 inline bool exists(const std::string& path) { return std::filesystem::exists(path); }
 
-/// All ranks, with these options. No fsync: nobody pulls the plug here, and the disk is slow.
+/// Creates a file of all ranks with these options and fsync=off, because fsync would slow down the
+/// tests.
 inline tailrace::File create(const std::string& path, const std::string& options = {}) {
   return tailrace::File::create(path, tailrace::mpi(MPI_COMM_WORLD), "fsync=off," + options);
 }
@@ -43,7 +44,7 @@ struct Outcome {
   std::string text;
 };
 
-/// Run `action` and return what it threw.
+/// Runs `action` and returns its exception as an Outcome.
 template <class Action>
 Outcome outcome_of(Action&& action) {
   try {
@@ -54,7 +55,7 @@ Outcome outcome_of(Action&& action) {
   return {};
 }
 
-/// The outcome must be this code on every rank, with one and the same text that has `parts` in it.
+/// Expects `code` on every rank, and one identical text that contains all `parts`.
 inline void expect_everywhere(const Outcome& outcome, tailrace_error code,
                               std::initializer_list<const char*> parts = {}) {
   EXPECT_STREQ(tailrace_error_name(outcome.code), tailrace_error_name(code)) << outcome.text;
@@ -66,7 +67,7 @@ inline void expect_everywhere(const Outcome& outcome, tailrace_error code,
 
 // --- decompositions ---------------------------------------------------------------------------
 
-/// Cut a shape into n boxes of uneven size, by bisection along the longest side. Deterministic.
+/// Cuts a shape into n boxes of uneven size, by bisection along the longest side. Deterministic.
 inline std::vector<Box> cut(const Shape& shape, int n) {
   if (shape.empty()) return {Box({}, {})};
   std::vector<Box> boxes{Box(Shape(shape.size(), 0), shape)};
@@ -87,7 +88,7 @@ inline std::vector<Box> cut(const Shape& shape, int n) {
   return boxes;
 }
 
-/// The boxes that this rank puts if they are dealt in turn, from `first_rank` on.
+/// This rank's boxes if boxes are dealt to the ranks in turn, starting with `first_rank`.
 inline std::vector<Box> mine(const std::vector<Box>& boxes, int first_rank = 0) {
   std::vector<Box> dealt;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
@@ -113,7 +114,7 @@ T smooth_value(std::uint64_t index, std::uint64_t seed) {
 template <class T>
 using ValueAt = T (*)(std::uint64_t index, std::uint64_t seed);
 
-/// All values of a shape, row-major.
+/// All values of a shape, in row-major order.
 template <class T>
 std::vector<T> all_values(const Shape& shape, std::uint64_t seed, ValueAt<T> value_at) {
   std::vector<T> values(Box(Shape(shape.size(), 0), shape).n_elements());
@@ -121,7 +122,7 @@ std::vector<T> all_values(const Shape& shape, std::uint64_t seed, ValueAt<T> val
   return values;
 }
 
-/// The values of one box, row-major.
+/// The values of one box, in row-major order.
 template <class T>
 std::vector<T> box_values(const Shape& shape, const Box& box, std::uint64_t seed,
                           ValueAt<T> value_at) {
@@ -140,7 +141,7 @@ std::vector<T> box_values(const Shape& shape, const Box& box, std::uint64_t seed
   return values;
 }
 
-/// Put boxes of a field; a copy is taken, so nothing must be kept alive.
+/// Puts boxes of a field as copies, so the caller may free the values.
 template <class T>
 void put_boxes(const tailrace::Field<T>& field, const std::vector<Box>& boxes, std::uint64_t seed,
                ValueAt<T> value_at) {
@@ -196,7 +197,7 @@ class StockFile {
     return Shape(extents.begin(), extents.end());
   }
 
-  /// All values; the dataset's type in the file must be T itself.
+  /// All values; the dataset's type in the file must be exactly T.
   template <class T>
   std::vector<T> read(const std::string& path) const {
     const hid_t dataset = H5Dopen2(file_, path.c_str(), H5P_DEFAULT);
@@ -259,7 +260,7 @@ class StockFile {
   hid_t file_;
 };
 
-/// Positions at which two equally long lists differ, as one line for a message; "" if none.
+/// Positions at which two lists of equal length differ, as one line for a message; "" if none.
 template <class T>
 std::string differences(const std::vector<T>& found, const std::vector<T>& expected) {
   if (found.size() != expected.size()) {

@@ -1,5 +1,5 @@
-// ArrayFile by several processes, on one node and on two: random puts of all ranks against a copy
-// in memory, records that grow, and another opening that writes on.
+// ArrayFile on several processes, on one node and on two: random puts of all ranks compared with a
+// copy in memory, records that grow, and a second opening that continues writing.
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@ struct Case {
   const char* options;
 };
 
-/// Six puts of ranks that chance picks, alike planned everywhere.
+/// Six puts of randomly chosen ranks; all ranks plan the same puts.
 void put_some(ArrayFile& file, const Shape& shape, bool with_runs, std::mt19937& random,
               double& next, ReferenceArray<double>& reference) {
   for (int op = 0; op < 6; ++op) {
@@ -37,7 +37,7 @@ void put_some(ArrayFile& file, const Shape& shape, bool with_runs, std::mt19937&
       put_one(random_slab(shape, random));
     }
   }
-  // The last element, so that the file is as long as the shape.
+  // The last element, so that the file has the complete shape.
   Slab corner{shape, Shape(shape.size(), 1), {}};
   for (std::uint64_t& start : corner.start) --start;
   reference.put(0, corner, {next});

@@ -1,4 +1,4 @@
-// The engine's communicator of all ranks, for tests that need no more than that.
+// The engine's communicator of all ranks, for tests that need nothing else.
 
 #pragma once
 

@@ -1,4 +1,5 @@
-// What the engine asks of an MPI, held to what it must answer: MPIs differ where nobody looks.
+// MPI operations that the engine needs, with their required results. MPI implementations differ in
+// corner cases.
 
 #include <array>
 #include <cstdint>

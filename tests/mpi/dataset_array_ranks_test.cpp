@@ -1,5 +1,5 @@
-// DatasetArray by several processes, its datasets made by HDF5 as a program makes them: order that
-// outlasts very many calls, flushes that go on beside the program.
+// DatasetArray on several processes, with datasets that HDF5 created, as a program does: the order
+// of puts after very many calls, and flushes in the background.
 
 #include <hdf5.h>
 
@@ -30,7 +30,7 @@ std::uint64_t address_of(hid_t object) {
   return info.addr;
 }
 
-/// A dataset of doubles as a program creates it. @returns its number
+/// Adds a dataset of doubles that a program would create. @returns its number
 std::size_t add_doubles(DatasetArray& array, const Shape& shape, const Shape& chunk = {}) {
   DatasetArray::Definition definition;
   definition.chunk_shape = chunk;
@@ -68,8 +68,8 @@ std::vector<double> get_doubles(DatasetArray& array, std::size_t dataset, const 
   return values;
 }
 
-/// What ends a put that ranks make together, as collective calls of PnetCDF and HDF5 programs do:
-/// one reduction. A put by itself has none.
+/// A put by all ranks together, like a collective call of PnetCDF or HDF5, ends with one reduction.
+/// An independent put has no reduction.
 TEST(ArrayMeetings, EndAPutThatRanksMakeTogether) {
   const std::uint64_t most = api_test::n_ranks() == 1 ? 0 : 1;
   const auto file = created(api_test::comm_of_all(), api_test::scratch("puts.nc"),
@@ -100,8 +100,8 @@ TEST(ArrayMeetings, EndAPutThatRanksMakeTogether) {
   EXPECT_OK((*made)->close());
 }
 
-/// Four million collective calls used up what counts them, and order between ranks was lost. Now
-/// there is a flush in time, whatever is held back.
+/// Order between ranks survives more than four million collective calls, which would exhaust their
+/// counter. A flush resets the counter in time, whatever is held back.
 TEST(DatasetArrayRanks, OrderOutlastsManyCalls) {
   const bool several = api_test::n_ranks() > 1;
   auto made = DatasetArray::create(api_test::comm_of_all(), api_test::scratch("calls.h5"),
@@ -129,7 +129,7 @@ TEST(DatasetArrayRanks, OrderOutlastsManyCalls) {
   EXPECT_OK(array.close());
 }
 
-// --- Flushes beside the program.
+// --- Background flushes.
 
 const Shape kBeside{256, 64};
 const Slab kWhole{{0, 0}, kBeside, {}};
@@ -152,7 +152,7 @@ TEST(DatasetArrayRanks, FlushesGoOnBesideTheProgram) {
   EXPECT_OK(array.flush_beside());
   EXPECT_TRUE(array.is_flushing());
   EXPECT_EQ(array.report().n_flushes, 0U);
-  // What a rank alone cannot know is an error, not the values of before.
+  // A rank may not read other ranks' pending values: an error, not the old values.
   if (api_test::n_ranks() > 1) {
     std::vector<double> values(kWhole.n_elements());
     EXPECT_EQ(array.get(x, kWhole, std::as_writable_bytes(std::span(values))).code(),
@@ -179,8 +179,8 @@ TEST(DatasetArrayRanks, FlushesGoOnBesideTheProgram) {
   EXPECT_EQ(array.report().n_flushes, 4U);
 }
 
-/// Chunks of which every rank has rows take several times their bytes while pieces wait: where
-/// memory has no room for all of them, the flush waits until some are encoded.
+/// Chunks with rows of every rank need several times their bytes while pieces wait. If the memory
+/// does not suffice for all, the flush waits until some chunks are encoded.
 TEST(DatasetArrayRanks, SharedChunksGoBesideTheProgramInLittleMemory) {
   const Shape shape{2048, 64};
   const Slab all{{0, 0}, shape, {}};
@@ -208,8 +208,8 @@ TEST(DatasetArrayRanks, SharedChunksGoBesideTheProgramInLittleMemory) {
   EXPECT_OK(array.close());
 }
 
-/// A shared chunk that takes most of the memory by itself waits behind chunks of the rank's own,
-/// which find no memory before it is encoded.
+/// A shared chunk that needs most of the memory waits behind chunks of the rank's own. Those find
+/// no memory until the shared chunk is encoded.
 TEST(DatasetArrayRanks, AChunkThatHoldsTheMemoryOthersWaitForIsEncodedFirst) {
   const Shape shape{2560, 256};
   auto made =
@@ -248,8 +248,7 @@ class FullStorage final : public StorageOver {
   }
 };
 
-/// What a flush had that failed beside the program comes with the next one, below what was put
-/// since.
+/// Values of a failed background flush are staged again, below values that were put later.
 TEST(DatasetArrayRanks, WhatFailsBesideTheProgramIsStagedAgain) {
   ArrayFileOptions options = array_options("mode=async,codec=deflate");
   options.file.open_storage = [](const std::string& path,
@@ -283,7 +282,7 @@ TEST(DatasetArrayRanks, WhatFailsBesideTheProgramIsStagedAgain) {
     const double since = row == 58 ? 4 : 3;
     ASSERT_EQ(values[i], row >= 50 && row < 60 ? since : row < 100 ? 2 : 1) << i;
   }
-  // A file that is closed tries again by itself.
+  // close() tries the flush again.
   EXPECT_OK(put_doubles(array, x, own_rows(), 6));
   disk_is_full = true;
   EXPECT_OK(array.flush_beside_to_close());

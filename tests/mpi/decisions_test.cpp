@@ -1,8 +1,9 @@
-// All ranks decide alike: whatever a rank is given alone (options, environment, threads), all ranks
-// write the same file or return the same error, and nobody hangs.
+// All ranks decide alike, even if one rank has other options, another environment or other threads.
+// All ranks write the same file or return the same error, and no rank hangs.
 //
-// Which options must be alike stands in the table of options; every line of it is tried here, so a
-// new option cannot be forgotten. The watchdog of rank_support.hpp turns a deadlock into a failure.
+// The table of options defines which options must be equal on all ranks. This test tries every line
+// of the table, so a new option cannot be forgotten. The watchdog of rank_support.hpp turns a
+// deadlock into a failure.
 
 #include <cstdlib>
 #include <fstream>
@@ -17,7 +18,7 @@ using namespace api_test;
 
 const Shape kDecided{48, 40, 36};
 
-/// For each option: what most ranks give, and what the last one gives in its place.
+/// Values of each option: that of most ranks, and a different one for the last rank.
 struct Pair {
   std::string usual;
   std::string other;
@@ -63,7 +64,7 @@ const std::map<std::string, Pair>& pairs() {
   return pairs;
 }
 
-/// Write one field, every rank with options of its own.
+/// Writes one field; every rank passes its own options.
 Outcome write_one(const std::string& path, const std::string& options,
                   const std::string& of_field = "", std::string* codec = nullptr) {
   return outcome_of([&] {
@@ -87,7 +88,7 @@ void expect_values(const std::string& path, double largest_error) {
   }
 }
 
-/// @param as_default  of fields: given among the file's options, else with the field.
+/// @param as_default  field options: pass them as defaults of the file, else with the field.
 void try_option(const OptionCase& option, bool as_default) {
   SCOPED_TRACE(option.name);
   const auto pair = pairs().find(option.name);
@@ -114,14 +115,14 @@ void try_option(const OptionCase& option, bool as_default) {
 TEST(Decisions, EveryOptionIsComparedOrOwn) {
   for (const OptionCase& option : option_cases()) {
     try_option(option, true);
-    // define() refuses what is for plotfiles; end_step would tell all ranks, which is not called
-    // then.
+    // define() refuses options for plotfiles. Then end_step, which would report the refusal to all
+    // ranks, is not called.
     if (!option.of_file && option.name != "covered") try_option(option, false);
   }
 }
 
-/// A machine whose ranks write so much a second each: at some of these speeds the number of threads
-/// decides between settings.
+/// A machine profile with this bandwidth. At some bandwidths the number of threads decides between
+/// settings.
 std::string profile_of(double bytes_per_s) {
   const std::string path = scratch("profile.json");
   MPI_Barrier(MPI_COMM_WORLD);
@@ -165,7 +166,8 @@ TEST(Decisions, AProfileThatRankZeroCannotRead) {
   expect_everywhere(outcome, TAILRACE_ERROR_NOT_FOUND, {"profile.json.no"});
 }
 
-/// Other nodes than the others think: it is rank 0 who says how many ranks pretend to be one.
+/// One rank assumes other nodes than the others: rank 0 decides how many ranks form a pretended
+/// node.
 TEST(Decisions, PretendedNodesInTheEnvironmentOfOneRank) {
   const char* before = std::getenv("TAILRACE_RANKS_PER_NODE");
   const std::string kept = before == nullptr ? "" : before;
@@ -181,7 +183,7 @@ TEST(Decisions, PretendedNodesInTheEnvironmentOfOneRank) {
   expect_values(path, 0);
 }
 
-/// A plug-in that one rank does not find is an error on all.
+/// A plug-in that is missing on one rank is an error on all ranks.
 TEST(Decisions, APlugInThatOneRankDoesNotFind) {
   if (n_ranks() == 1) GTEST_SKIP() << "one rank is all ranks";
   const Outcome outcome =
@@ -190,7 +192,8 @@ TEST(Decisions, APlugInThatOneRankDoesNotFind) {
   expect_everywhere(outcome, TAILRACE_ERROR_PLUGIN_MISSING, {"32099"});
 }
 
-/// The modes that go on beside the program plan by what each rank has; what they agree on holds.
+/// Modes that encode in the background plan with each rank's own resources. What the ranks have
+/// agreed on holds.
 TEST(Decisions, OtherThreadsInEveryMode) {
   for (const char* mode : {"sync", "async", "in_situ"}) {
     for (const char* layout : {"claimed", "dense", "arena", "predictive"}) {

@@ -1,5 +1,5 @@
-// Several steps in one chunk, when something goes wrong: what is refused, and when; what a step
-// that fails takes along, and what stays. Each row of docs/adr/steps-in-one-chunk.md has its tests.
+// Several steps in one chunk, with failures: refusals and when they occur; what a failed step
+// discards, and what remains. Each row of docs/adr/steps-in-one-chunk.md has its tests.
 
 #include "gathered_support.hpp"
 
@@ -11,8 +11,8 @@ class GatheredFailures : public InAllModes {};
 
 INSTANTIATE_TEST_SUITE_P(Modes, GatheredFailures, all_modes(), name_of_mode);
 
-/// Of a step that fails by another field nothing stays, and all that waited before: in a step that
-/// is due, and in one that is not.
+/// A step that fails because of another field leaves nothing, and all earlier waiting steps remain.
+/// The step is due in one case and not in the others.
 TEST_P(GatheredFailures, AnotherFieldsFault) {
   for (const std::uint64_t failing : {1U, 2U, 4U}) {
     Program program(scratch(), mode() + "replace=on");
@@ -37,7 +37,7 @@ TEST_P(GatheredFailures, AnotherFieldsFault) {
   }
 }
 
-/// A book that is none is found at once, and not when the first chunk is full.
+/// An invalid book is an error of the first step, not of the first full chunk.
 TEST_P(GatheredFailures, ABookThatIsNone) {
   Program program(scratch(), mode());
   const std::string options = "codec=trz,bound=abs=1e-3,book=autox,chunk=4x9x14x11";
@@ -50,7 +50,7 @@ TEST_P(GatheredFailures, WhatNobodyPutOrTwoIsAnErrorOfItsStep) {
   const auto field = program.define("/u", kSpace, "chunk=4x9x14x11");
   const auto whole = Box{{0, 0, 0}, kSpace};
   for (std::uint64_t step = 0; step < 6; ++step) {
-    if (step == 1 || step == 3) {  // A hole; of a new kind later.
+    if (step == 1 || step == 3) {  // A hole, before and after an overlap.
       if (is_root()) program.put(field, {{{0, 0, 0}, {9, 14, 10}}}, step);
       expect_failed(program.failing_step(), Code::bad_coverage, "were not put by any rank");
     }
@@ -101,8 +101,8 @@ TEST_P(GatheredFailures, FirstStepThatFailsTakesTheFieldAlong) {
   }
 }
 
-/// The disk is full when a chunk is due: the step goes, and those that waited for it do not. Where
-/// steps are handed over, the call that finds out drops its own, too.
+/// The disk is full when a chunk is due. The step is lost, and the steps that waited for the chunk
+/// are kept. In deferred modes the call that detects the failure also drops its own step.
 TEST_P(GatheredFailures, FullDisk) {
   Program program(scratch(), mode());
   const auto field = program.define("/u", kSpace, "chunk=3x9x14x11,codec=none");
@@ -137,7 +137,7 @@ TEST_P(GatheredFailures, FullDisk) {
   program.check(plain, {1, 8});
 }
 
-/// wait() finds out.
+/// wait() detects the failure.
 TEST_P(GatheredFailures, FullDiskFoundByWait) {
   Program program(scratch(), mode());
   const auto field = program.define("/u", kSpace, "chunk=3x9x14x11,codec=none");
@@ -186,7 +186,8 @@ TEST_P(GatheredFailures, CloseWritesWhatWaitsAlsoAfterAnError) {
   }
 }
 
-/// Where all fields' last chunks cannot be written at once, each is by itself.
+/// If the last chunks of all fields cannot be written together, close() writes each field
+/// separately.
 TEST_P(GatheredFailures, CloseWritesEachFieldByItself) {
   Program program(scratch(), mode());
   const auto field = program.define("/u", kSpace, "chunk=4x9x14x11,codec=none");
@@ -204,7 +205,7 @@ TEST_P(GatheredFailures, CloseWritesEachFieldByItself) {
   program.check(other, {3, 7});
 }
 
-/// close() finds out that a chunk could not be written: its last step is lost, as any that fails.
+/// close() detects that a chunk could not be written. The last step is lost, like any failed step.
 TEST_P(GatheredFailures, CloseAfterAFlightThatFails) {
   for (const bool open : {false, true}) {
     Program program(scratch(), mode() + "replace=on");
@@ -230,7 +231,7 @@ TEST_P(GatheredFailures, CloseAfterAFlightThatFails) {
         EXPECT_FALSE(failed.ok());
       } else {
         int n_refused = 0;
-        while (n_refused == 0) {  // It is to fail before there is room again.
+        while (n_refused == 0) {  // The write must fail before space is available again.
           program.writer->idle(0.01, {}, {});
           int here = n_refused_writes;
           MPI_Allreduce(&here, &n_refused, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -259,7 +260,7 @@ TEST_P(GatheredFailures, RefusedInTheFirstStep) {
       {"", "chunk=4x9x14x11,codec=trz,bound=abs=1e-3,guard=sum", Code::unsupported, "sum"},
       {"", "chunk=4x9x14x11,codec=trz,bound=abs=1e-3,guard=minmax", Code::unsupported, "minmax"},
       {"", "chunk=4x9x14x11,codec=deflate,level=77", Code::invalid_argument, "level"},
-      // Of codecs that are still to be chosen, likewise.
+      // Codecs that are chosen later refuse the same guards.
       {"", "chunk=4x9x14x11,bound=abs=1e-3,guard=sum", Code::unsupported, "sum"},
       {"", "chunk=4x9x14x11,codec=auto,bound=abs=1e-3,guard=sum", Code::unsupported, "sum"},
       {"", "chunk=4x9x14x11,bound=rel=1e-3,guard=monotone=1", Code::unsupported, "monotone"},
@@ -285,7 +286,8 @@ TEST_P(GatheredFailures, RefusedInTheFirstStep) {
   }
 }
 
-/// A target speaks of a step, and such a field has none in most of them.
+/// A target applies to one step; a field whose chunks span several steps writes nothing in most of
+/// them.
 TEST_P(GatheredFailures, TargetsAreRefusedInTheFirstStep) {
   for (const std::string target : {"target=psnr=70", "target=size=1MiB"}) {
     for (const char* field : {"chunk=3x4x7x11,codec=trz", "chunk=2x4x7x11"}) {
@@ -303,7 +305,7 @@ TEST_P(GatheredFailures, TargetsAreRefusedInTheFirstStep) {
   }
 }
 
-/// A file whose filters none of our candidates makes, and a codec that is to be chosen.
+/// A file with filters that no candidate produces, and a codec that must be chosen.
 TEST_P(GatheredFailures, StoredFiltersThatNoCandidateMakes) {
   std::vector<std::uint64_t> steps;
   {
@@ -329,7 +331,7 @@ TEST_P(GatheredFailures, StoredFiltersThatNoCandidateMakes) {
   program.check(field, {2, 8});
 }
 
-/// Where a rank has defined a field in vain, its numbers are not the other ranks'.
+/// Field numbers differ between ranks after a rank has defined a field that failed.
 TEST_P(GatheredFailures, FieldNumbersThatDiffer) {
   std::vector<std::uint64_t> steps;
   for (const bool append : {false, true}) {
@@ -354,7 +356,7 @@ TEST_P(GatheredFailures, FieldNumbersThatDiffer) {
   }
 }
 
-/// What was kept free for steps that wait is the lanes' again when no field gathers any more.
+/// Memory reserved for waiting steps returns to the lanes when the last gathering field is gone.
 TEST_P(GatheredFailures, MemoryComesBackWithTheLastField) {
   Program program(scratch(), mode() + "memory=1MiB,threads=1");
   const Shape shape{100, 100 * static_cast<std::uint64_t>(n_ranks())};
@@ -370,7 +372,7 @@ TEST_P(GatheredFailures, MemoryComesBackWithTheLastField) {
   program.check(plain, {1, 112'000});
 }
 
-/// Boxes of few values take more memory for what they are than for what they hold.
+/// Small boxes need more memory for their descriptions than for their values.
 TEST_P(GatheredFailures, ManySmallBoxesCount) {
   Program program(scratch(), mode() + "memory=1MiB");
   const std::uint64_t n_boxes = 20'000;
@@ -446,7 +448,7 @@ TEST_P(GatheredFailures, PathsThatAreTaken) {
   program.check(field, {3, 4, 14, 11});
 }
 
-/// Nothing in the file says that a field waits: what would take its place does not come about.
+/// The file does not contain a field that waits. Objects that would occupy its path are refused.
 TEST_P(GatheredFailures, PathsOfFieldsThatWait) {
   Program program(scratch(), mode());
   const auto field = program.define("/u/x", kSpace, "chunk=3x4x14x11");
@@ -456,7 +458,7 @@ TEST_P(GatheredFailures, PathsOfFieldsThatWait) {
     program.end_step();
   };
   end_step(0);
-  for (const char* chunk : {"chunk=8x", "chunk=2x8"}) {  // A group is to be here.
+  for (const char* chunk : {"chunk=8x", "chunk=2x8"}) {  // The path needs a group here.
     program.put_all(program.define("/u", {40}, chunk), 0);
     program.put_all(field, 100);
     expect_failed(program.failing_step(), Code::invalid_argument, "/u/x");
@@ -467,7 +469,7 @@ TEST_P(GatheredFailures, PathsOfFieldsThatWait) {
     program.put_all(field, 100);
     expect_failed(program.failing_step(), Code::invalid_argument, "/u/x");
   }
-  // Another name of the same, and what only begins as it does.
+  // Another spelling of the field's path, and paths that only share its prefix.
   EXPECT_TRUE(program.writer->set_attribute("/u/x/", "units", text).ok());
   EXPECT_TRUE(program.writer->set_attribute("/u/xyz", "units", text).ok());
   EXPECT_TRUE(program.writer->set_attribute("/u", "units", text).ok());

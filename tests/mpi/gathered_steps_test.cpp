@@ -1,5 +1,5 @@
-// Several steps in one chunk (write/gathering_writer): what waits, what is written, and when; in
-// all modes. What goes wrong: gathered_failures_test.cpp.
+// Several steps in one chunk (write/gathering_writer): which steps wait, what is written, and when;
+// in all modes. gathered_failures_test.cpp tests failures.
 
 #include <array>
 #include <fstream>
@@ -55,7 +55,7 @@ TEST_P(GatheredSteps, BoxesThatChange) {
   const auto field = program.define("/u", kSpace, "chunk=5x4x6x11");
   const auto other = program.define("/v", {29}, "chunk=3x7");
   for (std::uint64_t step = 0; step < 14; ++step) {
-    // Changed in every step, after three, not at all; ranks with many boxes and with none.
+    // Boxes change in every step, then after three steps, then not at all; ranks have many or none.
     const int n_boxes = step < 5 ? n_ranks() + static_cast<int>(step) : step < 8 ? 1 : 3;
     program.put_all(field, step, n_boxes, static_cast<int>(step / 2));
     program.put_all(other, step, 2, static_cast<int>(step));
@@ -92,7 +92,7 @@ TEST_P(GatheredSteps, WithinTheirBounds) {
   program.check(region, {3, 9, 14, 11}, 1e-5);
 }
 
-/// A step that is open is ended by close(), and what waits then is written.
+/// close() ends an open step and then writes all waiting steps.
 TEST_P(GatheredSteps, CloseEndsAnOpenStep) {
   for (const std::uint64_t n_steps : {1U, 3U, 4U}) {
     Program program(scratch(), mode() + "replace=on");
@@ -129,7 +129,7 @@ TEST_P(GatheredSteps, WaitLeavesWhatWaits) {
   program.check(field, {4, 9, 14, 11});
 }
 
-/// Without close() whole chunks are there, and what waits is lost.
+/// Without close() the file has its complete chunks, and waiting steps are lost.
 TEST_P(GatheredSteps, WithoutClose) {
   Program program(scratch(), mode());
   const auto field = program.define("/u", kSpace, "chunk=2x9x14x11");
@@ -160,7 +160,7 @@ TEST_P(GatheredSteps, HolesAreFilled) {
   }
 }
 
-/// Boxes continue those of the step before, in whatever order they come.
+/// Boxes continue those of the previous step, in any order.
 TEST_P(GatheredSteps, BoxesInAnyOrder) {
   Program program(scratch(), mode() + "memory=8MiB");
   const Shape shape{30'000};
@@ -184,9 +184,8 @@ TEST_P(GatheredSteps, BoxesInAnyOrder) {
   program.check(field, {4, 5000});
 }
 
-/// Programs at random: which fields are put, in which boxes, what goes wrong, and when, and when
-/// the job ends and another one goes on. The file must have the steps that went well, and no
-/// others.
+/// Random programs: fields and boxes of each step, failures, and jobs that end and are continued.
+/// The file must have exactly the steps that succeeded.
 TEST_P(GatheredSteps, AtRandom) {
   struct Gathered {
     std::size_t number;
@@ -195,7 +194,7 @@ TEST_P(GatheredSteps, AtRandom) {
     double bound;
   };
   for (unsigned seed = 0; seed < 12; seed += static_cast<unsigned>(test::tier_stride(4))) {
-    std::mt19937 random(seed);  // the same on every rank
+    std::mt19937 random(seed);  // equal on every rank
     const auto one_in = [&](unsigned n) { return random() % n == 0; };
     const auto either = [&](auto... of) { return std::array{of...}[random() % sizeof...(of)]; };
     std::vector<Gathered> fields;
@@ -209,7 +208,7 @@ TEST_P(GatheredSteps, AtRandom) {
                         *bound != 0 ? 1e-3 : 0});
     }
     std::optional<Program> program;
-    bool first = true;  // of a job: new fields would go with a step that fails
+    bool first = true;  // in this job: a failed step would discard new fields
     const auto begin = [&] {
       const auto steps = program ? program->steps : decltype(program->steps)();
       const bool append = program.has_value();
@@ -289,10 +288,10 @@ TEST_P(GatheredSteps, AllLayouts) {
   }
 }
 
-/// Boxes that grow ask for memory in their own step; what waits is not touched by it.
+/// Growing boxes request memory in their own step; waiting steps are unaffected.
 TEST_P(GatheredSteps, MemoryIsDecidedBeforeItIsTaken) {
   Program program(scratch(), mode() + "memory=1MiB");
-  // Four steps of 125 KiB; where a chunk under way counts besides, of the half.
+  // Four steps of 125 KiB. In deferred modes half of that, because chunks in flight count as well.
   const std::uint64_t n_rows = program.deferred ? 8 : 16;
   const Shape shape{n_rows * static_cast<std::uint64_t>(n_ranks()), 1000};
   const Box own{{n_rows * static_cast<std::uint64_t>(rank()), 0}, {n_rows, 1000}};
@@ -305,7 +304,7 @@ TEST_P(GatheredSteps, MemoryIsDecidedBeforeItIsTaken) {
   expect_failed(program.failing_step(), Code::out_of_memory, "memory=");
   const auto field = program.define("/u", shape, "chunk=4x4x100,codec=none");
   for (std::uint64_t step = 0; step < 7; ++step) {
-    if (step == 2 || step == 5) {  // A box more.
+    if (step == 2 || step == 5) {  // One more box.
       program.put(field, {own}, 100);
       const Box whole = whole_box(shape);
       if (is_last()) {
@@ -354,8 +353,8 @@ std::string bytes_at(const Extent& place) {
   return bytes;
 }
 
-/// What the file has of a chunk stays to the bit, however often jobs go on in its midst, and what
-/// comes behind it is within its bound.
+/// Stored values of a chunk keep their bits, however often jobs continue within it. Values appended
+/// to it are within their bound.
 TEST_P(GatheredSteps, JobsGoOnInTheMidstOfChunks) {
   struct Form {
     const char* options;
@@ -373,7 +372,7 @@ TEST_P(GatheredSteps, JobsGoOnInTheMidstOfChunks) {
     const bool lossy = std::string(options).find("bound") != std::string::npos;
     std::vector<std::uint64_t> steps;
     std::vector<double> before;
-    std::vector<Extent> places;  // Of all chunks that ever were; of the last commit, nothing goes.
+    std::vector<Extent> places;  // All chunks of the last commit; none of their bytes may change.
     std::vector<std::string> bytes;
     for (const std::uint64_t n_more : {1U, 2U, 1U, 5U, 2U}) {
       Program program(scratch(), "replace=on," + mode(), !steps.empty());
@@ -409,7 +408,7 @@ TEST_P(GatheredSteps, JobsGoOnInTheMidstOfChunks) {
   }
 }
 
-/// A chunk that was begun and has changed since is not gone on with.
+/// A partial chunk that has changed since is not continued.
 TEST_P(GatheredSteps, NothingGoesOnBehindADamagedChunk) {
   for (const char* const codec : {"codec=trz,bound=abs=0.01", "codec=trz"}) {
     const std::string options = std::string("chunk=4x9x14x11,") + codec;

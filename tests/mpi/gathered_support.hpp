@@ -1,5 +1,5 @@
-// What the tests of several steps in one chunk share: a program that writes fields over time and
-// knows what the file must hold of them; disks without room.
+// Helpers of the tests of several steps in one chunk. A program writes fields over time and knows
+// the expected contents of the file; storage can simulate a full disk.
 
 #pragma once
 
@@ -26,13 +26,13 @@ namespace gathered_test {
 using namespace api_test;
 using namespace tailrace;
 
-/// What the value of an element is in a step; smooth in both, so that bounds are of use.
+/// The value of an element in a step. It is smooth in both, so that error bounds save space.
 inline double value_at(std::uint64_t index, std::uint64_t step) {
   return std::sin(0.011 * static_cast<double>(index) + 0.2 * static_cast<double>(step)) +
          0.01 * static_cast<double>(step);
 }
 
-/// A shape cut into uneven boxes, of which this rank has those that are dealt to it.
+/// This rank's boxes of a shape that is cut into uneven boxes and dealt to the ranks.
 inline std::vector<Box> own_boxes(const Shape& shape, int n_boxes, int first_rank) {
   std::vector<Box> boxes{whole_box(shape)};
   while (static_cast<int>(boxes.size()) < n_boxes && !shape.empty()) {
@@ -56,7 +56,7 @@ inline std::vector<Box> own_boxes(const Shape& shape, int n_boxes, int first_ran
   return own;
 }
 
-/// A dataset as the reader has it, and its values.
+/// A dataset read back with the Reader, and its values.
 struct ReadBack {
   Shape shape;
   Shape chunk_shape;
@@ -99,7 +99,7 @@ inline bool stock_has(const std::string& file, const std::string& object) {
   return has;
 }
 
-/// An attribute as stock HDF5 has it; "": there is no such object, or no such text.
+/// A text attribute read with stock HDF5; "" if the object or the attribute does not exist.
 inline std::string stock_text(const std::string& file, const std::string& object,
                               const char* name) {
   const hid_t opened = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
@@ -126,7 +126,7 @@ inline std::string stock_text(const std::string& file, const std::string& object
 
 inline std::atomic<bool> no_room{false};
 inline std::atomic<int> n_refused_writes{0};
-inline std::atomic<int> n_to_refuse{0};  ///< Of this rank's next writes.
+inline std::atomic<int> n_to_refuse{0};  ///< Number of this rank's next writes that fail.
 
 inline Status refused() {
   ++n_refused_writes;
@@ -155,7 +155,7 @@ inline Result<std::unique_ptr<Storage>> open_storage(const std::string& path, bo
 
 inline void expect_well(const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); }
 
-/// The same failure on every rank.
+/// Expects the same failure on every rank.
 inline void expect_failed(const Status& status, Code code, const std::string& part) {
   EXPECT_EQ(status.code(), code) << status.message();
   EXPECT_NE(status.message().find(part), std::string::npos)
@@ -163,7 +163,7 @@ inline void expect_failed(const Status& status, Code code, const std::string& pa
   EXPECT_EQ(status.message(), from_root(status.message()));
 }
 
-/// A program that writes fields over time, and what the file must hold of them.
+/// A program that writes fields over time and knows the expected contents of the file.
 class Program {
  public:
   explicit Program(std::string path, const std::string& text, bool append = false)
@@ -197,20 +197,20 @@ class Program {
     return *index;
   }
 
-  /// Why a field cannot be written: as its definition is refused, or the first step with it.
+  /// The refusal of a field, from its definition or from the first step with it.
   Status refusal(const std::string& path, const Shape& shape, const std::string& text) {
     const auto index = try_define(path, shape, text);
     return index.ok() ? failing_step() : index.status();
   }
 
-  /// Boxes of a field's step.
+  /// Puts boxes of a field in a step.
   void put(std::size_t field, const std::vector<Box>& boxes, std::uint64_t step) {
     for (const Box& box : boxes) {
       const std::vector<double> values = values_of(shapes_[field], box, step);
       EXPECT_TRUE(writer->put(field, box, values.data(), true).ok());
     }
   }
-  /// All of it, cut into `n_boxes`, dealt from `first_rank` on.
+  /// Puts the complete field, cut into `n_boxes` that are dealt to the ranks from `first_rank` on.
   void put_all(std::size_t field, std::uint64_t step, int n_boxes = n_ranks(), int first_rank = 0) {
     const std::vector<Box> boxes = own_boxes(shapes_[field], n_boxes, first_rank);
     put(field, boxes, step);
@@ -222,7 +222,7 @@ class Program {
     }
     now_[field] = step;
   }
-  /// One box that is out of place, by the last rank.
+  /// Puts one box outside the field, on the last rank.
   void put_badly(std::size_t field) {
     const double value = 0;
     Shape start = shapes_[field];
@@ -231,7 +231,7 @@ class Program {
     }
   }
 
-  /// A step that goes well, or a flight that does.
+  /// Ends a step and expects success.
   StepReport end_step() {
     const auto report = writer->end_step();
     EXPECT_TRUE(report.ok()) << report.status().message();
@@ -255,7 +255,7 @@ class Program {
     return closed;
   }
 
-  /// What the file has of a field must be these steps, within `bound`.
+  /// Expects the field in the file to have exactly these steps, within `bound`.
   void check(std::size_t field, const Shape& chunk, double bound = 0) {
     if (!is_root()) return;
     const std::vector<std::uint64_t>& wanted = steps[field];
@@ -293,7 +293,7 @@ class Program {
 
   std::unique_ptr<Writer> writer;
   bool deferred = false;
-  std::map<std::size_t, std::vector<std::uint64_t>> steps;  ///< That are to be in the file.
+  std::map<std::size_t, std::vector<std::uint64_t>> steps;  ///< Expected steps of the file.
 
  private:
   std::string path_;
@@ -305,10 +305,10 @@ class Program {
 
 inline const Shape kSpace{9, 14, 11};
 
-/// Run in all modes.
+/// Runs a test in all modes.
 class InAllModes : public ::testing::TestWithParam<const char*> {
  protected:
-  /// hold=promise: what is handed over stays where it waited.
+  /// Options of the mode. hold=promise: values that are handed over stay in their waiting buffers.
   static std::string mode() {
     const std::string name = GetParam();
     return name == "promise" ? "mode=async,hold=promise," : "mode=" + name + ",";

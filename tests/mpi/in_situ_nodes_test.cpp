@@ -1,7 +1,7 @@
-// Steps that are handed over (modes async and in_situ) on ranks that are processes: claims of many
-// nodes while the application calls nothing, writes that ranks of a node make for each other, and
-// ranks that fail or give up alone while others wait for file space. With TAILRACE_RANKS_PER_NODE
-// the ranks are several nodes. A rank that hangs is killed by the watchdog of rank_support.hpp.
+// Deferred steps (modes async and in_situ) on ranks that are processes. Nodes claim file space
+// while the application calls nothing, and ranks of a node write for each other. Ranks fail or give
+// up while others wait for file space. With TAILRACE_RANKS_PER_NODE the ranks are several nodes.
+// The watchdog of rank_support.hpp ends a rank that hangs.
 
 #include <algorithm>
 #include <chrono>
@@ -21,14 +21,14 @@ namespace {
 using namespace api_test;
 using namespace tailrace;
 
-constexpr std::uint64_t kRows = 256;  // of each rank
+constexpr std::uint64_t kRows = 256;  // rows per rank
 constexpr std::uint64_t kColumns = 512;
 
 Shape shape() { return {kRows * static_cast<std::uint64_t>(n_ranks()), kColumns}; }
 
 Box own_box() { return {{kRows * static_cast<std::uint64_t>(rank()), 0}, {kRows, kColumns}}; }
 
-/// Noise on even ranks, constants on odd ones: each node has something to balance.
+/// Noise on even ranks, constants on odd ranks, so that each node can balance its writes.
 std::vector<std::uint32_t> values_of_rank(int r, std::uint64_t step) {
   std::vector<std::uint32_t> values(kRows * kColumns, static_cast<std::uint32_t>(7 + step));
   std::mt19937 random(static_cast<unsigned>(1000 * step) + static_cast<unsigned>(r));
@@ -107,11 +107,11 @@ constexpr NodesCase kCases[] = {
 
 class InSituNodes : public ::testing::TestWithParam<NodesCase> {
  protected:
-  /// Many small writes, each with its own claim.
+  /// Causes many small writes, each with its own claim.
   static std::string options() {
     return std::string(GetParam().options) + ",codec=deflate,chunk=16x128,buffer=16K,fsync=off";
   }
-  /// Four steps, and what the application does behind each; the values of all are there then.
+  /// Runs four steps, with `between` after each; then expects the values of all.
   template <class Between>
   static void write_steps(const Between& between) {
     const std::string path = scratch();
@@ -127,7 +127,7 @@ class InSituNodes : public ::testing::TestWithParam<NodesCase> {
   }
 };
 
-/// Between two steps the application calls nothing, marks only on some ranks, or lends its time.
+/// Between two steps the application calls nothing, marks only on some ranks, or donates idle time.
 TEST_P(InSituNodes, KeepTheValuesWhateverTheApplicationCalls) {
   write_steps([](Writer& writer, std::uint64_t step) {
     if (step == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));  // claims wait
@@ -136,8 +136,8 @@ TEST_P(InSituNodes, KeepTheValuesWhateverTheApplicationCalls) {
   });
 }
 
-/// The application of rank 0 waits for the others while these lend Tailrace their time: whatever
-/// they claim then, they must not wait for an answer of rank 0.
+/// Rank 0's application waits for the others while they donate idle time to Tailrace. Their claims
+/// must not wait for an answer of rank 0.
 TEST_P(InSituNodes, IdleTimeEndsWithoutRankZero) {
   write_steps([](Writer& writer, std::uint64_t) {
     if (!is_root()) writer.idle(0.05, {});
@@ -145,7 +145,7 @@ TEST_P(InSituNodes, IdleTimeEndsWithoutRankZero) {
   });
 }
 
-/// A step that fails on the last rank while the other nodes' lanes claim and write.
+/// A step that fails on the last rank while lanes of the other nodes claim and write.
 TEST_P(InSituNodes, AFailureOnOneRankFailsTheStepOnAll) {
   const std::string path = scratch();
   Output output(path, options() + ",memory=8M");
@@ -161,8 +161,8 @@ TEST_P(InSituNodes, AFailureOnOneRankFailsTheStepOnAll) {
   expect_steps(path, {0, 2});
 }
 
-/// Dropped without close() while the lanes wait for file space that other nodes would have to help
-/// with: every rank gets away alone.
+/// Drops a writer without close() while its lanes wait for file space that needs other nodes' help.
+/// Every rank must return independently.
 TEST_P(InSituNodes, AWriterThatIsDroppedWaitsForNobody) {
   const std::string path = scratch();
   {
@@ -177,8 +177,8 @@ TEST_P(InSituNodes, AWriterThatIsDroppedWaitsForNobody) {
 INSTANTIATE_TEST_SUITE_P(Modes, InSituNodes, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-/// With writers=node the first rank of each node makes all writes of its ranks, whatever the mode
-/// and the layout, also of chunks that are larger than the window between the ranks.
+/// Tests writers=node: the first rank of each node makes all writes of its ranks. This holds in
+/// every mode and layout, and for chunks larger than the window between the ranks.
 class NodeWriters : public ::testing::TestWithParam<NodesCase> {};
 
 constexpr NodesCase kWriterCases[] = {
@@ -237,7 +237,7 @@ TEST_P(NodeWriters, WriteForAllRanksOfTheirNode) {
   }
 }
 
-/// What a rank says that cannot write is every rank's error, and the writers go on after it.
+/// A write error of one rank becomes every rank's error, and the writers continue after it.
 TEST_P(NodeWriters, GoOnAfterAStepThatFails) {
   const std::string path = scratch();
   Output output(path, "chunk=16x128,codec=deflate,buffer=64K,memory=8M,fsync=off,writers=node," +

@@ -1,5 +1,6 @@
-// Every layout through the public API: stock HDF5 reads the same values, whatever the layout has
-// reserved in vain or too little of; and a rank that fails in a step takes all others with it.
+// Every layout through the public API. Stock HDF5 reads the same values, even if the layout
+// reserved too much or too little space. A rank that fails in a step makes the step fail on all
+// ranks.
 
 #include "api_support.hpp"
 
@@ -89,8 +90,8 @@ TEST_P(Layouts, StockHdf5ReadsAllFieldsOfAllSteps) {
 }
 
 TEST_P(Layouts, ARankThatFailsFailsTheStepOnAllAndTheNextOneWrites) {
-  // The last rank's memory suffices for no chunk of the first step, so it fails once the places are
-  // settled and the others are at work.
+  // The last rank's memory suffices for no chunk of the first step. It fails after places are
+  // assigned, while the others work.
   const std::string path = scratch();
   const std::string options = GetParam().options;
   auto file = create(path, options + (is_last() ? ",memory=2MiB" : ",memory=64MiB"));

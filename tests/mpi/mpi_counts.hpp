@@ -1,4 +1,4 @@
-// Calls of MPI that the library has made: counted in api_collectives_test.cpp.
+// Numbers of MPI calls that the library has made; api_collectives_test.cpp counts them.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Writes given from rank to rank through MPI's shared memory: processes as ranks, a real file, and
+// Writes passed from rank to rank through MPI's shared memory: processes as ranks, a real file, and
 // threads that never call MPI. With TAILRACE_RANKS_PER_NODE the ranks are several nodes.
 
 #include "exec/shared_writes.hpp"
@@ -22,7 +22,7 @@ using tailrace::WrittenChunk;
 constexpr std::uint64_t kRoomBytes = 20000;
 constexpr std::uint64_t kChunks = 200;
 
-/// The same new file on all ranks. Collective.
+/// Opens one new file on all ranks. Collective.
 std::unique_ptr<tailrace::Storage> open_on_all(Comm& comm, const std::string& path) {
   if (!is_root()) comm.barrier();
   auto opened = tailrace::open_posix_storage(path, is_root(), false);
@@ -68,8 +68,8 @@ TEST(NodeWindow, EveryRankOfANodeSeesEverySegment) {
   }
 }
 
-/// What one rank does in a step: its encode thread gives all chunks to the next rank of the node,
-/// its I/O thread writes what it is given, and the main thread only waits.
+/// One rank's part of a step. Its encode thread gives all chunks to the next rank of the node. Its
+/// I/O thread writes received chunks, and the main thread only waits.
 struct OneRank {
   OneRank(SharedWrites& shared_, tailrace::Storage& storage_, tailrace::Tail& tail_)
       : shared(shared_), storage(storage_), tail(tail_) {}
@@ -108,7 +108,7 @@ struct OneRank {
       chunk.encoded_bytes = bytes.size();
       const auto claim = [&] { return tail.claim(bytes.size()); };
       while (next != shared.rank_on_node() && !shared.try_give(next, chunk, bytes, claim)) {
-        std::this_thread::sleep_for(std::chrono::microseconds(100));  // room comes with receipts
+        std::this_thread::sleep_for(std::chrono::microseconds(100));  // receipts free space
       }
       if (next != shared.rank_on_node()) {
         ++n_given;
@@ -149,7 +149,7 @@ struct OneRank {
                         [this] { return tail.failure_raised(); }));
       finished = true;
     });
-    while (!finished) {  // as the executor does while its lanes work
+    while (!finished) {  // like the executor while its lanes work
       tail.service();
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -161,7 +161,7 @@ struct OneRank {
   }
 
  private:
-  /// Kept for the main thread: the encode thread lists chunks of its own meanwhile.
+  /// Stores receipts for the main thread, because the encode thread lists its own chunks meanwhile.
   void list_late(std::vector<SharedWrites::Receipt> receipts) {
     for (auto& receipt : receipts) receipts_.push_back(std::move(receipt));
   }
@@ -223,7 +223,7 @@ TEST(SharedWrites, ARankThatGaveUpIsNotWaitedFor) {
           return Status();
         },
         [] { return false; });
-    (*shared)->abandon();  // The window cannot be freed without the rank that has gone.
+    (*shared)->abandon();  // The window cannot be freed without the rank that has left.
   }
   EXPECT_EQ(n_written, 0U);
   comm->barrier();

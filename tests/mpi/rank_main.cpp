@@ -1,5 +1,5 @@
-// The program of all MPI tests. CMakeLists.txt runs it for each file of tests, by the names of its
-// suites.
+// The main program of all MPI tests. CMakeLists.txt runs it once per test file, filtered by the
+// names of its suites.
 
 #include "rank_support.hpp"
 

@@ -1,7 +1,7 @@
-// What all test programs on several ranks share: who is who, scratch files, main().
+// Common parts of all test programs on several ranks: rank numbers, scratch files, main().
 //
-// Every rank runs every test. A test that hangs is killed by name after kTestSeconds, so that a
-// deadlock is a failure and not a wait.
+// Every rank runs every test. A watchdog ends a hanging test after kTestSeconds, so that a deadlock
+// is a failure and not a wait. The test's name is the last one printed.
 
 #pragma once
 
@@ -51,7 +51,7 @@ inline std::string& scratch_folder() {
   return folder;
 }
 
-/// Path of a file of this test; the test's name is part of it.
+/// Path of a file of this test; it contains the test's name.
 inline std::string scratch(const std::string& name = "out.h5") {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   std::string file = std::string(test->test_suite_name()) + "." + test->name() + "." + name;
@@ -61,7 +61,7 @@ inline std::string scratch(const std::string& name = "out.h5") {
 
 // --- running ----------------------------------------------------------------------------------
 
-/// Prints failures with the rank; rank 0 prints the rest as usual. Also the watchdog.
+/// Prints failures with the rank; rank 0 also prints everything else. Includes the watchdog.
 class RankListener : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo& test) override {
     name_ = std::string(test.test_suite_name()) + "." + test.name();
@@ -76,17 +76,17 @@ class RankListener : public testing::EmptyTestEventListener {
                  result.message());
   }
 
-  std::string name_;  // googletest holds a lock in the calls above, so it cannot be asked there
+  std::string name_;  // googletest's lock, held in the calls above, forbids asking there
 };
 
 inline void on_alarm(int) {
-  // Only what a signal handler may call.
+  // Only async-signal-safe calls.
   const char* text = "a test of the API hangs; its name is the last one printed\n";
   (void)!write(STDERR_FILENO, text, std::strlen(text));
   _exit(3);
 }
 
-/// The main() of a test program. Every rank fails if one does.
+/// The main() of a test program. Every rank fails if one rank does.
 inline int run(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);

@@ -87,8 +87,8 @@ TEST(Read, OverlappingAndStridedSlabsAndRanksWithNone) {
   reader.close();
 }
 
-/// Ranks that are content with less read parts of chunks, the others share whole ones; even ranks
-/// have kept some already.
+/// Ranks with a loose bound read parts of chunks, the others share complete ones. Even ranks have
+/// some in their cache.
 TEST(Read, EachRankWithinABoundOfItsOwn) {
   const std::string path = scratch();
   constexpr double own = 1e-4;
@@ -139,7 +139,7 @@ TEST(Read, AFailingRankFailsAll) {
                     TAILRACE_ERROR_NOT_FOUND, {"none.h5"});
 }
 
-/// A request that the C++ header refuses fails on all ranks: none waits for the one that throws.
+/// A request that the C++ header refuses fails on all ranks: none waits for the rank that throws.
 TEST(Read, ARequestThatCannotBeMadeFailsAll) {
   const std::string path = scratch();
   write_file(path);

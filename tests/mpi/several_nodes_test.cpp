@@ -1,6 +1,6 @@
-// The end of the file between nodes, and the file itself, of which every node must see the same.
-// With TAILRACE_RANKS_PER_NODE the ranks are several nodes; on one node the same must hold. A rank
-// that hangs is killed by the watchdog of rank_support.hpp.
+// The end of the file between nodes, and the file itself, of which every node must see the same
+// state. With TAILRACE_RANKS_PER_NODE the ranks are several nodes; the same must hold on one node.
+// The watchdog of rank_support.hpp ends a rank that hangs.
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -39,13 +39,13 @@ struct Claim {
   std::uint64_t n_bytes = 0;
 };
 
-/// A turn of a main thread that waits.
+/// One iteration of a main thread's wait loop.
 void serve(Tail& tail) {
   tail.service();
   std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 
-/// From two threads, as lanes do, while the main thread serves.
+/// Claims from two threads, as lanes do, while the main thread serves.
 std::vector<Claim> claim_in_threads(Tail& tail, std::uint64_t n_claims) {
   std::vector<Claim> claims(2 * n_claims);
   std::atomic<int> n_ended{0};
@@ -65,7 +65,7 @@ std::vector<Claim> claim_in_threads(Tail& tail, std::uint64_t n_claims) {
   return claims;
 }
 
-/// All ranks' claims, by address. At rank 0.
+/// All ranks' claims, sorted by address. Only at rank 0.
 std::vector<Claim> gathered(Comm& comm, const std::vector<Claim>& mine) {
   std::vector<Claim> all;
   for (const Bytes& bytes : comm.gather(std::as_bytes(std::span(mine)), 0)) {
@@ -99,14 +99,14 @@ TEST(SeveralNodes, ClaimsFollowEachOtherWithoutAGap) {
   }
 }
 
-/// What is had ahead is used first; what is too much of it is the only gap.
+/// Space claimed ahead is used first; its unneeded remainder is the only gap.
 TEST(SeveralNodes, WhatIsExpectedIsHadBeforeRanksAreLetGo) {
   const auto comm = api_test::comm_of_all();
   auto tail = comm->create_tail(kStart);
   ASSERT_TRUE(tail.ok());
   constexpr std::uint64_t n_bytes = 100'000;
   for (int step = 0; step < 3; ++step) {
-    // The first rank of a node hears what is expected of a step before it begins that itself.
+    // The first rank of a node receives the others' expectations before it starts the step itself.
     for (int turn = 0; step > 0 && rank() % 2 == 0 && turn < 50; ++turn) serve(**tail);
     (*tail)->start_step();
     (*tail)->expect(n_bytes);
@@ -128,8 +128,8 @@ TEST(SeveralNodes, WhatIsExpectedIsHadBeforeRanksAreLetGo) {
   }
 }
 
-/// What a tail has asked for, and nobody waits for, is no answer to the next one, which MPI may
-/// give the same place.
+/// A request of a closed tail that no rank waits for must not answer the next tail, which MPI may
+/// place at the same address.
 TEST(SeveralNodes, ATailThatGoesLeavesNoMessageToTheNext) {
   const auto comm = api_test::comm_of_all();
   std::mt19937 random(static_cast<unsigned>(rank()) + 1);
@@ -145,15 +145,15 @@ TEST(SeveralNodes, ATailThatGoesLeavesNoMessageToTheNext) {
       EXPECT_EQ(claim.address, next) << file;
       next = claim.address + claim.n_bytes;
     }
-    comm->barrier();  // All have claimed: what is expected now is between no two claims.
-    // Late, too, when the leader of the node has nothing left to do but to go.
+    comm->barrier();  // All ranks have claimed: the space expected now lies between no two claims.
+    // May arrive late, after the node's leader has finished all its other work.
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 4));
     (*tail)->expect(1 + random() % 1000);
     if (random() % 2 == 0) serve(**tail);
   }
 }
 
-/// Claims that wait when the program goes on to calls of its own, in which rank 0 serves nobody.
+/// Claims are pending while the program makes MPI calls in which rank 0 serves no claims.
 TEST(SeveralNodes, ClaimsThatWaitLetRanksGo) {
   const auto comm = api_test::comm_of_all();
   auto tail = comm->create_tail(kStart);
@@ -175,7 +175,7 @@ TEST(SeveralNodes, ClaimsThatWaitLetRanksGo) {
     while (!claimed) serve(**tail);
     watch.join();
     EXPECT_GE(address, kStart);
-    comm->barrier();  // All have claimed, and nobody has claimed again.
+    comm->barrier();  // All ranks have claimed once.
     EXPECT_EQ((*tail)->end(), kStart + 77 * static_cast<std::uint64_t>(n_ranks() * (step + 1)));
     comm->barrier();
   }
@@ -198,7 +198,7 @@ TEST(SeveralNodes, AFailureReachesTheOtherNodesWithinTheStep) {
   }
 }
 
-/// Ranks of other nodes than rank 0's are in a folder of their own, with old files in it.
+/// Puts ranks of nodes other than rank 0's into a separate folder with old files.
 class OtherFolders {
  public:
   OtherFolders(Comm& comm, const std::vector<std::string>& old_files)
@@ -241,7 +241,7 @@ void expect_refused(const Status& status) {
   }
 }
 
-/// Who takes over from a rank 0 that has died must know that the others are gone, too.
+/// A successor of a dead rank 0 must be able to see whether the other nodes' ranks have ended, too.
 TEST(SeveralNodes, OtherNodesHoldTheFileWhileTheyMayWrite) {
   const auto comm = api_test::comm_of_all();
   if (comm->place().empty()) GTEST_SKIP() << "a single node";
@@ -276,14 +276,15 @@ TEST(SeveralNodes, AFileThatOneNodeHasForItselfIsRefused) {
   expect_refused(Reader::open(api_test::comm_of_all(), "old.h5", ReadOptions()).status());
   if (folders.other) {
     EXPECT_EQ(std::filesystem::file_size("new.h5.partial"), 11U);
-  } else {  // Nothing is left of what was refused.
+  } else {  // The refused files leave nothing.
     EXPECT_FALSE(std::filesystem::exists("new.h5.partial"));
     EXPECT_FALSE(std::filesystem::exists("old.h5.lock"));
   }
 }
 
-/// Some clients of shared file systems take the temporary name for the file that had it before,
-/// which now is the one to be replaced: a rank elsewhere would write its chunks into that.
+/// Some clients of shared file systems confuse the temporary name with the file that had it before,
+/// which is the one now being replaced. A rank on another node would write its chunks into the old
+/// file.
 TEST(SeveralNodes, AFileIsReplacedAtOnce) {
   const std::string path = scratch();
   constexpr std::uint64_t n_turns = 6;
@@ -297,7 +298,8 @@ TEST(SeveralNodes, AFileIsReplacedAtOnce) {
     const auto field =
         (*writer)->define_field({"/u", DType::u32, Shape{n_all}, options.field_defaults, false});
     ASSERT_TRUE(field.ok()) << field.status().message();
-    // More of them in each turn, lest chunks of equal places and sizes hide whose file has them.
+    // Larger values in each turn, so that a chunk in the wrong file has another size and is
+    // detected.
     std::vector<std::uint32_t> mine(n_own);
     std::mt19937 random(static_cast<unsigned>(1000 * turn) + static_cast<unsigned>(rank()));
     for (std::uint32_t& value : mine)
@@ -306,7 +308,7 @@ TEST(SeveralNodes, AFileIsReplacedAtOnce) {
     ASSERT_TRUE((*writer)->put(*field, box, mine.data(), true).ok());
     ASSERT_TRUE((*writer)->end_step().ok());
     ASSERT_TRUE((*writer)->close().ok());
-    if (turn + 1 < n_turns) continue;  // the next one comes at once
+    if (turn + 1 < n_turns) continue;  // the next turn replaces the file immediately
     auto reader = Reader::open(api_test::comm_of_all(), path, ReadOptions());
     ASSERT_TRUE(reader.ok()) << reader.status().message();
     std::vector<std::uint32_t> read(n_own);
@@ -317,7 +319,7 @@ TEST(SeveralNodes, AFileIsReplacedAtOnce) {
   }
 }
 
-/// As where a client learns late what another one has written.
+/// Simulates a client that sees another client's file late.
 TEST(SeveralNodes, AFileThatOneNodeSeesLateIsNoFailure) {
   const auto comm = api_test::comm_of_all();
   if (comm->place().empty()) GTEST_SKIP() << "a single node";
@@ -338,8 +340,8 @@ TEST(SeveralNodes, AFileThatOneNodeSeesLateIsNoFailure) {
   late.join();
 }
 
-/// As where a client remembers which file a name led to before: what is written there is lost, or
-/// spoils the file of another job. A new file, then one that is opened.
+/// Simulates a client that caches which file a name denoted before. Its writes would be lost, or
+/// would damage another job's file. Tests a new file, then an opened one.
 TEST(SeveralNodes, AFileThatANameLedToBeforeIsNotWritten) {
   const auto comm = api_test::comm_of_all();
   if (comm->place().empty()) GTEST_SKIP() << "a single node";
@@ -378,8 +380,8 @@ TEST(SeveralNodes, AFileThatANameLedToBeforeIsNotWritten) {
   EXPECT_EQ(std::filesystem::file_size(before), 23U);
 }
 
-/// As a client that keeps what it has read, and ahead, for as long as a file is open (JuiceFS):
-/// zeros where the file ended. What it writes itself it knows.
+/// Simulates a client that caches its reads and read-ahead while a file is open (JuiceFS): zeros
+/// beyond the old end of the file. The client knows its own writes.
 class KeepingStorage final : public StorageOver {
  public:
   using StorageOver::StorageOver;
@@ -395,7 +397,7 @@ class KeepingStorage final : public StorageOver {
     if (kept_.empty()) {
       std::vector<std::byte> all(std::size_t{1} << 20);
       const Result<std::uint64_t> there = inner_->file_bytes();
-      // A client that asks by names (sshfs) cannot tell it once another node has renamed the file.
+      // A client that asks by name (sshfs) fails after another node has renamed the file.
       if (!there.ok()) return inner_->read_at(address, bytes);
       const auto n_bytes = std::min<std::uint64_t>(*there, all.size());
       TAILRACE_TRY(inner_->read_at(0, std::span(all).first(n_bytes)));
@@ -416,13 +418,13 @@ class KeepingStorage final : public StorageOver {
   std::vector<std::byte> kept_;
 };
 
-/// Each row by another rank, two rows a chunk: who writes the second one completes a chunk that
-/// another node may have written, of which its client had read the place before.
+/// Ranks put rows in turn, and a chunk has two rows. The rank with the second row completes a chunk
+/// that another node may have written after its own client had cached that place.
 TEST(SeveralNodes, ChunksOfOthersAreCompletedAndReadWhateverAClientKeeps) {
   if (api_test::comm_of_all()->place().empty()) GTEST_SKIP() << "a single node";
   constexpr std::uint64_t n_columns = 500;
   ArrayFileOptions options = test::array_options("codec=trz,chunk=2x500");
-  options.file.sync = true;  // A client may keep to itself what rank 0 commits without.
+  options.file.sync = true;  // Without sync, a client may delay rank 0's commits.
   options.file.open_storage = [](const std::string& name,
                                  bool create) -> Result<std::unique_ptr<Storage>> {
     TAILRACE_TAKE(std::unique_ptr<Storage> inner, open_posix_storage(name, create, false));
@@ -452,7 +454,7 @@ TEST(SeveralNodes, ChunksOfOthersAreCompletedAndReadWhateverAClientKeeps) {
   EXPECT_TRUE(file->close().ok());
 }
 
-/// As a client that writes when it is asked to sync, or when the file is closed: later than others.
+/// Simulates a client that writes only at sync or close: later than others.
 class LateStorage final : public StorageOver {
  public:
   LateStorage(std::unique_ptr<Storage> inner, const std::atomic<bool>& full)
@@ -479,13 +481,13 @@ class LateStorage final : public StorageOver {
   }
 
  private:
-  const std::atomic<bool>& full_;  ///< One more write goes well, and then none.
+  const std::atomic<bool>& full_;  ///< If true, one more write succeeds, and later ones fail.
   std::mutex mutex_;
   std::vector<std::pair<std::uint64_t, std::vector<std::byte>>> late_;
 };
 
-/// The last rank's node writes its part of a step that fails then. What that node's client has not
-/// written yet must not come over what rank 0 puts there in the next step.
+/// The last rank's node writes its part of a step that then fails. Delayed writes of that node's
+/// client must not overwrite what rank 0 writes to the same place in the next step.
 TEST(SeveralNodes, WhatAFailedStepHasWrittenComesOverNothing) {
   if (api_test::comm_of_all()->place().empty()) GTEST_SKIP() << "a single node";
   for (const char* mode : {"sync", "async", "in_situ"}) {

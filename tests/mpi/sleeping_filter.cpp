@@ -1,7 +1,7 @@
-// An HDF5 filter plug-in whose encoding takes a known time, whatever else the machine does: it
-// sleeps. Filter 300 (HDF5 keeps 256 to 511 for tests); client data: microseconds a chunk.
+// An HDF5 filter plug-in whose encoding takes a known time on any machine, because it sleeps.
+// Filter 300 (HDF5 reserves 256 to 511 for tests); client data: microseconds per chunk.
 //
-// It takes the zeros from a chunk's end. Encoded: the length, 8 bytes, then what is left.
+// The filter removes the zeros at a chunk's end. Encoded chunk: the length, 8 bytes, then the rest.
 
 #include <hdf5.h>
 #include <unistd.h>
@@ -54,7 +54,7 @@ const H5Z_class2_t sleeping_filter = {
 
 }  // namespace
 
-// All else of the project is hidden from other libraries; HDF5 looks for these two.
+// The project hides all other symbols from other libraries; HDF5 looks up these two.
 #pragma GCC visibility push(default)
 extern "C" {
 H5PL_type_t H5PLget_plugin_type() { return H5PL_TYPE_FILTER; }

@@ -1,12 +1,12 @@
-// A program whose iterations are all alike, and hardly a matter of processors: what it computes,
-// exchanges and waits for are sleeps, and so is the encoding (sleeping_filter.cpp).
+// A program whose iterations are all alike and hardly use the processor. Its computing, exchanges
+// and waits are sleeps, and so is the encoding (sleeping_filter.cpp).
 //
 //   mpiexec -n 2 steady_application FILE OPTIONS [STEPS]
 //
-// OPTIONS are those of the file, beside mode, codec and chunk. An iteration: 60 ms of computing,
-// 160 ms that the device computes, a 40 ms exchange (both lanes), then the same with 80 ms more of
-// the device. A rank encodes 10 chunks of 25 ms each, of which it keeps about 0.8 MB.
-// tests/python/test_simulate_real.py holds what it records against the simulator.
+// OPTIONS are the file's options, except mode, codec and chunk. An iteration has 60 ms of
+// computing, 160 ms on the device and a 40 ms exchange (both lanes). Then it repeats them with 80
+// ms more on the device. A rank encodes 10 chunks in 25 ms each, to about 0.8 MB in total.
+// tests/python/test_simulate_real.py compares its recordings with the simulator.
 
 #include <mpi.h>
 
@@ -28,7 +28,7 @@ using tailrace::File;
 constexpr std::uint64_t n_chunks = 10;
 constexpr std::uint64_t chunk_elements = 32768;  // 128 KiB
 
-/// Chunk c of a rank: a ramp, then zeros from half of it on, or later; rank 1 has more to write.
+/// Chunk c of a rank: a ramp, then zeros from its middle or later; rank 1 has more to write.
 std::vector<float> values_of(int rank, int step) {
   std::vector<float> values(n_chunks * chunk_elements);
   for (std::uint64_t chunk = 0; chunk < n_chunks; ++chunk) {
@@ -45,7 +45,7 @@ void exchange(File& file) {
   std::this_thread::sleep_for(milliseconds(40));
 }
 
-/// The device computes: the program's thread has nothing to do.
+/// Waits for the device: the program's thread is idle.
 void wait_for_device(File& file, milliseconds length) {
   const Clock::time_point done_at = Clock::now() + length;
   file.idle_until([done_at] { return Clock::now() >= done_at; });

@@ -4,19 +4,20 @@
   kills.py kills [--runs N] [--seconds S] [--events PATTERN...] [--jobs PATTERN...] [--seed N]
   kills.py repeats [--runs N]
 
-At the head of a cluster (tests/nodes/cluster; scripts/nodes-test --kills, --repeats). Each run of
-"kills" takes a job of tests/campaign and an event: a rank is killed, a node, the client of a node's
-file system or a brick of the store; a node's ranks are stopped; a file system is unmounted. The job
-must end within 30 s of it; one whose ranks are stopped for good, within 30 s of the end of its
-limit, which is the launcher's business. Then the head, which ran no rank, reads the file with h5py
-a second later; another node reads it with stock HDF5 before and after `tailrace recover --apply`;
-the next run must succeed, and the head read what that leaves. What was committed is known from
-the ranks' own word (tests/campaign/mark.h).
+Run at the head of a cluster (tests/nodes/cluster; scripts/nodes-test --kills, --repeats). Each run
+of "kills" combines a job of tests/campaign with an event. The event kills a rank, a node, the
+client of a node's file system or a brick of the store; or it stops a node's ranks, or unmounts a
+file system. The job must end within 30 s of the event. A job whose ranks are stopped permanently
+must end within 30 s of its time limit, which the launcher enforces.
 
-"repeats": `concat -a` again and again, and one run of cosmo in_situ with as many steps.
+A second later the head, which ran no rank, reads the file with h5py. Another node reads it with
+stock HDF5 before and after `tailrace recover --apply`. Then the next run must succeed, and the head
+reads its result. The ranks themselves report what was committed (tests/campaign/mark.h).
 
-Lines of JSON go to --log, a table to the output; the files of a broken promise to --kept. The same
-seed makes the same choices, but not the same moments of a job.
+"repeats": `concat -a` many times, and one run of cosmo in_situ with as many steps.
+
+Lines of JSON go to --log, a table to the output, and the files of a broken promise to --kept. The
+same seed makes the same choices, but not at the same moments of a job.
 """
 
 import argparse
@@ -45,10 +46,10 @@ import jobs  # noqa: E402
 CLUSTER = os.environ.get("CLUSTER")
 N_NODES = int(os.environ.get("CLUSTER_NODES", "2"))
 SHARE = pathlib.Path("/mnt/shared")
-MARKS = pathlib.Path("/mnt/cluster/marks")    # not on what is disturbed
-CACHED_S = 1.2      # so long clients keep what they know of a file (docs/nodes.md)
+MARKS = pathlib.Path("/mnt/cluster/marks")    # outside the disturbed file systems
+CACHED_S = 1.2      # time for which clients cache a file's attributes (docs/nodes.md)
 ENDS_WITHIN_S = 30
-LIMIT_S = 6         # of a job whose ranks are stopped for good
+LIMIT_S = 6         # time limit of a job whose ranks are stopped permanently
 
 
 def cluster(*words, check=True):
@@ -60,14 +61,14 @@ def at(node, script, check=False):
     return cluster("on", node, "sh", "-c", script, check=check)
 
 
-# --- events: each is done at once, and returns what puts the cluster right after the job's end
+# --- events: each acts immediately, and returns a function that repairs the cluster after the job
 
 def node_of(chance):
     return 1 + chance.randrange(N_NODES)
 
 
 def pids(process):
-    return f"$(pgrep -x {process[:15]})"    # the kernel keeps so much of a name
+    return f"$(pgrep -x {process[:15]})"    # the kernel truncates names to this length
 
 
 def kill_rank(chance, process):
@@ -81,7 +82,8 @@ def kill_node(chance, process):
 
 
 def stop_ranks(chance, process):
-    """For some seconds: a debugger, a machine that swaps, a file system that hangs."""
+    """Stop the ranks for some seconds, like a debugger, a swapping machine or a hanging file
+    system."""
     node = node_of(chance)
     at(node, f"kill -STOP {pids(process)}")
     time.sleep(chance.uniform(0.5, 4))
@@ -99,7 +101,7 @@ def unmount(chance, process):
 
 
 def kill_client(chance, process):
-    """Every open file of the node is lost at once."""
+    """Close every open file of the node together."""
     node = node_of(chance)
     at(node, "kill -9 $(pgrep -x 'glusterfs|sshfs|juicefs')")
 
@@ -135,10 +137,10 @@ EVENTS = {"bind": ANYWHERE, "sshfs": {**ANYWHERE, **CLIENTS}, "juicefs": {**ANYW
           "gluster": {**ANYWHERE, **CLIENTS, **BRICKS}}
 
 
-# --- jobs: those of the campaign, longer, and what is run after them
+# --- jobs: longer versions of the campaign's jobs, and the commands that follow them
 
 class Inputs:
-    """Files to repack and concatenate, made once for all runs."""
+    """Files for repack and concat, made once for all runs."""
 
     def prepare(self, programs, folder):
         kept = SHARE / "kept" / self.name.replace(" ", "_")
@@ -155,10 +157,10 @@ class Inputs:
 
 class Command(Inputs, jobs.Command):
     def next_run(self, programs, folder, seen):
-        """(words, what is committed when it has ended)"""
+        """(command words, committed state after the job has ended)"""
         old = self.expectation.old
         if old is not None and seen != old:
-            return None, 1    # An append that was done is not done again.
+            return None, 1    # A completed append is not repeated.
         more = [] if old is not None else ["--force"]
         if self.keeps_partial and (folder / "out" / (self.name_of_file + ".partial")).exists():
             more.append("--resume")
@@ -214,7 +216,7 @@ class Hdf5Program(jobs.Hdf5Program):
         there = self.expectation.levels["/a"].get(seen.get("/a"), 0) \
             if isinstance(seen, dict) else 0
         more = min(there, self.n_steps) + self.MORE
-        if not there:    # As its user does: what has no step is made anew.
+        if not there:    # Act like the user: a file without a step is created again.
             (folder / "out" / self.name_of_file).unlink(missing_ok=True)
         return ["env", f"LD_PRELOAD={programs.preloaded_front('')}",
                 *self.program_words(programs, folder, more)], more
@@ -247,7 +249,7 @@ def all_jobs():
 
 
 def program_of(job, words):
-    """The name of the process that is a rank."""
+    """The process name of a rank."""
     words = [str(word) for word in words]
     while words[0] == "env" or "=" in words[0]:
         words.pop(0)
@@ -271,7 +273,8 @@ def read_into(pipe, path):
 
 
 def read_here(path):
-    """What h5py reads at the head, in a process of its own: a damaged file may crash it."""
+    """Read the file with h5py at the head, in a separate process, because a damaged file may crash
+    h5py."""
     here, there = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.Process(target=read_into, args=(there, path))
     process.start()
@@ -297,7 +300,7 @@ class Kills:
         self.chance = random.Random(arguments.seed)
         self.log = open(arguments.log, "a", buffering=1) if arguments.log else None
         self.rows, self.broken = [], []
-        self.took = {}    # undisturbed, by job
+        self.took = {}    # duration of the undisturbed job, by job
         h5py.h5pl.append(str(self.programs.tailrace.parents[1] / "lib/hdf5/plugin").encode())
 
     def start(self, job, words, output):
@@ -316,7 +319,7 @@ class Kills:
         return any(at(node, f"pgrep -x {name[:15]}").stdout for node in range(1, N_NODES + 1))
 
     def wait(self, process, name):
-        """"": the job has ended; "launcher": all ranks have, and mpiexec lives on; "hangs"."""
+        """"": the job has ended; "launcher": all ranks have ended, but mpiexec runs; "hangs"."""
         gone = 0
         for _ in range(ENDS_WITHIN_S // 5):
             try:
@@ -329,11 +332,11 @@ class Kills:
         return "launcher" if gone else "hangs"
 
     def end(self, process, name):
-        """End what does not end by itself, and the ranks it has left."""
+        """Kill a job that does not end, and its remaining ranks."""
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            for node in range(1, N_NODES + 1):    # What the launcher itself has left there.
+            for node in range(1, N_NODES + 1):    # Files that the launcher itself has left there.
                 at(node, "kill -9 $(pgrep -x 'orted|hydra_pmi_proxy'); rm -rf /tmp/ompi.*")
         left = 0
         for node in range(1, N_NODES + 1):
@@ -397,7 +400,7 @@ class Kills:
                 process.wait(LIMIT_S)
             except subprocess.TimeoutExpired:
                 row["limit"] = True
-                process.send_signal(signal.SIGTERM)    # as a batch system does
+                process.send_signal(signal.SIGTERM)    # like a batch system
                 at_event = time.monotonic()
         outcome = self.wait(process, name)
         if outcome == "hangs":
@@ -450,19 +453,19 @@ class Kills:
         return found[-6000:]
 
     def judge(self, job, folder, committed, row):
-        """What the job's end, wherever it came, has broken: sentences."""
+        """Sentences about the promises that the job's end has broken, wherever it came."""
         problems = []
         out = folder / "out"
         path = out / job.name_of_file
         time.sleep(self.cached_s)
-        # As it lies, for who looks closer.
+        # A copy in its original state, for closer inspection.
         shutil.copytree(out, folder.with_name(folder.name + "_left"))
         seen = read_here(path)
         journal = any(p.name.endswith(".journal") for p in out.iterdir())
         wrong = job.expectation.damage(seen, committed)
         if wrong and not journal:
             problems.append(f"the file {wrong} at the head")
-        if self.fs == "sshfs":    # whose locks are each node's own: its user knows the job is dead
+        if self.fs == "sshfs":    # sshfs has separate locks on each node
             for lock in out.glob("*.lock"):
                 lock.unlink()
         reader = self.chance.randrange(1, N_NODES + 1)
@@ -525,7 +528,7 @@ class Kills:
         pairs, tally = [], collections.Counter()
         number = 0
         while tally["done"] < arguments.runs and time.monotonic() < ends:
-            if not pairs:    # Every event for every job, before a second time.
+            if not pairs:    # Each pair of event and job occurs once before any occurs again.
                 pairs = [(job, event) for job in wanted for event in events]
                 self.chance.shuffle(pairs)
             number += 1
@@ -535,7 +538,7 @@ class Kills:
 
 
 def table(rows):
-    """Lines of numbers for each event, for docs/reliability.md."""
+    """Table lines of numbers for each event, for docs/reliability.md."""
     lines = ["| file system | event | runs | ended with an error / went on | longest, s | hangs / "
              "of mpiexec alone | wrong or lost |", "|---|---|---|---|---|---|---|"]
     for fs, event in sorted({(row["fs"], row["event"]) for row in rows}):
@@ -560,7 +563,7 @@ def mpiexec(ranks, *words, timeout):
 
 
 def repeats(arguments):
-    """No hang (each call within 60 s), and every row where it belongs."""
+    """Check that no call hangs (60 s each), and that every row is in its place."""
     programs = jobs.Programs(os.environ["TAILRACE"])
     h5py.h5pl.append(str(programs.tailrace.parents[1] / "lib/hdf5/plugin").encode())
     folder = jobs.fresh(SHARE / "repeats")

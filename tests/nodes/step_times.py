@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""What a step takes on one node and on several, in turn.
+"""Times of a step on one node and on several, alternately.
 
   step_times.py [--rounds N] [--mebibytes M] [--ranks R] [--write-limit MB] [--csv FILE]
 
-At the head of a cluster (tests/nodes/cluster; scripts/nodes-test --times). The same ranks repack
-the same file (fields of f32, trz, abs=1e-3, one thread a rank), all on node 1, then dealt over the
-nodes, and so on. The nodes of one machine share its cores, so what differs is what travels between
-them: claims, agreement, records. `step_s` is what the ranks take for the step, `wait_s` of it the
-time in which some chunk of a rank was encoded and had no place yet (the largest of the ranks; the
-rank goes on encoding meanwhile). Layout sparse takes its turns, too: it places chunks by the shape,
-so what claimed takes longer than that is what claims cost. The files are compared with the input,
-value by value, by h5py.
+Run at the head of a cluster (tests/nodes/cluster; scripts/nodes-test --times). The same ranks
+repack the same file (fields of f32, trz, abs=1e-3, one thread per rank). First all ranks are on
+node 1, then they are distributed over the nodes, and so on. The nodes of one machine share its
+cores, so the difference is the communication between them: claims, agreement, records.
+
+`step_s` is the ranks' time for the step. `wait_s` is the part of it in which some encoded chunk of
+a rank had no place yet (the maximum over the ranks; the rank continues to encode meanwhile). Layout
+sparse runs as well. It computes places from the shape, so the additional time of claimed is the
+cost of claims. h5py compares the files with the input, value by value.
 """
 
 import argparse
@@ -31,7 +32,7 @@ BOUND = 1e-3
 
 
 def make_input(path, n_bytes):
-    """Four smooth fields with noise a few bounds high, so that chunks differ in size."""
+    """Four smooth fields with noise of a few bounds, so that chunks differ in size."""
     edge = round((n_bytes / 16) ** (1 / 3))
     z, y, x = np.ogrid[:edge, :edge, :edge]
     noise = np.random.default_rng(1)
@@ -61,7 +62,7 @@ def run(n_nodes, layout, options, source, target):
                  f"TAILRACE_WRITE_LIMIT={options.write_limit * 1e6:.0f}",
                  f"TAILRACE_WRITE_LIMIT_FOLDER={target.parent}", *words]
     begin = ["mpiexec", "-n", options.ranks]
-    if n_nodes == 1:    # By the system's mpiexec: the cluster's comes first in PATH.
+    if n_nodes == 1:    # Use the system's mpiexec, because the cluster's is first in PATH.
         path = ":".join(p for p in os.environ["PATH"].split(":") if not p.startswith("/mnt/"))
         begin = [CLUSTER, "on", 1, "env", f"PATH={path}", "OMPI_ALLOW_RUN_AS_ROOT=1",
                  "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpiexec", "--oversubscribe", "--bind-to",
@@ -97,7 +98,7 @@ def main():
         for nodes, layout in cases:
             target = folder / f"out_{nodes}_{layout}.h5"
             report = run(nodes, layout, options, source, target)
-            if turn < 0:    # Not counted: answers first, and caches are warm then.
+            if turn < 0:    # Not counted: the turn checks the results and warms caches.
                 check(source, target)
                 continue
             rows.append({"nodes": nodes, "layout": layout, "ranks": options.ranks, "round": turn,

@@ -1,8 +1,8 @@
-"""What only several nodes can show: failures of one of them, and the file that each of them sees.
+"""Tests that need several nodes: failures of one node, and the file as each node sees it.
 
-Run by scripts/nodes-test at the head of a cluster (tests/nodes/cluster), which has a client of the
-shared file system and runs no ranks: whatever is read here was written elsewhere. The other tests
-of this kind are those of tests/python and tests/mpi, which nodes-test runs there as they are.
+scripts/nodes-test runs them at the head of a cluster (tests/nodes/cluster). The head has a client
+of the shared file system and runs no ranks, so everything read here was written elsewhere.
+nodes-test also runs the related tests of tests/python and tests/mpi there, unchanged.
 """
 
 import json
@@ -59,14 +59,14 @@ def test_repack(layout, writers, ranks, source, tmp_path):
                      "--writers", writers, "--trace", trace, ranks=ranks)["files"][0]
     check(source, target)
     assert report["n_ranks"] == ranks
-    # Ranks are dealt over the nodes in turn; the first of each writes for the others.
+    # Ranks are distributed over the nodes in turn; the first of each writes for the others.
     n_writers = min(ranks, N_NODES) if writers == "node" else ranks
     assert {event["pid"] for event in json.loads(trace.read_text())["traceEvents"]
             if event["name"].startswith("write")} == set(range(n_writers))
     stored = extents(target)
     encoded = sum(end - start for start, end in stored)
     assert encoded == report["encoded_bytes"]
-    # What is reported as unused, the file has.
+    # The file contains the bytes that are reported as unused.
     assert encoded + report["slack_bytes"] <= target.stat().st_size == report["file_bytes"]
     if layout != "arena":
         assert stored[-1][1] - stored[0][0] - encoded <= encoded / 100
@@ -75,7 +75,7 @@ def test_repack(layout, writers, ranks, source, tmp_path):
 
 @pytest.mark.skipif(os.environ.get("CLUSTER_MPI") == "mpich", reason="Open MPI's")
 def test_files_of_mpi_itself_are_each_nodes_own():
-    """Else a node that loses the shared file system within MPI_Init waits there for ever."""
+    """Otherwise a node that loses the shared file system during MPI_Init waits there forever."""
     done = subprocess.run(["mpiexec", "-n", str(N_NODES), "sh", "-c", "ls -d /tmp/ompi.*; "
                            "ls -d /mnt/shared/ompi.* 2>&1"], capture_output=True, text=True,
                           env={**os.environ, "TMPDIR": "/mnt/shared"}, timeout=60)
@@ -85,7 +85,7 @@ def test_files_of_mpi_itself_are_each_nodes_own():
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_jobs_that_replace_one_file_in_turn(ranks, source, tmp_path):
-    """A node remembers what the temporary name led to: the output as it is now."""
+    """A node caches the file that the temporary name denoted: the current output."""
     other = tmp_path / "other.h5"
     with h5py.File(source) as before, h5py.File(other, "w") as file:
         for name in before:
@@ -119,7 +119,7 @@ def test_append_with_claims_between_nodes(turn, tmp_path):
 
 
 def expect_refused(done, node):
-    """The failure names the host and a rank of it, on every rank alike."""
+    """The failure names the host and a rank of it, and is the same on every rank."""
     said = done.stdout + done.stderr
     assert done.returncode not in (0, 139), said
     assert "on this node is not the file that rank 0 has" in said, said
@@ -128,7 +128,7 @@ def expect_refused(done, node):
 
 @pytest.fixture()
 def last_node_unmounted(tmp_path):
-    """As if the file system were not mounted there, with a folder of the same name."""
+    """Simulate a node without the mounted file system that has a folder of the same name."""
     cluster("umount", N_NODES)
     cluster("on", N_NODES, "mkdir", "-p", tmp_path)
     yield N_NODES
@@ -142,7 +142,7 @@ def copy_to_node(path, node):
 
 
 def test_an_output_that_one_node_has_for_itself(source, tmp_path, last_node_unmounted):
-    """Its stale copy of the unfinished file would take its chunks, and nobody would know."""
+    """The node's stale copy of the unfinished file would receive its chunks without any error."""
     target = tmp_path / "out.h5"
     (tmp_path / "out.h5.partial").write_bytes(b"")
     copy_to_node(tmp_path / "out.h5.partial", last_node_unmounted)
@@ -168,7 +168,7 @@ def test_an_input_of_which_one_node_has_an_older_copy(source, tmp_path, last_nod
 
 
 def test_a_rank_is_killed_on_another_node(source, tmp_path):
-    """The job ends, and the next one takes its lock over and succeeds."""
+    """The job ends, and the next job takes over its lock and succeeds."""
     target = tmp_path / "out.h5"
     words = command("repack", source, "-o", target, "--codec", "deflate,level=9", "--force",
                     ranks=4)
@@ -211,7 +211,7 @@ SLOW = "deflate,level=9,engine=zlib"
 
 @pytest.fixture()
 def long_source(tmp_path):
-    """Encoding it by zlib at level 9 takes seconds."""
+    """A file that zlib needs seconds to encode at level 9."""
     path = tmp_path / "in.h5"
     with h5py.File(path, "w") as file:
         values = np.random.default_rng(1).random((256, 256, 256))
@@ -220,7 +220,7 @@ def long_source(tmp_path):
 
 
 def test_two_nodes_write_one_file(long_source, tmp_path):
-    """On sshfs each node has locks of its own: what another holds is free there."""
+    """sshfs has separate locks on each node: a lock held elsewhere looks free."""
     target = tmp_path / "out.h5"
     words = command("repack", long_source, "-o", target, "--codec", SLOW)
     with started(on(1, *words)) as first:
@@ -238,7 +238,7 @@ def test_two_nodes_write_one_file(long_source, tmp_path):
 
 
 def test_a_node_outlives_rank_0(long_source, tmp_path):
-    """Rank 0 is dead, and another node's ranks are stopped: they may yet write."""
+    """Rank 0 is dead, and another node's ranks are stopped: they may still write."""
     if file_system() == "fuse.sshfs":
         pytest.skip("sshfs has no locks between nodes")
     target = tmp_path / "out.h5"
@@ -262,9 +262,9 @@ def test_a_node_outlives_rank_0(long_source, tmp_path):
 
 
 def test_appended_chunks_that_move(tmp_path):
-    """HDF5 puts some of them into freed space: rank 0 copies what ranks elsewhere have written, of
-    which its own kernel can keep the first page as it was, zeros behind a chunk of its own. One in
-    six appends on 3 nodes was wrong."""
+    """HDF5 moves some appended chunks into freed space, so rank 0 copies chunks that ranks
+    elsewhere have written. Its kernel may have cached their first page earlier, as zeros behind a
+    chunk of its own. One in six appends on 3 nodes was wrong."""
     files, rows = [], {}
     for f in range(3):
         files.append(tmp_path / f"{f}.h5")

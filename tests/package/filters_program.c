@@ -1,4 +1,4 @@
-/* A program on its own HDF5 that knows trz and xor by libtailrace_filters.so alone.
+/* A program with its own HDF5 that gets trz and xor only from libtailrace_filters.so.
  *
  *   filters_program OUT.h5        writes /trz (abs=0.5) and /xor, and reads both
  *   filters_program IN.h5 read    reads both

@@ -1,9 +1,9 @@
-"""The first compressed file of a user who has installed a wheel, and who else reads it.
+"""The first compressed file of a user who has installed a wheel, and the programs that read it.
 
-Without arguments NumPy is all that is there beside tailrace. --others: h5py and netCDF4, if they
-are installed, read the file in this process as well, xarray opens it, and plug-ins of hdf5plugin,
-if that is there, write by the HDF5 inside the engine. Run by scripts/check-wheel and by
-cibuildwheel.
+Without arguments only NumPy and tailrace are needed. --others: further packages are used if they
+are installed. h5py and netCDF4 read the file in this process as well, xarray opens it, and plug-ins
+of hdf5plugin write through the HDF5 inside the engine. scripts/check-wheel and cibuildwheel run
+this.
 """
 
 import importlib.util
@@ -41,10 +41,10 @@ def first_file(path, u):
 
 
 def libraries():
-    """Files of this process that are an HDF5, or what one of the system drags in, but for those
-    inside other wheels, since tailrace imports h5py where it is installed."""
+    """Files of this process that are an HDF5, or a dependency of the system's HDF5. Files inside
+    other wheels are excluded, because tailrace imports h5py if it is installed."""
     if sys.platform != "linux":
-        return []  # no list to look at
+        return []  # the system has no list
     maps = pathlib.Path("/proc/self/maps")
     found = {line.split()[-1] for line in maps.read_text().splitlines() if "/" in line}
     others = re.compile(r"/(?!tailrace\.libs/)[^/]*\.libs/")
@@ -57,7 +57,7 @@ def has(name):
 
 
 def others(path, u):
-    """netCDF4 before h5py: the one that is told of a folder, the one that is given the filters."""
+    """Read the file with the other packages that are installed. @returns their names."""
     import h5py
     read = []
     with h5py.File(path) as file:

@@ -1,9 +1,9 @@
-/* What the real library answers to wrong arguments and modes of access, and that the collective
- * functions survive a rank that fails alone. */
+/* PnetCDF's answers to wrong arguments and modes of access. Collective functions must survive a
+ * failure of a single rank. */
 
 #include "show.h"
 
-/* Counts of flexible functions that are no counts: -1 stands for all that the part holds. */
+/* Special counts of flexible functions: -1 means everything that the part holds. */
 static void show_counts(int file, int varid) {
   const int numbers[4] = {4, 5, 6, 7};
   int back[4] = {0}, request;
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   SHOW(ncmpi_bput_vara_float(file, growing, start2, count2, values, &request));
   SHOW(ncmpi_buffer_detach(file));
 
-  /* Out of range: the rest is converted all the same. */
+  /* Out of range: the other values are converted nevertheless. */
   SHOW(ncmpi_put_vara_double_all(file, fixed, start1, count1, wide));
   SHOW(ncmpi_get_vara_int_all(file, fixed, start1, count1, numbers));
   for (int i = 0; i < 4; ++i) SHOW_NUMBER(numbers[i]);
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
 
   show_counts(file, fixed);
 
-  /* One rank alone is wrong: it gets its error, the others their values. */
+  /* Only one rank is wrong: it gets its error, the others get their values. */
   const MPI_Offset mine = rank == n_ranks - 1 ? 99 : 0;
   const int put = ncmpi_put_vara_int_all(file, fixed, &mine, count1, large);
   const int got = ncmpi_get_vara_int_all(file, fixed, &mine, count1, numbers);

@@ -1,5 +1,6 @@
 /* Every form of blocking access: var, var1, vara, vars, varm, varn, mput and mget, typed and
- * flexible, collective and independent, with type conversion. Prints sums over what comes back. */
+ * flexible, collective and independent, with type conversion. Prints sums over the values that are
+ * read. */
 
 #include "show.h"
 
@@ -77,7 +78,7 @@ FORMS(longlong, long long, NC_INT64)
 FORMS(ulonglong, unsigned long long, NC_UINT64)
 FORMS(text, char, NC_CHAR)
 
-/* A memory layout with gaps and another type than the variable's. */
+/* A memory layout with gaps, and a type other than the variable's. */
 static void flexible(int part) {
   MPI_Datatype holes, block;
   int padded[ROWS * (COLUMNS + 4)], back[ROWS * (COLUMNS + 4)];
@@ -121,7 +122,7 @@ int main(int argc, char** argv) {
     MUST(ncmpi_def_var(file_id, name, types[i], 2, dims, &part[i]));
   }
   MUST(ncmpi_enddef(file_id));
-  /* Own types, then crosswise: the values fit everywhere. */
+  /* First the variables' own types, then all combinations; the values fit every type. */
   forms_schar(whole[0], part[0]);
   forms_uchar(whole[1], part[1]);
   forms_short(whole[2], part[2]);

@@ -1,5 +1,6 @@
-/* What ranks define differently: attributes, of which rank 0's count, and everything else in safe
- * mode (PNETCDF_SAFE_MODE=1). And a dataset that is opened again before it is closed. */
+/* Definitions that differ between ranks: attributes, for which rank 0's count, and everything else
+ * in safe mode (PNETCDF_SAFE_MODE=1). Also a dataset that is opened a second time before it is
+ * closed. */
 
 #define _POSIX_C_SOURCE 200112L /* setenv */
 
@@ -7,7 +8,7 @@
 
 #include "show.h"
 
-/* In safe mode: no rank differs while there is one, so the codes of difference have no place. */
+/* Code expected in safe mode. With a single rank nothing can differ. */
 static int differing(int code) { return n_ranks > 1 ? code : NC_NOERR; }
 
 static void attributes(const char* path) {
@@ -61,7 +62,7 @@ static void safe_mode(const char* path) {
   SHOW_NUMBER(code - differing(NC_EMULTIDEFINE_ATTR_LEN));
   code = ncmpi_put_att_int(file, NC_GLOBAL, "c", NC_INT, 2, one);
   SHOW_NUMBER(code - differing(NC_EMULTIDEFINE_ATTR_VAL));
-  /* One rank's bad argument is everybody's error. */
+  /* One rank's bad argument is an error on all ranks. */
   SHOW_NUMBER(ncmpi_def_dim(file, rank == n_ranks - 1 ? "bad/name" : "good", 3, &id));
   SHOW(ncmpi_enddef(file));
   SHOW(ncmpi_close(file));

@@ -1,5 +1,5 @@
 /* Dimensions, variables and attributes: definition, all types with conversion, renaming, copying,
- * deletion, what can be asked, and the errors that netCDF has for each. */
+ * deletion, queries, and netCDF's errors for each. */
 
 #include "show.h"
 
@@ -123,12 +123,12 @@ int main(int argc, char** argv) {
   SHOW_NUMBER(old_mode);
   SHOW(ncmpi_set_fill(file, NC_NOFILL, &old_mode));
   SHOW_NUMBER(old_mode);
-  SHOW(ncmpi_inq_num_rec_vars(file, &n)); /* of an opened file the real one says 0, always */
+  SHOW(ncmpi_inq_num_rec_vars(file, &n)); /* PnetCDF always answers 0 for an opened file */
   SHOW_NUMBER(n);
   SHOW(ncmpi_enddef(file));
   SHOW(ncmpi_enddef(file));
 
-  /* Data mode: names and values may shrink, not grow. */
+  /* Data mode: names and values may shrink, but not grow. */
   SHOW(ncmpi_rename_var(file, grid, "g"));
   SHOW(ncmpi_rename_var(file, grid, "a longer name"));
   SHOW(ncmpi_rename_dim(file, y, "why"));
@@ -172,7 +172,7 @@ int main(int argc, char** argv) {
   SHOW(ncmpi_inq_varid(file, "missing", &id));
   SHOW(ncmpi_inq_dimid(file, "missing", &id));
   SHOW(ncmpi_inq_varname(file, 44, NULL));
-  SHOW(ncmpi_inq_varnatts(file, NC_GLOBAL, NULL)); /* so netCDF-C looks whether there is one */
+  SHOW(ncmpi_inq_varnatts(file, NC_GLOBAL, NULL)); /* netCDF-C's check for existence */
   SHOW(ncmpi_inq_varnatts(file, 44, NULL));
   SHOW(ncmpi_inq_varndims(file, NC_GLOBAL, NULL));
   SHOW(ncmpi_inq_var(file, NC_GLOBAL, NULL, NULL, NULL, NULL, NULL));

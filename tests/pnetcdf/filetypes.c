@@ -1,5 +1,5 @@
-/* Places given by MPI datatypes over a variable's bytes (vard): every way to build one, fixed-size
- * and record variables, both modes, conversion, ranks without data, and what is refused. */
+/* Positions given by MPI datatypes over a variable's bytes (vard). Covers every constructor,
+ * fixed-size and record variables, both modes, conversion, ranks without data, and refusals. */
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ static MPI_Datatype ready(MPI_Datatype type) {
   return type;
 }
 
-/* Put `n` elements by the filetype, show what the variable then holds, get them back. */
+/* Put `n` elements by the filetype, show the variable's new values, and read them back. */
 static void round_trip(const char* label, int variable, MPI_Datatype filetype, int n) {
   static int turn = 0;
   double values[ROWS * WIDTH], back[ROWS * WIDTH];
@@ -50,7 +50,8 @@ static void fixed_size(void) {
   round_trip("subarray of Fortran", fixed, ready(type), 15);
   MPI_Type_free(&type);
 
-  /* A vector begins with the variable: moved to the rank's columns by hindexed, one block. */
+  /* A vector begins at the variable's first byte; hindexed moves it to the rank's columns as one
+     block. */
   MPI_Type_vector(3, 2, 2 * width, MPI_FLOAT, &inner);
   int one = 1, blocks[3] = {1, 2, 3}, places[3] = {0, 2, 5};
   MPI_Aint at = element * (width + first);
@@ -81,7 +82,7 @@ static void fixed_size(void) {
   MPI_Type_free(&rows);
   MPI_Type_free(&inner);
 
-  /* Rank 0 alone, whole rows and beyond their ends. */
+  /* Rank 0 only, complete rows and beyond their ends. */
   MPI_Type_contiguous(rank == 0 ? 2 * WIDTH + 3 : 0, MPI_FLOAT, &type);
   round_trip("a run of rank 0", fixed, ready(type), rank == 0 ? 2 * WIDTH + 3 : 0);
   MPI_Type_free(&type);
@@ -103,7 +104,7 @@ static void records(void) {
   round_trip("records", numbers, ready(type), 5);
   MPI_Type_free(&type);
 
-  /* Of one byte an element: the records of `bytes` are rounded up to 4. */
+  /* Elements of one byte: the records of `bytes` are padded to multiples of 4. */
   for (int i = 0; i < 4; ++i) MUST(ncmpi_fill_var_rec(file, bytes, i));
   at[0] = first;
   at[1] = step + first + 2;
@@ -142,7 +143,7 @@ int main(int argc, char** argv) {
   MUST(ncmpi_def_var(file, "numbers", NC_INT, 2, dims, &numbers));
   MUST(ncmpi_def_var(file, "bytes", NC_BYTE, 2, dims, &bytes));
   int other;
-  MUST(ncmpi_def_var(file, "odd", NC_BYTE, 1, dims, &other)); /* 1 byte a record, 3 of padding */
+  MUST(ncmpi_def_var(file, "odd", NC_BYTE, 1, dims, &other)); /* 1 byte per record, 3 of padding */
   dims[0] = row;
   MUST(ncmpi_def_var(file, "fixed", NC_FLOAT, 2, dims, &fixed));
   MUST(ncmpi_set_fill(file, NC_FILL, NULL));
@@ -152,7 +153,7 @@ int main(int argc, char** argv) {
   records();
   refused();
 
-  /* On its own: each rank the first value of its columns, without saying what the memory is. */
+  /* Independent access: each rank puts the first value of its columns without a memory datatype. */
   float mine = (float)(7 + rank), back = 0;
   int one = 1;
   MPI_Aint at = (MPI_Aint)sizeof(float) * WIDTH * rank;

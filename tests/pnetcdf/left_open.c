@@ -1,9 +1,9 @@
 /* Programs that forget ncmpi_close: two files over all ranks and one over each rank alone.
  *
- *   left_open PREFIX finalize     nobody closes anything
- *   left_open PREFIX some         only rank 0 closes the first file
- *   left_open PREFIX limited      nor can it be closed: files must not grow any more
- *   left_open PREFIX exit         MPI_Finalize is not called either; the first file was synced
+ *   left_open PREFIX finalize     No rank closes any file.
+ *   left_open PREFIX some         Only rank 0 closes the first file.
+ *   left_open PREFIX limited      Files cannot be closed either, because they must not grow.
+ *   left_open PREFIX exit         MPI_Finalize is not called either; the first file was synced.
  */
 
 #include <mpi.h>
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   char own[32];
   snprintf(own, sizeof own, "own%d", rank);
-  /* The ranks' own files lie between the common ones. */
+  /* The ranks' own files are opened between the common ones. */
   const int first = make(MPI_COMM_WORLD, argv[1], "first", 1);
   make(MPI_COMM_SELF, argv[1], own, 1);
   make(MPI_COMM_WORLD, argv[1], "second", 1);

@@ -1,5 +1,5 @@
-/* A program whose files must not grow any more once it has synced: RLIMIT_FSIZE, as `ulimit -f`
- * sets it. The second sync fails on every rank, and nobody dies by SIGXFSZ.
+/* A program whose files cannot grow after its first sync: RLIMIT_FSIZE, as `ulimit -f` sets it. The
+ * second sync fails on every rank, and SIGXFSZ kills no process.
  *
  *   limited_size FILE
  */

@@ -1,5 +1,5 @@
-/* A program on PnetCDF, whose files scripts/reader-matrix shows to readers: dimensions, a record
- * dimension that grows, texts, and a variable of many attributes.
+/* A program on PnetCDF whose files scripts/reader-matrix passes to readers: dimensions, a record
+ * dimension that grows, texts, and a variable with many attributes.
  *
  *   matrix_records FILE
  */
@@ -17,7 +17,7 @@ enum { N_RECORDS = 5, N_ROWS = 20, N_COLUMNS = 24, N_ATTRIBUTES = 12 };
     }                                                                \
   } while (0)
 
-/* Multiples of 1/64: all sums of them are exact, in any order. */
+/* Multiples of 1/64, so that all sums are exact in any order. */
 static float value_at(int record, int i) {
   return (float)((i * 7 + record * 5) % 4096) / 64.0f + 100.0f;
 }

@@ -1,5 +1,5 @@
-/* Opens a file of any kind and says what it finds; with a second argument it makes one and calls
- * what cannot be served for compressed files, or ("extend") adds a variable to one. */
+/* Opens a file of any kind and prints its contents. With a second argument it creates a file and
+ * calls functions that compressed files do not support, or ("extend") adds a variable to a file. */
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void refused(const char* path) {
   MPI_Datatype two;
   MPI_Type_contiguous(2, MPI_INT, &two);
   MPI_Type_commit(&two);
-  SHOW(ncmpi_put_vard_all(file, variable, two, values, 2, MPI_INT)); /* leaves the variable */
+  SHOW(ncmpi_put_vard_all(file, variable, two, values, 2, MPI_INT)); /* changes nothing */
   MPI_Type_free(&two);
   MUST(ncmpi_close(file));
 }

@@ -1,5 +1,5 @@
-/* Record variables that grow in both modes, ranks without data, requests that wait, redefinition in
- * between, and what other ranks see of it. */
+/* Record variables that grow in both modes, ranks without data, pending requests, redefinition in
+ * between, and what other ranks see. */
 
 #include "show.h"
 
@@ -44,12 +44,12 @@ int main(int argc, char** argv) {
     MUST(ncmpi_put_vara_float_all(file, a, start_at, one_row, row));
     const MPI_Offset at = step;
     const double when = 0.5 * step;
-    const MPI_Offset one = rank == 0 ? 1 : 0; /* the others give nothing */
+    const MPI_Offset one = rank == 0 ? 1 : 0; /* other ranks put nothing */
     MUST(ncmpi_put_vara_double_all(file, time_id, &at, &one, &when));
   }
   SHOW_NUMBER(records(file));
 
-  /* The record dimension grows by one rank alone, and the others learn of it. */
+  /* One rank alone extends the record dimension, and the others learn the new length. */
   MUST(ncmpi_begin_indep_data(file));
   if (rank == n_ranks - 1) {
     start_at[0] = 6;
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 6; ++i) MUST(ncmpi_fill_var_rec(file, b, i));
   show_variable(file, b, "b filled");
 
-  /* Requests: two rows of b, a row of a, all in one wait. */
+  /* Requests: two rows of b, a row of a, all in one wait call. */
   for (int i = 0; i < 2 * WIDTH; ++i) numbers[i] = 1000 * (rank + 1) + i;
   MPI_Offset two_rows[2] = {2, WIDTH};
   start_at[0] = 2;
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   MUST(ncmpi_buffer_attach(file, 4096));
   start_at[0] = 6;
   MUST(ncmpi_bput_vara_int(file, b, start_at, one_row, numbers, &request[2]));
-  numbers[0] = numbers[1] = -1; /* bput has its copy, iput must not be touched: b's first two */
+  numbers[0] = numbers[1] = -1; /* bput has a copy; iput's buffer must not change */
   numbers[0] = 1000 * (rank + 1), numbers[1] = 1000 * (rank + 1) + 1;
   MPI_Offset used = -1;
   MUST(ncmpi_inq_buffer_usage(file, &used));
@@ -107,8 +107,8 @@ int main(int argc, char** argv) {
   int unknown = 4242;
   SHOW(ncmpi_wait_all(file, 1, &unknown, status));
 
-  /* As many numbers as requests mean all of them, whatever the numbers: of a put that answers
-   * NC_ERANGE the Fortran functions return none. */
+  /* If the number of ids equals the number of pending requests, all of them complete, whatever the
+   * ids. For a put that returns NC_ERANGE the Fortran functions return no id. */
   const double large[WIDTH] = {1e30, 3};
   int none = NC_REQ_NULL;
   start_at[0] = 1;
@@ -119,12 +119,12 @@ int main(int argc, char** argv) {
   MUST(ncmpi_iput_vara_int(file, b, start_at, one_row, numbers, &request[0]));
   MUST(ncmpi_iget_vara_int(file, b, start_at, one_row, back, &request[1]));
   int others[2] = {NC_REQ_NULL, 4243};
-  SHOW(ncmpi_wait_all(file, 2, others, status)); /* of both kinds, with statuses: not so */
+  SHOW(ncmpi_wait_all(file, 2, others, status)); /* not for put and get with statuses */
   SHOW(ncmpi_wait_all(file, 2, others, NULL));
   MUST(ncmpi_inq_nreqs(file, &pending));
   SHOW_NUMBER(pending);
 
-  /* All ranks clear a variable, then each writes its part: what comes later stays. */
+  /* All ranks clear a variable, then each writes its part: later values win. */
   for (int i = 0; i < n_ranks; ++i) {
     double* zeros = calloc((size_t)(7 * WIDTH * n_ranks), sizeof(double));
     MPI_Offset all_at[2] = {0, 0}, all_of_it[2] = {7, (MPI_Offset)WIDTH * n_ranks};
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
     show_variable(file, a, "a cleared and written");
   }
 
-  /* Define mode again: a new variable joins those that hold records. */
+  /* Define mode again: a new variable joins variables that have records. */
   MUST(ncmpi_redef(file));
   MUST(ncmpi_def_var(file, "late", NC_SHORT, 2, dims, &late));
   MUST(ncmpi_def_var_fill(file, late, 0, NULL));

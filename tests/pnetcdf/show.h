@@ -1,5 +1,5 @@
-/* What the programs of this folder print: an expression and its answer, on rank 0, so that the real
- * library's answers and ours can be compared as text. */
+/* Helpers of this folder's programs. They print an expression and its answer on rank 0, so that
+ * answers of PnetCDF and Tailrace can be compared as text. */
 #ifndef SHOW_H
 #define SHOW_H
 
@@ -20,7 +20,7 @@ static void start(int* argc, char*** argv) {
   }
 }
 
-/* The lowest code of all ranks: every rank must come here. */
+/* The lowest code of all ranks. Collective. */
 static int worst(int code) {
   int all = code;
   MPI_Allreduce(&code, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
@@ -34,7 +34,7 @@ static int worst(int code) {
     if (rank == 0) printf("%s: %s\n", #expression, ncmpi_strerrno(code_)); \
   } while (0)
 
-/* What must work, or the rest makes no sense. */
+/* Aborts unless the call succeeds, because later calls depend on it. */
 #define MUST(expression)                                                                      \
   do {                                                                                        \
     const int code_ = (expression);                                                           \

@@ -1,5 +1,5 @@
-/* ncmpi_comp_reg: a variable compressed by functions of this program (runs of equal bytes), written
- * and read back by them; without them the file says what is missing. */
+/* ncmpi_comp_reg: functions of this program (runs of equal bytes) compress a variable on write and
+ * decompress it on read. Without the functions the file reports what is missing. */
 
 #include "pnetcdf/tailrace_pnetcdf.h"
 #include "show.h"

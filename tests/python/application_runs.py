@@ -42,7 +42,8 @@ def preload(options=""):
 
 
 def start(name, *arguments, ranks=1, timeout=600, variables=()):
-    """Run to the end, whatever comes of it. `variables` are set for the ranks, not the launcher."""
+    """Run to the end and return the process, whatever its exit status. `variables` are set for the
+    ranks, not the launcher."""
     command = [launcher(), "-n", str(ranks), "env", *variables, str(application(name)),
                *map(str, arguments)]
     environment = {"OMPI_MCA_hwloc_base_binding_policy": "none", **ENVIRONMENT}
@@ -64,13 +65,13 @@ def run(name, folder, *arguments, ranks=1, output="none", variables=()):
 
 
 def facts_and_checks(report):
-    """What the application found, by name."""
+    """Facts and check values of the application's report, by name."""
     return {**report["facts"], **{check["name"]: check["value"] for check in report["checks"]}}
 
 
 @contextlib.contextmanager
 def opened(path, mode="r"):
-    """With h5py, which reads the default codec through our plug-in."""
+    """Read with h5py, which decodes the default codec through Tailrace's plug-in."""
     h5py.h5pl.append(str(build_folder() / "lib" / "hdf5" / "plugin").encode())
     try:
         with h5py.File(path, mode) as file:
@@ -86,7 +87,7 @@ def arrays(path):
 
 
 def exact_arrays(name, folder, *arguments, ranks=1):
-    """What a run writes, without any loss."""
+    """The datasets of a lossless run."""
     (folder / "exact").mkdir()
     run(name, folder / "exact", *arguments, "--codec", "none", ranks=ranks, output="sync")
     return arrays(folder / "exact" / "sync.h5")

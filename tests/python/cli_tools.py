@@ -1,8 +1,8 @@
-"""How the tests of the command line run it, alone and on several ranks, and where data comes from.
+"""Helpers that run the command line, alone and on several ranks, and that provide data.
 
-TAILRACE is the program, MPIEXEC the launcher (default: mpiexec). Real data lies in ../shared/data
-beside the repository; where that folder is absent, generated stand-ins of the same kinds take its
-place, and the test's output says so.
+TAILRACE is the program, MPIEXEC the launcher (default: mpiexec). Real data are in ../shared/data
+next to the repository. If that folder is absent, generated data of the same kinds replace them, and
+the test's output reports it.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def program():
 
 
 def lab_program():
-    """tailrace-lab, beside tailrace."""
+    """tailrace-lab, in the folder of tailrace."""
     path = pathlib.Path(program()).with_name("tailrace-lab")
     if not path.exists():
         pytest.skip(f"{path} is not built")
@@ -66,7 +66,8 @@ def launcher():
 
 
 def launcher_on_this_node():
-    """Also where mpiexec is that of tests/nodes/cluster, which deals ranks over its nodes."""
+    """An mpiexec that starts all ranks on this node. The one of tests/nodes/cluster, which
+    distributes ranks over nodes, is skipped."""
     if "CLUSTER_NODES" not in os.environ:
         return launcher()
     folders = os.environ["PATH"].split(os.pathsep)
@@ -99,7 +100,7 @@ def numbers(*arguments, **keywords):
 
 
 def let_clients_forget():
-    """Clients of shared file systems keep what they were told for a second; HDF5 goes by that."""
+    """Wait: clients of shared file systems cache attributes for a second, and HDF5 uses them."""
     if "CLUSTER_NODES" in os.environ:
         time.sleep(1.2)
 
@@ -121,7 +122,7 @@ def small_disk_at(folder, size):
 
 
 def own_lines(text):
-    """What tailrace itself said on stderr, without the launcher's words about exit codes."""
+    """tailrace's own messages on stderr, without the launcher's text about exit codes."""
     return [line for line in text.splitlines() if line.startswith("tailrace")]
 
 

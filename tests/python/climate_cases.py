@@ -59,7 +59,7 @@ def valid_of(values, fill):
 
 
 def layer_means(values, fill=None):
-    """AT: (means, how many values) of each layer."""
+    """Result of AT: (means, number of values) of each layer."""
     valid = valid_of(values, fill)
     axes = tuple(i for i in range(values.ndim) if i != 1)
     count = valid.sum(axis=axes)

@@ -1,7 +1,7 @@
 """Inputs for tests of `tailrace concat`: sets of small HDF5 files, each set around one difficulty.
 
-A case is a function (folder, n_files) -> paths. Rows differ from file to file, some files have no
-rows at all, and values are drawn from the file's number, so that no two files are alike.
+A case is a function (folder, n_files) -> paths. Rows differ from file to file, and some files have
+no rows at all. Values depend on the file's number, so that all files differ.
 """
 
 import pathlib
@@ -47,7 +47,7 @@ def values(generator, dtype, shape):
 def dataset(group, name, data, inner=(), chunk=16, **options):
     """An appendable dataset of `data`, chunked by rows."""
     data = np.asarray(data)
-    if options.pop("fixed", False):  # as many rows as there are, and no more
+    if options.pop("fixed", False):  # fixed number of rows
         if len(data) == 0:
             return group.create_dataset(name, data=data)
         options["maxshape"] = data.shape
@@ -250,7 +250,7 @@ def aligned(folder, n_files):
 
 @case
 def different(folder, n_files):
-    """The same datasets, stored in another way in each file."""
+    """Equal datasets, stored differently in each file."""
     ways = [dict(chunk=16, compression="gzip"), dict(chunk=10, **hdf5plugin.Zstd()),
             dict(chunk=16, compression="gzip", shuffle=True, compression_opts=1), dict(chunk=64),
             dict(chunks=None, maxshape=None)]

@@ -1,4 +1,5 @@
-"""What a concatenation must hold, by h5py and numpy alone, and how that is compared with a file."""
+"""The expected contents of a concatenation, by h5py and numpy alone, and their comparison with a
+file."""
 
 import subprocess
 

@@ -1,13 +1,14 @@
-"""For all tests: the order of imports that plug-ins ask for, and a folder for mpiexec.
+"""Set-up for all tests: the order of imports that plug-ins need, and a folder for mpiexec.
 
-hdf5plugin binds its plug-ins to the HDF5 that the process has when it is imported. That must
-be h5py's: netCDF4 brings another one, with which h5py cannot create datasets of these plug-ins.
+hdf5plugin binds its plug-ins to the HDF5 that the process has when it is imported. That must be
+h5py's: netCDF4 brings another one, with which h5py cannot create datasets of these plug-ins.
 
-What the engine keeps for its user (how fast this core is) goes to a folder of this process's own.
+The engine stores its measurements for the user (the speed of this core) in a folder of this
+process.
 
-What mpiexec keeps while it runs goes to a folder of this process's own. Open MPI's default one is
-made and removed by every mpiexec of the machine, and one that starts while another ends now and
-then finds it half gone: "mkdir ... File exists".
+mpiexec stores its temporary files in a folder of this process. Every mpiexec of the machine makes
+and removes Open MPI's default folder. If one starts while another ends, it sometimes finds the
+folder half removed and fails: "mkdir ... File exists".
 """
 
 import atexit
@@ -109,7 +110,7 @@ def of_tier(items, tier):
 
 def pytest_collection_modifyitems(config, items):
     tier = config.getoption("--tier")
-    if tier not in TIERS:  # Of the environment: pytest checks the command line alone.
+    if tier not in TIERS:  # From the environment, which pytest does not check.
         raise pytest.UsageError(f"TAILRACE_TEST_TIER is {tier}, not one of {', '.join(TIERS)}")
     if tier != "full":
         kept = of_tier(items, tier)

@@ -1,5 +1,5 @@
-"""How the tests of programs on parallel HDF5 run them, as they are, with our library preloaded, or
-with our VOL connector, and look at what they leave, by stock serial h5py.
+"""Helpers for programs on parallel HDF5. They run the programs unmodified, with Tailrace's library
+preloaded, or with its VOL connector. Stock serial h5py reads the files.
 """
 
 import os
@@ -105,7 +105,7 @@ def filters_of(dataset):
 
 
 def by_deflate(path):
-    """The same file as stock h5py can read it, which does not know trz."""
+    """A copy of the file that stock h5py can read without trz."""
     decoded = path.with_suffix(".deflate.h5")
     subprocess.run([program(), "repack", path, "-o", decoded, "--codec", "deflate"], check=True,
                    capture_output=True, env=ENVIRONMENT)

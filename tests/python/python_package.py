@@ -17,7 +17,7 @@ from cli_tools import ENVIRONMENT, ROOT, launcher, program
 
 
 def package_environment():
-    """What a process needs to import the package."""
+    """The environment in which a process can import the package."""
     built = pathlib.Path(program()).resolve().parents[1] / "lib"
     environment = {key: value for key, value in ENVIRONMENT.items() if key != "HDF5_PLUGIN_PATH"}
     environment.setdefault("TAILRACE_ENGINE_DIR", str(built / "python"))

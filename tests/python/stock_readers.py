@@ -1,8 +1,8 @@
-"""The Python libraries that read netCDF-4, called in a process of their own.
+"""The Python libraries that read netCDF-4, called in a separate process.
 
-HDF5_PLUGIN_PATH has to be set before netCDF4's HDF5 is loaded, and must not be where h5py and
-hdf5plugin look for themselves, as in the tests' process. Every function gives plain NumPy arrays
-by path, as they are stored: no masks, no scales.
+HDF5_PLUGIN_PATH must be set before netCDF4's HDF5 is loaded. It must not be set where h5py and
+hdf5plugin find plug-ins themselves, as in the tests' process. Every function returns plain NumPy
+arrays by path, as stored: no masks, no scales.
 """
 
 import numpy as np

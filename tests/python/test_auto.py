@@ -43,7 +43,7 @@ def test_auto_is_the_default_with_a_bound(source, tmp_path, alone, ranks):
     assert chosen[0]["predicted_bytes"] == pytest.approx(smooth_field["encoded_bytes"], rel=0.25)
     assert told["files"][0]["profile"] == "typical values, scaled to this core"
     assert field(told, "counts")["absolute_bound"] == 0
-    # What every reader looks at first stays readable everywhere.
+    # Coordinates, which every reader reads first, stay readable everywhere.
     assert field(told, "levels")["codec"] in ("deflate", "none")
     tailrace("verify", source, out, ranks=ranks)
 
@@ -110,7 +110,8 @@ def fast_storage(tmp_path_factory):
 
 def test_what_is_faster_sets_how_long_a_smaller_choice_may_take(source, fast_storage, tmp_path,
                                                                 alone):
-    """So `balanced` looks at it, too, and never makes the larger file; it is repack's default."""
+    """Therefore `balanced` considers it, too, and never makes the larger file; it is repack's
+    default."""
     sizes = {}
     for objective in ("speed", "balanced", None):
         chosen = ["--for", objective] if objective else []

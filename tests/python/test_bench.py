@@ -37,7 +37,8 @@ ENVIRONMENT = {
 
 
 def program():
-    """TAILRACE is the build's bin/tailrace; tailrace-lab and tailrace-bench lie beside it."""
+    """TAILRACE is the build's bin/tailrace; tailrace-lab and tailrace-bench are in the same
+    folder."""
     tailrace = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
     tailrace = tailrace.with_name("tailrace-lab")
     bench = tailrace.parent / "tailrace-bench"
@@ -152,7 +153,7 @@ def test_same_seed_same_data(tmp_path):
 
 
 def test_limit_counts_every_byte(tmp_path):
-    """What passes the limit is what is in the file (and, for Tailrace, its few rewritten bytes)."""
+    """The limited bytes are those of the file (and, for Tailrace, its few rewritten bytes)."""
     methods = "ideal-none,tailrace-contiguous-none,tailrace-claimed-none"
     if has_native_rows(tmp_path):
         methods += ",hdf5-independent-none,hdf5-collective-none"
@@ -182,7 +183,7 @@ def test_calls_of_hdf5_served_in_turn_with_hdf5s_own(tmp_path):
         assert rows[name]["encoded_bytes"] == document["S"]
     assert rows["hdf5-unchanged"]["encoded_bytes"] < document["S"]
     assert rows["hdf5-unchanged"]["max_error_over_bound"] == 0
-    # The same chunks under the same bound.
+    # Both have equal chunks with the same bound.
     ours, native = (rows[f"{name}-portable"] for name in ("hdf5-unchanged", "tailrace-claimed"))
     assert ours["encoded_bytes"] == native["encoded_bytes"]
     assert 0 < ours["max_error_over_bound"] == native["max_error_over_bound"] <= 1

@@ -93,7 +93,7 @@ def test_baseline_names_what_does_not_fit(baseline, tiny_set, tmp_path):
 
 
 def joined(list_path, output):
-    """What h5py makes of the list, in memory."""
+    """The list's concatenation by h5py, in memory."""
     files = [h5py.File(path) for path in list_path.read_text().split()]
     with h5py.File(output, "w") as target:
         for group in files[0]:

@@ -39,15 +39,16 @@ def test_bounds(tmp_path):
     bounded = bench(tmp_path, "--cases", "F", "--columns", "300", "--ranks", "2", "--bound",
                     "0.05", "--codec", "codec=trz,bound=abs=0.05")
     assert int(bounded[1]["file_bytes"]) < int(exact[1]["file_bytes"])
-    # Nobody has a box of values to look at, and a codec is chosen all the same; not by how fast
-    # this core is today, since a busy one is better off with less compression.
+    # No rank has a box of values to sample, but a codec is chosen nevertheless. The built-in
+    # profile makes the choice independent of this core's load: a busy core would choose less
+    # compression.
     chosen = bench(tmp_path, "--cases", "F", "--columns", "300", "--ranks", "2", "--bound", "0.05",
                    "--codec", "bound=abs=0.05,profile=built-in")
     assert int(chosen[1]["file_bytes"]) < 1.1 * int(bounded[1]["file_bytes"])
 
 
 def test_a_difference_is_found(tmp_path):
-    """With a bound that the comparison does not know."""
+    """Encode with a bound that the comparison does not know."""
     with pytest.raises(AssertionError, match="differs"):
         bench(tmp_path, "--cases", "F", "--columns", "70", "--ranks", "2", "--codec",
               "codec=trz,bound=abs=0.5")

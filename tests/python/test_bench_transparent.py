@@ -47,7 +47,7 @@ def test_write(tmp_path):
     assert [row["method"] for row in rows] == expected
     for row in rows:
         assert float(row["total_s"]) > 0
-        # What sparse saves are holes, which count in the file's length.
+        # Layout sparse saves space by holes, which count in the file's length.
         compressed = row["method"] not in ("P_original", "P_independent", "H_original", "P_sparse")
         assert (float(row["ratio"]) > 1.2) == compressed
     assert max(float(row["times_faster"]) for row in rows[:2]) == 1

@@ -39,7 +39,7 @@ def test_crashes(tmp_path):
     assert set(JOBS) - set(judged) <= {"records, added to"}   # where PnetCDF is not built
     # A campaign that finds no loss where nothing is synced finds none anywhere.
     assert lost["no fsync, 2 ranks"] > 0
-    # Stock HDF5 reads what a kill leaves also before recovery, where no journal lies beside it.
+    # Without a journal, stock HDF5 reads the file after a kill even before recovery.
     assert all(row["lost_before"] == 0 for row in rows
                if row["kind"] == "kill" and row["job"] in ("sync, 2 ranks", "replace, 2 ranks"))
 

@@ -1,7 +1,8 @@
-"""What repack carries over, as the netCDF library, xarray and h5py see it.
+"""The carry-over of repack, as the netCDF library, xarray and h5py see it.
 
-Each test writes an input with a stock library, repacks it, and opens both files alike: dimensions,
-variables, attributes, values and their order must be the same but for Tailrace's own attributes.
+Each test writes an input with a stock library, repacks it, and opens both files in the same way.
+Dimensions, variables, attributes, values and their order must be equal, except for Tailrace's own
+attributes.
 """
 
 import os

@@ -23,7 +23,8 @@ BOUND = 0.0625  # a power of two: the same number in every packing
 
 
 def has_own_zstd():
-    """Whether the program is linked to a libzstd (by MPI, say), which then serves plug-ins too."""
+    """True if the program is linked to a libzstd (by MPI, for instance), which plug-ins then use,
+    too."""
     listed = subprocess.run(["ldd", str(TAILRACE)], capture_output=True, text=True)
     return "libzstd" in listed.stdout
 
@@ -125,7 +126,7 @@ def test_stock_hdf5_reads_our_own_codecs(codec, source, tmp_path):
 
 
 def test_portable_is_gzip_of_its_own_values(source, tmp_path):
-    """What h5py's gzip makes of the values that portable decodes to is the chunk that it wrote."""
+    """h5py's gzip makes portable's chunk from the values that portable decodes to."""
     ours = tmp_path / "ours.h5"
     theirs = tmp_path / "theirs.h5"
     repack(source, ours, "--codec", "portable,engine=zlib", "--bound", f"abs={BOUND}")

@@ -109,7 +109,7 @@ def test_refuses(climate, tmp_path):
 
 
 def test_missing_variant_is_named(tmp_path):
-    """The executable that --input asks for is looked for beside this one."""
+    """--input looks for the other executable in the folder of this one."""
     lonely = tmp_path / "at-pnetcdf"
     shutil.copy(application("at-pnetcdf"), lonely)
     done = refused("--input", "tailrace", program=lonely)
@@ -144,7 +144,7 @@ def compressed(climate, tmp_path_factory):
 @pytest.mark.parametrize("ranks, transfer", [(1, "independent"), (2, "collective"),
                                              (4, "collective")])
 def test_through_tailrace(name, ranks, transfer, climate, compressed, tmp_path):
-    """The same bits from compressed data by Tailrace's reader."""
+    """Tailrace's reader gives the same bits from compressed data."""
     application(name)
     expected = analyse(name, climate[0], tmp_path)["answer"]
     found = analyse(name, compressed, tmp_path, "--transfer", transfer, ranks=ranks, variant="")

@@ -118,7 +118,8 @@ def assert_chunks(path, name):
 
 
 def assert_checked(path):
-    """What reads published files: CMIP7's own check, and the reader below it."""
+    """Check with the readers of published files: CMIP7's own check, and the library that it
+    uses."""
     pyfive = pytest.importorskip("pyfive")
     with pyfive.File(str(path)) as file, h5py.File(path, "r") as stock:
         assert file.consolidated_metadata
@@ -207,7 +208,7 @@ def raw_chunks(path):
 
 
 def test_chunks_that_fit_are_copied(tmp_path):
-    """Those of the tool that CMIP7 offers, and our own: byte for byte, whatever their filters."""
+    """Chunks of CMIP7's tool and of Tailrace are copied byte for byte, whatever their filters."""
     source, target, again = (tmp_path / f"{name}.nc" for name in ("in", "out", "again"))
     rows = MIB4 // ROW  # One row more makes 4 MiB: the check takes that.
     write_cmip(source, n_times=3 * rows, chunk_rows=rows,
@@ -406,7 +407,7 @@ def test_real_files(tmp_path, path):
                 np.testing.assert_array_equal(file[name][()], after[name])
 
 
-# --- what goes wrong on the way
+# --- Failures on the way
 
 def test_a_kill_at_any_moment(tmp_path):
     """The older file stays, whole, or the new one has taken its place."""
@@ -429,7 +430,7 @@ def test_a_kill_at_any_moment(tmp_path):
             assert_front(target)
             assert_same(source, target)
     assert outcomes["old"] > 0
-    # What the last kill has left is no hindrance.
+    # Files that the last kill has left do not interfere.
     tailrace("repack", source, "-o", target, "--cmip7", "--force")
     assert_front(target)
     assert_same(source, target)

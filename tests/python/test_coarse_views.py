@@ -24,7 +24,7 @@ def write(path, values, chunk, coarse, bound="rel=1e-3", more=""):
 
 
 def read_bytes():
-    """What this process has read so far, by any call."""
+    """Bytes that this process has read so far, by any call."""
     with open("/proc/self/io") as file:
         return int(file.readline().split()[1])
 
@@ -54,7 +54,7 @@ def test_views_are_the_field_and_take_few_bytes(cube):
     for step in (2, 4, 8):
         values, taken[step] = fetched(cube, (slice(None, None, step),) * 3)
         np.testing.assert_array_equal(values, whole[::step, ::step, ::step])
-        # Of each of the eight chunks a page at least.
+        # At least one page of each of the eight chunks is read.
         assert taken[step] < max(0.5 * taken[step // 2], 8 * 4096 + 1000)
     assert taken[4] < 0.2 * all_bytes
 
@@ -171,7 +171,7 @@ def test_a_header_that_says_other_chunks_than_there_are(tmp_path, shape):
     assert words.count(there) == 1
     path.write_bytes(words.replace(there, struct.pack("<3I", 2 << 8, *shape)))
     with package.open(path) as file:
-        if shape == (64, 16):  # As many values: right as they lie.
+        if shape == (64, 16):  # Equally many values, right in stored order.
             np.testing.assert_array_equal(file["u"][::2, ::2], file["u"][...][::2, ::2])
             return
         for step in (1, 2):

@@ -1,4 +1,4 @@
-"""What lossy plug-ins cannot do must not lose a value: NaN under SZ3, ZFP by rate, unbounded."""
+"""Limits of lossy plug-ins must not lose a value: NaN with SZ3, ZFP by rate, unbounded."""
 
 import h5py
 import hdf5plugin  # noqa: F401  (registers the filters)

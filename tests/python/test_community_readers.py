@@ -79,7 +79,7 @@ def spread(values):
 
 
 def differences(before, after, bounds):
-    """What a reader sees that `bounds`, of the values' names, do not explain."""
+    """Differences in a reader's results that `bounds` of the values' names do not explain."""
     found = [f"{name}: missing" for name in before.keys() ^ after.keys()]
     for name in before.keys() & after.keys():
         a, b = before[name], after[name]
@@ -106,7 +106,7 @@ def bounds_of(community, before):
 
 
 def verdict(name, community, source, outputs):
-    """What differs in each way, and whether the bound changed any value."""
+    """The differences of each way of writing, and whether the bound changed any value."""
     communities("read", name, source, *(outputs[way] for way in WAYS if way != "bounded"))
     communities("read", name, outputs["bounded"], plugins=True)
     before = loaded(source)

@@ -100,7 +100,8 @@ def test_aligned_chunks_are_copied(ranks, inputs, tmp_path):
 
 
 def test_only_seams_are_encoded(tmp_path):
-    """Of a file that begins on a border all chunks are copied, but the last one, half full."""
+    """If a file begins on a chunk border, all of its chunks are copied except the last, incomplete
+    one."""
     files = []
     for f, rows in enumerate((8192 * 5, 8192 * 3 + 100)):
         files.append(tmp_path / f"{f}.h5")
@@ -148,7 +149,7 @@ def test_codec(codec, numbers_of_filters, inputs, tmp_path):
     check(tmp_path / "out.h5", inputs("storage"))
     for name in ("gzip", "chunked", "zstd", "blosc"):
         found = [number for number, _ in filters(tmp_path / "out.h5", name)]
-        # Who asks for deflate may get shuffle with it.
+        # A request for deflate may add shuffle.
         assert found[-1:] == numbers_of_filters[-1:], name
 
 
@@ -257,8 +258,8 @@ def test_rows_appended_to_one_of_several_datasets_that_share_chunks(tmp_path, de
 
 
 def test_a_file_that_shares_chunks_without_saying_so_is_not_appended_to(tmp_path):
-    """As earlier versions of --dedup made them: HDF5 would hand out the place of a chunk that it
-    replaces, while others lie there."""
+    """Earlier versions of --dedup made such files. HDF5 would reuse the place of a replaced chunk
+    although other chunks share it."""
     files = [tmp_path / "0.h5", tmp_path / "1.h5"]
     for path in files:
         with h5py.File(path, "w") as file:
@@ -302,7 +303,8 @@ def test_few_rows_first_do_not_make_tiny_chunks_for_ever(tmp_path):
 
 
 def test_dense_layout_with_contiguous_data_behind_large_chunks(tmp_path):
-    """What waits for the round's end must not keep contiguous data waiting, which do not."""
+    """Contiguous data need no addresses from the round's end, so chunks that wait for it must not
+    delay them."""
     files = []
     for f in range(2):
         files.append(tmp_path / f"{f}.h5")

@@ -26,7 +26,8 @@ pytestmark = pytest.mark.sample(2)
 
 
 def refusal(*arguments, code=2, ranks=1, **keywords):
-    """What a refused command says, once, on any number of ranks."""
+    """Run a command that is refused; it must report the reason once, on any number of ranks.
+    @returns the text."""
     done = tailrace("concat", *arguments, code=code, ranks=ranks, **keywords)
     assert done.stdout == ""
     assert done.stderr.count("tailrace concat: ") == 1, done.stderr
@@ -248,7 +249,7 @@ def test_append_to_what_is_no_file_of_ours(good, tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_missing_plugin(ranks, tmp_path):
-    """What is copied needs no plug-in; what is encoded anew does, and the error says which."""
+    """Copied chunks need no plug-in. Encoded ones do, and the error names it."""
     files = []
     for f in range(2):
         files.append(tmp_path / f"{f}.h5")
@@ -271,7 +272,7 @@ def test_missing_plugin(ranks, tmp_path):
 
 @pytest.mark.parametrize("bytes_allowed", [1, 3000, 100_000, 1_000_000])
 def test_full_disk(bytes_allowed, tmp_path, large):
-    """A limit on the file's length stands for the disk's end."""
+    """A limit on the file's length simulates a full disk."""
     files = large[:2]
 
     def limit():
@@ -397,8 +398,8 @@ def test_resume_after_kill(ranks, tmp_path, large):
     check(out, files)
     assert report["n_files"] == 4
     assert not list(out.parent.glob("out.h5?*"))
-    # What was not committed was cut off: no more than what a kill in the midst of a commit has left
-    # of that is space that nobody uses.
+    # Uncommitted bytes were cut off. Only the remains of a commit that was killed may be unused
+    # space.
     whole = numbers("concat", *words, "--force", ranks=ranks)
     with h5py.File(out) as file:
         sizes = [0]
@@ -408,7 +409,7 @@ def test_resume_after_kill(ranks, tmp_path, large):
 
 
 def test_resume_does_not_begin_anew(tmp_path, large):
-    """What was committed is not written again."""
+    """Committed chunks are not written again."""
     files = large
     (tmp_path / "out").mkdir()
     out = tmp_path / "out" / "out.h5"
@@ -424,7 +425,7 @@ def test_resume_does_not_begin_anew(tmp_path, large):
 
 
 def test_resume_of_something_else(tmp_path, large):
-    """What another request has left is not gone on with."""
+    """Remains of a different request are not continued."""
     files = large
     (tmp_path / "out").mkdir()
     out = tmp_path / "out" / "out.h5"

@@ -512,7 +512,8 @@ def test_a_tile_that_is_skipped(tmp_path):
 
 
 def test_whole_domains_are_no_tiles(tmp_path):
-    """What joins tiles may leave the attribute: such files are appended as any others."""
+    """The tool that joins tiles may leave its attribute; such files are appended like any
+    others."""
     paths = [simple(tmp_path / f"{i}.nc", 3 * i) for i in range(2)]
     for path in paths:
         with netCDF4.Dataset(path, "a") as file:

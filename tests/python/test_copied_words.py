@@ -1,5 +1,5 @@
-"""What a copy says of its source: all where chunks are copied, what is said of values where these
-are encoded anew, and nothing of bounds and guards that does not hold there.
+"""Attributes of a copy about its source. Copied chunks keep all of them, and encoded ones keep
+those about values. Attributes about bounds and guards that do not hold are removed.
 """
 
 import subprocess
@@ -95,7 +95,7 @@ def test_what_others_store_keeps_its_words(exact, tmp_path, ranks, layout):
         assert file["swapped"].dtype == ">f4" and file["swapped"].compression == "gzip"
         assert file["compact"].id.get_create_plist().get_layout() == h5py.h5d.COMPACT
         assert said(copy, "plain") == {}
-        # What says nothing is exact, as before.
+        # A dataset without attributes is exact, as before.
         assert file.attrs["tailrace_file"].decode() == NOTE
         assert file["text"].attrs["tailrace_of_others"] == 1
     listed = {field["path"]: field for field in numbers("info", copy)["fields"]}
@@ -150,7 +150,7 @@ def test_guards_of_chunks_end_with_these(exact, guarded, tmp_path, ranks):
     assert words["tailrace_codec"] == "deflate" and words["tailrace_bound_mode"] == "abs"
     assert of_values(said(cloud, "u")) == of_values(said(guarded, "u"))
     tailrace("verify", exact, cloud)
-    # A second loss is recorded with the first, and the source's guards hold no longer.
+    # A second loss is recorded with the first, and the source's guards are dropped.
     tailrace("repack", guarded, "-o", cloud, "--cloud", "--force", "--codec", "portable", "--bound",
              "abs=0.5", "--again")
     words = said(cloud, "t")
@@ -196,7 +196,7 @@ def test_classic_copies_of_ours(exact, tmp_path):
 
 def lossy_rows(path, first, bound, seed, *options, codec="portable", chunk="4x48x128",
                mask=None):
-    """A file of rows within a bound, and exact ones beside them."""
+    """A file of rows within a bound, and a second one with exact rows."""
     exact = path.with_suffix(".exact.h5")
     with h5py.File(exact, "w") as file:
         rows = smooth((16, 48, 128), seed) * first
@@ -244,7 +244,7 @@ def test_a_concatenation_says_the_largest_bound(tmp_path, ranks):
     assert largest > words["tailrace_absolute_bound"]
     assert said(whole, "t") == {key: largest if key == "tailrace_absolute_bound" else value
                                 for key, value in words.items() if key != "tailrace_max_error"}
-    # Then some with a bound of their own, or of which nobody knows.
+    # Then rows with their own bound, or of unknown loss.
     lossy_rows(other, 1, "abs=0.5", 9)
     unknown.write_bytes(other.read_bytes())
     with h5py.File(unknown, "r+") as file:
@@ -265,7 +265,7 @@ def test_a_concatenation_says_the_largest_bound(tmp_path, ranks):
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_concatenation_keeps_guards_of_each_value(tmp_path, ranks):
-    """The others are of all values, of chunks or of places."""
+    """Other guards concern all values, chunks or places, and are dropped."""
     guard = "sign+threshold=0.5+sum+minmax+gradient=0.01+region=0..4x*x*:1e-4"
     parts = [tmp_path / f"part{k}.h5" for k in range(3)]
     for k, part in enumerate(parts):
@@ -281,7 +281,7 @@ def test_a_concatenation_keeps_guards_of_each_value(tmp_path, ranks):
     tailrace("concat", parts[0], "-o", alone, ranks=ranks)
     assert said(alone, "t") == words
     tailrace("verify", parts[0].with_suffix(".exact.h5"), alone)
-    # What a part guards that the others do not is not said of all.
+    # A guard of only one part is not recorded for all.
     lossy_rows(parts[2], 1, "abs=0.01", 7, "--guard", "zero+gradient=0.01", "--force",
                codec="trz")
     tailrace("concat", *parts, "-o", whole, "--force", ranks=ranks)
@@ -337,13 +337,13 @@ KNOWN_BY_NOBODY = "is unknown, and the output records it as unknown: "
 
 
 def unsaid(path, told):
-    """Whether a remark names the dataset as one of which nobody knows what its values have lost."""
+    """True if a remark names the dataset as one whose loss is unknown."""
     return KNOWN_BY_NOBODY in told and path in told[told.index(KNOWN_BY_NOBODY):]
 
 
 
 def told_exact(path):
-    """What `info` takes for exact."""
+    """Names of the datasets that `info` considers exact."""
     return {field["path"][1:] for field in numbers("info", path)["fields"] if field["by_tailrace"]
             and field["absolute_bound"] == 0}
 
@@ -388,7 +388,7 @@ def test_a_note_does_not_speak_of_more_than_it_did(tmp_path, ranks):
     tailrace("concat", exact_too, "-o", longer, "-a", ranks=ranks)
     assert note(longer) and said(longer, "foreign") == UNKNOWN
     assert told_exact(longer) == {"exact"}
-    # It stays so, whatever comes to it, in copies too; what one leaves alone keeps all.
+    # The mark stays after further appends, and in copies; a copy that drops nothing keeps all.
     tailrace("concat", exact_only, "-o", longer, "-a", ranks=ranks)
     assert note(longer) and said(longer, "foreign") == UNKNOWN and said(longer, "exact") == {}
     for how in ("--as-stored", "--cloud"):
@@ -524,7 +524,7 @@ def test_guards_by_masks_stay_with_these(tmp_path, ranks):
         told = told_by("concat", *parts, "-o", whole, "--force", ranks=ranks)
         assert said(whole, "t")["tailrace_guard"] == held, parts
         assert ("only guards that apply to all rows" in told) == (held == "sign")
-        # The same one after the other: rows may come to masks, and masks to rows.
+        # Concatenate the same files in sequence: rows may join masks, and masks may join rows.
         whole.write_bytes(parts[0].read_bytes())
         told = told_by("concat", parts[1], "-o", whole, "-a", ranks=ranks)
         assert said(whole, "t")["tailrace_guard"] == held, parts
@@ -579,7 +579,7 @@ def test_words_that_are_not_whole_are_not_put_together(tmp_path, name, value):
                 file["t"].attrs[name] = value
         tailrace("concat", *parts, "-o", whole, "--force")
         assert said(whole, "t") == UNKNOWN
-        # They go with the rows that come to them, too.
+        # Appending, instead of joining, gives the same attributes.
         whole.write_bytes(parts[0].read_bytes())
         told = told_by("concat", parts[1], "-o", whole, "-a")
         assert said(whole, "t") == UNKNOWN and unsaid("/t", told)

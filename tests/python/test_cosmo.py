@@ -27,7 +27,7 @@ ENVIRONMENT = {
 }
 SMALL = ["--grid", "24", "--steps", "6"]
 GRID, STEPS = 24, 6
-BOUNDS = {  # As in universe.cpp.
+BOUNDS = {  # equal to those of universe.cpp
     "baryon_density": 0.2,
     "dark_matter_density": 0.4,
     "temperature": 1e3,
@@ -89,7 +89,7 @@ def test_physics(ranks, alone, tmp_path):
     checks = checks_of(report)
     assert len(checks) == 5 and all(check["passed"] for check in checks.values())
     assert checks["particles lost"]["value"] == 0
-    # The same universe on any number of ranks, but for the rounding of sums.
+    # Any number of ranks gives the same universe, except for the rounding of sums.
     for name, value in alone["facts"].items():
         assert report["facts"][name] == pytest.approx(value, rel=1e-6), name
     facts = report["facts"]

@@ -49,7 +49,7 @@ def covered_of(file, level, n_components):
 
 
 def component_of(file, level, n_components):
-    """Of each element of a level's dataset."""
+    """True for each covered element of a level's dataset."""
     low, high = corners_of(file[f"level_{level}"]).transpose(1, 0, 2)
     cells = (high - low + 1).prod(axis=1)
     return np.concatenate([np.repeat(range(n_components), n) for n in cells])
@@ -91,7 +91,7 @@ def check_dropped(plain_path, path, n_components, levels, bounds, smaller):
 
 
 def check_verify(plain_path, path, n_components):
-    """What counts is compared, what does not is not."""
+    """verify compares values that count, and ignores the others."""
     said = json.loads(tailrace("verify", plain_path, path, "--json", "-").stdout)
     counted = {field["path"]: field for field in said["fields"]}
     with h5py.File(plain_path, "r+") as plain:
@@ -255,7 +255,7 @@ def test_repack_drops_covered_cells_on_request(words, shape, ranks, tmp_path):
         assert fields[f"/level_{level}/data:datatype=0"]["n_covered"] == covered[level].sum()
         assert storage_of(ours, level) <= storage_of(kept, level)
     smaller = storage_of(ours, 0) < storage_of(kept, 0)
-    assert smaller or shape.get("ratio") == 4  # Of 64 in 4,096 little is gained.
+    assert smaller or shape.get("ratio") == 4  # 64 covered cells in 4,096 save little.
     assert storage_of(ours, 2) == storage_of(kept, 2)
     assert "n_covered" not in fields["/level_2/data:datatype=0"]
 
@@ -319,7 +319,7 @@ def test_repack_says_what_it_keeps(tmp_path):
     done = tailrace("repack", plain, "-o", ours, "--covered", "drop", "--as-stored", "--force")
     assert "--as-stored keeps the chunks" in " ".join(done.stderr.split())
     tailrace("verify", plain, ours)
-    # What keeps signs keeps them of the other cells.
+    # A guard of signs applies to the uncovered cells.
     tailrace("repack", plain, "-o", ours, "--covered", "drop", "--bound", "rel=1e-3", "--guard",
              "sign", "--force")
     tailrace("verify", plain, ours)

@@ -49,7 +49,8 @@ def kind(maker):
     return maker
 
 
-# --- what Tailrace writes -------------------------------------------------------------------------
+# --- files that Tailrace writes
+# -----------------------------------------------------------------------
 
 def netcdf_input(folder, form):
     path = folder / "in.nc"
@@ -200,7 +201,8 @@ def python_write_dataset(folder):
     return folder / "out.nc"
 
 
-# --- what reads it --------------------------------------------------------------------------------
+# --- readers of these files
+# ---------------------------------------------------------------------------
 
 def plugin_folders():
     built = application_runs.build_folder() / "lib" / "hdf5" / "plugin"
@@ -295,7 +297,8 @@ def check_programs(path, expected, filters, folder):
 
 
 def check_forms(path, expected, filters, name):
-    """What is complete when it is closed has forms that others than the HDF5 library read, too."""
+    """Files that are complete when they are closed use forms that readers other than the HDF5
+    library support."""
     says = json.loads(tailrace("info", path, "--json", "-").stdout)
     assert says["opens_in"] == ("hdf5-1.10" if name in GROWING else "everyone"), says["new_indexes"]
     assert says["masked_chunks"] == 0 or filters - LOSSLESS

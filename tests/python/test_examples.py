@@ -1,7 +1,7 @@
-"""The examples of examples/, run and read as a user would: h5py opens what they wrote.
+"""The programs of examples/, run and read like a user: h5py opens their files.
 
-Each example's physics is computed once more here with NumPy, so that every value in the file is
-compared with the value that it stands for, within the bound that the example asked for.
+Each test computes the example's physics with NumPy. Every value in the file is compared with its
+computed value, within the bound that the example requested.
 """
 
 import os

@@ -69,7 +69,7 @@ def test_module(tmp_path, ranks):
 def test_heat(tmp_path, ranks):
     printed = run(application("heat"), tmp_path / "heat.h5", ranks=ranks)
     assert "extents 256 256 10" in printed
-    # The same equation once more, in NumPy's order: [column, row].
+    # Solve the same equation with NumPy, in its order: [column, row].
     n = 256
     now = np.full((n, n), 300.0)
     now[:n // 8, n // 4 - 1:n // 2] = 400
@@ -88,7 +88,7 @@ def test_heat(tmp_path, ranks):
 
 
 def test_constants_are_those_of_the_header():
-    """What Fortran cannot include: each number of tailrace.h is the module's, too."""
+    """Every constant of tailrace.h, which Fortran cannot include, is also in the module."""
     header = (ROOT / "include" / "tailrace" / "tailrace.h").read_text()
     module = (ROOT / "frontends" / "fortran" / "tailrace.f90").read_text()
     ours = dict(re.findall(r"parameter, public :: (tailrace_\w+) = (\d+)", module))

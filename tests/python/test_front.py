@@ -66,7 +66,7 @@ def test_cmip7_accepts_what_a_pnetcdf_program_writes(tmp_path, ranks):
 
 
 def test_a_failure_leaves_the_file_whole(tmp_path):
-    """What stands where the new file would be written is somebody else's."""
+    """An object that has the name of the new file may belong to another program, so it stays."""
     path = tmp_path / "out.nc"
     (tmp_path / "out.nc.front").mkdir()
     done = run([built("bin", "pnetcdf", "records_relinked"), path], 2, code=None,

@@ -47,7 +47,7 @@ def stencil(expression, bound, axes, before=0, after=1):
 
 
 def same_order(axis):
-    """What rises goes on rising, or stays level, and so downwards."""
+    """Rising pairs must keep rising or become level; falling pairs likewise."""
     x0, x1 = 'C["$X"][0]', 'C["$X"][1]'
     kept = f"all([any([{x1} < {x0}, X[1] >= X[0]]), any([{x1} > {x0}, X[1] <= X[0]])])"
     return stencil(kept, 0, [axis])
@@ -82,7 +82,7 @@ CASES = {
 
 
 def decoded(target):
-    """What our own reader makes of a file, for h5py without the plug-in of trz."""
+    """A copy of the file by Tailrace's own reader, for h5py without the plug-in of trz."""
     plain = target.with_suffix(".plain.h5")
     tailrace("repack", target, "-o", plain, "--codec", "none", "--force")
     return datasets(plain)

@@ -11,7 +11,7 @@ from hdf5_runs import FRONTS, by_deflate, patterns, row_values, same
 
 pytestmark = pytest.mark.sample(3)
 
-# Those of write_patterns.c that test_hdf5_programs.py compares with a plain run.
+# Patterns of write_patterns.c that test_hdf5_programs.py compares with a plain run.
 NAMES = ["blocks", "chunks", "selections", "small", "append", "prepared", "reads", "changes",
          "grows", "overlaps", "lives", "left_open", "rewrites"]
 
@@ -108,7 +108,7 @@ def test_values_for_rank_0_are_in_memory_once_while_a_flush_is_under_way(ranks, 
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_a_full_disk_beside_the_program_is_an_error_of_the_next_call(ranks, front, tmp_path):
-    """On all ranks alike; nothing is lost, and the next flush brings it."""
+    """The error is the same on all ranks; nothing is lost, and the next flush writes it."""
     options = f"{BESIDE['TAILRACE_OPTIONS']},codec=none"
     said = beside(["limited"], tmp_path, ranks, front=front, TAILRACE_OPTIONS=options)
     lines = [line for line in said.splitlines() if line.startswith("H5Fflush: ")]

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.sample(3)
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_links_of_the_programs_own_kinds(ranks, front, tmp_path):
-    """Also of objects that have no other link: what is written to them is not lost."""
+    """Objects without any other link are included; values written to them are not lost."""
     names = ["counted", "by_path", "without_links"]
     patterns(names, tmp_path / "plain", ranks, ours=False, front=front, program="write_links")
     said = patterns(names, tmp_path / "ours", ranks, front=front, program="write_links")

@@ -21,7 +21,7 @@ def plotfile_boxes(kind):
 
 
 def plotfile_values(level, kind="equal", components=range(4)):
-    """By box, component and cell."""
+    """Values in the order of boxes, components and cells."""
     values = []
     for box, shape in enumerate(plotfile_boxes(kind)):
         z, y, x = np.indices(shape)
@@ -62,8 +62,8 @@ def test_plotfile_as_amrex_writes_it(ranks, front, tmp_path):
 @pytest.mark.parametrize("options", ["codec=trz", "bound=rel=1e-7"])
 def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, ranks, front,
                                                      tmp_path):
-    """By the boxes that rank 0 has written; every reader takes them for chunks of one dimension.
-    Where boxes have no slab in common, or do not fit what else is there, chunks are as ever."""
+    """Chunks follow the boxes that rank 0 has written; every reader sees chunks of one dimension.
+    If boxes have no common slab size, or contradict other information, the usual chunks apply."""
     path = tmp_path / "ours.h5"
     run([program_of(front, "write_plotfile"), path, kind], ranks, True,
         front=front, TAILRACE_OPTIONS=options)
@@ -138,7 +138,8 @@ def test_components_of_a_plotfile_have_bounds_of_their_own(kind, ranks, front, t
         with h5py.File(path, "r+") as file:
             file["level_2/data:offsets=0"][1:-1] += 77
     assert verified(plain, ours).returncode == 0
-    # What the largest bound allows and its own does not: one value of component 1 is another now.
+    # One value of component 1 changes by an amount within the largest bound, but not within its
+    # own.
     with h5py.File(plain, "r+") as file:
         one = 1 if kind == "separate" else 0
         at = int(np.argmax(of_value == 1)) if one == 0 else 0

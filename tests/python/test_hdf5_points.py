@@ -31,7 +31,7 @@ def test_points_are_taken_as_runs(tmp_path, ranks, front):
 
 @pytest.mark.parametrize("options", ["codec=trz,bound=abs=1e-2", "mode=async", "memory=1100000"])
 def test_points_under_options(tmp_path, options):
-    """Chunks shared by ranks, staged beside the program, or in a file where memory is short."""
+    """Chunks shared by ranks, staged in the background, or in a file if memory is short."""
     patterns(NAMES, tmp_path / "plain", 2, ours=False, program="write_points")
     # It reads others' values independently right after a flush, which mode=async refuses, and wants
     # them exactly.

@@ -1,10 +1,10 @@
 """Programs on parallel HDF5, unmodified, with our library preloaded: the same values as without.
 
-The programs are tests/hdf5_programs: C programs of patterns of calls, built against the parallel
-HDF5 of the system, which has symbol versions, and against those that the build was given
-(TAILRACE_HDF5_PROGRAMS_ROOT; scripts/build-hdf5, scripts/parts.sh), which have none; and one on
-h5py's parallel build (Debian: python3-h5py-mpi), which the system's own Python runs. What they
-leave is compared by stock serial h5py.
+The programs are tests/hdf5_programs: C programs with patterns of calls. They are built against the
+parallel HDF5 of the system, which has symbol versions, and against those of the build
+(TAILRACE_HDF5_PROGRAMS_ROOT; scripts/build-hdf5, scripts/parts.sh), which have none. One program is
+on h5py's parallel build (Debian: python3-h5py-mpi), which the system's own Python runs. Stock
+serial h5py compares their files.
 """
 
 import itertools
@@ -50,7 +50,7 @@ def test_there_is_an_hdf5_without_versions():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_values_are_those_of_a_plain_run(name, both):
-    """But where HDF5 1.10.8 itself now and then leaves other values than were written."""
+    """Leaves out datasets in which HDF5 1.10.8 itself sometimes stores wrong values."""
     plain, ours, said = both
     assert f"ours/{name}.h5: " in said  # the report: it was served
     known = {"changes": ["replaced"], "grows": ["cut"], "lives": ["cut", "row"],
@@ -78,7 +78,7 @@ def test_what_was_written_is_there(both):
         assert sorted(file) == ["cut", "none", "row"]
         assert file["row"][0] == 0 and (file["row"][1:] == 0).all()
     with h5py.File(ours / "overlaps.h5") as file:
-        n_ranks = int(file["chunked"][10, 0]) - 6  # who wrote row 10 last: the last rank
+        n_ranks = int(file["chunked"][10, 0]) - 6  # the last rank, which wrote row 10 last
         expected = row_values(0, 4800).reshape(80, 60)
         expected[[80 * (r + 1) // n_ranks - 1 for r in range(n_ranks)]] = 0
         expected[0] = 0
@@ -155,7 +155,7 @@ def test_the_last_flush_stands(ranks, front, tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_steps_that_are_flushed(ranks, tmp_path):
-    """What the crash campaign runs, without a crash; a second run opens the file."""
+    """The crash campaign's program, without a crash; a second run opens the file."""
     for ours in (False, True):
         folder = tmp_path / ("ours" if ours else "plain")
         flushes("flushes", folder, ranks, ours, FLUSHES="3")
@@ -166,8 +166,9 @@ def test_steps_that_are_flushed(ranks, tmp_path):
 
 @pytest.mark.parametrize("older, fault", [(True, "memory:1:12:1:1"), (False, "memory:5:12:-1:1")])
 def test_without_memory_all_ranks_hear_of_it(older, fault, tmp_path):
-    """From some request on, on rank 1 while the file is opened, or on both where a dataset is
-    created: one error, nobody waits, and what could not be created is not there."""
+    """Allocations fail from some request on, on rank 1 while the file is opened, or on both ranks
+    while a dataset is created. All ranks return one error, none waits, and the dataset does not
+    exist."""
     folder = tmp_path / "out"
     if older:
         flushes("flushes", folder, 1, FLUSHES="2")
@@ -204,9 +205,9 @@ def with_one_refused(pattern, request_of, least_bytes, tmp_path):
 
 @pytest.mark.parametrize("request_of", [1, 4, 7, 10, 11, 12, 13, 15, 16, 18])
 def test_a_rank_alone_without_memory_leaves_nobody_waiting(request_of, tmp_path):
-    """For values that are staged, converted, encoded, packed for rank 0, cut. A call fails on both
-    ranks alike, or on none (where it can do without), and nobody waits for the other. The program
-    goes on, and what was written without an error is in the file."""
+    """Fail an allocation for values that are staged, converted, encoded, packed for rank 0, or cut.
+    A call fails on both ranks or, if the memory is not essential, on none, and neither waits for
+    the other. The program continues, and values written without an error are in the file."""
     calls, path = with_one_refused("large", request_of, 1 << 17, tmp_path)
     with h5py.File(path) as file:
         assert set(file) <= {"cut", "plain"}
@@ -291,7 +292,7 @@ def test_what_hdf5_itself_must_write(ranks, front, tmp_path):
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_members_of_compounds_by_several_ranks(ranks, front, tmp_path):
-    """In the order in which they were written, whoever wrote the others."""
+    """Members take effect in the order of writes, whichever rank wrote the other members."""
     patterns(["members"], tmp_path, ranks, front=front, program="write_specials")
     of_rank_0 = np.arange(40) < 40 // ranks
     expected = np.zeros(40, [("first", "i4"), ("two", "f8", 2), ("last", "f4")])
@@ -425,8 +426,8 @@ def test_a_program_says_for_each_file_whether_it_is_served(ranks, front, tmp_pat
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
 @pytest.mark.parametrize("lacking", ["off", "library"])
 def test_where_one_rank_serves_nothing_no_rank_does(lacking, first, ranks, front, tmp_path):
-    """Another environment on one node, or a library that lacks what it loads: nobody waits, the
-    file is plain HDF5's."""
+    """A different environment on one node, or a library with a missing dependency: no rank waits,
+    and HDF5 writes a plain file."""
     library = built("lib", f"libtailrace_hdf5{front}.so")
     words = [program_of(front, "write_patterns"), tmp_path, "blocks", "append"]
     there = ["env", f"LD_PRELOAD={library}", *words]
@@ -520,9 +521,9 @@ def test_a_serial_program_with_the_connector(front, tmp_path):
 
 
 def objects(names, ranks, front, tmp_path, beside=""):
-    """Run patterns of write_objects.c, each in a program of its own (HDF5 is not begun anew in
-    one), plain and served: the files are the same, and also those that lie beside them. @returns
-    what the served ones said"""
+    """Run patterns of write_objects.c, each in a separate program because HDF5 cannot be restarted
+    in one, plain and served. The files must be equal, and also the additional files `beside`.
+    @returns the output of the served programs"""
     heard = {}
     for ours in (False, True):
         for name in names:
@@ -538,8 +539,8 @@ def objects(names, ranks, front, tmp_path, beside=""):
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_objects_that_are_reached_in_other_ways(ranks, front, tmp_path):
-    """From callbacks, by addresses, references, attributes and second ids, with committed types;
-    files that end before their objects, or with HDF5."""
+    """Reach objects from callbacks, by addresses, references, attributes and second ids, with
+    committed types. Files end before their objects, or with HDF5."""
     objects(["callbacks", "reached", "of_attribute", "types", "closes_all", "ends_at_once"], ranks,
             front, tmp_path)
 
@@ -555,7 +556,7 @@ def test_datasets_of_other_files_to_which_names_lead(name, beside, ranks, front,
         assert set(file) == {"before", "through", other}
         for dataset in file.values():
             np.testing.assert_array_equal(dataset[()].ravel(), row_values(0, 48 * 60))
-        # HDF5 opens what is linked, and nobody serves it.
+        # HDF5 opens linked files itself, so Tailrace does not serve them.
         assert filters_of(file["through"]) == ([2, 1] if name == "mounted" else [])
 
 
@@ -591,7 +592,7 @@ def test_files_that_stay_mounted_are_closed_by_mpi_finalize(ranks, front, tmp_pa
     same(tmp_path / "ours/mounted_stays.h5.outer", tmp_path / "plain/mounted_stays.h5.outer")
     for end in ("", ".child", ".outer"):
         assert f"mounted_stays.h5{end}: closed by MPI_Finalize" in said, said
-    # Whose last id that is nobody serves.
+    # The last id of these files is not served by Tailrace.
     heard = objects(["unserved_goes_first", "unserved_goes_last"], ranks, front, tmp_path)
     for name, said in heard.items():
         assert ("closed by MPI_Finalize" in said) == (name == "unserved_goes_last"), said
@@ -642,7 +643,8 @@ def test_serial_programs_are_left_alone(both):
 
 @pytest.mark.parametrize("front", ["", *OTHERS], ids=lambda end: f"hdf5{end}")
 def test_modules_with_an_hdf5_of_their_own_are_left_alone(front, tmp_path):
-    """Such as the h5py of this Python: it keeps its HDF5 to itself, out of the order of search."""
+    """An example is the h5py of this Python: its private HDF5 is outside the symbol search
+    order."""
     library = built("lib", f"libtailrace_hdf5{front}.so")
     script = ("import h5py, sys\n"
               "with h5py.File(sys.argv[1], 'w') as file: file['a'] = [1, 2]\n"
@@ -709,7 +711,8 @@ def test_the_last_flush_of_texts_stands(ranks, front, tmp_path):
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_last_flush_of_small_datasets_stands(ranks, front, tmp_path):
-    """Whoever has them open, HDF5 must write what it has buffered of them."""
+    """HDF5 must write its buffered values of small datasets, whichever rank or program has them
+    open."""
     patterns(["killed_small"], tmp_path, ranks, front=front, program="write_specials", code=None)
     with h5py.File(tmp_path / "killed_small.h5") as file:
         assert len(file) == 48
@@ -782,8 +785,8 @@ print(f"rank {comm.rank} has closed it", file=sys.stderr)
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_a_rank_that_closes_the_file_where_others_create_a_level(ranks, tmp_path):
-    """Creating a level's dataset, ranks meet, unless one has gone on to something else: all hear of
-    that, nobody waits."""
+    """Ranks meet when they create a level's dataset. If one has closed the file instead, all get an
+    error and none waits."""
     path = tmp_path / "gives_up.h5"
     words = ["/usr/bin/python3", "-c", GIVES_UP, path]
     said = run(words, ranks, ours=True, code=None, TAILRACE_OPTIONS="codec=trz", **h5py_of_mpi())
@@ -836,7 +839,7 @@ with h5py.File(sys.argv[1], "w", driver="mpio", comm=MPI.COMM_WORLD) as file:
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_extents_change_of_what_the_program_has_chunked_alone(ranks, tmp_path):
-    """Also where we store in chunks what is contiguous to the program."""
+    """This includes datasets that the program sees as contiguous and Tailrace stores in chunks."""
     told = [run(["/usr/bin/python3", "-c", EXTENTS, tmp_path / f"{ours}.h5"], ranks, ours=ours,
                 **h5py_of_mpi()) for ours in (False, True)]
     plain, ours = ([line for line in said.splitlines() if line.endswith(",)")] for said in told)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.sample(3)
 @FRONTS
 @pytest.mark.parametrize("bound", ["abs=1e-2", "rel=1e-5"])
 def test_regions_of_datasets(bound, front, tmp_path):
-    """Also where the bound is known by the first flush alone."""
+    """Covers bounds that are known only after the first flush."""
     guard = "region=10..50x30..:1e-04"
     patterns(["blocks"], tmp_path, 2, front=front, TAILRACE_OPTIONS=(
         f"*/f64: codec=trz,bound={bound},chunk=32x64,guard={guard}"))
@@ -33,7 +33,7 @@ def test_regions_of_datasets(bound, front, tmp_path):
 ])
 @pytest.mark.parametrize("bound", ["abs=1e-2", "rel=1e-5"])
 def test_regions_that_are_none_fail_the_create(bound, guard, why, front, tmp_path):
-    """Also where the bound is known by the first flush alone, which other datasets need."""
+    """Covers bounds that are known only after the first flush, which other datasets need."""
     said = patterns(["blocks"], tmp_path, 2, code=None, front=front, TAILRACE_OPTIONS=(
         f"*/f64: codec=trz,bound={bound},guard={guard}"))
     assert why in said
@@ -55,7 +55,7 @@ def test_regions_end_behind_limits_that_allow_it(bound, tmp_path):
 
 @pytest.mark.parametrize("bound", ["abs=1e-2", "rel=1e-4", "psnr=80"])
 def test_regions_of_levels_fail_the_create(bound, tmp_path):
-    """Where chunks follow boxes, which these are large enough for."""
+    """Chunks follow boxes here, because the boxes are large enough."""
     script = MANY_BOXES.replace("2100", "20").replace("1024, 512", "8192, 4096")
     said = run(["/usr/bin/python3", "-c", script, tmp_path / "ours.h5"], 2, True, code=None,
                **h5py_of_mpi(),

@@ -16,7 +16,7 @@ CHUNK = (1, 96, 144)
 
 
 def run(words, **environment):
-    """What a program says on stderr; it has to succeed."""
+    """A program's output on stderr; the program must succeed."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
                           timeout=600, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
@@ -24,7 +24,7 @@ def run(words, **environment):
 
 
 def run_served(words, **environment):
-    """The same, preloaded: its counts by name."""
+    """Counts by name of a program that runs with the library preloaded."""
     said = run(words, LD_PRELOAD=str(built("lib", "libtailrace_hdf5_serial.so")),
                TAILRACE_REPORT="1", **environment)
     counts = re.search(

@@ -19,7 +19,7 @@ LOSSY_TEMP = 3  # Chunks of 4 records of 10.
 
 
 def preloaded(words, options, code=0, **environment):
-    """What a program says on stderr with ours preloaded and these options."""
+    """A program's output on stderr with Tailrace preloaded and these options."""
     done = subprocess.run(
         [str(word) for word in words], capture_output=True, text=True, timeout=600,
         env={**os.environ, "LD_PRELOAD": str(built("lib", "libtailrace_hdf5_serial.so")),
@@ -63,7 +63,7 @@ def attributes(path, name):
 
 
 def worst(native, ours, name):
-    """The largest error; what is no number, or stands for none, has to be the same."""
+    """The largest error; special values and fill values must be equal."""
     a = native[name].astype("f8")
     b = ours[name].astype("f8")
     assert a.shape == b.shape
@@ -117,7 +117,7 @@ def test_a_bound_takes_the_place_of_filters(tmp_path, native, threads):
         assert (before["patched"][exact] == after["patched"][exact]).all()
         for point in ((70, 3), (50, 100), (71, 4)):
             assert before["patched"][point] == after["patched"][point]
-    # What knows of bounds reads them from the file.
+    # Programs that know of bounds read them from the file.
     report = numbers("verify", native, ours)
     assert report["n_failed"] == 0
     bounds = {field["path"]: field["absolute_bound"] for field in report["fields"]}
@@ -173,7 +173,8 @@ def test_records_that_are_appended_keep_their_bound(tmp_path):
         subprocess.run([program, native, *more], check=True, timeout=600)
     root_rank(ours, "bound=rel=1e-3")
     told = attributes(ours, "temp")["tailrace_absolute_bound"]
-    # Of the chunk of records 8 to 11 the file has two: it is exact now. The next one is new.
+    # The file has two records of the chunk of records 8 to 11: that chunk is now exact. The next
+    # chunk is new.
     counts = counts_of(root_rank(ours, "bound=rel=1e-3", more=["append"]))
     assert (counts["lossy"], counts["encoded"], counts["completed"]) == (1, 2, 1)
     before, after = stored(native), stored(ours)
@@ -181,7 +182,7 @@ def test_records_that_are_appended_keep_their_bound(tmp_path):
     assert (before["temp"][10:12] == after["temp"][10:12]).all()
     assert 0 < np.abs(before["temp"][12:] - after["temp"][12:]).max() <= told
     assert worst(before, after, "temp") <= attributes(ours, "temp")["tailrace_absolute_bound"]
-    # Of another bound, or none, nothing more is lost.
+    # With a different bound, or none, the appended values lose nothing.
     for options in ("bound=abs=3", ""):
         again = tmp_path / "again.h5"
         root_rank(again, "bound=rel=1e-3")
@@ -211,7 +212,7 @@ def test_what_fits_no_dataset_fails_its_create_and_idle_globs_are_named(tmp_path
     assert "tailrace: H5Dcreate: dataset \"/plain\"" in said
     said = root_rank(path, "temp: bound=abs=1,guard=region=*x*x0..2:0.5", code=3)
     assert "temp: option guard=region=*x*x0..2:0.5: not served by the serial HDF5" in said
-    # What asks for neither a codec nor a bound asks for nothing.
+    # Options without a codec or a bound have no effect.
     root_rank(path, "plain: chunk=3x5")
     with h5py.File(path) as file:
         assert file["plain"].chunks is None
@@ -235,7 +236,7 @@ def test_chunks_that_the_program_encodes_are_not_taken_for_ours(tmp_path, when):
 
 
 def remarks(said):
-    """What is told of options when a file is closed."""
+    """Remarks about options, reported when a file is closed."""
     return [line.split(": ", 2)[2] for line in said.splitlines()
             if line.startswith("tailrace: /") and ".h5: " in line]
 
@@ -258,7 +259,7 @@ def test_copies_by_hdf5_have_filters_and_words_of_their_sources(tmp_path):
         assert attributes(path, name)["tailrace_absolute_bound"] == 1e-2
     assert remarks(said) == ["options do not apply to datasets that are created without a name "
                              '(H5Dcreate_anon): "(without a name)"']
-    # What is not made by options is as the program means it.
+    # Datasets that options do not create stay as the program defines them.
     said = root_rank(path, "one: bound=abs=1; whole/*: codec=xor", more=["copies"])
     assert ("options do not apply to the copies of H5Ocopy, which are stored like their sources: "
             '"/one", "/whole/field"') in remarks(said)
@@ -270,7 +271,7 @@ def test_copies_of_what_is_open_to_be_read_alone_are_protected(tmp_path, options
     path = tmp_path / "a.h5"
     said = root_rank(path, options, code=11, more=["apart"])
     assert said.count("tailrace: H5Dwrite_chunk: ") == 1
-    # Of integers nothing is asked, with or without a name.
+    # Options do not apply to integers, with or without a name.
     assert "H5Dcreate_anon" not in said
     assert filters(path, "copy") == ["xor" if "xor" in options else "trz"]
     assert "H5Dwrite_chunk" not in root_rank(path, "", more=["apart"])
@@ -288,7 +289,7 @@ def test_copies_of_what_is_open_to_be_read_alone_are_protected(tmp_path, options
      ["chunk= and guard= have no effect without codec= or bound= in these options"]),
     ("counts: codec=trz,bound=abs=1; temp: bound=abs=1",
      ['codecs and bounds apply only to native f32 and f64 values: "/counts"']),
-    # What wildcards match is not all meant.
+    # Matches of wildcards may be unintended, so no remark is made.
     ("*: bound=abs=1", []),
 ])
 def test_what_is_not_done_as_asked_is_said(tmp_path, options, told):
@@ -314,11 +315,11 @@ def test_a_coordinate_may_become_one_behind_its_values(tmp_path):
     assert 0 < worst(before, stored(ours), "temp") <= 1e-3
     assert attributes(ours, "axis") == {}
     assert "dimension scale" not in said
-    # Whoever looks before gets what was asked, and a line.
+    # Flushed before it becomes a scale, the dataset gets the requested bound and a message.
     said = root_rank(late, "bound=abs=1e-3", more=["scale", "flushed"])
     assert 0 < worst(before, stored(late), "axis") <= 1e-3
     assert said.count('dataset "/axis" became a dimension scale') == 1
-    # Who asks for it by its name has asked for that.
+    # An option with the dataset's name is intended.
     said = root_rank(late, "axis: bound=abs=1e-3", more=["scale"])
     assert 0 < worst(before, stored(late), "axis") <= 1e-3
     assert "dimension scale" not in said
@@ -495,7 +496,7 @@ def test_what_an_input_said_of_itself_does_not_stay(tmp_path, climate, command, 
     assert notes.keys() == {f"tailrace_{name}" for name in told}
     assert (notes["tailrace_bound_mode"], notes["tailrace_bound_asked"]) == (mode, float(bound))
     assert notes["tailrace_version"] != "0.1"
-    with h5py.File(ours, "r+") as file:  # Of no plotfile: verify would look for boxes.
+    with h5py.File(ours, "r+") as file:  # Without plotfile attributes: verify would look for boxes.
         del file["tas"].attrs["tailrace_covered_cells"]
     fields = {field["path"]: field for field in numbers("verify", climate, ours)["fields"]}
     assert fields["/tas"]["max_error"] > 1e-9

@@ -1,5 +1,5 @@
-"""Files that nobody sane would write, and names that are no files: every command ends with the
-right answer or one clear message, in bounded memory, and touches no file that it was not given."""
+"""Malicious and damaged files, and names that are not files. Every command ends with the right
+answer or one clear message, in bounded memory, and touches only the given files."""
 
 import os
 import resource
@@ -69,7 +69,8 @@ def with_circles(path):
         file["a/b/soft"] = h5py.SoftLink("/a/soft")
         file["outside"] = h5py.ExternalLink(path.name, "/outside")
         headers = [h5py.h5o.get_info(file[name].id).addr for name in ("/", "a", "a/b")]
-    # One link each, say the headers of version 1 (at byte 4): whoever believes that goes round.
+    # Headers of version 1 claim one link each (at byte 4): a reader that relies on this loops
+    # forever.
     for address in headers:
         patch(path, address + 4, struct.pack("<I", 1))
 
@@ -260,8 +261,8 @@ def test_tall_chunks_keep_within_the_memory(tmp_path, codec):
 
 @pytest.mark.parametrize("length", [0, 1 << 20, (1 << 64) - 16, (1 << 64) - 1])
 def test_lengths_in_a_global_heap_that_lie(tmp_path, length):
-    """Where HDF5 itself would go round for ever, or through memory that is none of the heap's. Of a
-    virtual dataset the sources stand there, of dimension scales who uses them."""
+    """Lengths for which HDF5 itself would loop forever, or read outside the heap. The heap has a
+    virtual dataset's sources, and the users of a dimension scale."""
     source, target = tmp_path / "lie.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:
         file["x"] = np.arange(8, dtype="i4")
@@ -278,7 +279,7 @@ def test_lengths_in_a_global_heap_that_lie(tmp_path, length):
     assert "has lost data" in bounded("recover", source, codes=(1,)).stdout
 
 
-# --- What is no file.
+# --- Objects that are not files.
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device", "socket"])
 def test_what_is_no_file_is_refused(tmp_path, kind):
@@ -311,7 +312,7 @@ def test_what_is_no_file_is_refused(tmp_path, kind):
 
 
 def test_pipes_beside_a_file(tmp_path):
-    """recover looks at names that stand beside the file's; who waits for a pipe waits for ever."""
+    """recover looks at names next to the file's; opening a pipe there would block forever."""
     source = tmp_path / "x.h5"
     with h5py.File(source, "w") as file:
         file["x"] = np.arange(8, dtype="f4")
@@ -321,7 +322,7 @@ def test_pipes_beside_a_file(tmp_path):
         os.unlink(tmp_path / name)
 
 
-# --- What comes out.
+# --- Output.
 
 def test_a_full_stdout_is_an_error(tmp_path):
     source = tmp_path / "x.h5"
@@ -429,7 +430,7 @@ def test_a_view_of_itself(tmp_path):
     bounded("verify", source, out)
 
 
-# --- The fuzzer's seeds (tests/fuzz): what has gone wrong with one of them stays mended.
+# --- The fuzzer's seeds (tests/fuzz): regressions of errors found with them.
 
 @pytest.mark.full
 def test_what_the_fuzzer_starts_from(tmp_path):

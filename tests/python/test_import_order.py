@@ -1,8 +1,8 @@
-"""Importing our packages changes nothing that other packages find, in any order of imports.
+"""Importing our packages changes nothing for other packages, in any order of imports.
 
-Each case is a process of its own, which prints what h5py and netCDF4 read of one file per filter,
-and what h5py writes by hdf5plugin. The same imports without ours say what is expected: only trz
-and xor are read in addition.
+Each case is a separate process. It prints what h5py and netCDF4 read from one file per filter, and
+what h5py writes with hdf5plugin. The same imports without our packages give the expected output;
+the only addition is that trz and xor are readable.
 """
 
 import ast
@@ -158,8 +158,8 @@ with getattr({other}, "File" if {other!r} == "h5py" else "Dataset")({str(folder)
 
 
 def test_both_packages_and_probes_for_others(folder, packages):
-    """Looking for a package is no import of it, loaders are those of Python afterwards, and what
-    fails or is imported anew is imported as without us."""
+    """Looking for a package does not import it, and loaders are Python's own afterwards. Imports
+    that fail or are repeated behave as without Tailrace."""
     child(f"""
 import importlib, importlib.util, pathlib, sys
 import tailrace, tailrace_filters

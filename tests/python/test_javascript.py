@@ -24,7 +24,7 @@ from test_trz_filter import python, stored_chunks
 
 pytestmark = pytest.mark.full
 PACKAGE = ROOT / "build" / "javascript" / "tailrace-trz"
-TRAP = "RuntimeError"  # What JavaScript gets from WebAssembly that went out of bounds.
+TRAP = "RuntimeError"  # JavaScript's error for WebAssembly that accessed memory out of bounds.
 
 
 @functools.cache
@@ -56,7 +56,7 @@ def under_node(package, path):
 
 
 def under_h5py(path):
-    """The same by h5py with the native plug-in, in a process of its own."""
+    """Values read by h5py with the native plug-in, in a separate process."""
     return json.loads(python(f"""
         import hashlib, json, h5py
         found = {{}}

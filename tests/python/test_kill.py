@@ -1,8 +1,8 @@
-"""Kill -9 at any moment, in every mode: what was said to be committed is there, whole, and right.
+"""Kill -9 at any moment, in every mode: steps reported as committed exist, complete and right.
 
-The program that is killed (tests/stress/in_situ_writer.cpp) prints a line for each step that
-Tailrace reports as committed. After the kill, stock HDF5 must find all of these steps, and every
-step that it finds, also those beyond what was said, must have its values.
+The killed program (tests/stress/in_situ_writer.cpp) prints a line for each step that Tailrace
+reports as committed. After the kill, stock HDF5 must find all of these steps. Every step that it
+finds must have its values, including steps that were not reported.
 """
 
 import os

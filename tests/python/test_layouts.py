@@ -1,4 +1,4 @@
-"""Every layout's file under stock readers: unused reservations are gaps that nobody sees."""
+"""Every layout's file with stock readers: unused reservations are invisible gaps."""
 
 import shutil
 import subprocess

@@ -79,7 +79,8 @@ def test_on_several_ranks_all_refuse(lossy, tmp_path):
     [], ["--codec", "deflate", "--bound", "abs=0.01"], ["--codec", "xor"], ["--as-stored"],
     ["--field", "t:bound=none", "--bound", "abs=0.01"], ["--cloud"]])
 def test_what_stays_exact_needs_no_word(original, lossy, tmp_path, asked):
-    """And the copy remembers the loss: against the original, and for the next repack."""
+    """The copy also records the loss: for a comparison with the original, and for the next
+    repack."""
     copy = tmp_path / "copy.h5"
     done = tailrace("repack", lossy, "-o", copy, *asked)
     assert "add up" not in done.stdout + done.stderr
@@ -115,7 +116,7 @@ def test_three_losses_and_every_file_between(original, lossy, tmp_path):
     assert said(thrice)["losses"] == "abs=0.01 then abs=0.02 then abs=0.04"
     assert [held_to(one, thrice) for one in (original, lossy, twice)] == [
         pytest.approx(0.07), pytest.approx(0.06), 0.04]
-    # What the first loss is not part of is held to no bound of this chain but the whole.
+    # A file outside this chain is compared with the total of all bounds.
     other = tmp_path / "other.h5"
     tailrace("repack", original, "-o", other, "--codec", "portable", "--bound", "abs=0.005")
     assert held_to(other, thrice) == pytest.approx(0.07)
@@ -225,7 +226,7 @@ def test_a_variable_of_a_lossy_file_is_refused(original, lossy, tmp_path):
                       lambda: other.__setitem__(..., source["t"])):
             with pytest.raises(ValueError, match="lossy already"):
                 write()
-        other[:] = source["t"][:]  # Nobody knows where an array comes from.
+        other[:] = source["t"][:]  # The origin of an array is unknown.
         declared = file.create_variable("declared", ("y", "x"), "f4", abs=SECOND,
                                         options="earlier-loss=abs=0.01")
         declared[:] = source["t"]

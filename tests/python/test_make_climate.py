@@ -36,7 +36,7 @@ def test_no_step_and_no_tile_repeats(tmp_path):
 
 
 def mean_of_layers(values):
-    """By the weights of the Gaussian grid's latitudes."""
+    """Mean weighted by the Gaussian grid's latitudes."""
     weights = np.polynomial.legendre.leggauss(values.shape[-2])[1]
     return (values.astype("f8").mean(axis=-1) * weights).sum(axis=-1) / weights.sum()
 

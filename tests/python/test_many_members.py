@@ -21,7 +21,7 @@ def make_file(path, n):
 
 
 def has_heap(path):
-    """Whether some group keeps its links in a fractal heap."""
+    """True if a group stores its links in a fractal heap."""
     return b"FRHP" in path.read_bytes()
 
 

@@ -1,7 +1,8 @@
-"""The application md: its own checks on several rank counts, its outputs, and its physics again.
+"""The application md: its own checks on several rank counts, its outputs, and an independent check
+of its physics.
 
-What the file holds is compared with forces and energies that NumPy adds up over all pairs of atoms,
-without neighbour lists, cells, ghosts or ranks.
+The file is compared with forces and energies that NumPy sums over all pairs of atoms, without
+neighbour lists, cells, ghosts or ranks.
 """
 
 import numpy as np

@@ -90,7 +90,7 @@ def check_values(path, variable="temp", bound=BOUND, n_times=TIME):
 
 
 def append_by_netcdf4(path):
-    """What a program does that goes on with the file tomorrow."""
+    """Append like a program that continues the file later."""
     with netCDF4.Dataset(path, "a") as file:
         names = file["temp"].dimensions
         added = file.createVariable("added", "f8", names[1:], zlib=True)
@@ -228,7 +228,7 @@ def test_bad_names_are_refused(tmp_path, words, says, ranks):
 
 
 def test_steps_over_time_are_read(tmp_path):
-    """What a program writes step by step has no dimensions' names: netCDF-C makes them up."""
+    """A file written step by step has no dimension names, so netCDF-C invents them."""
     source = tmp_path / "steps.h5"
     test_examples.run("time_series", "alone", source)
     run("ncdump", source)

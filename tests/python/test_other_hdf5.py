@@ -1,7 +1,7 @@
-"""Programs that bring an HDF5 of their own, whose names take the place of ours.
+"""Programs that bring their own HDF5, whose symbols take precedence over ours.
 
-The other HDF5 is a few lines of C that come first in the process, as a library without symbol
-versions does that a program is linked to.
+The other HDF5 is a few lines of C. It comes first in the process, like a library without symbol
+versions to which a program is linked.
 """
 
 import os

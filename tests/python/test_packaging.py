@@ -1,7 +1,7 @@
-"""The recipes of packaging/ say what CMake says: version, options, what is needed.
+"""The recipes of packaging/ agree with CMake: version, options, dependencies.
 
-scripts/check-packages has the packagers' own tools read them; here nothing but what could drift
-apart unseen is compared. Spack's recipe is run with directives that note what they are told.
+scripts/check-packages runs the packagers' own tools on them. Here only values are compared that
+could diverge unnoticed. Spack's recipe runs with directives that record their arguments.
 """
 
 import ast
@@ -52,7 +52,7 @@ def easyconfig():
 
 
 def spack_recipe():
-    """What the recipe tells Spack: {directive: [(arguments, keywords)]}, and its class."""
+    """The recipe's information for Spack: {directive: [(arguments, keywords)]}, and its class."""
     told = {}
 
     def directive(name):
@@ -247,7 +247,7 @@ def test_cibuildwheel_builds_what_check_wheel_tries():
 
 
 def test_the_engine_shows_what_plugins_look_up():
-    """Where HDF5 is inside the engine, filter plug-ins find in it what they ask for by name."""
+    """If HDF5 is inside the engine, it exports the symbols that filter plug-ins look up by name."""
     shown = (ROOT / "frontends" / "python" / "engine.map").read_text()
     shown = set(re.findall(r"\b(H5\w+);", shown))
     ours = (ROOT / "trz" / "src" / "hdf5_filter" / "hdf5_calls.cpp").read_text()

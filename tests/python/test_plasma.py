@@ -1,7 +1,7 @@
 """The application plasma: its own checks on several rank counts, its outputs, and its physics.
 
-Growth rates are compared with roots that NumPy finds of the dispersion relations, the charge in the
-file with what its electrons and its electric field make of it.
+Growth rates are compared with roots of the dispersion relations that NumPy finds. The charge in the
+file is compared with that of its electrons and of its electric field.
 """
 
 import numpy as np
@@ -30,12 +30,12 @@ def alone(tmp_path_factory):
 def test_conserves_and_grows(problem, alone):
     found = facts_and_checks(alone[problem])
     assert found["electrons lost"] == 0
-    assert found["div E - rho"] < 1e-12  # of the mean charge density, after 300 steps
+    assert found["div E - rho"] < 1e-12  # in units of the mean charge density, after 300 steps
     assert found["div B"] < 1e-13
     assert abs(found["drift of the energy"]) < {"weibel": 5e-3, "two-stream": 2e-2}[problem]
     assert abs(found["growth rate / linear theory - 1"]) < 0.05
     kind = {"weibel": "magnetic", "two-stream": "electric"}[problem]
-    assert found[f"largest_{kind}_energy"] > 0.05  # of the beams': it has saturated
+    assert found[f"largest_{kind}_energy"] > 0.05  # in units of the beams': saturated
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])

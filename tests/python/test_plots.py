@@ -98,7 +98,7 @@ def test_picture_of_a_simulation(monkeypatch, tmp_path):
 
 
 def test_every_method_has_words(monkeypatch):
-    """Also those that the committed CSVs do not have."""
+    """Includes plots of CSVs that are not committed."""
     find_bench_modules(monkeypatch)
     plot = importlib.import_module("plot_transparent")
     transparent = importlib.import_module("transparent")

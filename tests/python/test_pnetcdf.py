@@ -79,7 +79,8 @@ def test_answers_as_the_real_library(name, ranks, tmp_path):
 
 
 def test_errors_have_their_names_without_the_real_library(tmp_path):
-    """And the texts that all of netCDF has; test_answers_as_the_real_library compares the rest."""
+    """The texts common to all netCDF libraries are included; test_answers_as_the_real_library
+    compares the rest."""
     real = run([built("bin", "pnetcdf", "access_errors"), tmp_path / "real.nc"], mode="real")
     alone = run([built("bin", "pnetcdf", "access_errors_relinked"), tmp_path / "ours.nc"],
                 TAILRACE_PNETCDF_LIBRARY="/does/not/exist.so")
@@ -224,7 +225,7 @@ def test_stock_readers(tmp_path):
 
 
 def test_what_was_never_put_is_no_readers_memory(tmp_path):
-    """Also without fill mode, as a program has it that asks for nothing."""
+    """Covers files without fill mode, which is the default of programs."""
     file = tmp_path / "never.nc"
     run([built("bin", "pnetcdf", "definitions_relinked"), file], 2)
     n_never = 0
@@ -240,7 +241,7 @@ def test_what_was_never_put_is_no_readers_memory(tmp_path):
 
 @pytest.mark.full
 def test_settings(tmp_path):
-    """By glob, from a file; a bound that is kept; one codec for the rest."""
+    """Options by glob, from a file; a bound that holds; one codec for the rest."""
     settings = tmp_path / "settings"
     settings.write_text("# of the test\ncodec=deflate,level=6\npart_*: codec=trz,bound=abs=0.5\n")
     exact, lossy = tmp_path / "exact.nc", tmp_path / "lossy.nc"
@@ -253,7 +254,7 @@ def test_settings(tmp_path):
                    ("part_double", "whole_double")}
         assert filters["part_double"] == [481]
         assert filters["whole_double"] == [2, 1]
-    # What no variable can be stored by fails in ncmpi_create, before there is one.
+    # Options that suit no variable fail in ncmpi_create, before a file exists.
     for wrong, said in [("codec=nonsense", "nonsense"), ("part_*: codec=trz,preset=best", "best"),
                         ("none_*: codec=nonsense", "nonsense"), ("*: codec=deflate,level=12", "12"),
                         ("part_*: codec=trz,bound=abs=-1", "abs=-1"),
@@ -263,7 +264,7 @@ def test_settings(tmp_path):
         assert "access_forms.c" in done.stderr and "ncmpi_create" in done.stderr, wrong
         assert not list(tmp_path.glob("none.nc*")), wrong
     run([forms, tmp_path / "zfp.nc"], 1, TAILRACE_OPTIONS="none_*: codec=zfp,rate=8")
-    # What entries say together is right, whatever one of them says alone.
+    # The combination of entries is valid, even if a single entry is not.
     done = run([forms, tmp_path / "idle.nc"], 2, TAILRACE_OPTIONS="codec=sz3; *: codec=trz; "
                "part_*: preset=ratio; *: bound=abs=0.5; idle_*: level=3")
     assert done.stderr.count('these options match nothing in the file: "idle_*"\n') == 1
@@ -332,7 +333,7 @@ def test_functions_of_the_program(ranks, tmp_path):
     done = run([built("bin", "pnetcdf", "user_functions_relinked"), file], ranks)
     assert "worst(-(memcmp(values, back, sizeof(values)) != 0)) = 0" in done.stdout
     assert "worst(-(without == NC_NOERR)) = 0" in done.stdout
-    assert "488" in done.stderr  # the reader without the functions is told which filter is missing
+    assert "488" in done.stderr  # the number of the missing filter
     with h5py.File(file) as h5:
         assert h5["runs"].id.get_create_plist().get_filter(0)[0] == 488
         assert h5["runs"].id.get_storage_size() < h5["runs"].size * 4 / 20

@@ -27,7 +27,7 @@ def folder():
 
 
 def flags(path, *words):
-    """What pkg-config says of that folder."""
+    """pkg-config's answer for that folder."""
     if shutil.which("pkg-config") is None:
         pytest.skip("no pkg-config")
     return subprocess.run(
@@ -87,7 +87,7 @@ def test_programs_link_and_run(source, how, tmp_path):
     "access_errors", pytest.param("access_forms", marks=pytest.mark.full), "definitions",
     "filetypes", "records"])
 def test_programs_answer_as_with_the_real_library(name, tmp_path):
-    """Those of test_pnetcdf.py, with the calls within the program."""
+    """The programs of test_pnetcdf.py, with the calls linked into the program."""
     program = link(f"{name}.c", "archive", tmp_path / name)
     for ranks in (1, 2, 4):
         ours = run_program([program, tmp_path / "ours.nc"], ranks)
@@ -98,7 +98,7 @@ def test_programs_answer_as_with_the_real_library(name, tmp_path):
 
 
 def test_classic_files_are_the_real_library_s(tmp_path):
-    """Which is loaded when one is opened, and only then."""
+    """PnetCDF is loaded only when a classic file is opened."""
     program, classic = link("open_any.c", "archive", tmp_path / "open_any"), tmp_path / "classic.nc"
     with netCDF4.Dataset(classic, "w", format="NETCDF3_CLASSIC") as file:
         file.createDimension("x", 3)
@@ -123,14 +123,14 @@ def test_options_are_served(source, tmp_path):
 
 
 def test_nothing_but_the_calls_can_be_seen():
-    """Of the engine's thousands of names no program meets one."""
+    """None of the engine's thousands of symbols is visible to programs."""
     calls = folder() / "libtailrace_pnetcdf_static.a"
     listed = subprocess.run(["nm", "-g", "--defined-only", calls], capture_output=True, text=True,
                             check=True).stdout
     names = {line.split()[-1] for line in listed.splitlines() if len(line.split()) == 3}
     assert len(names) > 800
     assert all(name.startswith(("ncmpi_", "tailrace_pnetcdf_")) for name in names)
-    # And what it needs is needed: of a weak name nobody looks for a library.
+    # Its dependencies are strong symbols, because the linker searches no library for a weak one.
     needed = subprocess.run(["nm", "-u", calls], capture_output=True, text=True, check=True).stdout
     assert len(needed.splitlines()) > 500
     weak = {line.split()[-1] for line in needed.splitlines() if line.split()[:1] in (["w"], ["v"])}
@@ -178,7 +178,7 @@ def test_the_folder_is_installed_and_can_be_moved(tmp_path):
         assert done.returncode == 0, done.stderr
     shutil.move(tmp_path / "first", tmp_path / "moved")
     (installed,) = (tmp_path / "moved").glob("lib*/**/tailrace/pnetcdf")
-    # Nobody who looks for PnetCDF finds it there by accident.
+    # Programs that look for PnetCDF do not find this one by accident.
     others = [path for path in (tmp_path / "moved").rglob("libpnetcdf.*")
               if installed not in path.parents]
     assert all(path.parent.name == "pnetcdf" for path in others)

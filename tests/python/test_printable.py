@@ -32,13 +32,13 @@ def nasty_names(seed, n):
 
 
 def tame(name):
-    """As long as it is shown, so that lines are broken alike."""
+    """A harmless name of the displayed length, so that lines break in the same places."""
     shown = printable(name.decode("utf-8", "surrogateescape"))
     return re.sub("[^0-9a-z. ]", "x", shown.encode("ascii", "replace").decode()).encode()
 
 
 def write(path, names, extra=b""):
-    """A group, fields in it, one that has a guard that nobody knows, attributes, units."""
+    """A group, fields in it, one with an unknown guard, attributes, units."""
     group, exact, *fields = names
     with h5py.File(path, "w") as file:
         inside = file.create_group(group)
@@ -59,7 +59,7 @@ def write(path, names, extra=b""):
 
 
 def verbs(folder, names, extra, file_name):
-    """What each verb prints of files with such names, by verb."""
+    """The output of each verb for files with such names, by verb."""
     folder.mkdir()
     one = write(bytes(folder) + b"/1" + file_name, names, extra)
     two = write(bytes(folder) + b"/2" + file_name, names, extra)

@@ -1,6 +1,5 @@
-"""tailrace profile: a short measurement alone and on ranks, what it saves, shows and draws, and
-what it says when it cannot. Figures are only asked to be there: how fast this machine is, nobody
-knows."""
+"""tailrace profile: a short measurement alone and on ranks, its saved file, displays and figures,
+and its errors. Figures must only exist, because the speed of this machine is unknown."""
 
 import json
 import os

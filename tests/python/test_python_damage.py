@@ -34,7 +34,7 @@ def test_a_damaged_attribute_costs_no_variables(damaged, mode):
 
 
 def test_a_file_is_not_changed_while_an_index_cannot_be_read(tmp_path):
-    """Whether its chunks lie where others do (concat --dedup) cannot be told then."""
+    """Chunks may share places (concat --dedup), which cannot be determined without the index."""
     path = tmp_path / "damaged.h5"
     with h5py.File(path, "w", libver=("v110", "v110")) as file:
         file.create_dataset("u", data=np.arange(40), chunks=(5,), maxshape=(None,))

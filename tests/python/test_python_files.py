@@ -269,7 +269,7 @@ def test_verify_and_info(written, tmp_path):
 
 @pytest.mark.parametrize("codec", ["trz", "xor"])
 def test_a_file_that_is_read_stays_readable_while_others_are_written(tmp_path, codec):
-    """Also to HDF5, which decodes where the command line and verify look."""
+    """HDF5 can read it, too, through the filters that the command line and verify use."""
     names = [tmp_path / name for name in ("read.nc", "written.nc")]
 
     def write(name):
@@ -288,7 +288,7 @@ def test_a_file_that_is_read_stays_readable_while_others_are_written(tmp_path, c
 
 
 def test_rows_of_a_file_whose_datasets_share_chunks(tmp_path):
-    """What concat --dedup has made of several files: values put in place change no others."""
+    """A file of concat --dedup, made of several files: values put in place change no others."""
     for name, n in (("in0.h5", 40), ("in1.h5", 25)):
         with h5py.File(tmp_path / name, "w") as file:
             for variable in "abcd":
@@ -366,8 +366,8 @@ def test_without_a_bound_nothing_is_lost(path):
 
 
 def test_a_file_that_shares_chunks_without_saying_so_is_not_changed(tmp_path):
-    """As earlier versions of concat --dedup made them: HDF5 would hand out the place of a chunk
-    that is replaced, or write over it, while others lie there."""
+    """Earlier versions of concat --dedup made such files. HDF5 would reuse or overwrite the place
+    of a replaced chunk although others share it."""
     path = tmp_path / "out.h5"
     with h5py.File(path, "w") as file:
         for name in "ab":
@@ -449,7 +449,8 @@ def test_what_cannot_be_stored_is_refused_at_once(path):
     ("memory=4MiB", {"dtype": "f8", "chunks": (1 << 20,), "codec": "deflate"}, "memory"),
 ])
 def test_a_refused_variable_leaves_its_name_free(path, of_file, keywords, words):
-    """What is known at create is said there, whoever gave the options; others are written."""
+    """Errors that are known at create are reported there, from options of any source; other
+    variables are written."""
     with tailrace.open(path, "w", options=of_file) as file:
         file.create_dimension("x", 1 << 20)
         exact = {"codec": "deflate", "options": "layout=claimed", "bound": "none"}
@@ -754,7 +755,7 @@ def test_progress_is_told(written, capsys):
         values = file["u"].read(progress=lambda done, total: told.append((done, total)))
         assert np.array_equal(values, file["u"][...]) and told[-1] == (FIELD.nbytes, FIELD.nbytes)
         file["u"].read(progress=True)
-    assert capsys.readouterr().err == ""  # Nobody looks: no terminal, no notebook.
+    assert capsys.readouterr().err == ""  # Neither a terminal nor a notebook displays it.
 
 
 def test_the_command_line_and_h5py_agree_on_any_hdf5(tmp_path):

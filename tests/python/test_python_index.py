@@ -25,7 +25,7 @@ def read(array, key):
 
 
 def write(array, key, values):
-    """As Variable.__setitem__ does, along unlimited dimensions beyond the end."""
+    """Select like Variable.__setitem__, along unlimited dimensions beyond the end."""
     selection = index.select(key, array.shape, unlimited=(True,) * array.ndim,
                              value_shape=values.shape)
     spread = selection.spread(values)
@@ -54,8 +54,8 @@ def a_key(random, length, array_allowed):
 
 
 def keys(n_keys):
-    """Random arrays and keys, at most one array in each, which then has no integers beside it
-    (NumPy would move that axis)."""
+    """Random arrays and keys with at most one array each. A key with an array has no integers,
+    because NumPy would move that axis."""
     random = np.random.default_rng(7)
     for _ in range(n_keys):
         shape = tuple(random.integers(0, 9, size=random.integers(0, 4)))

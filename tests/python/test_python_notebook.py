@@ -1,4 +1,4 @@
-"""What notebooks show: sizes of files, groups and variables, without a value read."""
+"""Displays in notebooks: sizes of files, groups and variables, without reading a value."""
 
 import html.parser
 
@@ -114,7 +114,7 @@ def test_files_that_are_written(tmp_path):
         assert u.stored_bytes is None and shown(u).rows[1][-2:] == ["–", "–"]
         assert shown(file).rows[1][0] == "u"
     with tailrace.open(path, "w") as file:
-        # What lies there is the older file, which is about to be replaced.
+        # The file at this path is the older one, which will be replaced.
         u = file.create_variable("u", ("z", "y", "x"), data=FIELD)
         assert u.stored_bytes is None and u.ratio is None
     with tailrace.open(path, "a") as file:

@@ -72,7 +72,8 @@ def test_any_order_of_imports(order, tmp_path):
 @pytest.mark.parametrize("codec", ["zstd", "blosc", "blosc2", "bitshuffle", "lz4", "bzip2", "zfp",
                                    "sz3", "sperr"])
 def test_plugins_of_hdf5plugin(first, codec, tmp_path):
-    """Whoever comes first: hdf5plugin binds its plug-ins to h5py's HDF5, ours are bound to ours."""
+    """The order of imports does not matter: hdf5plugin binds its plug-ins to h5py's HDF5, ours are
+    bound to ours."""
     bound = "abs=1e-3" if codec in ("zfp", "sz3", "sperr") else ""
     python_package.run(f"""
     import {first}

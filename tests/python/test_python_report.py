@@ -48,7 +48,7 @@ class Checked(html.parser.HTMLParser):
 
 
 def read(path):
-    """The page, checked to be HTML that needs nothing beside itself."""
+    """The page, checked to be valid HTML without external resources."""
     page = Checked()
     page.feed(path.read_text(encoding="utf-8"))
     page.close()

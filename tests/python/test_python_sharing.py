@@ -1,4 +1,4 @@
-"""What a file says of the filters it needs, and files made to need none."""
+"""The attributes about required filters, and files that need none."""
 
 import logging
 import pathlib
@@ -17,7 +17,7 @@ NEED = "tailrace_readers_need"
 
 
 def write(path, **keywords):
-    """All that make_portable() copies; and the original without loss beside it."""
+    """A file with everything that make_portable() copies, and its lossless original."""
     for target, how in ((path, keywords), (path.with_name("original.nc"), {})):
         with tailrace.open(target, "w") as file:
             file.attrs["title"] = "Winds"

@@ -129,7 +129,7 @@ def test_special_values_are_kept_and_left_out(where, tmp_path):
         data = opened.u
     table = tailrace.suggest_bound(data, rel=1e-3, **keywords)
     if where == "netCDF4":
-        assert np.ma.isMaskedArray(data[3]) and data.mask and data.scale  # As it was given.
+        assert np.ma.isMaskedArray(data[3]) and data.mask and data.scale  # Settings stay.
     if opened is not None:
         opened.close()
     row, = table
@@ -241,7 +241,7 @@ def test_nothing_to_lose(data):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("factor", [1e200, 1.7e308, 1e-290, 1e-310])
 def test_values_whose_squares_are_no_numbers(factor):
-    """The same shares as those of values that are."""
+    """The shares must equal those of values of ordinary size."""
     near = np.clip(FIELD / np.abs(FIELD).max(), -1, 1).astype("f8")
     table = tailrace.suggest_bound(near * factor, rel=[1e-2, 1e-3])
     expected = tailrace.suggest_bound(near, rel=[1e-2, 1e-3])

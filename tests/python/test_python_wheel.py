@@ -1,7 +1,7 @@
 """The package as a user gets it: pip install, doctests, types, the notebooks.
 
-The wheel is built with compiler and flags of the build under test, and its sources joined as there
-(cmake/TailraceJoin.cmake), so that ccache knows its objects.
+The wheel is built with compiler and flags of the build under test. Its sources are joined in the
+same way (cmake/TailraceJoin.cmake), so that ccache knows its objects.
 """
 
 import base64
@@ -25,7 +25,7 @@ from cli_tools import ROOT, program, smooth
 
 tailrace = python_package.load()
 
-# Those that need a package that is not ours.
+# Modules that need a package of another project.
 OPTIONAL = {"_xarray": "xarray", "_xarray_write": "xarray", "numcodecs": "numcodecs",
             "zarr": "zarr"}
 
@@ -84,7 +84,7 @@ def test_notebooks_are_stored_with_their_pictures():
 
 
 def build_cache():
-    """What the build under test was configured with."""
+    """Settings of the build under test."""
     cache = pathlib.Path(program()).resolve().parents[1] / "CMakeCache.txt"
     if not cache.exists():
         return {}
@@ -109,8 +109,8 @@ def pip(python, *words, fails=False):
     the environment; of what should fail, what it said."""
     clean = {key: value for key, value in os.environ.items()
              if not key.startswith(("PYTHON", "TAILRACE"))}
-    # It compiles beside the tests of other workers. The limit of a test as a whole (pyproject.toml)
-    # would end it before its own one, and the worker with it.
+    # The build competes with tests of other workers. The total time limit of a test
+    # (pyproject.toml) would end it before its own limit, together with the worker.
     faulthandler.cancel_dump_traceback_later()
     done = subprocess.run(
         [str(python), "-m", "pip", "--disable-pip-version-check", *map(str, words)],

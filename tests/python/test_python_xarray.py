@@ -101,7 +101,7 @@ def test_a_dataset_is_stored_with_bounds(path, tmp_path):
             assert (back.time == dataset.time).all() and back.time.dtype == dataset.time.dtype
             assert (back.x == dataset.x).all() and back.title == "Winds"
             assert (back.flag == dataset.flag).all() and (back.name == dataset.name).all()
-    with xr.open_dataset(target, engine="tailrace") as back:  # What describes the first file stays.
+    with xr.open_dataset(target, engine="tailrace") as back:  # attributes about the first file stay
         tailrace.write_dataset(back.load(), tmp_path / "again.nc")
     with netCDF4.Dataset(tmp_path / "again.nc") as file:
         # Stored exactly, and known to have lost as much as in the first file.
@@ -112,7 +112,7 @@ def test_a_dataset_is_stored_with_bounds(path, tmp_path):
 
 
 def test_what_nobody_knows_of_is_written_like_others(tmp_path):
-    """A copy's word that nobody says what its values have lost (docs/format.md)."""
+    """The attribute of a copy that its values' loss is unknown (docs/format.md)."""
     source, again = tmp_path / "source.nc", tmp_path / "again.nc"
     with netCDF4.Dataset(source, "w") as file:
         for name, length in zip("zyx", FIELD.shape):

@@ -100,7 +100,7 @@ def test_an_array_of_zarr_holds_the_filters_bytes(stored, format, tmp_path):
 
 
 def test_codecs_are_found_by_their_entry_points(tmp_path):
-    """In a process that never imports tailrace itself."""
+    """Use the codec in a process that never imports tailrace itself."""
     array = zarr.create_array(tmp_path / "b.zarr", data=FIELD, chunks=CHUNKS, compressors=None,
                               serializer=tailrace.zarr.Trz(abs=1e-3))
     zarr.create_array(tmp_path / "c.zarr", data=FIELD, chunks=CHUNKS, zarr_format=2,
@@ -114,7 +114,7 @@ def test_codecs_are_found_by_their_entry_points(tmp_path):
         c = zarr.open({str(tmp_path / "c.zarr")!r}, mode="r")[...]
         assert 0 < abs(b - u).max() <= 1e-3 and (c == u).all()
     """)
-    # What the build writes beside the modules is what the wheel has.
+    # The build's entry points match those of the wheel.
     text = (ROOT / "pyproject.toml").read_text()
     for group, names in (("numcodecs.codecs", ["trz", "xor"]),
                          ("zarr.codecs", ["numcodecs.trz", "numcodecs.xor", "tailrace.trz",
@@ -275,7 +275,7 @@ def test_xarray_over_references_equals_h5py(how, tmp_path):
     # Decoded as xarray decodes the file itself.
     with opened(document) as dataset, xarray.open_dataset(path, engine="tailrace") as expected:
         for one in (dataset, *dataset.variables.values()):
-            # What the file notes of its compression is encoding to our own engine.
+            # The file's attributes about compression are encoding for our own engine.
             one.attrs = {key: value for key, value in one.attrs.items() if "tailrace" not in key}
         xarray.testing.assert_identical(dataset.drop_encoding(), expected.drop_encoding())
 

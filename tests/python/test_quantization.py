@@ -1,4 +1,4 @@
-"""What files say of an earlier rounding is shown, and bounds finer than it are doubted."""
+"""Notes about an earlier rounding are shown, and finer bounds cause a warning."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ def ocean(path, attributes=None, container=None, form="NETCDF4", group="", **key
 
 
 def stated(path):
-    """What info says, as document and as words."""
+    """The output of info, as JSON and as text."""
     (field,) = [field for field in numbers("info", path)["fields"]
                 if field["path"].endswith("/ta")]
     return field["quantization"], " ".join(tailrace("info", path).stdout.split())

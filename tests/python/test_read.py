@@ -139,7 +139,7 @@ def test_damage_is_named(tmp_path, ranks):
 
 def test_a_missing_plugin_is_named(tmp_path):
     make_file(tmp_path / "in.h5")
-    # 32015 is made a number that nobody has.
+    # 32015 becomes an unknown number.
     path = tmp_path / "in.h5"
     content = path.read_bytes()
     content = content.replace((32015).to_bytes(2, "little"), (33999).to_bytes(2, "little"))
@@ -169,7 +169,7 @@ def test_the_benchmark_compares_answers(tmp_path):
 
 
 def test_random_slabs_through_the_c_api(tmp_path):
-    """As lab/bench/papers/read.py calls it; one process, several threads of the library's own."""
+    """Read like lab/bench/papers/read.py: one process, several threads of the library."""
     make_file(tmp_path / "in.h5")
     lib = library()
     reader = ctypes.c_void_p()

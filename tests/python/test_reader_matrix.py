@@ -98,7 +98,7 @@ def test_sums_see_values_that_change_places():
 
 
 def test_promises(tmp_path):
-    """What the page says is read back from it, and a cell that says less is named."""
+    """The page's promises are parsed, and weaker cells are reported."""
     readers = [H5PY, Reader("other", "own", [])]
     matrix = reader_matrix.Matrix("reader matrix", ["file by", "codec"],
                                   [["a", "b"], ["c", "d"]], [])

@@ -34,13 +34,13 @@ def write(path, values, chunk, refine, bound=f"abs={BOUND}"):
 
 
 def read_bytes():
-    """What this process has read so far, by any call."""
+    """Bytes that this process has read so far, by any call."""
     with open("/proc/self/io") as file:
         return int(file.readline().split()[1])
 
 
 def fetched(file, action):
-    """What the action gives, and the bytes that it fetched: by the report, and by the system."""
+    """The result of the action, and the bytes that it fetched: by the report, and by the system."""
     reported, by_system = file.report["fetched_bytes"], read_bytes()
     values = action()
     by_system = read_bytes() - by_system
@@ -95,7 +95,7 @@ def test_coarser_bounds_hold_and_take_fewer_bytes(cube):
 
 @pytest.mark.full
 def test_levels_are_those_of_the_format(cube):
-    """By the decoder that was written from the format's page."""
+    """Decode with the decoder that was written from the format's page."""
     path, _ = cube
     with package.open(path) as file:
         values = file["u"].within(4 * BOUND)
@@ -125,7 +125,7 @@ def test_parts_and_whole_chunks_of_one_dataset(cube):
             assert farthest(variable[key], original[key]) <= BOUND
         _, taken, _ = fetched(file, lambda: variable.within(8 * BOUND, np.s_[3:5, 3, 3]))
         assert taken == 0
-    with package.open(path, options=f"abs={8 * BOUND}") as file:  # Of all reads.
+    with package.open(path, options=f"abs={8 * BOUND}") as file:  # the bound applies to all reads
         assert 4 * BOUND < farthest(file["u"][...], original) <= 8 * BOUND
         assert file["u"].within(BOUND).tolist() == file["u"][...].tolist()
 
@@ -253,7 +253,7 @@ def test_written_from_python_and_by_h5py(tmp_path):
     values = rippled((60, 70))
     with package.open(tmp_path / "out.nc", "w") as file:
         file.create_variable("u", ("y", "x"), data=values, codec="trz", abs=BOUND, refine=5)
-        # In a file that is written there is no reading in part.
+        # A file that is being written does not support partial reads.
         assert farthest(file["u"].within(1), values) <= BOUND
     with h5py.File(tmp_path / "by_h5py.h5", "w") as file:
         file.create_dataset("u", data=values, chunks=(60, 70), **package.Trz(abs=BOUND, refine=5))

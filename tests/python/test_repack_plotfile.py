@@ -121,7 +121,7 @@ def test_components_have_bounds_of_their_own(kind, dtype, ranks, tmp_path):
     assert told["/level_1/data:datatype=0"]["bound_mode"] == "component"
     np.testing.assert_allclose(told["/level_1/data:datatype=0"]["component_bounds"], bounds)
     assert " component " in tailrace("info", ours).stdout
-    # What the largest bound allows and its own does not.
+    # One value changes by an amount within the largest bound, but not within its own.
     with h5py.File(plain, "r+") as file:
         file["level_1/data:datatype=0"][7] += 10
     assert tailrace("verify", plain, ours, code=1)

@@ -307,7 +307,7 @@ def test_values_stay_within_limits_that_the_file_states(tmp_path):
     assert ("may exceed their stated limits by up to the bound (valid_range, which codec portable"
             in said)
     assert "attributes actual_range state the extremes" in said and "/plain" in said
-    # What the user asks of guards counts.
+    # The user's choice of guards has priority.
     own = numbers(*common, "--codec", "trz", "--field", "speed:guard=none")["files"][0]["fields"]
     assert {f["path"]: f["limits_kept"] for f in own}["/speed"] == []
     minmax = tailrace(*common, "--codec", "trz", "--guard", "minmax").stderr
@@ -364,7 +364,7 @@ def test_chunks_of_an_index_stay_whatever_is_asked_of_all(tmp_path):
 
 
 def test_what_a_bound_leaves_exact_keeps_the_codec_of_all_readers(tmp_path):
-    """By --lossless-codec's default; auto, where it is named, may choose another."""
+    """--lossless-codec's default applies; auto, if requested, may choose another."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:
         file["count"] = np.arange(40000).reshape(200, 200)

@@ -46,7 +46,7 @@ def earliest(start, length, obstacles):
 
 
 def check(instance, plan):
-    """What the program checks, once more, from the numbers that it wrote."""
+    """Repeat the program's checks with the numbers that it wrote."""
     jobs = instance["jobs"]
     for lane, key, starts in (("main", "encode_s", plan["encode_start_s"]),
                               ("io", "write_s", plan["write_start_s"])):

@@ -112,7 +112,7 @@ def write(writer, values, target, ranks, over_time=False, mode="sync"):
 
 
 def values_by_plugin(path, names, tmp_path):
-    """What stock h5py reads in a process that has the plug-in's folder and nothing else."""
+    """Values that stock h5py reads in a process with only the plug-in's folder."""
     python(f"""
         import h5py, numpy as np
         with h5py.File({str(path)!r}) as file:

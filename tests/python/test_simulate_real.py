@@ -1,14 +1,13 @@
-"""The simulator and a real run of the same small case, side by side.
+"""The simulator compared with a real run of the same small case.
 
-The real run (tests/mpi/steady_application.cpp) records its iterations; `tailrace-lab simulate`
+The real run (tests/mpi/steady_application.cpp) records its iterations. `tailrace-lab simulate`
 replays them on the virtual clock, with the recorded lengths of encodes and writes and without
-noise, and must come to the same makespan: from the iteration's begin to the end of the last write.
+noise. Its makespan, from the iteration's begin to the end of the last write, must agree.
 
 Both sides come from the same run, so only their ratio is asserted, no time. Computing, waiting for
-the device, encoding (a filter that sleeps) and storage (libwritelimit.so) are sleeps, so that the
-case is the same on a busy machine; and what a busy machine stretches nevertheless stretches both
-sides. What it can still do is to make single iterations irregular, against the forecast: hence
-medians.
+the device, encoding (a filter that sleeps) and storage (libwritelimit.so) are sleeps. The case is
+therefore the same on a busy machine. Remaining delays of a busy machine affect both sides. It can
+still make single iterations irregular, against the forecast; therefore medians are compared.
 """
 
 import json
@@ -55,7 +54,8 @@ def record(folder, ranks, bytes_per_s):
 
 
 def real_makespans(recording):
-    """By iteration, of the slowest rank. The first one only teaches the forecast."""
+    """Makespans of the slowest rank, by iteration. The first iteration only teaches the
+    forecast."""
     by_rank = [[iteration["makespan_s"] for iteration in rank["iterations"]][1:]
                for rank in recording["ranks"]]
     return [max(of_ranks) for of_ranks in zip(*by_rank, strict=True)]
@@ -80,7 +80,7 @@ def disagreement(recording, folder, *options):
 
 
 def scaled(recording, column, factor):
-    """The same recording, its chunks' encodes (2) or writes (3) longer by a factor."""
+    """A copy of the recording in which chunks' encodes (2) or writes (3) are longer by a factor."""
     changed = json.loads(json.dumps(recording))
     for rank in changed["ranks"]:
         for iteration in rank["iterations"]:

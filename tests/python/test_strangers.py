@@ -25,7 +25,7 @@ WAYS = [[], ["--codec", "trz", "--bound", "abs=1e-3"],
 
 
 def random_limits(shape, rng):
-    """Of each dimension: its extent, none, or one above its extent."""
+    """Random limit of each dimension: its extent, none, or one above its extent."""
     return tuple([n, h5py.h5s.UNLIMITED, n + int(rng.integers(1, 5))][rng.choice(3, p=[.5, .3, .2])]
                  for n in shape)
 
@@ -89,7 +89,7 @@ def chunks_of(dataset):
 
 
 def fill_of(dataset):
-    """Whether it is set, and its bytes in this machine's order."""
+    """The fill value's status, and its bytes in this machine's order."""
     create = dataset.id.get_create_plist()
     value = np.zeros((), dataset.dtype.newbyteorder("="))
     create.get_fill_value(value)
@@ -139,7 +139,7 @@ NATIVE_FILTERS = {481, 32024}
 
 
 def check_promises(way, before, after):
-    """What each way of repack keeps without a remark."""
+    """Check the properties that each way of repack keeps without a remark."""
     assert after.maxshape == before.maxshape, (way, before.name)
     lists = [dataset.id.get_create_plist() for dataset in (before, after)]
     assert lists[1].get_fill_time() == lists[0].get_fill_time(), (way, before.name)

@@ -98,7 +98,7 @@ def built():
 
 
 def test_a_quick_session(tmp_path):
-    """Of each kind of part one: the CSVs have the committed ones' columns, and make the tables."""
+    """Run one part of each kind: the CSVs have the committed ones' columns, and give the tables."""
     built()
     script("all", "--quick", "--parts", "write,variables", "--results", tmp_path, "--folder",
            tmp_path, timeout=600)
@@ -145,7 +145,7 @@ def test_what_counts_as_near_the_smallest(tables, sizes, verdict):
 
 
 def test_means_of_codecs_are_of_the_same_fields(tables):
-    """What one codec does not take counts for none where types are taken together."""
+    """A field that one codec does not support is left out of means over several types."""
     codecs = tables.tables_of_codecs.EXACT
     rows = [{"file": "a", "field": field, "dtype": dtype, "codec": codec, "raw_bytes": "1000",
              "encoded_bytes": n_bytes, "encode_MB_per_s": speed, "decode_MB_per_s": speed}

@@ -67,13 +67,13 @@ def test_repack_with_a_book_for_one_field(ranks, steps, book, tmp_path):
              for path in (with_book, without)]
     assert sizes[0] != sizes[1] and abs(sizes[0] - sizes[1]) < 0.05 * sizes[1]
     tailrace("verify", steps[1], with_book)
-    # The same values, and the plug-in alone is enough to read them.
+    # Values are equal, and the plug-in alone can read them.
     np.testing.assert_array_equal(values_by_plugin(with_book, tmp_path),
                                   values_by_plugin(without, tmp_path))
 
 
 def values_by_plugin(path, tmp_path):
-    """What stock h5py reads in a process that has the plug-in's folder and nothing else."""
+    """Values that stock h5py reads in a process with only the plug-in's folder."""
     python(f"""
         import h5py, numpy as np
         with h5py.File({str(path)!r}) as file:
@@ -115,7 +115,7 @@ def test_filter_args_hand_the_book_to_h5py(steps, book, tmp_path):
 
 
 def test_the_package_trains_the_same_book(steps, book):
-    """In chunks, or over arrays that are chunks."""
+    """Train from chunks, or from arrays that serve as chunks."""
     python(f"""
         import h5py, tailrace
         with h5py.File({str(steps[0])!r}) as file:

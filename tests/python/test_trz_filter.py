@@ -1,8 +1,8 @@
 """The filter plug-in libh5trz.so in stock HDF5 of three kinds: h5py's, netCDF4's, Debian's tools.
 
-Each wheel brings an HDF5 of its own and one process may hold both, so everything that loads the
-plug-in runs in a process of its own. The package is taken from the source tree, with the library
-of the build; test_python_wheel.py builds the wheel as a user would.
+Each wheel brings its own HDF5 and one process may hold both, so every test that loads the plug-in
+runs in a separate process. The package is imported from the source tree, with the library of the
+build; test_python_wheel.py builds the wheel like a user.
 """
 
 import json
@@ -22,7 +22,7 @@ SHAPE, CHUNK, BOUND = (48, 40, 64), (16, 40, 32), 1e-3
 
 
 def plugin():
-    """The plug-in beside the program under test."""
+    """The plug-in of the build under test."""
     path = pathlib.Path(program()).resolve().parents[1] / "lib" / "hdf5" / "plugin" / "libh5trz.so"
     if not path.exists():
         pytest.skip(f"{path} is not built")
@@ -116,7 +116,7 @@ def test_h5py_without_the_filter_fails(source, tmp_path):
 
 
 def test_chunks_equal_those_of_tailrace(source, tmp_path):
-    """What HDF5's own pipeline stores through the plug-in is what Tailrace writes."""
+    """HDF5's own pipeline stores the same bytes through the plug-in as Tailrace."""
     theirs, ours = tmp_path / "theirs.h5", tmp_path / "ours.h5"
     settings = {"": "", ",preset=fast": ", preset='fast'", ",preset=ratio": ", preset='ratio'",
                 ",predictor=lorenzo,dimension=2,lossless=on":
@@ -368,7 +368,7 @@ def test_a_shared_book_travels_in_the_file(tmp_path):
     """)
     assert read.returncode == 0
     tailrace("verify", target, target)
-    # The same book, given to Tailrace by its words.
+    # Pass the same book to Tailrace by its client data.
     again = tmp_path / "again.h5"
     text = ":".join(map(str, words[4:-4]))
     tailrace("repack", target, "-o", again, "--only", "exact", "--codec", f"trz,book={text}",

@@ -8,7 +8,7 @@ from cli_tools import numbers, tailrace
 
 pytestmark = pytest.mark.sample(3)
 
-ROWS = [50, 0, 7, 131]  # Of the spills of each input.
+ROWS = [50, 0, 7, 131]  # Spills of each input.
 EMPTY, FEW = "rec/empty", "rec/few"
 
 
@@ -17,7 +17,7 @@ def text_of(n, seed):
 
 
 def make_input(path, seed, n):
-    """One input; its columns are told apart by the seed."""
+    """One input; the seed distinguishes its columns."""
     random = np.random.default_rng(seed)
     with h5py.File(path, "w", track_order=False) as file:
         file.attrs["title"] = "hits"

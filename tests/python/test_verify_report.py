@@ -15,7 +15,7 @@ PIECE = 4096
 
 
 def valid_pairs(original, decoded, fill):
-    """Both as doubles, NaN in both where either is missing."""
+    """Convert both arrays to doubles, with NaN in both if either value is missing."""
     first, second = original.astype("f8"), decoded.astype("f8")
     missing = ~np.isfinite(first) | ~np.isfinite(second)
     if fill is not None:
@@ -72,7 +72,7 @@ def data_ssim(first, second):
 
 
 def power(values):
-    """Of a map or a piece of a line, and the frequency of each number."""
+    """Power spectrum of a map or a piece of a line, and the frequency of each number."""
     window = np.ones(values.shape)
     squares = np.zeros(values.shape)
     for axis, n in enumerate(values.shape):
@@ -276,7 +276,7 @@ def test_memory_changes_nothing_but_what_it_cannot_hold(tmp_path):
 
 
 class Page(html.parser.HTMLParser):
-    """What a page is made of."""
+    """Collects the parts of a page."""
 
     def __init__(self):
         super().__init__()

@@ -113,7 +113,7 @@ def test_references_of_short_addresses_are_compared_by_what_they_refer_to(ranks,
     short_file(first, "abc")
     with h5py.File(first) as file:
         assert file["to object"][0] and file[file["to object"][0]].name == "/b"
-    short_file(other, "cba")  # The same objects at other addresses.
+    short_file(other, "cba")  # Equal objects at other addresses.
     verified(first, other, 0, ranks=ranks)
     short_file(other, "cba", target="c")
     said = verified(first, other, 1, ranks=ranks)

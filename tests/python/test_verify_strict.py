@@ -469,7 +469,7 @@ def changed(path, name, target):
         file.root_order[:] = list(file)
         apply(file)
         names = [each for each in file.root_order if each in file]
-        # What was deleted and made again is the last of the root's links.
+        # Deleting and recreating an object moves it to the end of the root's links.
         for each in names:
             file.move(each, "moving")
             file.move("moving", each)
@@ -564,7 +564,8 @@ def test_byte_order_may_change_with_loss_only(tmp_path):
 
 
 def test_references_are_found_by_address(tmp_path):
-    """As many as a file of sorted spikes has; among them some that lead elsewhere in the copy."""
+    """Test as many references as in a file of sorted spikes; some have another target in the
+    copy."""
     original, target = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(original, "w") as file:
         targets = [file.create_dataset(f"g/d{i}", data=i).ref for i in range(50)]

@@ -81,7 +81,7 @@ BROKEN = """{"door": "array", "ops": [
 
 
 def test_the_auditor_sees_a_value_that_the_program_did_not_put():
-    """The performer is told of a put that the model is not, and of none."""
+    """The performer receives a put that the model does not, and omits one that the model has."""
     for crime, expected in (("put", "ok"), ("forgotten", "wrong"), ("extra", "wrong")):
         verdict = harness.replay(BROKEN.replace("CRIME", crime))
         assert verdict.kind == expected, verdict
@@ -101,7 +101,7 @@ def test_a_crash_belongs_to_the_program_that_ran():
 
 
 def test_a_failing_program_becomes_small():
-    """What fails here is any program that puts a slice into v."""
+    """Every program fails here that puts a slice into v."""
     def judged(program):
         hit = [at for at, op in enumerate(program.ops)
                if op["op"] == "put" and op["name"] == "v" and op["key"][:1]

@@ -45,7 +45,7 @@ class TestTailrace(backends.NetCDF4Base):
 
     @contextlib.contextmanager
     def create_store(self):
-        """Where tests ask for a store of xarray's and not for a file, they get h5netcdf's."""
+        """Create a store of h5netcdf for tests that need a store of xarray instead of a file."""
         with backends.create_tmp_file() as path, \
                 backends.backends.H5NetCDFStore.open(path, "w") as store:
             yield store

@@ -1,4 +1,5 @@
-"""What xarray users do every day, each call beside another engine: equal, or refused in words.
+"""Everyday calls of xarray users, each compared with another engine: equal, or refused with a
+message.
 
 Every call is one of xarray's user guide on reading and writing files. A call that writes runs once
 through tailrace.write_dataset and once through to_netcdf; another library then reads both files,
@@ -280,7 +281,7 @@ def same_files(ours, theirs, **opening):
         with xr.open_dataset(ours, engine="h5netcdf", **how, **opening) as mine, \
                 xr.open_dataset(theirs, engine="h5netcdf", **how, **opening) as expected:
             xr.testing.assert_identical(stripped(mine), stripped(expected))
-            if 0 not in expected.sizes.values():  # Which netCDF4 makes unlimited.
+            if 0 not in expected.sizes.values():  # netCDF4 makes length 0 unlimited.
                 assert mine.encoding["unlimited_dims"] == expected.encoding["unlimited_dims"]
             for name, variable in expected.variables.items():
                 assert mine[name].dtype == variable.dtype

@@ -1,8 +1,8 @@
 """The codec xor through its plug-in libh5xor.so, in stock HDF5 of three kinds, and its format.
 
-Every chunk that h5py's HDF5 makes through the plug-in is decoded by the plain decoder of
-xor_reference.py, which knows trz/docs/trz-format.md alone, and compared in size with the paper's
-scheme. """
+The plain decoder of xor_reference.py, which uses only trz/docs/trz-format.md, decodes every chunk
+that h5py's HDF5 makes through the plug-in. Chunk sizes are compared with the paper's scheme.
+"""
 
 import pathlib
 import shutil
@@ -30,7 +30,7 @@ def plugin_folder():
 
 
 def run(*words, code=0):
-    """Run words where HDF5 finds our plug-ins and nobody else's."""
+    """Run a command with an HDF5 that finds only our plug-ins."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
                           timeout=600,
                           env={**ENVIRONMENT, "HDF5_PLUGIN_PATH": str(plugin_folder())})
@@ -141,7 +141,8 @@ def test_golden_chunk():
 
 
 def test_tailrace_writes_what_hdf5_writes(written, tmp_path):
-    """The same chunks and client data as through HDF5's own pipeline; either side reads either."""
+    """Tailrace and HDF5's own pipeline give equal chunks and client data; each side reads the
+    other's."""
     source, target = written
     ours, plain = tmp_path / "ours.h5", tmp_path / "plain.h5"
     tailrace("repack", source, "-o", ours, "--codec", "xor", "--bound", "none", "--only",
@@ -211,8 +212,8 @@ def test_netcdf4_reads_beside_h5py(written):
 
 @pytest.mark.parametrize("first", ["", "del h5py.h5z.register_filter"], ids=["h5py", "h5py_3.7"])
 def test_the_package_registers_it_with_h5py(tmp_path, first):
-    """import tailrace suffices; no folder of plug-ins is named. Nor with an h5py as Debian 12 has
-    it, which cannot be told of filters."""
+    """import tailrace suffices; no plug-in folder needs to be set. This also holds for the h5py of
+    Debian 12, which cannot register filters."""
     plugin = plugin_folder() / "libh5trz.so"
     if not plugin.exists():
         pytest.skip(f"{plugin} is not built")

@@ -193,7 +193,8 @@ def varint(number):
 
 
 def join(chunks, lengths):
-    """Of chunks of one shape: the first so many values of the first, then those of the next, ..."""
+    """Join chunks of one shape: the first `lengths[0]` values come from the first chunk, the next
+    from the second, ..."""
     n_extents = chunks[0][9]
     end = 10
     for _ in range(n_extents):
@@ -257,7 +258,7 @@ def encode(values, settings):
 
 
 def compare(values, settings):
-    """What differs for one chunk; None if nothing does."""
+    """The difference for one chunk; None if equal."""
     try:
         chunk = encode(values, settings)
     except tailrace.TrzError as error:
@@ -327,7 +328,7 @@ def outcome(decode, chunk, size):
 
 
 def compare_damaged(n_chunks=4000):
-    """What differs for damaged chunks, and how many were refused."""
+    """The differences for damaged chunks, and how many were refused."""
     differences, n_refused = [], 0
     for chunk, size in damaged_chunks(n_chunks):
         wanted = outcome(tailrace.decode, chunk, size)
@@ -342,7 +343,7 @@ def compare_damaged(n_chunks=4000):
 GROUPS = {"bounded": bounded, "special": special, "exact": exact, "long": long, "books": books,
           "vocabulary": vocabulary, "fitted": fitted, "nested": nested, "decimals": decimals,
           "joined": joined, "refined": refined}
-# Of each of these versions there are to be chunks.
+# Chunks of each of these versions must occur.
 VERSIONS = {"vocabulary": 2, "fitted": 3, "nested": 4, "decimals": 5, "joined": 6,
             "refined": 7}
 

@@ -1,15 +1,15 @@
-"""Tiny files as communities' own programs write them, and their own readers.
+"""Tiny files written by communities' own programs, and read by their own readers.
 
-Runs in an environment of its own (requirements-readers.txt), without Tailrace:
+Runs in a separate environment (requirements-readers.txt), without Tailrace:
 
     communities.py list                        names and versions of all, as JSON
     communities.py write NAME FILE
-    communities.py read NAME FILE...           beside each FILE: FILE.npz, what the reader returns
+    communities.py read NAME FILE...           for each FILE: FILE.npz with the reader's result
 
-A community is a class: `write` makes a file by the community's writer, `read` returns what its
-reader returns, as arrays by name. `values` are globs of the names that a bound may change; all
-other names stay exact. Files of codes without a writer in Python are laid out by h5py as the code's
-manual says, and read by the reader that its users have.
+A community is a class: `write` makes a file by the community's writer, and `read` returns the
+arrays of its reader, by name. `values` are globs of the names that a bound may change; all other
+names stay exact. Files of codes without a Python writer are made by h5py, as the code's manual
+describes them. The reader that the code's users have reads them.
 """
 
 import importlib.metadata
@@ -50,4 +50,4 @@ def main(words):
 if __name__ == "__main__":
     main(sys.argv[1:])
     sys.stdout.flush()
-    os._exit(0)  # VTK's wheel may crash as it is unloaded.
+    os._exit(0)  # VTK's wheel may crash when it is unloaded.

@@ -1,4 +1,4 @@
-"""What a community is to these tests, and values for its files."""
+"""The interface of a community for these tests, and values for its files."""
 
 import warnings
 
@@ -30,8 +30,8 @@ class Community:
     writer, reader = "h5py", "h5py"  # Names of distributions.
     file = "in.h5"
     values = ()
-    positive = ()  # Of these, what a guard keeps above 0.
-    one_dataset = False  # All values lie in one dataset, whose range a bound is of.
+    positive = ()  # Names of values that a guard keeps above 0.
+    one_dataset = False  # All values are in one dataset, whose range a bound refers to.
 
 
 def yt_values(path, names):

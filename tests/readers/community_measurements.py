@@ -35,7 +35,7 @@ class NeXus(Community):
 
 @community
 class ScippNeXus(NeXus):
-    """The same layout, read by another program of the community."""
+    """The layout of NeXus, read by another program of the community."""
     name = "NeXus"
     reader = "scippnexus"
 
@@ -98,7 +98,7 @@ class NetCDF4(XarrayCommunity):
 
 @community
 class HDFEOS5(Community):
-    """A swath as HDF-EOS5 lays it out; read by netCDF-C, as NASA's users do."""
+    """A swath in the layout of HDF-EOS5; read by netCDF-C, as NASA's users do."""
     name = "HDF-EOS5"
     reader = "netCDF4"
     file = "in.he5"

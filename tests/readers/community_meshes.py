@@ -32,7 +32,7 @@ def vtk_grid(points, cells):
 
 
 def first_grid(data):
-    """The first data set with points of a tree."""
+    """The first data set with points in a tree."""
     if hasattr(data, "GetPointData") and data.GetNumberOfPoints():
         return data
     if hasattr(data, "GetPartition"):
@@ -97,7 +97,7 @@ class VTKHDF(Community):
 
 @community
 class CGNS(Community):
-    """A zone of hexahedra, by the SIDS' mapping to HDF5; read by VTK's reader on libcgns."""
+    """A zone of hexahedra in the SIDS' mapping to HDF5; read by VTK's reader on libcgns."""
     name = "CGNS"
     reader = "vtk"
     file = "in.cgns"
@@ -156,7 +156,7 @@ class CGNS(Community):
 
 @community
 class Athena(Community):
-    """Athena++ HDF5 output, version 1.0: four meshblocks on two levels' numbering."""
+    """Athena++ HDF5 output, version 1.0: four meshblocks, numbered on two levels."""
     name = "Athena++"
     reader = "yt"
     file = "in.out1.00001.athdf"
@@ -303,7 +303,7 @@ class Enzo(Community):
     def read(self, path):
         import yt
 
-        # The hierarchy names the file of its grids.
+        # The hierarchy file names the file of its grids.
         stem = path[: -len(".cpu0000")]
         first = pathlib.Path(path).parent.parent / "in" / "DD0001"
         if not pathlib.Path(stem).exists():

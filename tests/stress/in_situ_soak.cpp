@@ -1,13 +1,13 @@
-// The long run of the modes async and in_situ: a program that computes, idles and hands steps over
-// at random, with failures on the way, and reads back all that is said to be committed.
+// Long random test of the modes async and in_situ. A program computes, idles and hands over steps
+// at random, with failures in between, and reads back everything that is reported as committed.
 //
 //   in_situ_soak [--seconds S | --minutes M] [--seed K] [--folder DIR]
 //
-// Judged: every value of every committed step (stock HDF5; exact, or within the bound); that a step
-// which failed is not in the file, or whole; that the report's peak memory stays under the cap; and
-// the process's own memory, within a file (the cap, the values that the program holds, and a slack)
-// and from file to file (nothing is leaked). Failures are a part that nobody puts, and a limit on
-// the file's length that the lanes run into while the program computes.
+// Checks every value of every committed step (with stock HDF5; exact, or within the bound). A
+// failed step must be absent from the file, or complete. The reported peak memory must stay under
+// the cap. The process's own memory must stay bounded within a file (the cap, the program's values,
+// and a slack) and from file to file (no leaks). Failures are a part that no rank puts, and a limit
+// on the file's length that the lanes reach while the program computes.
 
 #include <hdf5.h>
 #include <sys/resource.h>
@@ -35,8 +35,8 @@ using tailrace::Box;
 using tailrace::Shape;
 
 constexpr double bound = 1e-3;
-/// What the process may take beside the cap and the program's values: HDF5, stacks, codecs' tables,
-/// the allocator's rests.
+/// Memory that the process may use in addition to the cap and the program's values: HDF5, stacks,
+/// codecs' tables, unused memory of the allocator.
 constexpr double slack_mib = 48;
 
 struct Options {
@@ -71,7 +71,8 @@ double memory_mib(const std::string& key) {
   return 0;
 }
 
-/// Begin a new high-water mark. Where that is not allowed, the old one stays, which is no failure.
+/// Starts a new high-water mark. If the system does not allow it, the old one stays, which is not a
+/// failure.
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << 5; }
 
 void limit_file_bytes(rlim_t most) {
@@ -84,7 +85,7 @@ void limit_file_bytes(rlim_t most) {
 struct Tally {
   std::uint64_t n_files = 0;
   std::uint64_t n_committed = 0;
-  std::uint64_t n_failed = 0;  ///< Steps, by our doing.
+  std::uint64_t n_failed = 0;  ///< Steps that the test made fail.
   std::uint64_t n_values = 0;
   std::uint64_t n_delayed_obstacles = 0;
   double idle_encode_s = 0;
@@ -108,7 +109,7 @@ struct FieldCase {
   }
 };
 
-/// `reported` by end_step: committed, unless the next call says that its commit failed.
+/// `reported` by end_step: committed, unless the next call reports a failed commit.
 enum class Fate { open, reported, committed, unknown, dropped };
 
 struct StepCase {
@@ -122,7 +123,7 @@ struct StepCase {
   }
 };
 
-/// One file's life.
+/// The lifetime of one file.
 class FileRun {
  public:
   FileRun(const Options& options, Random& random, Tally& tally)
@@ -203,7 +204,7 @@ class FileRun {
       return;
     }
     limited_ = limited_ || limited;
-    // Copied values are the program's again.
+    // The program may overwrite copied values.
     live();
     if (random_.one_in(4)) {
       attempt([&] { wait(); }, limited_);
@@ -212,10 +213,11 @@ class FileRun {
 
   void put(const FieldCase& field, bool leave_a_hole) {
     auto defined = file_->define<float>(field.path, field.shape, field.options);
-    // In two parts, cut across the slowest dimension.
+    // Two parts, divided along the slowest dimension.
     const std::uint64_t rows = field.shape[0];
     const std::uint64_t row_values = field.values.size() / rows;
-    // A single number for chunk= is bytes, and such chunks follow the parts' borders.
+    // A single number for chunk= is a size in bytes, and the borders of such chunks follow those of
+    // the parts.
     const std::uint64_t first = field.shape.size() == 1 ? rows : random_.below(rows + 1);
     Shape start(field.shape.size(), 0);
     Shape count = field.shape;
@@ -235,7 +237,7 @@ class FileRun {
     return 0;
   }
 
-  /// No call has failed so far: what was reported before is committed.
+  /// No call has failed so far, so earlier reported steps are committed.
   void settle() {
     for (StepCase& step : steps_) {
       if (step.fate == Fate::reported) step.fate = Fate::committed;
@@ -261,7 +263,7 @@ class FileRun {
     tally_.backpressure_s += report.backpressure_s;
   }
 
-  /// Do what may fail. After a failure the file goes on, unless it was its commit that failed.
+  /// Runs an action that may fail. After a failure the file continues, unless its commit failed.
   template <class Action>
   bool attempt(Action&& action, bool may_fail) {
     try {
@@ -272,7 +274,7 @@ class FileRun {
       tally_.n_failed += 1;
       limit_file_bytes(RLIM_INFINITY);
       const bool io = error.code() != TAILRACE_ERROR_BAD_COVERAGE;
-      // The commit that a thread is writing may have met the limit, and is heard of later.
+      // A thread may be writing a commit that has reached the limit; a later call reports it.
       commit_limited_ = commit_limited_ || limited_;
       limited_ = false;
       for (StepCase& step : steps_) {
@@ -288,7 +290,7 @@ class FileRun {
     }
   }
 
-  /// What a program does between two steps.
+  /// Actions of the program between two steps.
   void live() {
     for (std::uint64_t n = random_.below(8); n > 0; --n) {
       const double length_s = random_.up_to(0.002);
@@ -310,7 +312,7 @@ class FileRun {
           file_->idle_until([&] { return now_s() >= end_s; });
           break;
         }
-        case 4: file_->idle(1); break;  // As long as there is something to encode.
+        case 4: file_->idle(1); break;  // While anything is left to encode.
         case 5: tailrace_file_background_begin(file_->handle()); break;
         case 6: tailrace_file_background_end(file_->handle()); break;
       }
@@ -376,11 +378,11 @@ class FileRun {
   void check_memory(double before_mib, double cap_mib) {
     double held_mib = 0;
     for (const StepCase& step : steps_) held_mib += static_cast<double>(step.bytes()) / 0x1p20;
-    // The program's values, one step of them read back, and what Tailrace may hold.
+    // The program's values, one step of them read back, and Tailrace's permitted memory.
     double most_mib =
         held_mib + static_cast<double>(largest_step_bytes_) / 0x1p20 + cap_mib + slack_mib;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    most_mib = 4 * most_mib + 256;  // Their shadow, and what they keep in quarantine.
+    most_mib = 4 * most_mib + 256;  // The sanitizers' shadow memory and quarantine.
 #endif
     const double grown_mib = memory_mib("VmHWM") - before_mib;
     tally_.largest_process_mib = std::max(tally_.largest_process_mib, memory_mib("VmHWM"));
@@ -396,9 +398,9 @@ class FileRun {
   std::string options_;
   std::uint64_t cap_bytes_ = 0;
   bool promise_ = false;
-  bool limited_ = false;         ///< The step under way may have met the limit.
-  bool commit_limited_ = false;  ///< A commit of this file may have met it.
-  bool broken_ = false;          ///< The file may refuse to go on.
+  bool limited_ = false;         ///< The step in progress may have reached the limit.
+  bool commit_limited_ = false;  ///< A commit of this file may have reached the limit.
+  bool broken_ = false;          ///< The file may refuse further steps.
   std::uint64_t largest_step_bytes_ = 0;
   std::vector<StepCase> steps_;
   std::optional<tailrace::File> file_;
@@ -431,7 +433,7 @@ int main(int n_arguments, char** arguments) {
     std::fprintf(stderr, "in_situ_soak: see the head of tests/stress/in_situ_soak.cpp\n");
     return 2;
   }
-  std::signal(SIGXFSZ, SIG_IGN);  // Writes beyond the limit shall fail, not kill.
+  std::signal(SIGXFSZ, SIG_IGN);  // Writes beyond the limit must fail, not kill the process.
   Random random(options.seed);
   Tally tally;
   const double end_s = now_s() + options.seconds;

@@ -1,11 +1,11 @@
-// A program to be killed: it writes steps without end, and says what is committed.
+// A program to be killed: it writes steps without end, and prints which are committed.
 //
 //   in_situ_writer FILE sync|async|in_situ [OPTIONS]
 //
-// Step k has the fields /step_k/exact and /step_k/bounded of 192 x 160 floats; element i of both is
+// Step k has the fields /step_k/exact and /step_k/bounded of 192 x 160 floats. Element i of both is
 // (31 k + i) mod 1009, the second within 0.25. A line "committed k" follows as soon as that is
-// certain: in mode sync with the report, else with the next one, or after a wait. test_kill.py
-// reads the lines, kills the program and judges the file.
+// certain: in mode sync with the report, otherwise with the next report, or after a wait.
+// test_kill.py reads the lines, kills the program and judges the file.
 
 #include <cstdint>
 #include <cstdio>
@@ -26,7 +26,7 @@ std::vector<float> values_of(std::uint64_t step) {
   return values;
 }
 
-/// Say so of every step before this one that has not been said.
+/// Prints a line for every earlier step that has not been printed.
 void say_committed(std::uint64_t n_steps) {
   static std::uint64_t n_said = 0;
   for (; n_said < n_steps; ++n_said) {

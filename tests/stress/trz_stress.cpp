@@ -1,16 +1,18 @@
-// The long run: random, adversarial and real values through the codec trz, every value judged.
+// Long test of the codec trz: random, adversarial and real values, every one of them checked.
 //
 //   trz_stress [--seconds S] [--values N] [--seed K] [--mode MODE] [--type f32|f64] [--largest N]
 //              [FILE...]
 //   trz_stress --digest N [--seed K]
 //
-// The first form goes through modes and types in turn until each has seen N values (default: until
-// S seconds are over), prints values checked and violations for each, and fails if there was one.
-// FILEs of raw f32 values are cut into chunks among the random ones. Modes: abs, pw_rel, exact;
-// fill (masked values, within an absolute bound); planes (refined chunks, judged at each of their
-// bounds); joined (two chunks, within an absolute bound). The second form prints a digest of
-// the bytes and of the decoded values of N random chunks, to be compared between machines,
-// compilers and instruction sets; --isa plain, avx2 or avx512 sets the latter.
+// The first form alternates modes and types until each has seen N values (default: until S seconds
+// are over). It prints checked values and violations for each, and fails if any value violates its
+// bound. FILEs of raw f32 values are cut into chunks, which are mixed with the random ones. Modes:
+// abs, pw_rel, exact; fill (masked values, within an absolute bound); planes (refined chunks,
+// checked at each of their bounds); joined (two chunks, within an absolute bound).
+//
+// The second form prints a digest of the bytes and of the decoded values of N random chunks. It
+// serves to compare machines, compilers and instruction sets; --isa plain, avx2 or avx512 chooses
+// the latter.
 
 #include <algorithm>
 #include <array>
@@ -67,7 +69,7 @@ double now_s() {
   return std::chrono::duration<double>(now).count();
 }
 
-/// A stretch of a real field in place of the made-up values, scaled so that the bound fits it.
+/// Replaces the random values by a section of a real field, scaled so that the bound fits it.
 void take_real_values(Case& chunk, const std::vector<float>& field, Random& random) {
   const std::size_t n = chunk.n_values();
   if (field.size() < 2 || n == 0) return;
@@ -104,7 +106,7 @@ Case make_case(Mode mode, DType dtype, const Options& options, Random& random) {
                                               : chunk.type.kind == trz::BoundKind::absolute;
     if (wanted && chunk.type.dtype == dtype) break;
   }
-  // Mostly chunks as programs write them; many small ones beside them.
+  // Mostly chunks of realistic sizes, and many small ones.
   const std::uint64_t n_max =
       random.chance(0.5) ? options.largest : 1 + random.below(std::uint64_t{1} << 12);
   chunk.type.shape = trz_cases::random_shape(random, n_max);
@@ -129,7 +131,8 @@ bool says_done(const char* what, const Status& status, const Case& chunk) {
   return status.ok();
 }
 
-/// Encode one chunk; false, with a message, if that fails. So do the next ones.
+/// Encodes one chunk; returns false, with a message, if that fails. The functions below do the
+/// same.
 bool encode(const Case& chunk, trz::Workspace& workspace, Bytes& encoded) {
   encoded.resize(trz::encoded_bytes_max(chunk.values.size()));
   const Result<std::size_t> n =
@@ -143,7 +146,7 @@ bool decode(const Case& chunk, trz::Workspace& workspace, const Bytes& encoded, 
   return says_done("decode", trz::decode(encoded, decoded, chunk.type.book, workspace), chunk);
 }
 
-/// Decode what a chunk has become, and count.
+/// Decodes an encoded chunk, and counts violations.
 bool judge_decoded(const Case& chunk, trz::Workspace& workspace, const Bytes& encoded,
                    std::uint64_t& n_bad) {
   Bytes decoded;
@@ -152,7 +155,7 @@ bool judge_decoded(const Case& chunk, trz::Workspace& workspace, const Bytes& en
   return true;
 }
 
-/// Refine a chunk, and decode what its levels promise.
+/// Refines a chunk, and checks the bound of each of its levels.
 bool judge_planes(const Case& chunk, int n_planes, trz::Workspace& workspace, Bytes& encoded,
                   std::uint64_t& n_bad) {
   encoded = trz_cases::refined_chunk(chunk, n_planes, workspace);
@@ -179,7 +182,7 @@ bool judge_planes(const Case& chunk, int n_planes, trz::Workspace& workspace, By
   return true;
 }
 
-/// Join the chunk and another one of its kind, somewhere in their midst.
+/// Joins the chunk and another one of its kind at a random position.
 bool judge_joined(Case chunk, Random& random, trz::Workspace& workspace, Bytes& encoded,
                   std::uint64_t& n_bad) {
   Case second = chunk;
@@ -199,7 +202,7 @@ bool judge_joined(Case chunk, Random& random, trz::Workspace& workspace, Bytes& 
   return judge_decoded(chunk, workspace, encoded, n_bad);
 }
 
-/// @param n_bad  values beyond their bound are added.
+/// @param n_bad  incremented by the number of values beyond their bound.
 bool judge(Mode mode, const Case& chunk, Random& random, trz::Workspace& workspace, Bytes& encoded,
            std::uint64_t& n_bad) {
   if (mode == Mode::planes) {

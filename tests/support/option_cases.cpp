@@ -1,4 +1,4 @@
-// The table of options as plain words.
+// The table of options in plain types.
 
 #include "support/option_cases.hpp"
 

@@ -1,4 +1,4 @@
-// The table of options as plain words, for tests that see the public headers only.
+// The table of options in plain types, for tests that include only the public headers.
 
 #pragma once
 
@@ -10,12 +10,12 @@ namespace api_test {
 struct OptionCase {
   std::string name;
   bool of_file = false;
-  bool alike = false;     ///< All ranks must give the same.
-  bool of_steps = false;  ///< A Writer serves it; others it refuses.
+  bool alike = false;     ///< All ranks must pass the same value.
+  bool of_steps = false;  ///< Only a Writer accepts the option.
 };
 std::vector<OptionCase> option_cases();
 
-/// The text of a machine profile whose ranks write so much a second each, at once.
+/// Text of a machine profile in which each rank writes `bytes_per_s` while all ranks write.
 std::string profile_with_bandwidth(double bytes_per_s);
 
 }  // namespace api_test

@@ -1,4 +1,4 @@
-// File options as a user writes them.
+// File options from the text that a user writes.
 
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace tailrace::test {
 
-/// What `text` ("key=value ...") asks for; all else is default. A text that is not taken fails the
-/// test.
+/// Parses `text` ("key=value ..."); all other options have their defaults. Fails the test if `text`
+/// is refused.
 inline FileOptions options_of(const std::string& text) {
   FileOptions options;
   EXPECT_TRUE(apply_file_options(text, options).ok()) << text;

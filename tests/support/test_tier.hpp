@@ -18,7 +18,7 @@ inline std::string_view test_tier() {
   return tier == nullptr ? std::string_view("full") : std::string_view(tier);
 }
 
-/// How many times fewer points and inputs the quick and merge tiers try under a sanitizer.
+/// Factor by which the quick and merge tiers reduce points and inputs under a sanitizer.
 inline constexpr int thinner_when_sanitized = 3;
 
 inline bool is_tier(std::string_view name) {
@@ -26,21 +26,22 @@ inline bool is_tier(std::string_view name) {
 }
 
 /// Increment for a loop over every point of failure or combination: 1 in the full tier, else
-/// `merge_stride`, and more under a sanitizer, which asks what code does and not with which values.
+/// `merge_stride`. Under a sanitizer the increment is larger, because a sanitizer checks which code
+/// runs rather than the results for each value.
 inline int tier_stride(int merge_stride) {
   if (test_tier() == "full") return 1;
   return sanitized ? (thinner_when_sanitized * merge_stride) | 1 : merge_stride;
 }
 
-/// Rounds of a loop over random inputs: `n` in the full tier, else one in `merge_part`.
+/// Rounds of a loop over random inputs: `n` in the full tier, else one of every `merge_part`.
 inline int tier_rounds(int n, int merge_part) {
   if (test_tier() == "full") return n;
   return std::max(n / (sanitized ? thinner_when_sanitized * merge_part : merge_part), 1);
 }
 
-/// Takes one in tier_stride(merge_stride) of what it is asked about, half as many under a
-/// sanitizer, among them the first: the same ones in each run, and in no step with the inner loops
-/// of a grid.
+/// Selects one of every tier_stride(merge_stride) candidates, starting with the first. Under a
+/// sanitizer it selects half as many. The selection is the same in each run, and a hash keeps it
+/// from following the period of a grid's inner loops.
 class TierSample {
  public:
   explicit TierSample(int merge_stride)

@@ -1,6 +1,6 @@
-// What a kill within a flush leaves of an array file: all of the flush or nothing of it, in every
-// way of storing a variable. A child process dies at each of its writes in turn, half-way through:
-// at a border of pages, as a kill cuts a write nowhere else.
+// Kills within a flush: an array file must have all of the flush or nothing of it, for every way of
+// storing a variable. A child process dies in the middle of each of its writes in turn. It dies at
+// a page border, because a kill cuts a write only there.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -44,7 +44,7 @@ class DeadlyStorage final : public StorageOver {
   }
 
  private:
-  const int& n_left_;  ///< Negative: it lives.
+  const int& n_left_;  ///< Negative: the process survives.
   int n_written_ = 0;
 };
 
@@ -81,7 +81,7 @@ void add_variable(NetcdfModel& model, const WaysOfStoring& way) {
   model.variables.push_back(variable);
 }
 
-/// All values of a step are its number; records keep those of the step that wrote them.
+/// All values of a step are its number; each record has the number of the step that wrote it.
 void put_step(ArrayFile& file, int step) {
   for (std::size_t v = 0; v < file.model().variables.size(); ++v) {
     Shape count = file.model().shape_of(file.model().variables[v]);
@@ -94,7 +94,7 @@ void put_step(ArrayFile& file, int step) {
   }
 }
 
-/// Write two steps, the second beside a new variable, and die at a write of the second.
+/// Writes two steps, the second together with a new variable, and dies at a write of the second.
 int write_two_steps(const std::string& path, int dies_at) {
   int n_left = -1;
   ArrayFileOptions options = array_options("");
@@ -124,7 +124,7 @@ int write_two_steps(const std::string& path, int dies_at) {
   return ::testing::Test::HasFailure() ? 1 : kLived;
 }
 
-/// The step whose values all variables hold; 0: they hold values of different steps.
+/// The step whose values all variables have; 0 if they have values of different steps.
 int step_of(const std::string& path, std::string& wrong) {
   int step = 0;
   for (const WaysOfStoring& way : ways_of_storing()) {
@@ -173,8 +173,8 @@ TEST(ArrayCommit, AKillWithinAFlushLeavesAllOfItOrNothing) {
   EXPECT_GT(n_after, 0);
 }
 
-/// A growing variable without filters costs no more than its values: elements that nobody can see
-/// yet are written where the chunk lies.
+/// A growing variable without filters costs only its own bytes: elements that readers cannot see
+/// yet are written in place.
 TEST(ArrayCommit, AppendedRecordsWithoutFiltersStayWhereTheyAre) {
   const TestFolder folder;
   const std::string path = folder / "records.nc";

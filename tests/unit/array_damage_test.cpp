@@ -1,5 +1,5 @@
-// ArrayFile on files with attributes that cannot be read: all variables are there, with their
-// values, and can be written into; what is missing is said.
+// ArrayFile on files with unreadable attributes. All variables exist with their values and can be
+// written, and the missing attributes are reported.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 namespace tailrace::test {
 namespace {
 
-/// Two datasets and an attribute of the first, of two texts: "units", "m".
+/// Writes two datasets and a text attribute "units" = "m" of the first.
 void write_file(const std::string& path) {
   StockFile stock(path);
   stock.add("u", H5T_IEEE_F64LE, {6, 4}, deflated({3, 4}));
@@ -35,7 +35,7 @@ void write_file(const std::string& path) {
   }
 }
 
-/// Overwrite one byte, `distance` before or behind the place of `mark`.
+/// Overwrites one byte at `distance` from the position of `mark`.
 void damage(const std::string& path, const std::string& mark, int distance) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
@@ -85,7 +85,7 @@ TEST_P(ArrayDamage, LeavesTheVariables) {
   });
 }
 
-/// The heap of texts has lost its mark; the attribute's message is of a version that is none.
+/// A heap of texts without its signature; an attribute message with an unknown version.
 const Damage kDamages[] = {{"texts", "GCOL", 0, "attribute \"shaky\""},
                            {"message", "units", -8, "cannot be listed"}};
 

@@ -1,5 +1,5 @@
-// ArrayFile on files that others wrote: every form in which HDF5 stores a dataset is written into,
-// and read back by stock HDF5.
+// ArrayFile on files of other writers. Values are put into every form in which HDF5 stores a
+// dataset, and stock HDF5 reads them back.
 
 #include <gtest/gtest.h>
 #include <hdf5_hl.h>
@@ -20,7 +20,7 @@ namespace {
 const Shape kShape{12, 10};
 constexpr double kFill = -7;
 
-/// A way of storing a dataset of 64-bit floats.
+/// A form in which a dataset of 64-bit floats is stored.
 struct Form {
   std::string name;
   bool big_endian = false;
@@ -84,8 +84,9 @@ std::vector<double> doubles(const Bytes& bytes) {
 
 class ArrayExisting : public ::testing::TestWithParam<int> {};
 
-/// What ranks put over each other, a collective call between, stays in the order of the calls,
-/// whoever writes it: all ranks, chunk by chunk or in place, or rank 0 by HDF5.
+/// Overlapping puts of ranks with a collective call in between take effect in the order of the
+/// calls. It does not matter who writes: all ranks, chunk by chunk or in place, or rank 0 through
+/// HDF5.
 TEST_P(ArrayExisting, LaterPutsOfOtherRanksStayInEveryForm) {
   const TestFolder folder;
   for (const Form& form : forms()) {
@@ -184,8 +185,8 @@ TEST_P(ArrayExisting, EveryFormIsWrittenInto) {
   }
 }
 
-/// Two variables along one unlimited dimension, one of which has fewer records, as netCDF-C leaves
-/// what was not written as far.
+/// Two variables along one unlimited dimension. One has fewer records: netCDF-C leaves datasets as
+/// short as they were written.
 void add_lagging(hid_t file) {
   const Hdf5Scope scope;
   const auto add = [&](const char* name, std::vector<hsize_t> extents, bool values) {
@@ -283,8 +284,8 @@ std::vector<float> waves(std::uint64_t first, std::uint64_t n_rows, std::uint64_
   return values;
 }
 
-/// A variable of codec trz goes on with the bound in its header; what must be kept of decoded
-/// values is still stored raw.
+/// A variable of codec trz is continued with the bound in its header. Chunks that must keep decoded
+/// values are still stored raw.
 TEST_P(ArrayExisting, TrzIsContinuedWithItsBound) {
   constexpr std::uint64_t kColumns = 40;
   for (const std::string bound : {"abs=0.5", "pw_rel=1e-2", "rel=1e-3", "none"}) {
@@ -302,12 +303,12 @@ TEST_P(ArrayExisting, TrzIsContinuedWithItsBound) {
     run_ranks(GetParam(), [&](std::unique_ptr<Comm> comm) {
       auto file = opened(std::move(comm), path, ArrayFile::Access::write, array_options(""));
       ASSERT_NE(file, nullptr);
-      // Four whole chunks, and two that begin: 24 of 44 rows.
+      // Four complete chunks, and two partial ones: 24 of 44 rows.
       EXPECT_OK(put_values(*file, 0, {{16, 0}, {20, kColumns}, {}}, waves(16, 20, kColumns)));
       EXPECT_OK(file->flush());
       EXPECT_EQ(file->report().n_raw_chunks, 0U);
       EXPECT_LT(file->report().encoded_bytes, file->report().raw_bytes * 9 / 10);
-      // The last two again, of which four rows are kept: raw if that is the only way.
+      // The last two chunks again, of which four rows are kept: raw unless the codec is exact.
       EXPECT_OK(put_values(*file, 0, {{36, 0}, {8, kColumns}, {}}, waves(36, 8, kColumns)));
       EXPECT_OK(file->flush());
       EXPECT_EQ(file->report().n_raw_chunks, bound == "none" ? 0U : 2U);

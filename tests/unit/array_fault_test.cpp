@@ -1,5 +1,5 @@
-// What an ArrayFile does when something fails: the same error on every rank, a file that stays at
-// its last flush, and staged values that the next flush still has.
+// ArrayFile with failures: the same error on every rank, a file in the state of its last flush, and
+// staged values that the next flush still writes.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace tailrace::test {
 namespace {
 
-/// A storage that is full once `n_left` writes are made, over all ranks.
+/// A storage that is full after `n_left` more writes of all ranks.
 class FullStorage final : public StorageOver {
  public:
   FullStorage(std::unique_ptr<Storage> inner, std::atomic<int>& n_left)
@@ -72,7 +72,7 @@ TEST_P(ArrayFileFault, FullDiskKeepsTheLastFlushAndWhatIsStaged) {
     n_left = 0;
     file->comm().barrier();
     statuses[static_cast<std::size_t>(rank)] = file->flush();
-    // What readers see is the last flush; this rank still has its own.
+    // Readers see the last flush; this rank still sees its own values.
     EXPECT_EQ(get_values<std::int32_t>(*file, 0, mine), filled(mine.n_elements(), 2));
     const std::uint64_t other = (static_cast<std::uint64_t>(rank) + 1) % n_ranks;
     if (n_ranks > 1) {
@@ -119,8 +119,9 @@ TEST_P(ArrayFileFault, AFirstFlushThatFailsCanBeTriedAgain) {
   EXPECT_EQ(read_field(path, "/v").size(), 256 * sizeof(float));
 }
 
-/// Whichever write is the first to fail, of chunks or of metadata: this rank still reads what it
-/// has staged, also of a variable that the failed flush was to create, and the file is whole.
+/// Any write of a flush may be the first to fail, of chunks or of metadata. The rank still reads
+/// its staged values, also of a variable that the failed flush was to create, and the file is
+/// intact.
 TEST_P(ArrayFileFault, AnyWriteOfAFlushMayFail) {
   const TestFolder folder;
   const std::string path = folder / "any.nc";
@@ -158,7 +159,7 @@ TEST_P(ArrayFileFault, AnyWriteOfAFlushMayFail) {
       static_cast<void>(file->close());
     });
     failed = some_failed;
-    // A commit that rewrites chunks has a journal, which completes what it has begun.
+    // A commit that rewrites chunks has a journal, which completes a commit that was interrupted.
     if (std::filesystem::exists(path + ".journal")) {
       ASSERT_TRUE(inspect_and_recover(path, true).ok());
     }
@@ -243,7 +244,8 @@ TEST(ArrayFileFaults, AMissingCodecIsRefusedAndAnotherOneTaken) {
   EXPECT_OK(file->close());
 }
 
-/// A variable whose codec, chunk or settings cannot be is refused; the others' values are written.
+/// A variable with an impossible codec, chunk or setting is refused; the others' values are
+/// written.
 TEST_P(ArrayFileFault, AVariableThatCannotBeStoredTakesNoOthersValues) {
   for (const char* wrong : {"codec=nosuch", "chunk=99999x99999x99999", "guard=monotone=1",
                             "codec=auto,bound=abs=1,level=3"}) {

@@ -1,5 +1,5 @@
-// ArrayFile against a reference in memory: random puts of several ranks, flushed at random moments,
-// reopened, grown. The invariants are those of src/array/array_file.hpp.
+// ArrayFile compared with a reference in memory: random puts of several ranks, flushed at random
+// moments, reopened, grown. The invariants are those of src/array/array_file.hpp.
 
 #include <filesystem>
 
@@ -51,7 +51,7 @@ struct RandomCase {
   std::string options;
 };
 
-/// Random puts, flushes and reopenings, alike planned on every rank.
+/// Random puts, flushes and reopenings; every rank plans the same ones.
 void run_random(int n_ranks, const RandomCase& what, unsigned seed, int n_rounds) {
   const TestFolder folder;
   const std::string path = folder / "r.nc";
@@ -87,7 +87,7 @@ void run_random(int n_ranks, const RandomCase& what, unsigned seed, int n_rounds
       const unsigned what_next = random() % 4;
       if (what_next == 0) EXPECT_OK(file->settle());
       EXPECT_OK(file->flush());
-      // The far corner may not have been put: only as far as the file knows.
+      // If the far corner has not been put, the file is shorter than the shape.
       Shape known = file->model().shape_of(file->model().variables[0]);
       std::vector<double> values(all.n_elements(), fill);
       const Slab there = Slab::of(whole_box(known));

@@ -1,5 +1,5 @@
-// What a flush makes of what was staged: chunks encoded once, bounds that hold, memory that spills,
-// lengths that grow, variables of every type.
+// Flushes of staged values: chunks encoded once, bounds satisfied, memory that spills, lengths that
+// grow, variables of every type.
 
 #include <cmath>
 #include <filesystem>
@@ -43,7 +43,7 @@ TEST(ArrayFlush, RowByRowEncodesEachChunkOnce) {
   EXPECT_EQ(report.staged_bytes, kRows * kColumns * sizeof(float));
   EXPECT_EQ(report.n_chunks_merged, 0U);
   EXPECT_EQ(report.lost_bytes, 0U);
-  EXPECT_LT(report.raw_bytes, kRows * kColumns * sizeof(float) * 3 / 2);  // edges
+  EXPECT_LT(report.raw_bytes, kRows * kColumns * sizeof(float) * 3 / 2);  // edge chunks
   for (std::uint64_t row = 0; row < kRows; row += 137) {
     EXPECT_EQ(get_values<float>(*file, 0, {{row, 0}, {1, kColumns}, {}}),
               smooth(kColumns, static_cast<double>(row)));
@@ -51,7 +51,8 @@ TEST(ArrayFlush, RowByRowEncodesEachChunkOnce) {
   EXPECT_OK(file->close());
 }
 
-/// The mode is for arrays whose metadata a program makes; idle time nobody marks for any.
+/// Mode async is for arrays whose metadata a program makes. Mode in_situ is for no array, because
+/// array programs mark no idle time.
 TEST(ArrayFlush, NetcdfArraysDoNotGoBesideTheProgram) {
   const TestFolder folder;
   for (const std::string mode : {"mode=async", "mode=in_situ"}) {
@@ -114,7 +115,7 @@ TEST(ArrayFlush, StagingSpillsBeyondItsCap) {
   EXPECT_EQ(memory.spilled_bytes(), 0U);
 }
 
-/// Space of the spill file that is free again goes back although some of it stays in use.
+/// Free space of the spill file is returned while other parts remain in use.
 TEST(ArrayFlush, SpilledSpaceIsGivenBack) {
   const TestFolder folder;
   StagingMemory memory(0, folder / "");
@@ -131,14 +132,14 @@ TEST(ArrayFlush, SpilledSpaceIsGivenBack) {
     ASSERT_TRUE(block.ok()) << block.status().message();
     memory.release(*block);
   }
-  // Others use the disk, too, but hardly 200 MiB of it in this moment.
+  // Other programs use the disk, too, but hardly 200 MiB of it at this moment.
   EXPECT_LT(free_before, std::filesystem::space(folder / "").free + (200U << 20));
   EXPECT_EQ(kept->data[block_bytes - 1], std::byte{7});
   memory.release(*kept);
 }
 
-/// Elements that come one by one, none next to another, take more memory for their places than for
-/// their values: holding them back must make room all the same.
+/// Single elements, none next to another, need more memory for their positions than for their
+/// values. A flush that holds them back must still free memory.
 TEST(ArrayFlush, HoldingBackMakesRoom) {
   const TestFolder folder;
   auto file = created(make_self_comm(), folder / "odd.nc",
@@ -190,7 +191,7 @@ TEST_P(ArrayFlushRanks, BoundHoldsUnderPartialRewrites) {
     }
     EXPECT_GT(file->report().n_chunks_merged, 0U);
     EXPECT_GT(file->report().n_raw_chunks, 0U);
-    // Put once more as a whole, everything is encoded again.
+    // After a complete put, everything is encoded again.
     const std::uint64_t n_raw = file->report().n_raw_chunks;
     if (rank == n_ranks - 1) EXPECT_OK(put_values(*file, 0, all, expected));
     EXPECT_OK(file->flush());
@@ -213,7 +214,7 @@ TEST_P(ArrayFlushRanks, LaterPutsOfOtherRanksStay) {
       EXPECT_OK(file->set_variable_options(0, options));
       const Slab all{{0, 0}, {kRows, kColumns}, {}};
       std::vector<float> expected(kRows * kColumns);
-      // Every turn has one rank put a strided slab over all that others have put before.
+      // In every turn one rank puts a strided slab over all earlier puts of the others.
       for (std::uint64_t turn = 0; turn < 12; ++turn) {
         Slab slab = all;
         if (turn > 0) {
@@ -339,7 +340,7 @@ TEST_P(ArrayFlushRanks, ReadAllSeesEveryRanksValues) {
   });
 }
 
-/// Values that nobody has put yet are fill values, wherever a variable stands.
+/// Values that have not been put are fill values, also in a variable that the file lacks so far.
 TEST_P(ArrayFlushRanks, ReadAllOfAVariableDefinedSinceTheLastFlush) {
   const TestFolder folder;
   run_ranks(GetParam(), [&](std::unique_ptr<Comm> comm) {

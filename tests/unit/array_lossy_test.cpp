@@ -1,5 +1,5 @@
-// ArrayFile and lossy plug-ins: opened variables go on with codec and bound, and what the file says
-// of its largest error stays true.
+// ArrayFile and lossy plug-ins: opened variables continue with codec and bound, and the largest
+// error recorded in the file stays true.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kColumns = 40;
 constexpr double kBound = 0.05;
 
-/// Rougher from row to row, so that errors grow.
+/// Values whose roughness, and so whose errors, grow from row to row.
 std::vector<float> rough(std::uint64_t first, std::uint64_t n) {
   std::vector<float> values;
   for (std::uint64_t i = first; i < first + n; ++i) {
@@ -81,18 +81,18 @@ TEST_P(ArrayLossy, AnOpenedVariableGoesOnWithItsBound) {
     ASSERT_NE(file, nullptr);
     const double largest = largest_error(*file, 0, 16);
     EXPECT_GT(largest, 0);
-    EXPECT_GE(before, largest);  // of both flushes
+    EXPECT_GE(before, largest);  // largest error of both flushes
     EXPECT_LE(before, kBound);
   }
   run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
     auto file = opened(std::move(comm), path, ArrayFile::Access::write, array_options(""));
     ASSERT_NE(file, nullptr);
-    // Four whole chunks, then two that begin.
+    // Four complete chunks, then two partial ones.
     EXPECT_OK(put_values(*file, 0, rows(16, 20), rough(16, 20)));
     EXPECT_OK(file->flush());
     EXPECT_EQ(file->report().n_chunks, 6U);
     EXPECT_EQ(file->report().n_raw_chunks, 0U);
-    // The last two again, of which four rows are kept: raw.
+    // The last two chunks again, of which four rows are kept: raw.
     EXPECT_OK(put_values(*file, 0, rows(36, 4), rough(36, 4)));
     EXPECT_OK(file->flush());
     EXPECT_EQ(file->report().n_raw_chunks, 2U);
@@ -107,7 +107,7 @@ TEST_P(ArrayLossy, AnOpenedVariableGoesOnWithItsBound) {
   EXPECT_EQ(largest_error(*again, 36, 4), 0);
 }
 
-/// HDF5 has a stub of the filter since the first flush, which the second dataset needs, too.
+/// The second dataset needs a filter for which HDF5 has had a stub since the first flush.
 TEST_P(ArrayLossy, AVariableMayComeWithALaterFlush) {
   const auto& [name, n_ranks] = GetParam();
   if (!plugin_is_here(name)) GTEST_SKIP() << name << " is not installed";
@@ -144,10 +144,10 @@ INSTANTIATE_TEST_SUITE_P(OfRanks, ArrayLossy,
                                   std::to_string(std::get<1>(it.param));
                          });
 
-// --- Bounds that are relative to the values.
+// --- Bounds relative to the values.
 
-/// Values that one rank puts, or several one after the other; the last rank puts last. Values up
-/// to 1e9 are superseded by others within 0 to 1.
+/// Puts values from one rank, or from several ranks in turn; the last rank puts last. Values up to
+/// 1e9 are superseded by values from 0 to 1.
 void put_superseded(ArrayFile& file, int form) {
   constexpr std::uint64_t kLength = 1000;
   const bool first = file.comm().rank() == 0;

@@ -32,7 +32,7 @@ TEST(GlobOptions, NameAVariableAloneOrByWildcards) {
   EXPECT_FALSE(named_alone("/lat", options));
   EXPECT_TRUE(named_alone("/g/time", options));
   EXPECT_FALSE(named_alone("/h/time", options));
-  // Coordinates keep their values, but where they are named.
+  // Coordinates stay exact unless an option names them.
   const auto bound_of = [&](const char* path, bool exact) {
     const Result<FieldOptions> made = options_by_glob(path, 1, exact, options);
     return made.ok() ? error_bound_text(made->bound) : made.status().message();
@@ -99,7 +99,7 @@ TEST(ArrayOptions, OfAVariableAreRefusedOnEveryRank) {
   });
 }
 
-/// Every listed name reaches a place of its own, and every codec knows what is listed for it.
+/// Every listed name reaches its own setting, and every codec accepts the names listed for it.
 TEST(ArrayOptions, ListsOfNamesAreWhatIsRead) {
   for (const auto& [name, values, meaning, agreement, engines, assign, text] :
        file_option_table()) {
@@ -138,7 +138,7 @@ TEST(ArrayOptions, ListsOfNamesAreWhatIsRead) {
   }
 }
 
-/// A chunk shape for all is for the variables that have its dimensions.
+/// A chunk shape for all variables applies only to those with as many dimensions.
 TEST(ArrayOptions, AChunkShapeIsForWhatItFits) {
   const TestFolder folder;
   for (const char* text : {"chunk=4x5", "*: chunk=4x5"}) {
@@ -157,7 +157,7 @@ TEST(ArrayOptions, AChunkShapeIsForWhatItFits) {
     auto file = created(make_self_comm(), path, array_options(text));
     ASSERT_NE(file, nullptr);
     EXPECT_OK(file->change_model(model));
-    // What names one variable must fit it.
+    // A chunk shape for one variable must fit it.
     EXPECT_OK(file->set_variable_options(4, "chunk=1x6x10"));
     for (std::size_t v = 0; v < model.variables.size(); ++v) {
       Shape shape = model.shape_of(model.variables[v]);
@@ -173,7 +173,7 @@ TEST(ArrayOptions, AChunkShapeIsForWhatItFits) {
     };
     EXPECT_EQ(chunk_of("/plane"), (Shape{4, 5}));
     EXPECT_EQ(chunk_of("/cube"), (Shape{1, 6, 10}));
-    EXPECT_EQ(chunk_of("/line"), Shape());  // Small: it lies in one piece.
+    EXPECT_EQ(chunk_of("/line"), Shape());  // Small, so it is contiguous.
     EXPECT_EQ(read_field(path, "/scalar").size(), sizeof(float));
     EXPECT_OK((*reader)->close());
   }
@@ -184,7 +184,7 @@ TEST(ArrayOptions, AChunkShapeIsForWhatItFits) {
   EXPECT_OK(file->abort());
 }
 
-/// Deflate's own memory is most of a small cap, of which staging then takes little.
+/// Deflate's own memory uses most of a small cap; staging then uses little.
 TEST(ArrayOptions, ASmallMemoryIsEnoughForSmallChunks) {
   const TestFolder folder;
   for (const char* text : {"memory=2MB", "memory=2MB,codec=portable,bound=abs=1e-2",

@@ -1,5 +1,5 @@
-// Chunks that a flush holds back, when the disk is full: nothing that was staged is lost, and
-// nothing that was written comes back from the dead.
+// Chunks that a flush holds back while the disk is full: no staged value is lost, and no
+// overwritten value reappears.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -17,7 +17,7 @@
 namespace tailrace::test {
 namespace {
 
-/// No file of this process may grow beyond this, for as long as it lives.
+/// During its lifetime no file of this process may grow beyond this size.
 class FileLimit {
  public:
   explicit FileLimit(std::uint64_t n_bytes) {
@@ -47,8 +47,8 @@ std::vector<std::int32_t> filled(const Slab& slab, std::int32_t value) {
 
 Slab wide_rows(std::uint64_t first, std::uint64_t n) { return {{first, 0}, {n, kWideColumns}, {}}; }
 
-/// Rank 0 stages more than its cap of 4 MiB: 63 rows in memory, the others in a block of the spill
-/// file, of which the last chunk is not whole. Rank 1 puts over rank 0's first rows, later.
+/// Stages more than rank 0's cap of 4 MiB: 63 rows in memory, the others in a block of the spill
+/// file, whose last chunk is incomplete. Rank 1 later puts over rank 0's first rows.
 void stage(ArrayFile& file) {
   if (file.comm().is_root()) {
     EXPECT_OK(put_values(file, 0, wide_rows(0, 63), filled(wide_rows(0, 63), 1)));
@@ -92,7 +92,7 @@ TEST(ArrayRestage, AFullSpillFolderLeavesNoOldValues) {
   });
 }
 
-/// A storage that refuses what is written while it is full.
+/// A storage that refuses writes while it is full.
 class FullableStorage final : public StorageOver {
  public:
   FullableStorage(std::unique_ptr<Storage> inner, std::atomic<bool>& full)

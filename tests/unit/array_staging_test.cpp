@@ -1,5 +1,5 @@
-// What a rank stages, held against an array in memory; boxes that an index finds; order between
-// ranks where very many have put the same elements.
+// Staged values of a rank compared with an array in memory; boxes found by an index; order between
+// ranks after very many puts of the same elements.
 
 #include "array/array_staging.hpp"
 
@@ -42,7 +42,7 @@ struct Last {
   std::uint64_t epoch = 0;
 };
 
-/// The log's pieces, laid in its order; what each element ends as.
+/// The log's pieces applied in order, and the final state of each element.
 std::vector<Last> pieces_of(const StagingLog& log, const Shape& shape) {
   std::vector<Last> elements(n_elements(shape));
   for (std::size_t e = 0; e < log.n_entries(); ++e) {
@@ -114,7 +114,7 @@ TEST(StagingLog, RunsOfABoxAreBoxes) {
   }
 }
 
-/// Puts of epochs of their own, that go on where the one before ended, are one entry.
+/// Adjacent puts merge into one entry even if each has its own epoch.
 TEST(StagingLog, NeighboursOfOtherEpochsMerge) {
   const auto kPuts = static_cast<std::uint64_t>(tier_rounds(100000, 1));
   constexpr std::uint64_t kElements = 64;
@@ -141,7 +141,7 @@ TEST(StagingLog, NeighboursOfOtherEpochsMerge) {
   }
 }
 
-/// Thirteen streams of rows that alternate become a few entries, too.
+/// Thirteen alternating streams of rows also become a few entries.
 TEST(StagingLog, StreamsThatAlternateMerge) {
   constexpr std::uint64_t kStreams = 13;
   constexpr std::uint64_t kRows = 4000;
@@ -154,7 +154,7 @@ TEST(StagingLog, StreamsThatAlternateMerge) {
       ASSERT_TRUE(put_of(log, {{s, row, 0}, {1, 1, 64}, {}}, values, ++epoch).ok());
     }
   }
-  // One a stream and block; the last block is not full yet.
+  // One per stream and block; the last block is not full yet.
   EXPECT_LE(log.n_entries(), kStreams * 12 + (4 << 20) / 256);
   for (std::uint64_t s = 0; s < kStreams; ++s) {
     for (std::uint64_t row = 0; row < kRows; row += 333) {
@@ -164,7 +164,7 @@ TEST(StagingLog, StreamsThatAlternateMerge) {
   }
 }
 
-/// What a later put covers is dropped when a block is full.
+/// Values that a later put covers are dropped when a block is full.
 TEST(StagingLog, RowsPutAgainAndAgainTakeTheirSpaceOnce) {
   StagingMemory memory(1 << 30, "");
   StagingLog log(memory, sizeof(std::int32_t));
@@ -175,7 +175,7 @@ TEST(StagingLog, RowsPutAgainAndAgainTakeTheirSpaceOnce) {
       ASSERT_TRUE(put_of(log, {{(row * 37) % 100, 0}, {1, 64}, {}}, values, time).ok());
     }
   }
-  // Put: 51 MB; a block that is sorted keeps 25.6 kB of 4 MiB.
+  // 51 MB are put. A sorted block keeps 25.6 kB of its 4 MiB.
   EXPECT_LE(memory.held_bytes(), std::uint64_t{10} << 20);
   for (std::uint64_t row = 0; row < 100; ++row) {
     EXPECT_EQ(laid(log, {{(row * 37) % 100, 9}, {1, 1}, {}})[0],
@@ -185,8 +185,8 @@ TEST(StagingLog, RowsPutAgainAndAgainTakeTheirSpaceOnce) {
   EXPECT_EQ(memory.held_bytes() + memory.spilled_bytes(), 0U);
 }
 
-/// Scattered puts are found without a look at all of them, while more are put.
-/// A third of the rows of one put in pieces, in no order: 12 bytes a piece beside the values.
+/// A third of the rows of one put in pieces, in random order: 12 bytes per piece in addition to the
+/// values. The log finds scattered pieces without a scan, while more are put.
 TEST(StagingLog, PiecesOfOnePutAreOneEntry) {
   constexpr std::uint64_t kPieces = 100000;
   StagingMemory memory(1 << 30, "");
@@ -208,20 +208,20 @@ TEST(StagingLog, PiecesOfOnePutAreOneEntry) {
     ASSERT_EQ(all[e], e % 3 == 2 ? -1 : static_cast<std::int32_t>(e));
   }
   EXPECT_EQ(log.box_of_sample(0, shape), (Box{{0, 0}, {200, 1000}}));
-  // One by one they are found without a look at all of them.
+  // Single elements are found without a scan of all pieces.
   for (std::uint64_t i = 0; i < kPieces; i += static_cast<std::uint64_t>(tier_stride(1))) {
     const std::uint64_t e = 3 * (i * 7919 % kPieces) + i % 3;
     ASSERT_EQ(laid(log, {{e / 1000, e % 1000}, {1, 1}, {}})[0],
               i % 3 == 2 ? -1 : static_cast<std::int32_t>(e));
   }
-  // Once more: the values are replaced.
+  // A second put replaces the values.
   for (std::int32_t& value : values) value += 1000000;
   ASSERT_TRUE(log.put(shape, runs, std::as_bytes(std::span(values)), 6).ok());
   EXPECT_EQ(log.n_entries(), 1U);
   EXPECT_EQ(log.run(0, 0).epoch, 6U);
   EXPECT_EQ(laid(log, {{1, 0}, {1, 4}, {}}), (Values{1001000, -1, 1001002, 1001003}));
   for (std::int32_t& value : values) value -= 1000000;
-  // All that is missing: of both together a box is made where they are put in one call.
+  // Put the missing elements as well. In one call, both together become a box.
   StagingLog whole(memory, sizeof(std::int32_t));
   for (std::uint64_t i = 0; i < kPieces; ++i) {
     const std::uint64_t at = 3 * (i * 7919 % kPieces) + 2;
@@ -250,8 +250,8 @@ TEST(StagingLog, ScatteredPutsAreFound) {
   }
 }
 
-/// Random puts of all shapes, strided and not, over each other, small enough that blocks fill and
-/// are sorted: values and epochs are those of an array in memory.
+/// Random puts of all shapes, strided and not, over each other, and small enough that blocks fill
+/// and are sorted. Values and epochs must equal those of an array in memory.
 TEST(StagingLog, RandomPutsAreAsInMemory) {
   for (unsigned seed = 0; seed < static_cast<unsigned>(tier_rounds(12, 2)); ++seed) {
     std::mt19937 random(seed);
@@ -264,7 +264,7 @@ TEST(StagingLog, RandomPutsAreAsInMemory) {
     std::int32_t next = 0;
     for (int op = 0; op < 6000; ++op) {
       Slab slab = random_slab(shape, random);
-      if (seed % 4 == 1) {  // mostly rows that go on, or go back
+      if (seed % 4 == 1) {  // mostly rows that continue forwards or backwards
         slab = {row, Shape(rank, 1), {}};
         slab.count[rank - 1] = std::min<std::uint64_t>(1 + random() % 9, shape[0] - row[rank - 1]);
         row[rank - 1] += slab.count[rank - 1];
@@ -328,7 +328,7 @@ TEST(StagingLog, RandomPutsAreAsInMemory) {
   }
 }
 
-/// One chunk that many ranks have put parts of.
+/// One chunk to which many ranks have put parts.
 class SharedChunk {
  public:
   SharedChunk(const std::string& path, int n_ranks, Shape shape)
@@ -344,7 +344,7 @@ class SharedChunk {
   std::uint64_t chunk_bytes() const { return n_elements(shape_) * sizeof(std::int32_t); }
   StagingLog& log(int rank) { return logs_[static_cast<std::size_t>(rank)]; }
 
-  /// What the owner, rank 0, makes of it when the others' pieces come in this order; -1: not put.
+  /// The owner's (rank 0's) result if the others' pieces arrive in this order; -1: not put.
   Values complete(const std::vector<int>& order) {
     PatchedChunks owner(variable(), logs_[0], storage_);
     Buffer values(chunk_bytes());
@@ -385,7 +385,7 @@ class SharedChunk {
   std::vector<StagingLog> logs_;
 };
 
-/// Sixty ranks put the same chunk: its owner holds no more than if two had.
+/// Sixty ranks put the same chunk. Its owner needs no more memory than for two ranks.
 TEST(PatchedChunks, ManyRanksThatPutTheSameTakeTheMemoryOfTwo) {
   const TestFolder folder;
   constexpr int kRanks = 60;
@@ -399,10 +399,10 @@ TEST(PatchedChunks, ManyRanksThatPutTheSameTakeTheMemoryOfTwo) {
   int last = 0;
   while ((last * 23) % kRanks != kRanks - 1) ++last;
   EXPECT_EQ(chunk.complete(order), Values(64 * 64, last));
-  EXPECT_LE(chunk.peak_bytes, 3 * chunk.chunk_bytes() + 4096);  // values and their order: 1 + 1.3
+  EXPECT_LE(chunk.peak_bytes, 3 * chunk.chunk_bytes() + 4096);  // values and order: 1 + 1.3
 }
 
-/// A rank that has put the same elements over and over sends them once.
+/// A rank that has put the same elements many times sends them once.
 TEST(PatchedChunks, WhatARankCoversItselfStaysAtHome) {
   const TestFolder folder;
   SharedChunk chunk(folder / "c", 2, {64, 64});
@@ -418,8 +418,8 @@ TEST(PatchedChunks, WhatARankCoversItselfStaysAtHome) {
   EXPECT_LE(chunk.longest_message_bytes, chunk.chunk_bytes() + 4096);
 }
 
-/// Random puts of several ranks: the later stays; of equal epochs the owner's, then that of the
-/// highest rank; however the pieces come.
+/// Random puts of several ranks: the later put wins. Of equal epochs the owner's wins, then that of
+/// the highest rank. The order in which pieces arrive does not matter.
 TEST(PatchedChunks, TheLaterStaysInWhateverOrderPiecesCome) {
   const TestFolder folder;
   constexpr int kRanks = 7;

@@ -1,5 +1,5 @@
-// What the tests of ArrayFile share: short models, options, and a reference that random puts of
-// many ranks are held against.
+// Helpers of the tests of ArrayFile: short models, options, and a reference for random puts of many
+// ranks.
 
 #pragma once
 
@@ -31,7 +31,7 @@ inline ArrayFileOptions array_options(const std::string& text) {
   return options;
 }
 
-/// A model of one variable; `lengths` 0: unlimited. Dimensions are called d0, d1, ...
+/// A model of one variable; a length of 0 is unlimited. Dimensions are called d0, d1, ...
 inline NetcdfModel one_variable(ModelType type, const Shape& lengths,
                                 const std::string& name = "v") {
   NetcdfModel model;
@@ -88,7 +88,7 @@ std::vector<T> get_values(ArrayFile& file, std::size_t variable, const Slab& sla
     EXPECT_TRUE(expect_ok_.ok()) << expect_ok_.message(); \
   } while (false)
 
-/// A random slab within `shape`, strided or not; at least one element where there is one.
+/// A random slab within `shape`, strided or not; it has an element unless `shape` is empty.
 inline Slab random_slab(const Shape& shape, std::mt19937& random) {
   Slab slab;
   const bool strided = random() % 3 == 0;
@@ -104,7 +104,7 @@ inline Slab random_slab(const Shape& shape, std::mt19937& random) {
   return slab;
 }
 
-/// Runs of up to 5 elements of `shape`, in no order, apart from each other as a rule; at least one.
+/// One or more runs of up to 5 elements of `shape`, in random order and usually not adjacent.
 inline std::vector<std::pair<std::uint64_t, std::uint64_t>> random_runs(const Shape& shape,
                                                                         std::mt19937& random) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
@@ -119,7 +119,8 @@ inline std::vector<std::pair<std::uint64_t, std::uint64_t>> random_runs(const Sh
   return runs;
 }
 
-/// Whether a variable of these lengths (0: unlimited) takes runs: only its first may grow.
+/// True if a variable of these lengths (0: unlimited) accepts runs: only its first dimension may
+/// grow.
 inline bool runs_serve(const Shape& lengths) {
   return !lengths.empty() && std::find(lengths.begin() + 1, lengths.end(), 0) == lengths.end();
 }
@@ -130,15 +131,15 @@ inline ElementRuns runs_of(const std::vector<std::pair<std::uint64_t, std::uint6
   return runs;
 }
 
-/// What a variable must hold: per element the value of the last flush, and since then the last
-/// value of each rank, of which any may win.
+/// Expected values of a variable. Each element has the value of the last flush, and the last value
+/// that each rank has put since then, any of which may win.
 template <class T>
 class ReferenceArray {
  public:
   ReferenceArray(Shape shape, T fill) : shape_(std::move(shape)) {
     elements_.resize(n_elements(shape_), {fill, {}});
   }
-  /// The same elements within a larger shape.
+  /// Copies the elements into a larger shape.
   void grow(const Shape& shape, T fill) {
     ReferenceArray larger(shape, fill);
     for_each_position(whole_box(shape_), [&](const Shape& at) {
@@ -153,7 +154,7 @@ class ReferenceArray {
       elements_[e].staged.emplace_back(rank, values[i++]);
     });
   }
-  /// The same of runs of elements.
+  /// Puts runs of elements.
   void put(int rank, const ElementRuns& runs, const std::vector<T>& values) {
     const T* from = values.data();
     for (std::size_t r = 0; r < runs.size(); ++r) {
@@ -164,7 +165,7 @@ class ReferenceArray {
       });
     }
   }
-  /// What `rank` must read before a flush: its own staged values.
+  /// Values that `rank` must read before a flush: its own staged values.
   std::vector<T> seen_by(int rank, const Slab& slab) const {
     std::vector<T> values;
     for_each(slab, [&](std::size_t e) {
@@ -176,7 +177,7 @@ class ReferenceArray {
     });
     return values;
   }
-  /// After a flush: whether `values` can be what it has made, which they are from now on.
+  /// Number of `values` that the flush cannot have produced. The reference then adopts `values`.
   std::size_t n_wrong_after_flush(const std::vector<T>& values) {
     std::size_t n_wrong = 0;
     for (std::size_t e = 0; e < elements_.size(); ++e) {

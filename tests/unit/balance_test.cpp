@@ -1,4 +1,4 @@
-// Balancing the writes of a node: the paper's ratio, what neither rule may do, and what both gain.
+// Balancing the writes of a node: the paper's ratio, forbidden moves of both rules, and their gain.
 
 #include "schedule/balance.hpp"
 
@@ -23,8 +23,8 @@ double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-/// Each rank's writing after the moves. Fails if a write moves twice, from where it is not, or to
-/// where it is already.
+/// Each rank's writing time after the moves. Fails if a write moves twice, from a rank that does
+/// not have it, or to the rank that has it.
 std::vector<double> loads_after(const Loads& write_s, const std::vector<MovedWrite>& moves) {
   std::vector<double> loads;
   for (const std::vector<double>& rank : write_s) loads.push_back(sum(rank));
@@ -53,8 +53,8 @@ bool same(const std::vector<MovedWrite>& a, const std::vector<MovedWrite>& b) {
   });
 }
 
-/// A node as balancing meets it: all ranks hold equally many values; a rank's ratio is lognormal
-/// with `rank_sigma`, its chunks' about that with sigma 0.3. Lengths average 1.
+/// A realistic node: all ranks have equally many values. A rank's ratio is lognormal with
+/// `rank_sigma`, and its chunks vary around it with sigma 0.3. The mean length is 1.
 Loads random_node(std::mt19937& random, std::size_t n_ranks, std::size_t n_writes,
                   double rank_sigma) {
   std::normal_distribution<double> normal;
@@ -74,7 +74,7 @@ TEST_P(BothRules, LoseNothingAndNeverLengthenTheLongest) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 300; ++trial) {
     Loads node = random_node(random, 1 + random() % 9, random() % 20, 1.0);
-    // Some ranks have nothing, and some writes take no time.
+    // Some ranks have no writes, and some writes take no time.
     for (std::vector<double>& rank : node) {
       if (random() % 5 == 0) rank.clear();
       for (double& length : rank) length = random() % 10 == 0 ? 0 : length;
@@ -94,7 +94,7 @@ TEST_P(BothRules, LeaveAloneWhatCannotBeMended) {
   EXPECT_TRUE(balance_writes(Loads{{1, 2}, {2, 1}, {3}}, GetParam()).empty());
   EXPECT_TRUE(balance_writes(Loads{{}, {}, {}}, GetParam()).empty());
   EXPECT_TRUE(balance_writes(Loads{{0, 0}, {0}}, GetParam()).empty());
-  // One write that is longer than all others: it would only change hands.
+  // A write longer than all others together would only change its owner.
   EXPECT_TRUE(balance_writes(Loads{{100}, {1, 1}, {2}}, GetParam()).empty());
   const double infinity = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(balance_writes(Loads{{NAN, infinity, -5}, {-1}}, GetParam()).empty());
@@ -121,13 +121,13 @@ std::string rule_name(const ::testing::TestParamInfo<BalanceRule>& info) {
 INSTANTIATE_TEST_SUITE_P(Balance, BothRules,
                          ::testing::Values(BalanceRule::paper, BalanceRule::best), rule_name);
 
-/// Section 3.4 word by word: loads are added up anew each time.
+/// The rule exactly as printed in section 3.4: loads are summed again for each move.
 std::vector<MovedWrite> printed_rule(const Loads& write_s) {
   std::vector<MovedWrite> moves;
   std::vector<std::size_t> n_given(write_s.size(), 0);
   while (true) {
     const std::vector<double> loads = loads_after(write_s, moves);
-    // Of equals the highest rank gives and the lowest takes.
+    // Ties: the highest rank gives and the lowest receives.
     const auto from =
         static_cast<std::size_t>(loads.rend() - std::max_element(loads.rbegin(), loads.rend()) - 1);
     const auto to =
@@ -147,7 +147,7 @@ TEST(BalancePaper, MovesAsThePaperSays) {
   EXPECT_EQ(loads_after(node, moves), (std::vector<double>{4, 3.5, 5}));
   std::mt19937 random(3);
   for (int trial = 0; trial < 100; ++trial) {
-    // Whole numbers, so that sums are exact and ties are ties.
+    // Integers, so that sums are exact and ties are real.
     Loads whole(2 + random() % 8);
     for (std::vector<double>& rank : whole) {
       const std::size_t longest = 1 + random() % 30;
@@ -206,11 +206,12 @@ TEST(BalanceRules, AreFoundByName) {
   EXPECT_TRUE(balance_writes(Loads{{9, 9}, {}}, BalanceRule::off).empty());
 }
 
-/// Means over 50 nodes; lengths over the lower bound, which is the mean load or the longest write.
+/// Means over 50 nodes, with lengths relative to the lower bound. The lower bound is the mean load
+/// or the longest write.
 struct Gain {
   double before = 0;
   double after = 0;
-  double moved_share = 0;  ///< Of all writes.
+  double moved_share = 0;  ///< Share of all writes.
 };
 
 Gain mean_gain(BalanceRule rule, std::size_t n_ranks, std::size_t n_writes, double rank_sigma) {

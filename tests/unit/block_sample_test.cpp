@@ -1,4 +1,4 @@
-// The sampling schemes: where blocks lie, how many there are, and what is copied.
+// The sampling schemes: positions and number of blocks, and the copied values.
 
 #include "model/block_sample.hpp"
 
@@ -68,8 +68,8 @@ TEST(ScatteredBlocks, AreAlignedSpreadAndTheSameEachTime) {
   EXPECT_EQ(sample.starts.size(), 40U);
   expect_within(shape, sample);
   EXPECT_EQ(sample.starts, scattered_blocks(shape, {4, 4, 4}, 40).starts);
-  // One in each fortieth of the 16 x 15 x 12 places: so the leading positions ascend, and all of
-  // the shape is seen.
+  // One block in each fortieth of the 16 x 15 x 12 places, so that the leading positions ascend and
+  // cover the complete shape.
   for (std::size_t i = 0; i < 40; ++i) {
     const Shape& at = sample.starts[i];
     for (const std::uint64_t position : at) EXPECT_EQ(position % 4, 0U);

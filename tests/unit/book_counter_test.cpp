@@ -42,7 +42,7 @@ Buffer buffer_of(const std::vector<float>& values) {
   return Buffer::copy_of(std::as_bytes(std::span(values)));
 }
 
-/// Seconds that pass by one with each look: then a twin takes one both ways.
+/// A clock that advances one second per call, so that encoding a twin takes one second either way.
 BookCounter::Clock ticking() {
   return [now = std::make_shared<double>(0)] { return *now += 1; };
 }
@@ -92,7 +92,7 @@ TEST(BookCounter, CountingMakesABookAndChangesNoBytes) {
   const std::size_t n_shared = encoded_by(**sharing, values).size();
   EXPECT_NEAR(static_cast<double>(n_shared), static_cast<double>(tally.counted_bytes),
               5e-3 * static_cast<double>(tally.counted_bytes));
-  EXPECT_EQ(counter->take().n_counted, 0U);  // The tally was taken.
+  EXPECT_EQ(counter->take().n_counted, 0U);  // The tally has been taken already.
 }
 
 TEST(BookCounter, CostAgreesWithWhatTheEncoderWrites) {
@@ -118,7 +118,7 @@ TEST(BookCounter, CostAgreesWithWhatTheEncoderWrites) {
     const BookCost cost = book_cost(book, counted);
     const double told = static_cast<double>(cost.book_bytes) - static_cast<double>(cost.own_bytes);
     const double seen = static_cast<double>(*shared) - static_cast<double>(*own);
-    // Within a thousandth of the chunk: its forms are not all foreseen.
+    // Within a thousandth of the chunk, because the cost does not model all of its forms.
     EXPECT_NEAR(told, seen, 1e-3 * static_cast<double>(*own)) << noise;
   }
 }

@@ -1,4 +1,4 @@
-// Bounds that swamp the data: the one rule, and what the Writer and array files make of it.
+// Bounds that swamp the data: the rule itself, and its use by the Writer and array files.
 
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ TEST(BoundWidth, RepeatedExtremesFarFromAllOtherValuesAreFill) {
 
 TEST(BoundWidth, ExtremesTenTimesTheSpreadAwayAreSuspect) {
   EXPECT_EQ(width_of(amid(ramp(4.6, 40.8), {-999, -999})), BoundWidth::suspect);
-  // Zero is a value of its own right.
+  // Zero counts as an ordinary value.
   EXPECT_EQ(width_of(amid(ramp(300, 300.5), std::vector<double>(5000, 0))), BoundWidth::suspect);
 }
 
@@ -95,14 +95,14 @@ TEST(BoundWidth, WhatFieldsAreLikeIsFine) {
            std::vector<double>(100, 7),             // constant
            amid(zeros, std::vector<double>(9, 1)),  // a mask
            amid(std::vector<double>(50, -1), std::vector<double>(50, 1)),
-           amid(zeros, ramp(0.5, 1)),                                // zero but in a small region
+           amid(zeros, ramp(0.5, 1)),                                // zero outside a region
            amid(ramp(0, 4095), std::vector<double>(500, 4095)),      // a saturated sensor
            amid(ramp(10, 1e6), {1e6 + 10, 1e6 + 20, 1e6 + 30}),      // a counter, spike times
            amid(std::vector<double>(500, 5), {5.1, 5.2, 6.5, 7.5}),  // constant but for a few
            ramp(250, 310)}) {
     EXPECT_EQ(width_of(values), BoundWidth::fine) << values.size();
   }
-  // Too few others to speak of a spread.
+  // Too few other values for a spread.
   EXPECT_NE(width_of(amid({1, 1.5, 2}, {1e5, 1e5})), BoundWidth::fill);
 }
 
@@ -115,7 +115,7 @@ TEST(BoundWidth, OneOutlierAndBroadDistributionsAreBroad) {
   EXPECT_NEAR(verdict.share_below, 1 + std::log(1e-2) / 15, 0.02);
   EXPECT_EQ(width_of(densities, "rel=1e-6"), BoundWidth::fine);
   EXPECT_EQ(width_of(densities, "psnr=40"), BoundWidth::broad);
-  // Zeros do not count: a mostly empty field is none.
+  // Zeros do not count, so a mostly empty field is not broad.
   EXPECT_EQ(width_of(amid(ramp(0.5, 1), std::vector<double>(5000, 0))), BoundWidth::fine);
 }
 
@@ -170,7 +170,7 @@ struct Written {
   std::vector<std::string> lines;
 };
 
-/// One step of "/s" and an ordinary "/t". @returns what every rank says, and what rank 0 logs.
+/// One step of "/s" and an ordinary "/t". @returns the status of every rank, and rank 0's log.
 Written write_salinity(const std::string& path, int n_ranks, const std::string& options,
                        std::uint64_t first_filled, float fill = -1e10F) {
   std::vector<Status> ended(static_cast<std::size_t>(n_ranks));
@@ -209,7 +209,7 @@ TEST(BoundWidthWriter, AFieldWithAnUndeclaredFillIsRefusedOnEveryRank) {
   for (const int n_ranks : {1, 3}) {
     SCOPED_TRACE(n_ranks);
     for (const char* bound : {"bound=rel=1e-3", "codec=trz,bound=psnr=80"}) {
-      // In all ranks' rows, and in one rank's alone.
+      // The fill values are in all ranks' rows, then in one rank's rows only.
       for (const std::uint64_t first : {0U, 11U}) {
         const Written written = write_salinity(path, n_ranks, bound, first);
         EXPECT_EQ(written.status.code(), Code::invalid_argument) << bound;

@@ -1,6 +1,6 @@
-// The C API as one process sees it: versions, names, NULLs, default boxes, reports, error texts.
+// The C API in one process: versions, names, NULLs, default boxes, reports, error texts.
 //
-// What needs ranks is in tests/mpi/api_*_test.cpp. Only the public header is used here.
+// Tests with several ranks are in tests/mpi/api_*_test.cpp. Only the public header is used here.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -219,7 +219,7 @@ TEST_F(CApi, AStepThatIsPlannedReportsWhatWasPredictedAndReserved) {
   EXPECT_EQ(report->predicted_bytes, in_arena.predicted_bytes + at_tail.predicted_bytes);
   EXPECT_EQ(report->reserved_bytes, in_arena.reserved_bytes);
   EXPECT_EQ(report->n_overflow_chunks, in_arena.n_overflow_chunks);
-  // What lies outside the arena is packed, so that only the arena's rest stays unused.
+  // Chunks outside the arena are packed, so only the arena has unused bytes.
   if (in_arena.n_overflow_chunks == 0) {
     EXPECT_EQ(report->slack_bytes, in_arena.reserved_bytes - in_arena.encoded_bytes);
   }
@@ -266,7 +266,7 @@ TEST_F(CApi, ATraceStandsWhereTheOptionSays) {
   EXPECT_NE(text.find("\"encode /f #0\""), std::string::npos) << text;
 }
 
-/// Every call that takes an open file, with arguments that fit.
+/// Makes every call that needs an open file, with valid arguments.
 std::vector<tailrace_error> call_everything(tailrace_file* file) {
   const std::uint64_t shape[1] = {100};
   const std::vector<float> values(100, 1.5F);
@@ -307,7 +307,7 @@ TEST_F(CApi, AClosedFileIsRefusedEverywhere) {
       std::filesystem::rename(path_, path_ + ".first");
     }
   }
-  // One that is open meanwhile is none of those.
+  // A file opened now must not be confused with a closed one.
   create();
   const tailrace_field field = define("/f", {100});
   for (tailrace_file* file : closed) {

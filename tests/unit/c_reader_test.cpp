@@ -1,4 +1,4 @@
-// The C and C++ APIs of reading, used as a program would use them.
+// The reading APIs of C and C++, as programs use them.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-/// A folder of its own, removed at the end.
+/// A temporary folder; the destructor removes it.
 class TestFolder {
  public:
   TestFolder() : path_(::testing::TempDir() + "c_reader." + std::to_string(::getpid())) {
@@ -154,7 +154,7 @@ TEST(CReader, RefusesNullsAndWrongSizesWithTexts) {
             TAILRACE_ERROR_INVALID_ARGUMENT);
   tailrace_reader_abandon(reader);
   tailrace_reader_abandon(nullptr);
-  // A reader that is closed stays so, whichever way and how often.
+  // A closed reader stays closed, however it is closed and however often.
   tailrace_reader* next = nullptr;
   ASSERT_EQ(tailrace_reader_open(path.c_str(), TAILRACE_SERIAL, nullptr, &next), TAILRACE_OK);
   EXPECT_EQ(tailrace_reader_close(next), TAILRACE_OK);
@@ -196,7 +196,7 @@ TEST(CppReader, ChunksOfTrzNeedNoPlugin) {
   file.define<double>("/exact", {40, 50}).put({{0, 0}, {40, 50}}, values);
   file.define<double>("/bounded", {40, 50}, "bound=abs=0.001").put({{0, 0}, {40, 50}}, values);
   file.close();
-  // A folder without plug-ins comes first; none is registered in this process by the reader.
+  // The first folder has no plug-ins; the reader registers none in this process.
   tailrace::Reader reader =
       tailrace::Reader::open(path, tailrace::serial(), "threads=2,plugin-path=" + (folder / ""));
   EXPECT_EQ(reader.read<double>("/exact"), values);

@@ -1,4 +1,5 @@
-// What repack carries over besides the fields: groups, other objects, links, attributes, scales.
+// Parts of a file that repack carries over in addition to the fields: groups, other objects, links,
+// attributes, scales.
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -34,7 +35,7 @@ void make_attribute(hid_t object, const char* name, hid_t type, const std::vecto
   EXPECT_GE(H5Awrite(attribute.get(), type, values), 0) << name;
 }
 
-/// The raw bytes of an attribute of fixed size, as they stand in the file.
+/// The raw bytes of an attribute of fixed size, as stored in the file.
 std::string attribute_bytes(hid_t object, const char* name) {
   const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
   const Hdf5Id type(H5Aget_type(attribute.get()));
@@ -76,7 +77,7 @@ Hdf5Id variable_text() {
   return type;
 }
 
-/// A file with one object of each kind; the root tracks creation order.
+/// Writes a file with one object of each kind; the root tracks creation order.
 void write_rich_input(const std::string& path) {
   const Hdf5Scope scope;
   const Hdf5Id creation(H5Pcreate(H5P_FILE_CREATE));
@@ -114,7 +115,7 @@ void write_rich_input(const std::string& path) {
   make_attribute(zeta.get(), "units", text.get(), {}, &words[1]);
   make_attribute(zeta.get(), "numbers_be", H5T_IEEE_F32BE, {2, 2}, "0123456789abcdef");
   make_attribute(zeta.get(), "row", named.get(), {}, rows);
-  const std::vector<double> many(20000, 0.25);  // 160 kB: beyond an object header
+  const std::vector<double> many(20000, 0.25);  // 160 kB: too large for an object header
   const Hdf5Id access(H5Fget_access_plist(file.get()));
   H5Fset_libver_bounds(file.get(), H5F_LIBVER_V18, H5F_LIBVER_LATEST);
   const Hdf5Id tall(H5Gcreate2(file.get(), "/tall", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
@@ -132,7 +133,7 @@ void write_rich_input(const std::string& path) {
 
 class CarryOver : public ::testing::Test {
  protected:
-  /// Carry over and open both files for comparison.
+  /// Carries over and opens both files for comparison.
   void run(const std::string& input_path, const ReadOptions& options = {}) {
     std::unique_ptr<InputFile> input = open_or_fail(input_path, {}, options);
     ASSERT_NE(input, nullptr);
@@ -241,7 +242,7 @@ TEST_F(CarryOver, StockToolsFindNoDifference) {
     to_.reset();
   }
   if (run_tool({"h5diff", "--version"}) == -1) GTEST_SKIP() << "h5diff is not installed";
-  // Not the root group, which has an attribute that is ours to leave out.
+  // Without the root group, which has a Tailrace attribute that repack omits.
   for (const char* path :
        {"/zeta", "/words", "/group/inner", "/pairs", "/of_named", "/references", "/tall"}) {
     EXPECT_EQ(run_tool({"h5diff", folder_ / "in.h5", folder_ / "out.h5", path}), 0) << path;
@@ -312,7 +313,7 @@ TEST_F(CarryOver, AttachesDimensionScales) {
   EXPECT_STREQ(text, "the x axis");
 }
 
-/// ncdump's text without the first line, which holds the file's name.
+/// ncdump's text without the first line, which contains the file's name.
 std::string dumped(const std::string& path) {
   const std::string text = tool_output("ncdump " + path);
   return text.substr(std::min(text.size(), text.find('\n')));
@@ -343,8 +344,8 @@ TEST_F(CarryOver, NcdumpShowsTheSameNetcdf4Model) {
 }
 
 TEST_F(CarryOver, NcdumpShowsTheSameClassicModel) {
-  // A dimension without variable, a multi-dimensional coordinate variable, a variable that is named
-  // like a dimension that it does not have, text in fixed and record variables.
+  // A dimension without a variable, and a multi-dimensional coordinate variable. A variable with
+  // the name of a dimension that it does not have, and text in fixed and record variables.
   write_file(folder_ / "in.cdl",
              "netcdf in {\ndimensions:\n t = UNLIMITED ;\n x = 3 ;\n length = 5 ;\n odd = 2 ;\n"
              "variables:\n char name(x, length) ;\n float v(t, x) ;\n v:_FillValue = -9.f ;\n"

@@ -1,5 +1,5 @@
-// Charts: the arithmetic of axes, and that figures of every kind become well-formed files. What
-// they look like is for eyes.
+// Charts: the arithmetic of axes, and well-formed files for every kind of figure. People judge
+// their appearance.
 
 #include "chart/chart.hpp"
 
@@ -29,7 +29,7 @@ using Labels = std::vector<std::string>;
 
 TEST(ChartAxis, LinearTicksAreOneTwoOrFiveTimesAPowerOfTen) {
   const AxisScale scale = fit_axis({}, {0.3, 9.7}, 5);
-  EXPECT_EQ(scale.least, 0);  // 0.3 is near enough.
+  EXPECT_EQ(scale.least, 0);  // 0.3 is close enough to 0.
   EXPECT_EQ(scale.greatest, 10);
   EXPECT_EQ(labels(scale, 5), (Labels{"0", "2", "4", "6", "8", "10"}));
   EXPECT_EQ(labels(fit_axis({}, {-0.12, 0.31}, 5), 5), (Labels{"-0.2", "0.0", "0.2", "0.4"}));
@@ -69,7 +69,7 @@ TEST(ChartAxis, WhatIsDemandedIsKept) {
   EXPECT_EQ(scale.least, 1.0);
   EXPECT_EQ(scale.greatest, 1.25);
   axis.logarithmic = true;
-  axis.least = -1;  // Which no logarithmic axis can begin at.
+  axis.least = -1;  // A logarithmic axis cannot begin below 0.
   EXPECT_EQ(fit_axis(axis, {0.5, 1}, 5).least, 0.5);
 }
 
@@ -129,7 +129,7 @@ Panel series_panel() {
   return panel;
 }
 
-/// A panel of each kind, with everything that callers may get wrong.
+/// A panel of each kind, with every mistake that callers may make.
 Figure every_kind() {
   Figure figure;
   figure.title = "every kind";
@@ -194,8 +194,8 @@ TEST(ChartSvg, HoldsTheSeries) {
   EXPECT_NE(svg->find("temperature"), std::string::npos);
   EXPECT_NE(svg->find("sizes &amp; &lt;times&gt;"), std::string::npos);
 
-  // Without its series the figure has as many strokes less as that has marks, one of them in the
-  // legend; the axes stay, as they are held.
+  // Without one mark of its series the figure has one stroke less. The axes stay, because their
+  // limits are fixed.
   figure.panels[0].x.least = figure.panels[0].y.least = 1;
   figure.panels[0].x.greatest = figure.panels[0].y.greatest = 1000;
   const Result<std::string> all = figure_svg(figure);
@@ -228,7 +228,7 @@ TEST(ChartSvg, IsTheSameForTheSameFigure) {
   const Result<std::string> first = figure_svg(every_kind());
   const Result<std::string> second = figure_svg(every_kind());
   ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_TRUE(*first == *second);  // Nobody wants to read both.
+  EXPECT_TRUE(*first == *second);  // A failure would print both texts; EXPECT_TRUE omits them.
 }
 
 TEST_F(ChartFile, PngHasTwoPixelsAPoint) {

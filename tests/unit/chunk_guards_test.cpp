@@ -1,5 +1,5 @@
-// Guards of a chunk's values together: sums, and the order of neighbours. Judged by exact sums and
-// by comparing neighbours, which share no code with the encoder.
+// Guards of a chunk's values together: sums, and the order of neighbours. Exact sums and
+// comparisons of neighbours judge them; they share no code with the encoder.
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ std::vector<T> waves(const Shape& shape, double offset, double noise) {
   return values;
 }
 
-/// Encode, check the bound, decode.
+/// Encodes, checks the bound, decodes.
 template <class T>
 std::vector<T> decoded(const Case& chunk, std::size_t* n_bytes = nullptr) {
   Workspace workspace;
@@ -52,7 +52,7 @@ std::vector<T> decoded(const Case& chunk, std::size_t* n_bytes = nullptr) {
   return values;
 }
 
-/// By how much the sum of those that count is off, over what it may be off by.
+/// Error of the sum of the counted values, divided by its tolerance.
 template <class T>
 double sum_over_tolerance(const std::vector<T>& x, const std::vector<T>& y, const Shape& shape,
                           const Shape& counted, T fill = std::numeric_limits<T>::infinity()) {
@@ -114,7 +114,7 @@ TEST(ChunkGuards, SumsStay) {
   check_sums_of_each_form<double>();
 }
 
-/// Where all errors have one sign, and where no value can take the rest.
+/// Errors that all have one sign, and values none of which can absorb the remainder.
 TEST(ChunkGuards, SumsOfAwkwardValuesStay) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -150,7 +150,7 @@ TEST(ChunkGuards, SumsOfAwkwardValuesStay) {
   }
 }
 
-/// Pairs along an axis that have turned, and ends that are not exact.
+/// Number of pairs along an axis whose order has changed, and of ends that are not exact.
 template <class T>
 std::uint64_t n_turned(const std::vector<T>& x, const std::vector<T>& y, const Shape& shape,
                        const ValueGuards::Order& order) {
@@ -202,7 +202,7 @@ TEST(ChunkGuards, OrdersStay) {
   check_orders_of_each_form<double>();
 }
 
-/// A chunk that its array ends in has no other behind it.
+/// The last chunk along an axis has no chunk behind it, so its last row need not be exact.
 TEST(ChunkGuards, TheLastChunkAlongAnAxisHasOneEnd) {
   const Shape shape = {40, 30};
   const std::vector<float> values = waves<float>(shape, 0, 0.2);
@@ -216,7 +216,7 @@ TEST(ChunkGuards, TheLastChunkAlongAnAxisHasOneEnd) {
   EXPECT_FALSE(std::equal(values.end() - 30, values.end(), after.end() - 30));
 }
 
-/// Any values, bounds and forms, with guards of single values beside.
+/// Random values, bounds and forms, combined with guards of single values.
 TEST(ChunkGuards, RandomChunks) {
   Random random(20261126);
   std::uint64_t n_checked = 0;
@@ -249,7 +249,7 @@ TEST(ChunkGuards, RandomChunks) {
         EXPECT_LE(sum_over_tolerance(values, after, shape, guards.counted), 1) << chunk.text();
       }
       for (ValueGuards::Order order : guards.orders) {
-        order.alone = true;  // Ends of chunks that are cut are judged elsewhere.
+        order.alone = true;  // Other tests check the ends of clipped chunks.
         EXPECT_EQ(n_turned(values, after, shape, order), 0U) << chunk.text();
       }
     };

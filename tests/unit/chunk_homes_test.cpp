@@ -1,5 +1,5 @@
-// Chunk homes: dealing, records as bytes and back, hostile messages, and homes that decide. Cites
-// the invariants of exec/chunk_homes.hpp.
+// Chunk homes: dealing, serialized records, hostile messages, and decisions of homes. Cites the
+// invariants of exec/chunk_homes.hpp.
 
 #include "exec/chunk_homes.hpp"
 
@@ -189,7 +189,7 @@ TEST(ChunkRecords, WhatThereIsNotIsRefused) {
   }
 }
 
-/// Invariant 3: garbage is an error or records that can be meant, and never a crash.
+/// Invariant 3: garbage is an error or decodes to valid records, and never crashes.
 TEST(ChunkRecords, RandomDamageIsHarmless) {
   std::mt19937 random(7);
   const Bytes whole = packed(some_records());
@@ -218,8 +218,8 @@ TEST(WithAboutMost, IsOneOfThoseThatHaveSevenEighthsOfTheMost) {
   EXPECT_EQ(with_about_most({}, 5), nobody);
 }
 
-/// Many small variables whose one chunk all ranks share alike: about as many chunks for each;
-/// chunks between two neighbours: one for each of the lower ones, or of the upper ones.
+/// Many small variables of one chunk that all ranks share equally: each rank owns about as many.
+/// Chunks between two neighbours: each lower rank owns one, or each upper rank.
 TEST(ChunkPlaces, DealWhatAllShareOn_2_3_4_Ranks) {
   constexpr std::size_t n_alike = 60;
   for (const int n_ranks : {2, 3, 4}) {
@@ -256,18 +256,18 @@ TEST(ChunkPlaces, DealWhatAllShareOn_2_3_4_Ranks) {
   }
 }
 
-/// Invariant 1, with the most values as a policy.
+/// Invariant 1, with a policy that prefers the rank with the most values.
 TEST(AskHomes, EveryRankHearsOfItsChunksOn_1_2_3_4_Ranks) {
   for (const int n_ranks : {1, 2, 3, 4}) {
     std::mutex mutex;
-    std::map<ChunkKey, std::vector<std::pair<int, int>>> told;  // rank that hears, owner
+    std::map<ChunkKey, std::vector<std::pair<int, int>>> told;  // receiving rank, owner
     run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
       const int rank = comm->rank();
       ChunkDealing dealing(comm->n_ranks());
       dealing.add(0, {{30}, {1}}, 0);
       ChunkMail mail(dealing);
-      // Rank r has chunks 0, r + 1, 2 (r + 1), ...; of chunk k some elements more if r == k %
-      // ranks.
+      // Rank r has chunks 0, r + 1, 2 (r + 1), ...; it has some more elements of chunk k if r == k
+      // % ranks.
       std::set<std::uint64_t> mine;
       for (std::uint64_t chunk = 0; chunk < 30; chunk += std::uint64_t(rank) + 1) {
         const bool most = chunk % std::uint64_t(n_ranks) == std::uint64_t(rank);
@@ -283,8 +283,8 @@ TEST(AskHomes, EveryRankHearsOfItsChunksOn_1_2_3_4_Ranks) {
             for (std::size_t s = 1; s < chunk.shares.size(); ++s) {
               EXPECT_LT(chunk.shares[s - 1].rank, chunk.shares[s].rank);
             }
-            if (chunk.key.chunk_index == 28) return false;  // Nobody hears of it.
-            if (chunk.key.chunk_index == 24) return true;   // All hear that nobody owns it.
+            if (chunk.key.chunk_index == 28) return false;  // No rank receives the record.
+            if (chunk.key.chunk_index == 24) return true;   // All learn: no owner.
             chunk.owner = with_most(chunk.shares);
             chunk.place = {100 + chunk.key.chunk_index, 7, 1};
             return true;
@@ -325,7 +325,8 @@ TEST(AskHomes, EveryRankHearsOfItsChunksOn_1_2_3_4_Ranks) {
   }
 }
 
-/// Invariant 3: rank 0 says nonsense, twice; who hears it returns an error, and all get through.
+/// Invariant 3: rank 0 sends garbage, twice. The receiving rank returns an error, and no rank
+/// hangs.
 TEST(AskHomes, ADamagedMessageIsAnErrorWhereItComesOn_3_Ranks) {
   run_ranks(3, [&](std::unique_ptr<Comm> comm) {
     ChunkDealing dealing(3);

@@ -1,4 +1,4 @@
-// Tiles: every chunk once, tile by tile, and as few reads as memory allows.
+// Tiles: every chunk once, tile by tile, with as few reads as memory allows.
 
 #include "verbs/chunk_tiles.hpp"
 
@@ -28,7 +28,7 @@ std::vector<std::uint64_t> order_of(const ChunkTiles& tiles) {
   return order;
 }
 
-/// An array whose every element is its own row-major number, and what was read of it.
+/// An array in which every element is its own row-major number; it records the boxes that are read.
 class Numbers final : public InputFile {
  public:
   explicit Numbers(Shape shape) : shape_(std::move(shape)) {}
@@ -76,7 +76,7 @@ TEST(ChunkTiles, TallStoredChunksAreFollowedDownwards) {
   EXPECT_THAT(order_of(tiles), ElementsAre(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11));
 }
 
-/// The number of tiles of one tile that is cut so, against all ways to cut it.
+/// The number of parts of a tile that is cut, compared with all ways to cut it.
 TEST(ChunkTiles, ATileThatIsTooLargeIsCutIntoAsFewAsCanBe) {
   for (const Shape& tile : {Shape{18, 6, 6}, Shape{1, 7, 5}, Shape{12}, Shape{2, 3, 4, 5}}) {
     const ChunkGrid grid{tile, Shape(tile.size(), 1)};
@@ -137,7 +137,7 @@ TEST(TileReader, ReadsTogetherWhatMemoryAllowsAndGivesTheRightValues) {
                               (box.start[0] + 1) * 6 + box.start[1] + 1));
     }
     EXPECT_EQ(input.boxes.size(), std::size_t(n_reads)) << chunks_held << " chunks held";
-    const std::uint64_t most = std::min(chunks_held, 5);  // A tile has no more.
+    const std::uint64_t most = std::min(chunks_held, 5);  // A tile has no more chunks.
     EXPECT_EQ(reader.peak_bytes(), chunks_held == 1 ? 0U : most * 4 * sizeof(std::uint64_t));
   }
 }
@@ -146,14 +146,14 @@ TEST(TileReader, ABoxGrowsAlongItsTileOnlyAndIsCutAtTheEdge) {
   const ChunkTiles tiles({{7, 9}, {2, 2}}, {4, 4});  // Tiles of 2 x 2 chunks.
   EXPECT_EQ(tiles.box_from({0, 0}, 100), (Box{{0, 0}, {4, 4}}));
   EXPECT_EQ(tiles.box_from({0, 0}, 3), (Box{{0, 0}, {2, 4}}));
-  EXPECT_EQ(tiles.box_from({0, 2}, 100), (Box{{0, 2}, {2, 2}}));  // What follows begins elsewhere.
+  EXPECT_EQ(tiles.box_from({0, 2}, 100), (Box{{0, 2}, {2, 2}}));  // The next box starts elsewhere.
   EXPECT_EQ(tiles.box_from({4, 8}, 100), (Box{{4, 8}, {3, 1}}));
   EXPECT_EQ(tiles.box_from({0, 0}, 0), (Box{{0, 0}, {2, 2}}));
 }
 
 // --- Groups of tiles, decoded once into a scratch file.
 
-/// An array and its chunks before and after, and how many of the latter fit the memory.
+/// An array, its chunks before and after, and the number of new chunks that fit the memory.
 struct Rechunking {
   Shape shape;
   Shape stored;
@@ -164,9 +164,9 @@ struct Rechunking {
 const std::vector<Rechunking> rechunkings = {
     {{60}, {60}, {4}, 5},
     {{61}, {30}, {4}, 2},
-    {{12, 18}, {1, 18}, {12, 2}, 3},  // Maps become series,
-    {{12, 18}, {12, 2}, {1, 18}, 3},  // and maps again.
-    {{13, 17}, {13, 3}, {2, 17}, 2},  // The last of everything is cut.
+    {{12, 18}, {1, 18}, {12, 2}, 3},  // Maps become series.
+    {{12, 18}, {12, 2}, {1, 18}, 3},  // Series become maps again.
+    {{13, 17}, {13, 3}, {2, 17}, 2},  // Everything is clipped at its end.
     {{13, 17}, {6, 5}, {4, 3}, 1},    // Groups begin within stored chunks.
     {{7, 9, 11}, {1, 9, 11}, {7, 2, 3}, 4},
     {{7, 9, 11}, {7, 2, 11}, {2, 9, 3}, 3},
@@ -190,7 +190,7 @@ TEST(ChunkTiles, AGroupIsTilesInARowAndPositionsAreFoundAgain) {
         EXPECT_EQ(tiles.group_at(position).first, group.first);
         n_elements -= tiles.grid().clipped_box(chunk).n_elements();
       }
-      EXPECT_EQ(n_elements, 0U);  // The parts are the chunks.
+      EXPECT_EQ(n_elements, 0U);  // The parts equal the chunks.
       first = group.end;
     }
     const std::vector<std::uint64_t> order = order_of(tiles);
@@ -198,7 +198,7 @@ TEST(ChunkTiles, AGroupIsTilesInARowAndPositionsAreFoundAgain) {
   }
 }
 
-/// A file in memory that fails as it is told. Of several threads, as any storage.
+/// A file in memory that fails on request. Thread-safe, like every storage.
 class ScratchInMemory final : public Storage {
  public:
   struct Orders {
@@ -236,7 +236,7 @@ class ScratchInMemory final : public Storage {
   std::string path_ = "scratch";
 };
 
-/// One rank's part of a repack, whose values are looked at. @returns what was read for it.
+/// One rank's part of a repack whose values are checked. @returns the elements read for it.
 class Rechunked {
  public:
   Rechunked(const Rechunking& one, int rank, int n_ranks, ScratchInMemory::Orders& orders)
@@ -270,7 +270,7 @@ class Rechunked {
       ASSERT_EQ(values[i++], number);
     });
   }
-  /// Of this rank's chunks, once all are read.
+  /// Bytes of this rank's chunks, after all are read.
   std::uint64_t own_bytes() const {
     std::uint64_t n_bytes = 0;
     for (const ChunkRun& run : runs_) {
@@ -280,7 +280,7 @@ class Rechunked {
     }
     return n_bytes;
   }
-  /// How often each stored chunk was read, by its number.
+  /// Number of reads of each stored chunk, by its number.
   std::map<std::uint64_t, int> times_read(const Shape& stored) const {
     std::map<std::uint64_t, int> times;
     const ChunkGrid grid{shape_, stored};
@@ -304,7 +304,7 @@ class Rechunked {
 
 TEST(TileReader, AScratchGivesTheSameValuesAndDecodesEachChunkOnceForAGroup) {
   std::size_t n_scratched = 0;
-  std::size_t n_whole = 0;  // All of the rank's chunks were.
+  std::size_t n_whole = 0;  // Cases in which the scratch file held all of the rank's chunks.
   for (const Rechunking& one : rechunkings) {
     for (const int n_ranks : {1, 2, 3}) {
       for (int rank = 0; rank < n_ranks; ++rank) {
@@ -313,7 +313,7 @@ TEST(TileReader, AScratchGivesTheSameValuesAndDecodesEachChunkOnceForAGroup) {
         rank_part.read_all();
         if (rank_part.reader().scratch_bytes() == 0) continue;
         ++n_scratched;
-        // Chunks over a border of groups are decoded for both.
+        // Chunks that cross a border of groups are decoded for both.
         const ChunkTiles& tiles = rank_part.tiles();
         const ChunkGrid grid{one.shape, one.stored};
         std::map<std::uint64_t, std::set<std::uint64_t>> groups;
@@ -350,7 +350,7 @@ TEST(TileReader, ReadsThatAreNotInOrderBeginNoScratch) {
   const auto bytes = std::as_writable_bytes(std::span(values));
   ASSERT_TRUE(all.reader().look(0, all.tiles(), first, bytes).ok());
   EXPECT_EQ(all.reader().scratch_bytes(), 0U);
-  // And one that is there serves every order.
+  // An existing scratch file serves reads in any order.
   all.check(0);
   EXPECT_EQ(all.reader().scratch_bytes(), n_elements(maps.shape) * 8);
   const std::size_t n_reads = all.input().boxes.size();
@@ -402,7 +402,7 @@ TEST(ScratchFile, HasNoNameAndRefusesWhatDoesNotFit) {
   std::filesystem::create_directory(folder);
   {
     auto file = open_scratch_file({folder}, 1 << 20);
-    if (file.ok()) {  // Else the folder lies in memory, or behind a network.
+    if (file.ok()) {  // Otherwise the folder is in memory or on a network.
       const std::vector<std::byte> written(4096, std::byte{7});
       EXPECT_TRUE((*file)->write_at(1 << 19, written).ok());
       std::vector<std::byte> found(4096);

@@ -1,8 +1,8 @@
-// Conformance of every codec: the registry's, and the plug-ins' where they are installed.
+// Conformance of every codec of the registry, and of installed plug-ins.
 //
-// A new codec needs no test of its own to be held to this: what comes back is within the bound
-// (exact for a lossless codec), nothing is larger than encoded_bytes_max, threads give the same
-// bytes, and a built-in codec refuses damaged input.
+// A new codec needs no test of its own for these properties. Decoded values are within the bound
+// (exact for a lossless codec), and no chunk is larger than encoded_bytes_max. Any number of
+// threads gives the same bytes, and a built-in codec refuses damaged input.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using test::all_dtypes;
 using test::Sample;
 using test::samples_of;
 
-/// A codec with settings, and whether its bound holds on every input whatever.
+/// A codec with settings, and whether it satisfies its bound on every input.
 struct Candidate {
   std::string name;
   std::vector<std::pair<std::string, std::string>> settings;
@@ -81,7 +81,7 @@ std::vector<Candidate> plugin_candidates() {
   return candidates;
 }
 
-/// Encode, decode and compare one sample, under an absolute bound or a pointwise one.
+/// Encodes, decodes and compares one sample, with an absolute or a pointwise bound.
 void check_round_trip(const Candidate& candidate, const Codec& codec, const Sample& sample,
                       double bound, bool pointwise = false) {
   SCOPED_TRACE(candidate.text() + ", " + sample.name + ", " + (pointwise ? "pointwise " : "") +
@@ -122,7 +122,7 @@ TEST(CodecConformance, BuiltInsKeepTheBoundOnEverything) {
             Result<std::unique_ptr<Codec>> codec = candidate.make(sample, shape, bound);
             ASSERT_TRUE(codec.ok()) << codec.status().message();
             EXPECT_TRUE((*codec)->keeps_bound_by_construction());
-            // Every bound on small chunks; on large ones, and without loss, one says it all.
+            // Every bound on small chunks; a single bound on large chunks and for lossless codecs.
             const bool once = !(*codec)->lossy() || n_elements(shape) > 1000 || sanitized;
             if ((once && bound != 0.1) || !some.take()) continue;
             check_round_trip(candidate, **codec, sample, bound);
@@ -133,7 +133,8 @@ TEST(CodecConformance, BuiltInsKeepTheBoundOnEverything) {
   }
 }
 
-/// A codec may refuse the mode, or a type in it; what it takes it must keep, zeros included.
+/// A codec may refuse the mode, or a type in it. For types that it accepts, it must satisfy the
+/// bound, zeros included.
 TEST(CodecConformance, BuiltInsKeepThePointwiseBoundOnEverything) {
   test::TierSample some(3);
   for (const Candidate& candidate : builtin_candidates()) {
@@ -184,9 +185,8 @@ TEST(CodecConformance, PluginsKeepTheBoundOnOrdinaryValues) {
   if (n_made == 0) GTEST_SKIP() << "no plug-in found: set HDF5_PLUGIN_PATH";
 }
 
-/// What a lossy plug-in does to NaN, Inf and fill values is its own affair, but it must not take
-/// the process with it, and the verifier must see the damage (checked where the exact values are
-/// known).
+/// A lossy plug-in may treat NaN, Inf and fill values in any way, but it must not crash the
+/// process. The verifier must detect the damage; tests check this where the exact values are known.
 TEST(CodecConformance, LossyPluginsSurviveOddValues) {
   for (const char* name : {"sz3", "zfp", "sperr"}) {
     for (const DType dtype : {DType::f32, DType::f64}) {
@@ -228,8 +228,8 @@ TEST(CodecConformance, BuiltInsRefuseDamagedInput) {
         EncodedBytes bent{Buffer::copy_of(whole), encoded->filter_mask};
         bent.buffer.data()[random.next() % whole.size()] ^= std::byte{1} << (random.next() % 8);
         Result<Buffer> decoded = (*codec)->decode(std::move(bent));
-        // Uncompressed bytes carry no check sum; what is refused must say so, the rest has the
-        // size.
+        // Uncompressed bytes have no checksum. Damaged input is refused with the right error, or
+        // decodes to the right size.
         if (decoded.ok()) {
           EXPECT_EQ(decoded->n_bytes(), sample.bytes.size());
         } else {
@@ -253,13 +253,13 @@ bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-/// What encoding a sample gives: the stored bytes, and the values that they decode to.
+/// The stored bytes of a sample, and the values that they decode to.
 struct Outcome {
   std::vector<std::byte> stored;
   std::vector<std::byte> values;
 };
 
-/// Empty where the codec failed.
+/// Empty if the codec fails.
 Outcome encode_and_decode(const Codec& codec, const Sample& sample) {
   Outcome outcome;
   Result<EncodedBytes> encoded = codec.encode(sample.buffer());
@@ -273,8 +273,8 @@ Outcome encode_and_decode(const Codec& codec, const Sample& sample) {
   return outcome;
 }
 
-/// Whether a codec's bytes depend on its input alone. SZ3 3.1 stores a few bytes of its header that
-/// it never sets: what was on the stack (seen under a thread sanitizer, 3 bytes of 44584).
+/// True if a codec's bytes depend only on its input. SZ3 3.1 stores a few bytes of its header that
+/// it never sets: leftovers of the stack (found by a thread sanitizer, 3 bytes of 44584).
 bool stores_only_what_it_was_given(const std::string& name) { return name != "sz3"; }
 
 TEST(CodecConformance, EightThreadsGiveTheSameBytes) {

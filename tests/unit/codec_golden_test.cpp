@@ -1,6 +1,6 @@
-// Chunks written by earlier versions must decode for ever.
+// Chunks written by earlier versions must decode forever.
 //
-// tests/golden/codec_NAME_V.bin is one chunk of the values below, as version V wrote it. A file is
+// tests/golden/codec_NAME_V.bin is one chunk of the values below, written by version V. A file is
 // never rewritten; a change of a codec's bytes adds a file. test_chunk_bytes.py reads them with
 // h5py.
 

@@ -1,6 +1,7 @@
-// Values that codecs are tried on: ordinary ones, and those that break codecs.
+// Sample values for codecs: ordinary ones, and ones that break codecs.
 //
-// All are made from a fixed seed by integer arithmetic, so that every machine tests the same bytes.
+// Integer arithmetic makes all of them from a fixed seed, so that every machine tests the same
+// bytes.
 
 #pragma once
 
@@ -33,7 +34,7 @@ struct Random {
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 };
 
-/// One array and what it is.
+/// One array and its description.
 struct Sample {
   std::string name;
   DType dtype = DType::f32;
@@ -67,7 +68,7 @@ std::vector<T> smooth_values(std::size_t n) {
   return values;
 }
 
-/// Samples of one floating type that hold what codecs trip over.
+/// Samples of one floating type with values that are difficult for codecs.
 template <class T>
 void add_odd_floats(DType dtype, std::size_t n, std::vector<Sample>& samples) {
   using Limits = std::numeric_limits<T>;

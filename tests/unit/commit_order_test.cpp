@@ -1,6 +1,7 @@
-// Crash safety of commits: every operation on storage is recorded over several commits, and for
-// every prefix of them (and with the last write torn in half) the file is rebuilt and read by stock
-// HDF5. The steps' numbers refer to the head of commit_order.hpp, invariants to hdf5_file.cpp.
+// Crash safety of commits. Every operation on storage is recorded over several commits. For every
+// prefix of the operations, and with the last write torn in half, the file is rebuilt and read by
+// stock HDF5. The steps' numbers refer to the head of commit_order.hpp, invariants to
+// hdf5_file.cpp.
 
 #include "hdf5/commit_order.hpp"
 
@@ -57,7 +58,8 @@ TEST(CommitOrder, GrowingDatasetsSurviveEveryCleanPoint) {
   EXPECT_EQ(clean.n_half_steps, 0U);
 }
 
-/// Forms that everyone reads: indexes of new datasets are new blocks, so that no journal is needed.
+/// Old forms, which every HDF5 reads: indexes of new datasets are new blocks, so no journal is
+/// needed.
 TEST(CommitOrder, GroupPerStepInOldFormsSurvivesEveryCleanPoint) {
   const TestFolder folder;
   GroupPerStep series;
@@ -72,8 +74,8 @@ TEST(CommitOrder, GroupPerStepInOldFormsSurvivesEveryCleanPoint) {
   EXPECT_EQ(clean.n_half_steps, 0U);
 }
 
-/// Version 1 B-trees that grow, split and get a second level, written in their order, or by the
-/// journal where a node crosses a border of pages.
+/// Version 1 B-trees that grow, split and get a second level. Their nodes are written in order, or
+/// through the journal if a node crosses a page border.
 TEST(CommitOrder, GrowingDatasetsInOldFormsSurviveKills) {
   const TestFolder folder;
   GrowingDatasets series;
@@ -111,8 +113,8 @@ TYPED_TEST(Journalled, EveryPointIsGoodAfterRecoveryEvenTorn) {
   EXPECT_EQ(tally.n_half_steps, 0U);
 }
 
-/// Without the option: a block that is rewritten across a border of pages has a journal unasked,
-/// and its commit one sync for what the others sync one by one.
+/// Without the option, a block rewritten across a page border triggers a journal. Its commit then
+/// replaces the other syncs with one.
 TEST(CommitOrder, AKillBetweenTwoPagesOfAWriteDamagesNothing) {
   const TestFolder folder;
   GrowingDatasets series;
@@ -123,7 +125,7 @@ TEST(CommitOrder, AKillBetweenTwoPagesOfAWriteDamagesNothing) {
   EXPECT_GT(tally.n_torn, 10U);
   EXPECT_EQ(tally.n_damaged, 0U);
   EXPECT_EQ(tally.n_half_steps, 0U);
-  std::map<std::size_t, std::pair<std::size_t, bool>> syncs;  // Of each commit; whether journalled.
+  std::map<std::size_t, std::pair<std::size_t, bool>> syncs;  // Per commit; true: journalled.
   for (const Operation& operation : recording.operations) {
     auto& [n, journalled] = syncs[operation.n_commits];
     n += operation.kind == Operation::Kind::sync ? 1 : 0;
@@ -131,7 +133,7 @@ TEST(CommitOrder, AKillBetweenTwoPagesOfAWriteDamagesNothing) {
   }
   std::size_t n_journalled = 0;
   for (const auto& [commit, seen] : syncs) {
-    if (commit > 0 && commit < recording.n_steps) {  // The last one has no step.
+    if (commit > 0 && commit < recording.n_steps) {  // The last commit has no step.
       EXPECT_EQ(seen.first, seen.second ? 2U : 4U) << "commit " << commit;
     }
     n_journalled += seen.second ? 1 : 0;
@@ -163,7 +165,7 @@ TEST(CommitOrder, ReorderedUnsyncedWritesInOldFormsDamageNothing) {
   EXPECT_EQ(tally.n_damaged, 0U);
 }
 
-/// The root group's header gets continuation blocks.
+/// The root group's header needs continuation blocks.
 TEST(CommitOrder, StepsBeyondTheRootGroupsRoom) {
   const TestFolder folder;
   GroupPerStep series;
@@ -176,8 +178,8 @@ TEST(CommitOrder, StepsBeyondTheRootGroupsRoom) {
   EXPECT_EQ(clean.n_half_steps, 0U);
 }
 
-/// The root group's links move into a heap, whose blocks cannot be rewritten in a safe order: the
-/// journal is used unasked.
+/// The root group's links move into a heap. Its blocks cannot be rewritten in a safe order, so the
+/// journal is used without the option.
 TEST(CommitOrder, StepsBeyondTheLinksOfTheRootGroupsHeaderAreGoodAfterRecovery) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -199,7 +201,8 @@ TEST(CommitOrder, StepsBeyondTheLinksOfTheRootGroupsHeaderAreGoodAfterRecovery) 
     ASSERT_GE(H5Gget_info_by_name(file.get(), "/", &links, H5P_DEFAULT), 0);
     EXPECT_EQ(links.storage_type, H5G_STORAGE_TYPE_DENSE);
   }
-  // Closing leaves the superblock as the last commit has written it: no commit protects that write.
+  // Closing leaves the superblock as the last commit wrote it, because no commit would protect that
+  // write.
   for (const Operation& operation : recording.operations) {
     constexpr std::size_t flags_at = 11;
     if (operation.address > 0 || operation.bytes.size() <= flags_at) continue;
@@ -213,8 +216,8 @@ TEST(CommitOrder, StepsBeyondTheLinksOfTheRootGroupsHeaderAreGoodAfterRecovery) 
   EXPECT_EQ(tally.n_half_steps, 0U);
 }
 
-/// An old-style file (superblock 0, symbol tables) made by stock HDF5, steps appended to it: its
-/// groups cannot be changed in a safe order, so the journal is used unasked.
+/// Steps appended to an old-style file (superblock 0, symbol tables) of stock HDF5. Its groups
+/// cannot be changed in a safe order, so the journal is used without the option.
 TEST(CommitOrder, AppendedStepsOfAnOldFileAreGoodAfterRecovery) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -245,13 +248,13 @@ TEST_P(FailingOperation, ReturnsTheErrorAndKeepsEarlierSteps_Invariant3) {
   GroupPerStep series;
   std::size_t n_operations = 1;
   for (std::size_t k = 0; k < n_operations; ++k) {
-    // A name of its own for each: one that fails may leave a journal, which keeps others out.
+    // A separate name for each run: a failed run may leave a journal, which would block others.
     const std::string path = folder / ("out_" + std::to_string(k) + ".h5");
     std::size_t n_committed = 0;
     {
       RecordingStorage storage(path, false);
       storage.fail_code = GetParam();
-      if (k > 0) storage.fail_at = k - 1;  // The first run counts.
+      if (k > 0) storage.fail_at = k - 1;  // The first run counts operations.
       ScatteringTail tail;
       auto file = Hdf5File::create(storage, tail.allocate(), {});
       ASSERT_TRUE(file.ok()) << text_of(file.status());
@@ -271,7 +274,7 @@ TEST_P(FailingOperation, ReturnsTheErrorAndKeepsEarlierSteps_Invariant3) {
           const std::size_t n_before = storage.n_operations;
           const Status closed = (*file)->close();
           EXPECT_FALSE(closed.ok());
-          // A chunk's write may have failed, in which case close() still tries to commit once.
+          // If a chunk's write failed, close() still tries to commit once.
           EXPECT_LE(storage.n_operations, n_before + 1);
         }
         file = Status(Code::internal, "destroyed");
@@ -287,7 +290,7 @@ TEST_P(FailingOperation, ReturnsTheErrorAndKeepsEarlierSteps_Invariant3) {
 INSTANTIATE_TEST_SUITE_P(Codes, FailingOperation,
                          ::testing::Values(Code::no_space, Code::io_error));
 
-/// A commit that rewrites old header blocks with these signatures.
+/// True if a commit that rewrites old header blocks with these signatures needs no journal.
 bool is_orderly_for(const std::vector<std::string>& signatures) {
   const TestFolder folder;
   RecordingStorage storage(folder / "old.h5", false);
@@ -306,7 +309,7 @@ bool is_orderly_for(const std::vector<std::string>& signatures) {
 
 TEST(CommitOrder, AHeaderThatIsRewrittenInSeveralBlocksNeedsTheJournal) {
   EXPECT_TRUE(is_orderly_for({"OHDR"}));
-  EXPECT_TRUE(is_orderly_for({"OHDR", "OHDR"}));  // Of two objects.
+  EXPECT_TRUE(is_orderly_for({"OHDR", "OHDR"}));  // Two different objects.
   EXPECT_TRUE(is_orderly_for({"OCHK"}));
   EXPECT_FALSE(is_orderly_for({"OHDR", "OCHK"}));
   EXPECT_FALSE(is_orderly_for({"OCHK", "OCHK"}));

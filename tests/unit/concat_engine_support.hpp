@@ -1,5 +1,6 @@
-// What the tests of concatenate() share: small inputs of every kind of storage, ranks as threads
-// that are watched, and an oracle: the inputs' rows as stock HDF5 reads them, one after the other.
+// Helpers of the tests of concatenate(): small inputs of every kind of storage, ranks as threads
+// under a watchdog, and an oracle. The oracle is the inputs' rows, one after the other, as stock
+// HDF5 reads them.
 
 #pragma once
 
@@ -23,14 +24,14 @@
 
 namespace tailrace::test {
 
-// A hang ends the tests. Under the sanitizers what takes long takes ten times that.
+// Time after which a hang ends the tests; sanitizers slow them down tenfold.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::chrono::seconds hang_limit(800);
 #else
 constexpr std::chrono::seconds hang_limit(100);
 #endif
 
-/// Ends the program if the ranks do not come back: a thread that hangs cannot be joined.
+/// Ends the program if the ranks do not return, because a hanging thread cannot be joined.
 class Watchdog {
  public:
   explicit Watchdog(std::chrono::seconds limit)
@@ -58,7 +59,7 @@ class Watchdog {
   std::thread thread_;
 };
 
-/// A dataset with its values; in `values` as many as the shape has, or as are to be written.
+/// Creates a dataset and writes `values`: as many as the shape has, or fewer.
 template <class T>
 void put_values(hid_t file, const char* name, const Made& made, const std::vector<T>& values) {
   const hid_t dataset = make_dataset(file, name, made);
@@ -79,7 +80,8 @@ std::vector<T> counting(std::uint64_t n, T first) {
 inline const std::vector<std::string> input_paths = {"/a/table", "/a/x",     "/b/flags",
                                                      "/b/holes", "/b/plain", "/c"};
 
-/// 3 n values in chunks of 8 with a fill value, of which only those of chunk 1 are written.
+/// A dataset of 3 n values in chunks of 8 with a fill value; only the values of chunk 1 are
+/// written.
 inline void put_holes(hid_t group, std::uint64_t n, std::int32_t first) {
   const hsize_t extent = 3 * n;
   const hsize_t limit = H5S_UNLIMITED;
@@ -100,9 +102,9 @@ inline void put_holes(hid_t group, std::uint64_t n, std::int32_t first) {
   H5Dwrite(dataset.get(), H5T_NATIVE_INT32, memory.get(), space.get(), H5P_DEFAULT, values.data());
 }
 
-/// Input `number` of a list, with n rows (of most datasets): chunked in one and in two dimensions,
-/// with and without deflate, with holes, contiguous, compact, empty, and a scalar. The chunks that
-/// are deflated have `scale` times 4 and 8 rows.
+/// Input `number` of a list, with n rows in most datasets. They are chunked in one and in two
+/// dimensions, with and without deflate, with holes, contiguous, compact, empty, and a scalar.
+/// Deflated chunks have `scale` times 4 and 8 rows.
 inline void make_input(const std::string& path, int number, std::uint64_t n,
                        std::uint64_t scale = 1) {
   make_file(path, [&](hid_t file) {
@@ -129,7 +131,7 @@ inline void make_input(const std::string& path, int number, std::uint64_t n,
   });
 }
 
-/// Inputs of these numbers of rows, in `folder`.
+/// Creates inputs with these numbers of rows in `folder`.
 inline std::vector<std::string> make_inputs(const TestFolder& folder,
                                             const std::vector<std::uint64_t>& rows,
                                             std::uint64_t scale = 1) {
@@ -141,7 +143,7 @@ inline std::vector<std::string> make_inputs(const TestFolder& folder,
   return paths;
 }
 
-/// All elements of a dataset as its own type has them, read with stock HDF5.
+/// All elements of a dataset in its own type, read with stock HDF5.
 inline std::string read_elements(const std::string& file, const std::string& path) {
   const Hdf5Id opened(H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   const Hdf5Id dataset(opened.valid() ? H5Dopen2(opened.get(), path.c_str(), H5P_DEFAULT) : -1);
@@ -159,7 +161,8 @@ inline std::string read_elements(const std::string& file, const std::string& pat
   return bytes;
 }
 
-/// `output` has the rows of the inputs, one after the other, and of the first its scalar.
+/// Expects `output` to have the rows of the inputs, one after the other, and the scalar of the
+/// first.
 inline void expect_concatenation(const std::string& output, const std::vector<std::string>& inputs,
                                  const std::vector<std::string>& paths = input_paths) {
   for (const std::string& path : paths) {
@@ -171,7 +174,7 @@ inline void expect_concatenation(const std::string& output, const std::vector<st
   EXPECT_EQ(read_elements(output, "/version"), read_elements(inputs.front(), "/version"));
 }
 
-/// A stored chunk of the output, as HDF5 tells it.
+/// A stored chunk of the output, as HDF5 reports it.
 struct StoredAt {
   std::uint64_t address = 0;
   std::uint64_t n_bytes = 0;
@@ -196,7 +199,7 @@ inline std::vector<StoredAt> stored_chunks(const std::string& file, const std::s
   return chunks;
 }
 
-/// A request as the tests want it: without waiting for the disk, in many small writes.
+/// A request for tests: no sync, and many small writes.
 inline ConcatRequest small_request(std::vector<std::string> inputs, std::string output) {
   ConcatRequest request;
   request.inputs = std::move(inputs);
@@ -211,8 +214,8 @@ struct ConcatRun {
   ConcatReport report;  ///< Rank 0's.
 };
 
-/// Concatenate on ranks that are threads; all of them must return the same. `probes`: one a rank,
-/// or none.
+/// Concatenates on ranks that are threads and expects the same result on all. `probes`: one per
+/// rank, or none.
 inline ConcatRun run_concat(int n_ranks, const ConcatRequest& request,
                             std::vector<StorageProbe>* probes = nullptr) {
   const Watchdog watchdog(hang_limit);

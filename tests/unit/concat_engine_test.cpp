@@ -1,6 +1,6 @@
-// concatenate() on 1 to 7 ranks: the output has what stock HDF5 reads in the inputs, whatever the
-// memory, the layout, the chunks and the codec; and what is promised about copies, holes, places of
-// chunks, keys, appending and resuming.
+// concatenate() on 1 to 7 ranks. The output has the rows that stock HDF5 reads in the inputs, for
+// any memory, layout, chunks and codec. Further tests cover copies, holes, places of chunks, keys,
+// appending and resuming.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,7 +67,8 @@ TEST_P(ConcatEngine, InputsWithoutAnyRow) {
   expect_concatenation(output_, inputs);
 }
 
-/// Every choice of chunks, codec and layout that makes another path through decoding and encoding.
+/// Every combination of chunks, codec and layout with a separate path through decoding and
+/// encoding.
 TEST_P(ConcatEngine, OptionsDoNotChangeTheRows) {
   const auto inputs = make_inputs(folder_, {13, 24, 9});
   std::vector<ConcatRequest> requests(8, small_request(inputs, output_));
@@ -91,7 +92,7 @@ TEST_P(ConcatEngine, OptionsDoNotChangeTheRows) {
   }
 }
 
-/// Inputs that do not fit the memory are read from their files, and the line is cut into rounds.
+/// Inputs that exceed the memory are read from their files, and the line is cut into rounds.
 TEST_P(ConcatEngine, RoundsUnderLittleMemory) {
   const auto inputs = make_inputs(folder_, {1500, 1, 2000}, 8);
   for (const char* layout : {"claimed", "dense"}) {
@@ -111,7 +112,7 @@ TEST_P(ConcatEngine, RoundsUnderLittleMemory) {
     EXPECT_GE(result.report.n_rounds, 3U) << layout;
     EXPECT_EQ(progress.size(), result.report.n_rounds);
     EXPECT_TRUE(std::is_sorted(progress.begin(), progress.end()));
-    // The lists of the inputs' chunks are beside the cap, a batch that waits is within it.
+    // The lists of the inputs' chunks do not count towards the cap; a waiting batch does.
     EXPECT_LE(result.report.peak_bytes, 3 * request.options.memory_bytes);
   }
 }
@@ -126,7 +127,7 @@ TEST_P(ConcatEngine, AChunkThatNeedsMoreMemoryIsAnError) {
   EXPECT_FALSE(std::filesystem::exists(output_));
 }
 
-/// Layout dense: the chunks of a round lie one behind the other.
+/// Layout dense: the chunks of a round are contiguous.
 TEST_P(ConcatEngine, DenseHasNoGaps) {
   const auto inputs = make_inputs(folder_, {30, 31, 32});
   ConcatRequest request = small_request(inputs, output_);
@@ -148,8 +149,8 @@ TEST_P(ConcatEngine, DenseHasNoGaps) {
   }
 }
 
-/// A dataset whose files end with full chunks is copied, chunk for chunk; its neighbour, whose
-/// chunks have another shape in the second file, is encoded anew.
+/// A dataset whose files end with full chunks is copied chunk by chunk. Its neighbour, whose chunk
+/// shape differs in the second file, is encoded again.
 TEST_P(ConcatEngine, CopiesChunksThatFit) {
   std::vector<std::string> inputs;
   for (int i = 0; i < 3; ++i) {
@@ -177,7 +178,7 @@ TEST_P(ConcatEngine, CopiesChunksThatFit) {
   }
 }
 
-/// What was never written is not stored in the output either, where whole chunks are concerned.
+/// Complete chunks that were never written are not stored in the output either.
 TEST_P(ConcatEngine, HolesStayHoles) {
   const auto inputs = make_inputs(folder_, {16, 16, 2});  // 48, 48 and 6 rows; 6 are no chunk 1
   ConcatRequest request = small_request(inputs, output_);
@@ -198,13 +199,13 @@ TEST_P(ConcatEngine, EqualChunksAreStoredOnce) {
   for (const char* layout : {"claimed", "dense"}) {
     ConcatRequest request = small_request(inputs, output_);
     request.chunk_rows = 8;
-    request.codec = "deflate";  // Without filters none are shared.
+    request.codec = "deflate";  // Chunks are shared only with filters.
     request.dedup = true;
     request.options.replace = true;
     request.options.field_defaults.layout = layout;
     const ConcatRun result = run(request);
     expect_concatenation(output_, inputs, {"/d"});
-    // Each rank that has chunks stores one of them.
+    // Each rank with chunks stores one copy.
     const auto n_ranks = static_cast<std::uint64_t>(GetParam());
     EXPECT_GE(result.report.n_shared, 32 - std::min<std::uint64_t>(n_ranks, 32)) << layout;
     EXPECT_LT(result.report.n_shared, 32U);
@@ -244,7 +245,7 @@ TEST_P(ConcatEngine, RowsThatPointElsewhere) {
   H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, rows.data());
 }
 
-/// Inputs with events: file i has `events[i]` of them, event e of it e % 3 hits.
+/// Creates inputs with events: file i has `events[i]` events; event e has e % 3 hits.
 std::vector<std::string> make_event_inputs(const TestFolder& folder,
                                            const std::vector<std::int32_t>& events) {
   std::vector<std::string> inputs;
@@ -253,7 +254,7 @@ std::vector<std::string> make_event_inputs(const TestFolder& folder,
     std::map<std::string, std::vector<std::int32_t>> columns[2];
     for (std::int32_t e = 0; e < events[i]; ++e) {
       for (std::int32_t row = 0; row < 1 + e % 3; ++row) {
-        auto& group = columns[row == 0 ? 0 : 1];  // The first into /spill.
+        auto& group = columns[row == 0 ? 0 : 1];  // The first row goes to /spill.
         group["run"].push_back(static_cast<std::int32_t>(i));
         group["evt"].push_back(100 - e);
       }
@@ -279,7 +280,8 @@ std::vector<std::int64_t> read_keys(const std::string& file, const std::string& 
   return keys;
 }
 
-/// The keys of `output` by definition: events in the order of /spill, looked up row by row.
+/// Expects the keys of `output` to follow their definition: events in the order of /spill, looked
+/// up row by row.
 void expect_keys(const std::string& output) {
   const auto column = [&](const std::string& path) {
     const std::string bytes = read_elements(output, path);
@@ -309,7 +311,7 @@ TEST_P(ConcatEngine, KeysNumberTheEventsOfAllFiles) {
   expect_keys(output_);
   expect_concatenation(output_, inputs, {"/spill/evt", "/hits/evt", "/hits/run"});
 
-  // More files: their events are numbered behind those that are there.
+  // More files: their events are numbered after the existing ones.
   const auto more = make_event_inputs(folder_, {0, 0, 0, 0, 9, 4});
   request.inputs = {more[4], more[5]};
   request.append = true;
@@ -318,7 +320,7 @@ TEST_P(ConcatEngine, KeysNumberTheEventsOfAllFiles) {
   EXPECT_EQ(read_keys(output_, "/spill/evt.seq").back(), 7 + 12 + 5 + 9 + 4 - 1);
 }
 
-/// Appending in three steps makes the rows of one; full chunks stay where they are.
+/// Appending in three steps gives the same rows as one step; full chunks keep their places.
 TEST_P(ConcatEngine, AppendsToAnOutput) {
   const auto inputs = make_inputs(folder_, {13, 24, 9, 0, 17});
   for (const char* layout : {"claimed", "dense"}) {
@@ -357,7 +359,7 @@ TEST_P(ConcatEngine, NothingToResumeStartsAnew) {
   EXPECT_THAT(result.report.remarks.front(), HasSubstr("started from the beginning"));
 }
 
-/// A storage that fails leaves what has been committed; the next run writes less.
+/// A failing storage leaves all committed data; the next run writes less.
 TEST_P(ConcatEngine, ResumesBehindTheLastCommit) {
   const auto inputs = make_inputs(folder_, {6000, 7000}, 16);
   ConcatRequest request = small_request(inputs, output_);
@@ -394,9 +396,9 @@ TEST_P(ConcatEngine, ResumesBehindTheLastCommit) {
   EXPECT_LT(resumed.report.n_chunks, run(request).report.n_chunks);
 }
 
-/// Write a byte of a file again, and leave it its length and time of modification.
+/// Writes a byte of a file again, and restores its length and modification time.
 void write_in_place(const std::string& path) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // The clock of files is coarse.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // File timestamps are coarse.
   const auto before = std::filesystem::last_write_time(path);
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(-1, std::ios::end);
@@ -407,7 +409,7 @@ void write_in_place(const std::string& path) {
   std::filesystem::last_write_time(path, before);
 }
 
-/// Half of an output from one state of an input and half from another would be neither's.
+/// An output made from two states of an input would match neither.
 TEST_P(ConcatEngine, ResumeRefusesInputsThatWereWritten) {
   const auto inputs = make_inputs(folder_, {6000, 7000}, 16);
   ConcatRequest request = small_request(inputs, output_);
@@ -463,7 +465,8 @@ TEST_P(ConcatEngine, BadFilesAreNamedTogetherOrLeftOut) {
   expect_concatenation(output_, {inputs[0], inputs[3]});
 }
 
-/// Damage within a chunk is found when rows have their places: the whole begins anew without it.
+/// Damage within a chunk is found after rows have got their places. The run starts again without
+/// the damaged file.
 TEST_P(ConcatEngine, DamageThatIsFoundLateIsLeftOutWhole) {
   const auto inputs = make_inputs(folder_, {70, 30, 90, 50}, 4);
   for (const std::size_t damaged : {1U, 2U}) {
@@ -487,7 +490,7 @@ TEST_P(ConcatEngine, DamageThatIsFoundLateIsLeftOutWhole) {
   expect_concatenation(output_, {inputs[0], inputs[3]});
 }
 
-/// A column that lacks a row in one file belongs to other rows of its group from there on.
+/// If a column lacks a row in one file, its later rows do not match the other columns of its group.
 TEST_P(ConcatEngine, ColumnsThatDriftApartAreNamed) {
   std::vector<std::string> inputs;
   for (int i = 0; i < 5; ++i) {
@@ -498,7 +501,7 @@ TEST_P(ConcatEngine, ColumnsThatDriftApartAreNamed) {
         const std::uint64_t n = i == 3 && *name == 'b' ? 9 : 10 + static_cast<std::uint64_t>(i);
         put_values(group.get(), name, Made{{n}, {0}, {8}}, counting(n, std::int32_t{0}));
       }
-      // Never of as many rows as the columns: nothing is expected of it.
+      // Its number of rows never equals that of the columns, so no match is expected.
       put_values(group.get(), "other", Made{{2}, {0}, {8}}, counting(2, std::int32_t{0}));
     });
   }
@@ -510,7 +513,7 @@ TEST_P(ConcatEngine, ColumnsThatDriftApartAreNamed) {
                            ": dataset \"/g/b\" has 9 rows, other datasets of its group have 13"));
 }
 
-/// Bytes that were written after the last commit are of no use to who goes on from it.
+/// Bytes written after the last commit are useless for a resumed run.
 TEST_P(ConcatEngine, ResumingCutsOffWhatWasNotCommitted) {
   const auto inputs = make_inputs(folder_, {6000, 7000}, 16);
   ConcatRequest request = small_request(inputs, output_);
@@ -534,7 +537,7 @@ TEST_P(ConcatEngine, ResumingCutsOffWhatWasNotCommitted) {
   EXPECT_LT(std::filesystem::file_size(output_), 2 * n_bytes);
 }
 
-/// Memory for all of it in one round must not keep commits from being made.
+/// Even if memory suffices for one round, the run must make commits in between.
 TEST(ConcatRounds, LeaveTimeForCommits) {
   const TestFolder folder;
   const auto inputs = make_inputs(folder, {150000, 150000}, 1000);

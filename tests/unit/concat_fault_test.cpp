@@ -1,6 +1,6 @@
-// What concatenate() does when something fails: the same failure on every rank, nobody waits for
-// ever, an older output stays as it was, a new one does not exist, a part of it only if it was
-// committed; and --resume makes the whole of it.
+// Failures of concatenate(). Every rank returns the same failure, and no rank waits forever. An
+// older output is unchanged, a new one does not exist, and a partial one remains only if it was
+// committed. --resume then completes it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,16 +32,16 @@ std::string whole_text(const std::string& path) {
 
 const std::string older_text = "an older file";
 
-/// How the fault strikes.
+/// Kind of the fault.
 struct FaultCase {
   const char* name;
   int n_ranks;
   const char* layout;
   Code code;
   bool once;           ///< Writes after the failing one succeed.
-  bool commits;        ///< Commits on the way, as often as there are rounds.
-  bool older = false;  ///< There is an output that would be replaced.
-  int stride = 1;      ///< Of the writes, which are many with commits on the way.
+  bool commits;        ///< Commit after every round.
+  bool older = false;  ///< An output exists that would be replaced.
+  int stride = 1;      ///< Step between tested writes; commits make writes numerous.
 };
 
 void PrintTo(const FaultCase& fault, std::ostream* out) { *out << fault.name; }
@@ -59,8 +59,8 @@ class ConcatFault : public testing::TestWithParam<FaultCase> {
     return request;
   }
 
-  /// What a failed run has to leave; then --resume has to work. `written`: an input that was
-  /// written since, so that nothing that is left may be used.
+  /// Checks the files that a failed run leaves, then runs --resume. `written`: an input that was
+  /// modified afterwards, so that no remaining data may be used.
   void expect_left(const Status& failure, const std::string& what,
                    const std::string& written = "") {
     EXPECT_EQ(std::filesystem::exists(output_), GetParam().older) << what;
@@ -159,13 +159,13 @@ TEST_P(ConcatFault, EverySyncOfEachRank) {
   EXPECT_GE(n_failed, tier_rounds(fault.n_ranks, 2));
 }
 
-/// What becomes of an input after it was listed; the output is opened between the two.
+/// Inputs that change after they were listed, when the output is opened.
 class ConcatInputFault : public ConcatFault {
  protected:
   ConcatRun run_spoiled(const std::function<void()>& spoil) {
     ConcatRequest spoiled = request();
     spoiled.options.open_storage = [&](const std::string& name, bool create) {
-      if (create) spoil();  // Rank 0 alone, before the others open.
+      if (create) spoil();  // Only rank 0, before the others open the file.
       return open_posix_storage(name, create, false);
     };
     make_older_output();
@@ -243,9 +243,8 @@ std::string name_of(const testing::TestParamInfo<FaultCase>& test) { return test
 INSTANTIATE_TEST_SUITE_P(Storage, ConcatFault, testing::ValuesIn(fault_cases), name_of);
 INSTANTIATE_TEST_SUITE_P(Inputs, ConcatInputFault, testing::ValuesIn(fault_cases), name_of);
 
-/// Appending: the k-th write fails. Until the last commit begins the file is byte for byte as it
-/// was afterwards; a commit that was cut short is said to be, and recover finishes it or finds the
-/// older file.
+/// Appending: the k-th write fails. Until the last commit begins, the file is unchanged byte for
+/// byte. An interrupted commit is reported; recover then completes it or restores the older file.
 TEST(ConcatAppendFault, EveryWriteOfEachRank) {
   const TestFolder folder;
   const std::string output = folder / "out.h5";
@@ -279,8 +278,9 @@ TEST(ConcatAppendFault, EveryWriteOfEachRank) {
       if (run.status.message().find("was cut short") != std::string::npos) {
         ++n_cut;
         EXPECT_EQ(victim, 0) << what;
-        // Before the journal was complete nothing had changed; with it, recover completes all; and
-        // behind it the new rows are there already. Never is there a part of them.
+        // Before the journal is complete, nothing has changed. While it exists, recover completes
+        // the commit. After its removal the new rows are present. The file never has a part of
+        // them.
         const bool begun = std::filesystem::exists(output + ".journal");
         n_recovered += begun ? 1 : 0;
         const Result<RecoverReport> recovered = inspect_and_recover(output, true);
@@ -304,7 +304,7 @@ TEST(ConcatAppendFault, EveryWriteOfEachRank) {
   EXPECT_GE(n_recovered, tier_rounds(2, 2));
 }
 
-/// What a dead job has left half done must be dealt with first, before anything is read of it.
+/// A dead job's unfinished commit must be recovered before anything is read.
 TEST(ConcatAppendFault, AnOutputWithAJournalIsRefused) {
   const TestFolder folder;
   const std::string output = folder / "out.h5";
@@ -320,7 +320,7 @@ TEST(ConcatAppendFault, AnOutputWithAJournalIsRefused) {
   EXPECT_TRUE(whole_text(output) == older);
 }
 
-/// Counts the writes into the file as it was opened that no journal covers.
+/// Counts the writes that change the opened file in place and that no journal covers.
 class WatchedStorage final : public StorageOver {
  public:
   WatchedStorage(std::unique_ptr<Storage> inner, std::atomic<int>& n_in_place,
@@ -347,8 +347,8 @@ class WatchedStorage final : public StorageOver {
   std::atomic<int>& n_bare_;
 };
 
-/// A power loss can tear any write in half, the superblock's too, with which an append ends: what
-/// it changes of the older file stands in the journal by then.
+/// A power loss can tear any write in half, including the superblock write that ends an append. By
+/// then the journal has all changes of the older file.
 TEST(ConcatAppendFault, NothingIsChangedInPlaceWithoutAJournal) {
   const TestFolder folder;
   const std::string output = folder / "out.h5";
@@ -374,8 +374,8 @@ TEST(ConcatAppendFault, NothingIsChangedInPlaceWithoutAJournal) {
   expect_concatenation(output, inputs);
 }
 
-/// A storage that fails at the end of a round after which datasets are committed; every resumed run
-/// gets a bit further, until one ends.
+/// A storage fails at the end of a round after which datasets are committed. Every resumed run gets
+/// further, until one succeeds.
 TEST(ConcatResume, GoesOnAfterManyFailures) {
   const TestFolder folder;
   const std::string output = folder / "out.h5";
@@ -391,7 +391,7 @@ TEST(ConcatResume, GoesOnAfterManyFailures) {
   int n_kept = 0;
   do {
     std::vector<StorageProbe> probes(n_ranks);
-    // Of rank 0, more of them in every run.
+    // Writes of rank 0; every run allows more.
     probes[0].writes_until_failure = 4 * ++n_runs;
     run = run_concat(n_ranks, request, &probes);
     EXPECT_EQ(std::filesystem::exists(output), run.status.ok());
@@ -403,8 +403,8 @@ TEST(ConcatResume, GoesOnAfterManyFailures) {
   expect_concatenation(output, inputs);
 }
 
-/// However often a job dies, what it had reserved or written of datasets that were not complete is
-/// no lost space in the file that the next one goes on with.
+/// A job that dies, however often, loses no space in the file that the next job continues. This
+/// includes space reserved or written for incomplete datasets.
 TEST(ConcatResume, LeavesNoSpaceUnused) {
   const TestFolder folder;
   const std::string output = folder / "out.h5";
@@ -435,13 +435,13 @@ TEST(ConcatResume, LeavesNoSpaceUnused) {
     const ConcatRun last = run_concat(n_ranks, request);
     ASSERT_TRUE(last.status.ok()) << text_of(last.status);
     expect_concatenation(output, inputs);
-    // What metadata that were written again may have left; one dataset's values are more.
+    // Metadata that were rewritten may leave this much; one dataset's values are more.
     EXPECT_LE(std::filesystem::file_size(output), n_bytes + (16U << 10));
     std::filesystem::remove(output);
   }
 }
 
-/// The file cannot get its name: something has come into the way meanwhile.
+/// The file cannot get its name, because another object has taken the name meanwhile.
 TEST(ConcatFaults, TheLastRename) {
   const TestFolder folder;
   const std::string output = folder / "out.h5";

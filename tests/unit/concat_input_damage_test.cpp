@@ -1,5 +1,5 @@
-// Inputs of a concatenation that are missing, no HDF5, cut short or damaged: refused by name, and
-// never a crash.
+// Inputs of a concatenation that are missing, not HDF5, truncated or damaged. They are refused by
+// name and never crash the program.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,12 +20,12 @@
 namespace tailrace {
 namespace {
 
-/// HDF5 itself never frees some of what it has read of a damaged file, whoever opens it.
+/// HDF5 itself never frees some of what it has read from a damaged file.
 #ifdef __SANITIZE_ADDRESS__
 using ForgiveLeaks = __lsan::ScopedDisabler;
 #else
 struct ForgiveLeaks {
-  ForgiveLeaks() {}  // Not trivial, so that no compiler calls it unused.
+  ForgiveLeaks() {}  // Not trivial, so that compilers do not report it as unused.
 };
 #endif
 
@@ -42,7 +42,7 @@ void spill(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// Some groups of datasets with and without rows, as detectors' files have them.
+/// Some groups of datasets with and without rows, as in detectors' files.
 void make_sample(const std::string& path, bool latest) {
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   if (latest) H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
@@ -107,7 +107,8 @@ TEST(ConcatInputDamage, ADamagedHeaderIsNamedByItsPath) {
   const TestFolder folder;
   make_sample(folder / "good.h5", true);
   std::string bytes = slurp(folder / "good.h5");
-  // The second of the new format's object headers that belongs to a dataset: its checksum breaks.
+  // Damages the second object header of the new format, which belongs to a dataset: its checksum is
+  // wrong.
   const hid_t file = H5Fopen((folder / "good.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
 #if H5_VERSION_GE(1, 12, 0)
   haddr_t address = 0;
@@ -127,7 +128,7 @@ TEST(ConcatInputDamage, ADamagedHeaderIsNamedByItsPath) {
   EXPECT_THAT(status.message(), testing::AllOf(HasSubstr("bad.h5"), HasSubstr("/rec1/value2")));
 }
 
-/// Open, and read all that is listed: whatever the bytes are, this comes to an end.
+/// Opens a file and reads everything that is listed. This must terminate for any bytes.
 void exercise(const std::string& path, std::uint64_t image_bytes_max) {
   const Result<std::unique_ptr<ConcatInput>> input = ConcatInput::open(path, image_bytes_max);
   if (!input.ok()) {
@@ -159,7 +160,7 @@ TEST_P(ConcatInputFuzz, RandomDamageIsRefusedOrHarmless) {
     if (round % 5 == 0) bytes.resize(random() % bytes.size());
     const std::uint64_t n_flips = 1 + random() % 40;
     for (std::uint64_t i = 0; i < n_flips && !bytes.empty(); ++i) {
-      // Metadata, which matter most, lie mostly at the start.
+      // Metadata, which matter most, are mostly at the start.
       const std::size_t at = random() % (i % 2 == 0 ? bytes.size() : bytes.size() / 4 + 1);
       bytes[at] = char(random());
     }
@@ -180,7 +181,7 @@ TEST(ConcatInputDamage, AFileThatShrinksAfterItsListingIsRefused) {
   (*input)->close_file();
   Bytes bytes(4);
   const std::string whole_file = slurp(path);
-  spill(path, whole_file + "more");  // As an output that is appended to does.
+  spill(path, whole_file + "more");  // Simulates an output that is appended to.
   EXPECT_TRUE((*input)->read_at(0, bytes).ok());
   (*input)->close_file();
   spill(path, whole_file.substr(0, whole_file.size() - 1));

@@ -1,4 +1,4 @@
-// What the tests of a concatenation's inputs share: small files, made with stock HDF5.
+// Small input files for tests of a concatenation, made with stock HDF5.
 
 #pragma once
 
@@ -17,12 +17,12 @@
 
 namespace tailrace::test {
 
-inline constexpr std::uint64_t whole = std::uint64_t{1} << 30;  ///< Image of any test file.
+inline constexpr std::uint64_t whole = std::uint64_t{1} << 30;  ///< Larger than any test file.
 
-/// How make_dataset() stores what it makes.
+/// Storage of a dataset that make_dataset() creates.
 struct Made {
   Shape shape;
-  Shape limits = {};  ///< Empty: as the shape; 0: unlimited.
+  Shape limits = {};  ///< Empty: equal to the shape; 0: unlimited.
   Shape chunk = {};   ///< Empty: not chunked.
   hid_t type = H5T_NATIVE_INT32;
   bool compact = false;
@@ -30,7 +30,7 @@ struct Made {
   bool plain_edges = false;
 };
 
-/// A dataset; the caller closes it.
+/// Creates a dataset; the caller closes it.
 inline hid_t make_dataset(hid_t place, const char* name, const Made& made) {
   const std::vector<hsize_t> extents(made.shape.begin(), made.shape.end());
   std::vector<hsize_t> limits(extents);
@@ -52,7 +52,7 @@ inline hid_t make_dataset(hid_t place, const char* name, const Made& made) {
   return dataset;
 }
 
-/// A dataset of the numbers 0, 1, 2, ...
+/// Creates a dataset of the numbers 0, 1, 2, ...
 inline void make_numbers(hid_t place, const char* name, const Made& made) {
   const hid_t dataset = make_dataset(place, name, made);
   std::vector<std::int32_t> values(n_elements(made.shape));
@@ -65,7 +65,7 @@ inline void make_numbers(hid_t place, const char* name, const Made& made) {
 
 enum class Format : std::uint8_t { earliest, latest };
 
-/// Make a file and have `fill` put something into it.
+/// Creates a file and calls `fill` with it.
 inline void make_file(const std::string& path, const std::function<void(hid_t)>& fill,
                       Format format = Format::earliest, hsize_t user_block = 0) {
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);

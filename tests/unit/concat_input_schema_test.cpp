@@ -30,7 +30,7 @@ std::vector<std::string> paths_of(const ConcatInput& input) {
   return paths;
 }
 
-/// A type that HDF5 closes, with what the schema says of it.
+/// A type that HDF5 closes, and its description in the schema.
 struct TypeCase {
   const char* name;
   std::function<hid_t()> make;

@@ -1,4 +1,5 @@
-// Inputs of a concatenation: the chunks of all kinds of storage, from memory and from the file.
+// Inputs of a concatenation: the chunks of every kind of storage, read from memory and from the
+// file.
 
 #include "describe/concat_input.hpp"
 
@@ -57,7 +58,7 @@ std::vector<Bytes> chunk_bytes(ConcatInput& input, std::size_t index) {
   return all;
 }
 
-/// The same from HDF5 itself, which reads each chunk of the grid that is there as it is stored.
+/// The bytes of the same chunks from HDF5 itself, which reads each existing chunk as stored.
 std::vector<Bytes> stock_chunk_bytes(const std::string& path, const StoredDataset& dataset) {
   std::vector<Bytes> all;
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
@@ -109,7 +110,7 @@ TEST_P(ConcatInputFormats, ChunksOfEveryKindOfStorageAreWhereHdf5ReadsThem) {
                         dataset.path.find("/empty") == std::string::npos;
     EXPECT_EQ(!input->chunks(i).empty(), stored);
   }
-  // All of it holds when schema and image are gone and the file has been closed.
+  // The input must stay valid after schema and image are destroyed and the file is closed.
   const std::uint64_t before = input->memory_bytes();
   input->drop_schema();
   EXPECT_TRUE(input->datasets().empty());

@@ -1,4 +1,5 @@
-// Numbers of events: runs of equal numbers, which groups get them, and looking rows up in /spill.
+// Numbers of events: runs of equal numbers, the groups that get them, and lookups of rows in
+// /spill.
 
 #include "concat/concat_keys.hpp"
 
@@ -29,7 +30,7 @@ TEST(KeyRows, ExpandAnyRangeOfRows) {
   KeyRows rows;
   std::vector<std::int64_t> values;
   for (int i = 0; i < 300; ++i) {
-    // Runs of all lengths, and numbers that come back.
+    // Runs of all lengths, and numbers that occur again.
     const auto value = static_cast<std::int64_t>(random() % 3 == 0 ? random() % 20 : i / 7);
     rows.add(value);
     values.push_back(value);
@@ -54,7 +55,7 @@ TEST(KeyRows, ARunTakesOneEntry) {
   EXPECT_LE(rows.memory_bytes(), 16U);
 }
 
-/// A file with these columns, one integer a row: "/spill/run" and so on.
+/// The columns of a file, one integer per row: "/spill/run" and so on.
 using Columns = std::map<std::string, std::vector<std::int32_t>>;
 
 std::unique_ptr<ConcatInput> input_with(const TestFolder& folder, const Columns& columns,
@@ -122,7 +123,7 @@ TEST(ConcatKeys, RowsHaveTheNumbersOfTheirEvents) {
   }
 }
 
-/// An event that /spill has twice is one event.
+/// An event that occurs twice in /spill is one event.
 TEST(ConcatKeys, AnEventThatComesAgain) {
   const TestFolder folder;
   const auto input =

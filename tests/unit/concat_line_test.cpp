@@ -10,7 +10,7 @@ namespace tailrace {
 namespace {
 
 ConcatLine three_datasets() {
-  // 5 chunks of 40 bytes; none; 6 chunks of 16 bytes of which the first 2 are there already.
+  // 5 chunks of 40 bytes; none; 6 chunks of 16 bytes, of which the first 2 exist already.
   return ConcatLine({{{{9}, {2}}, 20, 0}, {{{0}, {4}}, 8, 0}, {{{3, 4}, {1, 2}}, 8, 2}});
 }
 
@@ -58,8 +58,8 @@ TEST(ConcatLine, AnEmptyLineHasNoPlaces) {
   EXPECT_EQ(line.bytes_before(0), 0U);
 }
 
-/// Every place of a round belongs to one rank, and no rank's bytes exceed its share by more than a
-/// chunk, whatever the datasets are like.
+/// Every place of a round belongs to one rank. No rank's bytes exceed its share by more than a
+/// chunk, for any datasets.
 TEST(ConcatRound, SharesAreEqualInBytesUpToAChunk) {
   std::mt19937_64 random(7);
   for (int trial = 0; trial < 200; ++trial) {

@@ -1,5 +1,5 @@
-// What tests of a concatenation's output share: a file on the metadata driver, targets as rank 0
-// places them, and datasets as inputs have them.
+// Helpers of the tests of a concatenation's output: a file on the metadata driver, targets as rank
+// 0 places them, and datasets in the form of the inputs.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace tailrace::test {
 
-/// A file driven by the metadata driver, and its shared end.
+/// A file on the metadata driver, and its shared end.
 struct Output {
   explicit Output(const std::string& path) : storage(path, false), tail(0, 64) {
     auto made = Hdf5File::create(storage, tail.allocate(), {});

@@ -1,5 +1,5 @@
-// ConcatOutput: exact types, attributes, links and chunks of a concatenation's output, read back
-// with stock HDF5 and its tools.
+// ConcatOutput: exact types, attributes, links and chunks of a concatenation's output, read with
+// stock HDF5 and its tools.
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -121,7 +121,7 @@ std::string link_names(hid_t file, const char* group_path) {
   return names;
 }
 
-/// Write 4 raw int32 chunks' worth of bytes and give their record.
+/// Writes the bytes of 4 raw int32 chunks and returns their record.
 Hdf5File::ChunkRecord write_i32(Output& out, std::uint64_t chunk_index,
                                 const std::vector<std::int32_t>& values) {
   const auto bytes = std::as_bytes(std::span(values));
@@ -152,7 +152,7 @@ TEST(ConcatOutput, TakesOverTypesAttributesScalesAndLinks) {
   const Hdf5Id pair = pair_type();
   const Hdf5Id colour = enum_type();
   const auto first = write_i32(out, 0, {1, 2, 3, 4});
-  // Not in the input's order: finish() has to set it right.
+  // Not in the input's order; finish() must correct it.
   ASSERT_DONE(concat->place(chunked_target("/a/colours", colour.get(), {0, 2}, {8, 2}), {}));
   ASSERT_DONE(concat->place(chunked_target("/a/values", H5T_STD_I32LE, {6}, {4}), {&first, 1}));
   ASSERT_DONE(out.file->commit());
@@ -211,7 +211,7 @@ TEST(ConcatOutput, FiltersFillValuesAndContiguousAddresses) {
   ConcatTarget filtered = chunked_target("/new/filtered", H5T_IEEE_F32BE, {4, 3}, {2, 3});
   filtered.like.storage.filters = shuffle_deflate(4);
   FilterSpec foreign;
-  foreign.filter_id = 31999;  // Reserved for testing by The HDF Group's numbering.
+  foreign.filter_id = 31999;  // Reserved for tests in The HDF Group's numbering.
   foreign.flags = H5Z_FLAG_OPTIONAL;
   foreign.final_client_data = {3, 1, 4};
   foreign.name = "a codec of our own";
@@ -225,7 +225,7 @@ TEST(ConcatOutput, FiltersFillValuesAndContiguousAddresses) {
   ASSERT_DONE(out.storage.write_at(address, std::as_bytes(std::span(three))));
   ASSERT_DONE(concat->place(contiguous_target("/new/plain", H5T_IEEE_F32LE, {3}, address), {}));
   ASSERT_DONE(concat->place(contiguous_target("/new/none", H5T_IEEE_F32LE, {0, 5}, 0), {}));
-  // A second time: nothing to do, as after a resumed run; but not with other rows.
+  // A second call, as after a resumed run, has no effect; other rows are an error.
   ASSERT_DONE(concat->place(contiguous_target("/new/plain", H5T_IEEE_F32LE, {3}, address), {}));
   EXPECT_EQ(concat->place(contiguous_target("/new/plain", H5T_IEEE_F32LE, {4}, address), {}).code(),
             Code::invalid_argument);
@@ -292,7 +292,7 @@ TEST(ConcatOutput, ResumesWhatWasCommitted) {
   EXPECT_EQ(link_names(file.get(), "/a"), "rows values");
 }
 
-/// A text attribute of one object, and what it says.
+/// The value of a text attribute of one object.
 std::string text_attribute(hid_t object, const char* name) {
   const Hdf5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
   const Hdf5Id type(H5Aget_type(attribute.get()));
@@ -322,7 +322,7 @@ TEST(ConcatOutput, AppendsToGrowingAndContiguousDatasets) {
     const auto first = write_i32(out, 0, {1, 2, 3, 0});
     ASSERT_DONE(concat->place(chunked_target("/a/pairs", H5T_STD_I32LE, {3}, {4}), {&first, 1}));
     ASSERT_TRUE(concat->finish({}).ok());
-    // Its second name would keep the old dataset.
+    // The second name would keep the old dataset alive.
     ASSERT_GE(H5Ldelete(out.file->hdf5_id(), "/b/again", H5P_DEFAULT), 0);
     concat.reset();
     ASSERT_DONE(out.file->close());
@@ -332,7 +332,7 @@ TEST(ConcatOutput, AppendsToGrowingAndContiguousDatasets) {
   place_contiguous(*concat, out, "/a/rows", 6, true);
   place_contiguous(*concat, out, "/a/values", 6, true);
   ASSERT_DONE(out.file->commit());
-  // The chunk that was not full gets another place, and one more follows it.
+  // The partial chunk moves to another place, and one more chunk follows.
   const Hdf5File::ChunkRecord chunks[] = {write_i32(out, 0, {1, 2, 3, 4}),
                                           write_i32(out, 1, {5, 6, 0, 0})};
   ASSERT_DONE(concat->place(chunked_target("/a/pairs", H5T_STD_I32LE, {6}, {4}), chunks));
@@ -356,7 +356,7 @@ TEST(ConcatOutput, AppendsToGrowingAndContiguousDatasets) {
 TEST(ConcatOutput, GroupsOfManyDatasetsKeepTheirLinks) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
-  constexpr int n_datasets = 1000;  // More than fit a group's header.
+  constexpr int n_datasets = 1000;  // Too many for a group's header.
   const auto name = [](int i) { return "/g/dataset" + std::to_string(i); };
   {
     const Hdf5Scope scope;
@@ -396,13 +396,13 @@ TEST(ConcatOutput, CopiesRowsOfVariableLength) {
   fixed.like.extendable = false;
   fixed.like.storage = {};
   fixed.like.storage.kind = StoredForm::Kind::contiguous;
-  ConcatTarget again = fixed;  // Contiguous, and made anew in order to grow.
+  ConcatTarget again = fixed;  // Contiguous, and recreated in order to grow.
   again.like.path = "/b/text";
   const RowSource sources[] = {{folder / "first.h5", 3}, {folder / "second.h5", 3}};
   {
     Output out(path);
     auto concat = begin(ConcatOutput::create(*out.file, folder / "first.h5"));
-    // Room for two rows at a time at most.
+    // Memory for at most two rows at a time.
     ASSERT_DONE(concat->copy_rows(target, sources, 0, 64));
     EXPECT_EQ(concat->copy_rows(target, sources, 0, 8).code(), Code::out_of_memory);
     ASSERT_DONE(out.file->commit());

@@ -1,4 +1,4 @@
-// The schema of a concatenation: packing, what counts as the same storage, and conflicts.
+// The schema of a concatenation: packing, equality of storage, and conflicts.
 
 #include "hdf5/dataset_schema.hpp"
 
@@ -103,10 +103,10 @@ TEST(ConcatSchema, RowBytesAreOfAllInnerExtents) {
 TEST(ConcatSchema, StorageIsTheSameWhenChunksMeanTheSame) {
   const StoredForm form = dataset_of("/a", 7, 3).storage;
   StoredForm other = form;
-  other.filters[1].final_client_data = {9};  // Another level of deflate decodes alike.
+  other.filters[1].final_client_data = {9};  // Another level of deflate decodes in the same way.
   other.filters[0].flags = 0;
   EXPECT_TRUE(form.same_as(other));
-  other.filters[0].final_client_data = {8};  // Shuffled by another element size.
+  other.filters[0].final_client_data = {8};  // Shuffled with another element size.
   EXPECT_FALSE(form.same_as(other));
   other = form;
   other.chunk_shape = {64, 3};

@@ -1,5 +1,5 @@
-// The thread that writes a concatenation's chunks: every place once and its bytes where they are
-// said to be, dense addresses without gaps, shared chunks, waiting, and failures.
+// The thread that writes a concatenation's chunks. Every place is written once, at the reported
+// address; dense addresses have no gaps. Shared chunks, waiting, and failures are tested as well.
 
 #include "concat/concat_write.hpp"
 
@@ -19,7 +19,7 @@
 namespace tailrace::test {
 namespace {
 
-/// A file in memory that notes its writes, waits at a gate, and fails on demand. Any thread.
+/// A file in memory that records its writes, waits at a gate, and fails on demand. Thread-safe.
 class MemoryStorage final : public Storage {
  public:
   Status write_at(std::uint64_t address, std::span<const std::byte> bytes) override {
@@ -74,7 +74,7 @@ ConcatWriteLane::Chunk chunk_of(std::uint64_t place, const std::string& text) {
   return {place, 0, std::nullopt, std::move(bytes)};
 }
 
-/// A text that no other place has, of 1 to 40 bytes.
+/// A text of 1 to 40 bytes that is unique to the place.
 std::string text_of_place(std::uint64_t place) {
   return "<" + std::to_string(place) + std::string(place * 7 % 37, '-') + ">";
 }
@@ -85,7 +85,7 @@ std::unique_ptr<Tail> tail_at(Comm& comm, std::uint64_t address) {
   return std::move(*tail);
 }
 
-/// One rank's lane, for tests that need no others.
+/// One rank's lane, for tests that need no other ranks.
 struct Lane {
   explicit Lane(const ConcatWriteLane::Settings& settings)
       : comm(make_self_comm()), tail(tail_at(*comm, 100)), lane(storage, *tail, settings) {}
@@ -104,7 +104,7 @@ ConcatWriteLane::Settings settings_of(std::uint64_t write_buffer_bytes, bool den
   return settings;
 }
 
-/// Each of `n` places is written once, and has the bytes that were pushed for it.
+/// Expects each of `n` places to be written once, with the bytes that were pushed for it.
 void expect_places(const MemoryStorage& storage, const std::vector<WrittenPlace>& written,
                    std::uint64_t n) {
   ASSERT_EQ(written.size(), n);
@@ -156,7 +156,7 @@ TEST(ConcatWriteLane, ChunksThatWaitLeaveTogether) {
   EXPECT_EQ(lane.lane.peak_bytes(), n_bytes);
 }
 
-/// Whoever pushes waits while two buffers are full, so that little is ever in memory.
+/// push() blocks while two buffers are full, so that memory use stays small.
 TEST(ConcatWriteLane, PushWaitsWhileTwoBuffersAreFull) {
   Lane lane(settings_of(100));
   lane.storage.set_gate(false);
@@ -167,7 +167,7 @@ TEST(ConcatWriteLane, PushWaitsWhileTwoBuffersAreFull) {
       ++n_pushed;
     }
   });
-  // 200 bytes may wait, then one chunk more: the sixth push cannot return before the gate opens.
+  // 200 bytes may wait, and one more chunk. The sixth push cannot return before the gate opens.
   EXPECT_TRUE(happens([&] { return n_pushed == 5; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(n_pushed.load(), 5);
@@ -182,7 +182,7 @@ TEST(ConcatWriteLane, PushWaitsWhileTwoBuffersAreFull) {
   }
 }
 
-/// One writer's chunks keep their order in the file, with layout claimed, too.
+/// A writer's chunks keep their order in the file, also with layout claimed.
 TEST(ConcatWriteLane, KeepsTheOrderOfPushing) {
   Lane lane(settings_of(64));
   for (std::uint64_t p = 0; p < 40; ++p) lane.lane.push(chunk_of(p, text_of_place(p)));
@@ -208,7 +208,7 @@ TEST(ConcatWriteLane, AChunkLargerThanTheBuffer) {
   }
 }
 
-/// Contiguous data go where they belong and need no entry, whatever the layout.
+/// Contiguous data go to their given address and need no index entry, in every layout.
 TEST(ConcatWriteLane, AGivenAddressIsKept) {
   for (const bool dense : {false, true}) {
     Lane lane(settings_of(64, dense, true));
@@ -228,7 +228,7 @@ TEST(ConcatWriteLane, AGivenAddressIsKept) {
   }
 }
 
-/// Ranks own runs of places; in the file all of them follow one another, round after round.
+/// Ranks own runs of places; the file has all of them in order, round after round.
 TEST(ConcatWriteLane, DenseRoundsHaveNoGaps) {
   for (const int n_ranks : {1, 2, 3, 7}) {
     MemoryStorage storage;
@@ -239,7 +239,7 @@ TEST(ConcatWriteLane, DenseRoundsHaveNoGaps) {
       const std::unique_ptr<Tail> tail = tail_at(*comm, 100);
       ConcatWriteLane lane(storage, *tail, settings_of(30, true));
       for (std::uint64_t round = 0; round < 3; ++round) {
-        // In the second round only the last rank has something.
+        // In the second round only the last rank has chunks.
         for (std::uint64_t i = 10; round != 1 && i-- > 0;) {
           const std::uint64_t place = (round * n + rank) * 10 + i;
           lane.push(chunk_of(place, text_of_place(place)));
@@ -265,8 +265,8 @@ TEST(ConcatWriteLane, DenseRoundsHaveNoGaps) {
   }
 }
 
-/// Equal chunks share their bytes across batches and rounds, whatever their filter masks; large
-/// ones, and those that must not, do not.
+/// Equal chunks share their bytes across batches and rounds, for any filter masks. Large chunks,
+/// and those marked as not shared, do not.
 TEST(ConcatWriteLane, EqualSmallChunksAreStoredOnce) {
   for (const bool dense : {false, true}) {
     Lane lane(settings_of(5000, dense, true));
@@ -299,7 +299,7 @@ TEST(ConcatWriteLane, EqualSmallChunksAreStoredOnce) {
   }
 }
 
-/// After a failure nothing more is written, nobody waits, and every round tells it again.
+/// After a failure nothing more is written, no thread waits, and every round reports it again.
 TEST(ConcatWriteLane, TheFirstFailureEndsWriting) {
   for (const bool dense : {false, true}) {
     for (int k = 0; k < 6; ++k) {
@@ -320,7 +320,7 @@ TEST(ConcatWriteLane, TheFirstFailureEndsWriting) {
   }
 }
 
-/// One rank's failure is its own: the others' round ends well, and nobody hangs.
+/// Only the failing rank reports its failure: the others' rounds succeed, and no rank hangs.
 TEST(ConcatWriteLane, AFailureWithLayoutDenseKeepsNobodyWaiting) {
   std::vector<MemoryStorage> storages(3);
   storages[1].writes_until_failure = 0;
@@ -336,7 +336,7 @@ TEST(ConcatWriteLane, AFailureWithLayoutDenseKeepsNobodyWaiting) {
   });
 }
 
-/// A lane that is given up writes what it has been given, and ends.
+/// A lane that is destroyed writes the chunks that it has received, and ends.
 TEST(ConcatWriteLane, EndsWithoutARound) {
   Lane lane(settings_of(64));
   for (std::uint64_t i = 0; i < 10; ++i) lane.lane.push(chunk_of(i, text_of_place(i)));

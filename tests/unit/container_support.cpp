@@ -164,7 +164,7 @@ Status write_test_chunks(Hdf5File& file, Storage& storage, ScatteringTail& tail,
   std::vector<std::vector<std::byte>> pending;
   for (const std::uint64_t index : order) {
     const std::vector<float> values = chunk_values(grid, index, salt);
-    // Every third chunk of a filtered dataset skips all filters, as its mask says.
+    // Every third chunk of a filtered dataset skips all filters, according to its mask.
     const bool skip = filtered && index % 3 == 2;
     const std::span<const std::byte> plain = std::as_bytes(std::span(values));
     std::vector<std::byte> bytes = filtered && !skip

@@ -1,5 +1,5 @@
-// What the container's tests share: a folder of their own, a storage that records every write and
-// fails on demand, chunk bytes made by hand, and reading back with stock HDF5.
+// Helpers of the container's tests: a temporary folder, a storage that records every write and
+// fails on demand, handmade chunk bytes, and reading with stock HDF5.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace tailrace::test {
 
-/// A new folder that is removed with everything in it at the end.
+/// A new folder; the destructor removes it with its contents.
 class TestFolder {
  public:
   TestFolder();
@@ -28,18 +28,18 @@ class TestFolder {
   std::string path_;
 };
 
-/// One operation on a storage, as RecordingStorage remembers it.
+/// One operation on a storage, recorded by RecordingStorage.
 struct Operation {
   enum class Kind : std::uint8_t { write, extend, sync };
   Kind kind = Kind::write;
-  std::uint64_t address = 0;  ///< Write: where. Extend: the new length.
+  std::uint64_t address = 0;  ///< Write: the offset. Extend: the new length.
   std::vector<std::byte> bytes;
-  std::string journal;        ///< The journal's content before this operation; empty: none.
-  std::size_t n_commits = 0;  ///< Commits that had returned before it.
-  bool committing = false;    ///< Made by a commit, not by a rank that writes chunks.
+  std::string journal;        ///< The journal before this operation; empty if it does not exist.
+  std::size_t n_commits = 0;  ///< Commits that had returned before this operation.
+  bool committing = false;    ///< The operation is part of a commit.
 };
 
-/// A plain file that records operations and can fail from the k-th one on.
+/// A plain file that records operations and can fail from operation `fail_at` on.
 class RecordingStorage final : public Storage {
  public:
   RecordingStorage(std::string path, bool keep_content);
@@ -55,11 +55,11 @@ class RecordingStorage final : public Storage {
   bool recording = false;
   std::vector<Operation> operations;
   std::size_t n_commits = 0;           ///< Set by the test; copied into each operation.
-  bool committing = false;             ///< As n_commits.
-  std::optional<std::size_t> fail_at;  ///< Operation number that fails, and all after it.
+  bool committing = false;             ///< Set by the test; copied into each operation.
+  std::optional<std::size_t> fail_at;  ///< First operation that fails; all later ones fail, too.
   Code fail_code = Code::no_space;
   std::size_t n_operations = 0;
-  std::size_t n_after_failure = 0;  ///< Operations asked for after the failing one.
+  std::size_t n_after_failure = 0;  ///< Operations requested after the failing one.
 
  private:
   Status count(Operation::Kind kind, std::uint64_t address, std::span<const std::byte> bytes);
@@ -67,7 +67,7 @@ class RecordingStorage final : public Storage {
   int fd_;
 };
 
-/// The shared end of the file, with a random gap before each allocation if asked for.
+/// The shared end of the file, with an optional random gap before each allocation.
 class ScatteringTail {
  public:
   explicit ScatteringTail(std::uint64_t start = 0, unsigned gap_max = 0)
@@ -88,7 +88,7 @@ class ScatteringTail {
 /// HDF5's shuffle + deflate pipeline as FilterSpecs.
 std::vector<FilterSpec> shuffle_deflate(std::size_t element_bytes);
 /// Bytes that the pipeline above decodes to `values`: shuffled, then a zlib stream of stored
-/// blocks, whose number (and so the length) depends on `variation`.
+/// blocks. `variation` changes the number of blocks and so the length.
 std::vector<std::byte> encode_stored(std::span<const float> values, unsigned variation);
 
 /// Deterministic contents of a dataset: element `index` of series `salt`.
@@ -97,22 +97,23 @@ float test_value(std::uint64_t index, unsigned salt);
 /// The bytes of one chunk of a dataset of test values, edge chunks padded with zeros.
 std::vector<float> chunk_values(const ChunkGrid& grid, std::uint64_t chunk_index, unsigned salt);
 
-/// Write all chunks of a dataset (created before) and insert them in random order.
-/// `insert_first`: the index before the bytes.
+/// Writes all chunks of an existing dataset and inserts them in random order. `insert_first`:
+/// inserts the index entry before writing the bytes.
 Status write_test_chunks(Hdf5File& file, Storage& storage, ScatteringTail& tail,
                          const std::string& path, const ChunkGrid& grid, bool filtered,
                          unsigned salt, bool insert_first = false);
 
-/// Read a whole f32 dataset with stock HDF5 (sec2); nullopt if anything fails.
+/// Reads a complete f32 dataset with stock HDF5 (sec2); nullopt if anything fails.
 std::optional<std::vector<float>> read_stock(const std::string& file, const std::string& dataset);
-/// Whether the dataset reads as test values of this salt, for `n` elements (or all that it has).
+/// True if the dataset reads as test values of this salt, for `n` elements (or all of its
+/// elements).
 bool holds_test_values(const std::string& file, const std::string& dataset, unsigned salt,
                        std::optional<std::uint64_t> n = {});
 
-/// Run a program, output discarded; its exit status, or -1 if it is not installed.
+/// Runs a program and discards its output; returns the exit status, or -1 if it is not installed.
 int run_tool(const std::vector<std::string>& arguments);
 
-/// What a message of `status` says, for EXPECT texts.
+/// Message of `status`, for EXPECT texts.
 inline std::string text_of(const Status& status) {
   return std::string(code_name(status.code())) + ": " + status.message();
 }

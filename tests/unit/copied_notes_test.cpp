@@ -1,5 +1,5 @@
-// What a copy may say of its source (core/copied_notes.hpp): by kind of copy, and of rows of
-// several datasets together.
+// Attributes about the source that a copy may keep (core/copied_notes.hpp): for each kind of copy,
+// and for joined rows of several datasets.
 
 #include "core/copied_notes.hpp"
 
@@ -83,7 +83,7 @@ TEST(CopiedNotes, RowsOfManySayWhatAllSay) {
   EXPECT_EQ(all.absolute_bound, 2);
   EXPECT_EQ(all.max_error, 0.5);
   EXPECT_EQ(all.guards, guards("sign"));
-  // In whatever order and number.
+  // Order and number of the datasets do not matter.
   EXPECT_EQ(of_all_rows(all, some).guards, guards("sign"));
   EXPECT_EQ(of_all_rows(some, all).guards, guards("sign"));
   others.guards = guards("zero");
@@ -118,7 +118,7 @@ TEST(CopiedNotes, RowsWithOtherBoundsAreWithinTheLargestAbsoluteOne) {
     EXPECT_EQ(std::get<double>(*notes.instead.at(absolute_bound_attribute)), 2);
     EXPECT_EQ(std::get<double>(*notes.instead.at(max_error_attribute_name)), 1);
   }
-  others.absolute_bound = 0;  // Of a bound of another kind, or of none.
+  others.absolute_bound = 0;  // A bound of another kind, or no bound.
   EXPECT_FALSE(of_all_rows(some, others).said);
   others.absolute_bound = 2;
   others.codec = "zfp";

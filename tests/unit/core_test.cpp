@@ -105,7 +105,7 @@ TEST(ErrorBound, PointwiseIsNoAbsoluteOne) {
 }
 
 TEST(ErrorBound, PointwiseComparisonIsExactAtEveryScale) {
-  // Whole numbers times a power of two, and fractions of 30 bits: 64-bit integers know the answer.
+  // Integers times a power of two, and fractions of 30 bits: 64-bit integers give the exact answer.
   std::uint64_t state = 1;
   const auto random = [&](std::uint64_t below) {
     state = state * 6364136223846793005U + 1442695040888963407U;
@@ -135,13 +135,13 @@ TEST(ErrorBound, PointwiseComparisonIsExactAtEveryScale) {
 
 TEST(ErrorBound, PointwiseComparisonWhereBothSidesRound) {
   const double x = 1 + 0x1p-52;
-  const double y = 0.75;  // x - y = 1/4 + 2^-52
+  const double y = 0.75;  // then x - y = 1/4 + 2^-52
   EXPECT_TRUE(exceeds_pointwise_bound(x, y, 0.25));
   EXPECT_FALSE(exceeds_pointwise_bound(x, y, 0.25 + 0x1p-52));
   EXPECT_FALSE(exceeds_pointwise_bound(0.0, -0.0, 0.5));
   EXPECT_TRUE(exceeds_pointwise_bound(0.0, 5e-324, 0.5));
   EXPECT_TRUE(exceeds_pointwise_bound(1.0, 1 + 0x1p-52, 0x1p-61));
-  // Fractions of 53 bits: x * fraction = 1/3 - 2^-54 or so rounds to the difference.
+  // Fractions of 53 bits: x * fraction = 1/3 - 2^-54 or so, which rounds to the difference.
   const double third = 1.0 / 3;  // below 1/3 by 2^-54 / 1.5
   EXPECT_FALSE(exceeds_pointwise_bound(3.0, std::nextafter(2.0, 3.0), third));
   EXPECT_TRUE(exceeds_pointwise_bound(3.0, 2.0, third));

@@ -1,4 +1,4 @@
-// Which cells of a level finer boxes cover, and what their values become.
+// Cells of a level that finer boxes cover, and their replaced values.
 
 #include "core/covered_cells.hpp"
 
@@ -44,7 +44,7 @@ std::shared_ptr<const BoxSeries> series_of(const LevelCorners& level, std::size_
 }
 
 TEST(CoveredParts, are_within_their_boxes_and_whole_cells_only) {
-  // Along i 5 to 12 of the finer level: of cells of 2 the first is half there.
+  // Along i 5 to 12 of the finer level: the first cell of 2 is covered by half.
   const auto parts = covered_parts(corners(2, {{0, 0, 7, 3}, {8, 0, 15, 3}}),
                                    corners(2, {{5, 2, 12, 5}, {14, -4, 19, 1}}), Corner{2, 2});
   ASSERT_EQ(parts.size(), 3U);
@@ -66,7 +66,7 @@ TEST(CoveredParts, of_other_ratios_and_negative_indices) {
   EXPECT_TRUE(covered_parts(corners(1, {{0, 9}}), corners(1, {}), Corner{2}).empty());
 }
 
-/// By a set of all finer cells of each box.
+/// Reference implementation with a set of all finer cells of each box.
 bool is_covered(const LevelCorners& finer, const Corner& cell, std::int64_t ratio) {
   for (std::size_t f = 0; f < finer.n_boxes(); ++f) {
     bool whole = true;
@@ -127,7 +127,7 @@ TEST(CoveredCells, marks_are_those_of_every_cell_looked_at_alone) {
     std::vector<std::uint8_t> marks(expected.size());
     EXPECT_EQ(cells.mark(0, marks), std::ranges::count(expected, 1) > 0);
     EXPECT_EQ(marks, expected);
-    // Piece by piece, and beyond the end.
+    // In parts, also beyond the end.
     for (std::size_t first = 0; first < expected.size(); first += 37) {
       std::vector<std::uint8_t> piece(37);
       const std::size_t n = std::min<std::size_t>(37, expected.size() - first);
@@ -138,7 +138,7 @@ TEST(CoveredCells, marks_are_those_of_every_cell_looked_at_alone) {
       EXPECT_EQ(piece, wanted);
       EXPECT_EQ(any, std::ranges::count(wanted, 1) > 0);
     }
-    // Components, one after the other.
+    // Components are stored one after the other.
     std::uint64_t at = 0;
     for (std::size_t b = 0; b < level.n_boxes(); ++b) {
       std::uint64_t n_cells = 1;
@@ -157,7 +157,7 @@ TEST(CoveredCells, marks_are_those_of_every_cell_looked_at_alone) {
   }
 }
 
-/// Values, and marks of what is covered: a corner of a box of these cells.
+/// Values and marks of covered cells, in the corner of a box of these cells.
 template <class T>
 struct Values {
   Shape shape;
@@ -228,7 +228,7 @@ TYPED_TEST(CoveredValuesOf, a_hole_in_a_plane_is_filled_smoothly) {
     some.covered[i] = y >= 8 && y < 16 && x >= 8 && x < 16 ? 1 : 0;
   }
   const std::vector<T> made = some.replaced(true);
-  // Of a range of 1 * 23 + 2 * 23.
+  // The range is 1 * 23 + 2 * 23.
   for (std::size_t i = 0; i < made.size(); ++i) EXPECT_NEAR(made[i], some.values[i], 4);
 }
 
@@ -252,10 +252,10 @@ TYPED_TEST(CoveredValuesOf, what_is_no_number_stays_and_is_not_gone_by) {
       EXPECT_LE(made[i], 3 + 15 + 2 * 15);
     }
   }
-  // Nothing to go by at all.
+  // No valid value at all.
   std::ranges::fill(some.values, nan);
   for (const bool smooth : {true, false}) EXPECT_EQ(some.replaced(smooth)[8 * 16 + 8], 0);
-  // No sum of the greatest numbers overflows.
+  // Sums of the greatest numbers do not overflow.
   std::ranges::fill(some.values, std::numeric_limits<T>::max());
   for (const bool smooth : {true, false}) {
     EXPECT_TRUE(std::isfinite(some.replaced(smooth)[15 * 16 + 15]));

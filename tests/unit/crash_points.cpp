@@ -29,7 +29,7 @@ bool link_exists(const std::string& path, const std::string& link) {
 
 std::string growing_path(unsigned k) { return "/run/field" + std::to_string(k); }
 
-/// A file as it was at one point of the recording.
+/// A file at one point of the recording.
 struct CrashImage {
   std::vector<std::byte> bytes;
 
@@ -40,7 +40,7 @@ struct CrashImage {
       apply_front(operation, operation.bytes.size());
     }
   }
-  /// The first `n` bytes of a write.
+  /// Applies the first `n` bytes of a write.
   void apply_front(const Operation& operation, std::size_t n) {
     if (operation.kind == Operation::Kind::write) {
       if (bytes.size() < operation.address + n) bytes.resize(operation.address + n);
@@ -53,7 +53,7 @@ struct CrashImage {
   }
 };
 
-/// What judge() found, for the exit status of a child process.
+/// Result of judge(), and exit status of a child process.
 enum Verdict : int { good = 0, damaged = 1, half_step = 2 };
 
 Verdict verdict_on(Series& series, const std::string& path, std::size_t n_commits) {
@@ -63,7 +63,8 @@ Verdict verdict_on(Series& series, const std::string& path, std::size_t n_commit
   return series.sane(path, n_commits) ? good : half_step;
 }
 
-/// Judge in a child process: HDF5 does not always close a damaged file, and complains at exit.
+/// Judges in a child process, because HDF5 does not always close a damaged file and reports it at
+/// exit.
 Verdict verdict_apart(Series& series, const std::string& path, std::size_t n_commits) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(verdict_on(series, path, n_commits));
@@ -73,8 +74,8 @@ Verdict verdict_apart(Series& series, const std::string& path, std::size_t n_com
 }
 
 /// True if the next crash point is judged: every n-th, by the tier or the environment (see
-/// crash_points.hpp). The first commit's own points are skipped: until it returns, the
-/// file has a temporary name and nobody has been promised anything.
+/// crash_points.hpp). The points of the first commit are skipped: until that commit returns, the
+/// file has a temporary name and no state of it is promised.
 bool is_judged(std::size_t n_commits, Tally& tally) {
   static const std::size_t stride = [] {
     const char* text = std::getenv("TAILRACE_CRASH_POINT_STRIDE");
@@ -155,7 +156,7 @@ bool GrowingDatasets::whole(const std::string& path, std::size_t step) {
 }
 
 bool GrowingDatasets::sane(const std::string& path, std::size_t) {
-  // Lengths may differ by the step under way, but what counts as there is right.
+  // Lengths may differ by the step in progress, but all values within them must be right.
   return holds_test_values(path, growing_path(0), 0) && holds_test_values(path, growing_path(1), 1);
 }
 
@@ -202,7 +203,8 @@ void judge_all(Series& series, const std::string& path, const Recording& recordi
                Tally& torn) {
   CrashImage image{recording.start};
   for (const Operation& operation : recording.operations) {
-    // Between commits only chunk bytes are written, all alike: a quarter of these points will do.
+    // Between commits only chunk bytes are written, all alike, so a quarter of these points
+    // suffices.
     const bool skip = !operation.committing && operation.address % 4 != 0;
     if (!skip && is_judged(operation.n_commits, clean)) {
       image.store(path);
@@ -243,7 +245,7 @@ void judge_recovered(Series& series, const std::string& path, const Recording& r
   CrashImage image{recording.start};
   std::string journal_before;
   for (const Operation& operation : recording.operations) {
-    // A journal that has just appeared was being written: it may be torn, or lack its name still.
+    // A journal that has just appeared may be torn, or may still lack its name.
     if (!operation.journal.empty() && journal_before.empty()) {
       recover_and_judge(image, operation.journal.substr(0, operation.journal.size() / 2),
                         operation.n_commits);
@@ -262,7 +264,7 @@ void judge_recovered(Series& series, const std::string& path, const Recording& r
       ++tally.n_torn;
     }
     image.apply(operation);
-    // The journal outlives the last write and sync of its commit for a moment.
+    // The journal exists shortly beyond the last write and sync of its commit.
     if (!operation.journal.empty())
       recover_and_judge(image, operation.journal, operation.n_commits);
     journal_before = operation.journal;

@@ -1,7 +1,8 @@
-// Crash points: ways of adding steps to a file, recordings of what that does to storage, and
-// judges that rebuild the file as a crash leaves it and read it with stock HDF5. For the tests of
-// commits. The full tier judges every point, the merge tier every fifth. In the environment,
-// TAILRACE_CRASH_POINT_STRIDE=n overrides the tier: a sanitizer slows HDF5's reading tenfold.
+// Crash points, for the tests of commits. Steps are added to a file in several ways, and the
+// operations on storage are recorded. Judges rebuild the file as a crash would leave it and read it
+// with stock HDF5. The full tier judges every point, the merge tier every fifth. The environment
+// variable TAILRACE_CRASH_POINT_STRIDE=n overrides the tier, because a sanitizer slows HDF5's
+// reading tenfold.
 
 #pragma once
 
@@ -17,17 +18,17 @@ namespace tailrace::test {
 
 constexpr std::size_t n_steps_usual = 12;
 
-/// A way of adding steps to a file, and of checking them.
+/// A method of adding steps to a file and of checking them.
 class Series {
  public:
   virtual ~Series() = default;
   virtual Status add(Hdf5File& file, Storage& storage, ScatteringTail& tail, std::size_t step) = 0;
-  /// Whether the step can be read completely.
+  /// True if the step can be read completely.
   virtual bool whole(const std::string& path, std::size_t step) = 0;
-  /// Whether the step, not committed yet, is absent or complete.
+  /// True if the uncommitted step is absent or complete.
   virtual bool sane(const std::string& path, std::size_t step) = 0;
 
-  bool old_forms = false;  ///< The file is made as Hdf5File::Settings::old_forms says.
+  bool old_forms = false;  ///< Use Hdf5File::Settings::old_forms.
 };
 
 /// One group per step with two datasets and attributes.
@@ -46,7 +47,7 @@ class GroupPerStep : public Series {
   ChunkGrid grid_{{40, 6}, {9, 6}};
 };
 
-/// Two datasets that grow along their first dimension; made in step 0.
+/// Two datasets that grow along their first dimension; step 0 creates them.
 class GrowingDatasets : public Series {
  public:
   Status add(Hdf5File& file, Storage& storage, ScatteringTail& tail, std::size_t step) override;
@@ -60,10 +61,10 @@ class GrowingDatasets : public Series {
 struct Tally {
   std::size_t n_points = 0;
   std::size_t n_judged = 0;
-  std::size_t n_damaged = 0;     ///< A committed step does not read right.
+  std::size_t n_damaged = 0;     ///< A committed step reads wrong values.
   std::size_t n_torn = 0;        ///< Points within a write (judge_recovered).
-  std::size_t n_half_steps = 0;  ///< The step under way is neither absent nor complete.
-  bool apart = false;            ///< Judge in child processes: some points will be damaged.
+  std::size_t n_half_steps = 0;  ///< The step in progress is neither absent nor complete.
+  bool apart = false;            ///< Judge in child processes, because some points will be damaged.
 };
 
 struct Recording {
@@ -72,26 +73,27 @@ struct Recording {
   std::size_t n_steps = 0;
 };
 
-/// Create a file (or append to the one that is there) and record `n_steps` commits.
+/// Creates a file, or appends to the existing one, and records `n_steps` commits.
 Recording record(Series& series, const std::string& path, bool append, bool journal,
                  unsigned gap_max, std::size_t n_steps = n_steps_usual);
 
 /// The content of a file.
 std::vector<std::byte> content_of(const std::string& path);
 
-/// Rebuild every crash point, clean and torn, as a reader finds it without any recovery.
+/// Rebuilds every crash point, clean and torn, as a reader would find it without recovery.
 void judge_all(Series& series, const std::string& path, const Recording& recording, Tally& clean,
                Tally& torn);
 
-/// Where a write is cut short: anywhere, or as by a kill, at a border of pages that it crosses.
+/// Position at which a write is cut: in its middle, or at a page border that it crosses, like a
+/// kill.
 enum class Tear : std::uint8_t { in_half, between_pages };
 
-/// As judge_all, but recovery runs on every point first; torn journals are tried, too.
+/// Works like judge_all, but runs recovery on every point first; torn journals are tried, too.
 void judge_recovered(Series& series, const std::string& path, const Recording& recording,
                      Tally& tally, Tear tear = Tear::in_half);
 
-/// Power loss: writes since the last sync reach the disk in any order. Tried: each of them alone,
-/// and all but each of them; recovery runs where a journal is there.
+/// Power loss: writes since the last sync reach the disk in any order. Tries each write alone, and
+/// all writes except each one. Recovery runs if a journal exists.
 void judge_reordered(Series& series, const std::string& path, const Recording& recording,
                      Tally& tally);
 

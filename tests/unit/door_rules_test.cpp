@@ -1,6 +1,6 @@
-// Every cell of the table of options and doors (docs/options.md), tried in the door itself: an
-// option with "yes" writes a file, an option with "no" is refused by its name. The serial door is
-// tried by tests/python/test_hdf5_serial_options.py.
+// Every cell of the table of options and interfaces ("doors", docs/options.md), tested in the door
+// itself. An option with "yes" writes a file, and an option with "no" is refused by name.
+// tests/python/test_hdf5_serial_options.py tests the serial door.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ const Shape shape = {64, 96};
 
 std::vector<std::byte> some_values() { return values_of(shape, Box{{0, 0}, shape}, DType::f32); }
 
-/// A way to write one field of f32 with a text of options.
+/// Writes one field of f32 with the options of a text.
 using Write = std::function<Status(const std::string& options)>;
 
 class DoorRules : public ::testing::Test {
@@ -71,7 +71,8 @@ class DoorRules : public ::testing::Test {
     options.file.sync = false;
     options.file.replace = true;
     TAILRACE_TRY(apply_glob_options(text, options));
-    // PnetCDF's front end lays the closed file in front (tests/python/test_pnetcdf_front.py).
+    // PnetCDF's front end moves the metadata to the front when it closes the file
+    // (tests/python/test_pnetcdf_front.py).
     const bool in_front = options.file.field_defaults.layout == front_layout;
     if (door == Door::pnetcdf && in_front) options.file.field_defaults.layout = "claimed";
     const std::string path = folder_ / "variables.h5";
@@ -114,7 +115,7 @@ class DoorRules : public ::testing::Test {
     for (const auto& [key, value] : request.options.field_defaults.codec_settings) {
       request.fields.codec += "," + key + "=" + value;
     }
-    if (request.options.field_defaults.bound_given) {  // As --bound: for measurements alone.
+    if (request.options.field_defaults.bound_given) {  // Like --bound: only for measurements.
       request.fields.bound = error_bound_text(request.options.field_defaults.bound);
       request.options.field_defaults.bound = ErrorBound();
     }
@@ -136,7 +137,7 @@ class DoorRules : public ::testing::Test {
   TestFolder folder_;
 };
 
-/// A value of an option that is not its default, and what else the option needs to be of use.
+/// A value of an option that is not its default, and other options that it needs to have an effect.
 struct Example {
   std::string text;
   std::string with = "";
@@ -217,7 +218,7 @@ TEST_F(DoorRules, EveryCellOfTheTableIsWhatTheDoorDoes) {
         ASSERT_TRUE(apply_file_options(example.text, asked).ok()) << example.text;
         if (agreed_text(asked, Door::steps) == agreed_text(FileOptions(), Door::steps) &&
             option != "covered") {
-          continue;  // A default asks for nothing.
+          continue;  // A default requests nothing.
         }
         const Status refused = write(example.text);
         EXPECT_TRUE(refused.code() == Code::invalid_argument || refused.code() == Code::unsupported)
@@ -229,7 +230,7 @@ TEST_F(DoorRules, EveryCellOfTheTableIsWhatTheDoorDoes) {
       const std::string text =
           example.with.empty() ? example.text : example.with + "," + example.text;
       const Status done = write(text);
-      if (done.code() == Code::plugin_missing) continue;  // Served where the plug-in is.
+      if (done.code() == Code::plugin_missing) continue;  // Supported if the plug-in is installed.
       if (option == "covered" && door == Door::repack) {  // The input has no level.
         EXPECT_NE(done.message().find("with a level"), std::string::npos) << done.message();
         continue;

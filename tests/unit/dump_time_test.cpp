@@ -1,4 +1,4 @@
-// The dump-time model and the choice of codecs for a step, against all choices tried one by one.
+// The dump-time model and the choice of codecs for a step, compared with exhaustive search.
 
 #include "model/dump_time.hpp"
 
@@ -61,7 +61,7 @@ double step_s(std::span<const FieldForecast> fields, const std::vector<std::size
                            setting);
 }
 
-/// Call `visit` with every choice of candidates that are not refused.
+/// Calls `visit` with every choice of candidates that are not refused.
 template <class Visit>
 void for_each_choice(std::span<const FieldForecast> fields, const Visit& visit) {
   std::vector<std::size_t> picks(fields.size(), 0);
@@ -88,7 +88,7 @@ TEST(DumpTime, OverlapHidesTheShorterLaneButForOneChunk) {
   const DumpSetting setting = setting_of(4, 2, 100e6);
   EXPECT_DOUBLE_EQ(overlapped_dump_s(400e6, 8, 10, setting), 4 + 0.1);
   EXPECT_DOUBLE_EQ(overlapped_dump_s(400e6, 80, 10, setting), 10 + 0.4);
-  // One chunk per rank: nothing overlaps, and the second thread has nothing to do.
+  // One chunk per rank: nothing overlaps, and the second thread is idle.
   EXPECT_DOUBLE_EQ(overlapped_dump_s(400e6, 8, 1, setting), 4 + 2);
 }
 
@@ -200,7 +200,7 @@ TEST(ChooseCodecs, TiesGoToTheEarlierCandidate) {
 }
 
 TEST(ChooseCodecs, BytesOfOneFieldHideBehindTheEncodingOfAnother) {
-  // Field a is worth much encoding. While that runs, field b's raw bytes go out for nothing.
+  // Field a is worth a long encoding. Meanwhile field b's raw bytes are written at no cost.
   FieldForecast a;
   a.n_chunks = 100;
   a.candidates = {candidate("none", 10e9, 0), candidate("slow", 1e9, 5)};
@@ -211,7 +211,7 @@ TEST(ChooseCodecs, BytesOfOneFieldHideBehindTheEncodingOfAnother) {
   const DumpSetting setting = setting_of(1, 1, 1e9);
   EXPECT_EQ(choose_codecs(both, setting, Objective::speed).candidate,
             (std::vector<std::size_t>{1, 0}));
-  // Alone, field b is encoded.
+  // Without field a, field b is encoded.
   EXPECT_EQ(choose_codecs({&b, 1}, setting, Objective::speed).candidate,
             std::vector<std::size_t>{1});
 }
@@ -223,8 +223,8 @@ TEST(ChooseCodecs, ManyFieldsComeWithinAPerMilleOfTheLowerBound) {
   for (const double bandwidth : {10e6, 100e6, 1e9, 3e9}) {
     if (sanitized && bandwidth != 100e6) continue;
     const DumpSetting setting = setting_of(1, 1, bandwidth);
-    // Weak duality: for every weight w in [0, 1] of the encode lane, the step takes at least
-    // w * encode + (1 - w) * write, which each field makes least by itself.
+    // Weak duality: for every weight w in [0, 1] of the encode lane, a step takes at least w *
+    // encode + (1 - w) * write. Each field minimizes this sum separately.
     double bound = 0;
     for (int i = 0; i <= 2000; ++i) {
       const double w = i / 2000.0;

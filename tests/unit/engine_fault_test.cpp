@@ -1,6 +1,5 @@
-// What the engine does when something fails: the same error on every rank, no rank left waiting,
-// and a file that is whole or absent. Each collective stage of src/write/write.cpp has its failing
-// rank here.
+// Failures in the engine: the same error on every rank, no rank left waiting, and a file that is
+// complete or absent. Each collective stage of src/write/write.cpp has its failing rank here.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +43,7 @@ class FailingStorage final : public StorageOver {
   Code code_;
 };
 
-/// The statuses of all ranks must be the same failure; returns it.
+/// Expects the same failure from all ranks and returns it.
 Status same_failure(const std::vector<Status>& statuses) {
   for (const Status& status : statuses) {
     EXPECT_EQ(status.code(), statuses[0].code());
@@ -53,7 +52,8 @@ Status same_failure(const std::vector<Status>& statuses) {
   return statuses[0];
 }
 
-/// Create, define one 8x8 i32 field, let `put` act on each rank, end the step; gather the statuses.
+/// Creates a file, defines one 8x8 i32 field, calls `put` on each rank, and ends the step. Returns
+/// all ranks' statuses.
 template <class Put>
 Status failing_step(int n_ranks, const std::string& options, Put&& put) {
   const TestFolder folder;
@@ -79,8 +79,8 @@ const std::vector<std::int32_t> kValues(64, 7);
 
 class EngineFault : public ::testing::TestWithParam<int> {};
 
-/// Every message about a shared chunk may find no memory on its way: a question, an answer, the
-/// word that there is none. The others must not wait for it.
+/// Every message about a shared chunk may lack memory: a question, an answer, or the reply that
+/// there is nothing to send. The other ranks must not wait for it.
 TEST(EngineFaultPosts, AMessageWithoutMemoryFailsTheStepOnAllRanks) {
   constexpr int n_ranks = 3;
   int n_failed = 0;
@@ -161,7 +161,7 @@ TEST_P(EngineFault, AHoleNobodyTouched) {
   EXPECT_NE(failure.message().find("holes=on"), std::string::npos) << failure.message();
 }
 
-/// A scalar has no first dimension, which boxes of other fields are sorted by.
+/// A scalar has no first dimension, by which boxes of other fields are sorted.
 TEST_P(EngineFault, AScalarBesideAHoleAndWithHoles) {
   for (const bool holes : {false, true}) {
     const Status failure = failing_step(
@@ -246,8 +246,8 @@ struct StorageCase {
 
 class EngineStorageFault : public ::testing::TestWithParam<StorageCase> {};
 
-/// Fail the k-th write for every k, in the middle of data or metadata: all ranks get the error, an
-/// older file of that name is untouched, and the pieces in flight keep nobody waiting.
+/// Fails the k-th write for every k, within data or metadata. All ranks get the error, an older
+/// file of that name is unchanged, and pieces in flight block no rank.
 TEST_P(EngineStorageFault, EveryWriteFailsOnce) {
   const auto& [n_ranks, layout, code] = GetParam();
   const TestFolder folder;

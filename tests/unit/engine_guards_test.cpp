@@ -1,5 +1,5 @@
-// guard= through the engine: fields in steps, over time, continued, and arrays that are added to.
-// What a file keeps is judged by breaks_guards(), which the encoder does not use.
+// guard= through the engine: fields in steps, over time, continued, and arrays that grow. The
+// file's values are judged by breaks_guards(), which the encoder does not use.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace tailrace::test {
 namespace {
 
-/// A wave through 0 along every axis.
+/// A wave around 0 along every axis.
 std::vector<float> guarded_waves(const Shape& shape, const Box& box, double phase = 0) {
   std::vector<float> values;
   for_each_position(box, [&](const Shape& at) {
@@ -30,7 +30,7 @@ std::vector<float> guarded_waves(const Shape& shape, const Box& box, double phas
   return values;
 }
 
-/// All values of a field, by our own reader, which needs no plug-in; empty if that fails.
+/// All values of a field, read with our own reader, which needs no plug-in; empty if that fails.
 std::vector<float> floats_in(const std::string& path, const std::string& field) {
   Result<std::unique_ptr<InputFile>> input = open_input_file(path, {}, ReadOptions());
   if (!input.ok()) return {};
@@ -70,7 +70,7 @@ std::string recorded_guards(const std::string& path, const std::string& field) {
   return all.ok() ? guards_text(all->front().guards) : "unreadable";
 }
 
-/// One step of a field, every rank with random boxes of it.
+/// Writes one step of a field; every rank has random boxes of it.
 Result<StepReport> write_guarded(int n_ranks, const std::string& path, const Shape& shape,
                                  const std::string& options_text, bool append = false,
                                  double phase = 0) {
@@ -154,7 +154,7 @@ TEST_P(EngineGuards, GradientsFollowFromTheBound) {
   EXPECT_EQ(recorded_guards(path, "/u"), "gradient=0.03");
 }
 
-/// Chunks at the field's ends, too, of which only a part is values; and neighbours in two chunks.
+/// Includes partial chunks at the field's ends, and neighbours in two chunks.
 TEST_P(EngineGuards, SumsOfChunksAndOrdersStay) {
   const TestFolder folder;
   const std::string path = folder / "u.h5";
@@ -189,14 +189,14 @@ TEST_P(EngineGuards, SumsOfChunksAndOrdersStay) {
   }
 }
 
-/// What a file keeps of regions, value by value.
+/// Deviations of a file's values from the bounds of regions, value by value.
 struct KeptRegions {
-  std::uint64_t n_beyond = 0;  ///< Farther off than their region allows, or than the field's bound.
+  std::uint64_t n_beyond = 0;  ///< Outside the bound of their region, or of the field.
   std::uint64_t n_inside = 0;
-  std::uint64_t n_looser = 0;  ///< Outside, farther off than the tightest region allows.
+  std::uint64_t n_looser = 0;  ///< Values outside all regions, beyond the tightest bound.
 };
 
-/// @param regions  of the array's indexes, in the order of guards_from().
+/// @param regions  regions of the array's indexes, in the order of guards_from().
 KeptRegions kept_regions(const Guards& guards, const Shape& shape, double bound,
                          std::span<const float> x, std::span<const float> y) {
   KeptRegions kept;
@@ -223,7 +223,8 @@ KeptRegions kept_regions(const Guards& guards, const Shape& shape, double bound,
   return kept;
 }
 
-/// Boxes that end within chunks, with chunks that reach over the field's ends; other guards beside.
+/// Boxes that end within chunks, with chunks that extend beyond the field's ends, combined with
+/// other guards.
 TEST_P(EngineGuards, RegionsKeepBoundsOfTheirOwn) {
   const TestFolder folder;
   const std::string path = folder / "u.h5";
@@ -251,7 +252,7 @@ TEST_P(EngineGuards, RegionsKeepBoundsOfTheirOwn) {
       }
     }
   }
-  // They are needed.
+  // The guards are needed: without them values deviate.
   ASSERT_TRUE(
       write_guarded(GetParam(), path, shape, "codec=trz,bound=abs=0.01,chunk=16x16x16,replace=on")
           .ok());
@@ -286,7 +287,8 @@ TEST(EngineGuardsOverTime, AStepThatIsAddedKeepsWhatTheFileRecords) {
   const Shape shape = {60, 70};
   const std::string options = "codec=trz,bound=abs=0.02,over-time=on";
   ASSERT_TRUE(write_guarded(2, path, shape, options + ",guard=sign").ok());
-  // Said again or not: the dataset keeps signs. Something else is refused.
+  // The dataset keeps its guard of signs, whether it is requested again or not. Another guard is
+  // refused.
   const Result<StepReport> silent = write_guarded(2, path, shape, options, true, 0.001);
   ASSERT_TRUE(silent.ok()) << silent.status().message();
   ASSERT_TRUE(write_guarded(2, path, shape, options + ",guard=sign", true, 0.002).ok());
@@ -308,7 +310,7 @@ TEST(EngineGuardsOverTime, AStepThatIsAddedKeepsWhatTheFileRecords) {
   }
 }
 
-/// A region of a field over time is one of every step.
+/// A region of a field over time applies to every step.
 TEST(EngineGuardsOverTime, RegionsAreOfEveryStep) {
   const TestFolder folder;
   const std::string path = folder / "u.h5";
@@ -358,13 +360,13 @@ TEST(EngineGuardsRefused, WhatCannotKeepThemSaysSo) {
   expect_guard_words(refusal("codec=trz,bound=abs=0.01,guard=monotone=2"), "have no such axis");
   expect_guard_words(refusal("codec=trz,bound=abs=0.01,chunk=2x40,guard=monotone=0"),
                      "are too thin");
-  // Axis 0 is time then, and other steps go on along it.
+  // Axis 0 is time in this field, and other steps continue along it.
   expect_guard_words(refusal("codec=trz,bound=abs=0.01,over-time=on,guard=monotone=0"),
                      "are too thin");
   EXPECT_OK(refusal("codec=trz,guard=monotone=7"));  // Without loss.
   EXPECT_OK(refusal("codec=auto,bound=abs=0.01,over-time=on,guard=monotone=2"));
   EXPECT_EQ(recorded_guards(path, "/u"), "monotone=2");
-  // A gradient asks no more of a codec than a bound; without loss there is nothing to keep.
+  // A gradient needs only a bound from the codec; a lossless codec satisfies every guard.
   EXPECT_OK(refusal("codec=portable,bound=abs=0.01,guard=gradient=0.01"));
   EXPECT_EQ(recorded_guards(path, "/u"), "gradient=0.01");
   EXPECT_OK(refusal("codec=deflate,guard=sign+minmax+gradient=1"));
@@ -394,12 +396,12 @@ TEST(EngineGuardsRefused, RegionsThatAreNoneOfTheField) {
                      "a mask works only with tailrace repack");
   expect_guard_words(refusal("codec=trz,guard=region=40:0.001"),
                      "is not a range A..B; expected A..B");
-  // Without loss there is nothing to keep.
+  // A lossless codec satisfies every guard.
   EXPECT_OK(refusal("codec=deflate,guard=region=*:0.001"));
   EXPECT_EQ(recorded_guards(path, "/u"), "none");
 }
 
-/// Values that come piece by piece are laid beside others that have been decoded.
+/// Values that arrive piece by piece are combined with decoded values of the file.
 TEST(EngineGuardsArrays, WhatNeedsAllValuesIsRefused) {
   const TestFolder folder;
   const std::string path = folder / "u.h5";
@@ -441,7 +443,7 @@ TEST(EngineGuardsArrays, ValuesThatAreAddedKeepWhatTheFileRecords) {
   EXPECT_EQ(recorded_guards(path, "/u"), "sign");
 }
 
-/// Rewritten whole and in part, by ranks that share chunks.
+/// Rewritten completely and in part, by ranks that share chunks.
 TEST(EngineGuardsArrays, ValuesThatAreAddedKeepRegions) {
   const TestFolder folder;
   const std::string path = folder / "u.h5";

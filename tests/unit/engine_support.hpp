@@ -1,4 +1,5 @@
-// What the engine's tests share: random decompositions, values that name their place, reading back.
+// Helpers of the engine's tests: random decompositions, values that identify their position,
+// reading back.
 
 #pragma once
 
@@ -16,7 +17,8 @@
 
 namespace tailrace::test {
 
-/// Cut a shape at random places into `n_parts` disjoint boxes that cover it (fewer if it is small).
+/// Cuts a shape at random places into `n_parts` disjoint boxes that cover it (fewer if it is
+/// small).
 inline std::vector<Box> random_boxes(const Shape& shape, std::size_t n_parts,
                                      std::mt19937& random) {
   std::vector<Box> boxes = {whole_box(shape)};
@@ -34,7 +36,7 @@ inline std::vector<Box> random_boxes(const Shape& shape, std::size_t n_parts,
   return boxes;
 }
 
-/// A value that is smooth enough to compress and tells its position.
+/// A value that is smooth enough to compress and depends on its position.
 inline double value_at(const Shape& shape, const Shape& at) {
   double index = 0;
   for (std::size_t d = 0; d < at.size(); ++d) {
@@ -43,7 +45,7 @@ inline double value_at(const Shape& shape, const Shape& at) {
   return index;
 }
 
-/// The values of one box, row-major, wrapped into the dtype's range.
+/// The values of one box, row-major, converted to the dtype with wraparound.
 inline std::vector<std::byte> values_of(const Shape& shape, const Box& box, DType dtype) {
   const std::size_t element = dtype_bytes(dtype);
   std::vector<std::byte> bytes(box.n_elements() * element);

@@ -33,7 +33,7 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 
 class EngineWrite : public ::testing::TestWithParam<Case> {};
 
-/// Write one field in a random decomposition and compare every value.
+/// Writes one field in a random decomposition and compares every value.
 void write_and_compare(const Case& test, const Shape& shape, DType dtype, const std::string& chunk,
                        unsigned seed) {
   const TestFolder folder;
@@ -111,7 +111,7 @@ std::vector<Case> all_cases() {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, EngineWrite, ::testing::ValuesIn(all_cases()), case_name);
 
-/// What layout=front does not serve is refused in the same words on every rank.
+/// Expects that layout=front refuses the field with the same message on every rank.
 void expect_refused(const Status& status, const std::string& words) {
   EXPECT_EQ(status.code(), Code::unsupported);
   EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
@@ -159,8 +159,8 @@ TEST(EngineFront, OneStepOfANewFileInSyncModeIsServed) {
   }
   EXPECT_EQ(chunks->size(), 64U);
   EXPECT_EQ(end - first, n_bytes);                       // nothing between two chunks
-  EXPECT_EQ(std::filesystem::file_size(path), end + 8);  // nor behind them
-  EXPECT_LT(first, 16384U);                              // nor much of nothing before
+  EXPECT_EQ(std::filesystem::file_size(path), end + 8);  // nor after them
+  EXPECT_LT(first, 16384U);                              // and little before them
 }
 
 TEST(EngineFront, OtherFilesAreRefused) {
@@ -188,7 +188,7 @@ TEST(EngineFront, OtherFilesAreRefused) {
   }
 }
 
-/// Values that a source makes up when they are asked for.
+/// A source that computes its values on request.
 class CountingSource final : public BoxSource {
  public:
   explicit CountingSource(Shape shape) : shape_(std::move(shape)) {}
@@ -198,13 +198,13 @@ class CountingSource final : public BoxSource {
     std::memcpy(values.data(), made.data(), made.size());
     return Status();
   }
-  std::vector<Shape> starts;  ///< Of the boxes that were read.
+  std::vector<Shape> starts;  ///< Starts of the boxes that were read.
 
  private:
   Shape shape_;
 };
 
-/// Reads on only once others have been served meanwhile.
+/// A source that continues only after other ranks have been served meanwhile.
 class LongSource final : public BoxSource {
  public:
   bool reads_more(const Box& box) override { return box.start[0] == 0; }
@@ -220,7 +220,7 @@ class LongSource final : public BoxSource {
   }
 };
 
-/// Ranks of other nodes may wait for the place of a chunk while this one reads for a minute.
+/// Ranks of other nodes may wait for the place of a chunk while this rank reads for a minute.
 TEST(EngineWrite, OthersAreServedWhileASourceReadsForLong) {
   const TestFolder folder;
   const test::TailsWantService several_nodes;
@@ -239,8 +239,8 @@ TEST(EngineWrite, OthersAreServedWhileASourceReadsForLong) {
   });
 }
 
-/// Places on other nodes are asked for before they are needed: as much as the values took last
-/// time.
+/// Places on other nodes are requested before they are needed: as many bytes as the same number of
+/// values took in the last step.
 TEST(EngineWrite, AStepExpectsToClaimWhatAsManyValuesTookInTheLast) {
   const TestFolder folder;
   for (const char* mode : {"sync", "async"}) {
@@ -278,7 +278,7 @@ TEST(EngineWrite, AStepExpectsToClaimWhatAsManyValuesTookInTheLast) {
   }
 }
 
-/// A source may have reasons for the order: what is stored in other chunks is decoded less often.
+/// The order of reads may matter to a source: in order, it decodes fewer stored chunks twice.
 TEST(EngineWrite, PulledChunksAreReadInTheOrderOfTheirPuts) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -384,8 +384,8 @@ TEST(EngineSteps, FieldOverTimeGrowsByOneEntryAStep) {
 
 // --- Definitions that a codec cannot serve.
 
-/// What a codec cannot encode is refused when the field is defined, and neither fails the step nor
-/// takes the name.
+/// A field that its codec cannot encode is refused when it is defined. The refusal does not fail
+/// the step and does not occupy the name.
 TEST(EngineDefinitions, ACodecThatCannotServeAFieldIsRefusedBeforeTheStep) {
   const std::vector<std::string> refused = {"codec=trz,bound=abs=1,chunk=8x,guard=monotone=3",
                                             "codec=sperr,bound=abs=0.1"};
@@ -405,7 +405,7 @@ TEST(EngineDefinitions, ACodecThatCannotServeAFieldIsRefusedBeforeTheStep) {
         };
         const auto first = define("/first", "codec=deflate");
         const auto wrong = define("/second", options);
-        if (wrong.ok() && options.find("sperr") != std::string::npos) return;  // No plug-in.
+        if (wrong.ok() && options.find("sperr") != std::string::npos) return;  // Not installed.
         EXPECT_FALSE(wrong.ok()) << options;
         const auto second = define("/second", "codec=deflate");
         ASSERT_TRUE(first.ok() && second.ok()) << options;

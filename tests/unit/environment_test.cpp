@@ -1,4 +1,4 @@
-// Files that the environment and options name: regular, small, and never shown.
+// Files named by the environment and by options: regular, small, and never printed.
 
 #include "core/environment.hpp"
 
@@ -69,7 +69,7 @@ TEST_F(SettingsFile, OfOptionsIsNotQuoted) {
   EXPECT_NE(failure.message().find(path + ", line 4:"), std::string::npos) << failure.message();
   EXPECT_EQ(failure.message().find("secret"), std::string::npos) << failure.message();
   EXPECT_EQ(failure.message().find("root"), std::string::npos) << failure.message();
-  // What the variable itself has is the user's own.
+  // The text of the variable itself belongs to the user, so it may be printed.
   const Status given = apply_glob_options("secret=1", options);
   EXPECT_NE(given.message().find("secret"), std::string::npos);
 }

@@ -1,4 +1,4 @@
-// A file is made longer while somebody else writes behind its end.
+// A file is extended while another thread writes behind its end.
 
 #include "exec/comm_factory.hpp"
 
@@ -54,8 +54,9 @@ TEST_P(ExtendFile, GrowsWithZerosAndNeverShrinks) {
   EXPECT_TRUE(std::all_of(content.begin() + 4, content.end(), [](char c) { return c == 0; }));
 }
 
-/// Writers race each other to ever higher addresses, others extend to where they are just about to
-/// write: with a length that is looked at and then set, some record would be cut off.
+/// Writers race to ever higher addresses, while others extend the file to where the writers are
+/// about to write. If extending read the length first and then set it, some record would be cut
+/// off.
 TEST_P(ExtendFile, LosesNothingThatIsWrittenMeanwhile) {
   constexpr std::uint64_t record_bytes = 16;
   constexpr std::uint64_t n_records = 60'000;

@@ -1,4 +1,4 @@
-// ExactSum and DistributionSearch: exact, in whatever order and however few bins there are.
+// ExactSum and DistributionSearch: exact in any order and for any number of bins.
 
 #include "verbs/fidelity.hpp"
 

@@ -1,4 +1,4 @@
-// What two files' inventories differ in, without HDF5.
+// Differences of two files' inventories, without HDF5.
 
 #include "describe/file_inventory.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 using Kind = InventoryLink::Kind;
 
-/// Builds an inventory: objects are numbered in the order of their creation, the root is 0.
+/// Builds an inventory. Objects are numbered in the order of their creation; the root is 0.
 class Builder {
  public:
   Builder() { add(ObjectKind::group, "/"); }
@@ -24,7 +24,7 @@ class Builder {
     object.path = path;
     return file.objects.size() - 1;
   }
-  /// A new object with its first link.
+  /// Adds an object with its first link.
   std::size_t child(std::size_t group, const std::string& name,
                     ObjectKind kind = ObjectKind::dataset) {
     const std::string above = file.objects[group].path;
@@ -63,7 +63,7 @@ TEST(FileInventory, EqualFilesHaveNoDifferencesInAnyOrderOfTheirWalks) {
   a.child(group, "x");
   a.link(0, "h", group);
   a.soft(0, "s", "/g/x");
-  Builder b;  // Its walk met the group by its other name.
+  Builder b;  // The walk of this file meets the group by its other name first.
   b.soft(0, "s", "/g/x");
   const std::size_t other = b.child(0, "h", ObjectKind::group);
   b.child(other, "x");

@@ -1,6 +1,6 @@
-// Every scheduler of the registry on instances of every kind: the plan is valid, never beats the
-// lower bound, is the same again. Small instances are held to all pairs of orders, which proves the
-// bound and says how far from the optimum each scheduler is.
+// Every scheduler of the registry on instances of every kind. The plan is valid, never beats the
+// lower bound, and is reproducible. Small instances are compared with all pairs of orders, which
+// proves the bound and measures each scheduler's distance from the optimum.
 
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST(FlowShopConformance, RandomInstances) {
 }
 
 TEST(FlowShopConformance, ManyJobs) {
-  // TwoListsGreedy takes seconds for 500 jobs, so that it stops at 50, above.
+  // TwoListsGreedy takes seconds for 500 jobs, so it is only tested with up to 50, above.
   for (const std::size_t n : {200U, 500U}) {
     expect_conforms(random_flow_shop(n, 1), std::to_string(n) + " jobs", false);
   }
@@ -85,7 +85,7 @@ TEST(FlowShopConformance, EqualJobs) {
 }
 
 TEST(FlowShopConformance, TimesThatDoNotAddUpExactly) {
-  // Ten jobs of a tenth fill a window of one, whatever the last bit of their sum says.
+  // Ten jobs of a tenth fill a window of one, for any rounding of their sum.
   FlowShop shop;
   shop.jobs.assign(10, {0.1, 0.05});
   shop.obstacles.main = {{1, 2}};
@@ -119,7 +119,7 @@ double best_of_all_orders(const FlowShop& shop) {
   return best_s;
 }
 
-// Computed, not measured; docs/decisions.md has the numbers.
+// The gaps are computed, not measured; docs/decisions.md has the numbers.
 TEST(FlowShopConformance, SearchFindsTheOptimumOfFiveJobs) {
   std::vector<double> gap(scheduler_registry().size());
   double bound_gap = 0;
@@ -147,7 +147,7 @@ TEST(FlowShopConformance, SearchFindsTheOptimumOfFiveJobs) {
   RecordProperty("gap of the lower bound", std::to_string(bound_gap / n_instances));
 }
 
-// Half of ExtJohnson+BF's distance to the bound, or less, at every size.
+// The search has at most half of ExtJohnson+BF's distance to the bound, at every size.
 TEST(FlowShopConformance, SearchHalvesTheGap) {
   for (const std::size_t n : {10U, 20U, 50U, 100U, 200U}) {
     double gap_bf = 0;
@@ -174,7 +174,7 @@ TEST(FlowShopWalk, StatesTheMakespanThatItsOrdersHave) {
       const FlowShopPlan plan = schedule_flow_shop(shop, Scheduler::generation_list);
       TwoListWalk walk(shop);
       SearchDraws draws(seed);
-      // Many short walks, each from where the last one stands or from its best orders.
+      // Many short walks, each from the end of the last one or from its best orders.
       walk.set_orders(plan.encode_order, plan.write_order);
       EXPECT_NEAR(walk.makespan_s(), plan.makespan_s, rounding_s);
       for (int round = 1; round <= 20; ++round) {
@@ -203,7 +203,7 @@ TEST(RandomFlowShop, HasTheShapeAskedFor) {
   for (const Obstacle& obstacle : shop.obstacles.io) covered_s += obstacle.length_s();
   EXPECT_NEAR(covered_s, 0.25 * 4, 1e-4);
   EXPECT_LE(shop.obstacles.main.back().end_s, 4);
-  // Pinned: results are only comparable if every machine draws the same.
+  // Fixed numbers: results are only comparable if every machine draws the same.
   EXPECT_NEAR(shop.jobs[0].encode_s, 0.071747, 1e-9);
   EXPECT_NEAR(shop.jobs[31].write_s, 0.025385, 1e-9);
   EXPECT_NEAR(shop.obstacles.main[3].start_s, 1.681778, 1e-9);

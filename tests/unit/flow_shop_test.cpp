@@ -1,4 +1,4 @@
-// Figure 1 of Jin et al. 2024, all four panels, and what the checkers refuse.
+// Figure 1 of Jin et al. 2024, all four panels, and plans that the checkers refuse.
 
 #include "schedule/flow_shop.hpp"
 
@@ -41,8 +41,9 @@ TEST(FlowShopFigure1, ExtJohnson) {
   EXPECT_EQ(refusal_of(check_plan(shop, plan)), "");
 }
 
-// Panel (d). Jobs 1, 3, 4 stand as in (c). R2 takes 2 and fits into [4, 6), which R4 left; B2 is
-// ready at 6 and takes 1: B3 holds [5, 7), so [7, 8). Neither moves R4 or B4: the plan ends at 12.
+// Panel (d). Jobs 1, 3, 4 are placed as in (c). R2 takes 2 and fits into [4, 6), which R4 left
+// free. B2 is ready at 6 and takes 1; B3 occupies [5, 7), so B2 gets [7, 8). Neither moves R4 or
+// B4, and the plan ends at 12.
 TEST(FlowShopFigure1, ExtJohnsonBackfilled) {
   const FlowShop shop = figure_1();
   const FlowShopPlan plan = schedule_flow_shop(shop, Scheduler::ext_johnson_bf);
@@ -54,8 +55,8 @@ TEST(FlowShopFigure1, ExtJohnsonBackfilled) {
   EXPECT_EQ(refusal_of(check_plan(shop, plan)), "");
 }
 
-// In the order given: R1 [0, 1), R2 [1, 3), R3 [4, 6), R4 [7, 10); B1 [1, 3), B2 [3, 4), B3 [6, 8),
-// B4 [10, 12). Every operation is the earliest that it can be, so that backfilling finds no gap.
+// In the given order: R1 [0, 1), R2 [1, 3), R3 [4, 6), R4 [7, 10); B1 [1, 3), B2 [3, 4), B3 [6, 8),
+// B4 [10, 12). Every operation starts as early as possible, so backfilling finds no gap.
 TEST(FlowShopFigure1, TheOrderGivenIsAsGood) {
   const FlowShop shop = figure_1();
   for (const Scheduler scheduler : {Scheduler::generation_list, Scheduler::generation_list_bf}) {
@@ -85,7 +86,7 @@ TEST(FlowShopCheck, NamesWhatIsWrongWithAnInstance) {
   shop.iteration_s = -1;
   EXPECT_NE(refusal_of(check_flow_shop(shop)).find("iteration"), std::string::npos);
   shop = figure_1();
-  shop.obstacles.main[1] = {4, 7};  // One obstacle may follow the other at once.
+  shop.obstacles.main[1] = {4, 7};  // One obstacle may directly follow another.
   EXPECT_TRUE(check_flow_shop(shop).ok());
 }
 

@@ -1,4 +1,4 @@
-// Adding to files that others made: every kind of base file, extended, overwritten and added to.
+// Adding to files of other writers: every kind of base file, extended, overwritten and appended to.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,8 @@ struct BaseFile {
   std::function<void(hid_t creation_list, hid_t access_list)> prepare;
 };
 
-/// A chunked dataset that can grow, a contiguous one, and a variable-length string, by HDF5 alone.
+/// Makes a growable chunked dataset, a contiguous one, and a variable-length string with HDF5
+/// alone.
 void make_base(const std::string& path, const BaseFile& base) {
   const Hdf5Scope scope;
   const Hdf5Id creation(H5Pcreate(H5P_FILE_CREATE));
@@ -79,7 +80,7 @@ TEST_P(AppendTo, ExtendOverwriteAndAdd) {
   Hdf5File& file = **opened;
   EXPECT_TRUE(file.exists("/old/growing"));
 
-  // Overwrite every second chunk (longer and shorter than before) and double the length.
+  // Overwrites every second chunk (longer and shorter than before) and doubles the length.
   const ChunkGrid larger{{24, 10}, {1, 5}};
   ASSERT_DONE(file.extend_dataset("/old/growing", larger.shape));
   std::vector<Hdf5File::ChunkRecord> records;
@@ -118,7 +119,7 @@ TEST_P(AppendTo, ExtendOverwriteAndAdd) {
   EXPECT_TRUE(dumped == 0 || dumped == -1);
 }
 
-/// Thousands of them, in a file of our own, again and again.
+/// Thousands of replaced chunks, in a file of Tailrace, several times.
 TEST(Hdf5Open, ManyReplacedChunksKeepTheirPlaces) {
   const TestFolder folder;
   const std::string path = folder / "many.h5";
@@ -170,8 +171,8 @@ std::vector<std::byte> bytes_at(RecordingStorage& storage, const Extent& place) 
   return bytes;
 }
 
-/// Chunks of which it is said what they replace come over nothing that any commit has had, whether
-/// they are longer, shorter or as long, and nothing comes over them.
+/// Chunks that declare what they replace overwrite no bytes of any earlier commit, whether they are
+/// longer, shorter or as long. Nothing overwrites them either.
 TEST_P(AppendTo, ReplacedChunksKeepTheirPlaces) {
   const TestFolder folder;
   const std::string path = folder / "base.h5";
@@ -223,7 +224,7 @@ TEST_P(AppendTo, ReplacedChunksKeepTheirPlaces) {
   }
 }
 
-/// Chunks of one length, whatever filters they skip: shuffled, or as they are.
+/// Encodes chunks to one length for any skipped filters: shuffled, or unchanged.
 std::vector<std::byte> encode_at_length(std::span<const float> values, std::uint32_t mask) {
   const std::span<const std::byte> plain = std::as_bytes(values);
   std::vector<std::byte> bytes(plain.begin(), plain.end());
@@ -234,7 +235,7 @@ std::vector<std::byte> encode_at_length(std::span<const float> values, std::uint
   return bytes;
 }
 
-/// HDF5 keeps the entry of a chunk that is replaced by one of its length, and its filter mask.
+/// HDF5 keeps the entry and filter mask of a chunk that is replaced by one of the same length.
 TEST_P(AppendTo, ReplacedChunksOfTheSameLengthGetTheirFilterMasks) {
   const TestFolder folder;
   const std::string path = folder / "base.h5";
@@ -341,7 +342,7 @@ int n_asked_of_reluctant = 0;
 bool reluctant_agrees = false;
 bool reluctant_encodes = true;
 
-/// Refuses as a plug-in that calls another HDF5 of the process than the one that asks it.
+/// Refuses like a plug-in that calls a different HDF5 of the process than the one that asks it.
 htri_t ask_reluctant(hid_t, hid_t, hid_t) {
   ++n_asked_of_reluctant;
   return reluctant_agrees ? 1 : -1;
@@ -351,7 +352,7 @@ std::size_t call_reluctant(unsigned, std::size_t, const unsigned*, std::size_t n
   return reluctant_encodes ? n_bytes : 0;
 }
 
-/// Each under a number of its own, since the process does not forget what it was shown.
+/// Returns a class with a new number each time, because the process remembers registered classes.
 H5Z_class2_t& new_reluctant_class() {
   static std::deque<H5Z_class2_t> classes;
   const auto id = static_cast<H5Z_filter_t>(31500 + classes.size());
@@ -360,8 +361,8 @@ H5Z_class2_t& new_reluctant_class() {
   return classes.back();
 }
 
-/// A dataset of 2 by 8 values that can grow, has a fill value, for which HDF5 wants a filter's
-/// consent before it extends it, and the reluctant filter.
+/// A growable dataset of 2 by 8 values with the reluctant filter. It has a fill value, so HDF5
+/// requires the filter's consent before it extends the dataset.
 class ReluctantFile : public testing::Test {
  protected:
   ReluctantFile() {
@@ -427,7 +428,7 @@ TEST_F(ReluctantFile, GrowsWithoutTheFilterAndWhereItRefuses) {
   ASSERT_DONE(extend("/growing", 6));
   EXPECT_EQ(n_rows(), 6U);
   EXPECT_EQ(n_asked_of_reluctant, 1);
-  // Another refusal is no matter of filters.
+  // Other refusals have nothing to do with filters.
   reluctant_agrees = true;
   n_asked_of_reluctant = 0;
   const Status fixed = extend("/fixed", 6);
@@ -435,7 +436,7 @@ TEST_F(ReluctantFile, GrowsWithoutTheFilterAndWhereItRefuses) {
   EXPECT_NE(fixed.message().find("HDF5 says: "), std::string::npos) << fixed.message();
   EXPECT_EQ(n_asked_of_reluctant, 1);
   reluctant_agrees = false;
-  // Whatever else the process makes asks the filter as ever.
+  // Other objects that the process creates still ask the filter.
   n_asked_of_reluctant = 0;
   const Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
   const hsize_t eight = 8;
@@ -449,8 +450,8 @@ TEST_F(ReluctantFile, GrowsWithoutTheFilterAndWhereItRefuses) {
   EXPECT_EQ(n_asked_of_reluctant, 1);
 }
 
-/// Chunks that are filled at once are encoded: HDF5 must not be asked again once it has changed
-/// the extents and failed, since it would find nothing left to do, and store nothing.
+/// Chunks that are filled early are encoded immediately. HDF5 must not be called again after it has
+/// changed the extents and failed: it would find nothing to do, and store nothing.
 TEST_F(ReluctantFile, WhatCannotBeEncodedDoesNotGrow) {
   const Hdf5Scope scope;
   ASSERT_DONE(register_filter_class(&reluctant_class));
@@ -496,7 +497,7 @@ TEST_F(ReluctantFile, IsWrittenByHdf5WhereTheFilterRefuses) {
   EXPECT_EQ(*read_stock(path, "/growing"), values);
 }
 
-/// HDF5 keeps a chunk, and would find out at the end that nobody can encode it.
+/// HDF5 buffers a chunk and would detect only at the end that the filter is missing.
 TEST_F(ReluctantFile, IsNotWrittenByHdf5WithoutTheFilter) {
   const std::vector<float> values(16, 2.5F);
   RecordingStorage storage(path, true);
@@ -547,7 +548,7 @@ TEST(Hdf5Open, CommittedStateIsNotMarkedAsOpen) {
   tail.reset(end);
   ASSERT_DONE((*opened)->create_group("/new"));
   ASSERT_DONE((*opened)->commit());
-  // The job dies here: what is on disk must open.
+  // The job dies here: the file on disk must open.
   EXPECT_TRUE(holds_test_values(path, "/old/flat", 1, 120));
   std::vector<std::byte> head(superblock_bytes_max);
   ASSERT_DONE(storage.read_at(0, head));

@@ -1,5 +1,5 @@
-// Hdf5File: every chunk index and kind of dataset, read back with stock HDF5 and its tools.
-// Numbers in the test names cite the invariants at the top of hdf5_file.cpp.
+// Hdf5File: every chunk index and kind of dataset, read with stock HDF5 and its tools. Numbers in
+// the test names cite the invariants at the top of hdf5_file.cpp.
 
 #include <gtest/gtest.h>
 
@@ -217,7 +217,7 @@ TEST(Hdf5File, NothingIsWrittenWithoutCommit_Invariant1) {
   EXPECT_EQ(storage.n_operations, 0U);
 }
 
-/// A group with attributes enough for a heap, and a dataset of 300 chunks.
+/// Makes a group with enough attributes for a heap, and a dataset of 300 chunks.
 Status make_much(Hdf5File& file, Storage& storage, ScatteringTail& tail) {
   for (int i = 0; i < 20; ++i) {
     TAILRACE_TRY(file.create_group("/group_" + std::to_string(i)));
@@ -254,9 +254,9 @@ TEST(Hdf5File, MetadataLieInFrontByTheLengthThatARehearsalCounts) {
     file->reserve_front(*counted);
     EXPECT_EQ(tail.end(), before + counted->n_bytes);
     ASSERT_DONE(make_much(*file, storage, tail));
-    EXPECT_EQ(tail.end(), before + counted->n_bytes + 3000 * sizeof(float));  // nothing but chunks
+    EXPECT_EQ(tail.end(), before + counted->n_bytes + 3000 * sizeof(float));  // chunks only
     ASSERT_DONE(file->commit());
-    // HDF5 has given some blocks up on the way, which are too small for others.
+    // HDF5 has abandoned some blocks on the way, which are too small for others.
     EXPECT_GT(file->metadata_bytes(), (before + counted->n_bytes) * 9 / 10);
     EXPECT_LE(file->metadata_bytes(), before + counted->n_bytes);
     ASSERT_DONE(file->close());
@@ -319,7 +319,7 @@ TEST(Hdf5File, AttributesAreReplacedAndTyped) {
 TEST(Hdf5File, MissingPluginIsEnteredByNumberAndForgotten) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
-  constexpr std::uint32_t foreign = 31999;  // Reserved for testing by The HDF Group's numbering.
+  constexpr std::uint32_t foreign = 31999;  // Reserved for tests in The HDF Group's numbering.
   RecordingStorage storage(path, false);
   ScatteringTail tail;
   auto file = create_file(storage, tail);
@@ -361,7 +361,7 @@ TEST(Hdf5File, MissingPluginIsEnteredByNumberAndForgotten) {
   EXPECT_EQ(chunks.value()[0].extent.encoded_bytes, 11U);
 }
 
-/// A filter whose set_local would spoil final client data.
+/// A filter whose set_local would overwrite final client data.
 size_t invert(unsigned, size_t, const unsigned*, size_t n_bytes, size_t*, void** block) {
   auto* bytes = static_cast<unsigned char*>(*block);
   for (size_t i = 0; i < n_bytes; ++i) bytes[i] ^= 0xFF;
@@ -405,7 +405,7 @@ TEST(Hdf5File, WhatTheProcessReadsGoesOnBeingDecodedWhileAndAfterAnotherFileIsWr
   const Hdf5Scope scope;
   const Hdf5Id opened(H5Fopen((folder / "read.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   const Hdf5Id access(H5Pcreate(H5P_DATASET_ACCESS));
-  H5Pset_chunk_cache(access.get(), 0, 0, 0);  // Each reading decodes.
+  H5Pset_chunk_cache(access.get(), 0, 0, 0);  // Forces every read to decode.
   const Hdf5Id dataset(H5Dopen2(opened.get(), "/values", access.get()));
   const auto reads = [&] {
     std::vector<float> values(8);
@@ -413,7 +413,7 @@ TEST(Hdf5File, WhatTheProcessReadsGoesOnBeingDecodedWhileAndAfterAnotherFileIsWr
         H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     return read >= 0 && values == std::vector<float>(8, 2.5F);
   };
-  // Nobody has the filter; its stub stays in HDF5, since a dataset that is open needs the class.
+  // The filter is not registered. Its stub stays in HDF5, because an open dataset needs the class.
   ASSERT_DONE(InvertedFile(folder / "before.h5").file->close());
   EXPECT_FALSE(reads());
   ASSERT_DONE(register_filter_class(&real));
@@ -432,13 +432,13 @@ TEST(Hdf5File, ClientDataThatHdf5WouldStoreOtherwiseIsRefused) {
   DatasetDefinition definition;
   definition.path = "/values";
   definition.shape = definition.chunk_shape = {8};
-  definition.filters = shuffle_deflate(8);  // Elements have 4 bytes; shuffle's set_local knows.
+  definition.filters = shuffle_deflate(8);  // Elements have 4 bytes, as shuffle's set_local knows.
   EXPECT_EQ(file->create_dataset(definition).code(), Code::unsupported);
   EXPECT_FALSE(file->exists("/values"));
   ASSERT_DONE(file->close());
 }
 
-/// The same chunk bytes written by HDF5 alone, default settings.
+/// File size if HDF5 alone writes the same chunk bytes, with default settings.
 std::uint64_t stock_file_bytes(const std::string& path, const ChunkGrid& grid) {
   const Hdf5Scope scope;
   {
@@ -551,7 +551,7 @@ TEST(Hdf5File, InsertionCostAt100000Chunks) {
   }
 }
 
-/// Handles that HDF5 has given out so far, by kind: its numbers count up.
+/// Numbers of handles that HDF5 has issued so far, by kind; they increase.
 struct Handles {
   static std::int64_t numbered(hid_t id) { return H5Idec_ref(id) < 0 ? -1 : id; }
   std::int64_t lists = numbered(H5Pcreate(H5P_LINK_CREATE));
@@ -562,8 +562,8 @@ struct Handles {
   }
 };
 
-/// What a step costs on rank 0 beside the chunk index itself: one look-up of the dataset, and none
-/// where it was updated before; no header is written for what has not changed.
+/// Cost of a step on rank 0, apart from the chunk index itself: one lookup of the dataset, or none
+/// if it was updated before. Headers without changes are not written.
 TEST(Hdf5File, UpdatesOfManyDatasetsAreCheap) {
   constexpr int n_datasets = 17;
   const TestFolder folder;
@@ -595,7 +595,7 @@ TEST(Hdf5File, UpdatesOfManyDatasetsAreCheap) {
     return Handles().since(before);
   };
   EXPECT_LE(run_step(0), 22 * n_datasets);
-  EXPECT_LE(run_step(1), 4 * n_datasets);  // Opened, to stay open.
+  EXPECT_LE(run_step(1), 4 * n_datasets);  // Opens the datasets; they stay open.
   for (std::uint64_t step = 2; step < 20; ++step) {
     EXPECT_EQ(run_step(step), 0) << step;
     ASSERT_DONE(file->commit());
@@ -619,7 +619,7 @@ TEST(Hdf5File, UpdatesOfManyDatasetsAreCheap) {
   }
 }
 
-/// HDF5 moves links into a heap one by one when there are too many for the group's header.
+/// HDF5 moves links into a heap one by one if they exceed the group's header.
 TEST(Hdf5File, AGroupOfManyLinksHasAHeapFromTheStart) {
   const TestFolder folder;
   RecordingStorage storage(folder / "out.h5", false);
@@ -639,12 +639,13 @@ TEST(Hdf5File, AGroupOfManyLinksHasAHeapFromTheStart) {
   EXPECT_EQ(storage_of("/g/few"), H5G_STORAGE_TYPE_COMPACT);
   EXPECT_EQ(storage_of("/g"), H5G_STORAGE_TYPE_COMPACT);
   EXPECT_EQ(storage_of("/"), H5G_STORAGE_TYPE_COMPACT);
-  ASSERT_DONE(file->create_group("/", 1000));  // Too late: it has a link.
+  ASSERT_DONE(file->create_group("/", 1000));  // Too late: the root has a link.
   EXPECT_EQ(storage_of("/"), H5G_STORAGE_TYPE_COMPACT);
   ASSERT_DONE(file->close());
 }
 
-/// More links than a new root group's header has blocks for, all at once: it gets room for these.
+/// More links than a new root group's header has blocks for: it gets space for all of them in
+/// advance.
 TEST(Hdf5File, ANewFileGetsRoomForItsRootLinks) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -654,7 +655,7 @@ TEST(Hdf5File, ANewFileGetsRoomForItsRootLinks) {
   ASSERT_DONE(file->create_group("/", 300));
   for (int g = 0; g < 300; ++g) ASSERT_DONE(file->create_group("/g" + std::to_string(g)));
   ASSERT_DONE(file->commit());
-  // Some more, one by one.
+  // Some more, added one by one.
   for (int g = 300; g < 332; ++g) ASSERT_DONE(file->create_group("/g" + std::to_string(g)));
   const auto root = [&] {
     const Hdf5Scope scope;
@@ -673,8 +674,8 @@ TEST(Hdf5File, ANewFileGetsRoomForItsRootLinks) {
   }
 }
 
-/// A header takes HDF5 time that grows with its links, for each that is added: so of steps in
-/// groups of the root, one by one, its header holds only the first.
+/// HDF5 needs time for each added link that grows with the links in the header. Therefore the
+/// header holds only the first links of a root with many step groups.
 TEST(Hdf5File, TheRootGroupOfManyStepsHasAHeap) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -692,7 +693,7 @@ TEST(Hdf5File, TheRootGroupOfManyStepsHasAHeap) {
       ASSERT_DONE(file->commit());
       if (step >= 100) largest_commit = std::max(largest_commit, file->metadata_bytes() - before);
     }
-    // A block of the heap, of its two B-trees and of the new group, and their heads.
+    // Blocks of the heap, of its two B-trees and of the new group, and their headers.
     EXPECT_LE(largest_commit, 20000U);
     ASSERT_DONE(file->close());
   }
@@ -711,7 +712,8 @@ TEST(Hdf5File, TheRootGroupOfManyStepsHasAHeap) {
   }
 }
 
-/// What was created is made once more in the space that it had, behind which others have claimed.
+/// The created objects are recreated in their old space, although others have claimed space behind
+/// it.
 TEST(Hdf5File, ANewFileGetsAHeapForItsRootGroup) {
   const TestFolder folder;
   RecordingStorage storage(folder / "out.h5", false);

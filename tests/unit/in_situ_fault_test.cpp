@@ -1,7 +1,6 @@
-// What fails around a step that is handed over, on one rank of several, in every stage of its way:
-// all ranks return the same failure from the same call, nobody waits for ever, what was committed
-// before stays, and the file can be used on unless its metadata could not be written.
-// A rank that hangs is a failure by ctest's time limit.
+// Failures of a deferred step on one rank of several, in every stage. All ranks return the same
+// failure from the same call, and no rank waits forever. Committed steps stay, and the file can be
+// used unless its metadata could not be written. A rank that hangs fails by ctest's time limit.
 
 #include <gtest/gtest.h>
 
@@ -35,8 +34,8 @@ class HandOverFault : public testing::TestWithParam<std::tuple<std::string, int>
   const std::string path_ = folder_ / "out.h5";
 };
 
-/// Step 0 succeeds, step 1 fails before it is handed over, step 2 succeeds: `spoil` is called on
-/// every rank before end_step 1. @returns that failure.
+/// Step 0 succeeds, step 1 fails before it is handed over, step 2 succeeds. `spoil` is called on
+/// every rank before step 1 ends. @returns the failure of step 1
 Status spoiled_step(const std::string& path, const std::string& options, int n_ranks,
                     const std::function<void(InSituRank&)>& spoil) {
   Status failure;
@@ -98,7 +97,7 @@ TEST_P(HandOverFault, AFailureOfTheApplicationsOwn) {
   EXPECT_EQ(failure.code(), Code::internal) << failure.message();
 }
 
-/// The last call before close() was a bad one: the step before must be committed all the same.
+/// The last put before close() was invalid; the previous step must be committed nevertheless.
 TEST_P(HandOverFault, ABadPutThatCloseFinds) {
   run_in_situ(n_ranks(), path_, options(), nullptr, [&](InSituRank& rank) {
     ASSERT_TRUE(rank.end_step(0).ok());
@@ -113,8 +112,8 @@ TEST_P(HandOverFault, ABadPutThatCloseFinds) {
   expect_steps(path_, "/u", {0});
 }
 
-/// A chunk that can never be encoded under the cap: found when the step is handed over, told when
-/// it is completed.
+/// A chunk that can never be encoded under the cap is detected at hand-over and reported at
+/// completion.
 TEST_P(HandOverFault, AMemoryCapThatIsTooSmall) {
   const std::string options = std::get<0>(GetParam()) + ",codec=deflate,chunk=24x40,memory=2M";
   run_in_situ(n_ranks(), path_, options, nullptr, [&](InSituRank& rank) {
@@ -142,7 +141,7 @@ TEST_P(HandOverFault, AMemoryCapThatIsTooSmall) {
   expect_steps(path_, "/u", {0, 1});
 }
 
-/// A plug-in that refuses a chunk, with no thread of ours or with some: the chunk's rank fails.
+/// A plug-in that refuses a chunk, with and without encode threads: the chunk's rank fails.
 TEST_P(HandOverFault, AChunkThatCannotBeEncoded) {
   const auto plain = in_situ_options("codec=sz3,bound=abs=0.1,verify=strict");
   std::atomic<bool> installed = true;
@@ -173,8 +172,8 @@ TEST_P(HandOverFault, AChunkThatCannotBeEncoded) {
   if (!installed) GTEST_SKIP() << "no plug-in found: set HDF5_PLUGIN_PATH";
 }
 
-/// One rank's k-th write fails, for every k and rank, data or metadata: wherever that is, the calls
-/// agree, and the file has the steps whose completion was reported.
+/// One rank's k-th write fails, for every k and rank, in data or metadata. All ranks' calls agree,
+/// and the file has the steps whose completion was reported.
 TEST_P(HandOverFault, EveryWriteOfEachRank) {
   for (int victim = 0; victim < n_ranks(); ++victim) {
     bool failed = true;
@@ -209,7 +208,7 @@ TEST_P(HandOverFault, EveryWriteOfEachRank) {
         if (failed) {
           EXPECT_EQ(failure.code(), Code::no_space) << failure.message();
         }
-        // A report says that a step was published; its commit may fail in the background.
+        // A report means that a step was published; its commit may still fail in the background.
         created = std::filesystem::exists(path_);
       });
       EXPECT_FALSE(std::filesystem::exists(path_ + partial_suffix)) << victim << " " << k;
@@ -244,8 +243,8 @@ TEST_P(HandOverFault, ASyncBehindTheWrites) {
   expect_steps(path_, "/u", {0, 2});
 }
 
-/// The commit is written by a thread of rank 0: its failure comes with the next call that can tell
-/// all ranks, and every later call returns it.
+/// A thread of rank 0 writes the commit. The next call that can inform all ranks reports its
+/// failure, and so does every later call.
 TEST_P(HandOverFault, ACommitInTheBackground) {
   std::vector<StorageProbe> probes(static_cast<std::size_t>(n_ranks()));
   const std::string no_gifts = options() + (options().find("in_situ") < 9 ? ",writers=each" : "");
@@ -269,8 +268,8 @@ TEST_P(HandOverFault, ACommitInTheBackground) {
   expect_steps(path_, "/u", {0});
 }
 
-/// Rank 0's application is not kept while metadata is made, on one node or several: HDF5 is held up
-/// by somebody else here.
+/// Rank 0's application does not wait while metadata is made, on one node or several: another
+/// thread holds HDF5's lock here.
 TEST_P(HandOverFault, HDF5IsHeldUpInTheBackground) {
   if (!Hdf5File::can_be_used_beside()) GTEST_SKIP() << "this HDF5 is for one thread alone";
   for (const bool several_nodes : {false, true}) {
@@ -303,8 +302,8 @@ TEST_P(HandOverFault, HDF5IsHeldUpInTheBackground) {
   }
 }
 
-/// Metadata that cannot be made beside the program, and then a step that fails before it is
-/// published: all ranks hear of the first, and close() commits nothing that is half made.
+/// Metadata that cannot be made in the background, followed by a step that fails before it is
+/// published. All ranks receive the first failure, and close() commits nothing incomplete.
 TEST_P(HandOverFault, MetadataInTheBackgroundBeforeAStepThatFails) {
   std::vector<StorageProbe> probes(static_cast<std::size_t>(n_ranks()));
   run_in_situ(n_ranks(), path_, options(), &probes, [&](InSituRank& rank) {
@@ -340,8 +339,8 @@ TEST_P(HandOverFault, ARenameInTheBackground) {
   EXPECT_FALSE(std::filesystem::exists(path_ + partial_suffix));
 }
 
-/// The application goes on with a background mark that it never ends. end_step must have memory, so
-/// chunks must be written.
+/// The application sets a background mark and never ends it. end_step needs memory, so chunks must
+/// be written nevertheless.
 TEST_P(HandOverFault, AMarkThatIsNeverEnded) {
   const std::string options = std::get<0>(GetParam()) + ",codec=none,chunk=64x64,memory=1M";
   const Shape shape = {4096, 256};  // 4 MiB
@@ -362,7 +361,8 @@ TEST_P(HandOverFault, AMarkThatIsNeverEnded) {
   EXPECT_EQ(read_field(path_, "/v"), values_of(shape, whole_box(shape), DType::f32));
 }
 
-/// Given up while the application's mark holds writes back, for which encoding has no memory.
+/// The writer is destroyed while the application's mark delays writes, so that encoding has no
+/// memory.
 TEST_P(HandOverFault, AWriterThatIsDroppedBehindAMark) {
   const std::string options =
       std::get<0>(GetParam()) + ",codec=none,chunk=64x64,memory=1M,threads=2";

@@ -1,5 +1,5 @@
-// Writes that a rank makes for another one of its node (writers=balanced): while the application
-// computes and calls nothing, and what happens if the rank that took them fails.
+// Writes that a rank makes for another rank of its node (writers=balanced): while the application
+// computes and calls nothing, and after a failure of the rank that received them.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace tailrace::test {
 namespace {
 
-/// Noise on rank 0, constants on the others, and rank 0's storage is slow: so its writes move.
+/// Noise on rank 0, constants on the others, and a slow storage of rank 0, so that its writes move.
 class MovedWrites : public testing::TestWithParam<int> {
  protected:
   static constexpr std::uint64_t kRowsOfRank = 256;
@@ -21,13 +21,13 @@ class MovedWrites : public testing::TestWithParam<int> {
     return "mode=in_situ,threads=1,chunk=8x64,codec=deflate,writers=balanced";
   }
   static void slow_down(std::vector<StorageProbe>& probes) { probes[0].data_delay_s = 0.005; }
-  /// Writes that ranks other than 0 have made for it.
+  /// Number of writes that other ranks have made for rank 0.
   static int n_moved(const std::vector<StorageProbe>& probes) {
     int n = 0;
     for (std::size_t r = 1; r < probes.size(); ++r) n += probes[r].n_other.load();
     return n;
   }
-  /// All ranks put their part of /w, over time.
+  /// Puts this rank's part of /w, over time.
   void put(InSituRank& rank, std::size_t field) {
     const auto r = static_cast<std::uint64_t>(rank.comm->rank());
     const Box box{{r * kRowsOfRank, 0}, {kRowsOfRank, 64}};
@@ -87,7 +87,8 @@ TEST_P(MovedWrites, HappenWhileTheApplicationComputes) {
   expect_entries(2);
 }
 
-/// A recipient whose disk is full: the donor's step fails, on every rank, and the next is written.
+/// The recipient's disk is full: the donor's step fails on every rank, and the next step is
+/// written.
 TEST_P(MovedWrites, FailOnEveryRankIfTheRecipientFails) {
   std::vector<StorageProbe> probes(static_cast<std::size_t>(n_ranks()));
   slow_down(probes);
@@ -117,8 +118,8 @@ TEST_P(MovedWrites, FailOnEveryRankIfTheRecipientFails) {
   expect_steps(path_, "/u", {0, 2});
 }
 
-/// The node's writer has no room left: each rank's step fails alike, naming who could not write,
-/// and the next one is written. No rank but the writer has written a chunk.
+/// The node's writer has no space left. Every rank's step fails with the same message, which names
+/// the writer, and the next step is written. Only the writer has written chunks.
 TEST_P(MovedWrites, OfANodeWithOneWriterFailOnEveryRankIfThatFails) {
   for (const char* mode : {"mode=sync", "mode=async", "mode=in_situ"}) {
     SCOPED_TRACE(mode);

@@ -1,6 +1,6 @@
-// Steps that are handed over, at their edges: fields that come and go, steps of nothing, ranks
-// without data, an opened file, every way to commit, odd idle times; and what goes on while the
-// application calls nothing.
+// Edge cases of deferred steps: fields that appear and disappear, empty steps, ranks without data,
+// an opened file. Every way to commit, odd idle times, and background work while the application
+// calls nothing.
 
 #include <gtest/gtest.h>
 
@@ -24,8 +24,8 @@ class HandOverSteps : public testing::TestWithParam<std::tuple<std::string, int>
   const std::string path_ = folder_ / "out.h5";
 };
 
-/// New fields are defined while a step is in flight, so many that the table of fields moves; each
-/// is put in one step only. /u is left out of a step, and so is everything.
+/// New fields are defined while a step is in flight, so many that the table of fields moves. Each
+/// is put in one step only. One step omits /u, and one step omits everything.
 TEST_P(HandOverSteps, FieldsComeAndGo) {
   run_in_situ(n_ranks(), path_, mode() + ",codec=deflate,chunk=8x16", nullptr,
               [&](InSituRank& rank) {
@@ -51,7 +51,7 @@ TEST_P(HandOverSteps, FieldsComeAndGo) {
                     EXPECT_EQ(report->step_index, step - 1);
                   }
                   if (step == 4) {
-                    EXPECT_TRUE(report->fields.empty());  // of step 3
+                    EXPECT_TRUE(report->fields.empty());  // the report is that of step 3
                   }
                 }
                 EXPECT_TRUE(rank.writer->close().ok());
@@ -94,7 +94,7 @@ TEST_P(HandOverSteps, RanksWithoutDataAndFieldsWithoutElements) {
   EXPECT_EQ(scalar, 7);
 }
 
-/// However the commit goes to disk, from memory of the caller's own or a copy.
+/// Every form of writing a commit, from the caller's memory or from a copy.
 TEST_P(HandOverSteps, EveryWayToTheDisk) {
   for (const std::string way :
        {"journal=on", "align=direct", "fsync=off", "journal=on,hold=promise",
@@ -114,7 +114,7 @@ TEST_P(HandOverSteps, EveryWayToTheDisk) {
   }
 }
 
-/// A file that was opened is read before each step: after its commit, not while that is written.
+/// An opened file is read before each step: after the previous commit is written, not during it.
 TEST_P(HandOverSteps, GoOnInAnOpenedFile) {
   const std::string options = mode() + ",codec=deflate,chunk=8x16";
   run_in_situ(n_ranks(), path_, options, nullptr, [&](InSituRank& rank) {
@@ -144,7 +144,7 @@ TEST_P(HandOverSteps, GoOnInAnOpenedFile) {
   expect_steps(path_, "/g3", {3});
 }
 
-/// Callbacks are called for the step that is completed, on the thread that calls.
+/// Callbacks for a completed step run on the calling thread.
 TEST_P(HandOverSteps, CallbacksComeWithinTheCalls) {
   run_in_situ(n_ranks(), path_, mode() + ",codec=deflate,chunk=8x16", nullptr,
               [&](InSituRank& rank) {
@@ -179,7 +179,7 @@ TEST_P(HandOverSteps, CallbacksComeWithinTheCalls) {
   expect_steps(path_, "/u", {0});
 }
 
-/// The lane syncs behind the last chunk, though nobody calls anything.
+/// The lane syncs after the last chunk without any call of the application.
 TEST_P(HandOverSteps, AreSyncedBehindTheLastChunk) {
   std::vector<StorageProbe> probes(static_cast<std::size_t>(n_ranks()));
   run_in_situ(n_ranks(), path_, mode() + ",threads=1,codec=deflate,chunk=8x16,writers=each",
@@ -196,8 +196,7 @@ TEST_P(HandOverSteps, AreSyncedBehindTheLastChunk) {
   for (const StorageProbe& probe : probes) EXPECT_EQ(probe.n_unsynced, 0);
 }
 
-/// Without threads of ours nothing is encoded before completion: the sync comes then, before the
-/// commit.
+/// Without encode threads nothing is encoded before completion; the sync then precedes the commit.
 TEST_P(HandOverSteps, AreSyncedBeforeTheirCommit) {
   std::vector<StorageProbe> probes(static_cast<std::size_t>(n_ranks()));
   run_in_situ(n_ranks(), path_, mode() + ",codec=deflate,chunk=8x16", &probes,
@@ -222,7 +221,7 @@ TEST_P(HandOverSteps, FsyncOffSyncsNothing) {
   for (const StorageProbe& probe : probes) EXPECT_EQ(probe.n_syncs, 0);
 }
 
-/// Idle times that are no times return, and lose nothing; so do marks that do not match.
+/// Invalid idle times return without losing data; so do marks that do not match.
 TEST_P(HandOverSteps, OddIdleTimes) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   run_in_situ(
@@ -257,7 +256,8 @@ TEST_P(HandOverSteps, OddIdleTimes) {
   expect_steps(path_, "/u", {0, 1, 2, 3});
 }
 
-/// Who waits by himself is not asked again and again, but only once all chunks are encoded.
+/// A caller that passes its own wait function is polled once all chunks are encoded, not
+/// repeatedly.
 TEST_P(HandOverSteps, SleepsWhenNothingIsLeftForTheThread) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   run_in_situ(n_ranks(), path_, mode() + ",codec=deflate,chunk=8x16", nullptr,
@@ -275,7 +275,7 @@ TEST_P(HandOverSteps, SleepsWhenNothingIsLeftForTheThread) {
                   writer.idle(infinity, done, [&] { ++n_waited; });
                   EXPECT_EQ(n_asked, 1);
                   EXPECT_EQ(n_waited, 1);
-                  // One that returns too early is not called again.
+                  // A wait function that returns too early is not called again.
                   over = false;
                   writer.idle(
                       infinity, [&] { return ++n_asked > 5; }, [&] { ++n_waited; });
@@ -301,7 +301,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, HandOverSteps,
                                   std::to_string(std::get<1>(info.param));
                          });
 
-/// In mode sync the calls of idle time do nothing but wait for `done`.
+/// Mode sync: the calls of idle time only wait for `done`.
 TEST(HandOverSyncMode, IdleTimeOnlyWaits) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -328,8 +328,8 @@ TEST(HandOverSyncMode, IdleTimeOnlyWaits) {
   expect_steps(path, "/u", {0, 1});
 }
 
-/// All that is held counts: copies, pieces of other ranks, encoded chunks, and the window in which
-/// ranks of a node leave chunks for each other.
+/// The cap covers everything: copies, pieces of other ranks, encoded chunks, and the window in
+/// which ranks of a node store chunks for each other.
 TEST(HandOverMemoryOfRanks, StaysUnderTheCapInEveryMode) {
   constexpr std::uint64_t cap = 4U << 20;
   const Shape shape = {2048, 1024};  // 8 MiB
@@ -343,7 +343,7 @@ TEST(HandOverMemoryOfRanks, StaysUnderTheCapInEveryMode) {
       definition.options = in_situ_options("codec=deflate,chunk=64x128").field_defaults;
       definition.options.over_time = true;
       const auto field = rank.writer->define_field(definition);
-      // Columns, cut in the midst of chunks: every second chunk of a row has pieces of both.
+      // Columns, cut within chunks: every second chunk of a row has pieces of both ranks.
       const std::uint64_t cut = 200;
       const Box box =
           rank.comm->rank() == 0 ? Box{{0, 0}, {2048, cut}} : Box{{0, cut}, {2048, 1024 - cut}};
@@ -366,7 +366,7 @@ TEST(HandOverMemoryOfRanks, StaysUnderTheCapInEveryMode) {
   }
 }
 
-// --- Writer::last_committed_step: which step is surely in the file.
+// --- Writer::last_committed_step: the last step that is certainly in the file.
 
 std::unique_ptr<Writer> writer_with(const std::string& path, const std::string& text) {
   FileOptions options;
@@ -379,7 +379,7 @@ std::unique_ptr<Writer> writer_with(const std::string& path, const std::string& 
   return std::move(*writer);
 }
 
-/// Ends a step. @returns the last step that is surely in the file then.
+/// Ends a step. @returns the last step that is certainly in the file then.
 std::optional<std::uint64_t> last_after_step(Writer& writer) {
   constexpr std::array<float, 4> values{1, 2, 3, 4};
   EXPECT_TRUE(writer.put(0, {{0}, {4}}, values.data(), true).ok());

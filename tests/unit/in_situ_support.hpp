@@ -1,5 +1,5 @@
-// What the tests of steps that are handed over share: a field of rows that ranks hold in slabs, and
-// a storage that tells what is done to it, and fails when it is told to.
+// Helpers of the tests of deferred steps: a field of rows that ranks hold in slabs, and a storage
+// that counts its operations and fails on request.
 
 #pragma once
 
@@ -27,7 +27,7 @@ namespace tailrace::test {
 inline constexpr std::uint64_t n_rows = 24;
 inline constexpr std::uint64_t n_columns = 40;
 
-/// What rank `rank` of `n_ranks` holds of the field: rows, in one slab; not on chunk borders.
+/// Part of the field that `rank` holds: rows, in one slab whose borders are not chunk borders.
 inline Box slab_of(int rank, int n_ranks) {
   const auto n = static_cast<std::uint64_t>(n_ranks);
   const auto r = static_cast<std::uint64_t>(rank);
@@ -35,7 +35,7 @@ inline Box slab_of(int rank, int n_ranks) {
   return {{first, 0}, {n_rows * (r + 1) / n - first, n_columns}};
 }
 
-/// Values that tell their step and place, so that none can be taken for another.
+/// Values that identify their step and position, so that a mix-up is detected.
 inline std::vector<float> slab_values(std::uint64_t step, const Box& box) {
   std::vector<float> values;
   for (std::uint64_t r = 0; r < box.count[0]; ++r) {
@@ -46,7 +46,7 @@ inline std::vector<float> slab_values(std::uint64_t step, const Box& box) {
   return values;
 }
 
-/// The over-time field `path` has exactly the values of these steps, one entry each.
+/// Expects the over-time field `path` to have exactly the values of these steps, one entry each.
 inline void expect_steps(const std::string& file, const std::string& path,
                          const std::vector<std::uint64_t>& steps) {
   const std::vector<std::byte> bytes = read_field(file, path);
@@ -60,17 +60,17 @@ inline void expect_steps(const std::string& file, const std::string& path,
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), expected_bytes.begin())) << path;
 }
 
-/// What one rank's storage is asked, and what it shall answer. Any thread.
+/// Counts of one rank's storage, and failures that it must simulate. Any thread may access it.
 struct StorageProbe {
-  std::atomic<bool> fail_data = false;   ///< Writes of the I/O lane's own chunks.
-  std::atomic<bool> fail_other = false;  ///< Other writes: metadata, and chunks of other ranks.
+  std::atomic<bool> fail_data = false;   ///< Fail writes of the I/O lane's own chunks.
+  std::atomic<bool> fail_other = false;  ///< Fail writes of metadata and of other ranks' chunks.
   std::atomic<bool> fail_sync = false;
-  std::atomic<bool> pretend_sync = false;  ///< Syncs succeed without a disk's doing.
+  std::atomic<bool> pretend_sync = false;  ///< Syncs succeed without reaching the disk.
   std::atomic<double> data_delay_s = 0;
-  std::atomic<int> writes_until_failure = 1 << 30;  ///< Of any kind; below 0: it has failed.
+  std::atomic<int> writes_until_failure = 1 << 30;  ///< Counts all writes; below 0: one has failed.
   std::atomic<int> syncs_until_failure = 1 << 30;
-  std::atomic<bool> fail_once = false;  ///< Only the write that writes_until_failure leads to.
-  std::atomic<Code> failure_code = Code::no_space;  ///< Of writes.
+  std::atomic<bool> fail_once = false;              ///< Fail only one write.
+  std::atomic<Code> failure_code = Code::no_space;  ///< Error code of failed writes.
   std::atomic<int> n_data = 0;
   std::atomic<int> n_other = 0;
   std::atomic<int> n_syncs = 0;
@@ -129,7 +129,7 @@ struct InSituRank {
     EXPECT_TRUE(put(step).ok());
     return writer->end_step();
   }
-  /// After a step that failed: /u is to be defined again if it was not in the file yet.
+  /// Defines /u again after a failed step if the file did not have it yet.
   void define(const FieldOptions& defaults) {
     FieldDefinition definition{"/u", DType::f32, {n_rows, n_columns}, defaults, false};
     definition.options.over_time = true;
@@ -145,7 +145,7 @@ inline FileOptions in_situ_options(const std::string& text) {
   return options;
 }
 
-/// Run `body` on ranks that have created `path` with /u defined. `probes`: one a rank, or none.
+/// Runs `body` on ranks that have created `path` with /u defined. `probes`: one per rank, or none.
 inline void run_in_situ(int n_ranks, const std::string& path, const std::string& text,
                         std::vector<StorageProbe>* probes,
                         const std::function<void(InSituRank&)>& body) {
@@ -171,8 +171,8 @@ inline void run_in_situ(int n_ranks, const std::string& path, const std::string&
   });
 }
 
-/// Wait for something that happens in the background, without a call of Tailrace. @returns whether
-/// it has happened within ten seconds.
+/// Waits for an event in the background, without calling Tailrace. @returns true if the event
+/// occurred within ten seconds.
 inline bool happens(const std::function<bool()>& what) {
   for (int i = 0; i < 10000; ++i) {
     if (what()) return true;
@@ -181,7 +181,7 @@ inline bool happens(const std::function<bool()>& what) {
   return false;
 }
 
-/// The same failure on every rank: its code, and the lowest failing rank's text.
+/// Expects the same failure on every rank: its code, and the lowest failing rank's text.
 inline void expect_same_on_all(Comm& comm, const Status& mine) {
   const std::string own = mine.message();
   const auto own_bytes = std::as_bytes(std::span(own));

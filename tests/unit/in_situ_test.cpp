@@ -1,6 +1,6 @@
-// Steps that are handed over (modes async and in_situ): the same values in the file as in mode
-// sync, whatever the application does in between; and what fails in the background fails on every
-// rank. Ranks are threads (ThreadComm).
+// Deferred steps (modes async and in_situ). The file has the same values as in mode sync, whatever
+// the application does in between. A failure in the background fails on every rank. Ranks are
+// threads (ThreadComm).
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ constexpr std::uint64_t kRows = 24;
 constexpr std::uint64_t kColumns = 40;
 constexpr std::uint64_t kSteps = 5;
 
-/// What rank `rank` of `n_ranks` holds of the field: rows, in one slab; not on chunk borders.
+/// Part of the field that `rank` holds: rows, in one slab whose borders are not chunk borders.
 Box slab(int rank, int n_ranks) {
   const auto n = static_cast<std::uint64_t>(n_ranks);
   const auto r = static_cast<std::uint64_t>(rank);
@@ -50,7 +50,7 @@ std::vector<float> values_of_step(std::uint64_t step, const Box& box) {
   return values;
 }
 
-/// Between two steps: marks, idle time of both kinds, and the lanes' own time.
+/// Work between two steps: marks, both kinds of idle time, and time for the lanes.
 void compute(Writer& writer, std::uint64_t step) {
   writer.mark(Lane::main, true);
   std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -63,7 +63,7 @@ void compute(Writer& writer, std::uint64_t step) {
               [&] { return ++n_asked > static_cast<int>(step); });
 }
 
-/// All values of /u, an over-time field, as the file has them.
+/// Expects the values of all steps of /u, an over-time field.
 void expect_values(const std::string& path, std::uint64_t n_steps, double bound) {
   const std::vector<std::byte> bytes = read_field(path, "/u");
   ASSERT_EQ(bytes.size(), n_steps * kRows * kColumns * sizeof(float));
@@ -128,7 +128,7 @@ TEST_P(HandOver, WritesWhatModeSyncWrites) {
       if (step > 0) {
         EXPECT_EQ(report->step_index, step - 1);
       }
-      if (!promise) std::fill(values.begin(), values.end(), -1.0F);  // ours again
+      if (!promise) std::fill(values.begin(), values.end(), -1.0F);  // allowed again
       compute(**writer, step);
     }
     const auto last = (*writer)->wait();
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, HandOver,
                                   std::to_string(std::get<1>(info.param));
                          });
 
-/// A new dataset in each step, with attributes; the last one is only closed.
+/// A new dataset with attributes in each step; close() ends the last one.
 TEST(HandOverGroups, EachStepHasItsOwnOn2Ranks) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -185,7 +185,7 @@ TEST(HandOverGroups, EachStepHasItsOwnOn2Ranks) {
   }
 }
 
-/// Noise on rank 0, constants elsewhere: rank 0's writes are nearly all there is to write.
+/// Noise on rank 0, constants elsewhere, so that rank 0 has nearly all the bytes to write.
 class HandOverBalance : public testing::TestWithParam<std::tuple<std::string, int>> {};
 
 TEST_P(HandOverBalance, MovesWritesAndKeepsTheValues) {
@@ -217,7 +217,7 @@ TEST_P(HandOverBalance, MovesWritesAndKeepsTheValues) {
       n_moved += (*report)->n_moved_writes;
     }
     RecordProperty("n_moved_writes", static_cast<int>(n_moved));
-    // Who writes a moved chunk in the end is a race that its donor may win.
+    // The donor may win the race for a moved chunk and write it itself.
     if (rule == "off" || n_ranks == 1) {
       EXPECT_EQ(n_moved, 0U);
     }
@@ -239,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, HandOverBalance,
                                   std::to_string(std::get<1>(info.param));
                          });
 
-/// A cap that holds two chunks: end_step must encode some itself, and says so.
+/// A cap for two chunks: end_step must encode some itself, and reports it.
 TEST(HandOverMemory, StaysUnderTheCapAndSaysThatItWaited) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -269,7 +269,7 @@ TEST(HandOverMemory, StaysUnderTheCapAndSaysThatItWaited) {
   }
 }
 
-/// lab.record=: what the simulator is given is what happened, of each rank.
+/// lab.record= gives the simulator the recorded events of each rank.
 TEST(HandOverRecord, WritesTheIterationsOf2Ranks) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -300,7 +300,7 @@ TEST(HandOverRecord, WritesTheIterationsOf2Ranks) {
     ASSERT_EQ(iterations.size(), kSteps - 1);
     for (const RecordedRankIteration& iteration : iterations) {
       EXPECT_GE(iteration.seen.obstacles.main.size(),
-                2U);  // before, between, behind the idle times
+                2U);  // before, between and after the idle times
       EXPECT_EQ(iteration.seen.obstacles.io.size(), 1U);
       ASSERT_FALSE(iteration.seen.jobs.empty());
       for (std::size_t j = 0; j < iteration.seen.jobs.size(); ++j) {
@@ -332,7 +332,7 @@ TEST(HandOverRefusals, AreTheSameOnEveryRankOf3) {
   });
 }
 
-/// Writes fail from some moment on, on whichever rank; then they work again.
+/// Writes fail from some moment on, on every rank; later they succeed again.
 class FailingStorage final : public StorageOver {
  public:
   FailingStorage(std::unique_ptr<Storage> inner, std::atomic<bool>& failing)
@@ -375,7 +375,7 @@ TEST(HandOverFailures, OfAWriteComeWithTheNextCallOnEveryRankOf3) {
         ASSERT_TRUE((*writer)->put(*field, box, values.data()).ok());
         ended.push_back((*writer)->end_step().status());
       }
-      // Step 0 may have been written before the storage broke, or not; step 1 was not.
+      // Step 0 may or may not have been written before the storage failed; step 1 was not.
       const Status waited = (*writer)->wait().status();
       EXPECT_TRUE(!ended[1].ok() || !waited.ok());
       const Status& failure = ended[1].ok() ? waited : ended[1];

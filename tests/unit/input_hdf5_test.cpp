@@ -1,5 +1,4 @@
-// HDF5 inputs: every number type, layout and filter, the order of fields, and files that are
-// broken.
+// HDF5 inputs: every number type, layout and filter, the order of fields, and damaged files.
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -13,7 +12,7 @@
 namespace tailrace::test {
 namespace {
 
-/// A new HDF5 file; groups and the root track creation order if asked.
+/// Creates an HDF5 file; with `tracked`, its groups and root track creation order.
 Hdf5Id new_file(const std::string& path, bool tracked = false) {
   const Hdf5Id creation(H5Pcreate(H5P_FILE_CREATE));
   if (tracked) H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED);
@@ -26,7 +25,7 @@ Hdf5Id simple_space(const std::vector<hsize_t>& extents) {
                     : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr));
 }
 
-/// A dataset of `file_type` that counts from 0, written from doubles.
+/// Creates a dataset of `file_type` that counts from 0, written from doubles.
 Hdf5Id counting_dataset(hid_t file, const std::string& path, hid_t file_type,
                         const std::vector<hsize_t>& extents, hid_t creation = H5P_DEFAULT) {
   const Hdf5Id space = simple_space(extents);
@@ -261,7 +260,7 @@ TEST(InputHdf5, FindsFillValuesCoordinatesAndExtendableFields) {
   EXPECT_FALSE(facts("/lat").extendable);
 }
 
-constexpr H5Z_filter_t kTestFilter = 700;  // In the range that HDF5 keeps for tests.
+constexpr H5Z_filter_t kTestFilter = 700;  // From the range that HDF5 reserves for tests.
 int n_decoded = 0;
 bool filter_fails = false;
 
@@ -380,7 +379,7 @@ TEST(InputHdf5, RefusesAChunkThatDecodesShort) {
     H5Pset_deflate(creation.get(), 6);
     const Hdf5Id dataset =
         counting_dataset(file.get(), "/short", H5T_IEEE_F64LE, {16}, creation.get());
-    // 16 zeros as one stored block with its checksum, where a chunk has 64 bytes.
+    // 16 zeros as one stored block with its checksum, instead of a chunk of 64 bytes.
     std::vector<unsigned char> stream = {0x78, 0x01, 0x01, 16, 0, 0xef, 0xff};
     stream.resize(stream.size() + 16);
     stream.insert(stream.end(), {0, 16, 0, 1});

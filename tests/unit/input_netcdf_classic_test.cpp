@@ -1,4 +1,4 @@
-// netCDF classic inputs: the three versions, record layouts, and headers that lie.
+// netCDF classic inputs: the three versions, record layouts, and inconsistent headers.
 
 #include <gtest/gtest.h>
 
@@ -174,7 +174,7 @@ TEST_P(InputNetcdfClassic, AcceptsNoRecordsAndNothingAtAll) {
 INSTANTIATE_TEST_SUITE_P(Versions, InputNetcdfClassic, ::testing::Values(1, 2, 5),
                          [](const auto& test) { return "CDF" + std::to_string(test.param); });
 
-/// Expect that a file is refused and that the message says why.
+/// Expects that a file is refused with a message that contains `why`.
 void expect_refused(const ClassicFile& file, const std::string& why, Code code = Code::corrupt) {
   const TestFolder folder;
   const std::string path = folder / "bad.nc";

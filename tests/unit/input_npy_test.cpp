@@ -1,4 +1,4 @@
-// .npy and raw inputs, and how open_input_file tells formats apart.
+// .npy and raw inputs, and format detection of open_input_file.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 namespace tailrace::test {
 namespace {
 
-/// A .npy file of the given version (1 to 3) around `values`.
+/// A .npy file of the given version (1 to 3) with `values`.
 std::string npy_bytes(int version, const std::string& literal, const std::string& values) {
   std::string bytes = "\x93NUMPY";
   bytes += static_cast<char>(version);

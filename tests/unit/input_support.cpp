@@ -10,7 +10,7 @@
 namespace tailrace::test {
 namespace {
 
-/// Create one field's dataset and put its bytes into the file.
+/// Creates one field's dataset and writes its bytes into the file.
 void copy_field(InputFile& input, std::size_t index, Hdf5File& file, Storage& storage,
                 ScatteringTail& tail) {
   const StoredDataset& field = input.fields()[index];

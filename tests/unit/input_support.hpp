@@ -1,5 +1,5 @@
-// What the tests of input files share: files made byte by byte, reading in boxes, and a carry-over
-// from an input into an output of our own, uncompressed.
+// Helpers of the tests of input files: files made byte by byte, reading in boxes, and a carry-over
+// from an input into an uncompressed output of Tailrace.
 
 #pragma once
 
@@ -48,7 +48,7 @@ std::string little_endian(T value) {
   return std::string(text.rbegin(), text.rend());
 }
 
-/// Open, and fail the test if that does not work.
+/// Opens an input, or fails the test.
 inline std::unique_ptr<InputFile> open_or_fail(const std::string& path,
                                                const std::optional<RawFormat>& raw = {},
                                                const ReadOptions& options = {}) {
@@ -57,19 +57,19 @@ inline std::unique_ptr<InputFile> open_or_fail(const std::string& path,
   return input.ok() ? std::move(input).value() : nullptr;
 }
 
-/// Options with which values in other files are read.
+/// Options that allow reading values in other files.
 inline ReadOptions with_other_files() {
   ReadOptions options;
   options.follow_external = true;
   return options;
 }
 
-/// The failure of opening.
+/// The status of an attempt to open the file.
 inline Status open_status(const std::string& path, const std::optional<RawFormat>& raw = {}) {
   return open_input_file(path, raw).status();
 }
 
-/// The position of a field by its path; fails the test where there is none.
+/// Position of a field by its path; fails the test if the field does not exist.
 std::size_t field_index(const InputFile& input, const std::string& path);
 
 /// One box of a field as numbers.
@@ -88,14 +88,15 @@ std::vector<T> read_whole(InputFile& input, const std::string& path) {
   return read_box<T>(input, field, whole_box(input.fields().at(field).shape));
 }
 
-/// Read a field in boxes of `box_shape`, row-major, and compare each with the whole.
+/// Reads a field in boxes of `box_shape`, in row-major order, and compares each with the complete
+/// field.
 void expect_boxes_match(InputFile& input, std::size_t field, const Shape& box_shape);
 
-/// Copy an input into a new HDF5 file through Hdf5File, fields uncompressed, as repack does.
-/// `lines` receives what the carry-over reports.
+/// Copies an input into a new HDF5 file through Hdf5File with uncompressed fields, like repack.
+/// `lines` receives the report of the carry-over.
 void carry_over(InputFile& input, const std::string& output_path, std::vector<std::string>& lines);
 
-/// What a program prints; empty if it fails or is not installed.
+/// Output of a program; empty if it fails or is not installed.
 std::string tool_output(const std::string& command);
 
 }  // namespace tailrace::test

@@ -1,4 +1,4 @@
-// The writing thread (exec/io_lane.cpp) where claims travel between nodes.
+// The writing thread (exec/io_lane.cpp) when claims travel between nodes.
 
 #include "exec/io_lane.hpp"
 
@@ -13,7 +13,7 @@
 namespace tailrace::test {
 namespace {
 
-/// Answers the first claim only when it is told to, and counts.
+/// Answers the first claim only on request, and counts claims.
 class SlowTail final : public Tail {
  public:
   bool needs_service() const override { return true; }
@@ -61,7 +61,7 @@ class SlowTail final : public Tail {
   std::uint64_t end_ = 100;
 };
 
-/// Remembers what is written, and how many claims had been begun by then.
+/// Records each write, and how many claims had started by then.
 class WatchingStorage final : public Storage {
  public:
   explicit WatchingStorage(const SlowTail& tail) : tail_(tail) {}

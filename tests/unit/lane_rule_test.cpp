@@ -1,4 +1,4 @@
-// The rule of the lanes: which operation starts now, on invented and on random iterations.
+// The rule of the lanes: the operation that starts next, on handmade and on random iterations.
 
 #include "schedule/lane_rule.hpp"
 
@@ -24,11 +24,11 @@ TEST(LaneOutlook, IsFreeUntilTheFirstObstacleThatHasNotBegun) {
   EXPECT_FALSE(before.blocked);
   EXPECT_FALSE(before.overdue);
   EXPECT_EQ(lane_outlook(two_obstacles, 1, false, 2.5).free_until_s, 5);
-  // The first one came early and is over; the lane is free until the second.
+  // The first obstacle came early and is over; the lane is free until the second.
   EXPECT_EQ(lane_outlook(two_obstacles, 1, false, 0.8).free_until_s, 5);
   EXPECT_EQ(lane_outlook(two_obstacles, 2, false, 7).free_until_s, infinity);
   EXPECT_EQ(lane_outlook({}, 0, false, 7).free_until_s, infinity);
-  // More of them than were forecast.
+  // More obstacles than were forecast.
   EXPECT_EQ(lane_outlook(two_obstacles, 9, false, 7).free_until_s, infinity);
   EXPECT_FALSE(lane_outlook(two_obstacles, 9, false, 7).overdue);
 }
@@ -45,11 +45,11 @@ TEST(LaneOutlook, KeepsTheMarginOnBothSidesOfTheForecastStart) {
   EXPECT_FALSE(lane_outlook(two_obstacles, 0, false, 0.8, 0.25).overdue);
   EXPECT_FALSE(lane_outlook(two_obstacles, 0, false, 1.2, 0.25).overdue);
   EXPECT_TRUE(lane_outlook(two_obstacles, 0, false, 1.25, 0.25).overdue);
-  // Without a margin an obstacle may still begin exactly when it was forecast.
+  // Without a margin an obstacle may still begin exactly at its forecast time.
   const LaneOutlook on_time = lane_outlook(two_obstacles, 0, false, 1);
   EXPECT_FALSE(on_time.overdue);
   EXPECT_TRUE(lane_outlook(two_obstacles, 0, false, on_time.overdue_from_s).overdue);
-  // A margin below 0 is none.
+  // A negative margin counts as none.
   EXPECT_EQ(lane_outlook(two_obstacles, 0, false, 0, -3).free_until_s, 1);
 }
 
@@ -57,7 +57,7 @@ TEST(LaneMargin, IsTheSpreadsUntilAChunkIsShorter) {
   EXPECT_DOUBLE_EQ(lane_margin_s(2, 0.003, 0.1), 0.006);
   EXPECT_DOUBLE_EQ(lane_margin_s(2, 0.3, 0.1), 0.1);
   EXPECT_DOUBLE_EQ(lane_margin_s(2, 0, 0.1), 0);
-  EXPECT_DOUBLE_EQ(lane_margin_s(2, 0.3, 0), 0);  // Nothing to encode: nothing can be in the way.
+  EXPECT_DOUBLE_EQ(lane_margin_s(2, 0.3, 0), 0);  // Nothing to encode can collide.
 }
 
 TEST(PickOperation, TakesTheFirstInThePlansOrderThatFits) {
@@ -96,12 +96,12 @@ TEST(PickOperation, TakesWhateverIsFirstWhereNoObstacleIsToCome) {
   const LaneOutlook outlook = lane_outlook(two_obstacles, 2, false, 8);
   EXPECT_EQ(pick_operation(std::vector<double>{1e9, 1}, outlook), 0U);
   EXPECT_EQ(pick_operation(std::vector<double>{NAN, 1}, outlook), 0U);
-  // With one to come, an operation of unknown length fits nowhere.
+  // If an obstacle is still to come, an operation of unknown length fits nowhere.
   EXPECT_EQ(pick_operation(std::vector<double>{NAN, 1}, lane_outlook(two_obstacles, 0, false, 0)),
             1U);
 }
 
-/// What a lane that works by the rule does to an application whose obstacles come `late_s` behind
+/// Delays that a lane with this rule causes in an application whose obstacles come `late_s` after
 /// their forecast: how often an obstacle had to wait for an operation, and how long.
 struct Delays {
   std::size_t n_delayed = 0;
@@ -114,7 +114,7 @@ Delays run_lane(const std::vector<Obstacle>& forecast, const std::vector<double>
   Delays delays;
   double now_s = 0;
   std::size_t n_begun = 0;
-  double shift_s = 0;  // A delayed obstacle delays those behind it.
+  double shift_s = 0;  // A delayed obstacle delays later ones.
   while (!lengths_s.empty()) {
     const double due_s = n_begun < forecast.size()
                              ? forecast[n_begun].start_s + late_s[n_begun] + shift_s
@@ -149,7 +149,7 @@ struct RandomCase {
   std::vector<double> lengths_s;
 };
 
-/// Obstacles come up to `most_late_s` early or late, and lie `least_gap_s` apart at least.
+/// Obstacles come up to `most_late_s` early or late, and are at least `least_gap_s` apart.
 RandomCase random_case(std::mt19937& random, double most_late_s, double least_gap_s = 0) {
   std::uniform_real_distribution<double> uniform(0, 1);
   RandomCase it;
@@ -197,7 +197,7 @@ TEST(PickOperation, DelaysAnObstacleByOneOperationAtMostWhateverItWasForecast) {
     EXPECT_LE(delays.longest_s, longest_s + 1e-9);
     n_delayed += delays.n_delayed;
   }
-  EXPECT_GT(n_delayed, 50U);  // The case does happen.
+  EXPECT_GT(n_delayed, 50U);  // The test does cover delays.
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What lanes keep from step to step: the same threads, and the same memory for values, under the
-// cap. Counted by the threads that the system knows of, and by the pages that it had to give.
+// Resources that lanes keep from step to step: the same threads, and the same memory for values,
+// under the cap. They are counted by the system's threads, and by page faults.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -30,12 +30,12 @@ TEST(BlockKeep, GivesAgainWhatFits) {
   blocks.give(std::move(first));
   EXPECT_EQ(blocks.kept_bytes(), kMiB);
   EXPECT_FALSE(blocks.take(2 * kMiB).data() == place);    // too small
-  EXPECT_FALSE(blocks.take(kMiB - 100).data() == place);  // more than is counted
+  EXPECT_FALSE(blocks.take(kMiB - 100).data() == place);  // the block exceeds the counted size
   const Buffer again = blocks.take(kMiB);
   EXPECT_EQ(again.data(), place);
   EXPECT_EQ(again.n_bytes(), kMiB);
   EXPECT_EQ(blocks.kept_bytes(), 0U);
-  blocks.give(Buffer(1000));  // malloc keeps such
+  blocks.give(Buffer(1000));  // malloc caches small blocks itself
   EXPECT_EQ(blocks.kept_bytes(), 0U);
 }
 
@@ -58,7 +58,7 @@ TEST(MemoryBudget, KeptBlocksGiveWay) {
   BlockKeep blocks;
   MemoryBudget budget(4 * kMiB, &blocks);
   ASSERT_TRUE(budget.try_take(3 * kMiB));
-  for (int i = 0; i < 2; ++i) budget.keep(Buffer(kMiB));  // the second one is too many
+  for (int i = 0; i < 2; ++i) budget.keep(Buffer(kMiB));  // the second one exceeds the budget
   EXPECT_EQ(blocks.kept_bytes(), kMiB);
   budget.give_back(3 * kMiB);
   for (int i = 0; i < 2; ++i) budget.keep(Buffer(kMiB));
@@ -72,7 +72,7 @@ TEST(MemoryBudget, KeptBlocksGiveWay) {
   EXPECT_EQ(budget.peak_bytes(), 4 * kMiB);
 }
 
-/// The threads that this process has, by their numbers, which are not used twice in a while.
+/// The ids of this process's threads; the system does not reuse them soon.
 std::set<std::string> thread_numbers() {
   std::set<std::string> numbers;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -118,7 +118,7 @@ class LaneStockOfAWriter : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(LaneStockOfAWriter, ThreadsStayUntilItIsClosed) {
-  std::thread([] {}).join();  // The thread sanitizer has one of its own from the first on.
+  std::thread([] {}).join();  // Makes the thread sanitizer start its own thread.
   const std::set<std::string> before = thread_numbers();
   create(",codec=trz");
   for (int i = 0; i < 3; ++i) step();
@@ -130,20 +130,21 @@ TEST_P(LaneStockOfAWriter, ThreadsStayUntilItIsClosed) {
   EXPECT_EQ(thread_numbers().size(), before.size());
 }
 
-/// A step is 3 MiB of values, 768 pages: handing it over touches none of them for the first time.
+/// A step is 3 MiB of values, 768 pages. Handing it over must not touch any of them for the first
+/// time.
 TEST_P(LaneStockOfAWriter, ValuesAreTakenIntoMemoryThatWasThereBefore) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers keep freed memory from being used again";
 #endif
   for (const char* codec : {",codec=trz", ",codec=none", ",codec=deflate"}) {
     create(codec);
-    // What is still waiting for its write when the next step is taken has no block to give yet.
+    // Values that still wait for their write have no block to return at the next step.
     const auto settled_step = [&] {
       step();
       ASSERT_DONE(writer_->wait().status());
     };
     for (int i = 0; i < 4; ++i) settled_step();
-    // The fewest of some rounds: a kernel that is short of memory may take pages back meanwhile.
+    // The minimum of some rounds: a kernel short of memory may reclaim pages meanwhile.
     std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
     for (int round = 0; round < 20 && fewest >= 10U * 200; ++round) {
       const std::uint64_t n_before = n_page_faults();

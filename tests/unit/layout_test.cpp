@@ -1,4 +1,5 @@
-// Every layout of the registry: places never overlap, honour capacity, cover all; and chunk shapes.
+// Every layout of the registry: places never overlap, respect capacity, and cover everything; and
+// chunk shapes.
 
 #include "layout/layout.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 
 class LayoutConformance : public ::testing::TestWithParam<std::string> {};
 
-/// Options with which every layout of the registry can be made.
+/// Options with which every layout of the registry can be constructed.
 FieldOptions options_for_all() {
   FieldOptions options;
   options.expected_ratio = 4;
@@ -148,7 +149,7 @@ TEST(BoxChunks, AChunkKnowsItsComponentAndItsSlab) {
     EXPECT_EQ(chunks.part(i).component, components[i]) << i;
     EXPECT_EQ(chunks.part(i).shape, i < 24 ? 0U : 1U) << i;
   }
-  // Rows that do not fit have one dimension.
+  // Sets of rows that do not fit have one dimension.
   const BoxSeries mixed{{{1, {32, 32, 32}}, {1, {32, 8, 24}}}, {"a"}};
   ASSERT_EQ(chunk_length_for(mixed, 512, 2U << 20), 2048U);
   EXPECT_EQ(BoxChunks(mixed, 2048).shapes(), (std::vector<Shape>{{2, 32, 32}, {2048}}));

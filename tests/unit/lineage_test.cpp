@@ -1,4 +1,4 @@
-// Lineages: which field of an earlier step a new one follows, and what it takes over.
+// Lineages: the field of an earlier step that a new field follows, and what the new field inherits.
 
 #include "field/lineage.hpp"
 
@@ -34,7 +34,7 @@ std::vector<FieldState> fields_of(const std::vector<std::string>& paths) {
   return fields;
 }
 
-/// Commit a step of these fields, each of `encoded_bytes` of 1000.
+/// Commits a step of these fields, each with `encoded_bytes` of 1000.
 void keep(LineageTable& table, std::vector<FieldState>& fields, std::uint64_t encoded_bytes = 500,
           const std::string& chosen = "") {
   StepReport report;
@@ -131,7 +131,7 @@ TEST(Lineage, SizesAndBooksPassOnOnlyFromCommittedSteps) {
   ASSERT_TRUE(next[0].learned.history.has_previous(0));
   EXPECT_NEAR(next[0].learned.history.forecast(0, std::nullopt)->encoded_bytes, 400, 1);
 
-  auto elsewhere = fields_of({"/step_3/u"});  // The rank puts another part of it.
+  auto elsewhere = fields_of({"/step_3/u"});  // The rank now puts another part of the field.
   elsewhere[0].puts.push_back({{{0, 0}, {4, 8}}, nullptr, nullptr, {}});
   table.inherit(elsewhere);
   EXPECT_FALSE(elsewhere[0].learned.history.has_previous(0));
@@ -153,7 +153,7 @@ TEST(Lineage, TheCodecHoldsUntilSizesDriftOrStepsHavePassed) {
   }
   EXPECT_EQ(step(500, "trz"), "");  // Sixteen steps have passed.
   EXPECT_EQ(step(700, ""), "trz");
-  EXPECT_EQ(step(700, "lz4"), "");  // 1.4 times the bytes that the choice was made for.
+  EXPECT_EQ(step(700, "lz4"), "");  // 1.4 times the bytes on which the choice was based.
   EXPECT_EQ(step(700, ""), "lz4");
 }
 
@@ -182,7 +182,7 @@ class LineageWrite : public ::testing::TestWithParam<int> {
     ::setenv("HOME", (folder_ / "home").c_str(), 1);
   }
 
-  /// Write steps of a new dataset each, with codec=auto; the reports of rank 0.
+  /// Writes steps with a new dataset each, with codec=auto; returns the reports of rank 0.
   std::vector<StepReport> write_steps(const std::string& options, int n_steps) {
     std::vector<StepReport> reports;
     run_ranks(GetParam(), [&](std::unique_ptr<Comm> comm) {

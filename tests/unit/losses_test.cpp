@@ -1,4 +1,5 @@
-// Losses that add up (core/losses.hpp): their texts, their total, and what a dataset's notes tell.
+// Losses that accumulate (core/losses.hpp): their texts, their total, and the attributes of a
+// dataset.
 
 #include "core/losses.hpp"
 
@@ -35,7 +36,7 @@ TEST(Losses, TotalIsTheSumRoundedUp) {
   EXPECT_EQ(total_of({}), ErrorBound());
   EXPECT_EQ(total_of(losses("abs=0.01")), (ErrorBound{BoundMode::abs, 0.01}));
   EXPECT_EQ(total_of(losses("abs=0.01 then abs=0.01")), (ErrorBound{BoundMode::abs, 0.02}));
-  // The sum of these two doubles lies between two others.
+  // The exact sum of these two doubles lies between two others.
   const double a = 1;
   const double b = 0x1p-60;
   const std::optional<ErrorBound> up = total_of({{BoundMode::abs, a}, {BoundMode::abs, b}});
@@ -63,7 +64,7 @@ TEST(Losses, SinceAnEarlierFileAreThoseBehind) {
   EXPECT_FALSE(losses_since(losses("abs=1"), all));
 }
 
-/// What a dataset says, as losses_text().
+/// The loss that a dataset's attributes record, by losses_text().
 std::string told(const std::string& mode, std::optional<double> asked,
                  std::optional<double> absolute, bool lossy_filter = false,
                  const std::string& recorded = "") {
@@ -80,7 +81,7 @@ TEST(Losses, OfADatasetByWhatItSays) {
   EXPECT_EQ(told("pw_rel", 0.1, no), "pw_rel=0.1");
   EXPECT_EQ(told("", no, no, true), "unknown");
   EXPECT_EQ(told("unknown", no, no, true), "unknown");
-  EXPECT_EQ(told("unknown", no, no), "");  // Nobody knows that there is a loss.
+  EXPECT_EQ(told("unknown", no, no), "");  // It is unknown whether there is a loss.
   EXPECT_EQ(told("abs", no, no), "unknown");
   EXPECT_EQ(told("none", no, HUGE_VAL), "unknown");
   EXPECT_EQ(told("abs", 3.0, 3.0, false, "abs=1 then abs=2"), "abs=1 then abs=2");

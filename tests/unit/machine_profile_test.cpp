@@ -1,4 +1,4 @@
-// A profile as text and back, what it answers, and when it is stale.
+// A machine profile: conversion to text and back, its predictions, and staleness.
 
 #include "model/machine_profile.hpp"
 
@@ -101,7 +101,7 @@ TEST(MachineProfile, KeepsWhatAStepCosts) {
   const Result<MachineProfile> odd = parse_profile(changed(text, "\"gather\"", "\"scatter\""));
   EXPECT_THAT(odd.status().message(), HasSubstr("must be message, allreduce or gather"));
 
-  // By one rank: no messages. By an older version: nothing of it.
+  // A profile of one rank has no messages; one of an older version has nothing.
   profile.message_points.clear();
   const Result<MachineProfile> alone = parse_profile(profile_text(profile));
   ASSERT_TRUE(alone.ok()) << alone.status().message();
@@ -129,11 +129,11 @@ TEST(MessageCosts, AreFoundFromPointsOfWhichTheyAreTrue) {
   EXPECT_NEAR(found->byte_s, truth.byte_s, 1e-15);
   EXPECT_NEAR(found->wait_s, truth.wait_s, 1e-10);
   EXPECT_EQ(found->overhead_s, truth.overhead_s);
-  // Three levels; the root takes in what seven others have, with 8 bytes of its size each.
+  // Three levels; the root receives the values of seven other ranks, with 8 bytes for each size.
   EXPECT_NEAR(truth.allreduce_s(8, 64), 4e-5 + 3 * (3e-6 + 64e-9), 1e-12);
   EXPECT_NEAR(truth.gather_s(8, 4096), 4e-5 + 6 * 3e-6 + 7 * 4104e-9, 1e-12);
   EXPECT_EQ(truth.allreduce_s(1, 64), 0);
-  // One size says nothing of bytes, and a sender is not longer at it than the message.
+  // A single size reveals no cost per byte, and a sender is not busy longer than the message takes.
   const std::vector<MessagePoint> one = {{Kind::message, 2, 16, 1e-6}};
   const Result<MessageCosts> least = fit_messages(one, 1);
   ASSERT_TRUE(least.ok());
@@ -205,7 +205,7 @@ TEST(MachineProfile, TheBuiltInOneIsWholeAndMarked) {
     EXPECT_GT(found->encode.bytes_per_s(20), 0);
     EXPECT_GE(found->decode.bytes_per_s(1), found->decode.bytes_per_s(20));
   }
-  // Each rank its share, up to the ceiling of the whole machine.
+  // Each rank gets its share, up to the ceiling of the complete machine.
   EXPECT_NEAR(profile.write.bytes_per_s(1e7, 8) / 8, profile.write.bytes_per_s(1e7, 512) / 512, 1);
   EXPECT_EQ(profile.write.bytes_per_s(1e7, 1 << 20), profile.write.bytes_per_s(1e7, 1 << 15));
   const Result<MachineProfile> back = parse_profile(profile_text(profile));

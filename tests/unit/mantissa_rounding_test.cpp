@@ -40,7 +40,7 @@ std::vector<T> awkward_values() {
     T value;
     std::memcpy(&value, &bits, sizeof value);
     values.push_back(value);
-    values.push_back(static_cast<T>(1 + 0.01 * random.unit()));  // neighbours that may be held
+    values.push_back(static_cast<T>(1 + 0.01 * random.unit()));  // neighbours within a bound
   }
   return values;
 }

@@ -1,4 +1,4 @@
-// Measurements on ranks that are threads: what is measured and in which order, not how fast it was.
+// Measurements on ranks that are threads: what is measured and in which order, not the speeds.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// A folder of this test's own, gone at its end.
+/// A folder of this test; the destructor removes it.
 class Folder {
  public:
   explicit Folder(const std::string& name)
@@ -53,7 +53,7 @@ StoragePlan small_plan(const std::string& folder) {
   plan.folder = folder;
   plan.least_bytes = 1U << 16;
   plan.largest_bytes = 1U << 18;
-  plan.piece_bytes = 100000;  // no divisor of the sizes
+  plan.piece_bytes = 100000;  // not a divisor of the sizes
   plan.budget_s = 600;
   return plan;
 }
@@ -90,7 +90,7 @@ TEST(MeasureStorage, SaysWhichSizesWereTooLarge) {
   const Folder folder("measure_limits");
   test::run_ranks(2, [&](std::unique_ptr<Comm> comm) {
     StoragePlan plan = small_plan(folder.path());
-    plan.free_bytes = 4 * plan.least_bytes;  // of which a half is used: 2 * least in all
+    plan.free_bytes = 4 * plan.least_bytes;  // half of which may be used: 2 * least in total
     const auto silent = [](double) {};
     const Result<StorageMeasurement> by_space = measure_storage(*comm, plan, silent);
     ASSERT_TRUE(by_space.ok());
@@ -99,7 +99,7 @@ TEST(MeasureStorage, SaysWhichSizesWereTooLarge) {
     EXPECT_THAT(by_space->remarks[0], HasSubstr("free space"));
 
     plan = small_plan(folder.path());
-    plan.budget_s = 1e-9;  // the least size is measured all the same
+    plan.budget_s = 1e-9;  // the least size is measured in any case
     const Result<StorageMeasurement> by_time = measure_storage(*comm, plan, silent);
     ASSERT_TRUE(by_time.ok());
     EXPECT_EQ(by_time->write.size(), 2U);
@@ -182,7 +182,7 @@ TEST(MeasureTrip, GivesTheBitRateOverAllRanks) {
   });
 }
 
-/// Gives the values back as they are, or fails.
+/// Returns the values unchanged, or fails.
 class FakeCodec final : public Codec {
  public:
   explicit FakeCodec(bool fails) : fails_(fails) {}
@@ -229,7 +229,7 @@ TEST(MachineIdentity, NamesThisMachine) {
   EXPECT_EQ(utc_now().size(), std::string("2026-11-21T12:00:00Z").size());
 }
 
-// --- What stands in for a profile
+// --- Fallbacks for a profile
 
 double speed_of(const MachineProfile& profile, std::string_view codec) {
   return profile.find(codec)->encode.greatest_bytes_per_s;
@@ -254,7 +254,7 @@ TEST(CoreProfile, ScalesCurvesAsAWhole) {
     EXPECT_EQ(ours.encode.exponent, theirs.encode.exponent);
     EXPECT_EQ(ours.encode.pivot_bit_rate, theirs.encode.pivot_bit_rate);
   }
-  // A copy is not compared; plug-ins are not loaded, and take after deflate.
+  // Copies are not compared. Plug-ins are not loaded, and get their speed from deflate.
   EXPECT_EQ(speed_of(here, "none"), speed_of(typical, "none"));
   EXPECT_NEAR(speed_of(here, "sz3") / speed_of(typical, "sz3"),
               speed_of(here, "deflate") / speed_of(typical, "deflate"), 1e-9);
@@ -270,7 +270,7 @@ TEST(CoreProfile, EveryVariantThatIsBuiltInIsCompared) {
   }
 }
 
-/// Where a process keeps what it has measured, for one test.
+/// The folder in which a process stores its measurements, for one test.
 class KeptCoreProfile : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -304,9 +304,10 @@ TEST_F(KeptCoreProfile, IsFoundAgain) {
   for (const CodecProfile& codec : measured.codecs) {
     EXPECT_NEAR(speed_of(*kept, codec.codec) / codec.encode.greatest_bytes_per_s, 1, 1e-5);
   }
-  // By processor and build: one without optimisation is several times as slow.
+  // Identified by processor and build, because a build without optimisation is several times
+  // slower.
   EXPECT_TRUE(std::regex_search(file(), std::regex("/core.*-[0-9a-f]{8}\\.json$"))) << file();
-  std::size_t n_files = 0;  // Nothing half written is left.
+  std::size_t n_files = 0;  // No incomplete file remains.
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path() + "/tailrace")) {
     n_files += entry.is_regular_file() ? 1 : 0;
   }

@@ -1,5 +1,5 @@
-// A dataset of one chunk in a file that exists in memory only, written and read by HDF5 itself:
-// what codecs and filters are compared with.
+// A dataset of one chunk in a file in memory, written and read by HDF5 itself: the reference for
+// codecs and filters.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace tailrace::test {
 
-/// One dataset of one chunk in a file that exists in memory only.
+/// One dataset of one chunk in a file in memory.
 class MemoryDataset {
  public:
   MemoryDataset(DType dtype, const Shape& shape, const std::vector<FilterSpec>& filters,
@@ -52,7 +52,7 @@ class MemoryDataset {
     return words;
   }
 
-  /// Write through HDF5's pipeline, read the stored bytes.
+  /// Writes through HDF5's pipeline and returns the stored bytes.
   EncodedBytes write(const Sample& sample) {
     EXPECT_GE(H5Dwrite(dataset_.get(), hdf5_native_type(dtype_), H5S_ALL, H5S_ALL, H5P_DEFAULT,
                        sample.bytes.data()),
@@ -74,12 +74,12 @@ class MemoryDataset {
     return stored;
   }
 
-  /// Store encoded bytes as they are and let HDF5 decode them.
+  /// Stores encoded bytes unchanged and lets HDF5 decode them.
   std::vector<std::byte> read_back(const EncodedBytes& encoded, std::size_t n_bytes) {
     EXPECT_GE(H5Dwrite_chunk(dataset_.get(), H5P_DEFAULT, encoded.filter_mask, start_.data(),
                              encoded.buffer.n_bytes(), encoded.buffer.data()),
               0);
-    // Opened anew: 1.10.8 remembers a filter mask of 0 for a chunk that it has just been handed.
+    // Reopened: HDF5 1.10.8 remembers a filter mask of 0 for a chunk that was just written.
     dataset_.reset();
     dataset_ = Hdf5Id(H5Dopen2(file_.get(), "d", H5P_DEFAULT));
     std::vector<std::byte> values(n_bytes);

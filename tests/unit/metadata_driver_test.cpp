@@ -87,7 +87,7 @@ TEST_F(Driver, PlannedWriteIsDroppedOrCopied_Invariant4) {
   EXPECT_TRUE(driver_.disarm().written);
   EXPECT_EQ(storage_.n_operations, n_before);
 
-  // HDF5 prefers a place of its own: the planned bytes, written only later, end up there.
+  // HDF5 prefers its own place. The planned bytes are written only later and end up there.
   const std::uint64_t later = tail_.claim(32);
   const std::uint64_t elsewhere = allocate(H5FD_MEM_DRAW, 32);
   driver_.arm(later, 32);
@@ -133,7 +133,7 @@ TEST_F(Driver, RawBytesOfHdf5GoToFreshSpaceAtOnceAndToOldSpaceAtPublish) {
   EXPECT_GT(storage_.n_operations, n_before);
 }
 
-// Of many small datasets values and headers lie in turn: one write for all of them.
+// Values and headers of many small datasets alternate in the file: one write covers all of them.
 TEST_F(Driver, FewRawBytesWaitForThePublicationOfTheMetadataAroundThem) {
   std::vector<std::uint64_t> values;
   for (int dataset = 0; dataset < 100; ++dataset) {
@@ -156,7 +156,7 @@ TEST_F(Driver, FewRawBytesWaitForThePublicationOfTheMetadataAroundThem) {
   }
 }
 
-// HDF5 may give a planned dataset a place where values of another one, which is gone, wait.
+// HDF5 may assign a planned dataset to a place where values of a deleted dataset still wait.
 TEST_F(Driver, WhatWaitedWhereAPlannedDatasetIsMovedGoesNowhere) {
   const std::uint64_t freed = allocate(H5FD_MEM_DRAW, 64);
   write(H5FD_MEM_DRAW, freed, bytes_of(64, 1));
@@ -185,7 +185,7 @@ TEST_F(Driver, ValuesThatWaitAreNoMetadataAndAreThereAfterAFailure) {
   EXPECT_EQ(read(raw, 100), bytes_of(100, 2));
 }
 
-// Memory for what waits is bounded: 16 MiB here; what is written over it needs no more.
+// Memory for waiting values is bounded: 16 MiB here. Overwriting them needs no more.
 TEST_F(Driver, ManyRawBytesDoNotWait) {
   constexpr std::size_t n_bytes = 16384;
   std::uint64_t waiting = 0;
@@ -204,13 +204,13 @@ TEST_F(Driver, ManyRawBytesDoNotWait) {
   EXPECT_EQ(read(waiting, 100), bytes_of(100, 1));
   const std::size_t n_before = storage_.n_operations;
   write(H5FD_MEM_DRAW, allocate(H5FD_MEM_DRAW, n_bytes), bytes_of(n_bytes, 3));
-  EXPECT_EQ(storage_.n_operations, n_before);  // There is room again.
+  EXPECT_EQ(storage_.n_operations, n_before);  // Memory is available again.
 }
 
 TEST_F(Driver, FailuresAreKeptFromHdf5AndNothingFollows_Invariants1And8) {
   storage_.fail_at = 0;
   const std::uint64_t raw = allocate(H5FD_MEM_DRAW, 20000);
-  write(H5FD_MEM_DRAW, raw, bytes_of(20000, 1));  // Fails inside, HDF5 is told that it went well.
+  write(H5FD_MEM_DRAW, raw, bytes_of(20000, 1));  // Fails, but reports success to HDF5.
   EXPECT_EQ(driver_.failure().code(), Code::no_space);
   write(H5FD_MEM_SUPER, 0, bytes_of(48, 2));
   EXPECT_EQ(driver_.publish().code(), Code::no_space);
@@ -240,7 +240,7 @@ TEST(DriverOnNodes, TheBytesBeforeTheEndAreNobodys_Invariant10) {
   driver.arm(chunk, 50);
   EXPECT_EQ(driver.on_alloc(H5FD_MEM_DRAW, 50), chunk);
   driver.disarm();
-  EXPECT_GT(driver.end_of_allocated(), tail.end());  // in what is claimed next
+  EXPECT_GT(driver.end_of_allocated(), tail.end());  // inside the block claimed next
   driver.own_the_end();
   EXPECT_EQ(driver.end_of_allocated(), tail.end());
   const std::uint64_t end = tail.end();

@@ -1,4 +1,4 @@
-// What a line of the list of mounts tells, as kernels and file systems write it.
+// Parsing of lines of the list of mounts, as kernels and file systems write them.
 
 #include "core/mount_kind.hpp"
 

@@ -11,23 +11,23 @@
 
 namespace tailrace::test {
 
-/// One variable: its attributes come encoded (see ClassicFile::attribute).
+/// One variable. Its attributes are already encoded (see ClassicFile::attribute).
 struct ClassicVariable {
   std::string name;
   std::vector<std::uint64_t> dimension_ids;
   std::vector<std::string> attributes;
   std::uint32_t type = 5;
-  std::uint64_t vsize = 0;  ///< Redundant in the format; readers compute it.
-  std::string values;       ///< For a record variable: of one record, padded by the test.
+  std::uint64_t vsize = 0;  ///< Redundant in the format; readers compute the size.
+  std::string values;       ///< Values of a record variable: one record, padded by the test.
 };
 
 class ClassicFile {
  public:
   explicit ClassicFile(int version) : version_(version) {}
 
-  std::vector<std::pair<std::string, std::uint64_t>> dimensions;  ///< Length 0: record dimension.
+  std::vector<std::pair<std::string, std::uint64_t>> dimensions;  ///< Length 0: records.
   std::vector<std::string> attributes;
-  std::vector<ClassicVariable> variables;  ///< Fixed ones first, then record variables.
+  std::vector<ClassicVariable> variables;  ///< Fixed variables first, then record variables.
   std::uint64_t n_records = 0;
   bool streaming = false;  ///< Write -1 for the number of records.
 
@@ -74,8 +74,8 @@ class ClassicFile {
     return header(std::vector<std::uint64_t>(variables.size())).size();
   }
 
-  /// Header, fixed variables, then n_records times the record variables' values (the same in each
-  /// record but for the first byte, which counts the records).
+  /// Header, fixed variables, then n_records times the values of the record variables. Records
+  /// differ only in their first byte, which counts them.
   std::string build() const {
     std::vector<std::uint64_t> addresses;
     std::string data;

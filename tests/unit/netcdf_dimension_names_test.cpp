@@ -1,5 +1,5 @@
-// name_dimensions: an HDF5 file without dimension scales becomes netCDF-4. The command's side of it
-// is in tests/python/test_netcdf_files.py.
+// name_dimensions: an HDF5 file without dimension scales becomes netCDF-4.
+// tests/python/test_netcdf_files.py tests the command.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ DimensionNames names_for(const std::string& path, std::vector<std::string> names
   return {path, std::move(names), [path](std::string_view other) { return other == path; }};
 }
 
-/// The model that a file of these datasets gets, or what name_dimensions says.
+/// The model that a file of these datasets gets, or the error of name_dimensions.
 struct Named {
   Status status;
   NetcdfModel model;

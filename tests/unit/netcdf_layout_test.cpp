@@ -1,5 +1,5 @@
-// NetcdfLayout: what is laid out reads back as the same model, by us and by the library's tools,
-// through every change; and what the library's tools add to such a file.
+// NetcdfLayout: files read back as the same model, with Tailrace and with the library's tools,
+// through every change. Files extended by the library's tools are covered, too.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace tailrace::test {
 namespace {
 
-/// Whether the netCDF-4 library reads the whole file (77: its tools are not installed).
+/// True if the netCDF-4 library reads the complete file (77: its tools are not installed).
 void expect_readable(const std::string& path) {
   const int status = run_tool({"ncdump", path});
   if (status != -1 && status != 127) {
@@ -19,7 +19,7 @@ void expect_readable(const std::string& path) {
   }
 }
 
-/// Two models that differ show their texts' first difference by the names around it.
+/// Shows the first difference of two models' texts, with the names around it.
 void expect_same(const NetcdfModel& a, const NetcdfModel& b) {
   EXPECT_TRUE(a == b) << model_text(a) << "\n" << model_text(b);
 }
@@ -100,8 +100,8 @@ TEST(NetcdfLayout, ManyVariablesOfAFirstModelGoIntoAHeap) {
   EXPECT_GT(H5Aexists_by_name(file.get(), "/", "_NCProperties", H5P_DEFAULT), 0);
 }
 
-/// How many users scale "/x" lists, and how many dimensions of the named datasets stock HDF5 finds
-/// attached to it, which reads the whole list for each.
+/// Number of users that scale "/x" lists, and number of dimensions of the named datasets that stock
+/// HDF5 finds attached to it. HDF5 reads the complete list for each.
 std::pair<hssize_t, int> count_attached(const std::string& path,
                                         const std::vector<std::string>& names) {
   const Hdf5Scope scope;
@@ -126,7 +126,7 @@ TEST(NetcdfLayout, ScalesAreAttachedToManyAsHdf5Does) {
   NetcdfModel model;
   model.dimensions = {{"x", 0, 4, false, false}};
   std::vector<std::string> some{"v0", "v7", "v1300", "v2499"};
-  // So many that the scale's list of them is longer than an object header takes (64 KiB).
+  // So many that the scale's list exceeds the size limit of an object header (64 KiB).
   for (int v = 0; v < 2500; ++v) {
     model.variables.push_back(variable_of("v" + std::to_string(v), ModelType::f32, {0, 0}));
   }
@@ -140,7 +140,7 @@ TEST(NetcdfLayout, ScalesAreAttachedToManyAsHdf5Does) {
   }
   EXPECT_EQ(count_attached(folder / "a.nc", some), std::pair(hssize_t{5000}, 8));
   {
-    // One more goes onto the list of those that are there.
+    // One more is appended to the existing list.
     LaidOutFile out(folder / "a.nc", false);
     ASSERT_DONE(out.status());
     some.emplace_back("w");
@@ -152,7 +152,7 @@ TEST(NetcdfLayout, ScalesAreAttachedToManyAsHdf5Does) {
   }
   EXPECT_EQ(count_attached(folder / "a.nc", some), std::pair(hssize_t{5002}, 10));
   expect_readable(folder / "a.nc");
-  // What we have written HDF5's own functions take apart.
+  // HDF5's own functions detach the scales that Tailrace has attached.
   {
     const Hdf5Scope scope;
     const Hdf5Id file(H5Fopen((folder / "a.nc").c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
@@ -180,10 +180,10 @@ TEST(ScaleAttacher, AddsToWhatADatasetHasAndRefusesScales) {
   const Hdf5Id w = make("w", plane);
   ASSERT_GE(H5DSattach_scale(u.get(), a.get(), 0), 0);
   ScaleAttacher attacher(file.get());
-  // w's place on a's list is not written yet when HDF5 is asked to put u on it.
+  // w's entry in a's list is not written yet when HDF5 must add u to it.
   ASSERT_DONE(attacher.attach(w.get(), "/w", {{"/a", "/b"}, {}}));
   ASSERT_DONE(attacher.attach(u.get(), "/u", {{"/a", "/b"}, {"/a"}}));
-  // A dataset that has scales can be none; the scale beside it is attached all the same.
+  // A dataset that has scales cannot be a scale; the other scale is attached nevertheless.
   const Hdf5Id v = make("v", plane);
   EXPECT_EQ(attacher.attach(v.get(), "/v", {{"/u"}, {"/b"}}).code(), Code::internal);
   EXPECT_EQ(attacher.attach(b.get(), "/b", {{"/a"}}).code(), Code::invalid_argument);
@@ -199,7 +199,8 @@ TEST(ScaleAttacher, AddsToWhatADatasetHasAndRefusesScales) {
 }
 
 TEST(NetcdfLayout, AppearsInSteps) {
-  // Dimensions first, a commit, then their variables, one of them the coordinate (invariant 2).
+  // First dimensions, then a commit, then their variables, one of them the coordinate (invariant
+  // 2).
   const TestFolder folder;
   LaidOutFile out(folder / "a.nc", true);
   ASSERT_DONE(out.status());
@@ -224,7 +225,7 @@ TEST(NetcdfLayout, AppearsInSteps) {
   expect_readable(out.path());
 }
 
-/// What a model becomes, told by name, applied to a file that has both dimensions and variables.
+/// A named change of a model, applied to a file that has both dimensions and variables.
 struct Change {
   const char* name;
   void (*apply)(NetcdfModel& model);
@@ -347,7 +348,7 @@ TEST(NetcdfLayout, RefusesWhatCannotChange) {
 }
 
 TEST(NetcdfLayout, GrowsWhatHasFiltersThatHdf5DoesNotKnow) {
-  // A program's own codec: HDF5 finds no plug-in of its number, neither now nor at the next
+  // A program's own codec: HDF5 finds no plug-in for its number, neither now nor at the next
   // opening.
   const TestFolder folder;
   NetcdfModel model;
@@ -402,7 +403,7 @@ TEST(NetcdfLayout, LibraryAppendsAndWeReadIt) {
   ASSERT_TRUE(added.has_value());
   EXPECT_EQ(read.shape_of(read.variables[*added]), (Shape{6, 4}));
   EXPECT_EQ(read.variables[*added].dimensions[1], *read.find_dimension(0, "x"));
-  // And once more by us.
+  // A second time, with Tailrace.
   LaidOutFile again(out.path(), false);
   ASSERT_DONE(again.status());
   NetcdfModel next = again.layout().model();

@@ -1,5 +1,5 @@
-// NetcdfModel: the rules of names and positions, and reading files that netCDF did not write, or
-// that lie. What the library itself writes is compared in tests/python/test_netcdf_files.py.
+// NetcdfModel: the rules of names and positions, and files that are inconsistent or that netCDF did
+// not write. tests/python/test_netcdf_files.py compares files that the library itself writes.
 
 #include <gtest/gtest.h>
 
@@ -116,7 +116,7 @@ TEST(NetcdfModel, TextTellsModelsApart) {
   }
 }
 
-/// It stands in errors, where ranks define differently: lines of words.
+/// The text appears in errors if ranks define different models, so it consists of readable lines.
 TEST(NetcdfModel, TextIsToBeRead) {
   NetcdfModel model = small_model();
   model.variables[0].attributes = {
@@ -140,7 +140,7 @@ TEST(NetcdfModel, LooksDimensionsUpThroughParents) {
   EXPECT_EQ(model.shape_of(model.variables[1]), (Shape{4, 2}));
 }
 
-// Files by plain HDF5, some of which lie.
+// Files written by plain HDF5, some of them inconsistent.
 
 Hdf5Id dataset_of(hid_t file, const char* path, const std::vector<hsize_t>& extents,
                   hsize_t first_limit = 0) {
@@ -186,7 +186,7 @@ TEST(NetcdfModel, DatasetsWithoutScalesShareAnonymousDimensions) {
     dataset_of(file, "b", {5, 3});
     dataset_of(file, "u", {5}, H5S_UNLIMITED);
   });
-  // As ncdump -h names them.
+  // ncdump -h prints these names.
   EXPECT_EQ(dimension_names(model, "a"), (Names{"phony_dim_0", "phony_dim_1"}));
   EXPECT_EQ(dimension_names(model, "b"), (Names{"phony_dim_0", "phony_dim_2"}));
   EXPECT_EQ(dimension_names(model, "u"), (Names{"phony_dim_3"}));
@@ -237,8 +237,8 @@ TEST(NetcdfModel, ReferencesToNothingDoNotCount) {
     const Hdf5Id data = dataset_of(file, "data", {4});
     H5DSattach_scale(data.get(), scale.get(), 0);
     H5Ldelete(file, "x", H5P_DEFAULT);
-    // A list of references to an object that is no scale, one that is too long, and one of another
-    // type.
+    // A list with a reference to an object that is not a scale, one that is too long, and one of
+    // another type.
     const Hdf5Id type(H5Tvlen_create(H5T_STD_REF_OBJ));
     hobj_ref_t reference = 0;
     H5Rcreate(&reference, plain.get(), ".", H5R_OBJECT, -1);
@@ -281,7 +281,7 @@ TEST(NetcdfModel, LyingDimensionNumbersDoNotCount) {
   });
   ASSERT_EQ(model.dimensions.size(), 3U);
   EXPECT_EQ(model.dimensions[0].name, "x");
-  // Where nothing is said, a dimension of the same length serves, as with the library.
+  // If the file names no dimension, one of the same length serves, as in the library.
   EXPECT_EQ(dimension_names(model, "v"), (Names{"x", "phony_dim_2"}));
 }
 

@@ -1,4 +1,4 @@
-// What the tests of netCDF-4's model share: a file that a model is laid out in, and short models.
+// Helpers of the tests of netCDF-4's model: a file with the layout of a model, and short models.
 
 #pragma once
 
@@ -43,7 +43,7 @@ inline ModelVariable variable_of(const std::string& name, ModelType type,
   return variable;
 }
 
-/// The model of a file, by HDF5's own driver.
+/// The model of a file, read with HDF5's own driver.
 inline NetcdfModel model_of(const std::string& path) {
   const Hdf5Scope scope;
   const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
@@ -54,7 +54,7 @@ inline NetcdfModel model_of(const std::string& path) {
 /// A file on disk, its metadata writer and the layout of its model.
 class LaidOutFile {
  public:
-  /// Create it, or open it with the model that it has.
+  /// Creates the file, or opens it with its existing model.
   LaidOutFile(std::string path, bool create) : path_(std::move(path)), storage_(path_, true) {
     std::uint64_t end = 0;
     Result<std::unique_ptr<Hdf5File>> made =
@@ -75,7 +75,7 @@ class LaidOutFile {
   NetcdfLayout& layout() { return *layout_; }
   Hdf5File& file() { return *file_; }
   const std::string& path() const { return path_; }
-  /// Create every dataset that is missing, contiguous or in chunks of the layout's choice.
+  /// Creates every missing dataset, contiguous or with chunks that the layout chooses.
   Status create_all() {
     for (std::size_t v = 0; v < layout_->model().variables.size(); ++v) {
       if (!layout_->has_dataset(v)) TAILRACE_TRY(layout_->create_variable(v, {}));

@@ -1,7 +1,7 @@
-// The k-th request for memory is refused, for every k: a failure that says so, on whichever thread
-// it was, and nothing that ends the program or keeps somebody waiting.
+// The k-th allocation fails, for every k. The call must report it, from any thread; the program
+// must not end, and no thread may wait forever.
 //
-// The program's operator new is this file's. Sanitizers have their own, which stays.
+// This file replaces the program's operator new. Sanitizers have their own, which stays.
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -34,7 +34,7 @@
 namespace tailrace::test {
 namespace {
 
-/// Requests until one is refused; below 0: none is.
+/// Allocations until one fails; below 0: none fails.
 std::atomic<long> requests_left{-1};
 std::atomic<bool> refused{false};
 
@@ -62,11 +62,12 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 namespace tailrace::test {
 namespace {
 
-/// Distance between two refused requests. The merge tier refuses every seventh.
+/// Distance between two failing allocations. The merge tier fails every seventh.
 int refusal_stride() { return tier_stride(11); }
 
-/// Do `work` with its k-th request refused, for each k of the tier until it has no more.
-/// @returns how often it failed.
+/// Runs `work` with its k-th allocation failing, for each k of the tier until all allocations
+/// succeed.
+/// @returns the number of runs that failed.
 int refuse_each(const std::function<Status()>& work) {
   int n_failed = 0;
   for (int k = 0; k < 20000; k += refusal_stride()) {
@@ -78,7 +79,7 @@ int refuse_each(const std::function<Status()>& work) {
       EXPECT_TRUE(done.ok()) << text_of(done);
       return n_failed;
     }
-    if (done.ok()) continue;  // It could do without.
+    if (done.ok()) continue;  // The allocation was not essential.
     ++n_failed;
     EXPECT_EQ(done.code(), Code::out_of_memory) << k << ": " << text_of(done);
   }
@@ -100,7 +101,7 @@ TEST(NoMemory, LoopsOfThreads) {
   EXPECT_GT(refuse_each([&] { return run_on_threads(20, 3, task); }), 0);
 }
 
-/// Two threads push while the lane writes: whoever lacks memory, the round says so.
+/// Two threads push while the lane writes; a round reports an allocation failure of any of them.
 TEST(NoMemory, TheWritingThread) {
   if (!TAILRACE_TEST_REFUSES) GTEST_SKIP() << "the sanitizer has the memory";
   const TestFolder folder;
@@ -129,8 +130,8 @@ TEST(NoMemory, TheWritingThread) {
   }
 }
 
-/// What a file of two steps must be, the first of which may have lacked memory: either step whole
-/// or absent, and what was said to be written there. Rank 0's metadata, half made, ends the file.
+/// A file of two steps, the first of which may have lacked memory. Either step is complete or
+/// absent, and reported steps are present. Incomplete metadata on rank 0 end the use of the file.
 class TwoSteps {
  public:
   explicit TwoSteps(const std::string& more) {
@@ -138,7 +139,7 @@ class TwoSteps {
     EXPECT_TRUE(apply_file_options(options, options_).ok());
   }
 
-  /// @returns the first step's end.
+  /// @returns the status of the first step.
   Status write(int k) {
     const ssize_t n_open_before = ::H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL);
     auto writer = Writer::create(make_self_comm(), path_, options_);
@@ -176,7 +177,7 @@ class TwoSteps {
     return ended;
   }
 
-  /// The field is there, whole; otherwise it must be absent.
+  /// True if the file has the field, which must then be complete.
   bool holds(const std::string& name) {
     if (!std::filesystem::exists(path_)) return false;
     const std::vector<std::byte> found = read_field(path_, name);
@@ -191,8 +192,8 @@ class TwoSteps {
   FileOptions options_;
 };
 
-/// The same, with a chunk under way when memory is short: a plain field and one of two steps to a
-/// chunk. Both have the steps that went well, and one that was whole when its call failed.
+/// Memory runs out while a chunk is in flight, with a plain field and one of two steps per chunk.
+/// Both fields have the steps that succeeded, and a step that was complete when its call failed.
 Status write_beside_a_flight(const FileOptions& options, const std::string& path, int k) {
   const Shape shape = {40, 30};
   auto writer = Writer::create(make_self_comm(), path, options);
@@ -222,7 +223,7 @@ Status write_beside_a_flight(const FileOptions& options, const std::string& path
   well = (*writer)->close().ok() && well;
   writer = Status(Code::internal, "gone");
   if (!well) return of_refused;
-  // Of a chunk that was lost with its flight the last step is lost, too.
+  // If a chunk was lost in flight, the field lacks its last step, too.
   const std::vector<std::byte> found = read_field(path, "/u");
   EXPECT_EQ(found.size() % (1200 * sizeof(float)), 0U) << k;
   EXPECT_GE(found.size() + 2 * 1200 * sizeof(float), expected.size() * sizeof(float)) << k;
@@ -238,8 +239,8 @@ Status write_beside_a_flight(const FileOptions& options, const std::string& path
   return of_refused;
 }
 
-/// The first step of a field lacks memory, with one that is put once beside it. Whether it is there
-/// then or not, what is taken after it comes into the file.
+/// The first step of a field lacks memory, together with a field that is put once. Whether that
+/// step exists or not, later accepted steps are in the file.
 Status write_first_of_gathered(const FileOptions& options, const std::string& path, int k) {
   const Shape shape = {40, 30};
   auto writer = Writer::create(make_self_comm(), path, options);
@@ -253,13 +254,16 @@ Status write_first_of_gathered(const FileOptions& options, const std::string& pa
   EXPECT_TRUE(once.ok() && index.ok());
   Status of_first;
   bool well = true;
-  std::vector<float> taken;  // The first one may be there though its call has failed.
+  std::vector<float> taken;  // The first step may exist although its call failed.
   for (const float step : {0.0F, 1.0F, 2.0F, 3.0F}) {
     const std::vector<float> values(40 * 30, step);
     if (step == 0) {
       EXPECT_TRUE((*writer)->put(*once, whole_box(shape), values.data(), true).ok());
     }
-    if (!(*writer)->put(*index, whole_box(shape), values.data()).ok()) break;  // It went with it.
+    if (!(*writer)->put(*index, whole_box(shape), values.data()).ok())
+      break;  // The field was
+              // discarded with the
+              // step.
     requests_left = step == 0 ? k : -1;
     const Status ended = local_part([&] { return (*writer)->end_step().status(); });
     requests_left = -1;
@@ -278,8 +282,8 @@ Status write_first_of_gathered(const FileOptions& options, const std::string& pa
   return of_first;
 }
 
-/// Two steps to a chunk: the second may have lacked memory, and a third follows. The file has what
-/// the calls have said, in this order; what has waited is not lost by it.
+/// Two steps per chunk: the second may lack memory, and a third follows. The file has the reported
+/// steps in order, and the waiting step is not lost.
 Status write_gathered(const FileOptions& options, const std::string& path, int k) {
   const Shape shape = {40, 30};
   const auto values_at = [](float step) { return std::vector<float>(40 * 30, step); };
@@ -311,7 +315,7 @@ Status write_gathered(const FileOptions& options, const std::string& path, int k
   if (broken) return of_refused;
   const std::vector<std::byte> found = read_field(path, "/u");
   const auto wanted = std::as_bytes(std::span(expected));
-  // Memory may be short when all is done: then the step is there, though its call has failed.
+  // Memory may run out after the step is done. Then the step exists although its call failed.
   const std::vector<float> all_three = [&] {
     std::vector<float> all = values_at(0);
     for (const float step : {1.0F, 2.0F}) all.insert(all.end(), 1200, step);
@@ -332,7 +336,7 @@ TEST_P(NoMemoryInAStep, OfOneRank) {
     refused = false;
     const Status first = steps.write(k);
     if (!refused) break;
-    if (first.ok()) continue;  // It could do without.
+    if (first.ok()) continue;  // The allocation was not essential.
     ++n_failed;
   }
   EXPECT_FALSE(refused);
@@ -340,7 +344,7 @@ TEST_P(NoMemoryInAStep, OfOneRank) {
   EXPECT_GT(steps.n_broken, 5 / refusal_stride());
 }
 
-/// Refuse one request after the other of what `write` does, until it needs no more.
+/// Fails one allocation of `write` after the other, until all succeed.
 template <class Write, class Next>
 void refuse_each(const std::string& mode, Write&& write, Next&& next, int least_failed) {
   const TestFolder folder;
@@ -359,7 +363,7 @@ void refuse_each(const std::string& mode, Write&& write, Next&& next, int least_
   EXPECT_GT(n_failed, least_failed / refusal_stride());
 }
 
-// Each request would take a minute for all modes.
+// Testing each allocation would take a minute for all modes.
 
 TEST_P(NoMemoryInAStep, WhatWaits) {
   if (!TAILRACE_TEST_REFUSES) GTEST_SKIP() << "the sanitizer has the memory";
@@ -373,7 +377,7 @@ TEST_P(NoMemoryInAStep, AtTheFirstStepThatWaits) {
       GetParam(), write_first_of_gathered, [](int k) { return k + 2; }, 20);
 }
 
-/// The first requests come before the flight is looked at.
+/// The first allocations precede the look at the chunk in flight.
 TEST_P(NoMemoryInAStep, BesideAFlight) {
   if (!TAILRACE_TEST_REFUSES) GTEST_SKIP() << "the sanitizer has the memory";
   const auto next = [](int k) { return k < 60 ? k + 1 : k + 9; };

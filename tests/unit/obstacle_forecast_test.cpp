@@ -1,5 +1,5 @@
-// The forecast of obstacles: what it makes of iterations that repeat, drift, jitter, break ranks
-// once, or change for good.
+// The forecast of obstacles, for iterations that repeat, drift, jitter, deviate once, or change
+// permanently.
 
 #include "model/obstacle_forecast.hpp"
 
@@ -22,7 +22,7 @@ LaneObstacles shifted(LaneObstacles obstacles, double by_s) {
   return obstacles;
 }
 
-/// The largest distance of a start or an end; infinity if their numbers differ.
+/// The largest difference of a start or an end; infinity if the numbers of obstacles differ.
 double distance_s(const std::vector<Obstacle>& a, const std::vector<Obstacle>& b) {
   if (a.size() != b.size()) return INFINITY;
   double largest_s = 0;
@@ -45,7 +45,7 @@ bool sorted_and_disjoint(const std::vector<Obstacle>& obstacles) {
   return true;
 }
 
-/// `usual`, every start and length (and the iteration) with a normal error of sigma_s.
+/// `usual`, with a normal error of sigma_s on every start and length and on the iteration.
 LaneObstacles jittered(std::mt19937& random, double sigma_s) {
   std::normal_distribution<double> normal(0, sigma_s);
   LaneObstacles obstacles = shifted(usual, 1);
@@ -72,7 +72,7 @@ TEST(ObstacleForecast, TakesTheFirstIterationForTheNext) {
   forecast.add_iteration(usual, usual_s);
   EXPECT_EQ(distance_s(forecast.next(), usual), 0);
   EXPECT_EQ(forecast.iteration_s(), usual_s);
-  EXPECT_EQ(forecast.spread_s(Lane::main), 0);  // One iteration has no spread.
+  EXPECT_EQ(forecast.spread_s(Lane::main), 0);  // One iteration gives no spread.
 }
 
 TEST(ObstacleForecast, OfASteadyProgramIsExact) {
@@ -86,14 +86,14 @@ TEST(ObstacleForecast, OfASteadyProgramIsExact) {
 }
 
 TEST(ObstacleForecast, FollowsADrift) {
-  // Half a percent of an iteration each time: the estimate lags by 1 / rate = 2.5 drifts.
+  // Half a percent of an iteration per step: the estimate lags by 1 / rate = 2.5 drifts.
   ObstacleForecast forecast;
   constexpr double drift_s = 0.005 * usual_s;
   for (int i = 0; i < 60; ++i) forecast.add_iteration(shifted(usual, i * drift_s), usual_s);
   const double off_s = distance_s(forecast.next(), shifted(usual, 60 * drift_s));
   EXPECT_NEAR(off_s, 2.5 * drift_s, 0.1 * drift_s);
   EXPECT_EQ(forecast.n_outliers(), 0U);
-  // The spread tells so.
+  // The spread reflects the drift.
   EXPECT_GT(forecast.spread_s(Lane::main), 2 * drift_s);
 }
 
@@ -130,7 +130,7 @@ TEST(ObstacleForecast, MeasuresTheSpreadOfAJitter) {
     const double error_s = std::sqrt(error_sum / n_counted);
     EXPECT_NEAR(error_s, std::sqrt(2 / 1.6) * sigma_s, 0.06 * sigma_s);
     EXPECT_NEAR(spread_sum / n_counted, error_s, 0.06 * sigma_s);
-    // Better than the previous iteration, which the paper takes.
+    // Better than the previous iteration, which the paper uses.
     EXPECT_LT(error_s, 0.85 * std::sqrt(previous_sum / n_counted));
     EXPECT_LT(forecast.n_outliers(), 20U);
   }
@@ -149,7 +149,7 @@ TEST(ObstacleForecast, CutsASingleOutlier) {
   EXPECT_LT(distance_s(forecast.next(), usual), 1e-9);
   EXPECT_LT(forecast.spread_s(Lane::main), 1e-9);
   EXPECT_EQ(forecast.n_outliers(), 1U);
-  // And again, as long as they do not come two together.
+  // Repeated outliers count as such if no two are adjacent.
   for (int i = 0; i < 5; ++i) {
     forecast.add_iteration(regrid, usual_s + 5);
     forecast.add_iteration(usual, usual_s);
@@ -176,7 +176,7 @@ TEST(ObstacleForecast, StartsAfreshAfterAChangeThatLasts) {
     forecast.add_iteration(changed, usual_s + by_s);
     EXPECT_LT(distance_s(forecast.next(), changed), 1e-9) << by_s;
     EXPECT_NEAR(forecast.iteration_s(), usual_s + by_s, 1e-9);
-    // The change was one of the pattern, not of how steady it is.
+    // The pattern has changed, but not its spread.
     EXPECT_LT(forecast.spread_s(Lane::main), 1e-9);
     EXPECT_EQ(forecast.n_outliers(), 1U);
   }
@@ -220,7 +220,7 @@ TEST(ObstacleForecast, TakesOnAnotherNumberOfObstaclesThatLasts) {
   fewer.main.erase(fewer.main.begin());
   for (int i = 0; i < 3; ++i) forecast.add_iteration(fewer, usual_s);
   EXPECT_LT(distance_s(forecast.next(), fewer), 1e-9);
-  // Something else altogether.
+  // A completely different pattern.
   const LaneObstacles other = {{{0.5, 0.6}, {1.5, 3}, {3.5, 3.75}, {5, 6}, {8, 8.5}, {9, 9.5}},
                                {{2, 3}}};
   for (int i = 0; i < 4; ++i) forecast.add_iteration(other, usual_s);
@@ -252,7 +252,7 @@ TEST(ObstacleForecast, KeepsObstaclesThatTouchApart) {
     ASSERT_EQ(next.main.size(), 2U);
     EXPECT_TRUE(sorted_and_disjoint(next.main));
   }
-  // Also where there is nothing of them.
+  // Also if obstacles are empty.
   ObstacleForecast of_points;
   for (int i = 0; i < 3; ++i) of_points.add_iteration({{{1, 1}, {1, 1}, {1, 2}}, {}}, 4);
   EXPECT_EQ(of_points.next().main.size(), 3U);
@@ -260,7 +260,7 @@ TEST(ObstacleForecast, KeepsObstaclesThatTouchApart) {
 }
 
 TEST(ObstacleForecast, OfVeryManyObstaclesStaysBounded) {
-  // 100,000 of them: pairs with a narrow gap inside, ten pairs to a wider gap.
+  // 100,000 obstacles: pairs with a narrow gap inside, and a wider gap after every ten pairs.
   LaneObstacles many;
   double at_s = 0;
   for (std::size_t i = 0; i < 100'000; ++i) {
@@ -270,7 +270,7 @@ TEST(ObstacleForecast, OfVeryManyObstaclesStaysBounded) {
   std::mt19937 random(4);
   ObstacleForecast forecast;
   for (int i = 0; i < 30; ++i) {
-    // Now and then another number of them.
+    // The number of obstacles changes from time to time.
     LaneObstacles seen = many;
     if (i % 3 == 1) seen.main.resize(seen.main.size() - random() % 50'000);
     forecast.add_iteration(seen, at_s);

@@ -1,5 +1,5 @@
-// The log of marks: obstacles as they were marked, and marks as they should not have been. The
-// numbers in the tests' names are the invariants of exec/lane_clock.hpp.
+// The log of marks: correct marks and incorrect ones. The numbers in the tests' names are the
+// invariants of exec/lane_clock.hpp.
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST(ObstacleLog, RecordsEachLaneOfItsOwn) {
   EXPECT_EQ(recorded.iteration_s, 6);
   EXPECT_EQ(pairs(recorded.obstacles.main), (Pairs{{1, 2}, {4, 5}}));
   EXPECT_EQ(pairs(recorded.obstacles.io), (Pairs{{1.5, 3}}));
-  // The next iteration has none of it.
+  // The next iteration starts without marks.
   EXPECT_EQ(log.state(Lane::main).n_begun, 0U);
   const RecordedIteration next = log.end_iteration(2);
   EXPECT_TRUE(next.obstacles.main.empty());
@@ -93,7 +93,7 @@ TEST(ObstacleLog, AnOpenObstacleGoesOnInTheNextIteration_2) {
   EXPECT_EQ(pairs(log.end_iteration(5).obstacles.main), (Pairs{{3, 5}}));
   EXPECT_TRUE(log.state(Lane::main).blocked);
   EXPECT_EQ(log.state(Lane::main).n_begun, 1U);
-  // Through a whole iteration.
+  // An obstacle through a complete iteration.
   EXPECT_EQ(pairs(log.end_iteration(4).obstacles.main), (Pairs{{0, 4}}));
   log.end(Lane::main, 1);
   EXPECT_FALSE(log.state(Lane::main).blocked);
@@ -106,7 +106,7 @@ TEST(ObstacleLog, AnOpenObstacleGoesOnInTheNextIteration_2) {
 TEST(ObstacleLog, BeginsWithoutAnEndDoNotPileUp_2) {
   ObstacleLog log;
   for (int i = 0; i < 5; ++i) {
-    log.begin(Lane::main, 0);  // Says again, from the second time on, that it goes on.
+    log.begin(Lane::main, 0);  // From the second time on this repeats that the obstacle continues.
     log.begin(Lane::main, 1);
     EXPECT_EQ(log.state(Lane::main).n_begun, 1U);
     EXPECT_EQ(pairs(log.end_iteration(2).obstacles.main), (Pairs{{0, 2}}));
@@ -134,7 +134,7 @@ TEST(ObstacleLog, TimesThatGoBackCountAsTheLastMarks_3) {
 
 TEST(ObstacleLog, VeryManyObstaclesAreMerged_4) {
   ObstacleLog log;
-  // 100,000 short ones, with a long gap behind each thousand.
+  // 100,000 short obstacles, with a long gap after each thousand.
   double at_s = 0;
   double busy_s = 0;
   for (int i = 0; i < 100'000; ++i) {
@@ -149,7 +149,7 @@ TEST(ObstacleLog, VeryManyObstaclesAreMerged_4) {
   EXPECT_GT(recorded.obstacles.io.size(), lane_obstacles_max / 2);
   double recorded_s = 0;
   for (const Obstacle& it : recorded.obstacles.io) recorded_s += it.length_s();
-  // None of the long gaps is closed: all short ones together are 0.1 s.
+  // None of the long gaps is closed; all short gaps together take 0.1 s.
   EXPECT_GE(recorded_s, busy_s);
   EXPECT_LT(recorded_s, busy_s + 0.11);
 }

@@ -1,4 +1,4 @@
-// The table of options: what is made of it agrees with the structs, the documents and the ranks.
+// The table of options agrees with the structs, the documents and all ranks.
 
 #include "core/option_table.hpp"
 #include "policy/door_rules.hpp"
@@ -23,7 +23,7 @@ std::string file_text(const std::string& path) {
   return text.str();
 }
 
-/// The page is made from the table; with TAILRACE_WRITE_DOCS set, this writes it.
+/// The page is generated from the table; TAILRACE_WRITE_DOCS makes this test write it.
 TEST(OptionTable, ThePageIsWhatTheTableSays) {
   const std::string path = std::string(TAILRACE_SOURCE_FOLDER) + "/docs/options.md";
   if (std::getenv("TAILRACE_WRITE_DOCS") != nullptr) std::ofstream(path) << options_page();
@@ -31,8 +31,8 @@ TEST(OptionTable, ThePageIsWhatTheTableSays) {
       << "run this test with TAILRACE_WRITE_DOCS=1 and commit docs/options.md";
 }
 
-/// Every name stands in the C header, which is the manual; but for "trace" and "why", of which only
-/// programs hear that use the engine itself.
+/// Every name occurs in the C header, which is the manual. Exceptions are "trace" and "why", which
+/// only programs that use the engine itself see.
 TEST(OptionTable, TheHeaderNamesEveryOption) {
   const std::string header =
       file_text(std::string(TAILRACE_SOURCE_FOLDER) + "/include/tailrace/tailrace.h");
@@ -53,7 +53,8 @@ TEST(OptionTable, NamesOccurOnce) {
   for (const auto& entry : field_option_table()) EXPECT_TRUE(names.insert(entry.name).second);
 }
 
-/// The text of a value tells it from the default, to the last bit: ranks are compared by it.
+/// The text of a value distinguishes it from the default, to the last bit, because ranks compare
+/// the texts.
 TEST(OptionTable, TextsTellValuesApart) {
   for (const char* text : {"mode=async",
                            "hold=promise",
@@ -99,7 +100,7 @@ TEST(OptionTable, TextsTellValuesApart) {
     ASSERT_TRUE(apply_file_options(text, options).ok()) << text;
     EXPECT_NE(agreed_text(options, Door::steps), agreed_text(FileOptions(), Door::steps)) << text;
   }
-  // What is each rank's own, or rank 0's, is not compared.
+  // Options of each rank, or of rank 0, are not compared.
   FileOptions own;
   ASSERT_TRUE(apply_file_options("threads=7,memory=1048577,plugin-path=/x,profile=/y", own).ok());
   EXPECT_EQ(agreed_text(own, Door::steps), agreed_text(FileOptions(), Door::steps));
@@ -139,8 +140,8 @@ TEST(OptionTable, WhatAWriterDoesNotServeIsRefusedByName) {
   EXPECT_NE(check_served(field, Door::serial).message().find("option covered="), std::string::npos);
 }
 
-/// What ranks have decided alike passes; what they have not is named by the next agreement, on all
-/// of them, and the one after is clean again.
+/// Equal decisions of all ranks pass. Different ones are reported by the next agreement on all
+/// ranks, and the agreement after that is clean.
 TEST(Decide, IsComparedByTheNextAgreement_3_ranks) {
   run_ranks(3, [](std::unique_ptr<Comm> comm) {
     comm->decide("field /a", "codec trz");
@@ -154,7 +155,7 @@ TEST(Decide, IsComparedByTheNextAgreement_3_ranks) {
               std::string::npos);
     EXPECT_NE(differs.message().find("this rank has codec none"), std::string::npos);
     EXPECT_TRUE(comm->agree(Status()).ok());
-    // A decision that one rank never came to; and a failure wins over it.
+    // A decision that only one rank made; a failure has priority over it.
     if (comm->rank() == 1) comm->decide("field /c", "codec xor");
     EXPECT_EQ(comm->agree(Status()).code(), Code::disagreement);
     if (comm->rank() == 1) comm->decide("field /c", "codec xor");

@@ -1,5 +1,6 @@
-// Orders of work: permutations all, Johnson's rule against every order there is, insertion against
-// the algorithm as it is printed, and timelines on which nothing happens twice at a time.
+// Orders of work: all of them are permutations. Johnson's rule is compared with every possible
+// order, and insertion with the algorithm as printed. On a timeline no two operations of a lane
+// overlap.
 
 #include "schedule/order.hpp"
 
@@ -14,7 +15,7 @@
 namespace tailrace {
 namespace {
 
-/// Whole numbers, so that sums are exact and ties are ties.
+/// Integers, so that sums are exact and ties are real.
 std::vector<JobCost> random_jobs(std::mt19937& random, std::size_t n, unsigned greatest = 20) {
   std::vector<JobCost> jobs;
   for (std::size_t i = 0; i < n; ++i) {
@@ -181,8 +182,8 @@ TEST(Order, InsertionIsNearTheBest) {
 }
 
 TEST(Order, RunsOfInsertionKnowWhatIsLeftToWrite) {
-  // Above 500 jobs: the second run begins while writes of the first wait, and still does as well
-  // as any order could, since the I/O lane has no gap but before the first write.
+  // Above 500 jobs the second run begins while writes of the first wait. It is still as good as any
+  // order, because the I/O lane has no gap except before the first write.
   std::mt19937 random(6);
   std::vector<JobCost> jobs = random_jobs(random, 1200, 100);
   for (JobCost& job : jobs) job.write_s += 20;
@@ -190,8 +191,8 @@ TEST(Order, RunsOfInsertionKnowWhatIsLeftToWrite) {
   EXPECT_LE(makespan_s(jobs, order_jobs(jobs, OrderRule::insertion), 1), best * 1.001);
 }
 
-/// Jobs of one rank as in docs/decisions.md: encode times within a factor of 2, encoded sizes
-/// lognormal, all writes together `balance` times as long as all encodes.
+/// Jobs of one rank as in docs/decisions.md. Encode times are within a factor of 2, encoded sizes
+/// lognormal, and all writes together take `balance` times as long as all encodes.
 std::vector<JobCost> jobs_in_balance(std::mt19937& random, std::size_t n, double balance) {
   std::uniform_real_distribution<double> encode(0.5, 1);
   std::lognormal_distribution<double> bytes(0, 1);
@@ -207,8 +208,8 @@ std::vector<JobCost> jobs_in_balance(std::mt19937& random, std::size_t n, double
   return jobs;
 }
 
-/// How many times faster `rule` is than the order given, in the mean of many steps; a step is over
-/// when the slowest of `n_ranks` is.
+/// Speedup of `rule` over the given order, as the mean of many steps. A step ends when the slowest
+/// of `n_ranks` ends.
 double mean_gain(OrderRule rule, std::size_t n_jobs, double balance, int n_ranks) {
   std::mt19937 random(7);
   constexpr int n_steps = 200;

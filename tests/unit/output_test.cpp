@@ -1,4 +1,4 @@
-// The output's names and its lock: who may write, what may be replaced, what is never touched.
+// The output's names and its lock: who may write, what may be replaced, and what is never touched.
 // The numbers are the invariants of output/output.hpp.
 
 #include "output/output.hpp"
@@ -36,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `options_of(text)`, and nothing is synced.
+/// `options_of(text)` with fsync=off.
 FileOptions unsynced(const std::string& text) {
   FileOptions options = options_of(text);
   options.sync = false;
@@ -58,7 +58,7 @@ Result<std::unique_ptr<Writer>> append(const std::string& path) {
   return Writer::open(make_self_comm(), path, unsynced(""));
 }
 
-/// A step with one small field of this name.
+/// Writes a step with one small field of this name.
 Status write_step(Writer& writer, const std::string& name) {
   FieldDefinition definition;
   definition.path = name;
@@ -85,7 +85,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// Counts in how many writes it is known that they will be synced.
+/// Counts the writes that are announced to be synced later, and those that are not.
 class ExpectingStorage final : public StorageOver {
  public:
   struct Seen {
@@ -113,7 +113,8 @@ class ExpectingStorage final : public StorageOver {
   bool expects_ = false;
 };
 
-/// What is synced in the end is given to the disk while more is written, in new files and in old.
+/// Data that will be synced are passed to the disk while later data are written, in new and in old
+/// files.
 TEST(Output, TheStorageKnowsFromTheFirstWriteThatItWillBeSynced) {
   const TestFolder folder;
   for (const bool sync : {true, false}) {
@@ -140,7 +141,7 @@ TEST(Output, TheStorageKnowsFromTheFirstWriteThatItWillBeSynced) {
   }
 }
 
-/// What a storage gives to the disk early is the same file, whatever the sizes of the writes.
+/// Passing data to the disk early does not change the file, for any sizes of writes.
 TEST(Output, WhatIsGivenToTheDiskEarlyIsWhatWasWritten) {
   const TestFolder folder;
   auto storage = open_posix_storage(folder / "file", true, false);
@@ -151,7 +152,7 @@ TEST(Output, WhatIsGivenToTheDiskEarlyIsWhatWasWritten) {
     expected[i] = static_cast<std::byte>((i * 2654435761U) >> 11);
   }
   const std::size_t n_bytes[] = {1, 4095, 1 << 20, 9 << 20, 77};
-  std::size_t end = expected.size();  // From the end on, so that pages are written in two halves.
+  std::size_t end = expected.size();  // Backwards, so that pages are written in two halves.
   for (std::size_t w = 0; end > 0; ++w) {
     const std::size_t n = std::min(n_bytes[w % std::size(n_bytes)], end);
     end -= n;
@@ -163,7 +164,7 @@ TEST(Output, WhatIsGivenToTheDiskEarlyIsWhatWasWritten) {
   EXPECT_TRUE(read == expected);
 }
 
-/// Invariant 5: whoever comes second changes nothing, whatever it wants, and the first goes on.
+/// Invariant 5: the second writer changes nothing, whatever it requests, and the first continues.
 TEST(Output, TwoWritersOfAFileExcludeEachOther) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -178,7 +179,7 @@ TEST(Output, TwoWritersOfAFileExcludeEachOther) {
   }
   EXPECT_EQ(contents(path), before);
   ASSERT_DONE(write_step(**first, "/second"));
-  // After the first commit of a new file, too, which has another inode by then.
+  // Also after the first commit of a new file, which has another inode by then.
   EXPECT_FALSE(append(path).ok());
   ASSERT_DONE((*first)->close());
   EXPECT_EQ(names_in(fs::path(path).parent_path()), std::vector<std::string>{"out.h5"});
@@ -187,7 +188,7 @@ TEST(Output, TwoWritersOfAFileExcludeEachOther) {
   ASSERT_DONE((*third)->close());
 }
 
-/// Invariant 5: a creator has the name from the beginning, and after its first commit.
+/// Invariant 5: a creator owns the name from the beginning, also after its first commit.
 TEST(Output, ACreatorKeepsOthersOut) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -201,7 +202,7 @@ TEST(Output, ACreatorKeepsOthersOut) {
   ASSERT_DONE((*first)->close());
 }
 
-/// The lock file of a job that was killed is taken over, and recover names and removes it.
+/// The lock file of a killed job is taken over; recover names and removes it.
 TEST(Output, ADeadJobsLockIsTakenOver) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -237,7 +238,7 @@ TEST(Output, ADeadJobsLockIsTakenOver) {
   EXPECT_NE(lock.taken_over_from().find("elsewhere"), std::string::npos);
 }
 
-/// Others can write into the folder: what a lock file says is not taken as it comes.
+/// Others can write into the folder, so the contents of a lock file are not trusted.
 TEST(Output, ALockFileThatSaysAnythingIsNotBelieved) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -255,7 +256,7 @@ TEST(Output, ALockFileThatSaysAnythingIsNotBelieved) {
   EXPECT_EQ(writer_of(path), "another job (process 7 on here, since then)");
 }
 
-/// Invariant 6: without `replace`, what has appeared while the file was written stays.
+/// Invariant 6: without `replace`, a file that appears while this one is written stays.
 TEST(Output, AFileThatAppearsMeanwhileStays) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -268,8 +269,8 @@ TEST(Output, AFileThatAppearsMeanwhileStays) {
   writer->reset();
 }
 
-/// Invariant 7: steps that went into a file without a name would be lost without a word; the file
-/// that has the name now is somebody else's.
+/// Invariant 7: steps written into a file without a name would be lost silently, and the file that
+/// now has the name belongs to another job.
 TEST(Output, AFileThatIsRemovedOrReplacedMeanwhileIsNamed) {
   for (const char* mode : {"mode=sync", "mode=async"}) {
     for (const bool replaced : {false, true}) {
@@ -304,7 +305,7 @@ TEST(Output, AFileThatIsRemovedOrReplacedMeanwhileIsNamed) {
   }
 }
 
-/// Invariant 6: a link leads to its target, whose mode the new file takes over.
+/// Invariant 6: a link leads to its target, and the new file inherits the target's mode.
 TEST(Output, AReplacedFileKeepsItsModeAndItsLinks) {
   const TestFolder folder;
   const std::string target = folder / "target.h5";
@@ -324,8 +325,8 @@ TEST(Output, AReplacedFileKeepsItsModeAndItsLinks) {
             (std::vector<std::string>{"link.h5", "target.h5"}));
 }
 
-/// Invariant 6: nothing but regular files is replaced, nor anything behind the temporary name.
-/// What replaces a file has its name only: a hard-linked backup stays.
+/// Invariant 6: only regular files are replaced, also under the temporary name. The new file takes
+/// only the name of the replaced file: a hard-linked backup stays.
 TEST(Output, OtherHardLinksOfAReplacedFileKeepIt) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -361,7 +362,7 @@ TEST(Output, OthersFilesAreNeverTouched) {
   EXPECT_EQ(names_in(fs::path(path).parent_path()), (std::vector<std::string>{"out.h5", "victim"}));
 }
 
-/// What a dead job has committed under the temporary name is kept, unless it may be replaced.
+/// Steps that a dead job committed under the temporary name are kept, unless they may be replaced.
 TEST(Output, CommittedStepsOfADeadJobAreKept) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -373,14 +374,14 @@ TEST(Output, CommittedStepsOfADeadJobAreKept) {
   ASSERT_TRUE(writer.ok());
   ASSERT_DONE(write_step(**writer, "/a"));
   ASSERT_DONE((*writer)->close());
-  // One without a commit is nobody's loss.
+  // A file without a commit can be replaced without loss.
   std::ofstream(folder / "other.h5.partial") << std::string(5000, '\0');
   auto other = create(folder / "other.h5");
   ASSERT_TRUE(other.ok()) << text_of(other.status());
   ASSERT_DONE((*other)->close());
 }
 
-/// Invariant 7, with threads of the parent under way.
+/// Invariant 7, while threads of the parent run.
 TEST(Output, AForkedChildChangesNothing) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the thread sanitizer cannot follow a fork of several threads";
@@ -408,8 +409,7 @@ TEST(Output, AForkedChildChangesNothing) {
   }
 }
 
-/// Under a limit that refuses every further thread, steps are written all the same, by the threads
-/// that there are.
+/// If a limit refuses every further thread, the existing threads write the steps.
 TEST(Output, AStepNeedsNoThreadOfItsOwn) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need address space of their own";
@@ -425,7 +425,7 @@ TEST(Output, AStepNeedsNoThreadOfItsOwn) {
       const rlim_t limit = n_pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (6U << 20);
       const rlimit most{limit, limit};
       if (::setrlimit(RLIMIT_AS, &most) != 0) ::_exit(2);
-      std::vector<std::thread> kept;  // on stacks that earlier tests' threads have left
+      std::vector<std::thread> kept;  // on stacks that threads of earlier tests have left
       while (true) {
         std::thread one = start_thread([] { ::pause(); });
         if (!one.joinable()) break;
@@ -445,8 +445,8 @@ TEST(Output, AStepNeedsNoThreadOfItsOwn) {
   }
 }
 
-/// A limit on file sizes is an error like a full disk: no signal ends the process, and the host's
-/// signal handling is as it was.
+/// A limit on file sizes is an error like a full disk. No signal ends the process, and the host's
+/// signal handling is unchanged.
 TEST(Output, ALimitOnFileSizesIsAnError) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -478,7 +478,7 @@ TEST(Output, ALimitOnFileSizesIsAnError) {
   }
 }
 
-/// After the first commit a new file has its name, and failures say that one.
+/// After the first commit a new file has its final name, and failures report that name.
 TEST(Output, AFailureAfterTheFirstCommitNamesTheFileAsItIs) {
   for (const char* mode : {"mode=sync", "mode=async", "mode=in_situ", "mode=sync,journal=on"}) {
     const TestFolder folder;
@@ -502,7 +502,7 @@ TEST(Output, AFailureAfterTheFirstCommitNamesTheFileAsItIs) {
   }
 }
 
-/// From before recover looks at a file until it has put it right, nobody else writes it.
+/// No other process can write a file while recover examines and repairs it.
 TEST(Output, RecoverHoldsTheLockWhileItWorks) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -532,7 +532,7 @@ TEST(Output, APathWithADotIsRefusedBeforeItBreaksTheFile) {
   auto writer = create(path);
   ASSERT_TRUE(writer.ok());
   EXPECT_EQ(write_step(**writer, "/a/./b").code(), Code::invalid_argument);
-  EXPECT_EQ((*writer)->end_step().status().code(), Code::invalid_argument);  // remembered
+  EXPECT_EQ((*writer)->end_step().status().code(), Code::invalid_argument);  // the failure persists
   ASSERT_DONE(write_step(**writer, "/a/b"));
   ASSERT_DONE((*writer)->close());
 }

@@ -1,4 +1,4 @@
-// Algorithm 1 of Liang et al. 2019: what it tries, what it saves, what it returns.
+// Algorithm 1 of Liang et al. 2019: its trials, savings and results.
 
 #include "model/dump_time.hpp"
 

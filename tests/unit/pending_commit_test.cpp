@@ -1,5 +1,5 @@
-// Commits that are written beside the use of HDF5: crash points, failures, threads. The numbers
-// refer to the invariants of metadata_driver.cpp and hdf5_file.cpp.
+// Commits that are written while HDF5 is in use: crash points, failures, threads. The numbers refer
+// to the invariants of metadata_driver.cpp and hdf5_file.cpp.
 
 #include "hdf5/commit_order.hpp"
 
@@ -96,10 +96,10 @@ TEST_F(DriverPending, WhatIsPendingIsOldForTheNextCommit_Invariants6And9) {
   write(H5FD_MEM_OHDR, meta, bytes_of(40, 1));
   ASSERT_TRUE(driver_.prepare().ok());
   storage_.recording = true;
-  write(H5FD_MEM_DRAW, raw, bytes_of(40, 2));  // Space of the pending commit: waits.
+  write(H5FD_MEM_DRAW, raw, bytes_of(40, 2));  // Space of the pending commit, so the write waits.
   EXPECT_EQ(storage_.operations.size(), 0U);
   const std::uint64_t fresh_raw = driver_.on_alloc(H5FD_MEM_DRAW, 20000);
-  write(H5FD_MEM_DRAW, fresh_raw, bytes_of(20000, 3));  // Nobody else's, and much: goes at once.
+  write(H5FD_MEM_DRAW, fresh_raw, bytes_of(20000, 3));  // Free space, many bytes: immediate.
   EXPECT_EQ(storage_.operations.size(), 1U);
   const std::uint64_t fresh = driver_.on_alloc(H5FD_MEM_OHDR, 40);
   write(H5FD_MEM_OHDR, fresh, bytes_of(40, 4));
@@ -169,7 +169,7 @@ TEST_F(DriverPending, TwoAtATimeAreAProgrammersError_Invariant9) {
 
 // --- whole files
 
-/// A RecordingStorage for two threads; what `writer` does counts as made by a commit.
+/// A RecordingStorage for two threads; operations of `writer` count as made by a commit.
 class SharedStorage final : public Storage {
  public:
   explicit SharedStorage(const std::string& path, bool keep_content = false)
@@ -199,7 +199,7 @@ class SharedStorage final : public Storage {
   }
   const std::string& path() const override { return inner.path(); }
 
-  /// Write a commit, as its writer, and note that it has returned.
+  /// Writes a commit on its writer thread, and records that it has returned.
   Status write(PendingCommit& commit) {
     set_writer(std::this_thread::get_id());
     const Status written = commit.write();
@@ -221,14 +221,14 @@ class SharedStorage final : public Storage {
   std::thread::id writer_;
 };
 
-/// How the next step is added while a commit is pending.
+/// Time at which the next step is added while a commit is pending.
 enum class Beside : std::uint8_t {
-  before,  ///< All of it before the write begins.
+  before,  ///< Completely before the write begins.
   after,   ///< After the write, before the finish.
   thread   ///< While another thread writes.
 };
 
-/// One step behind the other, each commit pending while the next step is added.
+/// Steps in sequence; each commit is pending while the next step is added.
 Status add_steps(Series& series, Hdf5File& file, SharedStorage& storage, ScatteringTail& tail,
                  std::size_t n_steps, Beside beside) {
   TAILRACE_TRY(series.add(file, storage, tail, 0));
@@ -272,8 +272,8 @@ Recording record_beside(Series& series, const std::string& path, Beside beside, 
 
 // --- several nodes
 
-/// Rank 0's client of a shared file system: of the file's length it knows what it has written
-/// itself, and zeros that make the file longer begin there.
+/// Rank 0's client of a shared file system. It knows only the file length of its own writes, and
+/// zeros that extend the file begin there.
 class LateClient final : public StorageOver {
  public:
   using StorageOver::StorageOver;
@@ -291,7 +291,8 @@ class LateClient final : public StorageOver {
   std::uint64_t known_ = 0;
 };
 
-/// Other nodes write step n + 1 while rank 0 commits step n; then the file is opened and goes on.
+/// Other nodes write step n + 1 while rank 0 commits step n; afterwards the file is opened and
+/// continued.
 template <class S>
 void commit_beside_other_nodes() {
   const TestFolder folder;
@@ -312,7 +313,7 @@ void commit_beside_other_nodes() {
     if (next < n_steps) ASSERT_DONE(series.add(**file, others, tail, next));
     ASSERT_DONE((*commit)->write());
     ASSERT_DONE((*file)->finish_commit());
-    ASSERT_TRUE(series.whole(path, next - 1)) << next;  // HDF5 finds the end where it is stated.
+    ASSERT_TRUE(series.whole(path, next - 1)) << next;  // HDF5 finds the stated end.
   }
   ASSERT_DONE((*file)->close());
   ASSERT_TRUE(series.whole(path, n_steps - 1));
@@ -369,7 +370,8 @@ TEST_P(PendingCrash, WithAJournalEveryPointIsGoodEvenTorn) {
   EXPECT_EQ(tally.n_half_steps, 0U);
 }
 
-/// A file whose old-style groups cannot be changed in a safe order: under the journal unasked.
+/// A file whose old-style groups cannot be changed in a safe order, so the journal is used without
+/// the option.
 TEST_P(PendingCrash, AppendedStepsOfAnOldFileAreGoodAfterRecovery) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -405,10 +407,10 @@ TEST_P(PendingFailure, ReturnsTheErrorAndKeepsEarlierSteps_Invariant3) {
   constexpr std::size_t n_steps = 3;
   std::size_t n_operations = 1;
   for (std::size_t k = 0; k < n_operations; ++k) {
-    // A name of its own for each: one that fails may leave a journal, which keeps others out.
+    // A separate name for each run: a failed run may leave a journal, which would block others.
     const std::string path = folder / ("out_" + std::to_string(k) + ".h5");
     SharedStorage storage(path);
-    if (k > 0) storage.inner.fail_at = k - 1;  // The first run counts.
+    if (k > 0) storage.inner.fail_at = k - 1;  // The first run counts operations.
     ScatteringTail tail;
     auto file = Hdf5File::create(storage, tail.allocate(), {});
     ASSERT_TRUE(file.ok()) << text_of(file.status());
@@ -418,8 +420,8 @@ TEST_P(PendingFailure, ReturnsTheErrorAndKeepsEarlierSteps_Invariant3) {
       n_operations = storage.inner.n_operations + 1;
     } else {
       ASSERT_EQ(done.code(), Code::no_space) << "operation " << k;
-      // Half of the runs close the file, the other half only destroy it, a commit still pending
-      // where a chunk's write has failed.
+      // Half of the runs close the file, the other half only destroy it. If a chunk's write has
+      // failed, a commit is still pending then.
       if (k % 2 == 0) {
         const std::size_t n_before = storage.inner.n_operations;
         EXPECT_FALSE((*file)->close().ok());
@@ -438,7 +440,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, PendingFailure,
                          ::testing::Values(Beside::before, Beside::after, Beside::thread),
                          name_of_beside);
 
-/// The product's storage without a lock around it: what the thread sanitizer is to look at.
+/// The product's storage without a lock around it, for the thread sanitizer.
 TEST(PendingCommit, PosixStorageServesBothThreads) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -485,7 +487,7 @@ TEST(PendingCommit, CloseFinishesIt) {
   }
 }
 
-/// A writer that gives up destroys the file; the thread that writes may then still be at it.
+/// A writer that gives up destroys the file while the writing thread may still be working.
 TEST(PendingCommit, OutlivesItsFile) {
   const TestFolder folder;
   RecordingStorage storage(folder / "out.h5", false);

@@ -1,4 +1,4 @@
-// A plan in a trace: what was planned lies on the axis of what was measured, in rows of its own.
+// A plan in a trace: planned operations share the time axis of the measured ones, in separate rows.
 
 #include "exec/trace_file.hpp"
 

@@ -1,8 +1,7 @@
-// Codecs against HDF5's own filter pipeline, and what a missing or foreign plug-in is answered
-// with.
+// Codecs compared with HDF5's own filter pipeline, and errors for a missing or foreign plug-in.
 //
-// The same values go through H5Dwrite in a file in memory; H5Dread_chunk gives what HDF5 stored.
-// Our codec must give those bytes and that filter mask, and must decode HDF5's.
+// The same values pass through H5Dwrite in a file in memory; H5Dread_chunk returns what HDF5
+// stored. Our codec must produce those bytes and that filter mask, and must decode HDF5's.
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -74,7 +73,7 @@ TEST(PluginCodec, GivesTheBytesOfHdf5sOwnPipeline) {
     for (const DType dtype : each.dtypes) {
       for (const Shape& shape : {Shape{2048}, Shape{64, 33}, Shape{16, 9, 18}, Shape{1, 32, 32}}) {
         for (const Sample& sample : samples_of(dtype, n_elements(shape))) {
-          if (!sample.ordinary && shape.size() != 3) continue;  // Odd values once suffice.
+          if (!sample.ordinary && shape.size() != 3) continue;  // One shape suffices.
           SCOPED_TRACE(std::string(each.name) + " " + sample.name + " " + shape_text(shape));
           CodecRequest request;
           request.name = each.name;
@@ -84,7 +83,7 @@ TEST(PluginCodec, GivesTheBytesOfHdf5sOwnPipeline) {
           request.absolute_bound = 0.02;
           Result<std::unique_ptr<Codec>> codec = make(request);
           if (!codec.ok() && codec.status().code() == Code::plugin_missing) continue;
-          if (!codec.ok() && codec.status().code() == Code::unsupported) continue;  // SPERR in 1-D.
+          if (!codec.ok() && codec.status().code() == Code::unsupported) continue;  // SPERR, 1-D
           ASSERT_TRUE(codec.ok()) << codec.status().message();
           if ((*codec)->lossy() && !sample.ordinary) continue;
 
@@ -135,7 +134,7 @@ TEST(PluginCodec, StockHdf5ReadsLibdeflateAndPortable) {
   }
 }
 
-/// With zlib, what HDF5's gzip makes of the rounded values is the very chunk that portable writes.
+/// If HDF5 uses zlib, its gzip makes exactly portable's chunk from the rounded values.
 TEST(PluginCodec, PortableIsShuffleAndDeflateOfRoundedValues) {
   const Hdf5Scope scope;
   const Shape shape = {4096};
@@ -172,7 +171,7 @@ CodecRequest request_of(const char* name, DType dtype, Shape shape, double bound
   return request;
 }
 
-/// Whether a plug-in is here; what needs one is skipped otherwise.
+/// True if a plug-in is installed; tests that need it are skipped otherwise.
 bool installed(const char* name) {
   return make_codec(request_of(name, DType::f32, {16, 16, 16}, 0.1), "").ok();
 }
@@ -244,7 +243,7 @@ TEST(PluginCodec, WhatIsMissingIsSaidToBeInHdf5plugin) {
   EXPECT_EQ(other.message().find("hdf5plugin"), std::string::npos) << other.message();
 }
 
-/// SZ3's plug-in would print, or end the process, on each of these.
+/// SZ3's plug-in would print, or end the process, for each of these.
 TEST(PluginCodec, BadClientDataNeverReachSz3) {
   if (!installed("sz3")) GTEST_SKIP() << "no plug-in found: set HDF5_PLUGIN_PATH";
   for (const char* words : {"", "1", "0:1:2", "9:0:0:0:0:0:0:0:0", "0:0:0:0:0:0:0:0:0:0",
@@ -285,7 +284,7 @@ TEST(PluginCodec, FoldersAreSearchedFirstAndTheEnvironmentStays) {
     return text != nullptr ? std::string(text) : "unset";
   };
   const std::string before = in_environment();
-  // Of all places where HDF5 1.10 looks, one that does not exist would end its search.
+  // A folder that does not exist would end the search of HDF5 1.10 through all its folders.
   const std::string first = fs::temp_directory_path(), second = fs::current_path();
   search_plugins_in("");
   search_plugins_in(first + ":" + second);
@@ -316,7 +315,7 @@ class ForeignFiles : public ::testing::Test {
 TEST_F(ForeignFiles, AFileThatIsNoLibraryIsNamedWithTheLoadersWords) {
   std::ofstream(folder_ / "libh5nosuch.so") << "this is text";
   std::ofstream(folder_ / "libh5zfp.so") << "this is text as well";
-  // By its name this one could have been it.
+  // This library's name would match.
   Status status = make_codec(request_of("zfp", DType::f32, {64}, 0.1), folder_.string()).status();
   if (!status.ok()) {
     EXPECT_EQ(status.code(), Code::plugin_missing);
@@ -328,7 +327,7 @@ TEST_F(ForeignFiles, AFileThatIsNoLibraryIsNamedWithTheLoadersWords) {
 }
 
 TEST_F(ForeignFiles, ALibraryThatIsNoPluginIsPassedOver) {
-  // Any shared library will do; this program's C library is surely there.
+  // Any shared library will do; the C library of this program certainly exists.
   for (const char* library : {"/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6",
                               "/lib64/libm.so.6"}) {
     if (!fs::exists(library)) continue;

@@ -1,4 +1,4 @@
-// What lossy plug-ins must not be given: values and bounds on which they were seen to crash.
+// Values and bounds for which lossy plug-ins have crashed, so that they must not receive them.
 
 #include "hdf5/plugin_known.hpp"
 
@@ -22,7 +22,7 @@ TEST(PluginGuards, SperrTakesOrdinaryValuesUnderOrdinaryBounds) {
 }
 
 TEST(PluginGuards, SperrCrashesOnTheseBoundsOfFillValues) {
-  // climate.h5, coads_airt: values of 25 beside a fill value of -1e34, rel=1e-2.
+  // climate.h5, coads_airt: values of 25 and a fill value of -1e34, rel=1e-2.
   EXPECT_FALSE(sperr_takes<float>({25, -1e34F}, 1e32));
   EXPECT_FALSE(sperr_takes<double>({25, -1e34}, 1e32));
   EXPECT_FALSE(sperr_takes<float>({1e20F, 1}, 1e19));

@@ -1,4 +1,4 @@
-// The PnetCDF frontend's own layers that need no file: type conversion, and names.
+// Layers of the PnetCDF frontend that need no file: type conversion, and names.
 
 #include <gtest/gtest.h>
 #include <pnetcdf.h>

@@ -1,4 +1,4 @@
-// Text of others made printable, and failures whose texts hold names.
+// Foreign text made printable, and failures whose texts contain names.
 
 #include "trz/base/printable.hpp"
 
@@ -32,8 +32,8 @@ TEST(Printable, LeavesTextAsItIs) {
 TEST(Printable, EscapesBytesThatAreNoUtf8) {
   EXPECT_EQ(printable("a\xff\xc3"), "a\\xff\\xc3");
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // A surrogate.
-  EXPECT_EQ(printable("\xc0\x8a"), "\\xc0\\x8a");           // A newline in too long a form.
-  EXPECT_EQ(printable("\xf0\x9f\x91"), "\\xf0\\x9f\\x91");  // Cut short.
+  EXPECT_EQ(printable("\xc0\x8a"), "\\xc0\\x8a");           // A newline in an overlong form.
+  EXPECT_EQ(printable("\xf0\x9f\x91"), "\\xf0\\x9f\\x91");  // Truncated.
 }
 
 TEST(Printable, TwiceIsAsOnce) {

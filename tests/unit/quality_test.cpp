@@ -1,4 +1,4 @@
-// The inverse models: PSNR and size to a bound.
+// The inverse models: from PSNR and size to a bound.
 
 #include "model/dump_time.hpp"
 
@@ -28,7 +28,7 @@ TEST(Quality, EvenErrorsWithinTheBoundMakeThePsnr) {
 }
 
 TEST(Quality, SmallerErrorsAllowAWiderBound) {
-  // A quarter of the variance is half of the errors.
+  // A quarter of the variance means half the errors.
   EXPECT_NEAR(bound_for_psnr(80, 1, 0.25), 2 * bound_for_psnr(80, 1, 1), 1e-12);
 }
 
@@ -59,7 +59,7 @@ TEST(Quality, BetweenTheBoundsSizeIsAPower) {
 
 TEST(Quality, TargetsBeyondTheEnds) {
   const std::vector<SizeAtBound> sizes = power_law();
-  EXPECT_FALSE(tightest_bound(sizes, 3000).has_value());  // the loosest bound makes 3162
+  EXPECT_FALSE(tightest_bound(sizes, 3000).has_value());  // the loosest bound gives 3162
   EXPECT_DOUBLE_EQ(tightest_bound(sizes, 1e12).value(), sizes.back().relative_bound);
   EXPECT_FALSE(tightest_bound({}, 1e12).has_value());
 }

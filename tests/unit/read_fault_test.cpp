@@ -1,4 +1,4 @@
-// Reads of files that are damaged, and under memory that is short; slabs that run on.
+// Reads of damaged files, and with little memory; consecutive slabs.
 
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ TEST(ReadFault, AMissingPluginIsNamed) {
     const hsize_t extents[] = {8};
     const Hdf5Id creation(H5Pcreate(H5P_DATASET_CREATE));
     H5Pset_chunk(creation.get(), 1, extents);
-    // Optional: HDF5 writes without it, and the chunk as if it were filtered.
+    // Optional: without the filter HDF5 still writes, and stores the chunk as if it were filtered.
     H5Pset_filter(creation.get(), 31999, H5Z_FLAG_OPTIONAL, 0, nullptr);
     const Hdf5Id space(H5Screate_simple(1, extents, nullptr));
     const Hdf5Id dataset(H5Dcreate2(file.id(), "d", H5T_NATIVE_INT, space.get(), H5P_DEFAULT,
@@ -170,7 +170,7 @@ TEST(ReadAhead, SlabsThatRunOnAreServedFromWhatWasDecodedAhead) {
   file.close();
   ReadOptions options;
   ASSERT_DONE(apply_read_options("threads=3", options));
-  // Rows one by one, rows of chunks, columns, every second row.
+  // Single rows, rows of chunks, columns, every second row.
   const std::vector<std::pair<Slab, std::size_t>> runs = {{{{0, 0}, {1, 300}, {}}, 0},
                                                           {{{0, 0}, {10, 300}, {}}, 0},
                                                           {{{0, 0}, {200, 7}, {}}, 1},
@@ -189,12 +189,13 @@ TEST(ReadAhead, SlabsThatRunOnAreServedFromWhatWasDecodedAhead) {
       if (slab.start[along] >= extent) break;
     }
     const ReadReport& report = (*reader)->report();
-    EXPECT_EQ(report.n_chunks, 60U) << slab_text(first);  // Each once.
+    EXPECT_EQ(report.n_chunks, 60U) << slab_text(first);  // Each chunk once.
     EXPECT_GT(report.n_chunk_hits, 0U);
   }
 }
 
-/// It would drop all that is kept, its own chunks among them; and threads have their memory.
+/// Caching would evict everything, including the slab's own chunks. The threads have their own
+/// memory.
 TEST(ReadAhead, InOnePassASlabOfManyMoreChunksThanMayBeKeptKeepsNone) {
   TestFolder folder;
   StockFile file(folder / "d.h5");
@@ -202,7 +203,7 @@ TEST(ReadAhead, InOnePassASlabOfManyMoreChunksThanMayBeKeptKeepsNone) {
   file.close();
   ReadOptions options;
   ASSERT_DONE(apply_read_options("threads=3", options));
-  options.memory_bytes = 32'000;  // Four chunks may be kept.
+  options.memory_bytes = 32'000;  // Room for four chunks in the cache.
   options.prefetch = false;
   options.one_pass = true;
   Result<std::unique_ptr<Reader>> reader = open_reader(file.path(), options);
@@ -219,7 +220,8 @@ TEST(ReadAhead, InOnePassASlabOfManyMoreChunksThanMayBeKeptKeepsNone) {
   }
 }
 
-/// What a slab leaves of a chunk is kept; a chunk that it used up is not, decoded ahead or not.
+/// Partially used chunks stay in the cache; a chunk that is used up does not, whether decoded ahead
+/// or not.
 TEST(ReadAhead, InOnePassOnlyPartsAreKept) {
   TestFolder folder;
   StockFile file(folder / "d.h5");

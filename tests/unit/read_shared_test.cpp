@@ -1,4 +1,5 @@
-// Collective reads: chunks that several ranks want are decoded once; ranks that fail take part.
+// Collective reads: a chunk that several ranks request is decoded once; failing ranks still take
+// part.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -22,8 +23,8 @@ struct Wish {
   Slab slab;
 };
 
-/// Each rank reads its wishes at once; then all are compared with stock HDF5's.
-/// @returns chunks decoded by all ranks together.
+/// All ranks read their requests together; then all values are compared with stock HDF5's.
+/// @returns the number of chunks decoded by all ranks together.
 std::uint64_t read_together(const std::string& path, int n_ranks, const std::string& text,
                             const std::function<std::vector<Wish>(int)>& wishes_of) {
   std::vector<std::vector<Bytes>> got(std::size_t{8});
@@ -44,7 +45,7 @@ std::uint64_t read_together(const std::string& path, int n_ranks, const std::str
       requests.push_back({dataset, wish.slab, values.back().data()});
     }
     ASSERT_DONE((*reader)->read_all(requests));
-    // Again: indexes are known, caches are warm.
+    // A second time: indexes are known and caches are warm.
     ASSERT_DONE((*reader)->read_all(requests));
     n_decoded += (*reader)->report().n_chunks;
     ASSERT_DONE((*reader)->close());
@@ -87,7 +88,7 @@ TEST(ReadAll, RandomSlabsOn_1_2_3_4_Ranks) {
       read_together(file.path(), n_ranks, text, [&](int rank) {
         std::mt19937 random(seed * 10 + unsigned(rank));
         std::vector<Wish> wishes;
-        const std::size_t n_wishes = random() % 9;  // Rank without any: now and then.
+        const std::size_t n_wishes = random() % 9;  // Some ranks have no requests.
         for (std::size_t i = 0; i < n_wishes; ++i) {
           const auto& [path, shape] = all[random() % all.size()];
           wishes.push_back({path, any_slab(shape, random)});
@@ -106,11 +107,11 @@ TEST(ReadAll, ChunksThatAllWantAreDecodedOnceOn_3_Ranks) {
   const std::uint64_t n_decoded = read_together(file.path(), 3, "threads=1,prefetch=off", [](int) {
     return std::vector<Wish>{{"/a", {{0, 0}, {60, 50}, {}}}};
   });
-  EXPECT_EQ(n_decoded, 2U * 4 * 6);  // Two reads of 24 chunks.
+  EXPECT_EQ(n_decoded, 2U * 4 * 6);  // Two reads of 24 chunks each.
 }
 
-/// What an owner sends of one chunk is cut into rounds: 6 ranks want 128 KiB each, a round may have
-/// 256 KiB of 1 MiB of memory.
+/// An owner sends the values of one chunk in rounds: 6 ranks request 128 KiB each, and a round may
+/// have 256 KiB of 1 MiB of memory.
 TEST(ReadAll, AChunkThatManyWantIsSentInRoundsOn_7_Ranks) {
   TestFolder folder;
   StockFile file(folder / "d.h5");
@@ -125,8 +126,8 @@ TEST(ReadAll, AChunkThatManyWantIsSentInRoundsOn_7_Ranks) {
   EXPECT_GE(read_together(file.path(), 7, options, all_of("/three", {128, 384})), 2U * 9);
 }
 
-/// Slabs with strides come from the chunks' views; a rank that also wants the chunks whole, or
-/// shares them with others, gets both.
+/// Strided slabs use the chunks' views. A rank that also requests the complete chunks, or shares
+/// them with others, gets both.
 TEST(ReadAll, ViewsAndWholeChunksAtOnceOn_1_2_3_4_Ranks) {
   ASSERT_DONE(register_filter_class(&hdf5::trz_filter_class()));
   const Shape shape = {40, 36, 48};
@@ -151,7 +152,7 @@ TEST(ReadAll, ViewsAndWholeChunksAtOnceOn_1_2_3_4_Ranks) {
       return wishes;
     });
   }
-  // Views alone, but for a chunk that may have none: an eighth of the values.
+  // Only views, an eighth of the values, except for a chunk that may have none.
   Result<std::unique_ptr<Reader>> reader = open_reader(file.path());
   ASSERT_TRUE(reader.ok()) << text_of(reader.status());
   Bytes values(half.n_elements() * sizeof(float));
@@ -210,7 +211,8 @@ TEST(ReadAll, ACorruptChunkIsNamedOnAllOf_2_Ranks) {
     };
     expect_named((*reader)->read_all(std::span(&request, 1)));
     expect_named((*reader)->read(request.dataset, request.slab, values));
-    // Alone on one rank, and beside it all is well.
+    // Even if only one rank requests the damaged chunk, all ranks name it. The data next to it can
+    // be read.
     const ReadRequest alone{request.dataset, {{16, 9}, {1, 1}, {}}, values.data()};
     expect_named((*reader)->read_all(std::span(&alone, rank == 0 ? 1 : 0)));
     ASSERT_DONE((*reader)->read(request.dataset, {{0, 0}, {16, 50}, {}},

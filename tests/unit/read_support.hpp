@@ -1,5 +1,5 @@
-// What the tests of reading share: files that stock HDF5 writes, and stock HDF5's reading of any
-// slab as the reference.
+// Helpers of the tests of reading: files written by stock HDF5, and any slab read by stock HDF5 as
+// the reference.
 
 #pragma once
 
@@ -40,8 +40,8 @@ class StockFile {
     file_.reset();
   }
 
-  /// Create a dataset and fill it with numbers that compress and tell places apart, unless
-  /// `written` is false. `memory_type` is how the numbers below are handed in: i32 or f64.
+  /// Creates a dataset and, if `written`, fills it with compressible numbers that depend on the
+  /// position. `memory_type` is the type of these numbers: i32 or f64.
   void add(const std::string& name, hid_t type, const Shape& shape, const CreationSetup& setup,
            bool written = true) {
     const Hdf5Scope scope;
@@ -82,7 +82,7 @@ inline CreationSetup deflated(const Shape& chunk_shape) {
   });
 }
 
-/// What stock HDF5 reads; `type` H5I_INVALID_HID: the file's own.
+/// Values read by stock HDF5. `type` H5I_INVALID_HID: the type in the file.
 inline Bytes read_reference(const std::string& path, const std::string& name, hid_t type,
                             const Slab& slab, std::size_t element_bytes) {
   const Hdf5Scope scope;
@@ -108,7 +108,7 @@ inline Bytes read_reference(const std::string& path, const std::string& name, hi
   return values;
 }
 
-/// A slab somewhere in `shape`, now and then empty or strided.
+/// A random slab in `shape`, sometimes empty or strided.
 inline Slab any_slab(const Shape& shape, std::mt19937& random) {
   Slab slab;
   const bool strided = random() % 2 == 0;

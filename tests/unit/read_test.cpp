@@ -16,7 +16,7 @@
 namespace tailrace::test {
 namespace {
 
-/// Compare slabs of every dataset of number type with the reference.
+/// Compares slabs of every numeric dataset with the reference.
 void expect_slabs_match(Reader& reader, const std::string& path, int n_slabs, unsigned seed) {
   std::mt19937 random(seed);
   for (std::size_t i = 0; i < reader.datasets().size(); ++i) {
@@ -71,7 +71,7 @@ void add_all_kinds(StockFile& file) {
   file.add("unwritten", H5T_STD_I32BE, {20, 30}, chunked({7, 7}, filled), false);
   file.add("unwritten_contiguous", H5T_NATIVE_INT, {20, 30}, filled, false);
   file.add("unwritten_zeros", H5T_NATIVE_DOUBLE, {20}, chunked({6}), false);
-  // Numbers that HDF5 has to convert: 3 bytes, half precision, 12 of 16 bits.
+  // Numbers that HDF5 must convert: 3 bytes, half precision, 12 of 16 bits.
   const Hdf5Scope scope;
   const Hdf5Id three(H5Tcopy(H5T_STD_I32LE));
   H5Tset_size(three.get(), 3);
@@ -216,7 +216,7 @@ TEST(Read, RefusesWhatCannotBeMeant) {
   EXPECT_EQ(code(0, {{0, 0}, {10, 10}, {}}), Code::invalid_argument);
 }
 
-/// HDF5 gives two openings of one file the same cached metadata, which are those of the first.
+/// HDF5 shares the cached metadata of the first opening with a second opening of the same file.
 TEST(Read, RefreshSeesWhatChangedAlthoughAnotherReaderHasItOpen) {
   const TestFolder folder;
   StockFile file(folder / "a.h5");
@@ -233,7 +233,7 @@ TEST(Read, RefreshSeesWhatChangedAlthoughAnotherReaderHasItOpen) {
     ASSERT_DONE(reader->read(0, all, std::as_writable_bytes(std::span(before))));
   }
   {
-    // Somebody else writes: the values stand in the dataset's header.
+    // Another program writes: the values are stored in the dataset's header.
     std::fstream bytes(file.path(), std::ios::in | std::ios::out | std::ios::binary);
     const std::string content((std::istreambuf_iterator<char>(bytes)), {});
     const std::size_t at =
@@ -243,7 +243,7 @@ TEST(Read, RefreshSeesWhatChangedAlthoughAnotherReaderHasItOpen) {
     bytes.seekp(static_cast<std::streamoff>(at));
     bytes.put('\x55');
     bytes.close();
-    // Whatever the file system's clock counts in.
+    // Independent of the resolution of the file system's clock.
     std::filesystem::last_write_time(
         file.path(), std::filesystem::last_write_time(file.path()) + std::chrono::seconds(2));
   }

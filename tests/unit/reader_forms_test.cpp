@@ -1,5 +1,4 @@
-// Which forms new files have, by the settings that make them, and what the look at a file says of
-// them.
+// Forms of new files, by the settings that produce them, and the report about an existing file.
 
 #include "describe/reader_forms.hpp"
 
@@ -23,7 +22,7 @@ Hdf5File::Settings for_everyone() {
   return settings;
 }
 
-/// A dataset of four chunks, with ten attributes, and one that grows by steps.
+/// Makes a dataset of four chunks with ten attributes, and a dataset that grows by steps.
 Status make_both(const std::string& path, const Hdf5File::Settings& settings,
                  const std::vector<FilterSpec>& filters = {}) {
   RecordingStorage storage(path, false);
@@ -64,7 +63,7 @@ TEST(ReaderForms, NewFormsAreCountedAndNamed) {
   ASSERT_TRUE(forms.ok()) << text_of(forms.status());
   EXPECT_EQ(forms->indexes.n_objects, 2U);
   EXPECT_EQ(forms->indexes.first, "/g/plain");
-  EXPECT_EQ(forms->attribute_numbers.n_objects, 4U);  // The root and the group, too.
+  EXPECT_EQ(forms->attribute_numbers.n_objects, 4U);  // Including the root and the group.
   EXPECT_EQ(forms->attribute_numbers.first, "/");
 }
 
@@ -99,7 +98,7 @@ TEST(ReaderForms, AFileSaysWhichFiltersItsReadersNeed) {
   EXPECT_NE(text().find("tailrace-filters"), std::string::npos) << text();
   EXPECT_NE(text().find(", for the filter xor;"), std::string::npos) << text();
   {
-    // What is added later is said besides.
+    // Filters added later are recorded as well.
     RecordingStorage storage(path, true);
     ScatteringTail tail;
     std::uint64_t end = 0;

@@ -1,4 +1,4 @@
-// Recovery: each kind of debris made by hand, looked at without and with repair.
+// Recovery: each kind of debris made by hand, inspected with and without repair.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -99,7 +99,7 @@ TEST(Recover, BytesBehindTheEndAreCutOff) {
   EXPECT_TRUE(holds_test_values(path, "/b", 1, 64));
 }
 
-/// Have the superblock (version 3) state another end, with a checksum that is right.
+/// Changes the end that the superblock (version 3) states, with a correct checksum.
 void state_end(const std::string& path, std::uint64_t end) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   std::vector<std::byte> bytes(48);
@@ -139,7 +139,7 @@ TEST(Recover, TruncatedFileNamesWhatIsLostAndIsLeftAlone) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
   make_file(path);
-  // A dataset whose bytes end the file and are cut; its metadata lies before them.
+  // A dataset whose bytes end the file and are truncated; its metadata lie before them.
   std::uint64_t cut = 0;
   {
     RecordingStorage storage(path, true);
@@ -172,7 +172,7 @@ TEST(Recover, TruncatedFileNamesWhatIsLostAndIsLeftAlone) {
   EXPECT_EQ(fs::file_size(path), cut);
 }
 
-/// Where the last object header of a file lies.
+/// Position of the last object header of a file.
 std::size_t last_header(const std::vector<std::byte>& bytes) {
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()).rfind("OHDR");
 }
@@ -203,7 +203,7 @@ TEST(Recover, MetadataBehindTheEndAreSaidToBe) {
   EXPECT_EQ(status, 0);
 }
 
-/// A file on a disk that has lost one of its bytes.
+/// A file on a disk on which one byte is unreadable.
 class BadSector final : public NotedFile {
  public:
   BadSector(std::vector<std::byte> bytes, std::uint64_t bad) : bytes_(std::move(bytes)), bad_(bad) {
@@ -248,7 +248,7 @@ TEST(Recover, AFailingReadIsNamedByItsPlace) {
   EXPECT_EQ(n_failed, 1);
 }
 
-// Nothing leads to objects that a program has linked in a way of its own.
+// Objects that a program has linked with its own link type are unreachable.
 TEST(LiveDatasets, AnObjectThatCannotBeReadIsNotTakenForOneThatIsGone) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -302,14 +302,14 @@ TEST(Recover, AnObjectThatCannotBeReadIsNamedWithItsPlace) {
   EXPECT_EQ(status, 0);
 }
 
-/// A power loss can tear a block of an index: that is no dataset without chunks.
+/// A power loss can tear a block of an index. Such a dataset must not count as one without chunks.
 TEST(Recover, ADamagedChunkIndexIsNamed) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
   make_file(path);
   std::vector<std::byte> bytes = content_of(path);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const std::size_t block = text.rfind("FADB");  // The data of the last fixed array: of /b.
+  const std::size_t block = text.rfind("FADB");  // The last fixed array's data, of /b.
   ASSERT_NE(block, std::string_view::npos);
   bytes[block + 20] ^= std::byte{1};
   std::ofstream(path, std::ios::binary)
@@ -319,7 +319,7 @@ TEST(Recover, ADamagedChunkIndexIsNamed) {
     const auto report = inspect_and_recover(path, true);
     const bool damaged = report.ok() && report->state == FileState::damaged &&
                          mentions(report->findings, "\"/b\" cannot be listed");
-    // Nor does a reader take it for one that was never written, and give fill values.
+    // Nor does a reader treat the dataset as never written and return fill values.
     const auto file = StoredFile::open(path);
     const auto datasets = file.ok() ? (*file)->list(Asked::fields) : file.status();
     const bool read = !datasets.ok() || (*file)->chunks(datasets->datasets.back()).ok();
@@ -371,7 +371,8 @@ TEST(Recover, TornJournalIsRemovedAndForeignJournalToo) {
   EXPECT_TRUE(holds_test_values(path, "/a", 0, 64));
 }
 
-/// Nothing tells whose it is: a journal of an older version, or of a file that is long gone.
+/// The journal's owner is unknown: an older version wrote it, or it belongs to a file that has been
+/// deleted.
 TEST(Recover, AJournalWithoutWitnessesIsNotReplayed) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -405,7 +406,8 @@ TEST(Recover, OpenRefusesAFileWithAJournal) {
   EXPECT_NE(opened.status().message().find(".journal"), std::string::npos);
 }
 
-/// A complete journal of a commit that is about to turn the file's first bytes into zeros.
+/// Leaves a complete journal of a commit that is about to overwrite the file's first bytes with
+/// zeros.
 Status leave_hot_journal(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
@@ -417,7 +419,7 @@ Status leave_hot_journal(const std::string& path) {
   return write_journal(journal_path_of(path), journal);
 }
 
-/// Every way in which our programs read a file, by name, with what it says.
+/// The name and the status of every method by which our programs read a file.
 std::vector<std::pair<std::string, Status>> read_in_every_way(const std::string& path) {
   std::vector<std::pair<std::string, Status>> said;
   said.emplace_back("reader", Reader::open(make_self_comm(), path, {}).status());
@@ -432,7 +434,7 @@ std::vector<std::pair<std::string, Status>> read_in_every_way(const std::string&
   return said;
 }
 
-/// What a dead job has half changed is read by nobody before it is recovered.
+/// A file that a dead job left in the middle of a commit cannot be read before recovery.
 TEST(Recover, ReadersRefuseAFileThatWasLeftInTheMidstOfACommit) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -448,7 +450,7 @@ TEST(Recover, ReadersRefuseAFileThatWasLeftInTheMidstOfACommit) {
   }
 }
 
-/// A journal that says nothing of this file, or has not begun, keeps nobody from it.
+/// A journal of another file, or one without a complete beginning, does not prevent reading.
 TEST(Recover, ReadersPassByAForeignAndATornJournal) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -466,7 +468,8 @@ TEST(Recover, ReadersPassByAForeignAndATornJournal) {
   }
 }
 
-/// Nor does anything else that has the name of a journal: no pipe is waited for, no terabyte read.
+/// Nor does any other object with the name of a journal: readers do not wait for a pipe, or read a
+/// terabyte.
 TEST(Recover, ReadersPassByWhatIsNoJournal) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -479,7 +482,7 @@ TEST(Recover, ReadersPassByWhatIsNoJournal) {
   EXPECT_TRUE(Reader::open(make_self_comm(), path, {}).ok());
 }
 
-/// A commit of a job that lives ends soon: readers beside it wait for that.
+/// A commit of a living job ends soon, so concurrent readers wait for it.
 TEST(Recover, ReadersWaitForALivingWritersCommit) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -499,7 +502,7 @@ TEST(Recover, ReadersWaitForALivingWritersCommit) {
   }
 }
 
-/// But not for ever: it may hang.
+/// The wait is limited, because the writer may hang.
 TEST(Recover, ReadersDoNotWaitForALivingWritersCommitForEver) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
@@ -543,7 +546,7 @@ TEST(Recover, JournalSurvivesAByteFlipInNoPlace) {
     back.seekp(std::streamoff(at));
     back.put(byte);
   }
-  // An unfinished file's journal is not that of the file that it may replace.
+  // The journal of an unfinished file differs from that of the file that it may replace.
   EXPECT_EQ(journal_path_of("/x/out.h5.partial"), "/x/out.h5.partial.journal");
   EXPECT_EQ(journal_path_of("/x/out.h5"), "/x/out.h5.journal");
 }
@@ -596,7 +599,7 @@ TEST(Recover, CommittedPartialIsRenamedButNeverOverAFile) {
 }
 
 TEST(Superblock, Lookup3MatchesItsPublishedValues) {
-  // Bob Jenkins' own driver5 results for "Four score and seven years ago".
+  // Bob Jenkins' driver5 results for "Four score and seven years ago".
   const std::string text = "Four score and seven years ago";
   const auto bytes = std::as_bytes(std::span(text));
   EXPECT_EQ(lookup3(bytes, 0), 0x17770551U);

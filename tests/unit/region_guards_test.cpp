@@ -1,5 +1,5 @@
-// guard=region: bounds of regions, from their texts to what a chunk's values keep. The judge is
-// exceeds_bound(), in exact arithmetic, and a level looked up value by value.
+// guard=region: bounds of regions, from their texts to the values of a chunk. The judge is
+// exceeds_bound(), in exact arithmetic, with the level looked up for each value.
 
 #include <gtest/gtest.h>
 
@@ -82,12 +82,12 @@ TEST(Regions, TextsAreReadAndWritten) {
   EXPECT_FALSE(parse_guards(many).ok());
   many = "region=0..1:1";
   for (int k = 1; k < 65; ++k) many += "+region=0..1:" + std::to_string(k + 1);
-  EXPECT_FALSE(parse_guards(many).ok());  // More than 64.
+  EXPECT_FALSE(parse_guards(many).ok());  // More than 64 regions.
   many = "region=/" + std::string(guards_text_bytes_max, 'm') + ":1";
-  EXPECT_FALSE(parse_guards(many).ok());  // More than a file records.
+  EXPECT_FALSE(parse_guards(many).ok());  // More than a file can record.
 }
 
-/// Whatever is read as guards is written so that it is read as the same.
+/// Guards that are parsed and written again parse to the same guards.
 TEST(Regions, AnyTextThatIsReadSurvives) {
   const std::vector<std::string> words = {
       "region=", "/mask", "/m",   ":",    "..", "x",    "*",         "+",          "0",
@@ -122,7 +122,7 @@ TEST(Regions, BoxesAreHeldToTheShape) {
   EXPECT_EQ(check("region=*x5..:1", {4, 5}),
             "guard=region=*x5..:1: it exceeds the shape 4x5 along axis 1");
   EXPECT_EQ(check("region=*:1", {4, 5}), "guard=region=*:1: it has 1 axes, the dataset is 4x5");
-  EXPECT_EQ(check("region=9..12x*:1", {4, 5}, 1), "");  // It may grow.
+  EXPECT_EQ(check("region=9..12x*:1", {4, 5}, 1), "");  // The dimension may grow.
   EXPECT_NE(check("region=9..12x5..6:1", {4, 5}, 1), "");
 }
 
@@ -153,7 +153,7 @@ class VectorMask final : public RegionMask {
   std::vector<std::uint8_t> inside_;
 };
 
-/// Random boxes and a mask; the levels of every chunk are those of its values one by one.
+/// Random boxes and a mask: the levels of every chunk must equal those of its single values.
 TEST(Regions, LevelsOfChunksAreThoseOfTheirValues) {
   Random random(77);
   std::uint64_t n_inside = 0;
@@ -226,12 +226,12 @@ double value_at(const Case& chunk, std::span<const std::byte> values, std::size_
 }
 
 struct RegionCount {
-  std::uint64_t n_beyond = 0;  ///< Values that are farther off than their region allows.
-  std::uint64_t n_looser = 0;  ///< Outside, farther off than the tightest of the bounds.
+  std::uint64_t n_beyond = 0;  ///< Values outside the bound of their region.
+  std::uint64_t n_looser = 0;  ///< Values outside all regions that exceed the tightest bound.
   std::size_t n_bytes = 0;
 };
 
-/// Encode with what is asked of the values, as the codec does, and count.
+/// Encodes with the requested guards, like the codec, and counts.
 RegionCount count_regions(Case chunk, RegionLevels levels, bool keep, ValueGuards guards = {}) {
   RegionCount count;
   const RegionLevels asked = levels;
@@ -264,7 +264,7 @@ RegionCount count_regions(Case chunk, RegionLevels levels, bool keep, ValueGuard
   return count;
 }
 
-/// Boxes of a chunk, of bounds some of which are tighter than its own.
+/// Random boxes of a chunk, some with tighter bounds than the chunk's.
 RegionLevels random_levels(const Case& chunk, Random& random) {
   std::vector<RegionGuard> regions(1 + random.below(3));
   for (RegionGuard& region : regions) {
@@ -286,7 +286,7 @@ RegionLevels random_levels(const Case& chunk, Random& random) {
 
 TEST(RegionGuards, RandomChunksKeepRandomRegions) {
   Random random(20261126);
-  std::uint64_t n_would_break = 0;  // Chunks of which some value would have been too far off.
+  std::uint64_t n_would_break = 0;  // Chunks that would violate a bound without guards.
   std::uint64_t n_pointwise = 0;
   std::uint64_t n_views = 0;
   std::uint64_t n_zero = 0;
@@ -339,8 +339,8 @@ RegionLevels levels_of_box(const Shape& shape, const Shape& begin, const Shape& 
   return *levels;
 }
 
-/// A few values are patches and the others stay as loose as they were; most of a chunk, or all of
-/// it, makes the chunk's own bound smaller.
+/// A few values become patches, and the others stay as loose as before. If a region covers most of
+/// a chunk, or all of it, the chunk's own bound becomes smaller.
 TEST(RegionGuards, PatchesOrASmallerBound) {
   const Shape shape = {40, 40, 40};
   const Case chunk = whole::case_of(region_waves(shape, 0.1), shape, 0.01, Preset::standard);
@@ -361,28 +361,28 @@ TEST(RegionGuards, PatchesOrASmallerBound) {
   EXPECT_EQ(bound_for_regions(left, 0.01, sizeof(float), false).chosen, 0.001);
   EXPECT_TRUE(left.empty());
   EXPECT_EQ(count_regions(chunk, most, true).n_beyond, 0U);
-  // Coarse views have no patches for it.
+  // Chunks with coarse views cannot use patches here.
   left = few;
   EXPECT_EQ(bound_for_regions(left, 0.01, sizeof(float), true).chosen, 0.001);
   EXPECT_TRUE(left.empty());
-  // A looser bound asks for nothing.
+  // A looser bound has no effect.
   left = levels_of_box(shape, {0, 0, 0}, {40, 40, 30}, 0.02);
   EXPECT_EQ(bound_for_regions(left, 0.01, sizeof(float), false).chosen, 0.01);
   EXPECT_TRUE(left.empty());
-  // Of two one may be the chunk's, and the other one patches.
+  // One of two bounds may become the chunk's, and the other one needs patches.
   left = levels_of_box(shape, {0, 0, 0}, {40, 40, 40}, 0.005);
   left.bounds.push_back(1e-5);
   left.of_value[7] = 2;
   EXPECT_EQ(bound_for_regions(left, 0.01, sizeof(float), false).chosen, 0.005);
   EXPECT_FALSE(left.empty());
-  // Exactly: a chunk that is all inside is coded so.
+  // Exact: a chunk that lies completely inside is coded exactly.
   left = levels_of_box(shape, {0, 0, 0}, {40, 40, 40}, 0);
   EXPECT_EQ(bound_for_regions(left, 0.01, sizeof(float), false).chosen, 0);
   EXPECT_TRUE(left.empty());
 }
 
-/// As the codec makes it: never larger than the smaller of both ways where patches are promised,
-/// and not much where a smaller bound is.
+/// Chunks of the codec itself. If it chooses patches, a chunk is never larger than either
+/// alternative; if it chooses a smaller bound, not by much.
 TEST(RegionGuards, TheCodecTakesTheSmaller) {
   const Shape shape = {32, 32, 32};
   int n_patches = 0;

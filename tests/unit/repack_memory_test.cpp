@@ -1,4 +1,4 @@
-// What a repack does where one stored chunk takes more memory than there is to be.
+// Repack of stored chunks that exceed the memory limit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST_F(RepackMemory, WhatTheUserAskedForIsKeptToOrRefused) {
   const auto done = repack("in.h5", "out.h5", "memory=32MB,chunk=64x64", true);
   ASSERT_TRUE(done.ok()) << done.status().message();
   EXPECT_THAT(done->remarks, IsEmpty());
-  // Less the encoded bytes, which the peak lacks.
+  // Less the encoded bytes, which the peak does not include.
   EXPECT_LE(done->step.peak_memory_bytes, 32'000'000U - (4U << 20));
 }
 
@@ -70,7 +70,7 @@ TEST_F(RepackMemory, WhereNobodyAskedItGoesOnAndSaysSo) {
   EXPECT_THAT(done->remarks, ElementsAre(AllOf(HasSubstr("/in"), HasSubstr("8"))));
 }
 
-/// Maps, a chunk each, which become series of all times.
+/// Maps of one chunk each, which become series of all times.
 struct MapsToSeries {
   MapsToSeries() {
     StoredDataset maps;
@@ -118,7 +118,7 @@ TEST(DivideMemory, NoMoreIsHeldThanARanksRunHasUseFor) {
   const std::uint64_t chunk_bytes = 400 * 16 * 16 * sizeof(float);
   EXPECT_LE(job.divided(false, 16).held_bytes, 256 / 16 * chunk_bytes);
   job.stored.front().storage.chunk_shape = *job.plan.front().definition.options.chunk_shape;
-  EXPECT_EQ(job.divided(true).held_bytes, 0U);  // Each stored chunk is read for one.
+  EXPECT_EQ(job.divided(true).held_bytes, 0U);  // Each stored chunk is read for one output chunk.
   EXPECT_EQ(job.divided(true).set_aside_bytes, 0U);
 }
 

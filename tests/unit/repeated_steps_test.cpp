@@ -1,5 +1,5 @@
-// Steps that repeat the last one skip what only depends on definitions and boxes; steps that do
-// not, must not. Ranks are threads (ThreadComm).
+// Steps that repeat the previous one skip the work that only depends on definitions and boxes;
+// other steps must not. Ranks are threads (ThreadComm).
 
 #include <gtest/gtest.h>
 
@@ -16,13 +16,13 @@ namespace {
 constexpr std::uint64_t kRows = 12;
 constexpr std::uint64_t kColumns = 10;
 
-/// What a rank does in one step. Alike on all ranks but for who holds which rows.
+/// Actions of a rank in one step. They are alike on all ranks except for the rows that each holds.
 struct StepStory {
   bool puts_u = true;
   bool puts_v = true;
   bool reversed = false;   ///< The last rank holds the first rows.
-  bool in_pieces = false;  ///< Each row is a put of its own.
-  bool says_more = false;  ///< An attribute, too.
+  bool in_pieces = false;  ///< Each row is a separate put.
+  bool says_more = false;  ///< The step also sets an attribute.
   bool fails = false;      ///< Rank 0 puts outside the shape.
 };
 
@@ -37,12 +37,12 @@ const std::vector<StepStory> kStory = {
     {true, false, true},  // one field less
     {true, false, true},
     {true, false, true},
-    {true, true, false, true},  // back again, in pieces
+    {true, true, false, true},  // the field again, in pieces
     {true, true, false, true},
     {true, true, false, true},
-    {true, true, false, true, true},  // an attribute must not get lost
+    {true, true, false, true, true},  // the attribute must not get lost
     {true, true, false, true},
-    {true, true, false, true, false, true},  // fails on one rank: on all
+    {true, true, false, true, false, true},  // fails on one rank, and so on all
     {true, true, false, true},
     {false, true, false, true},
 };

@@ -1,6 +1,6 @@
-// Places reserved from predictions, on ranks that are threads: they never overlap, whatever was
-// predicted, and what the executor writes by them is all there, also if every prediction was wrong
-// by 10x. Cites the invariants of exec/placer.hpp and exec/executor.hpp.
+// Places reserved from predictions, on ranks that are threads. They never overlap, for any
+// predictions. All chunks that the executor writes are in the file, even if every prediction is
+// wrong by 10x. Cites the invariants of exec/placer.hpp and exec/executor.hpp.
 
 #include "exec/placer.hpp"
 
@@ -33,14 +33,14 @@ FieldOptions layout_options() {
   return options;
 }
 
-/// What a call has returned, which must have succeeded.
+/// The value of a call that must succeed.
 template <class T>
 T value_of(Result<T> result) {
   EXPECT_TRUE(result.ok());
   return std::move(*result);
 }
 
-/// Values of one chunk, of which more the higher its index is random, so that sizes differ.
+/// Values of one chunk. The random part grows with the chunk's index, so that sizes differ.
 std::vector<std::int32_t> chunk_values(std::uint64_t chunk_index) {
   std::mt19937 random(static_cast<unsigned>(chunk_index));
   std::vector<std::int32_t> values(kChunkValues);
@@ -51,7 +51,8 @@ std::vector<std::int32_t> chunk_values(std::uint64_t chunk_index) {
   return values;
 }
 
-/// A field of as many chunks as all ranks have together, in whole chunks, with its layout.
+/// A field with as many chunks as all ranks have together, each with complete chunks, and its
+/// layout.
 struct TestField {
   TestField(const std::string& layout_name, int rank, int n_ranks) {
     const std::uint64_t n_chunks = kChunksPerRank * static_cast<std::uint64_t>(n_ranks);
@@ -79,7 +80,7 @@ struct TestField {
   FieldPlan plan;
 };
 
-/// What encoding will really come to.
+/// Actual encoded size of a chunk.
 std::uint64_t true_bytes(const FieldPlan& plan, std::uint64_t chunk_index) {
   const std::vector<std::int32_t> values = chunk_values(chunk_index);
   Buffer copy = Buffer::copy_of(std::as_bytes(std::span(values)));
@@ -107,7 +108,7 @@ Ownership settle(Comm& comm, std::span<const FieldPlan> plans) {
       settlement.finish(settlement.numbers(), [](const Ownership&) { return Status(); }));
 }
 
-/// Everything that takes bytes of the file, of all ranks.
+/// Expects no overlap between any two allocations of the file, over all ranks.
 void expect_disjoint(Comm& comm, const std::vector<Placement>& mine, std::uint64_t end) {
   const std::vector<Bytes> all = comm.gather(std::as_bytes(std::span(mine)), 0);
   std::vector<Placement> places;
@@ -198,7 +199,7 @@ TEST_P(Reserve, NothingIsReservedWhereNoLayoutAsksForIt) {
   });
 }
 
-/// Two fields of one layout each, written by the executor; all that was written is read back.
+/// Two fields with one layout each, written by the executor and read back completely.
 struct Outcome {
   std::uint64_t n_overflow_chunks = 0;
   std::uint64_t encoded_bytes = 0;
@@ -276,8 +277,8 @@ TEST_P(Reserve, RightPredictionsOverflowNowhere) {
     EXPECT_EQ(outcome.n_overflow_chunks, 0U) << layout;
     const double overhead =
         static_cast<double>(outcome.taken_bytes) / static_cast<double>(outcome.encoded_bytes) - 1;
-    // Compression ratios above 32 get twice their prediction (eq. 3), the others a quarter more.
-    // An arena keeps two deviations, most of which the field's chunks have in common.
+    // Compression ratios above 32 reserve twice their prediction (eq. 3), the others a quarter
+    // more. An arena reserves two deviations, most of which the field's chunks share.
     EXPECT_LT(overhead, std::string(layout) == "arena" ? 0.15 : 0.3) << layout;
   }
 }
@@ -343,7 +344,7 @@ TEST(Placer, AnArenaThatIsTooShortMovesOnceForAllThatIsToCome) {
   places.field_bytes = {1050};
   Placer placer(plans, jobs, places, 1);
   EXPECT_EQ(placer.arena_bytes_to_come(), 1000U);
-  // Every chunk comes to 200 bytes in place of 100: five fit.
+  // Every chunk has 200 bytes instead of 100, so five fit.
   for (std::size_t j = 0; j < 5; ++j) {
     placer.count_arena_chunk(jobs[j], 200);
     ASSERT_TRUE(placer.arena_holds(200));
@@ -352,7 +353,7 @@ TEST(Placer, AnArenaThatIsTooShortMovesOnceForAllThatIsToCome) {
   placer.count_arena_chunk(jobs[5], 200);
   EXPECT_FALSE(placer.arena_holds(200));
   EXPECT_FALSE(placer.place_overflow(0, 200));
-  // Six chunks of 200 and the one taken to be right: 1300 for 700 expected.
+  // Six chunks of 200 and the one assumed to be right: 1300 for 700 expected.
   const std::uint64_t to_come = placer.arena_bytes_to_come();
   EXPECT_EQ(to_come, 743U);
   placer.move_arena({5000, 200 + to_come}, 0, 200);

@@ -1,4 +1,5 @@
-// Roles: what a bound for all fields leaves exact, by tiny descriptions of communities' files.
+// Roles: fields that a bound for all fields leaves exact, with short descriptions of communities'
+// files.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@
 namespace tailrace::test {
 namespace {
 
-/// "units=degrees_north" as a text, "minimum:=0.5" as a number; several elements with '|' between.
+/// "units=degrees_north" is a text, "minimum:=0.5" a number; '|' separates several elements.
 StatedAttribute described_attribute(const std::string& text) {
   StatedAttribute made;
   const std::size_t equals = text.find('=');
@@ -34,7 +35,7 @@ struct DescribedDataset {
 
 struct DescribedFile {
   std::string name;
-  std::map<std::string, std::vector<std::string>> groups;  ///< With their attributes.
+  std::map<std::string, std::vector<std::string>> groups;  ///< Groups with their attributes.
   std::vector<DescribedDataset> datasets;
   std::vector<std::string> others = {};
 };

@@ -1,5 +1,5 @@
-// The roofline (Liang et al. 2019, eq. 1-6): known rooflines are found again, the repair holds, and
-// numbers of ranks that were not measured get what lies between.
+// The roofline (Liang et al. 2019, eq. 1-6). Known rooflines are reproduced, and the repair of
+// outliers works. Numbers of ranks that were not measured are interpolated.
 
 #include "model/throughput.hpp"
 
@@ -25,7 +25,7 @@ std::vector<BandwidthPoint> points_of(double (*bytes_per_s)(double x), double no
   return points;
 }
 
-/// 20 MB/s more for each doubling, up to 220 MB/s at 16 MB and there an end.
+/// 20 MB/s more for each doubling, up to 220 MB/s at 16 MB, then constant.
 double known(double x) { return std::min(140 * kMB + 20 * kMB * (x - std::log2(kMB)), 220 * kMB); }
 
 TEST(Roofline, FitFindsSlopeCeilingAndTurningPointAgain) {
@@ -52,7 +52,7 @@ TEST(Roofline, FitSeesThroughNoise) {
 }
 
 TEST(Roofline, RaisesACeilingThatLiesBelowTheLinesEnd) {
-  // One size at the turning point did too well: with it the line ends above the constant.
+  // One size at the turning point was too fast, so the fitted line ends above the constant.
   std::vector<BandwidthPoint> points = points_of(known);
   ASSERT_DOUBLE_EQ(points[4].bytes_per_rank, 16 * kMB);
   points[4].bytes_per_s += 60 * kMB;
@@ -109,7 +109,7 @@ TEST(Roofline, SmallWritesTakeNoLessTimeThanTheSmallestMeasured) {
 }
 
 TEST(Roofline, OutliersDoNotTurnTheLineBelowZero) {
-  // The least sizes are equally fast, then one is tenfold: the best line would start below zero.
+  // The least sizes are equally fast, then one is tenfold: the best fit would start below zero.
   std::vector<BandwidthPoint> points;
   const double speeds[] = {100, 100, 100, 100, 1000, 100, 1200, 1100, 1150};
   for (std::size_t i = 0; i < std::size(speeds); ++i) {
@@ -155,12 +155,12 @@ TEST(BandwidthModel, GoesBetweenAndBeyondTheNumbersOfRanks) {
   const Result<BandwidthModel> model = BandwidthModel::fit(points);
   ASSERT_TRUE(model.ok());
   ASSERT_EQ(model->rooflines().size(), 3U);
-  EXPECT_NEAR(model->bytes_per_s(64 * kMB, 1), 100 * kMB, 1);  // a half of 2 ranks'
+  EXPECT_NEAR(model->bytes_per_s(64 * kMB, 1), 100 * kMB, 1);  // half of the value for 2 ranks
   EXPECT_NEAR(model->bytes_per_s(64 * kMB, 2), 200 * kMB, 1);
   EXPECT_NEAR(model->bytes_per_s(64 * kMB, 4), 300 * kMB, 1);  // half way in log2
   EXPECT_NEAR(model->bytes_per_s(64 * kMB, 8), 400 * kMB, 1);
   EXPECT_NEAR(model->bytes_per_s(64 * kMB, 16), 450 * kMB, 1);
-  EXPECT_NEAR(model->bytes_per_s(64 * kMB, 4096), 500 * kMB, 1);  // more share the ceiling
+  EXPECT_NEAR(model->bytes_per_s(64 * kMB, 4096), 500 * kMB, 1);  // more ranks share the ceiling
   EXPECT_NEAR(model->seconds(64 * kMB, 16), 64.0 * 16 / 450, 1e-6);
   EXPECT_EQ(BandwidthModel::fit({}).status().code(), Code::invalid_argument);
 }

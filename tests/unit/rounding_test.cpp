@@ -1,4 +1,4 @@
-// Rounding within a bound, and the byte shuffle: the two transformations that portable is made of.
+// Rounding within a bound, and the byte shuffle: the two transformations of codec portable.
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ using test::Random;
 
 constexpr Rounding kRoundings[] = {Rounding::nearest, Rounding::coarse, Rounding::held};
 
-/// Values around everything that is special to a lattice of step 2^k: multiples, halves, both
-/// zeros, neighbours of all of them, and random bits.
+/// Values around everything special to a lattice of step 2^k: multiples, halves, both zeros,
+/// neighbours of all of these, and random bits.
 template <class T>
 std::vector<T> awkward_values(double step) {
   std::vector<T> values = {T(0),
@@ -118,7 +118,7 @@ TEST(RoundingTest, IntegersStayWithinEveryBound) {
 }
 
 TEST(RoundingTest, TheFillValueIsKeptAndNeverMade) {
-  const float fill = 2.0F;  // On the lattice, where everything near it would go.
+  const float fill = 2.0F;  // On the lattice; values near it would round to it.
   std::vector<float> original;
   for (int i = 0; i < 1000; ++i) original.push_back(1.0F + 0.002F * static_cast<float>(i));
   original.push_back(fill);

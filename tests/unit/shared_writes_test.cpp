@@ -1,5 +1,5 @@
-// Writes given from rank to rank, on threads as ranks. The numbers refer to the invariants at the
-// head of shared_writes.cpp.
+// Writes passed from rank to rank, with threads as ranks. The numbers refer to the invariants at
+// the head of shared_writes.cpp.
 
 #include "exec/shared_writes.hpp"
 
@@ -41,7 +41,7 @@ WrittenChunk chunk_at(std::uint64_t address, std::uint64_t n_bytes, std::uint64_
 
 void nap() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
-/// One process that plays both ranks of a node, so that each step of the protocol can be looked at.
+/// One process acts as both ranks of a node, so that each step of the protocol can be checked.
 class TwoRanks : public ::testing::Test {
  protected:
   static constexpr std::uint64_t room_bytes = 4096;
@@ -76,7 +76,7 @@ TEST_F(TwoRanks, AGiftIsWrittenOnceItIsCollected_Invariant4) {
   EXPECT_EQ(std::vector<std::byte>(task->bytes.begin(), task->bytes.end()), bytes);
   EXPECT_FALSE(recipient().waiting());
   EXPECT_FALSE(recipient().take().has_value());
-  EXPECT_FALSE(donor().take_back().has_value());  // It is being written.
+  EXPECT_FALSE(donor().take_back().has_value());  // The chunk is being written.
   EXPECT_TRUE(donor().collect().empty());
   EXPECT_EQ(donor().n_unsettled(), 1U);
   recipient().settle(*task, Outcome::written);
@@ -116,7 +116,7 @@ TEST_F(TwoRanks, AFullMailboxRefusesAndClaimsNothing) {
   EXPECT_EQ(chunk.address, 3U);
   const auto task = recipient().take();
   recipient().settle(*task, Outcome::written);
-  EXPECT_FALSE(give(8));  // Settled, but the slot is free once it is collected only.
+  EXPECT_FALSE(give(8));  // The write is settled, but its slot is free only after collect().
   EXPECT_EQ(donor().collect().size(), 1U);
   EXPECT_TRUE(give(8));
 }
@@ -128,7 +128,7 @@ TEST_F(TwoRanks, RoomIsUsedToTheLastByteAndAgain_Invariant3) {
   recipient().settle(*recipient().take(), Outcome::written);
   EXPECT_FALSE(give(1));
   EXPECT_EQ(donor().collect().size(), 1U);
-  // Four quarters, the middle two come back in the wrong order and make room for a half.
+  // Four quarters; the middle two return in the wrong order and free space for a half.
   std::vector<SharedWrites::Task> tasks;
   for (unsigned i = 0; i < 4; ++i) {
     ASSERT_TRUE(give(room_bytes / 4, i, i));
@@ -183,7 +183,7 @@ TEST_F(TwoRanks, OneLeavesWhenAllHaveClosedAndNothingIsOwed_Invariant5) {
   EXPECT_FALSE(recipient().may_leave());  // Two gifts wait.
   for (int i = 0; i < 2; ++i) recipient().settle(*recipient().take(), Outcome::written);
   EXPECT_TRUE(recipient().may_leave());
-  EXPECT_FALSE(donor().may_leave());  // It has not heard of it.
+  EXPECT_FALSE(donor().may_leave());  // The donor has not received the receipt.
   EXPECT_EQ(donor().collect().size(), 2U);
   EXPECT_TRUE(donor().may_leave());
   donor().start_step(2);
@@ -216,7 +216,7 @@ TEST_F(TwoRanks, GivingOutsideAStepIsAProgrammersError) {
   EXPECT_DEATH(donor().start_step(1), "step > step_");
 }
 
-/// What one rank writes for the node: in parts that fit, in order, over borders of pieces.
+/// Writes that one rank makes for the node: in parts that fit, in order, across borders of pieces.
 TEST_F(TwoRanks, AWriteIsPassedOnInPartsThatFit) {
   const std::vector<std::byte> first = bytes_of(3000, 1);
   const std::vector<std::byte> second = bytes_of(7000, 2);
@@ -249,7 +249,7 @@ TEST_F(TwoRanks, AWriteIsPassedOnInPartsThatFit) {
   EXPECT_EQ(donor().n_unsettled(), 0U);
 }
 
-/// Nobody waits for a writer that is gone, nor once the step has failed. Invariant 6.
+/// No rank waits for a writer that has left, nor after the step has failed. Invariant 6.
 TEST_F(TwoRanks, AWritePassedOnEndsWithoutItsWriter) {
   const std::vector<std::byte> bytes = bytes_of(5000, 3);
   const std::span<const std::byte> piece = bytes;
@@ -279,7 +279,8 @@ TEST(SharedWrites, AloneNothingIsGivenAndTheStepEndsAtOnce) {
   EXPECT_TRUE(shared->finish({}, {}).empty());
 }
 
-/// A rank that is done goes on writing for one that is not: the gift comes while it finishes.
+/// A rank that has finished continues to write for one that has not: the gift arrives during
+/// finish().
 TEST(SharedWrites, WhoFinishesStillWritesForOthers_Invariant5) {
   run_ranks(2, [](std::unique_ptr<Comm> comm) {
     const auto shared = create(*comm, 1000);
@@ -333,7 +334,7 @@ TEST(SharedWrites, AfterAFailureGiftsAreDropped) {
   });
 }
 
-/// What every rank of a run has in common: a file in memory, and who has written which byte.
+/// Shared state of all ranks of a run: a file in memory, and the writer of each byte.
 struct File {
   explicit File(std::size_t n_bytes) : bytes(n_bytes), n_writes(n_bytes) {}
   std::vector<std::atomic<std::uint8_t>> bytes;
@@ -354,8 +355,8 @@ std::uint8_t value_of(int rank, std::uint64_t chunk_index, std::size_t i) {
 
 class ManyRanks : public ::testing::TestWithParam<int> {};
 
-/// Everybody gives to everybody what fits, with an encode thread that gives and an I/O thread that
-/// writes; every chunk is in the file once, and its donor knows where.
+/// All ranks give to all ranks whatever fits. An encode thread gives, and an I/O thread writes.
+/// Every chunk is in the file once, and its donor knows its address.
 TEST_P(ManyRanks, EveryChunkIsWrittenOnceAndListedByItsDonor) {
   constexpr std::uint64_t n_chunks = 150;
   constexpr std::uint64_t n_steps = 3;
@@ -432,7 +433,8 @@ TEST_P(ManyRanks, EveryChunkIsWrittenOnceAndListedByItsDonor) {
   }
 }
 
-/// One recipient cannot write: each donor hears of its own chunks, and all leave the step.
+/// One recipient cannot write: each donor receives the failure of its own chunks, and all ranks
+/// leave the step.
 TEST_P(ManyRanks, AFailingRecipientStillAcknowledges) {
   const int n_ranks = GetParam();
   run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
@@ -460,7 +462,7 @@ TEST_P(ManyRanks, AFailingRecipientStillAcknowledges) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ManyRanks, ::testing::Values(1, 2, 3, 4, 7));
 
-/// Donor and recipient both reach for the same gifts, as fast as they can.
+/// Donor and recipient compete for the same gifts as fast as they can.
 TEST(SharedWrites, DonorAndRecipientNeverTakeTheSameGift_Invariant2) {
   constexpr std::uint64_t n_chunks = 4000;
   std::vector<std::atomic<int>> n_takes(n_chunks);

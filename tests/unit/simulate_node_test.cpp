@@ -1,6 +1,6 @@
-// The virtual execution: cases worked out by hand, closed forms of the synchronous modes, and what
-// must hold whatever the noise: all jobs once, no two operations of a lane at a time, no obstacle
-// late by more than one operation, the same outcome again.
+// The virtual execution: cases worked out by hand, closed forms of the synchronous modes, and
+// properties that hold for any noise. All jobs run once, no two operations of a lane overlap, no
+// obstacle is late by more than one operation, and outcomes are reproducible.
 
 #include "simulate/simulate_node.hpp"
 
@@ -51,7 +51,7 @@ VirtualOutcome outcome_of(const VirtualRank& rank, const VirtualSettings& settin
   return outcome.ok() ? *outcome : VirtualOutcome{};
 }
 
-/// Ranks of a node as generated, with noise.
+/// Generated ranks of a node, with noise.
 std::vector<VirtualRank> noisy_node(std::uint64_t seed, std::size_t n_ranks = 4) {
   VirtualApplication application;
   application.ratio_difference = 24;
@@ -74,7 +74,8 @@ VirtualSettings with_storage(VirtualMode mode) {
   return settings;
 }
 
-/// Every job encoded once and written once, and no two operations or obstacles of a lane at once.
+/// Expects every job to be encoded once and written once, and no two operations or obstacles of a
+/// lane to overlap.
 void check_events(const std::vector<VirtualEvent>& events, std::span<const VirtualRank> ranks,
                   bool encodes, bool lanes_are_shared) {
   std::map<std::pair<std::size_t, std::size_t>, std::pair<int, int>> counts;
@@ -109,9 +110,9 @@ void check_events(const std::vector<VirtualEvent>& events, std::span<const Virtu
 }
 
 TEST(SimulateNode, FigureOneAsItIsDrawn) {
-  // Encodes: job 1 in [0, 1], 3 in [1, 3], obstacle, 2 in [4, 6], obstacle, 4 in [7, 10].
-  // Writes: 1 in [1, 3]; 3 is ready at 3, an obstacle lies in [4, 5], so [5, 7]; 2 in [7, 8]; 4 is
-  // ready at 10: [10, 12]. The application's 10 end in time; 2 are exposed.
+  // Encodes: job 1 in [0, 1], 3 in [1, 3], obstacle, 2 in [4, 6], obstacle, 4 in [7, 10]. Writes: 1
+  // in [1, 3]; 3 is ready at 3, an obstacle occupies [4, 5], so [5, 7]; 2 in [7, 8]; 4 is ready at
+  // 10: [10, 12]. The application's 10 end in time; 2 are exposed.
   std::vector<VirtualEvent> events;
   const VirtualRank rank = as_forecast(figure_1());
   const VirtualOutcome outcome = outcome_of(rank, {}, &events);
@@ -137,10 +138,10 @@ TEST(SimulateNode, FigureOneAsItIsDrawn) {
 }
 
 TEST(SimulateNode, AnEncodeThatTakesLongerMakesTheApplicationLate) {
-  // Job 3 takes 2.5 instead of 2, until 3.5: the obstacle of 3 begins at 3.5, all others half a
-  // second later, too: main [3.5, 4.5], [6.5, 7.5], I/O [4.5, 5.5], end at 10.5.
-  // Encodes: 2 in [4.5, 6.5], 4 in [7.5, 10.5]. Writes: 1 in [1, 3]; 3 is ready at 3.5, 1 s before
-  // the obstacle, so [5.5, 7.5]; 2 in [7.5, 8.5]; 4 in [10.5, 12.5].
+  // Job 3 takes 2.5 instead of 2, until 3.5. The obstacle of 3 begins at 3.5, and all others are
+  // half a second later, too: main [3.5, 4.5], [6.5, 7.5], I/O [4.5, 5.5], end at 10.5. Encodes: 2
+  // in [4.5, 6.5], 4 in [7.5, 10.5]. Writes: 1 in [1, 3]; 3 is ready at 3.5, 1 s before the
+  // obstacle, so [5.5, 7.5]; 2 in [7.5, 8.5]; 4 in [10.5, 12.5].
   VirtualRank rank = as_forecast(figure_1());
   rank.actual.jobs[2].encode_s = 2.5;
   VirtualSettings settings;
@@ -153,8 +154,8 @@ TEST(SimulateNode, AnEncodeThatTakesLongerMakesTheApplicationLate) {
   EXPECT_NEAR(outcome.application_s, 10.5, 1e-9);
   EXPECT_NEAR(outcome.makespan_s, 12.5, 1e-9);
   EXPECT_NEAR(outcome.overhead_s(), 2.5, 1e-9);
-  // Where the forecast stays, the I/O obstacle is overdue at 4: job 3 is written from then on, for
-  // 2 s, and the obstacle, due at 4.5, waits.
+  // If the forecast is not shifted, the I/O obstacle is overdue at 4. Job 3 is written from then
+  // on, for 2 s, and the obstacle, due at 4.5, waits.
   settings.shift_forecast = false;
   const VirtualOutcome fixed = outcome_of(rank, settings);
   EXPECT_NEAR(fixed.delays_of(Lane::io).total_s, 1.5, 1e-3);
@@ -162,8 +163,8 @@ TEST(SimulateNode, AnEncodeThatTakesLongerMakesTheApplicationLate) {
 }
 
 TEST(SimulateNode, AWriteThatIsInTheWayDelaysNobodyWhereTheLaneIsShared) {
-  // As above: job 3 is written in [4, 6], the I/O obstacle of 4 comes at 4.5 all the same. No write
-  // begins while it lasts, until 5.5.
+  // Job 3 is again written in [4, 6], and the I/O obstacle of 4 still comes at 4.5. No write begins
+  // while it lasts, until 5.5.
   VirtualRank rank = as_forecast(figure_1());
   rank.actual.jobs[2].encode_s = 2.5;
   VirtualSettings settings;
@@ -181,8 +182,8 @@ TEST(SimulateNode, AWriteThatIsInTheWayDelaysNobodyWhereTheLaneIsShared) {
 }
 
 TEST(SimulateNode, AnObstacleThatComesEarlyWaitsForOneOperation) {
-  // The first obstacle comes at 2, in the middle of job 3's encode in [1, 3]: late by 1. What
-  // follows is late by 1: main [3, 4], [7, 8], I/O [5, 6], end at 11.
+  // The first obstacle comes at 2, in the middle of job 3's encode in [1, 3], and is late by 1.
+  // Later events are late by 1: main [3, 4], [7, 8], I/O [5, 6], end at 11.
   VirtualRank rank = as_forecast(figure_1());
   rank.actual.obstacles.main[0] = {2, 3};
   VirtualSettings settings;
@@ -193,27 +194,27 @@ TEST(SimulateNode, AnObstacleThatComesEarlyWaitsForOneOperation) {
 }
 
 TEST(SimulateNode, SynchronousModesHaveClosedForms) {
-  // 7 chunks of 400 bytes, 100 when encoded; a write takes 0.5 s and 0.01 s a byte.
+  // 7 chunks of 400 bytes, 100 when encoded; a write takes 0.5 s and 0.01 s per byte.
   const VirtualRank rank = equal_chunks(7, 2, 50);
   VirtualSettings settings;
   settings.write_s = [](double bytes) { return 0.5 + 0.01 * bytes; };
   VirtualRank expected = rank;
   for (JobCost& job : expected.actual.jobs) job.write_s = 1.5;
-  settings.buffer_bytes = 800;  // Two raw chunks a write: 4 writes of 7 chunks.
+  settings.buffer_bytes = 800;  // Two raw chunks per write: 4 writes of 7 chunks.
   settings.mode = VirtualMode::sync_raw;
   EXPECT_NEAR(outcome_of(expected, settings).total_s, 50 + 4 * 0.5 + 0.01 * 2800, 1e-9);
-  // Alone: n encodes of 2 s, each longer than a write of 1.5 s, and the last write.
+  // Not merged: n encodes of 2 s, each longer than a write of 1.5 s, and the last write.
   settings.buffer_bytes = 100;
   settings.mode = VirtualMode::sync_encoded;
   EXPECT_NEAR(outcome_of(expected, settings).total_s, 50 + 7 * 2 + 1.5, 1e-9);
-  // Two threads finish two chunks each 2 s; two writes take 3 s: the first 2 s, then 7 writes.
+  // Two threads finish two chunks every 2 s; two writes take 3 s: the first 2 s, then 7 writes.
   settings.n_threads = 2;
   EXPECT_NEAR(outcome_of(expected, settings).total_s, 50 + 2 + 7 * 1.5, 1e-9);
 }
 
 TEST(SimulateNode, WaitingChunksAreWrittenTogether) {
-  // Encodes of 0.2 s; a write costs 0.5 s and 0.01 s a byte. Chunk 0 is written in [0.2, 1.7]; the
-  // other four are encoded by 1.0 and go as one write of 400 bytes, 4.5 s: 6.2.
+  // Encodes of 0.2 s; a write costs 0.5 s and 0.01 s per byte. Chunk 0 is written in [0.2, 1.7].
+  // The other four are encoded by 1.0 and become one write of 400 bytes, 4.5 s: 6.2.
   VirtualRank rank = equal_chunks(5, 0.2, 1);
   for (JobCost& job : rank.actual.jobs) job.write_s = 1.5;
   rank.forecast.jobs = rank.actual.jobs;
@@ -227,7 +228,7 @@ TEST(SimulateNode, WaitingChunksAreWrittenTogether) {
 }
 
 TEST(SimulateNode, AsynchronousWritesIgnoreWhatIsToCome) {
-  // Raw chunks of 4 s each from 0 on; the I/O obstacle of [5, 6] waits until 8 for the second.
+  // Raw chunks of 4 s each from 0 on; the I/O obstacle of [5, 6] waits for the second until 8.
   VirtualRank rank = equal_chunks(3, 1, 20);
   for (JobCost& job : rank.actual.jobs) job.write_s = 1;
   rank.actual.obstacles.io = {{5, 6}};
@@ -237,7 +238,7 @@ TEST(SimulateNode, AsynchronousWritesIgnoreWhatIsToCome) {
   settings.buffer_bytes = 400;
   const VirtualOutcome outcome = outcome_of(rank, settings);
   EXPECT_NEAR(outcome.delays_of(Lane::io).total_s, 3, 1e-9);
-  EXPECT_NEAR(outcome.makespan_s, 13, 1e-9);  // 8, the obstacle until 9, the third chunk.
+  EXPECT_NEAR(outcome.makespan_s, 13, 1e-9);  // 8, the obstacle until 9, then the third chunk.
   EXPECT_NEAR(outcome.total_s, 23, 1e-9);
 }
 
@@ -274,7 +275,7 @@ TEST(SimulateNode, NoiseDelaysAnObstacleByOneOperationAtMost) {
                 1e-6);
     n_delayed += outcome.delays_of(Lane::main).n_delayed;
   }
-  EXPECT_GT(n_delayed, 0U);  // Else the noise was none.
+  EXPECT_GT(n_delayed, 0U);  // Otherwise there was no noise.
 }
 
 TEST(SimulateNode, EveryJobIsDoneOnceInEveryModeAndBalance) {
@@ -305,8 +306,7 @@ TEST(SimulateNode, EveryJobIsDoneOnceInEveryModeAndBalance) {
 }
 
 TEST(SimulateNode, BalancingShortensAnUnbalancedNode) {
-  // One rank's chunks take four times as long to write as they take to encode, the others' next to
-  // no time.
+  // One rank's chunks take four times as long to write as to encode, the others' almost no time.
   std::vector<VirtualRank> ranks(4, equal_chunks(16, 1, 16));
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     for (JobCost& job : ranks[r].actual.jobs) job.write_s = r == 0 ? 4 : 0.1;
@@ -340,7 +340,7 @@ TEST(SimulateNode, MemoryStaysUnderTheCap) {
     EXPECT_GT(outcome.peak_bytes, settings.memory_bytes / 2);
     EXPECT_EQ(outcome.n_written, ranks.front().actual.jobs.size());
     EXPECT_GE(outcome.total_s, free_s - 1e-9);
-    EXPECT_EQ(outcome.back_pressure_s > 0, hold_copy);  // 512 MiB of values in 64.
+    EXPECT_EQ(outcome.back_pressure_s > 0, hold_copy);  // 512 MiB of values in 64 MiB of memory.
   }
 }
 

@@ -1,5 +1,6 @@
-// Simulated runs: the same on any number of threads, recordings there and back, generated ratios
-// and noise as they were asked for, and what a recording without surprises leads to.
+// Simulated runs: reproducible on any number of threads, with recordings written and read back.
+// Generated ratios and noise have the requested distributions. Recordings without surprises have
+// known outcomes.
 
 #include "simulate/simulate_run.hpp"
 
@@ -112,7 +113,7 @@ TEST(SimulateRun, SynchronizedIterationsWaitForTheSlowest) {
 }
 
 TEST(SimulateRun, ARecordingWithoutSurprisesRunsAsPlanned) {
-  // Main is free in [1, 2.5]: both encodes fit, and the writes are hidden behind the iteration.
+  // Main is free in [1, 2.5]: both encodes fit, and the iteration hides the writes.
   const auto recording = std::make_shared<const Recording>(steady_recording(5));
   const VirtualStorySettings story{{0, 0, 0, 0}, {}, 1, false, 1};
   const auto workload = recorded_workload(recording, 2, 2, 4, story);
@@ -128,9 +129,9 @@ TEST(SimulateRun, ARecordingWithoutSurprisesRunsAsPlanned) {
   }
 }
 
-// --- what a step costs beside its bytes
+// --- Costs of a step apart from its bytes
 
-/// Powers of two, so that sums are exact: a message of 16 s and 1/8 s a byte.
+/// Powers of two, so that sums are exact: a message takes 16 s and 1/8 s per byte.
 StepConstants simple_constants() {
   StepConstants constants;
   constants.messages = {.latency_s = 8, .overhead_s = 4, .byte_s = 0.125, .wait_s = 2};
@@ -143,7 +144,7 @@ StepConstants simple_constants() {
   return constants;
 }
 
-/// Eight ranks on four nodes, two datasets of four chunks a rank in all.
+/// Eight ranks on four nodes, with two datasets of four chunks per rank in total.
 VirtualStepShape simple_shape() {
   VirtualStepShape shape;
   shape.n_ranks = 8;
@@ -161,7 +162,7 @@ TEST(StepCosts, OfASynchronousStep) {
       step_costs(VirtualMode::sync_encoded, simple_shape(), simple_constants());
   // Three levels: a broadcast of 3072 bytes; a reduction of five numbers of 16.
   EXPECT_EQ(costs.agree_s, 2 + 3 * (16 + 3072 * 0.125) + 2 + 3 * (16 + 80 * 0.125));
-  // 21 + 2 x 8 numbers and 4 records of 40 bytes a rank, its size before them; two messages a
+  // 21 + 2 x 8 numbers and 4 records of 40 bytes per rank, preceded by their size; two messages per
   // level.
   const double own_bytes = 37 * 8 + 4 * 40;
   EXPECT_EQ(costs.gather_s,
@@ -169,7 +170,8 @@ TEST(StepCosts, OfASynchronousStep) {
   EXPECT_EQ(costs.index_s, 32 * 64);
   EXPECT_EQ(costs.commit_s, 1024 + 2 * 128);
   EXPECT_EQ(costs.copy_s, 0);
-  // Two writes, each a question and its answer of 16 bytes; rank 0 needs 3 x 8 s to answer all.
+  // Two writes, each with a question and its answer of 16 bytes; rank 0 needs 3 x 8 s to answer
+  // all.
   EXPECT_EQ(costs.claims_s, 2 * (2 * 18 + 2));
   VirtualStepShape shape = simple_shape();
   shape.write_s = 2 * 30;  // The second question travels during the first write.
@@ -189,13 +191,14 @@ TEST(StepCosts, OfAStepThatIsHandedOver) {
   EXPECT_EQ(async.agree_s, 2 + 3 * (16 + 3072 * 0.125));
   // Loads of the node's ranks: a message, its answer, a barrier.
   EXPECT_EQ(in_situ.agree_s, async.agree_s + 2 * 16 + 2 + 3 * 16);
-  // The opening's five numbers; in situ what was forecast of two fields besides.
+  // The opening's five numbers; in situ also the forecasts of two fields.
   EXPECT_EQ(async.gather_s, 2 + 96 + 7 * (42 * 8 + 160 + 8) * 0.125 + 7 * 42 * 0.5 + 8);
   EXPECT_EQ(in_situ.gather_s, 2 + 96 + 7 * (48 * 8 + 160 + 8) * 0.125 + 7 * 48 * 0.5 + 8);
   EXPECT_EQ(async.copy_s, 250);
-  // One question a node; rank 0 takes in three, answers three, and hears that three are through.
+  // One question per node. Rank 0 receives three, answers three, and receives three notices of
+  // completion.
   EXPECT_EQ(async.claims_s, 2 * 18 + 2 + 9 * 4);
-  // Rank 0's thread needs 2048 + 1280 s: what the iteration has no time for is waited for.
+  // Rank 0's thread needs 2048 + 1280 s; time that the iteration lacks is waited for.
   EXPECT_TRUE(async.beside);
   const double waited_s = async.agree_s + async.gather_s + async.copy_s + async.claims_s;
   EXPECT_EQ(async.exposed_s(4000), waited_s);
@@ -224,7 +227,7 @@ TEST(StepCosts, OfFiltersWithinHDF5) {
   const VirtualStepCosts costs =
       step_costs(VirtualMode::hdf5_filters, simple_shape(), simple_constants());
   EXPECT_EQ(costs.agree_s, 2 * 6 * 3 * (16 + 8 * 0.125));
-  // Five gathers to all for each dataset of two chunks a rank.
+  // Five allgathers for each dataset of two chunks per rank.
   EXPECT_EQ(costs.gather_s, 2 * (5 * 3 * 16 + 7 * (8 + 2 * (36 + 40 + 29) + 16) * 0.125));
   EXPECT_EQ(costs.index_s, 32 * 64);
   EXPECT_FALSE(costs.beside);
@@ -247,7 +250,7 @@ TEST(SimulateRun, StepsThatCostNothingChangeNothing) {
       const VirtualModeResult& one = without->modes[m];
       EXPECT_EQ(one.run_s, with_nothing->modes[m].run_s);
       EXPECT_EQ(one.iterations[2].total_s, with_nothing->modes[m].iterations[2].total_s);
-      // Two seconds of each iteration are waited for, or pass beside it.
+      // Two seconds of each iteration are waited for, or pass in the background.
       const bool beside = with_commits->modes[m].iterations[0].step.beside;
       EXPECT_NEAR(with_commits->modes[m].run_s, one.run_s + (beside ? 0 : 6), 1e-9);
       EXPECT_EQ(one.computation_s, with_commits->modes[m].computation_s);
@@ -339,9 +342,9 @@ TEST(SimulateWorkload, NoiseHasTheDeviationAskedFor) {
     squares += std::pow(actual.main[i].start_s - expected.main[i].start_s, 2);
     squares += std::pow(actual.main[i].end_s - expected.main[i].end_s, 2);
   }
-  // 4000 draws: their deviation is off by 1.1 % as a rule.
+  // 4000 draws: their deviation is typically off by 1.1 %.
   EXPECT_NEAR(std::sqrt(squares / 4000), 0.01, 0.0006);
-  // Noise as large as the gaps still leaves them sorted and disjoint.
+  // Noise as large as the gaps leaves them sorted and disjoint.
   const LaneObstacles wild = noisy_obstacles(expected, 2, 7);
   FlowShop shop;
   shop.obstacles = wild;

@@ -1,4 +1,4 @@
-// What is learned of chunk sizes: calibration, drift, the blend, and honest deviations.
+// Learning from chunk sizes: calibration, drift, the blend, and honest deviations.
 
 #include "model/size_history.hpp"
 
@@ -14,7 +14,7 @@ TEST(SizeHistory, SaysNothingWithoutASource) {
   SizeHistory history;
   EXPECT_FALSE(history.forecast(7, std::nullopt));
   history.record(7, std::nullopt, 1000);
-  EXPECT_FALSE(history.forecast(7, std::nullopt));  // Not before the batch has ended.
+  EXPECT_FALSE(history.forecast(7, std::nullopt));  // Not before the batch ends.
   history.end_batch();
   ASSERT_TRUE(history.forecast(7, std::nullopt));
   EXPECT_FALSE(history.forecast(8, std::nullopt));
@@ -49,12 +49,12 @@ TEST(SizeHistory, FollowsTheDriftOfAField) {
   EXPECT_NEAR(history.forecast(3, std::nullopt)->encoded_bytes / bytes, 1, 0.003);
 }
 
-/// Chunks whose sizes move by a random walk with this deviation, and samples with a bias and this
-/// much noise; every error of a forecast over its own deviation, squared.
+/// Chunks whose sizes follow a random walk with this deviation, and samples with a bias and this
+/// much noise. Measures the squares of forecast errors, each divided by its own deviation.
 struct Trial {
   double walk = 0;
   double noise = 0;
-  double mean_error = 0;  ///< Absolute, of the logarithm.
+  double mean_error = 0;  ///< Mean absolute error of the logarithm.
   double within_one = 0;  ///< Share of forecasts within one deviation.
 };
 
@@ -116,7 +116,7 @@ TEST(SizeHistory, AnAbsurdSampleDoesNotSpoilTheNextForecasts) {
   history.end_batch();
   history.forget_chunks();
   EXPECT_NEAR(history.forecast(1, 1000.0)->encoded_bytes, 1000, 50);
-  history.record(0, 0.0, 0);  // Logarithms of nothing.
+  history.record(0, 0.0, 0);  // Logarithm of zero.
   history.end_batch();
   EXPECT_TRUE(std::isfinite(history.forecast(0, 0.0)->encoded_bytes));
 }

@@ -1,5 +1,5 @@
-// How much the layouts predictive and arena reserve: Jin et al. 2022, figure 9 and eq. 3, and the
-// arena's margin against sizes drawn at random.
+// Space that the layouts predictive and arena reserve: Jin et al. 2022, figure 9 and eq. 3, and the
+// arena's margin for randomly drawn sizes.
 
 #include "layout/arena.hpp"
 
@@ -44,10 +44,10 @@ TEST(SpaceRatio, PredictiveReservesItOfThePrediction) {
   EXPECT_EQ((*layout)->capacity({0, 80000, 1000, 0}), 2000U);
 }
 
-/// What comes of arenas of one goal, if n chunks' sizes of each field are off by a normal error.
+/// Results of arenas with one goal if the sizes of each field's n chunks have a normal error.
 struct ArenaTrial {
-  double overflow_share = 0;  ///< Of chunks.
-  double slack_share = 0;     ///< Reserved beyond the encoded bytes, over them.
+  double overflow_share = 0;  ///< Share of chunks.
+  double slack_share = 0;     ///< Bytes reserved in excess, over the encoded bytes.
 };
 
 ArenaTrial try_arenas(std::size_t n_chunks, double deviation, double common, const SpaceGoal& goal,
@@ -85,7 +85,7 @@ ArenaTrial try_arenas(std::size_t n_chunks, double deviation, double common, con
 }
 
 TEST(ArenaBytes, OverflowsAreAsRareAsTheGoalAllows) {
-  // Sizes are drawn as the model takes them to be: most of the variance common to all chunks.
+  // Sizes are drawn according to the model: all chunks share most of the variance.
   for (const std::size_t n_chunks : {1, 4, 24, 100, 1000}) {
     for (const double deviation : {0.01, 0.05, 0.1}) {
       const ArenaTrial balanced = try_arenas(n_chunks, deviation, common_variance_share, {0, 0.5});
@@ -93,7 +93,7 @@ TEST(ArenaBytes, OverflowsAreAsRareAsTheGoalAllows) {
       const ArenaTrial storage = try_arenas(n_chunks, deviation, common_variance_share, {0, 0});
       const ArenaTrial performance = try_arenas(n_chunks, deviation, common_variance_share, {0, 1});
       EXPECT_LE(performance.overflow_share, balanced.overflow_share) << n_chunks;
-      constexpr double kScatter = 1e-3;  // of the trials
+      constexpr double kScatter = 1e-3;  // statistical error of the trials
       EXPECT_LE(storage.slack_share, balanced.slack_share + kScatter) << n_chunks;
       EXPECT_LE(balanced.slack_share, performance.slack_share + kScatter) << n_chunks;
     }
@@ -101,8 +101,8 @@ TEST(ArenaBytes, OverflowsAreAsRareAsTheGoalAllows) {
 }
 
 TEST(ArenaBytes, FiveInAHundredOfSlackSufficeForGoodPredictions) {
-  // The aim of issue 4: at most 5 % of storage overhead with under 1 % of the chunks overflowing,
-  // with predictions as good as it asks for: six fields whose errors are their own.
+  // The aim of issue 4: at most 5 % of storage overhead, with under 1 % of the chunks overflowing.
+  // Predictions are as good as the issue requires: six fields with independent errors.
   const ArenaTrial trial = try_arenas(4, 0.06, common_variance_share, {0, 0.5}, 6);
   EXPECT_LT(trial.slack_share, 0.05);
   EXPECT_LT(trial.overflow_share, 0.01);

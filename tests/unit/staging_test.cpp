@@ -1,5 +1,5 @@
-// How far the main thread stages chunks ahead of the encode threads (exec/executor.cpp): by a codec
-// that encodes nothing before so many chunks' values have been asked for.
+// Number of chunks that the main thread stages ahead of the encode threads (exec/executor.cpp). A
+// test codec encodes nothing until a given number of chunks has been requested.
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::uint32_t waiting_filter_id = 498;
 
-/// Counts what the main thread has pulled; the first encoding waits for a number of them, and sees
-/// whether it goes beyond another.
+/// Counts the main thread's pulls. The first encoding waits for n_wanted of them and checks that
+/// they do not exceed n_most.
 class Gate {
  public:
   void open_at(std::size_t n_wanted, std::size_t n_most) {
@@ -38,8 +38,8 @@ class Gate {
     served_.push_back(TailsWantService::n_served());
     reached_.notify_all();
   }
-  /// Waits so long for the one that only a main thread that sleeps does not get there, and gives
-  /// it time to go beyond the other.
+  /// Waits so long for n_wanted that only a sleeping main thread fails to reach it, then gives the
+  /// main thread time to exceed n_most.
   bool pass() {
     std::unique_lock lock(mutex_);
     if (passed_) return true;
@@ -51,7 +51,7 @@ class Gate {
     });
   }
   std::size_t n_pulled() const { return n_pulled_; }
-  /// How often tails had been served at each pull.
+  /// Number of times that tails had been served at each pull.
   const std::vector<std::uint64_t>& served() const { return served_; }
 
  private:
@@ -114,8 +114,8 @@ class Staging : public ::testing::Test {
   Staging() { enter_codec(entry_); }
   ~Staging() override { withdraw_codec(entry_); }
 
-  /// One step of a field of `n_chunks` chunks of this shape, of which `n_wanted` to `n_most` are
-  /// pulled before the first is encoded.
+  /// Writes one step of a field of `n_chunks` chunks of this shape. Between `n_wanted` and `n_most`
+  /// chunks must be pulled before the first is encoded.
   void write(const Shape& chunk, std::uint64_t n_chunks, std::size_t n_wanted, std::size_t n_most,
              std::unique_ptr<Comm> comm = make_self_comm()) {
     gate.open_at(n_wanted, n_most);
@@ -152,14 +152,15 @@ class Staging : public ::testing::Test {
                     .stage = waiting_stage};
 };
 
-// Woken for each pair of chunks of some hundred bytes, the main thread took longer than encoding.
+// Waking the main thread for each pair of chunks of some hundred bytes would take longer than
+// encoding them.
 TEST_F(Staging, SmallChunksAreStagedManyAtATime) { write({8, 8}, 64, 32, 64); }
 
-// Beside the one that is encoded two wait, since their values take memory.
+// Two chunks wait in addition to the one being encoded, because their values take memory.
 TEST_F(Staging, LargeChunksAreStagedTwoAtATime) { write({512, 512}, 8, 3, 3); }
 
-// Encoders that took chunks as fast as they were staged kept the main thread from answering other
-// nodes' claims until it had staged them all.
+// If encoders take chunks as fast as they are staged, the main thread must still answer other
+// nodes' claims in between.
 TEST_F(Staging, OthersAreServedBetweenChunks) {
   const TailsWantService nodes;
   run_ranks(1, [&](std::unique_ptr<Comm> comm) { write({8, 8}, 64, 32, 64, std::move(comm)); });

@@ -1,4 +1,4 @@
-// StepRecord: fields by number and by place.
+// StepRecord: fields by number and by position.
 
 #include "write/write_step.hpp"
 
@@ -22,7 +22,7 @@ Status put(StepRecord& record, std::size_t number) {
   return record.put(number, {{0}, {4}}, values, false);
 }
 
-/// What a step does with the fields that were defined since the last one.
+/// Ends a step with the fields that were defined since the last one.
 void end_step(StepRecord& record, bool failed = false) {
   for (FieldState& field : record.fields) {
     if (field.is_new() && !failed) field.life = FieldLife::in_file;

@@ -1,5 +1,5 @@
-// A dataset of one chunk that stock HDF5 writes and reads, in a file that lives in memory: what
-// stored codecs are compared with. Tests hold an Hdf5Scope.
+// A dataset of one chunk that stock HDF5 writes and reads, in a file in memory: the reference for
+// stored codecs. Tests need an Hdf5Scope.
 
 #pragma once
 
@@ -58,7 +58,7 @@ class StockDataset {
     return make_stored_codec(schema_, schema_.storage, plugin_path);
   }
 
-  /// What HDF5 stores for `values`.
+  /// Bytes and filter mask that HDF5 stores for `values`.
   std::pair<Bytes, std::uint32_t> store(const Bytes& values) {
     EXPECT_GE(H5Dwrite(dataset_.get(), type_.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
               0);
@@ -76,9 +76,9 @@ class StockDataset {
     return {stored, mask};
   }
 
-  /// What HDF5 reads where these bytes are stored; empty if it fails.
+  /// Values that HDF5 reads from these stored bytes; empty if it fails.
   Bytes read(std::span<const std::byte> stored, std::uint32_t mask) {
-    // 1.10.8 keeps the mask of a chunk that is replaced by one of the same length.
+    // HDF5 1.10.8 keeps the mask of a chunk that is replaced by one of the same length.
     const std::vector<hsize_t> extents(schema_.shape.begin(), schema_.shape.end());
     std::vector<hsize_t> none = extents;
     none[0] = 0;
@@ -87,7 +87,7 @@ class StockDataset {
     EXPECT_GE(H5Dwrite_chunk(dataset_.get(), H5P_DEFAULT, mask, start_.data(), stored.size(),
                              stored.data()),
               0);
-    // Closed first: 1.10.8 remembers a filter mask of 0 for a chunk that it has just been handed.
+    // Closed first: HDF5 1.10.8 remembers a filter mask of 0 for a chunk that was just written.
     dataset_.reset();
     dataset_ = Hdf5Id(H5Dopen2(file_.get(), "d", H5P_DEFAULT));
     Bytes values(n_bytes());

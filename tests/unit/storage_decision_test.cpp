@@ -1,5 +1,5 @@
-// The one place that decides how a dataset is stored, as a table of cases: what a door knows and
-// what was asked, and the answer.
+// The single place that decides how a dataset is stored, as a table of cases: the facts that a door
+// knows, the request, and the answer.
 
 #include "policy/storage_decision.hpp"
 

@@ -1,8 +1,8 @@
-// Stored codecs against HDF5's own pipeline, in files that live in memory.
+// Stored codecs compared with HDF5's own pipeline, in files in memory.
 //
-// HDF5 writes a chunk with a pipeline, and its stored bytes and mask must decode to the values;
-// what we encode, HDF5 must read back. Pipelines of ours, plug-ins, and those that only HDF5 can
-// run.
+// HDF5 writes a chunk with a pipeline, and our codec must decode its stored bytes and mask to the
+// values. HDF5 must read back what we encode. Covers pipelines of ours, plug-ins, and those that
+// only HDF5 can run.
 
 #include "hdf5/stored_codec.hpp"
 
@@ -44,7 +44,7 @@ Bytes random_bytes(std::size_t n, unsigned seed) {
   return bytes;
 }
 
-/// HDF5 -> ours and ours -> HDF5.
+/// HDF5 to Tailrace, and Tailrace to HDF5.
 void expect_same(StockDataset& stock, const Bytes& values, const std::string& plugin_path = "") {
   ASSERT_TRUE(stock.valid());
   Result<std::unique_ptr<Codec>> codec = stock.codec(plugin_path);
@@ -115,7 +115,7 @@ TEST(StoredCodec, elements_of_any_size_and_byte_order) {
     Bytes values(stock.n_bytes());
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::byte(i / 5 % 7);
     if (type == pair.get()) {
-      // HDF5 writes whatever lies between members, since no conversion takes place.
+      // HDF5 also writes the bytes between members, because it converts nothing.
       std::fill(values.begin(), values.end(), std::byte{3});
     }
     expect_same(stock, values);
@@ -128,7 +128,7 @@ TEST(StoredCodec, filters_that_were_skipped_are_not_undone) {
   Result<std::unique_ptr<Codec>> codec = stock.codec();
   ASSERT_TRUE(codec.ok());
   const Bytes values = counted(500);
-  // All skipped; then all but the checksum.
+  // All filters skipped; then all except the checksum.
   Bytes decoded(values.size());
   ASSERT_TRUE((*codec)->decode_into(values, 7, decoded).ok());
   EXPECT_EQ(decoded, values);
@@ -140,7 +140,7 @@ TEST(StoredCodec, filters_that_were_skipped_are_not_undone) {
   EXPECT_EQ(decoded, values);
 }
 
-/// Optional or not: readers that do not look for filters that are left out read it, too.
+/// Optional or not: the chunk must be readable by readers that ignore the filter mask.
 class DeflateOfNoise : public ::testing::TestWithParam<unsigned> {};
 
 TEST_P(DeflateOfNoise, grows_and_is_read_by_hdf5) {
@@ -178,14 +178,15 @@ TEST(StoredCodec, damaged_chunks_are_refused) {
     Bytes damaged = stored;
     damaged[i] ^= std::byte{16};
     EXPECT_TRUE(refused(damaged, mask)) << "byte " << i;
-    // The checksum skipped: deflate's own finds it, but for what belongs to the skipped one.
+    // The checksum is skipped: deflate's own checksum finds the damage, except in the skipped
+    // checksum's bytes.
     EXPECT_EQ(refused(damaged, mask | 4U), i + 4 < stored.size()) << "byte " << i;
   }
   for (const std::size_t n : {std::size_t{0}, std::size_t{3}, stored.size() - 1}) {
     EXPECT_TRUE(refused(std::span(stored).first(n), mask)) << n << " bytes";
   }
   EXPECT_TRUE(refused(std::span(values).first(1999), 7));
-  // A stream of a longer and of a shorter chunk.
+  // Streams of a longer and a shorter chunk.
   for (const std::size_t n : {std::size_t{499}, std::size_t{501}}) {
     StockDataset other(H5T_STD_I32LE, {n}, in_order({shuffle, deflate, fletcher}));
     EXPECT_TRUE(refused(other.store(counted(n)).first, 0)) << n;
@@ -288,7 +289,7 @@ TEST(StoredCodec, a_lossy_filter_is_decoded_but_never_loses_again) {
     Result<Buffer> expected = (*lossy)->decode(std::move(*stored));
     ASSERT_TRUE(expected.ok());
     EXPECT_EQ(std::memcmp(expected->data(), decoded.data(), decoded.size()), 0);
-    // Full precision would be lost; SZ3 is not even tried (it never returns from a NaN).
+    // A loss of full precision; SZ3 is not even tried, because it never returns for a NaN.
     values[0] = NAN;
     Result<EncodedBytes> again = (*codec)->encode(Buffer::copy_of(bytes_of(values)));
     ASSERT_FALSE(again.ok());
@@ -325,7 +326,7 @@ TEST(StoredCodec, filters_that_only_hdf5_has) {
     });
     expect_same(szip, counted(40 * 64));
     expect_same(szip, random_bytes(40 * 64 * 4, 3));
-    // Stored without szip, as HDF5 does where it saves nothing.
+    // Stored without szip, as HDF5 does if szip saves nothing.
     Result<std::unique_ptr<Codec>> codec = szip.codec();
     ASSERT_TRUE(codec.ok());
     const Bytes noise = random_bytes(40 * 64 * 4, 4);
@@ -334,7 +335,8 @@ TEST(StoredCodec, filters_that_only_hdf5_has) {
     EXPECT_EQ(decoded, noise);
     EXPECT_EQ((*codec)->decode_into(std::span(noise).first(77), 3, decoded).code(),
               Code::codec_failed);
-    // The same bytes with their checksum alone, then all of it, in turn: no mask may linger.
+    // Alternately the raw bytes with only their checksum, and a complete chunk: the mask of one
+    // must not affect the other.
     const auto [stored, mask] = szip.store(counted(40 * 64));
     Bytes summed = noise;
     summed.resize(noise.size() + 4);

@@ -11,31 +11,31 @@
 
 namespace tailrace::test {
 
-/// Run `body` on `n_ranks` threads at once, each with its own Comm of one group, and join them.
+/// Runs `body` on `n_ranks` concurrent threads, each with a Comm of one group, and joins them.
 void run_ranks(int n_ranks, const std::function<void(std::unique_ptr<Comm>)>& body);
 
-/// Tails that are made while this lives want service, as where ranks span several nodes.
+/// Tails that are created during its lifetime need service, like those of ranks on several nodes.
 class TailsWantService {
  public:
   TailsWantService();
   ~TailsWantService();
   TailsWantService(const TailsWantService&) = delete;
   TailsWantService& operator=(const TailsWantService&) = delete;
-  /// How often any has been served in this process.
+  /// Number of service calls in this process.
   static std::uint64_t n_served();
-  /// What all ranks have told them to expect, in this process.
+  /// Sum of the bytes that all ranks in this process have passed to expect().
   static std::uint64_t expected_bytes();
 };
 
-/// While it lives, some posts of one rank find no memory: those from number `first` on, counted
-/// from 0.
+/// During its lifetime, some posts of one rank find no memory: those from number `first` on,
+/// counted from 0.
 class PostsWithoutMemory {
  public:
   PostsWithoutMemory(int rank, int first, int n_posts);
   ~PostsWithoutMemory();
   PostsWithoutMemory(const PostsWithoutMemory&) = delete;
   PostsWithoutMemory& operator=(const PostsWithoutMemory&) = delete;
-  /// How many were refused so far.
+  /// Number of posts refused so far.
   static int n_refused();
 };
 

@@ -1,4 +1,4 @@
-// ThreadTeam: each task once, failures stop a loop, posted work is done or dropped.
+// ThreadTeam: each task runs once, failures stop a loop, posted work is done or dropped.
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -52,7 +52,7 @@ TEST(ThreadTeam, AFailureEndsTheLoop) {
   }
 }
 
-/// What a task throws is its failure: nothing else on its thread would catch it.
+/// An exception of a task is its failure, because nothing else on its thread would catch it.
 TEST(ThreadTeam, ATaskThatThrowsHasFailed) {
   for (const std::uint64_t n_threads : {1U, 3U}) {
     ThreadTeam team(n_threads);
@@ -89,7 +89,7 @@ TEST(ThreadTeam, PostedWorkIsDoneBesideLoopsAndDroppedAtTheEnd) {
   EXPECT_EQ(n_posted, n_done);
 }
 
-/// Who waits for the end of what was posted finds it done, and nothing of it left.
+/// A caller that waits for posted work finds it finished, and none of it left.
 TEST(ThreadTeam, PostedWorkIsFinishedAndGone) {
   ThreadTeam team(3);
   ASSERT_EQ(team.start_helpers(), 2U);
@@ -106,7 +106,8 @@ TEST(ThreadTeam, PostedWorkIsFinishedAndGone) {
 }
 
 #if defined(__linux__)
-/// Such helpers take no core from who wakes them, unless the program has another policy anyway.
+/// Helpers of low priority do not preempt the thread that wakes them, unless the program has
+/// another policy.
 TEST(ThreadTeam, HelpersMayHaveToWaitForTheirTurn) {
   if (::sched_getscheduler(0) != SCHED_OTHER) GTEST_SKIP() << "another policy";
   for (const auto& [manners, policy] :
@@ -121,7 +122,8 @@ TEST(ThreadTeam, HelpersMayHaveToWaitForTheirTurn) {
 }
 #endif
 
-/// A forked process has none of the team's threads: it does all itself, and its end waits for none.
+/// A forked process has none of the team's threads: it runs all tasks itself, and its exit waits
+/// for none.
 TEST(ThreadTeam, AForkedChildHasNoHelpers) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the thread sanitizer cannot follow a fork of several threads";

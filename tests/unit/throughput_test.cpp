@@ -1,5 +1,5 @@
-// The throughput curve (Jin et al. 2022, eq. 1): known curves are found again, and little or odd
-// input gives what can be believed.
+// The throughput curve (Jin et al. 2022, eq. 1). Known curves are reproduced, and few or odd points
+// give plausible results.
 
 #include "model/throughput.hpp"
 
@@ -96,7 +96,7 @@ TEST(Throughput, RisingThroughputBecomesAConstant) {
 }
 
 TEST(Throughput, RatesBeyondTheMeasuredOnesStayAboveHalfOfTheSlowest) {
-  // On a straight line down to near zero the best Cmin would be negative.
+  // For a straight line down to near zero the best Cmin would be negative.
   const Result<ThroughputCurve> fit =
       fit_throughput(std::vector<ThroughputPoint>{{1, 4e8}, {2, 3e8}, {3, 2e8}, {4, 1e8}});
   ASSERT_TRUE(fit.ok());
@@ -105,7 +105,7 @@ TEST(Throughput, RatesBeyondTheMeasuredOnesStayAboveHalfOfTheSlowest) {
 }
 
 TEST(Throughput, RatesBelowTheMeasuredOnesStayUnderTwiceTheFastest) {
-  // All rates lie far behind the paper's pivot of 3, where a steep power law would explode.
+  // All rates are far above the paper's pivot of 3, where a steep power law would explode.
   const Result<ThroughputCurve> fit =
       fit_throughput(std::vector<ThroughputPoint>{{20, 2e8}, {23, 1.4e8}, {27, 1e8}});
   ASSERT_TRUE(fit.ok());

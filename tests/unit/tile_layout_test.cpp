@@ -1,4 +1,4 @@
-// Where tiles lie in a domain, by attributes or by the values of coordinates.
+// Positions of tiles in a domain, from attributes or from values of coordinates.
 
 #include "describe/tile_layout.hpp"
 
@@ -38,7 +38,7 @@ Result<TileLayout> layout_of(const std::vector<std::vector<TileFacts>>& facts, s
 }
 
 TEST(TileLayout, ValuesGiveTheOrder) {
-  // Two rows of two tiles; y descends, x ascends, and the list is in no order.
+  // Two rows of two tiles; y descends, x ascends, and the list is unordered.
   const auto layout = layout_of(
       {{by_values(0, 1, 0, 2), by_values(1, 5, 3, 3), by_values(2, 1, 0, 2), by_values(3, 5, 3, 3)},
        {by_values(0, 10, 13, 4), by_values(1, 0, 9, 10), by_values(2, 0, 9, 10),
@@ -52,7 +52,7 @@ TEST(TileLayout, ValuesGiveTheOrder) {
   EXPECT_EQ(layout->box_of(axes, {7, 2, 4}, 0), (Box{{0, 3, 10}, {7, 2, 4}}));
   EXPECT_EQ(layout->box_of(axes, {7, 3, 10}, 1), (Box{{0, 0, 0}, {7, 3, 10}}));
   EXPECT_THAT(layout->missing(axes, {7, 5, 14}), ElementsAre());
-  // The coordinate y of in_2 is that of in_0.
+  // The coordinate y of in_2 equals that of in_0.
   const std::vector<std::uint32_t> y = {0};
   EXPECT_EQ(layout->owner(y, 2), 0U);
   EXPECT_EQ(layout->n_sharing(y, 2), 2U);

@@ -1,6 +1,6 @@
-// What a new codec gets by its entry in the registry alone: a toy codec is entered for the length
-// of a test, and repack writes and verifies it, codec=auto considers it, the profile measures it,
-// readers decode it, options and their page know its settings.
+// Features that a new codec gets only by its entry in the registry. A toy codec is registered
+// during a test. Repack writes and verifies it, codec=auto considers it, the profile measures it,
+// and readers decode it. Options and their page know its settings.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint32_t toy_filter_id = 499;
 
-/// Every byte xor the key.
+/// XORs every byte with the key.
 class ToyStage final : public OwnStage {
  public:
   ToyStage(FilterSpec spec, std::byte key) : OwnStage(std::move(spec)), key_(key) {}
@@ -75,7 +75,7 @@ class ToyCodec : public ::testing::Test {
                              .encode = {5000, 5000, -1, 3},
                              .decode = {5000, 5000, -1, 3}}}} {
     enter_codec(entry_);
-    // What the machine's user has measured must not decide here.
+    // The user's measurements of this machine must not decide here.
     ::setenv("TAILRACE_PROFILE", "built-in", 1);
     ::setenv("HOME", (folder_ / "home").c_str(), 1);
     for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = std::sin(float(i) * 0.01F);
@@ -154,7 +154,7 @@ TEST_F(ToyCodec, profile_and_options_list_it) {
   EXPECT_NE(foreign.message().find("it knows: toy_key"), std::string::npos);
 }
 
-/// Nothing of it stays behind, and every codec has its row in the page.
+/// The toy codec leaves no trace, and every codec has its row in the page.
 TEST(CodecPage, HasARowForEveryCodec) {
   EXPECT_EQ(find_codec("toy"), nullptr);
   EXPECT_EQ(find_filter(toy_filter_id), nullptr);

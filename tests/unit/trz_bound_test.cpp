@@ -1,8 +1,8 @@
-// trz and the error bound: values and bounds that rounding, overflow and special patterns make
-// hard.
+// trz and the error bound: values and bounds that are difficult because of rounding, overflow and
+// special patterns.
 //
-// Every check is exact (trz/base/error_bound.hpp, and long double beside it for f32): one value
-// beyond the bound, or one bit changed where bits must stay, fails.
+// Every check is exact (trz/base/error_bound.hpp, and also long double for f32). One value beyond
+// the bound fails, and so does one changed bit where bits must stay.
 
 #include <gtest/gtest.h>
 
@@ -190,7 +190,8 @@ TYPED_TEST(TrzBound, FillValuesInAndOutOfTheFieldsRange) {
 }
 
 TYPED_TEST(TrzBound, ManyRowsWithOneFillEach) {
-  // The joint interpolation takes many rows at once; the first is not the only one to look at.
+  // The joint interpolation processes many rows together; it must check all of them, not only the
+  // first.
   std::vector<TypeParam> values(std::size_t{64} * 64);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<TypeParam>(i % 64) * TypeParam(0.1) - TypeParam(3);
@@ -209,7 +210,7 @@ TYPED_TEST(TrzBound, ManyRowsWithOneFillEach) {
 }
 
 TEST(TrzBoundF32, LongDoubleAgrees) {
-  // The judge of the other tests against another one.
+  // Compares the judge of the other tests with an independent one.
   Workspace workspace;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);

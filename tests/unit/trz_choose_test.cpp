@@ -1,5 +1,5 @@
-// The choice of a predictor: the same under every instruction set, periods and quanta found, costs
-// that grow with the codes.
+// The choice of a predictor: the same with every instruction set. Periods and quanta are found, and
+// costs grow with the codes.
 
 #include <gtest/gtest.h>
 
@@ -130,7 +130,7 @@ TEST(TrzChoose, KeepsToWhatTheUserWants) {
 }
 
 TEST(TrzChoose, FindsThePeriodOfRows) {
-  // A sawtooth of 96 values whose teeth differ slowly, with a rough pattern of its own.
+  // A sawtooth of period 96 whose teeth differ slowly, with a rough pattern.
   std::vector<double> pattern;
   Noise random;
   for (int i = 0; i < 96; ++i) pattern.push_back(100 * random.next());

@@ -1,4 +1,4 @@
-// The words of the trz filter: what is written is read, and nothing else is.
+// The client data words of the trz filter: written words are read back, and all others are refused.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ FilterRequest some_request() {
 }
 
 TEST(TrzClientData, PinnedWords) {
-  // These stand in files: a change here is a change of the format.
+  // Files contain these words: a change here is a change of the format.
   EXPECT_EQ(client_words(FilterRequest{}), (std::vector<std::uint32_t>{1, 0, 0, 0}));
   EXPECT_EQ(client_words(some_request()),
             (std::vector<std::uint32_t>{0x101, 0x233422, 0xD2F1A9FC, 0x3F50624D}));
@@ -40,7 +40,7 @@ TEST(TrzClientData, PinnedWords) {
             (std::vector<std::uint32_t>{0x30001, 0, 0, 0, 0x301, 7, 1, 0xFFFFFFFF, 0, 0x3FF00000}));
 }
 
-/// Bits that a plug-in from before there were bit planes refuses.
+/// Plug-ins older than bit planes refuse these bits.
 TEST(TrzClientData, BitPlanesStandWhereNothingDid) {
   FilterRequest request = some_request();
   request.settings.bit_planes = 8;
@@ -81,7 +81,7 @@ TEST(TrzClientData, ReadsWhatIsWritten) {
         ASSERT_TRUE(both.ok()) << both.status().message();
         EXPECT_EQ(both->request, request);
         EXPECT_EQ(both->chunk, chunk);
-        // One word less, or one more, is no client data.
+        // One word too few, or one too many, is invalid.
         EXPECT_FALSE(read_client_words(std::span(words).first(words.size() - 1)).ok());
         std::vector<std::uint32_t> longer = words;
         longer.push_back(0);
@@ -187,7 +187,7 @@ TEST(TrzClientData, ABookIsGivenByItsWords) {
 }
 
 TEST(TrzClientData, AnIdleBookIsLeftOut) {
-  const std::string book = "book=10:0x425A5254:1:0";  // Of no codes.
+  const std::string book = "book=10:0x425A5254:1:0";  // A book without codes.
   const auto book_bytes = [&](const std::string& settings) {
     Result<FilterRequest> parsed = parse_filter_request(settings + book);
     EXPECT_TRUE(parsed.ok()) << parsed.status().message();

@@ -1,8 +1,8 @@
-// trz as its users call it: types, shapes, settings, and what calls cost besides time.
+// trz as its users call it: types, shapes, settings, and the costs of calls other than time.
 //
-// trz_bound_test.cpp has the values that are hard to keep within a bound, trz_hostile_test.cpp the
-// bytes that were never written by the encoder, trz_machines_test.cpp instruction sets and modes of
-// the processor.
+// trz_bound_test.cpp has values that are difficult to keep within a bound. trz_hostile_test.cpp has
+// bytes that the encoder never wrote. trz_machines_test.cpp has instruction sets and modes of the
+// processor.
 
 #include "trz/trz.hpp"
 
@@ -206,7 +206,7 @@ TEST(TrzCodec, ArgumentsThatMakeNoSense) {
 }
 
 TEST(TrzCodec, AWorkspaceServesEveryKindOfChunk) {
-  // The same bytes come out whatever the workspace held before.
+  // The encoded bytes do not depend on earlier contents of the workspace.
   Workspace used;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     Random random(seed);
@@ -241,7 +241,7 @@ TEST(TrzCodec, ThreadsWithAWorkspaceEach) {
 }
 
 TEST(TrzCodec, InputNeedsNoAlignment) {
-  // HDF5 hands over what malloc gave, and readers parts of larger buffers.
+  // HDF5 passes memory from malloc, and readers pass parts of larger buffers.
   Workspace workspace;
   const Case chunk = case_of(DType::f64, {11, 13, 17}, Data::rough, BoundKind::absolute, 0.5);
   std::vector<std::byte> aligned(encoded_bytes_max(chunk.values.size()));

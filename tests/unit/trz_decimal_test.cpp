@@ -1,5 +1,5 @@
-// Decimals of trz: floats made of whole numbers are found, come back bit for bit, and take the
-// bytes of their numbers; what is no decimal keeps its form; chunks that make no sense are refused.
+// Decimals of trz: floats made of integers are detected, return bit for bit, and take the bytes of
+// their integers. Other values keep their form, and inconsistent chunks are refused.
 
 #include "trz/exact/decimals.hpp"
 
@@ -32,7 +32,7 @@ using whole::case_of;
 using whole::round_trip;
 using Bytes = std::vector<std::byte>;
 
-/// Whole numbers on a walk, from 1 on.
+/// Integers on a random walk that starts at 1.
 std::vector<std::int64_t> walk(std::size_t n, std::int64_t from, std::uint64_t reach = 9) {
   std::vector<std::int64_t> k(n);
   Random random(n);
@@ -59,7 +59,7 @@ T power_of_ten(int places) {
   return power;
 }
 
-/// The chunk's bytes after a round trip, bit for bit.
+/// The chunk's bytes, after a bit-for-bit round trip.
 template <class T>
 Bytes encoded(const std::vector<T>& values, const Shape& shape, Preset preset = Preset::standard) {
   Workspace workspace;
@@ -82,7 +82,7 @@ std::vector<std::int32_t> narrow(const std::vector<T>& k) {
   return {k.begin(), k.end()};
 }
 
-/// The bytes of the numbers alone.
+/// The encoded bytes of the integers alone.
 std::size_t bytes_of_numbers(const std::vector<std::int64_t>& k, const Shape& shape) {
   Case chunk;
   const std::vector<std::int32_t> numbers = narrow(k);
@@ -136,13 +136,13 @@ TYPED_TEST(TrzDecimals, OffsetsAndReciprocalsAreFound) {
   for (const auto& one : cases) {
     const Bytes bytes = encoded(one.values, {9000});
     EXPECT_TRUE(is_decimal(bytes)) << one.method;
-    // Several offsets may bring the values back.
+    // Several offsets may restore the values.
     EXPECT_EQ(method_of(bytes).rfind(one.method, 0), 0U) << method_of(bytes);
   }
 }
 
 TYPED_TEST(TrzDecimals, MultiplesAreFound) {
-  // The exact form knows common factors, too: which is smaller is another question.
+  // The exact form also uses common factors; this test does not compare their sizes.
   using T = TypeParam;
   const std::vector<T> values = made_of<T>(walk(9000, 5000), [](T n) { return n * T(75); });
   const DType dtype = sizeof(T) == 4 ? DType::f32 : DType::f64;
@@ -189,7 +189,7 @@ TYPED_TEST(TrzDecimals, WhatIsNoDecimalAmongThemComesBackBitForBit) {
       EXPECT_LE(bytes.size(), n_plain + 400) << special;
     }
   }
-  // All kinds together; a NaN keeps its payload.
+  // All kinds combined; a NaN keeps its payload.
   std::vector<T> mixed = plain;
   for (std::size_t i = 0; i < mixed.size(); i += 40) mixed[i] = specials[i / 40 % 8];
   BitsOf<T> bits = std::bit_cast<BitsOf<T>>(Limits::quiet_NaN()) | 0x1234;
@@ -202,7 +202,7 @@ TYPED_TEST(TrzDecimals, WhatIsNoneKeepsItsForm) {
   Random random(3);
   std::vector<T> noise(8000);
   for (T& value : noise) value = static_cast<T>(100 * random.unit());
-  // Decimals with noise in the last bits, one in ten of them no decimal, and multiples of 2^-7.
+  // Decimals with noise in the last bits, one in ten not a decimal, and multiples of 2^-7.
   const std::vector<std::int64_t> k = walk(8000, 25000);
   std::vector<T> shaken = made_of<T>(k, [](T n) { return n / T(100); });
   for (T& value : shaken) {
@@ -220,7 +220,7 @@ TYPED_TEST(TrzDecimals, WhatIsNoneKeepsItsForm) {
       EXPECT_FALSE(find_decimals(exact, Isa::plain).has_value());
     }
   }
-  // Unit conversions of decimals: near whole numbers of hundredths, some ulps off.
+  // Unit conversions of decimals: some ulps away from integer multiples of hundredths.
   const std::vector<std::int64_t> small = walk(4096, 400, 30);
   for (const std::vector<T>& values :
        {made_of<T>(small, [](T n) { return n / T(10) * T(3.6); }),
@@ -270,7 +270,7 @@ TYPED_TEST(TrzDecimals, InstructionSetsAgreeOnNumbersAndValues) {
       for (std::size_t i = 0; i < k.size(); ++i) {
         const bool stray = i == 77 || i == 130;
         const bool marked = ((marks[i / 64] >> (i % 64)) & 1) != 0;
-        // 1 / 0 is infinite, and so is its number.
+        // 1 / 0 is infinite, and so is its integer.
         if (i == 5 && map.kind == DecimalKind::reciprocal) continue;
         ASSERT_EQ(marked, stray) << isa_name(isa) << " " << i;
         if (!stray) {
@@ -288,19 +288,19 @@ TYPED_TEST(TrzDecimals, InstructionSetsAgreeOnNumbersAndValues) {
   }
 }
 
-/// Of the chunk within one of f32.
+/// Head of the inner chunk of an f32 chunk.
 ChunkHead inner_head_of(const Bytes& bytes) {
   ChunkReader in({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
   ChunkHead head;
   EXPECT_EQ(read_head_alone(in, head), HeadFailure::none);
-  in.take(1 + 3 * sizeof(float));  // The map.
+  in.take(1 + 3 * sizeof(float));  // Skips the map.
   static_cast<void>(in.varint());
   EXPECT_TRUE(read_bare_head(in, head));
   return head;
 }
 
 TEST(TrzDecimal, SmoothNumbersAreInterpolated) {
-  // A smooth field in tenths: the lattice predicts it better than differences do.
+  // A smooth field in tenths: the lattice predicts it better than differences.
   constexpr std::size_t n_plane = std::size_t{96} * 128;
   std::vector<float> values(64 * n_plane);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -332,7 +332,7 @@ TEST(TrzDecimal, EstimatesKnowDecimals) {
   EXPECT_NEAR(estimate.encoded_bytes, n, 0.1 * n);
 }
 
-/// What the exact form alone comes to, or the values as they are.
+/// Size of the exact form, or of the raw values if that is smaller.
 template <class T>
 std::size_t exact_bytes(const std::vector<T>& values, const Shape& shape, Preset preset) {
   const Case chunk = case_of(values, shape, 0, preset);
@@ -418,7 +418,7 @@ TYPED_TEST(TrzDecimals, RandomRepeatsAreNotLargerThanExact) {
 }
 
 TYPED_TEST(TrzDecimals, NoChunkUnderABoundIsOne) {
-  // Readers before the fifth version read all chunks with a bound.
+  // Readers older than the fifth version read all chunks with a bound.
   using T = TypeParam;
   const std::vector<T> values = made_of<T>(walk(30000, 30000), [](T n) { return n / T(100); });
   for (const Preset preset : {Preset::standard, Preset::ratio, Preset::max}) {
@@ -444,7 +444,7 @@ TYPED_TEST(TrzDecimals, NoChunkUnderABoundIsOne) {
 
 // --- Memory
 
-// A sanitizer has memory of its own beside every byte.
+// A sanitizer uses additional memory for every byte.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 std::size_t resident_bytes() {
   std::ifstream pages("/proc/self/statm");
@@ -455,7 +455,7 @@ std::size_t resident_bytes() {
 }
 
 TEST(TrzDecimal, WorkingMemoryIsWithinWhatBudgetsAreTold) {
-  // Smooth tenths that recur, the most that the forms touch: lattice, integers, the values by zstd.
+  // Smooth tenths that recur, for which the forms touch most memory: lattice, integers, zstd.
   std::vector<float> recurring(6'000'000);
   for (std::size_t i = 0; i < recurring.size(); ++i) {
     const double x = 0.001 * static_cast<double>(i % 200000);
@@ -472,19 +472,19 @@ TEST(TrzDecimal, WorkingMemoryIsWithinWhatBudgetsAreTold) {
       Workspace workspace;
       ASSERT_TRUE(encode(chunk.type, chunk.settings, chunk.values, out, workspace).ok());
       const std::size_t touched = resident_bytes() - before;
-      // Areas share their last large page with what is not touched.
+      // The last large page of an area also holds untouched bytes.
       const std::size_t pages = static_cast<std::size_t>(Slot::n_slots) * large_page_bytes / 2;
       EXPECT_LE(touched,
                 working_bytes_max(chunk.values.size(), chunk.type, chunk.settings) + pages);
       most = std::max(most, touched);
     }
   }
-  EXPECT_GT(most, recurring.size() * sizeof(float));  // Else nothing was measured.
+  EXPECT_GT(most, recurring.size() * sizeof(float));  // Otherwise nothing was measured.
 }
 #endif
 
 TEST(TrzDecimal, EstimatesOfPatchesKnowTheirBitmap) {
-  // Every second value a fill value: their places are a bit each, not three bytes a run.
+  // Every second value is a fill value: the positions cost one bit each, not three bytes per run.
   std::vector<float> values = made_of<float>(walk(200000, 30000), [](float n) { return n / 100; });
   for (std::size_t i = 0; i < values.size(); i += 2) values[i] = -1e10F;
   const ChunkType type{DType::f32, {200000}, BoundKind::exact, 0};
@@ -605,7 +605,7 @@ TEST(TrzDecimalHostile, WhatMakesNoSenseIsRefused) {
   EXPECT_EQ(code_after([](Parts& p) { p.inner_method = Method::nested; }), Code::corrupt);
   EXPECT_EQ(code_after([](Parts& p) { p.inner_method = Method::decimal; }), Code::corrupt);
   EXPECT_EQ(code_after([](Parts& p) { p.behind_inner.push_back(std::byte{0}); }), Code::corrupt);
-  // Patches: none but no end; a position beyond the values; positions that stop too early.
+  // Patches: no end marker; a position beyond the values; positions that stop too early.
   EXPECT_EQ(code_after([](Parts& p) { p.patches = {}; }), Code::corrupt);
   EXPECT_EQ(code_after([](Parts& p) { p.patches = {5, 1, 1, 0, 4, 0, 0, 0, 0, 0}; }),
             Code::corrupt);
@@ -614,7 +614,7 @@ TEST(TrzDecimalHostile, WhatMakesNoSenseIsRefused) {
   EXPECT_EQ(code_after([](Parts& p) { p.patches = {5, 1, 1, 0, 1, 0, 0, 0, 0, 0}; }), Code::ok);
 }
 
-/// An f32 decimal chunk with another chunk, whole and valid, as the one within.
+/// An f32 decimal chunk with another complete and valid chunk inside.
 Bytes with_inner(const Bytes& inner, std::size_t n) {
   std::vector<std::uint8_t> room(inner.size() + 200);
   ChunkWriter out(room);
@@ -649,7 +649,7 @@ TEST(TrzDecimalHostile, ValidChunksOfOtherKindsWithinAreRefused) {
   const auto code_within = [](const Bytes& inner, std::size_t n) {
     const Bytes whole = with_inner(inner, n);
     Workspace workspace;
-    // Room for values of twice the size: what goes wrong is not to hide behind a fault.
+    // Room for twice as many values, so that an error is not hidden by a crash.
     std::vector<float> decoded(2 * n + 64);
     const auto to = std::as_writable_bytes(std::span(decoded)).first(n * sizeof(float));
     return decode(whole, to, nullptr, workspace).code();
@@ -658,12 +658,12 @@ TEST(TrzDecimalHostile, ValidChunksOfOtherKindsWithinAreRefused) {
   const std::vector<float> tenths = made_of<float>(k, [](float n) { return n / 10; });
   const std::vector<std::uint32_t> naturals(k.begin(), k.end());
   const std::vector<double> doubles(k.begin(), k.end());
-  // These are what belongs there.
+  // Valid inner chunks.
   EXPECT_EQ(code_within(encoded_as(DType::i32, BoundKind::exact, narrow(k)), k.size()), Code::ok);
   const Bytes lattice = encoded_as(DType::f32, BoundKind::absolute, smooth);
   EXPECT_EQ(lattice[8] >> 4, std::byte{static_cast<std::uint8_t>(Method::lattice)});
   EXPECT_EQ(code_within(lattice, k.size()), Code::ok);
-  // And these do not, though each is a chunk of as many values.
+  // Invalid inner chunks, although each has as many values.
   const Bytes decimals = encoded(tenths, {tenths.size()});
   ASSERT_TRUE(is_decimal(decimals));
   EXPECT_EQ(code_within(decimals, k.size()), Code::corrupt);
@@ -701,7 +701,7 @@ TEST(TrzDecimalHostile, IsOfTheFifthVersionAlone) {
         << method;
   }
   EXPECT_EQ(code_after([](Parts& p) { p.dtype = DType::i32; }), Code::corrupt);
-  // What a reader of another version says.
+  // The error of a reader of another version.
   Parts parts;
   parts.version = 8;
   const Result<ChunkSummary> summary = describe(chunk_of(parts));
@@ -751,7 +751,7 @@ TEST(TrzDecimalHostile, ExtremeNumbersGiveValuesAndNothingElse) {
         parts.numbers = {0, -1, std::numeric_limits<std::int32_t>::min(),
                          std::numeric_limits<std::int32_t>::max()};
         EXPECT_EQ(code_of(chunk_of(parts)), Code::ok);
-        // Anything as a number that is near a whole one, a NaN among them.
+        // Integers replaced by arbitrary nearby numbers, including a NaN.
         parts.inner_dtype = DType::f32;
         parts.numbers = {0x7FC00000, 0x7F7FFFFF, static_cast<std::int32_t>(0xFF800000), 1};
         EXPECT_EQ(code_of(chunk_of(parts)), Code::ok);
@@ -765,7 +765,7 @@ void expect_sane_mutants(const std::vector<T>& values, const Shape& shape, std::
   const Bytes chunk = encoded(values, shape);
   ASSERT_TRUE(is_decimal(chunk));
   Random random(seed);
-  // Map, inner head and parameters stand in front, patches behind.
+  // Map, inner head and parameters are at the front, patches at the end.
   for (int round = 0; round < 4000; ++round) {
     Bytes bytes = chunk;
     trz_cases::damage(bytes, 60, random);
@@ -781,7 +781,7 @@ TEST(TrzDecimalHostile, MutatedWithAFittingChecksum) {
       made_of<double>(walk(2500, 9000), [](double n) { return n * 0.01 - 10; });
   doubles[30] = 1e300;
   expect_sane_mutants(doubles, {2500}, 13);
-  // The numbers on a lattice.
+  // The integers on a lattice.
   std::vector<float> smooth(std::size_t{48} * 64);
   for (std::size_t i = 0; i < smooth.size(); ++i) {
     const auto x = static_cast<float>(i % 64);

@@ -1,5 +1,5 @@
-// Predicting trz's size: near what encode() makes, the same wherever the values lie, and sensible
-// for chunks that have nothing to be sampled.
+// Predicted sizes of trz: close to those of encode(), independent of the memory layout, and
+// sensible for chunks that are too small to sample.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace tailrace::trz {
 namespace {
 
-/// Waves, and noise whose size changes from place to place.
+/// Waves, and noise whose amplitude varies in space.
 template <class T>
 std::vector<T> field(const Shape& shape, double noise) {
   std::vector<T> values(n_elements(shape));
@@ -57,7 +57,7 @@ double estimated(const ChunkType& type, const StridedValues& values,
   return estimate_chunk(type, settings, values, workspace).encoded_bytes;
 }
 
-/// The box as part of a larger array: five more values before each row, three behind, two more
+/// The box as part of a larger array: five more values before each row, three after it, two more
 /// rows before each plane.
 template <class T>
 struct Embedded {
@@ -138,7 +138,7 @@ TEST(TrzEstimate, KnowsThePresetsAndTypes) {
       settings.preset = preset;
       const auto actual = static_cast<double>(encoded(type, settings, values.data()));
       const double predicted = estimated(type, dense(values, DType::f64, shape), settings);
-      // The low halves of 64-bit words need more than a few dozen groups to be known closely.
+      // The low halves of 64-bit words need more than a few dozen groups for an accurate estimate.
       EXPECT_NEAR(predicted, actual, (kind == BoundKind::exact ? 0.2 : 0.1) * actual)
           << "preset " << static_cast<int>(preset) << " kind " << static_cast<int>(kind);
     }
@@ -151,7 +151,7 @@ TEST(TrzEstimate, KnowsThePresetsAndTypes) {
 }
 
 TEST(TrzEstimate, TheLosslessStageGainsOnMasks) {
-  // The same coast on every level, as in a model of the ocean: its positions repeat.
+  // Every level has the same coastline, as in an ocean model: its positions repeat.
   const Shape shape{20, 90, 180};
   std::vector<float> values = field<float>(shape, 0.3);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -171,7 +171,7 @@ TEST(TrzEstimate, TheLosslessStageGainsOnMasks) {
   EXPECT_NEAR(with_stage.lossless_gain * with_stage.encoded_bytes, without.encoded_bytes, 1);
   EXPECT_GT(encoded(type, off, values.data()), encoded(type, {}, values.data()));
   EXPECT_GT(with_stage.spread, 0);
-  // No such positions, no gain.
+  // Without repeated positions nothing is gained.
   const std::vector<float> plain = field<float>(shape, 0.3);
   EXPECT_EQ(estimate_chunk(type, {}, dense(plain, DType::f32, shape), workspace).lossless_gain, 1);
 }

@@ -1,5 +1,6 @@
-// Exact coding of trz: words of every type and back, the choice of a form, round trips bit for bit
-// with the same bytes from every instruction set, and content that makes no sense.
+// Exact coding of trz: conversion of every type to words and back, and the choice of a form. Round
+// trips are exact with the same bytes from every instruction set, and inconsistent content is
+// refused.
 
 #include "trz/exact/exact.hpp"
 
@@ -31,7 +32,7 @@ Bytes bytes_of(const std::vector<T>& values) {
   return bytes;
 }
 
-/// Elements of a type with the given 64-bit patterns, cut to its width.
+/// Elements of a type with the given 64-bit patterns, truncated to its width.
 Bytes cut(const std::vector<std::uint64_t>& patterns, DType dtype) {
   Bytes bytes(patterns.size() * dtype_bytes(dtype));
   for (std::size_t i = 0; i < patterns.size(); ++i) {
@@ -44,7 +45,7 @@ std::vector<std::uint64_t> random_patterns(std::size_t n) {
   std::mt19937_64 random(n);
   std::vector<std::uint64_t> patterns(n);
   for (auto& pattern : patterns) pattern = random();
-  // The ends of every width.
+  // The extremes of every width.
   std::size_t at = 0;
   for (unsigned bit : {7U, 8U, 15U, 16U, 31U, 32U, 63U}) {
     for (std::uint64_t around : {~std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{1}}) {
@@ -98,7 +99,8 @@ TEST(TrzExact, WordsAreInTheOrderOfTheValues) {
   EXPECT_EQ(words[2], -words[6]);
 }
 
-/// Encode by every instruction set, compare the bytes, decode by every one, compare the values.
+/// Encodes with every instruction set, compares the bytes, decodes with every one, and compares the
+/// values.
 std::size_t check_round_trip(const Bytes& values, DType dtype, const Shape& shape,
                              const Settings& settings = {}) {
   ChunkType type;
@@ -122,7 +124,7 @@ std::size_t check_round_trip(const Bytes& values, DType dtype, const Shape& shap
   return reference.size();
 }
 
-/// A smooth field of any type, in its own range.
+/// A smooth field of any type, within the type's range.
 Bytes smooth(DType dtype, const Shape& shape) {
   std::vector<std::uint64_t> patterns;
   std::vector<double> field;
@@ -213,7 +215,7 @@ TEST(TrzExact, ChoosesByWhatTheValuesAreLike) {
   EXPECT_EQ(choose(DType::f32, smooth(DType::f32, {200, 300})).form, ExactForm::words);
   EXPECT_GE(choose(DType::f32, smooth(DType::f32, {200, 300})).order, 2);
 
-  // Times in milliseconds, kept in nanoseconds: a common factor, and 32 bits will do.
+  // Times in milliseconds, stored as nanoseconds: a common factor, after which 32 bits suffice.
   std::vector<std::int64_t> times;
   for (std::size_t i = 0; i < n; ++i) {
     times.push_back(1700000000000000000 + 1000000 * static_cast<std::int64_t>(random() % 90000));
@@ -222,13 +224,13 @@ TEST(TrzExact, ChoosesByWhatTheValuesAreLike) {
   EXPECT_EQ(timed.form, ExactForm::words);
   EXPECT_EQ(timed.factor, 1000000U);
 
-  // One value that the sample will hardly see keeps the exponent of two small.
+  // One value that the sample will hardly see prevents a larger power of two.
   std::vector<float> counts(n);
   for (auto& count : counts) count = static_cast<float>(random() % 4);
   counts[n / 3] = 1.0F + 0x1p-20F;
   static_cast<void>(check_round_trip(bytes_of(counts), DType::f32, {200, 300}));
 
-  // A few values in no order of size, repeated.
+  // A few values in random order, repeated.
   std::vector<double> few;
   for (std::size_t i = 0; i < n; ++i) few.push_back(std::sqrt(static_cast<double>(random() % 20)));
   EXPECT_EQ(choose(DType::f64, bytes_of(few)).form, ExactForm::zstd);
@@ -266,7 +268,7 @@ TEST(TrzExact, ContentThatMakesNoSenseIsRefused) {
         const std::size_t at = round % 2 == 0 ? random() % changed.size() : random() % 16;
         changed[at] = static_cast<std::uint8_t>(random());
       }
-      ChunkReader in(changed);  // Any answer but a crash.
+      ChunkReader in(changed);  // Any result except a crash.
       static_cast<void>(decode_exact_chunk(in, head, nullptr, back, workspace));
     }
   }

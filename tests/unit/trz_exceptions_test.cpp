@@ -1,5 +1,4 @@
-// Exceptions as symbols and bits: every code returns, and damaged input is
-// refused.
+// Exceptions as symbols and bits: every code is restored, and damaged input is refused.
 
 #include <gtest/gtest.h>
 

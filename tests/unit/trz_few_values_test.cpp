@@ -1,5 +1,6 @@
-// Fields on which prediction does harm: maps of a few thousand materials, stations that lack most
-// of their values, positions that repeat. A lossy bound must never make them larger than none.
+// Fields for which prediction is harmful: maps of a few thousand materials, stations without most
+// of their values, positions that repeat. A lossy bound must never make them larger than lossless
+// coding.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ namespace {
 using trz_cases::Case;
 using trz_cases::Random;
 
-/// Encoded bytes of a chunk that keeps its bound.
+/// Encoded bytes of a chunk, after a check of its bound.
 std::size_t encoded_bytes(const Case& chunk) {
   Workspace workspace;
   std::vector<std::byte> encoded;
@@ -24,7 +25,7 @@ std::size_t encoded_bytes(const Case& chunk) {
   return encoded.size();
 }
 
-/// Squares of 8 x 8 cells, each with one of n_materials values in no order.
+/// Squares of 8 x 8 cells, each with one of n_materials values in random order.
 template <class T>
 std::vector<T> material_map(std::size_t side, std::size_t n_materials) {
   Random random(1);
@@ -39,7 +40,7 @@ std::vector<T> material_map(std::size_t side, std::size_t n_materials) {
   return map;
 }
 
-/// Places on an axis, each of n_places taken again and again.
+/// Positions on an axis; each of n_places occurs again and again.
 std::vector<float> repeated_places(std::size_t n, std::size_t n_places) {
   Random random(2);
   std::vector<float> places(n_places);
@@ -67,7 +68,7 @@ TEST(TrzFewValues, TheRatioPresetIsNeverLargerThanExact) {
   }
 }
 
-/// A year and more of stations' temperatures, to a tenth; runs of days are not there.
+/// More than a year of stations' temperatures, to a tenth; runs of days are missing.
 template <class T>
 std::vector<T> stations(std::size_t n_days, std::size_t n_stations, double absent, T fill) {
   Random random(3);
@@ -86,8 +87,8 @@ std::vector<T> stations(std::size_t n_days, std::size_t n_stations, double absen
   return values;
 }
 
-/// Ranks come from a table up to 65,536 lattice points between the least word and the greatest, and
-/// are counted beyond.
+/// Ranks come from a table if the lattice has up to 65,536 points between the least and the
+/// greatest word; beyond that they are counted.
 TEST(TrzFewValues, WordsNearAndFarAreTakenAlike) {
   constexpr double bound = 1e-3;
   for (const std::size_t n_points :
@@ -106,7 +107,7 @@ TEST(TrzFewValues, WordsNearAndFarAreTakenAlike) {
       Workspace workspace;
       std::vector<std::byte> encoded;
       ASSERT_TRUE(whole::round_trip(chunk, workspace, &encoded)) << n_points << ' ' << n_words;
-      // Ranks of random words take one byte or two before they are coded, and 6 or 9 bits after.
+      // Ranks of random words have one or two bytes before coding, and 6 or 9 bits after it.
       EXPECT_LT(encoded.size(), 8000 * (n_words < 256 ? 6.0 : 9.0) / 8 + 1500) << n_points;
     }
   }
@@ -126,14 +127,14 @@ TEST(TrzFewValues, AFillValueThatNobodyNamedIsFound) {
       const std::size_t wide_found = encoded_bytes(chunk);
       chunk.type.fill_value = 1e20;
       EXPECT_LE(wide_found, encoded_bytes(chunk) * 51 / 50) << chunk.text();
-      // What a lattice of the bound makes of a step of 1e20 is no lattice.
+      // A step of 1e20 leaves no useful lattice for the bound.
       EXPECT_LT(4 * wide_found, chunk.values.size()) << chunk.text();
     }
   }
 }
 
 TEST(TrzFewValues, AFillValueIsNotMaskedWhereThatIsLarger) {
-  // Runs at a loose bound: the edges' codes are smaller than their places.
+  // Runs with a loose bound: the codes at their edges are smaller than their positions.
   std::vector<float> runs(60000);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     runs[i] = i / 50 % 2 == 0 ? -9999.0F
@@ -143,13 +144,13 @@ TEST(TrzFewValues, AFillValueIsNotMaskedWhereThatIsLarger) {
     for (const double bound : {10.0, 1.0}) {
       Case chunk = whole::case_of(runs, {60000}, bound, preset);
       const std::size_t found = encoded_bytes(chunk);
-      chunk.type.fill_value = 1e30;  // One that does not occur: none is looked for.
-      // Preset ratio tries second predictions and vocabularies with the fill value alone.
+      chunk.type.fill_value = 1e30;  // Does not occur; disables the search.
+      // Preset ratio tries second predictions and vocabularies only with the fill value.
       const std::size_t unmasked = encoded_bytes(chunk);
       EXPECT_LE(found, preset == Preset::ratio ? unmasked * 11 / 10 : unmasked) << chunk.text();
     }
   }
-  // A look at more of the chunk that sees nothing but the fill value is no look.
+  // A sample that sees nothing but the fill value is not used.
   std::vector<float> rows(std::size_t{64} * 64 * 64, -9999.0F);
   for (std::size_t i = 0; i < rows.size(); i += std::size_t{67} * 64) {
     for (std::size_t x = 0; x < 64; ++x)

@@ -1,5 +1,5 @@
-// The trz filter against HDF5 itself: the binary interface that hdf5_abi.hpp declares, what
-// set_local writes, the bytes in the file, what is refused and in which words.
+// The trz filter with HDF5 itself: the binary interface that hdf5_abi.hpp declares, the words of
+// set_local, the bytes in the file, and refusals with their texts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ using test::Sample;
 using test::samples_of;
 using ::testing::HasSubstr;
 
-// What hdf5_abi.hpp declares is what this HDF5 has.
+// Declarations of hdf5_abi.hpp match this HDF5.
 static_assert(std::is_same_v<hdf5::hid_t, ::hid_t> && sizeof(hdf5::hsize_t) == sizeof(::hsize_t));
 static_assert(std::is_same_v<hdf5::herr_t, ::herr_t> && sizeof(hdf5::htri_t) == sizeof(::htri_t));
 static_assert(sizeof(hdf5::FilterClass) == sizeof(H5Z_class2_t));
@@ -97,13 +97,13 @@ TEST_F(TrzFilter, CopiedCreationListsAreMadeToFit) {
   const std::unique_ptr<Codec> small = made_codec(request_of(DType::f32, {8, 8}, 0.5));
   const std::unique_ptr<Codec> large = made_codec(request_of(DType::f64, {4, 5, 6}, 0.5));
   FilterSpec copied = small->filters()[0];
-  copied.client_data = copied.final_client_data;  // As H5Pcopy of another dataset's list.
+  copied.client_data = copied.final_client_data;  // Like H5Pcopy of another dataset's list.
   MemoryDataset dataset(DType::f64, {4, 5, 6}, {copied});
   ASSERT_TRUE(dataset.valid()) << hdf5_error_text();
   EXPECT_EQ(dataset.client_data(0), large->filters()[0].final_client_data);
 }
 
-/// HDF5's words about a dataset that could not be created; empty if it could.
+/// HDF5's error text for a dataset that could not be created; empty if it was created.
 std::string refusal(hid_t type, const std::vector<std::uint32_t>& words, unsigned flags) {
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
   H5Pset_fapl_core(access.get(), 1U << 16, false);
@@ -149,7 +149,7 @@ TEST_F(TrzFilter, SaysWhatItCannotServe) {
   }
 }
 
-/// A call of the filter itself, with a block of malloc; what H5Z does.
+/// A direct call of the filter with a block from malloc, like H5Z.
 struct FilterCall {
   std::size_t capacity = 0;
   void* block = nullptr;
@@ -183,7 +183,7 @@ TEST_F(TrzFilter, HostileBytesAndWordsLeaveTheBlockAlone) {
     EXPECT_EQ(cut.n_result, 0U);
     EXPECT_EQ(cut.capacity, n);
   }
-  // The bytes are right, but the dataset's header says another chunk.
+  // The bytes are right, but the dataset's header describes another chunk.
   for (const Shape& other : {Shape{16, 16, 15}, Shape{4097}, Shape{1}, Shape{2, 16, 16, 16}}) {
     const std::unique_ptr<Codec> wrong = made_codec(request_of(DType::f32, other, 0.1));
     EXPECT_EQ(FilterCall(H5Z_FLAG_REVERSE, wrong->filters()[0].final_client_data, whole).n_result,
@@ -197,7 +197,7 @@ TEST_F(TrzFilter, HostileBytesAndWordsLeaveTheBlockAlone) {
   }
   for (std::uint32_t& word : bent = words) word = 0xFFFFFFFF;
   EXPECT_EQ(FilterCall(H5Z_FLAG_REVERSE, bent, whole).n_result, 0U);
-  // 2^96 values: more than any machine has memory for.
+  // 2^96 values: more than any machine's memory.
   trz::FilterChunk huge;
   huge.shape = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
   EXPECT_EQ(

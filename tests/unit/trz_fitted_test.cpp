@@ -1,5 +1,6 @@
-// trz's fitted interpolation, which preset max adds: the bound in every shape and form, the same
-// bytes from every instruction set, never larger than preset ratio, and bytes that nobody wrote.
+// trz's fitted interpolation, which preset max adds. The bound holds in every shape and form, every
+// instruction set gives the same bytes, and no chunk is larger than with preset ratio. Bytes that
+// no encoder wrote are tested as well.
 
 #include <gtest/gtest.h>
 
@@ -25,8 +26,8 @@ using trz_cases::Random;
 using whole::round_trip;
 using Bytes = std::vector<std::byte>;
 
-/// A chunk of this form, whatever else would be smaller; nothing where the shape or the bound
-/// allows none.
+/// A chunk of this form, even if another form is smaller; nullopt if the shape or the bound does
+/// not allow the form.
 template <class T>
 std::optional<Bytes> fitted_chunk(const Case& chunk, bool planar, Workspace& workspace) {
   const std::size_t n = chunk.n_values();
@@ -115,7 +116,7 @@ TEST(TrzFitted, ShortAxesJoinTheirNeighbours) {
   EXPECT_EQ(fitted_extents({1, 1, 1, 7}), std::nullopt);
 }
 
-/// A chunk's bytes with preset ratio and with preset max, each decoded and judged.
+/// A chunk's bytes with preset ratio and with preset max, each decoded and checked.
 std::pair<Bytes, Bytes> by_ratio_and_max(Case chunk, Workspace& workspace) {
   std::pair<Bytes, Bytes> both;
   chunk.settings.preset = Preset::ratio;
@@ -139,7 +140,7 @@ TEST(TrzFitted, MaxIsNeverLargerThanRatioAndOftenSmaller) {
   EXPECT_GE(n_fitted, 10U);
 }
 
-/// A field whose roughness differs from place to place, as in a simulation.
+/// A field whose roughness varies in space, as in a simulation.
 std::vector<float> lively_field(std::size_t n) {
   Random random(4);
   std::vector<float> values;
@@ -170,7 +171,7 @@ TEST(TrzFitted, ALivelyFieldIsATwentiethSmaller) {
   EXPECT_EQ(max[3], std::byte{3});
 }
 
-// --- bytes that nobody wrote
+// --- Bytes that no encoder wrote
 
 std::vector<std::pair<Case, Bytes>> hostile_seeds() {
   std::vector<std::pair<Case, Bytes>> all;
@@ -237,7 +238,7 @@ TEST(TrzFitted, MutatedChunksGiveOneAnswerOnEveryInstructionSet) {
     for (int round = 0; round < test::tier_rounds(1000, 5); ++round) {
       Bytes bytes = whole_bytes;
       for (std::uint64_t k = 1 + random.below(3); k > 0; --k) {
-        // Parameters, weights and tables stand in front.
+        // Parameters, weights and tables are at the front.
         const std::size_t reach = random.chance(0.7) ? 200 : bytes.size();
         const std::size_t at = 8 + random.below(std::min(reach, bytes.size() - 8));
         bytes[at] ^= static_cast<std::byte>(1U << random.below(8));

@@ -1,9 +1,9 @@
-// Chunks of trz's formats 1 to 7 must decode for ever, to the same bits.
+// Chunks of trz's formats 1 to 7 must decode forever, to the same bits.
 //
 // trz/tests/golden/trz-1 holds chunks of every method (NAME.trz) and their values (NAME.npy), made
-// when the format was frozen and never rewritten; a new version of the format adds a folder: trz-2
-// to trz-7 have what they brought. The decoder in plain Python reads the same files
-// (test_trz_format.py). A chunk that needs a shared book (NAME.trzb) is left to that test, as a
+// when the format was frozen and never rewritten. A new version of the format adds a folder: trz-2
+// to trz-7 have the new features. The decoder in plain Python reads the same files
+// (test_trz_format.py). That test also covers chunks with a shared book (NAME.trzb), because a
 // codec takes its book from the client data of a file.
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ std::string bytes_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// What NumPy says of an array in a .npy file of version 1: its type and its values.
+/// Type and values of an array in a .npy file of version 1.
 struct NumpyArray {
   DType dtype = DType::f32;
   std::string values;

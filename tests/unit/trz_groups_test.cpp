@@ -1,8 +1,7 @@
-// Groups of codes: every instruction set writes the bytes of trz/docs/trz-format.md, and reads
-// them.
+// Groups of codes: every instruction set writes and reads the bytes of trz/docs/trz-format.md.
 //
-// The reference below is written from that document, code by code, and shares nothing with the
-// kernels but the interface.
+// The reference below follows that document, code by code, and shares nothing with the kernels
+// except the interface.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +20,7 @@ namespace {
 
 constexpr std::size_t kSlack = 64;
 
-/// The streams of a run of groups, with room and slack.
+/// The streams of a run of groups, with capacity and slack.
 struct Streams {
   std::vector<std::uint8_t> classes;
   std::vector<std::uint8_t> bytes[kClasses];
@@ -61,7 +60,7 @@ std::size_t bit_length(std::uint64_t x) {
   return n;
 }
 
-/// The class of 64 codes, by the document's words.
+/// The class of 64 codes, as the document defines it.
 std::size_t reference_class(const std::int32_t* codes) {
   const auto n_needing = [&](std::uint64_t more_than) {
     std::size_t n = 0;
@@ -139,7 +138,7 @@ std::vector<std::int32_t> mixed_codes(std::size_t n_groups, std::uint64_t seed) 
   return codes;
 }
 
-/// Groups at the edges of every rule: n codes of one value, the rest of another.
+/// Groups at the edges of every rule: n codes of one value, the others of another value.
 std::vector<std::int32_t> edge_codes() {
   constexpr auto least = std::numeric_limits<std::int32_t>::min();
   constexpr auto most = std::numeric_limits<std::int32_t>::max();
@@ -172,7 +171,7 @@ void expect_split_and_join(const std::vector<std::int32_t>& codes) {
     Streams streams;
     streams.make_room(n_groups);
     GroupCursor cursor = streams.cursor();
-    // Pieces of several lengths: the number of groups in a call must not matter.
+    // Calls with several numbers of groups: the division into calls must not matter.
     for (std::size_t done = 0, n = 1; done < n_groups; done += n, n = n * 3 % 101) {
       n = std::min(n, n_groups - done);
       kernels.split(&codes[done * kGroupCodes], n, cursor);
@@ -207,7 +206,8 @@ TEST(TrzGroups, HostileClassesAndExceptionsAreRefusedOrHarmless) {
     const GroupKernels& kernels = group_kernels(isa);
     for (int round = 0; round < 300; ++round) {
       const std::size_t n_groups = 1 + random.next() % 150;
-      // Exactly the bytes that the classes imply (and slack), full of markers; too few exceptions.
+      // Exactly the bytes that the classes imply (and slack), full of markers, with too few
+      // exceptions.
       Streams streams;
       const bool has_unknown = round % 3 == 0;
       for (std::size_t g = 0; g < n_groups; ++g) {

@@ -1,4 +1,4 @@
-// Guards of trz: what decoded values keep besides the bound, in every form that a chunk can take.
+// Guards of trz: properties of decoded values in addition to the bound, in every form of a chunk.
 // The judge is breaks_guards(), the definition, which shares no code with the encoder's kernels.
 
 #include <gtest/gtest.h>
@@ -37,7 +37,8 @@ double number_at(const Case& chunk, std::span<const std::byte> values, std::size
   return value;
 }
 
-/// Finite, non-fill values that break a guard; others return bit for bit, which round_trip judges.
+/// Number of finite, non-fill values that break a guard. All others return bit for bit, as
+/// round_trip checks.
 std::uint64_t n_guards_broken(const Case& chunk, const ValueGuards& guards,
                               std::span<const std::byte> encoded) {
   Workspace workspace;
@@ -54,7 +55,7 @@ std::uint64_t n_guards_broken(const Case& chunk, const ValueGuards& guards,
   return n;
 }
 
-/// Thresholds among the values and between them, signs, zeros and extremes, in any combination.
+/// Random combinations of thresholds among the values and between them, signs, zeros and extremes.
 ValueGuards random_guards(const Case& chunk, Random& random) {
   const ValueRange range = value_range(chunk.type.dtype, chunk.values, chunk.type.fill_value);
   Guards guards;
@@ -80,14 +81,14 @@ std::string form_of(std::span<const std::byte> encoded) {
   return summary.ok() ? summary->method.substr(0, summary->method.find_first_of(" ,")) : "";
 }
 
-/// A chunk without guards and with them.
+/// A chunk encoded without guards and with them.
 struct BothWays {
   std::vector<std::byte> free;
   std::vector<std::byte> kept;
   std::uint64_t n_broken_free = 0;
 };
 
-/// Encode it both ways. The guarded one must break nothing.
+/// Encodes both ways. The guarded chunk must break nothing.
 BothWays both_ways(Case chunk, const ValueGuards& guards) {
   BothWays both;
   Workspace workspace;
@@ -101,7 +102,7 @@ BothWays both_ways(Case chunk, const ValueGuards& guards) {
 
 TEST(TrzGuards, RandomChunksKeepRandomGuards) {
   Random random(20261125);
-  std::map<Preset, std::uint64_t> n_guarded;  // Chunks of which some value would have broken one.
+  std::map<Preset, std::uint64_t> n_guarded;  // Chunks that violate a guard unguarded.
   std::map<std::string, std::uint64_t> n_by_method;
   for (int round = 0; round < test::tier_rounds(4000, 5); ++round) {
     trz_cases::Limits limits;
@@ -140,13 +141,14 @@ std::vector<T> waves_through_zero(const Shape& shape) {
   return values;
 }
 
-/// What a guard costs, and that it is needed: for each number of dimensions, type and preset.
+/// The cost of a guard, and proof that it is needed: for each number of dimensions, type and
+/// preset.
 template <class T>
 void check_each_form() {
   const std::array<Shape, 4> shapes = {{Shape{30000}, {170, 180}, {30, 32, 34}, {9, 12, 16, 18}}};
   Guards asked;
   asked.sign = true;
-  asked.thresholds = {0.1, 0.5};  // Neither 0.1 nor its neighbours are an f32.
+  asked.thresholds = {0.1, 0.5};  // Neither 0.1 nor its neighbours are exact in f32.
   const ValueGuards guards(asked, 0, 0);
   for (const Shape& shape : shapes) {
     for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio, Preset::max}) {
@@ -174,7 +176,7 @@ TEST(TrzGuards, FittedAndVocabularyChunksKeepThem) {
   EXPECT_EQ(form_of(of_fitted.kept), "fitted");
   EXPECT_GT(of_fitted.n_broken_free, 0U);
 
-  // Three hundred materials, some so near to 0 that the lattice takes them there.
+  // Three hundred materials, some so near to 0 that the lattice rounds them to it.
   Random random(3);
   std::vector<float> materials(300);
   for (float& material : materials) material = static_cast<float>(2 * random.unit() - 1);
@@ -187,7 +189,7 @@ TEST(TrzGuards, FittedAndVocabularyChunksKeepThem) {
   EXPECT_GT(of_words.n_broken_free, 0U);
 }
 
-/// Each chunk within one another's keeps them by patches of its own.
+/// Each nested chunk satisfies the guards with its own patches.
 TEST(TrzGuards, ChunksWithCoarseViewsKeepThem) {
   Guards asked;
   asked.sign = true;
@@ -218,7 +220,7 @@ TEST(TrzGuards, PointwiseBounds) {
   }
 }
 
-/// Guards that no value is near to leave every byte as it is.
+/// Guards that no value is near leave every byte unchanged.
 TEST(TrzGuards, NothingNearCostsNothing) {
   Guards asked;
   asked.sign = true;
@@ -232,7 +234,7 @@ TEST(TrzGuards, NothingNearCostsNothing) {
   }
 }
 
-/// Zeros of both signs, denormals, NaN and infinities beside values that the lattice takes to 0.
+/// Zeros of both signs, denormals, NaN and infinities among values that the lattice rounds to 0.
 TEST(TrzGuards, SpecialValues) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> values = waves_through_zero<float>({4000});
@@ -262,7 +264,7 @@ TEST(Guards, TextsAreReadAndWritten) {
     EXPECT_EQ(guards_text(*guards), text);
   }
   const Result<Guards> mixed = parse_guards("gradient=2+threshold=+3+threshold=-0.0+sign+sign");
-  EXPECT_FALSE(mixed.ok());  // "+3" is no number to from_chars.
+  EXPECT_FALSE(mixed.ok());  // from_chars does not accept "+3".
   const Result<Guards> ordered = parse_guards("gradient=2+threshold=3+threshold=-0.0+sign+sign");
   ASSERT_TRUE(ordered.ok());
   EXPECT_EQ(guards_text(*ordered), "sign+threshold=0+threshold=3+gradient=2");
@@ -326,7 +328,7 @@ TEST(Guards, ALaplacianFollowsFromTheBound) {
   }
 }
 
-/// What is said to be kept is, and what is said to be broken is not, by wider arithmetic.
+/// The claim that values keep or break a function's bound is verified with wider arithmetic.
 TEST(Guards, FunctionsOfValues) {
   Random random(12);
   for (const double exponent : {0.0, 0.5, 1.0, 2.0, 5.0, 8.0, -1.0, -3.0, -8.0}) {

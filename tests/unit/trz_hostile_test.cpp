@@ -1,9 +1,9 @@
-// trz and bytes that its encoder never wrote: truncated, flipped, made up, with a right checksum.
+// trz and bytes that its encoder never wrote: truncated, flipped, invented, with a valid checksum.
 //
-// The checksum finds every change of one bit and all truncations. Behind it, when somebody makes
-// the checksum fit, whatever the bytes say must end in an error or in some values: nothing is read
-// or written out of range (the sanitizers' builds run this), and memory stays bounded. The fuzzers
-// (tests/fuzz) go on from here.
+// The checksum finds every change of one bit and all truncations. If an attacker makes the checksum
+// match, the bytes must give an error or some values. Nothing is read or written out of range (the
+// sanitizers' builds run this), and memory stays bounded. The fuzzers (tests/fuzz) continue from
+// here.
 
 #include <gtest/gtest.h>
 
@@ -114,7 +114,7 @@ TEST(TrzHostile, MutatedWithAFittingChecksum) {
     for (int round = 0; round < 200; ++round) {
       Bytes bytes = one.bytes;
       for (std::uint64_t k = 1 + random.below(4); k > 0; --k) {
-        // The parameters stand in front: hit them more often.
+        // The parameters are at the front and are hit more often.
         const std::size_t reach =
             random.chance(0.5) ? std::min<std::size_t>(bytes.size(), 48) : bytes.size();
         bytes[random.below(reach)] = static_cast<std::byte>(random.next());
@@ -145,16 +145,15 @@ TEST(TrzHostile, HeadsThatMakeNoSense) {
       chunk_of({0x00, 2, 2, 0}),           // An extent of 0
       chunk_of({0x00, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01}),
       chunk_of({0x10, 4,    0xFF, 0xFF, 0xFF, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F,
-                0xFF, 0xFF, 0xFF, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F}),  // A product beyond
-                                                                               // 64 bits
-      chunk_of({0x30, 1, 0x80}),             // A varint without an end
-      chunk_of({0x31, 1, 0}),                // A lattice of nothing
-      chunk_of({0x20, 1, 0}),                // The same, exactly
-      chunk_of({0x40, 1, 0}),                // The same, pointwise
-      chunk_of({0x10, 1, 0}),                // One value of no values
-      chunk_of({0x32, 1, 2, 8, 0, 16, 16}),  // A lattice of integers
-      chunk_of({0x50, 1, 4, 2}),             // A vocabulary in version 1
-      chunk_of({0x60, 1, 8, 0, 16, 16}),     // Fitted in version 1
+                0xFF, 0xFF, 0xFF, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F}),  // Beyond 64 bits
+      chunk_of({0x30, 1, 0x80}),             // A varint without an end.
+      chunk_of({0x31, 1, 0}),                // A lattice without values.
+      chunk_of({0x20, 1, 0}),                // Exact, without values.
+      chunk_of({0x40, 1, 0}),                // Pointwise, without values.
+      chunk_of({0x10, 1, 0}),                // One value, without its bytes.
+      chunk_of({0x32, 1, 2, 8, 0, 16, 16}),  // A lattice of integers.
+      chunk_of({0x50, 1, 4, 2}),             // A vocabulary in version 1.
+      chunk_of({0x60, 1, 8, 0, 16, 16}),     // Fitted in version 1.
   };
   for (const Bytes& bytes : all) {
     for (const std::size_t n : {0U, 1U, 4U, 8U, 4096U}) {
@@ -216,8 +215,8 @@ TEST(TrzHostile, AVocabularyIsOfTheSecondVersionAlone) {
 TEST(TrzHostile, VocabulariesMutatedWithAFittingChecksum) {
   Random random(11);
   for (const Encoded& one : vocabulary_chunks()) {
-    // The number of words, their lattice, the length of the ranks and their form stand in front,
-    // the patches behind.
+    // At the front are the number of words, their lattice, the length of the ranks and their form;
+    // patches are at the end.
     for (int round = 0; round < 6000; ++round) {
       Bytes bytes = one.bytes;
       trz_cases::damage(bytes, 40, random);
@@ -227,7 +226,7 @@ TEST(TrzHostile, VocabulariesMutatedWithAFittingChecksum) {
 }
 
 TEST(TrzHostile, ThinChunksOfInterpolationNeedLittleMemory) {
-  // Their rows have room on both sides: it must not become a multiple of the chunk.
+  // Their rows have padding on both sides, which must not become a multiple of the chunk.
   for (const Shape& shape :
        {Shape{20000, 2}, Shape{2, 10000, 2}, Shape{10000, 2, 2}, Shape{9, 9, 2500}, Shape{200000},
         Shape{3, 60000}, Shape{100, 200, 2}}) {

@@ -1,6 +1,6 @@
-// The Huffman coder: lengths are complete and near the entropy, every instruction set writes and
-// reads the same bytes, sizes are known exactly before, and hostile bytes are refused or decoded
-// into other symbols, never out of range (run under ASan and UBSan).
+// The Huffman coder. Lengths are complete and near the entropy, every instruction set writes and
+// reads the same bytes, and sizes are known exactly in advance. Hostile bytes are refused or
+// decoded into other symbols, never out of range (run under ASan and UBSan).
 
 #include "trz/entropy/huffman.hpp"
 #include "unit/trz_isas.hpp"
@@ -52,7 +52,7 @@ double kraft_sum(const CodeLengths& lengths) {
   return sum;
 }
 
-/// Decode from and into buffers of the exact sizes, so that ASan sees a step too far.
+/// Decodes between buffers of exact sizes, so that ASan detects any access out of range.
 bool decode_exact(const Octets& encoded, const CodeLengths& lengths, Octets& symbols, Isa isa) {
   const auto table = std::make_unique<DecodeTable>();
   build_decode_table(lengths, *table);
@@ -191,7 +191,7 @@ TEST(TrzHuffman, a_symbol_without_a_code_or_a_lack_of_room_is_refused) {
     }
     for (const std::size_t where : {std::size_t{0}, std::size_t{33333}, symbols.size() - 1}) {
       Octets other = symbols;
-      other[where] = 100;  // Does not occur.
+      other[where] = 100;  // This symbol does not occur.
       Octets out(2 * n_bytes);
       EXPECT_EQ(huffman_encode(other, lengths, out, isa), 0U) << where;
     }
@@ -264,7 +264,7 @@ TEST(TrzHuffman, histogram_counts_every_byte) {
 TEST(TrzHuffman, a_sample_misses_no_byte_and_is_the_same_everywhere) {
   for (const std::size_t n : {1000U, 131071U, 131072U, 300007U, 1000064U}) {
     Octets bytes = peaked(n, 0.6, 4);
-    bytes[n - 1] = 101;  // Once each, and hardly in the sample.
+    bytes[n - 1] = 101;  // Once each, so that the sample hardly sees them.
     bytes[n / 3] = 102;
     bytes[n / 2] = 103;
     const Histogram all = histogram_of(bytes);

@@ -1,4 +1,4 @@
-// The instruction sets that this machine has: what a test of trz's kernels runs once for each.
+// The instruction sets of this machine; a test of trz's kernels runs once for each.
 
 #pragma once
 

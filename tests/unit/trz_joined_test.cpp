@@ -1,5 +1,5 @@
-// trz's joined chunks: what each part decodes to alone is what the whole has there; parts that are
-// joined again; what does not fit; bytes that nobody wrote.
+// trz's joined chunks. Each part decodes to the same values as in the joined chunk, and joined
+// parts can be joined again. Parts that do not fit and bytes that no encoder wrote are refused.
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ Bytes decoded(const Bytes& chunk, std::size_t n_bytes, const Book* book, Workspa
   return values;
 }
 
-/// Exactly as large as promised.
+/// Allocates exactly the promised size.
 Result<Bytes> joined(const Bytes& first, std::uint64_t n_first, const Bytes& second) {
   Bytes out(joined_bytes_max(first.size(), second.size()));
   TAILRACE_TAKE(const std::size_t n_bytes, join(first, n_first, second, out));
@@ -76,7 +76,7 @@ TEST(TrzJoined, PartsDecodeAsTheyDoAlone) {
   EXPECT_GT(n_joined, test::tier_rounds(1000, 5));
 }
 
-/// As a job does that goes on again and again in the midst of one chunk.
+/// Adds part after part, like jobs that repeatedly continue within one chunk.
 TEST(TrzJoined, APartIsAddedAtATime) {
   Random random(2);
   Case chunk;
@@ -101,7 +101,7 @@ TEST(TrzJoined, APartIsAddedAtATime) {
     std::copy(values.begin() + from, values.end(), wanted.begin() + from);
     ASSERT_EQ(decoded(all, chunk.values.size(), nullptr, workspace), wanted) << step;
   }
-  // Of what is cut off nothing is kept.
+  // Parts that are cut off completely are dropped.
   const Bytes next = encoded(one_more(chunk, random), workspace);
   const Result<Bytes> short_again = joined(all, plane / 2, next);
   ASSERT_TRUE(short_again.ok());
@@ -145,7 +145,7 @@ void seal_again(Bytes& chunk) {
   seal({reinterpret_cast<std::uint8_t*>(chunk.data()), chunk.size()});
 }
 
-/// A joined chunk within another, and every cut and many a change of one.
+/// A joined chunk inside another, and truncations and many changes of one.
 TEST(TrzJoined, HostileBytesAreRefused) {
   Random random(4);
   Case chunk;
@@ -168,7 +168,7 @@ TEST(TrzJoined, HostileBytesAreRefused) {
     seal_again(changed);
     ASSERT_TRUE(whole::stays_in_bounds(changed, values.size(), nullptr));
   }
-  // A part that is joined itself would let a short chunk take as long as one likes.
+  // A part that is itself joined would allow a short chunk to take arbitrarily long.
   Bytes nested(both.size() + first.size() + 100);
   ChunkWriter out({reinterpret_cast<std::uint8_t*>(nested.data()), nested.size()});
   ChunkHead of_whole;

@@ -1,6 +1,6 @@
-// Lorenzo prediction of trz: codes against the formula written out, round trips, patches, and the
-// same codes from every instruction set. The codes are kept by a stand-in for the groups, so that
-// these tests speak of the prediction alone.
+// Lorenzo prediction of trz: codes compared with the explicit formula, round trips, patches, and
+// the same codes from every instruction set. A substitute for the groups stores the codes, so that
+// these tests cover only the prediction.
 
 #include "trz/predict/lorenzo.hpp"
 #include "unit/trz_isas.hpp"
@@ -112,7 +112,7 @@ Lattice<double> lattice_f64(double bound, double offset) {
 Lattice<float> lattice_of(float bound, float offset) { return lattice_f32(bound, offset); }
 Lattice<double> lattice_of(double bound, double offset) { return lattice_f64(bound, offset); }
 
-/// What the header promises for one chunk, from a loop of a few lines.
+/// The codes that the header promises for one chunk, computed with a short loop.
 template <class T>
 struct Expected {
   std::vector<std::int32_t> q;
@@ -169,7 +169,7 @@ void check_chunk(const std::vector<T>& values, const Extents& extents, int order
   }
 }
 
-/// Smooth values with noise; `rough` adds what cannot be quantised.
+/// Smooth values with noise; `rough` adds values that cannot be quantised.
 template <class T>
 std::vector<T> field(std::size_t n, bool rough) {
   std::mt19937_64 random(n);
@@ -222,7 +222,7 @@ TEST(TrzLorenzo, FailingValuesHoldTheOneBeforeAndArePatched) {
 
 TEST(TrzLorenzo, NamedFillIsPatchedWhereverItOccurs) {
   std::vector<float> values = field<float>(5000, false);
-  const float fill = 120.0F;  // Inside the range of the data.
+  const float fill = 120.0F;  // Within the range of the data.
   for (std::size_t i = 0; i < values.size(); i += 3) values[i] = fill;
   check_chunk<float>(values, {1, 1, 50, 100}, 2, lattice_of(0.01F, 100.0F), &fill);
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -263,7 +263,7 @@ TEST(TrzLorenzo, IntegersWrapAround) {
 }
 
 TEST(TrzLorenzo, HostileCodesAndMissingCodes) {
-  // Any codes decode to something; too few are reported.
+  // Any codes decode to something; missing codes are reported.
   std::mt19937 random(6);
   std::vector<std::int32_t> codes(6400);
   for (auto& code : codes) code = static_cast<std::int32_t>(random());

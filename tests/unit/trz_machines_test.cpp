@@ -1,5 +1,5 @@
-// trz is the same everywhere: on every instruction set that this machine has, whatever rounding and
-// denormal modes the caller has set, and without allocating once it has seen chunks of a size.
+// trz is the same everywhere: on every instruction set of this machine, and with any rounding and
+// denormal modes of the caller. It does not allocate after it has seen chunks of a size.
 //
 // Between machines and compilers: scripts/check-arm64 and tests/stress --digest.
 
@@ -15,8 +15,8 @@
 #include <xmmintrin.h>
 #endif
 
-// Count allocations where the C library lets us stand in front of it and no sanitizer does so.
-// (clang has no macros for those, so its builds do not count.)
+// Counts allocations if the C library allows interposition and no sanitizer interposes. clang has
+// no macros for sanitizers, so its builds do not count.
 #if defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define TRZ_COUNTS_ALLOCATIONS 1
@@ -111,8 +111,8 @@ TEST(TrzMachines, TheCallersRoundingModeDoesNotMatter) {
 #if defined(__x86_64__)
 TEST(TrzMachines, FlushedDenormalsAndTrapsDoNotMatter) {
   const unsigned usual = _mm_getcsr();
-  constexpr unsigned flush = 0x8040;  // FTZ and DAZ, as -ffast-math programs set them.
-  constexpr unsigned masks = 0x1F80;  // All exceptions masked; cleared, they would be signals.
+  constexpr unsigned flush = 0x8040;  // FTZ and DAZ, as set by programs with -ffast-math.
+  constexpr unsigned masks = 0x1F80;  // All exceptions masked, or they would be signals.
   Workspace workspace;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
@@ -164,7 +164,7 @@ TEST(TrzMachines, NothingIsAllocatedOnceAChunkOfItsKindHasBeenSeen) {
     n_by_zstd += n_made;
     ASSERT_EQ(workspace.held_bytes(), n_held) << chunk.text();
   }
-  // zstd's context becomes smaller after 128 uses that did not need its size, and larger again.
+  // zstd's context shrinks after 128 uses that did not need its size, and grows again.
   EXPECT_LE(n_by_zstd, 100U);
 }
 

@@ -1,5 +1,6 @@
-// trz's coarse views: a chunk's beginning is a chunk of every second value, which decodes alone to
-// the very values that the whole has there; the bound in every shape; bytes that nobody wrote.
+// trz's coarse views. A chunk begins with a chunk of every second value, which decodes alone to the
+// same values as the complete chunk. The bound holds in every shape. Bytes that no encoder wrote
+// are tested as well.
 
 #include <gtest/gtest.h>
 
@@ -39,8 +40,8 @@ Case case_of(Data data, const Shape& shape, DType dtype, double bound, Preset pr
   return chunk;
 }
 
-/// Waves and a little noise, within a bound that leaves some bits to each value: such chunks have
-/// all views that were asked.
+/// Waves and a little noise, with a bound that leaves some bits to each value, so that such chunks
+/// get all requested views.
 Case rippled(const Shape& shape, DType dtype, int views, Random& random) {
   Case chunk = case_of(Data::smooth, shape, dtype, 1e-4, Preset::standard, views, random);
   const std::size_t n = chunk.n_values();
@@ -81,7 +82,7 @@ Bytes every_second(Bytes values, Extents extents, std::size_t element_bytes, int
   return values;
 }
 
-/// Levels of views in a chunk, each of which decodes to what the whole has.
+/// Levels of views in a chunk; each must decode to the values of the complete chunk.
 int views_in(const Case& chunk, const Bytes& encoded, Workspace& workspace) {
   const std::size_t element_bytes = dtype_bytes(chunk.type.dtype);
   Bytes whole(chunk.values.size());
@@ -174,8 +175,8 @@ TEST(TrzNested, ALargeSmoothFieldHasAllThatWereAsked) {
   }
 }
 
-/// Slower axes are one product to the predictor; axes of two values fall away, and with them what
-/// the plan says of them.
+/// The predictor sees slower axes as one product. Axes of two values are dropped, together with
+/// their part of the plan.
 TEST(TrzNested, ChunksOfOneToFourAxesHaveViews) {
   Random random(7);
   Workspace workspace;
@@ -206,8 +207,8 @@ TEST(TrzNested, RefusesOtherViewsThanThereCanBe) {
   }
 }
 
-/// Bytes changed and sealed anew, inside the inner chunk and out: an error or values, no crash, and
-/// every prefix is no chunk.
+/// Bytes changed and sealed again, inside the inner chunk and outside: an error or values, but no
+/// crash. No prefix is a valid chunk.
 TEST(TrzNested, SurvivesBytesThatNobodyWrote) {
   Random random(5);
   Workspace workspace;
@@ -245,7 +246,7 @@ TEST(TrzNested, SurvivesBytesThatNobodyWrote) {
   }
 }
 
-/// A chunk that contains itself in all but name: deeper than views go.
+/// Chunks nested more deeply than views can be.
 TEST(TrzNested, RefusesMoreChunksWithinOneAnotherThanViews) {
   Random random(6);
   Workspace workspace;

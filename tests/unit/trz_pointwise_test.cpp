@@ -1,5 +1,5 @@
-// The pointwise transform: its bound at every edge, the values it cannot take, and one answer on
-// every instruction set.
+// The pointwise transform: its bound at every edge, values that it must leave out, and equal
+// results on every instruction set.
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ std::vector<double> bounds() {
   return all;
 }
 
-/// Values of every magnitude, dense near powers of two, and everything that is no number.
+/// Values of every magnitude, dense near powers of two, and all special values.
 template <class T>
 std::vector<T> hard_values(std::size_t n, unsigned seed) {
   using Limits = std::numeric_limits<T>;
@@ -102,7 +102,7 @@ struct Transformed {
   }
 };
 
-/// The farthest number that is still within the bound of y.
+/// The number farthest from y that is still within the bound of y.
 template <class Y>
 Y pushed(Y y, double bound, bool up) {
   const Y target = up ? std::numeric_limits<Y>::infinity() : -std::numeric_limits<Y>::infinity();
@@ -144,7 +144,7 @@ TYPED_TEST(PointwiseTest, BinsAreNearlyAsWideAsTheyCouldBe) {
   std::vector<T> values(4096);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 + static_cast<T>(i) * T(0x1p-12);
   for (const double p : bounds<TypeParam>()) {
-    if (p > 0.5 || p < 1.5e-6) continue;  // kept as 0.5; rounding takes its share
+    if (p > 0.5 || p < 1.5e-6) continue;  // stored as 0.5; rounding needs its share
     const PointwisePlan plan = *PointwisePlan::for_bound(TypeParam::dtype, p);
     Transformed<T, Y> coded(values, plan, best_isa());
     std::vector<Y> far = coded.y;
@@ -294,7 +294,7 @@ TEST(Pointwise, PlansSayWhereTheyHelp) {
   EXPECT_FALSE(useful(DType::f64, std::numeric_limits<double>::quiet_NaN()));
   EXPECT_EQ(PointwisePlan::for_bound(DType::f32, 5)->y_bound,
             PointwisePlan::for_bound(DType::f32, 0.5)->y_bound);
-  // Pinned: the map itself is part of the format.
+  // Fixed: the map itself is part of the format.
   const PointwisePlan identity{DType::f64, 1, 1};
   const std::vector<double> values = {1, 1.5, 2, 3, 0.75, 1024, -1.25};
   const Transformed<double, double> coded(values, identity, best_isa());

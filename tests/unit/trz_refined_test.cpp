@@ -1,5 +1,6 @@
-// trz's bit planes: every prefix of a refined chunk keeps the bound of its level, in every shape
-// and of every kind of values; when an encoder chooses them; bytes that nobody wrote.
+// trz's bit planes. Every prefix of a refined chunk satisfies the bound of its level, in every
+// shape and for every kind of values. Also tests when an encoder chooses planes, and bytes that no
+// encoder wrote.
 
 #include <gtest/gtest.h>
 
@@ -43,13 +44,14 @@ Bytes first_bytes(const Bytes& chunk, std::size_t n) {
   return {chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(n)};
 }
 
-/// Also of what would be stored as it is. Empty: the bound allows no planes.
+/// A refined chunk, even of values that would be stored raw. Empty: the bound allows no planes.
 Bytes refined(const Case& chunk, int n_planes, Workspace& workspace,
               std::size_t* n_patches = nullptr) {
   return trz_cases::refined_chunk(chunk, n_planes, workspace, n_patches);
 }
 
-/// All levels of a refined chunk: what is asked for, the bytes for it, the values and their bound.
+/// Checks all levels of a refined chunk: the requested bound, the bytes for it, the values and
+/// their bound.
 ::testing::AssertionResult keeps_all_bounds(const Case& chunk, const Bytes& bytes,
                                             Workspace& workspace) {
   const RefinedParts parts = parts_of(bytes);
@@ -85,7 +87,7 @@ Bytes refined(const Case& chunk, int n_planes, Workspace& workspace,
   return ::testing::AssertionSuccess();
 }
 
-/// Waves and as much noise.
+/// Waves and noise of the same amplitude.
 template <class T>
 Case noisy(const Shape& shape, double bound, std::uint64_t seed = 1) {
   Random random(seed);
@@ -138,7 +140,7 @@ TEST(TrzRefined, SmallShapesAndAllNumbersOfPlanes) {
   }
 }
 
-/// Where numbers lie as far apart as the bound, arithmetic rounds too much for some of them.
+/// If the spacing of numbers is near the bound, rounding errors are too large for some values.
 TEST(TrzRefined, PatchesWhereTheBoundIsNearTheNumbersOwnSpacing) {
   Random random(3);
   std::vector<float> values(4000);
@@ -158,8 +160,8 @@ TEST(TrzRefined, PatchesWhereTheBoundIsNearTheNumbersOwnSpacing) {
   EXPECT_GT(n_most, 400U);
 }
 
-/// NaN with their payloads, infinities, fill values near others and far away: bit for bit, also of
-/// a prefix.
+/// NaN with their payloads, infinities, and fill values near others or far away stay bit for bit,
+/// also in a prefix.
 TEST(TrzRefined, WhatIsExactIsExactAtEveryLevel) {
   for (const double fill : {-999.0, 0.5, 1e20, 0.0}) {
     Case chunk = noisy<float>({50, 60}, 1e-4);
@@ -182,7 +184,7 @@ TEST(TrzRefined, WhatIsExactIsExactAtEveryLevel) {
     const Bytes bytes = refined(chunk, 5, workspace, &n_patches);
     ASSERT_FALSE(bytes.empty());
     EXPECT_TRUE(keeps_all_bounds(chunk, bytes, workspace));
-    // What is huge swallows the planes; what is near others must be named again.
+    // A huge fill value leaves no bits for the planes; fill values near others need patches.
     EXPECT_EQ(n_patches >= 500, fill != 1e20) << fill << ": " << n_patches;
     Bytes coarsest(chunk.values.size());
     const Bytes prefix = first_bytes(bytes, parts_of(bytes).end_of(0));
@@ -193,8 +195,8 @@ TEST(TrzRefined, WhatIsExactIsExactAtEveryLevel) {
   }
 }
 
-/// Values that the coarser chunk has exactly have an error of nearly the bound: above and below in
-/// turn, so that sums do not drift.
+/// Values that the coarser chunk has exactly get an error of nearly the bound, alternately above
+/// and below, so that sums do not drift.
 TEST(TrzRefined, ErrorsOfWhatRepeatsBalance) {
   Case chunk = noisy<float>({3000}, 1e-3);
   for (std::size_t i = 0; i < 3000; i += 3) {
@@ -335,7 +337,7 @@ TEST(TrzRefined, InstructionSetsAgree) {
   }
 }
 
-/// The part of a joined chunk may be refined; the joined one has no prefixes then.
+/// A part of a joined chunk may be refined; the joined chunk then has no prefixes.
 TEST(TrzRefined, PartsOfJoinedChunks) {
   Workspace workspace;
   const Case one = noisy<double>({3000}, 1e-5, 1);
@@ -357,7 +359,7 @@ TEST(TrzRefined, PartsOfJoinedChunks) {
   EXPECT_EQ(found, wanted);
 }
 
-// --- Bytes that nobody wrote
+// --- Bytes that no encoder wrote
 
 Status decoded_whole(Bytes chunk, std::size_t n_bytes) {
   Workspace workspace;
@@ -379,7 +381,7 @@ TEST(TrzRefinedHostile, EachLengthButThoseOfLevelsIsRefused) {
   Bytes longer = bytes;
   longer.push_back(std::byte{0});
   EXPECT_EQ(decode_prefix(longer, values, nullptr, workspace).code(), Code::corrupt);
-  // A prefix is no chunk, whatever its checksum.
+  // A prefix is not a chunk, even with a valid checksum.
   Bytes prefix = first_bytes(bytes, parts.end_of(2));
   seal(as_uint8(prefix));
   EXPECT_EQ(decoded_whole(prefix, values.size()).code(), Code::corrupt);
@@ -397,13 +399,13 @@ TEST(TrzRefinedHostile, EachByteThatChangesIsTold) {
   for (int level = 0; level <= 4; ++level) {
     const Bytes prefix = first_bytes(bytes, parts.end_of(level));
     for (std::size_t at = 0; at < prefix.size(); ++at) {
-      if (at >= kChecksumAt && at < kChecksummedFrom) continue;  // That of all, not looked at.
+      if (at >= kChecksumAt && at < kChecksummedFrom) continue;  // The unused checksum.
       Bytes changed = prefix;
       changed[at] ^= static_cast<std::byte>(1U << at % 8);
       EXPECT_EQ(decode_prefix(changed, values, nullptr, workspace).code(), Code::corrupt) << at;
     }
   }
-  // Whole, also where the checksum of all fits what has changed.
+  // The complete chunk is refused, even if its checksum matches the change.
   for (const std::size_t at : {parts.inner_at + 20, parts.end_of(0) + 3, parts.end_of(1) - 1}) {
     Bytes changed = bytes;
     changed[at] ^= std::byte{4};
@@ -437,7 +439,7 @@ TEST(TrzRefinedHostile, DamageWithChecksumsThatFitStaysInBounds) {
   EXPECT_GT(n_sealed, 1000);
 }
 
-/// A refined chunk's own content around another inner chunk; sealed.
+/// A refined chunk's own content with another inner chunk; sealed.
 Bytes around(const Bytes& refined_bytes, const Bytes& inner) {
   const RefinedParts parts = parts_of(refined_bytes);
   Bytes out(refined_bytes.size() + inner.size() + 64);

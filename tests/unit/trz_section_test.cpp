@@ -1,5 +1,6 @@
-// Byte sections and shared books: every form comes back, its size stays below the limit, and
-// truncated, flipped or random bytes are refused or give other values, never a step out of range.
+// Byte sections and shared books. Every form is restored, and its size stays below the limit.
+// Truncated, flipped or random bytes are refused or give other values, without any access out of
+// range.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +34,7 @@ Octets noise(std::size_t n, unsigned seed) {
   return bytes;
 }
 
-/// Write, read back, return the section; buffers of exact size for ASan.
+/// Writes, reads back, and returns the section; buffers of exact size for ASan.
 Octets expect_round_trip(const Octets& bytes, const SectionPlan& plan) {
   Workspace workspace;
   Octets section(section_bytes_max(bytes.size()));
@@ -85,7 +86,7 @@ TEST(TrzSection, forms_are_chosen_by_size) {
   EXPECT_LT(expect_round_trip(runs, plan_of(ZstdUse::promising)).size(), 2000U);
 }
 
-/// Mostly `common`, sometimes something else, in runs of all lengths.
+/// Mostly `common`, sometimes other bytes, in runs of all lengths.
 Octets with_runs(std::size_t n, std::uint8_t common, double share, unsigned seed) {
   std::mt19937 random(seed);
   Octets bytes(n, common);
@@ -234,7 +235,7 @@ TEST(TrzBook, serves_sections_and_its_sizes_are_exact) {
     Octets decoded(n);
     EXPECT_EQ(read_section(section, decoded, nullptr, workspace), 0U);
   }
-  // A symbol without a code, or a book that makes the section larger: a form of its own.
+  // If a symbol has no code, or the book makes the section larger, another form is used.
   const Octets ids = peaked_octets(1000, 0.9, 5);
   EXPECT_NE(expect_round_trip(ids, plan_of(ZstdUse::never, &book.class_ids()))[0], 3);
   EXPECT_NE(expect_round_trip(ids, plan_of(ZstdUse::never, &book.class_bytes(3)))[0], 3);

@@ -1,5 +1,5 @@
-// What the tests of trz as a whole share: chunks of given values, and a round trip that says
-// what went wrong.
+// Helpers of the tests of complete trz chunks: chunks of given values, and a round trip that
+// reports errors.
 
 #pragma once
 
@@ -29,10 +29,10 @@ trz_cases::Case case_of(const std::vector<T>& values, const Shape& shape, double
   return chunk;
 }
 
-/// Encode, decode, and judge; `encoded_out` gets the bytes.
+/// Encodes, decodes, and judges; `encoded_out` receives the bytes.
 inline ::testing::AssertionResult round_trip(const trz_cases::Case& chunk, Workspace& workspace,
                                              std::vector<std::byte>* encoded_out = nullptr) {
-  // Exactly as large as promised, so that a sanitizer sees the first byte too many.
+  // Allocates exactly the promised maximum, so that a sanitizer detects the first byte too many.
   std::vector<std::byte> encoded(encoded_bytes_max(chunk.values.size()));
   const Result<std::size_t> n =
       encode(chunk.type, chunk.settings, chunk.values, encoded, workspace);
@@ -58,11 +58,11 @@ inline ::testing::AssertionResult round_trip(const trz_cases::Case& chunk, Works
   return ::testing::AssertionSuccess();
 }
 
-/// Decode and describe bytes that no encoder wrote: whatever comes of it, the memory for it is
-/// bounded by what there is and is asked for.
+/// Decodes and describes bytes that no encoder wrote. The result does not matter, but the memory
+/// used must be bounded by the sizes of input and output.
 inline ::testing::AssertionResult stays_in_bounds(const std::vector<std::byte>& bytes,
                                                   std::size_t n_values_bytes, const Book* book) {
-  // A workspace of its own: areas end where they were asked to.
+  // A new workspace, so that its areas end at the requested sizes.
   Workspace workspace;
   std::vector<std::byte> values(n_values_bytes);
   static_cast<void>(decode(bytes, values, book, workspace));

@@ -1,9 +1,9 @@
-// main() of the unit tests: GoogleTest's, with fewer rank counts where the tier asks for it.
+// main() of the unit tests: GoogleTest's, with fewer rank counts in the lower tiers.
 //
-// Tests that differ in rank counts alone end in "_3", "/3ranks" and the like. The merge tier runs
-// each of them on 1 rank and on 3, the quick tier on 3, the full tier on all counts. A test that
-// has no 3 runs on 2, 4 or 7. TAILRACE_TEST_RANKS=n (sanitizers) runs each on n ranks, or on the
-// nearest of these. A misspelt tier ends the program.
+// Tests that differ only in rank counts end in "_3", "/3ranks" and the like. The merge tier runs
+// each of them on 1 rank and on 3, the quick tier on 3, the full tier on all counts. A test without
+// 3 runs on 2, 4 or 7. TAILRACE_TEST_RANKS=n (sanitizers) runs each on n ranks, or on the nearest
+// of these. A misspelt tier ends the program.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ std::map<std::string, std::map<int, std::string>> tests_by_ranks() {
   return found;
 }
 
-/// The rank counts, of those that a test has, on which it runs. `wanted` comes first.
+/// The rank counts on which a test runs, among those that it has. `wanted` has priority.
 std::set<int> chosen_ranks(const std::map<int, std::string>& tests, int wanted, bool also_one) {
   std::set<int> chosen;
   for (const int n : {wanted, 3, 2, 4, 7, 1}) {
@@ -50,7 +50,7 @@ std::set<int> chosen_ranks(const std::map<int, std::string>& tests, int wanted, 
   return chosen;
 }
 
-/// GoogleTest patterns of the tests that the tier leaves out.
+/// GoogleTest patterns of the tests that the tier omits.
 std::string left_out() {
   const std::string_view tier = tailrace::test::test_tier();
   const char* const ranks = std::getenv("TAILRACE_TEST_RANKS");

@@ -1,4 +1,4 @@
-// The chunk verifier under a pointwise bound, against its definition and at the exact edge.
+// The chunk verifier with a pointwise bound, compared with its definition and at the exact edge.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// The chunk verifier and the value scan against slow references, and at the exact edge of a bound.
+// The chunk verifier and the value scan, compared with slow references and at the exact edge of a
+// bound.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +45,7 @@ TEST(Verify, EqualValuesHaveNoError) {
 }
 
 TEST(Verify, TheEdgeOfTheBoundIsExact) {
-  // 0.1F and 0.3F are not 0.1 and 0.3: the true difference decides, not a rounded one.
+  // 0.1F and 0.3F are not 0.1 and 0.3: the exact difference decides, not a rounded one.
   const float x = 0.3F;
   const float y = 0.1F;
   const double gap = static_cast<double>(x) - static_cast<double>(y);
@@ -91,7 +92,7 @@ TEST(Verify, SpecialValuesMustReturnBitForBit) {
   EXPECT_TRUE(compare_within(DType::f64, original, decoded, 0.5, -99.0).within_bound());
   EXPECT_EQ(compare_within(DType::f64, original, decoded, 0.5, -99.0).n_finite, 1997U);
 
-  decoded[5] = -nan;  // Another payload: the sign.
+  decoded[5] = -nan;  // A different payload: the sign.
   decoded[6] = -inf;
   decoded[7] = std::nextafter(-99.0, 0.0);
   ChunkComparison found = compare_within(DType::f64, original, decoded, 0.5, -99.0);
@@ -243,7 +244,7 @@ TEST(ValueRangeTest, CountsAndFindsLikeTheDefinition) {
         EXPECT_EQ(found.n_finite, expected.n_finite);
         EXPECT_EQ(found.least, expected.least);
         EXPECT_EQ(found.greatest, expected.greatest);
-        // As doubles, 64-bit integers above 2^53 may be equal that are not.
+        // 64-bit integers above 2^53 may be equal as doubles although they differ.
         if (dtype_bytes(dtype) == 8 && !is_floating(dtype)) continue;
         EXPECT_EQ(found.next_least, expected.next_least);
         EXPECT_EQ(found.next_greatest, expected.next_greatest);

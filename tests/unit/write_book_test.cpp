@@ -1,5 +1,5 @@
-// codec trz,book=auto over several steps, on 1 to 4 ranks that are threads: who gets a book, when
-// it is renewed, and that a failed step leaves none behind.
+// codec trz,book=auto over several steps, on 1 to 4 ranks that are threads: which fields get a
+// book, when it is renewed, and that a failed step leaves none.
 
 #include "field/field_book.hpp"
 
@@ -24,7 +24,7 @@ constexpr std::uint64_t kExtent = 48;
 const Shape kShape = {kExtent, kExtent, kExtent};
 constexpr double kBound = 1e-3;
 
-/// A field that evolves; its noise is what codes are about.
+/// A field that evolves; mostly its noise must be coded.
 float value_of(const Shape& at, int step, double noise) {
   std::uint64_t hash = static_cast<std::uint64_t>(step) + 1;
   for (const std::uint64_t x : at) hash = (hash ^ x) * 0x9E3779B97F4A7C15U;
@@ -41,7 +41,7 @@ std::vector<float> values_in(const Box& box, int step, double noise) {
   return values;
 }
 
-/// Of `n` ranks with values; the others have none.
+/// Slab of one of `n` ranks with values; the others have none.
 Box slab(int rank, int n) {
   if (rank >= n) return {{0, 0, 0}, {0, 0, 0}};
   const auto r = static_cast<std::uint64_t>(rank);
@@ -52,7 +52,7 @@ Box slab(int rank, int n) {
 
 std::string step_path(int step) { return "/step_" + std::to_string(step) + "/u"; }
 
-/// One rank's way through a file.
+/// One rank's calls for a file.
 struct RankRun {
   int rank = 0;
   int n_ranks = 1;
@@ -78,7 +78,7 @@ struct RankRun {
     EXPECT_TRUE(writer.put(field, box, values.data(), true).ok());
     return writer.end_step();
   }
-  /// A new dataset, as most simulations write it.
+  /// Writes a new dataset, as most simulations do.
   Result<StepReport> new_dataset(int step) const {
     return put_and_end(define(step_path(step)), step);
   }
@@ -88,7 +88,7 @@ class WriteBook : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override { ASSERT_TRUE(register_filter_class(&hdf5::trz_filter_class()).ok()); }
 
-  /// Run `body` on all ranks of a file that is created, or opened.
+  /// Runs `body` on all ranks of a file that is created or opened.
   void on_ranks(const std::function<void(RankRun)>& body, bool append = false,
                 int n_with_values = 0, StepMode mode = StepMode::sync) {
     const int n_ranks = GetParam();
@@ -157,9 +157,9 @@ TEST_P(WriteBook, TheNextDatasetHasTheBookOfTheStepBefore) {
     const FieldReport& field = reports[static_cast<std::size_t>(step)].fields[0];
     EXPECT_EQ(field.book_bytes, book.size()) << step;
     EXPECT_LT(field.book_ratio_loss, 0.005) << step;
-    EXPECT_EQ(book_in(step_path(step)), book) << step;  // Kept as long as it costs little.
+    EXPECT_EQ(book_in(step_path(step)), book) << step;  // Kept while it costs little.
   }
-  // A chunk encoded both ways has told of the time: rank 0's first of the book.
+  // The time saved is measured by a chunk encoded both ways: rank 0's first chunk with the book.
   EXPECT_NE(reports[3].fields[0].book_saved_s, 0);
   for (int step = 0; step < 4; ++step) expect_values(step_path(step), {step}, 0.05);
 }
@@ -175,7 +175,7 @@ TEST_P(WriteBook, RanksWithoutChunksTakePart) {
 }
 
 TEST_P(WriteBook, AnExpensiveBookIsRenewed) {
-  constexpr int n_steps = 16;  // Enough for every rank to count a chunk of the changed field.
+  constexpr int n_steps = 16;  // Enough steps for every rank to count a chunk of the changed field.
   const auto noise_of = [](int step) { return step < 3 ? 0.05 : 0.02; };
   std::vector<StepReport> reports;
   on_ranks([&](RankRun run) {
@@ -188,7 +188,7 @@ TEST_P(WriteBook, AnExpensiveBookIsRenewed) {
     }
   });
   ASSERT_EQ(reports.size(), static_cast<std::size_t>(n_steps));
-  EXPECT_EQ(book_in(step_path(3)), book_in(step_path(1)));  // It could not know yet.
+  EXPECT_EQ(book_in(step_path(3)), book_in(step_path(1)));  // The change was not known yet.
   EXPECT_NE(book_in(step_path(n_steps - 1)), book_in(step_path(3)));
   double most = 0;
   for (const StepReport& report : reports) {

@@ -1,5 +1,5 @@
-// codec=auto and targets, from put() to a file: on 1 to 4 ranks that are threads, with profiles
-// whose right answer is known.
+// codec=auto and targets, from put() to a file, on 1 to 4 ranks that are threads. The profiles are
+// chosen so that the right answer is known.
 
 #include "field/codec_choice.hpp"
 
@@ -22,9 +22,9 @@ namespace {
 
 constexpr std::uint64_t kChosenExtent = 96;
 
-/// Noise of several bounds of rel=1e-3.
+/// Noise of several times the bound of rel=1e-3.
 constexpr double kNoise = 0.02;
-/// Of half a bound: about half a bit a value, where a sample says least.
+/// Noise of half a bound: about half a bit per value, where a sample is least informative.
 constexpr double kFaintNoise = 0.002;
 
 std::vector<float> waves(const Box& box, double largest_noise) {
@@ -48,7 +48,7 @@ Box slab(int rank, int n_ranks, bool last_is_empty) {
   return {{start, 0, 0}, {kChosenExtent * (r + 1) / n - start, kChosenExtent, kChosenExtent}};
 }
 
-/// Fails to be read on one rank.
+/// A source whose read fails on one rank.
 class FailingSource final : public BoxSource {
  public:
   Status read(const Box& box, std::span<std::byte> values) override {
@@ -65,14 +65,14 @@ struct Job {
   bool last_is_empty = false;
   int failing_rank = -1;
   double noise = kNoise;
-  std::vector<std::uint64_t> threads_of_rank;  ///< Empty: 1 each.
+  std::vector<std::uint64_t> threads_of_rank;  ///< Empty: 1 thread each.
 };
 
 class WriteChoose : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(register_filter_class(&hdf5::trz_filter_class()).ok());
-    // What the machine's user has measured must not decide here, nor how fast this core is.
+    // The user's measurements of this machine and the speed of this core must not decide here.
     ::setenv("TAILRACE_PROFILE", "built-in", 1);
     ::setenv("HOME", (folder_ / "home").c_str(), 1);
     if (const char* cache = std::getenv("XDG_CACHE_HOME")) cache_before_ = cache;
@@ -81,7 +81,7 @@ class WriteChoose : public ::testing::Test {
     if (cache_before_) ::setenv("XDG_CACHE_HOME", cache_before_->c_str(), 1);
   }
 
-  /// Codecs a hundred times slower than here: then nothing pays but storing values as they are.
+  /// Codecs a hundred times slower than here, so that storing raw values is best.
   static MachineProfile profile_of_slow_codecs() {
     MachineProfile profile = built_in_profile();
     for (CodecProfile& codec : profile.codecs) {
@@ -90,7 +90,7 @@ class WriteChoose : public ::testing::Test {
     return profile;
   }
 
-  /// A profile like this one, but of ranks that write so much a second.
+  /// The text of this profile, but with the given write bandwidth per rank.
   std::string profile_with_bandwidth(double bytes_per_s,
                                      MachineProfile profile = built_in_profile()) {
     profile.write = BandwidthModel::constant(bytes_per_s);
@@ -100,7 +100,7 @@ class WriteChoose : public ::testing::Test {
     return ",profile=" + path;
   }
 
-  /// Write /a on all ranks; what each rank's end_step returned, the same on all.
+  /// Writes /a on all ranks and returns the report, which must be the same on all.
   Result<StepReport> write(const Job& job) {
     std::vector<Result<StepReport>> reports(static_cast<std::size_t>(job.n_ranks),
                                             Status(Code::internal, "not run"));
@@ -164,7 +164,7 @@ class WriteChoose : public ::testing::Test {
     return report;
   }
 
-  /// Largest error and PSNR of what the file holds. On one rank.
+  /// Largest error and PSNR of the values in the file. On one rank.
   std::pair<double, double> quality(double noise = kNoise) {
     const std::vector<std::byte> bytes = read_field(path(), "/a");
     const std::vector<float> original = waves(slab(0, 1, false), noise);
@@ -204,17 +204,13 @@ TEST_F(WriteChoose, ABoundWithoutACodecMeansAutoOn_1_2_3_4_Ranks) {
     ASSERT_FALSE(report->fields.at(0).candidates.empty());
     EXPECT_EQ(report->fields[0].codec, "trz");
     EXPECT_EQ(chosen(*report).refused, "");
-    // The prediction is of the sum over all ranks.
+    // The prediction is for the sum over all ranks.
     const auto came = static_cast<double>(report->encoded_bytes);
     EXPECT_NEAR(chosen(*report).encoded_bytes / came, 1, 0.15) << n_ranks << " ranks";
   }
 }
 
-// Where noise is about half a bound, neighbours on lattice points hide most of it from a prediction
-// in the loop, while a sample predicts from the values as they are: it sees up to 1.55 times the
-// bytes (24x96x96, 49:1). The estimate says so by its spread of 0.15 there. Bytes that few hardly
-// decide about time.
-/// The forecasts reckon with threads, which are each rank's own; the choice must not be.
+/// Forecasts depend on threads, which differ between ranks; the choice must not.
 TEST_F(WriteChoose, OtherThreadsOnEachRankChooseAlikeOn_3_Ranks) {
   for (const double bytes_per_s : {30e6, 100e6, 300e6, 1e9, 3e9}) {
     Job job;
@@ -227,6 +223,10 @@ TEST_F(WriteChoose, OtherThreadsOnEachRankChooseAlikeOn_3_Ranks) {
   }
 }
 
+/// If noise is about half a bound, neighbours on lattice points hide most of it from a prediction
+/// in the loop. A sample predicts from the original values and expects up to 1.55 times the bytes
+/// (24x96x96, 49:1). The estimate reports this with its spread of 0.15. So few bytes hardly affect
+/// the time.
 TEST_F(WriteChoose, NoiseOfHalfABoundIsPredictedRoughlyOn_1_2_3_4_Ranks) {
   for (int n_ranks = 1; n_ranks <= 4; ++n_ranks) {
     Job job;
@@ -325,7 +325,7 @@ TEST_F(WriteChoose, PresetMaxIsForStorageThatHidesIt) {
   ASSERT_TRUE(fast.ok()) << fast.status().message();
   EXPECT_EQ(forecast_of(*fast, max).refused, "not sampled: could not win even at its best");
 
-  // Who has measured before it was a candidate does not know what it takes.
+  // A profile measured before this codec was a candidate lacks its speed.
   MachineProfile older = built_in_profile();
   std::erase_if(older.codecs, [&](const CodecProfile& codec) { return codec.codec == max; });
   job.file_options = "bound=rel=1e-3" + profile_with_bandwidth(1e6, older);
@@ -387,7 +387,7 @@ TEST_F(WriteChoose, AFailingSourceFailsOnAllRanks) {
     Job job;
     job.n_ranks = 2;
     job.failing_rank = failing;
-    job.file_options = "bound=abs=1e-3";  // no range is needed, so that sampling reads first
+    job.file_options = "bound=abs=1e-3";  // needs no range, so that sampling is the first read
     const Result<StepReport> report = write(job);
     ASSERT_FALSE(report.ok());
     EXPECT_EQ(report.status().code(), Code::io_error);
@@ -455,7 +455,7 @@ TEST_F(WriteChoose, TheEnvironmentNamesAProfile) {
 TEST_F(WriteChoose, WithoutAProfileSpeedsAreThoseOfRank0sCore) {
   ::unsetenv("TAILRACE_PROFILE");
   ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
-  for (const int n_ranks : {1, 3}) {  // Measured, then found kept.
+  for (const int n_ranks : {1, 3}) {  // Measured first, then found in the stored profile.
     Job job;
     job.n_ranks = n_ranks;
     const Result<StepReport> report = write(job);
@@ -568,7 +568,7 @@ TEST_F(WriteChoose, AFieldThatGoesOnKeepsItsDatasetsCodec) {
   const Result<StepReport> first = step(false, 1e6);
   ASSERT_TRUE(first.ok()) << first.status().message();
   EXPECT_EQ(first->fields[0].codec, "trz");
-  // By itself the second step would take none; two filters in one dataset cannot be.
+  // Without lineage the second step would choose none; one dataset cannot have two filters.
   const Result<StepReport> second = step(true, 1e12);
   ASSERT_TRUE(second.ok()) << second.status().message();
   EXPECT_EQ(second->fields[0].codec, "trz");

@@ -1,4 +1,5 @@
-// Predicting a chunk's size without encoding it: which part is looked at, and how well it predicts.
+// Predicting a chunk's size without encoding it: the sampled part, and the accuracy of the
+// prediction.
 
 #include "field/chunk_estimator.hpp"
 
@@ -13,7 +14,7 @@
 namespace tailrace {
 namespace {
 
-/// A smooth field with texture, so that samples of it are alike but not the same.
+/// A smooth field with texture, so that its samples are similar but not equal.
 std::vector<float> waves(const Shape& shape) {
   std::vector<float> values(n_elements(shape));
   std::size_t i = 0;
@@ -65,7 +66,8 @@ TEST_P(Estimates, AreNearOnAnEvenField) {
   const double actual = encoded_bytes(**codec, values);
   EXPECT_NEAR(estimate->encoded_bytes / actual, 1, GetParam().error_max);
 
-  // A part of the chunk, where it lies, stands for all of it, even one smaller than the sample.
+  // A part of the chunk in its place represents the complete chunk, even a part smaller than the
+  // sample.
   for (const Shape& count : {Shape{48, 96, 96}, Shape{5, 96, 96}, Shape{2, 96, 96}}) {
     const Box box = whole_box(shape);
     const StridedValues part = strided_part(box, std::as_bytes(std::span(values)).data(),
@@ -97,8 +99,9 @@ TEST(Estimates, OfAChunkSmallerThanASampleAreItsEncodedSize) {
   EXPECT_DOUBLE_EQ(estimate->encoded_bytes, encoded_bytes(**codec, values));
 }
 
-/// Chunks of a field over time are {1, 8, 16} where the values in memory are {8, 16}, here between
-/// the columns of a wider array: its last row ends the array, and nothing behind it may be read.
+/// Chunks of a field over time are {1, 8, 16}, while the values in memory are {8, 16}. Here the
+/// values are between the columns of a wider array. Their last row ends the array, and nothing
+/// behind it may be read.
 TEST(Estimates, OfAnEntryOverTimeAreThoseOfItsValues) {
   const Shape held = {8, 40};
   const std::vector<float> values = waves(held);
@@ -125,7 +128,7 @@ TEST(Estimates, WorkInAnyNumberOfDimensions) {
     for (const char* name : {"zfp", "sz3", "zstd", "deflate", "portable"}) {
       CodecRequest request{name, {}, DType::f32, shape, 1e-3};
       Result<std::unique_ptr<Codec>> codec = make_codec(request, "");
-      if (!codec.ok()) continue;  // Not installed, or not for this shape.
+      if (!codec.ok()) continue;  // Not installed, or the shape is not supported.
       const auto estimator = ChunkEstimator::make(request, **codec, "");
       ASSERT_TRUE(estimator.ok()) << name << shape_text(shape) << estimator.status().message();
       const Result<Estimate> estimate =
@@ -136,7 +139,8 @@ TEST(Estimates, WorkInAnyNumberOfDimensions) {
   }
 }
 
-/// What preset max gains is told by a part of the chunk, which may be all of it, or have any shape.
+/// A part of the chunk predicts the gain of preset max. The part may be the complete chunk and have
+/// any shape.
 TEST(Estimates, KnowWhatPresetMaxGains) {
   for (const Shape& shape : {Shape{64, 64, 96}, Shape{1, 48, 64, 64}, Shape{7, 9, 11},
                              Shape{300, 400}, Shape{200000}, Shape{1, 1}}) {
@@ -155,7 +159,7 @@ TEST(Estimates, KnowWhatPresetMaxGains) {
       sizes.push_back(static_cast<double>(encoded->buffer.n_bytes()));
     }
     EXPECT_LE(estimates[1], estimates[0]);
-    // Of small chunks much is head; where all lies in one row, max is ratio.
+    // Small chunks are mostly header; in a single row, max equals ratio.
     if (values.size() < 100'000 || shape.size() == 1) continue;
     EXPECT_NEAR(estimates[1] / estimates[0], sizes[1] / sizes[0], 0.1) << shape_text(shape);
   }
@@ -193,7 +197,7 @@ TEST(ValuesInMemory, AreTheLargestLocalPart) {
   puts[0].values = std::as_bytes(std::span(left)).data();
   puts[1].box = {{0, 3}, {10, 7}};
   puts[1].values = std::as_bytes(std::span(right)).data();
-  puts[2].box = {{0, 0}, {10, 10}};  // Pulled: not in memory.
+  puts[2].box = {{0, 0}, {10, 10}};  // Pulled from a source, not in memory.
   const std::vector<LocalPart> parts = {
       {0, {{8, 0}, {2, 3}}}, {1, {{8, 3}, {2, 7}}}, {2, {{8, 0}, {2, 10}}}};
   const auto values = values_in_memory(grid, 2, DType::f32, puts, parts);

@@ -1,4 +1,4 @@
-// Who takes a file over from a job that has died, and whom that job must not still have.
+// Taking over a file from a dead job, and refusing one whose job may be alive.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-/// A process that has begun something, and lives until it is killed.
+/// A process that starts something and lives until it is killed.
 class OtherProcess {
  public:
   explicit OtherProcess(const std::function<bool()>& begin) {
@@ -58,7 +58,7 @@ class OtherProcess {
   pid_t pid_ = 0;
 };
 
-/// Rank 0 of a job, and two that stand for other nodes.
+/// Rank 0 of a job, and two processes that simulate other nodes.
 struct DyingJob {
   explicit DyingJob(const std::string& path)
       : root([&] { return lock.take(path).ok(); }),
@@ -137,8 +137,8 @@ std::string this_host() {
   return name.data();
 }
 
-/// In a process whose mounts are its own, with a file system at `folder` whose locks are not known
-/// to be seen elsewhere. Returns whether there was one.
+/// Runs `test` in a process with private mounts. `folder` is on a file system whose locks may be
+/// invisible to other nodes. Returns true if that file system could be mounted.
 bool where_locks_are_not_known_to_be_seen(const std::string& folder,
                                           const std::function<void()>& test) {
   constexpr int cannot = 77;
@@ -172,7 +172,7 @@ TEST(WriterLock, AJobOfAnotherNodeIsNotTakenForDeadWhereItsLockMayNotBeSeen) {
     write_text(lock_path_of(path), "");  // It has only just been made there.
     EXPECT_EQ(mine.take(path, milliseconds(0)).code(), Code::io_error);
 
-    // A node of that job saw rank 0's lock, so it would be seen here.
+    // A node of that job saw rank 0's lock, so this process would see it, too.
     write_text(lock_path_of(path), job_on("elsewhere"));
     write_text(nodes_lock_path_of(path), "locks are seen between nodes\n");
     EXPECT_EQ(writer_of(path), "");
@@ -186,7 +186,7 @@ TEST(WriterLock, AJobOfAnotherNodeIsNotTakenForDeadWhereItsLockMayNotBeSeen) {
 }
 
 TEST(WriterLock, AJobOfAnotherNodeIsDeadWhereItsLockWouldBeSeen) {
-  const TestFolder folder;  // On a disk of this machine, or in its memory.
+  const TestFolder folder;  // On a local disk, or in memory.
   const std::string path = folder / "out.h5";
   write_text(lock_path_of(path), job_on("elsewhere"));
   WriterLock mine;
@@ -202,7 +202,7 @@ TEST(WriterLock, AnotherNodeNotesThatItSeesTheLock) {
     NodesLock node;
     write_text(lock_path_of(path), job_on("elsewhere"));
     node.join(path);
-    EXPECT_FALSE(noted());  // Nobody holds it.
+    EXPECT_FALSE(noted());  // The lock is not held.
     const Descriptor held(::open(lock_path_of(path).c_str(), O_RDONLY | O_CLOEXEC));
     ASSERT_EQ(::flock(held.fd(), LOCK_EX), 0);
     node.join(path);
@@ -211,7 +211,7 @@ TEST(WriterLock, AnotherNodeNotesThatItSeesTheLock) {
     std::filesystem::remove(nodes_lock_path_of(path));
     write_text(lock_path_of(path), job_on(this_host()));
     node.join(path);
-    EXPECT_FALSE(noted());  // The same node would see it in any case.
+    EXPECT_FALSE(noted());  // Processes on the same node would see the lock in any case.
   });
   if (!was_there) GTEST_SKIP() << "needs a file system mounted, which root may";
 }
@@ -221,7 +221,7 @@ TEST(WriterLock, WhatIsAnothersMeanwhileStays) {
   const std::string path = folder / "out.h5";
   WriterLock first;
   ASSERT_TRUE(first.take(path).ok());
-  std::filesystem::remove(lock_path_of(path));  // As somebody who takes its job for dead.
+  std::filesystem::remove(lock_path_of(path));  // By a process that considers it dead.
   WriterLock second;
   ASSERT_TRUE(second.take(path).ok());
   first.release();

@@ -1,8 +1,8 @@
-// The codec xor: both builds of its kernels give the same bytes and values, the most that a chunk
-// can take is what encoded_bytes_max() says, and no input makes the decoder leave its bounds.
+// The codec xor. Both builds of its kernels give the same bytes and values, and no chunk exceeds
+// encoded_bytes_max(). No input makes the decoder access memory out of range.
 //
-// That values return bit for bit under the registry's settings is codec_conformance_test.cpp; the
-// format itself is checked against a second decoder in tests/python/test_xor.py.
+// codec_conformance_test.cpp tests that values return bit for bit with the registry's settings.
+// tests/python/test_xor.py checks the format with a second decoder.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 using tailrace::test::Random;
 using Bytes = std::vector<std::byte>;
 
-/// Encode with a build; the buffer is exactly as large as it must be.
+/// Encodes with a build; the buffer has exactly the required size.
 Bytes encoded_by(Build build, const ChunkType& type, const Bytes& values) {
   Bytes encoded(encoded_bytes_max(values.size()));
   const Result<std::size_t> n = encode(type, values, encoded, build);
@@ -39,7 +39,7 @@ void check(const ChunkType& type, const Bytes& values) {
   }
 }
 
-/// Words whose number of bits is drawn at random, so that every form has its turn.
+/// Words with random numbers of bits, so that every form occurs.
 Bytes odd_widths(std::size_t n_words, std::size_t word_bytes, unsigned least, unsigned greatest,
                  unsigned shift, Random& random) {
   Bytes bytes(n_words * word_bytes);
@@ -72,8 +72,8 @@ TEST(XorCodec, BuildsAgreeOnEveryWidthAndForm) {
   }
 }
 
-/// The decoder copies the end of a chunk to where it may read beyond it; the last blocks of these
-/// chunks are cut there at every byte.
+/// The decoder copies the end of a chunk to a place where it may read beyond it. These chunks end
+/// at every byte of their last blocks.
 TEST(XorCodec, EveryLengthAroundTheCopiedEndReturns) {
   Random random;
   for (std::size_t n = 3250; n < 3330; ++n) {
@@ -155,7 +155,7 @@ TEST(XorCodec, AConstantChunkTakesAFewBytes) {
   check(type, values);
 }
 
-/// CRC-32 as zlib has it, so that damage gets behind the checksum.
+/// zlib's CRC-32, so that damage passes the checksum.
 std::uint32_t crc_32(std::span<const std::byte> bytes) {
   std::uint32_t crc = ~0U;
   for (const std::byte byte : bytes) {
@@ -171,8 +171,8 @@ void seal(Bytes& chunk) {
   std::memcpy(chunk.data() + 4, &crc, sizeof crc);
 }
 
-/// Every build comes to the same verdict; under the address sanitizer none leaves its bounds, since
-/// both buffers end where the bytes do.
+/// Expects the same result from every build. Both buffers end with the bytes, so that the address
+/// sanitizer detects any access out of range.
 void check_damaged(const Bytes& chunk, std::size_t n_values_bytes) {
   const auto given = std::make_unique<std::byte[]>(chunk.size());
   std::copy(chunk.begin(), chunk.end(), given.get());
@@ -200,7 +200,7 @@ TEST(XorCodec, DamageBehindTheChecksumIsSurvived) {
           best_build(), {.element_bytes = word_bytes, .shape = {26, 100}, .dimension = 0}, values);
       for (int round = 0; round < 300; ++round) {
         Bytes bent = chunk;
-        // The head and the first block's head more often than the rest.
+        // The head and the first block's head are hit more often than the rest.
         const std::size_t reach =
             round % 2 == 0 ? std::min<std::size_t>(40, bent.size()) : bent.size();
         for (int flip = 0; flip <= round % 3; ++flip) {

@@ -1,4 +1,5 @@
-// Zlib streams of several makers: what zlib itself makes of them, their sizes, and too little room.
+// Zlib streams of several encoders: zlib decodes them, their sizes are checked, and too little room
+// is reported.
 
 #include "codec/zlib_stream.hpp"
 #include "support/test_tier.hpp"
@@ -34,8 +35,8 @@ class Encoder {
     return libdeflate_zlib_compress(compressor_.get(), values.data(), values.size(), to.data(),
                                     to.size());
   }
-  /// The stream, in room of exactly so many bytes; empty: it does not fit. Proves that nothing
-  /// beyond is written.
+  /// The stream, in `room` bytes exactly; empty if it does not fit. Checks that nothing is written
+  /// beyond.
   ByteVector encode(const ByteVector& values, std::size_t room) const {
     constexpr std::byte guard{0xA5};
     ByteVector to(room + 64, guard);
@@ -53,7 +54,7 @@ class Encoder {
   std::unique_ptr<libdeflate_compressor, FreeCompressor> compressor_;
 };
 
-/// As zlib reads it, which ours does not.
+/// Decoded by zlib, not by our decoder.
 ByteVector decoded(const ByteVector& stream, std::size_t n) {
   ByteVector values(n + 1);
   uLongf n_values = values.size();
@@ -75,8 +76,8 @@ void append(ByteVector& to, const ByteVector& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-/// Smooth values with some noise, shuffled: noise at the front, what repeats at the back, or the
-/// other way round.
+/// Smooth values with some noise, shuffled: noise at the front and repetitions at the back, or
+/// reversed.
 template <class T>
 ByteVector shuffled_field(std::size_t n, bool big_endian) {
   std::mt19937 numbers(7);
@@ -110,7 +111,7 @@ TEST(ZlibStream, ZlibReadsWhatFieldsBecomeAndTheirSizesAreLibdeflates) {
           const ByteVector stream = encoder.encode(values, encoder.room(values));
           EXPECT_EQ(decoded(stream, values.size()), values);
           const auto plain = static_cast<double>(encoder.plain_bytes(values));
-          // Level 1 of libdeflate divides into blocks by length alone.
+          // libdeflate's level 1 divides into blocks only by length.
           const double within = level == 1 ? 1.02 : 1.005;
           EXPECT_LT(static_cast<double>(stream.size()), within * plain + 32);
         }
@@ -124,7 +125,7 @@ TEST(ZlibStream, NoiseStaysAsItIs) {
   const Encoder encoder(4);
   const ByteVector stream = encoder.encode(values, encoder.room(values));
   EXPECT_LT(stream.size(), values.size() + values.size() / 4000);
-  EXPECT_EQ(stream[2], std::byte{0});  // A stored block, and not the last one.
+  EXPECT_EQ(stream[2], std::byte{0});  // A stored block that is not the last one.
   EXPECT_EQ(decoded(stream, values.size()), values);
 }
 
@@ -132,7 +133,7 @@ TEST(ZlibStream, BytesWithoutMatchesAreCodedAsLiterals) {
   const ByteVector values = random_bytes(1 << 20, 100, 1);
   const Encoder encoder(4);
   const ByteVector stream = encoder.encode(values, encoder.room(values));
-  EXPECT_EQ(stream[2] & std::byte{7}, std::byte{0b100});  // A code of its own, and not the last.
+  EXPECT_EQ(stream[2] & std::byte{7}, std::byte{0b100});  // A dynamic block, not the last.
   EXPECT_LT(static_cast<double>(stream.size()), std::log2(100) / 8 * 1.02 * (1 << 20));
   EXPECT_EQ(decoded(stream, values.size()), values);
 }
@@ -140,13 +141,13 @@ TEST(ZlibStream, BytesWithoutMatchesAreCodedAsLiterals) {
 class NoiseThatComesAgain : public ::testing::TestWithParam<unsigned> {};
 INSTANTIATE_TEST_SUITE_P(OfSymbols, NoiseThatComesAgain, ::testing::Values(3, 8, 12, 16, 40, 256));
 
-/// It looks like any where only its bytes are counted.
+/// Counts of bytes alone do not reveal the repetition.
 TEST_P(NoiseThatComesAgain, IsFoundAtAnyDistance) {
   TierSample some(3);
   for (const std::size_t period : {1U, 3U, 180U, 1447U, 7777U, 20011U, 31000U}) {
     if (!some.take()) continue;
     SCOPED_TRACE(period);
-    // Once more only, then other noise: as rows that are equal in pairs.
+    // Repeated only once, then other noise: like rows that are equal in pairs.
     ByteVector pairs;
     ByteVector tiled;
     for (unsigned i = 0; pairs.size() < (1U << 18); ++i) {
@@ -184,7 +185,7 @@ TEST(ZlibStream, PartsOfAllKindsInAnyOrder) {
           break;
         }
         default: {
-          ByteVector rare(n, std::byte{7});  // One byte in most places: a code of few bits.
+          ByteVector rare(n, std::byte{7});  // One byte almost everywhere: a code of few bits.
           for (std::size_t i = 0; i < n; i += 1 + number(9)) rare[i] = std::byte(number(256));
           append(values, rare);
         }
@@ -194,7 +195,7 @@ TEST(ZlibStream, PartsOfAllKindsInAnyOrder) {
     const ByteVector stream = encoder.encode(values, encoder.room(values));
     ASSERT_FALSE(stream.empty());
     ASSERT_EQ(decoded(stream, values.size()), values);
-    // As much room as it takes and what is written beyond for speed; less: it says so.
+    // Room for the stream and for fast writes beyond it; with less, the encoder reports failure.
     EXPECT_EQ(encoder.encode(values, stream.size() + 160), stream);
     for (int i = 0; i < 4; ++i) {
       const std::size_t less = number(static_cast<unsigned>(stream.size()));

@@ -1,1 +1,1 @@
-"""Random programs against a model, through every door: CONTRIBUTING.md, "The workload"."""
+"""Random programs against a model, through every interface: CONTRIBUTING.md, "The workload"."""

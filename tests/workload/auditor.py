@@ -1,7 +1,8 @@
-"""Reads a file by stock readers and by ours, and holds it to the model.
+"""Reads a file with stock readers and with Tailrace, and compares it with the model.
 
-h5py and netCDF4 read everything; tailrace.open reads everything, then parts; `tailrace verify`
-compares it with a file of the values that were put; `tailrace recover` must call it whole.
+h5py and netCDF4 read everything. tailrace.open reads everything, then parts. `tailrace verify`
+compares the file with a second file of the values that were put. `tailrace recover` must report an
+undamaged file.
 """
 
 import json
@@ -18,7 +19,7 @@ import tailrace
 
 from .language import as_slices
 
-#: Attributes that the programs set begin so; all others are the writers' own.
+#: Attributes of the programs begin with this prefix; the writers add all others.
 PREFIX = "p_"
 
 
@@ -31,7 +32,7 @@ class Mismatch(Exception):
 
 
 def wrong_elements(variable, values, found, tolerance):
-    """True where `found` is not what was put, within the tolerance."""
+    """True for each element of `found` that differs from `values` by more than the tolerance."""
     found = np.asarray(found)
     if found.dtype != values.dtype:
         return np.ones(values.shape, bool)
@@ -51,7 +52,7 @@ def wrong_elements(variable, values, found, tolerance):
 
 
 def breaks_guard(variable, values, found):
-    """True where a guard of the variable does not hold (docs/guards.md)."""
+    """True for each element that violates a guard of the variable (docs/guards.md)."""
     broken = np.zeros(values.shape, bool)
     for guard in (variable.op.get("settings") or {}).get("guard", "").split("+"):
         if guard == "sign":
@@ -65,8 +66,8 @@ def breaks_guard(variable, values, found):
 
 
 def compare(reader, variable, values, found, tolerance, allowed=None):
-    """Mismatch if the values that a reader has found are not the model's.
-    allowed: elements that may differ all the same."""
+    """Raise Mismatch if the values that a reader found are not the model's.
+    allowed: elements that may differ nevertheless."""
     found = np.asarray(found)
     if found.shape != values.shape:
         raise Mismatch(reader, f"{variable.name} has shape {found.shape}, not {values.shape}")
@@ -83,8 +84,8 @@ def compare(reader, variable, values, found, tolerance, allowed=None):
 
 
 def same_attribute(one, other):
-    """`one` of the model, `other` as a reader gives it."""
-    if isinstance(other, h5py.Empty):  # As netCDF stores a text without characters.
+    """True if `one` of the model equals `other`, which a reader returned."""
+    if isinstance(other, h5py.Empty):  # netCDF stores an empty text like this.
         other = ""
     if isinstance(one, str) or isinstance(other, (str, bytes)):
         return (other.decode() if isinstance(other, bytes) else other) == one
@@ -147,7 +148,7 @@ READERS = (_Hdf5Reader, _NetcdfReader, _OwnReader)
 
 
 def random_key(shape, rng):
-    """A key of indexes, slices with steps and lists that a reader may ask for."""
+    """A random key of indexes, slices with steps and lists, for a reader."""
     key = []
     for n in shape:
         kind = rng.choice("iss" if n else "s")
@@ -164,7 +165,7 @@ def random_key(shape, rng):
 
 
 def _by_every_reader(path, look):
-    """Have each reader look at the file; what it cannot open or read is a Mismatch."""
+    """Read the file with each reader; a file that a reader cannot open or read is a Mismatch."""
     for make in READERS:
         try:
             reader = make(path)
@@ -181,18 +182,18 @@ def _by_every_reader(path, look):
 
 
 class Auditor:
-    """Judges one file against states of the model."""
+    """Compares one file with states of the model."""
 
     def __init__(self, folder, program):
         self.folder = folder
-        self.program = program  # The command line's, `tailrace`.
+        self.program = program  # The command-line program, `tailrace`.
         self.rng = random.Random(0)
 
     def audit(self, path, state, other=None, complete=True, last=True):
-        """Mismatch unless the file holds `state`. other: where the writer died in a commit, the
-        state at the commit's other end. Variables that are overwritten in place may hold some
-        values of that state.
-        complete: the file is closed, and `verify` judges it, too; last: so does `recover`."""
+        """Raise Mismatch unless the file holds `state`.
+        other: the state after the commit during which the writer died. Variables that are
+        overwritten in place may hold some values of that state.
+        complete: the file is closed, and `verify` checks it, too; last: so does `recover`."""
         _by_every_reader(path, lambda reader: self._audit_by(reader, state, other))
         self._bounds(path, state)
         if complete:
@@ -202,8 +203,8 @@ class Auditor:
                 self._recover(path)
 
     def audit_parts(self, path, states, must_be):
-        """Mismatch unless each variable is that of one of the states, as a crash in the commit of a
-        step may leave them. must_be: the first state was committed."""
+        """Raise Mismatch unless each variable matches one of the states. A crash in the commit of a
+        step may leave such a mixture. must_be: the first state was committed."""
         def parts(reader):
             for name in {name: None for state in states for name in state.variables}:
                 self._part_of_one(reader, name, states, must_be)
@@ -280,7 +281,7 @@ class Auditor:
 
     @staticmethod
     def _bounds(path, state):
-        """What the file records as a bound is not wider than what was asked for."""
+        """Check that no bound recorded in the file is wider than the requested bound."""
         with h5py.File(path, "r") as file:
             for name, variable in state.variables.items():
                 if name not in file or variable.absolute_bound is None:
@@ -293,7 +294,7 @@ class Auditor:
     def _verify(self, path, state):
         original = os.path.join(self.folder, "original.h5")
         with h5py.File(original, "w") as file, h5py.File(path, "r") as there:
-            # Until the file is closed variables that wait for values are not in it.
+            # Variables that wait for values are missing from the file until it is closed.
             names = [name for name in state.variables if state.closed or name in there]
             for name in names:
                 file.create_dataset(name, data=state.variables[name].values)
@@ -313,7 +314,7 @@ class Auditor:
             raise Mismatch("recover", f"exit {done.returncode}: {done.stdout}{done.stderr}")
 
     def repair(self, path):
-        """`tailrace recover --apply`, after a fault."""
+        """Run `tailrace recover --apply` after a fault."""
         done = subprocess.run([self.program, "recover", path, "--apply"], capture_output=True,
                               text=True, timeout=60, check=False)
         if done.returncode:
@@ -322,7 +323,7 @@ class Auditor:
 
 
 def put_in(state, name):
-    """True if the state has values of the variable."""
+    """True if the state has committed values of the variable."""
     return name in state.variables and state.variables[name].put_before
 
 
@@ -333,7 +334,7 @@ def overwrites_in_place(variable):
 
 
 def elements_of(variable, found):
-    """True where `found`, which may have another shape, holds the variable's values."""
+    """True for each element of `found` that equals the variable's value; shapes may differ."""
     equal = np.zeros(found.shape, bool)
     common = tuple(slice(0, min(n, m)) for n, m in zip(found.shape, variable.values.shape))
     equal[common] = ~wrong_elements(variable, variable.values[common], found[common],

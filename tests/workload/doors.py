@@ -1,7 +1,7 @@
-"""Doors: what each can do, and how its performer is started.
+"""Doors: the interfaces under test, their capabilities, and how their performers are started.
 
-A door names a performer (performer.py, or a program in another language that speaks its protocol)
-and states what it supports. The generator makes programs of nothing else.
+A door names a performer and states what it supports. A performer is performer.py, or a program in
+another language that implements its protocol. The generator uses only supported features.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from .performing import option_words
 
 FLOATS = ("f4", "f8")
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
-#: What each codec serves: types, bounds, numbers of dimensions.
+#: Capabilities of each codec: types, bounds, numbers of dimensions.
 EXACT_CODECS = ("none", "deflate", "xor", "zstd", "lz4", "bzip2", "blosc", "blosc2", "bitshuffle")
 LOSSY_CODECS = {
     "trz": (FLOATS + INTEGERS, ("abs", "rel", "psnr", "pw_rel", "none"), range(0, 9)),
@@ -35,22 +35,23 @@ LOSSY_CODECS = {
     "sz3": (FLOATS, ("abs", "rel", "psnr"), range(1, 5)),
     "zfp": (FLOATS, ("abs", "rel", "psnr"), range(1, 5)),
     "sperr": (FLOATS, ("abs", "rel", "psnr"), range(2, 4)),
-    "": (FLOATS, ("abs", "rel", "psnr", "pw_rel"), range(0, 9)),  # The engine chooses.
+    "": (FLOATS, ("abs", "rel", "psnr", "pw_rel"), range(0, 9)),  # Tailrace chooses the codec.
 }
 
-#: Each kind of fault: which calls on files count, what becomes of the one that is meant, and
-#: whether those after it fail, too (tests/campaign/recorder.c).
+#: Each kind of fault: which file calls count, what happens to the selected call, and whether later
+#: calls fail, too (tests/campaign/recorder.c).
 FAULTS = {"kill": ("io", "kill", False), "full": ("write", errno.ENOSPC, True),
           "sync": ("sync", errno.EIO, False), "error": ("io", errno.EIO, False),
           "stop": ("io", "stop", False)}
 FAULT_ERRORS = (errno.ENOSPC, errno.EIO)
-#: Of recorder.c: kind, class, rank, error, process, inode, offset, site, number of bytes behind it.
+#: A record of recorder.c: kind, class, rank, error, process, inode, offset, site, length of the
+#: data that follows.
 _RECORD = struct.Struct("<BBHiQQQQQ")
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What a door supports; the generator asks for it."""
+    """Features of a door; the generator reads them."""
 
     dtypes: tuple = FLOATS + INTEGERS
     exact_codecs: tuple = EXACT_CODECS
@@ -63,23 +64,23 @@ class Traits:
                       "hybrid:3")
     file_options: tuple = ("threads=1", "threads=2", "journal=on", "memory=16MiB", "align=512",
                            "buffer=64KiB", "attributes=all", "for=size", "fsync=on")
-    settings: bool = True  # Codecs' own.
+    settings: bool = True  # Codec-specific settings.
     growing: bool = True  # Unlimited dimensions.
-    records: bool = False  # One of them in a file, the first of its variables.
+    records: bool = False  # At most one unlimited dimension, the first of its variables.
     groups: bool = True
-    steps: bool = False  # Of fields, as in tailrace.h: put whole, each element once in a step.
+    steps: bool = False  # Each step puts each element of a field once (tailrace.h).
     attribute_types: tuple = ("text", "i4", "f8", "u1", "i8", "f4")
-    hows: tuple = ()  # Ways of a put: language.py, "how".
-    clock: bool = False  # Of puts of several ranks the later stays, where no call orders them, too.
-    commits_early: bool = False  # Also before a get, and before a put with "how" independent.
-    faults: tuple = ()  # Kinds: language.py, "fault".
-    crash_safe: bool = True  # What is committed survives the program. Plain HDF5 promises nothing.
-    reads: bool = False  # A closed file can be read by all ranks at once: operation "read".
+    hows: tuple = ()  # Values of "how" of a put (language.py).
+    clock: bool = False  # The later of several ranks' unordered puts wins.
+    commits_early: bool = False  # Also before a get or an independent put.
+    faults: tuple = ()  # Kinds of "fault" (language.py).
+    crash_safe: bool = True  # Committed data survive a crash, unlike with plain HDF5.
+    reads: bool = False  # Operation "read": all ranks read a closed file together.
     bad_puts: bool = False  # Operation "badput".
 
 
 class Died(Exception):
-    """The performer ended in the midst of an operation."""
+    """The performer ended during an operation."""
 
     def __init__(self, what, text=""):
         super().__init__(f"{what} {text}".strip())
@@ -87,14 +88,14 @@ class Died(Exception):
 
     @property
     def was_killed(self):
-        """True if SIGKILL has ended the process, or a rank of the job."""
+        """True if SIGKILL ended the process or a rank of the job."""
         return self.what in ("SIGKILL", "exit 137")
 
 
 class Door:
     """One performer process, or one job of several ranks, for many programs."""
 
-    #: Seconds for one operation: for hangs alone.
+    #: Seconds for one operation; exceeded only by hangs.
     TIME_LIMIT_S = 60
     ON_RANKS = False  # Started by mpiexec.
     PYTHON = sys.executable
@@ -110,7 +111,7 @@ class Door:
 
     @classmethod
     def missing(cls):
-        """What this machine lacks of the door, in words."""
+        """Reason why this machine cannot run the door; empty if it can."""
         if cls.ON_RANKS and shutil.which("mpiexec") is None:
             return "no mpiexec"
         if cls.TRAITS.faults and not recorder().exists():
@@ -124,7 +125,7 @@ class Door:
         return [*ranks, "env", *words, *self.performer()]
 
     def preloaded(self):
-        """Libraries that are loaded before the program's own."""
+        """Libraries for LD_PRELOAD."""
         return []
 
     def performer(self):
@@ -165,15 +166,16 @@ class Door:
         return self._process is not None
 
     def said(self):
-        """The end of what the performer has printed."""
+        """The last characters that the performer printed."""
         return self._log.read_text(errors="replace")[-1500:] if self._log.exists() else ""
 
     def request(self, op):
-        """The line that the performer gets."""
+        """The request line for the performer."""
         return json.dumps({**op, "id": self._n_requests})
 
     def do(self, op):
-        """Perform one operation. @returns the answer; Died if there is none."""
+        """Perform one operation. @returns the answer. @raises Died if the performer does not
+        answer."""
         if op["op"] == "begin":
             self._stops = (op.get("fault") or {}).get("kind") == "stop"
             with contextlib.suppress(FileNotFoundError):
@@ -184,7 +186,8 @@ class Door:
         answer = {}
         try:
             self._socket.sendall(self.request(op).encode() + b"\n")
-            # A program's process may have died before the request; then its parent answers that.
+            # A program's process may have died before the request; its parent answers that earlier
+            # request.
             while answer.get("id") != self._n_requests and answer.get("error") != "Died":
                 if self._stops:
                     self._wait_and_continue()
@@ -214,7 +217,7 @@ class Door:
         raise Died("hangs", said) from None
 
     def _wait_and_continue(self):
-        """Wait for an answer, and let ranks go on that a fault has stopped."""
+        """Wait for an answer, and resume ranks that a fault has stopped."""
         for _ in range(20 * self.TIME_LIMIT_S):
             if self._has_answer(0.05):
                 return
@@ -239,7 +242,7 @@ class Door:
         return False
 
     def stop(self):
-        """End the performer, and all of its ranks."""
+        """End the performer and all of its ranks."""
         if self._process is None:
             return
         if self._socket is not None:
@@ -252,7 +255,7 @@ class Door:
         self._process = self._socket = None
 
     def _kill(self):
-        """mpiexec's ranks have process groups of their own, in its session."""
+        """mpiexec's ranks have process groups of their own in its session."""
         for pid in [*processes_of_session(self._process.pid), self._process.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -296,8 +299,8 @@ class SerialHdf5Door(Door):
     PYTHON = "/usr/bin/python3"
     LIBRARY = "libtailrace_hdf5_serial.so"
     MODULES = "h5py._debian_h5py_serial"
-    # The chunks that a call completes are encoded at once, by the range that is known until then:
-    # rel and psnr bounds are another matter than elsewhere.
+    # The chunks that a call completes are encoded immediately, by the value range known at that
+    # time. Therefore rel and psnr bounds differ from those of other doors.
     TRAITS = Traits(exact_codecs=("gzip", "gzip", "none"), lossy_codecs=("trz", "portable", ""),
                     lossy_dtypes=FLOATS, bounds=("abs", "pw_rel"), layouts=(), file_options=(),
                     ops=("get", "attr", "delattr", "append", "exclusive"), crash_safe=False)
@@ -308,7 +311,7 @@ class SerialHdf5Door(Door):
     def environment(self):
         clean = {key: value for key, value in super().environment().items()
                  if key not in ("PYTHONHOME", "TAILRACE_OPTIONS", "HDF5_PLUGIN_PATH")}
-        # Readers look at the file while the program has it open, which HDF5's locks forbid.
+        # Readers open the file while the program has it open. HDF5's locks would forbid that.
         return {**clean, "HDF5_USE_FILE_LOCKING": "FALSE",
                 "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1])}
 
@@ -336,14 +339,14 @@ class ParallelHdf5Door(SerialHdf5Door):
 
 
 class ConnectorDoor(ParallelHdf5Door):
-    """A program on an HDF5 1.14 of its own (hdf5_calls.py), served by our VOL connector."""
+    """A program with its own HDF5 1.14 (hdf5_calls.py), served by Tailrace's VOL connector."""
 
     PERFORMER = "hdf5-calls"
     PYTHON = sys.executable
 
     @staticmethod
     def hdf5():
-        """What is preloaded, and the connector: of the build's first HDF5 that has one."""
+        """The preloaded library and the connector of the build's first HDF5 that has one."""
         cache = (library("").parent / "CMakeCache.txt").read_text()
         roots = re.search(r"TAILRACE_HDF5_PROGRAMS_ROOT:\w+=(.*)", cache)
         for root in roots[1].split(";") if roots and roots[1] else ():
@@ -419,7 +422,7 @@ class StepsDoor(Door):
         if op["op"] == "begin":
             self._dims, self._variables = {}, {}
             answer = super().do(op)
-            for known in op.get("known", ()):  # Of a job that comes after another one.
+            for known in op.get("known", ()):  # Fields of an earlier job.
                 answer = self.do({**known, "known": True})
             return answer
         if op["op"] == "dim":
@@ -473,7 +476,7 @@ class StepsDoor(Door):
 
 
 class FortranDoor(StepsDoor):
-    """The Fortran module, by the same program."""
+    """The Fortran module, with the same program."""
 
     TRAITS = dataclasses.replace(StepsDoor.TRAITS, ranks=(1, 2, 3), attribute_types=("i8", "f8"))
 
@@ -487,7 +490,7 @@ class FortranDoor(StepsDoor):
 
 
 def mpi_environment(folder):
-    """More ranks than cores, as root, and what mpiexec keeps in the folder."""
+    """Variables that let mpiexec oversubscribe cores and run as root, and that name its folder."""
     return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
             "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_orte_tmpdir_base": folder,
@@ -505,13 +508,13 @@ def recorder():
 
 
 def fault_words(fault):
-    """The fault as tests/campaign/recorder.c takes it."""
+    """The fault in the format of tests/campaign/recorder.c."""
     calls, action, sticky = FAULTS[fault["kind"]]
     return f"{calls}:{fault['call']}:{action}:{fault.get('rank', 0)}:{int(sticky)}"
 
 
 def processes_of_session(leader):
-    """Numbers of the processes of a session, each with its state, as in /proc/PID/stat."""
+    """The processes of a session with their states, from /proc/PID/stat."""
     found = {}
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
@@ -528,7 +531,7 @@ def stopped_processes(leader):
 
 
 def with_faults(door):
-    """The door under faults: one call of one rank fails, or ends or stops it."""
+    """The door with faults: one call of one rank fails, or ends or stops the rank."""
     return type(f"Faulty{door.__name__}", (door,), {
         "TRAITS": dataclasses.replace(door.TRAITS, faults=tuple(FAULTS)),
         "TIME_LIMIT_S": 30, "__doc__": door.__doc__})

@@ -1,7 +1,7 @@
-"""Random programs that a door can serve, made from a seed.
+"""Random programs that a door supports, made from a seed.
 
-Each operation is tried on the model first, and dropped if the program would be wrong or its result
-would not be determined.
+Each operation is tried on the model first. It is dropped if the program would be wrong or its
+result undetermined.
 """
 
 import random
@@ -12,11 +12,11 @@ from .doors import LOSSY_CODECS
 from .language import Program
 from .model import Invalid, Model
 
-#: Most elements of one variable, so that a program takes milliseconds.
+#: Maximum number of elements of one variable, so that a program takes milliseconds.
 _ELEMENTS_MAX = 6000
 _LENGTHS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 40)
 _KINDS = ("const", "ramp", "smooth", "smooth", "noise", "noise", "wide", "specials", "bits")
-#: A range, or an extreme value, that says nothing of the rest makes rel and psnr meaningless.
+#: Kinds with a meaningful range. With a single extreme value, rel and psnr bounds mean nothing.
 _KINDS_OF_RANGE = ("const", "ramp", "smooth", "noise")
 _SETTINGS = {
     "deflate": ({"level": 1}, {"level": 9}, {"shuffle": False}, {"checksum": True},
@@ -54,12 +54,12 @@ class Generator:
         return f"{letter}{self.n_names}"
 
     def layout(self, file_options):
-        """A layout that the mode of the file serves."""
+        """A layout that the file's mode supports."""
         return "layout=" + self.rng.choice([name for name in self.traits.layouts
                                             if name != "dense" or "mode=" not in file_options])
 
     def add(self, op):
-        """Add the operation if it is valid here. @returns whether it is."""
+        """Add the operation if it is valid at this point. @returns whether it is."""
         if op["op"] == "abort" and "abort" not in self.traits.ops:
             return False
         try:
@@ -88,13 +88,13 @@ class Generator:
         kind = self.rng.choice(self.traits.faults + ("kill",))
         logarithms = {"full": 4.0, "sync": 2.5}.get(kind, 5.5)
         self.sync_all = kind == "sync"
-        # Rank 0 makes most of the calls.
+        # Rank 0 makes most calls.
         rank = self.rank() if self.chance(0.5) else 0
         call = int(np.exp(self.rng.uniform(0, logarithms - 1.5 * (rank > 0))))
         self.add({"op": "fault", "kind": kind, "call": call, "rank": rank})
 
     def read(self):
-        """All ranks read slabs of a closed file, after an "abort" as well."""
+        """All ranks read slabs of a closed file, also after an "abort"."""
         if self.model.on_disk is None:
             return
         variable = self.rng.choice(list(self.model.on_disk.variables.values()))
@@ -138,13 +138,13 @@ class Generator:
         if self.chance(0.2) and self.traits.layouts:
             options.append(self.layout(",".join(options)))
         if self.traits.file_options:
-            # Repeated values beside much smaller ones are no mistake of a random program.
+            # Repeated values next to much smaller ones are not an error in a random program.
             options.append("allow-wide-bound=on")
         self.add({"op": "open", "mode": mode, "options": ",".join(options)})
 
     def time_steps(self):
-        """As simulations write: the same variables in every step, new ones now and then, and a
-        flush behind each step. @returns False if the file was given up."""
+        """Write like a simulation: the same variables in every step, sometimes new ones, and a
+        flush after each step. @returns False if the file was aborted."""
         for _ in range(self.rng.randint(3, 6)):
             if self.chance(0.25):
                 self.define()
@@ -156,7 +156,7 @@ class Generator:
         return True
 
     def session_of_steps(self, at):
-        """Fields of one step, in groups, and fields over time; some steps are waited for."""
+        """Fields of one step, in groups, and fields over time; the program waits for some steps."""
         self.open("a" if at and self.model.on_disk is not None and self.chance(0.85) else "w")
         for n in range(self.rng.randint(1, 5)):
             for _ in range(self.rng.choice([0, 1, 1, 2]) if n else self.rng.randint(1, 3)):
@@ -197,15 +197,16 @@ class Generator:
             if op.get("chunks"):
                 op["chunks"] = [1, *op["chunks"]]
             if op.get("options") in ("layout=contiguous", "layout=dense"):
-                del op["options"]  # No field that grows has the one, no mode but sync the other.
-        contiguous = op.get("options") == "layout=contiguous"  # It has no holes.
+                del op["options"]  # Refused by growing fields; by modes other than sync.
+        contiguous = op.get("options") == "layout=contiguous"  # A contiguous field has no holes.
         if op.get("fill") is not None and not contiguous and self.chance(0.3):
             op["options"] = ",".join(filter(None, [op.get("options"), "holes=on"]))
         if self.add(op):
             self.put_whole(self.model.now.variables[op["name"]])
 
     def put_whole(self, variable):
-        """Put a field in the boxes of a random partition; some may lack where holes are allowed."""
+        """Put a field in the boxes of a random partition; boxes may be missing if holes are
+        allowed."""
         boxes = [[(0, self.model.now.dims[name][0])
                   for name in variable.dims[variable.over_time:]]]
         for _ in range(self.rng.choice([0, 1, 2, 4]) if boxes[0] else 0):
@@ -226,7 +227,8 @@ class Generator:
                       "style": self.rng.choice(["", "", "copy", "strided", "fortran"])})
 
     def commit(self, kind):
-        """Put what must have values by then, and commit. @returns whether it is."""
+        """Commit, and first put variables whose values the commit requires. @returns whether it
+        succeeded."""
         for variable in list(self.model.now.variables.values()):
             if self.add({"op": kind}):
                 return True
@@ -306,7 +308,7 @@ class Generator:
         self.add(op)
 
     def may_grow(self, names):
-        """True if a new dimension behind these can be unlimited."""
+        """True if a new dimension after these can be unlimited."""
         if not self.traits.records:
             return self.traits.growing
         return not names and not any(one for _, one in self.model.now.dims.values())
@@ -323,7 +325,7 @@ class Generator:
         if self.traits.settings and op["codec"] in _SETTINGS and self.chance(0.3):
             op["settings"] = dict(self.rng.choice(_SETTINGS[op["codec"]]))
             if "guard" in op["settings"] and op["bound"] and op["bound"][0] == "pw_rel":
-                del op["settings"]  # Codecs refuse guards beside it.
+                del op["settings"]  # Codecs refuse guards in combination with it.
         if self.traits.layouts and self.chance(0.15):
             op["options"] = self.layout(self.model.now.options)
         elif op["codec"] == "none" and not any(unlimited for _, unlimited in dims) and (
@@ -375,7 +377,7 @@ class Generator:
         return spec
 
     def key(self, variable, may_grow):
-        """A key of any kind. Dimensions grow by slices and indexes."""
+        """A random key. Dimensions grow by slices and indexes."""
         key = []
         whole = self.chance(0.25)
         elements = 1
@@ -410,7 +412,7 @@ class Generator:
 
 
 def generate(seed, door, traits):
-    """The program of a seed.
+    """The program for a seed.
 
     >>> from workload.doors import DOORS
     >>> one = generate("1", "array", DOORS["array"].TRAITS)

@@ -1,4 +1,4 @@
-"""Many programs: starts judges, finds the program that a crash belongs to, shrinks what fails."""
+"""Many programs: starts judges, finds the program that caused a crash, shrinks failing programs."""
 
 import contextlib
 import json
@@ -20,12 +20,13 @@ from .shrink import shrink
 from .verdict import Verdict
 
 _TESTS = pathlib.Path(__file__).resolve().parents[1]
-#: Seconds for one program: for hangs alone.
+#: Seconds for one program; exceeded only by hangs.
 _TIME_LIMIT_S = 180
 
 
 def environment():
-    """What judges and performers need: the package, its engine, and filters for stock readers."""
+    """Set the environment of judges and performers: the package, its engine, and filters for stock
+    readers."""
     sys.path.insert(0, str(_TESTS / "python"))
     import hdf5plugin  # noqa: PLC0415
     import python_package  # noqa: PLC0415
@@ -41,7 +42,7 @@ def environment():
 
 
 class JudgeProcess:
-    """A judge in a process of its own, started again where a program has ended it."""
+    """A judge in a separate process, restarted after a program has crashed it."""
 
     def __init__(self):
         self._environment = environment()
@@ -80,7 +81,7 @@ class JudgeProcess:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         if at_once:
-            with contextlib.suppress(ProcessLookupError):  # Where the judge has left nobody.
+            with contextlib.suppress(ProcessLookupError):  # It may have ended.
                 os.killpg(self._process.pid, signal.SIGKILL)
         try:
             self._process.wait(60)
@@ -104,11 +105,11 @@ class Failure:
 
 @dataclass
 class Counts:
-    """What a campaign has run."""
+    """Counts of a campaign."""
 
     programs: int = 0
     operations: int = 0
-    faults: dict = field(default_factory=dict)  # By door and kind: those that came.
+    faults: dict = field(default_factory=dict)  # Faults that occurred, by door and kind.
     by_door: dict = field(default_factory=dict)
     failures: list = field(default_factory=list)
 
@@ -129,8 +130,8 @@ def seeds(seed, first=0):
 
 def campaign(doors, seed, *, seconds=None, programs=None, least=0, failures_max=10, shrink_s=60,
              first=0, report=lambda _: None):
-    """Run programs by each door in turn, until time or number is reached. @returns Counts.
-    least: so many run even where time is over."""
+    """Run programs on each door in turn, until time or number is reached. @returns Counts. least:
+    number of programs to run even if time has run out."""
     counts, judge = Counts(), JudgeProcess()
     end = time.monotonic() + seconds if seconds is not None else float("inf")
     try:

@@ -1,7 +1,7 @@
-"""As much of h5py as performer.py needs, over the HDF5 that the process has loaded, by ctypes.
+"""The part of h5py that performer.py needs, by ctypes on the HDF5 that the process has loaded.
 
-h5py is built for one HDF5 each; this takes the one that is preloaded, with or without what serves
-its calls. Constants are those of HDF5's headers.
+Each h5py is built for one HDF5. This module uses the preloaded HDF5, with or without the library
+that intercepts its calls. Constants are those of HDF5's headers.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ _calls = ctypes.CDLL(None)
 
 
 def call(name, *words):
-    """Call a function that returns an id, a size or a status, all of them negative for failures."""
+    """Call a function that returns an id, a size or a status; negative values are failures."""
     function = getattr(_calls, name)
     function.restype = ctypes.c_int64 if name in _OF_IDS else ctypes.c_int
     result = function(*[ctypes.c_int64(word) if isinstance(word, int) else word for word in words])
@@ -48,7 +48,7 @@ def space_of(shape, limits=None):
 
 
 class Attributes:
-    """Of an object, by its path."""
+    """Attributes of an object, given by its path."""
 
     def __init__(self, file, path):
         self._file, self._path = file, path.encode()
@@ -85,7 +85,7 @@ class Attributes:
 
 
 class Dataset:
-    """Stays open until its file is closed."""
+    """A dataset, open until its file is closed."""
 
     def __init__(self, file, path, dtype):
         self.id, self.dtype = call("H5Dopen2", file.id, path.encode(), 0), np.dtype(dtype)
@@ -105,7 +105,7 @@ class Dataset:
         return tuple(shape)
 
     def _transfer(self, name, words, values, together=False):
-        """words: slices with steps, () for all, or None for nothing."""
+        """words: slices with steps, () for the complete dataset, or None for nothing."""
         there, here = call("H5Dget_space", self.id), space_of(values.shape)
         how = 0
         if together:
@@ -139,7 +139,7 @@ class Dataset:
 
 
 class File:
-    """A file that all ranks of a communicator have open by MPI-IO."""
+    """A file that all ranks of a communicator open by MPI-IO."""
 
     def __init__(self, path, mode, driver, comm):
         from mpi4py import MPI  # noqa: PLC0415

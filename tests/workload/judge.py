@@ -1,8 +1,8 @@
-"""Runs a program by its door beside the model, and audits the file after each commit.
+"""Runs a program through its door and on the model, and audits the file after each commit.
 
-    python -m workload.judge        programs in JSON, one a line; verdicts likewise
+    python -m workload.judge        programs in JSON, one per line; verdicts in the same form
 
-A judge is a process of its own, since readers may crash as well; harness.py starts it.
+A judge is a separate process, because readers may crash as well; harness.py starts it.
 """
 
 import contextlib
@@ -23,14 +23,14 @@ from .verdict import Verdict
 
 
 def decoded(array):
-    """The values of an answer; their data are base64."""
+    """The values of an answer, decoded from base64."""
     import base64  # noqa: PLC0415
     raw = base64.b64decode(array["data"])
     return np.frombuffer(raw, array["dtype"]).reshape(array["shape"])
 
 
 class Judge:
-    """Doors that stay open, for any number of programs."""
+    """Doors that stay open for any number of programs."""
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="workload_")
@@ -60,7 +60,7 @@ class Judge:
 
 
 class Run:
-    """One program by its door, and the model beside it."""
+    """One program on its door and on the model."""
 
     def __init__(self, judge, program, folder):
         self.judge, self.program = judge, program
@@ -119,7 +119,7 @@ class Run:
                 return self._after_fault("kill", states, at)
             return Verdict("crash", death.what, str(death), at)
         if op["op"] == "badput":
-            self.refusal_due = self.door.TRAITS.steps  # There the step fails on all ranks.
+            self.refusal_due = self.door.TRAITS.steps  # The next step fails on all ranks.
             accepted = "error" not in answer and not self.refusal_due
             return Verdict("wrong", "bad put", "is accepted", at) if accepted else None
         if op["op"] == "abort":
@@ -132,7 +132,7 @@ class Run:
             text = f"{answer['error']}: {answer['text']}"
             return Verdict("error", answer["error"], f"{text}\n{answer.get('where', '')}", at)
         if not self.door.TRAITS.crash_safe and self._fault_has_come():
-            return Verdict(at=at, fault=self.fault["kind"])  # HDF5 itself may lose what it buffers.
+            return Verdict(at=at, fault=self.fault["kind"])  # HDF5 itself may lose buffered data.
         if self.refusal_due and op["op"] in (*COMMITS, "step"):
             return Verdict("wrong", "bad put", "is accepted", at)
         try:
@@ -174,7 +174,7 @@ class Run:
         return Verdict(fault=self.fault["kind"])
 
     def _after_error(self, kind, states, at):
-        """A call has failed as it should: the program gives the file up."""
+        """Handle a call that failed as expected: the program abandons the file."""
         try:
             self.door.do({"op": "reset"})
         except Died as death:
@@ -182,11 +182,12 @@ class Run:
         return self._after_fault(kind, states, at)
 
     def _after_fault(self, kind, states, at):
-        """What was committed is there; a commit that was under way is there or not."""
+        """Check that committed data exist. A commit that was in progress is either present or
+        absent."""
         verdict = Verdict(at=at, fault=kind)
         if not self.door.TRAITS.crash_safe:
             return verdict
-        # Variables that wait for values come with a commit of their own.
+        # Variables that wait for values appear with a later commit.
         states = [state and dataclasses.replace(state, closed=False) for state in states]
         if not os.path.exists(self.path) and states[0] is None:
             return verdict
@@ -226,7 +227,7 @@ class Run:
 
 
 def main():
-    # Lines that libraries print on stdout must not come between the verdicts.
+    # Lines that libraries print on stdout must not mix with the verdicts.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     judge = Judge()

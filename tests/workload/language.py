@@ -1,4 +1,4 @@
-"""The language of the workload's programs, and what its keys and values mean.
+"""The language of the workload's programs, and the meaning of its keys and values.
 
 A program is a list of operations, each a dict that JSON can hold:
 
@@ -12,19 +12,21 @@ A program is a list of operations, each a dict that JSON can hold:
     {"op": "attr", "of": PATH | "", "name": NAME, "value": TEXT | [NUMPY, [NUMBER...]]}
     {"op": "delattr", "of": PATH | "", "name": NAME}
     {"op": "flush"}, {"op": "close"}, {"op": "abort"}
-    {"op": "step"}                           a step ends, and is committed by the next such call
+    {"op": "step"}                           a step ends; the next such call commits it
     {"op": "badput", "name": PATH, "rank": R, "how": ...}      R puts beyond the last dimension
-    {"op": "ranks", "n": N}                  a job of N ranks goes on with the closed file
+    {"op": "ranks", "n": N}                  a job of N ranks continues with the file
     {"op": "read", "name": PATH, "keys": [KEY...]}     each rank reads a slab of the closed file
     {"op": "fault", "kind": KIND, "call": N, "rank": R}        see below
 
-`put` and `get` are one rank's own; all ranks make the other calls, and take part in a put that has
-a "how" ("collective", "independent" between two collective calls, "nonblocking" up to one). A KEY
-has one part for each dimension: ["i", at], ["s", start, count, step] with a step that may be
-negative, or ["p", [positions...]]. A fault meets the Nth call on files that rank R makes: it dies
-there ("kill"), the disk is full from there on ("full", writes), an fsync fails ("sync"), any call
-fails once ("error"), or the rank sleeps for a while ("stop"). VALUES name a kind of field, not its
-numbers, so that programs stay short.
+One rank makes the calls `put` and `get`; all ranks make the other calls. All ranks also take part in
+a put that has a "how": "collective", "independent" between two collective calls, or "nonblocking"
+until one. A KEY has one part for each dimension: ["i", at], ["s", start, count, step], whose step
+may be negative, or ["p", [positions...]]. VALUES name a kind of field, not its numbers, so that
+programs stay short.
+
+A fault strikes at the Nth file call of rank R. The rank dies in the call ("kill") or sleeps for a
+while ("stop"). An fsync fails ("sync"), or any call fails once ("error"). With "full" this write and
+all later ones find the disk full.
 """
 
 import json
@@ -34,17 +36,17 @@ from typing import Any
 
 import numpy as np
 
-#: Of tests of the workload itself: a put that the door forgets, one that the model is not told of,
-#: and a performer that crashes.
+#: Operations that test the workload itself: a put that the door forgets, a put that the model does
+#: not see, and a crash of the performer.
 CRIMES = ("forgotten", "extra", "crash")
 #: Operations after which the file holds all that was put.
 COMMITS = ("flush", "close")
-#: Operations that one rank makes alone.
+#: Operations of a single rank.
 OWN = ("put", "get", "badput")
 #: Operations on a file that is closed.
 CLOSED = ("open", "ranks", "read")
 
-#: netCDF's default fill values, which stand where nothing was written and no value was declared.
+#: netCDF's default fill values, for unwritten elements of variables that declare no fill value.
 DEFAULT_FILL = {
     "i1": -127, "u1": 255, "i2": -32767, "u2": 65535, "i4": -2147483647, "u4": 4294967295,
     "i8": -9223372036854775806, "u8": 18446744073709551614, "f4": 9.9692099683868690e36,
@@ -136,7 +138,7 @@ def _real_values(spec, dtype, n):
 
 
 def values_of(spec, dtype, shape, fill=None):
-    """The numbers that VALUES stand for. "with_fill": some of them are the variable's fill value.
+    """The numbers that VALUES describe. "with_fill": some of them are the variable's fill value.
 
     >>> values_of({"kind": "ramp", "scale": 2}, "f4", (3,)).tolist()
     [0.0, 2.0, 4.0]

@@ -1,8 +1,8 @@
-"""What a file must hold: a model of the language in NumPy.
+"""A model of the language in NumPy: it predicts what a file must hold.
 
-The model knows each element's value as it was put, whether it was written at all, and how far a
-reader's value may be off. It refuses programs that are wrong or whose result is not determined
-(Invalid), so that the generator and the shrinker need no rules of their own.
+For each element the model stores the value that was put, whether it was written, and the tolerance
+for a reader's value. The model refuses wrong programs and programs with undetermined results
+(Invalid). The generator and the shrinker therefore need no rules.
 """
 
 import copy
@@ -15,12 +15,12 @@ from .language import (CLOSED, COMMITS, DEFAULT_FILL, attribute_value, index_of,
                        positions, values_of)
 
 class Invalid(Exception):
-    """The program is not one that a door must serve; the text says why."""
+    """The door need not support the program; the text gives the reason."""
 
 
 @dataclass
 class Variable:
-    """One variable: as it was defined, and its elements."""
+    """One variable: its definition and its elements."""
 
     name: str
     dims: list[str]
@@ -28,13 +28,13 @@ class Variable:
     op: dict[str, Any]
     values: Any = None
     written: Any = None  # False: the element has the fill value.
-    last_rank: Any = None  # Who put an element since ranks have met, else -1.
-    opened: bool = False  # The file had it when it was opened.
-    in_step: Any = None  # Of doors with steps: True where an element was put in this one.
-    entry: int = 0  # Of a field over time: the index that this step's values will have.
-    puts: int = 0  # Since the last commit.
-    first_commit: int = -1  # The number of the commit that brought its first values.
-    absolute_bound: Optional[float] = None  # Of rel and psnr: known from that commit on.
+    last_rank: Any = None  # Rank that put the element since the last meeting of ranks, or -1.
+    opened: bool = False  # The variable was in the file when it was opened.
+    in_step: Any = None  # Doors with steps: True for elements put in the current step.
+    entry: int = 0  # Field over time: the index of the current step.
+    puts: int = 0  # Number since the last commit.
+    first_commit: int = -1  # Number of the commit with its first values.
+    absolute_bound: Optional[float] = None  # Bound of rel and psnr, known after the first commit.
 
     @property
     def fill(self):
@@ -55,7 +55,7 @@ class Variable:
 
     @property
     def waits_for_values(self):
-        """True if it may come into the file with its first values alone, or at the end."""
+        """True if the variable may appear in the file only with its first values, or at close."""
         chosen = self.codec in (None, "auto") and self.bound[0] != "none"
         return not self.put_before and (chosen or self.bound[0] in ("rel", "psnr"))
 
@@ -65,7 +65,7 @@ class Variable:
 
     @property
     def ordered_by_calls(self):
-        """Of large datasets that were opened where they lie no clock counts (docs/hdf5.md)."""
+        """True if a clock does not order puts: large datasets opened in place (docs/hdf5.md)."""
         return self.opened and not self.op.get("chunks") and self.values.nbytes >= 16384
 
     def keeps_exactly(self):
@@ -78,7 +78,7 @@ class Variable:
         return kind in "iu" and (self.codec != "portable" or self.bound[0] == "pw_rel")
 
     def tolerance(self):
-        """How far each element may be off, in the unit of the values; 0: equal."""
+        """Allowed error of each element, in the unit of the values; 0: equal."""
         mode, number = self.bound
         if self.keeps_exactly():
             return np.zeros(self.values.shape, np.longdouble)
@@ -89,14 +89,14 @@ class Variable:
         elif mode == "abs":
             allowed = np.full(self.values.shape, np.longdouble(number))
         else:
-            # The engine resolves the range in double precision, the model may round otherwise.
+            # The engine computes the range in double precision; the model may round differently.
             allowed = np.full(self.values.shape,
                               np.longdouble(self.absolute_bound or 0.0) * (1 + 1e-12))
         exact = ~np.isfinite(values) | ~self.written | (self.values == self.fill)
         return np.where(exact, np.longdouble(0), allowed)
 
     def value_range(self):
-        """Of the finite values that were put and are not fill."""
+        """Range of the finite values that were put and are not the fill value."""
         used = self.values[self.written & (self.values != self.fill)]
         if np.dtype(self.dtype).kind == "f":
             used = used[np.isfinite(used)]
@@ -118,13 +118,13 @@ class Variable:
 
 @dataclass
 class State:
-    """All that one file holds."""
+    """The contents of one file."""
 
     dims: dict[str, list[Any]] = field(default_factory=dict)  # [length, is unlimited]
     variables: dict[str, Variable] = field(default_factory=dict)
     attributes: dict[tuple[str, str], Any] = field(default_factory=dict)
-    closed: bool = False  # By close(), which creates what nobody has put.
-    early: bool = False  # By a call that brings values to the file, and no variable without any.
+    closed: bool = False  # After close(), which creates variables without puts, too.
+    early: bool = False  # After a call that only adds variables with values.
     options: str = ""
 
     def shape(self, variable):
@@ -136,7 +136,7 @@ class State:
         return waits and not self.closed
 
     def grow(self):
-        """Bring all variables to the lengths of their dimensions."""
+        """Extend all variables to the lengths of their dimensions."""
         for variable in self.variables.values():
             shape = self.shape(variable)
             if variable.values is not None and variable.values.shape == shape:
@@ -151,23 +151,23 @@ class State:
 
 
 class Model:
-    """The file on disk, and what an open session has made of it since."""
+    """The file on disk, and the state of the open session."""
 
     def __init__(self, ranks, traits):
         self.ranks = ranks
         self.traits = traits
         self.on_disk: Optional[State] = None
-        self.handed_over: Optional[State] = None  # By a step that the next such call commits.
-        #: States of which a crash leaves one: the last that is certainly committed, and those that
-        #: have been handed over since (docs/reliability.md).
+        self.handed_over: Optional[State] = None  # State that the next committing call commits.
+        #: States that a crash may leave: the last one certainly committed, and those handed over
+        #: since (docs/reliability.md).
         self.left_by_crash: list[Optional[State]] = [None]
         self.now: Optional[State] = None
         self.mode = ""
         self.in_place = False
         self.n_commits = 0
         self.n_commits_at_open = 0
-        #: Lengths as a rank knows them without asking the others: those of the last commit, and
-        #: what it has put itself.
+        #: Lengths that a rank knows without communication: those of the last commit, extended by
+        #: its own puts.
         self.known: list[dict[str, int]] = []
 
     # --- operations -------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class Model:
         return result
 
     def _fault(self, op):
-        """A fault happens to the process; the model goes on."""
+        """A fault happens to the process; the model continues."""
 
     def _open(self, op):
         if op["mode"] == "x" and self.on_disk is not None:
@@ -196,7 +196,7 @@ class Model:
         self.now.closed = False
         self.now.options = op.get("options", "")
         self.mode = op["mode"]
-        self.in_place = appends  # Else the file has its name from the first commit on.
+        self.in_place = appends  # Otherwise the file gets its name at the first commit.
         self.n_commits_at_open = self.n_commits
         self._learn_lengths()
 
@@ -231,7 +231,8 @@ class Model:
         return variable
 
     def _check_key(self, variable, key, rank, may_grow):
-        """Positions lie within the lengths that the rank knows, or grow a dimension by a slice."""
+        """Check that positions lie within the lengths that the rank knows, or grow a dimension by a
+        slice."""
         ends = []
         for name, part in zip(variable.dims, key):
             at = positions(part)
@@ -275,7 +276,7 @@ class Model:
         variable.puts += 1
 
     def _put_in_step(self, variable, key):
-        """A field is put once in a step, in boxes, and over time into a new entry."""
+        """Check that a field is put once per step, in boxes, and over time into a new entry."""
         if variable.put_before and not variable.over_time:
             raise Invalid(f"{variable.name} belongs to an earlier step")
         if any(part[0] == "p" or part[-1] != 1 for part in key if part[0] != "i"):
@@ -319,7 +320,7 @@ class Model:
         return variable.values[at].reshape(shape), variable.tolerance()[at].reshape(shape)
 
     def _is_longer(self):
-        """True if a dimension is longer than it is in the file, or there is no file yet."""
+        """True if a dimension is longer than in the file, or if the file does not exist yet."""
         return not self.in_place or any(
             self.now.dims[name][0] > length for name, (length, _) in self.on_disk.dims.items())
 
@@ -377,13 +378,14 @@ class Model:
         self.left_by_crash = [self.on_disk]
 
     def _ranks(self, op):
-        """Another job goes on with the closed file."""
+        """Another job continues with the closed file."""
         if self.now is not None or op["n"] not in self.traits.ranks:
             raise Invalid(f"no job of {op['n']} ranks can go on")
         self.ranks = op["n"]
 
     def _read(self, op):
-        """All ranks read their own slabs of a closed file. @returns what each must find."""
+        """All ranks read their own slabs of a closed file. @returns the values that each must
+        find."""
         if self.on_disk is None or op["name"] not in self.on_disk.variables:
             raise Invalid(f"variable {op['name']} does not exist")
         variable, tolerance = self.on_disk.variables[op["name"]], None
@@ -416,7 +418,7 @@ class Model:
         self.known = [dict(lengths) for _ in range(self.ranks)]
 
     def _forget_ranks(self, op):
-        """Puts that come now are known to be later than those of other ranks before."""
+        """Record that later puts are ordered after all earlier puts of other ranks."""
         if self.now is None or op["op"] == "badput":
             return
         clock = self.traits.clock

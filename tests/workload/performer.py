@@ -1,12 +1,12 @@
-"""The process that performs a program's operations, by one door's library.
+"""The process that performs a program's operations with one door's library.
 
     python -m workload.performer DOOR      TAILRACE_WORKLOAD_SOCKET names the judge's socket
 
 Requests and answers are lines of JSON. A program begins with {"op": "begin", "path": ..., "ops":
-[...]}, which also shows what is to come, and ends with {"op": "reset"}; its operations, as in
-language.py, come one by one between these. An answer is {"ok": true}, with "array" for `get`, or
-{"error": TYPE, "text": ...}, and the request's "id". Rank 0 talks to the judge and broadcasts
-requests to the other ranks. A performer in any language can take this one's place.
+[...]}, which also announces its operations, and ends with {"op": "reset"}. Between these requests
+its operations (language.py) arrive one by one. An answer is {"ok": true}, with "array" for `get`, or
+{"error": TYPE, "text": ...}, and the request's "id". Rank 0 communicates with the judge and
+broadcasts requests to the other ranks. A performer in any language can replace this one.
 """
 
 import contextlib
@@ -28,10 +28,10 @@ from .performing_pnetcdf import PnetcdfFile
 
 
 class ArrayFile(Door):
-    """tailrace.open, by one process or by all ranks of a communicator."""
+    """tailrace.open in one process, or on all ranks of a communicator."""
 
     def __init__(self, comm=None):
-        import tailrace  # noqa: PLC0415 - each door loads its own library alone.
+        import tailrace  # noqa: PLC0415 - each door loads only its own library.
         self.tailrace, self.comm = tailrace, comm
         self.path, self.file = "", None
 
@@ -55,7 +55,7 @@ class ArrayFile(Door):
         if op.get("bound"):
             words[op["bound"][0]] = op["bound"][1]
             if op["bound"][0] in ("rel", "psnr"):
-                words["allow_wide_bound"] = True  # Random parts repeat any extreme.
+                words["allow_wide_bound"] = True  # Random parts repeat any extreme value.
         if op.get("chunks"):
             words["chunks"] = tuple(op["chunks"])
         self.file.create_variable(op["name"], op["dims"], op["dtype"], fill_value=op.get("fill"),
@@ -99,8 +99,8 @@ class ArrayFile(Door):
 class Hdf5File(Door):
     """An h5py program with Tailrace preloaded, serial, or parallel by MPI-IO.
 
-    Codecs and bounds come by TAILRACE_OPTIONS, other settings by h5py. A dimension is a length that
-    variables share: HDF5 knows none, so this class resizes all of a dimension's datasets.
+    TAILRACE_OPTIONS sets codecs and bounds; h5py sets everything else. A dimension is a length that
+    variables share. HDF5 has no such concept, so this class resizes all datasets of a dimension.
     """
 
     def __init__(self, comm=None):
@@ -182,7 +182,7 @@ class Hdf5File(Door):
         return np.zeros(1, self.defined[op["name"]][1])
 
     def put_together(self, dataset, words, values):
-        """A collective H5Dwrite, with nothing to write where `words` is None."""
+        """A collective H5Dwrite; it writes nothing if `words` is None."""
         h5s, h5p, h5fd = self.h5py.h5s, self.h5py.h5p, self.h5py.h5fd
         together = h5p.create(h5p.DATASET_XFER)
         together.set_dxpl_mpio(h5fd.MPIO_COLLECTIVE)
@@ -245,10 +245,10 @@ class Hdf5File(Door):
 
 
 class Hdf5Calls(Hdf5File):
-    """The same on an HDF5 of the process, which has no h5py."""
+    """The operations of Hdf5Door on the process's own HDF5, which has no h5py."""
 
     def __init__(self, comm):
-        from . import hdf5_calls  # noqa: PLC0415 - loads what others need not have.
+        from . import hdf5_calls  # noqa: PLC0415 - loads modules that other doors do not need.
         self.h5py, self.comm, self.file = hdf5_calls, comm, None
 
     def open(self, op):
@@ -264,7 +264,7 @@ DOORS = {"array": ArrayFile, "hdf5": Hdf5File, "hdf5-calls": Hdf5Calls,
 
 
 class Channel:
-    """Lines of JSON with the judge, at rank 0."""
+    """The connection to the judge, at rank 0: lines of JSON."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -291,7 +291,7 @@ def perform(door, op, rank):
         if op["op"] in OWN and op.get("rank", 0) != rank:
             return {"ok": True}
         result = getattr(door, op["op"])(op)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the judge decides.
+    except Exception as error:  # noqa: BLE001 - the judge decides about any exception.
         return {"error": type(error).__name__, "text": str(error),
                 "where": traceback.format_exc(limit=-2)}
     return {"ok": True} if op["op"] != "get" else {"ok": True, "array": encoded(result)}
@@ -315,14 +315,14 @@ def serve_alone(door, channel):
 
 
 def arm(fault):
-    """Let libcampaign_recorder.so, where it is preloaded, cause a fault from here on, or none."""
+    """Arm libcampaign_recorder.so, if it is preloaded, with a fault, or with none."""
     import ctypes  # noqa: PLC0415
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).campaign_set_fault(fault and fault.encode())
 
 
 def share(comm, channel):
-    """The next request, from rank 0. The other ranks sleep until it comes: MPI would poll."""
+    """The next request, from rank 0. Other ranks sleep until it arrives, because MPI would poll."""
     if channel is None:
         began = time.monotonic()
         while not comm.iprobe(0):
@@ -335,8 +335,8 @@ def share(comm, channel):
 
 
 def joint_answer(op, answers):
-    """The answer of all ranks. Of one rank's own operation it is this rank's, unless the others,
-    who take part in it, have failed."""
+    """The answer of all ranks. An operation of one rank has that rank's answer, or the error of
+    another rank that takes part in it."""
     errors = [answer.get("error") for answer in answers]
     if op["op"] not in OWN and len(set(errors)) > 1:
         return {"error": "RanksDiffer", "text": f"{errors}: {answers}"[:2000]}

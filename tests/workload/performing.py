@@ -1,4 +1,4 @@
-"""Parts that the performers of several doors share: values in memory, keys in pieces."""
+"""Helpers that the performers of several doors share: values in memory, keys in pieces."""
 
 import base64
 import itertools
@@ -17,7 +17,7 @@ def encoded(array):
 
 
 def put_values(op, dtype, fill):
-    """The values of a put, in the memory layout that its style asks for."""
+    """The values of a put, in the memory layout of its style."""
     values = values_of(op["values"], dtype, key_shape(op["key"]), fill)
     style = op.get("style")
     if style == "wider" and values.dtype == np.dtype("f4"):
@@ -30,7 +30,7 @@ def put_values(op, dtype, fill):
 
 
 def option_words(var):
-    """What a variable's definition says of its storage, as Tailrace's options."""
+    """The storage options of a variable's definition, as Tailrace's options."""
     words = [f"codec={var['codec']}"] if var.get("codec") else []
     if var.get("bound"):
         words.append(f"bound={var['bound'][0]}={var['bound'][1]}")
@@ -50,10 +50,10 @@ def tailrace_options(variables):
 
 
 class Door:
-    """What the classes below share."""
+    """Base class of the performers below."""
 
     def prepare(self, op):
-        """What all ranks do before one rank's own operation."""
+        """Make the calls of all ranks before one rank performs its own operation."""
 
     def forgotten(self, _):
         """See language.CRIMES."""
@@ -70,14 +70,15 @@ def key_lengths(key):
 
 
 def hdf5_pieces(key):
-    """The key in selections that HDF5 knows, boxes with steps, each with its part of the values."""
+    """The key as HDF5 selections: boxes with steps, each with its part of the values."""
     choices = []
     for part in key:
         at = positions(part)
         if part[0] == "s" and part[3] > 0:
             choices.append([(slice(part[1], part[1] + (part[2] - 1) * part[3] + 1, part[3]),
                              slice(0, len(at)))])
-        else:  # One by one, in order: of a position that is named twice the last one counts.
+        else:  # Select positions one by one, in order: if a position occurs twice, the last value
+               # counts.
             choices.append([(slice(int(i), int(i) + 1), slice(n, n + 1))
                             for n, i in enumerate(at)])
     for chosen in itertools.product(*choices):

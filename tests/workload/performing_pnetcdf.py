@@ -1,6 +1,7 @@
 """A program on the PnetCDF API, by ctypes, with libtailrace_pnetcdf.so preloaded.
 
-Every put is ordered among all ranks: it is a collective call, or ends with one ("how" of a put).
+Every put is ordered among all ranks: it is a collective call, or a collective call ends it ("how"
+of a put).
 """
 
 import ctypes
@@ -23,12 +24,12 @@ def _numbers(values):
 
 
 class PnetcdfFile(Door):
-    """One file, by its number."""
+    """One file, identified by its number."""
 
     def __init__(self, comm):
         from mpi4py import MPI  # noqa: PLC0415
         self.comm, self.calls, self.number = comm, ctypes.CDLL(None), None
-        # A handle is a pointer or an int, as the MPI library has it.
+        # A handle is a pointer or an int, depending on the MPI library.
         handle = ctypes.c_void_p if MPI._sizeof(MPI.Comm) == 8 else ctypes.c_int
         self.handle = handle.from_address(MPI._addressof(comm))
         self.no_info = handle.from_address(MPI._addressof(MPI.INFO_NULL))
@@ -56,7 +57,7 @@ class PnetcdfFile(Door):
         words = [op["options"].replace(",", "; ")] if op.get("options") else []
         os.environ["TAILRACE_OPTIONS"] = "; ".join([*words, *self.options])
         exists = os.path.exists(self.path)
-        self.comm.Barrier()  # All have looked before anybody creates it.
+        self.comm.Barrier()  # All ranks check before one creates the file.
         number = ctypes.c_int()
         if op["mode"] == "a" and exists:
             self.call("open", self.handle, self.path.encode(), _WRITE, self.no_info,
@@ -104,7 +105,7 @@ class PnetcdfFile(Door):
     # --- values -----------------------------------------------------------------------------------
 
     def prepare(self, op):
-        """Have the ranks whose put or get it is not take part in its collective calls."""
+        """Join the collective calls of a put or get that belongs to another rank."""
         if op["op"] not in ("put", "extra", "get", "badput"):
             return
         self._define(False)
@@ -145,9 +146,9 @@ class PnetcdfFile(Door):
         if 0 in lengths:
             return
         if op.get("style") == "wider" and op["values"]["kind"] in ("specials", "wide"):
-            op = {**op, "style": ""}  # An infinity is out of a narrower type's range.
+            op = {**op, "style": ""}  # An infinity exceeds a narrower type's range.
         values = np.asarray(put_values(op, dtype, fill))
-        if values.shape != lengths:  # Of an index.
+        if values.shape != lengths:  # The key has an index.
             values = values.reshape(lengths)
         variable, how, requests = self._number_of("var", op["name"]), self._how(op), []
         if how == "independent":
@@ -185,7 +186,7 @@ class PnetcdfFile(Door):
 
     @staticmethod
     def _access(verb, words, values, how):
-        """The function's name, where in the variable, and where in memory."""
+        """The function's name, the position in the variable, and the position in memory."""
         start, count = [w.start for w in words], list(values.shape)
         step = [w.step or 1 for w in words]
         end = {"collective": "_all", "independent": "", "nonblocking": ""}[how]

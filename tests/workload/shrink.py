@@ -1,7 +1,8 @@
-"""Makes a failing program small: fewer operations, smaller dimensions, plainer values and storage.
+"""Makes a failing program smaller: fewer operations, smaller dimensions, simpler values and
+storage.
 
-Each candidate is run; one that fails in the same way takes the program's place, until none of the
-candidates does. What the model refuses is not run.
+Each candidate runs. One that fails in the same way replaces the program, until no candidate fails.
+Candidates that the model refuses do not run.
 """
 
 import copy
@@ -14,7 +15,7 @@ from .model import Invalid, Model
 
 
 def is_valid(program):
-    """True if the model takes the program."""
+    """True if the model accepts the program."""
     model = Model(program.ranks, DOORS[program.door].TRAITS)
     try:
         for op in program.ops:
@@ -95,7 +96,7 @@ def _plainer_ops(program):
 
 
 def _without_dimension(program):
-    """The program with one dimension less of one variable."""
+    """The program with one dimension of one variable removed."""
     for at, op in enumerate(program.ops):
         for i in range(len(op["dims"]) if op["op"] == "var" else 0):
             smaller = copy.deepcopy(program)
@@ -119,9 +120,9 @@ def _fewer_ranks(program):
 
 
 def shrink(program, verdict, run, seconds=60, allow_ranks=()):
-    """A small program that fails as `program` did.
+    """A small program that fails like `program`.
 
-    run: a program to its verdict. @returns the program and its verdict.
+    run: maps a program to its verdict. @returns the program and its verdict.
     """
     end = time.monotonic() + seconds
     tried = {program.to_json()}

@@ -1,4 +1,4 @@
-"""What comes of running one program."""
+"""The result of one program."""
 
 import re
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ class Verdict:
     reader: str = ""
     text: str = ""
     at: int = -1  # Index of the operation.
-    fault: str = ""  # The kind of the fault that has come, if one has.
+    fault: str = ""  # Kind of the fault that occurred, if any.
 
     @property
     def failed(self):
         return self.kind not in ("ok", "invalid")
 
     def same_as(self, other):
-        """True if both show the same fault, as far as one can tell."""
+        """True if both appear to show the same fault."""
         return (self.kind, self.reader, self._message()) == (other.kind, other.reader,
                                                              other._message())
 
     def _message(self):
-        """An error's text without the names and numbers in it."""
+        """An error's text without names and numbers."""
         first = self.text.partition("\n")[0] if self.kind == "error" else ""
         return re.sub(r'"[^"]*"|/\S*|[\d.]+', "", first)

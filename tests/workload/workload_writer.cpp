@@ -1,17 +1,19 @@
-// The workload's performer for the C++ API: fields over time and fields of one step, put in boxes
-// by the ranks of a communicator, in any mode; with --fortran by the Fortran module. The judge's
+// The workload's performer for the C++ API. The ranks of a communicator put fields over time and
+// fields of one step in boxes, in any mode; with --fortran through the Fortran module. The judge's
 // side is StepsDoor in doors.py.
 //
-// Rank 0 reads requests from the socket that TAILRACE_WORKLOAD_SOCKET names, one a line, words
-// between blanks, and broadcasts them; "-" is an empty word. It answers with a line of JSON, once
-// all ranks have done what was asked:
+// Rank 0 reads requests from the socket that TAILRACE_WORKLOAD_SOCKET names, one per line, words
+// separated by blanks, and broadcasts them; "-" is an empty word. After all ranks have performed
+// the request, rank 0 answers with a line of JSON:
 //
-//   ID begin PATH [FAULT]    ID reset          FAULT: for tests/campaign/recorder.c
-//   ID open w|a OPTIONS      ID step      ID flush      ID close      ID abort      ID crash
-//   ID var PATH DTYPE OPTIONS EXTENT...        ID known ...: of an earlier job's field
+//   ID begin PATH [FAULT]                      For tests/campaign/recorder.c.
+//   ID open w|a OPTIONS
+//   ID step|flush|close|abort|crash|reset
+//   ID var PATH DTYPE OPTIONS EXTENT...
+//   ID known PATH DTYPE OPTIONS EXTENT...      A field of an earlier job.
 //   ID put PATH RANK STYLE N START...(N) COUNT...(N) HEX
-//   ID badput PATH RANK                        beyond the field's end
-//   ID read PATH N [START...(N) COUNT...(N) STRIDE...(N)] for each rank
+//   ID badput PATH RANK                        Beyond the field's end.
+//   ID read PATH N [START...(N) COUNT...(N) STRIDE...(N)] for each rank.
 //   ID attr OBJECT NAME text HEX | i8|u8|f8 NUMBER...
 
 #include <dlfcn.h>
@@ -44,7 +46,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 using Words = std::vector<std::string>;
 
-/// Lines from and to the judge.
+/// Exchanges lines with the judge.
 class Channel {
  public:
   explicit Channel(const char* path) : socket_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
@@ -58,7 +60,7 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
   ~Channel() { ::close(socket_); }
 
-  /// The next line; nothing when the judge has gone.
+  /// The next line; nullopt after the judge has closed the connection.
   std::optional<std::string> receive() {
     std::size_t end = 0;
     while ((end = waiting_.find('\n')) == std::string::npos) {
@@ -130,7 +132,7 @@ tailrace_dtype dtype_named(const std::string& name) {
   return types.at(name);
 }
 
-/// What one rank does for a request, by the C++ API.
+/// Performs one rank's part of each request with the C++ API.
 class Performer {
  public:
   explicit Performer(int rank) : rank_(rank) {}
@@ -215,7 +217,7 @@ class Performer {
 
   virtual void define(const std::string& path) { field(path); }
 
-  /// Fields of an opened file are defined again as they were, once they are put.
+  /// Defines the field again before its first put if it belongs to an opened file.
   const tailrace::Field<std::byte>& field(const std::string& path) {
     const auto found = fields_.find(path);
     if (found != fields_.end()) return found->second;
@@ -244,7 +246,7 @@ class Performer {
       put_strided(target, box, values, element, style == "fortran");
     } else if (style == "copy") {
       target.put_copy(box, values);
-    } else {  // Kept until the step has ended; with hold=promise, until the next one has.
+    } else {  // Kept until the step ends; with hold=promise, until the next step ends.
       buffers_.push_back({n_steps_, values});
       target.put(box, buffers_.back().values);
     }
@@ -261,7 +263,7 @@ class Performer {
     put_box(words[2], "copy", box, Bytes(tailrace_dtype_bytes(as.dtype)));
   }
 
-  /// This rank's slab, by a Reader that all ranks open and close.
+  /// Reads this rank's slab with a Reader that all ranks open and close.
   void read_slab(const Words& words) {
     const std::size_t n = std::stoull(words.at(3));
     const std::size_t first = 4 + 3 * n * static_cast<std::size_t>(rank_);
@@ -278,7 +280,7 @@ class Performer {
     reader.close();
   }
 
-  /// Have the recorder, where it is preloaded, cause a fault from here on, or none.
+  /// Arms the recorder, if it is preloaded, with a fault, or with none.
   static void arm(const char* fault) {
     void* const found = dlsym(RTLD_DEFAULT, "campaign_set_fault");
     if (found == nullptr) return;
@@ -287,7 +289,7 @@ class Performer {
     set_fault(fault);
   }
 
-  /// The box out of an array with gaps, or with the first index running fastest.
+  /// Puts the box from an array with gaps, or with the first index varying fastest.
   static void put_strided(const tailrace::Field<std::byte>& target, const tailrace::Box& box,
                           const Bytes& values, std::size_t element, bool fortran) {
     const std::size_t n = box.count.size();
@@ -351,7 +353,7 @@ class Performer {
     release(0);
   }
 
-  /// Overwrite and free what was put before the last `n` steps: nobody may read it any more.
+  /// Overwrites and frees the values put before the last `n` steps: the library may not read them.
   void release(std::uint64_t n) {
     while (!buffers_.empty() && buffers_.front().step + n < n_steps_) {
       Bytes& old = buffers_.front().values;
@@ -379,7 +381,7 @@ class Performer {
 };
 
 #ifdef WORKLOAD_FORTRAN
-/// Room for the text of an error.
+/// Buffer for the text of an error.
 using Text = std::array<char, 512>;
 
 // workload_fortran.f90.
@@ -396,7 +398,7 @@ int fortran_close(char* text);
 void fortran_abandon();
 }
 
-/// The same by the Fortran module.
+/// Performs requests with the Fortran module.
 class FortranPerformer final : public Performer {
  public:
   using Performer::Performer;
@@ -474,7 +476,7 @@ std::unique_ptr<Performer> make_performer(bool fortran, int rank) {
   return std::make_unique<Performer>(rank);
 }
 
-/// The next request on all ranks. Those that wait sleep, which MPI would not.
+/// Shares the next request with all ranks. Waiting ranks sleep; MPI would poll.
 std::optional<std::string> share(MPI_Comm comm, int rank, int n_ranks, Channel* channel) {
   std::optional<std::string> line;
   if (rank == 0) {
@@ -500,7 +502,7 @@ std::optional<std::string> share(MPI_Comm comm, int rank, int n_ranks, Channel* 
   return line;
 }
 
-/// What became of a request on a rank: nothing, or an error's name and text.
+/// This rank's outcome of a request: empty, or an error's name and text.
 std::string answer_of(Performer& performer, const Words& words) {
   try {
     performer.perform(words);

@@ -1,9 +1,9 @@
-"""What the Python scripts of the reader matrix print: one JSON line for each dataset.
+"""Output of the Python scripts of the reader matrix: one JSON line for each dataset.
 
-A line has the file, the dataset's name, its shape, and either the sum and the position-weighted sum
-of its values as f8, or its texts. Attributes stand in the same line. A dataset that cannot be read
-has the error's text instead. The last line of each file says that its end was reached: without it
-the driver knows that the process crashed there.
+A line has the file, the dataset's name, its shape, and its values. Numbers are given by their sum
+and their position-weighted sum as f8, texts as they are. Attributes are in the same line. A dataset
+that cannot be read has the error's text instead. The last line of each file reports that its end
+was reached. If it is missing, the process crashed there.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-#: Names of attributes that the matrix compares: those that its own files have.
+#: Names of attributes that the matrix compares: those of its own files.
 ATTRIBUTES = re.compile(r"^(title|units|a\d\d)$")
 
 
@@ -48,7 +48,7 @@ def plain(value):
 
 
 def attributes_of(attributes):
-    """`attributes`: a mapping of which only the names of the matrix are read."""
+    """`attributes`: a mapping, of which only the names of the matrix are read."""
     return {name: plain(attributes[name]) for name in attributes if ATTRIBUTES.match(name)}
 
 
@@ -59,9 +59,9 @@ def error_text(error):
 def read_files(version, walk):
     """Answer `--version`, or read the files of the command line.
 
-    `walk` takes a path and yields a name, a function that returns values, and a function that
-    returns a mapping of attributes, or None where the reader has no attributes. A name that ends
-    with a slash is a group.
+    `walk` takes a path and yields tuples: a name, a function that returns values, and a function
+    that returns a mapping of attributes. The last is None if the reader has no attributes. A name
+    that ends with a slash is a group.
     """
     if sys.argv[1:] == ["--version"]:
         print(version)

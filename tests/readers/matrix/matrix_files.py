@@ -1,4 +1,4 @@
-"""The files of the reader matrix: each of Tailrace's doors, by codecs and forms.
+"""The files of the reader matrix: each of Tailrace's interfaces ("doors"), by codecs and forms.
 
 A row is a door, a codec, a form, and a function that makes the file in a folder. All values are
 multiples of 1/64 around 100, or small integers, so that sums are exact in any order.
@@ -38,7 +38,7 @@ class Row:
 
 
 def run(*words, **environment):
-    """Run to the end; a failure ends the matrix, since a row would be missing."""
+    """Run a command to its end; a failure ends the matrix, because a row would be missing."""
     import hdf5plugin
     plugins = os.pathsep.join([str(BUILD / "lib/hdf5/plugin"), hdf5plugin.PLUGINS_PATH])
     environment = {**os.environ, "HDF5_PLUGIN_PATH": plugins, **environment}
@@ -58,7 +58,7 @@ def values(*shape, first=0):
     return ((np.arange(n) * 7 + first * 5) % 4096 / 64 + 100).reshape(shape)
 
 
-# --- what is given to Tailrace --------------------------------------------------------------------
+# --- inputs of Tailrace --------------------------------------------------------------------------
 
 def write_netcdf(path, n_records=6, first=0, texts=True):
     with netCDF4.Dataset(path, "w") as file:
@@ -194,7 +194,7 @@ add_concat("h5", "default")
 
 
 def by_python(source):
-    """Source that runs with the package of this build, without pytest's helpers."""
+    """Source code that runs with the package of this build, without pytest's helpers."""
     def make(path):
         library = BUILD / "lib"
         folders = os.pathsep.join([str(ROOT / "python"), str(library / "python")])
@@ -277,7 +277,7 @@ def add_serial(tool, codec, options=""):
 
     def make(path):
         if tool == "nccopy":
-            # nccopy 4.9.0 fails on texts of variable length when it is asked for deflate.
+            # nccopy 4.9.0 fails for texts of variable length if deflate is requested.
             source = write_netcdf(path.with_name(f"source_{path.name}"), texts=False)
             run("nccopy", "-d", "1", "-s", source, path, **preload)
         else:
@@ -303,7 +303,7 @@ add_parallel("portable", "codec=portable,bound=abs=1e-3")
 
 
 def make_all(folder):
-    """All files; their paths in the rows' order."""
+    """Make all files; return their paths in the rows' order."""
     for row in ROWS:
         path = folder / row.file
         row.make(path)

@@ -1,7 +1,8 @@
-"""Small files of one object form each, by h5py's low-level calls: what a reader can read at all.
+"""Small files of one object form each, made by h5py's low-level calls: the forms that a reader can
+read at all.
 
-Tailrace's files are made of such forms. A reader that fails on one of these fails on every file
-with it, whoever wrote it. `trz` and `xor` alone are written by Tailrace.
+Tailrace's files consist of such forms. A reader that fails for one of these files fails for every
+file with its form, from any writer. Only `trz` and `xor` are written by Tailrace.
 """
 
 import h5py
@@ -11,7 +12,7 @@ from h5py import h5d, h5p, h5s, h5t
 
 import matrix_files
 
-FORMS = {}  # A sentence of the table: the file's maker.
+FORMS = {}  # The maker of the file for each sentence of the table.
 LATEST = {"libver": ("v110", "v110")}
 V18 = {"libver": ("v108", "v108")}
 
@@ -33,7 +34,7 @@ def simple(file, data=None, **more):
 
 
 def dataset_form(name, versions=None, data=None, **more):
-    """A file with one dataset that create_dataset makes of these arguments."""
+    """A file with one dataset that create_dataset makes from these arguments."""
     def make(path):
         with h5py.File(path, "w", **(versions or {})) as file:
             simple(file, data, **more)
@@ -71,7 +72,7 @@ def implicit(path):
 
 
 def mask_form(name, versions):
-    """The first chunk without its shuffle, as HDF5 leaves a chunk that no filter makes smaller."""
+    """The first chunk is stored without shuffle, as HDF5 stores a chunk that no filter shrinks."""
     def make(path):
         import zlib
         with h5py.File(path, "w", **versions) as file:

@@ -1,6 +1,6 @@
-"""A program on h5py, to be run with a front preloaded: matrix_program.py FILE [parallel].
+"""A program on h5py that runs with a front end preloaded: matrix_program.py FILE [parallel].
 
-It is run by Debian's Python, whose h5py uses the HDF5 libraries that the fronts serve.
+Debian's Python runs it, because that h5py uses the HDF5 libraries that the front ends serve.
 """
 
 import sys
@@ -14,7 +14,7 @@ if parallel:
     from mpi4py import MPI
     more = {"driver": "mpio", "comm": MPI.COMM_WORLD}
 
-# Multiples of 1/64: all sums of them are exact, in any order.
+# Multiples of 1/64, so that all sums are exact in any order.
 values = (np.arange(6 * 40 * 48) * 7 % 4096 / 64 + 100).reshape(6, 40, 48)
 with h5py.File(sys.argv[1], "w", **more) as file:
     file.attrs["title"] = "program"

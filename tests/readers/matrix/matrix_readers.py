@@ -1,4 +1,4 @@
-"""The readers of the reader matrix: how each is installed, run, and what it is asked for."""
+"""The readers of the reader matrix: their installation, their command, and their features."""
 
 import os
 import pathlib
@@ -21,10 +21,10 @@ POMS = {"jhdf": "ReadJhdf", "netcdf": "ReadNetcdfJava"}
 
 @dataclass
 class Reader:
-    """A column. `text`, `attributes`, `groups`: False where the reader's interface has none."""
+    """A column. `text`, `attributes`, `groups`: False if the reader's interface lacks them."""
 
     name: str
-    family: str  # "HDF5": on the HDF5 library; "own": an implementation of its own.
+    family: str  # "HDF5": based on the HDF5 library; "own": an independent implementation.
     command: list
     text: bool = True
     attributes: bool = True
@@ -33,10 +33,10 @@ class Reader:
     minimum_rank: int = 0
     note: str = ""
     environment: dict = field(default_factory=dict)
-    why_not: str = ""  # A reader that cannot be had here, and why.
+    why_not: str = ""  # The reason why a reader is unavailable here.
 
     def version(self):
-        """Its version; raises RuntimeError with the reason where it does not run."""
+        """The reader's version. Raises RuntimeError with the reason if it does not run."""
         if self.why_not:
             raise RuntimeError(self.why_not)
         try:
@@ -181,7 +181,7 @@ def set_up_debian():
 
 
 def set_up():
-    """Install what is missing; the number of parts that could not be installed."""
+    """Install missing parts; return the number of parts that could not be installed."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     n_failed = 0
     for name, part in (("Debian's packages", set_up_debian), ("Python's packages", set_up_python),

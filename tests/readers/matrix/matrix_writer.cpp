@@ -1,9 +1,9 @@
-// A program on the C++ interface, whose files scripts/reader-matrix shows to readers.
+// A program on the C++ interface, whose files scripts/reader-matrix passes to readers.
 //
 //   matrix_writer FILE one|steps [OPTIONS]
 //
-// `one` writes all in one step. `steps` writes fields that grow over time, in three steps, and
-// opens the file again before the second and the third.
+// `one` writes everything in one step. `steps` writes fields that grow over time, in three steps,
+// and opens the file again before the second and the third.
 
 #include <cstdint>
 #include <cstdio>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kRows = 20, kColumns = 24;
 
-// Multiples of 1/64: all sums of them are exact, in any order.
+// Multiples of 1/64, so that all sums are exact in any order.
 template <class T>
 std::vector<T> values(std::uint64_t n, std::uint64_t first) {
   std::vector<T> all(n);

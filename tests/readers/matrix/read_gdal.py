@@ -1,4 +1,5 @@
-"""GDAL's multidimensional arrays, by whichever of its drivers HDF5 and netCDF takes the file."""
+"""GDAL's multidimensional arrays, through the HDF5 or the netCDF driver, whichever accepts the
+file."""
 
 from osgeo import gdal
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import dataset_lines
 
-SPACE = ""  # The names' prefix, as the first document has it.
+SPACE = ""  # The names' prefix in the first document.
 
 
 def h5dump(*words):

@@ -1,4 +1,4 @@
-"""h5py, whichever runs this. `--plugins` registers those of hdf5plugin and of Tailrace first."""
+"""h5py of the running Python. `--plugins` registers those of hdf5plugin and of Tailrace first."""
 
 import os
 import sys

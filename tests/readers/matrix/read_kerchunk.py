@@ -14,7 +14,7 @@ import dataset_lines
 
 
 def references_of(path):
-    """The references, and the reasons for which kerchunk left datasets out, by their names."""
+    """The references, and the reasons why kerchunk omitted datasets, by name."""
     with open(path, "rb") as file, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         references = kerchunk.hdf.SingleHdf5ToZarr(file, path, inline_threshold=0).translate()

@@ -1,13 +1,14 @@
-"""ncdump of the path, whose texts (CDL) this reads: the header, then one variable at a time."""
+"""ncdump of the path; this script parses its text (CDL): the header, then one variable at a
+time."""
 
 import re
 import subprocess
 
 import dataset_lines
 
-#: A text in quotes, or what ncdump shows of one that is empty or lacks.
+#: A quoted text, or ncdump's output for an empty or missing one.
 TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|\bNIL\b|(?<=\s)_(?=[\s,]|$)')
-#: What ncdump shows as _ where no _FillValue says another value (netcdf.h).
+#: Values that ncdump prints as _ if no _FillValue attribute overrides them (netcdf.h).
 FILL_VALUES = {"byte": -127, "short": -32767, "int": -2147483647, "float": 9.9692099683868690e+36,
                "double": 9.9692099683868690e+36, "ubyte": 255, "ushort": 65535,
                "uint": 4294967295, "int64": -9223372036854775806, "uint64": 18446744073709551614}
@@ -28,7 +29,7 @@ def value_of(text):
 
 
 def number_of(token):
-    """A number without CDL's suffix of its type, such as 1b, 2s, 3ull, 1.5f, NaNf."""
+    """A number without CDL's type suffix, such as 1b, 2s, 3ull, 1.5f, NaNf."""
     return float(re.sub(r"(?i)(?<=\d)[a-z]*$|(?<=nan)f$|(?<=infinity)f$", "", token))
 
 
@@ -56,7 +57,7 @@ def header_of(path):
 
 
 def length_of(lengths, place, name):
-    """The length of the nearest dimension of that name, from the inside out."""
+    """The length of the nearest dimension of that name, from the innermost group outwards."""
     for depth in range(len(place), -1, -1):
         path = "/".join([*place[:depth], name])
         if path in lengths:
@@ -65,7 +66,7 @@ def length_of(lengths, place, name):
 
 
 def values_of(path, name, kind, shape, fill):
-    if 0 in shape:  # ncdump prints nothing of it.
+    if 0 in shape:  # ncdump prints nothing for it.
         return dataset_lines.np.zeros(shape)
     text = ncdump("-v", "/" + name if "/" in name else name, path)
     text = text[text.index("data:"):]
@@ -75,7 +76,7 @@ def values_of(path, name, kind, shape, fill):
         text = re.sub(r"(?<![^\s,{])_(?![^\s,}])", repr(fill), text)
     values = value_of(text)
     if kind == "char":
-        # CDL has no zeros at a text's end, and one text for each row.
+        # CDL has no zeros at a text's end, and one text per row.
         values = [each for row in values for each in row.ljust(shape[-1], "\0")]
     return dataset_lines.np.array(values).reshape(shape)
 

@@ -1,4 +1,4 @@
-"""netCDF4-python, values as they are stored."""
+"""netCDF4-python, with unscaled stored values."""
 
 import netCDF4
 

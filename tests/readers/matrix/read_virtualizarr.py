@@ -16,7 +16,7 @@ warnings.filterwarnings("ignore")
 
 
 def numbers_of(path):
-    """(group, name, the group's other members) of each dataset of numbers, and of the root."""
+    """(group, name, the group's other members) of each numeric dataset, and of the root."""
     with h5py.File(path, "r") as file:
         found = [("", "", set(file))]
 
@@ -30,7 +30,7 @@ def numbers_of(path):
 
 
 def opened(path, group, left_out):
-    """A group of the file. One dataset that the parser does not take would hide all the others."""
+    """A group of the file. A dataset that the parser refuses would hide all the others."""
     registry = ObjectStoreRegistry({"file://": LocalStore()})
     parser = HDFParser(group=group or None, drop_variables=sorted(left_out))
     store = parser(url=pathlib.Path(path).resolve().as_uri(), registry=registry)

@@ -10,7 +10,7 @@ import dataset_lines
 
 
 def arrays_of(reader):
-    """Arrays by name of what the reader has loaded."""
+    """Arrays that the reader has loaded, by name."""
     data = reader.GetOutput()
     found = {}
     for part in (data.GetPointData(), data.GetCellData()):
@@ -26,7 +26,8 @@ def steps_of(reader):
 
 
 def all_steps(reader, name):
-    """Values of all steps of time; the reader repeats at each step what does not lie along time."""
+    """Values of all time steps; the reader repeats values that do not depend on time at each
+    step."""
     parts = []
     for step in steps_of(reader):
         reader.Update() if step is None else reader.UpdateTimeStep(step)
@@ -52,7 +53,7 @@ def walk(path):
         reader.SetDimensions(text)
         reader.ReplaceFillValueWithNanOff()
         reader.UpdateInformation()
-        # Arrays have one dimension here; their shape is the grid's.
+        # Arrays have one dimension here; the grid has the shape.
         yield name, lambda of=(reader, name): all_steps(*of), None
 
 

@@ -1,4 +1,4 @@
-"""xarray by one of its engines, which is the first argument, values as they are stored."""
+"""xarray with one of its engines, which is the first argument, with unscaled stored values."""
 
 import importlib
 import sys

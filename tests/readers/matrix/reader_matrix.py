@@ -1,9 +1,9 @@
 """Reader matrix: makes Tailrace's files, reads them with every stock reader, and compares.
 
-A cell is "yes" if every value, text and attribute that the reader is asked for equals what h5py
-returns; "values" if only attributes are missing or differ; "filter" if the reader fails and names
-the missing filter; "no" if it fails otherwise; WRONG if it returns other values without an error.
-scripts/reader-matrix runs this.
+A cell is "yes" if every value, text and attribute that is requested from the reader equals that of
+h5py. It is "values" if only attributes are missing or differ, and "filter" if the reader fails and
+names the missing filter. It is "no" if the reader fails otherwise, and WRONG if it returns other
+values without an error. scripts/reader-matrix runs this.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from matrix_readers import FOLDER, READERS, ROOT, set_up
 
 PAGE = ROOT / "docs" / "readers.md"
 NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
-#: Filters that HDF5 has itself, and names by which errors call the others.
+#: Filters of HDF5 itself, and names of other filters in errors.
 BUILT_IN = {1, 2, 3, 4, 5, 6}
 FILTER_NAMES = {481: "trz", 482: "xor", 32015: "zstd|zstandard", 32000: "lzf"}
 TIMEOUT_S = 240
@@ -44,17 +44,17 @@ class Dataset:
 
 @dataclass
 class Cell:
-    verdict: str  # yes, values, filter, no, WRONG, nothing (not asked for anything), untried
-    problems: dict = field(default_factory=dict)  # Datasets' names by reason.
+    verdict: str  # yes, values, filter, no, WRONG, nothing (nothing requested), untried
+    problems: dict = field(default_factory=dict)  # Names of datasets, by reason.
 
     def why(self):
         return "; ".join(list(self.problems)[:2])
 
 
-# --- what is in a file ----------------------------------------------------------------------------
+# --- contents of a file --------------------------------------------------------------------------
 
 def contents(path):
-    """All datasets that readers are asked for, by name, with h5py; "/" is the root group."""
+    """All datasets that readers must read, by name, with h5py; "/" is the root group."""
     found = {}
 
     def look(name, item):
@@ -89,7 +89,7 @@ def asked(reader, path, name, dataset):
 # --- running a reader -----------------------------------------------------------------------------
 
 def lines_of(reader, paths):
-    """What a reader prints of each file: lists of lines. A crash costs it one file."""
+    """Run a reader on all files; return its lines for each file. A crash loses only one file."""
     found = {str(path): [] for path in paths}
     left = list(map(str, paths))
     while left:
@@ -106,7 +106,7 @@ def lines_of(reader, paths):
         missing = [path for path in left if path not in ended]
         if not missing:
             break
-        # Not which signal: that of a broken heap differs from run to run.
+        # Omits the signal, because that of a broken heap differs between runs.
         crashed = done.returncode < 0 or "irrecoverable" in done.stderr
         why = "the process crashed" if crashed else f"the process ended with {done.returncode}"
         found[missing[0]].append({"name": "", "error": why})
@@ -119,17 +119,17 @@ def close(a, b):
 
 
 def plain_text(text):
-    """A text without what separates its elements, which readers join in their own ways."""
+    """A text without separators of its elements, because readers join them differently."""
     return re.sub(r"[|\s]", "", str(text))
 
 
 def flat_shape(facts):
-    """The shape of a reader that gives all values in one dimension."""
+    """The shape for a reader that returns all values in one dimension."""
     return [math.prod(facts["shape"])]
 
 
 def same_values(expected, line):
-    if "text" in expected:  # Of which some readers make characters, with one dimension more.
+    if "text" in expected:  # Some readers convert texts to characters, with one more dimension.
         if plain_text(line.get("text")) != plain_text(expected["text"]):
             return "other text" if "text" in line else "no text"
         return ""
@@ -158,7 +158,7 @@ def same_attributes(expected, found):
 
 
 def difference(dataset, line, with_attributes):
-    """("", "") if equal; else the verdict and the reason."""
+    """("", "") if equal; otherwise the verdict and the reason."""
     if "error" in line:
         return "no", line["error"]
     if dataset.facts and (wrong := same_values(dataset.facts, line)):
@@ -206,7 +206,7 @@ def judge(reader, path, datasets, lines):
 
 
 def short(why):
-    """An error's text without paths, addresses and bytes that cannot be printed, on one line."""
+    """An error's text without paths, addresses and unprintable bytes, on one line."""
     why = re.sub(r"[^\s -~]", "", str(why))
     why = re.sub(r"(/[\w.=-]+){2,}/", "", why)
     why = re.sub(r"0x[0-9a-f]+", "0x...", re.sub(r"\s+", " ", why))
@@ -219,13 +219,14 @@ def short(why):
 class Matrix:
     title: str
     heads: list
-    rows: list  # of lists of texts, one for each head
+    rows: list  # lists of texts, one for each head
     paths: list
     cells: dict = field(default_factory=dict)  # (row, reader's name): Cell
 
 
 def measure(matrices, readers, n_jobs):
-    """Fill the matrices' cells; the readers' versions, or reasons why they were not tried."""
+    """Fill the matrices' cells; return the readers' versions, or the reasons why they were not
+    tried."""
     expected = {path: contents(path) for each in matrices for path in each.paths}
     paths = list(expected)
 
@@ -254,7 +255,7 @@ TEXTS = {"yes": "yes", "filter": "filter", "nothing": "–", "untried": "not tri
 
 
 def tables(matrix, readers):
-    """Markdown: a table for each family of readers, and the numbered reasons below it."""
+    """Markdown: a table for each family of readers, followed by the numbered reasons."""
     out, notes = [], {}
     for family, caption in (("HDF5", "Readers on the HDF5 library"),
                             ("own", "Readers with an implementation of their own")):
@@ -297,7 +298,7 @@ def replace(page, name, text):
 
 
 def cells_of(text):
-    """(row's words, reader) -> cell of the Markdown that tables() makes."""
+    """Map (row's words, reader) to a cell of the Markdown that tables() makes."""
     found, heads = {}, []
     for line in text.splitlines():
         if not line.startswith("| "):
@@ -314,7 +315,7 @@ def cells_of(text):
 
 
 def broken_promises(page, name, now):
-    """Cells that promise all, or all values, on the page, and now say less, or are gone."""
+    """Cells of the page that promise all, or all values, and are now weaker or missing."""
     measured = cells_of(now)
     broken = []
     for key, cell in cells_of(stored(page, name)).items():

@@ -1,1 +1,2 @@
-"""Random HDF5 and netCDF files through every verb and reader, held to an inventory by h5py."""
+"""Random HDF5 and netCDF files through every verb and reader, compared by an inventory from
+h5py."""

@@ -1,7 +1,7 @@
-"""The C calls of h5py's own HDF5 library, for what h5py's Python API does not offer.
+"""The C calls of h5py's HDF5 library, for features that h5py's Python API lacks.
 
-Everything that a file may have is made and read here by the library's own calls, without a
-conversion: values have in memory the type that they have in the file.
+Everything that a file may contain is made and read here by the library's own calls, without
+conversion: values have the same type in memory as in the file.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import h5py
 
 _FOLDER = pathlib.Path(h5py.__file__).parents[1] / "h5py.libs"
 
-#: Calls that answer with 64 bits: identifiers, sizes, addresses. All others answer with an int.
+#: Calls that return 64 bits: identifiers, sizes, addresses. All others return an int.
 _WIDE = {
     "H5Acreate2", "H5Aopen", "H5Aopen_by_idx", "H5Aget_type", "H5Aget_space", "H5Aget_name",
     "H5Dcreate2", "H5Dopen2", "H5Dget_type", "H5Dget_space", "H5Dget_create_plist",
@@ -29,7 +29,7 @@ _TEXTS = {"H5Tget_tag", "H5Tget_member_name"}
 
 
 class CallFailed(Exception):
-    """A call of HDF5 has failed."""
+    """A call of HDF5 failed."""
 
 
 @functools.cache

@@ -1,7 +1,7 @@
-"""Random descriptions of HDF5 files: what `make.py` makes of one is all that there is in the file.
+"""Random descriptions of HDF5 files. `make.py` makes a file with exactly the described contents.
 
-A description is a dictionary of JSON: the file's own properties, and a list of objects in the order
-in which they are made. Each object has a seed of its own, so that the others can be left out.
+A description is a JSON dictionary: the file's properties, and a list of objects in the order of
+their creation. Each object has its own seed, so that other objects can be omitted.
 """
 
 import copy
@@ -29,7 +29,7 @@ def _seed(rng):
 
 
 def _order(rng):
-    """Of links or attributes: none, tracked, or indexed, too."""
+    """Order of links or attributes: none (0), tracked (1), or tracked and indexed (3)."""
     return int(_pick(rng, [0, 1, 3]))
 
 
@@ -55,7 +55,7 @@ def random_file(rng):
     if _chance(rng, 8):
         made["link_phase"] = _pick(rng, [[0, 0], [2, 1], [100, 50]])
     if _chance(rng, 12):
-        # Spaces, types, fill values, filters, attributes.
+        # Message types: spaces, types, fill values, filters, attributes.
         made["shared_messages"] = [int(_pick(rng, [0x02, 0x08, 0x20, 0x800, 0x1000, 0x182a])), 10]
     return made | _object_properties(rng)
 
@@ -87,7 +87,7 @@ def random_shape(rng, rank=None):
 
 
 def random_filters(rng, kind, chunk):
-    """A pipeline for chunks, or none."""
+    """A filter pipeline for chunks, or None."""
     if rng.integers(3) == 0 or points_elsewhere(kind) and rng.integers(2):
         return []
     made = []
@@ -132,7 +132,7 @@ def random_dataset(rng, path, named):
         while np.prod(shape) * size_of(kind) > 6000:
             shape[int(np.argmax(shape))] //= 2
     elif _chance(rng, 8):
-        # Large enough for what is decided by size.
+        # Large enough for decisions that depend on size.
         shape = [int(n) for n in {1: [rng.integers(20000, 70000)], 2: rng.integers(100, 260, 2)}[
             int(rng.integers(1, 3))]]
     made["space"] = shape
@@ -148,7 +148,7 @@ def random_dataset(rng, path, named):
     if layout == "chunked":
         made["chunk"] = [int(rng.integers(1, 1 + (n + 3 if limit == -1 else max(limit, 1))))
                          for n, limit in zip(shape, made["limits"])]
-        if rng.integers(3):  # Mostly not thousands of chunks.
+        if rng.integers(3):  # Usually fewer than thousands of chunks.
             made["chunk"] = [max(c, min(n // 3, limit if limit > 0 else n))
                              for c, n, limit in zip(made["chunk"], shape, made["limits"])]
         while np.prod([-(-n // c) for n, c in zip(shape, made["chunk"])]) > 300:
@@ -164,7 +164,7 @@ def random_dataset(rng, path, named):
     if made["fill"] == "value" and (
             points_elsewhere(kind) or layout == "virtual" and kind["c"] == "compound"):
         made["fill"] = None
-    made["fill_time"] = int(_pick(rng, [0, 1, 2], [.2, .15, .65]))  # allocation, never, if set
+    made["fill_time"] = int(_pick(rng, [0, 1, 2], [.2, .15, .65]))  # at allocation, never, if set
     times = {"chunked": [1, 2, 3, 3, 3], "compact": [1], "contiguous": [1, 2, 2],
              "external": [2], "virtual": [3]}[layout]
     made["allocation"] = int(_pick(rng, times))
@@ -212,7 +212,7 @@ def random_scales(rng, path):
 
 
 def describe(seed, size=None):
-    """The description of a random file of that seed, any text."""
+    """The description of a random file. seed: any text."""
     rng = np.random.default_rng([ord(letter) for letter in seed])
     made = {"kind": "hdf5", "seed": seed, "file": random_file(rng), "objects": []}
     objects = made["objects"]
@@ -274,8 +274,8 @@ def describe(seed, size=None):
 
 
 def _fit_short_lengths(made):
-    """HDF5 itself cannot read unlimited dimensions and heaps of links where lengths have less than
-    8 bytes: it reads beyond its memory."""
+    """HDF5 itself cannot read unlimited dimensions and heaps of links if lengths have fewer than 8
+    bytes. It reads out of bounds."""
     made["file"]["low"] = "EARLIEST"
     for each in [made["file"], *made["objects"]]:
         for key in ("link_order", "attribute_order", "link_phase", "attribute_phase"):
@@ -286,7 +286,7 @@ def _fit_short_lengths(made):
 
 
 def mutated(description, rng):
-    """The description with one thing changed, or with nothing: what, says `mutation`."""
+    """A copy of the description, changed at one place or nowhere as `mutation` says."""
     made = copy.deepcopy(description)
     objects = made["objects"]
     changes = ["nothing", "file"] + (["drop", "property", "property", "values", "order"]

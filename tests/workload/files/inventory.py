@@ -1,8 +1,9 @@
-"""All that an HDF5 file has, by h5py's HDF5, as a flat list of facts: {path: {aspect: value}}.
+"""The contents of an HDF5 file, read by h5py's HDF5, as a flat list of facts: {path: {aspect:
+value}}.
 
-It shares no code with Tailrace. The paths of an object are those of all links; its facts are at the
-first, and the others say `link: same as`. Values are bytes without padding in this machine's order,
-references are the path of what they lead to.
+This module shares no code with Tailrace. An object has the paths of all links to it. Its facts are
+at the first path; the others have `link: same as`. Values are bytes without padding, in this
+machine's byte order. References are the paths of their targets.
 """
 
 import ctypes
@@ -20,7 +21,7 @@ _OUT = ctypes.c_uint64
 
 
 def _get(function, handle, *types):
-    """The results of a call that has `types` as outputs."""
+    """Call a function that has `types` as output arguments. @returns their values."""
     outs = [each() for each in types]
     call(function, handle, *[ctypes.byref(each) for each in outs])
     values = [each.value for each in outs]
@@ -28,7 +29,7 @@ def _get(function, handle, *types):
 
 
 class Type:
-    """A type as text (`facts`), and how its values lie in memory."""
+    """A type as text (`facts`), and the layout of its values in memory."""
 
     def __init__(self, handle, paths):
         with Handles() as own:
@@ -120,7 +121,7 @@ class Type:
         self._add_part(0, own("H5Tget_super", handle), paths)
 
     def value(self, raw, resolve):
-        """What n bytes of memory mean, comparable."""
+        """The meaning of n bytes of memory, in a comparable form."""
         match self.kind:
             case "int" | "float" | "time" | "bits":
                 return self._native(raw)
@@ -154,7 +155,7 @@ class Type:
 
 
 def _borrowed(handle):
-    """h5py's object for a handle that another owner closes."""
+    """h5py's object for a handle that another object closes."""
     call("H5Iinc_ref", handle)
     which = call("H5Iget_type", handle)
     return {2: h5py.h5g.GroupID, 3: h5py.h5t.TypeID, 5: h5py.h5d.DatasetID}[which](handle)
@@ -180,7 +181,7 @@ class Inventory:
     def __init__(self, path):
         self.path = path
         self.facts = {}
-        self._paths = {}  # By address.
+        self._paths = {}  # Paths by address.
         with h5py.File(path, "r") as file:
             self._file = file.id
             self._find(file["/"].id, "/")
@@ -219,7 +220,7 @@ class Inventory:
         buffer = ctypes.create_string_buffer(raw, 12)
         try:
             with Handles() as own:
-                # The references of older HDF5, whose calls remain.
+                # References of older HDF5, whose calls still exist.
                 target = own("H5Rdereference2", self._file.id, 0, int(region), buffer)
                 info = h5py.h5o.get_info(_borrowed(target))
                 name = self._paths.get(info.addr, "nothing")
@@ -266,7 +267,7 @@ class Inventory:
             self._add_dataset(item, creation, facts)
         else:
             facts["kind"] = "type"
-            # The name of the type is its own path.
+            # A named type's path is its name.
             facts["type"] = Type(item.id, {}).facts
             creation = item.get_create_plist()
         order = _get("H5Pget_attr_creation_order", creation.id, ctypes.c_uint)
@@ -369,7 +370,7 @@ def _extents(space, limits=0):
 
 
 def _selection(space):
-    """Text that is the same for the same elements of the same extents."""
+    """Text of a selection; equal elements of equal extents give equal text."""
     which = call("H5Sget_select_type", space)
     if which not in (1, 2):
         return ["none", "", "", "all"][which]
@@ -387,7 +388,7 @@ def _selection(space):
 
 
 def differences(before, after):
-    """(path, aspect, value before, value after) of all that differs."""
+    """All differences, each as (path, aspect, value before, value after)."""
     found = []
     for path in sorted(before.keys() | after.keys()):
         a, b = before.get(path), after.get(path)

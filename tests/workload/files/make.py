@@ -1,4 +1,4 @@
-"""Makes the file of a description, by the C calls of h5py's HDF5."""
+"""Makes the file of a description with the C calls of h5py's HDF5."""
 
 import ctypes
 
@@ -15,7 +15,7 @@ _FILTERS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "szip": 4, "nbit": 5, "
 
 
 class Invalid(Exception):
-    """The description cannot be made: HDF5 refuses, or what an object needs was left out."""
+    """The description cannot be made: HDF5 refuses it, or an object that it needs is missing."""
 
 
 def _object_properties(made, what):
@@ -79,7 +79,7 @@ class Maker:
                 call("H5Oset_comment", self._file, what["comment"])
             for each in self._description["objects"]:
                 getattr(self, "_" + each["op"])(each, handles)
-            # References lead to objects that are made later, too.
+            # References may also lead to objects that are made later.
             for step in self._later:
                 step()
         if "user_block" in what:
@@ -116,7 +116,7 @@ class Maker:
              self._links, 0)
 
     def _dataset_id(self, own, path):
-        """h5py's object, which closes one reference of its own."""
+        """h5py's object, which closes its own reference."""
         handle = own("H5Dopen2", self._file, path, 0)
         call("H5Iinc_ref", handle)
         return h5py.h5d.DatasetID(handle)
@@ -159,7 +159,7 @@ class Maker:
         return made.raw
 
     def _shapes(self):
-        """Paths that references may lead to; shapes of datasets that regions may lie in."""
+        """Paths for object references, and shapes of datasets for region references."""
         for each in self._description["objects"]:
             if each["op"] in ("group", "type", "dataset"):
                 simple = isinstance(each.get("space"), list) and 0 not in each["space"]
@@ -216,7 +216,7 @@ class Maker:
             self._filters(creation, what)
         elif what["layout"] == "external":
             n_bytes = int(np.prod(what["space"])) * types.size_of(what["type"])
-            # Relative names would count from the folder in which the program runs.
+            # Relative names would start at the program's working folder.
             name = str(self._path.parent / f"{what['seed']}.raw")
             call("H5Pset_external", creation, name, 0, n_bytes)
         elif what["layout"] == "virtual":
@@ -287,7 +287,7 @@ def _of_fill(rng):
 
 
 def source_name(seed):
-    """The file in which values of a virtual dataset lie."""
+    """The file that holds the values of a virtual dataset."""
     return f"{seed}.source.h5"
 
 
@@ -315,5 +315,5 @@ def make_any(description, path):
         return make(description, path)
     try:
         return netcdf.make(description, path)
-    except Exception as why:  # netCDF4 raises many kinds.
+    except Exception as why:  # netCDF4 raises exceptions of many types.
         raise Invalid(f"netCDF4: {why}") from why

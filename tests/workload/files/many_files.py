@@ -1,4 +1,5 @@
-"""Many random files along all routes: counts, findings, and the smallest file that shows each."""
+"""Many random files on all routes: counts, findings, and the smallest file that shows each
+finding."""
 
 import collections
 import copy
@@ -20,7 +21,7 @@ _TIME_LIMIT_S = 300
 
 
 class Worker:
-    """A process that judges files; started again where a file has ended it."""
+    """A process that judges files; restarted if a file crashes it."""
 
     def __init__(self):
         self._environment = environment()
@@ -29,7 +30,7 @@ class Worker:
         self._folder = ""
 
     def judge(self, description, route, seed):
-        """@returns how the file ended, and what was found."""
+        """Judge one file. @returns its outcome and the findings."""
         if self._process is None:
             self._folder = tempfile.mkdtemp(prefix="workload_files_")
             self._process = subprocess.Popen(
@@ -65,7 +66,7 @@ class Worker:
 
 
 def kind_of(finding):
-    """What is the same for findings of one fault."""
+    """The part of a finding that is the same for all findings of one fault."""
     words = finding.split(": ")
     more = finding.startswith(("silent of the file", "xarray"))
     return ": ".join(words[:2]) if more else words[0]
@@ -101,7 +102,7 @@ class Counts:
 
 
 def _smaller(description):
-    """Descriptions that lack an object or a property, or whose shapes are smaller."""
+    """Smaller descriptions: without one object or property, or with smaller shapes."""
     objects = description["objects"]
     for at in range(len(objects) - 1, -1, -1):
         made = copy.deepcopy(description)
@@ -122,7 +123,7 @@ def _smaller(description):
 
 
 def shrink(worker, failure, seconds):
-    """The failure with a smaller description that shows the same kind of finding."""
+    """The failure with the smallest description found that shows the same kind of finding."""
     end = time.monotonic() + seconds
     changed = True
     while changed and time.monotonic() < end:
@@ -141,7 +142,7 @@ def shrink(worker, failure, seconds):
 
 def campaign(seed, *, files=None, seconds=None, routes=None, first=0, failures_max=10,
              shrink_s=20, report=lambda _: None):
-    """Send files along the routes in turn until their number or the time is reached."""
+    """Send files on the routes in turn until the number or the time is reached."""
     counts, worker = Counts(), Worker()
     end = time.monotonic() + seconds if seconds is not None else float("inf")
     try:

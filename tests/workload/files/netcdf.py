@@ -1,4 +1,5 @@
-"""Random netCDF files: descriptions as in `describe.py`, and the files by netCDF4-python."""
+"""Random netCDF files: descriptions like those of `describe.py`, and files made by
+netCDF4-python."""
 
 import netCDF4
 import numpy as np
@@ -18,7 +19,7 @@ def _pick(rng, values):
 
 
 def describe(seed):
-    """The description of a random netCDF file of that seed."""
+    """The description of a random netCDF file for the seed."""
     rng = np.random.default_rng([ord(letter) for letter in seed])
     form = FORMS[rng.choice(5, p=[.72, .1, .06, .06, .06])]
     new = form == "NETCDF4"

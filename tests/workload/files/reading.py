@@ -1,5 +1,5 @@
-"""Prints what h5py reads of each dataset of a file: run with the serial library preloaded, and
-without it. Understood by the system's Python, whose h5py is older."""
+"""Prints what h5py reads from each dataset of a file. It runs with and without the serial library
+preloaded. It must run on the system's Python, whose h5py is older."""
 
 import hashlib
 import sys
@@ -15,7 +15,7 @@ def line(name, item):
     except (OSError, TypeError, ValueError, RuntimeError) as why:
         print(name, type(why).__name__)
         return
-    # Of lists and texts the bytes are addresses.
+    # The bytes of lists and texts are addresses.
     raw = values.tobytes() if hasattr(values, "tobytes") and not values.dtype.hasobject else (
         repr(values).encode())
     print(name, item.dtype, item.shape, hashlib.sha1(raw).hexdigest())

@@ -1,7 +1,8 @@
-"""The ways of a random file through Tailrace, and what each must keep.
+"""The routes of a random file through Tailrace, and what each must preserve.
 
-A route makes its input, runs commands, and returns findings: texts of what is wrong. An input that
-HDF5 itself refuses raises Invalid; one that Tailrace may refuse ends the route with its words.
+A route makes its input, runs commands, and returns findings: texts that describe errors. An input
+that HDF5 itself refuses raises Invalid. If Tailrace may refuse an input, the route ends with
+Tailrace's message.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from .rules import Asked, Said, aliases_of, excuse, is_storage
 
 _TIME_LIMIT_S = 120
 
-#: Refusals that are right, by what the file has.
+#: Correct refusals, by features of the file.
 _REFUSALS = re.compile(
     r"needs HDF5 [12]\.\d+ or newer|needs HDF5 2|filter (33333|32000)|"
     r"plug-in|unlimited dimension to append along|can only be appended along its first|"
@@ -36,14 +37,14 @@ _REFUSALS = re.compile(
     r"references cannot be copied from a file with addresses of less than 8 bytes")
 
 
-#: Rank counts of a route's commands, and how often each is drawn.
+#: Rank counts of a route's commands, and their probabilities.
 _RANKS, _SHARES = [1, 2, 3], [0.5, 0.25, 0.25]
-#: mpiexec reports a rank that a signal has ended by this and the signal's number.
+#: mpiexec reports a rank killed by a signal as this number plus the signal's number.
 _SIGNAL_CODES = 128
 
 
 def ranks_of(seed):
-    """How many ranks the commands of a route have: a number that the seed chooses."""
+    """The number of ranks for the commands of a route, chosen by the seed."""
     rng = np.random.default_rng([ord(letter) for letter in f"{seed} ranks"])
     return int(rng.choice(_RANKS, p=_SHARES)) if shutil.which("mpiexec") else 1
 
@@ -60,7 +61,7 @@ def run(*arguments, ranks=1, timeout=_TIME_LIMIT_S):
     try:
         out, said = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        # mpiexec gives its ranks process groups of their own.
+        # mpiexec creates a process group for each rank.
         for pid in [*processes_of_session(process.pid), process.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -70,7 +71,7 @@ def run(*arguments, ranks=1, timeout=_TIME_LIMIT_S):
 
 
 def wrong_end(code, said):
-    """A finding where a command has ended as no command may."""
+    """A finding if a command crashed or hung."""
     if code is None:
         return "hang"
     if code < 0:
@@ -94,7 +95,7 @@ def taken_in(description, path):
 
 
 class Route:
-    """Outcome of one file: findings, and how it ended (kept, refused, invalid)."""
+    """Outcome of one file: findings, and how the route ended (kept, refused, invalid)."""
 
     def __init__(self, folder, description, rng, ranks=1):
         self.folder = folder
@@ -108,7 +109,7 @@ class Route:
         self.findings.append(f"{kind}: {text}"[:1500])
 
     def command(self, *arguments):
-        """Run a command that must succeed. @returns what it said; None: it did not succeed."""
+        """Run a command that must succeed. @returns its output, or None on failure."""
         code, out, said = run(*arguments, ranks=self.ranks)
         wrong = wrong_end(code, said)
         words = f"on {self.ranks} ranks: {' '.join(map(str, arguments))} "
@@ -125,10 +126,10 @@ class Route:
         return None
 
     def audit(self, before, output, asked, said):
-        """Hold the output to the input. @returns the differences that have no remark."""
+        """Compare the output with the input. @returns the differences without a remark."""
         try:
             after = Inventory(output).facts
-        except Exception as why:  # noqa: BLE001  Whatever h5py says of a file that is not whole.
+        except Exception as why:  # noqa: BLE001  h5py raises many types for a damaged file.
             self.find("unreadable output", str(why))
             return None
         said.aliases = aliases_of(before)
@@ -146,7 +147,7 @@ class Route:
         return silent, remarked
 
     def verify(self, original, copy, equal, *arguments):
-        """equal: True, False, or None: verify may say either."""
+        """equal: True, False, or None if verify may report either."""
         code, out, said = run("verify", original, copy, *arguments, ranks=self.ranks)
         wrong = wrong_end(code, said)
         if wrong:
@@ -220,7 +221,7 @@ def cmip7(route):
 
 
 def pairs(route):
-    """Verify of two files that differ in one thing, or in nothing."""
+    """Verify two files that differ at one place or nowhere."""
     original, other = route.folder / "in.h5", route.folder / "other.h5"
     before = taken_in(route.description, original)
     changed = describe.mutated(route.description, route.rng)
@@ -234,7 +235,7 @@ def pairs(route):
 
 
 def _several(description, rng):
-    """Descriptions of files of one schema: other values, and other numbers of rows."""
+    """Descriptions of files with one schema, but other values and numbers of rows."""
     made = [description]
     for k in range(1, int(rng.integers(1, 4))):
         other = copy.deepcopy(description)
@@ -254,7 +255,7 @@ def _several(description, rng):
 
 
 def _joined(files):
-    """The facts that a concatenation of the files must have."""
+    """The expected facts of a concatenation of the files."""
     expected = copy.deepcopy(files[0])
     for path, facts in expected.items():
         shape = facts.get("shape")
@@ -320,7 +321,7 @@ def export(route):
             continue
         name = "".join("\\" + letter if letter in "*?[]:\\" else letter for letter in path)
         array = route.folder / "out.npy"
-        # Names are those by which the file's own order meets objects first.
+        # An object has the name under which the file's own order reaches it first.
         first = facts["link"] == "hard" and not any("same as" in each.get("link", "")
                                                     for each in before.values())
         if first and route.command("export", source, "-o", array, "--only", name) is not None:
@@ -331,7 +332,7 @@ def export(route):
 
 
 def _export_part(route, before, source):
-    """A part says that it has no user block."""
+    """Check that a part without the input's user block comes with a remark."""
     part = route.folder / "part.nc"
     arguments = ["export", source, "-o", part, "--slab", "0:1"]
     code, _, said = run(*arguments, ranks=route.ranks)
@@ -343,7 +344,7 @@ def _export_part(route, before, source):
 
 
 def readers(route):
-    """tailrace.open, and xarray with the engine tailrace, against h5py and netCDF4."""
+    """Compare tailrace.open, and xarray with the engine tailrace, with h5py and netCDF4."""
     source = route.folder / "in.nc"
     if route.description["kind"] == "netcdf":
         if route.description["form"].startswith("NETCDF3"):
@@ -413,7 +414,7 @@ def _compare_xarray(route, source):
                 route.find("xarray: values", f"{keys} {name}: {a.dims} {a.dtype} "
                            f"{a.values!r:.300} -> {b.dims} {b.dtype} {b.values!r:.300}")
                 continue
-            # Engines disagree on whether this one is an attribute.
+            # Engines disagree on whether this is an attribute.
             b.attrs.pop("least_significant_digit", None)
             if set(a.attrs) != set(b.attrs) or any(
                     not _same(a.attrs[key], b.attrs[key]) for key in a.attrs):
@@ -466,14 +467,15 @@ ROUTES = {"lossless": lossless, "bounded": bounded, "as-stored": as_stored, "clo
 
 
 def describe_any(seed, route):
-    """The description of a file for a route: netCDF in one of four, or where it is read as such."""
+    """The description of a file for a route: netCDF in one of four, or if the route reads
+    netCDF."""
     rng = np.random.default_rng([ord(letter) for letter in seed + route])
     share = {"readers": 0.7, "cmip7": 0.5, "concat": 0, "pairs": 0, "serial": 0.2}.get(route, 0.25)
     return (netcdf if rng.random() < share else describe).describe(seed)
 
 
 def judge(description, route, seed, folder):
-    """Send one file along one route. @returns its end and its findings."""
+    """Send one file on one route. @returns its outcome and its findings."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     one = Route(folder, description, np.random.default_rng([ord(letter) for letter in seed]),

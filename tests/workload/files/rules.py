@@ -1,5 +1,7 @@
-"""Which differences between an input and an output were asked for, which a remark must name, and
-which nobody may make. Law: nothing that the input has is missing or changed without a word."""
+"""Rules for differences between an input and an output: requested, reported by a remark, or
+forbidden.
+
+The law: nothing of the input is missing or changed without a message."""
 
 import re
 
@@ -7,14 +9,14 @@ import numpy as np
 
 from .inventory import Numbers
 
-#: How things are stored. `verify` lists such differences and does not fail.
+#: Storage properties. `verify` lists such differences and does not fail.
 STORAGE = {"filters", "chunk", "layout", "stored", "stored chunks", "allocation", "fill time",
            "edges", "attribute phases", "link phases", "address sizes", "tree sizes",
            "chunk tree size", "space strategy", "space page", "shared messages", "times",
-           # What was ordered is a fact of its own.
+           # A requested order is a separate fact.
            "attribute order kept"}
 
-#: A remark of repack or concat by aspect.
+#: Remarks of repack or concat by aspect.
 REMARKS = {
     "checksum": "Fletcher32 checksums are not kept",
     "byte order": "numbers are stored in this machine's byte order",
@@ -35,14 +37,15 @@ REMARKS = {
 
 
 def is_only_more(aspect, before, after):
-    """True if the copy keeps an order that the original leaves open, or has nothing to order."""
+    """True if the copy tracks an order that the original does not track, or lists names that the
+    original lacks entirely."""
     if aspect in ("attribute order kept", "link order kept"):
         return after > before or only_index(aspect, before, after)
     return aspect in ("attribute order", "link order") and not before
 
 
 def of_scales(aspect, before, after):
-    """True for what HDF5 itself writes anew for dimension scales."""
+    """True for attributes that HDF5 itself rewrites for dimension scales."""
     if aspect not in ("attribute REFERENCE_LIST", "attribute DIMENSION_LIST"):
         return False
     def values(attribute):
@@ -56,13 +59,13 @@ def same_name(path, aspect):
 
 
 def only_index(aspect, before, after):
-    """True if an order is tracked by both; an index of it is a matter of speed."""
+    """True if both track an order; whether it is indexed only affects speed."""
     return aspect in ("attribute order kept", "link order kept") and bool(before) == bool(after)
 
 
 def same_order(aspect, before, after):
-    """True if what both list has one order. What one lacks is a difference of its own, and what
-    HDF5 itself writes for dimension scales has any place."""
+    """True if the names common to both are in the same order. A missing name is a separate
+    difference. Attributes that HDF5 writes for dimension scales may be anywhere."""
     if aspect not in ("attribute order", "link order") or before is None or after is None:
         return False
     both = set(before) & set(after) - {"REFERENCE_LIST", "DIMENSION_LIST", "CLASS", "NAME"}
@@ -70,7 +73,7 @@ def same_order(aspect, before, after):
 
 
 def is_storage(path, aspect, before, after):
-    """True for a difference that `verify` must not fail for."""
+    """True for a difference that must not make `verify` fail."""
     return (aspect in STORAGE or same_name(path, aspect) or is_only_more(aspect, before, after)
             or of_scales(aspect, before, after) or same_order(aspect, before, after)
             or aspect.startswith("attribute tailrace_"))
@@ -81,7 +84,7 @@ def without_byte_order(facts):
 
 
 def within(before, after, bound):
-    """True if values are within the bound of (mode, number), special values exactly."""
+    """True if values are within the bound of (mode, number), and special values are equal."""
     if not (isinstance(before, Numbers) and isinstance(after, Numbers)
             and before.array.dtype == after.array.dtype and before.array.dtype.kind == "f"
             and before.array.size == after.array.size):
@@ -96,19 +99,20 @@ def within(before, after, bound):
 
 
 class Said:
-    """The remarks of a command, without line breaks. aliases: all paths of an object, by each."""
+    """The remarks of a command, without line breaks. aliases: all paths of an object, by each
+    path."""
 
     def __init__(self, text):
         self.text = re.sub(r"\s+", " ", text)
         self.aliases = {}
 
     def names(self, key, path=""):
-        """True if the remark of that key names the object, by any of its paths."""
+        """True if the remark of that key names the object by any of its paths."""
         words = REMARKS[key]
         if words not in self.text:
             return False
         sentence = self.text[self.text.index(words):]
-        # A sentence names the root as it is, and so every path.
+        # `_in` strips slashes, so the root and the file itself are found in every sentence.
         return self._in(sentence, path) or bool(re.search(r"and \d+ more|\d+ others", sentence))
 
     def mentions(self, path):
@@ -119,7 +123,7 @@ class Said:
         return any(re.sub(r"\s+", " ", name).lstrip("/") in text for name in self._all(path))
 
     def _all(self, path):
-        """All paths of an object, also by other names of the groups in which it lies."""
+        """All paths of an object, including paths through other names of its groups."""
         names = set(self.aliases.get(path, [path]))
         group, _, name = path.rpartition("/")
         if group:
@@ -128,20 +132,20 @@ class Said:
 
 
 class Asked:
-    """What a request asks for."""
+    """Differences that a request causes."""
 
     def __init__(self, bound=None, chunks=False, contiguous=False, as_stored=False, filters=True,
                  rows=False):
         self.bound = bound
-        self.chunks = chunks  # Other chunks.
-        self.rows = rows  # More rows, and that more can come.
+        self.chunks = chunks  # Other chunk shapes.
+        self.rows = rows  # More rows, and an unlimited number of them.
         self.contiguous = contiguous
         self.as_stored = as_stored
         self.filters = filters and not as_stored
 
 
 def excuse(difference, before, after, asked, said):
-    """Why a difference may be there; an empty text: it may not.
+    """The reason that permits a difference; an empty text forbids it.
 
     before, after: all facts of both files.
     """
@@ -152,7 +156,7 @@ def excuse(difference, before, after, asked, said):
     if of_scales(aspect, a, b) or same_order(aspect, a, b) or same_name(path, aspect):
         return "same"
     if aspect == "attribute REFERENCE_LIST" and "cannot be resolved" in said.text:
-        return "remark"  # It names the dataset on the scale's other side.
+        return "remark"  # The remark names the dataset at the other end of the scale's attachment.
     if aspect == "times":
         return "documented" if a else ""
     if aspect == "values" and asked.bound and within(a, b, asked.bound):
@@ -174,7 +178,7 @@ def excuse(difference, before, after, asked, said):
 
 
 def _without_extents(value):
-    """Region references as text, without the extents of the datasets, which may have grown."""
+    """Region references as text, without the extents of their datasets, which may have grown."""
     return re.sub(r"\(\d[^)]*\) (?=points|blocks)", "", repr(value))
 
 
@@ -207,7 +211,7 @@ def _of_storage(aspect, a, b, facts, copied, asked, said, path):
     if aspect == "stored chunks":
         return "chunks" if copied.get("chunk") != facts.get("chunk") and bool(a) == bool(b) else ""
     if aspect == "allocation":
-        # When space that is there was allocated, nobody can tell.
+        # The time at which existing space was allocated is unknown.
         if now == "contiguous":
             return "allocated" if facts.get("stored") or not copied.get("stored") else ""
         return "remark" if said.names("allocation", path) else ""
@@ -225,7 +229,7 @@ def _of_storage(aspect, a, b, facts, copied, asked, said, path):
 
 
 def aliases_of(facts):
-    """All paths of each object, by each of its paths."""
+    """All paths of each object, by each path."""
     groups = {}
     for path, its in facts.items():
         link = its.get("link", "")

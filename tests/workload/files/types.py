@@ -1,7 +1,8 @@
-"""Types of values, as plain descriptions: random ones, HDF5's form of one, and values in memory.
+"""Types of values as plain descriptions: random ones, their HDF5 form, and values in memory.
 
-A description is a dictionary of JSON: {"c": class, ...}. `packed` makes the bytes that a value has
-in memory, which point to what `keep` holds; `value_at` reads them. Both know all classes.
+A description is a JSON dictionary: {"c": class, ...}. `packed` makes the bytes of a value in
+memory; pointers in them lead to objects that `keep` owns. `value_at` reads the bytes. Both support
+all classes.
 """
 
 import ctypes
@@ -71,7 +72,7 @@ def random_compound(rng, depth):
 
 
 def random_type(rng, depth=0, references=False):
-    """Any type. References stand in types only where their targets are known."""
+    """A random type. References occur in types only where their targets are known."""
     kinds = ["number"] * 6 + ["text", "text", "enum", "opaque", "bits", "time"]
     if depth < 2:
         kinds += ["compound", "compound", "array", "list"]
@@ -125,7 +126,7 @@ def points_elsewhere(kind):
 
 
 def plain(kind):
-    """The type itself of one that is named."""
+    """The type behind a named type."""
     return plain(kind["of"]) if kind["c"] == "named" else kind
 
 
@@ -137,7 +138,7 @@ def _order(be):
 
 
 def make_type(kind, handles, named):
-    """The identifier of HDF5's form. named: the open named types by path."""
+    """The identifier of the HDF5 type. named: the open named types by path."""
     match kind["c"]:
         case "named":
             return named[kind["path"]]
@@ -229,8 +230,8 @@ def _numbers(kind, n, rng, style):
 
 
 def packed(kind, n, rng, style, keep, refer):
-    """The bytes of n values. refer: (class, rng) to the bytes of a reference.
-    keep: gets what pointers lead to."""
+    """The bytes of n values. refer: maps (class, rng) to the bytes of a reference. keep: owns the
+    targets of pointers."""
     match kind["c"]:
         case "int" | "float":
             return _numbers(kind, n, rng, style)

@@ -1,4 +1,4 @@
-"""Judges files in a process of its own, which a file may end: a line of JSON in, one out."""
+"""Judges files in a separate process, which a file may crash: one line of JSON in, one out."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from .routes import judge
 
 def main():
     warnings.simplefilter("ignore")
-    # h5py's HDF5 crashes where it loads filters by the path that the command line needs.
+    # h5py's HDF5 crashes if it loads filters from the path that the command line needs.
     h5py.h5pl.prepend(str(pathlib.Path(os.environ["TAILRACE_H5TRZ"]).parent).encode())
     folder = pathlib.Path(tempfile.mkdtemp(prefix="workload_files_"))
     for line in sys.stdin:
