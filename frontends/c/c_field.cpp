@@ -19,9 +19,9 @@ Status define(OpenedFile& file, const char* path, tailrace_dtype dtype, std::siz
   if (path == nullptr) return bad_field("", "the path is NULL");
   if (field == nullptr) return bad_field(path, "output argument `field` must not be NULL");
   if (n_dims > 0 && shape == nullptr) return bad_field(path, "the shape is NULL");
-  if (n_dims > max_rank) {
+  if (n_dims > kMaxRank) {
     return bad_field(path, "it has " + std::to_string(n_dims) + " dimensions, at most " +
-                               std::to_string(max_rank) + " are possible");
+                               std::to_string(kMaxRank) + " are possible");
   }
   const std::optional<DType> known_dtype = dtype_of(dtype);
   if (!known_dtype) return bad_field(path, std::to_string(dtype) + " is not a tailrace_dtype");

@@ -13,10 +13,10 @@
 namespace tailrace::chart {
 namespace {
 
-constexpr int few_decades = 3;          ///< Up to this number, 2 and 5 of a decade may have labels.
-constexpr int minor_decades = 8;        ///< Up to this number, 2...9 of each decade have ticks.
-constexpr int plain_exponent_low = -3;  ///< Decades outside these are written as powers of ten.
-constexpr int plain_exponent_high = 4;
+constexpr int kFewDecades = 3;         ///< Up to this number, 2 and 5 of a decade may have labels.
+constexpr int kMinorDecades = 8;       ///< Up to this number, 2...9 of each decade have ticks.
+constexpr int kPlainExponentLow = -3;  ///< Decades outside these are written as powers of ten.
+constexpr int kPlainExponentHigh = 4;
 
 /// 10^exponent, correctly rounded (pow of a negative integer may not be).
 double ten_to(int exponent) {
@@ -99,10 +99,10 @@ std::vector<Tick> log_ticks(const AxisScale& scale, std::size_t n_labels) {
   const int low = static_cast<int>(std::floor(std::log10(scale.least) + 1e-9));
   const int high = static_cast<int>(std::ceil(std::log10(scale.greatest) - 1e-9));
   const int n_decades = std::max(high - low, 1);
-  const bool as_power = low < plain_exponent_low || high > plain_exponent_high;
+  const bool as_power = low < kPlainExponentLow || high > kPlainExponentHigh;
   const auto wanted = static_cast<int>(std::max<std::size_t>(n_labels, 1));
   const int stride = n_decades / wanted + 1;
-  const bool halves = n_decades <= few_decades && 3 * n_decades <= 2 * wanted + 1;
+  const bool halves = n_decades <= kFewDecades && 3 * n_decades <= 2 * wanted + 1;
   std::vector<Tick> ticks;
   for (int exponent = low; exponent <= high; ++exponent) {
     for (int digit = 1; digit <= 9; ++digit) {
@@ -112,7 +112,7 @@ std::vector<Tick> log_ticks(const AxisScale& scale, std::size_t n_labels) {
           digit == 1 ? exponent % stride == 0 : halves && (digit == 2 || digit == 5);
       if (labelled) {
         ticks.push_back({value, log_label(digit, exponent, as_power)});
-      } else if (digit == 1 || n_decades <= minor_decades) {
+      } else if (digit == 1 || n_decades <= kMinorDecades) {
         ticks.push_back({value, ""});
       }
     }

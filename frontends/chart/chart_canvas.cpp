@@ -12,16 +12,16 @@ namespace tailrace::chart {
 namespace {
 
 // "Color universal design", Okabe and Ito 2008. Yellow comes last, because it is faint on white.
-constexpr std::array<Colour, 8> palette = {{{0.000, 0.447, 0.698},    // blue
-                                            {0.835, 0.369, 0.000},    // vermilion
-                                            {0.000, 0.620, 0.451},    // bluish green
-                                            {0.902, 0.624, 0.000},    // orange
-                                            {0.800, 0.475, 0.655},    // reddish purple
-                                            {0.337, 0.706, 0.914},    // sky blue
-                                            {0.250, 0.250, 0.270},    // black, softened
-                                            {0.880, 0.820, 0.150}}};  // yellow, darkened
+constexpr std::array<Colour, 8> kPalette = {{{0.000, 0.447, 0.698},    // blue
+                                             {0.835, 0.369, 0.000},    // vermilion
+                                             {0.000, 0.620, 0.451},    // bluish green
+                                             {0.902, 0.624, 0.000},    // orange
+                                             {0.800, 0.475, 0.655},    // reddish purple
+                                             {0.337, 0.706, 0.914},    // sky blue
+                                             {0.250, 0.250, 0.270},    // black, softened
+                                             {0.880, 0.820, 0.150}}};  // yellow, darkened
 
-constexpr double least_shrink = 0.8;
+constexpr double kLeastShrink = 0.8;
 const std::string ellipsis = "…";
 
 /// `text` in well-formed UTF-8 without control characters.
@@ -51,7 +51,7 @@ void drop_character(std::string& text) {
 
 }  // namespace
 
-Colour palette_colour(std::size_t index) { return palette[index % palette.size()]; }
+Colour palette_colour(std::size_t index) { return kPalette[index % kPalette.size()]; }
 
 Canvas::Canvas(cairo_t* context) : context_(context) {
   // Without hinting, a label has the same width at every scale, so SVG and PNG have one layout.
@@ -147,7 +147,7 @@ void Canvas::text(Point anchor, const std::string& text, const TextStyle& style)
   choose_font(height, style.bold);
   double width = measured(shown);
   if (width > style.room && width > 0) {
-    height *= std::max(least_shrink, style.room / width);
+    height *= std::max(kLeastShrink, style.room / width);
     choose_font(height, style.bold);
     width = measured(shown);
     if (width > style.room * (1 + 1e-6)) {

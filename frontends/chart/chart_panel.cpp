@@ -14,19 +14,19 @@ namespace tailrace::chart {
 
 namespace {
 
-constexpr double tick_height = 10.5;
-constexpr double label_height = 11.5;
-constexpr double gap = 6;              ///< Space between axis, tick labels and axis label.
-constexpr double line_room = 14;       ///< One line of text.
-constexpr double right_margin = 16;    ///< Half of the last tick label may extend into this margin.
-constexpr double y_label_share = 0.3;  ///< Largest share of the area's width.
+constexpr double kTickHeight = 10.5;
+constexpr double kLabelHeight = 11.5;
+constexpr double gap = 6;             ///< Space between axis, tick labels and axis label.
+constexpr double kLineRoom = 14;      ///< One line of text.
+constexpr double kRightMargin = 16;   ///< Half of the last tick label may extend into this margin.
+constexpr double kYLabelShare = 0.3;  ///< Largest share of the area's width.
 constexpr double slant = -35 * std::numbers::pi / 180;
-constexpr double upright = -std::numbers::pi / 2;
-constexpr double label_distance = 11;  ///< Least distance between lines of neighbouring categories.
-constexpr double slanted_room = 110;   ///< The greatest length of a slanted label.
-constexpr double x_label_share = 0.4;  ///< Largest share of the area's height for a slanted label.
+constexpr double kUpright = -std::numbers::pi / 2;
+constexpr double kLabelDistance = 11;  ///< Least distance between lines of neighbouring categories.
+constexpr double kSlantedRoom = 110;   ///< The greatest length of a slanted label.
+constexpr double kXLabelShare = 0.4;   ///< Largest share of the area's height for a slanted label.
 
-const TextStyle tick_style{.height = tick_height, .colour = ink::quiet};
+const TextStyle tick_style{.height = kTickHeight, .colour = ink::quiet};
 
 double widest(Canvas& canvas, const std::vector<Tick>& ticks) {
   double width = 0;
@@ -74,9 +74,9 @@ void draw_x_categories(Canvas& canvas, const Frame& frame) {
   const double slot = slot_of(frame.plot.width, frame.x);
   text.align = lying ? Align::centre : Align::right;
   text.room = lying ? slot - 4 : frame.x_room;
-  const std::size_t stride = lying ? 1 : label_stride(slot, label_distance);
+  const std::size_t stride = lying ? 1 : label_stride(slot, kLabelDistance);
   const double across = frame.x_slant == slant ? 3 : 0;
-  const double below = lying ? line_room / 2 : frame.x_slant == slant ? 4 : 0;
+  const double below = lying ? kLineRoom / 2 : frame.x_slant == slant ? 4 : 0;
   for (std::size_t i = 0; i < frame.x.ticks.size(); i += stride) {
     const double x = frame.at(frame.x.ticks[i].value, 0).x;
     canvas.text({x + across, frame.plot.bottom() + gap + below}, frame.x.ticks[i].label, text);
@@ -94,7 +94,7 @@ void draw_x_numbers(Canvas& canvas, const Frame& frame) {
     canvas.line({x, bottom}, {x, bottom + (tick.label.empty() ? 2.5 : 4)}, style);
     const double half = canvas.text_width(tick.label, text) / 2;
     if (tick.label.empty() || x - half < free_from) continue;
-    canvas.text({x, bottom + gap + line_room / 2}, tick.label, text);
+    canvas.text({x, bottom + gap + kLineRoom / 2}, tick.label, text);
     free_from = x + half + 4;
   }
 }
@@ -103,12 +103,12 @@ void draw_y_labels(Canvas& canvas, const Frame& frame) {
   const Rectangle& plot = frame.plot;
   TextStyle text = tick_style;
   text.align = Align::right;
-  text.room = y_label_share * frame.area.width;
+  text.room = kYLabelShare * frame.area.width;
   std::size_t stride = 1;
   if (frame.y.categories) {
     constexpr double least_height = 7.5;
     const double row = slot_of(plot.height, frame.y);
-    text.height = std::clamp(row * 0.9, least_height, tick_height);
+    text.height = std::clamp(row * 0.9, least_height, kTickHeight);
     stride = label_stride(row, least_height);
   }
   for (std::size_t i = 0; i < frame.y.ticks.size(); ++i) {
@@ -165,26 +165,26 @@ FrameAxis category_axis(const std::string& label, const std::vector<std::string>
 Frame lay_out_frame(Canvas& canvas, const Rectangle& area, FrameAxis x, FrameAxis y) {
   Frame frame;
   frame.area = area;
-  const double y_labels = std::min(widest(canvas, y.ticks), y_label_share * area.width);
+  const double y_labels = std::min(widest(canvas, y.ticks), kYLabelShare * area.width);
   double left = y_labels + gap + 2;
-  if (!axis_text(y).empty()) left += line_room + gap;
-  double below = gap + line_room;
+  if (!axis_text(y).empty()) left += kLineRoom + gap;
+  double below = gap + kLineRoom;
   if (x.categories) {
     const double width = widest(canvas, x.ticks);
-    const double slot = slot_of(area.width - left - right_margin, x);
+    const double slot = slot_of(area.width - left - kRightMargin, x);
     // A label may stay horizontal if shrinking it a little makes it fit.
     if (width * 0.85 > slot - 4) {
-      frame.x_slant = slot * std::sin(-slant) < label_distance ? upright : slant;
-      frame.x_room = std::min(slanted_room, x_label_share * area.height / std::sin(-frame.x_slant));
+      frame.x_slant = slot * std::sin(-slant) < kLabelDistance ? kUpright : slant;
+      frame.x_room = std::min(kSlantedRoom, kXLabelShare * area.height / std::sin(-frame.x_slant));
       const double length = std::min(width, frame.x_room);
-      below = gap + 4 + length * std::sin(-frame.x_slant) + tick_height / 2;
+      below = gap + 4 + length * std::sin(-frame.x_slant) + kTickHeight / 2;
       // The first label must also begin within the area.
       left = std::max(left, length * std::cos(frame.x_slant) - slot / 2);
     }
   }
-  if (!axis_text(x).empty()) below += line_room + gap / 2;
+  if (!axis_text(x).empty()) below += kLineRoom + gap / 2;
   frame.plot.x = area.x + left;
-  frame.plot.width = std::max(area.width - left - right_margin, 1.0);
+  frame.plot.width = std::max(area.width - left - kRightMargin, 1.0);
   frame.plot.y = area.y + gap;
   frame.plot.height = std::max(area.height - below - gap, 1.0);
   frame.x = std::move(x);
@@ -203,49 +203,49 @@ void draw_frame(Canvas& canvas, const Frame& frame) {
     draw_x_numbers(canvas, frame);
   }
   draw_y_labels(canvas, frame);
-  TextStyle text{.height = label_height, .align = Align::centre};
+  TextStyle text{.height = kLabelHeight, .align = Align::centre};
   text.room = frame.area.width;
-  canvas.text({plot.x + plot.width / 2, frame.area.bottom() - line_room / 2}, axis_text(frame.x),
+  canvas.text({plot.x + plot.width / 2, frame.area.bottom() - kLineRoom / 2}, axis_text(frame.x),
               text);
   text.room = frame.area.height;
   text.slant = -std::numbers::pi / 2;
-  canvas.text({frame.area.x + line_room / 2, plot.y + plot.height / 2}, axis_text(frame.y), text);
+  canvas.text({frame.area.x + kLineRoom / 2, plot.y + plot.height / 2}, axis_text(frame.y), text);
 }
 
 // --- the legend
 
 namespace {
 
-constexpr double entry_room = 15;
-constexpr double key_width = 20;  ///< Width of the sample of line, mark or colour.
-constexpr double key_gap = 6;
-constexpr double padding = 6;
-constexpr double from_corner = 8;
-constexpr double entry_gap = 14;
-constexpr double greatest_label = 240;
+constexpr double kEntryRoom = 15;
+constexpr double kKeyWidth = 20;  ///< Width of the sample of line, mark or colour.
+constexpr double kKeyGap = 6;
+constexpr double kPadding = 6;
+constexpr double kFromCorner = 8;
+constexpr double kEntryGap = 14;
+constexpr double kGreatestLabel = 240;
 
-const TextStyle label_style{.height = 10.5, .room = greatest_label};
+const TextStyle label_style{.height = 10.5, .room = kGreatestLabel};
 
 double entry_width(Canvas& canvas, const LegendEntry& entry) {
   const double label = canvas.text_width(entry.label, label_style);
-  return key_width + key_gap + std::min(label, greatest_label);
+  return kKeyWidth + kKeyGap + std::min(label, kGreatestLabel);
 }
 
 /// Draw one entry; `middle` is the middle of its left edge.
 void draw_entry(Canvas& canvas, const LegendEntry& entry, Point middle, double room) {
-  const double centre = middle.x + key_width / 2;
+  const double centre = middle.x + kKeyWidth / 2;
   const Colour colour = palette_colour(entry.colour);
   if (!entry.mark) {
     canvas.fill({centre - 5.5, middle.y - 5.5, 11, 11}, colour);
   } else {
     if (*entry.mark != Mark::points) {
-      canvas.line(middle, {middle.x + key_width, middle.y}, {colour, 2, entry.dashed});
+      canvas.line(middle, {middle.x + kKeyWidth, middle.y}, {colour, 2, entry.dashed});
     }
     if (*entry.mark != Mark::line) canvas.mark({centre, middle.y}, 3.4, entry.colour, 1);
   }
   TextStyle style = label_style;
-  style.room = std::min(greatest_label, std::max(room - key_width - key_gap, 1.0));
-  canvas.text({middle.x + key_width + key_gap, middle.y}, entry.label, style);
+  style.room = std::min(kGreatestLabel, std::max(room - kKeyWidth - kKeyGap, 1.0));
+  canvas.text({middle.x + kKeyWidth + kKeyGap, middle.y}, entry.label, style);
 }
 
 }  // namespace
@@ -255,18 +255,18 @@ Rectangle legend_box(Canvas& canvas, std::span<const LegendEntry> entries) {
   for (const LegendEntry& entry : entries) {
     box.width = std::max(box.width, entry_width(canvas, entry));
   }
-  box.width += 2 * padding;
-  box.height = static_cast<double>(entries.size()) * entry_room + 2 * padding - 2;
+  box.width += 2 * kPadding;
+  box.height = static_cast<double>(entries.size()) * kEntryRoom + 2 * kPadding - 2;
   return box;
 }
 
 std::optional<Rectangle> free_corner(const Rectangle& plot, const Rectangle& box,
                                      std::span<const Point> data) {
   if (box.width > 0.6 * plot.width || box.height > 0.6 * plot.height) return std::nullopt;
-  const double left = plot.x + from_corner;
-  const double right = plot.right() - from_corner - box.width;
-  const double top = plot.y + from_corner;
-  const double bottom = plot.bottom() - from_corner - box.height;
+  const double left = plot.x + kFromCorner;
+  const double right = plot.right() - kFromCorner - box.width;
+  const double top = plot.y + kFromCorner;
+  const double bottom = plot.bottom() - kFromCorner - box.height;
   const std::array<Point, 4> corners = {
       {{right, top}, {left, top}, {right, bottom}, {left, bottom}}};
   constexpr double distance = 5;
@@ -284,10 +284,10 @@ void draw_legend_column(Canvas& canvas, std::span<const LegendEntry> entries,
                         const Rectangle& box) {
   canvas.fill(box, ink::paper, 0.9);
   canvas.outline(box, {ink::grid, 1});
-  Point middle{box.x + padding, box.y + padding - 1 + entry_room / 2};
+  Point middle{box.x + kPadding, box.y + kPadding - 1 + kEntryRoom / 2};
   for (const LegendEntry& entry : entries) {
-    draw_entry(canvas, entry, middle, box.width - 2 * padding);
-    middle.y += entry_room;
+    draw_entry(canvas, entry, middle, box.width - 2 * kPadding);
+    middle.y += kEntryRoom;
   }
 }
 
@@ -299,14 +299,14 @@ double legend_lines(Canvas& canvas, std::span<const LegendEntry> entries, double
     const double needed = entry_width(canvas, entry);
     if (across > 0 && across + needed > width) {
       across = 0;
-      down += entry_room;
+      down += kEntryRoom;
     }
     if (corner) {
-      draw_entry(canvas, entry, {corner->x + across, corner->y + down + entry_room / 2}, width);
+      draw_entry(canvas, entry, {corner->x + across, corner->y + down + kEntryRoom / 2}, width);
     }
-    across += needed + entry_gap;
+    across += needed + kEntryGap;
   }
-  return entries.empty() ? 0 : down + entry_room + 3;
+  return entries.empty() ? 0 : down + kEntryRoom + 3;
 }
 
 // --- series of points and lines, and the diagonal on which prediction and measurement agree
@@ -455,8 +455,8 @@ void draw_series(Canvas& canvas, const Panel& panel, const Frame& frame) {
 
 namespace {
 
-constexpr double bar_share = 0.68;  ///< Share of a category's width.
-constexpr double row_share = 0.72;  ///< Share of a row's height.
+constexpr double kBarShare = 0.68;  ///< Share of a category's width.
+constexpr double kRowShare = 0.72;  ///< Share of a row's height.
 
 /// Value of a segment; 0 unless it is a positive number.
 double value_of(const BarSegment& segment, std::size_t category) {
@@ -518,7 +518,7 @@ void draw_bars(Canvas& canvas, const Panel& panel, const Frame& frame) {
   const AxisScale& scale = frame.y.scale;
   const double slot =
       frame.plot.width / static_cast<double>(std::max<std::size_t>(bars.categories.size(), 1));
-  const double width = std::min(slot * bar_share, 70.0);
+  const double width = std::min(slot * kBarShare, 70.0);
   for (std::size_t c = 0; c < bars.categories.size(); ++c) {
     const double left = frame.at(static_cast<double>(c), scale.greatest).x - width / 2;
     double sum = 0;
@@ -575,7 +575,7 @@ void draw_gantt(Canvas& canvas, const Panel& panel, const Frame& frame) {
   const Gantt& gantt = *panel.gantt;
   const double row_height =
       frame.plot.height / static_cast<double>(std::max<std::size_t>(gantt.rows.size(), 1));
-  const double height = std::min(row_height * row_share, 26.0);
+  const double height = std::min(row_height * kRowShare, 26.0);
   canvas.begin_clip(frame.plot);
   for (std::size_t row = 1; row < gantt.rows.size(); row += 2) {  // Shade every other row.
     const double middle = frame.at(frame.x.scale.least, static_cast<double>(row)).y;
@@ -612,7 +612,7 @@ void draw_gantt(Canvas& canvas, const Panel& panel, const Frame& frame) {
 
 namespace {
 
-constexpr double title_room = 22;
+constexpr double kTitleRoom = 22;
 
 PanelAxes axes_of(const Panel& panel, const Rectangle& area) {
   if (panel.gantt) return gantt_axes(panel, area);
@@ -637,10 +637,10 @@ void draw_data(Canvas& canvas, const Panel& panel, const Frame& frame) {
 void draw_panel(Canvas& canvas, const Panel& panel, const Rectangle& area) {
   Rectangle rest = area;
   if (!panel.title.empty()) {
-    canvas.text({area.x, area.y + title_room / 2 - 1}, panel.title,
+    canvas.text({area.x, area.y + kTitleRoom / 2 - 1}, panel.title,
                 {.height = 13, .bold = true, .room = area.width});
-    rest.y += title_room;
-    rest.height -= title_room;
+    rest.y += kTitleRoom;
+    rest.height -= kTitleRoom;
   }
   const PanelAxes axes = axes_of(panel, rest);
   const std::vector<LegendEntry> entries = legend_of(panel);

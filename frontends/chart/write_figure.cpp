@@ -38,9 +38,9 @@ Status write_chart_file(std::string_view bytes, const std::string& path) {
 }
 
 constexpr double margin = 14;
-constexpr double between = 22;  ///< Distance between panels.
-constexpr double heading_room = 30;
-constexpr double pixels_per_point = 2;  ///< Sharp on current screens.
+constexpr double kBetween = 22;  ///< Distance between panels.
+constexpr double kHeadingRoom = 30;
+constexpr double kPixelsPerPoint = 2;  ///< Sharp on current screens.
 
 using Surface = std::unique_ptr<cairo_surface_t, decltype(&cairo_surface_destroy)>;
 using Context = std::unique_ptr<cairo_t, decltype(&cairo_destroy)>;
@@ -58,9 +58,9 @@ Grid grid_of(const Figure& figure) {
   const std::size_t n_rows = (n_panels + grid.n_columns - 1) / grid.n_columns;
   const auto columns = static_cast<double>(grid.n_columns);
   const auto rows = static_cast<double>(n_rows);
-  grid.width = 2 * margin + columns * figure.panel_width + (columns - 1) * between;
-  grid.height = 2 * margin + rows * figure.panel_height + (rows - 1) * between;
-  if (!figure.title.empty()) grid.height += heading_room;
+  grid.width = 2 * margin + columns * figure.panel_width + (columns - 1) * kBetween;
+  grid.height = 2 * margin + rows * figure.panel_height + (rows - 1) * kBetween;
+  if (!figure.title.empty()) grid.height += kHeadingRoom;
   return grid;
 }
 
@@ -85,9 +85,9 @@ Status draw(cairo_surface_t* surface, const Figure& figure, const Grid& grid) {
   canvas.fill({0, 0, grid.width, grid.height}, ink::paper);
   double top = margin;
   if (!figure.title.empty()) {
-    canvas.text({margin, margin + heading_room / 2 - 4}, figure.title,
+    canvas.text({margin, margin + kHeadingRoom / 2 - 4}, figure.title,
                 {.height = 16, .bold = true, .room = grid.width - 2 * margin});
-    top += heading_room;
+    top += kHeadingRoom;
   }
   for (std::size_t i = 0; i < figure.panels.size(); ++i) {
     const auto column = static_cast<double>(i % grid.n_columns);
@@ -95,19 +95,19 @@ Status draw(cairo_surface_t* surface, const Figure& figure, const Grid& grid) {
     const auto row = static_cast<double>(row_index);
     draw_panel(
         canvas, figure.panels[i],
-        {margin + column * (figure.panel_width + between),
-         top + row * (figure.panel_height + between), figure.panel_width, figure.panel_height});
+        {margin + column * (figure.panel_width + kBetween),
+         top + row * (figure.panel_height + kBetween), figure.panel_width, figure.panel_height});
   }
   return status_of(cairo_status(context.get()));
 }
 
 Result<std::string> figure_png(const Figure& figure) {
   const Grid grid = grid_of(figure);
-  const auto width = static_cast<int>(std::lround(grid.width * pixels_per_point));
-  const auto height = static_cast<int>(std::lround(grid.height * pixels_per_point));
+  const auto width = static_cast<int>(std::lround(grid.width * kPixelsPerPoint));
+  const auto height = static_cast<int>(std::lround(grid.height * kPixelsPerPoint));
   const Surface surface(cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height),
                         &cairo_surface_destroy);
-  cairo_surface_set_device_scale(surface.get(), pixels_per_point, pixels_per_point);
+  cairo_surface_set_device_scale(surface.get(), kPixelsPerPoint, kPixelsPerPoint);
   TAILRACE_TRY(draw(surface.get(), figure, grid));
   std::string bytes;
   TAILRACE_TRY(status_of(cairo_surface_write_to_png_stream(surface.get(), append_bytes, &bytes)));

@@ -27,8 +27,8 @@ namespace tailrace::cli {
 
 int exit_code(Code code) {
   switch (code) {
-    case Code::ok: return exit_done;
-    case Code::bound_broken: return exit_check_failed;
+    case Code::ok: return kExitDone;
+    case Code::bound_broken: return kExitCheckFailed;
     case Code::invalid_argument:
     case Code::unsupported:
     case Code::not_found:
@@ -36,14 +36,14 @@ int exit_code(Code code) {
     case Code::disagreement:
     case Code::bad_coverage:
     case Code::plugin_missing:
-    case Code::corrupt: return exit_usage;
+    case Code::corrupt: return kExitUsage;
     case Code::codec_failed:
     case Code::io_error:
     case Code::no_space:
     case Code::out_of_memory:
-    case Code::internal: return exit_resources;
+    case Code::internal: return kExitResources;
   }
-  return exit_resources;
+  return kExitResources;
 }
 
 int end_of_output(std::string_view program, int code) {
@@ -53,7 +53,7 @@ int end_of_output(std::string_view program, int code) {
   if (flushed && std::ferror(stdout) == 0) return code;
   const Status failure = status_from_errno(errno != 0 ? errno : EIO, "standard output");
   print_to_stderr(fmt::format("{}: {}", program, failure.message()));
-  return code == exit_done ? exit_resources : code;
+  return code == kExitDone ? kExitResources : code;
 }
 
 namespace {
@@ -210,7 +210,7 @@ Result<Shown> at_root(const Session& session, const std::function<Result<Shown>(
 
 int run_at_root(const Session& session, const std::function<Status()>& work) {
   const Status status = session.settle(session.speaks() ? work() : Status());
-  return status.ok() ? exit_done : session.fail(status);
+  return status.ok() ? kExitDone : session.fail(status);
 }
 
 Result<std::string> read_text_file(const std::string& path, const std::string& what) {
@@ -227,16 +227,16 @@ Status check_plot_path(const std::string& path) {
 }
 
 nlohmann::ordered_json document_of(std::string_view command) {
-  return {{"schema_version", json_schema_version}, {"command", command}};
+  return {{"schema_version", kJsonSchemaVersion}, {"command", command}};
 }
 
 // --- the progress line
 
 namespace {
 
-constexpr double least_interval_s = 0.1;
+constexpr double kLeastIntervalS = 0.1;
 /// A remaining time that is extrapolated from less than this is noise.
-constexpr double least_elapsed_s = 0.5;
+constexpr double kLeastElapsedS = 0.5;
 
 std::size_t terminal_width() {
   winsize size{};
@@ -270,7 +270,7 @@ void ProgressBar::update_share(double share, const std::string& what) {
 bool ProgressBar::due() {
   if (!shown_) return false;
   const Clock::time_point now = Clock::now();
-  if (drawn_ && std::chrono::duration<double>(now - last_drawn_).count() < least_interval_s) {
+  if (drawn_ && std::chrono::duration<double>(now - last_drawn_).count() < kLeastIntervalS) {
     return false;
   }
   last_drawn_ = now;
@@ -281,7 +281,7 @@ bool ProgressBar::due() {
 void ProgressBar::draw(double share, const std::string& what) {
   const double elapsed_s = std::chrono::duration<double>(last_drawn_ - start_).count();
   std::string figures = fmt::format(" {:3.0f}%  {}", 100 * share, what);
-  if (share > 0 && elapsed_s >= least_elapsed_s) {
+  if (share > 0 && elapsed_s >= kLeastElapsedS) {
     figures += fmt::format("  {:.0f} s left", elapsed_s * (1 - share) / share);
   }
   const std::size_t width = terminal_width();

@@ -27,7 +27,7 @@ namespace tailrace::cli {
 
 using namespace report;
 using verbs::is_directory;
-using verbs::json_schema_version;
+using verbs::kJsonSchemaVersion;
 using verbs::split_at_commas;
 
 /// One line on stderr, redrawn in place. Prints nothing if stderr is not a terminal.
@@ -60,10 +60,10 @@ class ProgressBar {
 };
 
 /// Exit codes; scripts may rely on them.
-inline constexpr int exit_done = 0;
-inline constexpr int exit_check_failed = 1;
-inline constexpr int exit_usage = 2;
-inline constexpr int exit_resources = 3;
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitCheckFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitResources = 3;
 
 /// Exit code of a program that ends with a failure of this kind.
 int exit_code(Code code);
@@ -138,7 +138,7 @@ class WholeFile {
   ~WholeFile();
 
  private:
-  std::string partial() const { return path_ + partial_suffix; }
+  std::string partial() const { return path_ + kPartialSuffix; }
   std::string path_;
   bool force_ = false;
   ReportFile report_;
@@ -149,7 +149,7 @@ struct Shown {
   std::string text;                  ///< Printed on stdout, unless --quiet or the JSON goes there.
   std::string json;                  ///< Written to the file that --json names.
   std::vector<std::string> remarks;  ///< Printed on stderr, after the text.
-  int code = exit_done;              ///< Exit code, equal on all ranks.
+  int code = kExitDone;              ///< Exit code, equal on all ranks.
 };
 
 /// Run a command with a report. Opens the JSON file first, so that a path that cannot be written

@@ -46,9 +46,9 @@ inline std::string unreadable_text(const std::string& object) {
 std::string why_text(const verbs::RepackReport& report);
 
 /// The usual words for --plugin-path.
-inline constexpr const char* plugin_path_help =
+inline constexpr const char* kPluginPathHelp =
     "Folders of HDF5 filter plug-ins, separated by colons, searched before HDF5_PLUGIN_PATH.";
-inline constexpr const char* compatibility_help =
+inline constexpr const char* kCompatibilityHelp =
     "Oldest readers of the file. everyone: format of HDF5 1.8, which netCDF-Java, pyfive and "
     "jsfive can read. v110: chunk indexes of HDF5 1.10, smaller and faster to write. Default "
     "everyone.";

@@ -16,12 +16,12 @@ namespace tailrace::cli {
 namespace {
 
 struct ConcatArguments {
-  verbs::ConcatWords words;
+  verbs::ConcatArguments words;
   std::string json_path;
   bool quiet = false;
 };
 
-constexpr const char* concat_description =
+constexpr const char* kConcatDescription =
     R"help(Concatenate HDF5 and netCDF-4 files along the first or the record dimension
 
 Examples:
@@ -39,7 +39,7 @@ Examples:
 The output gets its name when it is complete; on failure, an older file of that name stays.
 )help";
 
-constexpr const char* concat_footer =
+constexpr const char* kConcatFooter =
     R"help(Every dataset of a plain HDF5 file is appended along its first dimension. Files with
 dimensions (netCDF-4, HDF5 dimension scales) are appended along unlimited dimensions only; all other
 datasets must be the same in all files. All files must have the same datasets, of the same types and
@@ -48,7 +48,7 @@ the first file. All mismatches are reported at once. See docs/concat.md.
 
 Exit codes: 0 done, 2 usage or bad input, 3 storage failed or memory was exceeded.)help";
 
-void add_input_options(CLI::App* sub, verbs::ConcatWords& words) {
+void add_input_options(CLI::App* sub, verbs::ConcatArguments& words) {
   sub->add_option("FILE", words.files, "HDF5 files, in the order of their rows.");
   const Group input(sub, "Input");
   input("-i,--list", words.list_path, "FILE",
@@ -75,10 +75,10 @@ void add_input_options(CLI::App* sub, verbs::ConcatWords& words) {
   input.flag(
       "--allow-missing-tiles", words.allow_missing_tiles,
       "Write fill values where a tile of the domain is missing, with a remark. Default: an error.");
-  input.engine("--plugin-path", words.file_options, "plugin-path", "FOLDERS", plugin_path_help);
+  input.engine("--plugin-path", words.file_options, "plugin-path", "FOLDERS", kPluginPathHelp);
 }
 
-void add_output_options(CLI::App* sub, verbs::ConcatWords& words) {
+void add_output_options(CLI::App* sub, verbs::ConcatArguments& words) {
   const Group output(sub, "Output");
   output("-o,--output", words.output, "FILE",
          "The HDF5 file to create, or to extend with --append.")
@@ -91,14 +91,14 @@ void add_output_options(CLI::App* sub, verbs::ConcatWords& words) {
               "beginning if it left nothing. Default: start from the beginning.");
   output.engine_flag("--force", words.file_options, "replace", "Replace an existing file.");
   output.engine("--compatibility", words.file_options, "compatibility", "everyone|v110",
-                compatibility_help);
+                kCompatibilityHelp);
   output("-k,--key", words.key_names, "NAMES",
          "Datasets of /spill that together identify an event, such as run,subrun,evt. Each group "
          "with all of them gets a dataset LAST.seq with a number for each event, equal in all "
          "groups. Reads these datasets of every file. Default: none.");
 }
 
-void add_storage_options(CLI::App* sub, verbs::ConcatWords& words) {
+void add_storage_options(CLI::App* sub, verbs::ConcatArguments& words) {
   const Group storage(sub, "Chunks and compression");
   storage(
       "--chunk", words.chunk, "SIZE|ROWSx",
@@ -125,7 +125,7 @@ void add_storage_options(CLI::App* sub, verbs::ConcatWords& words) {
       "metadata; copies the file once more at the end. Default claimed.");
 }
 
-void add_resource_options(CLI::App* sub, verbs::ConcatWords& words) {
+void add_resource_options(CLI::App* sub, verbs::ConcatArguments& words) {
   const Group resources(sub, "Resources");
   resources.engine("-b,--memory", words.file_options, "memory", "SIZE",
                    "Memory of each rank; larger inputs are processed in rounds. Default 1GiB.");
@@ -240,7 +240,7 @@ int run_concat(Session& session, const ConcatArguments& arguments) {
     const auto outcome = verbs::concat(ranks, arguments.words, *request);
     bar.clear();
     if (!outcome.ok()) return outcome.status();
-    Shown shown{concat_text(*outcome), json_text(json_of(*outcome)), {}, exit_done};
+    Shown shown{concat_text(*outcome), json_text(json_of(*outcome)), {}, kExitDone};
     // What was left out must not go unseen, however quiet the rest is.
     for (const std::string& file : outcome->report.skipped) {
       shown.remarks.push_back("left out: " + one_line(file));
@@ -257,8 +257,8 @@ int run_concat(Session& session, const ConcatArguments& arguments) {
 
 Command add_concat(CLI::App& app) {
   const auto concat = std::make_shared<ConcatArguments>();
-  CLI::App* sub = app.add_subcommand("concat", concat_description);
-  sub->footer(concat_footer);
+  CLI::App* sub = app.add_subcommand("concat", kConcatDescription);
+  sub->footer(kConcatFooter);
   add_output_options(sub, concat->words);
   add_input_options(sub, concat->words);
   add_storage_options(sub, concat->words);

@@ -14,7 +14,7 @@
 namespace tailrace::cli {
 namespace {
 
-constexpr const char* info_description =
+constexpr const char* kInfoDescription =
     R"(Show the contents of a file: fields, chunks, filters, bounds, ratios
 
 Examples:
@@ -22,7 +22,7 @@ Examples:
   tailrace info small.h5 --chunks /native_fields/temperature
 )";
 
-constexpr const char* recover_description =
+constexpr const char* kRecoverDescription =
     R"(Inspect the output of a killed job, and repair it
 
 Examples:
@@ -30,7 +30,7 @@ Examples:
   tailrace recover small.h5 --apply    repair: back to the last committed step
 )";
 
-constexpr const char* export_description =
+constexpr const char* kExportDescription =
     R"help(Write datasets without compression: as HDF5, as .npy, or as raw values
 
 Examples:
@@ -50,7 +50,7 @@ Examples:
       values within a coarser bound, which reads fewer bytes of fields with bit planes
 )help";
 
-constexpr const char* export_footer =
+constexpr const char* kExportFooter =
     R"help(Numbers are written in this machine's byte order. All ranks write .npy and raw files in
 parallel, each its own rows. See docs/read.md.
 
@@ -95,7 +95,7 @@ int run_export(Session& session, verbs::ExportRequest request, bool quiet) {
     if (!report.ok()) return report.status();
     if (!report->repacked) return Shown();
     return Shown{summary_text(*report->repacked), "",
-                 quiet ? std::vector<std::string>() : report->repacked->remarks, exit_done};
+                 quiet ? std::vector<std::string>() : report->repacked->remarks, kExitDone};
   });
 }
 
@@ -107,7 +107,7 @@ Command add_info(CLI::App& app) {
     std::string json_path;
   };
   const auto info = std::make_shared<Arguments>();
-  CLI::App* sub = app.add_subcommand("info", info_description);
+  CLI::App* sub = app.add_subcommand("info", kInfoDescription);
   sub->add_option("FILE", info->request.file, "HDF5, netCDF, .npy, or raw binary.")->required();
   Group(sub, "What to show")(
       "--chunks", info->request.chunks_of, "FIELD",
@@ -122,7 +122,7 @@ Command add_info(CLI::App& app) {
     std::vector<std::string> remarks = report.remarks;
     for (const std::string& object : report.unreadable) remarks.push_back(unreadable_text(object));
     return Shown{info_text(report), json_text(json_of(report)), std::move(remarks),
-                 report.unreadable.empty() ? exit_done : exit_resources};
+                 report.unreadable.empty() ? kExitDone : kExitResources};
   };
   return [info, look](Session& session) {
     return run_and_show(session, info->json_path, false, [&] { return at_root(session, look); });
@@ -135,7 +135,7 @@ Command add_recover(CLI::App& app) {
     std::string json_path;
   };
   const auto recover = std::make_shared<Arguments>();
-  CLI::App* sub = app.add_subcommand("recover", recover_description);
+  CLI::App* sub = app.add_subcommand("recover", kRecoverDescription);
   sub->add_option("FILE", recover->request.file, "The output of a job that died.")->required();
   Group(sub, "What to do")
       .flag("--apply", recover->request.apply, "Repair the file. Default: only report.");
@@ -145,7 +145,7 @@ Command add_recover(CLI::App& app) {
     return Shown{recover_text(outcome),
                  json_text(json_of(outcome)),
                  {},
-                 outcome.whole_now() ? exit_done : exit_check_failed};
+                 outcome.whole_now() ? kExitDone : kExitCheckFailed};
   };
   return [recover, look](Session& session) {
     return run_and_show(session, recover->json_path, false, [&] { return at_root(session, look); });
@@ -159,8 +159,8 @@ Command add_export(CLI::App& app) {
   };
   const auto arguments = std::make_shared<Arguments>();
   verbs::ExportRequest& request = arguments->request;
-  CLI::App* sub = app.add_subcommand("export", export_description);
-  sub->footer(export_footer);
+  CLI::App* sub = app.add_subcommand("export", kExportDescription);
+  sub->footer(kExportFooter);
   sub->add_option("INPUT", request.input, "An HDF5 or netCDF-4 file.")->required();
   const Group output(sub, "Output");
   const Group input(sub, "Input");
@@ -187,7 +187,7 @@ Command add_export(CLI::App& app) {
         "accuracy.");
   resources("--read-options", request.read_options, "KEY=VALUE,...",
             "threads=N, memory=SIZE, read=SIZE, gap=SIZE, abs=E, prefetch=on|off.");
-  resources("--plugin-path", request.plugin_path, "FOLDERS", plugin_path_help);
+  resources("--plugin-path", request.plugin_path, "FOLDERS", kPluginPathHelp);
   Group(sub, "Reports").flag("-q,--quiet", arguments->quiet, "Print errors only.");
   return [arguments](Session& session) {
     return run_export(session, arguments->request, arguments->quiet);

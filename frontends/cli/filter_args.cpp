@@ -24,7 +24,7 @@ struct FilterArgsArguments {
   std::string format = "h5repack";  ///< "h5repack", "h5py", "json".
 };
 
-constexpr const char* filter_args_description =
+constexpr const char* kFilterArgsDescription =
     R"help(Print the filter arguments of a codec for h5repack, h5py and other programs that use HDF5
 
 Examples:
@@ -127,7 +127,7 @@ Result<std::unique_ptr<Codec>> make_codec(const FilterArgsArguments& arguments) 
     return Status(Code::unsupported,
                   fmt::format("codec {} rounds values before its filters, which other programs do "
                               "not do; for the same filters without rounding, use --codec {}",
-                              request.name, exact_codec));
+                              request.name, kExactCodec));
   }
   return make_codec(request, arguments.plugin_path);
 }
@@ -154,7 +154,7 @@ Status print_filter_args(const FilterArgsArguments& arguments) {
 Command add_filter_args(CLI::App& app) {
   const auto arguments = std::make_shared<FilterArgsArguments>();
   FilterArgsArguments& filter_args = *arguments;
-  CLI::App* sub = app.add_subcommand("filter-args", filter_args_description);
+  CLI::App* sub = app.add_subcommand("filter-args", kFilterArgsDescription);
   const Group what(sub, "What to print");
   what("-c,--codec", filter_args.codec, "CODEC",
        "Codec and its settings, NAME[,key=value...], as for repack.")

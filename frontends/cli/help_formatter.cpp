@@ -14,7 +14,7 @@
 namespace tailrace::cli {
 namespace {
 
-constexpr std::size_t text_column = 28;
+constexpr std::size_t kTextColumn = 28;
 
 /// Help is read as it stands, through a pager, too: it never has lines of any length.
 std::size_t help_columns() {
@@ -25,19 +25,19 @@ std::size_t help_columns() {
 /// "  name        text", the text wrapped in its own column; each '\n' in it begins a new line.
 std::string entry(const std::string& name, const std::string& text) {
   std::string out = "  " + name;
-  if (out.size() + 1 > text_column) {
-    out += "\n" + std::string(text_column, ' ');
+  if (out.size() + 1 > kTextColumn) {
+    out += "\n" + std::string(kTextColumn, ' ');
   } else {
-    out.resize(text_column, ' ');
+    out.resize(kTextColumn, ' ');
   }
-  const std::string indent(text_column, ' ');
+  const std::string indent(kTextColumn, ' ');
   std::size_t from = 0;
   while (from <= text.size()) {
     const std::size_t to = std::min(text.find('\n', from), text.size());
     // A line that is indented by itself goes on below its own text.
     const std::string line = text.substr(from, to - from);
     const std::size_t own = std::min(line.find_first_not_of(' '), line.size());
-    const std::size_t column = text_column + own;
+    const std::size_t column = kTextColumn + own;
     out += (from == 0 ? "" : "\n" + indent) + line.substr(0, own) +
            wrapped(line.substr(own), column + (own > 0 ? 2 : 0), column, help_columns());
     from = to + 1;
@@ -45,8 +45,8 @@ std::string entry(const std::string& name, const std::string& text) {
   return out + "\n";
 }
 
-constexpr std::size_t indent_of_commands = 2;
-constexpr std::size_t indent_of_rest = 6;
+constexpr std::size_t kIndentOfCommands = 2;
+constexpr std::size_t kIndentOfRest = 6;
 
 std::size_t indent_of(std::string_view line) {
   return std::min(line.find_first_not_of(' '), line.size());
@@ -114,7 +114,7 @@ std::string opening_of(const std::string& description) {
   bool goes_on = false;  // The line continues a command.
   for (std::string line; std::getline(lines, line);) {
     if (examples && line.empty()) break;
-    if (examples && !goes_on && indent_of(line) == indent_of_commands) ++n_examples;
+    if (examples && !goes_on && indent_of(line) == kIndentOfCommands) ++n_examples;
     if (n_examples > most_examples) break;
     goes_on = line.ends_with('\\');
     examples = examples || line == "Examples:";
@@ -138,16 +138,16 @@ std::string folded_examples(const std::string& examples, std::size_t columns) {
   std::string out;
   bool goes_on = false;
   for (std::string line; std::getline(lines, line);) {
-    const bool command = goes_on || indent_of(line) == indent_of_commands;
+    const bool command = goes_on || indent_of(line) == kIndentOfCommands;
     goes_on = line.ends_with('\\');
     while (line.size() > columns) {
       // The backslash needs room, too, and an option stays with its value.
       const std::size_t last = columns - (command ? 2 : 0);
       std::size_t space = command ? line.rfind(" --", last) : std::string::npos;
       if (space == std::string::npos || space <= indent_of(line)) space = line.rfind(' ', last);
-      if (space == std::string::npos || space <= indent_of_rest) break;
+      if (space == std::string::npos || space <= kIndentOfRest) break;
       out += line.substr(0, space) + (command ? " \\\n" : "\n");
-      line = std::string(indent_of_rest, ' ') + line.substr(space + 1);
+      line = std::string(kIndentOfRest, ' ') + line.substr(space + 1);
     }
     out += line + "\n";
   }

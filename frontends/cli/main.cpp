@@ -19,7 +19,7 @@ namespace {
 using namespace tailrace;
 using namespace tailrace::cli;
 
-constexpr const char* main_description =
+constexpr const char* kMainDescription =
     R"(tailrace: parallel compressed output into one ordinary HDF5 file
 
 Examples:
@@ -94,5 +94,5 @@ constexpr std::array adders = {add_repack,  add_concat,  add_export,      add_ve
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program({"tailrace", main_description, adders, version_text}, argc, argv);
+  return run_program({"tailrace", kMainDescription, adders, version_text}, argc, argv);
 }

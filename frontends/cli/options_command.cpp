@@ -12,7 +12,7 @@
 namespace tailrace::cli {
 namespace {
 
-constexpr const char* options_description =
+constexpr const char* kOptionsDescription =
     R"help(List the options of files, fields and codecs, as key=value
 
 Examples:
@@ -70,7 +70,7 @@ std::string all_options_text() {
 
 Command add_options(CLI::App& app) {
   const auto name = std::make_shared<std::string>();
-  CLI::App* sub = app.add_subcommand("options", options_description);
+  CLI::App* sub = app.add_subcommand("options", kOptionsDescription);
   sub->add_option("NAME", *name, "An option, or a codec or a setting of one. Default: all.");
   help_option(sub);
   return [name](Session& session) {

@@ -34,7 +34,7 @@ struct ProfileArguments {
   bool quiet = false;
 };
 
-constexpr const char* profile_description =
+constexpr const char* kProfileDescription =
     R"help(Measure codecs, storage and latencies of this machine, for predictions
 
 Examples:
@@ -46,7 +46,7 @@ Examples:
       show a profile, and whether it still applies to this machine
 )help";
 
-constexpr const char* profile_footer =
+constexpr const char* kProfileFooter =
     R"help(Codecs are measured at bounds from rel=1e-2 to 1e-6 on all ranks at once, in CPU time of
 one core: gather and encode, decode and copy. Storage: one shared file, written by 1, 2, 4 ...
 all ranks in sizes from 1 MiB on, synced, read back, and always removed. docs/facility.md
@@ -101,7 +101,7 @@ Result<MachineProfile> load(const std::string& path) {
 /// --show: rank 0 alone reads and prints.
 Status show(Session& session, const ProfileArguments& arguments, ReportFile& json) {
   MachineProfile profile = built_in_profile();
-  if (arguments.show != built_in_profile_name) {
+  if (arguments.show != kBuiltInProfileName) {
     TAILRACE_TAKE(profile, load(arguments.show));
   }
   const std::vector<std::string> stale = staleness(profile, find_machine_identity(profile.folder));
@@ -143,7 +143,7 @@ int run_profile(Session& session, const ProfileArguments& arguments) {
     // Failures of the measurement are agreed upon; those of rank 0's files are not yet.
     status = session.settle(measure(session, arguments, json));
   }
-  return status.ok() ? exit_done : session.fail(status);
+  return status.ok() ? kExitDone : session.fail(status);
 }
 
 }  // namespace
@@ -151,10 +151,10 @@ int run_profile(Session& session, const ProfileArguments& arguments) {
 Command add_profile(CLI::App& app) {
   const auto arguments = std::make_shared<ProfileArguments>();
   ProfileArguments& profile = *arguments;
-  CLI::App* sub = app.add_subcommand("profile", profile_description);
+  CLI::App* sub = app.add_subcommand("profile", kProfileDescription);
   const Group reports(sub, "Reports");
   const Group output(sub, "Output");
-  sub->footer(profile_footer);
+  sub->footer(kProfileFooter);
   output("-o,--output", profile.output, "FILE",
          "The profile to create. Default tailrace_profile.json.");
   output.flag("--force", profile.force, "Replace an existing file.");

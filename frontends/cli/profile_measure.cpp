@@ -83,7 +83,7 @@ Result<std::vector<ProfileChunk>> generated_chunks(const Comm& comm, std::uint64
   std::vector<ProfileChunk> chunks;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     ProfileChunk& chunk = chunks.emplace_back();
-    chunk.field = synthetic_nyx_names[f];
+    chunk.field = kSyntheticNyxNames[f];
     chunk.shape = shape;
     chunk.values = Buffer::copy_of(std::as_bytes(std::span(fields[f])));
     if (!chunk.values.allocated()) return Status(Code::out_of_memory, "no memory for a field");

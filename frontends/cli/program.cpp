@@ -71,10 +71,10 @@ int run(const Program& program, MpiSession& mpi, Comm& comm, int argc, char** ar
     app->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     if (speaks) fmt::print("{}", app->help());
-    return exit_done;
+    return kExitDone;
   } catch (const CLI::CallForAllHelp&) {
     if (speaks) fmt::print("{}", app->help("", CLI::AppFormatMode::All));
-    return exit_done;
+    return kExitDone;
   } catch (const CLI::ParseError& error) {
     const std::string command = command_name();
     const std::string words =
@@ -83,11 +83,11 @@ int run(const Program& program, MpiSession& mpi, Comm& comm, int argc, char** ar
     const std::string line =
         fmt::format("{0}: {1}; see {0} --help", words, unknown.empty() ? error.what() : unknown);
     if (speaks) print_to_stderr(printable(line));
-    return exit_usage;
+    return kExitUsage;
   }
   if (asked.version) {
     if (speaks) print_text(program.version_text());
-    return exit_done;
+    return kExitDone;
   }
   Session session{mpi, comm, command_name(), program.name};
   if (!asked.pages_folder.empty()) {
@@ -95,7 +95,7 @@ int run(const Program& program, MpiSession& mpi, Comm& comm, int argc, char** ar
   }
   if (session.command.empty()) {
     if (speaks) fmt::print(stderr, "{}", app->help());
-    return exit_usage;
+    return kExitUsage;
   }
   return commands.at(session.command)(session);
 }
@@ -132,7 +132,7 @@ int run_program(const Program& program, int argc, char** argv) {
     print_to_stderr(
         printable(fmt::format("{}: rank {}: {}", program.name, comm->rank(), error.what())));
     std::fflush(nullptr);
-    std::_Exit(exit_resources);
+    std::_Exit(kExitResources);
   }
 }
 

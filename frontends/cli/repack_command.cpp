@@ -27,7 +27,7 @@ struct RepackArguments {
   bool quiet = false;
 };
 
-constexpr const char* repack_description =
+constexpr const char* kRepackDescription =
     R"(Compress existing files into HDF5, in parallel, within an error bound
 
 Examples:
@@ -54,7 +54,7 @@ Inputs: HDF5 (any layout and filters), netCDF-4, netCDF classic, NumPy .npy, raw
 The output gets its name when it is complete; on failure, an older file of that name stays.
 )";
 
-constexpr const char* repack_footer =
+constexpr const char* kRepackFooter =
     R"(Error bounds (--bound MODE=VALUE):
   abs=V     no value changes by more than V, in the field's own unit
   rel=V     ... by more than V times the range (greatest - least) of the field's values
@@ -158,14 +158,14 @@ int run_repack(Session& session, const RepackArguments& arguments) {
     TAILRACE_TRY(start_hdf5(session, request->options.plugin_path));
     nlohmann::ordered_json document = document_of("repack");
     document["files"] = nlohmann::ordered_json::array();
-    int code = exit_done;
+    int code = kExitDone;
     for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
       request->input = arguments.inputs[i];
       request->output = (*outputs)[i];
       TAILRACE_TAKE(const auto report, repack_visibly(session, arguments.quiet, *request));
       TAILRACE_TRY(session.settle(report_file(session, report, table, arguments.quiet, trace)));
       if (session.speaks()) document["files"].push_back(json_of(report));
-      if (!report.unreadable.empty()) code = exit_resources;
+      if (!report.unreadable.empty()) code = kExitResources;
     }
     return Shown{"", json_text(document), {}, code};
   });
@@ -227,18 +227,18 @@ void add_netcdf_options(CLI::App* sub, verbs::NetcdfRequest& netcdf) {
 Command add_repack(CLI::App& app) {
   const auto arguments = std::make_shared<RepackArguments>();
   RepackArguments& repack = *arguments;
-  CLI::App* sub = app.add_subcommand("repack", repack_description);
+  CLI::App* sub = app.add_subcommand("repack", kRepackDescription);
   const Group reports(sub, "Reports");
   const Group input(sub, "Input");
   const Group output(sub, "Output");
-  sub->footer(repack_footer);
+  sub->footer(kRepackFooter);
   sub->add_option("INPUT", repack.inputs, "Files to compress. Several need a folder as --output.")
       ->required();
   std::vector<KeyValue>& file = repack.file_options;
   output("-o,--output", repack.output, "OUT", "The HDF5 file to create, or an existing folder.")
       ->required();
   output.engine_flag("--force", file, "replace", "Replace an existing file.");
-  output.engine("--compatibility", file, "compatibility", "everyone|v110", compatibility_help);
+  output.engine("--compatibility", file, "compatibility", "everyone|v110", kCompatibilityHelp);
   output.engine("--attributes", file, "attributes", "off|one|all",
                 "Attributes that record the encoding. off: none. one: on lossy datasets, plus one "
                 "on the file. all: on every dataset. Default one; most users leave this alone.");
@@ -305,7 +305,7 @@ Command add_repack(CLI::App& app) {
   compression.engine("--verify", file, "verify", "on|off|auto",
                      "Decode every encoded chunk and check its bound. auto: only for lossy codecs "
                      "from other projects. Default auto.");
-  compression.engine("--plugin-path", file, "plugin-path", "FOLDERS", plugin_path_help);
+  compression.engine("--plugin-path", file, "plugin-path", "FOLDERS", kPluginPathHelp);
   add_choice_options(sub, repack);
   const Group resources(sub, "Resources and storage");
   resources.engine(

@@ -162,7 +162,7 @@ std::string usage_of(const CommandPage& page) {
   return usage + " [\\fIOPTION\\fR...]\n";
 }
 
-constexpr const char* exit_section =
+constexpr const char* kExitSection =
     R"(.SH EXIT STATUS
 .TP
 0
@@ -204,7 +204,7 @@ std::string man_page(const CommandPage& page, const std::vector<CommandPage>& al
   if (!page.examples.empty()) {
     out += fmt::format(".SH EXAMPLES\n.nf\n{}.fi\n", troff(folded_examples(page.examples, 70)));
   }
-  return out + exit_section +
+  return out + kExitSection +
          (page.name.empty() ? ""
                             : fmt::format(".SH SEE ALSO\n\\fB{}\\fR(1)\n", troff(page.program)));
 }

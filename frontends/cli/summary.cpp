@@ -18,20 +18,20 @@ namespace tailrace::cli {
 namespace {
 
 /// A summary of more fields than this exceeds one screen, so it shows only the largest.
-constexpr std::size_t most_fields_shown = 30;
-constexpr std::size_t fields_shown_of_many = 25;
+constexpr std::size_t kMostFieldsShown = 30;
+constexpr std::size_t kFieldsShownOfMany = 25;
 /// Fields named in one line.
-constexpr std::size_t most_named = 4;
+constexpr std::size_t kMostNamed = 4;
 
 /// Fields to show: the largest first if they are too many, otherwise in file order.
 std::vector<std::size_t> shown_fields(const std::vector<FieldReport>& fields) {
   std::vector<std::size_t> order(fields.size());
   std::iota(order.begin(), order.end(), 0);
-  if (fields.size() <= most_fields_shown) return order;
+  if (fields.size() <= kMostFieldsShown) return order;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return fields[a].raw_bytes > fields[b].raw_bytes;
   });
-  order.resize(fields_shown_of_many);
+  order.resize(kFieldsShownOfMany);
   return order;
 }
 
@@ -64,7 +64,7 @@ std::string type_cell(const FieldReport& field) {
 void add_field_row(TextTable& table, const FieldReport& field, std::string_view group) {
   const bool unbounded = std::isinf(field.absolute_bound);
   const bool marked = field.n_raw_chunks > 0;
-  const bool copied = field.codec == stored_codec_name;
+  const bool copied = field.codec == kStoredCodecName;
   table.add_row({std::string(shown_path(field.path, group)), type_cell(field),
                  shape_text(field.shape), codec_shown(field) + (marked ? "*" : ""),
                  copied                ? ""
@@ -168,7 +168,7 @@ std::string exact_text(const std::map<std::string, std::vector<std::string>>& by
   for (const auto& [reason, names] : by_reason) {
     n += names.size();
     parts.push_back(
-        fmt::format("{} {} ({})", names.size(), reason, first_names_text(names, most_named)));
+        fmt::format("{} {} ({})", names.size(), reason, first_names_text(names, kMostNamed)));
     by_role = by_role || !(reason == "integers" || reason == "small" || reason == "as asked");
   }
   const std::string text =
@@ -215,7 +215,7 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   if (!kept_exact.empty()) {
     if (!lossy.empty()) {
       lines.push_back(fmt::format("with loss: {}: {}", counted(lossy.size(), "dataset"),
-                                  first_names_text(lossy, most_named)));
+                                  first_names_text(lossy, kMostNamed)));
     }
     lines.push_back(exact_text(kept_exact));
   }
@@ -223,14 +223,14 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
     std::vector<std::string> kinds;
     kinds.reserve(no_numbers.size());
     for (const auto& [kind, names] : no_numbers) {
-      kinds.push_back(fmt::format("{} ({})", kind, first_names_text(names, most_named)));
+      kinds.push_back(fmt::format("{} ({})", kind, first_names_text(names, kMostNamed)));
     }
     lines.push_back(fmt::format("bound not applied: {}", fmt::join(kinds, ", ")));
   }
   if (!limited.empty()) {
     lines.push_back(fmt::format(
         "guarded, so that no value crosses limits that the file or its format states: {}",
-        first_names_text(limited, most_named)));
+        first_names_text(limited, kMostNamed)));
   }
   if (!outcome.others.empty()) {
     lines.push_back("no fields, copied as they are stored: " +
@@ -238,11 +238,11 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   }
   if (!constant.empty()) {
     lines.push_back(fmt::format("kept exactly (all values equal, so the bound is 0): {}",
-                                first_names_text(constant, most_named)));
+                                first_names_text(constant, kMostNamed)));
   }
   for (const auto& [total, names] : again) {
     lines.push_back(fmt::format("lossy in the input already, so the errors add up, {}: {}", total,
-                                first_names_text(names, most_named)));
+                                first_names_text(names, kMostNamed)));
   }
   return lines;
 }

@@ -16,7 +16,7 @@
 
 namespace tailrace {
 
-inline constexpr std::array<const char*, 6> synthetic_nyx_names = {
+inline constexpr std::array<const char*, 6> kSyntheticNyxNames = {
     "baryon_density", "dark_matter_density", "temperature",
     "velocity_x",     "velocity_y",          "velocity_z"};
 

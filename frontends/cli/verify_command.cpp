@@ -22,7 +22,7 @@ struct VerifyArguments {
   bool quiet = false;
 };
 
-constexpr const char* verify_description =
+constexpr const char* kVerifyDescription =
     R"(Check that a compressed file keeps its error bounds
 
 Examples:
@@ -43,7 +43,7 @@ prints the coordinates, the original and the decoded value. For two HDF5 files i
 everything else: user block, objects, links, types, fill values, orders, attributes.
 )";
 
-constexpr const char* verify_footer =
+constexpr const char* kVerifyFooter =
     R"(DOUBTFUL marks a field that keeps its bound, but the bound is too wide to be useful: an
 undeclared fill value widens the range that the bound is relative to, or more than a quarter of the
 values are smaller than the bound.
@@ -105,7 +105,7 @@ int run_verify(Session& session, const VerifyArguments& arguments) {
       return Shown{verdict_text(*report),
                    json_text(json_of(*report)),
                    {},
-                   report->ok() ? exit_done : exit_check_failed};
+                   report->ok() ? kExitDone : kExitCheckFailed};
     }
     Status written;
     ReportFile page;
@@ -119,7 +119,7 @@ int run_verify(Session& session, const VerifyArguments& arguments) {
     const bool doubtful = report->n_doubtful() > 0 && arguments.quiet;
     return Shown{verify_text(*report), json_text(json_of(*report)),
                  doubtful ? report->doubts : std::vector<std::string>(),
-                 report->n_failed() == 0 ? exit_done : exit_check_failed};
+                 report->n_failed() == 0 ? kExitDone : kExitCheckFailed};
   });
 }
 
@@ -158,9 +158,9 @@ void check_verify(const VerifyArguments& verify) {
 Command add_verify(CLI::App& app) {
   const auto arguments = std::make_shared<VerifyArguments>();
   VerifyArguments& verify = *arguments;
-  CLI::App* sub = app.add_subcommand("verify", verify_description);
+  CLI::App* sub = app.add_subcommand("verify", kVerifyDescription);
   const Group input(sub, "Input");
-  sub->footer(verify_footer);
+  sub->footer(kVerifyFooter);
   sub->add_option("ORIGINAL", verify.files.original, "The file before compression.");
   sub->add_option("COMPRESSED", verify.files.compressed, "The file after compression.");
   sub->add_option("FILES", verify.more_files,
@@ -191,7 +191,7 @@ Command add_verify(CLI::App& app) {
   checks.flag("--values-only", verify.files.values_only,
               "Compare only the values of the fields of the original. Use it for files that are "
               "not copies of each other. Default: compare everything.");
-  input("--plugin-path", verify.plugin_path, "FOLDERS", plugin_path_help);
+  input("--plugin-path", verify.plugin_path, "FOLDERS", kPluginPathHelp);
   input.raw(verify.files.raw_format, "The original");
   input.follow_external(verify.files.follow_external);
   report_options(sub, verify.json_path,

@@ -22,7 +22,7 @@ namespace {
 using Definition = DatasetArray::Definition;
 
 /// Reason for datasets with values in external files, which each rank's HDF5 writes.
-constexpr const char* outside_of_file = "external, by each rank";
+constexpr const char* kOutsideOfFile = "external, by each rank";
 
 /// Path at which a new dataset will be found.
 std::string path_of_new(hid_t location, const char* name) {
@@ -63,7 +63,7 @@ bool read_layout(hid_t list, Definition& definition) {
   } else if (layout != H5D_CONTIGUOUS) {
     return false;
   } else if (H5Pget_external_count(list) != 0) {
-    definition.only_by_root = outside_of_file;
+    definition.only_by_root = kOutsideOfFile;
   }
   return true;
 }
@@ -208,7 +208,7 @@ Status enter_new(Session& session, const CreateCall& call, const SharedList& ask
   const std::size_t added = session.array->add(definition, plan, *address, values_at);
   session.creation_lists[added] = asked;
   const bool in_heap = definition.addresses && !hdf5_type_is_by_value(call.type, true);
-  if (plan.why == outside_of_file || in_heap) session.by_rank.insert(added);
+  if (plan.why == kOutsideOfFile || in_heap) session.by_rank.insert(added);
   if (!plan.remark.empty()) session.remarks[plan.remark].push_back(definition.path);
   // Inspect it on all ranks now, while its header exists.
   TAILRACE_TAKE(const DatasetArray::Facts facts, session.array->facts(added));
@@ -267,7 +267,7 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   SharedList list;
   bool understood = false;
   // Call first: the other ranks wait for this one here, whatever it lacks.
-  Result<std::shared_ptr<const BoxSeries>> boxes = hear_boxes(session, call);
+  Result<std::shared_ptr<const BoxSeries>> boxes = receive_boxes(session, call);
   {
     const Hdf5Scope scope;
     Result<SharedList> given = asked_list(session, call);
@@ -357,7 +357,7 @@ Status enter_copies(Session*& session, hid_t location, const char* name) {
 
 Status enter_datasets(Session& session) {
   DatasetArray& array = *session.array;
-  const Result<Bytes> heard = hear_rank_0(array.comm(), [&](ByteWriter& words) {
+  const Result<Bytes> heard = broadcast_from_root(array.comm(), [&](ByteWriter& words) {
     const Hdf5Scope scope;
     CopyVisit visit{&session, "", {}};
     TAILRACE_TRY(visit_datasets(session.file(), visit));

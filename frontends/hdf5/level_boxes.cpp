@@ -90,12 +90,12 @@ LevelCover find_cover(Session& session, const std::string& path,
       });
 }
 
-Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const CreateCall& call) {
+Result<std::shared_ptr<const BoxSeries>> receive_boxes(Session& session, const CreateCall& call) {
   // Decide by the name, which is the same on all ranks, whatever other data a rank lacks.
   if (!names_level_data(call.name)) return std::shared_ptr<const BoxSeries>();
   // Another rank may have called something else, which is detected here.
   TAILRACE_TRY(session.array->meet());
-  const Result<Bytes> heard = hear_rank_0(session.array->comm(), [&](ByteWriter& words) {
+  const Result<Bytes> heard = broadcast_from_root(session.array->comm(), [&](ByteWriter& words) {
     const Hdf5Scope scope;
     BoxSeries boxes;
     // Without memory for this, the dataset is stored like others.

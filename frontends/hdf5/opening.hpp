@@ -18,7 +18,7 @@
 namespace tailrace::hdf5_programs {
 
 /// Setting by which the user disables Tailrace for all files.
-inline constexpr const char* off_setting = "TAILRACE_HDF5=off";
+inline constexpr const char* kOffSetting = "TAILRACE_HDF5=off";
 inline bool wanted_off() {
   const char* const setting = environment_variable("TAILRACE_HDF5");
   return setting != nullptr && std::string_view(setting) == "off";

@@ -80,7 +80,7 @@ struct OpenCall {
 };
 
 /// Message for a closed file (mode=async) whose ranks are not those of the call.
-constexpr const char* still_written =
+constexpr const char* kStillWritten =
     "still being written (mode=async); the ranks that wrote it must first call H5Fcreate, H5Fopen, "
     "H5Fflush, H5Fclose or MPI_Finalize together";
 
@@ -90,7 +90,7 @@ void prepare(OpenCall& call, Vote& vote) {
     vote.say(Opening::by_hdf5, why, silently);
   };
   if (call.name == nullptr) return by_hdf5("the file name is NULL", true);
-  if (wanted_off()) return by_hdf5(off_setting, true);
+  if (wanted_off()) return by_hdf5(kOffSetting, true);
   if (!hdf5_is_served().ok()) return by_hdf5(hdf5_is_served().message());
   const Hdf5Scope scope;
   // HDF5 also reads what Tailrace's codecs have written.
@@ -106,7 +106,7 @@ void prepare(OpenCall& call, Vote& vote) {
   call.session->path = path_of_name(call.name);
   call.here = session_of_path(call.session->path);
   if (call.here != nullptr && call.here->closed) {
-    return vote.say(Opening::fails, still_written);
+    return vote.say(Opening::fails, kStillWritten);
   }
   if (call.here != nullptr) {
     vote.opening = call.create ? Opening::is_open : Opening::again;
@@ -175,7 +175,7 @@ hid_t open_alone(const OpenCall& call, const ByHdf5<hid_t>& by_hdf5) {
   if (!served() || call.name == nullptr || !any_closed_session()) return by_hdf5();
   const Session* const there = session_of_path(path_of_name(call.name));
   if (there == nullptr || !there->closed) return by_hdf5();
-  Status done(Code::unsupported, "file \"" + std::string(call.name) + "\": " + still_written);
+  Status done(Code::unsupported, "file \"" + std::string(call.name) + "\": " + kStillWritten);
   if (there->ranks.size() == 1) {
     const KeptErrors kept;
     done = end_closed_sessions(there->ranks);
@@ -340,7 +340,7 @@ herr_t flush_session(const char* function, Session& session) {
     if (!met.ok()) return fail(function, met);
     before = end_closed_sessions(session.ranks);
   }
-  const Status flushed = session.array->flush_beside();
+  const Status flushed = session.array->flush_concurrently();
   if (!flushed.ok()) return fail(function, flushed);
   return before.ok() ? 0 : fail(function, before);
 }

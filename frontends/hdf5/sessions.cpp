@@ -45,7 +45,7 @@ void report(const Session& session, std::uint64_t root_bytes) {
   char seconds[64];
   std::snprintf(seconds, sizeof(seconds), " in %.3f s", done.flush_s);
   line += seconds;
-  if (session.array->goes_beside()) {
+  if (session.array->flushes_concurrently()) {
     std::snprintf(seconds, sizeof(seconds), " and %.3f s beside the program", done.hidden_s);
     line += seconds;
   }
@@ -466,8 +466,8 @@ std::uint64_t n_ids_together(const Session& session) {
 Status end_together(Session& session) {
   const std::set<unsigned long> files = files_together(session.file_number);
   const std::vector<int> ranks = session.ranks;
-  if (files.size() == 1 && session.array->goes_beside()) {
-    const Status flushed = session.array->flush_beside_to_close();
+  if (files.size() == 1 && session.array->flushes_concurrently()) {
+    const Status flushed = session.array->flush_concurrently_to_close();
     session.closed = session.array->is_flushing();
     if (session.closed) return flushed;
   }

@@ -231,7 +231,7 @@ bool names_level_data(const char* path);
 /// Find the boxes of a plotfile level's dataset that a call creates (level_boxes.cpp), on rank 0.
 /// Null for other datasets, or if the boxes do not fit. Collective for datasets named like a
 /// level's, as H5Dcreate is in any case: one broadcast. Errors are alike.
-Result<std::shared_ptr<const BoxSeries>> hear_boxes(Session& session, const CreateCall& call);
+Result<std::shared_ptr<const BoxSeries>> receive_boxes(Session& session, const CreateCall& call);
 /// Find the cells of a level that the next finer level covers, as this rank sees them. Not
 /// collective.
 /// @param path  absolute, of the level's dataset

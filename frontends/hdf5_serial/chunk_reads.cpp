@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "hdf5_serial/chunk_places.hpp"
-#include "hdf5_serial/served_datasets.hpp"
+#include "hdf5_serial/intercepted_datasets.hpp"
 
 namespace tailrace::hdf5_serial {
 namespace {
 
 /// Limit of cached decoded chunks of all datasets: twice a row of 64 chunks of 1 MiB.
-constexpr std::uint64_t decoded_bytes_max = 128U << 20;
+constexpr std::uint64_t kDecodedBytesMax = 128U << 20;
 
 /// Advance to the next grid position in row-major order. @returns false at the end
 bool step(Shape& place, const Shape& n_per_dimension) {
@@ -25,10 +25,10 @@ bool step(Shape& place, const Shape& n_per_dimension) {
 
 }  // namespace
 
-std::optional<herr_t> ServedDatasets::read(const Transfer& transfer, void* values) {
+std::optional<herr_t> InterceptedDatasets::read(const Transfer& transfer, void* values) {
   const QuietHdf5 quiet(hdf5_);
   ++n_calls_;
-  ServedDataset& dataset = dataset_of(transfer.dataset);
+  InterceptedDataset& dataset = dataset_of(transfer.dataset);
   const bool concerned = dataset.is_virtual || !dataset.staged.empty();
   if (concerned && !flush()) return -1;
   if (values == nullptr) return std::nullopt;
@@ -59,7 +59,8 @@ std::optional<herr_t> ServedDatasets::read(const Transfer& transfer, void* value
   return std::nullopt;
 }
 
-bool ServedDatasets::read_slab(ServedDataset& dataset, const Slab& slab, std::byte* values) {
+bool InterceptedDatasets::read_slab(InterceptedDataset& dataset, const Slab& slab,
+                                    std::byte* values) {
   std::vector<Incoming> batch;
   const std::size_t at_once = chunks_at_once(dataset);
   const Box touched = dataset.grid().touched(slab.bounding_box());
@@ -96,10 +97,10 @@ bool ServedDatasets::read_slab(ServedDataset& dataset, const Slab& slab, std::by
 
 /// Add the following chunks to a batch. Otherwise a program that requests one chunk after the other
 /// leaves the helper threads idle.
-void ServedDatasets::read_ahead(ServedDataset& dataset, std::vector<Incoming>& batch) {
+void InterceptedDatasets::read_ahead(InterceptedDataset& dataset, std::vector<Incoming>& batch) {
   const std::size_t n_wanted = 2 * team_.n_threads();
   if (batch.front().place != dataset.expected ||
-      n_wanted * dataset.chunk_bytes() > decoded_bytes_max / 2) {
+      n_wanted * dataset.chunk_bytes() > kDecodedBytesMax / 2) {
     return;
   }
   const Shape n_per_dimension = dataset.grid().n_per_dimension();
@@ -118,8 +119,8 @@ void ServedDatasets::read_ahead(ServedDataset& dataset, std::vector<Incoming>& b
 /// Read and decode a batch, and deliver its values.
 /// @returns false if HDF5 must read everything: a missing chunk without a known fill value, or a
 /// decoding failure, which HDF5 then reports
-bool ServedDatasets::receive(ServedDataset& dataset, std::vector<Incoming>& batch, const Slab& slab,
-                             std::byte* values) {
+bool InterceptedDatasets::receive(InterceptedDataset& dataset, std::vector<Incoming>& batch,
+                                  const Slab& slab, std::byte* values) {
   for (Incoming& chunk : batch) {
     const std::vector<hsize_t> start(chunk.box.start.begin(), chunk.box.start.end());
     hsize_t n_bytes = 0;
@@ -159,7 +160,7 @@ bool ServedDatasets::receive(ServedDataset& dataset, std::vector<Incoming>& batc
   if (!decoded.ok()) return false;
   for (Incoming& chunk : batch) {
     if (chunk.stored) ++report_.n_decoded;
-    if (!chunk.keep || dataset.chunk_bytes() > decoded_bytes_max) continue;
+    if (!chunk.keep || dataset.chunk_bytes() > kDecodedBytesMax) continue;
     make_room(dataset.chunk_bytes());
     dataset.decoded[chunk.place] = {std::move(chunk.values), n_calls_};
     decoded_bytes_ += dataset.chunk_bytes();
@@ -169,8 +170,8 @@ bool ServedDatasets::receive(ServedDataset& dataset, std::vector<Incoming>& batc
 
 /// Drop the least recently used half of the cache. Dropping single chunks would need a search for
 /// each.
-void ServedDatasets::make_room(std::uint64_t n_bytes) {
-  while (decoded_bytes_ > 0 && decoded_bytes_ + n_bytes > decoded_bytes_max) {
+void InterceptedDatasets::make_room(std::uint64_t n_bytes) {
+  while (decoded_bytes_ > 0 && decoded_bytes_ + n_bytes > kDecodedBytesMax) {
     std::vector<std::uint64_t> uses;
     for (const auto& [address, known] : by_address_) {
       const auto dataset = known.lock();
@@ -191,16 +192,16 @@ void ServedDatasets::make_room(std::uint64_t n_bytes) {
   }
 }
 
-void ServedDatasets::drop_decoded(ServedDataset& dataset) {
+void InterceptedDatasets::drop_decoded(InterceptedDataset& dataset) {
   if (!dataset.decoded.empty()) decoded_bytes_ -= dataset.decoded.size() * dataset.chunk_bytes();
   dataset.decoded.clear();
 }
 
-void ServedDatasets::drop_decoded(ServedDataset& dataset, const Shape& place) {
+void InterceptedDatasets::drop_decoded(InterceptedDataset& dataset, const Shape& place) {
   if (dataset.decoded.erase(place) > 0) decoded_bytes_ -= dataset.chunk_bytes();
 }
 
-void ServedDatasets::drop_decoded() {
+void InterceptedDatasets::drop_decoded() {
   for (const auto& [id, dataset] : by_id_) drop_decoded(*dataset);
 }
 

@@ -1,7 +1,7 @@
 // The calls of serial HDF5 that libtailrace_hdf5_serial.so intercepts when it is preloaded.
 //
-//  H5Dwrite, H5Dread --> served_datasets.hpp --> else HDF5's own.
-//  H5Fcreate, H5Fopen, H5Dcreate --> requests of options (asked_datasets.hpp) --> HDF5's own.
+//  H5Dwrite, H5Dread --> intercepted_datasets.hpp --> else HDF5's own.
+//  H5Fcreate, H5Fopen, H5Dcreate --> requests of options (requested_datasets.hpp) --> HDF5's own.
 //  calls that read or change chunks, or close an id --> flush --> HDF5's own
 //
 // Each call acquires Tailrace's lock and then HDF5's. Calls that call the program back acquire it,
@@ -27,9 +27,9 @@
 
 #include "core/environment.hpp"
 #include "filters/own_filters.hpp"
-#include "hdf5_serial/asked_datasets.hpp"
+#include "hdf5_serial/intercepted_datasets.hpp"
+#include "hdf5_serial/requested_datasets.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
-#include "hdf5_serial/served_datasets.hpp"
 #include "report/remark.hpp"
 
 namespace tailrace::hdf5_serial {
@@ -59,7 +59,7 @@ struct State {
   /// Nesting depth of intercepted calls; HDF5 may call back from within one.
   int depth = 0;
   bool asked = false;
-  ServedDatasets* datasets = nullptr;  ///< Null if nothing is served.
+  InterceptedDatasets* datasets = nullptr;  ///< Null if nothing is served.
 };
 
 State& state() {
@@ -91,7 +91,7 @@ auto guarded(const char* call, const Work& work, decltype(work()) failed) noexce
   }
 }
 
-void print_report(const ServedDatasets& datasets) {
+void print_report(const InterceptedDatasets& datasets) {
   const SerialReport& report = datasets.report();
   if (report.n_encoded + report.n_decoded + report.n_left_to_hdf5 == 0) return;
   std::fprintf(stderr,
@@ -107,7 +107,7 @@ void print_report(const ServedDatasets& datasets) {
 }
 
 /// Handle the end of a file id, or of all ids (H5I_INVALID_HID). Only remarks can fail.
-void leave(ServedDatasets& datasets, hid_t file) {
+void leave(InterceptedDatasets& datasets, hid_t file) {
   const QuietHdf5 quiet(*serial_hdf5());
   const auto work = [&] {
     datasets.asked().leave(file);
@@ -157,7 +157,7 @@ class Turn {
   ~Turn() { --state_.depth; }
 
   /// Null if HDF5 serves the call, including calls that HDF5 or Tailrace makes internally.
-  ServedDatasets* datasets() const { return state_.depth == 1 ? state_.datasets : nullptr; }
+  InterceptedDatasets* datasets() const { return state_.depth == 1 ? state_.datasets : nullptr; }
   bool flush(const char* call) const {
     return guarded(
         call, [&] { return datasets() == nullptr || datasets()->flush(); }, false);
@@ -168,7 +168,7 @@ class Turn {
     state_.asked = true;
     const SerialHdf5* const hdf5 = is_set("TAILRACE_HDF5", "off") ? nullptr : serial_hdf5();
     if (hdf5 == nullptr || hdf5->H5open() < 0) return;
-    const auto begin = [&] { return new ServedDatasets(*hdf5, wanted_threads()); };
+    const auto begin = [&] { return new InterceptedDatasets(*hdf5, wanted_threads()); };
     state_.datasets = guarded("begin", begin, nullptr);
     if (state_.datasets == nullptr) return;
     // HDF5 has been initialized, so its own exit handler runs after this one.
@@ -193,24 +193,24 @@ void register_filters() {
 template <class Open>
 hid_t open_file(const Turn& turn, const char* call, const char* name, bool made_here, bool writes,
                 const Open& open) {
-  ServedDatasets* const datasets = turn.datasets();
+  InterceptedDatasets* const datasets = turn.datasets();
   if (datasets == nullptr) return open();
   register_filters();
   hid_t file = H5I_INVALID_HID;
   const auto work = [&] {
     if (!writes) {  // Options do not apply, but it may be the source of H5Ocopy.
       file = open();
-      AskedFiles::File source{name != nullptr ? name : "", {}, false, {}, {}};
+      RequestedFiles::File source{name != nullptr ? name : "", {}, false, {}, {}};
       if (file >= 0) datasets->asked().enter(file, std::move(source), false);
       return true;
     }
     bool given = false;
-    Result<GlobOptions> options = AskedFiles::read_options(given);
+    Result<GlobOptions> options = RequestedFiles::read_options(given);
     if (!options.ok()) {
       tell(call, options.status().within(name != nullptr ? name : "a file"));
       return true;
     }
-    AskedFiles::File asked{name != nullptr ? name : "", std::move(*options), made_here, {}, {}};
+    RequestedFiles::File asked{name != nullptr ? name : "", std::move(*options), made_here, {}, {}};
     file = open();
     if (file >= 0) datasets->asked().enter(file, std::move(asked), given);
     return true;
@@ -222,17 +222,18 @@ hid_t open_file(const Turn& turn, const char* call, const char* name, bool made_
 
 /// Create a dataset as the options request. @param create  HDF5's own call with a given list.
 template <class Create>
-hid_t create_dataset(const Turn& turn, const AskedFiles::Creation& creation, const Create& create) {
-  ServedDatasets* const datasets = turn.datasets();
+hid_t create_dataset(const Turn& turn, const RequestedFiles::Creation& creation,
+                     const Create& create) {
+  InterceptedDatasets* const datasets = turn.datasets();
   if (datasets == nullptr) return create(creation.list);
-  AskedFiles& files = datasets->asked();
+  RequestedFiles& files = datasets->asked();
   hid_t list = H5I_INVALID_HID;
-  std::shared_ptr<AskedDataset> asked;
+  std::shared_ptr<RequestedDataset> asked;
   const auto plan = [&] {
     Status planned;
     {
       const QuietHdf5 quiet(*serial_hdf5());
-      Result<std::shared_ptr<AskedDataset>> made = files.plan(creation);
+      Result<std::shared_ptr<RequestedDataset>> made = files.plan(creation);
       planned = made.status();
       if (made.ok() && *made != nullptr) {
         asked = *made;
@@ -256,7 +257,7 @@ hid_t create_dataset(const Turn& turn, const AskedFiles::Creation& creation, con
   return H5I_INVALID_HID;
 }
 
-bool leave_file(ServedDatasets& datasets, hid_t file) {
+bool leave_file(InterceptedDatasets& datasets, hid_t file) {
   const bool told = datasets.forget_all();
   leave(datasets, file);
   return told;
@@ -289,7 +290,7 @@ namespace serial = tailrace::hdf5_serial;
     const serial::Turn turn;                                                                   \
     const bool flushed = turn.flush(#name);                                                    \
     bool told = true;                                                                          \
-    if (serial::ServedDatasets* const datasets = turn.datasets()) {                            \
+    if (serial::InterceptedDatasets* const datasets = turn.datasets()) {                       \
       told = serial::guarded(                                                                  \
           #name, [&] { return static_cast<void>(datasets), drop; }, false);                    \
     }                                                                                          \
@@ -315,7 +316,7 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dwrite,
       reinterpret_cast<decltype(&::H5Dwrite)>(serial::find_in_hdf5("H5Dwrite"));
   if (real == nullptr) return -1;
   const serial::Turn turn;
-  if (serial::ServedDatasets* const datasets = turn.datasets()) {
+  if (serial::InterceptedDatasets* const datasets = turn.datasets()) {
     const auto work = [&] { return datasets->write({dataset, type, memory, file, list}, values); };
     const auto done = serial::guarded("H5Dwrite", work, herr_t{-1});
     if (done) return *done;
@@ -329,7 +330,7 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dread,
   static const auto real = reinterpret_cast<decltype(&::H5Dread)>(serial::find_in_hdf5("H5Dread"));
   if (real == nullptr) return -1;
   const serial::Turn turn;
-  if (serial::ServedDatasets* const datasets = turn.datasets()) {
+  if (serial::InterceptedDatasets* const datasets = turn.datasets()) {
     const auto work = [&] { return datasets->read({dataset, type, memory, file, list}, values); };
     const auto done = serial::guarded("H5Dread", work, herr_t{-1});
     if (done) return *done;
@@ -342,7 +343,7 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dset_extent, (hid_t dataset, const hsize_t* exten
       reinterpret_cast<decltype(&::H5Dset_extent)>(serial::find_in_hdf5("H5Dset_extent"));
   if (real == nullptr) return -1;
   const serial::Turn turn;
-  serial::ServedDatasets* const datasets = turn.datasets();
+  serial::InterceptedDatasets* const datasets = turn.datasets();
   const auto work = [&] {
     return datasets == nullptr || datasets->change_extents(dataset, extents);
   };
@@ -399,7 +400,7 @@ TAILRACE_SERIAL_CALL(hid_t, H5Dcreate_anon,
   if (real == nullptr) return -1;
   const serial::Turn turn;
   const hid_t dataset = real(location, type, space, creation_list, access_list);
-  serial::ServedDatasets* const datasets = turn.datasets();
+  serial::InterceptedDatasets* const datasets = turn.datasets();
   if (datasets == nullptr || dataset < 0) return dataset;
   const auto work = [&] { return datasets->asked().add_anonymous(dataset), true; };
   if (serial::guarded("H5Dcreate_anon", work, false)) return dataset;
@@ -413,7 +414,7 @@ TAILRACE_SERIAL_CALL(herr_t, H5Ocopy,
   static const auto real = reinterpret_cast<decltype(&::H5Ocopy)>(serial::find_in_hdf5("H5Ocopy"));
   if (real == nullptr) return -1;
   const serial::Turn turn;
-  serial::ServedDatasets* const datasets = turn.datasets();
+  serial::InterceptedDatasets* const datasets = turn.datasets();
   const auto describe = [&] { return datasets == nullptr || datasets->describe(); };
   const bool flushed = turn.flush("H5Ocopy") && serial::guarded("H5Ocopy", describe, false);
   const herr_t copied = real(from, from_name, to, to_name, copy_list, link_list);
@@ -432,7 +433,7 @@ TAILRACE_SERIAL_CALL(int, H5Idec_ref, (hid_t id)) {
       reinterpret_cast<decltype(&::H5Idec_ref)>(serial::find_in_hdf5("H5Idec_ref"));
   if (real == nullptr) return -1;
   const serial::Turn turn;
-  serial::ServedDatasets* const datasets = turn.datasets();
+  serial::InterceptedDatasets* const datasets = turn.datasets();
   if (datasets == nullptr) return real(id);
   const H5I_type_t kind = serial::serial_hdf5()->H5Iget_type(id);
   bool flushed = true;
@@ -490,7 +491,7 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dwrite_chunk,
       reinterpret_cast<decltype(&::H5Dwrite_chunk)>(serial::find_in_hdf5("H5Dwrite_chunk"));
   if (real == nullptr) return -1;
   const serial::Turn turn;
-  serial::ServedDatasets* const datasets = turn.datasets();
+  serial::InterceptedDatasets* const datasets = turn.datasets();
   if (datasets != nullptr && datasets->asked().has_replaced_filters(id)) {
     serial::tell("H5Dwrite_chunk",
                  "the program encoded a chunk with filters that TAILRACE_OPTIONS replaces; exclude "

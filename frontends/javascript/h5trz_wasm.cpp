@@ -71,19 +71,19 @@ std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, s
   const Hdf5Calls calls = calls_of_h5wasm();
   std::size_t n_result = 0;
   const auto work = [&] {
-    if ((flags & flag_reverse) == 0) return kSource.refuse("this module decodes only");
+    if ((flags & kFlagReverse) == 0) return kSource.refuse("this module decodes only");
     return decode_block(calls, {words, n_words}, n_bytes, capacity, block, n_result);
   };
   return done(calls, calls.cannot_filter, kSource, work) ? n_result : 0;
 }
 
 constexpr FilterClass kFilterClass = {
-    class_version, static_cast<filter_t>(trz::filter_id), 0, 1, trz::filter_name, nullptr, nullptr,
+    kClassVersion, static_cast<filter_t>(trz::filter_id), 0, 1, trz::filter_name, nullptr, nullptr,
     filter};
 
 }  // namespace
 }  // namespace tailrace::hdf5
 
-int H5PLget_plugin_type(void) { return tailrace::hdf5::plugin_type_filter; }
+int H5PLget_plugin_type(void) { return tailrace::hdf5::kPluginTypeFilter; }
 const void* H5PLget_plugin_info(void) { return &tailrace::hdf5::kFilterClass; }
 // NOLINTEND(readability-identifier-naming)

@@ -18,7 +18,7 @@ namespace {
 
 /// Count that means as many elements as the part of the variable has; NC_COUNT_IGNORE in later
 /// headers.
-constexpr MPI_Offset count_ignored = -1;
+constexpr MPI_Offset kCountIgnored = -1;
 
 std::optional<ModelType> named_type(MPI_Datatype datatype) {
   using enum ModelType;
@@ -148,7 +148,7 @@ int resolve_memory(CallerMemory& memory, ModelType variable_type, std::uint64_t 
     memory.type = variable_type;
     return NC_NOERR;
   }
-  if (memory.count == count_ignored) {
+  if (memory.count == kCountIgnored) {
     memory.type = variable_type;
     if (n_elements == 0) return NC_NOERR;
     // The real library rejects MPI_BYTE as a type of values; with an explicit count it means text

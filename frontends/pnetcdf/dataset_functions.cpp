@@ -121,24 +121,24 @@ int agree_on_flags(MPI_Comm comm, int disagreement, int& flags, bool& safe_mode)
 
 /// Formats that this program requested, by path. If the program reopens its file, it finds the
 /// requested format; other programs find netCDF-4, which is the actual format.
-struct AskedFormats {
+struct RequestedFormats {
   std::mutex mutex;
   std::map<std::string, int> by_path;
 };
 
-AskedFormats& asked_formats() {
-  static AskedFormats formats;
+RequestedFormats& asked_formats() {
+  static RequestedFormats formats;
   return formats;
 }
 
 void remember_format(const std::string& path, int format) {
-  AskedFormats& formats = asked_formats();
+  RequestedFormats& formats = asked_formats();
   const std::lock_guard<std::mutex> lock(formats.mutex);
   formats.by_path[path] = format;
 }
 
 int asked_format(const std::string& path) {
-  AskedFormats& formats = asked_formats();
+  RequestedFormats& formats = asked_formats();
   const std::lock_guard<std::mutex> lock(formats.mutex);
   const auto found = formats.by_path.find(path);
   return found == formats.by_path.end() ? NC_FORMAT_NETCDF4 : found->second;
@@ -189,7 +189,7 @@ Status prepare_options(Comm& comm, ArrayFileOptions& options, bool writes) {
 /// Extract option layout=front, which applies to the closed file, when its chunks are known.
 /// Collective.
 Result<std::optional<OpenFile::Front>> take_front(MPI_Comm comm, ArrayFileOptions& options) {
-  if (options.file.field_defaults.layout != front_layout) return std::optional<OpenFile::Front>();
+  if (options.file.field_defaults.layout != kFrontLayout) return std::optional<OpenFile::Front>();
   options.file.field_defaults.layout = "claimed";
   OpenFile::Front front;
   front.like = options.file;

@@ -211,7 +211,7 @@ Result<std::optional<VariableStorage>> EngineFile::storage(std::size_t variable)
   if (variable >= array_->model().variables.size()) return no_such_variable(variable);
   // Staged values are not in a file, and a new file's name may belong to the one that it replaces.
   if (!array_->in_place()) return std::optional<VariableStorage>();
-  hear_of_last_commit(array_->comm(), path_);
+  see_last_commit(array_->comm(), path_);
   TAILRACE_TAKE(std::unique_ptr<Reader> reader, Reader::open(make_self_comm(), path_));
   const Result<std::size_t> dataset =
       reader->find(array_->model().variables[variable].dataset_path);

@@ -360,7 +360,7 @@ NB_MODULE(_engine, module) {
       .def("add", &RangeScan::add)
       .def("range", &RangeScan::range)
       .def("undeclared_fill", &RangeScan::undeclared_fill);
-  module.attr("below_share_max") = below_share_max;
+  module.attr("below_share_max") = kBelowShareMax;
   module.def("losses_in", &losses_in, nb::arg("notes"), nb::arg("filters"));
   module.def("states_rounding", &verbs::states_rounding);
   module.def("end_with_failure", &end_with_failure);

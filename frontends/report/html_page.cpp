@@ -9,7 +9,7 @@
 namespace tailrace::report {
 namespace {
 
-constexpr const char* page_style =
+constexpr const char* kPageStyle =
     R"(<style>
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1d2733; background: #fff;
@@ -66,7 +66,7 @@ std::string html_head(std::string_view title) {
   const std::string text = html_escaped(title);
   return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-         text + "</title>\n" + page_style + "</head><body>\n<h1>" + text + "</h1>\n";
+         text + "</title>\n" + kPageStyle + "</head><body>\n<h1>" + text + "</h1>\n";
 }
 
 }  // namespace tailrace::report

@@ -14,13 +14,13 @@
 namespace tailrace::report {
 namespace {
 
-constexpr std::size_t column_gap = 2;
+constexpr std::size_t kColumnGap = 2;
 
 /// Width of all used columns and the gaps between them.
 std::size_t total_width(const std::vector<std::size_t>& widths) {
   std::size_t total = 0;
-  for (const std::size_t width : widths) total += width > 0 ? width + column_gap : 0;
-  return total > 0 ? total - column_gap : 0;
+  for (const std::size_t width : widths) total += width > 0 ? width + kColumnGap : 0;
+  return total > 0 ? total - kColumnGap : 0;
 }
 
 /// The two lines of a heading; a heading of one line goes into the lower one.
@@ -175,7 +175,7 @@ std::string TextTable::block(const Widths& widths) const {
     bool first = true;
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       if (widths[c] == 0) continue;
-      if (!first) line += std::string(column_gap, ' ');
+      if (!first) line += std::string(kColumnGap, ' ');
       first = false;
       const std::string cell = cell_of(c);
       const std::string pad(widths[c] - std::min(widths[c], display_width(cell)), ' ');

@@ -24,7 +24,7 @@ using verbs::VerifiedField;
 using verbs::VerifyReport;
 
 /// Most rows of a spectrum's table; if the spectrum has more bands, the table skips some.
-constexpr std::size_t most_spectrum_rows = 12;
+constexpr std::size_t kMostSpectrumRows = 12;
 
 std::string number_cell(const std::optional<double>& value, int n_digits = 3) {
   return value ? fmt::format("{:.{}g}", *value, n_digits) : "";
@@ -95,7 +95,7 @@ std::string similarity_text(const std::optional<Similarity>& found, const Shape&
 }
 
 std::string worst_text(const VerifiedField& field) {
-  if (field.finding.comparison.worst_index == ChunkComparison::no_index) return "none";
+  if (field.finding.comparison.worst_index == ChunkComparison::kNoIndex) return "none";
   const verbs::Offender& worst = field.finding.worst;
   const DType dtype = field.task.dtype;
   return fmt::format("{:.6g} at {}: original {}, decoded {}", verbs::offender_error(dtype, worst),
@@ -141,7 +141,7 @@ std::string facts_of(const VerifiedField& field) {
 
 std::string spectrum_table(const Spectrum& spectrum) {
   const std::vector<double> ratios = ratios_of(spectrum);
-  const std::size_t step = (ratios.size() + most_spectrum_rows - 1) / most_spectrum_rows;
+  const std::size_t step = (ratios.size() + kMostSpectrumRows - 1) / kMostSpectrumRows;
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = step - 1; i < ratios.size(); i += step) {
     rows.push_back({fmt::format("{:.4f}", spectrum.frequency[i]),
@@ -174,7 +174,7 @@ std::string spectrum_figure(const Spectrum& spectrum) {
   return svg.ok() ? "<figure>" + *svg + "</figure>\n" : "";
 }
 
-constexpr const char* reading_help =
+constexpr const char* kReadingHelp =
     "<h2>How to read this</h2>\n"
     "<p>Values that are missing (NaN, infinite, fill) in either file are left out of everything "
     "but the count of those that changed. KS: the two-sample Kolmogorov-Smirnov statistic, the "
@@ -214,7 +214,7 @@ std::string verify_page(const VerifyReport& report) {
     if (spectrum.frequency.empty()) continue;
     page += spectrum_figure(spectrum) + spectrum_table(spectrum);
   }
-  return page + reading_help +
+  return page + kReadingHelp +
          "<footer>The same numbers, and all frequencies, are in --report FILE.json.</footer>\n" +
          "</body></html>\n";
 }

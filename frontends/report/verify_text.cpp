@@ -22,12 +22,12 @@ using verbs::VerifyReport;
 using verbs::VerifyTask;
 
 /// Fields in a long table: the first ones up to this number; beyond it, only failed fields.
-constexpr std::size_t most_rows = 40;
+constexpr std::size_t kMostRows = 40;
 
 /// Sentences about the failing differences of one aspect.
-constexpr std::size_t most_problems = 5;
+constexpr std::size_t kMostProblems = 5;
 /// Names in a sentence about differences that do not fail.
-constexpr std::size_t most_names = 4;
+constexpr std::size_t kMostNames = 4;
 
 /// Differences that do not fail, one line per aspect, and the aspects that the user excluded.
 std::string listed_text(const VerifyReport& report) {
@@ -43,10 +43,10 @@ std::string listed_text(const VerifyReport& report) {
     for (const auto& [aspect, paths] : names) {
       const std::uint64_t n = report.structure->counts.at(aspect).n_listed;
       std::string list;
-      for (std::size_t i = 0; i < std::min(paths.size(), most_names); ++i) {
+      for (std::size_t i = 0; i < std::min(paths.size(), kMostNames); ++i) {
         list += (i > 0 ? ", " : "") + paths[i];
       }
-      if (n > most_names) list += fmt::format(" and {} more", n - most_names);
+      if (n > kMostNames) list += fmt::format(" and {} more", n - kMostNames);
       text += wrapped(fmt::format("differs, not a failure: {} of {}", aspect, list), 2) + "\n";
     }
     if (!ignored.empty()) {
@@ -153,7 +153,7 @@ std::string failure_text(const VerifiedField& field) {
   out = wrapped(out, 4) + "\n";
   if (finding.n_guards_broken > 0) out += offender_line(field, finding.guard_first, false);
   // The worst value may lie far behind the first few; it then gets a line of its own.
-  const bool has_worst = found.n_beyond_bound > 0 && found.worst_index != ChunkComparison::no_index;
+  const bool has_worst = found.n_beyond_bound > 0 && found.worst_index != ChunkComparison::kNoIndex;
   bool worst_shown = false;
   for (std::uint64_t i = 0; i < finding.n_first; ++i) {
     const bool worst = has_worst && finding.first[i].index == finding.worst.index;
@@ -205,14 +205,14 @@ std::string verify_text(const VerifyReport& report) {
     const VerifiedField& field = report.fields[f];
     if (differs(field.finding)) ++n_differ;
     const bool good = field.kept();
-    if (good && field.width().fine() && report.fields.size() > most_rows && f >= most_rows) {
+    if (good && field.width().fine() && report.fields.size() > kMostRows && f >= kMostRows) {
       ++n_left_out;
       continue;
     }
     add_row(table, field, group);
     if (!good) failures += failure_text(field);
   }
-  for (const std::string& problem : report.all_problems(most_problems)) {
+  for (const std::string& problem : report.all_problems(kMostProblems)) {
     failures += wrapped("FAILED " + problem, 4) + "\n";
   }
 

@@ -19,7 +19,7 @@ namespace {
 using namespace tailrace;
 using namespace tailrace::cli;
 
-constexpr const char* lab_description =
+constexpr const char* kLabDescription =
     R"(tailrace-lab: simulate schedules and runs, train a shared book, compare methods
 
 Examples:
@@ -49,7 +49,7 @@ Examples:
         "tailrace-lab bench: tailrace-bench was not found next to {} or in ../libexec/tailrace",
         printable(self.string())));
   }
-  std::exit(exit_usage);
+  std::exit(kExitUsage);
 }
 
 std::string version_text() { return fmt::format("tailrace-lab {}\n", TAILRACE_VERSION); }
@@ -65,6 +65,6 @@ constexpr std::array adders = {add_schedule, add_simulate, add_train_book};
 
 int main(int argc, char** argv) {
   if (argc >= 2 && std::strcmp(argv[1], "bench") == 0) become_bench(argc, argv);
-  return run_program({"tailrace-lab", lab_description, adders, version_text, list_bench}, argc,
+  return run_program({"tailrace-lab", kLabDescription, adders, version_text, list_bench}, argc,
                      argv);
 }

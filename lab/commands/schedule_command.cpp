@@ -29,7 +29,7 @@ struct ScheduleArguments {
   bool quiet = false;
 };
 
-constexpr const char* schedule_description =
+constexpr const char* kScheduleDescription =
     R"help(Plan encodes and writes around an application's own work, and compare planners
 
 Examples:
@@ -41,7 +41,7 @@ Examples:
       a random instance of 50 jobs
 )help";
 
-constexpr const char* schedule_footer =
+constexpr const char* kScheduleFooter =
     R"help(Instance (JSON, seconds since the iteration began):
   {"iteration_s": 4,
     "jobs": [{"name": "rho #0", "encode_s": 0.031, "write_s": 0.012}, ...],
@@ -56,8 +56,8 @@ Keys of --random: n, seed, iteration (seconds), main-obstacles and io-obstacles 
 
 Exit codes: 0 done, 1 a plan is invalid, 2 usage or bad input, 3 the solver is not installed.)help";
 
-constexpr double time_limit_max_s = 86400;
-constexpr std::size_t n_jobs_max = 100000;
+constexpr double kTimeLimitMaxS = 86400;
+constexpr std::size_t kNJobsMax = 100000;
 
 /// Schedulers and solvers to run. @error invalid_argument  names the option.
 struct SchedulePlan {
@@ -84,10 +84,10 @@ Result<SchedulePlan> understand(const ScheduleArguments& arguments) {
         Code::invalid_argument,
         fmt::format("--exact: unknown solver \"{}\"; known solvers: ilp, cp-sat", solver));
   }
-  if (!(arguments.time_limit_s > 0 && arguments.time_limit_s <= time_limit_max_s)) {
+  if (!(arguments.time_limit_s > 0 && arguments.time_limit_s <= kTimeLimitMaxS)) {
     return Status(Code::invalid_argument,
                   fmt::format("--time-limit {}: must be above 0 and at most {} s",
-                              arguments.time_limit_s, time_limit_max_s));
+                              arguments.time_limit_s, kTimeLimitMaxS));
   }
   TAILRACE_TRY(check_plot_path(arguments.plot_path));
   if (arguments.input.empty() == arguments.random.empty()) {
@@ -119,10 +119,10 @@ Status read_number(const std::string& key, const std::string& text, Number least
 Status set_shape(FlowShopShape& shape, const std::string& key, const std::string& text) {
   if (key == "iteration") return read_number(key, text, 1e-3, 1e6, shape.iteration_s);
   if (key == "main-obstacles") {
-    return read_number<std::size_t>(key, text, 0, n_jobs_max, shape.n_main_obstacles);
+    return read_number<std::size_t>(key, text, 0, kNJobsMax, shape.n_main_obstacles);
   }
   if (key == "io-obstacles") {
-    return read_number<std::size_t>(key, text, 0, n_jobs_max, shape.n_io_obstacles);
+    return read_number<std::size_t>(key, text, 0, kNJobsMax, shape.n_io_obstacles);
   }
   if (key == "main-share") return read_number(key, text, 0.0, 0.99, shape.main_obstacle_share);
   if (key == "io-share") return read_number(key, text, 0.0, 0.99, shape.io_obstacle_share);
@@ -152,7 +152,7 @@ Result<ScheduleInstance> draw_instance(const std::string& text) {
     const std::string key = word.substr(0, equals);
     const std::string value = word.substr(equals + 1);
     if (key == "n") {
-      TAILRACE_TRY(read_number<std::size_t>(key, value, 0, n_jobs_max, n_jobs));
+      TAILRACE_TRY(read_number<std::size_t>(key, value, 0, kNJobsMax, n_jobs));
     } else if (key == "seed") {
       TAILRACE_TRY(read_number<std::uint64_t>(key, value, 0, UINT64_MAX, seed));
     } else {
@@ -289,9 +289,9 @@ int run_schedule(Session& session, const ScheduleArguments& arguments) {
   if (status.ok()) {
     status = session.settle(session.speaks() ? schedule(arguments, json, saved) : Status());
   }
-  if (status.ok()) return exit_done;
+  if (status.ok()) return kExitDone;
   const int code = session.fail(status);
-  return status.code() == Code::plugin_missing ? exit_resources : code;
+  return status.code() == Code::plugin_missing ? kExitResources : code;
 }
 
 }  // namespace
@@ -299,10 +299,10 @@ int run_schedule(Session& session, const ScheduleArguments& arguments) {
 Command add_schedule(CLI::App& app) {
   const auto arguments = std::make_shared<ScheduleArguments>();
   ScheduleArguments& schedule = *arguments;
-  CLI::App* sub = app.add_subcommand("schedule", schedule_description);
+  CLI::App* sub = app.add_subcommand("schedule", kScheduleDescription);
   const Group reports(sub, "Reports");
   const Group input(sub, "Input");
-  sub->footer(schedule_footer);
+  sub->footer(kScheduleFooter);
   sub->add_option("INSTANCE", schedule.input, "JSON, as below; '-' is standard input.");
   input("--random", schedule.random, "KEY=VALUE,...",
         "Draw a random instance instead of reading one, such as n=50,seed=7.");

@@ -29,9 +29,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int script_solver_missing = 3;  ///< exact_schedule.py's exit code.
+constexpr int kScriptSolverMissing = 3;  ///< exact_schedule.py's exit code.
 /// A solver ends some time after its limit: it starts, builds its model and presolves.
-constexpr double grace_s = 60;
+constexpr double kGraceS = 60;
 
 /// Anonymous file in memory.
 class MemoryFile {
@@ -220,12 +220,12 @@ Result<ExactOutcome> schedule_exactly(const FlowShop& shop, const ExactRequest& 
                                           "--workers",
                                           std::to_string(request.n_workers)};
   TAILRACE_TAKE(const auto end,
-                run_child(words, request_text(shop, request), 2 * request.time_limit_s + grace_s));
+                run_child(words, request_text(shop, request), 2 * request.time_limit_s + kGraceS));
   if (end.timed_out) {
     return Status(Code::internal, fmt::format("{} did not stop within its limit of {} s",
                                               request.solver, request.time_limit_s));
   }
-  if (end.exit_code == script_solver_missing) {
+  if (end.exit_code == kScriptSolverMissing) {
     return Status(Code::plugin_missing, last_line(end.error));
   }
   if (end.exit_code != 0) {

@@ -61,15 +61,15 @@ std::string heading(const ScheduleReport& report) {
 
 // Palette colours that match the paper's figure: encodes red, writes blue, obstacles yellow on the
 // main thread and green on the background thread.
-constexpr std::size_t write_colour = 0;
-constexpr std::size_t encode_colour = 1;
-constexpr std::size_t io_obstacle_colour = 2;
-constexpr std::size_t main_obstacle_colour = 7;
-constexpr std::size_t mark_colour = 6;
+constexpr std::size_t kWriteColour = 0;
+constexpr std::size_t kEncodeColour = 1;
+constexpr std::size_t kIoObstacleColour = 2;
+constexpr std::size_t kMainObstacleColour = 7;
+constexpr std::size_t kMarkColour = 6;
 
-constexpr std::size_t most_jobs_side_by_side = 16;
-constexpr std::size_t main_row = 0;
-constexpr std::size_t io_row = 1;
+constexpr std::size_t kMostJobsSideBySide = 16;
+constexpr std::size_t kMainRow = 0;
+constexpr std::size_t kIoRow = 1;
 
 chart::Panel lanes_panel(const ScheduleReport& report, double until_s) {
   chart::Panel panel;
@@ -83,8 +83,8 @@ chart::Panel lanes_panel(const ScheduleReport& report, double until_s) {
           {row, obstacle.start_s, std::min(obstacle.end_s, until_s), colour});
     }
   };
-  add(obstacles.main, main_row, main_obstacle_colour);
-  add(obstacles.io, io_row, io_obstacle_colour);
+  add(obstacles.main, kMainRow, kMainObstacleColour);
+  add(obstacles.io, kIoRow, kIoObstacleColour);
   return panel;
 }
 
@@ -93,11 +93,11 @@ chart::Panel obstacles_panel(const ScheduleReport& report, double until_s) {
   chart::Panel panel = lanes_panel(report, until_s);
   panel.title = "Obstacles";
   std::vector<std::string>& colours = panel.gantt->colours;
-  colours.resize(main_obstacle_colour + 1);
-  colours[encode_colour] = "encode";
-  colours[write_colour] = "write";
-  colours[main_obstacle_colour] = "compute";
-  colours[io_obstacle_colour] = "communicate";
+  colours.resize(kMainObstacleColour + 1);
+  colours[kEncodeColour] = "encode";
+  colours[kWriteColour] = "write";
+  colours[kMainObstacleColour] = "compute";
+  colours[kIoObstacleColour] = "communicate";
   return panel;
 }
 
@@ -111,8 +111,8 @@ chart::Panel jobs_panel(const ScheduleReport& report) {
   for (std::size_t j = 0; j < shop.jobs.size(); ++j) {
     const JobCost& job = shop.jobs[j];
     const std::string name = report.instance.name_of(j);
-    panel.gantt->intervals.push_back({main_row, at, at + job.encode_s, encode_colour, name});
-    panel.gantt->intervals.push_back({io_row, at, at + job.write_s, write_colour, name});
+    panel.gantt->intervals.push_back({kMainRow, at, at + job.encode_s, kEncodeColour, name});
+    panel.gantt->intervals.push_back({kIoRow, at, at + job.write_s, kWriteColour, name});
     at += std::max(job.encode_s, job.write_s);
   }
   panel.x = {.label = "lengths (s)", .least = 0, .greatest = at};
@@ -133,11 +133,11 @@ chart::Panel plan_panel(const ScheduleReport& report, const CheckedPlan& checked
     const double encode_s = plan.encode_start_s[j];
     const double write_s = plan.write_start_s[j];
     panel.gantt->intervals.push_back(
-        {main_row, encode_s, encode_s + shop.jobs[j].encode_s, encode_colour, name});
+        {kMainRow, encode_s, encode_s + shop.jobs[j].encode_s, kEncodeColour, name});
     panel.gantt->intervals.push_back(
-        {io_row, write_s, write_s + shop.jobs[j].write_s, write_colour, name});
+        {kIoRow, write_s, write_s + shop.jobs[j].write_s, kWriteColour, name});
   }
-  panel.gantt->marks.push_back({report.best_bound_s, mark_colour});
+  panel.gantt->marks.push_back({report.best_bound_s, kMarkColour});
   return panel;
 }
 
@@ -217,7 +217,7 @@ nlohmann::ordered_json schedule_json(const ScheduleReport& report) {
 }
 
 chart::Figure schedule_figure(const ScheduleReport& report) {
-  const bool side_by_side = report.instance.shop.jobs.size() <= most_jobs_side_by_side;
+  const bool side_by_side = report.instance.shop.jobs.size() <= kMostJobsSideBySide;
   constexpr double room = 1.02;  // Keep the last write off the frame.
   const double until_s = axis_end_s(report) * room;
   chart::Figure figure;

@@ -16,7 +16,7 @@
 namespace tailrace::cli {
 namespace {
 
-constexpr const char* simulate_description =
+constexpr const char* kSimulateDescription =
     R"help(Simulate output during an application's iterations, on any number of ranks
 
 Examples:
@@ -30,7 +30,7 @@ Examples:
       a figure of the paper (Jin et al. 2024): 3, 7, 8 or 11
 )help";
 
-constexpr const char* simulate_footer =
+constexpr const char* kSimulateFooter =
     R"help(Virtual time, real decisions: plans, the rule of the lanes, balancing and forecasts are
 those of mode=in_situ; the application and how long operations take are simulated. Overheads are
 relative to the computation alone. docs/decisions.md says what is modelled, what is not, and what a
@@ -220,8 +220,8 @@ Status simulate(const SimulateArguments& arguments) {
 Command add_simulate(CLI::App& app) {
   const auto arguments = std::make_shared<SimulateArguments>();
   SimulateArguments& words = *arguments;
-  CLI::App* sub = app.add_subcommand("simulate", simulate_description);
-  sub->footer(simulate_footer);
+  CLI::App* sub = app.add_subcommand("simulate", kSimulateDescription);
+  sub->footer(kSimulateFooter);
   add_application(sub, words);
   add_costs(sub, words);
   add_output(sub, words);

@@ -16,7 +16,7 @@ namespace tailrace::cli {
 namespace {
 
 /// Number of plans for which the search is affordable: about 16 s on one core (72 jobs).
-constexpr std::size_t search_plans_most = 4096;
+constexpr std::size_t kSearchPlansMost = 4096;
 
 /// Parse "25MB" or "25MB/s" into `target`; empty text leaves `target` unchanged.
 template <class T>
@@ -33,7 +33,7 @@ Status load_profile(const SimulateArguments& arguments, SimulatePlan& plan) {
   const char* variable = environment_variable("TAILRACE_PROFILE");
   plan.profile_name = arguments.profile;
   if (plan.profile_name.empty() && variable != nullptr) plan.profile_name = variable;
-  if (plan.profile_name.empty() || plan.profile_name == built_in_profile_name) {
+  if (plan.profile_name.empty() || plan.profile_name == kBuiltInProfileName) {
     plan.profile = built_in_profile();
     plan.profile_name = "the built-in profile";
     return Status();
@@ -153,7 +153,7 @@ Status understand_output(const SimulateArguments& arguments, SimulatePlan& plan)
   }
   plan.story.learned = arguments.forecast == "learned";
   plan.story.margin =
-      arguments.margin.value_or(plan.recording != nullptr ? lane_margin_deviations : 1);
+      arguments.margin.value_or(plan.recording != nullptr ? kLaneMarginDeviations : 1);
   if (!(plan.story.margin >= 0)) {
     return Status(Code::invalid_argument, "--margin: must be at least 0");
   }
@@ -207,8 +207,8 @@ void shape_step(SimulatePlan& plan) {
 
 Scheduler scheduler_of(const SimulatePlan& plan) {
   if (!plan.scheduler_is_auto) return plan.run.node.scheduler;
-  return plan.n_ranks * plan.n_iterations <= search_plans_most ? Scheduler::search
-                                                               : Scheduler::ext_johnson_bf;
+  return plan.n_ranks * plan.n_iterations <= kSearchPlansMost ? Scheduler::search
+                                                              : Scheduler::ext_johnson_bf;
 }
 
 Result<SimulatePlan> understand_simulate(const SimulateArguments& arguments) {

@@ -68,9 +68,9 @@ double rank_iterations(const SimulatePlan& plan) {
   return static_cast<double>(plan.n_ranks) * static_cast<double>(plan.n_iterations);
 }
 
-constexpr std::size_t obstacle_colour = 2;
-constexpr std::size_t encode_bar_colour = 1;
-constexpr std::size_t write_bar_colour = 0;
+constexpr std::size_t kObstacleColour = 2;
+constexpr std::size_t kEncodeBarColour = 1;
+constexpr std::size_t kWriteBarColour = 0;
 
 /// Two rows per rank; the application's intervals lie between those of Tailrace.
 chart::Panel gantt_panel(const VirtualRunResult& result, std::size_t n_ranks) {
@@ -85,9 +85,9 @@ chart::Panel gantt_panel(const VirtualRunResult& result, std::size_t n_ranks) {
   }
   for (const VirtualEvent& event : result.events) {
     if (event.rank >= n_ranks || event.kind == VirtualEvent::Kind::delay) continue;
-    const std::size_t colour = event.kind == VirtualEvent::Kind::obstacle ? obstacle_colour
-                               : event.kind == VirtualEvent::Kind::encode ? encode_bar_colour
-                                                                          : write_bar_colour;
+    const std::size_t colour = event.kind == VirtualEvent::Kind::obstacle ? kObstacleColour
+                               : event.kind == VirtualEvent::Kind::encode ? kEncodeBarColour
+                                                                          : kWriteBarColour;
     gantt.intervals.push_back(
         {2 * event.rank + (event.lane == Lane::io ? 1U : 0U), event.start_s, event.end_s, colour});
   }
@@ -333,7 +333,7 @@ std::vector<TraceEvent> simulate_trace(const VirtualRunResult& result) {
       case VirtualEvent::Kind::delay: continue;
     }
     entry.rank = static_cast<std::int32_t>(event.rank);
-    entry.lane = event.lane == Lane::io ? io_lane_number : 0;
+    entry.lane = event.lane == Lane::io ? kIoLaneNumber : 0;
     if (event.jobs.size() == 1) {
       entry.chunk_index = static_cast<std::int64_t>(event.jobs.front().job);
     }

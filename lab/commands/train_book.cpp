@@ -31,7 +31,7 @@ struct TrainBookArguments {
   bool force = false;
 };
 
-constexpr const char* train_book_description =
+constexpr const char* kTrainBookDescription =
     R"help(Make a book for codec trz: Huffman codes that all chunks of a field share
 
 Examples:
@@ -188,7 +188,7 @@ Status train_book(const TrainBookArguments& arguments) {
 Command add_train_book(CLI::App& app) {
   const auto arguments = std::make_shared<TrainBookArguments>();
   TrainBookArguments& book = *arguments;
-  CLI::App* sub = app.add_subcommand("train-book", train_book_description);
+  CLI::App* sub = app.add_subcommand("train-book", kTrainBookDescription);
   const Group input(sub, "Input");
   const Group output(sub, "Output");
   sub->add_option("INPUT", book.input, "HDF5, netCDF, .npy, or raw binary.")->required();

@@ -12,9 +12,9 @@
 namespace tailrace {
 namespace {
 
-constexpr double tick_s = 1e-6;  ///< Resolution of all times.
+constexpr double kTickS = 1e-6;  ///< Resolution of all times.
 
-double on_ticks(double seconds) { return std::max(std::round(seconds / tick_s), 1.0) * tick_s; }
+double on_ticks(double seconds) { return std::max(std::round(seconds / kTickS), 1.0) * kTickS; }
 
 /// Scale `weights` to the sum `total`.
 void scale_to(std::vector<double>& weights, double total) {
@@ -37,9 +37,9 @@ std::vector<Obstacle> draw_obstacles(RandomDraws& draws, std::size_t n_obstacles
   std::vector<Obstacle> obstacles;
   double ticks = 0;  // Counted in ticks, so that rounding cannot make two obstacles touch.
   for (std::size_t i = 0; i < n_obstacles; ++i) {
-    const double start = ticks + std::max(std::round(windows_s[i] / tick_s), 1.0);
-    ticks = start + std::max(std::round(lengths_s[i] / tick_s), 1.0);
-    obstacles.push_back({start * tick_s, ticks * tick_s});
+    const double start = ticks + std::max(std::round(windows_s[i] / kTickS), 1.0);
+    ticks = start + std::max(std::round(lengths_s[i] / kTickS), 1.0);
+    obstacles.push_back({start * kTickS, ticks * kTickS});
   }
   return obstacles;
 }

@@ -13,7 +13,7 @@ namespace tailrace {
 namespace {
 
 /// Stream of random draws, different from those of generated workloads.
-constexpr std::uint64_t replay_stream = 7;
+constexpr std::uint64_t kReplayStream = 7;
 
 class RecordedStory : public VirtualStory {
  public:
@@ -65,7 +65,7 @@ class RecordedStory : public VirtualStory {
   void add_noise(VirtualRank& rank) {
     const VirtualNoise& noise = settings_.noise;
     const std::uint64_t position = (static_cast<std::uint64_t>(rank_) << 24) + n_told_++;
-    const std::uint64_t seed = stream_seed(settings_.seed, replay_stream, position);
+    const std::uint64_t seed = stream_seed(settings_.seed, kReplayStream, position);
     rank.actual.obstacles =
         noisy_obstacles(rank.actual.obstacles, noise.obstacles * rank.actual.iteration_s, ~seed);
     RandomDraws draws(seed);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Events this close form one instant: their times are sums of the same terms in different order.
-constexpr double instant_s = 1e-12;
+constexpr double kInstantS = 1e-12;
 
 std::size_t index_of(Lane lane) { return static_cast<std::size_t>(lane); }
 
@@ -58,7 +58,7 @@ std::vector<VirtualOutcome> NodeClock::run() {
   while (!queue_.empty()) {
     now_s_ = queue_.top().time_s;
     touched_.clear();
-    while (!queue_.empty() && queue_.top().time_s <= now_s_ + instant_s) {
+    while (!queue_.empty() && queue_.top().time_s <= now_s_ + kInstantS) {
       const Event event = queue_.top();
       queue_.pop();
       handle(event);
@@ -190,7 +190,7 @@ void NodeClock::begin_obstacle(std::size_t rank, double delay_s) {
   clock.late_s += delay_s;
   clock.n_begun[lane] += 1;
   clock.n_under_way[lane] += 1;
-  if (delay_s > lane_rounding_s) {
+  if (delay_s > kLaneRoundingS) {
     VirtualDelays& delays = outcomes_[rank].delays[lane];
     delays.n_delayed += 1;
     delays.total_s += delay_s;
@@ -199,7 +199,7 @@ void NodeClock::begin_obstacle(std::size_t rank, double delay_s) {
   const double end_s = now_s_ + begin.obstacle.length_s();
   if (events_ != nullptr) {
     using Did = VirtualEvent::Kind;
-    if (delay_s > lane_rounding_s) {
+    if (delay_s > kLaneRoundingS) {
       events_->push_back({Did::delay, begin.lane, rank, {}, 0, now_s_ - delay_s, now_s_});
     }
     events_->push_back({Did::obstacle, begin.lane, rank, {}, 0, now_s_, end_s});
@@ -243,8 +243,8 @@ void NodeClock::look_again_when_overdue(std::size_t rank, Lane lane, const LaneO
   if (outlook.blocked || outlook.overdue || outlook.overdue_from_s == infinity) return;
   RankClock& clock = clocks_[rank];
   // The outlook's times may be on the forecast's clock, which is behind.
-  const double look_s = now_s_ + (outlook.overdue_from_s - outlook.now_s) + lane_rounding_s;
-  if (std::abs(clock.look_s[index_of(lane)] - look_s) < lane_rounding_s / 2) return;
+  const double look_s = now_s_ + (outlook.overdue_from_s - outlook.now_s) + kLaneRoundingS;
+  if (std::abs(clock.look_s[index_of(lane)] - look_s) < kLaneRoundingS / 2) return;
   clock.look_s[index_of(lane)] = look_s;
   push(look_s, Kind::look, rank);
 }
@@ -370,7 +370,7 @@ std::vector<NodeClock::Waiting> NodeClock::take_writes(RankClock& clock, std::si
                                                        const LaneOutlook& view) {
   std::size_t end = first + 1;
   std::uint64_t n_bytes = encoded_bytes(clock.waiting[first]);
-  const double room_s = view.free_until_s - view.now_s + lane_rounding_s;
+  const double room_s = view.free_until_s - view.now_s + kLaneRoundingS;
   while (end < clock.waiting.size() && knows_bytes(clock.waiting[end].owner) && !view.overdue) {
     n_bytes += encoded_bytes(clock.waiting[end]);
     if (n_bytes > settings_.buffer_bytes) break;

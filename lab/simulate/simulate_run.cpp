@@ -14,7 +14,7 @@ namespace tailrace {
 namespace {
 
 /// Sums are made per block and then over blocks in order, so that they do not depend on threads.
-constexpr std::size_t blocks_most = 64;
+constexpr std::size_t kBlocksMost = 64;
 
 /// Contribution of a block of nodes to one mode.
 struct ModePart {
@@ -133,17 +133,17 @@ class NodeRun {
 // --- the costs of a step
 
 constexpr double record_bytes = 40;    // exec/field_plan's WrittenChunk
-constexpr double number_bytes = 8;     // one number of a report, sent to rank 0
+constexpr double kNumberBytes = 8;     // one number of a report, sent to rank 0
 constexpr double reduced_bytes = 16;   // MixedNumber
-constexpr double answer_bytes = 3072;  // least size of a broadcast: MpiComm's block
-constexpr double letter_bytes = 16;    // message of MpiTail
+constexpr double kAnswerBytes = 3072;  // least size of a broadcast: MpiComm's block
+constexpr double kLetterBytes = 16;    // message of MpiTail
 /// Sums of write_report: per field, per step, and forecasts in mode in_situ.
-constexpr double numbers_of_field = 8;
-constexpr double numbers_of_step = 21;
-constexpr double forecasts_of_field = 2;
-constexpr double forecasts_of_step = 2;
+constexpr double kNumbersOfField = 8;
+constexpr double kNumbersOfStep = 21;
+constexpr double kForecastsOfField = 2;
+constexpr double kForecastsOfStep = 2;
 /// Agreement at the start of a step: equal definitions, no failure, a repetition of the last step.
-constexpr double opening_numbers = 5;
+constexpr double kOpeningNumbers = 5;
 
 VirtualStepCosts costs_of_filters(const VirtualStepShape& shape, const StepConstants& constants) {
   const MessageCosts& messages = constants.messages;
@@ -157,7 +157,7 @@ VirtualStepCosts costs_of_filters(const VirtualStepShape& shape, const StepConst
   // not sleep.
   constexpr double n_small = 6;
   costs.agree_s = shape.n_datasets * n_small *
-                  (messages.allreduce_s(shape.n_ranks, number_bytes) - messages.wait_s);
+                  (messages.allreduce_s(shape.n_ranks, kNumberBytes) - messages.wait_s);
   // Numbers of chunks; entries to be distributed, placed and inserted; MPI-IO's offsets.
   const double n_own = shape.n_chunks / shape.n_datasets;
   for (const double n_bytes : {8.0, 36 * n_own, 40 * n_own, 29 * n_own, 16.0}) {
@@ -193,24 +193,24 @@ VirtualStepCosts step_costs(VirtualMode mode, const VirtualStepShape& shape,
     costs.copy_s = shape.raw_bytes / constants.copy_bytes_per_s;
   }
 
-  costs.agree_s = messages.allreduce_s(shape.n_ranks, answer_bytes);
-  if (sync) costs.agree_s += messages.allreduce_s(shape.n_ranks, opening_numbers * reduced_bytes);
+  costs.agree_s = messages.allreduce_s(shape.n_ranks, kAnswerBytes);
+  if (sync) costs.agree_s += messages.allreduce_s(shape.n_ranks, kOpeningNumbers * reduced_bytes);
   // Nonblocking consensus: a message, its answer, a barrier.
   if (balances) costs.agree_s += 2 * messages.message_s(0) + messages.allreduce_s(shape.n_ranks, 0);
 
-  double n_numbers = numbers_of_step + shape.n_datasets * numbers_of_field;
-  if (!sync) n_numbers += opening_numbers;
+  double n_numbers = kNumbersOfStep + shape.n_datasets * kNumbersOfField;
+  if (!sync) n_numbers += kOpeningNumbers;
   if (mode == VirtualMode::in_situ) {
-    n_numbers += forecasts_of_step + shape.n_datasets * forecasts_of_field;
+    n_numbers += kForecastsOfStep + shape.n_datasets * kForecastsOfField;
   }
   const double n_others = static_cast<double>(shape.n_ranks) - 1;
   costs.gather_s =
-      messages.gather_s(shape.n_ranks, number_bytes * n_numbers + record_bytes * n_chunks) +
+      messages.gather_s(shape.n_ranks, kNumberBytes * n_numbers + record_bytes * n_chunks) +
       n_others * n_numbers * constants.number_s + n_all_chunks * constants.record_s;
 
   if (raw || shape.n_nodes < 2) return costs;  // On one node a claim is an atomic add.
   const double n_other_nodes = static_cast<double>(shape.n_nodes) - 1;
-  const double asked_s = 2 * messages.message_s(letter_bytes) + messages.wait_s;
+  const double asked_s = 2 * messages.message_s(kLetterBytes) + messages.wait_s;
   if (sync) {
     // Each write claims; all but the first claim during the write before. Rank 0 answers every
     // node.
@@ -275,7 +275,7 @@ Result<VirtualRunResult> simulate_run(const VirtualWorkload& workload,
                                       const VirtualRunSettings& settings) {
   if (settings.modes.empty()) return Status(Code::invalid_argument, "modes: there is none to run");
   const std::size_t n_nodes = workload.n_nodes();
-  const std::size_t n_blocks = std::min(n_nodes, blocks_most);
+  const std::size_t n_blocks = std::min(n_nodes, kBlocksMost);
   std::vector<BlockPart> parts(n_blocks);
   const auto run_block = [&](std::size_t block) -> Status {
     BlockPart& part = parts[block];

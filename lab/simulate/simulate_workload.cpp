@@ -18,15 +18,15 @@
 namespace tailrace {
 namespace {
 
-constexpr double ratio_least = 1.1;
+constexpr double kRatioLeast = 1.1;
 /// Lower limit of a noise factor, because a normal variable has unbounded tails.
-constexpr double factor_least = 0.2;
-constexpr double obstacle_least_s = 1e-6;
+constexpr double kFactorLeast = 0.2;
+constexpr double kObstacleLeastS = 1e-6;
 
 enum Stream : std::uint64_t { pattern_stream, node_stream, chunk_stream, noise_stream };
 
 double noisy_factor(RandomDraws& draws, double sigma) {
-  return std::max(1 + sigma * draws.normal(), factor_least);
+  return std::max(1 + sigma * draws.normal(), kFactorLeast);
 }
 
 std::vector<Obstacle> noisy_lane(std::span<const Obstacle> expected, double sigma_s,
@@ -38,7 +38,7 @@ std::vector<Obstacle> noisy_lane(std::span<const Obstacle> expected, double sigm
     const double end_s = obstacle.end_s + sigma_s * draws.normal();
     Obstacle& now = actual.emplace_back();
     now.start_s = std::max(start_s, free_from_s);
-    now.end_s = std::max(end_s, now.start_s + obstacle_least_s);
+    now.end_s = std::max(end_s, now.start_s + kObstacleLeastS);
     free_from_s = now.end_s;
   }
   return actual;
@@ -63,7 +63,7 @@ class GeneratedStory : public VirtualStory {
         const std::uint64_t raw_bytes = application.field_bytes / n_chunks;
         const double spread = application.chunk_spread;
         const double ratio = mean_ratio * std::exp(spread * draws.normal() - 0.5 * spread * spread);
-        add_chunk(raw_bytes, std::max(ratio, ratio_least));
+        add_chunk(raw_bytes, std::max(ratio, kRatioLeast));
       }
     }
   }
@@ -149,9 +149,9 @@ Status check(const VirtualApplication& application) {
   if (application.n_fields == 0 || application.field_bytes == 0 || application.chunk_bytes == 0) {
     return refuse("fields, their bytes and those of a chunk: must be above 0");
   }
-  if (!(application.mean_ratio >= ratio_least)) {
+  if (!(application.mean_ratio >= kRatioLeast)) {
     return refuse(
-        fmt::format("ratio {}: must be at least {}", application.mean_ratio, ratio_least));
+        fmt::format("ratio {}: must be at least {}", application.mean_ratio, kRatioLeast));
   }
   if (!(application.ratio_difference >= 0) || !(application.chunk_spread >= 0)) {
     return refuse("spread of ratios: must be at least 0");
@@ -201,7 +201,7 @@ std::vector<double> node_ratios(std::size_t n_ranks, double mean, double differe
   const auto [least, greatest] = std::minmax_element(ratios.begin(), ratios.end());
   const double stretch = n_ranks > 1 ? difference / (*greatest - *least) : 0;
   const double centre = n_ranks > 0 ? sum / static_cast<double>(n_ranks) : 0;
-  for (double& ratio : ratios) ratio = std::max(mean + stretch * (ratio - centre), ratio_least);
+  for (double& ratio : ratios) ratio = std::max(mean + stretch * (ratio - centre), kRatioLeast);
   return ratios;
 }
 

@@ -207,7 +207,7 @@ class ArrayEngine {
   Status write_variables(ArrayFlush& flush);
   Status finish_flush(ArrayFlush& flush);
   Status settle_chunks(ArrayFlush& flush);
-  Status settle_owners(ArrayFlush& flush, const Status& mine, bool hold_back);
+  Status assign_owners(ArrayFlush& flush, const Status& mine, bool hold_back);
   void list_fresh(ArrayFlush& flush) const;
   Status pack(ArrayFlush& flush) const;
   ExecutorSettings prepare_encoding(ArrayFlush& flush);

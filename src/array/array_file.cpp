@@ -598,7 +598,7 @@ Status ArrayFile::make_existing_codec(std::size_t v) {
 Status ArrayFile::continue_own(std::size_t v) {
   ArrayVariable& variable = variables_[v];
   const StoredDataset& dataset = *variable.stored;
-  const std::string recorded = model_.variables[v].text_attribute(guard_attribute);
+  const std::string recorded = model_.variables[v].text_attribute(kGuardAttribute);
   const auto continued = [filters = dataset.storage.filters, dtype = *dataset.dtype,
                           chunk = dataset.storage.chunk_shape](const ValueGuards& guards) {
     return continued_codec(filters, dtype, chunk, guards);
@@ -674,7 +674,7 @@ void ArrayFile::prepare_publish() {
 Result<Reader*> ArrayFile::fresh_reader() {
   if (reader_ != nullptr) return reader_.get();
   if (local_reader_ == nullptr) {
-    hear_of_last_commit(*comm_, path_);
+    see_last_commit(*comm_, path_);
     TAILRACE_TAKE(local_reader_, Reader::open(make_self_comm(), path_, options_.read));
   }
   return local_reader_.get();
@@ -683,7 +683,7 @@ Result<Reader*> ArrayFile::fresh_reader() {
 /// Open the shared reader, which sees the last flush. Collective.
 Status ArrayFile::open_shared_reader() {
   if (reader_ != nullptr) return Status();
-  hear_of_last_commit(*comm_, path_);
+  see_last_commit(*comm_, path_);
   TAILRACE_TAKE(reader_,
                 Reader::open(std::make_unique<BorrowedComm>(*comm_), path_, options_.read));
   return Status();
@@ -785,7 +785,7 @@ Status ArrayFile::read_by_own_codec(const StoredDataset& dataset, std::size_t v,
     return Status(Code::unsupported, "a codec of the caller cannot convert the file's byte order");
   }
   fill_values(values, variable.fill);
-  hear_of_last_commit(*comm_, path_);
+  see_last_commit(*comm_, path_);
   TAILRACE_TAKE(std::vector<StoredChunk> chunks, read_chunk_index(path_, file_paths_[v]));
   std::ifstream file(path_, std::ios::binary);
   const ChunkGrid grid{dataset.shape, dataset.storage.chunk_shape};

@@ -155,7 +155,7 @@ FieldPlan ArrayEngine::plan_of(std::size_t variable, PatchedChunks& patches) con
   return plan;
 }
 
-Status ArrayEngine::settle_owners(ArrayFlush& flush, const Status& mine, bool hold_back) {
+Status ArrayEngine::assign_owners(ArrayFlush& flush, const Status& mine, bool hold_back) {
   Result<PatchOwnership> settled = places_.settle(*comm_, flush.fields, hold_back);
   if (settled.ok()) flush.settled = std::move(*settled);
   return comm_->agree(mine.ok() ? settled.status() : mine);
@@ -184,7 +184,7 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
       return Status();
     });
   }
-  TAILRACE_TRY(settle_owners(flush, mine, flush.hold_back));
+  TAILRACE_TRY(assign_owners(flush, mine, flush.hold_back));
   if (flush.hold_back) {
     // Holding back must free memory; otherwise the next settle() flushes again immediately.
     std::uint64_t held_bytes = 0;
@@ -202,7 +202,7 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
     comm_->allreduce(std::span<std::uint64_t>(&too_many, 1), Reduction::max);
     if (too_many != 0) {
       flush.rest.clear();
-      TAILRACE_TRY(settle_owners(flush, Status(), false));
+      TAILRACE_TRY(assign_owners(flush, Status(), false));
     }
   }
   const PatchOwnership& settled = flush.settled;
@@ -245,8 +245,8 @@ ExecutorSettings ArrayEngine::prepare_encoding(ArrayFlush& flush) {
   }
   if (lane_stock_ == nullptr) {
     const bool beside = options_.file.mode == StepMode::async;
-    lane_stock_ =
-        std::make_unique<LaneStock>(n_threads(), beside ? Manners::waiting : Manners::equal);
+    lane_stock_ = std::make_unique<LaneStock>(
+        n_threads(), beside ? ThreadPriority::waiting : ThreadPriority::equal);
   }
   return settings;
 }

@@ -233,7 +233,7 @@ struct RemainingRun {
 };
 
 /// Rank number of the owner's own puts: at equal epochs they win over every other rank.
-constexpr int own_rank = std::numeric_limits<int>::max();
+constexpr int kOwnRank = std::numeric_limits<int>::max();
 
 }  // namespace
 
@@ -249,19 +249,19 @@ std::uint32_t ChunkOrder::number_of(const Origin& origin) {
 }
 
 void ChunkOrder::drop_unseen() {
-  std::vector<std::uint32_t> numbers(origins_.size(), nobody_yet);
+  std::vector<std::uint32_t> numbers(origins_.size(), kNobodyYet);
   for (const std::uint32_t number : of_element_) {
-    if (number != nobody_yet) numbers[number] = 0;
+    if (number != kNobodyYet) numbers[number] = 0;
   }
   std::uint32_t n = 0;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i] == nobody_yet) continue;
+    if (numbers[i] == kNobodyYet) continue;
     origins_[n] = origins_[i];
     numbers[i] = n++;
   }
   origins_.resize(n);
   for (std::uint32_t& number : of_element_) {
-    if (number != nobody_yet) number = numbers[number];
+    if (number != kNobodyYet) number = numbers[number];
   }
   // At least half of the entries are free, or the limit doubles, so this is rarely called.
   if (2 * origins_.size() > most_origins_) most_origins_ *= 2;
@@ -273,7 +273,7 @@ void ChunkOrder::lay(std::uint64_t first, std::uint64_t n, std::uint64_t stride,
   const Origin origin{epoch, rank};
   const std::uint32_t number = number_of(origin);
   // Neighbours usually have the same origin: compare each only when it changes.
-  std::uint32_t compared = nobody_yet;
+  std::uint32_t compared = kNobodyYet;
   bool later = true;
   for (std::uint64_t i = 0; i < n;) {
     const std::uint64_t begin = i;
@@ -281,7 +281,7 @@ void ChunkOrder::lay(std::uint64_t first, std::uint64_t n, std::uint64_t stride,
       std::uint32_t& there = of_element_[first + i * stride];
       if (there != compared) {
         compared = there;
-        later = there == nobody_yet || origin >= origins_[there];
+        later = there == kNobodyYet || origin >= origins_[there];
       }
       if (!later) break;
       there = number;
@@ -299,13 +299,13 @@ void ChunkOrder::for_each_run(const std::function<void(std::uint64_t first, std:
   const std::uint64_t n = of_element_.size();
   for (std::uint64_t first = 0; first < n;) {
     const std::uint32_t number = of_element_[first];
-    if (number == nobody_yet) {
+    if (number == kNobodyYet) {
       ++first;
       continue;
     }
     const std::uint64_t epoch = origins_[number].epoch;
     std::uint64_t end = first + 1;
-    while (end < n && of_element_[end] != nobody_yet &&
+    while (end < n && of_element_[end] != kNobodyYet &&
            (of_element_[end] == number || origins_[of_element_[end]].epoch == epoch)) {
       ++end;
     }
@@ -390,7 +390,7 @@ std::uint64_t PatchedChunks::extra_bytes() const {
   const std::uint64_t raw = chunk_bytes();
   const std::uint64_t before = raw + variable_.codec->encoded_bytes_max(raw);
   const std::uint64_t pieces =
-      variable_.alone ? 0 : 2 * raw + chunk_elements() * ChunkOrder::bytes_per_element;
+      variable_.alone ? 0 : 2 * raw + chunk_elements() * ChunkOrder::kBytesPerElement;
   return std::min(std::max(before, pieces), before + raw) + chunk_elements() / 8 + 8;
 }
 
@@ -499,7 +499,7 @@ void PatchedChunks::add_remains(ByteWriter& writer, std::uint64_t chunk_index) c
   TAILRACE_CHECK(values.allocated());
   ChunkOrder order(chunk_elements());
   for_each_own_row(chunk_index, [&](const Row& row) {
-    order.lay(row.first, row.n, row.stride, row.values, element, row.epoch, own_rank,
+    order.lay(row.first, row.n, row.stride, row.values, element, row.epoch, kOwnRank,
               values.data());
   });
   std::vector<RemainingRun> runs;
@@ -747,7 +747,7 @@ PatchedChunks::Bitmap PatchedChunks::lay_all(std::uint64_t chunk_index, Patched 
   lay_waiting(chunk_index, patched, values);
   for_each_own_row(chunk_index, [&](const Row& row) {
     patched.order->lay(row.first, row.n, row.stride, row.values, variable_.element_bytes, row.epoch,
-                       own_rank, values.data());
+                       kOwnRank, values.data());
   });
   std::ranges::fill(put, 0);
   patched.order->for_each_run([&](std::uint64_t first, std::uint64_t end, std::uint64_t) {

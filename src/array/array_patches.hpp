@@ -90,7 +90,7 @@ class ChunkPlaces {
 class ChunkOrder {
  public:
   explicit ChunkOrder(std::uint64_t n_elements)
-      : of_element_(n_elements, nobody_yet),
+      : of_element_(n_elements, kNobodyYet),
         most_origins_(std::max<std::uint64_t>(n_elements / 16, 64)) {}
 
   /// Copy `n` elements from `from` into `values`, `stride` apart in the chunk, starting at `first`.
@@ -105,10 +105,10 @@ class ChunkOrder {
     return of_element_.size() * sizeof(std::uint32_t) + origins_.capacity() * sizeof(Origin);
   }
   /// Memory per element. It is larger only if small groups of elements were put by separate calls.
-  static constexpr std::uint64_t bytes_per_element = sizeof(std::uint32_t) + 1;
+  static constexpr std::uint64_t kBytesPerElement = sizeof(std::uint32_t) + 1;
 
  private:
-  static constexpr std::uint32_t nobody_yet = UINT32_MAX;
+  static constexpr std::uint32_t kNobodyYet = UINT32_MAX;
   struct Origin {
     std::uint64_t epoch = 0;
     int rank = 0;

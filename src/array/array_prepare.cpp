@@ -31,7 +31,7 @@ namespace {
 /// it.
 Status skip_filters(FieldState& field) {
   CodecRequest request = codec_request(field.definition, field.resolved);
-  request.name = exact_codec;
+  request.name = kExactCodec;
   request.settings.clear();
   TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(request, ""));
   field.resolved.codec = skipping_codec(std::move(codec));
@@ -205,7 +205,7 @@ Result<bool> ArrayFile::may_lose(std::size_t variable) const {
   if (!dtype || !is_floating(*dtype)) return false;
   if (it.in_file() && it.resolved.codec != nullptr) return it.resolved.codec->lossy();
   if (it.in_file()) {
-    const std::string mode = model_.variables[variable].text_attribute(bound_mode_attribute);
+    const std::string mode = model_.variables[variable].text_attribute(kBoundModeAttribute);
     return !mode.empty() && mode != bound_mode_name(BoundMode::none);
   }
   TAILRACE_TAKE(const FieldDefinition field,
@@ -283,7 +283,7 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
   TAILRACE_TRY(choose_codecs(fields, mine));
   TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
   for (const FieldState& field : fields) {
-    note_remark([&] { return bound_width_remark(field, words_of_arrays); });
+    note_remark([&] { return bound_width_remark(field, kWordsOfArrays); });
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     ArrayVariable& variable = variables_[numbers[i]];
@@ -330,7 +330,7 @@ Status ArrayFile::choose_codecs(std::vector<FieldState>& fields, std::vector<Sta
         !resolved.layout->contiguous()) {
       status = local_part([&] { return skip_filters(fields[i]); });
     }
-    if (status.ok()) status = check_bound_width(fields[i], words_of_arrays);
+    if (status.ok()) status = check_bound_width(fields[i], kWordsOfArrays);
     prepared.push_back(std::move(status));
   }
   return Status();

@@ -195,7 +195,7 @@ std::unique_ptr<Codec> existing_codec(std::unique_ptr<Codec> stored, std::size_t
 }
 
 Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes) {
-  TAILRACE_TAKE(const Bytes heard, hear_rank_0(comm, [](ByteWriter& words) {
+  TAILRACE_TAKE(const Bytes heard, broadcast_from_root(comm, [](ByteWriter& words) {
                   TAILRACE_TAKE(const OptionsText given, options_text_of_environment());
                   words.add_text(given.text);
                   words.add_text(given.file);

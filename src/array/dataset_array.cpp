@@ -269,8 +269,8 @@ Status DatasetArray::bound_components(const Definition& definition, FieldOptions
     return Status();
   }
   if (std::ranges::all_of(bounds, &ErrorBound::lossless)) return Status();
-  if (options.codec != yardstick_codec) options.codec_settings.clear();
-  options.codec = yardstick_codec;
+  if (options.codec != kYardstickCodec) options.codec_settings.clear();
+  options.codec = kYardstickCodec;
   options.codec_given = true;
   plan.component_bounds = std::move(bounds);
   return Status();
@@ -363,7 +363,7 @@ Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) 
   if (!plan.why.empty()) {
     // Other ranks' files are never committed, so space there would waste memory.
     plan.placed_at_once = comm_->is_root() && definition.only_by_root.empty() && !own_chunks &&
-                          n_bytes > 0 && n_bytes < chunked_bytes_min;
+                          n_bytes > 0 && n_bytes < kChunkedBytesMin;
     return plan;
   }
   plan.field = std::make_shared<FieldState>();
@@ -557,7 +557,7 @@ Status DatasetArray::adopt(std::size_t v) {
   // Only rank 0 has space for datasets that HDF5 has copied. Rank 0 writes small datasets, as in
   // created files, so that the latest put of any rank wins.
   const bool opened = live.origin == Origin::opened;
-  const std::uint64_t least_bytes = comm_->n_ranks() > 1 ? chunked_bytes_min : 1;
+  const std::uint64_t least_bytes = comm_->n_ranks() > 1 ? kChunkedBytesMin : 1;
   variable.storage = ArrayStorage::by_hdf5;
   if (by_ranks && opened && stored.storage.kind == StoredForm::Kind::contiguous &&
       stored.contiguous.encoded_bytes >= least_bytes) {

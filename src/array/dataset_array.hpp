@@ -232,16 +232,16 @@ class DatasetArray final : private ArrayEngine {
   /// Start an async flush, in mode async and if threads can encode it (at least one chunked
   /// dataset, and only built-in codecs). All values are taken before the return. The next
   /// collective call completes the flush and returns its errors. Otherwise like flush().
-  Status flush_beside();
-  /// Start the last flush of the file, like flush_beside(); close() must follow at some time.
-  Status flush_beside_to_close();
+  Status flush_concurrently();
+  /// Start the last flush of the file, like flush_concurrently(); close() must follow at some time.
+  Status flush_concurrently_to_close();
   /// Complete the async flush, if one is in flight; then collective.
   Status wait() { return is_flushing() ? begin_collective() : Status(); }
   bool is_flushing() const { return flight_ != nullptr; }
   /// End this process without the others: threads drop the flush in flight, and nothing is flushed
   /// any more. Not collective.
   void end_alone() { drop_flight(); }
-  bool goes_beside() const { return options_.file.mode == StepMode::async; }
+  bool flushes_concurrently() const { return options_.file.mode == StepMode::async; }
   Status close();
   /// Close without writing to the file, after close() has failed.
   Status abort();
@@ -341,7 +341,7 @@ class DatasetArray final : private ArrayEngine {
   std::vector<bool> agree_on_staged();
   Status adopt_staged(std::vector<bool>& staged);
   Status learn_covers(const std::vector<bool>& staged);
-  Status hear_cover(std::size_t dataset);
+  Status receive_cover(std::size_t dataset);
   Status flush_these(std::vector<bool> staged, bool hold_back, bool closing,
                      FlushMode mode = FlushMode::at_once);
   Status settle_to_read(std::size_t dataset);

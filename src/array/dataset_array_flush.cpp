@@ -23,9 +23,9 @@ namespace {
 /// The lower bits are a time in units of 256 ns, which lasts 13 days. Neither overflows in a long
 /// job. After half of the calls, settle() flushes everything. Each call at which ranks meet
 /// restarts the time for later puts, at a quarter of its range, for nodes whose clocks are behind.
-constexpr unsigned time_bits = 42;
-constexpr std::uint64_t most_time = (std::uint64_t{1} << time_bits) - 1;
-constexpr std::uint64_t most_calls = (std::uint64_t{1} << (64 - time_bits)) - 1;
+constexpr unsigned kTimeBits = 42;
+constexpr std::uint64_t kMostTime = (std::uint64_t{1} << kTimeBits) - 1;
+constexpr std::uint64_t most_calls = (std::uint64_t{1} << (64 - kTimeBits)) - 1;
 
 /// Codec whose header was written before its bound was known. Readers decode with the chunk and the
 /// header's shape only (trz/client_data.hpp).
@@ -55,7 +55,7 @@ std::uint64_t DatasetArray::time_now() const {
 
 /// Restart the time of epochs. @param latest  latest clock of all ranks at their meeting.
 void DatasetArray::begin_time(std::uint64_t latest) {
-  constexpr std::uint64_t kBefore = most_time / 4;
+  constexpr std::uint64_t kBefore = kMostTime / 4;
   time_base_ = latest > kBefore ? latest - kBefore : 0;
 }
 
@@ -117,9 +117,9 @@ Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
 
 /// Receive from rank 0 the covered cells of a level, whose values may be dropped. Errors are
 /// agreed. Collective: a broadcast.
-Status DatasetArray::hear_cover(std::size_t v) {
+Status DatasetArray::receive_cover(std::size_t v) {
   Cover& cover = *live_[v].cover;
-  const Result<Bytes> heard = hear_rank_0(*comm_, [&](ByteWriter& words) {
+  const Result<Bytes> heard = broadcast_from_root(*comm_, [&](ByteWriter& words) {
     LevelCover found;
     const Status looked = local_part([&] {
       found = cover.find();
@@ -173,7 +173,7 @@ Status DatasetArray::learn_covers(const std::vector<bool>& staged) {
     if (!staged[v] || cover == nullptr || cover->known) continue;
     if (variables_[v].storage != ArrayStorage::chunked) continue;
     if (cover->boxes != nullptr) {
-      TAILRACE_TRY(hear_cover(v));
+      TAILRACE_TRY(receive_cover(v));
     } else {
       outcomes_["with all covered cells kept, because the boxes do not fit the data"].insert(
           variables_[v].definition.path);
@@ -198,14 +198,14 @@ Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool 
 
 /// Restart epochs for the puts that follow.
 void DatasetArray::handed_over(ArrayFlush& flush) {
-  flush.epochs_before = std::min(epoch_ - flushed_epoch_, most_calls) << time_bits;
+  flush.epochs_before = std::min(epoch_ - flushed_epoch_, most_calls) << kTimeBits;
   flushed_epoch_ = epoch_;
   call_epoch_ = 0;
 }
 
 /// Undo handed_over(): epochs of later puts continue those of the failed flush.
 void DatasetArray::taken_back(const ArrayFlush& flush) {
-  flushed_epoch_ -= flush.epochs_before >> time_bits;
+  flushed_epoch_ -= flush.epochs_before >> kTimeBits;
   call_epoch_ += flush.epochs_before;
   flushed_to_close_ = false;
 }
@@ -217,13 +217,13 @@ void DatasetArray::begin_collective_put() {
 /// Epoch of a put made now. It is later than earlier puts of other ranks, because the program may
 /// order puts by messages between ranks.
 std::uint64_t DatasetArray::now_epoch() const {
-  const std::uint64_t calls = std::min(epoch_ - flushed_epoch_, most_calls) << time_bits;
+  const std::uint64_t calls = std::min(epoch_ - flushed_epoch_, most_calls) << kTimeBits;
   if (comm_->n_ranks() == 1) return calls;
   const std::uint64_t now = time_now();
-  return calls | std::min(now > time_base_ ? now - time_base_ : 0, most_time);
+  return calls | std::min(now > time_base_ ? now - time_base_ : 0, kMostTime);
 }
 
-std::uint64_t DatasetArray::phase_of(std::uint64_t epoch) const { return epoch >> time_bits; }
+std::uint64_t DatasetArray::phase_of(std::uint64_t epoch) const { return epoch >> kTimeBits; }
 
 Status DatasetArray::settle() {
   TAILRACE_TRY(begin_collective());
@@ -247,12 +247,12 @@ Status DatasetArray::flush() {
   return flush_these(agree_on_staged(), false, false);
 }
 
-Status DatasetArray::flush_beside() {
+Status DatasetArray::flush_concurrently() {
   TAILRACE_TRY(begin_collective());
   return flush_these(agree_on_staged(), false, false, FlushMode::beside);
 }
 
-Status DatasetArray::flush_beside_to_close() {
+Status DatasetArray::flush_concurrently_to_close() {
   TAILRACE_TRY(begin_collective());
   const Status flushed = flush_these(agree_on_staged(), false, true, FlushMode::beside);
   flushed_to_close_ = flushed.ok();
@@ -381,11 +381,11 @@ Status DatasetArray::resolve_open_bounds(const ArrayFlush& flush) {
     ResolvedField& now = fields[i].resolved;
     live_[open[i]].bound_open = false;
     // Store the values exactly. The program cannot be asked, and an error would lose the values.
-    if (const Status refused = check_bound_width(fields[i], words_of_datasets); !refused.ok()) {
+    if (const Status refused = check_bound_width(fields[i], kWordsOfDatasets); !refused.ok()) {
       note_remark([&] { return "stored exactly: " + refused.message(); });
       continue;
     }
-    note_remark([&] { return bound_width_remark(fields[i], words_of_datasets); });
+    note_remark([&] { return bound_width_remark(fields[i], kWordsOfDatasets); });
     const std::vector<FilterSpec> header = resolved.codec->filters();
     const std::vector<FilterSpec>& made = now.codec->filters();
     // If all values are equal, the exact form stays.

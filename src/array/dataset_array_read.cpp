@@ -213,7 +213,7 @@ Result<const std::vector<StoredChunk>*> DatasetArray::chunks_of(std::size_t v) {
   Live& live = live_[v];
   if (!live.chunks) {
     if (index_ == nullptr) {
-      hear_of_last_commit(*comm_, output_.path());
+      see_last_commit(*comm_, output_.path());
       TAILRACE_TAKE(index_, ChunkIndexReader::open(output_.path()));
     }
     TAILRACE_TAKE(live.chunks, index_->read_at(live.file_address, variables_[v].definition.path));
@@ -269,7 +269,7 @@ Status DatasetArray::read_contiguous(std::size_t v, const Slab& slab, std::span<
 
 Status DatasetArray::read_by_hdf5(std::size_t v, const Slab& slab, std::span<std::byte> values) {
   if (plain_file_id_ < 0) {
-    hear_of_last_commit(*comm_, output_.path());
+    see_last_commit(*comm_, output_.path());
     TAILRACE_TAKE(plain_file_id_, open_last_commit(output_.path()));
   }
   return read_elements(plain_file_id_, live_[v].file_address, slab, values);

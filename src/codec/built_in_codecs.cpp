@@ -22,7 +22,7 @@ namespace {
 
 /// trz's model estimates the best prediction; preset=ratio also encodes with a second one, and
 /// keeps the smaller. Geometric mean of its gain (lab/bench/results/trz_codecs.csv).
-constexpr double ratio_preset_share = 0.995;
+constexpr double kRatioPresetShare = 0.995;
 
 std::vector<CodecVariant> trz_variants() {
   return {
@@ -48,7 +48,7 @@ std::vector<CodecVariant> trz_variants() {
       {.codec = "trz,preset=ratio",
        .order = 13,
        .share_in_bound = 0,
-       .of_yardstick = ratio_preset_share,
+       .of_yardstick = kRatioPresetShare,
        .encode = {131, 514, -0.84, 6.16},
        .decode = {395, 1236, -0.22, 0.90},
        .made_up = 477},
@@ -98,7 +98,7 @@ const std::vector<CodecEntry>& built_in_codecs() {
        .settings = {"level", "shuffle", "engine", "checksum"},
        .any_byte_order = true,
        .fits_any_chunk = true,
-       .filter_id = deflate_filter_id,
+       .filter_id = kDeflateFilterId,
        .stage = stored_deflate_stage,
        .variants = {{.codec = "deflate",
                      .order = 31,
@@ -155,12 +155,12 @@ const std::vector<CodecEntry>& built_in_codecs() {
       {.name = "",
        .summary = "shuffle",
        .fits_any_chunk = true,
-       .filter_id = shuffle_filter_id,
+       .filter_id = kShuffleFilterId,
        .stage = stored_shuffle_stage},
       {.name = "",
        .summary = "fletcher32",
        .fits_any_chunk = true,
-       .filter_id = fletcher32_filter_id,
+       .filter_id = kFletcher32FilterId,
        .stage = stored_fletcher32_stage},
       // Filters that HDF5 itself must run.
       {.name = "", .summary = "szip", .filter_id = 4},

@@ -61,7 +61,7 @@ libdeflate_decompressor* thread_decompressor() {
 FilterSpec deflate_spec(int level) {
   const std::vector<std::uint32_t> words = {static_cast<std::uint32_t>(level)};
   // Optional, like in H5Pset_deflate.
-  return {deflate_filter_id, optional_filter, words, words, "deflate"};
+  return {kDeflateFilterId, kOptionalFilter, words, words, "deflate"};
 }
 
 class DeflateStage final : public OwnStage {
@@ -137,20 +137,20 @@ class Fletcher32Stage final : public OwnStage {
  public:
   using OwnStage::OwnStage;
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override {
-    return n_bytes + fletcher32_bytes;
+    return n_bytes + kFletcher32Bytes;
   }
   Result<std::size_t> encode_into(std::span<const std::byte> values,
                                   std::span<std::byte> to) const override {
     std::copy(values.begin(), values.end(), to.begin());
     store_fletcher32(fletcher32(values), to.data() + values.size());
-    return values.size() + fletcher32_bytes;
+    return values.size() + kFletcher32Bytes;
   }
   Result<std::size_t> decode_into(std::span<const std::byte> encoded,
                                   std::span<std::byte> to) const override {
     if (!ends_in_fletcher32(encoded)) {
       return failed("the checksum does not match the chunk's bytes");
     }
-    const auto values = encoded.first(encoded.size() - fletcher32_bytes);
+    const auto values = encoded.first(encoded.size() - kFletcher32Bytes);
     if (values.size() > to.size())
       return failed("more than " + std::to_string(to.size()) + " bytes");
     std::copy(values.begin(), values.end(), to.begin());
@@ -173,7 +173,7 @@ std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& set
   if (settings.flag("checksum", false)) {
     // Mandatory, like in H5Pset_fletcher32.
     stages.push_back(std::make_unique<Fletcher32Stage>(
-        FilterSpec{fletcher32_filter_id, 0, {}, {}, "fletcher32"}));
+        FilterSpec{kFletcher32FilterId, 0, {}, {}, "fletcher32"}));
   }
   return stages;
 }
@@ -250,14 +250,14 @@ std::uint32_t fletcher32(std::span<const std::byte> bytes) {
 }
 
 void store_fletcher32(std::uint32_t sum, std::byte* to) {
-  for (std::size_t i = 0; i < fletcher32_bytes; ++i) to[i] = std::byte(sum >> 8 * i & 0xFF);
+  for (std::size_t i = 0; i < kFletcher32Bytes; ++i) to[i] = std::byte(sum >> 8 * i & 0xFF);
 }
 
 bool ends_in_fletcher32(std::span<const std::byte> bytes) {
-  if (bytes.size() < fletcher32_bytes) return false;
-  const std::size_t n_summed = bytes.size() - fletcher32_bytes;
+  if (bytes.size() < kFletcher32Bytes) return false;
+  const std::size_t n_summed = bytes.size() - kFletcher32Bytes;
   std::uint32_t stored = 0;
-  for (std::size_t i = 0; i < fletcher32_bytes; ++i) {
+  for (std::size_t i = 0; i < kFletcher32Bytes; ++i) {
     stored |= byte_at(bytes, n_summed + i) << 8 * i;
   }
   const std::uint32_t sum = fletcher32(bytes.first(n_summed));

@@ -15,7 +15,7 @@
 namespace tailrace {
 
 /// HDF5's registered number of the deflate filter.
-inline constexpr std::uint32_t deflate_filter_id = 1;
+inline constexpr std::uint32_t kDeflateFilterId = 1;
 
 /// Make the stages [shuffle,] deflate from the settings level, shuffle and engine. Shuffle is
 /// omitted for elements of one byte, where it has no effect. Errors are recorded in `settings`. Not
@@ -32,9 +32,9 @@ std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& set
 // Source: HDF5 file format specification, "Fletcher32 filter"; checked against stock HDF5.
 
 /// HDF5's registered number of the filter.
-inline constexpr std::uint32_t fletcher32_filter_id = 3;
+inline constexpr std::uint32_t kFletcher32FilterId = 3;
 /// Bytes that the filter appends to a chunk.
-inline constexpr std::size_t fletcher32_bytes = 4;
+inline constexpr std::size_t kFletcher32Bytes = 4;
 
 /// The checksum of `bytes`. Not collective. Thread-safe. Cost: one pass, vectorised.
 std::uint32_t fletcher32(std::span<const std::byte> bytes);

@@ -16,7 +16,7 @@
 namespace tailrace {
 namespace {
 
-constexpr std::size_t farthest_match = 32U << 10;
+constexpr std::size_t kFarthestMatch = 32U << 10;
 
 /// Looks for matches from a sample of a segment's positions, among the same sample of all
 /// positions.
@@ -30,11 +30,11 @@ class MatchSample {
     reaches_back_ = false;
     constexpr double enough = 1.0 / 256;  // share of the literals' bits
     trz::Histogram counts{};
-    for (std::size_t i = 0; i < n_pieces; ++i) {
-      trz::count_bytes(all_.subspan(begin + i * (segment_bytes / n_pieces), piece_bytes), counts);
+    for (std::size_t i = 0; i < kNPieces; ++i) {
+      trz::count_bytes(all_.subspan(begin + i * (segment_bytes / kNPieces), piece_bytes), counts);
     }
     bits_of_literal_ = entropy(counts, n_counted);
-    if (bits_of_literal_ < few_bits) return true;
+    if (bits_of_literal_ < kFewBits) return true;
     // Shorter matches than these cost more than literals, and random ones are too frequent.
     constexpr double cheapest_match = 16;
     constexpr double shortest_of_deflate = 3;
@@ -70,12 +70,12 @@ class MatchSample {
  private:
   /// Limit of bits per literal. Below it, a whole number of bits per literal wastes too much, and
   /// samples find too little.
-  static constexpr double few_bits = 2;
+  static constexpr double kFewBits = 2;
   static constexpr std::size_t longest = 32;
   static constexpr std::size_t n_slots = 4096;
-  static constexpr std::size_t n_pieces = 4;  // Pieces of the segment that are counted.
+  static constexpr std::size_t kNPieces = 4;  // Pieces of the segment that are counted.
   static constexpr std::size_t piece_bytes = 2048;
-  static constexpr std::uint32_t n_counted = n_pieces * piece_bytes;
+  static constexpr std::uint32_t n_counted = kNPieces * piece_bytes;
   using Slots = std::array<std::uint32_t, n_slots>;
 
   static double entropy(const trz::Histogram& counts, double n) {
@@ -117,7 +117,7 @@ class MatchSample {
     const std::uint64_t word = word_at(here);
     std::uint32_t& slot = slots[word * 0x9E3779B97F4A7C15U >> 52];
     const std::size_t before = std::exchange(slot, static_cast<std::uint32_t>(at) + 1);
-    if (before == 0 || at + 1 - before > farthest_match) return 0;
+    if (before == 0 || at + 1 - before > kFarthestMatch) return 0;
     const std::uint8_t* there = &all_[before - 1];
     if (word != word_at(there)) return 0;
     const auto n = static_cast<double>(std::mismatch(here, here + longest, there).first - here);
@@ -148,7 +148,7 @@ void judge_segments(std::span<const std::uint8_t> values, std::vector<bool>& by_
     by_search.push_back(sample.is_worth_it(at));
     // A part that is searched cannot refer to bytes before it, so search the segments before, too.
     if (!by_search.back() || !sample.reaches_back()) continue;
-    const std::size_t n_back = std::min(farthest_match / segment_bytes, by_search.size() - 1);
+    const std::size_t n_back = std::min(kFarthestMatch / segment_bytes, by_search.size() - 1);
     std::fill(by_search.end() - 1 - static_cast<std::ptrdiff_t>(n_back), by_search.end(), true);
   }
 }

@@ -87,12 +87,12 @@ Status as_codec_failure(const Status& failure) {
 /// Sample for the gain of preset max, which is about the same as on the complete chunk
 /// (docs/trz.md): a share of the chunk's values, and a minimum. For small chunks that would be most
 /// values, so a mean gain is used.
-constexpr double fitted_sample_share = 0.03;
-constexpr double fitted_sample_least = 32'000;
-constexpr double fitted_chunk_least = 100'000;
-constexpr double fitted_share_mean = 0.95;
-constexpr double fitted_share_least = 0.7;  ///< Smallest share ever seen.
-constexpr double fitted_share_spread = 0.05;
+constexpr double kFittedSampleShare = 0.03;
+constexpr double kFittedSampleLeast = 32'000;
+constexpr double kFittedChunkLeast = 100'000;
+constexpr double kFittedShareMean = 0.95;
+constexpr double kFittedShareLeast = 0.7;  ///< Smallest share ever seen.
+constexpr double kFittedShareSpread = 0.05;
 
 /// A box with about `n_values` values in the middle of `values`, its edges as equal as possible.
 StridedValues middle_of(const StridedValues& values, double n_values) {
@@ -148,7 +148,7 @@ class TrzViews final : public CoarseViews {
     return shape;
   }
 
-  std::uint64_t head_bytes() const override { return trz::view_head_bytes; }
+  std::uint64_t head_bytes() const override { return trz::kViewHeadBytes; }
 
   std::optional<std::pair<std::uint64_t, std::uint64_t>> find(std::span<const std::byte> beginning,
                                                               int level) const override {
@@ -180,7 +180,7 @@ class TrzPrefixes final : public BoundPrefixes {
            type_.kind == trz::BoundKind::absolute && type_.bound > 0;
   }
 
-  std::uint64_t head_bytes() const override { return trz::prefix_head_bytes; }
+  std::uint64_t head_bytes() const override { return trz::kPrefixHeadBytes; }
   /// A chunk with a region's tighter bound is read completely.
   double least_bound() const override { return 2 * type_.bound; }
 
@@ -273,7 +273,7 @@ class TrzStage final : public OwnStage {
     Estimate estimate = trz::estimate_chunk(type_, settings_, values, *workspace);
     if (!may_be_fitted()) return estimate;
     estimate.encoded_bytes *= fitted_share(values, *workspace);
-    estimate.spread = std::hypot(estimate.spread, fitted_share_spread);
+    estimate.spread = std::hypot(estimate.spread, kFittedShareSpread);
     return estimate;
   }
 
@@ -288,9 +288,9 @@ class TrzStage final : public OwnStage {
   /// Bytes with preset max as a share of the default preset's, from some of the chunk's values.
   double fitted_share(const StridedValues& values, trz::Workspace& workspace) const {
     const auto n_values = static_cast<double>(values.n_values());
-    if (n_values < fitted_chunk_least) return fitted_share_mean;
+    if (n_values < kFittedChunkLeast) return kFittedShareMean;
     const StridedValues some =
-        middle_of(values, std::max(fitted_sample_share * n_values, fitted_sample_least));
+        middle_of(values, std::max(kFittedSampleShare * n_values, kFittedSampleLeast));
     Buffer gathered(some.n_bytes());
     Buffer encoded(trz::encoded_bytes_max(some.n_bytes()));
     if (!gathered.allocated() || !encoded.allocated()) return 1;
@@ -307,8 +307,8 @@ class TrzStage final : public OwnStage {
     const Result<std::size_t> without = bytes_with(plain);
     const Result<std::size_t> with = bytes_with(settings_);
     if (!without.ok() || !with.ok() || *without == 0) return 1;
-    return std::clamp(static_cast<double>(*with) / static_cast<double>(*without),
-                      fitted_share_least, 1.0);
+    return std::clamp(static_cast<double>(*with) / static_cast<double>(*without), kFittedShareLeast,
+                      1.0);
   }
   /// Prepare the encoding with a bound for which the regions' values need no patches.
   void set_without_patches(double bound) {

@@ -246,7 +246,7 @@ class Comparer {
 
   void fail(std::size_t index, std::uint64_t& counter) {
     ++counter;
-    if (result_.first_bad_index != ChunkComparison::no_index) return;
+    if (result_.first_bad_index != ChunkComparison::kNoIndex) return;
     result_.first_bad_index = index;
     result_.first_bad_original = static_cast<double>(original_[index]);
     result_.first_bad_decoded = static_cast<double>(decoded_[index]);
@@ -259,9 +259,9 @@ class Comparer {
   ChunkComparison result_;
 };
 
-/// Index plus shift; no_index stays no_index.
+/// Index plus shift; kNoIndex stays kNoIndex.
 std::uint64_t shifted(std::uint64_t index, std::uint64_t shift) {
-  return index == ChunkComparison::no_index ? index : index + shift;
+  return index == ChunkComparison::kNoIndex ? index : index + shift;
 }
 
 ChunkComparison compare(DType dtype, std::span<const std::byte> original,

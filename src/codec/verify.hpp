@@ -17,21 +17,21 @@
 namespace tailrace {
 
 /// Result of a comparison. Indices are row-major positions in the compared span, plus the shift
-/// passed to merge(); `no_index`: none.
+/// passed to merge(); `kNoIndex`: none.
 struct ChunkComparison {
-  static constexpr std::uint64_t no_index = UINT64_MAX;
+  static constexpr std::uint64_t kNoIndex = UINT64_MAX;
 
   std::uint64_t n_values = 0;  ///< Values compared.
   std::uint64_t n_finite = 0;  ///< Originals that are finite and not fill.
   /// Largest |decoded - original| of those; unit of the field. From compare_pointwise: largest
   /// |decoded - original| / |original|, infinite if a zero decodes to another number.
   double largest_error = 0;
-  std::uint64_t worst_index = no_index;  ///< Index of the largest error; no_index if every error is
+  std::uint64_t worst_index = kNoIndex;  ///< Index of the largest error; kNoIndex if every error is
                                          ///< 0.
   double sum_squared_errors = 0;         ///< Sum over the same values, for PSNR. Unit squared.
   std::uint64_t n_beyond_bound = 0;  ///< Finite values beyond the bound, or decoded to NaN or Inf.
   std::uint64_t n_special_changed = 0;       ///< NaN, Inf or fill values that changed.
-  std::uint64_t first_bad_index = no_index;  ///< First value with either failure.
+  std::uint64_t first_bad_index = kNoIndex;  ///< First value with either failure.
   double first_bad_original = 0;             ///< Original of that value.
   double first_bad_decoded = 0;              ///< Decoded number of that value.
 

@@ -48,18 +48,18 @@ namespace {
 
 // Shares of a rank's memory. Encoded chunks that arrive are fewer than the raw bytes of the round;
 // the rest is for their lists.
-constexpr std::uint64_t inputs_share = 2;     ///< 1/2: chunk lists, and inputs held in memory.
-constexpr std::uint64_t image_share = 4;      ///< 1/4: inputs held in memory.
-constexpr std::uint64_t round_share = 8;      ///< 1/8: raw bytes of a rank's part of a round.
-constexpr std::uint64_t outgoing_share = 16;  ///< 1/16: encoded chunks in transit to owners.
-constexpr std::uint64_t threads_share = 8;    ///< 1/8: chunks being decoded and encoded.
-constexpr std::uint64_t outgoing_max = 512U << 20;
-constexpr std::uint64_t round_bytes_max = 256U << 20;
+constexpr std::uint64_t kInputsShare = 2;     ///< 1/2: chunk lists, and inputs held in memory.
+constexpr std::uint64_t kImageShare = 4;      ///< 1/4: inputs held in memory.
+constexpr std::uint64_t kRoundShare = 8;      ///< 1/8: raw bytes of a rank's part of a round.
+constexpr std::uint64_t kOutgoingShare = 16;  ///< 1/16: encoded chunks in transit to owners.
+constexpr std::uint64_t kThreadsShare = 8;    ///< 1/8: chunks being decoded and encoded.
+constexpr std::uint64_t kOutgoingMax = 512U << 20;
+constexpr std::uint64_t kRoundBytesMax = 256U << 20;
 
 // Commits are made between rounds, so a round should take half the commit interval, as far as its
 // speed is known. Raw bytes of a rank's part.
-constexpr std::uint64_t first_round_bytes = 4U << 20;
-constexpr std::uint64_t round_bytes_min = 1U << 20;
+constexpr std::uint64_t kFirstRoundBytes = 4U << 20;
+constexpr std::uint64_t kRoundBytesMin = 1U << 20;
 
 using Clock = std::chrono::steady_clock;
 
@@ -69,9 +69,9 @@ double seconds_since(Clock::time_point start) {
 
 /// Stages of the report, in report order.
 enum Stage : std::size_t { opening, exchange, read, decode, encode, write, create, index, close };
-constexpr const char* stage_names[] = {"open",  "exchange", "read",  "decode", "encode",
+constexpr const char* kStageNames[] = {"open",  "exchange", "read",  "decode", "encode",
                                        "write", "create",   "index", "close"};
-constexpr std::size_t n_stages = std::size(stage_names);
+constexpr std::size_t kNStages = std::size(kStageNames);
 
 class Concatenation {
  public:
@@ -128,7 +128,7 @@ class Concatenation {
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_commit_ = start_;
   Clock::time_point rounds_begin_ = start_;
-  double seconds_[n_stages] = {};
+  double seconds_[kNStages] = {};
   ConcatReport report_;
 };
 
@@ -143,8 +143,8 @@ Status Concatenation::run() {
   TAILRACE_TRY(comm_.agree(looks ? check_no_journal(output_.path()) : Status()));
   // Only one input is checked, for all ranks: usually all are on the same file system.
   TAILRACE_TRY(check_one_file(comm_, request_.inputs.front()));
-  TAILRACE_TRY(inputs_.open(request_.options.memory_bytes / image_share));
-  TAILRACE_TRY(inputs_.fit_into(request_.options.memory_bytes / inputs_share));
+  TAILRACE_TRY(inputs_.open(request_.options.memory_bytes / kImageShare));
+  TAILRACE_TRY(inputs_.fit_into(request_.options.memory_bytes / kInputsShare));
   TAILRACE_TRY(targets_.read_older_output(comm_, request_, inputs_));
   seconds_[opening] = seconds_since(start_);
   TAILRACE_TRY(plan_targets());
@@ -184,7 +184,7 @@ Status Concatenation::check_request() const {
       }
     }
   }
-  return as_rank_0_says(comm_, checked);
+  return agree_with_root(comm_, checked);
 }
 
 /// Plan the positions of all ranks' rows, and this rank's part of the work.
@@ -209,7 +209,7 @@ Status Concatenation::settle_threads() {
     of = d;
   }
   task_bytes_ = 3 * largest + decoded[0];
-  const std::uint64_t for_threads = request_.options.memory_bytes / threads_share;
+  const std::uint64_t for_threads = request_.options.memory_bytes / kThreadsShare;
   if (task_bytes_ > request_.options.memory_bytes / 2) {
     return Status(Code::invalid_argument,
                   "dataset \"" + targets_[of].like.path + "\": its chunks of up to " +
@@ -232,7 +232,7 @@ Status Concatenation::open_file() {
   // Rank 0 decides if an output can be resumed.
   Result<bool> leftover = false;
   if (comm_.is_root() && request_.resume) leftover = leftover_can_be_resumed(partial);
-  TAILRACE_TRY(as_rank_0_says(comm_, leftover.status()));
+  TAILRACE_TRY(agree_with_root(comm_, leftover.status()));
   std::vector<std::uint64_t> resumes = {leftover.ok() && *leftover};
   comm_.allreduce(std::span(resumes), Reduction::max);
   resumes_ = resumes[0] != 0;
@@ -328,18 +328,18 @@ Status Concatenation::place_contiguous(std::uint64_t end) {
 /// Raw bytes of all ranks for a round that is short enough for timely commits. By rank 0's clock.
 std::uint64_t Concatenation::paced_bytes() const {
   const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
-  if (place_ == first_place_) return first_round_bytes * n_ranks;
+  if (place_ == first_place_) return kFirstRoundBytes * n_ranks;
   const std::uint64_t done = line_->bytes_before(place_) - line_->bytes_before(first_place_);
   const double rate = static_cast<double>(done) / std::max(seconds_since(rounds_begin_), 1e-9);
   const double wanted = std::min(rate * request_.commit_interval_s / 2, 1e18);
-  return std::max(round_bytes_min * n_ranks, static_cast<std::uint64_t>(wanted));
+  return std::max(kRoundBytesMin * n_ranks, static_cast<std::uint64_t>(wanted));
 }
 
 /// End of the next round, for all ranks. Sets `commit_now` if a commit is due before it.
 std::uint64_t Concatenation::round_end(bool& commit_now) {
   const std::uint64_t memory = request_.options.memory_bytes;
-  const std::uint64_t share = std::min(memory / round_share, round_bytes_max);
-  const std::uint64_t outgoing = std::min(memory / outgoing_share, outgoing_max);
+  const std::uint64_t share = std::min(memory / kRoundShare, kRoundBytesMax);
+  const std::uint64_t outgoing = std::min(memory / kOutgoingShare, kOutgoingMax);
   const auto n_ranks = static_cast<std::uint64_t>(comm_.n_ranks());
   std::uint64_t bytes = share * n_ranks;
   if (comm_.is_root() && !request_.append) bytes = std::min(bytes, paced_bytes());
@@ -578,10 +578,10 @@ ConcatReport Concatenation::report() {
   std::vector<double> largest = total;
   comm_.allreduce(std::span(total), Reduction::sum);
   comm_.allreduce(std::span(largest), Reduction::max);
-  for (std::size_t i = 0; i < n_stages; ++i) {
-    report_.stages.emplace_back(stage_names[i], StageTime{total[i] / comm_.n_ranks(), largest[i]});
+  for (std::size_t i = 0; i < kNStages; ++i) {
+    report_.stages.emplace_back(kStageNames[i], StageTime{total[i] / comm_.n_ranks(), largest[i]});
   }
-  report_.total_s = largest[n_stages];
+  report_.total_s = largest[kNStages];
   report_.peak_bytes = peak_bytes_;
   reduce_all(comm_, Reduction::max, report_.peak_bytes);
   return std::move(report_);

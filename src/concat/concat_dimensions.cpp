@@ -16,8 +16,8 @@ namespace tailrace {
 namespace {
 
 /// Source number of the output that is appended to: its rows precede all inputs'.
-constexpr std::uint64_t older_source = UINT64_MAX;
-constexpr std::size_t names_in_line = 8;
+constexpr std::uint64_t kOlderSource = UINT64_MAX;
+constexpr std::size_t kNamesInLine = 8;
 
 /// True for attributes without which a dataset's values would have another meaning.
 bool gives_meaning(std::string_view name) {
@@ -159,7 +159,7 @@ void ConcatDimensions::mark_fixed(std::vector<StoredDataset>& datasets) const {
 }
 
 std::string ConcatDimensions::source_name(std::uint64_t source) const {
-  return source == older_source ? request_.output : request_.inputs[source];
+  return source == kOlderSource ? request_.output : request_.inputs[source];
 }
 
 void ConcatDimensions::accept() {
@@ -246,7 +246,7 @@ Status ConcatDimensions::compare(ConcatInput& input, std::uint64_t source,
 }
 
 Status ConcatDimensions::compare_older(ConcatInput& older, std::vector<StoredDataset>& datasets) {
-  TAILRACE_TRY(compare(older, older_source, {}, datasets));
+  TAILRACE_TRY(compare(older, kOlderSource, {}, datasets));
   accept();
   return Status();
 }
@@ -362,7 +362,7 @@ std::vector<std::string> ConcatDimensions::remarks() const {
   }
   std::vector<std::string> lines;
   const auto tell = [&](const char* what, const std::vector<std::string>& names) {
-    if (!names.empty()) lines.push_back(what + first_names_text(names, names_in_line));
+    if (!names.empty()) lines.push_back(what + first_names_text(names, kNamesInLine));
   };
   tell(
       "datasets without an unlimited dimension differ between inputs; the values of the first "

@@ -26,11 +26,11 @@ namespace tailrace {
 namespace {
 
 /// Bytes of unfiltered rows that are sent together.
-constexpr std::uint64_t plain_run_bytes = 1U << 20;
+constexpr std::uint64_t kPlainRunBytes = 1U << 20;
 /// Limit of bad files named in an error.
-constexpr std::size_t named_files_max = 50;
+constexpr std::size_t kNamedFilesMax = 50;
 /// Limit of conflicts named for one file.
-constexpr std::size_t named_conflicts_max = 20;
+constexpr std::size_t kNamedConflictsMax = 20;
 
 /// Gather the numbers of all ranks on every rank, in rank order. Collective: one gather, one
 /// broadcast.
@@ -53,11 +53,11 @@ std::size_t share_begin(std::size_t n, int rank, int n_ranks) {
 
 std::string conflicts_text(std::span<const std::string> conflicts) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(conflicts.size(), named_conflicts_max); ++i) {
+  for (std::size_t i = 0; i < std::min(conflicts.size(), kNamedConflictsMax); ++i) {
     text += (text.empty() ? "" : "\n    ") + printable(conflicts[i]);
   }
-  if (conflicts.size() > named_conflicts_max) {
-    text += "\n    and " + std::to_string(conflicts.size() - named_conflicts_max) + " more";
+  if (conflicts.size() > kNamedConflictsMax) {
+    text += "\n    and " + std::to_string(conflicts.size() - kNamedConflictsMax) + " more";
   }
   return text;
 }
@@ -78,7 +78,7 @@ StoredForm chunked_form(const StoredDataset& dataset, const StoredForm& stored) 
   form.kind = StoredForm::Kind::contiguous;
   form.chunk_shape = dataset.shape;
   const std::uint64_t row_bytes = std::max<std::uint64_t>(dataset.row_bytes(), 1);
-  form.chunk_shape[0] = std::max<std::uint64_t>(plain_run_bytes / row_bytes, 1);
+  form.chunk_shape[0] = std::max<std::uint64_t>(kPlainRunBytes / row_bytes, 1);
   for (std::uint64_t& extent : form.chunk_shape) extent = std::max<std::uint64_t>(extent, 1);
   return form;
 }
@@ -288,16 +288,16 @@ Status ConcatInputs::settle_bad_files() {
       const bool named = all[i].why.find(path) != std::string::npos;
       const std::string line = named ? all[i].why : path + ": " + all[i].why;
       skipped_.push_back(line);
-      if (i < named_files_max) text += "\n  " + line;
+      if (i < kNamedFilesMax) text += "\n  " + line;
     }
-    if (all.size() > named_files_max) {
-      text += "\n  and " + std::to_string(all.size() - named_files_max) + " more";
+    if (all.size() > kNamedFilesMax) {
+      text += "\n  and " + std::to_string(all.size() - kNamedFilesMax) + " more";
     }
     if (request_.on_error == OnError::stop || counts[1] == 0) {
       verdict = Status::of_lines(all.front().code, text);
     }
   }
-  return as_rank_0_says(comm_, verdict);
+  return agree_with_root(comm_, verdict);
 }
 
 void ConcatInputs::count_rows() {
@@ -486,7 +486,7 @@ std::uint64_t ConcatInputs::find_uneven_rows(std::vector<std::string>& lines) co
   for (const OpenedFile& file : files_) {
     compare(file, [&](std::size_t d, std::uint64_t n, std::uint64_t usual) {
       if (n == usual || 2 * n_even[d] < n_files_) return;
-      if (n_uneven[0]++ >= named_files_max) return;
+      if (n_uneven[0]++ >= kNamedFilesMax) return;
       mine.add_text(file.input->path() + ": dataset \"" + schema_[d].path + "\" has " +
                     std::to_string(n) + " rows, other datasets of its group have " +
                     std::to_string(usual));
@@ -495,7 +495,7 @@ std::uint64_t ConcatInputs::find_uneven_rows(std::vector<std::string>& lines) co
   for (const Bytes& bytes : comm_.gather(mine.bytes(), 0)) {
     for (ByteReader reader(bytes); !reader.at_end();) {
       std::string line = reader.take_text();
-      if (lines.size() < named_files_max) lines.push_back(std::move(line));
+      if (lines.size() < kNamedFilesMax) lines.push_back(std::move(line));
     }
   }
   comm_.allreduce(std::span(n_uneven), Reduction::sum);

@@ -110,11 +110,11 @@ Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const StoredDataset>
     }
     groups.push_back(std::move(keyed));
   }
-  const auto spill = std::ranges::find(groups, key_group, &KeyedGroup::path);
+  const auto spill = std::ranges::find(groups, kKeyGroup, &KeyedGroup::path);
   if (spill == groups.end()) {
     std::string wanted;
     for (const std::string& name : names) wanted += (wanted.empty() ? "" : ", ") + name;
-    return Status(Code::not_found, "group \"" + std::string(key_group) + "\" must hold " + wanted +
+    return Status(Code::not_found, "group \"" + std::string(kKeyGroup) + "\" must hold " + wanted +
                                        ", which --key numbers events by");
   }
   std::iter_swap(groups.begin(), spill);
@@ -140,7 +140,7 @@ Result<FileKeys> number_events(ConcatInput& input, std::span<const KeyedGroup> g
           return Status(Code::invalid_argument, "dataset \"" + group.path + "/" + names.back() +
                                                     "\": row " + std::to_string(row) +
                                                     " belongs to event " + tuple_text(tuple) +
-                                                    ", which " + key_group + " does not contain");
+                                                    ", which " + kKeyGroup + " does not contain");
         }
         number = found->second;
         last = std::move(tuple);

@@ -21,7 +21,7 @@
 namespace tailrace {
 
 /// The group in which every event has a row.
-inline constexpr const char* key_group = "/spill";
+inline constexpr const char* kKeyGroup = "/spill";
 
 /// Key numbers of one group's rows in one file, as runs of equal values.
 class KeyRows {

@@ -15,7 +15,7 @@ namespace tailrace {
 namespace {
 
 /// Limit of datasets named in a remark.
-constexpr std::size_t most_named = 8;
+constexpr std::size_t kMostNamed = 8;
 
 void pack_notes(ByteWriter& writer, std::uint32_t dataset, const RowNotes& notes) {
   writer.add(dataset);
@@ -113,8 +113,8 @@ void say_codec(const ConcatTarget& target, const StoredDataset& stored, const st
                CopiedNotes& notes) {
   if (codec == "keep" && same_codec(target.like.storage, stored.storage)) return;
   const bool plain = target.like.storage.kind != StoredForm::Kind::chunked || codec == "keep";
-  notes.instead[codec_attribute] = plain ? std::string(plain_codec) : codec;
-  notes.instead[codec_version_attribute] = std::nullopt;
+  notes.instead[kCodecAttribute] = plain ? std::string(plain_codec) : codec;
+  notes.instead[kCodecVersionAttribute] = std::nullopt;
 }
 
 /// Checks for which datasets of the output the file's note holds: that datasets without notes are
@@ -299,7 +299,7 @@ CopiedObjects ConcatNotes::of_longer(std::span<const ConcatTarget> targets,
     copied.emplace(target.like.path, std::move(notes));
   }
   if (older.says_exact() && !note.holds()) {
-    copied["/"].instead[file_note_attribute] = std::nullopt;
+    copied["/"].instead[kFileNoteAttribute] = std::nullopt;
   }
   for (const std::string& path : note.not_of()) copied.insert_or_assign(path, said_unknown());
   return copied;
@@ -318,10 +318,10 @@ std::vector<std::string> ConcatNotes::remarks(std::span<const ConcatTarget> targ
       unknown.push_back(path);
       continue;
     }
-    const bool ended = there && notes->second.instead.contains(bound_mode_attribute);
+    const bool ended = there && notes->second.instead.contains(kBoundModeAttribute);
     const bool lost = !there && rows_.contains(static_cast<std::uint32_t>(d));
     if (ended || lost) unsaid.push_back(path);
-    if (!ended && there && notes->second.instead.contains(guard_attribute)) {
+    if (!ended && there && notes->second.instead.contains(kGuardAttribute)) {
       less_guarded.push_back(path);
     }
   }
@@ -329,15 +329,15 @@ std::vector<std::string> ConcatNotes::remarks(std::span<const ConcatTarget> targ
   if (!unsaid.empty()) {
     lines.push_back(
         "the recorded bounds do not apply to all rows, and the output does not record them: " +
-        first_names_text(unsaid, most_named));
+        first_names_text(unsaid, kMostNamed));
   }
   if (!unknown.empty()) {
     lines.push_back("the loss of some rows is unknown, and the output records it as unknown: " +
-                    first_names_text(unknown, most_named));
+                    first_names_text(unknown, kMostNamed));
   }
   if (!less_guarded.empty()) {
     lines.push_back("only guards that apply to all rows are recorded: " +
-                    first_names_text(less_guarded, most_named));
+                    first_names_text(less_guarded, kMostNamed));
   }
   return lines;
 }

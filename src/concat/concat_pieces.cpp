@@ -11,8 +11,8 @@ namespace tailrace {
 namespace {
 
 /// Reads with a smaller gap are merged.
-constexpr std::uint64_t read_gap_bytes = 64U << 10;
-constexpr std::uint64_t read_bytes_max = 4U << 20;
+constexpr std::uint64_t kReadGapBytes = 64U << 10;
+constexpr std::uint64_t kReadBytesMax = 4U << 20;
 
 /// Header of a piece in a message. The pieces' bytes follow in the same order.
 struct PackedPiece {
@@ -73,9 +73,9 @@ Status read_all(std::vector<ReadRequest>& requests) {
     while (next < requests.size() && requests[next].input == input &&
            requests[next].extent.address >= end &&
            requests[next].extent.address < input->file_bytes() &&
-           requests[next].extent.address - end <= read_gap_bytes &&
+           requests[next].extent.address - end <= kReadGapBytes &&
            requests[next].extent.address + requests[next].extent.encoded_bytes - begin <=
-               read_bytes_max) {
+               kReadBytesMax) {
       end = requests[next].extent.address + requests[next].extent.encoded_bytes;
       ++next;
     }

@@ -23,11 +23,11 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t hash = 0xcbf29ce484
 
 /// Limit of input versions in the unfinished output: HDF5 stores attributes of up to 64 KiB in an
 /// object's header.
-constexpr std::size_t kept_versions_max = 4096;
+constexpr std::size_t kKeptVersionsMax = 4096;
 
 /// Number of inputs that share one version.
 std::size_t per_version(std::size_t n_inputs) {
-  return std::max<std::size_t>((n_inputs + kept_versions_max - 1) / kept_versions_max, 1);
+  return std::max<std::size_t>((n_inputs + kKeptVersionsMax - 1) / kKeptVersionsMax, 1);
 }
 
 std::vector<std::uint64_t> folded(std::span<const std::uint64_t> versions) {
@@ -85,7 +85,7 @@ ConcatPublisher::ConcatPublisher(const ConcatRequest& request, const ConcatLine&
 
 /// Check that an unfinished output belongs to this request, and that its inputs are unchanged.
 Status ConcatPublisher::check_progress(const std::optional<ConcatProgress>& progress) const {
-  const std::string left = "--resume: " + request_.output + partial_suffix;
+  const std::string left = "--resume: " + request_.output + kPartialSuffix;
   const std::string anew = "; run without --resume to start again";
   const std::vector<std::uint64_t> versions = folded(settings_.versions);
   if (!progress || progress->request != settings_.request_digest ||

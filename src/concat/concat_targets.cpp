@@ -21,7 +21,7 @@ namespace tailrace {
 namespace {
 
 /// HDF5 stores a chunk's length in 32 bits.
-constexpr std::uint64_t chunk_bytes_limit = (std::uint64_t{1} << 32) - 1;
+constexpr std::uint64_t kChunkBytesLimit = (std::uint64_t{1} << 32) - 1;
 
 /// Facts about a dataset of the first input, for the policies.
 DatasetFacts facts_of_rows(const StoredDataset& dataset) {
@@ -57,7 +57,7 @@ Result<std::vector<FilterSpec>> filters_of_codec(const StoredDataset& dataset, c
   const std::optional<DType> dtype = decoded_type(dataset.type);
   wanted.dtype = dtype.value_or(DType::u8);
   if (!dtype) wanted.chunk_shape.push_back(dataset.element_bytes);
-  if (request.level && request.codec == exact_codec) {
+  if (request.level && request.codec == kExactCodec) {
     wanted.settings.emplace_back("level", std::to_string(*request.level));
   }
   TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(wanted, request.options.plugin_path));
@@ -94,7 +94,7 @@ Result<StoredForm> choose_form(const StoredDataset& dataset, std::uint64_t n_row
   form.kind = StoredForm::Kind::chunked;
   form.chunk_shape = join_chunks(facts, n_rows, join);
   const std::uint64_t chunk_bytes = n_elements(form.chunk_shape) * dataset.element_bytes;
-  if (chunk_bytes > chunk_bytes_limit) {
+  if (chunk_bytes > kChunkBytesLimit) {
     return Status(Code::invalid_argument, what + ": a chunk of " + shape_text(form.chunk_shape) +
                                               " has " + bytes_text(chunk_bytes) +
                                               ", must be below 4 GiB");
@@ -105,7 +105,7 @@ Result<StoredForm> choose_form(const StoredDataset& dataset, std::uint64_t n_row
   }
   form.filters = dataset.storage.filters;
   for (FilterSpec& filter : form.filters) {
-    if (request.level && filter.filter_id == codec_entry(exact_codec).filter_id) {
+    if (request.level && filter.filter_id == codec_entry(kExactCodec).filter_id) {
       filter.client_data = filter.final_client_data = {*request.level};
     }
   }
@@ -136,14 +136,14 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
     }
     if (opened.ok() && !request.key_names.empty()) {
       const Result<std::vector<std::int64_t>> keys =
-          older_->read_integers(std::string(key_group) + "/" + request.key_names.back() + ".seq");
+          older_->read_integers(std::string(kKeyGroup) + "/" + request.key_names.back() + ".seq");
       opened = keys.status();
       if (keys.ok() && !keys->empty()) {
         first_key = *std::max_element(keys->begin(), keys->end()) + 1;
       }
     }
   }
-  TAILRACE_TRY(as_rank_0_says(comm, opened));
+  TAILRACE_TRY(agree_with_root(comm, opened));
   comm.broadcast(packed, 0);
   TAILRACE_TAKE(older_schema_, unpack_schema(packed));
   const std::vector<std::string> conflicts = schema_conflicts(older_schema_, schema);
@@ -200,7 +200,7 @@ CopiedObjects ConcatTargets::notes(const ConcatNotes& inputs, const ConcatReques
 namespace {
 
 /// Limit that keeps sums over thousands of datasets within 64 bits.
-constexpr std::uint64_t dataset_bytes_max = std::uint64_t{1} << 50;
+constexpr std::uint64_t kDatasetBytesMax = std::uint64_t{1} << 50;
 
 bool deflates(const StoredForm& form) {
   return std::any_of(form.filters.begin(), form.filters.end(),
@@ -225,7 +225,7 @@ LineDataset ConcatTargets::place_dataset(const ConcatTarget& target, const Store
 
 void ConcatTargets::note_changes(const StoredDataset& input, const StoredForm& output) {
   const auto checksum = [](const FilterSpec& filter) {
-    return filter.filter_id == fletcher32_filter_id;
+    return filter.filter_id == kFletcher32FilterId;
   };
   // Contiguous datasets are excluded: they have no checksums, and the user asked for them.
   const bool chunked = output.kind == StoredForm::Kind::chunked;
@@ -263,7 +263,7 @@ Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInput
     ConcatTarget target;
     target.like = schema[d];
     target.n_rows = older_rows_[d] + n_new;
-    if (target.n_rows > dataset_bytes_max / std::max<std::uint64_t>(schema[d].row_bytes(), 1)) {
+    if (target.n_rows > kDatasetBytesMax / std::max<std::uint64_t>(schema[d].row_bytes(), 1)) {
       status = Status(Code::unsupported, "dataset \"" + schema[d].path +
                                              "\": " + std::to_string(target.n_rows) + " rows of " +
                                              bytes_text(schema[d].row_bytes()) + " are too many");

@@ -12,7 +12,7 @@
 namespace tailrace {
 namespace {
 
-constexpr std::size_t tiles_in_line = 8;
+constexpr std::size_t kTilesInLine = 8;
 
 std::string tiled_dataset_text(const StoredDataset& dataset) {
   return "dataset \"" + dataset.path + "\"";
@@ -174,15 +174,15 @@ Status ConcatTiles::check_missing(std::span<const StoredDataset> schema) {
     for (const Box& box : missing(d, schema[d])) {
       std::string text = layout_.cell_text(axes_of_[d], box);
       if (std::ranges::find(cells, text) == cells.end()) cells.push_back(std::move(text));
-      if (cells.size() > tiles_in_line) break;
+      if (cells.size() > kTilesInLine) break;
     }
   }
   if (cells.empty()) return Status();
   std::string text = "tiles are missing: ";
-  for (std::size_t i = 0; i < std::min(cells.size(), tiles_in_line); ++i) {
+  for (std::size_t i = 0; i < std::min(cells.size(), kTilesInLine); ++i) {
     text += (i > 0 ? "; " : "") + cells[i];
   }
-  if (cells.size() > tiles_in_line) text += "; and more";
+  if (cells.size() > kTilesInLine) text += "; and more";
   if (!request_.allow_missing_tiles) {
     return Status(Code::invalid_argument,
                   text + "; --allow-missing-tiles leaves fill values there");
@@ -215,13 +215,13 @@ Status ConcatTiles::compare_shared(Comm& comm, std::span<const SharedDigest> dig
   }
   if (!lines.empty() && request_.on_different == OnDifferent::keep_first) {
     remarks_.push_back("overlapping tiles differ; the values of the first input are kept: " +
-                       first_names_text(lines, tiles_in_line));
+                       first_names_text(lines, kTilesInLine));
   } else if (!lines.empty()) {
     compared = Status::of_lines(
         Code::invalid_argument,
         conflicts_text(lines) + "\n    --on-different keep-first keeps those of the first input");
   }
-  return as_rank_0_says(comm, compared);
+  return agree_with_root(comm, compared);
 }
 
 }  // namespace tailrace

@@ -15,9 +15,9 @@ namespace tailrace {
 namespace {
 
 /// Raw bytes of the chunks of one task, unless a chunk is larger.
-constexpr std::uint64_t task_bytes = 2U << 20;
+constexpr std::uint64_t kTaskBytes = 2U << 20;
 /// Number of chunks that one task copies.
-constexpr std::size_t copies_per_task = 64;
+constexpr std::size_t kCopiesPerTask = 64;
 
 class Stopwatch {
  public:
@@ -285,18 +285,18 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
     const ArrivedPart& part = *arrived.pieces()[slots[next - 1].piece].part;
     const std::uint64_t stored_bytes =
         n_elements(part.geometry.grid.chunk_shape) * line_.dataset(part.dataset).element_bytes;
-    if (n_bytes >= std::max(task_bytes, stored_bytes) || next == slots.size()) {
+    if (n_bytes >= std::max(kTaskBytes, stored_bytes) || next == slots.size()) {
       tasks.push_back(std::span(slots).subspan(task_begin, next - task_begin));
       task_begin = next;
       n_bytes = 0;
     }
     i = next;
   }
-  const std::size_t n_copy_tasks = (copies.size() + copies_per_task - 1) / copies_per_task;
+  const std::size_t n_copy_tasks = (copies.size() + kCopiesPerTask - 1) / kCopiesPerTask;
   const auto do_task = [&](std::size_t task) {
     if (task >= tasks.size()) {
-      const std::size_t first = (task - tasks.size()) * copies_per_task;
-      for (std::size_t i = first; i < std::min(first + copies_per_task, copies.size()); ++i) {
+      const std::size_t first = (task - tasks.size()) * kCopiesPerTask;
+      for (std::size_t i = first; i < std::min(first + kCopiesPerTask, copies.size()); ++i) {
         TAILRACE_TRY(copy(copies[i], sender));
       }
       return Status();
@@ -316,7 +316,7 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
     if (done.code() != Code::out_of_memory) return done;
     const std::uint64_t place = task < tasks.size()
                                     ? tasks[task].front().place
-                                    : copies[(task - tasks.size()) * copies_per_task].place;
+                                    : copies[(task - tasks.size()) * kCopiesPerTask].place;
     return done.within("dataset \"" + targets_[line_.chunk_at(place).dataset].like.path + "\"");
   };
   const auto do_all = [&] {

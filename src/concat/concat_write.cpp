@@ -10,10 +10,10 @@ namespace tailrace {
 namespace {
 
 /// Limit of the chunks that dedup remembers, in bytes.
-constexpr std::uint64_t remembered_bytes_max = 32U << 20;
+constexpr std::uint64_t kRememberedBytesMax = 32U << 20;
 
 /// Replaces the place of contiguous data, which have no index entry.
-constexpr std::uint64_t no_place = UINT64_MAX;
+constexpr std::uint64_t kNoPlace = UINT64_MAX;
 
 IoLane::Settings lane_settings(const ConcatWriteLane::Settings& settings) {
   IoLane::Settings lane;
@@ -52,7 +52,7 @@ void ConcatWriteLane::push(Chunk chunk) {
     held_bytes_ += n_bytes;
     held_.push_back(std::move(chunk));
   } else if (chunk.address || !has_twin(chunk)) {
-    if (chunk.address) chunk.place = no_place;
+    if (chunk.address) chunk.place = kNoPlace;
     waiting_.take(n_bytes);
     lock.unlock();  // The lane may write on this thread, and then calls back.
     write(std::move(chunk));
@@ -74,14 +74,14 @@ void ConcatWriteLane::write(Chunk chunk) {
 
 bool ConcatWriteLane::has_twin(const Chunk& chunk) {
   const std::uint64_t n_bytes = chunk.bytes.n_bytes();
-  if (!settings_.dedup || chunk.alone || n_bytes > shared_chunk_bytes_max) return false;
+  if (!settings_.dedup || chunk.alone || n_bytes > kSharedChunkBytesMax) return false;
   std::string bytes(reinterpret_cast<const char*>(chunk.bytes.data()), n_bytes);
   const auto known = stored_.find(bytes);
   if (known != stored_.end()) {
     twins_.push_back({chunk.place, chunk.filter_mask, n_bytes, &known->second});
     return true;
   }
-  if (stored_bytes_ + n_bytes > remembered_bytes_max) return false;
+  if (stored_bytes_ + n_bytes > kRememberedBytesMax) return false;
   stored_bytes_ += n_bytes;
   unplaced_.push_back(&stored_.emplace(std::move(bytes), Stored{chunk.place, 0}).first->second);
   return false;
@@ -91,7 +91,7 @@ void ConcatWriteLane::wait_until_idle() {
   std::unique_lock lock(mutex_);
   const auto idle = [this] { return lane_.idle(); };
   // Between nodes the lane's claims need this thread to serve the tail.
-  while (tail_.needs_service() && !moved_.wait_for(lock, tail_service_interval, idle)) {
+  while (tail_.needs_service() && !moved_.wait_for(lock, kTailServiceInterval, idle)) {
     lock.unlock();
     tail_.service();
     lock.lock();
@@ -137,7 +137,7 @@ void ConcatWriteLane::enter_written() {
   std::unordered_map<std::uint64_t, Stored*> firsts;
   for (Stored* stored : unplaced_) firsts.emplace(stored->place, stored);
   for (const WrittenChunk& chunk : lane_.written()) {
-    if (chunk.chunk_index == no_place) continue;
+    if (chunk.chunk_index == kNoPlace) continue;
     written_.push_back({chunk.chunk_index, chunk.address, chunk.encoded_bytes, chunk.filter_mask});
     if (firsts.empty()) continue;
     const auto first = firsts.find(chunk.chunk_index);

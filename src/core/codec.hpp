@@ -113,7 +113,7 @@ class BoundPrefixes {
 };
 
 /// Result of Codec::version() for Tailrace's own codecs.
-inline constexpr std::string_view built_in_codec_version = "built in";
+inline constexpr std::string_view kBuiltInCodecVersion = "built in";
 
 class Codec {
  public:
@@ -121,7 +121,7 @@ class Codec {
 
   /// Return the registered name, "sz3"; for messages, tables and the dataset's attribute.
   virtual std::string_view name() const = 0;
-  /// Return the plug-in's file and version, or built_in_codec_version; recorded in the dataset's
+  /// Return the plug-in's file and version, or kBuiltInCodecVersion; recorded in the dataset's
   /// attributes.
   virtual std::string version() const = 0;
   /// Return the dataset's filter pipeline, in the order of encoding. Empty: no filters.

@@ -25,15 +25,15 @@ namespace tailrace {
 
 // --- Codecs by the role that they have if the user names none.
 
-inline constexpr std::string_view auto_codec = "auto";          ///< Not a codec: Tailrace chooses
+inline constexpr std::string_view kAutoCodec = "auto";          ///< Not a codec: Tailrace chooses
                                                                 //   one.
 inline constexpr std::string_view plain_codec = "none";         ///< Values as they are.
-inline constexpr std::string_view exact_codec = "deflate";      ///< Exact, and every reader has it.
-inline constexpr std::string_view portable_codec = "portable";  ///< Lossy, and every reader has it.
-inline constexpr std::string_view yardstick_codec = "trz";      ///< The codec that others are
+inline constexpr std::string_view kExactCodec = "deflate";      ///< Exact, and every reader has it.
+inline constexpr std::string_view kPortableCodec = "portable";  ///< Lossy, and every reader has it.
+inline constexpr std::string_view kYardstickCodec = "trz";      ///< The codec that others are
                                                                 //   compared with.
 /// Codec name for chunks that are copied as they are stored.
-inline constexpr std::string_view stored_codec_name = "stored";
+inline constexpr std::string_view kStoredCodecName = "stored";
 
 /// Effect of a codec on finite values.
 enum class Loss : std::uint8_t {

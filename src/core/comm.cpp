@@ -20,7 +20,7 @@ std::uint64_t hash_text(const std::string& text) {
   return hash;
 }
 
-/// Form of hear_rank_0() for any rank.
+/// Form of broadcast_from_root() for any rank.
 Result<Bytes> hear(Comm& comm, int speaker, const std::function<Status(ByteWriter& words)>& say) {
   Bytes said;
   if (comm.rank() == speaker) {
@@ -164,11 +164,11 @@ Status Comm::named(const Status& mine) const {
   return mine.within("rank " + std::to_string(rank()) + place());
 }
 
-Result<Bytes> hear_rank_0(Comm& comm, const std::function<Status(ByteWriter& words)>& say) {
+Result<Bytes> broadcast_from_root(Comm& comm, const std::function<Status(ByteWriter& words)>& say) {
   return hear(comm, 0, say);
 }
 
-Status as_rank_0_says(Comm& comm, const Status& mine) { return as_rank_says(comm, 0, mine); }
+Status agree_with_root(Comm& comm, const Status& mine) { return as_rank_says(comm, 0, mine); }
 
 // --- Numbers that travel along with other messages.
 

@@ -115,7 +115,7 @@ class Tail {
 /// Interval at which an otherwise idle main thread services such a tail; one request takes about
 /// two intervals. Polling more often starves the encoders: with six ranks on two cores, polling
 /// every 100 us made a step 1.3 times as long.
-inline constexpr std::chrono::microseconds tail_service_interval{500};
+inline constexpr std::chrono::microseconds kTailServiceInterval{500};
 
 /// Memory that all ranks of a node see: one segment per rank, of equal size. Here ranks are
 /// numbered within the node, in the order of their ranks in the Comm.
@@ -303,11 +303,11 @@ class TextAgreement {
 
 /// Broadcast rank 0's result: its Status, without its rank in the text, or the bytes that `say`
 /// packs. `say` is called on rank 0 only. Collective. Cost: one broadcast.
-Result<Bytes> hear_rank_0(Comm& comm, const std::function<Status(ByteWriter& words)>& say);
+Result<Bytes> broadcast_from_root(Comm& comm, const std::function<Status(ByteWriter& words)>& say);
 
 /// Return rank 0's Status on every rank; the other ranks' values are ignored. Collective. One
 /// broadcast.
-Status as_rank_0_says(Comm& comm, const Status& mine);
+Status agree_with_root(Comm& comm, const Status& mine);
 
 // --- BorrowedComm: another owner's Comm, for a component that requires a Comm.
 //

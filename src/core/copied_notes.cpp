@@ -10,10 +10,10 @@ namespace tailrace {
 namespace {
 
 /// Suffix of the codec in RowNotes::as_asked if rows have different bounds.
-constexpr const char* several_bounds = ", several bounds";
+constexpr const char* kSeveralBounds = ", several bounds";
 
 bool says_how(const std::string& name) {
-  return name == codec_attribute || name == codec_version_attribute || name == version_attribute;
+  return name == kCodecAttribute || name == kCodecVersionAttribute || name == kVersionAttribute;
 }
 
 }  // namespace
@@ -26,22 +26,22 @@ bool is_taken_over(const std::string& name, const CopiedNotes* notes) {
 
 CopiedNotes nothing_said() {
   CopiedNotes notes{CopyOf::nothing};
-  for (const char* name : encoding_note_names) notes.instead[name] = std::nullopt;
+  for (const char* name : kEncodingNoteNames) notes.instead[name] = std::nullopt;
   return notes;
 }
 
 CopiedNotes said_unknown() {
   CopiedNotes notes = nothing_said();
-  notes.instead[codec_attribute] = unknown_word;
-  notes.instead[bound_mode_attribute] = unknown_word;
+  notes.instead[kCodecAttribute] = kUnknownWord;
+  notes.instead[kBoundModeAttribute] = kUnknownWord;
   return notes;
 }
 
 bool is_said_unknown(const CopiedNotes& notes) {
-  const auto mode = notes.instead.find(bound_mode_attribute);
+  const auto mode = notes.instead.find(kBoundModeAttribute);
   if (mode == notes.instead.end() || !mode->second) return false;
   const auto* text = std::get_if<std::string>(&*mode->second);
-  return text != nullptr && *text == unknown_word;
+  return text != nullptr && *text == kUnknownWord;
 }
 
 Guards guards_of_copy(Guards guards, bool same_chunks,
@@ -75,7 +75,7 @@ RowNotes of_all_rows(const RowNotes& some, const RowNotes& others) {
                        some.absolute_bound > 0 && others.absolute_bound > 0;
   all.said = some.said && others.said && (alike || bounded);
   if (!all.said) return all;
-  all.as_asked = alike ? some.as_asked : some.codec + several_bounds;
+  all.as_asked = alike ? some.as_asked : some.codec + kSeveralBounds;
   all.codec = some.codec;
   all.absolute_bound = std::max(some.absolute_bound, others.absolute_bound);
   if (some.max_error && others.max_error)
@@ -87,19 +87,19 @@ RowNotes of_all_rows(const RowNotes& some, const RowNotes& others) {
 CopiedNotes notes_of_rows(const RowNotes& some, const RowNotes& together) {
   CopiedNotes notes;
   if (together.as_asked != some.as_asked) {
-    notes.instead[bound_mode_attribute] = std::string(bound_mode_name(BoundMode::abs));
-    notes.instead[bound_asked_attribute] = together.absolute_bound;
+    notes.instead[kBoundModeAttribute] = std::string(bound_mode_name(BoundMode::abs));
+    notes.instead[kBoundAskedAttribute] = together.absolute_bound;
   }
   if (together.absolute_bound != some.absolute_bound) {
-    notes.instead[absolute_bound_attribute] = together.absolute_bound;
+    notes.instead[kAbsoluteBoundAttribute] = together.absolute_bound;
   }
   if (together.max_error != some.max_error) {
-    notes.instead[max_error_attribute_name] = std::nullopt;
-    if (together.max_error) notes.instead[max_error_attribute_name] = *together.max_error;
+    notes.instead[kMaxErrorAttributeName] = std::nullopt;
+    if (together.max_error) notes.instead[kMaxErrorAttributeName] = *together.max_error;
   }
   if (together.guards != some.guards) {
-    notes.instead[guard_attribute] = std::nullopt;
-    if (!together.guards.empty()) notes.instead[guard_attribute] = guards_text(together.guards);
+    notes.instead[kGuardAttribute] = std::nullopt;
+    if (!together.guards.empty()) notes.instead[kGuardAttribute] = guards_text(together.guards);
   }
   return notes;
 }

@@ -12,7 +12,7 @@ namespace tailrace {
 namespace {
 
 /// Offset added to indices, so that none is negative.
-constexpr std::int64_t bias = std::int64_t{1} << 34;
+constexpr std::int64_t kBias = std::int64_t{1} << 34;
 
 std::int64_t floor_of(std::int64_t number, std::int64_t divisor) {
   const std::int64_t quotient = number / divisor;
@@ -27,7 +27,7 @@ void coarsen(const LevelCorners& finer, std::size_t box, std::span<const std::in
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const std::int64_t first = floor_of(finer.low(box, axis) + ratio[axis] - 1, ratio[axis]);
     const std::int64_t end = floor_of(finer.high(box, axis) + 1, ratio[axis]);
-    words[rank - 1 - axis] = static_cast<std::uint64_t>(first + bias);
+    words[rank - 1 - axis] = static_cast<std::uint64_t>(first + kBias);
     words[2 * rank - 1 - axis] = static_cast<std::uint64_t>(std::max<std::int64_t>(end - first, 0));
   }
 }

@@ -21,14 +21,14 @@ std::vector<EncodingNote> encoding_notes(const Codec& codec, const ErrorBound& a
     return total;
   }
   const BoundMode mode = codec.lossy() ? asked.mode : BoundMode::none;
-  std::vector<EncodingNote> notes = {{codec_attribute, std::string(codec.name())},
-                                     {codec_version_attribute, codec.version()},
-                                     {bound_mode_attribute, std::string(bound_mode_name(mode))}};
-  if (mode != BoundMode::none) notes.push_back({bound_asked_attribute, asked.value});
-  if (mode != BoundMode::pw_rel) notes.push_back({absolute_bound_attribute, absolute_bound});
-  if (codec.lossy() && !guards.empty()) notes.push_back({guard_attribute, guards_text(guards)});
-  if (max_error) notes.push_back({max_error_attribute_name, *max_error});
-  notes.push_back({version_attribute, std::string(version_text)});
+  std::vector<EncodingNote> notes = {{kCodecAttribute, std::string(codec.name())},
+                                     {kCodecVersionAttribute, codec.version()},
+                                     {kBoundModeAttribute, std::string(bound_mode_name(mode))}};
+  if (mode != BoundMode::none) notes.push_back({kBoundAskedAttribute, asked.value});
+  if (mode != BoundMode::pw_rel) notes.push_back({kAbsoluteBoundAttribute, absolute_bound});
+  if (codec.lossy() && !guards.empty()) notes.push_back({kGuardAttribute, guards_text(guards)});
+  if (max_error) notes.push_back({kMaxErrorAttributeName, *max_error});
+  notes.push_back({kVersionAttribute, std::string(version_text)});
   return notes;
 }
 
@@ -47,20 +47,20 @@ Losses losses_after(const Losses& earlier, const Codec& codec, const ErrorBound&
 }
 
 std::vector<EncodingNote> notes_of_losses(const Losses& losses) {
-  std::vector<EncodingNote> notes = {{losses_attribute, losses_text(losses)}};
+  std::vector<EncodingNote> notes = {{kLossesAttribute, losses_text(losses)}};
   const std::optional<ErrorBound> total = total_of(losses);
   notes.push_back(
-      {bound_mode_attribute, std::string(total ? bound_mode_name(total->mode) : unknown_word)});
+      {kBoundModeAttribute, std::string(total ? bound_mode_name(total->mode) : kUnknownWord)});
   if (!total) return notes;
-  notes.push_back({bound_asked_attribute, total->value});
-  if (total->mode == BoundMode::abs) notes.push_back({absolute_bound_attribute, total->value});
+  notes.push_back({kBoundAskedAttribute, total->value});
+  if (total->mode == BoundMode::abs) notes.push_back({kAbsoluteBoundAttribute, total->value});
   return notes;
 }
 
 std::vector<EncodingNote> encoding_notes_of_codec(const Codec& codec) {
-  return {{codec_attribute, std::string(codec.name())},
-          {codec_version_attribute, codec.version()},
-          {version_attribute, std::string(version_text)}};
+  return {{kCodecAttribute, std::string(codec.name())},
+          {kCodecVersionAttribute, codec.version()},
+          {kVersionAttribute, std::string(version_text)}};
 }
 
 }  // namespace tailrace

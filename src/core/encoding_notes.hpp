@@ -17,35 +17,34 @@
 
 namespace tailrace {
 
-inline constexpr const char* codec_attribute = "tailrace_codec";
-inline constexpr const char* codec_version_attribute = "tailrace_codec_version";
-inline constexpr const char* bound_mode_attribute = "tailrace_bound_mode";
-inline constexpr const char* bound_asked_attribute = "tailrace_bound_asked";
-inline constexpr const char* absolute_bound_attribute = "tailrace_absolute_bound";
-inline constexpr const char* max_error_attribute_name = "tailrace_max_error";
+inline constexpr const char* kCodecAttribute = "tailrace_codec";
+inline constexpr const char* kCodecVersionAttribute = "tailrace_codec_version";
+inline constexpr const char* kBoundModeAttribute = "tailrace_bound_mode";
+inline constexpr const char* kBoundAskedAttribute = "tailrace_bound_asked";
+inline constexpr const char* kAbsoluteBoundAttribute = "tailrace_absolute_bound";
+inline constexpr const char* kMaxErrorAttributeName = "tailrace_max_error";
 /// Guards that a dataset's values were written with, in the syntax of guard=.
-inline constexpr const char* guard_attribute = "tailrace_guard";
+inline constexpr const char* kGuardAttribute = "tailrace_guard";
 /// Losses of values that were already lossy before this encoding (losses_text()); the recorded
 /// bound is their total.
-inline constexpr const char* losses_attribute = "tailrace_losses";
+inline constexpr const char* kLossesAttribute = "tailrace_losses";
 /// Bounds of a plotfile's components, and the runs of values of each component
 /// (field/box_codec.hpp).
-inline constexpr const char* component_bounds_attribute = "tailrace_component_bounds";
-inline constexpr const char* component_runs_attribute = "tailrace_component_runs";
-inline constexpr const char* version_attribute = "tailrace_version";
+inline constexpr const char* kComponentBoundsAttribute = "tailrace_component_bounds";
+inline constexpr const char* kComponentRunsAttribute = "tailrace_component_runs";
+inline constexpr const char* kVersionAttribute = "tailrace_version";
 
 /// Mode of the bound, or codec name, when the loss of the values is unknown. Marks datasets for
 /// which the file's note that unmarked datasets are exact does not hold.
-inline constexpr const char* unknown_word = "unknown";
+inline constexpr const char* kUnknownWord = "unknown";
 
 /// Names of all attributes that can record how a dataset was encoded. A program that re-encodes the
 /// dataset removes all old ones. tailrace_covered_cells, which marks the cells that count, is not
 /// one of them.
-inline constexpr std::array encoding_note_names = {
-    codec_attribute,          codec_version_attribute,  bound_mode_attribute,
-    bound_asked_attribute,    absolute_bound_attribute, max_error_attribute_name,
-    guard_attribute,          losses_attribute,         component_bounds_attribute,
-    component_runs_attribute, version_attribute};
+inline constexpr std::array kEncodingNoteNames = {
+    kCodecAttribute,           kCodecVersionAttribute,  kBoundModeAttribute, kBoundAskedAttribute,
+    kAbsoluteBoundAttribute,   kMaxErrorAttributeName,  kGuardAttribute,     kLossesAttribute,
+    kComponentBoundsAttribute, kComponentRunsAttribute, kVersionAttribute};
 
 /// Return true for attributes that Tailrace writes: the names above, and others with the same
 /// prefix (the file's note, covered cells, the progress of a concatenation).
@@ -77,8 +76,8 @@ std::vector<EncodingNote> notes_of_losses(const Losses& losses);
 /// @param number  returns an attribute's number by its name; nothing: absent or not a number
 template <class Text, class Number>
 LossFacts loss_facts(const Text& text, const Number& number, bool lossy_filter) {
-  return {text(losses_attribute), text(bound_mode_attribute), number(bound_asked_attribute),
-          number(absolute_bound_attribute), lossy_filter};
+  return {text(kLossesAttribute), text(kBoundModeAttribute), number(kBoundAskedAttribute),
+          number(kAbsoluteBoundAttribute), lossy_filter};
 }
 /// Make the attributes that describe the codec, without those about losses.
 std::vector<EncodingNote> encoding_notes_of_codec(const Codec& codec);

@@ -29,13 +29,13 @@ inline const char* environment_variable(const char* name) {
 }
 
 /// Largest settings file: options, machine profiles.
-inline constexpr std::uint64_t settings_bytes_max = 1 << 20;
+inline constexpr std::uint64_t kSettingsBytesMax = 1 << 20;
 
 /// Read a regular file completely. Does not block: pipes and devices are rejected.
 /// @error invalid_argument  not a regular file, or more than `bytes_max`.
 /// @error not_found, io_error
 /// No message contains bytes of the file. Not collective.
 Result<std::string> read_settings_file(const std::string& path,
-                                       std::uint64_t bytes_max = settings_bytes_max);
+                                       std::uint64_t bytes_max = kSettingsBytesMax);
 
 }  // namespace tailrace

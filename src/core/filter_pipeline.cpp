@@ -33,8 +33,8 @@ std::span<std::byte> scratch(std::size_t which, std::uint64_t n_bytes) {
 
 FilterSpec shuffle_spec(std::size_t element_bytes) {
   // H5Pset_shuffle sets no client data; the filter's set_local adds the element's size.
-  return {shuffle_filter_id,
-          optional_filter,
+  return {kShuffleFilterId,
+          kOptionalFilter,
           {},
           {static_cast<std::uint32_t>(element_bytes)},
           "shuffle"};

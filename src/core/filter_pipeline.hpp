@@ -22,7 +22,7 @@
 namespace tailrace {
 
 /// H5Z_FLAG_OPTIONAL.
-inline constexpr std::uint32_t optional_filter = 1;
+inline constexpr std::uint32_t kOptionalFilter = 1;
 
 class OwnStage;
 
@@ -34,7 +34,7 @@ class FilterStage {
   virtual ~FilterStage() = default;
 
   const FilterSpec& spec() const { return spec_; }
-  bool optional() const { return (spec_.flags & optional_filter) != 0; }
+  bool optional() const { return (spec_.flags & kOptionalFilter) != 0; }
   /// Upper limit of encode()'s output for `n_bytes` of input.
   virtual std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const = 0;
   /// Return the upper limit of the output for `n_bytes` of input when another program has encoded
@@ -104,7 +104,7 @@ Result<std::unique_ptr<FilterStage>> stored_shuffle_stage(const FilterSpec& stor
 /// Properties that a pipeline codec reports.
 struct PipelineTraits {
   std::string name;
-  std::string version{built_in_codec_version};
+  std::string version{kBuiltInCodecVersion};
   bool lossy = false;
   bool keeps_bound_by_construction = true;
 };

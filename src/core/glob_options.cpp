@@ -22,7 +22,7 @@ void keep_exactly(FieldOptions& options) {
   options.bound = ErrorBound();
   options.bound_given = true;  // a target then does not change it
   if (codec_entry(options.codec).loss != Loss::by_purpose) return;
-  options.codec = exact_codec;
+  options.codec = kExactCodec;
   options.codec_settings.clear();
 }
 
@@ -56,7 +56,7 @@ bool named_alone(const std::string& path, const GlobOptions& options) {
 
 bool may_lose(const FieldOptions& options, bool floating, bool aims) {
   if (!floating) return false;
-  const bool chosen = options.codec == auto_codec || !options.codec_given;
+  const bool chosen = options.codec == kAutoCodec || !options.codec_given;
   if (!chosen && codec_entry(options.codec).loss == Loss::never) return false;
   // Codecs that lose digits without a bound (zfp) are recognised by these settings.
   const auto by_itself = [](const KeyValue& setting) {
@@ -133,8 +133,8 @@ Status apply_component_entry(std::string_view entry, GlobOptions& options) {
 }
 
 Status apply_entry(std::string_view entry, GlobOptions& options) {
-  if (entry.starts_with(component_entry)) {
-    return apply_component_entry(entry.substr(component_entry.size()), options);
+  if (entry.starts_with(kComponentEntry)) {
+    return apply_component_entry(entry.substr(kComponentEntry.size()), options);
   }
   const std::size_t colon = colon_of(entry);
   if (colon != std::string_view::npos) {
@@ -208,7 +208,7 @@ namespace {
 /// error in any variable's options is thus found before a variable exists. Another entry may have
 /// the bound.
 Status check_codec(const FieldOptions& made, const std::string& plugin_path) {
-  if (!made.codec_given || made.codec == auto_codec) return Status();
+  if (!made.codec_given || made.codec == kAutoCodec) return Status();
   const CodecEntry& entry = codec_entry(made.codec);
   if (entry.loss == Loss::unknown) return Status();  // An id=NUMBER codec: the user is responsible.
   CodecRequest request{made.codec, made.codec_settings, DType::f32, {16, 16, 16}};

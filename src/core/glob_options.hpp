@@ -74,8 +74,8 @@ struct ComponentBound {
   std::string glob;
   ErrorBound bound;
 };
-inline constexpr std::string_view component_entry = "component:";
-/// Parse the part of an entry after component_entry, "density: bound=rel=1e-3"; names may have
+inline constexpr std::string_view kComponentEntry = "component:";
+/// Parse the part of an entry after kComponentEntry, "density: bound=rel=1e-3"; names may have
 /// colons. Returns one element for each bound=.
 /// @param form  syntax of the entry, for the message.
 /// @error invalid_argument

@@ -42,7 +42,7 @@ std::string losses_text(const Losses& losses) {
   std::string text;
   for (const ErrorBound& loss : losses) {
     if (!text.empty()) text += kThen;
-    text += loss.lossless() ? std::string(unknown_word) : error_bound_text(loss);
+    text += loss.lossless() ? std::string(kUnknownWord) : error_bound_text(loss);
   }
   return text;
 }
@@ -54,7 +54,7 @@ Result<Losses> parse_losses(std::string_view text) {
     const std::string_view one = text.substr(0, end);
     text = end == std::string_view::npos ? "" : text.substr(end + kThen.size());
     ErrorBound loss;
-    if (one != unknown_word) {
+    if (one != kUnknownWord) {
       TAILRACE_TAKE(loss, parse_error_bound(one));
       if (loss.mode != BoundMode::abs && loss.mode != BoundMode::pw_rel) {
         return Status(Code::invalid_argument,
@@ -102,7 +102,7 @@ Losses losses_of(const LossFacts& facts) {
     Result<Losses> recorded = parse_losses(facts.recorded);
     return recorded.ok() ? *recorded : unknown;
   }
-  const bool silent = facts.mode.empty() || facts.mode == unknown_word;
+  const bool silent = facts.mode.empty() || facts.mode == kUnknownWord;
   if (silent) return facts.lossy_filter ? unknown : Losses();
   if (facts.mode == bound_mode_name(BoundMode::pw_rel)) {
     const double share = facts.asked.value_or(0);

@@ -16,22 +16,22 @@
 namespace tailrace {
 namespace {
 
-constexpr unsigned by_steps = bits_of({Door::steps});
-constexpr unsigned by_repack = bits_of({Door::repack});
-constexpr unsigned by_variables = bits_of({Door::python, Door::pnetcdf});
-constexpr unsigned by_serial = bits_of({Door::serial});
+constexpr unsigned kBySteps = bits_of({Door::steps});
+constexpr unsigned kByRepack = bits_of({Door::repack});
+constexpr unsigned kByVariables = bits_of({Door::python, Door::pnetcdf});
+constexpr unsigned kBySerial = bits_of({Door::serial});
 /// Doors that write a complete file by the engine, field by field.
-constexpr unsigned by_engine =
+constexpr unsigned kByEngine =
     bits_of({Door::steps, Door::python, Door::pnetcdf, Door::hdf5, Door::repack});
 /// Doors that know values before they create datasets.
-constexpr unsigned by_values = bits_of({Door::steps, Door::python, Door::pnetcdf, Door::repack});
-constexpr unsigned by_modes = bits_of({Door::steps, Door::hdf5});
+constexpr unsigned kByValues = bits_of({Door::steps, Door::python, Door::pnetcdf, Door::repack});
+constexpr unsigned kByModes = bits_of({Door::steps, Door::hdf5});
 /// Doors that set fill values by this option; variables and datasets of other doors have their own.
-constexpr unsigned by_fill = by_steps | by_repack;
+constexpr unsigned kByFill = kBySteps | kByRepack;
 /// Doors that know the levels of plotfiles.
-constexpr unsigned by_levels = bits_of({Door::hdf5, Door::repack});
-constexpr unsigned by_codecs = by_engine | by_serial;
-constexpr unsigned by_all = by_engine | bits_of({Door::concat});
+constexpr unsigned kByLevels = bits_of({Door::hdf5, Door::repack});
+constexpr unsigned kByCodecs = kByEngine | kBySerial;
+constexpr unsigned kByAll = kByEngine | bits_of({Door::concat});
 
 // --- values of each kind, by pointers to members
 
@@ -105,17 +105,17 @@ struct Word {
   std::string_view name;
   Value value;
 };
-constexpr std::array<Word<StepMode>, 3> mode_words = {
+constexpr std::array<Word<StepMode>, 3> kModeWords = {
     {{"sync", StepMode::sync}, {"async", StepMode::async}, {"in_situ", StepMode::in_situ}}};
-constexpr std::array<Word<Notes>, 3> notes_words = {
+constexpr std::array<Word<Notes>, 3> kNotesWords = {
     {{"off", Notes::off}, {"one", Notes::one}, {"all", Notes::all}}};
-constexpr std::array<Word<Compatibility>, 3> compatibility_words = {
+constexpr std::array<Word<Compatibility>, 3> kCompatibilityWords = {
     {{"auto", Compatibility::automatic},
      {"everyone", Compatibility::everyone},
      {"v110", Compatibility::v110}}};
-constexpr std::array<Word<bool>, 2> hold_words = {{{"copy", false}, {"promise", true}}};
-constexpr std::array<Word<bool>, 2> covered_words = {{{"keep", false}, {"drop", true}}};
-constexpr std::array<Word<Objective>, 3> objective_words = {
+constexpr std::array<Word<bool>, 2> kHoldWords = {{{"copy", false}, {"promise", true}}};
+constexpr std::array<Word<bool>, 2> kCoveredWords = {{{"keep", false}, {"drop", true}}};
+constexpr std::array<Word<Objective>, 3> kObjectiveWords = {
     {{"speed", Objective::speed}, {"size", Objective::size}, {"balanced", Objective::balanced}}};
 
 template <auto member, const auto& words>
@@ -421,131 +421,131 @@ constexpr OptionEntry<OptionsWith<member>> bytes_option(std::string_view name, u
   return {name, "BYTES", meaning, alike, doors, assign_bytes<member, least>, value_text<member>};
 }
 
-constexpr std::array<File, 22> file_table = {{
+constexpr std::array<File, 22> kFileTable = {{
     {"mode", "sync, async, in_situ",
      "When a step is encoded and written: within end_step (sync, the default), by background "
      "threads while the program computes (async), or in idle time that the program marks "
      "(in_situ). Use async if cores are free, in_situ if all cores are taken but wait for a device "
      "or for messages.",
-     alike, by_modes, assign_word<&FileOptions::mode, mode_words>,
-     word_text<&FileOptions::mode, mode_words>},
+     alike, kByModes, assign_word<&FileOptions::mode, kModeWords>,
+     word_text<&FileOptions::mode, kModeWords>},
     {"hold", "copy, promise",
      "Modes async and in_situ: end_step copies the values (copy, the default), or the caller keeps "
      "them unchanged until the step completes (promise). Use promise to save the copy.",
-     alike, by_steps, assign_word<&FileOptions::hold_promise, hold_words>,
-     word_text<&FileOptions::hold_promise, hold_words>},
+     alike, kBySteps, assign_word<&FileOptions::hold_promise, kHoldWords>,
+     word_text<&FileOptions::hold_promise, kHoldWords>},
     {"writers", "balanced, each, node",
      "Which ranks write chunks. balanced (default): in mode in_situ the ranks of a node write for "
      "each other, in other modes each rank writes its own chunks; each: every rank writes its own; "
      "node: one rank of each node writes for all of its ranks. Use node if the file system slows "
      "down with many writers.",
-     alike, by_steps | by_repack, assign_writers, writers_text},
+     alike, kBySteps | kByRepack, assign_writers, writers_text},
     {"threads", "N",
      "Encode threads of a rank. Default 0: the node's cores divided by its ranks, and none in mode "
      "in_situ; set a number to leave cores to the program, or to use more.",
-     Agreement::own, by_all, assign_threads, value_text<&FileOptions::n_threads>},
+     Agreement::own, kByAll, assign_threads, value_text<&FileOptions::n_threads>},
     {"memory", "BYTES",
      "Largest amount of memory that Tailrace allocates on a rank (default 1 GiB). Raise it if an "
      "error asks for it, lower it if the program needs the memory.",
-     Agreement::own, by_all, assign_bytes<&FileOptions::memory_bytes, 1U << 20>,
+     Agreement::own, kByAll, assign_bytes<&FileOptions::memory_bytes, 1U << 20>,
      value_text<&FileOptions::memory_bytes>},
     bytes_option<&FileOptions::write_buffer_bytes, 1>(
-        "buffer", by_all, "Largest single write (default 16 MiB). Most users leave this alone."),
+        "buffer", kByAll, "Largest single write (default 16 MiB). Most users leave this alone."),
     {"align", "auto, BYTES, direct",
      "Alignment of writes in the file. auto (default): as the machine profile says, 1 without one; "
      "direct: bypass the page cache (O_DIRECT), aligned to 4096 or more. Most users leave this "
      "alone.",
-     alike, by_engine, assign_alignment, alignment_text},
-    switch_option<&FileOptions::sync>("fsync", by_all,
+     alike, kByEngine, assign_alignment, alignment_text},
+    switch_option<&FileOptions::sync>("fsync", kByAll,
                                       "Sync committed data to stable storage (default on). Turn it "
                                       "off only if the file may be lost in a power failure."),
     switch_option<&FileOptions::journal>(
-        "journal", by_all,
+        "journal", kByAll,
         "Write a redo journal, from which `tailrace recover` repairs metadata that a power failure "
         "has torn (default off). Turn it on if power failures are a concern; every commit then "
         "costs more syncs."),
     switch_option<&FileOptions::replace>(
-        "replace", by_all, "Replace an existing file (default off: an existing file is an error)."),
+        "replace", kByAll, "Replace an existing file (default off: an existing file is an error)."),
     {"compatibility", "auto, everyone, v110",
      "Oldest HDF5 that reads the file. everyone: HDF5 1.8, and implementations in Java, JavaScript "
      "and other languages; v110: HDF5 1.10, with smaller chunk indexes; auto (default): v110 for "
      "fields that grow over time, everyone for all others. Most users leave this alone.",
-     alike, by_all, assign_word<&FileOptions::compatibility, compatibility_words>,
-     word_text<&FileOptions::compatibility, compatibility_words>},
+     alike, kByAll, assign_word<&FileOptions::compatibility, kCompatibilityWords>,
+     word_text<&FileOptions::compatibility, kCompatibilityWords>},
     {"attributes", "off, one, all",
      "Attributes that record the encoding. off: none; one (default): those of lossy datasets, and "
      "one of the file for all others; all: those of every dataset, with versions. In a file of "
      "another program, one acts like all.",
-     alike, by_codecs, assign_word<&FileOptions::notes, notes_words>,
-     word_text<&FileOptions::notes, notes_words>},
+     alike, kByCodecs, assign_word<&FileOptions::notes, kNotesWords>,
+     word_text<&FileOptions::notes, kNotesWords>},
     {"trace-file", "FILE",
      "Write a trace of what each rank did to FILE when the file is closed, for ui.perfetto.dev "
      "(default: no trace).",
-     alike, by_steps | by_repack, assign_trace_path, value_text<&FileOptions::trace_path>},
+     alike, kBySteps | kByRepack, assign_trace_path, value_text<&FileOptions::trace_path>},
     {"for", "speed, size, balanced",
      "What codec auto minimizes: the time of a step (speed, the default), the bytes (size), or the "
      "bytes within a somewhat longer time (balanced).",
-     alike, by_values, assign_word<&FileOptions::objective, objective_words>,
-     word_text<&FileOptions::objective, objective_words>},
+     alike, kByValues, assign_word<&FileOptions::objective, kObjectiveWords>,
+     word_text<&FileOptions::objective, kObjectiveWords>},
     {"why", "on, off, predicted, measured",
      "Explain the choices of codec auto (default off). on and predicted: by its forecasts; "
      "measured: it also encodes its sample with each candidate, which takes longer.",
-     alike, by_values, assign_why, why_text},
+     alike, kByValues, assign_why, why_text},
     {"target", "none, size=BYTES, psnr=DECIBELS",
      "Choose the tightest bounds that give a step about this size, or this PSNR (default none). "
      "Fields with a bound= of their own keep it.",
-     alike, by_values, assign_target, target_text},
+     alike, kByValues, assign_target, target_text},
     text_option<&FileOptions::profile_path>(
-        "profile", "FILE", Agreement::root, by_values,
+        "profile", "FILE", Agreement::root, kByValues,
         "Machine profile that codec auto uses: a file that `tailrace profile` wrote, or built-in. "
         "Default: the file named by TAILRACE_PROFILE, else ~/.config/tailrace/profile.json, else "
         "typical values."),
     text_option<&FileOptions::plugin_path>(
-        "plugin-path", "FOLDER", Agreement::own, by_all,
+        "plugin-path", "FOLDER", Agreement::own, kByAll,
         "Folder that is searched for filter plug-ins before HDF5_PLUGIN_PATH (default none)."),
-    text_option<&FileOptions::scheduler>("lab.scheduler", "search, ...", alike, by_steps,
+    text_option<&FileOptions::scheduler>("lab.scheduler", "search, ...", alike, kBySteps,
                                          "Mode in_situ: the algorithm that plans a step (default "
                                          "search). For experiments; most users leave this alone."),
     {"lab.balance", "best, paper",
      "Mode in_situ: the rule by which ranks of a node write for each other (default best). For "
      "experiments; most users leave this alone.",
-     alike, by_steps, assign_balance, value_text<&FileOptions::balance>},
+     alike, kBySteps, assign_balance, value_text<&FileOptions::balance>},
     text_option<&FileOptions::record_path>(
-        "lab.record", "FILE", alike, by_steps,
+        "lab.record", "FILE", alike, kBySteps,
         "Mode in_situ: record the iterations in FILE, for `tailrace-lab simulate` (default none)."),
     text_option<&FileOptions::order>(
         "lab.order", "given, largest-first, smallest-first, insertion, johnson", alike,
-        by_steps | by_repack,
+        kBySteps | kByRepack,
         "Order in which each rank encodes its chunks (default given: by field, then by chunk). For "
         "experiments; most users leave this alone."),
 }};
 
-constexpr std::array<Field, 12> field_table = {{
+constexpr std::array<Field, 12> kFieldTable = {{
     {"codec", "auto, none, deflate, portable, trz, xor, sz3, ..., id=NUMBER",
      "Codec of the chunks: by default deflate, or auto if a bound is given. Name one to fix the "
      "choice; its own settings follow as key=value.",
-     alike, by_codecs, assign_codec, codec_text},
+     alike, kByCodecs, assign_codec, codec_text},
     {"bound", "none, abs=X, rel=X, pw_rel=X, psnr=X",
      "Largest error of any value (default none: lossless): absolute (abs), relative to the range "
      "of the field (rel), relative to each value (pw_rel), or given by a PSNR in decibels (psnr). "
      "Set it to let codecs lose digits that the data do not need.",
-     alike, by_codecs, assign_bound, bound_text},
+     alike, kByCodecs, assign_bound, bound_text},
     {"guard",
      "none, sign, zero, threshold=X, minmax, gradient=X, laplacian=X, log=X, power=P:X, sum, "
      "monotone=AXIS, region=WHERE:X",
      "Properties that decoded values keep exactly, in addition to the bound (default none). Set it "
      "if an analysis depends on signs, thresholds, extremes or sums; several are joined by +.",
-     alike, by_codecs, assign_guard, guard_text},
+     alike, kByCodecs, assign_guard, guard_text},
     {"earlier-loss", "none, LOSS, LOSS then LOSS ...",
      "Losses that the values already have, each abs=X, pw_rel=X or unknown (default none). Set it "
      "for values that were compressed with loss before: the recorded bound is then the total of "
      "all losses.",
-     alike, by_engine, assign_earlier_loss, earlier_loss_text},
+     alike, kByEngine, assign_earlier_loss, earlier_loss_text},
     {"chunk", "BYTES, SHAPE",
      "Approximate size of a chunk in bytes (default 8 MiB), or its exact shape (1000x: one "
      "dimension). For a field over time, an additional first extent is the number of steps in a "
      "chunk. Choose a shape if readers fetch slices of a known form.",
-     alike, by_codecs, assign_chunk, chunk_text},
+     alike, kByCodecs, assign_chunk, chunk_text},
     {"layout",
      "claimed, dense, arena, arena:SPACE, predictive, predictive:SPACE, hybrid:RATIO, "
      "hybrid:RATIO:ERROR, sparse, contiguous, front",
@@ -553,32 +553,32 @@ constexpr std::array<Field, 12> field_table = {{
      "are encoded. SPACE: space reserved beyond the predicted sizes (performance, balanced, "
      "storage, weights W:W, or a ratio); RATIO: expected compression ratio; ERROR: the fraction by "
      "which it may be wrong.",
-     alike, by_all, assign_layout, layout_text},
+     alike, kByAll, assign_layout, layout_text},
     {"verify", "auto, on, off, strict",
      "Decode every chunk after encoding and check its bound. auto (default): only for lossy codecs "
      "that are not Tailrace's own. A chunk beyond its bound is stored uncompressed; with strict it "
      "is an error.",
-     alike, by_engine, assign_verify, verify_text},
+     alike, kByEngine, assign_verify, verify_text},
     {"fill", "NUMBER",
      "Fill value, which is stored exactly and left out of the value range (default none). Set it "
      "if the values contain one.",
-     alike, by_fill, assign_fill, fill_text},
+     alike, kByFill, assign_fill, fill_text},
     switch_option<&FieldOptions::allow_wide_bound>(
-        "allow-wide-bound", by_codecs,
+        "allow-wide-bound", kByCodecs,
         "Accept a rel or psnr bound that an undeclared fill value widens (default off: an error). "
         "Prefer to declare the fill value."),
     switch_option<&FieldOptions::allow_holes>(
-        "holes", by_engine,
+        "holes", kByEngine,
         "Allow elements that no rank puts; they get the fill value (default off: an error)."),
     switch_option<&FieldOptions::over_time>(
-        "over-time", by_steps,
+        "over-time", kBySteps,
         "Give the field an unlimited first dimension, to which every step adds one entry (default "
         "off: the field is written once)."),
     {"covered", "keep, drop",
      "Levels of plotfiles: keep (default) or drop the values of cells that the next finer level "
      "covers. Use drop to save space if no reader needs them.",
-     alike, by_levels, assign_word<&FieldOptions::drop_covered, covered_words>,
-     word_text<&FieldOptions::drop_covered, covered_words>},
+     alike, kByLevels, assign_word<&FieldOptions::drop_covered, kCoveredWords>,
+     word_text<&FieldOptions::drop_covered, kCoveredWords>},
 }};
 
 template <class Entries>
@@ -595,14 +595,14 @@ auto find_entry(const Entries& entries, std::string_view name) {
 
 }  // namespace
 
-std::span<const File> file_option_table() { return file_table; }
-std::span<const Field> field_option_table() { return field_table; }
+std::span<const File> file_option_table() { return kFileTable; }
+std::span<const Field> field_option_table() { return kFieldTable; }
 
 // --- parsing
 
 Status apply_field_option(const KeyValue& entry, FieldOptions& options) {
-  const auto known = find_entry(field_table, entry.first);
-  if (known != field_table.end()) return known->assign(entry, options);
+  const auto known = find_entry(kFieldTable, entry.first);
+  if (known != kFieldTable.end()) return known->assign(entry, options);
   TAILRACE_TRY(check_codec_setting(entry.first, options.codec_given ? options.codec : ""));
   options.codec_settings.push_back(entry);
   return Status();
@@ -615,8 +615,8 @@ Status apply_field_options(std::string_view text, FieldOptions& options) {
 }
 
 Status apply_file_option(const KeyValue& entry, FileOptions& options) {
-  const auto known = find_entry(file_table, entry.first);
-  if (known != file_table.end()) return known->assign(entry, options);
+  const auto known = find_entry(kFileTable, entry.first);
+  if (known != kFileTable.end()) return known->assign(entry, options);
   TAILRACE_TRY(apply_field_option(entry, options.field_defaults));
   options.field_defaults.codec_given_for_field = false;
   return Status();
@@ -681,26 +681,26 @@ std::string_view door_text(Door door) {
 }
 
 std::string agreed_text(const FileOptions& options, Door door) {
-  return lines_of(file_table, options, bit_of(door)) +
-         lines_of(field_table, options.field_defaults, bit_of(door));
+  return lines_of(kFileTable, options, bit_of(door)) +
+         lines_of(kFieldTable, options.field_defaults, bit_of(door));
 }
 
-std::string agreed_text(const FieldOptions& options) { return lines_of(field_table, options, ~0U); }
+std::string agreed_text(const FieldOptions& options) { return lines_of(kFieldTable, options, ~0U); }
 
 Status check_served(const FileOptions& options, Door door) {
-  TAILRACE_TRY(check_table(file_table, options, door));
+  TAILRACE_TRY(check_table(kFileTable, options, door));
   return check_served(options.field_defaults, door);
 }
 
 Status check_served(const FieldOptions& options, Door door) {
-  return check_table(field_table, options, door);
+  return check_table(kFieldTable, options, door);
 }
 
 // --- documentation
 
 std::string served_by_text(unsigned doors) {
   std::string by;
-  for (const Door door : all_doors) {
+  for (const Door door : kAllDoors) {
     if ((doors & bit_of(door)) != 0) by += (by.empty() ? "" : ", ") + std::string(door_name(door));
   }
   return by;
@@ -772,7 +772,7 @@ std::string option_table_markdown() {
       "rank* affects only the time or memory of that rank. The last table shows\nwhich interface "
       "serves which option. An interface refuses options that it does not serve.\n\n## Of a "
       "file\n\n";
-  return text + rows_of(file_table) + "\n## Of a field\n\n" + rows_of(field_table) +
+  return text + rows_of(kFileTable) + "\n## Of a field\n\n" + rows_of(kFieldTable) +
          "\n## Of a codec\n\nSettings that only the field's codec reads (`codecs.md`). `id=NUMBER` "
          "is any filter plug-in.\n\n" +
          codec_rows();
@@ -812,14 +812,14 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
               (own->settings.empty() ? "it has none" : "it knows: " + listed(own->settings)));
     }
   }
-  if (find_entry(file_table, key) != file_table.end()) {
+  if (find_entry(kFileTable, key) != kFileTable.end()) {
     return Status(Code::invalid_argument,
                   "option " + quoted + " applies to the whole file, not to a single field");
   }
   std::vector<std::string_view> all;
-  all.reserve(field_table.size() + file_table.size() + settings.size());
-  for (const Field& each : field_table) all.push_back(each.name);
-  for (const File& each : file_table) all.push_back(each.name);
+  all.reserve(kFieldTable.size() + kFileTable.size() + settings.size());
+  for (const Field& each : kFieldTable) all.push_back(each.name);
+  for (const File& each : kFileTable) all.push_back(each.name);
   append(settings, all);
   const std::string meant = did_you_mean(key, all);
   const std::string nearest = meant.empty() ? "." : meant;
@@ -828,8 +828,8 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
           ? ""
           : "; of codec " + std::string(codec) + ": " + listed(own->settings);
   return Status(Code::invalid_argument, "unknown option " + quoted + nearest +
-                                            " Options of a field: " + names_of(field_table) +
-                                            of_codec + "; of the file: " + names_of(file_table));
+                                            " Options of a field: " + names_of(kFieldTable) +
+                                            of_codec + "; of the file: " + names_of(kFileTable));
 }
 
 }  // namespace tailrace

@@ -30,7 +30,7 @@ enum class Agreement : std::uint8_t {
   own     ///< Each rank's own value: it only affects that rank's time or memory.
 };
 
-inline constexpr std::array<Door, 7> all_doors = {
+inline constexpr std::array<Door, 7> kAllDoors = {
     Door::steps, Door::python, Door::pnetcdf, Door::hdf5, Door::serial, Door::repack, Door::concat};
 constexpr unsigned bit_of(Door door) { return static_cast<unsigned>(door); }
 constexpr unsigned bits_of(std::initializer_list<Door> doors) {

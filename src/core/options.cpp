@@ -144,7 +144,7 @@ Result<Shape> parse_shape(std::string_view text) {
   while (true) {
     const std::size_t cross = rest.find('x');
     Result<std::uint64_t> extent = parse_count("shape", rest.substr(0, cross), 0);
-    if (!extent.ok() || shape.size() == max_rank) {
+    if (!extent.ok() || shape.size() == kMaxRank) {
       return Status(Code::invalid_argument,
                     "\"" + std::string(text) + "\" is not a shape such as 512x512x512");
     }

@@ -78,7 +78,7 @@ enum class Objective : std::uint8_t {
 
 /// Layout of a complete file with all metadata in front of the data; chunks are placed like claimed
 /// ones.
-inline constexpr std::string_view front_layout = "front";
+inline constexpr std::string_view kFrontLayout = "front";
 
 /// Bytes that the layouts predictive and arena reserve beyond the predicted ones.
 struct SpaceGoal {

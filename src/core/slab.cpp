@@ -20,9 +20,9 @@ std::uint64_t n_steps(std::uint64_t from, std::uint64_t to, std::uint64_t stride
 
 /// Nested loops of a copy, outermost first; steps in bytes.
 struct CopyLoops {
-  std::array<std::uint64_t, max_rank + 1> count{};
-  std::array<std::uint64_t, max_rank + 1> from_step{};
-  std::array<std::uint64_t, max_rank + 1> to_step{};
+  std::array<std::uint64_t, kMaxRank + 1> count{};
+  std::array<std::uint64_t, kMaxRank + 1> from_step{};
+  std::array<std::uint64_t, kMaxRank + 1> to_step{};
   std::size_t n = 0;
 
   void add(std::uint64_t n_times, std::uint64_t from, std::uint64_t to) {
@@ -75,7 +75,7 @@ void run(const CopyLoops& loops, const std::byte* from, std::byte* to, std::size
     return;
   }
   const std::size_t inner = loops.n - 1;
-  std::array<std::uint64_t, max_rank + 1> at{};
+  std::array<std::uint64_t, kMaxRank + 1> at{};
   while (true) {
     copy_row(loops.count[inner], from, loops.from_step[inner], to, loops.to_step[inner],
              element_bytes);
@@ -102,8 +102,8 @@ struct PartLoops {
   PartLoops(const SlabPart& part, const Box& box, const Slab& slab, std::size_t element_bytes) {
     const std::size_t rank = box.rank();
     TAILRACE_CHECK(part.slab.rank() == rank && slab.rank() == rank && part.first.size() == rank);
-    std::array<std::uint64_t, max_rank + 1> box_step{};
-    std::array<std::uint64_t, max_rank + 1> slab_step{};
+    std::array<std::uint64_t, kMaxRank + 1> box_step{};
+    std::array<std::uint64_t, kMaxRank + 1> slab_step{};
     std::uint64_t box_bytes = element_bytes;
     std::uint64_t slab_bytes = element_bytes;
     for (std::size_t d = rank; d-- > 0;) {

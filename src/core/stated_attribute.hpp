@@ -16,9 +16,9 @@ struct StatedAttribute {
 };
 
 /// Most elements that a StatedAttribute holds; a longer attribute is stored as empty.
-inline constexpr std::size_t attribute_elements_max = 256;
+inline constexpr std::size_t kAttributeElementsMax = 256;
 /// Most bytes of each text; an attribute with a longer text is stored as empty.
-inline constexpr std::size_t attribute_text_bytes_max = 1U << 16;
+inline constexpr std::size_t kAttributeTextBytesMax = 1U << 16;
 
 /// Predicate for the names of the attributes that a caller requests.
 using AttributeFilter = bool (*)(std::string_view name);

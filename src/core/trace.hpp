@@ -41,7 +41,7 @@ struct LaneObstacles {
 };
 
 /// Most obstacles per lane and iteration that are recorded and forecast.
-inline constexpr std::size_t lane_obstacles_max = 10'000;
+inline constexpr std::size_t kLaneObstaclesMax = 10'000;
 
 /// Reduce sorted, disjoint obstacles to `n_most` by merging those separated by the shortest gaps.
 /// The merged gaps are the idle time that is least useful. `n_most` > 0. Not collective.
@@ -52,10 +52,10 @@ void merge_obstacles(std::vector<Obstacle>& obstacles, std::size_t n_most);
 // frontends write them.
 
 /// Number of the I/O lane in traces; 0 is the main lane, 1 and up are encode threads.
-inline constexpr std::int32_t io_lane_number = 100;
+inline constexpr std::int32_t kIoLaneNumber = 100;
 /// Number of the lane that writes a step's metadata while the application runs (modes async and
 /// in_situ, rank 0).
-inline constexpr std::int32_t commit_lane_number = 101;
+inline constexpr std::int32_t kCommitLaneNumber = 101;
 
 /// One interval of work on one lane of one rank.
 struct TraceEvent {

@@ -166,7 +166,7 @@ Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& pa
   const Hdf5Id type(H5Dget_type(dataset.get()));
   const Hdf5Id space(H5Dget_space(dataset.get()));
   if (!type.valid() || !space.valid()) return hdf5_failure(Code::corrupt, what);
-  hsize_t extents[max_rank] = {};
+  hsize_t extents[kMaxRank] = {};
   const int rank = H5Sget_simple_extent_dims(space.get(), extents, nullptr);
   const Shape shape(extents, extents + std::max(rank, 0));
   const bool one_column = rank >= 1 && n_elements(Shape(shape.begin() + 1, shape.end())) == 1;
@@ -185,8 +185,8 @@ Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& pa
   }
   Hdf5Id memory_space;
   if (first_only) {
-    const hsize_t start[max_rank] = {};
-    hsize_t count[max_rank];
+    const hsize_t start[kMaxRank] = {};
+    hsize_t count[kMaxRank];
     std::fill(std::begin(count), std::end(count), hsize_t{1});
     memory_space = Hdf5Id(H5Screate_simple(1, count, nullptr));
     H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start, nullptr, count, nullptr);

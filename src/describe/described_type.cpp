@@ -125,7 +125,7 @@ std::string fact_of(const DescribedType& type, std::size_t index) {
 bool same_below_byte_order(const DescribedType& original, const DescribedType& copy) {
   if (original.facts.size() != copy.facts.size() || !original.parts.empty()) return false;
   for (std::size_t i = 0; i < original.facts.size(); ++i) {
-    if (original.facts[i].first != byte_order_fact && original.facts[i] != copy.facts[i]) {
+    if (original.facts[i].first != kByteOrderFact && original.facts[i] != copy.facts[i]) {
       return false;
     }
   }
@@ -145,7 +145,7 @@ TypeDifference difference_of_types(const DescribedType& original, const Describe
     difference.original = fact_of(original, i);
     difference.copy = fact_of(copy, i);
     difference.only_byte_order =
-        difference.what == byte_order_fact && same_below_byte_order(original, copy);
+        difference.what == kByteOrderFact && same_below_byte_order(original, copy);
     return difference;
   }
   const std::size_t n_parts = std::min(original.parts.size(), copy.parts.size());

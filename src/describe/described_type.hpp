@@ -51,8 +51,8 @@ struct DescribedType {
 };
 
 /// Fact that names the file object which a type is; "none" for a type that is not an object.
-inline constexpr const char* named_type_fact = "named type";
-inline constexpr const char* byte_order_fact = "byte order";
+inline constexpr const char* kNamedTypeFact = "named type";
+inline constexpr const char* kByteOrderFact = "byte order";
 
 /// A difference of two types.
 struct TypeDifference {

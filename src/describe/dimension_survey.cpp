@@ -22,11 +22,11 @@ namespace tailrace {
 namespace {
 
 /// Size of a piece in which values are read; a larger chunk is one piece.
-constexpr std::uint64_t survey_piece_bytes = 4U << 20;
+constexpr std::uint64_t kSurveyPieceBytes = 4U << 20;
 /// HDF5's limit for an attribute.
-constexpr std::uint64_t survey_attribute_bytes_max = std::uint64_t{1} << 32;
+constexpr std::uint64_t kSurveyAttributeBytesMax = std::uint64_t{1} << 32;
 
-constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;
+constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15U;
 
 /// The finalizer of splitmix64 (Steele, Lea, Flood 2014).
 std::uint64_t mixed(std::uint64_t x) {
@@ -43,7 +43,7 @@ std::uint64_t digest_of(const void* bytes, std::size_t n_bytes, std::uint64_t di
     std::uint64_t word = 0;
     const std::size_t n = std::min(n_bytes, sizeof word);
     std::memcpy(&word, at, n);
-    digest = mixed(digest + golden + word);
+    digest = mixed(digest + kGolden + word);
     at += n;
     n_bytes -= n;
   }
@@ -168,7 +168,7 @@ Result<std::uint64_t> attribute_digest(hid_t object, const std::string& name,
   std::uint64_t n_bytes = 0;
   if (!type.valid() || n < 0 ||
       __builtin_mul_overflow(static_cast<std::uint64_t>(n), H5Tget_size(type.get()), &n_bytes) ||
-      n_bytes > survey_attribute_bytes_max) {
+      n_bytes > kSurveyAttributeBytesMax) {
     return hdf5_failure(Code::corrupt, "attribute \"" + name + "\" cannot be read");
   }
   const std::string type_text = hdf5_type_text(type.get());
@@ -345,7 +345,7 @@ ChunkGrid read_pieces(hid_t dataset, Shape shape, std::uint64_t element_bytes) {
   }
   for (std::size_t d = shape.size(); d-- > 0;) {
     const std::uint64_t n_bytes = std::max<std::uint64_t>(n_elements(piece) * element_bytes, 1);
-    const std::uint64_t n_more = std::max<std::uint64_t>(survey_piece_bytes / n_bytes, 1);
+    const std::uint64_t n_more = std::max<std::uint64_t>(kSurveyPieceBytes / n_bytes, 1);
     const std::uint64_t n_all = (shape[d] + piece[d] - 1) / piece[d];
     piece[d] = std::min(piece[d] * std::min(n_more, n_all), shape[d]);
     if (n_more < n_all) break;
@@ -421,7 +421,7 @@ Result<ValueDigest> digest_values(hid_t dataset, const std::string& path,
             } else {
               word = element_digest(type.get(), value, paths, 0);
             }
-            digest[0] += mixed(word + (index + 1) * golden);
+            digest[0] += mixed(word + (index + 1) * kGolden);
             digest[1] += mixed(mixed(index) ^ word);
           }
         });

@@ -39,13 +39,13 @@ herr_t write_elements(hid_t dataset, hid_t type, hid_t space, hid_t transfer, co
     return H5Dwrite(dataset, type, memory.get(), space, transfer, values);
   }
   const auto rank = static_cast<std::size_t>(H5Sget_simple_extent_ndims(space));
-  std::array<hsize_t, max_rank> first{};
-  std::array<hsize_t, max_rank> last{};
+  std::array<hsize_t, kMaxRank> first{};
+  std::array<hsize_t, kMaxRank> last{};
   if (H5Sget_select_bounds(space, first.data(), last.data()) < 0) return -1;
   const hsize_t one = 1;
   const Hdf5Id memory(H5Screate_simple(1, &one, nullptr));
   const std::size_t value_bytes = H5Tget_size(type);
-  std::array<hsize_t, max_rank> at = first;
+  std::array<hsize_t, kMaxRank> at = first;
   const auto* value = static_cast<const std::byte*>(values);
   for (hsize_t i = 0; i < n_elements; ++i, value += value_bytes) {
     if (H5Sselect_elements(space, H5S_SELECT_SET, 1, at.data()) < 0 ||

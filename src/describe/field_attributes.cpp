@@ -62,9 +62,9 @@ void read_component_bounds(hid_t dataset, FieldAttributes& attributes) {
   constexpr std::uint64_t kMostBoxes = 1U << 20;
   constexpr auto kMostValues = static_cast<std::uint64_t>(INT64_MAX);
   attributes.component_bounds =
-      numbers_attribute<double>(dataset, component_bounds_attribute, H5T_NATIVE_DOUBLE, kMost);
+      numbers_attribute<double>(dataset, kComponentBoundsAttribute, H5T_NATIVE_DOUBLE, kMost);
   const auto runs =
-      numbers_attribute<std::uint64_t>(dataset, component_runs_attribute, H5T_NATIVE_UINT64, kMost);
+      numbers_attribute<std::uint64_t>(dataset, kComponentRunsAttribute, H5T_NATIVE_UINT64, kMost);
   const auto fits = [&](double bound) { return bound >= 0 && bound <= attributes.absolute_bound; };
   if (!std::ranges::all_of(attributes.component_bounds, fits)) attributes.component_bounds.clear();
   const std::uint64_t n = attributes.component_bounds.size();
@@ -109,7 +109,7 @@ FieldAttributes told_by_file(hid_t dataset, const std::string& version) {
 /// Version in the file's note; empty if the file has no note.
 std::string version_in_note(hid_t file) {
   const auto note =
-      nlohmann::json::parse(hdf5_text_attribute(file, file_note_attribute), nullptr, false);
+      nlohmann::json::parse(hdf5_text_attribute(file, kFileNoteAttribute), nullptr, false);
   const bool told = note.is_object() && note.contains("version") && note["version"].is_string();
   return told ? note["version"].get<std::string>() : "";
 }
@@ -117,8 +117,8 @@ std::string version_in_note(hid_t file) {
 /// Parse the guard attribute, an untrusted text of any length. The caller must know if it is
 /// invalid, so that it does not check or extend the dataset without its guards.
 void read_guards(const std::string& text, FieldAttributes& attributes) {
-  Result<Guards> guards = parse_guards(text.substr(0, guards_text_bytes_max));
-  if (guards.ok() && text.size() <= guards_text_bytes_max) {
+  Result<Guards> guards = parse_guards(text.substr(0, kGuardsTextBytesMax));
+  if (guards.ok() && text.size() <= kGuardsTextBytesMax) {
     attributes.guards = std::move(*guards);
   } else {
     attributes.guards_unknown = text.empty() ? "(no text)" : text.substr(0, 80);
@@ -127,40 +127,40 @@ void read_guards(const std::string& text, FieldAttributes& attributes) {
 }
 
 Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
-  attributes.codec = hdf5_text_attribute(dataset, codec_attribute);
+  attributes.codec = hdf5_text_attribute(dataset, kCodecAttribute);
   attributes.by_tailrace = !attributes.codec.empty();
   if (!attributes.by_tailrace) return Status();
   LossFacts facts;
-  facts.recorded = hdf5_text_attribute(dataset, losses_attribute);
+  facts.recorded = hdf5_text_attribute(dataset, kLossesAttribute);
   if (!facts.recorded.empty()) attributes.losses = losses_of(facts);
-  if (hdf5_text_attribute(dataset, bound_mode_attribute) == unknown_word) {
+  if (hdf5_text_attribute(dataset, kBoundModeAttribute) == kUnknownWord) {
     FieldAttributes unknown;
     unknown.said_unknown = true;
     unknown.losses = std::move(attributes.losses);
-    if (attributes.codec != unknown_word) unknown.codec = attributes.codec;
+    if (attributes.codec != kUnknownWord) unknown.codec = attributes.codec;
     attributes = std::move(unknown);
     return Status();
   }
-  attributes.codec_version = hdf5_text_attribute(dataset, codec_version_attribute);
-  if (attributes.codec_version.empty()) attributes.codec_version = built_in_codec_version;
-  attributes.version = hdf5_text_attribute(dataset, version_attribute);
-  attributes.bound.mode = bound_mode_of(hdf5_text_attribute(dataset, bound_mode_attribute));
+  attributes.codec_version = hdf5_text_attribute(dataset, kCodecVersionAttribute);
+  if (attributes.codec_version.empty()) attributes.codec_version = kBuiltInCodecVersion;
+  attributes.version = hdf5_text_attribute(dataset, kVersionAttribute);
+  attributes.bound.mode = bound_mode_of(hdf5_text_attribute(dataset, kBoundModeAttribute));
   const auto number = [&](const char* name, auto store) {
     Result<std::optional<double>> value = number_attribute(dataset, name);
     if (value.ok() && value->has_value()) store(**value);
     return value.status();
   };
-  TAILRACE_TRY(number(bound_asked_attribute, [&](double v) { attributes.bound.value = v; }));
+  TAILRACE_TRY(number(kBoundAskedAttribute, [&](double v) { attributes.bound.value = v; }));
   attributes.pointwise_bound = pointwise_bound(attributes.bound);
-  TAILRACE_TRY(number(absolute_bound_attribute, [&](double v) { attributes.absolute_bound = v; }));
-  if (H5Aexists(dataset, guard_attribute) > 0) {
-    read_guards(hdf5_text_attribute(dataset, guard_attribute), attributes);
+  TAILRACE_TRY(number(kAbsoluteBoundAttribute, [&](double v) { attributes.absolute_bound = v; }));
+  if (H5Aexists(dataset, kGuardAttribute) > 0) {
+    read_guards(hdf5_text_attribute(dataset, kGuardAttribute), attributes);
   }
-  if (H5Aexists(dataset, component_bounds_attribute) > 0) {
+  if (H5Aexists(dataset, kComponentBoundsAttribute) > 0) {
     attributes.bound = {BoundMode::abs, attributes.absolute_bound};
     read_component_bounds(dataset, attributes);
   }
-  return number(max_error_attribute_name, [&](double v) { attributes.max_error = v; });
+  return number(kMaxErrorAttributeName, [&](double v) { attributes.max_error = v; });
 }
 
 }  // namespace
@@ -193,9 +193,9 @@ namespace {
 bool bounds_are_whole(hid_t dataset, const FieldAttributes& attributes) {
   const BoundMode mode = attributes.bound.mode;
   const auto has = [&](const char* name) { return H5Aexists(dataset, name) > 0; };
-  if (hdf5_text_attribute(dataset, bound_mode_attribute) != bound_mode_name(mode)) return false;
-  if (mode != BoundMode::none && !has(bound_asked_attribute)) return false;
-  if (mode != BoundMode::pw_rel && !has(absolute_bound_attribute)) return false;
+  if (hdf5_text_attribute(dataset, kBoundModeAttribute) != bound_mode_name(mode)) return false;
+  if (mode != BoundMode::none && !has(kBoundAskedAttribute)) return false;
+  if (mode != BoundMode::pw_rel && !has(kAbsoluteBoundAttribute)) return false;
   // Comparisons with a NaN are false.
   return attributes.absolute_bound >= 0 && attributes.max_error.value_or(0) >= 0 &&
          !std::isnan(attributes.bound.value);
@@ -206,7 +206,7 @@ bool bounds_are_whole(hid_t dataset, const FieldAttributes& attributes) {
 RowNotes read_row_notes(std::int64_t dataset) {
   RowNotes notes;
   // Almost all datasets end here.
-  if (H5Aexists(dataset, codec_attribute) <= 0) return notes;
+  if (H5Aexists(dataset, kCodecAttribute) <= 0) return notes;
   notes.silent = false;
   FieldAttributes attributes;
   notes.said = read_own_attributes(dataset, attributes).ok() && attributes.by_tailrace &&
@@ -233,7 +233,7 @@ Result<std::vector<std::string>> attribute_texts(hid_t attribute, hid_t type, st
   std::vector<std::string> texts;
   const std::size_t element_bytes = H5Tget_size(type);
   const bool variable = H5Tis_variable_str(type) > 0;
-  if (!variable && element_bytes > attribute_text_bytes_max) return texts;
+  if (!variable && element_bytes > kAttributeTextBytesMax) return texts;
   std::vector<char> bytes(n * element_bytes);
   if (n == 0) return texts;
   if (H5Aread(attribute, type, bytes.data()) < 0) return hdf5_failure(Code::corrupt, "its value");
@@ -242,7 +242,7 @@ Result<std::vector<std::string>> attribute_texts(hid_t attribute, hid_t type, st
     std::size_t length = variable ? 0 : strnlen(text, element_bytes);
     if (variable) {
       std::memcpy(&text, bytes.data() + i * element_bytes, sizeof text);
-      length = text == nullptr ? 0 : strnlen(text, attribute_text_bytes_max);
+      length = text == nullptr ? 0 : strnlen(text, kAttributeTextBytesMax);
     } else {
       while (length > 0 && text[length - 1] == ' ') --length;  // Fortran's padding.
     }
@@ -263,7 +263,7 @@ Result<StatedAttribute> stated_attribute(hid_t object, const std::string& name) 
   const Hdf5Id space(attribute.valid() ? H5Aget_space(attribute.get()) : H5I_INVALID_HID);
   const hssize_t n = space.valid() ? H5Sget_simple_extent_npoints(space.get()) : -1;
   if (!type.valid() || n < 0) return hdf5_failure(Code::corrupt, "its type or extent");
-  if (n > static_cast<hssize_t>(attribute_elements_max)) return value;
+  if (n > static_cast<hssize_t>(kAttributeElementsMax)) return value;
   const H5T_class_t kind = H5Tget_class(type.get());
   if (kind == H5T_STRING) {
     TAILRACE_TAKE(value.texts,

@@ -14,7 +14,7 @@
 namespace tailrace {
 namespace {
 
-constexpr std::size_t no_partner = SIZE_MAX;
+constexpr std::size_t kNoPartner = SIZE_MAX;
 
 std::string member_path(const std::string& group, const std::string& name) {
   return group == "/" ? "/" + name : group + "/" + name;
@@ -38,8 +38,8 @@ class Pairing final {
         copy_(copy),
         rules_(rules),
         findings_(findings),
-        partner_(original.objects.size(), no_partner),
-        partner_of_copy_(copy.objects.size(), no_partner),
+        partner_(original.objects.size(), kNoPartner),
+        partner_of_copy_(copy.objects.size(), kNoPartner),
         pair_index_(original.objects.size(), 0) {}
 
   std::vector<ObjectPair> run() {
@@ -149,7 +149,7 @@ class Pairing final {
   bool follow(const InventoryLink& a, const InventoryLink& b, const std::string& path) {
     const bool hard = a.kind == InventoryLink::Kind::hard && b.kind == InventoryLink::Kind::hard;
     if (!hard) return true;
-    if (partner_[a.object] != no_partner || partner_of_copy_[b.object] != no_partner) return true;
+    if (partner_[a.object] != kNoPartner || partner_of_copy_[b.object] != kNoPartner) return true;
     const ObjectKind kind = original_.objects[a.object].kind;
     const ObjectKind of_copy = copy_.objects[b.object].kind;
     if (kind == of_copy) {
@@ -178,7 +178,7 @@ class Pairing final {
     } else if (partner_[a.object] != b.object) {
       const std::size_t other = partner_[a.object];
       const std::string which =
-          other == no_partner
+          other == kNoPartner
               ? fmt::format(
                     "is the object \"{}\" in the compressed file, another one in the "
                     "original",
@@ -282,7 +282,7 @@ class ObjectComparison final {
 
   bool fails(const DescribedFact& fact) const {
     const std::string_view aspect = fact.aspect;
-    const bool elsewhere = aspect == virtual_sources_aspect || aspect == external_files_aspect;
+    const bool elsewhere = aspect == kVirtualSourcesAspect || aspect == kExternalFilesAspect;
     return fact.fails && !(elsewhere && rules_.follow_external);
   }
 

@@ -149,8 +149,8 @@ std::string object_text(ObjectKind kind, const std::string& path);
 /// The beginning of a long text, for messages.
 std::string shortened_text(const std::string& text);
 
-inline constexpr const char* virtual_sources_aspect = "virtual sources";
-inline constexpr const char* external_files_aspect = "external files";
+inline constexpr const char* kVirtualSourcesAspect = "virtual sources";
+inline constexpr const char* kExternalFilesAspect = "external files";
 
 /// True for attributes that dimension scales and netCDF-4 reserve.
 bool is_dimension_attribute(std::string_view name);

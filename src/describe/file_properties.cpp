@@ -72,15 +72,15 @@ bool has_usual_attribute_numbers(hid_t creation) {
   unsigned compact_max = 0;
   unsigned dense_min = 0;
   return H5Pget_attr_phase_change(creation, &compact_max, &dense_min) >= 0 &&
-         compact_max == default_compact_max && dense_min == default_dense_min;
+         compact_max == kDefaultCompactMax && dense_min == kDefaultDenseMin;
 }
 
 bool has_default_attribute_form(hid_t creation) {
-  unsigned compact_max = default_compact_max;
-  unsigned dense_min = default_dense_min;
+  unsigned compact_max = kDefaultCompactMax;
+  unsigned dense_min = kDefaultDenseMin;
   H5Pget_attr_phase_change(creation, &compact_max, &dense_min);
-  const bool ours = compact_max == compact_attributes_max && dense_min == compact_max / 2;
-  return ours || (compact_max == default_compact_max && dense_min == default_dense_min);
+  const bool ours = compact_max == kCompactAttributesMax && dense_min == compact_max / 2;
+  return ours || (compact_max == kDefaultCompactMax && dense_min == kDefaultDenseMin);
 }
 
 Result<bool> has_old_chunk_index(hid_t dataset) {
@@ -92,13 +92,13 @@ Result<bool> has_old_chunk_index(hid_t dataset) {
 }
 
 bool loses_link_form(hid_t creation, hid_t copy) {
-  std::array<unsigned, 2> before = {default_compact_max, default_dense_min};
+  std::array<unsigned, 2> before = {kDefaultCompactMax, kDefaultDenseMin};
   std::array<unsigned, 2> after = before;
   const auto default_form = before;
   H5Pget_link_phase_change(creation, &before[0], &before[1]);
   H5Pget_link_phase_change(copy, &after[0], &after[1]);
   // Tailrace derives the limits from the number of links for which a group is created.
-  const bool ours = before[0] > unexpected_links_max && before[1] == before[0] / 2 &&
+  const bool ours = before[0] > kUnexpectedLinksMax && before[1] == before[0] / 2 &&
                     after[1] == after[0] / 2 && after[0] >= before[0];
   return before != default_form && before != after && !ours;
 }
@@ -106,8 +106,8 @@ bool loses_link_form(hid_t creation, hid_t copy) {
 Hdf5Id detached_space(hid_t space) {
   const H5S_class_t kind = H5Sget_simple_extent_type(space);
   if (kind != H5S_SIMPLE) return Hdf5Id(H5Screate(kind));
-  std::array<hsize_t, max_rank> extents{};
-  std::array<hsize_t, max_rank> limits{};
+  std::array<hsize_t, kMaxRank> extents{};
+  std::array<hsize_t, kMaxRank> limits{};
   const int rank = H5Sget_simple_extent_dims(space, extents.data(), limits.data());
   return Hdf5Id(H5Screate_simple(rank, extents.data(), limits.data()));
 }

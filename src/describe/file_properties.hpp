@@ -24,8 +24,8 @@ std::vector<std::pair<const char*, std::string>> file_properties(hid_t file);
 
 /// HDF5's default limits between header and heap, the same in all versions. More messages than the
 /// first limit move to a heap; fewer than the second move back.
-inline constexpr unsigned default_compact_max = 8;
-inline constexpr unsigned default_dense_min = 6;
+inline constexpr unsigned kDefaultCompactMax = 8;
+inline constexpr unsigned kDefaultDenseMin = 6;
 
 /// True if `creation` has these limits for attributes, so that object headers do not store them.
 bool has_usual_attribute_numbers(hid_t creation);

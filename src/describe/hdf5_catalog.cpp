@@ -80,7 +80,7 @@ std::optional<double> hdf5_fill(const StoredDataset& field) {
 bool is_plain_bytes(const StoredDataset& described) {
   constexpr std::uint64_t element_bytes_max = 1U << 20;
   return described.by_value && described.appended && !described.foreign &&
-         described.element_bytes <= element_bytes_max && described.shape.size() < max_rank &&
+         described.element_bytes <= element_bytes_max && described.shape.size() < kMaxRank &&
          (described.storage.kind == StoredForm::Kind::contiguous ||
           (described.chunked() && described.storage.filters.empty()));
 }
@@ -116,10 +116,10 @@ class CatalogVisitor final : public Hdf5Visitor {
     // Carrying over looks objects up by path many times, and HDF5 takes a step for each group in a
     // path.
     const auto depth = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
-    if (fields_asked_ && depth > group_depth_max) {
+    if (fields_asked_ && depth > kGroupDepthMax) {
       return Status(Code::unsupported, "group \"" + path.substr(0, 60) +
                                            "...\": groups are nested " + "more than " +
-                                           std::to_string(group_depth_max) + " deep");
+                                           std::to_string(kGroupDepthMax) + " deep");
     }
     if (path == "/" && fields_asked_) {
       catalog_.netcdf4 =

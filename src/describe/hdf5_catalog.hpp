@@ -51,13 +51,13 @@ struct Hdf5Catalog {
 };
 
 /// Limit for the nesting depth of groups in a file whose fields are listed.
-inline constexpr std::size_t group_depth_max = 256;
+inline constexpr std::size_t kGroupDepthMax = 256;
 
 /// List an open file. Not collective. Call with HDF5 locked. Cost: O(objects).
 /// @param skip_unreadable  leave out objects that HDF5 cannot open, and list them in `unreadable`.
 /// @error corrupt  an object that HDF5 cannot open; the message names its path.
 /// @error unsupported  an object of a later HDF5; paths or groups beyond the limits (hdf5_walk.hpp,
-/// group_depth_max)
+/// kGroupDepthMax)
 Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked,
                                       OtherFiles other_files = OtherFiles::leave_out,
                                       bool skip_unreadable = false);

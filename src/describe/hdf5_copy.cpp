@@ -313,7 +313,7 @@ void renew_layout(hid_t creation) {
   H5D_alloc_time_t allocation = H5D_ALLOC_TIME_DEFAULT;
   H5Pget_alloc_time(creation, &allocation);
   if (layout == H5D_CHUNKED) {
-    std::array<hsize_t, max_rank> chunk = {};
+    std::array<hsize_t, kMaxRank> chunk = {};
     unsigned options = 0;
     const int rank = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
     H5Pget_chunk_opts(creation, &options);
@@ -344,7 +344,7 @@ Result<std::optional<ChunksThere>> chunks_with_holes(hid_t dataset, const Shape&
   std::optional<ChunksThere> found;
   const Hdf5Id creation(H5Dget_create_plist(dataset));
   if (H5Pget_layout(creation.get()) != H5D_CHUNKED) return found;
-  std::array<hsize_t, max_rank> chunk = {};
+  std::array<hsize_t, kMaxRank> chunk = {};
   const int rank = H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data());
   if (rank < 0 || static_cast<std::size_t>(rank) != shape.size()) return found;
   const ChunkGrid grid{shape, Shape(chunk.begin(), chunk.begin() + rank)};
@@ -392,7 +392,7 @@ void Hdf5Copier::adapt(hid_t creation, const std::string& path) {
   if (!has_default_attribute_form(creation)) {
     lines_.push_back("the thresholds for dense attribute storage are not kept: " + path);
   }
-  H5Pset_attr_phase_change(creation, default_compact_max, default_dense_min);
+  H5Pset_attr_phase_change(creation, kDefaultCompactMax, kDefaultDenseMin);
   if (H5Pget_layout(creation) != H5D_CHUNKED) return;
   unsigned options = 0;
   if (H5Pget_chunk_opts(creation, &options) >= 0 && options != 0) {
@@ -540,7 +540,7 @@ bool Hdf5Copier::create_like(hid_t from, const std::string& path) {
     H5Pset_attr_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     // Contiguous storage cannot grow.
     const int rank = H5Sget_simple_extent_ndims(space.get());
-    std::array<hsize_t, max_rank> extents = {};
+    std::array<hsize_t, kMaxRank> extents = {};
     H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
     if (rank > 0) H5Sset_extent_simple(space.get(), rank, extents.data(), extents.data());
   }
@@ -564,10 +564,10 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
   TAILRACE_TRY(check_lists(type.get(), what));
 
   const int rank = H5Sget_simple_extent_ndims(space.get());
-  std::array<hsize_t, max_rank> extents = {};
+  std::array<hsize_t, kMaxRank> extents = {};
   if (rank > 0) H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
   const std::uint64_t value_bytes = std::max<std::uint64_t>(H5Tget_size(type.get()), 1);
-  if (static_cast<std::uint64_t>(n_values) > hollow_bytes_min / value_bytes) {
+  if (static_cast<std::uint64_t>(n_values) > kHollowBytesMin / value_bytes) {
     return Status(Code::unsupported, what + ": " + std::to_string(n_values) +
                                          " values are too many to copy element by element");
   }
@@ -648,9 +648,9 @@ Hdf5Id creation_like(hid_t group, const Members& members) {
   H5Pset_attr_creation_order(creation.get(), attribute_order | ordered);
   // Reserve room for all links in the group's header, as in files that we create
   // (hdf5_properties.cpp): a heap and a B-tree cost 4 KiB and more.
-  const bool compact = members.names.size() <= compact_links_max;
+  const bool compact = members.names.size() <= kCompactLinksMax;
   const unsigned n_max =
-      compact ? static_cast<unsigned>(members.names.size()) + unexpected_links_max : 0;
+      compact ? static_cast<unsigned>(members.names.size()) + kUnexpectedLinksMax : 0;
   H5Pset_link_phase_change(creation.get(), n_max, n_max / 2);
   if (compact && !members.names.empty()) {
     H5Pset_est_link_info(creation.get(), static_cast<unsigned>(members.names.size()),

@@ -23,12 +23,12 @@ namespace {
 using Kind = DescribedType::Kind;
 
 /// Size limit: larger attributes are not compared.
-constexpr std::size_t attribute_bytes_limit = std::size_t{1} << 30;
+constexpr std::size_t kAttributeBytesLimit = std::size_t{1} << 30;
 /// Element limit: longer attributes are compared as bytes and shown as bytes.
-constexpr std::size_t attribute_texts_limit = 1U << 16;
-constexpr std::size_t region_blocks_shown = 64;
+constexpr std::size_t kAttributeTextsLimit = 1U << 16;
+constexpr std::size_t kRegionBlocksShown = 64;
 /// Bytes of an object's index in a global heap, as stored in region references.
-constexpr std::size_t heap_number_bytes = 4;
+constexpr std::size_t kHeapNumberBytes = 4;
 
 std::string order_text(H5T_order_t order) {
   switch (order) {
@@ -71,7 +71,7 @@ void add_bit_facts(hid_t type, DescribedType& described) {
   H5Tget_pad(type, &low, &high);
   const H5T_order_t order = H5Tget_order(type);
   described.big_endian = order == H5T_ORDER_BE;
-  described.facts.emplace_back(byte_order_fact,
+  described.facts.emplace_back(kByteOrderFact,
                                described.n_bytes > 1 ? order_text(order) : "of one byte");
   described.facts.emplace_back("precision", std::to_string(H5Tget_precision(type)));
   described.facts.emplace_back("bit offset", std::to_string(H5Tget_offset(type)));
@@ -123,7 +123,7 @@ void describe_reference(hid_t type, std::size_t address_bytes, DescribedType& de
   const std::size_t n_bytes = described.n_bytes;
   const bool object = H5Tequal(type, H5T_STD_REF_OBJ) > 0 || (is_short && n_bytes == address_bytes);
   const bool region = H5Tequal(type, H5T_STD_REF_DSETREG) > 0 ||
-                      (is_short && n_bytes == address_bytes + heap_number_bytes);
+                      (is_short && n_bytes == address_bytes + kHeapNumberBytes);
   described.kind = object ? Kind::object_reference : region ? Kind::region_reference : Kind::bytes;
   described.facts.emplace_back("reference to", object   ? "objects"
                                                : region ? "regions"
@@ -148,7 +148,7 @@ std::string selection_text(hid_t space) {
   if (got < 0) return "unreadable";
   std::uint64_t digest = 1469598103934665603ULL;  // FNV-1a
   for (const hsize_t number : numbers) digest = (digest ^ number) * 1099511628211ULL;
-  const std::size_t n_shown = std::min(numbers.size(), region_blocks_shown * n_each);
+  const std::size_t n_shown = std::min(numbers.size(), kRegionBlocksShown * n_each);
   std::string text = points ? "points" : "blocks";
   for (std::size_t i = 0; i < n_shown; ++i) {
     text += i % n_each == 0 ? " [" : i % dimensions == 0 ? "]..[" : ", ";
@@ -395,7 +395,7 @@ DescribedType Hdf5Inventory::describe_type(hid_t type) {
                 ? fmt::format("\"{}\"", name_at(address_of_key(facts.key)))
                 : "nothing";
   }
-  described.facts.emplace_back(named_type_fact, named);
+  described.facts.emplace_back(kNamedTypeFact, named);
   // A text's size is its length; for variable length, HDF5 reports a pointer's size. References are
   // as long as the file's addresses.
   if (kind != H5T_STRING && kind != H5T_REFERENCE) {
@@ -535,14 +535,14 @@ DescribedAttribute Hdf5Inventory::describe_attribute(hid_t object, const std::st
   if (n_values < 0) return failed(hdf5_error_text());
   const auto n = static_cast<std::size_t>(n_values);
   const std::size_t n_bytes = described.type.n_bytes;
-  if (n_bytes == 0 || n > attribute_bytes_limit / n_bytes) return failed("its size is too large");
+  if (n_bytes == 0 || n > kAttributeBytesLimit / n_bytes) return failed("its size is too large");
   InventoriedValues values(type.get(), space.get(), n);
   const bool null = H5Sget_simple_extent_type(space.get()) == H5S_NULL;
   if (n > 0 && !null && H5Aread(attribute.get(), type.get(), values.data()) < 0) {
     return failed(hdf5_error_text());
   }
   if (null) return described;
-  if (n > attribute_texts_limit && is_its_bytes(described.type)) {
+  if (n > kAttributeTextsLimit && is_its_bytes(described.type)) {
     described.values.emplace_back(reinterpret_cast<const char*>(values.data()), n * n_bytes);
     return described;
   }
@@ -613,11 +613,11 @@ Status Hdf5Inventory::add_dataset_facts(hid_t dataset, DescribedObject& describe
   if (layout == H5D_VIRTUAL) {
     const Hdf5Id file(H5Iget_file_id(dataset));
     described.facts.push_back(
-        {virtual_sources_aspect, virtual_sources_text(creation.get(), ""), true,
+        {kVirtualSourcesAspect, virtual_sources_text(creation.get(), ""), true,
          virtual_sources_text(creation.get(), folder_of_hdf5_file(file.get()))});
   }
   if (H5Pget_external_count(creation.get()) > 0) {
-    described.facts.push_back({external_files_aspect, external_files_text(creation.get())});
+    described.facts.push_back({kExternalFilesAspect, external_files_text(creation.get())});
   }
   return Status();
 }

@@ -207,7 +207,7 @@ std::string BytesBehindEnd::text() const {
 Result<BytesBehindEnd> bytes_behind_end(
     std::uint64_t file_bytes, std::uint64_t user_block_bytes,
     const std::function<Status(std::uint64_t address, std::span<std::byte> bytes)>& read_at) {
-  std::array<std::byte, superblock_bytes_max> buffer{};
+  std::array<std::byte, kSuperblockBytesMax> buffer{};
   const std::uint64_t n_left = file_bytes - std::min(file_bytes, user_block_bytes);
   const auto bytes = std::span(buffer).first(
       static_cast<std::size_t>(std::min<std::uint64_t>(n_left, buffer.size())));

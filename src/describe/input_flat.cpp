@@ -80,7 +80,7 @@ std::optional<Shape> take_shape(Literal& literal) {
   Shape shape;
   while (!literal.take(')')) {
     const std::optional<std::uint64_t> extent = literal.take_number();
-    if (!extent || shape.size() == max_rank) return std::nullopt;
+    if (!extent || shape.size() == kMaxRank) return std::nullopt;
     shape.push_back(*extent);
     if (!literal.take(',')) {
       if (!literal.take(')')) return std::nullopt;
@@ -320,7 +320,7 @@ Result<std::unique_ptr<InputFile>> open_npy_input(std::shared_ptr<InputBytes> by
 
 Result<std::unique_ptr<InputFile>> open_raw_input(std::shared_ptr<InputBytes> bytes,
                                                   const RawFormat& format) {
-  if (format.shape.size() > max_rank) {
+  if (format.shape.size() > kMaxRank) {
     return Status(Code::invalid_argument, "raw format: " + std::to_string(format.shape.size()) +
                                               " dimensions, at most 32 are possible");
   }

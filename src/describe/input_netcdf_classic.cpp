@@ -235,7 +235,7 @@ class Parser {
       NetcdfVariable variable;
       variable.name = cursor_.take_name("a variable");
       const std::uint64_t rank = cursor_.take_count("dimensions of a variable");
-      if (cursor_.ok() && rank > max_rank) {
+      if (cursor_.ok() && rank > kMaxRank) {
         cursor_.fail(Code::unsupported, "variable \"" + variable.name + "\" has " +
                                             std::to_string(rank) +
                                             " dimensions; at most 32 are supported");
@@ -700,11 +700,11 @@ StatedAttribute value_of(const NetcdfAttribute& attribute) {
   if (attribute.type == NetcdfType::char_) {
     std::string text = text_of(&attribute);
     text.resize(std::min(text.size(), text.find('\0')));
-    if (text.size() <= attribute_text_bytes_max) value.texts.push_back(std::move(text));
+    if (text.size() <= kAttributeTextBytesMax) value.texts.push_back(std::move(text));
     return value;
   }
   const std::optional<DType> type = netcdf_dtype(attribute.type);
-  if (!type || attribute.n_values > attribute_elements_max) return value;
+  if (!type || attribute.n_values > kAttributeElementsMax) return value;
   value.numbers.resize(attribute.n_values);
   visit_dtype(*type, [&]<class T>() {
     for (std::size_t i = 0; i < value.numbers.size(); ++i) {

@@ -26,7 +26,7 @@ namespace tailrace {
 namespace {
 
 /// Size of the pieces in which chars of each file are compared.
-constexpr std::uint64_t compared_bytes = 4U << 20;
+constexpr std::uint64_t kComparedBytes = 4U << 20;
 /// Size limit for compared attributes: HDF5 stores none of that size.
 constexpr std::uint64_t attribute_bytes_max = std::uint64_t{1} << 32;
 
@@ -299,7 +299,7 @@ class CopyComparison {
     if (box.empty()) return Status();
     const std::uint64_t n_entries = box.rank() == 0 ? 1 : box.count[0];
     const std::uint64_t entry_bytes = box.n_elements() / n_entries;
-    const std::uint64_t n_per_piece = std::max<std::uint64_t>(1, compared_bytes / entry_bytes);
+    const std::uint64_t n_per_piece = std::max<std::uint64_t>(1, kComparedBytes / entry_bytes);
     std::uint64_t n_different = 0;
     std::string first;
     for (std::uint64_t done = 0; done < n_entries; done += n_per_piece) {

@@ -33,10 +33,10 @@
 namespace tailrace {
 namespace {
 
-constexpr std::uint32_t no_filter_applied = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNoFilterApplied = std::numeric_limits<std::uint32_t>::max();
 
 /// Limit of chained soft links: more than any real file has. It ends cycles.
-constexpr int n_alias_steps_max = 40;
+constexpr int kNAliasStepsMax = 40;
 
 /// Normalize "/a//b/./c" to "/a/b/c". In HDF5, ".." is an ordinary name.
 std::string plain_path(const std::string& path) {
@@ -360,7 +360,7 @@ class FileOverHdf5 final : public StoredFile {
                               StoredChunk& chunk) {
     if (!listed.plain_edges) return;
     if (grid.clipped_box(chunk.chunk_index).count != grid.chunk_shape) {
-      chunk.filter_mask = no_filter_applied;
+      chunk.filter_mask = kNoFilterApplied;
     }
   }
 
@@ -451,7 +451,7 @@ Result<std::unique_ptr<StoredFile>> StoredFile::open(const std::string& path,
 
 std::optional<std::size_t> DatasetList::find(const std::string& path) const {
   std::string wanted = plain_path(path);
-  for (int step = 0; step < n_alias_steps_max; ++step) {
+  for (int step = 0; step < kNAliasStepsMax; ++step) {
     for (std::size_t i = 0; i < datasets.size(); ++i) {
       if (datasets[i].path == wanted) return i;
     }

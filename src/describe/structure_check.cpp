@@ -24,9 +24,9 @@ namespace tailrace {
 namespace {
 
 /// Memory for values, per file.
-constexpr std::uint64_t piece_memory_bytes = 16U << 20;
+constexpr std::uint64_t kPieceMemoryBytes = 16U << 20;
 /// Limit of variable-length values per piece: each value may be long.
-constexpr std::uint64_t piece_lists_max = 1U << 16;
+constexpr std::uint64_t kPieceListsMax = 1U << 16;
 
 /// One of the two files.
 struct ComparedFile {
@@ -413,11 +413,11 @@ class StructureCheckImpl final : public StructureCheck {
     if (n_elements(a.shape) == 0) return std::string();
     const std::uint64_t value_bytes =
         std::max<std::uint64_t>(std::max(a.described.n_bytes, b.described.n_bytes), 1);
-    if (n_elements(a.shape) > hollow_bytes_min / value_bytes) {
+    if (n_elements(a.shape) > kHollowBytesMin / value_bytes) {
       return fmt::format("{} values are too many to be compared", n_elements(a.shape));
     }
-    std::uint64_t n_most = std::max<std::uint64_t>(piece_memory_bytes / value_bytes, 1);
-    if (!is_its_bytes(a.described)) n_most = std::min(n_most, piece_lists_max);
+    std::uint64_t n_most = std::max<std::uint64_t>(kPieceMemoryBytes / value_bytes, 1);
+    if (!is_its_bytes(a.described)) n_most = std::min(n_most, kPieceListsMax);
     const ChunkGrid pieces = pieces_of(a.shape, chunk_shape_of(a), n_most);
     DifferingValues found;
     for (std::uint64_t i = 0; i < pieces.n_chunks(); ++i) {

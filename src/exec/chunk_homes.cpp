@@ -86,8 +86,8 @@ void add_record(ByteWriter& writer, const ChunkRecord& record) {
 namespace {
 
 /// Bytes of a share without slabs, and of a slab without dimensions.
-constexpr std::size_t share_bytes_min = 16;
-constexpr std::size_t slab_bytes_min = 12;
+constexpr std::size_t kShareBytesMin = 16;
+constexpr std::size_t kSlabBytesMin = 12;
 
 bool lies_in(const Slab& slab, const Box& chunk) {
   if (slab.rank() != chunk.rank() || slab.count.size() != chunk.rank()) return false;
@@ -107,7 +107,7 @@ ChunkShare take_share(ByteReader& reader, const Box& chunk, int n_ranks) {
   const auto n_slabs = reader.take<std::uint32_t>();
   share.n_elements = reader.take<std::uint64_t>();
   if (share.rank < 0 || share.rank >= n_ranks) reader.refuse();
-  if (!reader.has(n_slabs, slab_bytes_min)) reader.refuse();
+  if (!reader.has(n_slabs, kSlabBytesMin)) reader.refuse();
   for (std::uint32_t s = 0; s < n_slabs && reader.good(); ++s) {
     share.slabs.push_back(reader.take_slab());
     if (!lies_in(share.slabs.back(), chunk)) reader.refuse();
@@ -127,7 +127,7 @@ Status read_records(const Message& message, const ChunkDealing& dealing, int n_r
     const auto n_shares = reader.take<std::uint32_t>();
     if (n_shares % 2 != 0) record.place = reader.take<ChunkPlace>();
     if (!dealing.has(record.key) || record.owner < nobody || record.owner >= n_ranks ||
-        !reader.has(n_shares / 2, share_bytes_min)) {
+        !reader.has(n_shares / 2, kShareBytesMin)) {
       reader.refuse();
       break;
     }
@@ -171,7 +171,7 @@ namespace {
 
 /// 2^64 divided by the golden ratio. Its multiples modulo 2^64 are spread evenly, and so is every
 /// second or third of them.
-constexpr std::uint64_t golden_part = 0x9E3779B97F4A7C15U;
+constexpr std::uint64_t kGoldenPart = 0x9E3779B97F4A7C15U;
 
 }  // namespace
 
@@ -183,7 +183,7 @@ int with_about_most(std::span<const ChunkShare> shares, std::uint64_t turn) {
     if (share.n_elements >= most - most / 8) ranks.push_back(share.rank);
   }
   if (ranks.empty()) return nobody;
-  const std::uint64_t part = turn * golden_part >> 32U;
+  const std::uint64_t part = turn * kGoldenPart >> 32U;
   return ranks[part * ranks.size() >> 32U];
 }
 

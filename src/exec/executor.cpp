@@ -596,7 +596,7 @@ std::uint64_t Executor::n_active() {
 void Executor::wait_for_activity(std::uint64_t seen) {
   const bool messages_may_come =
       !pieces_->settled() || round_ == Round::adding || round_ == Round::basing;
-  std::chrono::microseconds limit = tail_.needs_service() ? tail_service_interval : kIdleInterval;
+  std::chrono::microseconds limit = tail_.needs_service() ? kTailServiceInterval : kIdleInterval;
   if (messages_may_come) limit = kPollInterval;
   if (pieces_->in_transit()) limit = kTransitInterval;
   std::unique_lock lock(mutex_);

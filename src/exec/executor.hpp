@@ -60,7 +60,7 @@ inline bool needs_rounds(const Layout& layout) {
 struct LaneStock {
   /// @param n_encode_threads  0: the main thread encodes.
   /// @param manners  of the threads: `waiting` if the main thread computes concurrently.
-  LaneStock(std::uint64_t n_encode_threads, Manners manners)
+  LaneStock(std::uint64_t n_encode_threads, ThreadPriority manners)
       : encoders(n_encode_threads + 1, manners), writer(2, manners) {}
   ThreadTeam encoders;
   ThreadTeam writer;
@@ -76,7 +76,7 @@ struct ExecutorSettings {
   std::vector<std::size_t> order;
   std::vector<std::size_t> write_order;  ///< Same for writes; empty: in the order of encoding.
   std::vector<double> encode_s;          ///< Forecast encode time by job; empty: unknown.
-  WriteRegard regard;                    ///< Needs of the application, after hand_over().
+  WriteThrottle regard;                  ///< Needs of the application, after hand_over().
   SharedWrites* shared = nullptr;        ///< Writes that ranks of a node do for each other.
   int node_writer = -1;       ///< writers=node: the rank on the node that writes for all of it.
   std::vector<int> writers;   ///< Rank on the node that writes each job; -1, or empty: this rank.

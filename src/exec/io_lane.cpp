@@ -303,7 +303,7 @@ Status IoLane::write_foreign(std::uint64_t address, std::span<const std::byte> b
   ++n_writes_;
   unsynced_ = true;
   if (trace_ != nullptr) {
-    trace_->add({TraceEvent::Kind::write, settings_.rank, io_lane_number, -1, -1, start_s, end_s,
+    trace_->add({TraceEvent::Kind::write, settings_.rank, kIoLaneNumber, -1, -1, start_s, end_s,
                  bytes.size(), address});
   }
   return written;
@@ -430,7 +430,7 @@ Status IoLane::write_batch() {
   if (trace_ != nullptr) {
     const bool single = batch_.chunks.size() == 1;
     const FieldPlan& plan = plans_[batch_.chunks.front().chunk.field];
-    trace_->add({TraceEvent::Kind::write, settings_.rank, io_lane_number,
+    trace_->add({TraceEvent::Kind::write, settings_.rank, kIoLaneNumber,
                  single ? static_cast<std::int32_t>(plan.field_index) : -1,
                  single ? static_cast<std::int64_t>(batch_.chunks.front().chunk.chunk_index) : -1,
                  start_s, end_s, n_bytes, batch_.chunks.front().chunk.address});
@@ -476,7 +476,7 @@ Status IoLane::sync() {
   unsynced_ = false;
   if (trace_ != nullptr) {
     trace_->add(
-        {TraceEvent::Kind::sync, settings_.rank, io_lane_number, -1, -1, start_s, end_s, 0, 0});
+        {TraceEvent::Kind::sync, settings_.rank, kIoLaneNumber, -1, -1, start_s, end_s, 0, 0});
   }
   return Status();
 }

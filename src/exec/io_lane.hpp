@@ -78,7 +78,7 @@ struct EncodedChunk {
 };
 
 /// The application's needs of the I/O lane (mode in_situ), and the forecast duration of writes.
-struct WriteRegard {
+struct WriteThrottle {
   /// Returns the lane's current outlook; any thread. Empty: the application does not use the lane.
   std::function<LaneOutlook()> outlook;
   double write_latency_s = 0;
@@ -95,7 +95,7 @@ class IoLane {
     std::uint64_t write_buffer_bytes = 16U << 20;
     std::uint64_t alignment_bytes = 1;
     std::int32_t rank = 0;
-    WriteRegard regard;
+    WriteThrottle regard;
     SharedWrites* shared = nullptr;  ///< Writes of other ranks, if any.
     int node_writer = -1;        ///< Rank on the node that writes for all; -1: each rank writes.
     bool sync_behind = false;    ///< Sync the storage after this rank's last chunk.

@@ -77,8 +77,8 @@ void ObstacleLog::end(Lane lane, double now_s) {
   if (marks.depth == 0 || --marks.depth > 0) return;  // [1]
   marks.carried = false;
   marks.ended.push_back({marks.open.start_s, marks.last_s});
-  if (marks.ended.size() == 2 * lane_obstacles_max) {
-    merge_obstacles(marks.ended, lane_obstacles_max);  // [4]
+  if (marks.ended.size() == 2 * kLaneObstaclesMax) {
+    merge_obstacles(marks.ended, kLaneObstaclesMax);  // [4]
   }
 }
 
@@ -90,7 +90,7 @@ RecordedIteration ObstacleLog::end_iteration(double now_s) {
     LaneMarks& marks = of(lane);
     const bool goes_on = marks.depth > 0;
     if (goes_on) marks.ended.push_back({marks.open.start_s, recorded.iteration_s});
-    merge_obstacles(marks.ended, lane_obstacles_max);
+    merge_obstacles(marks.ended, kLaneObstaclesMax);
     recorded.obstacles.of(lane) = std::move(marks.ended);
     marks = LaneMarks();
     if (!goes_on) continue;

@@ -79,7 +79,7 @@ class MpiSum final : public PendingSum {
     return complete != 0;
   }
   void wait() override {
-    for (MPI_Request& request : requests_) wait_politely(&request, long_nap, errands_);
+    for (MPI_Request& request : requests_) wait_politely(&request, kLongNap, errands_);
   }
   /// MPI leaves the first rank's exclusive prefix undefined; it is zero.
   std::vector<std::uint64_t> before() const override {
@@ -111,7 +111,7 @@ class MpiComm final : public Comm {
     MPI_Comm_size(comm_, &n_ranks_);
     MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_comm_);
     MPI_Comm_size(node_comm_, &n_ranks_on_node_);
-    as_rank_0_says();
+    agree_with_root();
     MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN);
     MPI_Type_contiguous(sizeof(MixedNumber), MPI_BYTE, &parts_->mixed_number);
     MPI_Type_commit(&parts_->mixed_number);
@@ -224,7 +224,7 @@ class MpiComm final : public Comm {
     std::vector<Message> incoming;
     MPI_Request barrier = MPI_REQUEST_NULL;
     bool in_barrier = false;
-    Nap nap(long_nap);
+    Nap nap(kLongNap);
     while (true) {
       run_errands(*errands_);
       if (std::optional<Message> message = receive(tag)) {
@@ -288,7 +288,7 @@ class MpiComm final : public Comm {
  private:
   /// Broadcast two settings of rank 0: the size of nodes in tests, and its newest abandoned parts.
   /// The environment and the parts of other ranks may differ.
-  void as_rank_0_says() {
+  void agree_with_root() {
     std::array<std::uint64_t, 2 + kAbandonedMax> said{};  // ranks a node, how many parts, which
     const char* text = environment_variable("TAILRACE_RANKS_PER_NODE");
     if (text != nullptr) said[0] = static_cast<std::uint64_t>(std::max(std::atoi(text), 0));
@@ -339,7 +339,7 @@ class MpiComm final : public Comm {
     return by_rank;
   }
 
-  void wait(MPI_Request* request) { wait_politely(request, long_nap, *errands_); }
+  void wait(MPI_Request* request) { wait_politely(request, kLongNap, *errands_); }
 
   static MPI_Op op_of(Reduction reduction) {
     switch (reduction) {
@@ -400,7 +400,7 @@ class MpiComm final : public Comm {
     Message message{status.MPI_SOURCE, Bytes(static_cast<std::size_t>(n_bytes))};
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Irecv(message.payload.data(), n_bytes, MPI_BYTE, message.peer, tag, comm_, &request);
-    wait_politely(&request, short_nap, *errands_);
+    wait_politely(&request, kShortNap, *errands_);
     return message;
   }
 

@@ -42,22 +42,22 @@ class Nap {
     const auto now = std::chrono::steady_clock::now();
     if (!start_) start_ = now;
     const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(now - *start_);
-    if (waited < polling) return;
+    if (waited < kPolling) return;
     if (!fine_) fine_.emplace();
-    std::this_thread::sleep_for(std::clamp(waited / 8, shortest_nap, longest_));
+    std::this_thread::sleep_for(std::clamp(waited / 8, kShortestNap, longest_));
   }
 
  private:
-  static constexpr std::chrono::microseconds polling{40};
-  static constexpr std::chrono::microseconds shortest_nap{10};
+  static constexpr std::chrono::microseconds kPolling{40};
+  static constexpr std::chrono::microseconds kShortestNap{10};
   std::optional<std::chrono::steady_clock::time_point> start_;
   std::optional<FineTimers> fine_;
   std::chrono::microseconds longest_;
 };
 
 // Used while other ranks work: stay out of their way.
-inline constexpr std::chrono::microseconds long_nap = tail_service_interval;
-inline constexpr std::chrono::microseconds short_nap{20};  // Used while data arrives.
+inline constexpr std::chrono::microseconds kLongNap = kTailServiceInterval;
+inline constexpr std::chrono::microseconds kShortNap{20};  // Used while data arrives.
 
 /// Tails that a main thread serves while it waits for MPI: those of its communicator that span
 /// several nodes. The ranks that it waits for may themselves wait for an address.
@@ -67,7 +67,7 @@ inline void run_errands(const Errands& errands) {
   for (Tail* tail : errands) tail->service();
 }
 
-inline void wait_politely(MPI_Request* request, std::chrono::microseconds longest = long_nap,
+inline void wait_politely(MPI_Request* request, std::chrono::microseconds longest = kLongNap,
                           const Errands& errands = {}) {
   Nap nap(longest);
   int complete = 0;
@@ -85,7 +85,7 @@ inline void barrier_politely(MPI_Comm comm, const Errands& errands = {}) {
   if (n_ranks == 1) return;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(comm, &request);
-  wait_politely(&request, long_nap, errands);
+  wait_politely(&request, kLongNap, errands);
 }
 
 // --- Cleanup after ranks that gave up.

@@ -46,7 +46,7 @@ constexpr std::uint64_t kMarginOfExpected = 128;
 
 /// Interval at which a claim checks for its address. An answer takes two or three polls by main
 /// threads; checking much more often takes cores from the encoders.
-constexpr std::chrono::microseconds claim_nap = tail_service_interval / 2;
+constexpr std::chrono::microseconds kClaimNap = kTailServiceInterval / 2;
 
 /// State shared by the ranks of a node. Lives in an MPI shared-memory window, zeroed by the node's
 /// first rank; lock-free atomics work between processes.
@@ -191,7 +191,7 @@ class MpiTail final : public Tail {
       // Return no place: the step has failed, and the main thread may serve no claims.
       if (failure_raised()) return 0;
       if (std::this_thread::get_id() == main_thread_) service();
-      std::this_thread::sleep_for(claim_nap);
+      std::this_thread::sleep_for(kClaimNap);
     }
     return *claim.address;
   }
@@ -452,7 +452,7 @@ class MpiTail final : public Tail {
 
   /// Wait until this leader's requests are answered and its messages received.
   void wait_for_own() {
-    Nap nap(long_nap);
+    Nap nap(kLongNap);
     int complete = 0;
     while (true) {
       run_errands(*errands_);
@@ -506,14 +506,14 @@ class MpiTail final : public Tail {
 
   template <class Done>
   void serve_until(const Done& done) {
-    Nap nap(long_nap);
+    Nap nap(kLongNap);
     while (service(), !done()) nap.take();
   }
 
   void broadcast(std::uint64_t& address) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibcast(&address, 1, MPI_UINT64_T, 0, world_, &request);
-    wait_politely(&request, long_nap, *errands_);
+    wait_politely(&request, kLongNap, *errands_);
   }
 
   std::shared_ptr<MpiParts> parts_;

@@ -34,10 +34,10 @@
 namespace tailrace {
 namespace {
 
-constexpr std::uint64_t cache_line_bytes = 64;
+constexpr std::uint64_t kCacheLineBytes = 64;
 constexpr std::uint64_t page_bytes = 4096;
-constexpr std::chrono::microseconds nap_first{20};
-constexpr std::chrono::microseconds nap_longest{500};  // same as MpiComm's waits
+constexpr std::chrono::microseconds kNapFirst{20};
+constexpr std::chrono::microseconds kNapLongest{500};  // same as MpiComm's waits
 
 enum class State : std::uint8_t { free, posted, taken, written, failed, dropped };
 
@@ -61,13 +61,13 @@ struct Word {
 };
 
 constexpr std::uint64_t aligned(std::uint64_t n_bytes) {
-  return (n_bytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
+  return (n_bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
 }
 
 }  // namespace
 
 /// One message. Lives in the window, so it has only plain data and lock-free atomics.
-struct alignas(cache_line_bytes) SharedWrites::Slot {
+struct alignas(kCacheLineBytes) SharedWrites::Slot {
   std::atomic<std::uint64_t> word;     ///< Packed Word.
   std::atomic<std::uint64_t> n_bytes;  ///< Valid if `word` is the same before and after reading it.
   std::uint64_t address;               ///< Address in the file.
@@ -79,8 +79,8 @@ struct alignas(cache_line_bytes) SharedWrites::Slot {
 
 /// Header of every rank's segment.
 struct SharedWrites::Segment {
-  alignas(cache_line_bytes) std::atomic<std::int64_t> n_for_me;  ///< Gifts posted to this rank.
-  alignas(cache_line_bytes) std::atomic<std::uint64_t> closed_step;
+  alignas(kCacheLineBytes) std::atomic<std::int64_t> n_for_me;  ///< Gifts posted to this rank.
+  alignas(kCacheLineBytes) std::atomic<std::uint64_t> closed_step;
   std::atomic<std::uint32_t> gone;
   std::array<Slot, n_slots> slots;
 
@@ -205,7 +205,7 @@ SharedWrites::Receipt SharedWrites::write_by(
   TAILRACE_CHECK(writer >= 0 && writer < n_ranks_ && writer != rank_);
   // Parts are multiples of pages, so that aligned data stays aligned (align=direct).
   std::size_t room_bytes = room_of(rank_).size();
-  room_bytes -= room_bytes % (room_bytes < page_bytes ? cache_line_bytes : page_bytes);
+  room_bytes -= room_bytes % (room_bytes < page_bytes ? kCacheLineBytes : page_bytes);
   TAILRACE_CHECK(room_bytes > 0);
   Receipt receipt;
   std::size_t in_piece = 0;
@@ -239,7 +239,7 @@ SharedWrites::Receipt SharedWrites::write_by(
 SharedWrites::Receipt SharedWrites::await_gift(
     int writer, const std::function<Status(std::uint64_t, std::span<const std::byte>)>& write,
     const std::function<bool()>& failed) {
-  std::chrono::microseconds nap = nap_first;
+  std::chrono::microseconds nap = kNapFirst;
   while (true) {
     std::vector<Receipt> receipts = collect();
     if (!receipts.empty()) return std::move(receipts.front());
@@ -253,7 +253,7 @@ SharedWrites::Receipt SharedWrites::await_gift(
       }
     }
     std::this_thread::sleep_for(nap);
-    nap = std::min(2 * nap, nap_longest);
+    nap = std::min(2 * nap, kNapLongest);
   }
 }
 
@@ -394,7 +394,7 @@ std::vector<SharedWrites::Receipt> SharedWrites::finish(
     const std::function<bool()>& failed, const std::function<void()>& attend) {
   close();
   std::vector<Receipt> receipts;
-  std::chrono::microseconds nap = nap_first;
+  std::chrono::microseconds nap = kNapFirst;
   while (true) {
     for (Receipt& receipt : collect()) receipts.push_back(std::move(receipt));
     if (attend) attend();
@@ -405,12 +405,12 @@ std::vector<SharedWrites::Receipt> SharedWrites::finish(
       const Status done = drop ? Status() : write(task->address, task->bytes);
       const Outcome outcome = done.ok() ? Outcome::written : Outcome::failed;
       settle(*task, drop ? Outcome::dropped : outcome, done);
-      nap = nap_first;
+      nap = kNapFirst;
       continue;
     }
     if (may_leave()) return receipts;
     std::this_thread::sleep_for(nap);
-    nap = std::min(2 * nap, nap_longest);
+    nap = std::min(2 * nap, kNapLongest);
   }
 }
 

@@ -140,7 +140,7 @@ void wait_for_turns() {
 }  // namespace
 
 void ThreadTeam::Shared::help() {
-  if (manners == Manners::waiting) wait_for_turns();
+  if (manners == ThreadPriority::waiting) wait_for_turns();
   std::unique_lock lock(mutex);
   while (true) {
     const auto loop_waits = [&] { return current != nullptr && current->n_lanes_left > 0; };
@@ -215,7 +215,7 @@ Status serve_while(Tail& tail, const std::function<Status()>& work) {
   // Without a thread: serve other ranks late rather than not do the work.
   if (!worker.joinable()) return local_part(work);
   std::unique_lock lock(mutex);
-  while (!ended.wait_for(lock, tail_service_interval, [&] { return done; })) {
+  while (!ended.wait_for(lock, kTailServiceInterval, [&] { return done; })) {
     lock.unlock();
     tail.service();
     lock.lock();

@@ -50,7 +50,7 @@ std::thread start_thread(Work&& work) {
 }
 
 /// Scheduling of a team's helpers when another thread occupies the core at their wake-up.
-enum class Manners : std::uint8_t {
+enum class ThreadPriority : std::uint8_t {
   equal,   ///< Default of the system: a thread that has slept may preempt it.
   waiting  ///< They wait for their turn: the running thread goes on (SCHED_BATCH of Linux).
 };
@@ -58,7 +58,7 @@ enum class Manners : std::uint8_t {
 class ThreadTeam {
  public:
   /// @param n_threads  including the caller; >= 1.
-  explicit ThreadTeam(std::uint64_t n_threads, Manners manners = Manners::equal)
+  explicit ThreadTeam(std::uint64_t n_threads, ThreadPriority manners = ThreadPriority::equal)
       : n_threads_(n_threads), shared_(std::make_unique<Shared>()) {
     shared_->manners = manners;
   }
@@ -99,7 +99,7 @@ class ThreadTeam {
   /// State shared with the helpers; a forked child leaves it untouched, since the helpers are the
   /// parent's.
   struct Shared {
-    Manners manners = Manners::equal;
+    ThreadPriority manners = ThreadPriority::equal;
     std::mutex mutex;
     std::condition_variable wake;  ///< Helpers wait for a loop, a posted task, or the end.
     std::condition_variable done;  ///< The caller waits for helpers.

@@ -26,27 +26,27 @@ namespace tailrace {
 
 namespace {
 
-constexpr std::int32_t main_lane = 0;
+constexpr std::int32_t kMainLane = 0;
 /// The rows of plans follow those of all lanes.
-constexpr std::int32_t first_plan_row = 1000;
+constexpr std::int32_t kFirstPlanRow = 1000;
 
 /// Row of the application's I/O, above the I/O lane. It may overlap a write in progress, and events
 /// of one row must not overlap. All other rows have their lane's number.
-constexpr std::int32_t application_io_row = io_lane_number - 1;
+constexpr std::int32_t kApplicationIoRow = kIoLaneNumber - 1;
 
 std::int32_t row_of(const TraceEvent& event) {
-  if (event.kind == TraceEvent::Kind::application && event.lane == io_lane_number) {
-    return application_io_row;
+  if (event.kind == TraceEvent::Kind::application && event.lane == kIoLaneNumber) {
+    return kApplicationIoRow;
   }
-  return is_planned(event.kind) ? first_plan_row + event.lane : event.lane;
+  return is_planned(event.kind) ? kFirstPlanRow + event.lane : event.lane;
 }
 
 std::string row_name(std::int32_t row) {
-  if (row >= first_plan_row) return "plan: " + row_name(row - first_plan_row);
-  if (row == main_lane) return "main";
-  if (row == application_io_row) return "application's I/O";
-  if (row == io_lane_number) return "I/O";
-  if (row == commit_lane_number) return "commit";
+  if (row >= kFirstPlanRow) return "plan: " + row_name(row - kFirstPlanRow);
+  if (row == kMainLane) return "main";
+  if (row == kApplicationIoRow) return "application's I/O";
+  if (row == kIoLaneNumber) return "I/O";
+  if (row == kCommitLaneNumber) return "commit";
   return fmt::format("encode {}", row);
 }
 
@@ -140,7 +140,7 @@ void trace_plan(Trace& trace, std::int32_t rank, double start_s, std::int32_t fi
     trace.add(event);
 
     event.kind = TraceEvent::Kind::plan_write;
-    event.lane = io_lane_number;
+    event.lane = kIoLaneNumber;
     event.start_s = start_s + planned.write_start_s;
     event.end_s = start_s + planned.write_end_s;
     const double encoded_bytes = std::max(forecasts[planned.job].encoded_bytes, 0.0);

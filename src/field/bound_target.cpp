@@ -15,17 +15,17 @@ namespace {
 
 constexpr SampleSize sample_size;
 /// Loosest bound that a target sets if none was given; tighter ones follow by factors.
-constexpr double loosest_relative_bound = 0.1;
-constexpr double bound_step = 4;
-constexpr std::size_t n_bounds = 13;  // down to 6e-9 of the range
+constexpr double kLoosestRelativeBound = 0.1;
+constexpr double kBoundStep = 4;
+constexpr std::size_t kNBounds = 13;  // down to 6e-9 of the range
 /// Values of one chunk whose errors are measured: enough for 0.05 dB.
-constexpr std::uint64_t error_values_max = 1U << 17;
+constexpr std::uint64_t kErrorValuesMax = 1U << 17;
 /// Squared errors, divided by the bound's square, are summed as integers in this unit.
-constexpr double square_unit = 0x1p-20;
-constexpr int psnr_rounds = 2;
+constexpr double kSquareUnit = 0x1p-20;
+constexpr int kPsnrRounds = 2;
 /// Largest possible variance relative to that of uniform errors: every error equals the bound.
 /// Uniform errors themselves may exceed 1 a little by chance.
-constexpr double variance_share_max = 3;
+constexpr double kVarianceShareMax = 3;
 
 /// True if the target sets this field's bound.
 bool is_free(const FieldDefinition& definition) {
@@ -52,7 +52,7 @@ double three_digits(double number, bool up) {
 CodecRequest target_request(const FieldState& field) {
   CodecRequest request = codec_request(field.definition, field.resolved);
   if (codec_is_ours_to_choose(field.definition.options) && !stored_plainly(field.definition)) {
-    request.name = yardstick_codec;
+    request.name = kYardstickCodec;
     request.settings.clear();
   }
   request.chunk_shape = field.resolved.chunk_shape;
@@ -65,7 +65,7 @@ struct TargetField {
   ErrorBound given;
   double loosest = 0;  ///< Absolute bound of `given`; infinity: none was given.
   FieldSample sample;
-  std::uint64_t square_sum = 0;  ///< Sum of this rank, then of all ranks, in units of square_unit.
+  std::uint64_t square_sum = 0;  ///< Sum of this rank, then of all ranks, in units of kSquareUnit.
   std::uint64_t n_values = 0;
   double variance_share = 1;
 };
@@ -86,7 +86,7 @@ Status take_samples(Comm& comm, std::vector<FieldState>& fields, std::vector<Tar
     target.loosest = field.definition.options.bound.lossless()
                          ? std::numeric_limits<double>::infinity()
                          : field.resolved.absolute_bound;
-    if (target.free) field.definition.options.bound = {BoundMode::rel, loosest_relative_bound};
+    if (target.free) field.definition.options.bound = {BoundMode::rel, kLoosestRelativeBound};
     out.push_back(std::move(target));
   }
   Status failed = resolve_bounds(comm, fields);
@@ -129,14 +129,14 @@ Result<double> predicted_bytes(const TargetField& target, double absolute_bound,
 Status add_sizes(const std::vector<TargetField>& targets, const std::string& plugin_path,
                  std::span<std::uint64_t> sums) {
   for (const TargetField& target : targets) {
-    double relative_bound = loosest_relative_bound;
+    double relative_bound = kLoosestRelativeBound;
     double n_bytes = 0;
-    for (std::size_t k = 0; k < n_bounds; ++k, relative_bound /= bound_step) {
+    for (std::size_t k = 0; k < kNBounds; ++k, relative_bound /= kBoundStep) {
       // Sizes of fields outside the target, and at bounds beyond the loosest one, are the same
       // again.
       const double bound = free_bound(target, relative_bound);
       const bool same =
-          k > 0 && (!target.free || bound == free_bound(target, relative_bound * bound_step));
+          k > 0 && (!target.free || bound == free_bound(target, relative_bound * kBoundStep));
       if (!same) {
         Result<double> predicted = predicted_bytes(target, bound, plugin_path);
         if (!predicted.ok()) {
@@ -152,14 +152,14 @@ Status add_sizes(const std::vector<TargetField>& targets, const std::string& plu
 
 Status bounds_for_size(Comm& comm, std::vector<TargetField>& targets, const FileOptions& options,
                        Status failed) {
-  std::vector<std::uint64_t> sums(n_bounds + 1, 0);
+  std::vector<std::uint64_t> sums(kNBounds + 1, 0);
   if (failed.ok()) failed = add_sizes(targets, options.plugin_path, sums);
   sums.back() = failed.ok() ? 0 : 1;
   comm.allreduce(std::span<std::uint64_t>(sums), Reduction::sum);
   if (sums.back() > 0) return comm.agree(failed);
   std::vector<SizeAtBound> sizes;
-  double relative_bound = loosest_relative_bound;
-  for (std::size_t k = 0; k < n_bounds; ++k, relative_bound /= bound_step) {
+  double relative_bound = kLoosestRelativeBound;
+  for (std::size_t k = 0; k < kNBounds; ++k, relative_bound /= kBoundStep) {
     sizes.push_back({relative_bound, static_cast<double>(sums[k])});
   }
   const std::optional<double> found =
@@ -174,7 +174,7 @@ Status bounds_for_size(Comm& comm, std::vector<TargetField>& targets, const File
   for (const TargetField& target : targets) {
     FieldState& field = *target.field;
     if (codec_is_ours_to_choose(field.definition.options)) {
-      TAILRACE_TRY(name_codec(std::string(yardstick_codec), field.definition.options));
+      TAILRACE_TRY(name_codec(std::string(kYardstickCodec), field.definition.options));
     }
     if (target.free && range_of(field) > 0) set_bound(target, common);
   }
@@ -186,8 +186,8 @@ Status add_errors(const StridedValues& part, const std::string& plugin_path, Tar
   // Take as many indices of the slowest axis as give enough values.
   StridedValues piece = part;
   const std::uint64_t row = part.n_values() / part.shape.front();
-  piece.shape.front() = std::clamp<std::uint64_t>(
-      error_values_max / std::max<std::uint64_t>(row, 1), 1, part.shape.front());
+  piece.shape.front() = std::clamp<std::uint64_t>(kErrorValuesMax / std::max<std::uint64_t>(row, 1),
+                                                  1, part.shape.front());
   CodecRequest request = target_request(*target.field);
   request.chunk_shape = piece.shape;
   TAILRACE_TAKE(std::unique_ptr<Codec> codec, make_codec(request, plugin_path));
@@ -215,7 +215,7 @@ Status add_errors(const StridedValues& part, const std::string& plugin_path, Tar
     add(reinterpret_cast<const double*>(original.data()),
         reinterpret_cast<const double*>(decoded.data()));
   }
-  target.square_sum += static_cast<std::uint64_t>(std::llround(squares / square_unit));
+  target.square_sum += static_cast<std::uint64_t>(std::llround(squares / kSquareUnit));
   return Status();
 }
 
@@ -238,13 +238,13 @@ Status find_variance_shares(Comm& comm, std::vector<TargetField>& targets,
   if (sums.back() > 0) return comm.agree(failed);
   auto sum = sums.begin();
   for (TargetField& target : targets) {
-    const auto squares = static_cast<double>(*sum++) * square_unit;
+    const auto squares = static_cast<double>(*sum++) * kSquareUnit;
     const auto n_values = static_cast<double>(*sum++);
     if (n_values == 0) continue;
     // A sample without errors means that the bound has no effect there; a floor keeps the result
     // finite.
     const double least_share = 1 / std::max(n_values, 1.0);
-    target.variance_share = std::clamp(3 * squares / n_values, least_share, variance_share_max);
+    target.variance_share = std::clamp(3 * squares / n_values, least_share, kVarianceShareMax);
   }
   return Status();
 }
@@ -252,24 +252,24 @@ Status find_variance_shares(Comm& comm, std::vector<TargetField>& targets,
 Status bounds_for_psnr(Comm& comm, std::vector<TargetField>& targets, const FileOptions& options,
                        const Status& failed) {
   const double wanted_db = options.target_psnr_db;
-  for (int round = 0; round <= psnr_rounds; ++round) {
+  for (int round = 0; round <= kPsnrRounds; ++round) {
     for (const TargetField& target : targets) {
       FieldState& field = *target.field;
       if (!target.free || !(range_of(field) > 0)) continue;
       // Fix the codec: another predictor makes other errors than those that were measured.
       if (codec_is_ours_to_choose(field.definition.options)) {
-        TAILRACE_TRY(name_codec(std::string(yardstick_codec), field.definition.options));
+        TAILRACE_TRY(name_codec(std::string(kYardstickCodec), field.definition.options));
       }
       if (round > 0) {
         field.resolved.expected_psnr_db =
             psnr_for_bound(field.resolved.absolute_bound, range_of(field), target.variance_share);
       }
-      if (round == psnr_rounds) continue;
+      if (round == kPsnrRounds) continue;
       const double bound = bound_for_psnr(wanted_db, range_of(field), target.variance_share);
       set_bound(target,
-                std::min(three_digits(bound / range_of(field), false), loosest_relative_bound));
+                std::min(three_digits(bound / range_of(field), false), kLoosestRelativeBound));
     }
-    if (round == psnr_rounds) break;
+    if (round == kPsnrRounds) break;
     TAILRACE_TRY(find_variance_shares(comm, targets, options.plugin_path, failed));
   }
   return Status();

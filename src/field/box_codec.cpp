@@ -64,12 +64,12 @@ Status check_component_bounds(const std::string& name, std::span<const ErrorBoun
   const bool pointwise = std::ranges::any_of(
       bounds, [](const ErrorBound& bound) { return bound.mode == BoundMode::pw_rel; });
   const bool other_codec =
-      options.codec_given && options.codec != auto_codec && options.codec != yardstick_codec;
+      options.codec_given && options.codec != kAutoCodec && options.codec != kYardstickCodec;
   const bool other_guard = options.guards.of_bound() || !options.guards.regions.empty();
   if (!pointwise && !other_codec && !other_guard) return Status();
   return Status(
       Code::unsupported,
-      name + ": bounds of components need codec " + std::string(yardstick_codec) +
+      name + ": bounds of components need codec " + std::string(kYardstickCodec) +
           ", and exclude pw_rel bounds, guard=gradient, guard=laplacian and guard=region");
 }
 
@@ -114,7 +114,7 @@ void describe_components(const BoxSeries& boxes, std::span<const double> bounds,
                          std::vector<NamedAttribute>& attributes) {
   // tailrace_absolute_bound is the largest component bound.
   for (NamedAttribute& attribute : attributes) {
-    if (attribute.name == bound_mode_attribute) attribute.value = {std::string("component")};
+    if (attribute.name == kBoundModeAttribute) attribute.value = {std::string("component")};
   }
   // The component runs are a separate attribute, because programs may change the bounds. Long
   // attributes do not fit into HDF5's object headers.
@@ -123,9 +123,9 @@ void describe_components(const BoxSeries& boxes, std::span<const double> bounds,
   for (const BoxSeries::Run& run : boxes.runs) {
     runs.insert(runs.end(), {run.n_boxes, n_elements(run.cells)});
   }
-  if (runs.size() <= 2 * kMostRuns) attributes.push_back({component_runs_attribute, {runs}});
+  if (runs.size() <= 2 * kMostRuns) attributes.push_back({kComponentRunsAttribute, {runs}});
   attributes.push_back(
-      {component_bounds_attribute, {std::vector<double>(bounds.begin(), bounds.end())}});
+      {kComponentBoundsAttribute, {std::vector<double>(bounds.begin(), bounds.end())}});
 }
 
 }  // namespace tailrace

@@ -17,10 +17,10 @@ namespace tailrace {
 namespace {
 
 /// Interpolation is missing because trz chooses it where it is better.
-constexpr std::array<PredictorSetting, 3> predictors = {
+constexpr std::array<PredictorSetting, 3> kPredictors = {
     PredictorSetting::dimension_1, PredictorSetting::dimension_2, PredictorSetting::dimension_3};
 /// trz itself picks the predictor with the fewest bytes: naming one can only save time.
-constexpr double predictor_least_share = 1;
+constexpr double kPredictorLeastShare = 1;
 
 /// A put and how many chunks it touches.
 struct TouchedPut {
@@ -78,13 +78,13 @@ bool is_refusal(const Status& failure) {
 /// fields, 2 ranks on 2 cores, storage not limited, 101 MB at rel 1e-3. On AMD EPYC: none 74,
 /// trz,preset=fast 44 to 49, trz 94 ms. An earlier fit on an Intel Xeon with AVX-512 (62, 45 and 61
 /// ms) gave 1 / 2.5e9 and 1 / 0.9e9.
-constexpr double handling_s_per_byte = 1 / 2.8e9;
-constexpr double copy_s_per_byte = 1 / 0.7e9;
+constexpr double kHandlingSPerByte = 1 / 2.8e9;
+constexpr double kCopySPerByte = 1 / 0.7e9;
 
 }  // namespace
 
 bool codec_is_ours_to_choose(const FieldOptions& options) {
-  return options.codec == auto_codec || (!options.codec_given && !options.bound.lossless());
+  return options.codec == kAutoCodec || (!options.codec_given && !options.bound.lossless());
 }
 
 Result<FieldSample> take_sample(const FieldState& field, const SampleSize& size) {
@@ -134,10 +134,10 @@ FieldCandidates::FieldCandidates(const FieldState& field, FieldSample sample,
   }
   first_predictor_ = views_.size();
   if (!lossy_) return;
-  for (const PredictorSetting setting : predictors) {
+  for (const PredictorSetting setting : kPredictors) {
     CandidateView& view = views_.emplace_back();
-    view.codec = std::string(yardstick_codec) + "," + std::string(predictor_setting_text(setting));
-    view.least_share = predictor_least_share;
+    view.codec = std::string(kYardstickCodec) + "," + std::string(predictor_setting_text(setting));
+    view.least_share = kPredictorLeastShare;
   }
 }
 
@@ -167,7 +167,7 @@ Status FieldCandidates::estimate_parts(std::size_t candidate) {
 }
 
 std::size_t FieldCandidates::yardstick() const {
-  const auto found = std::ranges::find(views_, yardstick_codec, &CandidateView::codec);
+  const auto found = std::ranges::find(views_, kYardstickCodec, &CandidateView::codec);
   TAILRACE_CHECK(found != views_.end());
   return static_cast<std::size_t>(found - views_.begin());
 }
@@ -210,11 +210,11 @@ Status FieldCandidates::search_predictors(const std::function<double(std::size_t
       std::count_if(chunk.begin(), chunk.end(), [](std::uint64_t extent) { return extent > 1; });
   Status failed;
   search_predictor(static_cast<std::size_t>(n_dimensions), [&](PredictorSetting setting) {
-    const auto at = std::find(predictors.begin(), predictors.end(), setting);
+    const auto at = std::find(kPredictors.begin(), kPredictors.end(), setting);
     const std::size_t candidate =
-        at == predictors.end()
+        at == kPredictors.end()
             ? yardstick()
-            : first_predictor_ + static_cast<std::size_t>(at - predictors.begin());
+            : first_predictor_ + static_cast<std::size_t>(at - kPredictors.begin());
     if (Status looked = look_at(candidate); !looked.ok()) failed = looked;
     return views_[candidate].sampled ? step_s(candidate) : std::numeric_limits<double>::infinity();
   });
@@ -283,10 +283,10 @@ std::optional<double> candidate_seconds(const MachineProfile& profile, const std
   const Times times = times_of(profile, codec);
   if (times.known == nullptr) return std::nullopt;
   if (raw_bytes <= 0) return 0.0;
-  double encode_s = encoded_bytes * copy_s_per_byte;
+  double encode_s = encoded_bytes * kCopySPerByte;
   if (!codec_entry(codec).stores_plainly) {
     encode_s += times.encode_doubt * times.known->encode.seconds(raw_bytes, encoded_bytes) +
-                raw_bytes * handling_s_per_byte;
+                raw_bytes * kHandlingSPerByte;
   }
   return encode_s + (verified ? times.known->decode.seconds(raw_bytes, encoded_bytes) : 0);
 }

@@ -95,7 +95,7 @@ class YardstickEstimator final : public ChunkEstimator {
 };
 
 /// Deviation for a chunk whose sample the codec has refused: the codec may accept the chunk.
-constexpr double spread_refused = 0.5;
+constexpr double kSpreadRefused = 0.5;
 
 /// Add leading extents of 1, which chunks of a field over time have but its values in memory lack.
 StridedValues with_leading_ones(StridedValues values, std::size_t rank) {
@@ -129,7 +129,7 @@ class SampleEstimator final : public ChunkEstimator {
     }
     Result<EncodedBytes> encoded = codec_->encode(std::move(gathered));
     if (!encoded.ok() && encoded.status().code() == Code::codec_failed) {
-      return Estimate{static_cast<double>(chunk_bytes), 1, spread_refused};  // Stored unfiltered.
+      return Estimate{static_cast<double>(chunk_bytes), 1, kSpreadRefused};  // Stored unfiltered.
     }
     if (!encoded.ok()) return encoded.status();
     const double scale = static_cast<double>(chunk_bytes) / static_cast<double>(sample_bytes);
@@ -172,7 +172,7 @@ Result<std::unique_ptr<ChunkEstimator>> ChunkEstimator::make(const CodecRequest&
   const CodecEntry& entry = codec_entry(request.name);
   if (entry.by_yardstick != nullptr) {
     CodecRequest of_yardstick = request;
-    of_yardstick.name = yardstick_codec;
+    of_yardstick.name = kYardstickCodec;
     of_yardstick.settings.clear();
     Result<std::unique_ptr<Codec>> yardstick = make_codec(of_yardstick);
     if (yardstick.ok() && has_model(**yardstick, request)) {

@@ -28,12 +28,12 @@ namespace tailrace {
 namespace {
 
 /// Sample of one rank of one field: all ranks together take about four chunks of it.
-constexpr SampleSize probe_size = {4, 2, 1U << 20};
+constexpr SampleSize kProbeSize = {4, 2, 1U << 20};
 /// Number of chunks that take trz 2 ms to sample. One takes 0.35 ms if its values are in memory,
 /// for any size (the first step of real Nyx fields, AMD EPYC).
-constexpr std::uint64_t n_looks = 6;
+constexpr std::uint64_t kNLooks = 6;
 /// One more sample for this number of bytes costs about a hundredth of encoding them.
-constexpr std::uint64_t bytes_per_look = 30'000'000;
+constexpr std::uint64_t kBytesPerLook = 30'000'000;
 
 /// Sample size within the limits above, but at least one chunk of each field.
 SampleSize sample_size_for(std::uint64_t n_ranks, const std::vector<FieldState*>& fields) {
@@ -43,8 +43,8 @@ SampleSize sample_size_for(std::uint64_t n_ranks, const std::vector<FieldState*>
       rank_bytes += put.box.n_elements() * dtype_bytes(field->definition.dtype);
     }
   }
-  const std::uint64_t affordable = (n_looks + rank_bytes / bytes_per_look) / fields.size();
-  SampleSize size = probe_size;
+  const std::uint64_t affordable = (kNLooks + rank_bytes / kBytesPerLook) / fields.size();
+  SampleSize size = kProbeSize;
   size.n_parts_max = std::max<std::uint64_t>(std::min(size.n_parts_max / n_ranks, affordable), 1);
   return size;
 }
@@ -52,14 +52,14 @@ SampleSize sample_size_for(std::uint64_t n_ranks, const std::vector<FieldState*>
 /// A candidate is sampled only if its step would at best take less than this share of the fastest
 /// known one. Forecasts err by more; among steps that close the fewest bytes decide
 /// (longest_step_s()).
-constexpr double worthwhile_share = 0.97;
+constexpr double kWorthwhileShare = 0.97;
 /// Other codecs are excluded if trz's ratio is above this. None came within a hundredth of trz's
 /// bytes then, on any of 180 pairs of field and bound (lab/bench/results/trz_codecs.csv), and all
 /// are slower.
-constexpr double foreign_below_ratio = 4;
+constexpr double kForeignBelowRatio = 4;
 /// Bytes of a call's input that a rank reads in a second, decoding included. Measured once, on a
 /// file that was just written; slower storage makes the choice matter even less.
-constexpr double input_bytes_per_s = 1e9;
+constexpr double kInputBytesPerS = 1e9;
 
 /// Sums for one candidate of one field, over some or all ranks. Integers, see the file's head.
 struct CandidateSum {
@@ -109,7 +109,7 @@ class StepChooser {
     setting_.write = profile.write;
     setting_.sync_latency_s = options.sync ? profile.sync_latency_s : 0;
     setting_.beside_s = static_cast<double>(options.input_bytes) /
-                        (input_bytes_per_s * static_cast<double>(comm.n_ranks()));
+                        (kInputBytesPerS * static_cast<double>(comm.n_ranks()));
   }
 
   /// Process this rank's samples. @returns this rank's failure; the sums can be added in any case.
@@ -250,11 +250,11 @@ bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
   for (const CandidateForecast& one : known.candidates) {
     if (!one.refused.empty()) continue;
     smallest = std::min(smallest, one.encoded_bytes);
-    if (one.codec == yardstick_codec) trz_bytes = one.encoded_bytes;
+    if (one.codec == kYardstickCodec) trz_bytes = one.encoded_bytes;
   }
-  const bool foreign = find_codec(view.codec) != find_codec(yardstick_codec);
+  const bool foreign = find_codec(view.codec) != find_codec(kYardstickCodec);
   if (foreign && options_.objective != Objective::size &&
-      known.raw_bytes > foreign_below_ratio * trz_bytes) {
+      known.raw_bytes > kForeignBelowRatio * trz_bytes) {
     return false;
   }
   CandidateForecast hoped;
@@ -277,7 +277,7 @@ bool StepChooser::could_win(std::size_t field, std::size_t candidate) const {
       view.look_share * looked_share * *hoped_s / static_cast<double>(setting_.n_ranks);
   const double step_s = step_with(field, hoped) + look_s;
   // `balanced` also samples faster candidates: the fastest sets the time limit for others.
-  const bool faster = step_s < choice_.predicted_s * worthwhile_share;
+  const bool faster = step_s < choice_.predicted_s * kWorthwhileShare;
   if (options_.objective == Objective::speed) return faster;
   const bool smaller = hoped.encoded_bytes < smallest &&
                        step_s < longest_step_s(choice_.predicted_s, setting_, options_.objective);
@@ -407,7 +407,7 @@ Result<std::string> stored_codec(const FieldState& field, const std::string& plu
 /// Replace the speeds by those of rank 0's core, since all ranks must use the same. Collective: a
 /// broadcast.
 Status scale_to_core(Comm& comm, MachineProfile& profile) {
-  TAILRACE_TAKE(const Bytes said, hear_rank_0(comm, [](ByteWriter& words) {
+  TAILRACE_TAKE(const Bytes said, broadcast_from_root(comm, [](ByteWriter& words) {
                   words.add_text(profile_text(measured_and_kept_core_profile()));
                   return Status();
                 }));
@@ -432,16 +432,16 @@ std::string profile_path(const FileOptions& options) {
 
 /// Sent by rank 0 in the place of a profile's text, if no profile is named and this core's speed is
 /// not cached.
-constexpr std::string_view nobody_measured = "-";
+constexpr std::string_view kNobodyMeasured = "-";
 
 /// Text of the profile. Warnings about a stale profile go to `log`. Rank 0 only.
 Result<std::string> read_profile(const FileOptions& options, const LogCallback& log,
                                  const std::string& output_path) {
   const std::string path = profile_path(options);
-  if (path == built_in_profile_name) return profile_text(built_in_profile());
+  if (path == kBuiltInProfileName) return profile_text(built_in_profile());
   if (path.empty()) {
     const std::optional<MachineProfile> kept = kept_core_profile();
-    return kept ? profile_text(*kept) : std::string(nobody_measured);
+    return kept ? profile_text(*kept) : std::string(kNobodyMeasured);
   }
   TAILRACE_TAKE(std::string text, read_settings_file(path).within("machine profile"));
   TAILRACE_TAKE(MachineProfile profile, parse_profile(text).within(path));
@@ -460,13 +460,13 @@ Result<std::string> read_profile(const FileOptions& options, const LogCallback& 
 Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
                     const std::string& path, std::optional<MachineProfile>& profile) {
   if (profile) return Status();
-  TAILRACE_TAKE(const Bytes said, hear_rank_0(comm, [&](ByteWriter& words) {
+  TAILRACE_TAKE(const Bytes said, broadcast_from_root(comm, [&](ByteWriter& words) {
                   const Result<std::string> text = read_profile(options, log, path);
                   if (text.ok()) words.add_text(*text);
                   return text.status();
                 }));
   const std::string text = ByteReader(said).take_text();
-  const bool measured = text != nobody_measured;
+  const bool measured = text != kNobodyMeasured;
   TAILRACE_TAKE(profile, measured ? parse_profile(text) : Result(built_in_profile()));
   profile->of_another_core = !measured;
   if (options.alignment_bytes == 0) options.alignment_bytes = profile->alignment_bytes();
@@ -482,7 +482,7 @@ Status check_chosen_settings(const FieldDefinition& definition) {
 }
 
 Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugin_path) {
-  const Result<Bytes> said = hear_rank_0(comm, [&](ByteWriter& words) {
+  const Result<Bytes> said = broadcast_from_root(comm, [&](ByteWriter& words) {
     const Result<std::string> codec = stored_codec(field, plugin_path);
     if (codec.ok()) words.add_text(*codec);
     return codec.status();

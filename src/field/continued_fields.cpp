@@ -87,7 +87,7 @@ Status find_begun_chunks(const Hdf5File& file, const std::string& path,
   }
   // Chunks without filters are rewritten in place.
   const auto may_be_shared = [](const StoredChunk& chunk) {
-    return chunk.extent.encoded_bytes <= shared_chunk_bytes_max;
+    return chunk.extent.encoded_bytes <= kSharedChunkBytesMax;
   };
   if (!dataset.storage.filters.empty() || std::ranges::none_of(field.begun_chunks, may_be_shared)) {
     return Status();

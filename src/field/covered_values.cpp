@@ -19,7 +19,7 @@ namespace tailrace {
 namespace {
 
 enum State : std::uint8_t { known, open, ignored };
-constexpr int n_sweeps = 2;  // Smoothing sweeps on each level.
+constexpr int kNSweeps = 2;  // Smoothing sweeps on each level.
 
 using Extents = std::array<std::size_t, 3>;
 
@@ -160,7 +160,7 @@ void continue_smoothly(Level<T> lowest) {
   }
   for (std::size_t l = levels.size() - 1; l-- > 0;) {
     interpolate(levels[l + 1], levels[l]);
-    for (int sweep = 0; sweep < n_sweeps; ++sweep) smooth_once(levels[l]);
+    for (int sweep = 0; sweep < kNSweeps; ++sweep) smooth_once(levels[l]);
   }
 }
 

@@ -17,19 +17,19 @@ namespace tailrace {
 namespace {
 
 /// One in this number of chunks is counted before the first step of a field over time is written.
-constexpr std::uint64_t trained_one_in = 20;
+constexpr std::uint64_t kTrainedOneIn = 20;
 /// Minimum of counted bytes: a smaller sample misses rarer codes, and its book costs more than half
 /// a percent.
-constexpr std::uint64_t trained_bytes_min = 1U << 20;
-constexpr std::uint64_t trained_chunks_max = 4;  ///< Limit for one rank, unless trained_bytes_min
-                                                 ///< needs more.
+constexpr std::uint64_t kTrainedBytesMin = 1U << 20;
+constexpr std::uint64_t kTrainedChunksMax = 4;  ///< Limit for one rank, unless kTrainedBytesMin
+                                                ///< needs more.
 /// Steps without a book after a fresh book that cost too much. Chunks that differ that much do not
 /// suit a shared book, but a field may change.
-constexpr std::uint64_t rest_steps = 16;
+constexpr std::uint64_t kRestSteps = 16;
 /// Weight of older twins when new ones arrive.
-constexpr double twin_fading = 0.5;
+constexpr double kTwinFading = 0.5;
 /// Fields whose counts are sent in one message: 4 MB at most.
-constexpr std::size_t fields_at_once = 64;
+constexpr std::size_t kFieldsAtOnce = 64;
 
 /// True if chunks of this field could have codes that a book covers.
 bool has_codes(const FieldState& field) {
@@ -81,8 +81,8 @@ void add_up_counts(Comm& comm, std::span<trz::BookTally> tallies) {
   std::vector<std::uint64_t> kinds;
   for (const trz::BookTally& tally : tallies) kinds.push_back(tally.kinds());
   comm.allreduce(std::span<std::uint64_t>(kinds), Reduction::bit_or);
-  for (std::size_t first = 0; first < tallies.size(); first += fields_at_once) {
-    const std::size_t end = std::min(first + fields_at_once, tallies.size());
+  for (std::size_t first = 0; first < tallies.size(); first += kFieldsAtOnce) {
+    const std::size_t end = std::min(first + kFieldsAtOnce, tallies.size());
     std::vector<std::uint64_t> sums;
     const auto for_each_kind = [&](const auto& visit) {
       for (std::size_t t = first; t < end; ++t) {
@@ -128,13 +128,13 @@ std::vector<std::uint64_t> chunks_to_count(Comm& comm, std::span<FieldState* con
   const std::vector<std::uint64_t> total = sum->total();
   std::vector<std::uint64_t> shares;
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    const std::uint64_t least = trained_bytes_min / fields[f]->chunk_bytes() + 1;
-    const std::uint64_t wanted = std::max(total[f] / trained_one_in + 1, std::min(total[f], least));
+    const std::uint64_t least = kTrainedBytesMin / fields[f]->chunk_bytes() + 1;
+    const std::uint64_t wanted = std::max(total[f] / kTrainedOneIn + 1, std::min(total[f], least));
     const auto wanted_of = [&](std::uint64_t n) {
       return (n * wanted + total[f] - 1) / std::max<std::uint64_t>(total[f], 1);
     };
     shares.push_back(std::min(wanted_of(before[f] + n_chunks[f]) - wanted_of(before[f]),
-                              std::max(trained_chunks_max, least)));
+                              std::max(kTrainedChunksMax, least)));
   }
   return shares;
 }
@@ -196,8 +196,8 @@ void judge_book(BookState& book, const CountedSums& sums) {
                       static_cast<double>(sums.counted_bytes);
   }
   if (sums.n_twins == 0) return;
-  book.twin_book_s = twin_fading * book.twin_book_s + 1e-9 * static_cast<double>(sums.twin_book_ns);
-  book.twin_own_s = twin_fading * book.twin_own_s + 1e-9 * static_cast<double>(sums.twin_own_ns);
+  book.twin_book_s = kTwinFading * book.twin_book_s + 1e-9 * static_cast<double>(sums.twin_book_ns);
+  book.twin_own_s = kTwinFading * book.twin_own_s + 1e-9 * static_cast<double>(sums.twin_own_ns);
 }
 
 /// Decide if the next step's dataset gets a book from this step's counts. A step without a book
@@ -208,8 +208,8 @@ bool wants_new_book(BookState& book, std::uint64_t chunk_bytes, const CountedSum
   if (book.bytes.empty()) return true;
   if (book.ratio_loss <= book.most_loss) return false;
   book.next.clear();
-  if (book.age <= 1) book.n_rests = rest_steps;
-  return book.age > 1 && sums.n_counted * chunk_bytes >= trained_bytes_min;
+  if (book.age <= 1) book.n_rests = kRestSteps;
+  return book.age > 1 && sums.n_counted * chunk_bytes >= kTrainedBytesMin;
 }
 
 }  // namespace
@@ -244,9 +244,9 @@ Status prepare_books(Comm& comm, std::vector<FieldState>& fields) {
     if (book.n_rests > 0) continue;
     // Each rank checks different chunks; together they check as many as one rank would.
     const std::uint64_t n_before =
-        book.n_chunks > 0 ? book.n_chunks : rank * trz::BookCounter::twin_one_in / n_ranks;
+        book.n_chunks > 0 ? book.n_chunks : rank * trz::BookCounter::kTwinOneIn / n_ranks;
     const std::uint64_t n_first =
-        book.bytes.empty() ? (trained_bytes_min / field->chunk_bytes()) / n_ranks + 1 : 0;
+        book.bytes.empty() ? (kTrainedBytesMin / field->chunk_bytes()) / n_ranks + 1 : 0;
     book.counter = std::make_shared<trz::BookCounter>(n_before, n_first, thread_cpu_s);
   }
   return Status();

@@ -141,7 +141,7 @@ Status prepare_codec(const FieldDefinition& definition,
     if (log) {
       log(definition.name() + ": all values are equal, so the bound " +
           error_bound_text(options.bound) + " is 0; stored losslessly by " +
-          std::string(exact_codec));
+          std::string(kExactCodec));
     }
     become_exact(request.name, request.settings);
     codec = make_codec(request, plugin_path);
@@ -291,7 +291,7 @@ Status check_definition(const FieldDefinition& definition) {
                " bytes");
   }
   const bool adds_time = options.over_time && steps_per_entry == 1;
-  if (shape.size() + (adds_time ? 1 : 0) > max_rank) return bad("too many dimensions");
+  if (shape.size() + (adds_time ? 1 : 0) > kMaxRank) return bad("too many dimensions");
   if (n_elements(shape) > std::numeric_limits<std::uint64_t>::max() / 16) {
     return bad("shape " + shape_text(shape) + " is larger than any file");
   }
@@ -518,7 +518,7 @@ Status try_codecs(Comm& comm, std::vector<FieldState>& fields, const std::string
         TAILRACE_TRY(name_stored_codec(comm, field, plugin_path));
       } else {
         const bool lossy = is_floating(field.definition.dtype) && !options.bound.lossless();
-        TAILRACE_TRY(name_codec(std::string(lossy ? yardstick_codec : exact_codec), options));
+        TAILRACE_TRY(name_codec(std::string(lossy ? kYardstickCodec : kExactCodec), options));
       }
     } else if (std::erase_if(options.codec_settings, is_auto_book) > 0) {
       field.continued = false;  // its dataset records the book

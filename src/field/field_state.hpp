@@ -85,9 +85,9 @@ struct LearnedField {
 enum class FieldLife : std::uint8_t { waiting, defined, under_way, in_file, retired };
 
 struct FieldState {
-  static constexpr std::size_t no_number = static_cast<std::size_t>(-1);
+  static constexpr std::size_t kNoNumber = static_cast<std::size_t>(-1);
 
-  std::size_t number = no_number;  ///< Number that define_field() returned.
+  std::size_t number = kNoNumber;  ///< Number that define_field() returned.
   FieldDefinition definition;
   ResolvedField resolved;
   LearnedField learned;

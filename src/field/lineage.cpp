@@ -107,7 +107,7 @@ void LineageTable::inherit(std::vector<FieldState>& fields) {
     taken_of_key.push_back(own.lineage);
     const Lineage& lineage = lineages_.at(own.lineage);
     own.age = lineage.age;
-    const bool choose = lineage.codec_age >= choose_every;
+    const bool choose = lineage.codec_age >= kChooseEvery;
     own.codec = choose ? "" : lineage.codec;
     learned.history = lineage.history;
     learned.encode_correction = lineage.encode_correction;
@@ -131,7 +131,7 @@ void LineageTable::keep_codec(Lineage& lineage, const std::string& inherited,
   lineage.codec = inherited;
   ++lineage.codec_age;
   const double drift = lineage.codec_share > 0 && share > 0 ? share / lineage.codec_share : 1;
-  if (drift > share_drift || drift < 1 / share_drift) lineage.codec.clear();
+  if (drift > kShareDrift || drift < 1 / kShareDrift) lineage.codec.clear();
 }
 
 void LineageTable::keep(std::span<FieldState* const> active, const StepReport& report) {
@@ -161,7 +161,7 @@ void LineageTable::keep(std::span<FieldState* const> active, const StepReport& r
 void LineageTable::forget_idle() {
   std::erase_if(lineages_, [this](const auto& entry) {
     const auto& [number, lineage] = entry;
-    if (lineage.last_step + forget_after > n_steps_) return false;
+    if (lineage.last_step + kForgetAfter > n_steps_) return false;
     const auto known = by_key_.find(lineage.key);
     std::erase(known->second, number);
     if (known->second.empty()) by_key_.erase(known);

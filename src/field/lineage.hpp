@@ -9,7 +9,7 @@
 //
 // Invariant 1: only a step that was committed changes the table. Invariant 2: key, codec and book
 // are the same on every rank; sizes are those of each rank. Invariant 3: a lineage that no step has
-// used for `forget_after` steps is removed, so the table does not grow with the number of steps.
+// used for `kForgetAfter` steps is removed, so the table does not grow with the number of steps.
 // are the same on every rank; sizes are each rank's own. Invariant 3: a lineage that no step has
 // used for long is forgotten, so the table does not grow with the number of steps.
 
@@ -52,12 +52,12 @@ struct ClaimedSpace {
 class LineageTable {
  public:
   /// Number of steps after which codec=auto chooses again.
-  static constexpr std::uint64_t choose_every = 16;
+  static constexpr std::uint64_t kChooseEvery = 16;
   /// Factor between the encoded share of the step that chose and of a later one. Beyond it
   /// codec=auto chooses again immediately, because the forecasts behind the choice are invalid.
-  static constexpr double share_drift = 1.25;
+  static constexpr double kShareDrift = 1.25;
   /// Number of steps without a field of the lineage after which the lineage is removed.
-  static constexpr std::uint64_t forget_after = 64;
+  static constexpr std::uint64_t kForgetAfter = 64;
 
   /// Copy the experience of their lineages to new fields. Fields of one lineage have the same path
   /// except for digits, and the same type, shapes, bound, fill value and requested codec. If a step

@@ -57,13 +57,13 @@ class BoundVerdicts {
 
 /// Advice in messages of interfaces that write step by step, that put parts of variables in any
 /// order, and that serve HDF5's calls.
-inline constexpr DoorWords words_of_steps = {
+inline constexpr DoorWords kWordsOfSteps = {
     "fill=VALUE; tailrace repack: --field 'PATH:fill=VALUE', or --fill VALUE for all fields",
     "allow-wide-bound=on; tailrace repack: --allow-wide-bound"};
-inline constexpr DoorWords words_of_arrays = {
+inline constexpr DoorWords kWordsOfArrays = {
     "fill_value=VALUE, netCDF's attribute _FillValue",
     "allow-wide-bound=on; in Python allow_wide_bound=True"};
-inline constexpr DoorWords words_of_datasets = {
+inline constexpr DoorWords kWordsOfDatasets = {
     "VALUE as the dataset's fill value, or as its attribute _FillValue",
     "allow-wide-bound=on in TAILRACE_OPTIONS"};
 

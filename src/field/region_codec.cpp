@@ -76,7 +76,7 @@ std::string all_as_asked(const Guards& guards) { return "guard=" + guards_text(g
 Status drop_time(const FieldDefinition& definition, std::vector<RegionGuard>& regions) {
   for (RegionGuard& region : regions) {
     if (!region.mask.empty()) continue;
-    if (region.begin[0] != 0 || region.end[0] != RegionGuard::open_end) {
+    if (region.begin[0] != 0 || region.end[0] != RegionGuard::kOpenEnd) {
       return Status(Code::unsupported, "guard=region=" + region_text(region) +
                                            ": the first axis of a field over time is time, and a "
                                            "region covers all steps; write * for that axis");
@@ -112,7 +112,7 @@ Status check_field_regions(const FieldDefinition& definition, const Guards& guar
                   all_as_asked(guards) + "region is not served for plotfile levels");
   }
   if (has_masks(guards.regions) && definition.region_masks.empty()) {
-    return Status(Code::unsupported, all_as_asked(guards) + mask_refusal);
+    return Status(Code::unsupported, all_as_asked(guards) + kMaskRefusal);
   }
   return check_regions(guards.regions, definition.with_entries(1, definition.shape),
                        growing_axes(definition));

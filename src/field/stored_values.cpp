@@ -28,7 +28,7 @@ Result<EncodedBytes> read_stored(Storage& storage, const ChunkPlace& place) {
 
 Status not_joined() {
   return Status(Code::unsupported, "cannot add to a chunk without filters or with " +
-                                       std::to_string(trz::joined_parts_max) + " parts");
+                                       std::to_string(trz::kJoinedPartsMax) + " parts");
 }
 
 class StoredBeginnings final : public ChunkBeginnings {
@@ -95,7 +95,7 @@ class StoredBeginnings final : public ChunkBeginnings {
       TAILRACE_TAKE(const EncodedBytes old, read_stored(storage_, place_of(chunks_[i])));
       if (old.filter_mask != 0) return not_joined();
       TAILRACE_TAKE(const trz::ChunkSummary summary, trz::describe(old.buffer.bytes()));
-      if (summary.n_parts == trz::joined_parts_max) return not_joined();
+      if (summary.n_parts == trz::kJoinedPartsMax) return not_joined();
     }
     return Status();
   }
@@ -156,7 +156,7 @@ std::shared_ptr<const ChunkBeginnings> chunk_beginnings(const FieldState& field,
 }
 
 bool keeps_beginnings(const Codec& codec) {
-  return !codec.lossy() || (codec.name() == yardstick_codec && codec.filters().size() == 1);
+  return !codec.lossy() || (codec.name() == kYardstickCodec && codec.filters().size() == 1);
 }
 
 }  // namespace tailrace

@@ -152,7 +152,7 @@ Result<std::vector<std::string>> datasets_that_share_chunks(const std::string& p
     if (!chunks.ok()) return chunks.status();
     for (const StoredChunk& chunk : *chunks) {
       const Extent& extent = chunk.extent;
-      const bool small = extent.encoded_bytes <= shared_chunk_bytes_max;
+      const bool small = extent.encoded_bytes <= kSharedChunkBytesMax;
       if (small && extent.encoded_bytes > 0) places.emplace_back(extent.address, d);
     }
   }

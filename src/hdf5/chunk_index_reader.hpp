@@ -62,11 +62,11 @@ Result<std::vector<StoredChunk>> read_chunk_index(const std::string& path,
                                                   const std::string& dataset_path);
 
 /// Largest encoded chunk that can share its bytes with other chunks (`concat --dedup`).
-inline constexpr std::uint64_t shared_chunk_bytes_max = 4U << 10;
+inline constexpr std::uint64_t kSharedChunkBytesMax = 4U << 10;
 
 /// Paths of the datasets of a file that share chunk addresses, within one dataset or with another.
 /// Not collective; takes the HDF5 lock. Cost: ChunkIndexReader::read() of all datasets, plus 16
-/// bytes for each chunk of at most shared_chunk_bytes_max.
+/// bytes for each chunk of at most kSharedChunkBytesMax.
 /// @error like ChunkIndexReader::open() and read(): one failed dataset fails the call
 Result<std::vector<std::string>> datasets_that_share_chunks(const std::string& path);
 

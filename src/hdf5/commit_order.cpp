@@ -18,7 +18,7 @@ namespace tailrace {
 namespace {
 
 /// Largest segment to which directly following values are appended.
-constexpr std::uint64_t joined_raw_bytes_max = 65536;
+constexpr std::uint64_t kJoinedRawBytesMax = 65536;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ void DirtyBytes::put(std::uint64_t address, std::span<const std::byte> bytes, Ki
       return;
     }
     const bool free_behind = after == segments_.end() || after->first >= address + bytes.size();
-    if (raw && first == segment.bytes.size() && free_behind && first < joined_raw_bytes_max) {
+    if (raw && first == segment.bytes.size() && free_behind && first < kJoinedRawBytesMax) {
       segment.bytes.insert(segment.bytes.end(), bytes.begin(), bytes.end());
       return;
     }
@@ -138,7 +138,7 @@ constexpr std::size_t signature_bytes = 4;
 
 /// Version 1 object headers have no signature and are recognised by their first bytes. Nodes of
 /// version 1 B-trees have no checksum that would reveal a torn node.
-constexpr std::array signature_ranks = {
+constexpr std::array kSignatureRanks = {
     SignatureRank{"EADB", BlockRank::index_leaf, true},
     SignatureRank{"EASB", BlockRank::index_leaf, true},
     SignatureRank{"FADB", BlockRank::index_leaf, true},
@@ -166,7 +166,7 @@ bool looks_like_old_header(std::span<const std::byte> block) {
 
 const SignatureRank* find_signature(std::span<const std::byte> block) {
   if (block.size() < signature_bytes) return nullptr;
-  for (const SignatureRank& known : signature_ranks) {
+  for (const SignatureRank& known : kSignatureRanks) {
     if (std::memcmp(block.data(), known.signature.data(), signature_bytes) == 0) return &known;
   }
   return nullptr;
@@ -370,7 +370,7 @@ Status write_commit(Storage& storage, const CommitPlan& plan, const CommitSettin
 namespace {
 
 /// Bytes per step when a chunk is copied.
-constexpr std::uint64_t copy_piece_bytes = 4U << 20;
+constexpr std::uint64_t kCopyPieceBytes = 4U << 20;
 
 }  // namespace
 
@@ -380,7 +380,7 @@ Status PendingCommit::copy_moved_chunks() {
   std::vector<std::byte> piece;
   for (const Copy& copy : copies_) {
     for (std::uint64_t done = 0; done < copy.n_bytes;) {
-      piece.resize(std::min(copy_piece_bytes, copy.n_bytes - done));
+      piece.resize(std::min(kCopyPieceBytes, copy.n_bytes - done));
       TAILRACE_TRY(storage_->read_at(copy.from + done, piece));
       TAILRACE_TRY(storage_->write_at(copy.to + done, piece));
       done += piece.size();

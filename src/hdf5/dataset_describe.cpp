@@ -14,7 +14,7 @@
 namespace tailrace {
 namespace {
 
-constexpr std::size_t n_members_shown = 8;
+constexpr std::size_t kNMembersShown = 8;
 
 std::string order_text(hid_t type) {
   // Single bytes have no order.
@@ -36,9 +36,9 @@ std::string super_text(hid_t type) {
 }
 
 std::string array_text(hid_t type) {
-  std::array<hsize_t, max_rank> extents = {};
+  std::array<hsize_t, kMaxRank> extents = {};
   const int rank = H5Tget_array_ndims(type);
-  if (rank < 0 || rank > int(max_rank) || H5Tget_array_dims2(type, extents.data()) < 0) {
+  if (rank < 0 || rank > int(kMaxRank) || H5Tget_array_dims2(type, extents.data()) < 0) {
     return "array";
   }
   return "array " + shape_text(Shape(extents.begin(), extents.begin() + rank)) + " of " +
@@ -69,7 +69,7 @@ std::string compound_text(hid_t type) {
   std::string text =
       "compound of " + counted(static_cast<std::uint64_t>(n_members), "member") + " (";
   for (int i = 0; i < n_members; ++i) {
-    if (std::size_t(i) == n_members_shown) {
+    if (std::size_t(i) == kNMembersShown) {
       text += ", ...";
       break;
     }
@@ -169,7 +169,7 @@ Status check_places_of_chunks(hid_t dataset, const StoredDataset& described,
 }
 
 Status describe_chunks(hid_t dataset, hid_t list, StoredDataset& described) {
-  std::array<hsize_t, max_rank> extents = {};
+  std::array<hsize_t, kMaxRank> extents = {};
   const int rank = H5Pget_chunk(list, int(extents.size()), extents.data());
   if (rank < 0 || std::size_t(rank) != described.shape.size()) {
     return failed(described, "chunk shape");
@@ -333,8 +333,8 @@ Result<const DatasetDescriber::KnownType*> DatasetDescriber::known(hid_t dataset
 Status DatasetDescriber::describe_shape(hid_t dataset, StoredDataset& described) const {
   const Hdf5Id space(H5Dget_space(dataset));
   if (!space.valid()) return failed(described, "extents");
-  std::array<hsize_t, max_rank> extents = {};
-  std::array<hsize_t, max_rank> limits = {};
+  std::array<hsize_t, kMaxRank> extents = {};
+  std::array<hsize_t, kMaxRank> limits = {};
   const H5S_class_t kind = H5Sget_simple_extent_type(space.get());
   described.appended = kind == H5S_SIMPLE;
   // Readers of values see an empty dataset; a concatenation sees no rows to append.

@@ -22,11 +22,11 @@ namespace tailrace {
 
 namespace {
 
-constexpr std::uint32_t deflate_id = 1;
+constexpr std::uint32_t kDeflateId = 1;
 
 /// Boolean members sent to other ranks, one bit each.
-constexpr std::size_t n_marks = 8;
-constexpr bool StoredDataset::*packed_marks[n_marks] = {
+constexpr std::size_t kNMarks = 8;
+constexpr bool StoredDataset::*kPackedMarks[kNMarks] = {
     &StoredDataset::plain_number, &StoredDataset::swapped,  &StoredDataset::strings,
     &StoredDataset::by_value,     &StoredDataset::appended, &StoredDataset::extendable,
     &StoredDataset::plain_edges,  &StoredDataset::foreign};
@@ -125,7 +125,7 @@ bool StoredForm::same_as(const StoredForm& other) const {
   for (std::size_t i = 0; i < filters.size(); ++i) {
     if (filters[i].filter_id != other.filters[i].filter_id) return false;
     // Deflate's client data is its level, which decoding does not need.
-    if (filters[i].filter_id == deflate_id) continue;
+    if (filters[i].filter_id == kDeflateId) continue;
     if (filters[i].final_client_data != other.filters[i].final_client_data) return false;
   }
   return true;
@@ -147,7 +147,7 @@ std::string values_elsewhere_text(const StoredDataset& dataset) {
 }
 
 Status check_not_hollow(const StoredDataset& dataset) {
-  if (n_elements(dataset.shape) < hollow_bytes_min / dataset.value_bytes()) return Status();
+  if (n_elements(dataset.shape) < kHollowBytesMin / dataset.value_bytes()) return Status();
   const bool contiguous = dataset.storage.kind == StoredForm::Kind::contiguous;
   if (!contiguous && !dataset.chunked()) return Status();
   const std::uint64_t n_chunks =
@@ -225,8 +225,8 @@ Bytes pack_schema(std::span<const StoredDataset> datasets) {
     writer.add_text(dataset.type_text);
     writer.add(dataset.element_bytes);
     std::uint16_t marks = 0;
-    for (std::size_t i = 0; i < n_marks; ++i) {
-      marks |= static_cast<std::uint16_t>((dataset.*packed_marks[i] ? 1U : 0U) << i);
+    for (std::size_t i = 0; i < kNMarks; ++i) {
+      marks |= static_cast<std::uint16_t>((dataset.*kPackedMarks[i] ? 1U : 0U) << i);
     }
     writer.add(marks);
     writer.add(dataset.dtype ? static_cast<std::int32_t>(*dataset.dtype) : -1);
@@ -251,7 +251,7 @@ Result<std::vector<StoredDataset>> unpack_schema(std::span<const std::byte> byte
     dataset.type_text = reader.take_text();
     dataset.element_bytes = reader.take<std::uint64_t>();
     const auto marks = reader.take<std::uint16_t>();
-    for (std::size_t i = 0; i < n_marks; ++i) dataset.*packed_marks[i] = (marks >> i & 1) != 0;
+    for (std::size_t i = 0; i < kNMarks; ++i) dataset.*kPackedMarks[i] = (marks >> i & 1) != 0;
     const auto dtype = reader.take<std::int32_t>();
     if (dtype >= 0) dataset.dtype = static_cast<DType>(dtype);
     dataset.shape = reader.take_shape();
@@ -262,7 +262,7 @@ Result<std::vector<StoredDataset>> unpack_schema(std::span<const std::byte> byte
     const bool filled = reader.take<std::uint8_t>() != 0;
     const auto fill = reader.take<double>();
     if (filled) dataset.fill_number = fill;
-    if (marks >> n_marks != 0 || dataset.storage.kind > StoredForm::Kind::chunked) {
+    if (marks >> kNMarks != 0 || dataset.storage.kind > StoredForm::Kind::chunked) {
       return Status(Code::corrupt, "packed schema: dataset " + std::to_string(datasets.size() - 1) +
                                        " has unknown flags");
     }
@@ -334,7 +334,7 @@ using Json = nlohmann::json;
 using Described = std::optional<Json>;
 
 /// Nesting limit, beyond that of any program; a damaged file cannot exhaust the stack.
-constexpr int depth_max = 16;
+constexpr int kDepthMax = 16;
 
 Described describe(hid_t type, int depth);
 
@@ -435,7 +435,7 @@ Described describe_compound(hid_t type, int depth) {
 Json number(const std::string& numpy) { return Json{{"kind", "number"}, {"numpy", numpy}}; }
 
 Described describe(hid_t type, int depth) {
-  if (depth > depth_max) return std::nullopt;
+  if (depth > kDepthMax) return std::nullopt;
   std::optional<std::string> name;
   switch (H5Tget_class(type)) {
     case H5T_INTEGER: name = integer_name(type); break;

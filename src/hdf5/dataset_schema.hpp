@@ -18,7 +18,7 @@
 namespace tailrace {
 
 /// The root group's attribute under attributes=one (docs/format.md).
-inline constexpr const char* file_note_attribute = "tailrace_file";
+inline constexpr const char* kFileNoteAttribute = "tailrace_file";
 
 // --- StoredDataset: one dataset as stored in a file of any format.
 //
@@ -148,11 +148,11 @@ enum class OtherFiles : std::uint8_t { leave_out, read };
 std::string values_elsewhere_text(const StoredDataset& dataset);
 
 /// Size from which a dataset is checked by check_not_hollow().
-inline constexpr std::uint64_t hollow_bytes_min = std::uint64_t{1} << 38;
+inline constexpr std::uint64_t kHollowBytesMin = std::uint64_t{1} << 38;
 
 /// Check a dataset before a pass over all of its values: a file of a few kilobytes can declare
 /// extents far larger than anyone could have written. Needs n_chunks_there.
-/// @error unsupported  at least hollow_bytes_min of values, and fewer than one chunk in a thousand
+/// @error unsupported  at least kHollowBytesMin of values, and fewer than one chunk in a thousand
 /// written
 Status check_not_hollow(const StoredDataset& dataset);
 

@@ -23,7 +23,7 @@
 namespace tailrace {
 namespace {
 
-constexpr int links_max = 40;  // Same limit as in Linux.
+constexpr int kLinksMax = 40;  // Same limit as in Linux.
 
 std::string in_quotes(const std::string& path) { return "\"" + path + "\""; }
 
@@ -109,7 +109,7 @@ Result<RegularFile> open_regular(const std::string& path, int flags) {
 
 Result<std::string> resolve_links(const std::string& path) {
   std::string at = path;
-  for (int n = 0; n < links_max; ++n) {
+  for (int n = 0; n < kLinksMax; ++n) {
     std::array<char, PATH_MAX> target{};
     const ssize_t n_bytes = ::readlink(at.c_str(), target.data(), target.size());
     if (n_bytes < 0) return at;  // Not a link, or the file does not exist.

@@ -12,7 +12,7 @@
 namespace tailrace {
 
 /// Suffix of a new file's name until the file is complete: for an output, until its first commit.
-inline constexpr const char* partial_suffix = ".partial";
+inline constexpr const char* kPartialSuffix = ".partial";
 
 /// Owns a file descriptor and closes it.
 class Descriptor {

@@ -60,9 +60,9 @@ class GuardBuffer {
 namespace {
 
 /// HDF5 stores a chunk's length in 32 bits.
-constexpr std::uint64_t chunk_bytes_limit = std::uint64_t{1} << 32;
+constexpr std::uint64_t kChunkBytesLimit = std::uint64_t{1} << 32;
 /// Smallest length of a GuardBuffer; address space costs nothing.
-constexpr std::uint64_t guard_bytes_min = std::uint64_t{1} << 20;
+constexpr std::uint64_t kGuardBytesMin = std::uint64_t{1} << 20;
 
 class Hdf5FileOnDriver final : public Hdf5File {
  public:
@@ -244,8 +244,8 @@ bool Hdf5FileOnDriver::exists(const std::string& path) {
 Status Hdf5FileOnDriver::expect_root_links(std::uint64_t n_links) {
   const bool programs = settings_.creation_list_id >= 0 || settings_.access_list_id >= 0;
   const std::uint64_t n_expected =
-      std::max<std::uint64_t>(settings_.expected_root_links, unexpected_links_max);
-  if (programs || n_links <= n_expected || n_expected > compact_links_max) return Status();
+      std::max<std::uint64_t>(settings_.expected_root_links, kUnexpectedLinksMax);
+  if (programs || n_links <= n_expected || n_expected > kCompactLinksMax) return Status();
   const Hdf5Id root(H5Gopen2(file_.get(), "/", H5P_DEFAULT));
   H5G_info_t links;
   ObjectFacts facts;
@@ -646,7 +646,7 @@ Status Hdf5FileOnDriver::insert_chunks(const std::string& path,
 /// Guard memory grows in powers of two from 1 MiB: one mapping serves thousands of datasets.
 const void* Hdf5FileOnDriver::guard_of(std::uint64_t n_bytes) {
   if (guard_ == nullptr || guard_->n_bytes() < n_bytes) {
-    guard_ = std::make_unique<GuardBuffer>(std::bit_ceil(std::max(n_bytes, guard_bytes_min)));
+    guard_ = std::make_unique<GuardBuffer>(std::bit_ceil(std::max(n_bytes, kGuardBytesMin)));
   }
   return guard_->valid() ? guard_->data() : nullptr;
 }
@@ -662,7 +662,7 @@ Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::
   for (const ChunkRecord& record : records) {
     const std::uint64_t n_bytes = record.extent.encoded_bytes;
     longest = std::max({longest, n_bytes, record.replaced.encoded_bytes + 1});
-    if (record.chunk_index >= n_chunks || n_bytes == 0 || n_bytes >= chunk_bytes_limit) {
+    if (record.chunk_index >= n_chunks || n_bytes == 0 || n_bytes >= kChunkBytesLimit) {
       return Status(Code::invalid_argument,
                     what + ": chunk " + std::to_string(record.chunk_index) + " of " +
                         std::to_string(n_bytes) + " bytes, expected one of " +
@@ -784,7 +784,7 @@ Status Hdf5FileOnDriver::close() {
 
 }  // namespace
 
-bool Hdf5File::can_be_used_beside() {
+bool Hdf5File::can_be_used_concurrently() {
   hbool_t threadsafe = false;
   return H5is_library_threadsafe(&threadsafe) >= 0 && threadsafe;
 }
@@ -799,7 +799,7 @@ Result<std::unique_ptr<Hdf5File>> Hdf5File::create(Storage& storage, Allocate al
 namespace {
 
 /// Space reserved for a rehearsal: more than any file's metadata.
-constexpr std::uint64_t rehearsal_front_bytes = std::uint64_t{1} << 48;
+constexpr std::uint64_t kRehearsalFrontBytes = std::uint64_t{1} << 48;
 
 /// A file in memory, up to a limit.
 class RehearsalStorage final : public StorageOver {
@@ -834,7 +834,7 @@ Result<FrontPlan> Hdf5File::rehearse(const Settings& settings, std::uint64_t raw
   driver.held_raw_bytes_max = 0;  // All values go to the storage, which counts them.
   Hdf5FileOnDriver file(storage, allocate, settings, false, driver);
   TAILRACE_TRY(file.start_create());
-  file.reserve_front({rehearsal_front_bytes, {}});
+  file.reserve_front({kRehearsalFrontBytes, {}});
   TAILRACE_TRY(make(file));
   TAILRACE_TRY(file.flush());  // The flush also allocates space.
   return file.front_as_used();

@@ -147,7 +147,7 @@ class Hdf5File {
   virtual void reserve_front(FrontPlan plan) = 0;
 
   /// True if the program may call HDF5 on one thread while another thread uses this class.
-  static bool can_be_used_beside();
+  static bool can_be_used_concurrently();
 
   /// Write values to space that HDF5 has already allocated in the file, for a contiguous dataset
   /// that is not open; the values of an open dataset may be buffered. The next commit returns any

@@ -14,7 +14,7 @@ namespace tailrace {
 namespace {
 
 /// File name in errors that our drivers push.
-constexpr const char* pushed_by = "tailrace";
+constexpr const char* kPushedBy = "tailrace";
 
 struct StackEnds {
   std::string outermost;
@@ -159,7 +159,7 @@ bool hdf5_lacked_means() {
   bool found = false;
   const auto look = [](unsigned, const H5E_error2_t* error, void* data) -> herr_t {
     const bool ours =
-        error->file_name != nullptr && error->file_name == std::string_view(pushed_by);
+        error->file_name != nullptr && error->file_name == std::string_view(kPushedBy);
     if (ours || error->maj_num == H5E_RESOURCE) *static_cast<bool*>(data) = true;
     return 0;
   };
@@ -168,7 +168,7 @@ bool hdf5_lacked_means() {
 }
 
 herr_t failed_read(const Status& why) {
-  H5Epush2(H5E_DEFAULT, pushed_by, "read", 0, H5E_ERR_CLS, H5E_IO, H5E_READERROR, "%s",
+  H5Epush2(H5E_DEFAULT, kPushedBy, "read", 0, H5E_ERR_CLS, H5E_IO, H5E_READERROR, "%s",
            why.message().c_str());
   return -1;
 }
@@ -186,7 +186,7 @@ H5FD_class_t plain_driver_class(const char* name, [[maybe_unused]] int value,
   driver.value = static_cast<H5FD_class_value_t>(value);
 #endif
   driver.name = name;
-  driver.maxaddr = driver_address_max;
+  driver.maxaddr = kDriverAddressMax;
   driver.fc_degree = H5F_CLOSE_WEAK;
   driver.fapl_size = info_bytes;
   driver.lock = ignore_lock;

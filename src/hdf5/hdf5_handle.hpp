@@ -78,7 +78,7 @@ H5FD_class_t plain_driver_class(const char* name, int value, std::size_t info_by
 /// The driver's id in HDF5; registered on first use, and again if the application called H5close().
 hid_t registered_driver(const H5FD_class_t& driver, hid_t& id);
 /// The largest address that HDF5 may use.
-inline constexpr haddr_t driver_address_max = haddr_t{1} << 62;
+inline constexpr haddr_t kDriverAddressMax = haddr_t{1} << 62;
 
 /// Owns one hid_t of any kind and releases it exactly once.
 class Hdf5Id {

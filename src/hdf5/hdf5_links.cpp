@@ -173,7 +173,7 @@ std::vector<int> read_own_numbers(hid_t object, const char* name) {
   const Hdf5Id type(H5Aget_type(attribute.get()));
   const Hdf5Id space(H5Aget_space(attribute.get()));
   const hssize_t n = H5Sget_simple_extent_npoints(space.get());
-  if (n < 1 || n > static_cast<hssize_t>(max_rank) || H5Tget_class(type.get()) != H5T_INTEGER) {
+  if (n < 1 || n > static_cast<hssize_t>(kMaxRank) || H5Tget_class(type.get()) != H5T_INTEGER) {
     return {};
   }
   std::vector<int> numbers(static_cast<std::size_t>(n));

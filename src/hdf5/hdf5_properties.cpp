@@ -169,9 +169,9 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters) 
 namespace {
 
 /// Expected length of a link's name, for the room in a group's header.
-constexpr unsigned link_name_bytes = 12;
+constexpr unsigned kLinkNameBytes = 12;
 /// HDF5 stores a chunk's length in 32 bits.
-constexpr std::uint64_t hdf5_chunk_bytes_limit = std::uint64_t{1} << 32;
+constexpr std::uint64_t kHdf5ChunkBytesLimit = std::uint64_t{1} << 32;
 
 /// Set the properties common to all objects of a new file.
 bool set_object_properties(hid_t list, ObjectForms forms) {
@@ -181,7 +181,7 @@ bool set_object_properties(hid_t list, ObjectForms forms) {
   // not know.
   if (!forms.old) {
     done = done &&
-           H5Pset_attr_phase_change(list, compact_attributes_max, compact_attributes_max / 2) >= 0;
+           H5Pset_attr_phase_change(list, kCompactAttributesMax, kCompactAttributesMax / 2) >= 0;
   }
   if (forms.track_order) {
     done = done &&
@@ -195,12 +195,12 @@ bool set_object_properties(hid_t list, ObjectForms forms) {
 /// tear. If many links are expected, none is stored in the header. HDF5's time for each link added
 /// to a header, or found in it, grows with the number of links.
 bool set_group_properties(hid_t list, ObjectForms forms, std::uint64_t expected_links) {
-  const bool compact = expected_links <= compact_links_max;
+  const bool compact = expected_links <= kCompactLinksMax;
   const unsigned n_expected = compact ? static_cast<unsigned>(expected_links) : 0;
-  const unsigned n_max = compact ? n_expected + unexpected_links_max : 0;
+  const unsigned n_max = compact ? n_expected + kUnexpectedLinksMax : 0;
   if (!set_object_properties(list, forms) || H5Pset_link_phase_change(list, n_max, n_max / 2) < 0 ||
-      (n_expected > unexpected_links_max &&
-       H5Pset_est_link_info(list, n_expected, link_name_bytes) < 0)) {
+      (n_expected > kUnexpectedLinksMax &&
+       H5Pset_est_link_info(list, n_expected, kLinkNameBytes) < 0)) {
     return false;
   }
   if (!forms.track_order) return true;
@@ -210,8 +210,8 @@ bool set_group_properties(hid_t list, ObjectForms forms, std::uint64_t expected_
 bool set_root_properties(hid_t list, ObjectForms forms, std::uint64_t expected_links) {
   constexpr unsigned n_usual = 4;
   return set_group_properties(list, forms, expected_links) &&
-         (expected_links > unexpected_links_max ||
-          H5Pset_est_link_info(list, n_usual, link_name_bytes) >= 0);
+         (expected_links > kUnexpectedLinksMax ||
+          H5Pset_est_link_info(list, n_usual, kLinkNameBytes) >= 0);
 }
 
 /// Set layout `kind` in a dataset creation list. `planned`: contiguous data lie at an address that
@@ -270,10 +270,10 @@ Result<Hdf5Id> group_creation_list(ObjectForms forms, std::uint64_t expected_lin
 Status check_definition(const DatasetDefinition& definition) {
   const Shape& shape = definition.shape;
   const Shape& chunk_shape = definition.chunk_shape;
-  if (shape.size() > max_rank) {
+  if (shape.size() > kMaxRank) {
     return Status(Code::unsupported,
                   "the dataset has too many dimensions: " + std::to_string(shape.size()) +
-                      "; HDF5 allows " + std::to_string(max_rank));
+                      "; HDF5 allows " + std::to_string(kMaxRank));
   }
   if (chunk_shape.empty()) {
     const bool grows = definition.extendable || definition.more_unlimited != 0;
@@ -298,7 +298,7 @@ Status check_definition(const DatasetDefinition& definition) {
     }
   }
   const std::uint64_t n = n_elements(chunk_shape);
-  if (n >= hdf5_chunk_bytes_limit / definition.bytes_of_element()) {
+  if (n >= kHdf5ChunkBytesLimit / definition.bytes_of_element()) {
     return Status(Code::unsupported,
                   "chunk shape " + shape_text(chunk_shape) + " has 4 GiB or more; HDF5 needs less");
   }

@@ -48,14 +48,14 @@ Status check_stored_filters(hid_t dataset, std::span<const FilterSpec> filters);
 
 /// Largest number of expected links that a group stores in its header. More go into a heap and a
 /// B-tree, which later commits can only change under the journal.
-inline constexpr unsigned compact_links_max = 512;
+inline constexpr unsigned kCompactLinksMax = 512;
 /// Largest number of attributes in an object header. HDF5's default is 8; beyond it, HDF5 spends 4
 /// KiB and more on a heap and B-trees per dataset.
-inline constexpr unsigned compact_attributes_max = 64;
+inline constexpr unsigned kCompactAttributesMax = 64;
 /// Number of unexpected links that a header takes before all links move into a heap. Each has a
 /// block of its own, and HDF5's time to move them grows with the cube of their number: 2 ms for 48,
 /// a minute and a half for 512 (1.10.8).
-inline constexpr unsigned unexpected_links_max = 32;
+inline constexpr unsigned kUnexpectedLinksMax = 32;
 
 /// Properties common to all objects of a new file.
 struct ObjectForms {

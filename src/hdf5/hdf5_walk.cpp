@@ -93,14 +93,14 @@ class Walk {
     };
     for (const NamedLink& link : collected_.links) {
       const std::size_t n_bytes = path.size() + 1 + link.name.size();
-      if (n_bytes > path_bytes_max) {
+      if (n_bytes > kPathBytesMax) {
         return beyond("the path of a member has " + std::to_string(n_bytes) + " bytes, at most " +
-                      std::to_string(path_bytes_max) + " are read");
+                      std::to_string(kPathBytesMax) + " are read");
       }
       all_paths_bytes_ += n_bytes;
     }
     n_paths_ += collected_.links.size();
-    if (all_paths_bytes_ > std::max(all_paths_bytes_max, n_paths_ * mean_path_bytes_max)) {
+    if (all_paths_bytes_ > std::max(kAllPathsBytesMax, n_paths_ * kMeanPathBytesMax)) {
       return beyond("the paths of " + std::to_string(n_paths_) + " objects have " +
                     std::to_string(all_paths_bytes_) + " bytes");
     }

@@ -39,10 +39,10 @@ class Hdf5Visitor {
 };
 
 /// Path limits: bytes of one path, and of all paths together unless their mean length is at most
-/// mean_path_bytes_max. HDF5 opens every group on a path when it opens an object by that path.
-inline constexpr std::size_t path_bytes_max = 4096;
-inline constexpr std::size_t all_paths_bytes_max = std::size_t{256} << 20;
-inline constexpr std::size_t mean_path_bytes_max = 256;
+/// kMeanPathBytesMax. HDF5 opens every group on a path when it opens an object by that path.
+inline constexpr std::size_t kPathBytesMax = 4096;
+inline constexpr std::size_t kAllPathsBytesMax = std::size_t{256} << 20;
+inline constexpr std::size_t kMeanPathBytesMax = 256;
 
 enum class WalkOrder : std::uint8_t {
   file,  ///< Members of a group in creation order if the group tracks it (as netCDF-4 does).

@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::string_view magic = "TRJOURN1";
 constexpr std::size_t head_bytes = 40;
-constexpr std::size_t sum_bytes = 8;
-constexpr std::uint32_t second_seed = 0x7a11ace5;  // Any value other than 0.
+constexpr std::size_t kSumBytes = 8;
+constexpr std::uint32_t kSecondSeed = 0x7a11ace5;  // Any value other than 0.
 
 void append_u64(std::vector<std::byte>& out, std::uint64_t value, std::size_t n = 8) {
   for (std::size_t i = 0; i < n; ++i) out.push_back(std::byte(value >> (8 * i)));
@@ -57,7 +57,7 @@ std::vector<std::byte> encode_journal(const Journal& journal) {
     append_u64(out, witness.sum);
   }
   const std::uint32_t first = lookup3(out);
-  const std::uint32_t second = lookup3(out, second_seed);
+  const std::uint32_t second = lookup3(out, kSecondSeed);
   append_u64(out, first, 4);
   append_u64(out, second, 4);
   return out;
@@ -65,12 +65,12 @@ std::vector<std::byte> encode_journal(const Journal& journal) {
 
 Result<Journal> decode_journal(std::span<const std::byte> bytes, const std::string& path) {
   const Status torn(Code::corrupt, "journal \"" + path + "\" is incomplete");
-  if (bytes.size() < head_bytes + sum_bytes) return torn;
+  if (bytes.size() < head_bytes + kSumBytes) return torn;
   if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) return torn;
-  const std::size_t end = bytes.size() - sum_bytes;
+  const std::size_t end = bytes.size() - kSumBytes;
   if (u64_at(bytes, 32) != end - head_bytes) return torn;
   if (lookup3(bytes.first(end)) != u64_at(bytes, end, 4)) return torn;
-  if (lookup3(bytes.first(end), second_seed) != u64_at(bytes, end + 4, 4)) return torn;
+  if (lookup3(bytes.first(end), kSecondSeed) != u64_at(bytes, end + 4, 4)) return torn;
   Journal journal;
   journal.file_bytes = u64_at(bytes, 8);
   std::size_t from = head_bytes;
@@ -119,7 +119,7 @@ Result<Journal> read_journal(const std::string& journal_path) {
   std::array<std::byte, head_bytes> head{};
   if (!S_ISREG(info.st_mode) ||
       ::pread(at.fd(), head.data(), head.size(), 0) != ssize_t{head_bytes} ||
-      u64_at(head, 32) != std::uint64_t(info.st_size) - head_bytes - sum_bytes) {
+      u64_at(head, 32) != std::uint64_t(info.st_size) - head_bytes - kSumBytes) {
     return decode_journal({}, journal_path);
   }
   std::vector<std::byte> bytes(std::size_t(info.st_size));

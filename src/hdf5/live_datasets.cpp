@@ -140,7 +140,7 @@ Result<StoredDataset> describe_dataset_at(std::int64_t file_id, std::uint64_t ad
   }
   DatasetDescriber describer(DatasetDescriber::Foreign::describe);
   TAILRACE_TRY(describer.describe(dataset.get(), described));
-  described.guards_text = hdf5_text_attribute(dataset.get(), guard_attribute);
+  described.guards_text = hdf5_text_attribute(dataset.get(), kGuardAttribute);
   return described;
 }
 

@@ -11,7 +11,7 @@
 // Invariants (tests/unit/metadata_driver_test.cpp and pending_commit_test.cpp cite the numbers):
 //  1. Storage receives metadata only from a prepared commit. It receives none after a failure or
 //     abandon(), except the rest of a commit that was being written at that moment.
-//  2. The end that HDF5 sees lies at least end_pad_bytes after every block it knows. Otherwise it
+//  2. The end that HDF5 sees lies at least kEndPadBytes after every block it knows. Otherwise it
 //     would extend a last block by moving only the end, over bytes that other ranks have claimed.
 //  3. While a plan is armed, at most one allocation receives the planned address; other types and
 //     sizes never do (a global heap is allocated as raw data, too).
@@ -49,9 +49,9 @@ namespace tailrace {
 namespace {
 
 /// Distance from the last known byte to the end that HDF5 sees (invariant 2). Any value > 0 works.
-constexpr std::uint64_t end_pad_bytes = 8;
+constexpr std::uint64_t kEndPadBytes = 8;
 /// Limit for the bytes of one commit that are buffered to overwrite freed space.
-constexpr std::uint64_t in_place_bytes_max = std::uint64_t{1} << 30;
+constexpr std::uint64_t kInPlaceBytesMax = std::uint64_t{1} << 30;
 
 /// Limit for one raw write that waits for the commit: the size of the largest datasets that are
 /// placed immediately.
@@ -236,7 +236,7 @@ void MetadataDriver::finish_create() { phase_ = Phase::running; }
 
 Result<std::uint64_t> MetadataDriver::finish_open() {
   phase_ = Phase::running;
-  eoa_ += end_pad_bytes;
+  eoa_ += kEndPadBytes;
   own_end_ = eoa_;  // The tail starts after it.
   const Result<std::uint64_t> on_disk = stored_bytes();
   if (!on_disk.ok()) return on_disk.status();
@@ -245,7 +245,7 @@ Result<std::uint64_t> MetadataDriver::finish_open() {
 
 bool MetadataDriver::only_created() const {
   return creating_ && phase_ == Phase::running && !pending() && failure_.ok() &&
-         front_.n_bytes == 0 && fresh_.contains(0, eoa_ - end_pad_bytes);
+         front_.n_bytes == 0 && fresh_.contains(0, eoa_ - kEndPadBytes);
 }
 
 std::shared_ptr<MetadataDriver> MetadataDriver::anew() const {
@@ -253,7 +253,7 @@ std::shared_ptr<MetadataDriver> MetadataDriver::anew() const {
   driver->remnants_ = remnants_;
   driver->front_ = front_;
   driver->front_address_ = front_address_;
-  driver->remnants_.insert(driver->remnants_.begin(), {0, eoa_ - end_pad_bytes});
+  driver->remnants_.insert(driver->remnants_.begin(), {0, eoa_ - kEndPadBytes});
   return driver;
 }
 
@@ -290,14 +290,14 @@ Result<std::uint64_t> MetadataDriver::stored_bytes() const {
   return storage_ != nullptr ? storage_->file_bytes() : Result<std::uint64_t>(std::uint64_t{0});
 }
 
-void MetadataDriver::count_end(std::uint64_t end) { eoa_ = std::max(eoa_, end + end_pad_bytes); }
+void MetadataDriver::count_end(std::uint64_t end) { eoa_ = std::max(eoa_, end + kEndPadBytes); }
 
 /// Allocate space at the end of the file; on several nodes with a separate pad.
 std::uint64_t MetadataDriver::take_extent(std::uint64_t n_bytes) {
   if (!settings_.on_nodes) return allocate_(n_bytes);
-  const std::uint64_t address = allocate_(n_bytes + end_pad_bytes);
-  fresh_.insert(address + n_bytes, end_pad_bytes);
-  own_end_ = std::max(own_end_, address + n_bytes + end_pad_bytes);
+  const std::uint64_t address = allocate_(n_bytes + kEndPadBytes);
+  fresh_.insert(address + n_bytes, kEndPadBytes);
+  own_end_ = std::max(own_end_, address + n_bytes + kEndPadBytes);
   return address;
 }
 
@@ -504,11 +504,11 @@ Status MetadataDriver::plan_moves_in_place(CommitPlan& plan) {
       continue;
     }
     n_bytes += copy.n_bytes;
-    if (n_bytes > in_place_bytes_max) {
+    if (n_bytes > kInPlaceBytesMax) {
       return Status(
           Code::unsupported,
           "file \"" + storage_->path() + "\": HDF5 wants to reuse a freed block of more than " +
-              std::to_string(in_place_bytes_max >> 20U) +
+              std::to_string(kInPlaceBytesMax >> 20U) +
               " MiB, which is not safe against crashes; run tailrace repack on the file first");
     }
     std::vector<std::byte>& bytes = plan.owned.emplace_back(copy.n_bytes);

@@ -22,8 +22,8 @@ namespace {
 
 /// CPU time of HDF5 1.10.8, measured, in microseconds: for a missing chunk (an error stack is
 /// filled and cleared), and for skipping one index entry in a search for the n-th.
-constexpr double absent_chunk_us = 4;
-constexpr double passed_entry_us = 0.05;
+constexpr double kAbsentChunkUs = 4;
+constexpr double kPassedEntryUs = 0.05;
 
 struct NotingFile {
   H5FD_t hdf5_part;  // Must come first.
@@ -82,7 +82,7 @@ herr_t set_noting_allocated(H5FD_t* file, H5FD_mem_t, haddr_t address) {
 
 haddr_t get_noting_end(const H5FD_t* file, H5FD_mem_t) {
   const NotedFile* noted = noting_file(file).file;
-  return noted == nullptr ? 0 : std::min(noted->end_of_file, std::uint64_t{driver_address_max / 2});
+  return noted == nullptr ? 0 : std::min(noted->end_of_file, std::uint64_t{kDriverAddressMax / 2});
 }
 
 /// Check the objects of a global heap. Each states its length, which HDF5 (1.10.8) trusts: a length
@@ -178,7 +178,7 @@ hid_t noting_driver_id() {
 /// Record the location of the chunk at these grid coordinates.
 std::optional<StoredChunk> note_at(NotedFile& file, hid_t dataset, const ChunkGrid& grid,
                                    std::uint64_t index, const Shape& at) {
-  hsize_t offset[max_rank];
+  hsize_t offset[kMaxRank];
   for (std::size_t d = 0; d < at.size(); ++d) offset[d] = at[d] * grid.chunk_shape[d];
   std::uint32_t filter_mask = 0;
   file.noted.reset();
@@ -216,8 +216,8 @@ class ChunkWalk {
       if (n_found > file_.bytes_there) return too_many();
       if (n_absent > 0) {
         if (n_found == n_stored_) return Status();
-        const double by_entry_us = double(n_stored_) * double(n_stored_) / 2 * passed_entry_us;
-        if (double(n_absent) * absent_chunk_us > by_entry_us + 100) {
+        const double by_entry_us = double(n_stored_) * double(n_stored_) / 2 * kPassedEntryUs;
+        if (double(n_absent) * kAbsentChunkUs > by_entry_us + 100) {
           chunks_.resize(n_before);
           return list_entries();
         }
@@ -257,7 +257,7 @@ class ChunkWalk {
     const std::size_t n_before = chunks_.size();
     std::vector<std::uint64_t> places;
     for (std::uint64_t entry = 0; entry < n_stored_; ++entry) {
-      hsize_t offset[max_rank] = {};
+      hsize_t offset[kMaxRank] = {};
       unsigned filter_mask = 0;
       haddr_t address = HADDR_UNDEF;
       hsize_t n_bytes = 0;
@@ -305,7 +305,7 @@ class ChunkWalk {
 
   /// Find the only unlimited dimension, and the largest number of chunks along each dimension.
   Status read_limits() {
-    hsize_t limits[max_rank] = {};
+    hsize_t limits[kMaxRank] = {};
     if (H5Sget_simple_extent_dims(space_.get(), nullptr, limits) != int(grid_.shape.size())) {
       return hdf5_failure(Code::corrupt, what_);
     }

@@ -27,16 +27,16 @@ namespace {
 
 /// Delays before each further check. A client that caches file attributes for a second restarts
 /// that second at each request, so some delays must be longer.
-constexpr std::array<std::chrono::milliseconds, 7> before_looks = {
+constexpr std::array<std::chrono::milliseconds, 7> kBeforeLooks = {
     std::chrono::milliseconds(0),    std::chrono::milliseconds(100),
     std::chrono::milliseconds(200),  std::chrono::milliseconds(1200),
     std::chrono::milliseconds(1200), std::chrono::milliseconds(1200),
     std::chrono::milliseconds(1200)};
-constexpr std::uint64_t end_bytes = 4096;
+constexpr std::uint64_t kEndBytes = 4096;
 
 /// Alignment of the mark. It keeps the mark out of the pages that are written next, since clients
 /// cache the pages that they have read.
-constexpr std::uint64_t mark_alignment = 65536;
+constexpr std::uint64_t kMarkAlignment = 65536;
 
 /// Mark that rank 0 writes into the file for other ranks to find.
 struct Mark {
@@ -45,7 +45,7 @@ struct Mark {
 };
 
 std::string bytes_at(int fd, std::uint64_t address, std::uint64_t n_bytes) {
-  std::array<char, end_bytes> bytes{};
+  std::array<char, kEndBytes> bytes{};
   const ssize_t n = ::pread(fd, bytes.data(), n_bytes, static_cast<off_t>(address));
   return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))};
 }
@@ -74,11 +74,11 @@ bool ask_server(const std::string& path, std::uint64_t n_bytes, bool is_there = 
 
 /// The length and both ends of a file; if it cannot be opened, the reason.
 std::string ends_of(const std::string& path) {
-  ask_server(path, end_bytes);
+  ask_server(path, kEndBytes);
   const Result<RegularFile> file = open_regular(path, O_RDONLY);
   if (!file.ok()) return file.status().message();
   const std::uint64_t n_bytes = file->n_bytes;
-  const std::uint64_t last = std::min(n_bytes, end_bytes);
+  const std::uint64_t last = std::min(n_bytes, kEndBytes);
   return std::to_string(n_bytes) + " bytes: " + bytes_at(file->at.fd(), 0, last) +
          bytes_at(file->at.fd(), n_bytes - last, last);
 }
@@ -105,7 +105,7 @@ void refresh_name(const std::string& path) {
 /// Repeat `look` until it returns true, for some seconds.
 bool look_again_and_again(const std::string& path, const std::function<bool()>& look) {
   if (look()) return true;
-  return std::any_of(before_looks.begin(), before_looks.end(), [&](const auto& before_look) {
+  return std::any_of(kBeforeLooks.begin(), kBeforeLooks.end(), [&](const auto& before_look) {
     std::this_thread::sleep_for(before_look);
     refresh_name(path);
     return look();
@@ -153,7 +153,7 @@ Status write_mark(Storage& storage, std::uint64_t end, ByteWriter& words) {
   } catch (const std::runtime_error&) {
     return Status(Code::io_error, "the system provides no random numbers");
   }
-  mark.address = (end / mark_alignment + 1) * mark_alignment;
+  mark.address = (end / kMarkAlignment + 1) * kMarkAlignment;
   TAILRACE_TRY(storage.write_at(mark.address, std::as_bytes(std::span(mark.words))));
   TAILRACE_TRY(storage.sync());
   words.add(mark);
@@ -166,7 +166,7 @@ void refresh_file(const std::string& path, std::uint64_t n_bytes) {
   look_again_and_again(path, [&] { return ask_server(path, n_bytes); });
 }
 
-void hear_of_last_commit(const Comm& comm, const std::string& path) {
+void see_last_commit(const Comm& comm, const std::string& path) {
   if (comm.place().empty()) return;
   look_again_and_again(path, [&] { return ask_server(path, UINT64_MAX, true); });
 }
@@ -196,7 +196,7 @@ Status check_one_output(Comm& comm, const std::string& path,
                         const std::function<Status()>& open_again) {
   if (comm.place().empty()) return Status();  // A single node.
   std::uint64_t n_bytes = UINT64_MAX;         // Length without the mark, on rank 0.
-  const Result<Bytes> told = hear_rank_0(comm, [&](ByteWriter& words) -> Status {
+  const Result<Bytes> told = broadcast_from_root(comm, [&](ByteWriter& words) -> Status {
     TAILRACE_TAKE(n_bytes, storage->file_bytes());
     return write_mark(*storage, std::max(n_bytes, end), words);
   });
@@ -210,7 +210,7 @@ Status check_one_output(Comm& comm, const std::string& path,
     const Status cut = storage->resize(n_bytes);
     if (seen.ok()) seen = cut;
   }
-  TAILRACE_TRY(as_rank_0_says(comm, seen));
+  TAILRACE_TRY(agree_with_root(comm, seen));
   refresh_file_on_nodes(comm, path);  // Drop the mark from caches.
   return Status();
 }

@@ -48,6 +48,6 @@ void refresh_file_on_nodes(const Comm& comm, const std::string& path);
 /// Make the last commit visible to a reader that opens the file by name outside a collective call;
 /// this node's client may not know that commit yet. Not collective. Cost: nothing on a single node,
 /// else a request to the server.
-void hear_of_last_commit(const Comm& comm, const std::string& path);
+void see_last_commit(const Comm& comm, const std::string& path);
 
 }  // namespace tailrace

@@ -17,11 +17,11 @@ namespace {
 
 /// Last id of the filters that come with HDF5: deflate, shuffle, fletcher32, szip, nbit,
 /// scaleoffset.
-constexpr std::uint32_t last_of_hdf5 = 6;
+constexpr std::uint32_t kLastOfHdf5 = 6;
 
-constexpr std::string_view names_begin = ", for the filter";
-constexpr std::string_view names_end = "; ";
-constexpr std::string_view between = ", ";
+constexpr std::string_view kNamesBegin = ", for the filter";
+constexpr std::string_view kNamesEnd = "; ";
+constexpr std::string_view kBetween = ", ";
 
 void add_name(std::vector<std::string>& names, std::string name) {
   if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
@@ -46,34 +46,34 @@ std::string text_of(const std::vector<std::string>& names) {
   for (const std::string& name : names) needs.insert(need_of(name));
   std::string text = "to read this file, ";
   for (const std::string& need : needs) text += (need == *needs.begin() ? "" : " and ") + need;
-  text += names_begin;
+  text += kNamesBegin;
   text += names.size() > 1 ? "s " : " ";
   for (std::size_t i = 0; i < names.size(); ++i) text += (i > 0 ? ", " : "") + names[i];
-  text += names_end;
+  text += kNamesEnd;
   return text + "files of codec=\"portable\" need nothing";
 }
 
 /// The names in a text made by text_of(); empty for any other text.
 std::vector<std::string> names_in(const std::string& text) {
   std::vector<std::string> names;
-  const std::size_t begin = text.find(names_begin);
-  const std::size_t end = begin == std::string::npos ? begin : text.find(names_end, begin);
+  const std::size_t begin = text.find(kNamesBegin);
+  const std::size_t end = begin == std::string::npos ? begin : text.find(kNamesEnd, begin);
   const std::size_t first =
-      begin == std::string::npos ? begin : text.find(' ', begin + names_begin.size());
+      begin == std::string::npos ? begin : text.find(' ', begin + kNamesBegin.size());
   if (end == std::string::npos || first == std::string::npos || first >= end) return names;
   std::string_view rest = std::string_view(text).substr(first + 1, end - first - 1);
   while (!rest.empty()) {
-    const std::size_t comma = rest.find(between);
+    const std::size_t comma = rest.find(kBetween);
     add_name(names, std::string(rest.substr(0, comma)));
     rest =
-        comma == std::string_view::npos ? std::string_view() : rest.substr(comma + between.size());
+        comma == std::string_view::npos ? std::string_view() : rest.substr(comma + kBetween.size());
   }
   return names;
 }
 
 }  // namespace
 
-bool comes_with_hdf5(const FilterSpec& filter) { return filter.filter_id <= last_of_hdf5; }
+bool comes_with_hdf5(const FilterSpec& filter) { return filter.filter_id <= kLastOfHdf5; }
 
 std::string name_for_readers(const FilterSpec& filter) {
   const CodecEntry* const known = find_filter(filter.filter_id);
@@ -93,13 +93,13 @@ Status ReadersNeed::say(std::int64_t file) {
   const Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT));
   if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
   std::vector<std::string> names;
-  if (H5Aexists(root.get(), readers_need_attribute) > 0) {
-    names = names_in(hdf5_text_attribute(root.get(), readers_need_attribute));
+  if (H5Aexists(root.get(), kReadersNeedAttribute) > 0) {
+    names = names_in(hdf5_text_attribute(root.get(), kReadersNeedAttribute));
   }
   const std::size_t n_before = names.size();
   for (const std::string& name : names_) add_name(names, name);
   if (names.size() > n_before) {
-    TAILRACE_TRY(write_attribute(root.get(), readers_need_attribute, {text_of(names)}));
+    TAILRACE_TRY(write_attribute(root.get(), kReadersNeedAttribute, {text_of(names)}));
   }
   n_said_ = names_.size();
   return Status();

@@ -13,7 +13,7 @@
 namespace tailrace {
 
 /// Name of the root group's attribute, one string.
-inline constexpr const char* readers_need_attribute = "tailrace_readers_need";
+inline constexpr const char* kReadersNeedAttribute = "tailrace_readers_need";
 
 /// True if every HDF5 contains the filter.
 bool comes_with_hdf5(const FilterSpec& filter);

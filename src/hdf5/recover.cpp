@@ -43,7 +43,7 @@ constexpr std::chrono::milliseconds nap{10};
 
 /// Largest user block searched for. User blocks are powers of two from 512 on; larger ones are not
 /// in use.
-constexpr std::uint64_t user_block_max = 1ULL << 30;
+constexpr std::uint64_t kUserBlockMax = 1ULL << 30;
 
 bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
@@ -126,7 +126,7 @@ class UnlockedFile final : public NotedFile {
 class Recovery {
  public:
   Recovery(std::string path, bool apply)
-      : path_(std::move(path)), partial_(path_ + partial_suffix), apply_(apply) {}
+      : path_(std::move(path)), partial_(path_ + kPartialSuffix), apply_(apply) {}
 
   Result<RecoverReport> run() {
     const bool there = file_exists(path_);
@@ -183,8 +183,8 @@ class Recovery {
 /// Find the superblock at any address where HDF5 would look for it.
 Result<Superblock> find_superblock(const OpenFile& file) {
   const std::uint64_t end = file.n_bytes();
-  for (std::uint64_t at = 0; at < end && at <= user_block_max; at = at == 0 ? 512 : at * 2) {
-    const std::vector<std::byte> bytes = file.read(at, superblock_bytes_max);
+  for (std::uint64_t at = 0; at < end && at <= kUserBlockMax; at = at == 0 ? 512 : at * 2) {
+    const std::vector<std::byte> bytes = file.read(at, kSuperblockBytesMax);
     if (has_hdf5_signature(bytes)) return parse_superblock(bytes, at);
   }
   return Status(Code::corrupt, "no HDF5 signature");
@@ -410,7 +410,7 @@ bool tells_progress(const std::string& path) {
   if (!file.opened().ok()) return false;
   UnlockedFile unlocked(file);
   const Result<Hdf5Id> opened = open_noted(unlocked, path);
-  return opened.ok() && H5Aexists(opened->get(), concat_progress_attribute) > 0;
+  return opened.ok() && H5Aexists(opened->get(), kConcatProgressAttribute) > 0;
 }
 
 namespace {
@@ -485,7 +485,7 @@ Status check_not_half_committed(const std::string& path, std::chrono::millisecon
   if (!target.ok()) return Status();  // Opening the file reports this error.
   const std::string journal_path = journal_path_of(*target);
   std::string output = *target;  // Name of the lock's file; the same for an unfinished file.
-  if (output.ends_with(partial_suffix)) output.resize(output.size() - std::strlen(partial_suffix));
+  if (output.ends_with(kPartialSuffix)) output.resize(output.size() - std::strlen(kPartialSuffix));
   for (; file_exists(journal_path); patience -= nap) {
     // Read before the journal: the writer may end meanwhile.
     const std::string writer = writer_of(output);

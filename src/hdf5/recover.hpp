@@ -32,7 +32,7 @@ struct RecoverReport {
 };
 
 /// Root attribute of an unfinished concatenation output: the number of completed datasets.
-inline constexpr const char* concat_progress_attribute = "tailrace_concat_datasets";
+inline constexpr const char* kConcatProgressAttribute = "tailrace_concat_datasets";
 
 /// True if a file is the unfinished output of a concatenation, which --resume can continue.
 bool tells_progress(const std::string& path);

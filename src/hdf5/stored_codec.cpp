@@ -259,7 +259,7 @@ class CheckedCodec final : public Codec {
   CheckedCodec(std::unique_ptr<Codec> inner, bool survives_all)
       : inner_(std::move(inner)), survives_all_(survives_all) {}
 
-  std::string_view name() const override { return stored_codec_name; }
+  std::string_view name() const override { return kStoredCodecName; }
   std::string version() const override { return inner_->version(); }
   const std::vector<FilterSpec>& filters() const override { return inner_->filters(); }
   bool lossy() const override { return true; }
@@ -316,7 +316,7 @@ struct StageList {
   bool lossless = true;
   bool survives_all = true;
   bool needs_hdf5 = false;
-  std::string version{built_in_codec_version};
+  std::string version{kBuiltInCodecVersion};
 };
 
 Status add_stage(const FilterSpec& filter, std::uint64_t element_bytes, std::uint64_t chunk_bytes,
@@ -355,7 +355,7 @@ class CopyingCodec final : public Codec {
  public:
   explicit CopyingCodec(std::vector<FilterSpec> filters) : filters_(std::move(filters)) {}
 
-  std::string_view name() const override { return stored_codec_name; }
+  std::string_view name() const override { return kStoredCodecName; }
   std::string version() const override { return "as stored"; }
   const std::vector<FilterSpec>& filters() const override { return filters_; }
   bool lossy() const override { return true; }
@@ -410,7 +410,7 @@ Result<std::unique_ptr<Codec>> make_stored_codec(const StoredDataset& dataset,
     if (!made.ok()) return made.status().within(who);
     codec = std::move(*made);
   } else {
-    codec = make_pipeline_codec({.name = std::string(stored_codec_name), .version = list.version},
+    codec = make_pipeline_codec({.name = std::string(kStoredCodecName), .version = list.version},
                                 chunk_bytes, std::move(list.stages));
     if (list.lossless) return codec;
   }

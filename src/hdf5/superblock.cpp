@@ -10,10 +10,10 @@
 namespace tailrace {
 namespace {
 
-constexpr std::array<unsigned char, 8> signature = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-constexpr std::size_t version_at = 8;
-constexpr std::size_t status_flags_at = 11;      // Versions 2 and 3.
-constexpr unsigned open_for_write_flags = 0x05;  // Bit 0: write access, bit 2: SWMR write access.
+constexpr std::array<unsigned char, 8> kSignature = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+constexpr std::size_t kVersionAt = 8;
+constexpr std::size_t kStatusFlagsAt = 11;     // Versions 2 and 3.
+constexpr unsigned kOpenForWriteFlags = 0x05;  // Bit 0: write access, bit 2: SWMR write access.
 
 std::uint64_t little_endian(std::span<const std::byte> bytes, std::size_t at, std::size_t n) {
   std::uint64_t value = 0;
@@ -43,7 +43,7 @@ struct Fields {
 
 /// @param bytes  at least 16.
 Fields fields_of(std::span<const std::byte> bytes) {
-  const unsigned version = byte_at(bytes, version_at);
+  const unsigned version = byte_at(bytes, kVersionAt);
   Fields fields{};
   fields.address_bytes = byte_at(bytes, version < 2 ? 13 : 9);
   fields.addresses_at = version == 0 ? 24 : version == 1 ? 28 : 12;
@@ -96,8 +96,8 @@ std::uint32_t lookup3(std::span<const std::byte> bytes, std::uint32_t initial) {
 }
 
 bool has_hdf5_signature(std::span<const std::byte> bytes) {
-  return bytes.size() >= signature.size() &&
-         std::memcmp(bytes.data(), signature.data(), signature.size()) == 0;
+  return bytes.size() >= kSignature.size() &&
+         std::memcmp(bytes.data(), kSignature.data(), kSignature.size()) == 0;
 }
 
 Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint64_t address) {
@@ -105,7 +105,7 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint6
   if (bytes.size() < 16) return Status(Code::corrupt, "superblock is truncated");
   Superblock found;
   found.address = address;
-  found.version = int(byte_at(bytes, version_at));
+  found.version = int(byte_at(bytes, kVersionAt));
   if (found.version > 3) {
     return Status(Code::unsupported, "superblock version is " + std::to_string(found.version) +
                                          ", supported are 0 to 3");
@@ -125,7 +125,7 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint6
   found.end_of_file = little_endian(bytes, addresses_at + 2 * address_bytes, address_bytes);
   if (!old_form) {
     found.open_for_write =
-        found.version == 3 && (byte_at(bytes, status_flags_at) & open_for_write_flags) != 0;
+        found.version == 3 && (byte_at(bytes, kStatusFlagsAt) & kOpenForWriteFlags) != 0;
     found.checksum_good =
         lookup3(bytes.first(checksum_at)) == std::uint32_t(little_endian(bytes, checksum_at, 4));
   }
@@ -135,8 +135,8 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint6
 bool clear_open_for_write(std::span<std::byte> bytes) {
   const Result<Superblock> found = parse_superblock(bytes, 0);
   if (!found.ok() || found->version < 2 || !found->checksum_good) return false;
-  if ((byte_at(bytes, status_flags_at) & open_for_write_flags) == 0) return false;
-  bytes[status_flags_at] &= ~std::byte{open_for_write_flags};
+  if ((byte_at(bytes, kStatusFlagsAt) & kOpenForWriteFlags) == 0) return false;
+  bytes[kStatusFlagsAt] &= ~std::byte{kOpenForWriteFlags};
   const std::size_t checksum_at = found->n_bytes - 4;
   set_little_endian(bytes, checksum_at, 4, lookup3(bytes.first(checksum_at)));
   return true;

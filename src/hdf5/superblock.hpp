@@ -28,7 +28,7 @@ struct Superblock {
 };
 
 /// Number of bytes, from the signature on, that parse_superblock() needs (fewer are an error).
-inline constexpr std::size_t superblock_bytes_max = 96;
+inline constexpr std::size_t kSuperblockBytesMax = 96;
 
 /// True if `bytes` starts with the eight bytes of the HDF5 signature.
 bool has_hdf5_signature(std::span<const std::byte> bytes);

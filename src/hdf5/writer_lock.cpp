@@ -22,7 +22,7 @@
 namespace tailrace {
 namespace {
 
-constexpr int attempts = 8;  // Each attempt is lost to a job that ends or takes over meanwhile.
+constexpr int kAttempts = 8;  // Each attempt is lost to a job that ends or takes over meanwhile.
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -116,14 +116,14 @@ Descriptor look_at(const std::string& name) {
 }
 
 /// Text that processes write into FILE.lock.nodes once they have seen a lock of rank 0's node.
-constexpr const char* seen_between_nodes = "locks are seen between nodes\n";
+constexpr const char* kSeenBetweenNodes = "locks are seen between nodes\n";
 
 /// True if a process of the job has seen, from another node, that the job's lock was held.
 bool locks_were_seen(const std::string& path) {
   const Descriptor at = look_at(nodes_lock_path_of(path));
   std::array<char, 64> text{};
   const ssize_t n = at.open() ? ::pread(at.fd(), text.data(), text.size(), 0) : 0;
-  return n > 0 && std::string(text.data(), static_cast<std::size_t>(n)) == seen_between_nodes;
+  return n > 0 && std::string(text.data(), static_cast<std::size_t>(n)) == kSeenBetweenNodes;
 }
 
 /// True if a process of another node holds the file. Call only while rank 0 of that job holds no
@@ -186,7 +186,7 @@ Status wait_for_nodes(const std::string& path, const Holder& before,
 /// Lock a file that we have just created. A process that inspects it meanwhile holds it briefly.
 Lock lock_what_was_made(int fd) {
   Lock lock = try_lock(fd, LOCK_EX);
-  for (int i = 0; lock == Lock::held && i < attempts; ++i) {
+  for (int i = 0; lock == Lock::held && i < kAttempts; ++i) {
     std::this_thread::sleep_for(between_tries);
     lock = try_lock(fd, LOCK_EX);
   }
@@ -223,7 +223,7 @@ Status WriterLock::take(const std::string& path, std::chrono::milliseconds patie
   path_ = path;
   const std::string lock_path = lock_path_of(path);
   const std::string what = "lock file \"" + lock_path + "\"";
-  for (int attempt = 0; attempt < attempts; ++attempt) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
     Descriptor at(::open(lock_path.c_str(), flags | O_CREAT | O_EXCL, 0666));
     const bool created = at.open();
@@ -305,7 +305,7 @@ void NodesLock::note_whether_locks_are_seen() const {
   struct stat facts {};
   if (::fstat(lock_.fd(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink != 1) return;
   // All processes write the same text. If the write fails, visibility stays unknown.
-  const std::string text = seen_between_nodes;
+  const std::string text = kSeenBetweenNodes;
   (void)write_fully(lock_.fd(), text.data(), text.size(), 0, path_);
 }
 

@@ -28,7 +28,7 @@ class ArenaLayout final : public Layout {
 
 double overflow_share_allowed(const SpaceGoal& goal) {
   const double w = std::clamp(goal.performance_weight, 0.0, 1.0);
-  return overflow_share_storage * std::pow(overflow_share_performance / overflow_share_storage, w);
+  return kOverflowShareStorage * std::pow(kOverflowSharePerformance / kOverflowShareStorage, w);
 }
 
 double normal_density(double x) {
@@ -40,8 +40,8 @@ double normal_beyond(double x) { return std::erfc(x / std::numbers::sqrt2) / 2; 
 /// Smallest margin within the limits for which `is_enough` holds, to 1/64 of a deviation.
 template <class IsEnough>
 double least_margin(IsEnough&& is_enough) {
-  double too_small = fewest_deviations;
-  double enough = most_deviations;
+  double too_small = kFewestDeviations;
+  double enough = kMostDeviations;
   if (is_enough(too_small)) return too_small;
   while (enough - too_small > 1.0 / 64) {
     const double middle = (too_small + enough) / 2;
@@ -70,7 +70,7 @@ double margin_for(double share, std::uint64_t n_chunks, double mean_bytes, doubl
 }  // namespace
 
 void ArenaField::add(double chunk_bytes, double deviation_bytes) {
-  const double deviation = deviation_bytes > 0 ? deviation_bytes : unknown_deviation * chunk_bytes;
+  const double deviation = deviation_bytes > 0 ? deviation_bytes : kUnknownDeviation * chunk_bytes;
   ++n_chunks;
   expected_bytes += chunk_bytes;
   deviations += deviation;
@@ -98,9 +98,9 @@ std::uint64_t arena_bytes(std::span<const ArenaField> fields) {
     if (field.goal.ratio > 0) continue;
     pooled_bytes += field.expected_bytes;
     n_chunks += field.n_chunks;
-    variance += (1 - common_variance_share) * field.variance +
-                common_variance_share * field.deviations * field.deviations;
-    const double most_ratio = std::max(space_ratio(field.goal), usual_space_ratio);
+    variance += (1 - kCommonVarianceShare) * field.variance +
+                kCommonVarianceShare * field.deviations * field.deviations;
+    const double most_ratio = std::max(space_ratio(field.goal), kUsualSpaceRatio);
     most_bytes += field.expected_bytes * (most_ratio - 1);
     share = std::min(share, overflow_share_allowed(field.goal));
   }
@@ -123,15 +123,15 @@ double space_ratio(const SpaceGoal& goal) {
   if (goal.ratio > 0) return goal.ratio;
   // Through (0, smallest), (1/2, usual) and (1, largest).
   const double w = std::clamp(goal.performance_weight, 0.0, 1.0);
-  const double bend = 2 * (smallest_space_ratio + largest_space_ratio - 2 * usual_space_ratio);
-  const double slope = largest_space_ratio - smallest_space_ratio - bend;
-  return smallest_space_ratio + w * (slope + w * bend);
+  const double bend = 2 * (kSmallestSpaceRatio + kLargestSpaceRatio - 2 * kUsualSpaceRatio);
+  const double slope = kLargestSpaceRatio - kSmallestSpaceRatio - bend;
+  return kSmallestSpaceRatio + w * (slope + w * bend);
 }
 
 double space_ratio_at(double ratio, double compression_ratio) {
-  if (compression_ratio <= widened_above_ratio) return ratio;
+  if (compression_ratio <= kWidenedAboveRatio) return ratio;
   // Keep an R_space above 2, which only a user can have set.
-  return std::max(ratio, std::min(largest_widened_ratio, 1 + (ratio - 1) * widening));
+  return std::max(ratio, std::min(kLargestWidenedRatio, 1 + (ratio - 1) * kWidening));
 }
 
 }  // namespace tailrace

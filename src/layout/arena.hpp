@@ -21,17 +21,17 @@ namespace tailrace {
 /// Share of a chunk's variance that it has in common with all other chunks of its field (a new
 /// physical state, a changed bound). This part does not cancel.
 /// Measured (lab/bench/micro/layout_space, first steps, trz): 0.7 to 0.9.
-inline constexpr double common_variance_share = 0.8;
+inline constexpr double kCommonVarianceShare = 0.8;
 /// Assumed deviation if it is unknown, as a fraction of a chunk's expected bytes.
-inline constexpr double unknown_deviation = 0.1;
+inline constexpr double kUnknownDeviation = 0.1;
 
 /// Permitted share of overflowing chunks; interpolated geometrically by the goal's weight.
-inline constexpr double overflow_share_storage = 0.005;
-inline constexpr double overflow_share_performance = 0.0003;
+inline constexpr double kOverflowShareStorage = 0.005;
+inline constexpr double kOverflowSharePerformance = 0.0003;
 /// Limits of the margin in standard deviations. The lower one matters for many chunks, of which a
 /// few may overflow anyway: a smaller margin would rely too much on the deviations.
-inline constexpr double fewest_deviations = 0.5;
-inline constexpr double most_deviations = 4;
+inline constexpr double kFewestDeviations = 0.5;
+inline constexpr double kMostDeviations = 4;
 
 /// Expected sizes of one rank's chunks of one field.
 struct ArenaField {
@@ -61,12 +61,12 @@ double expected_overflow_share(double margin, std::uint64_t n_chunks, double mea
 // Source: Jin et al. 2022, section III-D. Figure 9 maps the weights of performance and storage to a
 // ratio; eq. 3 increases it if the compression ratio is so high that predictions are inaccurate.
 
-inline constexpr double smallest_space_ratio = 1.1;  ///< A third of the chunks overflow below it.
-inline constexpr double usual_space_ratio = 1.25;    ///< Equal weights.
-inline constexpr double largest_space_ratio = 1.43;  ///< More space hardly saves any time.
-inline constexpr double widened_above_ratio = 32;    ///< Compression ratio; eq. 3.
-inline constexpr double widening = 4;                ///< Factor of the extra space; eq. 3.
-inline constexpr double largest_widened_ratio = 2;   ///< eq. 3.
+inline constexpr double kSmallestSpaceRatio = 1.1;  ///< A third of the chunks overflow below it.
+inline constexpr double kUsualSpaceRatio = 1.25;    ///< Equal weights.
+inline constexpr double kLargestSpaceRatio = 1.43;  ///< More space hardly saves any time.
+inline constexpr double kWidenedAboveRatio = 32;    ///< Compression ratio; eq. 3.
+inline constexpr double kWidening = 4;              ///< Factor of the extra space; eq. 3.
+inline constexpr double kLargestWidenedRatio = 2;   ///< eq. 3.
 
 class Layout;
 Result<std::unique_ptr<Layout>> make_arena_layout(const FieldOptions& options);

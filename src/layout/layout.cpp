@@ -119,7 +119,7 @@ class ClaimedLayout : public Layout {
 
 class FrontLayout final : public ClaimedLayout {
  public:
-  std::string_view name() const override { return front_layout; }
+  std::string_view name() const override { return kFrontLayout; }
 };
 
 // --- dense: chunks are packed rank after rank once every rank's encoded sizes are known.
@@ -187,7 +187,7 @@ constexpr std::array<LayoutEntry, 8> kLayouts = {{
      &make_plain<SparseLayout>},
     {"contiguous", "uncompressed, one run per field, place fixed by the shape (codec none)",
      &make_plain<ContiguousLayout>},
-    {front_layout, "as claimed, and all metadata and chunk indexes in one block at the file's head",
+    {kFrontLayout, "as claimed, and all metadata and chunk indexes in one block at the file's head",
      &make_plain<FrontLayout>},
 }};
 

@@ -81,15 +81,15 @@ Result<Trip> run_often(const Codec& codec, std::span<const std::byte> values,
 
 // --- Speed of a core within some ms.
 
-constexpr std::uint64_t made_up_edge = 64;  ///< Edge of the chunk in cells, for fast codecs.
-constexpr std::uint64_t made_up_edge_slow = 32;
-constexpr double slow_bytes_per_s = 300e6;  ///< Slower codecs use the smaller edge.
-constexpr double made_up_bound = 1e-3;      ///< Bound for a range of 1: about 5 bits a value.
-constexpr int rounds_least = 3;             ///< The first one warms up.
-constexpr int rounds_most = 10;
-constexpr double rounds_s = 4e-3;                        ///< No further rounds after this time.
-constexpr std::array<double, 2> believable = {0.1, 10};  ///< Accepted speeds of a core over the
-                                                         //   typical one.
+constexpr std::uint64_t kMadeUpEdge = 64;  ///< Edge of the chunk in cells, for fast codecs.
+constexpr std::uint64_t kMadeUpEdgeSlow = 32;
+constexpr double kSlowBytesPerS = 300e6;  ///< Slower codecs use the smaller edge.
+constexpr double kMadeUpBound = 1e-3;     ///< Bound for a range of 1: about 5 bits a value.
+constexpr int kRoundsLeast = 3;           ///< The first one warms up.
+constexpr int kRoundsMost = 10;
+constexpr double kRoundsS = 4e-3;                         ///< No further rounds after this time.
+constexpr std::array<double, 2> kBelievable = {0.1, 10};  ///< Accepted speeds of a core over the
+                                                          //   typical one.
 
 /// Make random values, averaged twice over `width` cells along each axis of a periodic cube: in [0,
 /// 1].
@@ -140,13 +140,13 @@ std::optional<double> made_up_speed(std::string_view codec_text, std::span<const
   request.settings = named.codec_settings;
   request.dtype = DType::f32;
   request.chunk_shape = {edge, edge, edge};
-  if (codec_entry(named.codec).loss != Loss::never) request.absolute_bound = made_up_bound;
+  if (codec_entry(named.codec).loss != Loss::never) request.absolute_bound = kMadeUpBound;
   const Result<std::unique_ptr<Codec>> codec = make_codec(request);
   if (!codec.ok()) return std::nullopt;
   const std::span<const std::byte> bytes = std::as_bytes(values);
   double least_s = std::numeric_limits<double>::infinity();
   double all_s = 0;
-  for (int round = 0; round < rounds_least || (round < rounds_most && all_s < rounds_s); ++round) {
+  for (int round = 0; round < kRoundsLeast || (round < kRoundsMost && all_s < kRoundsS); ++round) {
     const double start_s = thread_cpu_s();
     Buffer gathered = Buffer::copy_of(bytes);
     if (!gathered.allocated()) return std::nullopt;
@@ -167,20 +167,20 @@ void scale(ThroughputCurve& curve, double factor) {
 MachineProfile measure_core() {
   MachineProfile profile = built_in_profile();
   profile.processor = processor_name();
-  const std::vector<float> values = made_up_values(made_up_edge);
-  const std::vector<float> few_values = made_up_values(made_up_edge_slow);
+  const std::vector<float> values = made_up_values(kMadeUpEdge);
+  const std::vector<float> few_values = made_up_values(kMadeUpEdgeSlow);
   double of_plugins = 1;
   std::map<std::string_view, double> factors;
   for (const CodecVariant* variant : codec_variants()) {
     if (!(variant->made_up > 0)) continue;
     const double typical = variant->made_up * 1e6;
-    const bool slow = typical < slow_bytes_per_s;
+    const bool slow = typical < kSlowBytesPerS;
     const double speed = made_up_speed(variant->codec, slow ? few_values : values,
-                                       slow ? made_up_edge_slow : made_up_edge)
+                                       slow ? kMadeUpEdgeSlow : kMadeUpEdge)
                              .value_or(typical);
-    const double factor = std::clamp(speed / typical, believable[0], believable[1]);
+    const double factor = std::clamp(speed / typical, kBelievable[0], kBelievable[1]);
     factors[variant->codec] = factor;
-    if (variant->codec == exact_codec) of_plugins = factor;
+    if (variant->codec == kExactCodec) of_plugins = factor;
   }
   for (CodecProfile& codec : profile.codecs) {
     const auto found = factors.find(codec.codec);

@@ -10,9 +10,9 @@ namespace {
 
 /// Extents of uniform blocks by number of dimensions: common multiples of ZFP's 4 and SZ's 6, about
 /// 1728 values each (Liang et al. 2019, V-C, gives the 3-D one).
-constexpr std::uint64_t extent_1d = 1728;
-constexpr std::uint64_t extent_2d = 42;
-constexpr std::uint64_t extent_3d = 12;
+constexpr std::uint64_t kExtent1d = 1728;
+constexpr std::uint64_t kExtent2d = 42;
+constexpr std::uint64_t kExtent3d = 12;
 
 /// Finaliser of SplitMix64 (Steele, Lea, Flood 2014): hashes a number.
 std::uint64_t mixed(std::uint64_t number) {
@@ -40,7 +40,7 @@ Shape places_of(const Shape& shape, const Shape& block_shape) {
 Shape reference_block(const Shape& shape) {
   Shape block(shape.size(), 1);
   const std::size_t n_blocked = std::min<std::size_t>(shape.size(), 3);
-  const std::uint64_t extent = n_blocked == 1 ? extent_1d : n_blocked == 2 ? extent_2d : extent_3d;
+  const std::uint64_t extent = n_blocked == 1 ? kExtent1d : n_blocked == 2 ? kExtent2d : kExtent3d;
   std::fill(block.end() - static_cast<std::ptrdiff_t>(n_blocked), block.end(), extent);
   return cut_to(std::move(block), shape);
 }

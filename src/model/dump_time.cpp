@@ -4,7 +4,7 @@
 // seconds and all bytes, and grows with both. The best choice therefore lies on the Pareto front of
 // the pairs (bytes, seconds). The search builds the front field by field. It drops points that
 // cannot beat the time of a known choice, which keeps the front short. For a few fields the search
-// is exact. If the front grows beyond front_most points, it is thinned, and exchanges of single
+// is exact. If the front grows beyond kFrontMost points, it is thinned, and exchanges of single
 // candidates compensate.
 
 #include "model/dump_time.hpp"
@@ -19,15 +19,15 @@ namespace tailrace {
 namespace {
 
 /// Maximum number of points of the front; with more the last per mille is not worth the time.
-constexpr std::size_t front_most = 1024;
+constexpr std::size_t kFrontMost = 1024;
 /// Fraction by which an objective permits the call to exceed its fastest time.
-constexpr double speed_slack = 0.03;
-constexpr double balanced_slack = 0.1;
+constexpr double kSpeedSlack = 0.03;
+constexpr double kBalancedSlack = 0.1;
 /// Sums in another order differ by less than this factor.
-constexpr double rounding_slack = 1 + 1e-12;
+constexpr double kRoundingSlack = 1 + 1e-12;
 /// Prices of a byte that the first, quick search tries: powers of two, in seconds.
-constexpr int least_price_exponent = -60;
-constexpr int greatest_price_exponent = 0;
+constexpr int kLeastPriceExponent = -60;
+constexpr int kGreatestPriceExponent = 0;
 
 /// Sums over the fields.
 struct Load {
@@ -161,7 +161,7 @@ class Chooser {
   CodecChoice by_prices() const {
     CodecChoice best;
     best.predicted_s = std::numeric_limits<double>::infinity();
-    for (int e = least_price_exponent; e <= greatest_price_exponent; ++e) {
+    for (int e = kLeastPriceExponent; e <= kGreatestPriceExponent; ++e) {
       const double price = std::ldexp(1.0, e);
       std::vector<std::size_t> picks;
       for (std::size_t f = 0; f < fields_.size(); ++f) {
@@ -185,7 +185,7 @@ class Chooser {
       for (std::size_t before = 0; before < fronts_.back().size(); ++before) {
         for (const std::size_t c : usable_[f]) {
           const Load load = fronts_.back()[before].load + load_of(fields_[f].candidates[c]);
-          if (step_s(load + rests_[f + 1]) <= limit_s * rounding_slack)
+          if (step_s(load + rests_[f + 1]) <= limit_s * kRoundingSlack)
             points.push_back({load, c, before});
         }
       }
@@ -208,12 +208,12 @@ class Chooser {
       if (front.empty() || point.load.encode_s < front.back().load.encode_s) front.push_back(point);
     }
     points.clear();
-    if (front.size() <= front_most) {
+    if (front.size() <= kFrontMost) {
       points = std::move(front);
       return;
     }
     const double least = front.front().load.encoded_bytes;
-    const double width = (front.back().load.encoded_bytes - least) / front_most;
+    const double width = (front.back().load.encoded_bytes - least) / kFrontMost;
     double border = least;
     for (std::size_t i = 0; i < front.size(); ++i) {
       // The last point of an interval has the fewest seconds; the first point of all also stays.
@@ -291,7 +291,7 @@ double overlapped_dump_s(double encoded_bytes, double encode_s, double n_chunks_
 
 double longest_step_s(double fastest_s, const DumpSetting& setting, Objective objective) {
   if (objective == Objective::size) return std::numeric_limits<double>::infinity();
-  const double slack = objective == Objective::speed ? speed_slack : balanced_slack;
+  const double slack = objective == Objective::speed ? kSpeedSlack : kBalancedSlack;
   return fastest_s + slack * (fastest_s + setting.beside_s);
 }
 

@@ -83,7 +83,7 @@ struct MachineProfile {
 /// for users who have not run `tailrace profile`. Marked built_in.
 MachineProfile built_in_profile();
 /// Name of the built-in profile, accepted instead of a profile's file name.
-inline constexpr std::string_view built_in_profile_name = "built-in";
+inline constexpr std::string_view kBuiltInProfileName = "built-in";
 
 /// Convert to JSON; fractional numbers have six significant digits. Not collective.
 std::string profile_text(const MachineProfile& profile);

@@ -15,24 +15,24 @@ namespace {
 /// under a drift of d per iteration d / rate.
 constexpr double rate = 0.4;
 /// Weight for deviations, about which a single iteration reveals less.
-constexpr double deviation_rate = 0.15;
-constexpr double deviation_of_mean_distance = 1.2533141373155003;  // sqrt(pi / 2)
+constexpr double kDeviationRate = 0.15;
+constexpr double kDeviationOfMeanDistance = 1.2533141373155003;  // sqrt(pi / 2)
 
 /// Half width of the gate in deviations: one normal value in 16,000 lies outside.
-constexpr double gate_deviations = 4;
+constexpr double kGateDeviations = 4;
 /// Minimum deviation, as a share of an iteration, until this many iterations have been compared
 /// (Jin et al. 2024, 5.4.1, observe 1 %).
-constexpr std::size_t n_comparisons_to_trust = 4;
-constexpr double assumed_share = 0.02;
+constexpr std::size_t kNComparisonsToTrust = 4;
+constexpr double kAssumedShare = 0.02;
 /// Minimum deviation at all times: clocks and marks have jitter.
 constexpr double least_share = 0.0005;
-constexpr double least_deviation_s = 20e-6;
+constexpr double kLeastDeviationS = 20e-6;
 
 /// An obstacle present in less than this share of the iterations is forgotten. If it was seen once,
 /// this happens in the third iteration without it.
-constexpr double least_presence = 0.1;
+constexpr double kLeastPresence = 0.1;
 /// Minimum length: check_flow_shop() rejects empty obstacles.
-constexpr double least_length_s = 1e-9;
+constexpr double kLeastLengthS = 1e-9;
 
 /// Find for each of `from` the nearest of `to`, which is not empty; both are sorted.
 std::vector<std::size_t> nearest(const std::vector<double>& from, const std::vector<double>& to) {
@@ -49,16 +49,16 @@ std::vector<std::size_t> nearest(const std::vector<double>& from, const std::vec
 
 void ObstacleForecast::Spread::add(double mean_distance_s) {
   ++n_added_;
-  const double weight = std::max(1 / static_cast<double>(n_added_), deviation_rate);
-  deviation_s_ += weight * (deviation_of_mean_distance * mean_distance_s - deviation_s_);
+  const double weight = std::max(1 / static_cast<double>(n_added_), kDeviationRate);
+  deviation_s_ += weight * (kDeviationOfMeanDistance * mean_distance_s - deviation_s_);
 }
 
 double ObstacleForecast::Spread::gate_s(double iteration_s) const {
-  double deviation_s = std::max({deviation_s_, least_share * iteration_s, least_deviation_s});
-  if (n_added_ < n_comparisons_to_trust) {
-    deviation_s = std::max(deviation_s, assumed_share * iteration_s);
+  double deviation_s = std::max({deviation_s_, least_share * iteration_s, kLeastDeviationS});
+  if (n_added_ < kNComparisonsToTrust) {
+    deviation_s = std::max(deviation_s, kAssumedShare * iteration_s);
   }
-  return gate_deviations * deviation_s;
+  return kGateDeviations * deviation_s;
 }
 
 std::optional<double> ObstacleForecast::Estimate::add(double seen_s, double gate_s) {
@@ -143,7 +143,7 @@ std::size_t ObstacleForecast::add_lane(LaneState& lane, const std::vector<Obstac
   }
   if (n_starts > 0) lane.start_spread.add(start_sum_s / static_cast<double>(n_starts));
   if (n_lengths > 0) lane.length_spread.add(length_sum_s / static_cast<double>(n_lengths));
-  std::erase_if(lane.tracked, [](const Tracked& it) { return it.presence < least_presence; });
+  std::erase_if(lane.tracked, [](const Tracked& it) { return it.presence < kLeastPresence; });
   std::stable_sort(
       lane.tracked.begin(), lane.tracked.end(),
       [](const Tracked& a, const Tracked& b) { return a.start.value_s() < b.start.value_s(); });
@@ -165,7 +165,7 @@ void ObstacleForecast::add_iteration(const LaneObstacles& seen, double iteration
   std::size_t n_cut = 0;
   for (const Lane lane : {Lane::main, Lane::io}) {
     std::vector<Obstacle> obstacles = seen.of(lane);
-    merge_obstacles(obstacles, lane_obstacles_max);
+    merge_obstacles(obstacles, kLaneObstaclesMax);
     n_seen += obstacles.size();
     n_cut += add_lane(lane == Lane::main ? main_ : io_, obstacles);
   }
@@ -178,10 +178,10 @@ std::vector<Obstacle> ObstacleForecast::next_of(const LaneState& lane) {
   for (const Tracked& it : lane.tracked) {
     if (!it.expected()) continue;
     // Split overlaps caused by jitter between the two obstacles, so that both remain.
-    const double earliest_s = next.empty() ? 0 : next.back().start_s + least_length_s;
+    const double earliest_s = next.empty() ? 0 : next.back().start_s + kLeastLengthS;
     const double start_s = std::max(it.start.value_s(), earliest_s);
     if (!next.empty()) next.back().end_s = std::min(next.back().end_s, start_s);
-    next.push_back({start_s, start_s + std::max(it.length.value_s(), least_length_s)});
+    next.push_back({start_s, start_s + std::max(it.length.value_s(), kLeastLengthS)});
   }
   return next;
 }

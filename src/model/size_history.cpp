@@ -10,22 +10,22 @@ namespace {
 
 /// Number of chunks in memory; older ones fade. Large enough to average the noise of single
 /// samples, small enough to follow a simulation over a few steps.
-constexpr double memory_chunks = 32;
+constexpr double kMemoryChunks = 32;
 /// Initial weight of an assumed deviation, in observations. Each observation reduces the weight by
 /// a factor of e, since the assumption may be ten times the deviation of a quiet field.
-constexpr double assumption_weight = 2;
+constexpr double kAssumptionWeight = 2;
 /// Maximum error factor. A source that is off by more does not predict the next chunk (one that has
 /// become constant, say), and counts as this factor.
-constexpr double ratio_max = 4;
+constexpr double kRatioMax = 4;
 
 /// Assumed deviations of a sample with unknown spread, and of a step's change. The latter is twice
 /// the value of Jin et al. 2024 (III-D: 1.45 %), so that the second step of a turbulent field is
 /// not trusted too much.
-constexpr double sample_deviation = 0.1;
-constexpr double change_deviation = 0.03;
+constexpr double kSampleDeviation = 0.1;
+constexpr double kChangeDeviation = 0.03;
 /// Initial trust: a sample's bias is unknown, whereas unchanged sizes are a reasonable guess.
-constexpr double sample_trust = 0;
-constexpr double change_trust = 2;
+constexpr double kSampleTrust = 0;
+constexpr double kChangeTrust = 2;
 
 double log_of_bytes(double bytes) { return std::log(std::max(bytes, 1.0)); }
 
@@ -45,9 +45,9 @@ void SizeHistory::Errors::take_out_mean() {
 }
 
 void SizeHistory::Errors::end_batch() {
-  if (weight_ > memory_chunks) {
-    squares_ *= memory_chunks / weight_;
-    weight_ = memory_chunks;
+  if (weight_ > kMemoryChunks) {
+    squares_ *= kMemoryChunks / weight_;
+    weight_ = kMemoryChunks;
   }
   squares_ += batch_squares_;
   weight_ += batch_count_;
@@ -58,7 +58,7 @@ double SizeHistory::Errors::variance(double assumed) const {
   if (weight_ == 0) return assumed;
   // A mean square of few errors is itself uncertain: widen it, like Student's distribution.
   const double seen = squares_ / weight_ * (1 + 2 / weight_);
-  const double trust = assumption_weight * std::exp(-weight_);
+  const double trust = kAssumptionWeight * std::exp(-weight_);
   return (seen * weight_ + trust * assumed) / (weight_ + trust);
 }
 
@@ -68,7 +68,7 @@ double SizeHistory::Calibration::variance(double assumed_deviation) const {
 }
 
 void SizeHistory::Calibration::add(double log_ratio) {
-  const double limit = std::log(ratio_max);
+  const double limit = std::log(kRatioMax);
   const double error = std::clamp(log_ratio - mean_, -limit, limit);
   errors_.add(error);
   batch_sum_ += error;
@@ -79,12 +79,12 @@ void SizeHistory::Calibration::end_batch() {
   if (batch_count_ == 0) return;
   if (weight_ == 0) errors_.take_out_mean();
   errors_.end_batch();
-  weight_ = std::min(weight_, memory_chunks) + batch_count_;
+  weight_ = std::min(weight_, kMemoryChunks) + batch_count_;
   mean_ += batch_sum_ / weight_;
   batch_sum_ = batch_count_ = 0;
 }
 
-SizeHistory::SizeHistory() : of_sample_(sample_trust), of_previous_(change_trust) {}
+SizeHistory::SizeHistory() : of_sample_(kSampleTrust), of_previous_(kChangeTrust) {}
 
 std::optional<SizeHistory::LogForecast> SizeHistory::log_forecast(
     std::uint64_t chunk_index, std::optional<double> sampled_bytes, double sample_spread) const {
@@ -93,11 +93,11 @@ std::optional<SizeHistory::LogForecast> SizeHistory::log_forecast(
   std::optional<LogForecast> by_previous;
   if (sampled_bytes) {
     by_sample = {log_of_bytes(*sampled_bytes) + of_sample_.mean(),
-                 of_sample_.variance(sample_spread > 0 ? sample_spread : sample_deviation)};
+                 of_sample_.variance(sample_spread > 0 ? sample_spread : kSampleDeviation)};
   }
   if (previous != previous_bytes_.end()) {
     by_previous = {log_of_bytes(previous->second) + of_previous_.mean(),
-                   of_previous_.variance(change_deviation)};
+                   of_previous_.variance(kChangeDeviation)};
   }
   if (!by_sample || !by_previous) return by_sample ? by_sample : by_previous;
   const double variance = 1 / (1 / by_sample->variance + 1 / by_previous->variance);

@@ -52,7 +52,7 @@ Hdf5Id create_like(hid_t file, hid_t old, hid_t type, const std::string& path) {
   H5Pset_obj_track_times(list.get(), false);
   H5Pset_attr_creation_order(list.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
   if (H5Pget_layout(given.get()) == H5D_CHUNKED) {
-    std::vector<hsize_t> chunk(max_rank);
+    std::vector<hsize_t> chunk(kMaxRank);
     const int rank = H5Pget_chunk(given.get(), static_cast<int>(chunk.size()), chunk.data());
     H5Pset_chunk(list.get(), rank, chunk.data());
   }

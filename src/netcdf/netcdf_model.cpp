@@ -363,10 +363,10 @@ bool is_above(const NetcdfModel& model, std::size_t group, std::size_t below) {
 
 Status check_variable_dimensions(const std::string& what, const NetcdfModel& model,
                                  const ModelVariable& variable) {
-  if (variable.dimensions.size() > max_rank) {
+  if (variable.dimensions.size() > kMaxRank) {
     return Status(Code::unsupported, what + ": it has " +
                                          std::to_string(variable.dimensions.size()) +
-                                         " dimensions, HDF5 allows " + std::to_string(max_rank));
+                                         " dimensions, HDF5 allows " + std::to_string(kMaxRank));
   }
   for (const std::size_t d : variable.dimensions) {
     if (d >= model.dimensions.size())
@@ -403,7 +403,7 @@ Status check_variables(const NetcdfModel& model, const NetcdfModel* old, NameSpa
     TAILRACE_TRY(check_netcdf_name(variable.name).within(what));
     if (names.is_group(variable.group, variable.name))
       return wrong(what, "a group has this name already");
-    if (variable.name.starts_with(non_coordinate_prefix)) {
+    if (variable.name.starts_with(kNonCoordinatePrefix)) {
       return wrong(what, "names that begin with \"_nc4_non_coord_\" are reserved by netCDF-4");
     }
     if (before == nullptr && variable.type == ModelType::other) {
@@ -456,7 +456,7 @@ std::string netcdf4_dataset_path(const NetcdfModel& model, const ModelVariable& 
                        return !dimension.anonymous && dimension.group == variable.group &&
                               dimension.name == variable.name;
                      });
-  return taken ? start + std::string(non_coordinate_prefix) + variable.name : start + variable.name;
+  return taken ? start + std::string(kNonCoordinatePrefix) + variable.name : start + variable.name;
 }
 
 Status check_model_change(const NetcdfModel& model, const NetcdfModel* old) {

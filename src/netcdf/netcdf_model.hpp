@@ -172,10 +172,10 @@ class NetcdfLayout {
 // --- Reserved names of netCDF-4, and the paths of its objects in HDF5.
 
 /// Start of the scale name of a dimension that has no variable.
-inline constexpr std::string_view dimension_without_variable_text =
+inline constexpr std::string_view kDimensionWithoutVariableText =
     "This is a netCDF dimension but not a netCDF variable";
 /// Prefix for the dataset of a variable whose name a dimension's scale already has.
-inline constexpr std::string_view non_coordinate_prefix = "_nc4_non_coord_";
+inline constexpr std::string_view kNonCoordinatePrefix = "_nc4_non_coord_";
 
 /// True if netCDF-4 or HDF5's dimension scales reserve an attribute name.
 bool is_reserved_attribute(std::string_view name);

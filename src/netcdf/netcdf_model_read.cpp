@@ -323,9 +323,9 @@ class ModelReader final : private Hdf5Visitor {
       FoundDataset& found = datasets_[i];
       if (found.without_variable) continue;
       ModelVariable variable;
-      const bool renamed = found.name.starts_with(non_coordinate_prefix) &&
-                           found.name.size() > non_coordinate_prefix.size();
-      variable.name = renamed ? found.name.substr(non_coordinate_prefix.size()) : found.name;
+      const bool renamed = found.name.starts_with(kNonCoordinatePrefix) &&
+                           found.name.size() > kNonCoordinatePrefix.size();
+      variable.name = renamed ? found.name.substr(kNonCoordinatePrefix.size()) : found.name;
       variable.group = found.group;
       variable.type = found.type;
       variable.dataset_path = found.path;

@@ -51,7 +51,7 @@ Hdf5Id create_placeholder(hid_t file, const std::string& path, const ModelDimens
 /// Scale name that the netCDF-4 library writes for a placeholder.
 std::string placeholder_text(std::uint64_t length) {
   std::array<char, 96> text = {};
-  std::snprintf(text.data(), text.size(), "%s.%10llu", dimension_without_variable_text.data(),
+  std::snprintf(text.data(), text.size(), "%s.%10llu", kDimensionWithoutVariableText.data(),
                 static_cast<unsigned long long>(length));
   return text.data();
 }

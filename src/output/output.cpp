@@ -56,7 +56,7 @@ Status Output::claim(Comm& comm, const std::string& path) {
                   reinterpret_cast<const std::byte*>(target->data()) + target->size()};
     }
   }
-  TAILRACE_TRY(as_rank_0_says(comm, claimed));
+  TAILRACE_TRY(agree_with_root(comm, claimed));
   comm.broadcast(resolved, 0);
   path_.assign(reinterpret_cast<const char*>(resolved.data()), resolved.size());
   // Rank 1 joins too: it may outlive rank 0 on the same node.
@@ -306,7 +306,7 @@ Status Output::start_commit_at_root(
     });
   };
   std::function<Status()> work = [take, write] { return write(take()); };
-  if (!beside || !Hdf5File::can_be_used_beside()) {
+  if (!beside || !Hdf5File::can_be_used_concurrently()) {
     const Taken taken = take();
     if (!taken.ok()) return taken.status();
     work = [taken, write] { return write(taken); };

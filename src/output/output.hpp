@@ -8,7 +8,7 @@
 // file is shared. Callers decide the contents. This class decides when they become visible, under
 // which name, and what remains after a failure.
 //
-// Invariant 1: a new file has a temporary name (partial_suffix) until its first commit; until then
+// Invariant 1: a new file has a temporary name (kPartialSuffix) until its first commit; until then
 // an older file of the same name is unchanged.
 // Invariant 2: after a failed commit no other commit follows.
 // Invariant 3: an Output that ends without close() does nothing collective, since other ranks might
@@ -173,7 +173,7 @@ class Output {
 
   /// The final name of the file, with links resolved.
   const std::string& path() const { return path_; }
-  std::string temporary_path() const { return path_ + partial_suffix; }
+  std::string temporary_path() const { return path_ + kPartialSuffix; }
 
  private:
   Status open_storage(const std::string& path, bool create);
@@ -216,7 +216,8 @@ class Output {
   bool commit_begun_ = false;  ///< Outcome not yet read. Rank 0 only, as are the members below.
   /// Outcome of the commit, valid once the thread is idle.
   std::unique_ptr<Status> commit_ = std::make_unique<Status>();
-  ThreadTeam committer_{2, Manners::waiting};  ///< Last member: its thread uses the members above.
+  ThreadTeam committer_{
+      2, ThreadPriority::waiting};  ///< Last member: its thread uses the members above.
 };
 
 }  // namespace tailrace

@@ -24,7 +24,7 @@ namespace tailrace {
 namespace {
 
 /// First filter number of plug-ins; HDF5's own filters are below (H5Z_FILTER_RESERVED).
-constexpr std::uint32_t own_filters_end = 256;
+constexpr std::uint32_t kOwnFiltersEnd = 256;
 
 AttributeValue text_value(std::string_view text) { return {std::string(text)}; }
 AttributeValue number_value(double number) { return {std::vector<double>{number}}; }
@@ -54,7 +54,7 @@ DatasetDefinition dataset_definition(const FieldState& field) {
     dataset.chunk_shape = definition.with_entries(1, resolved.chunk_shape);
     dataset.filters = resolved.codec->filters();
     for (FilterSpec& filter : dataset.filters) {
-      const bool own = filter.filter_id < own_filters_end;
+      const bool own = filter.filter_id < kOwnFiltersEnd;
       // HDF5's own filters compute the stored client data from these again.
       if (own && definition.as_stored != nullptr) filter.client_data = filter.final_client_data;
       // A plug-in would read the dataset's fill value, which differs from the codec's.
@@ -215,7 +215,7 @@ std::vector<Hdf5File::ChunkRecord> chunk_records(std::span<const WrittenChunk> c
 }
 
 NamedAttribute max_error_attribute(double max_error) {
-  return {max_error_attribute_name, number_value(max_error)};
+  return {kMaxErrorAttributeName, number_value(max_error)};
 }
 
 namespace {
@@ -223,8 +223,8 @@ namespace {
 /// True if the file's attribute states the note for all datasets, or if it is the default.
 bool goes_without_saying(const EncodingNote& note) {
   const auto* const text = std::get_if<std::string>(&note.value);
-  return note.name == version_attribute || (note.name == codec_version_attribute &&
-                                            text != nullptr && *text == built_in_codec_version);
+  return note.name == kVersionAttribute ||
+         (note.name == kCodecVersionAttribute && text != nullptr && *text == kBuiltInCodecVersion);
 }
 
 }  // namespace
@@ -254,14 +254,14 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
 
 Notes NotesOfFile::settle(Hdf5File& file, Notes asked, bool opened) {
   if (asked != Notes::one) return asked;
-  of_others_ = of_others_ || (opened && !file.has_attribute("/", file_note_attribute));
+  of_others_ = of_others_ || (opened && !file.has_attribute("/", kFileNoteAttribute));
   return of_others_ ? Notes::all : Notes::one;
 }
 
 Status NotesOfFile::tell(Hdf5File& file, Notes settled) const {
-  if (settled != Notes::one || file.has_attribute("/", file_note_attribute)) return Status();
+  if (settled != Notes::one || file.has_attribute("/", kFileNoteAttribute)) return Status();
   std::string text = R"({"lossless": "datasets without tailrace_codec", "version": ")";
-  return file.set_attribute("/", file_note_attribute,
+  return file.set_attribute("/", kFileNoteAttribute,
                             text_value(text.append(version_text).append("\"}")));
 }
 

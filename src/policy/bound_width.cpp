@@ -11,7 +11,7 @@
 namespace tailrace {
 namespace {
 
-constexpr std::size_t most_sampled = 2048;
+constexpr std::size_t kMostSampled = 2048;
 
 /// One end of the range. Differences are of 128ths, so that those of the largest numbers do not
 /// overflow.
@@ -39,9 +39,9 @@ std::array<RangeEnd, 2> ends_of(const ValueFacts& facts) {
 /// Classify one end of the range. A fill value is repeated. 0 is an ordinary value in most fields,
 /// and users of rel expect a range that begins at it, so it is at most suspect.
 BoundWidth width_by_end(const RangeEnd& end, std::uint64_t n_values) {
-  if (end.n < 2 || !(end.distance() >= suspect_distance_min)) return BoundWidth::fine;
+  if (end.n < 2 || !(end.distance() >= kSuspectDistanceMin)) return BoundWidth::fine;
   const bool is_fill =
-      end.distance() >= fill_distance_min && end.value != 0 && n_values - end.n >= fill_rest_min;
+      end.distance() >= kFillDistanceMin && end.value != 0 && n_values - end.n >= kFillRestMin;
   return is_fill ? BoundWidth::fill : BoundWidth::suspect;
 }
 
@@ -96,7 +96,7 @@ BoundVerdict judge_bound(const ErrorBound& bound, double absolute_bound, const V
   const auto n_nonzero = static_cast<double>(facts.n_nonzero);
   if (facts.n_nonzero > 0) verdict.share_below = static_cast<double>(facts.n_below) / n_nonzero;
   if (std::isfinite(facts.lower_quartile)) verdict.lower_quartile = facts.lower_quartile;
-  if (verdict.fine() && verdict.share_below > below_share_max) verdict.width = BoundWidth::broad;
+  if (verdict.fine() && verdict.share_below > kBelowShareMax) verdict.width = BoundWidth::broad;
   return verdict;
 }
 
@@ -160,14 +160,14 @@ template <class T>
 void MagnitudeSample::take(std::span<const std::byte> bytes, std::optional<double> fill_value) {
   const T* const values = reinterpret_cast<const T*>(bytes.data());
   const std::uint64_t n = bytes.size() / sizeof(T);
-  while (n / stride_ > most_sampled) thin();
+  while (n / stride_ > kMostSampled) thin();
   std::uint64_t at = skip_;
   while (at < n) {
     const auto value = static_cast<double>(values[at]);
     const bool counts = std::isfinite(value) && value != 0 &&
                         !(fill_value && value == static_cast<double>(static_cast<T>(*fill_value)));
     if (counts) magnitudes_.push_back(std::fabs(value));
-    if (magnitudes_.size() > most_sampled) thin();
+    if (magnitudes_.size() > kMostSampled) thin();
     const std::uint64_t next = jitter();
     at += stride_ - std::min(offset_, stride_ - 1) + next;
     offset_ = next;

@@ -22,13 +22,13 @@ namespace tailrace {
 
 /// An extreme at this many times the spread of all other values away from them is taken for a fill
 /// value.
-inline constexpr double fill_distance_min = 100;
+inline constexpr double kFillDistanceMin = 100;
 /// An extreme at this distance or more is suspect.
-inline constexpr double suspect_distance_min = 10;
+inline constexpr double kSuspectDistanceMin = 10;
 /// Fewer other values than this have no reliable spread.
-inline constexpr std::uint64_t fill_rest_min = 4;
+inline constexpr std::uint64_t kFillRestMin = 4;
 /// A bound is broad if more than this share of the nonzero values is smaller than the bound.
-inline constexpr double below_share_max = 0.25;
+inline constexpr double kBelowShareMax = 0.25;
 
 /// Facts about the finite values, without fill values, over all ranks.
 struct ValueFacts {

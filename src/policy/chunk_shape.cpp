@@ -80,7 +80,7 @@ Shape chunk_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint
   }
   const std::uint64_t whole_bytes = chunk_bytes(shape, element_bytes);
   const std::uint64_t least_bytes =
-      std::min({smallest_own_chunk_bytes, target_bytes, std::max<std::uint64_t>(whole_bytes, 1)});
+      std::min({kSmallestOwnChunkBytes, target_bytes, std::max<std::uint64_t>(whole_bytes, 1)});
   if (chunk_bytes(chunk, element_bytes) < least_bytes) {
     if (chunk_bytes(facts.largest_box, element_bytes) >= least_bytes) {
       for (std::size_t d = 0; d < rank; ++d) {
@@ -152,7 +152,7 @@ Shape slab_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint6
       const std::uint64_t fewest = (block + most_rows - 1) / most_rows;
       std::uint64_t n_parts = fewest;
       while (block % n_parts != 0 && n_parts < 2 * fewest) ++n_parts;
-      const bool tiny = block / n_parts * row_bytes < smallest_own_chunk_bytes;
+      const bool tiny = block / n_parts * row_bytes < kSmallestOwnChunkBytes;
       if (block % n_parts == 0 && !tiny) rows = block / n_parts;
     }
     const bool cut_here = rows < slab[d];
@@ -168,7 +168,7 @@ namespace {
 
 /// Limit on the number of chunks, because rank 0 stores about 50 bytes per chunk while it writes a
 /// file.
-constexpr std::uint64_t most_box_chunks = std::uint64_t{1} << 22;
+constexpr std::uint64_t kMostBoxChunks = std::uint64_t{1} << 22;
 
 /// Return the shape of the box's slab that `length` consecutive cells form. If they form none,
 /// return a shape of one dimension. `length` divides the box's cells.
@@ -195,7 +195,7 @@ std::uint64_t chunk_length_for(const BoxSeries& boxes, std::uint64_t least, std:
     common = std::gcd(common, n_elements(run.cells));
     n_all += run.n_boxes * boxes.components.size() * n_elements(run.cells);
   }
-  least = std::max(least, n_all / most_box_chunks);
+  least = std::max(least, n_all / kMostBoxChunks);
   std::uint64_t longest = 0;
   for (std::uint64_t n_parts = 1; n_parts <= kMostParts && common / n_parts >= least; ++n_parts) {
     const std::uint64_t length = common / n_parts;

@@ -27,7 +27,7 @@ void add_cuts(const Shape& shape, const Box& box, std::uint64_t* cut_gcd,
               std::uint64_t* largest_box);
 
 /// Blocks of this size or more become separate chunks even if they are below the target.
-inline constexpr std::uint64_t smallest_own_chunk_bytes = 64U << 10;
+inline constexpr std::uint64_t kSmallestOwnChunkBytes = 64U << 10;
 
 /// Choose a chunk shape of at most 2 * target_bytes.
 /// Blocks between common cuts stay complete or are split evenly, so that no box border crosses a

@@ -11,10 +11,10 @@
 namespace tailrace {
 namespace {
 
-constexpr unsigned all_bits = 127;
+constexpr unsigned kAllBits = 127;
 
 bool asks_for_plugin(const FieldOptions& field) {
-  if (!field.codec_given || field.codec == auto_codec) return false;
+  if (!field.codec_given || field.codec == kAutoCodec) return false;
   const CodecEntry* const entry = find_codec(field.codec);
   return entry == nullptr || entry->plugin || entry->loss == Loss::unknown;
 }
@@ -29,16 +29,16 @@ constexpr auto rules = std::to_array<ValueRule>({
      [](const FileOptions* file, const FieldOptions&) {
        return file != nullptr && file->mode == StepMode::in_situ;
      },
-     all_bits & ~bit_of(Door::hdf5), "HDF5 programs do not mark idle time"},
+     kAllBits & ~bit_of(Door::hdf5), "HDF5 programs do not mark idle time"},
     {"attributes=one",
      [](const FileOptions* file, const FieldOptions&) {
        return file != nullptr && file->notes == Notes::one;
      },
-     all_bits & ~bit_of(Door::serial),
+     kAllBits & ~bit_of(Door::serial),
      "the root group belongs to the program; use attributes=off or attributes=all"},
     {"codec=zstd",
      [](const FileOptions*, const FieldOptions& field) { return asks_for_plugin(field); },
-     all_bits & ~bit_of(Door::serial), "HDF5 itself runs the filter plug-ins"},
+     kAllBits & ~bit_of(Door::serial), "HDF5 itself runs the filter plug-ins"},
     {"codec=trz,bound=abs=1,book=auto",
      [](const FileOptions*, const FieldOptions& field) { return learns_book(field); },
      bits_of({Door::steps, Door::repack}), "a shared book is learned from the steps of a field"},
@@ -58,7 +58,7 @@ constexpr auto rules = std::to_array<ValueRule>({
      [](const FileOptions*, const FieldOptions& field) {
        return !field.guards.regions.empty() && !has_masks(field.guards.regions);
      },
-     all_bits & ~bit_of(Door::serial), "chunks of a region need a codec of their own"},
+     kAllBits & ~bit_of(Door::serial), "chunks of a region need a codec of their own"},
     {"layout=contiguous",
      [](const FileOptions*, const FieldOptions& field) { return field.layout == "contiguous"; },
      bits_of({Door::steps, Door::python, Door::pnetcdf, Door::repack}),
@@ -66,11 +66,11 @@ constexpr auto rules = std::to_array<ValueRule>({
     {"layout=arena",
      [](const FileOptions*, const FieldOptions& field) {
        return field.layout != "claimed" && field.layout != "dense" &&
-              field.layout != "contiguous" && field.layout != front_layout;
+              field.layout != "contiguous" && field.layout != kFrontLayout;
      },
-     all_bits & ~bit_of(Door::concat), "concat writes chunks one after another"},
+     kAllBits & ~bit_of(Door::concat), "concat writes chunks one after another"},
     {"layout=front",
-     [](const FileOptions*, const FieldOptions& field) { return field.layout == front_layout; },
+     [](const FileOptions*, const FieldOptions& field) { return field.layout == kFrontLayout; },
      bits_of({Door::steps, Door::pnetcdf, Door::repack, Door::concat}),
      "layout=front needs a file that is written all at once"},
 });
@@ -127,7 +127,7 @@ Status check_door(const FieldOptions& options, Door door) {
 Status check_door(const FileOptions& options, Door door) {
   TAILRACE_TRY(check_served(options, door));
   if (options.compatibility == Compatibility::v110 &&
-      options.field_defaults.layout == front_layout) {
+      options.field_defaults.layout == kFrontLayout) {
     return Status(Code::invalid_argument,
                   "options layout=front and compatibility=v110 exclude each other: layout=front "
                   "writes metadata as compatibility=everyone does");
@@ -146,7 +146,7 @@ Status check_door(const GlobOptions& options) {
 }
 
 Status check_front_of_file(const FieldOptions& options) {
-  if (options.layout != front_layout) return Status();
+  if (options.layout != kFrontLayout) return Status();
   return Status(Code::invalid_argument,
                 "layout=front applies to the whole file; set it in the file's options");
 }
@@ -157,7 +157,7 @@ namespace {
 
 std::string cells_of(unsigned doors) {
   std::string cells;
-  for (const Door door : all_doors) cells += (doors & bit_of(door)) != 0 ? " | yes" : " | no";
+  for (const Door door : kAllDoors) cells += (doors & bit_of(door)) != 0 ? " | yes" : " | no";
   return cells;
 }
 
@@ -185,7 +185,7 @@ std::string options_page() {
       "parallel HDF5 ([HDF5](hdf5.md)). *serial*: programs on\nserial HDF5 ([serial "
       "tools](hdf5.md#serial-programs-and-tools)). *repack* and *concat*: the commands, which\n"
       "also have flags of their own. An option with *no* is refused with an error.\n\n| option |";
-  for (const Door door : all_doors) text += " " + std::string(door_name(door)) + " |";
+  for (const Door door : kAllDoors) text += " " + std::string(door_name(door)) + " |";
   text += " why not |\n|---|---|---|---|---|---|---|---|---|\n";
   return text + door_rows(file_option_table()) + door_rows(field_option_table());
 }

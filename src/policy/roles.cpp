@@ -24,7 +24,7 @@ struct LabelRule {
   Role role;
 };
 // CGNS SIDS and HDF5 file mapping, https://cgns.github.io. The nearest labelled ancestor decides.
-constexpr LabelRule cgns_labels[] = {
+constexpr LabelRule kCgnsLabels[] = {
     {"GridCoordinates_t", Role::geometry},
     {"FlowSolution_t", Role::value},
     {"DiscreteData_t", Role::value},
@@ -56,7 +56,7 @@ struct ClassRule {
   Role role;
 };
 // NeXus base classes, https://manual.nexusformat.org/classes/base_classes
-constexpr ClassRule nexus_rules[] = {
+constexpr ClassRule kNexusRules[] = {
     {"NXevent_data", "event_id", Role::id},
     {"NXevent_data", "event_time_*", Role::time},
     {"NXevent_data", "cue_*", Role::index},
@@ -83,7 +83,7 @@ constexpr ClassRule nexus_rules[] = {
 };
 
 // AnnData and 10x: a sparse matrix or a categorical column is a group.
-constexpr ClassRule encoding_rules[] = {
+constexpr ClassRule kEncodingRules[] = {
     {"csr_matrix", "data", Role::value},   {"csr_matrix", "*", Role::index},
     {"csc_matrix", "data", Role::value},   {"csc_matrix", "*", Role::index},
     {"csr", "data", Role::value},          {"csr", "*", Role::index},
@@ -92,7 +92,7 @@ constexpr ClassRule encoding_rules[] = {
 };
 
 // HDMF, the basis of NWB: classes of columns, as attributes of datasets.
-constexpr LabelRule hdmf_types[] = {
+constexpr LabelRule kHdmfTypes[] = {
     {"VectorIndex", Role::index},
     {"ElementIdentifiers", Role::id},
     {"DynamicTableRegion", Role::index},
@@ -106,7 +106,7 @@ struct NamingRule {
 };
 // CF 5 (coordinates, grid mappings), 7.1 (bounds), 7.2 (cell measures), 7.4 (climatologies), 7.5
 // (geometries); UGRID 1.0 (node_coordinates, face_node_connectivity, ...).
-constexpr NamingRule naming_rules[] = {
+constexpr NamingRule kNamingRules[] = {
     {"coordinates", Role::coordinate},      {"bounds", Role::coordinate},
     {"climatology", Role::coordinate},      {"grid_mapping", Role::coordinate},
     {"cell_measures", Role::weight},        {"node_coordinates", Role::geometry},
@@ -118,7 +118,7 @@ constexpr NamingRule naming_rules[] = {
 
 // --- Names with the same meaning everywhere. Each rule has a largest number of dimensions.
 
-constexpr std::size_t any_rank = SIZE_MAX;
+constexpr std::size_t kAnyRank = SIZE_MAX;
 
 enum class At : std::uint8_t {
   all,   ///< The complete name.
@@ -131,22 +131,22 @@ struct WordRule {
   std::size_t rank_max;
   std::string_view words;  ///< Lower case, separated by blanks.
 };
-constexpr WordRule word_rules[] = {
-    {At::any, Role::coordinate, any_rank,
+constexpr WordRule kWordRules[] = {
+    {At::any, Role::coordinate, kAnyRank,
      "latitude latitudes longitude longitudes geolat geolon xlat xlong xlon nav_lat nav_lon"},
-    {At::all, Role::coordinate, any_rank,
+    {At::all, Role::coordinate, kAnyRank,
      "lat lats lon lons lng tlat tlon tlong ulat ulon ulong nlat nlon rlat rlon glat glon "
      "clat clon elat elon vlat vlon"},
-    {At::all, Role::time, any_rank,
+    {At::all, Role::time, kAnyRank,
      "time times timestamp timestamps datetime date dates delta_time time_bnds time_bounds "
      "time_counter time_instant time_centered time_utc time_tai time_of_flight time_whole xtime "
      "ocean_time julian julian_day julian_date mjd jd"},
     {At::last, Role::time, 1, "time times timestamp timestamps datetime date dates"},
     {At::all, Role::time, 1, "t"},
-    {At::last, Role::geometry, any_rank,
+    {At::last, Role::geometry, kAnyRank,
      "position positions pos coord coords coordinate coordinates vertices xyz centroid centroids "
      "centre centres center centers"},
-    {At::all, Role::geometry, any_rank,
+    {At::all, Role::geometry, kAnyRank,
      "points nodes mesh_points grid_points geometry center_of_mass xc yc zc xf yf zf xh yh zh "
      "xq yq xgrid ygrid zgrid coordx coordy coordz xcoord ycoord zcoord box_edges cell_edges x1f "
      "x2f x3f x1v x2v x3v bounding_box bbox"},
@@ -155,26 +155,26 @@ constexpr WordRule word_rules[] = {
      "pressure_level pressure_levels frequency frequencies freq freqs wavelength wavelengths "
      "wavenumber wavenumbers zl zi edges bins"},
     {At::last, Role::coordinate, 1, "edges bins"},
-    {At::last, Role::coordinate, any_rank, "bnds bounds"},
-    {At::all, Role::connectivity, any_rank,
+    {At::last, Role::coordinate, kAnyRank, "bnds bounds"},
+    {At::all, Role::connectivity, kAnyRank,
      "connectivity topology triangles tetrahedra edges faces_nodes"},
-    {At::last, Role::connectivity, any_rank, "connectivity"},
-    {At::all, Role::index, any_rank,
+    {At::last, Role::connectivity, kAnyRank, "connectivity"},
+    {At::all, Role::index, kAnyRank,
      "index indices indexes idx indptr offsets segment_index row_index column_index"},
-    {At::last, Role::index, any_rank, "indices indptr idx offsets"},
-    {At::all, Role::id, any_rank, "tag tags pid uid guid uuid gid"},
-    {At::last, Role::id, any_rank, "id ids"},
-    {At::all, Role::weight, any_rank, "weight weights weighting areacella areacello volcello"},
+    {At::last, Role::index, kAnyRank, "indices indptr idx offsets"},
+    {At::all, Role::id, kAnyRank, "tag tags pid uid guid uuid gid"},
+    {At::last, Role::id, kAnyRank, "id ids"},
+    {At::all, Role::weight, kAnyRank, "weight weights weighting areacella areacello volcello"},
     {At::last, Role::weight, 1, "weight weights"},
-    {At::any, Role::mask, any_rank, "mask masks landmask flag flags"},
-    {At::all, Role::mask, any_rank, "lsm tmask umask vmask fmask qc wet"},
-    {At::last, Role::mask, any_rank, "qc"},
+    {At::any, Role::mask, kAnyRank, "mask masks landmask flag flags"},
+    {At::all, Role::mask, kAnyRank, "lsm tmask umask vmask fmask qc wet"},
+    {At::last, Role::mask, kAnyRank, "qc"},
     {At::all, Role::count, 1, "count counts nobs"},
     {At::last, Role::count, 1, "count"},
 };
 
 // Words that may follow or precede x, y and z in the name of a grid's coordinate: x_rho, xCell.
-constexpr std::string_view axis_companions =
+constexpr std::string_view kAxisCompanions =
     "rho psi u v vert atc node nodes cell cells face faces edge edges corner corners vertex grid "
     "mesh axis stag bnds bounds";
 
@@ -185,21 +185,21 @@ constexpr std::string_view vector_words =
     "spin dipole polarization stress strain charge wind";
 
 // Groups whose members are all geometry.
-constexpr std::string_view geometry_groups =
+constexpr std::string_view kGeometryGroups =
     "locations volumelocations coordinates coords cell_coords node_coords position positions "
     "vertices";
 
 // CF standard names of coordinates; names that end with one of these, or begin likewise, count too.
-constexpr std::string_view standard_coordinates =
+constexpr std::string_view kStandardCoordinates =
     "latitude longitude altitude height depth height_above_reference_ellipsoid "
     "height_above_mean_sea_level model_level_number radiation_wavelength radiation_frequency "
     "realization region sensor_band_central_radiation_wavelength";
-constexpr std::string_view standard_times =
+constexpr std::string_view kStandardTimes =
     "time forecast_reference_time forecast_period reference_epoch";
 
-constexpr std::string_view unidata_time_types = "Time RunTime";
+constexpr std::string_view kUnidataTimeTypes = "Time RunTime";
 
-constexpr std::string_view extremes_names =
+constexpr std::string_view kExtremesNames =
     "minimum maximum actual_range actual_min actual_max data_min data_max data_range min max "
     "valid_data_min valid_data_max statistics_minimum statistics_maximum";
 
@@ -323,10 +323,10 @@ class Scene {
     }
     for (const std::string& path : facts.others) others_.insert(path);
     verdicts_.resize(facts.datasets.size());
-    for (const Community& community : communities) {
+    for (const Community& community : kCommunities) {
       if (has_marker(community.marker)) activate(community, active_);
     }
-    for (const Community& community : positive_quantities) {
+    for (const Community& community : kPositiveQuantities) {
       if (has_marker(community.marker)) activate(community, positive_);
     }
     for (const StatedObject& group : facts.groups) read_group_names(group);
@@ -441,7 +441,7 @@ class Scene {
       if (attribute.name == "formula_terms") {
         for (const std::string& name : names_in(attribute)) note_term(folder, name);
       }
-      for (const NamingRule& rule : naming_rules) {
+      for (const NamingRule& rule : kNamingRules) {
         if (!glob_matches(rule.glob, attribute.name)) continue;
         for (const std::string& name : names_in(attribute)) {
           note(folder, name, said(rule.role, "CF " + attribute.name));
@@ -478,24 +478,24 @@ class Scene {
     for (std::string_view folder = folder_of(dataset.path); folder != "/";
          folder = folder_of(folder)) {
       const std::string label = text_of(group(folder), "label");
-      const auto rule = std::ranges::find(cgns_labels, label, &LabelRule::label);
-      if (rule != std::end(cgns_labels)) return said(rule->role, "CGNS " + label);
+      const auto rule = std::ranges::find(kCgnsLabels, label, &LabelRule::label);
+      if (rule != std::end(kCgnsLabels)) return said(rule->role, "CGNS " + label);
     }
     const StatedObject* const above = group(folder_of(dataset.path));
     const std::string nexus = text_of(above, "NX_class");
     std::string encoding = text_of(above, "encoding-type");
     if (encoding.empty()) encoding = text_of(above, "h5sparse_format");
-    for (const ClassRule& rule : nexus_rules) {
+    for (const ClassRule& rule : kNexusRules) {
       if (rule.of_class == nexus && glob_matches(rule.glob, name)) return said(rule.role, nexus);
     }
-    for (const ClassRule& rule : encoding_rules) {
+    for (const ClassRule& rule : kEncodingRules) {
       if (rule.of_class == encoding && glob_matches(rule.glob, name)) {
         return said(rule.role, "AnnData " + encoding);
       }
     }
     const std::string type = text_of(&dataset, "neurodata_type");
-    const auto rule = std::ranges::find(hdmf_types, type, &LabelRule::label);
-    if (rule != std::end(hdmf_types)) return said(rule->role, "HDMF " + type);
+    const auto rule = std::ranges::find(kHdmfTypes, type, &LabelRule::label);
+    if (rule != std::end(kHdmfTypes)) return said(rule->role, "HDMF " + type);
     return std::nullopt;
   }
 
@@ -514,7 +514,7 @@ class Scene {
     };
     const auto says = [&](std::string_view name) { return !text_of(&dataset, name).empty(); };
     if (const std::string type = text_of(&dataset, "_CoordinateAxisType"); !type.empty()) {
-      return said(is_word_of(unidata_time_types, type) ? Role::time : Role::coordinate,
+      return said(is_word_of(kUnidataTimeTypes, type) ? Role::time : Role::coordinate,
                   "_CoordinateAxisType");
     }
     if (says("bounds") || says("climatology") || says("formula_terms")) {
@@ -537,8 +537,8 @@ class Scene {
   static Verdict by_standard_name(const std::string& standard, std::size_t rank) {
     if (standard.empty()) return std::nullopt;
     constexpr const char* because = "CF standard_name";
-    if (is_word_of(standard_times, standard)) return said(Role::time, because);
-    if (is_word_of(standard_coordinates, standard) || standard.starts_with("projection_") ||
+    if (is_word_of(kStandardTimes, standard)) return said(Role::time, because);
+    if (is_word_of(kStandardCoordinates, standard) || standard.starts_with("projection_") ||
         standard.ends_with("_latitude") || standard.ends_with("_longitude") ||
         standard.ends_with("_coordinate")) {
       return said(Role::coordinate, because);
@@ -579,7 +579,7 @@ class Scene {
     const std::size_t rank = dataset.shape.size();
     if (const Verdict found = by_axis_letter(dataset, own)) return *found;
     const std::string_view last = last_word(own);
-    for (const WordRule& rule : word_rules) {
+    for (const WordRule& rule : kWordRules) {
       if (rank > rule.rank_max) continue;
       const bool applies =
           rule.at == At::all    ? is_word_of(rule.words, whole) || is_word_of(rule.words, plain)
@@ -590,7 +590,7 @@ class Scene {
       if (applies) return said(rule.role, "name");
     }
     if (has_counterpart(dataset, own)) return said(Role::coordinate, "name");
-    if (is_word_of(geometry_groups, lower(name_of(folder)))) return said(Role::geometry, "group");
+    if (is_word_of(kGeometryGroups, lower(name_of(folder)))) return said(Role::geometry, "group");
     return std::nullopt;
   }
 
@@ -622,7 +622,7 @@ class Scene {
   /// Return true if a counterpart exists: lat_ph next to lon_ph, x_rho next to y_rho.
   bool has_counterpart(const StatedObject& dataset, const std::vector<std::string>& own) const {
     const bool companion = own.size() == 2 && std::ranges::any_of(own, [](const auto& word) {
-                             return is_word_of(axis_companions, word);
+                             return is_word_of(kAxisCompanions, word);
                            });
     for (std::size_t w = 0; w < own.size(); ++w) {
       std::vector<std::string_view> counterparts;
@@ -644,7 +644,7 @@ class Scene {
 
   void find_limits(const StatedObject& dataset, RoleVerdict& verdict) const {
     for (const StatedAttribute& attribute : dataset.attributes) {
-      if (is_word_of(extremes_names, lower(attribute.name)) && !attribute.numbers.empty()) {
+      if (is_word_of(kExtremesNames, lower(attribute.name)) && !attribute.numbers.empty()) {
         verdict.extremes_stated += (verdict.extremes_stated.empty() ? "" : ", ") + attribute.name;
       }
       if (attribute.name != "valid_range" && attribute.name != "valid_min" &&
@@ -707,8 +707,8 @@ bool states_role(std::string_view attribute_name) {
       "neurodata_type openPMD nwb_version RootGridX1 PYTABLES_FORMAT_VERSION MMINLU "
       "floating_point_word_size";
   if (is_word_of(names, attribute_name) || attribute_name.ends_with("_indices")) return true;
-  if (is_word_of(extremes_names, lower(attribute_name))) return true;
-  return std::ranges::any_of(naming_rules, [&](const NamingRule& rule) {
+  if (is_word_of(kExtremesNames, lower(attribute_name))) return true;
+  return std::ranges::any_of(kNamingRules, [&](const NamingRule& rule) {
     return glob_matches(rule.glob, attribute_name);
   });
 }

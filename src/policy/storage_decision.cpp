@@ -12,14 +12,14 @@
 namespace tailrace {
 namespace {
 
-constexpr DoorTraits of_variables = {.small_in_one_piece = true, .rewrites_parts = true};
+constexpr DoorTraits kOfVariables = {.small_in_one_piece = true, .rewrites_parts = true};
 /// Traits of the doors, in the order of Door.
-constexpr std::array<DoorTraits, all_doors.size()> traits_table = {{
+constexpr std::array<DoorTraits, kAllDoors.size()> traits_table = {{
     {},
-    of_variables,
-    of_variables,
-    {.knows_values = false, .left_to_hdf5_below = chunked_bytes_min, .rewrites_parts = true},
-    {.knows_values = false, .left_to_hdf5_below = chunked_bytes_min, .any_codec_with_values = true},
+    kOfVariables,
+    kOfVariables,
+    {.knows_values = false, .left_to_hdf5_below = kChunkedBytesMin, .rewrites_parts = true},
+    {.knows_values = false, .left_to_hdf5_below = kChunkedBytesMin, .any_codec_with_values = true},
     {.small_in_one_piece = true},
     {},
 }};
@@ -46,8 +46,8 @@ bool is_ours_to_store(const DatasetFacts& facts, const FieldOptions& options) {
 /// else the yardstick.
 void name_codec_unseen(FieldOptions& options) {
   const bool lossless = options.bound.lossless();
-  if (options.codec != auto_codec && (options.codec_given || lossless)) return;
-  options.codec = lossless ? exact_codec : yardstick_codec;
+  if (options.codec != kAutoCodec && (options.codec_given || lossless)) return;
+  options.codec = lossless ? kExactCodec : kYardstickCodec;
   options.codec_settings.clear();
 }
 
@@ -65,16 +65,16 @@ Status decide_codec_unseen(const DatasetFacts& facts, Door door, StorageDecision
   const bool by_meaning = codec.loss != Loss::never || codec.reals_only;
   if (!facts.number && by_meaning && !options.codec_given_for_field) {
     // The codec is for numbers; these are bytes in another order, or have another meaning.
-    options.codec = exact_codec;
+    options.codec = kExactCodec;
     options.codec_settings.clear();
   }
   decision.bound_with_values = options.bound.needs_range();
   const bool any_codec = traits_of(door).any_codec_with_values;
-  if (decision.bound_with_values && !any_codec && options.codec != yardstick_codec) {
+  if (decision.bound_with_values && !any_codec && options.codec != kYardstickCodec) {
     return Status(Code::unsupported,
                   "a bound of mode " + std::string(bound_mode_name(options.bound.mode)) +
                       " needs the values when the dataset is created; only codec " +
-                      std::string(yardstick_codec) + " works without them, codec " + options.codec +
+                      std::string(kYardstickCodec) + " works without them, codec " + options.codec +
                       " needs bound=abs= or pw_rel=");
   }
   return Status();
@@ -103,7 +103,7 @@ std::string reason_to_leave(const DatasetFacts& facts, const StorageRequest& req
   if (facts.shape.empty() || (!own_chunks && facts.n_bytes() < traits.left_to_hdf5_below)) {
     return "small";
   }
-  const std::uint64_t most = request.memory_bytes / kept_chunks_per_memory;
+  const std::uint64_t most = request.memory_bytes / kKeptChunksPerMemory;
   // Completing a chunk of single bytes takes nine times its size, others six to seven times.
   const std::uint64_t element = std::max<std::uint64_t>(facts.element_bytes, 2);
   if (own_chunks && n_elements(facts.own_chunks) > most / element) {
@@ -135,7 +135,7 @@ CodecWish codec_wish(const DatasetFacts& facts, const FieldOptions& options) {
 }
 
 void become_exact(std::string& codec, std::vector<KeyValue>& settings) {
-  codec = exact_codec;
+  codec = kExactCodec;
   std::erase_if(settings, [](const KeyValue& setting) { return setting.first != "checksum"; });
 }
 
@@ -171,9 +171,9 @@ Result<StorageDecision> decide(const DatasetFacts& facts, const StorageRequest& 
   }
   if (!decision.why.empty()) decision.form = StorageForm::one_piece;
   if (traits.rewrites_parts) {
-    options.chunk_bytes = std::min(
-        options.chunk_bytes,
-        std::max(request.memory_bytes / chosen_chunks_per_memory, smallest_own_chunk_bytes));
+    options.chunk_bytes =
+        std::min(options.chunk_bytes,
+                 std::max(request.memory_bytes / kChosenChunksPerMemory, kSmallestOwnChunkBytes));
   }
   return decision;
 }
@@ -200,7 +200,7 @@ Shape choose_chunks(const DatasetFacts& facts, const FieldOptions& options,
   for (std::size_t d = 0; rewrites && d < chunk.size(); ++d) {
     if (!facts.grows_along(d)) continue;
     const std::uint64_t row_bytes = n_elements(chunk) / chunk[d] * facts.element_bytes;
-    chunk[d] = std::max(chunk[d], growing_chunk_bytes_min / std::max<std::uint64_t>(row_bytes, 1));
+    chunk[d] = std::max(chunk[d], kGrowingChunkBytesMin / std::max<std::uint64_t>(row_bytes, 1));
   }
   return chunk;
 }
@@ -221,17 +221,16 @@ Shape choose_chunks_unseen(const DatasetFacts& facts, const FieldOptions& option
 std::string reason_to_stay_exact(const DatasetFacts& facts, bool coordinate, Role role) {
   if (!facts.floating()) return "integers";
   if (coordinate) return "coordinate";
-  if (facts.n_bytes() < bounded_bytes_min) return "small";
+  if (facts.n_bytes() < kBoundedBytesMin) return "small";
   return role == Role::value ? "" : std::string(role_name(role));
 }
 
 KeptChunks keep_chunks(const DatasetFacts& facts, bool loses, std::uint64_t memory_bytes) {
   const std::uint64_t n_bytes = n_elements(facts.own_chunks) * facts.element_bytes;
-  if (n_bytes > memory_bytes / kept_chunks_per_memory) {
+  if (n_bytes > memory_bytes / kKeptChunksPerMemory) {
     return {false, "chunks are smaller than the input's, which need more than a 16th of --memory"};
   }
-  const std::uint64_t least =
-      facts.grows() ? bounded_chunk_bytes_min : bounded_fixed_chunk_bytes_min;
+  const std::uint64_t least = facts.grows() ? kBoundedChunkBytesMin : kBoundedFixedChunkBytesMin;
   if (loses && n_bytes < least) {
     return {false,
             "chunks are larger than the input's, because a bound saves less on small chunks "
@@ -270,9 +269,9 @@ Shape join_chunks(const DatasetFacts& facts, std::uint64_t n_rows, const JoinReq
     chunk[0] = request.chunk_rows;
   } else if (request.chunk_bytes > 0) {
     chunk[0] = std::max<std::uint64_t>(request.chunk_bytes / row_bytes, 1);
-  } else if (!chunked || (n_bytes < joined_chunk_bytes_min && request.fits_any_chunk)) {
+  } else if (!chunked || (n_bytes < kJoinedChunkBytesMin && request.fits_any_chunk)) {
     // Use a multiple of the inputs' chunks, so that few straddle a border.
-    chunk[0] *= ceil_div(joined_chunk_bytes, chunk[0] * row_bytes);
+    chunk[0] *= ceil_div(kJoinedChunkBytes, chunk[0] * row_bytes);
   } else {
     return chunk;
   }

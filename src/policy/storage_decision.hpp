@@ -33,26 +33,26 @@ namespace tailrace {
 
 /// Smaller arrays stay exact under a bound for all fields. Compressing them saves nothing, and they
 /// may be coefficients, levels or tables.
-inline constexpr std::uint64_t bounded_bytes_min = 4096;
+inline constexpr std::uint64_t kBoundedBytesMin = 4096;
 /// Smaller datasets of HDF5 programs get no chunks: HDF5 writes them, and every reader can read
 /// them without Tailrace's filters.
-inline constexpr std::uint64_t chunked_bytes_min = 16384;
+inline constexpr std::uint64_t kChunkedBytesMin = 16384;
 /// Chunks of growing variables have room for this many records (like netCDF's
 /// NC_DEFAULT_1D_UNLIM_SIZE), because every flush of a growing variable rewrites its last chunk.
-inline constexpr std::uint64_t growing_chunk_bytes_min = 4096;
+inline constexpr std::uint64_t kGrowingChunkBytesMin = 4096;
 /// Smallest chunk for a lossy codec: in smaller ones the codec's headers cost what it saves.
-inline constexpr std::uint64_t bounded_chunk_bytes_min = 4096;
+inline constexpr std::uint64_t kBoundedChunkBytesMin = 4096;
 /// Smallest lossy chunk if no dimension grows. h5py's chunks of 12 to 25 kB make files of climate
 /// models 15 % larger than chunks chosen for the codec, and take twice the time.
-inline constexpr std::uint64_t bounded_fixed_chunk_bytes_min = std::uint64_t{64} << 10;
+inline constexpr std::uint64_t kBoundedFixedChunkBytesMin = std::uint64_t{64} << 10;
 /// A concatenation enlarges chunks below the first number to about the second.
-inline constexpr std::uint64_t joined_chunk_bytes_min = std::uint64_t{64} << 10;
-inline constexpr std::uint64_t joined_chunk_bytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kJoinedChunkBytesMin = std::uint64_t{64} << 10;
+inline constexpr std::uint64_t kJoinedChunkBytes = std::uint64_t{1} << 20;
 /// Chosen chunks have at most this fraction of memory=. A chunk, its encoded form, the codec's
 /// scratch memory and the verifier's copy must fit for each encode thread.
-inline constexpr std::uint64_t chosen_chunks_per_memory = 32;
+inline constexpr std::uint64_t kChosenChunksPerMemory = 32;
 /// Existing chunks of the program or the input may have this fraction.
-inline constexpr std::uint64_t kept_chunks_per_memory = 16;
+inline constexpr std::uint64_t kKeptChunksPerMemory = 16;
 
 // --- Doors.
 

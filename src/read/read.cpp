@@ -65,14 +65,14 @@ Status Reader::list() {
       if (model.ok()) model_ = std::move(*model);
     }
   }
-  TAILRACE_TRY(as_rank_0_says(*comm_, listed));
+  TAILRACE_TRY(agree_with_root(*comm_, listed));
   comm_->broadcast(packed, 0);
   TAILRACE_TAKE(DatasetList list, comm_->agree(unpack_dataset_list(packed)));
   Bytes model;
   if (comm_->is_root()) model = pack_model(model_);
   comm_->broadcast(model, 0);
   model_ = unpack_model(model);
-  model_status_ = as_rank_0_says(*comm_, model_status_);
+  model_status_ = agree_with_root(*comm_, model_status_);
   list_ = std::move(list);
   by_path_.clear();
   for (std::size_t i = 0; i < list_.datasets.size(); ++i) {
@@ -307,9 +307,9 @@ Result<std::unique_ptr<Reader>> Reader::open(std::unique_ptr<Comm> comm, const s
 
 namespace {
 
-constexpr std::uint64_t memory_bytes_min = 1U << 20;
-constexpr std::uint64_t read_bytes_min = 4096;
-constexpr std::uint64_t n_threads_max = 1024;
+constexpr std::uint64_t kMemoryBytesMin = 1U << 20;
+constexpr std::uint64_t kReadBytesMin = 4096;
+constexpr std::uint64_t kNThreadsMax = 1024;
 
 Status assign_bytes(const KeyValue& entry, std::uint64_t least, std::uint64_t& target) {
   TAILRACE_TAKE(const auto parsed, parse_bytes(entry.second).within("option " + entry.first));
@@ -329,10 +329,10 @@ Status assign_threads(const KeyValue& entry, std::uint64_t& target) {
     fits = fits && digit >= '0' && digit <= '9';
     if (fits) n = n * 10 + std::uint64_t(digit - '0');
   }
-  if (!fits || n > n_threads_max) {
+  if (!fits || n > kNThreadsMax) {
     return Status(Code::invalid_argument, "option threads=" + entry.second +
                                               ": expected a number from 0 (one per core) to " +
-                                              std::to_string(n_threads_max));
+                                              std::to_string(kNThreadsMax));
   }
   target = n;
   return Status();
@@ -341,8 +341,8 @@ Status assign_threads(const KeyValue& entry, std::uint64_t& target) {
 Status assign(const KeyValue& entry, ReadOptions& options) {
   const std::string& key = entry.first;
   if (key == "threads") return assign_threads(entry, options.n_threads);
-  if (key == "memory") return assign_bytes(entry, memory_bytes_min, options.memory_bytes);
-  if (key == "read") return assign_bytes(entry, read_bytes_min, options.read_bytes);
+  if (key == "memory") return assign_bytes(entry, kMemoryBytesMin, options.memory_bytes);
+  if (key == "read") return assign_bytes(entry, kReadBytesMin, options.read_bytes);
   if (key == "gap") return assign_bytes(entry, 0, options.gap_bytes);
   if (key == "abs") {
     std::string_view rest;

@@ -62,15 +62,15 @@ void TouchedChunks::next(std::size_t n_max, std::vector<std::uint64_t>& chunk_in
 namespace {
 
 /// Number of chunks that are looked up and processed at a time.
-constexpr std::size_t batch_chunks_max = 16384;
+constexpr std::size_t kBatchChunksMax = 16384;
 /// Limit of small slabs: their chunks are cached even if they are used up, since programs that read
 /// small parts often return to them.
-constexpr std::uint64_t small_slab_bytes = 8U << 20;
+constexpr std::uint64_t kSmallSlabBytes = 8U << 20;
 /// Least amount to decode for which waking a thread (some 50 us) is worthwhile.
-constexpr std::uint64_t lane_bytes_min = 128U << 10;
+constexpr std::uint64_t kLaneBytesMin = 128U << 10;
 /// Least size of unfiltered chunks of which only the needed parts are read from the file.
-constexpr std::uint64_t raw_chunk_bytes_min = 64U << 10;
-constexpr std::uint64_t contiguous_piece_bytes = 4U << 20;
+constexpr std::uint64_t kRawChunkBytesMin = 64U << 10;
+constexpr std::uint64_t kContiguousPieceBytes = 4U << 20;
 
 /// Return the target of a completely wanted chunk in the caller's memory if it is contiguous there.
 std::byte* one_piece(const Shape& chunk_shape, const SlabPart& part, const Slab& slab,
@@ -168,7 +168,7 @@ std::uint64_t ChunkReader::n_lanes_for(const ReadDataset& dataset,
   // The chunk, and the same amount in each of the codec's two scratch blocks.
   const std::uint64_t lane_bytes = encoded_max + 3 * dataset.chunk_bytes;
   const std::uint64_t by_memory = work_bytes / std::max<std::uint64_t>(lane_bytes, 1);
-  const std::uint64_t by_work = jobs.size() * dataset.chunk_bytes / lane_bytes_min;
+  const std::uint64_t by_work = jobs.size() * dataset.chunk_bytes / kLaneBytesMin;
   return std::clamp<std::uint64_t>(std::min(by_memory, by_work), 1, team_.n_threads());
 }
 
@@ -353,7 +353,7 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
       hits.emplace_back(chunk, std::move(entry));
     } else if (reading.view != nullptr) {
       viewed.push_back(chunk);
-    } else if (dataset.chunk_bytes >= raw_chunk_bytes_min && dataset.is_raw(chunk)) {
+    } else if (dataset.chunk_bytes >= kRawChunkBytesMin && dataset.is_raw(chunk)) {
       raw_jobs.push_back(chunk);
     } else if (reading.abs_bound > 0) {
       in_part.push_back(chunk);
@@ -550,7 +550,7 @@ Status ChunkReader::read_views(Reading& reading, std::span<const StoredChunk> ch
 }
 
 /// Multiple of the cache's capacity above which a slab in one pass caches nothing.
-constexpr std::uint64_t kept_times_max = 2;
+constexpr std::uint64_t kKeptTimesMax = 2;
 
 Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& slab,
                          std::byte* values, const LeftOut& left_out, double abs_bound) {
@@ -560,18 +560,18 @@ Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& sla
       file, dataset, slab, values, view ? &*view : nullptr, prefix_bound(dataset, abs_bound)};
   reading.keep_whole =
       !options_.one_pass &&
-      touched.n_chunks() <= small_slab_bytes / std::max<std::uint64_t>(dataset.chunk_bytes, 1) &&
+      touched.n_chunks() <= kSmallSlabBytes / std::max<std::uint64_t>(dataset.chunk_bytes, 1) &&
       touched.n_chunks() * dataset.chunk_bytes <= cache_.bytes_max() / 2;
   const std::uint64_t touched_bytes_each = view ? view->chunk_bytes : dataset.chunk_bytes;
   reading.keep_parts = !options_.one_pass || touched.n_chunks() * touched_bytes_each <=
-                                                 kept_times_max * cache_.bytes_max();
+                                                 kKeptTimesMax * cache_.bytes_max();
   // One chunk keeps one thread busy: let the others work ahead meanwhile.
   const bool works_ahead = !left_out && !view && reading.abs_bound == 0;
   const bool ahead_first = touched.n_chunks() == 1 && works_ahead;
   if (ahead_first) look_ahead(file, dataset, slab);
   std::vector<std::uint64_t> batch;
   while (true) {
-    touched.next(batch_chunks_max, batch);
+    touched.next(kBatchChunksMax, batch);
     if (batch.empty()) break;
     if (left_out) std::erase_if(batch, left_out);
     TAILRACE_TRY(read_batch(reading, batch));
@@ -619,7 +619,7 @@ Status ChunkReader::read_contiguous(StoredFile& file, const ReadDataset& dataset
   const std::uint64_t n_rows = split < slab.rank() ? slab.count[split] : 1;
   const std::uint64_t row_bytes = n_bytes / n_rows;
   const std::uint64_t rows_per_piece =
-      std::max<std::uint64_t>(1, contiguous_piece_bytes / std::max<std::uint64_t>(row_bytes, 1));
+      std::max<std::uint64_t>(1, kContiguousPieceBytes / std::max<std::uint64_t>(row_bytes, 1));
   const std::uint64_t n_pieces = (n_rows + rows_per_piece - 1) / rows_per_piece;
   const PlainArray array{stored.address, dataset.listed->shape, dataset.element_bytes};
   return team_.run(n_pieces, team_.n_threads(), [&](std::size_t i, std::size_t) {
@@ -650,9 +650,9 @@ Status ChunkReader::read_contiguous(StoredFile& file, const ReadDataset& dataset
 namespace {
 
 /// Limit on bytes decoded ahead: enough to keep the helpers busy until the next slab.
-constexpr std::uint64_t ahead_bytes_max = 16U << 20;
+constexpr std::uint64_t kAheadBytesMax = 16U << 20;
 /// Limit on chunks decoded ahead, for tiny chunks.
-constexpr std::size_t ahead_chunks_max = 4096;
+constexpr std::size_t kAheadChunksMax = 4096;
 
 }  // namespace
 
@@ -719,12 +719,11 @@ void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab&
   ahead.count[along] = (ahead_end - 1 - ahead.start[along]) / stride + 1;
   if (last_ahead_ == ahead) return;
   TouchedChunks touched(dataset.grid, ahead);
-  if (touched.n_chunks() * dataset.chunk_bytes >
-      std::min(ahead_bytes_max, cache_.bytes_max() / 4)) {
+  if (touched.n_chunks() * dataset.chunk_bytes > std::min(kAheadBytesMax, cache_.bytes_max() / 4)) {
     return;
   }
   std::vector<std::uint64_t> chunk_indexes;
-  touched.next(ahead_chunks_max, chunk_indexes);
+  touched.next(kAheadChunksMax, chunk_indexes);
   std::vector<StoredChunk> found;
   // A failure here recurs, and is returned, when the slab is read.
   if (!dataset.index.find(file, *dataset.listed, dataset.n_chunks, chunk_indexes, found).ok()) {

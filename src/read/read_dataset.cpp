@@ -17,8 +17,8 @@ namespace {
 
 /// Limits on one read of several rows, and on its gaps: a system call whose bytes are in the page
 /// cache costs as much as copying some KiB.
-constexpr std::uint64_t joint_read_bytes_max = 1U << 20;
-constexpr std::uint64_t contiguous_gap_max = 16U << 10;
+constexpr std::uint64_t kJointReadBytesMax = 1U << 20;
+constexpr std::uint64_t kContiguousGapMax = 16U << 10;
 
 /// Fill with repetitions of one element; empty: zeros.
 void repeat_fill(const Bytes& element, std::span<std::byte> values) {
@@ -42,7 +42,7 @@ class ContiguousRead {
       : file_(file),
         array_(array),
         slab_(slab),
-        gap_bytes_(std::min(gap_bytes, contiguous_gap_max)),
+        gap_bytes_(std::min(gap_bytes, kContiguousGapMax)),
         values_(values) {
     const Shape& shape = array.shape;
     std::uint64_t step = array.element_bytes;
@@ -84,7 +84,7 @@ class ContiguousRead {
     if (span == n_bytes) return fetch(address, {to, n_bytes});
     if (!joined_[d]) return each(d, address, stride, to);
     // Number of entries that fit one read.
-    const std::uint64_t n_joint = std::max<std::uint64_t>(1, joint_read_bytes_max / stride);
+    const std::uint64_t n_joint = std::max<std::uint64_t>(1, kJointReadBytesMax / stride);
     if (n_joint == 1 && d + 1 < slab_.rank()) return each(d, address, stride, to);
     for (std::uint64_t i = 0; i < slab_.count[d]; i += n_joint) {
       const std::uint64_t n = std::min(n_joint, slab_.count[d] - i);
@@ -140,11 +140,11 @@ class ContiguousRead {
   const Slab& slab_;
   std::uint64_t gap_bytes_;
   std::byte* values_;
-  std::array<std::uint64_t, max_rank + 1> steps_{};
-  std::array<std::uint64_t, max_rank + 1> slab_steps_{};
-  std::array<std::uint64_t, max_rank + 1> entry_spans_{};
+  std::array<std::uint64_t, kMaxRank + 1> steps_{};
+  std::array<std::uint64_t, kMaxRank + 1> slab_steps_{};
+  std::array<std::uint64_t, kMaxRank + 1> entry_spans_{};
   /// True if gaps in and below this dimension are small.
-  std::array<bool, max_rank + 1> joined_{};
+  std::array<bool, kMaxRank + 1> joined_{};
   Buffer scratch_;
 };
 

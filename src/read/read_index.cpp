@@ -17,8 +17,8 @@ namespace {
 /// Chunks of the complete index that are read in the time of one look-up. A look-up costs about 1
 /// us, a chunk of the complete index 0.2 us (measured; HDF5 1.10.8). The complete index is read
 /// once the look-ups have cost as much.
-constexpr std::uint64_t chunks_per_lookup = 5;
-constexpr std::uint64_t plain_entry_bytes = 12;
+constexpr std::uint64_t kChunksPerLookup = 5;
+constexpr std::uint64_t kPlainEntryBytes = 12;
 /// Bytes of one broadcast, which each rank buffers.
 constexpr std::uint64_t piece_bytes = 4U << 20;
 
@@ -41,7 +41,7 @@ bool fits_plain(std::span<const StoredChunk> chunks, std::uint64_t n_chunks) {
 /// Return entries [begin, end) as bytes. `next` advances over `chunks`, which are ascending.
 Bytes pack_entries(std::span<const StoredChunk> chunks, bool plain, std::uint64_t begin,
                    std::uint64_t end, std::size_t& next) {
-  const std::uint64_t entry_bytes = plain ? plain_entry_bytes : sizeof(StoredChunk);
+  const std::uint64_t entry_bytes = plain ? kPlainEntryBytes : sizeof(StoredChunk);
   Bytes bytes((end - begin) * entry_bytes);
   std::byte* to = bytes.data();
   if (!plain) {
@@ -78,7 +78,7 @@ Status ReadIndex::find(StoredFile& file, const StoredDataset& dataset, std::uint
                        std::span<const std::uint64_t> chunk_indexes,
                        std::vector<StoredChunk>& found) {
   found.resize(chunk_indexes.size());
-  if (!complete() && (n_lookups_ + chunk_indexes.size()) * chunks_per_lookup > n_chunks) {
+  if (!complete() && (n_lookups_ + chunk_indexes.size()) * kChunksPerLookup > n_chunks) {
     TAILRACE_TRY(walk(file, dataset));
   }
   for (std::size_t i = 0; i < chunk_indexes.size(); ++i) {
@@ -106,7 +106,7 @@ Status ReadIndex::find(StoredFile& file, const StoredDataset& dataset, std::uint
 }
 
 const std::byte* ReadIndex::entry(std::uint64_t position) const {
-  const std::uint64_t entry_bytes = plain_ ? plain_entry_bytes : sizeof(StoredChunk);
+  const std::uint64_t entry_bytes = plain_ ? kPlainEntryBytes : sizeof(StoredChunk);
   return segments_[position / entries_per_segment_] + position % entries_per_segment_ * entry_bytes;
 }
 
@@ -153,13 +153,13 @@ Status ReadIndex::open(Comm& comm, StoredFile* file, const StoredDataset& datase
     facts.n_entries = facts.plain != 0 ? n_chunks : chunks.size();
     std::memcpy(facts_bytes.data(), &facts, sizeof facts);
   }
-  TAILRACE_TRY(as_rank_0_says(comm, read));
+  TAILRACE_TRY(agree_with_root(comm, read));
   comm.broadcast(facts_bytes, 0);
   IndexFacts facts;
   std::memcpy(&facts, facts_bytes.data(), sizeof facts);
   plain_ = facts.plain != 0;
   n_entries_ = facts.n_entries;
-  const std::uint64_t entry_bytes = plain_ ? plain_entry_bytes : sizeof(StoredChunk);
+  const std::uint64_t entry_bytes = plain_ ? kPlainEntryBytes : sizeof(StoredChunk);
 
   // The smallest node has the most entries a rank. A window may span fewer ranks than the node has
   // (TAILRACE_RANKS_PER_NODE): then repeat with its number of ranks.

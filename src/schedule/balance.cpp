@@ -17,7 +17,7 @@ namespace {
 
 /// The paper's rule ends when the busiest rank has less than this multiple of the least busy one's
 /// load.
-constexpr double paper_ratio = 2;
+constexpr double kPaperRatio = 2;
 /// A move must shorten the longest rank by this share to justify a hand-over between two processes.
 constexpr double least_gain = 0.005;
 
@@ -64,7 +64,7 @@ std::vector<MovedWrite> balance_as_paper(std::span<const std::vector<double>> wr
   while (true) {
     const std::size_t from = node.busiest();
     const std::size_t to = node.least_busy();
-    if (node.load_s(from) < paper_ratio * node.load_s(to)) break;
+    if (node.load_s(from) < kPaperRatio * node.load_s(to)) break;
     if (n_given[from] == write_s[from].size()) break;
     const double length_s = time_or_0(write_s[from][n_given[from]]);
     if (node.load_s(to) + length_s >= node.load_s(from)) break;

@@ -29,7 +29,7 @@ constexpr std::array<SchedulerEntry, 7> registry = {{
     {Scheduler::search, "search", "Tailrace's own: local search from the best of these"},
 }};
 
-constexpr std::array<std::string_view, 2> lane_names = {"main", "I/O"};
+constexpr std::array<std::string_view, 2> kLaneNames = {"main", "I/O"};
 
 bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
 
@@ -120,8 +120,8 @@ Status check_flow_shop(const FlowShop& shop) {
     return Status(Code::invalid_argument,
                   "iteration: " + std::to_string(shop.iteration_s) + " s, must be finite and >= 0");
   }
-  const Status main = check_obstacles(shop.obstacles.main, lane_names[0]);
-  return main.ok() ? check_obstacles(shop.obstacles.io, lane_names[1]) : main;
+  const Status main = check_obstacles(shop.obstacles.main, kLaneNames[0]);
+  return main.ok() ? check_obstacles(shop.obstacles.io, kLaneNames[1]) : main;
 }
 
 Status check_plan(const FlowShop& shop, const FlowShopPlan& plan, double slack_s) {
@@ -151,8 +151,8 @@ Status check_plan(const FlowShop& shop, const FlowShopPlan& plan, double slack_s
   for (std::size_t i = 0; i < shop.obstacles.io.size(); ++i) {
     io.push_back({shop.obstacles.io[i].start_s, shop.obstacles.io[i].end_s, "obstacle", i});
   }
-  Status checked = check_lane(std::move(main), lane_names[0], slack_s);
-  if (checked.ok()) checked = check_lane(std::move(io), lane_names[1], slack_s);
+  Status checked = check_lane(std::move(main), kLaneNames[0], slack_s);
+  if (checked.ok()) checked = check_lane(std::move(io), kLaneNames[1], slack_s);
   if (checked.ok())
     checked = check_order(plan.encode_order, plan.encode_start_s, "encode", slack_s);
   if (checked.ok()) checked = check_order(plan.write_order, plan.write_start_s, "write", slack_s);
@@ -249,7 +249,7 @@ class LaneWork {
 
   /// Maximum number of operations in a window of this length.
   std::size_t most_in(double window_s) const {
-    const auto above = std::ranges::upper_bound(shortest_s_, window_s + fit_slack_s);
+    const auto above = std::ranges::upper_bound(shortest_s_, window_s + kFitSlackS);
     return static_cast<std::size_t>(above - shortest_s_.begin()) - 1;
   }
 
@@ -268,8 +268,8 @@ double filled_s(std::span<const Obstacle> obstacles, const LaneWork& work, doubl
   for (const Obstacle& obstacle : obstacles) {
     if (obstacle.end_s <= free_s) continue;
     const double window_s = obstacle.start_s - free_s;
-    const std::size_t most = window_s >= -fit_slack_s ? work.most_in(window_s) : 0;
-    const double usable_s = std::min(window_s + fit_slack_s, work.longest_s(most));
+    const std::size_t most = window_s >= -kFitSlackS ? work.most_in(window_s) : 0;
+    const double usable_s = std::min(window_s + kFitSlackS, work.longest_s(most));
     // The rest must fit both by work and by count; otherwise continue after the window.
     const double left_s = std::max(work_s - taken_s, 0.0);
     if (taken + most >= n && usable_s >= left_s) {
@@ -314,8 +314,8 @@ double makespan_lower_bound_s(const FlowShop& shop) {
   }
   // Subtract the rounding errors of the sums, and the slack of operations that extend into
   // obstacles.
-  return std::max(bound_s - fit_slack_s * static_cast<double>(n + shop.obstacles.main.size() +
-                                                              shop.obstacles.io.size()),
+  return std::max(bound_s - kFitSlackS * static_cast<double>(n + shop.obstacles.main.size() +
+                                                             shop.obstacles.io.size()),
                   0.0);
 }
 

@@ -16,7 +16,7 @@
 namespace tailrace {
 namespace {
 
-constexpr double never_s = std::numeric_limits<double>::infinity();
+constexpr double kNeverS = std::numeric_limits<double>::infinity();
 
 /// Sort jobs by their starts on a lane. Of two equal starts one job has length 0 and comes first.
 std::vector<std::size_t> order_of_starts(std::span<const double> start_s,
@@ -65,7 +65,7 @@ class GreedyLists {
 
   /// Insert `job` into both lists at the same position.
   void insert_at_one_place(std::size_t job) {
-    double best_s = never_s;
+    double best_s = kNeverS;
     std::size_t best = 0;
     kept_ready_s_ = ready_s_;
     for (std::size_t place = 0; place <= encodes_.jobs.size(); ++place) {
@@ -82,7 +82,7 @@ class GreedyLists {
 
   /// Insert `job` into each list at a separate position.
   void insert_at_two_places(std::size_t job) {
-    double best_s = never_s;
+    double best_s = kNeverS;
     std::size_t best_encode = 0;
     std::size_t best_write = 0;
     kept_ready_s_ = ready_s_;
@@ -126,7 +126,7 @@ class GreedyLists {
     writes_.before[writes_.jobs.size()] = io;
   }
 
-  /// Return the end of the writes if `job` is inserted at `place`, or never_s if that is not before
+  /// Return the end of the writes if `job` is inserted at `place`, or kNeverS if that is not before
   /// best_s. The cursors before `place` must be valid. With one list they are, since the encodes
   /// before it have not moved either.
   double write_from(std::size_t job, std::size_t place, double best_s) const {
@@ -134,7 +134,7 @@ class GreedyLists {
     for (std::size_t p = place; p <= writes_.jobs.size(); ++p) {
       const std::size_t next = writes_.with(job, place, p);
       io.place(shop_.obstacles.io, ready_s_[next], shop_.jobs[next].write_s);
-      if (io.free_s >= best_s) return never_s;
+      if (io.free_s >= best_s) return kNeverS;
     }
     return io.free_s;
   }

@@ -56,11 +56,11 @@ class WindowPacker {
   std::span<const Index> write_order() const { return write_order_; }
 
   /// Work done so far, in placed operations (SearchBudget).
-  std::uint64_t n_operations() const { return n_inspected_ / n_inspected_per_operation; }
+  std::uint64_t n_operations() const { return n_inspected_ / kNInspectedPerOperation; }
 
  private:
   /// Checking an exchange costs about a quarter of placing an operation.
-  static constexpr std::uint64_t n_inspected_per_operation = 4;
+  static constexpr std::uint64_t kNInspectedPerOperation = 4;
 
   /// Pack the front of `list` into a window of window_s, with exchanges; returns the number packed.
   std::size_t pack_window(std::span<Index> list, std::size_t reach,
@@ -90,17 +90,17 @@ class WindowPacker {
 // from above (one too many, then exchanged for shorter ones). If all operations have similar
 // lengths, only one of the two gets close to the window's end.
 
-constexpr double unplaced_s = std::numeric_limits<double>::infinity();
+constexpr double kUnplacedS = std::numeric_limits<double>::infinity();
 
 /// A window counts as full if less than this share of it remains.
-constexpr double full_share = 1e-4;
+constexpr double kFullShare = 1e-4;
 
 /// Maximum number of exchanges per window. Each exchange reduces the rest, but the series can be
 /// long if operations differ only by rounding.
-constexpr int n_exchanges_max = 30;
+constexpr int kNExchangesMax = 30;
 
-constexpr std::size_t n_last_kept = 2;
-constexpr std::size_t write_reach = 40;
+constexpr std::size_t kNLastKept = 2;
+constexpr std::size_t kWriteReach = 40;
 
 WindowPacker::WindowPacker(const FlowShop& shop)
     : shop_(shop), ready_s_(shop.jobs.size()), rank_(shop.jobs.size()) {
@@ -115,13 +115,13 @@ WindowPacker::WindowPacker(const FlowShop& shop)
 
 double WindowPacker::fill_up(std::span<Index> list, std::size_t& taken,
                              const std::vector<double>& lengths_s, double left_s, double enough_s) {
-  for (int exchange = 0; exchange < n_exchanges_max && left_s > enough_s; ++exchange) {
+  for (int exchange = 0; exchange < kNExchangesMax && left_s > enough_s; ++exchange) {
     double best_s = 0;
     std::size_t out = taken;
     std::size_t in = taken;
     for (std::size_t i = taken; i < list.size(); ++i) {
       const double length_s = lengths_s[list[i]];
-      if (length_s > best_s && length_s <= left_s + fit_slack_s) {
+      if (length_s > best_s && length_s <= left_s + kFitSlackS) {
         best_s = length_s;
         in = i;
       }
@@ -136,7 +136,7 @@ double WindowPacker::fill_up(std::span<Index> list, std::size_t& taken,
       const double out_s = lengths_s[list[o]];
       for (std::size_t i = taken; i < list.size(); ++i) {
         const double gain_s = lengths_s[list[i]] - out_s;
-        if (gain_s > best_s && gain_s <= left_s + fit_slack_s) {
+        if (gain_s > best_s && gain_s <= left_s + kFitSlackS) {
           best_s = gain_s;
           out = o;
           in = i;
@@ -144,7 +144,7 @@ double WindowPacker::fill_up(std::span<Index> list, std::size_t& taken,
       }
     }
     n_inspected_ += (taken + 1) * (list.size() - taken);
-    if (best_s <= fit_slack_s) break;
+    if (best_s <= kFitSlackS) break;
     std::swap(list[out], list[in]);
     left_s -= best_s;
   }
@@ -153,9 +153,9 @@ double WindowPacker::fill_up(std::span<Index> list, std::size_t& taken,
 
 double WindowPacker::thin_out(std::span<Index> list, std::size_t taken,
                               const std::vector<double>& lengths_s, double excess_s) {
-  for (int exchange = 0; exchange < n_exchanges_max && excess_s > 0; ++exchange) {
+  for (int exchange = 0; exchange < kNExchangesMax && excess_s > 0; ++exchange) {
     // Choose the smallest sufficient exchange; failing that, the largest.
-    double enough_s = unplaced_s;
+    double enough_s = kUnplacedS;
     double most_s = 0;
     std::size_t enough_out = 0;
     std::size_t enough_in = 0;
@@ -176,7 +176,7 @@ double WindowPacker::thin_out(std::span<Index> list, std::size_t taken,
       }
     }
     n_inspected_ += taken * (list.size() - taken);
-    if (enough_s < unplaced_s) {
+    if (enough_s < kUnplacedS) {
       std::swap(list[enough_out], list[enough_in]);
       return enough_s - excess_s;
     }
@@ -191,16 +191,16 @@ std::size_t WindowPacker::pack_window(std::span<Index> list, std::size_t reach,
                                       const std::vector<double>& lengths_s, double window_s) {
   std::size_t taken = 0;
   double left_s = window_s;
-  while (taken < list.size() && lengths_s[list[taken]] <= left_s + fit_slack_s) {
+  while (taken < list.size() && lengths_s[list[taken]] <= left_s + kFitSlackS) {
     left_s -= lengths_s[list[taken++]];
   }
-  n_inspected_ += n_inspected_per_operation * (taken + 1);
+  n_inspected_ += kNInspectedPerOperation * (taken + 1);
   const std::span<Index> near = list.first(std::min(list.size(), taken + reach));
   if (near.size() <= taken) return taken;
   longer_.assign(near.begin(), near.end());
   const std::size_t taken_above = taken + 1;
   const double excess_s = lengths_s[longer_[taken]] - left_s;
-  const double enough_s = full_share * window_s;
+  const double enough_s = kFullShare * window_s;
   left_s = fill_up(near, taken, lengths_s, left_s, enough_s);
   if (left_s <= enough_s) return taken;
   double above_s = thin_out(longer_, taken_above, lengths_s, excess_s);
@@ -217,7 +217,7 @@ void WindowPacker::pack_encodes(std::span<const Index> list, std::size_t reach) 
   const std::size_t n = list.size();
   for (std::size_t i = 0; i < n; ++i) rank_[list[i]] = static_cast<Index>(i);
   const auto by_rank = [this](Index a, Index b) { return rank_[a] < rank_[b]; };
-  const std::size_t n_packed = n > n_last_kept ? n - n_last_kept : 0;
+  const std::size_t n_packed = n > kNLastKept ? n - kNLastKept : 0;
   std::size_t placed = 0;
   double free_s = 0;
   for (const Obstacle& obstacle : shop_.obstacles.main) {
@@ -236,7 +236,7 @@ void WindowPacker::pack_encodes(std::span<const Index> list, std::size_t reach) 
     main.place(shop_.obstacles.main, 0, encode_s_[job]);
     ready_s_[job] = main.free_s;
   }
-  n_inspected_ += n_inspected_per_operation * n;
+  n_inspected_ += kNInspectedPerOperation * n;
 }
 
 double WindowPacker::pack_writes(WritePriority priority) {
@@ -253,17 +253,17 @@ double WindowPacker::pack_writes(WritePriority priority) {
   std::size_t obstacle = 0;
   double now_s = 0;
   while (write_order_.size() < encode_order_.size()) {
-    while (obstacle < obstacles.size() && obstacles[obstacle].start_s <= now_s + fit_slack_s) {
+    while (obstacle < obstacles.size() && obstacles[obstacle].start_s <= now_s + kFitSlackS) {
       now_s = std::max(now_s, obstacles[obstacle++].end_s);
     }
     while (next_ready < encode_order_.size() &&
-           ready_s_[encode_order_[next_ready]] <= now_s + fit_slack_s) {
+           ready_s_[encode_order_[next_ready]] <= now_s + kFitSlackS) {
       const Index job = encode_order_[next_ready++];
       waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), job, goes_before), job);
     }
     const double next_s =
-        next_ready < encode_order_.size() ? ready_s_[encode_order_[next_ready]] : unplaced_s;
-    const double until_s = obstacle < obstacles.size() ? obstacles[obstacle].start_s : unplaced_s;
+        next_ready < encode_order_.size() ? ready_s_[encode_order_[next_ready]] : kUnplacedS;
+    const double until_s = obstacle < obstacles.size() ? obstacles[obstacle].start_s : kUnplacedS;
     if (waiting_.empty()) {
       now_s = std::max(now_s, next_s);
       continue;
@@ -273,24 +273,24 @@ double WindowPacker::pack_writes(WritePriority priority) {
       waiting_s += write_s_[job];
       if (now_s + waiting_s > until_s) break;
     }
-    n_inspected_ += n_inspected_per_operation + waiting_.size();
+    n_inspected_ += kNInspectedPerOperation + waiting_.size();
     std::size_t taken = 1;  // All waiting writes fit: take one, since better ones may become ready.
     if (now_s + waiting_s > until_s) {
-      taken = pack_window(waiting_, write_reach, write_s_, until_s - now_s);
+      taken = pack_window(waiting_, kWriteReach, write_s_, until_s - now_s);
     }
     const auto behind = waiting_.begin() + static_cast<std::ptrdiff_t>(taken);
     for (auto job = waiting_.begin(); job != behind; ++job) {
       write_order_.push_back(*job);
       now_s += write_s_[*job];
     }
-    const std::size_t touched = std::min(waiting_.size(), taken + write_reach + 1);
+    const std::size_t touched = std::min(waiting_.size(), taken + kWriteReach + 1);
     std::sort(behind, waiting_.begin() + static_cast<std::ptrdiff_t>(touched), goes_before);
     waiting_.erase(waiting_.begin(), behind);
     if (taken == 0) now_s = std::min(next_s, until_s);
   }
   LaneCursor io;
   for (const Index job : write_order_) io.place(obstacles, ready_s_[job], write_s_[job]);
-  n_inspected_ += n_inspected_per_operation * write_order_.size();
+  n_inspected_ += kNInspectedPerOperation * write_order_.size();
   return io.free_s;
 }
 
@@ -301,11 +301,11 @@ double pack_share(std::size_t n_jobs) { return n_jobs <= 20 ? 0.1 : n_jobs < 100
 /// Initial average increase of the plan's length that a step may cause, as a share of the length.
 /// The result depends little on it. Of 400 searches of 10 jobs, 350, 357, 360 and 345 found the
 /// best known plan at 0.005, 0.01, 0.02 and 0.04.
-constexpr double heat_share = 0.015;
+constexpr double kHeatShare = 0.015;
 
 /// Values of `reach`; 0 keeps the list's order.
-constexpr std::array<std::size_t, 5> reaches = {0, 3, 8, 20, 60};
-constexpr std::array<WritePriority, 3> priorities = {
+constexpr std::array<std::size_t, 5> kReaches = {0, 3, 8, 20, 60};
+constexpr std::array<WritePriority, 3> kPriorities = {
     WritePriority::first_encoded, WritePriority::longest, WritePriority::shortest};
 
 /// Best plan so far.
@@ -368,15 +368,15 @@ std::uint64_t propose_packings(const FlowShop& shop, std::span<const std::size_t
     best.offer(makespan_s, packer.encode_order(), packer.write_order());
   };
   const auto goes_on = [&] { return packer.n_operations() < n_operations && !best.enough(); };
-  for (std::size_t r = 0; r < reaches.size() && goes_on(); ++r) {
-    packer.pack_encodes(list, reaches[r]);
-    for (std::size_t p = 0; p < priorities.size() && goes_on(); ++p) offer(priorities[p]);
+  for (std::size_t r = 0; r < kReaches.size() && goes_on(); ++r) {
+    packer.pack_encodes(list, kReaches[r]);
+    for (std::size_t p = 0; p < kPriorities.size() && goes_on(); ++p) offer(kPriorities[p]);
   }
   for (std::size_t i = 0; goes_on(); ++i) {
     draw_list(johnson, spreads[i % spreads.size()], draws, keys, list);
     const std::uint64_t bits = draws.next();
-    packer.pack_encodes(list, reaches[(bits & 0xffffU) % reaches.size()]);
-    offer(priorities[(bits >> 32) % priorities.size()]);
+    packer.pack_encodes(list, kReaches[(bits & 0xffffU) % kReaches.size()]);
+    offer(kPriorities[(bits >> 32) % kPriorities.size()]);
   }
   return packer.n_operations();
 }
@@ -399,7 +399,7 @@ FlowShopPlan search_flow_shop(const FlowShop& shop, const SearchBudget& budget) 
 
   TwoListWalk walk(shop);
   walk.set_orders(best.encode_order(), best.write_order());
-  walk.anneal(heat_share * best.makespan_s(), n_all - std::min(n_all, n_packed), enough_s, draws);
+  walk.anneal(kHeatShare * best.makespan_s(), n_all - std::min(n_all, n_packed), enough_s, draws);
   best.offer(walk.best_s(), walk.best_encode_order(), walk.best_write_order());
   return best.plan();
 }

@@ -13,15 +13,15 @@
 namespace tailrace {
 namespace {
 
-constexpr double unreached_s = std::numeric_limits<double>::infinity();
+constexpr double kUnreachedS = std::numeric_limits<double>::infinity();
 
-/// Half of the steps in lists of more than long_list jobs stay within `near_reach` positions: such
+/// Half of the steps in lists of more than kLongList jobs stay within `kNearReach` positions: such
 /// steps exchange the operations at the windows' ends.
-constexpr std::uint32_t long_list = 30;
-constexpr std::uint32_t near_reach = 10;
+constexpr std::uint32_t kLongList = 30;
+constexpr std::uint32_t kNearReach = 10;
 
 /// Cost of a step's draws and list changes: about as much as placing 4 operations.
-constexpr std::uint64_t n_operations_per_step = 4;
+constexpr std::uint64_t kNOperationsPerStep = 4;
 
 /// -log(u) at 64 even quantiles of u: the permitted lengthening by an annealing step, in units of
 /// the heat. A table, since a logarithm per step costs as much as evaluating it.
@@ -122,7 +122,7 @@ TwoListWalk::TwoListWalk(const FlowShop& shop)
       written_s_(shop.jobs.size() + 1),
       tried_written_s_(shop.jobs.size() + 1),
       shortest_write_s_(io_.length_s.empty() ? 0 : *std::ranges::min_element(io_.length_s)),
-      best_s_(unreached_s) {}
+      best_s_(kUnreachedS) {}
 
 void TwoListWalk::set_orders(std::span<const std::size_t> encode_order,
                              std::span<const std::size_t> write_order) {
@@ -132,9 +132,9 @@ void TwoListWalk::set_orders(std::span<const std::size_t> encode_order,
   encodes_first_ = 0;
   encodes_end_ = 0;
   writes_first_ = n;
-  place_encodes(0, n, unreached_s);
+  place_encodes(0, n, kUnreachedS);
   writes_first_ = 0;
-  accept(place_writes(n, unreached_s));
+  accept(place_writes(n, kUnreachedS));
   note_best();
 }
 
@@ -146,8 +146,8 @@ TwoListWalk::Step TwoListWalk::draw_step(SearchDraws& draws) const {
   auto a = SearchDraws::below(n, static_cast<std::uint32_t>(places));
   auto b = SearchDraws::below(n - 1, static_cast<std::uint32_t>(places >> 32));
   if (b >= a) ++b;
-  if (n > long_list && (kinds & 1U) != 0) {
-    const auto distance = 1 + static_cast<std::uint32_t>((kinds >> 1) & 0xffU) % near_reach;
+  if (n > kLongList && (kinds & 1U) != 0) {
+    const auto distance = 1 + static_cast<std::uint32_t>((kinds >> 1) & 0xffU) % kNearReach;
     b = (a + distance < n && ((kinds & 0x200U) != 0 || a < distance)) ? a + distance : a - distance;
   }
   // Three of four steps change both lists, one only the encodes. Steps of only the writes are
@@ -185,7 +185,7 @@ void TwoListWalk::apply(const Step& step, bool back) {
 
 bool TwoListWalk::place_encodes(std::size_t first, std::size_t last, double limit_s) {
   // A write follows the last encode; all encodes must fit into the free time before it.
-  const double limit_free_s = main_.free_until_s(limit_s - shortest_write_s_) + fit_slack_s;
+  const double limit_free_s = main_.free_until_s(limit_s - shortest_write_s_) + kFitSlackS;
   const std::size_t n = main_.order.size();
   LaneCursor cursor = main_.before[first];
   std::size_t p = first;
@@ -209,12 +209,12 @@ bool TwoListWalk::place_encodes(std::size_t first, std::size_t last, double limi
 }
 
 double TwoListWalk::place_writes(std::size_t last, double limit_s) {
-  const double limit_free_s = io_.free_until_s(limit_s) + fit_slack_s;
+  const double limit_free_s = io_.free_until_s(limit_s) + kFitSlackS;
   const std::size_t n = io_.order.size();
   const std::size_t touched = std::max(last, writes_touched_);
   LaneCursor cursor = io_.before[writes_first_];
   double written_s = written_s_[writes_first_];
-  double makespan_s = unreached_s;
+  double makespan_s = kUnreachedS;
   std::size_t p = writes_first_;
   for (; p < n; ++p) {
     if (p > touched && cursor.free_s == io_.before[p].free_s) break;
@@ -225,7 +225,7 @@ double TwoListWalk::place_writes(std::size_t last, double limit_s) {
     written_s += io_.length_s[job];
     if (io_.gone_s(cursor) + (io_.all_s - written_s) > limit_free_s) {
       n_operations_ += p - writes_first_ + 1;
-      return unreached_s;
+      return kUnreachedS;
     }
   }
   n_operations_ += p - writes_first_;
@@ -237,7 +237,7 @@ double TwoListWalk::place_writes(std::size_t last, double limit_s) {
     tried_written_s_[n] = written_s;
     makespan_s = cursor.free_s;
   }
-  return makespan_s <= limit_s ? makespan_s : unreached_s;
+  return makespan_s <= limit_s ? makespan_s : kUnreachedS;
 }
 
 double TwoListWalk::evaluate(const Step& step, double limit_s) {
@@ -248,7 +248,7 @@ double TwoListWalk::evaluate(const Step& step, double limit_s) {
   writes_touched_ = 0;
   if (!place_encodes(std::min(step.encode_a, step.encode_b), std::max(step.encode_a, step.encode_b),
                      limit_s)) {
-    return unreached_s;
+    return kUnreachedS;
   }
   return place_writes(step.of_writes ? std::max(step.write_a, step.write_b) : 0, limit_s);
 }
@@ -294,8 +294,8 @@ void TwoListWalk::anneal(double heat_s, std::uint64_t n_operations, double enoug
     const Step step = draw_step(draws);
     apply(step, false);
     const double makespan_s = evaluate(step, makespan_s_ + heat_s * left * left * step.threshold);
-    n_operations_ += n_operations_per_step;
-    if (makespan_s < unreached_s) {
+    n_operations_ += kNOperationsPerStep;
+    if (makespan_s < kUnreachedS) {
       accept(makespan_s);
       note_best();
     } else {

@@ -26,7 +26,7 @@ LaneGaps::LaneGaps(std::span<const Obstacle> obstacles) {
 double LaneGaps::place(double ready_s, double length_s) {
   std::size_t i = 0;
   double start_s = std::max(gaps_[i].start_s, ready_s);
-  while (start_s + length_s > gaps_[i].end_s + fit_slack_s) {
+  while (start_s + length_s > gaps_[i].end_s + kFitSlackS) {
     ++i;  // Ends at the last gap, which has no end.
     start_s = std::max(gaps_[i].start_s, ready_s);
   }
@@ -60,7 +60,7 @@ LaneOutlook lane_outlook(std::span<const Obstacle> forecast, std::size_t n_begun
   outlook.blocked = blocked;
   const bool more_to_come = n_begun < forecast.size();
   const double start_s = more_to_come ? forecast[n_begun].start_s : infinity;
-  outlook.overdue_from_s = start_s + std::max(margin_s, lane_grace_s);
+  outlook.overdue_from_s = start_s + std::max(margin_s, kLaneGraceS);
   outlook.free_until_s = blocked ? now_s : start_s - std::max(margin_s, 0.0);
   outlook.overdue = !blocked && now_s >= outlook.overdue_from_s;
   return outlook;
@@ -82,7 +82,7 @@ std::optional<std::size_t> pick_operation(std::span<const double> lengths_s,
     const auto shortest = std::min_element(lengths_s.begin(), lengths_s.end(), shorter);
     return static_cast<std::size_t>(shortest - lengths_s.begin());
   }
-  const double room_s = outlook.free_until_s - outlook.now_s + lane_rounding_s;
+  const double room_s = outlook.free_until_s - outlook.now_s + kLaneRoundingS;
   for (std::size_t i = 0; i < lengths_s.size(); ++i) {
     if (length_or_infinity(lengths_s[i]) <= room_s) return i;
   }

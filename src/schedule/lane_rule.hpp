@@ -24,12 +24,12 @@ namespace tailrace {
 // --- Placement of operations on a lane, between its obstacles. The cursor only moves forward
 // (operations in a given order); the gaps are all the free time (backfilling).
 //
-// Both let an operation extend into an obstacle by fit_slack_s. Times are sums of doubles, and the
+// Both let an operation extend into an obstacle by kFitSlackS. Times are sums of doubles, and the
 // last bit must not move an operation that fits exactly to after the obstacle.
 //
 // Source: Jin et al. 2024, 3.3.1. Non-resumable: an operation is never split by an obstacle.
 
-constexpr double fit_slack_s = 1e-10;  ///< Rounding of several hundred sums of times below an hour.
+constexpr double kFitSlackS = 1e-10;  ///< Rounding of several hundred sums of times below an hour.
 
 /// Places operations one after the other. Not thread-safe.
 struct LaneCursor {
@@ -41,7 +41,7 @@ struct LaneCursor {
   double place(std::span<const Obstacle> obstacles, double ready_s, double length_s) {
     double start_s = std::max(free_s, ready_s);
     while (obstacle < obstacles.size() &&
-           start_s + length_s > obstacles[obstacle].start_s + fit_slack_s) {
+           start_s + length_s > obstacles[obstacle].start_s + kFitSlackS) {
       start_s = std::max(start_s, obstacles[obstacle].end_s);
       ++obstacle;
     }
@@ -68,15 +68,15 @@ class LaneGaps {
 };
 
 /// Tolerated overlap of an operation and an obstacle due to rounding; of check_plan()'s order.
-inline constexpr double lane_rounding_s = 1e-9;
+inline constexpr double kLaneRoundingS = 1e-9;
 /// Minimum delay after which an obstacle is overdue, whatever the margin: marks arrive slightly
 /// late even if nothing has changed.
-inline constexpr double lane_grace_s = 1e-4;
+inline constexpr double kLaneGraceS = 1e-4;
 
 /// Margin of the main lane before and after the forecast start of an obstacle, in standard
 /// deviations of such starts. Simulated (docs/decisions.md): 1 delays more obstacles, 3 leaves too
 /// little free time.
-inline constexpr double lane_margin_deviations = 2;
+inline constexpr double kLaneMarginDeviations = 2;
 
 /// Expected free time of a lane.
 struct LaneOutlook {
@@ -92,7 +92,7 @@ struct LaneOutlook {
 /// Compute the outlook at `now_s`. `n_begun` obstacles of the forecast have begun already (as
 /// marked); `blocked` is true during an obstacle. The next obstacle is the first of the forecast
 /// that has not begun. It is expected within `margin_s` of its forecast start. The lane is free
-/// until the margin begins, and the obstacle is overdue when the margin (at least lane_grace_s) has
+/// until the margin begins, and the obstacle is overdue when the margin (at least kLaneGraceS) has
 /// passed. In between, no operation starts. Not collective. Thread-safe. Cost: O(1).
 LaneOutlook lane_outlook(std::span<const Obstacle> forecast, std::size_t n_begun, bool blocked,
                          double now_s, double margin_s = 0);

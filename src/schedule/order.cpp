@@ -28,7 +28,7 @@ constexpr std::array<OrderEntry, 5> orders = {{
 }};
 
 /// Number of jobs in one run of insertion: 500^2 steps take about a millisecond.
-constexpr std::size_t insertion_run = 500;
+constexpr std::size_t kInsertionRun = 500;
 
 double job_time_or_0(double seconds) { return std::isfinite(seconds) && seconds > 0 ? seconds : 0; }
 
@@ -95,8 +95,8 @@ std::vector<std::size_t> insertion_order(std::span<const JobCost> jobs) {
   std::vector<std::size_t> order;
   order.reserve(jobs.size());
   double lag_s = 0;
-  for (std::size_t first = 0; first < jobs.size(); first += insertion_run) {
-    lag_s = insert_run(jobs, first, std::min(first + insertion_run, jobs.size()), lag_s, order);
+  for (std::size_t first = 0; first < jobs.size(); first += kInsertionRun) {
+    lag_s = insert_run(jobs, first, std::min(first + kInsertionRun, jobs.size()), lag_s, order);
   }
   return order;
 }

@@ -42,7 +42,7 @@ class TileCut {
   /// Cut the dimensions before `d`; those from `d` on are cut into `n_boxes` of `n_chunks` chunks
   /// each.
   void try_dimension(std::size_t d, std::uint64_t n_boxes, std::uint64_t n_chunks) {
-    if (n_boxes >= best_boxes_ || ++n_tried_ > tried_max) return;
+    if (n_boxes >= best_boxes_ || ++n_tried_ > kTriedMax) return;
     if (d == 0) {
       best_ = now_;
       best_boxes_ = n_boxes;
@@ -59,7 +59,7 @@ class TileCut {
   }
 
   // Limit for arrays of many dimensions: the best cut found until then is used.
-  static constexpr std::uint64_t tried_max = 100'000;
+  static constexpr std::uint64_t kTriedMax = 100'000;
   const Shape& tile_;
   std::uint64_t n_max_;
   Shape now_;
@@ -139,10 +139,10 @@ Box box_of_positions(const ChunkPositions& positions, const Shape& extent) {
 }
 
 /// Decoding a group of fewer tiles again costs little more than writing and reading a scratch file.
-constexpr std::size_t scratch_tiles_min = 3;
+constexpr std::size_t kScratchTilesMin = 3;
 /// Buffer size for packing values before each write.
-constexpr std::uint64_t pack_bytes_max = 1U << 20;
-constexpr std::uint64_t pack_bytes_min = 64U << 10;
+constexpr std::uint64_t kPackBytesMax = 1U << 20;
+constexpr std::uint64_t kPackBytesMin = 64U << 10;
 
 }  // namespace
 
@@ -245,7 +245,7 @@ Box ChunkTiles::box_from(const Shape& start, std::uint64_t n_max) const {
 // --- Boxes that are read together, and scratch files.
 
 std::uint64_t TileReader::pack_bytes(std::uint64_t bytes_max) {
-  return std::clamp(bytes_max / 16, pack_bytes_min, pack_bytes_max);
+  return std::clamp(bytes_max / 16, kPackBytesMin, kPackBytesMax);
 }
 
 void TileReader::expect(std::size_t field_index, const ChunkPositions& chunks) {
@@ -280,7 +280,7 @@ bool TileReader::holds(std::size_t field_index, const Box& box) const {
 /// Random reads start no group, or each group once. A failure affects only the scratch file.
 void TileReader::begin_group(std::size_t field_index, const ChunkTiles& tiles, const Box& box,
                              std::uint64_t element_bytes) {
-  if (!open_scratch_ || tiles.tiles_of_group() < scratch_tiles_min) return;
+  if (!open_scratch_ || tiles.tiles_of_group() < kScratchTilesMin) return;
   if (in_scratch(field_index, box)) return;
   const ChunkGrid& grid = tiles.grid();
   Shape chunk = box.start;
@@ -297,7 +297,7 @@ void TileReader::begin_group(std::size_t field_index, const ChunkTiles& tiles, c
   if (position != own.first) return;
   std::vector<Box> parts = tiles.tile_parts(own);
   const std::uint64_t stored_bytes = n_elements(tiles.stored_chunk()) * element_bytes;
-  if (parts.size() < scratch_tiles_min || stored_bytes > std::max(bytes_max_, whole_bytes_)) {
+  if (parts.size() < kScratchTilesMin || stored_bytes > std::max(bytes_max_, whole_bytes_)) {
     return;
   }
 

@@ -18,7 +18,7 @@
 namespace tailrace::verbs {
 namespace {
 
-constexpr const char* keep_first_word = "keep-first";
+constexpr const char* kKeepFirstWord = "keep-first";
 
 /// Split "a,b" into a list. @error invalid_argument  a name is empty or occurs twice.
 Result<std::vector<std::string>> split_names(const char* option, const std::string& text) {
@@ -57,25 +57,25 @@ Status apply_chunk(const std::string& text, ConcatRequest& request) {
 }
 
 /// Apply the codec, "NAME[,key=value...]", and the level.
-Status apply_codec(const ConcatWords& words, ConcatRequest& request) {
+Status apply_codec(const ConcatArguments& words, ConcatRequest& request) {
   FieldOptions parsed;
   TAILRACE_TRY(apply_field_options("codec=" + words.codec, parsed).within("--codec"));
   if (parsed.codec == "keep" && !parsed.codec_settings.empty()) {
     return Status(Code::invalid_argument,
                   fmt::format("--codec {}: keep has no settings", words.codec));
   }
-  if (parsed.codec == auto_codec || !parsed.bound.lossless()) {
+  if (parsed.codec == kAutoCodec || !parsed.bound.lossless()) {
     return Status(
         Code::invalid_argument,
         fmt::format("--codec {}: concat is lossless; expected keep or the name of a lossless codec",
                     words.codec));
   }
-  const bool deflate_is_possible = parsed.codec == "keep" || parsed.codec == exact_codec;
+  const bool deflate_is_possible = parsed.codec == "keep" || parsed.codec == kExactCodec;
   if (words.level && !deflate_is_possible) {
     return Status(
         Code::invalid_argument,
         fmt::format("--level applies to codec {} only; for another codec, use --codec {},level=N",
-                    exact_codec, parsed.codec));
+                    kExactCodec, parsed.codec));
   }
   request.codec = parsed.codec;
   request.codec_settings = parsed.codec_settings;
@@ -84,7 +84,7 @@ Status apply_codec(const ConcatWords& words, ConcatRequest& request) {
 }
 
 /// Reject options that are out of range or contradict each other.
-Status check_together(const ConcatWords& words, const FileOptions& options) {
+Status check_together(const ConcatArguments& words, const FileOptions& options) {
   const auto refuse = [](const char* text) { return Status(Code::invalid_argument, text); };
   if (words.append && options.replace) {
     return refuse("--append adds to the output, --force replaces it: say one of them");
@@ -108,9 +108,9 @@ Status check_together(const ConcatWords& words, const FileOptions& options) {
     return Status(Code::invalid_argument,
                   fmt::format("--on-error {}: expected stop or skip", words.on_error));
   }
-  if (words.on_different != "error" && words.on_different != keep_first_word) {
+  if (words.on_different != "error" && words.on_different != kKeepFirstWord) {
     return Status(Code::invalid_argument, fmt::format("--on-different {}: expected error or {}",
-                                                      words.on_different, keep_first_word));
+                                                      words.on_different, kKeepFirstWord));
   }
   if (!(words.commit_every_s >= 0)) {
     return Status(Code::invalid_argument,
@@ -128,7 +128,7 @@ Status check_together(const ConcatWords& words, const FileOptions& options) {
 
 /// Determine the inputs, in order. The output's folder is checked before thousands of inputs are
 /// opened; the engine detects other problems of the output. Collective.
-Status find_inputs(const VerbRanks& ranks, const ConcatWords& words, ConcatRequest& request) {
+Status find_inputs(const VerbRanks& ranks, const ConcatArguments& words, ConcatRequest& request) {
   TAILRACE_TAKE(request.inputs, read_inputs(ranks.comm, words.files, words.list_path));
   Status folder;
   if (ranks.is_root()) folder = check_folder_is_there(request.output);
@@ -145,19 +145,19 @@ Status find_inputs(const VerbRanks& ranks, const ConcatWords& words, ConcatReque
 
 }  // namespace
 
-bool wants_front(const ConcatWords& words) {
+bool wants_front(const ConcatArguments& words) {
   const auto last = std::find_if(words.file_options.rbegin(), words.file_options.rend(),
                                  [](const KeyValue& entry) { return entry.first == "layout"; });
-  return last != words.file_options.rend() && last->second == front_layout;
+  return last != words.file_options.rend() && last->second == kFrontLayout;
 }
 
-Result<ConcatRequest> concat_request(const ConcatWords& words) {
+Result<ConcatRequest> concat_request(const ConcatArguments& words) {
   ConcatRequest request;
   request.output = words.output;
   request.append = words.append;
   request.resume = words.resume;
   request.on_error = words.on_error == "skip" ? OnError::skip : OnError::stop;
-  if (words.on_different == keep_first_word) request.on_different = OnDifferent::keep_first;
+  if (words.on_different == kKeepFirstWord) request.on_different = OnDifferent::keep_first;
   request.dedup = words.dedup;
   request.commit_interval_s = words.commit_every_s;
   for (const KeyValue& entry : words.file_options) {
@@ -180,7 +180,7 @@ Result<ConcatRequest> concat_request(const ConcatWords& words) {
   return request;
 }
 
-Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatWords& words,
+Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatArguments& words,
                              ConcatRequest request) {
   ConcatOutcome outcome;
   outcome.n_ranks = ranks.comm.n_ranks();

@@ -27,7 +27,7 @@ void report_fields(const StageTime& time, Visit&& visit) {
 namespace tailrace::verbs {
 
 /// Options of a concatenation as the user writes them.
-struct ConcatWords {
+struct ConcatArguments {
   std::vector<std::string> files;
   std::string list_path;  ///< Empty: `files` lists the files. "-": standard input.
   std::string output;
@@ -53,11 +53,11 @@ struct ConcatWords {
 
 /// True if the options request layout=front. That layout is made after the concatenation, since the
 /// engine does not know all chunks before it writes the first one.
-bool wants_front(const ConcatWords& words);
+bool wants_front(const ConcatArguments& words);
 
 /// Convert the options, except the inputs. Not collective: the same on every rank.
 /// @error invalid_argument  an option is invalid or contradicts another; names the option.
-Result<ConcatRequest> concat_request(const ConcatWords& words);
+Result<ConcatRequest> concat_request(const ConcatArguments& words);
 
 /// Everything that the report contains.
 struct ConcatOutcome {
@@ -69,7 +69,7 @@ struct ConcatOutcome {
 
 /// Find and sort the inputs that `words` names, and concatenate them according to `request`.
 /// Collective. @error as read_inputs, sort_inputs and concatenate.
-Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatWords& words,
+Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatArguments& words,
                              ConcatRequest request);
 
 /// docs/concat.md explains the names.

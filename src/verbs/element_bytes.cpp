@@ -11,11 +11,11 @@ namespace tailrace::verbs {
 namespace {
 
 /// Size limit: smaller datasets save less than their chunk index costs.
-constexpr std::uint64_t compressed_bytes_min = std::uint64_t{64} << 10;
-constexpr std::uint64_t sampled_parts = 4;
-constexpr std::uint64_t sampled_part_bytes = std::uint64_t{256} << 10;
+constexpr std::uint64_t kCompressedBytesMin = std::uint64_t{64} << 10;
+constexpr std::uint64_t kSampledParts = 4;
+constexpr std::uint64_t kSampledPartBytes = std::uint64_t{256} << 10;
 /// Readers pay for chunks and their index: a saving below a 20th is not worth it.
-constexpr double encoded_share_max = 0.95;
+constexpr double kEncodedShareMax = 0.95;
 
 /// Shape of the elements, without the axis of their bytes.
 Shape element_shape(const Shape& extents) { return Shape(extents.begin(), extents.end() - 1); }
@@ -23,7 +23,7 @@ Shape element_shape(const Shape& extents) { return Shape(extents.begin(), extent
 /// Parts of complete elements, as a grid over the field: its chunks, or slabs.
 ChunkGrid parts_of(const StoredDataset& field) {
   if (field.chunked()) return {field.shape, field.storage.chunk_shape};
-  Shape part = slab_shape_for(element_shape(field.shape), field.shape.back(), sampled_part_bytes);
+  Shape part = slab_shape_for(element_shape(field.shape), field.shape.back(), kSampledPartBytes);
   part.push_back(field.shape.back());
   return {field.shape, std::move(part)};
 }
@@ -32,7 +32,7 @@ ChunkGrid parts_of(const StoredDataset& field) {
 Box shortened(Box box) {
   for (std::size_t d = 0; d + 1 < box.count.size(); ++d) {
     const std::uint64_t row_bytes = box.n_elements() / box.count[d];
-    box.count[d] = std::clamp<std::uint64_t>(sampled_part_bytes / row_bytes, 1, box.count[d]);
+    box.count[d] = std::clamp<std::uint64_t>(kSampledPartBytes / row_bytes, 1, box.count[d]);
   }
   return box;
 }
@@ -79,13 +79,13 @@ std::string take_entry(const StoredDataset& field, const KeyValue& entry, BytesR
     asked.as_stored = true;
     return "";
   }
-  if (key == "codec" && value != exact_codec) {
-    return fmt::format("datasets of this type can only use {} or none", exact_codec);
+  if (key == "codec" && value != kExactCodec) {
+    return fmt::format("datasets of this type can only use {} or none", kExactCodec);
   }
   if (key == "chunk") {
     const Status fits = check_chunk(field, entry);
     if (!fits.ok()) return fits.message();
-  } else if (key != "codec" && !check_codec_setting(key, exact_codec).ok()) {
+  } else if (key != "codec" && !check_codec_setting(key, kExactCodec).ok()) {
     return "only codec=, chunk= and bound=none apply";
   }
   asked.as_stored = false;
@@ -101,28 +101,28 @@ Result<bool> pays(InputFile& input, std::size_t field_index) {
   const std::uint64_t n_parts = there ? there->size() : parts.n_chunks();
   std::uint64_t plain_bytes = 0;
   std::uint64_t encoded_bytes = 0;
-  const std::uint64_t n_looked_at = std::min(n_parts, sampled_parts);
+  const std::uint64_t n_looked_at = std::min(n_parts, kSampledParts);
   for (std::uint64_t i = 0; i < n_looked_at; ++i) {
     const std::uint64_t part = i * n_parts / n_looked_at;
     const Box box = shortened(parts.clipped_box(there ? (*there)[part] : part));
     Buffer values(box.n_elements());
     if (!values.allocated()) return Status(Code::out_of_memory, "no memory for a sample");
     TAILRACE_TRY(input.read(field_index, box, values.bytes()));
-    CodecRequest request{std::string(exact_codec), {}, DType::u8, box.count};
+    CodecRequest request{std::string(kExactCodec), {}, DType::u8, box.count};
     request.element_bytes = field.shape.back();
     TAILRACE_TAKE(const std::unique_ptr<Codec> codec, make_codec(request, ""));
     TAILRACE_TAKE(const EncodedBytes encoded, codec->encode_from(values.bytes()));
     plain_bytes += values.n_bytes();
     encoded_bytes += encoded.buffer.n_bytes();
   }
-  return static_cast<double>(encoded_bytes) < encoded_share_max * static_cast<double>(plain_bytes);
+  return static_cast<double>(encoded_bytes) < kEncodedShareMax * static_cast<double>(plain_bytes);
 }
 
 }  // namespace
 
 FieldOptions options_of_bytes(FieldOptions lossless) {
-  if (lossless.codec != exact_codec) lossless.codec_settings.clear();
-  lossless.codec = exact_codec;
+  if (lossless.codec != kExactCodec) lossless.codec_settings.clear();
+  lossless.codec = kExactCodec;
   lossless.codec_given = lossless.codec_given_for_field = lossless.bound_given = true;
   lossless.bound = ErrorBound();
   lossless.guards = Guards();
@@ -179,7 +179,7 @@ Status check_not_asked(const OtherDataset& other, std::span<const FieldPattern> 
 std::vector<OtherDataset> large_ones(std::span<const OtherDataset> others) {
   std::vector<OtherDataset> large(others.begin(), others.end());
   std::erase_if(large, [](const OtherDataset& other) {
-    return other.is_dimension || other.n_bytes < compressed_bytes_min;
+    return other.is_dimension || other.n_bytes < kCompressedBytesMin;
   });
   return large;
 }
@@ -199,7 +199,7 @@ Result<std::vector<bool>> find_bytes_that_pay(InputFile& input) {
   std::vector<bool> found(input.fields().size());
   for (std::size_t f = 0; f < found.size(); ++f) {
     const StoredDataset& field = input.fields()[f];
-    if (!field.bytes_axis || n_elements(field.shape) < compressed_bytes_min) continue;
+    if (!field.bytes_axis || n_elements(field.shape) < kCompressedBytesMin) continue;
     TAILRACE_TAKE(const bool smaller, pays(input, f).within("dataset \"" + field.path + "\""));
     found[f] = smaller;
   }

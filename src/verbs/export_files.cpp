@@ -346,7 +346,7 @@ class PlainExport {
     TAILRACE_TAKE(const Slab slab, ranks_.settle(part_of(dataset, request_)));
     const std::string head =
         format_ == Format::npy ? npy_head(*dataset.dtype, slab.count) : std::string();
-    const std::string partial = path + partial_suffix;
+    const std::string partial = path + kPartialSuffix;
     const Status created = ranks_.is_root() ? create(dataset, slab, path, partial, head) : Status();
     TAILRACE_TRY(ranks_.settle(created));
     Status done = write_rows(number, slab, partial, head.size());
@@ -602,7 +602,7 @@ class PartExport {
     keep_known(from_.variables[v].dataset_path, variable.attributes);
     const Losses losses = losses_of_part(from_.variables[v], reader_.datasets()[dataset]);
     if (!losses.empty()) {
-      variable.attributes.push_back(model_attribute({codec_attribute, std::string(plain_codec)}));
+      variable.attributes.push_back(model_attribute({kCodecAttribute, std::string(plain_codec)}));
       for (const EncodingNote& note : notes_of_losses(losses)) {
         variable.attributes.push_back(model_attribute(note));
       }
@@ -717,7 +717,7 @@ class PartExport {
 /// Bytes in front of the superblock, which is at 0, 512, 1024, 2048, ...
 std::uint64_t bytes_in_front(const InputBytes& file) {
   constexpr std::uint64_t first = 512;
-  std::array<std::byte, superblock_bytes_max> bytes{};
+  std::array<std::byte, kSuperblockBytesMax> bytes{};
   for (std::uint64_t at = 0; file.read_at(at, bytes).ok(); at = at == 0 ? first : 2 * at) {
     if (has_hdf5_signature(bytes)) return at;
   }

@@ -29,36 +29,36 @@ namespace tailrace::verbs {
 namespace {
 
 /// Exponent of bit 0 of the lowest limb: the smallest denormal is 2^-1074.
-constexpr int least_exponent = -1074;
+constexpr int kLeastExponent = -1074;
 
 }  // namespace
 
 void ExactSum::carry() {
   n_since_carry_ = 0;
   std::int64_t carried = 0;
-  for (std::size_t i = 0; i + 1 < not_finite; ++i) {
+  for (std::size_t i = 0; i + 1 < kNotFinite; ++i) {
     const std::int64_t limb = static_cast<std::int64_t>(limbs_[i]) + carried;
-    carried = limb >> limb_bits;  // Rounds down, so that the rest is not negative.
+    carried = limb >> kLimbBits;  // Rounds down, so that the rest is not negative.
     limbs_[i] = static_cast<std::uint64_t>(limb) & 0xFFFFFFFFU;
   }
-  limbs_[not_finite - 1] += static_cast<std::uint64_t>(carried);
+  limbs_[kNotFinite - 1] += static_cast<std::uint64_t>(carried);
 }
 
 double ExactSum::value() const {
-  if (limbs_[not_finite] != 0) return std::numeric_limits<double>::quiet_NaN();
+  if (limbs_[kNotFinite] != 0) return std::numeric_limits<double>::quiet_NaN();
   ExactSum magnitude = *this;
-  const bool negative = static_cast<std::int64_t>(limbs_[not_finite - 1]) < 0;
+  const bool negative = static_cast<std::int64_t>(limbs_[kNotFinite - 1]) < 0;
   if (negative) {
-    for (std::size_t i = 0; i < not_finite; ++i) magnitude.limbs_[i] = 0 - magnitude.limbs_[i];
+    for (std::size_t i = 0; i < kNotFinite; ++i) magnitude.limbs_[i] = 0 - magnitude.limbs_[i];
   }
   magnitude.carry();
-  std::size_t top = not_finite;
+  std::size_t top = kNotFinite;
   while (top > 0 && magnitude.limbs_[top - 1] == 0) --top;
   double sum = 0;
   // Four limbs contain more digits than a double. Summing from the lowest up keeps rounding small.
   for (std::size_t i = top > 4 ? top - 4 : 0; i < top; ++i) {
     sum += std::ldexp(static_cast<double>(magnitude.limbs_[i]),
-                      least_exponent + static_cast<int>(i * limb_bits));
+                      kLeastExponent + static_cast<int>(i * kLimbBits));
   }
   return negative ? -sum : sum;
 }
@@ -232,8 +232,8 @@ class Fourier {
 };
 
 /// Limit below which a map or line has too few frequencies to be meaningful.
-constexpr std::size_t least_extent = 8;
-constexpr std::size_t most_bands = 256;
+constexpr std::size_t kLeastExtent = 8;
+constexpr std::size_t kMostBands = 256;
 
 /// Power of both files' values by frequency. Values become anomalies from their map's mean (0 if
 /// missing) under a Hann window. Without the window, a jump between opposite edges would hide all
@@ -243,7 +243,7 @@ class MapSpectrum {
   MapSpectrum(std::size_t rows, std::size_t columns)
       : rows_(rows),
         columns_(columns),
-        n_bands_(std::min(most_bands, (rows > 1 ? std::min(rows, columns) : columns) / 2)),
+        n_bands_(std::min(kMostBands, (rows > 1 ? std::min(rows, columns) : columns) / 2)),
         along_row_(columns),
         along_column_(rows),
         column_(rows),
@@ -387,7 +387,7 @@ struct FidelityPlan {
 /// Values of a piece of a line; lines are measured in pieces.
 constexpr std::uint64_t piece_values = 4096;
 /// Values of a line that are read in one call.
-constexpr std::uint64_t line_box_values = 256 * piece_values;
+constexpr std::uint64_t kLineBoxValues = 256 * piece_values;
 
 std::uint64_t box_bytes_of(const FidelityTask& task, const Shape& box) {
   return n_elements(box) * dtype_bytes(task.dtype);
@@ -423,7 +423,7 @@ FidelityPlan plan_fidelity(const FidelityTask& task, std::uint64_t memory_bytes)
   if (long_dimensions.size() == 1) {
     const std::size_t d = long_dimensions[0];
     box.assign(task.shape.size(), 1);
-    box[d] = std::min(task.shape[d], line_box_values);
+    box[d] = std::min(task.shape[d], kLineBoxValues);
     plan.rows = 1;
     plan.columns = static_cast<std::size_t>(std::min(task.shape[d], piece_values));
   } else if (long_dimensions.size() > 1) {
@@ -477,8 +477,8 @@ class FidelityMeasure {
         origin_(task.range.empty() ? 0 : task.range.least / 2 + task.range.greatest / 2),
         search_(n_bins),
         pairs_(plan.n_values()) {
-    const bool wide = plan.rows == 1 || plan.rows >= least_extent;
-    if (wide && plan.columns >= least_extent) spectrum_.emplace(plan.rows, plan.columns);
+    const bool wide = plan.rows == 1 || plan.rows >= kLeastExtent;
+    if (wide && plan.columns >= kLeastExtent) spectrum_.emplace(plan.rows, plan.columns);
     const std::size_t n_bands = spectrum_ ? spectrum_->n_bands() : 0;
     for (auto* power : {&original_power_, &decoded_power_}) power->resize(n_bands);
   }
@@ -609,8 +609,8 @@ class FidelityMeasure {
     data_ssim_.n_maps = numbers[3];
     const std::uint64_t* from = numbers.data() + 4;
     for (ExactSum* sum : sums) {
-      std::copy_n(from, ExactSum::n_limbs, sum->limbs().begin());
-      from += ExactSum::n_limbs;
+      std::copy_n(from, ExactSum::kNLimbs, sum->limbs().begin());
+      from += ExactSum::kNLimbs;
       sum->carry();
     }
     for (SimilaritySum* one : {&ssim_, &data_ssim_}) {
@@ -728,8 +728,8 @@ class FidelityMeasure {
 };
 
 /// Bins of a pass's histogram: 16 bytes each.
-constexpr std::size_t least_bins = std::size_t{1} << 12U;
-constexpr std::size_t most_bins = std::size_t{1} << 18U;
+constexpr std::size_t kLeastBins = std::size_t{1} << 12U;
+constexpr std::size_t kMostBins = std::size_t{1} << 18U;
 
 }  // namespace
 
@@ -737,7 +737,7 @@ Result<std::vector<Fidelity>> measure_fidelity(InputFile& original, InputFile& c
                                                const VerbRanks& ranks,
                                                std::span<const FidelityTask> tasks,
                                                std::uint64_t memory_bytes) {
-  const std::size_t n_bins = std::clamp(std::bit_floor(memory_bytes / 256), least_bins, most_bins);
+  const std::size_t n_bins = std::clamp(std::bit_floor(memory_bytes / 256), kLeastBins, kMostBins);
   std::vector<Fidelity> found;
   std::uint64_t total_bytes = 0;
   std::uint64_t done_bytes = 0;

@@ -35,22 +35,22 @@ class ExactSum {
  public:
   /// Limbs of 32 bits each; the lowest bit is the smallest denormal. The last limb counts values
   /// that are not finite.
-  static constexpr std::size_t n_limbs = 71;
+  static constexpr std::size_t kNLimbs = 71;
 
   void add(double value) {
     const auto bits = std::bit_cast<std::uint64_t>(value);
     const auto exponent = static_cast<unsigned>(bits >> 52U) & 0x7FFU;
     if (exponent == 0x7FFU) {
-      ++limbs_[not_finite];
+      ++limbs_[kNotFinite];
       return;
     }
     std::uint64_t digits = bits & ((std::uint64_t{1} << 52U) - 1);
     if (exponent != 0) digits |= std::uint64_t{1} << 52U;
     const unsigned place = exponent == 0 ? 0 : exponent - 1;
-    const unsigned shift = place % limb_bits;
-    const std::size_t limb = place / limb_bits;
+    const unsigned shift = place % kLimbBits;
+    const std::size_t limb = place / kLimbBits;
     const std::uint64_t low = (digits << shift) & 0xFFFFFFFFU;
-    const std::uint64_t rest = digits >> (limb_bits - shift);  // Up to 53 bits, for two limbs.
+    const std::uint64_t rest = digits >> (kLimbBits - shift);  // Up to 53 bits, for two limbs.
     const std::uint64_t sign = bits >> 63U;
     const auto signed_part = [&](std::uint64_t part) { return (part ^ (0 - sign)) + sign; };
     limbs_[limb] += signed_part(low);
@@ -66,10 +66,10 @@ class ExactSum {
   std::span<std::uint64_t> limbs() { return limbs_; }
 
  private:
-  static constexpr unsigned limb_bits = 32;
-  static constexpr std::size_t not_finite = n_limbs - 1;
+  static constexpr unsigned kLimbBits = 32;
+  static constexpr std::size_t kNotFinite = kNLimbs - 1;
 
-  std::array<std::uint64_t, n_limbs> limbs_{};  ///< Two's complement.
+  std::array<std::uint64_t, kNLimbs> limbs_{};  ///< Two's complement.
   std::uint32_t n_since_carry_ = 0;
 };
 

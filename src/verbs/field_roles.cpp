@@ -9,7 +9,7 @@
 namespace tailrace::verbs {
 namespace {
 
-constexpr std::size_t fields_in_sentence = 4;
+constexpr std::size_t kFieldsInSentence = 4;
 
 }  // namespace
 
@@ -61,13 +61,13 @@ std::vector<std::string> stated_ranges_remarks(std::span<const PlannedField> pla
   for (const auto& [why, names] : unguarded) {
     sentences.push_back(
         fmt::format("values may exceed their stated limits by up to the bound ({}): {}", why,
-                    first_names_text(names, fields_in_sentence)));
+                    first_names_text(names, kFieldsInSentence)));
   }
   for (const auto& [attributes, names] : extremes) {
     sentences.push_back(
         fmt::format("attributes {} state the extremes of the input, which output values may exceed "
                     "by up to the bound (guard=minmax prevents this): {}",
-                    attributes, first_names_text(names, fields_in_sentence)));
+                    attributes, first_names_text(names, kFieldsInSentence)));
   }
   return sentences;
 }

@@ -35,7 +35,7 @@ using Kept = Quantization::Kept;
 /// prefix '_' is the netCDF library's. The prefix "Quantize" is NCO's, as is
 /// number_of_significant_digits in its first versions. netCDF4-python and NCO both use
 /// least_significant_digit.
-constexpr QuantizedName quantized_names[] = {
+constexpr QuantizedName kQuantizedNames[] = {
     {"quantization_nsb", Kept::bits, ""},
     {"quantization_nsd", Kept::digits, ""},
     {"_QuantizeBitRoundNumberOfSignificantBits", Kept::bits, "bitround"},
@@ -103,12 +103,12 @@ double Quantization::coarser_from(double absolute_bound) const {
 
 std::optional<Quantization> find_quantization(InputFile& input, const StoredDataset& field) {
   if (!field.dtype || !is_floating(*field.dtype)) return std::nullopt;
-  std::array<const char*, std::size(quantized_names)> names{};
-  std::ranges::transform(quantized_names, names.begin(), &QuantizedName::name);
+  std::array<const char*, std::size(kQuantizedNames)> names{};
+  std::ranges::transform(kQuantizedNames, names.begin(), &QuantizedName::name);
   const std::optional<NamedNumber> number = input.number_attribute(field.path, names);
   if (!number) return std::nullopt;
   const auto known = std::ranges::find_if(
-      quantized_names, [&](const QuantizedName& one) { return number->name == one.name; });
+      kQuantizedNames, [&](const QuantizedName& one) { return number->name == one.name; });
   if (!can_be_kept(known->kept, number->value)) return std::nullopt;
   Quantization found{known->algorithm, "", known->kept, static_cast<int>(number->value)};
   const std::string said = of_quantization_variable(input, field, "algorithm");
@@ -119,8 +119,8 @@ std::optional<Quantization> find_quantization(InputFile& input, const StoredData
 
 bool states_rounding(const std::string& name, double value) {
   const auto known = std::ranges::find_if(
-      quantized_names, [&](const QuantizedName& one) { return name == one.name; });
-  return known != std::end(quantized_names) && can_be_kept(known->kept, value);
+      kQuantizedNames, [&](const QuantizedName& one) { return name == one.name; });
+  return known != std::end(kQuantizedNames) && can_be_kept(known->kept, value);
 }
 
 FieldLosses find_losses(InputFile& input, const StoredDataset& field) {
@@ -141,11 +141,11 @@ FieldLosses find_losses(InputFile& input, const StoredDataset& field) {
     found.losses = {ErrorBound()};
     found.told_by = "attributes of quantization: " + quantization->text();
   } else if (!facts.recorded.empty()) {
-    found.told_by = std::string("attribute ") + losses_attribute;
-  } else if (facts.mode.empty() || facts.mode == unknown_word) {
+    found.told_by = std::string("attribute ") + kLossesAttribute;
+  } else if (facts.mode.empty() || facts.mode == kUnknownWord) {
     found.told_by = fmt::format("filter {} ({})", filter->name, filter->filter_id);
   } else {
-    found.told_by = std::string("attribute ") + bound_mode_attribute;
+    found.told_by = std::string("attribute ") + kBoundModeAttribute;
   }
   return found;
 }

@@ -13,7 +13,7 @@ Status lay_in_front(const VerbRanks& ranks, const std::string& path, const FileO
   request.output = file + ".front";
   request.as_stored = request.whole_times = true;
   FileOptions& options = request.options;
-  options.field_defaults.layout = front_layout;
+  options.field_defaults.layout = kFrontLayout;
   options.n_threads = like.n_threads;
   options.memory_bytes = like.memory_bytes;
   options.write_buffer_bytes = like.write_buffer_bytes;

@@ -14,16 +14,16 @@ namespace {
 
 /// The window of Wang et al. 2004, section III-B, also used by Baker et al. 2022: 11 x 11 values,
 /// Gaussian weights with a standard deviation of 1.5 grid steps.
-constexpr std::size_t window_extent = 11;
-constexpr std::size_t window_reach = window_extent / 2;
-constexpr double window_deviation = 1.5;
+constexpr std::size_t kWindowExtent = 11;
+constexpr std::size_t kWindowReach = kWindowExtent / 2;
+constexpr double kWindowDeviation = 1.5;
 
-std::array<double, window_extent> window_weights() {
-  std::array<double, window_extent> weights{};
+std::array<double, kWindowExtent> window_weights() {
+  std::array<double, kWindowExtent> weights{};
   double sum = 0;
-  for (std::size_t i = 0; i < window_extent; ++i) {
-    const double from_middle = static_cast<double>(i) - static_cast<double>(window_reach);
-    weights[i] = std::exp(-from_middle * from_middle / (2 * window_deviation * window_deviation));
+  for (std::size_t i = 0; i < kWindowExtent; ++i) {
+    const double from_middle = static_cast<double>(i) - static_cast<double>(kWindowReach);
+    weights[i] = std::exp(-from_middle * from_middle / (2 * kWindowDeviation * kWindowDeviation));
     sum += weights[i];
   }
   for (double& weight : weights) weight /= sum;
@@ -31,8 +31,8 @@ std::array<double, window_extent> window_weights() {
 }
 
 /// Quantities averaged over a window: 1 for each existing value, both values, their products.
-constexpr std::size_t n_window_means = 6;
-using WindowMeans = std::array<std::vector<double>, n_window_means>;
+constexpr std::size_t kNWindowMeans = 6;
+using WindowMeans = std::array<std::vector<double>, kNWindowMeans>;
 
 WindowMeans window_means(std::size_t columns) {
   WindowMeans means;
@@ -43,13 +43,13 @@ WindowMeans window_means(std::size_t columns) {
 typedef double TwoSums __attribute__((vector_size(2 * sizeof(double))));
 
 /// Compute sums[j] as the weighted sum of from[k][j], added in the order of k.
-void weigh(const std::array<double, window_extent>& weights,
-           const std::array<const double*, window_extent>& from, std::span<double> sums) {
+void weigh(const std::array<double, kWindowExtent>& weights,
+           const std::array<const double*, kWindowExtent>& from, std::span<double> sums) {
   constexpr std::size_t n_kept = 4;  // Accumulators in registers until all weights are applied.
   std::size_t j = 0;
   for (; j + 2 * n_kept <= sums.size(); j += 2 * n_kept) {
     TwoSums kept[n_kept] = {};
-    for (std::size_t k = 0; k < window_extent; ++k) {
+    for (std::size_t k = 0; k < kWindowExtent; ++k) {
       for (std::size_t i = 0; i < n_kept; ++i) {
         TwoSums values;
         std::memcpy(&values, from[k] + j + 2 * i, sizeof values);
@@ -60,7 +60,7 @@ void weigh(const std::array<double, window_extent>& weights,
   }
   for (; j < sums.size(); ++j) {
     sums[j] = 0;
-    for (std::size_t k = 0; k < window_extent; ++k) sums[j] += weights[k] * from[k][j];
+    for (std::size_t k = 0; k < kWindowExtent; ++k) sums[j] += weights[k] * from[k][j];
   }
 }
 
@@ -93,11 +93,11 @@ double window_similarity(const WindowMeans& sums, std::size_t j,
 template <class Scaled>
 std::optional<double> mean_similarity(const MapView& map, const SimilarityConstants& constants,
                                       Scaled&& scaled) {
-  if (map.rows < window_extent || map.columns < window_extent) return std::nullopt;
+  if (map.rows < kWindowExtent || map.columns < kWindowExtent) return std::nullopt;
   const auto weights = window_weights();
   WindowMeans raw = window_means(map.columns);
-  const std::size_t n_windows = map.columns - 2 * window_reach;
-  std::array<WindowMeans, window_extent> filtered;
+  const std::size_t n_windows = map.columns - 2 * kWindowReach;
+  std::array<WindowMeans, kWindowExtent> filtered;
   filtered.fill(window_means(n_windows));
   WindowMeans sums = window_means(n_windows);
   double sum = 0;
@@ -115,18 +115,18 @@ std::optional<double> mean_similarity(const MapView& map, const SimilarityConsta
       raw[4][j] = b * b;
       raw[5][j] = a * b;
     }
-    for (std::size_t q = 0; q < n_window_means; ++q) {
-      std::array<const double*, window_extent> from{};
-      for (std::size_t k = 0; k < window_extent; ++k) from[k] = raw[q].data() + k;
-      weigh(weights, from, filtered[r % window_extent][q]);
-      if (r + 1 < window_extent) continue;
-      for (std::size_t k = 0; k < window_extent; ++k) {
-        from[k] = filtered[(r + 1 + k) % window_extent][q].data();
+    for (std::size_t q = 0; q < kNWindowMeans; ++q) {
+      std::array<const double*, kWindowExtent> from{};
+      for (std::size_t k = 0; k < kWindowExtent; ++k) from[k] = raw[q].data() + k;
+      weigh(weights, from, filtered[r % kWindowExtent][q]);
+      if (r + 1 < kWindowExtent) continue;
+      for (std::size_t k = 0; k < kWindowExtent; ++k) {
+        from[k] = filtered[(r + 1 + k) % kWindowExtent][q].data();
       }
       weigh(weights, from, sums[q]);
     }
-    if (r + 1 < window_extent) continue;
-    const std::span<const ValuePair> middle = map.row(r - window_reach).subspan(window_reach);
+    if (r + 1 < kWindowExtent) continue;
+    const std::span<const ValuePair> middle = map.row(r - kWindowReach).subspan(kWindowReach);
     for (std::size_t j = 0; j < n_windows; ++j) {
       if (middle[j].missing()) continue;
       sum += window_similarity(sums, j, constants);

@@ -51,8 +51,8 @@ namespace tailrace::verbs {
 namespace {
 
 /// Limit of remarks about datasets whose guards are not all valid in a copy, one line each.
-constexpr std::size_t less_guarded_named = 8;
-constexpr std::size_t names_in_remark = 8;
+constexpr std::size_t kLessGuardedNamed = 8;
+constexpr std::size_t kNamesInRemark = 8;
 
 /// One array of the input, as a source for the Writer.
 class InputSource final : public BoxSource {
@@ -232,7 +232,7 @@ Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRe
     TAILRACE_TAKE(const bool masked, input.has_masked_chunks(f));
     if (masked) front.masked.insert(input.fields()[f].path);
   }
-  front.least_bytes = request.cmip7 ? cmip_chunk_bytes_least : cloud_chunk_bytes_least;
+  front.least_bytes = request.cmip7 ? kCmipChunkBytesLeast : kCloudChunkBytesLeast;
   if (request.chunk_given) front.least_bytes = request.options.field_defaults.chunk_bytes;
   if (request.cloud) {
     front.all_data = true;
@@ -265,7 +265,7 @@ class Repack {
     report_.output_path = request.output;
     report_.options = request.options;
     report_.options.door = Door::repack;
-    if (request.cmip7 || request.cloud) report_.options.field_defaults.layout = front_layout;
+    if (request.cmip7 || request.cloud) report_.options.field_defaults.layout = kFrontLayout;
     report_.options.copies_filters = request.cmip7 || request.cloud || request.as_stored;
     report_.n_ranks = comm_.n_ranks();
     report_.n_threads = threads_of_each(request.options.n_threads, comm_);
@@ -494,7 +494,7 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
   const bool stored_alike = field.as_stored != nullptr || field.in_header;
   if (!stored_alike) notes.of = CopyOf::values;
   const Result<Guards> guards = parse_guards(
-      input_->text_attribute(field.path, guard_attribute).substr(0, guards_text_bytes_max));
+      input_->text_attribute(field.path, kGuardAttribute).substr(0, kGuardsTextBytesMax));
   // The source has no guards, or a text that cannot be parsed, which is copied unchanged.
   if (!guards.ok()) return notes;
   const bool same_chunks = field.in_header || (stored.kind == StoredForm::Kind::chunked &&
@@ -503,9 +503,9 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
   const Guards held = guards_of_copy(*guards, same_chunks,
                                      [&](const std::string& mask) { return has_mask(plan, mask); });
   if (held == *guards) return notes;
-  std::optional<std::variant<std::string, double>>& said = notes.instead[guard_attribute];
+  std::optional<std::variant<std::string, double>>& said = notes.instead[kGuardAttribute];
   if (!held.empty()) said = guards_text(held);
-  if (comm_.is_root() && ++n_less_guarded_ <= less_guarded_named) {
+  if (comm_.is_root() && ++n_less_guarded_ <= kLessGuardedNamed) {
     report_.remarks.push_back(fmt::format(
         "{}: guard={} is recorded as {}, since the output lacks a mask or has other chunks",
         field.name(), guards_text(*guards), guards_text(held)));
@@ -533,7 +533,7 @@ void Repack::settle_losses(PlannedField& planned, bool exact) {
   FieldDefinition& field = planned.definition;
   if (!planned.losses.any() || field.as_stored != nullptr || field.in_header) return;
   const bool rounded = planned.quantization.has_value() &&
-                       input_->text_attribute(field.path, losses_attribute).empty();
+                       input_->text_attribute(field.path, kLossesAttribute).empty();
   if (exact && !total_of(planned.losses.losses) && rounded) return;  // Its attributes are copied.
   field.options.earlier_loss = planned.losses.losses;
 }
@@ -543,11 +543,11 @@ void Repack::settle_losses(PlannedField& planned, bool exact) {
 void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   const bool aims = request_.options.has_target();
   const bool of_file = copies || plan.empty();
-  const bool noted = of_file && !input_->text_attribute("/", file_note_attribute).empty();
+  const bool noted = of_file && !input_->text_attribute("/", kFileNoteAttribute).empty();
   std::size_t n_exact = 0;
   std::vector<std::string> unknown;
   const auto speaks = [&](const std::string& path) {
-    return !input_->text_attribute(path, codec_attribute).empty();
+    return !input_->text_attribute(path, kCodecAttribute).empty();
   };
   for (PlannedField& planned : plan) {
     FieldDefinition& field = planned.definition;
@@ -564,7 +564,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
       copied_[field.path] = words_of(plan, planned);
     }
     if (said && known) {
-      copied_[field.path].instead[losses_attribute] = losses_text(planned.losses.losses);
+      copied_[field.path].instead[kLossesAttribute] = losses_text(planned.losses.losses);
     } else {
       settle_losses(planned, exact);
     }
@@ -578,10 +578,10 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
       unknown.push_back(field.path);
     }
   }
-  if (n_less_guarded_ > less_guarded_named) {
+  if (n_less_guarded_ > kLessGuardedNamed) {
     report_.remarks.push_back(
         fmt::format("the guards of {} are also recorded in part only",
-                    counted(n_less_guarded_ - less_guarded_named, "more dataset")));
+                    counted(n_less_guarded_ - kLessGuardedNamed, "more dataset")));
   }
   // Drop the note if it would apply to no dataset.
   if (!of_file || (n_exact == 0 && !unknown.empty())) return;
@@ -590,7 +590,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   if (comm_.is_root() && !unknown.empty()) {
     report_.remarks.push_back(
         "the loss of these datasets is unknown, and the output records it as unknown: " +
-        first_names_text(unknown, names_in_remark));
+        first_names_text(unknown, kNamesInRemark));
   }
 }
 

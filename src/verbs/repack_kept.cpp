@@ -12,7 +12,7 @@
 namespace tailrace::verbs {
 namespace {
 
-constexpr std::size_t names_in_sentence = 50;
+constexpr std::size_t kNamesInSentence = 50;
 
 /// A field of the input with its dataset in the output.
 struct CopiedField {
@@ -76,7 +76,7 @@ bool loses_attribute_form(const CopiedField& copy) { return copy.before.own_attr
 
 bool has_checksum(const StoredDataset& field) {
   return std::ranges::any_of(field.storage.filters, [](const FilterSpec& filter) {
-    return filter.filter_id == fletcher32_filter_id;
+    return filter.filter_id == kFletcher32FilterId;
   });
 }
 
@@ -85,7 +85,7 @@ std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
                                           std::span<const FieldReport> written) {
   std::vector<std::string> sentences;
   const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
-    sentences.push_back(fmt::format("{}: {}", what, first_names_text(names, names_in_sentence)));
+    sentences.push_back(fmt::format("{}: {}", what, first_names_text(names, kNamesInSentence)));
   };
   const auto tell = [&](std::string_view what, bool (*concerns)(const CopiedField&)) {
     std::vector<std::string> names;

@@ -14,22 +14,22 @@ namespace {
 
 /// Share of the reader in addition to encoding: for chunks that boxes have used in part, and for
 /// chunks that are being decoded. The maximum corresponds to the default cap.
-constexpr std::uint64_t memory_over_reading = 4;
-constexpr std::uint64_t reading_bytes_min = 4U << 20;
-constexpr std::uint64_t reading_bytes_max = 256U << 20;
+constexpr std::uint64_t kMemoryOverReading = 4;
+constexpr std::uint64_t kReadingBytesMin = 4U << 20;
+constexpr std::uint64_t kReadingBytesMax = 256U << 20;
 /// Memory of a process in addition to its buffers.
-constexpr std::uint64_t process_bytes = 64U << 20;
+constexpr std::uint64_t kProcessBytes = 64U << 20;
 /// Chunks for which memory must remain if boxes that are read together use most of it.
-constexpr std::uint64_t encoded_chunks_min = 16;
+constexpr std::uint64_t kEncodedChunksMin = 16;
 /// Minimum memory of a Writer: this many chunks of the output and a MiB, whatever the codec. A trz
 /// preset that tries decimals needs nine chunks.
-constexpr std::uint64_t encoded_chunks_least = 10;
+constexpr std::uint64_t kEncodedChunksLeast = 10;
 
 /// Memory for boxes that are read together because stored chunks span several of them. If not all
 /// boxes fit, each piece decodes the stored chunks again.
 std::uint64_t tile_bytes_of(std::uint64_t memory_bytes) {
   const std::uint64_t most = memory_bytes / 8 * 5;
-  return std::max(memory_bytes / 4, most - std::min(most, process_bytes));
+  return std::max(memory_bytes / 4, most - std::min(most, kProcessBytes));
 }
 
 /// A stored chunk with filters, which must be decoded completely whatever its size.
@@ -47,7 +47,7 @@ LargestStored need_of_stored_chunk(const StoredDataset& stored) {
   // Sizes of single chunks are only in the index; filters hardly ever enlarge them.
   const std::uint64_t encoded_bytes = std::min(stored.stored_bytes, need.chunk_bytes);
   const auto& filters = stored.storage.filters;
-  const bool is_deflate = filters.size() == 1 && filters.front().filter_id == deflate_filter_id;
+  const bool is_deflate = filters.size() == 1 && filters.front().filter_id == kDeflateFilterId;
   const std::uint64_t n_blocks = is_deflate ? 0 : filters.size() > 2 ? 2 : 1;
   const std::uint64_t block_bytes = need.chunk_bytes + need.chunk_bytes / 8;
   need.needed_bytes = encoded_bytes + need.chunk_bytes + n_blocks * block_bytes;
@@ -86,7 +86,7 @@ Result<std::uint64_t> share_of_reading(const MemoryQuestion& question, const Lar
     chunk_bytes = std::max(chunk_bytes, chunk_bytes_of(planned, value_bytes));
   }
   const std::uint64_t least_bytes =
-      encoded_chunks_least * chunk_bytes + TileReader::pack_bytes(UINT64_MAX) + (1U << 20);
+      kEncodedChunksLeast * chunk_bytes + TileReader::pack_bytes(UINT64_MAX) + (1U << 20);
   const std::uint64_t needed_bytes = largest.needed_bytes + least_bytes;
   // Reserve memory only if the user has set it. Less memory for the rest would make tiles decode
   // stored chunks many times.
@@ -107,7 +107,7 @@ Result<std::uint64_t> share_of_reading(const MemoryQuestion& question, const Lar
 }  // namespace
 
 std::uint64_t reading_bytes_of(std::uint64_t memory_bytes) {
-  return std::clamp(memory_bytes / memory_over_reading, reading_bytes_min, reading_bytes_max);
+  return std::clamp(memory_bytes / kMemoryOverReading, kReadingBytesMin, kReadingBytesMax);
 }
 
 ChunkTiles tiles_of(const PlannedField& planned, const StoredDataset& stored, int n_ranks,
@@ -139,9 +139,9 @@ Result<MemoryDivision> divide_memory(const MemoryQuestion& question) {
   tile_bytes = std::min(tile_bytes, tile_bytes_of(all_bytes));
   const bool scratch = tile_bytes > 0 && question.scratch;
   const std::uint64_t pack_bytes = scratch ? TileReader::pack_bytes(tile_bytes) : 0;
-  const std::uint64_t least_bytes = encoded_chunks_min * chunk_bytes + pack_bytes;
+  const std::uint64_t least_bytes = kEncodedChunksMin * chunk_bytes + pack_bytes;
   const bool divides = all_bytes - tile_bytes >= least_bytes;
-  division.held_bytes = divides ? tile_bytes : all_bytes / memory_over_reading;
+  division.held_bytes = divides ? tile_bytes : all_bytes / kMemoryOverReading;
   division.set_aside_bytes = reading_bytes + pack_bytes + (divides ? tile_bytes : 0);
   if (!scratch) return division;
   // A scratch file is filled in boxes of complete stored chunks, and one may exceed the cache.

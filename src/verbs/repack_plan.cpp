@@ -70,7 +70,7 @@ Status check_own_chunk_shape(const StoredDataset& field, const Shape& chunk_shap
 
 /// True if the Writer chooses the codec.
 bool chooses_codec(const FieldOptions& options) {
-  return options.codec == auto_codec || !options.codec_given;
+  return options.codec == kAutoCodec || !options.codec_given;
 }
 
 // --- --cmip7, --cloud: which chunks remain, and how the others are rewritten
@@ -82,7 +82,7 @@ bool is_whole(const FrontChunks& front, const StoredDataset& field) {
 /// True if the chunk sizes apply to the field.
 bool is_data(const FrontChunks& front, const StoredDataset& field) {
   if (!front.all_data) return field.path == front.data;
-  return n_elements(field.shape) * field.value_bytes() >= bounded_bytes_min;
+  return n_elements(field.shape) * field.value_bytes() >= kBoundedBytesMin;
 }
 
 /// True if the stored chunks comply with the rules. A data variable's chunks may be too small by
@@ -107,7 +107,7 @@ bool can_be_copied(const StoredDataset& field) {
 
 /// Retain Fletcher's checksum if the codec supports one, unless the user disables it.
 void keep_checksum(const StoredDataset& field, FieldOptions& options) {
-  const bool has_one = options.codec == exact_codec || options.codec == portable_codec;
+  const bool has_one = options.codec == kExactCodec || options.codec == kPortableCodec;
   if (!has_checksum(field) || !has_one || codec_is_ours_to_choose(options)) return;
   if (last_value(options.codec_settings, "checksum") != nullptr) return;
   options.codec_settings.emplace_back("checksum", "on");
@@ -134,7 +134,7 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
   const bool plain_before = field.storage.kind == StoredForm::Kind::contiguous ||
                             field.storage.kind == StoredForm::Kind::compact;
   const bool plain =
-      !field.chunked() && !is_data(front, field) && (plain_before || n_bytes < bounded_bytes_min);
+      !field.chunked() && !is_data(front, field) && (plain_before || n_bytes < kBoundedBytesMin);
   if (plain && !asked.anything && !definition.grows()) {
     if (field.storage.kind == StoredForm::Kind::compact)
       return Status();  // The field remains in its header.
@@ -157,26 +157,26 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
         "chunks cannot be copied as stored and are encoded again with deflate";
   }
   if (!asked.codec) {
-    options.codec = options.bound.lossless() ? exact_codec : portable_codec;
+    options.codec = options.bound.lossless() ? kExactCodec : kPortableCodec;
     options.codec_settings.clear();
     if (front.checksum) options.codec_settings = {{"checksum", "on"}};
     options.codec_given = true;
   }
-  if (!front.checksum || options.codec == exact_codec || options.codec == portable_codec) {
+  if (!front.checksum || options.codec == kExactCodec || options.codec == kPortableCodec) {
     return Status();
   }
   return Status(
       Code::invalid_argument,
       fmt::format(
           "field \"{}\": {} supports only codecs that every reader can decode ({}, {}), not {}",
-          field.path, front.option, exact_codec, portable_codec, options.codec));
+          field.path, front.option, kExactCodec, kPortableCodec, options.codec));
 }
 
 Status check_front_request(const FrontChunks& front, const FileOptions& file, bool chunk_given,
                            std::span<const FieldPattern> patterns) {
   const FieldOptions& defaults = file.field_defaults;
   const bool shape_given = defaults.chunk_shape.has_value();
-  if (chunk_given && (shape_given || defaults.chunk_bytes < cmip_chunk_bytes_least)) {
+  if (chunk_given && (shape_given || defaults.chunk_bytes < kCmipChunkBytesLeast)) {
     return Status(Code::invalid_argument,
                   front.option + ": --chunk must be a minimum size of 4MiB or more, not a shape");
   }
@@ -229,7 +229,7 @@ Status choose_pieces(const StoredDataset& field, FieldOptions& options, int n_ra
 Result<ComponentBound> parse_component_field(const std::string& text) {
   const std::string where = fmt::format("--field '{}'", text);
   TAILRACE_TAKE(const std::vector<ComponentBound> components,
-                parse_component_bounds(std::string_view(text).substr(component_entry.size()),
+                parse_component_bounds(std::string_view(text).substr(kComponentEntry.size()),
                                        "component:NAME:bound=MODE=VALUE")
                     .within(where));
   if (components.size() == 1) return components.front();
@@ -283,8 +283,8 @@ Status follow_boxes(const StoredDataset& field, const std::shared_ptr<const BoxS
   }
   // The Writer's choice of a codec uses a sample that ignores boxes, so choose here.
   if (asked || (chooses_codec(options) && !options.bound.lossless())) {
-    if (options.codec != yardstick_codec) options.codec_settings.clear();
-    options.codec = yardstick_codec;
+    if (options.codec != kYardstickCodec) options.codec_settings.clear();
+    options.codec = kYardstickCodec;
     options.codec_given = true;
   }
   const std::uint64_t length =
@@ -366,7 +366,7 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
   defaults.lossy = file.field_defaults;
   if (!chunk_given) {
     const std::uint64_t fitting =
-        std::max<std::uint64_t>(file.memory_bytes / chosen_chunks_per_memory, 1);
+        std::max<std::uint64_t>(file.memory_bytes / kChosenChunksPerMemory, 1);
     defaults.lossy.chunk_bytes = std::min(defaults.lossy.chunk_bytes, fitting);
   }
   defaults.keeps_chunks = !chunk_given;
@@ -392,14 +392,14 @@ Result<Defaults> resolve_defaults(const FieldRequests& requests, const FileOptio
     defaults.lossless = defaults.lossy;
   } else {
     const std::string name =
-        defaults.lossless_given ? requests.lossless_codec : std::string(exact_codec);
+        defaults.lossless_given ? requests.lossless_codec : std::string(kExactCodec);
     TAILRACE_TRY(
         apply_field_options("codec=" + name, defaults.lossless).within("--lossless-codec"));
     // Bounds from a target do not apply to fields that must remain exact.
     defaults.lossless.bound_given = true;
   }
   for (const std::string& text : requests.per_field) {
-    if (text.starts_with(component_entry)) {
+    if (text.starts_with(kComponentEntry)) {
       TAILRACE_TAKE(ComponentBound component, parse_component_field(text));
       defaults.components.push_back(std::move(component));
       continue;
@@ -467,7 +467,7 @@ void keep_chunk_shape(const StoredDataset& field, const std::vector<KeyValue>& o
 /// True if a field is not chunked, has values, and no option requests other storage.
 bool may_stay_in_one_piece(const StoredDataset& field, const FieldDefinition& definition) {
   const FieldOptions& options = definition.options;
-  const bool usual = options.layout == "claimed" || options.layout == front_layout;
+  const bool usual = options.layout == "claimed" || options.layout == kFrontLayout;
   // Elements that were never written stay missing only in chunked storage.
   const bool written =
       field.storage.kind != StoredForm::Kind::contiguous || field.contiguous.encoded_bytes > 0;
@@ -522,8 +522,8 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   FieldOptions& options = definition.options;
   // Small data that tools read first: use a codec that every reader has.
   const bool plain = reason == "coordinate" || reason == "small";
-  if (protect && plain && options.codec == auto_codec && !defaults.lossless_given) {
-    options.codec = exact_codec;
+  if (protect && plain && options.codec == kAutoCodec && !defaults.lossless_given) {
+    options.codec = kExactCodec;
   }
   if (field.missing_value) options.fill_value = field.missing_value;
 

@@ -40,10 +40,10 @@ struct FrontChunks {
                                           ///< reader has.
 };
 /// Smallest chunk that CMIP7 accepts.
-inline constexpr std::uint64_t cmip_chunk_bytes_least = 4U << 20;
+inline constexpr std::uint64_t kCmipChunkBytesLeast = 4U << 20;
 /// Smallest chunk for --cloud: a network request takes at least as long as transferring this many
 /// bytes.
-inline constexpr std::uint64_t cloud_chunk_bytes_least = 8U << 20;
+inline constexpr std::uint64_t kCloudChunkBytesLeast = 8U << 20;
 
 /// User options about fields.
 struct FieldRequests {

@@ -18,7 +18,7 @@
 namespace tailrace::verbs {
 
 /// The version of the JSON documents of all commands; raised when a key changes its meaning.
-inline constexpr int json_schema_version = 1;
+inline constexpr int kJsonSchemaVersion = 1;
 
 struct AnyField {
   template <class T>
@@ -71,7 +71,7 @@ std::optional<T> value_if(bool measured, T value) {
 /// Start of every document; `command` may be empty.
 template <class Visit>
 void document_head(std::string_view command, Visit&& visit) {
-  visit("schema_version", json_schema_version);
+  visit("schema_version", kJsonSchemaVersion);
   if (!command.empty()) visit("command", command);
 }
 

@@ -24,7 +24,7 @@ namespace tailrace::verbs {
 namespace {
 
 /// Minimum per thread: smaller buffers would cause small writes, so fewer threads are used.
-constexpr std::uint64_t thread_pack_bytes_min = 16U << 10;
+constexpr std::uint64_t kThreadPackBytesMin = 16U << 10;
 
 /// Mark of a piece. Any thread writes pieces in any order; the sum of marks identifies the set.
 std::uint64_t mark_of(std::uint32_t checksum, std::size_t box_index) {
@@ -119,8 +119,8 @@ TileScratch::TileScratch(std::unique_ptr<Storage> storage, std::vector<Box> part
                          std::uint64_t n_threads)
     : storage_(std::move(storage)),
       element_bytes_(element_bytes),
-      team_(std::clamp<std::uint64_t>(pack_bytes / std::max(thread_pack_bytes_min, element_bytes),
-                                      1, n_threads)) {
+      team_(std::clamp<std::uint64_t>(pack_bytes / std::max(kThreadPackBytesMin, element_bytes), 1,
+                                      n_threads)) {
   for (std::uint64_t t = 0; t < team_.n_threads(); ++t) {
     packs_.emplace_back(std::max(pack_bytes / team_.n_threads(), element_bytes));
   }

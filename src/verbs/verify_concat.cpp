@@ -19,9 +19,9 @@
 namespace tailrace::verbs {
 namespace {
 
-constexpr std::uint64_t default_memory_bytes = 256ULL << 20;
+constexpr std::uint64_t kDefaultMemoryBytes = 256ULL << 20;
 /// Memory of an open input in HDF5: caches of metadata and of chunks.
-constexpr std::uint64_t open_file_bytes = 4ULL << 20;
+constexpr std::uint64_t kOpenFileBytes = 4ULL << 20;
 
 /// Range [first, last) of this rank's inputs.
 struct Run {
@@ -97,7 +97,7 @@ class ConcatVerifier {
 
  private:
   Status read_request() {
-    memory_bytes_ = default_memory_bytes;
+    memory_bytes_ = kDefaultMemoryBytes;
     if (!request_.memory.empty()) {
       TAILRACE_TAKE(memory_bytes_, parse_bytes(request_.memory).within("--memory"));
     }
@@ -194,7 +194,7 @@ class ConcatVerifier {
       ranks_.show(n_done, n_bytes_);
     };
     const std::size_t n_at_once =
-        std::clamp<std::size_t>(memory_bytes_ / 4 / open_file_bytes, 1, ConcatCheck::files_at_once);
+        std::clamp<std::size_t>(memory_bytes_ / 4 / kOpenFileBytes, 1, ConcatCheck::kFilesAtOnce);
     const std::span<const std::string> inputs(report_.inputs);
     for (std::size_t i = own_.first; i < own_.last;) {
       const std::size_t n = std::min(n_at_once, own_.last - i);

@@ -34,11 +34,11 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<VerifyFinding>, "findings travel as bytes");
 
-constexpr DoorWords words_of_verify = {
+constexpr DoorWords kWordsOfVerify = {
     "write the file again; tailrace repack: --field 'PATH:fill=VALUE'"};
 
 /// Memory for reading several boxes of the original together if its chunks span several boxes.
-constexpr std::uint64_t tile_bytes = 64U << 20;
+constexpr std::uint64_t kTileBytes = 64U << 20;
 
 std::uint64_t bits_at(std::span<const std::byte> values, std::uint64_t index, std::size_t bytes) {
   std::uint64_t bits = 0;
@@ -138,7 +138,7 @@ struct ComparedBox {
 /// definition of an offender, and parts without offenders cost one comparison.
 void find_offenders(const ComparedBox& box, std::uint64_t first, std::uint64_t count,
                     VerifyFinding& finding) {
-  if (finding.n_first == VerifyFinding::most_offenders) return;
+  if (finding.n_first == VerifyFinding::kMostOffenders) return;
   if (box.compare(first, count).within_bound()) return;
   if (count == 1) {
     finding.first[finding.n_first++] = box.offender(first);
@@ -180,11 +180,11 @@ VerifyFinding compare_box(const ComparedBox& box) {
   if (!finding.comparison.within_bound()) find_offenders(box, 0, count, finding);
   check_guards(box, finding);
   ChunkComparison& comparison = finding.comparison;
-  if (comparison.worst_index != ChunkComparison::no_index) {
+  if (comparison.worst_index != ChunkComparison::kNoIndex) {
     finding.worst = box.offender(comparison.worst_index);
     comparison.worst_index = finding.worst.index;
   }
-  if (comparison.first_bad_index != ChunkComparison::no_index) {
+  if (comparison.first_bad_index != ChunkComparison::kNoIndex) {
     comparison.first_bad_index = box.field_index(comparison.first_bad_index);
   }
   return finding;
@@ -566,7 +566,7 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     if (recorded[t].guards_unknown.empty()) continue;
     pairing.problems.push_back(
         fmt::format("field \"{}\": its attribute {} has no guards that can be checked: {}",
-                    task.path, guard_attribute, recorded[t].guards_unknown));
+                    task.path, kGuardAttribute, recorded[t].guards_unknown));
   }
   return pairing;
 }
@@ -577,7 +577,7 @@ void find_doubts(VerifyReport& report) {
     const VerifyTask& task = field.task;
     const BoundSubject subject{task.path,           fmt::format("DOUBTFUL {}", task.path),
                                task.dtype,          task.asked,
-                               task.absolute_bound, words_of_verify};
+                               task.absolute_bound, kWordsOfVerify};
     if (std::string text = remark_text(subject, field.width()); !text.empty()) {
       report.doubts.push_back(std::move(text));
     }
@@ -589,12 +589,12 @@ void find_doubts(VerifyReport& report) {
   }
 }
 
-constexpr std::uint64_t default_fidelity_bytes = 256ULL << 20;
+constexpr std::uint64_t kDefaultFidelityBytes = 256ULL << 20;
 
 /// Measure the fidelity of each field. Collective.
 Status add_fidelity(const VerifyRequest& request, const VerbRanks& ranks, InputFile& original,
                     InputFile& compressed, VerifyReport& report) {
-  std::uint64_t memory_bytes = default_fidelity_bytes;
+  std::uint64_t memory_bytes = kDefaultFidelityBytes;
   if (!request.memory.empty()) {
     TAILRACE_TAKE(memory_bytes, parse_bytes(request.memory).within("--memory"));
   }
@@ -623,8 +623,8 @@ Status add_fidelity(const VerifyRequest& request, const VerbRanks& ranks, InputF
 }  // namespace
 
 void VerifyFinding::merge(const VerifyFinding& other) {
-  const bool other_is_worse = other.comparison.worst_index != ChunkComparison::no_index &&
-                              (comparison.worst_index == ChunkComparison::no_index ||
+  const bool other_is_worse = other.comparison.worst_index != ChunkComparison::kNoIndex &&
+                              (comparison.worst_index == ChunkComparison::kNoIndex ||
                                other.comparison.largest_error > comparison.largest_error);
   if (other_is_worse) worst = other.worst;
   if (other.n_guards_broken > 0 &&
@@ -638,10 +638,10 @@ void VerifyFinding::merge(const VerifyFinding& other) {
   range.merge(other.range);
   magnitudes.n_nonzero += other.magnitudes.n_nonzero;
   magnitudes.n_below += other.magnitudes.n_below;
-  std::array<Offender, 2 * most_offenders> both{};
+  std::array<Offender, 2 * kMostOffenders> both{};
   std::ranges::merge(std::span(first).first(n_first), std::span(other.first).first(other.n_first),
                      both.begin(), {}, &Offender::index, &Offender::index);
-  n_first = std::min<std::uint64_t>(n_first + other.n_first, most_offenders);
+  n_first = std::min<std::uint64_t>(n_first + other.n_first, kMostOffenders);
   std::copy_n(both.begin(), n_first, first.begin());
 }
 
@@ -721,7 +721,7 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   if (pairing.of_classic) {
     TAILRACE_TRY(compare_classic(request, ranks.comm, pairing.problems));
   }
-  TileReader of_original(*original, tile_bytes);
+  TileReader of_original(*original, kTileBytes);
   TAILRACE_TRY(resolve_ranges(of_original, ranks.comm, pairing.tasks));
   for (VerifyTask& task : pairing.tasks) hold_to_neighbours(task);
   report.problems = std::move(pairing.problems);

@@ -110,14 +110,14 @@ struct Offender {
 /// Result of the comparison of (a part of) one field. Trivially copyable, so that it can be sent as
 /// bytes.
 struct VerifyFinding {
-  static constexpr std::size_t most_offenders = 5;
+  static constexpr std::size_t kMostOffenders = 5;
   ChunkComparison comparison;
   std::uint64_t n_covered = 0;  ///< Covered cells, which are not compared.
   ValueRange range;
   MagnitudeCount magnitudes;                     ///< Magnitudes of the originals; set under an
                                                  ///< absolute bound.
   Offender worst;                                ///< Valid if comparison.worst_index is.
-  std::array<Offender, most_offenders> first{};  ///< The first offenders, by index.
+  std::array<Offender, kMostOffenders> first{};  ///< The first offenders, by index.
   std::uint64_t n_first = 0;
   std::uint64_t n_guards_broken = 0;  ///< See BrokenGuards::n.
   Offender guard_first;               ///< First value that breaks a guard; valid if n_guards_broken
@@ -232,7 +232,7 @@ void report_fields(const VerifiedField& field, Visit&& visit) {
   visit("encoded_bytes", task.stored_bytes);
   visit("kept", field.kept());
   visit("doubtful", !field.width().fine());
-  if (found.worst_index != ChunkComparison::no_index) {
+  if (found.worst_index != ChunkComparison::kNoIndex) {
     visit("worst", OffendingValue{task, finding.worst});
   }
   std::vector<OffendingValue> offenders;

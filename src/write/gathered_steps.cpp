@@ -221,7 +221,7 @@ Status GatheredSteps::check_coverage(Comm& comm) {
     checked.push_back(&field);
   }
   if (owned.empty()) return Status();
-  Settlement settlement(comm, owned);
+  OwnerAssignment settlement(comm, owned);
   const RankNumbers waiting = settlement.numbers();
   const auto no_more = [](const Ownership&) { return Status(); };
   TAILRACE_TRY(settlement.finish(waiting, no_more).status());

@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* format_name = "tailrace-iterations";
-constexpr int format_version = 1;
+constexpr const char* kFormatName = "tailrace-iterations";
+constexpr int kFormatVersion = 1;
 
 Status corrupt(const std::string& text) { return Status(Code::corrupt, "recording: " + text); }
 
@@ -109,11 +109,11 @@ Json rows_of(const std::vector<Obstacle>& obstacles) {
 
 Result<Recording> parse_recording(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || json.value("format", Json()) != Json(format_name)) {
-    return corrupt(fmt::format("must be a JSON object with \"format\": \"{}\"", format_name));
+  if (!json.is_object() || json.value("format", Json()) != Json(kFormatName)) {
+    return corrupt(fmt::format("must be a JSON object with \"format\": \"{}\"", kFormatName));
   }
-  if (json.value("version", Json()) != Json(format_version)) {
-    return corrupt(fmt::format("\"version\" must be {}", format_version));
+  if (json.value("version", Json()) != Json(kFormatVersion)) {
+    return corrupt(fmt::format("\"version\" must be {}", kFormatVersion));
   }
   Recording recording;
   const auto on_node = json.find("ranks_per_node");
@@ -142,7 +142,7 @@ Result<Recording> parse_recording(std::string_view text) {
 std::string recording_text(const Recording& recording) {
   std::string text =
       fmt::format("{{\"format\": \"{}\", \"version\": {}, \"ranks_per_node\": {},\n \"ranks\": [",
-                  format_name, format_version, recording.ranks_per_node);
+                  kFormatName, kFormatVersion, recording.ranks_per_node);
   for (std::size_t r = 0; r < recording.ranks.size(); ++r) {
     text += r == 0 ? "\n  {\"iterations\": [" : ",\n  {\"iterations\": [";
     for (std::size_t i = 0; i < recording.ranks[r].size(); ++i) {

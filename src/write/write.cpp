@@ -5,7 +5,7 @@
 //   put() -> Field -> Chunk -> Estimate -> Placement -> Plan -> Encoded -> Extent -> chunk index
 //
 //   StepOpening:           same definitions on all ranks? same puts as last?          (write_step)
-//   hear_what_is_there:    continue over-time fields of an opened file    (field/continued_fields)
+//   find_existing_parts:   continue over-time fields of an opened file    (field/continued_fields)
 //   choose_chunk_shapes:   chunks that follow the decomposition                (field/field_state)
 //   inherit:               what earlier fields of the same lineage learned         (field/lineage)
 //   resolve_bounds:        rel and psnr become absolute                        (field/field_state)
@@ -13,7 +13,7 @@
 //   BoundVerdicts:         bounds that an undeclared fill value widens      (field/range_evidence)
 //   prepare_books:         trz's shared books, of the step before               (field/field_book)
 //   prepare_codecs:        load plug-ins, fix client data                      (field/field_state)
-//   Settlement:            which rank encodes which chunk           (write_plan, exec/chunk_homes)
+//   OwnerAssignment:       which rank encodes which chunk           (write_plan, exec/chunk_homes)
 //   reserve_front:         layout=front; measure all metadata by making them once
 //   plan:                  sizes, times, order of work, places           (write_plan, exec/placer)
 //   encode_and_write:      compress and write concurrently                         (exec/executor)
@@ -184,12 +184,12 @@ Status Writer::prepare_step(Step& step, StepOpening& opening) {
   if (repeats && !joined) {
     repeat_last_step(step);
   } else if (!repeats) {
-    TAILRACE_TRY(settle_step(step));
+    TAILRACE_TRY(prepare_changed_step(step));
   } else {  // Joined chunks belong to this step only: the next step may repeat the last plain one.
     const std::optional<PutPattern> puts = last_puts_;
     const std::vector<std::size_t> field_indices = last_field_indices_;
     const std::shared_ptr<const Ownership> ownership = last_ownership_;
-    TAILRACE_TRY(settle_step(step));
+    TAILRACE_TRY(prepare_changed_step(step));
     last_puts_ = puts;
     last_field_indices_ = field_indices;
     last_ownership_ = ownership;
@@ -203,11 +203,11 @@ Status Writer::prepare_step(Step& step, StepOpening& opening) {
 }
 
 /// Run the stages that depend only on definitions and boxes: chunks, codecs, owners.
-Status Writer::settle_step(Step& step) {
+Status Writer::prepare_changed_step(Step& step) {
   std::vector<FieldState>& fields = record_.fields;
   last_puts_.reset();
   Status mine;
-  TAILRACE_TRY(hear_what_is_there(fields, mine));
+  TAILRACE_TRY(find_existing_parts(fields, mine));
   ValueRanges ranges(fields);
   if (mine.ok()) mine = ranges.scanned();
   least_threads_ = n_threads();
@@ -218,7 +218,7 @@ Status Writer::settle_step(Step& step) {
   step.field_indices = std::move(*active);
   lineages_.inherit(fields);
   ranges.resolve_bounds(fields);
-  TAILRACE_TRY(settle_codecs_and_owners(step));
+  TAILRACE_TRY(choose_codecs_and_owners(step));
   last_puts_ = repeatable_puts(record_);
   last_field_indices_ = step.field_indices;
   last_ownership_ = step.ownership;
@@ -227,7 +227,7 @@ Status Writer::settle_step(Step& step) {
 
 /// Get what only rank 0 can look up: the parts of new fields that the file already has. In a new
 /// file, only rank 0 looks, without a message; its failure is agreed on with the next stage.
-Status Writer::hear_what_is_there(std::vector<FieldState>& fields, Status& mine) {
+Status Writer::find_existing_parts(std::vector<FieldState>& fields, Status& mine) {
   if (appended_) TAILRACE_TRY(output_.finish_commit());  // the code below reads the file
   const auto look = [&] { return look_up_existing(output_.file(), path_, appended_, fields); };
   if (!appended_) {
@@ -237,7 +237,7 @@ Status Writer::hear_what_is_there(std::vector<FieldState>& fields, Status& mine)
     if (comm_->is_root() && asked) mine = look();
     return Status();
   }
-  const Result<Bytes> said = hear_rank_0(*comm_, [&](ByteWriter& words) {
+  const Result<Bytes> said = broadcast_from_root(*comm_, [&](ByteWriter& words) {
     TAILRACE_TRY(look());
     pack_continued(fields, words);
     return Status();
@@ -267,7 +267,7 @@ Status Writer::try_waiting(std::span<const std::size_t> field_indices) {
     fields[place].life = FieldLife::defined;
   }
   Status mine;
-  TAILRACE_TRY(hear_what_is_there(fields, mine));
+  TAILRACE_TRY(find_existing_parts(fields, mine));
   TAILRACE_TRY(choose_chunk_shapes(*comm_, fields, mine, {}).status());
   Status possible = try_codecs(*comm_, fields, options_.plugin_path);
   if (possible.ok()) possible = local_part([&] { return go_on_with_chunks(fields); });
@@ -323,7 +323,7 @@ Status Writer::check_tried(std::span<const std::size_t> places,
     return Status(Code::out_of_memory, definition.name() + ": encoding a chunk of " +
                                            std::to_string(definition.steps_per_entry) +
                                            " steps needs " + bytes_text(needed) + " with codec " +
-                                           std::string(ours ? auto_codec : plan.codec->name()) +
+                                           std::string(ours ? kAutoCodec : plan.codec->name()) +
                                            ", memory= leaves " + bytes_text(there) +
                                            "; raise memory= or lower chunk=");
   }
@@ -340,10 +340,10 @@ Status Writer::go_on_with_chunks(std::vector<FieldState>& fields) {
 }
 
 /// Agree on codecs and owners together: neither depends on the other.
-Status Writer::settle_codecs_and_owners(Step& step) {
+Status Writer::choose_codecs_and_owners(Step& step) {
   const std::vector<FieldState*> active = step.active(record_);
   const std::vector<OwnedField> owned = owned_fields(active);
-  Settlement settlement(*comm_, owned);
+  OwnerAssignment settlement(*comm_, owned);
   RankNumbers waiting = settlement.numbers();
   TAILRACE_TRY(choose_codecs(step.report, waiting));
   BoundVerdicts verdicts(record_.fields);
@@ -360,17 +360,17 @@ Status Writer::settle_codecs_and_owners(Step& step) {
   Result<Ownership> settled = settlement.finish(waiting, check, verdicts.numbers());
   if (!settled.ok()) return settled.status();
   verdicts.note(record_.fields);
-  TAILRACE_TRY(check_bound_widths(record_.fields, words_of_steps));
+  TAILRACE_TRY(check_bound_widths(record_.fields, kWordsOfSteps));
   for (const FieldState& field : record_.fields) {
     if (!log_ || !comm_->is_root() || !field.makes_dataset()) continue;
-    const std::string remark = bound_width_remark(field, words_of_steps);
+    const std::string remark = bound_width_remark(field, kWordsOfSteps);
     if (!remark.empty()) log_(remark);
   }
   step.ownership = std::make_shared<const Ownership>(std::move(*settled));
   return Status();
 }
 
-/// Set everything that settle_step would find for a step that repeats the last one.
+/// Set everything that prepare_changed_step would find for a step that repeats the last one.
 void Writer::repeat_last_step(Step& step) const {
   step.field_indices = last_field_indices_;
   step.ownership = last_ownership_;
@@ -533,8 +533,8 @@ void Writer::balance(Step& step) {
 std::unique_ptr<Executor> Writer::make_executor(Step& step) {
   if (lane_stock_ == nullptr) {
     const bool beside = options_.mode != StepMode::sync;
-    lane_stock_ =
-        std::make_unique<LaneStock>(n_threads(), beside ? Manners::waiting : Manners::equal);
+    lane_stock_ = std::make_unique<LaneStock>(
+        n_threads(), beside ? ThreadPriority::waiting : ThreadPriority::equal);
   }
   ExecutorSettings settings;
   settings.memory_bytes = options_.memory_bytes - set_aside_bytes_;
@@ -590,7 +590,7 @@ Status Writer::encode_and_write(Step& step, ExecutorReport& done, double& sync_s
   const Status synced = serve_while(output_.tail(), [this] { return output_.storage().sync(); });
   sync_s = clock_.now_s() - start_s;
   if (options_.trace) {
-    trace_.add({TraceEvent::Kind::sync, comm_->rank(), io_lane_number, -1, -1, start_s,
+    trace_.add({TraceEvent::Kind::sync, comm_->rank(), kIoLaneNumber, -1, -1, start_s,
                 start_s + sync_s, 0, 0});
   }
   return synced;
@@ -684,7 +684,7 @@ Status Writer::publish_at_root(const Step& step, std::span<FieldState* const> ac
     TAILRACE_TRY(publish_attributes(file, attributes));
     if (!options_.bare_exact) TAILRACE_TRY(notes_of_file_.tell(file, notes));
     if (after) TAILRACE_TRY(after(file));
-    trace_root(TraceEvent::Kind::index, at_once ? 0 : commit_lane_number, publish_start_s,
+    trace_root(TraceEvent::Kind::index, at_once ? 0 : kCommitLaneNumber, publish_start_s,
                clock_.now_s());
     return Status();
   };
@@ -700,7 +700,7 @@ Status Writer::publish_at_root(const Step& step, std::span<FieldState* const> ac
     const auto traced = [this](const std::function<Status()>& write) {
       const double write_start_s = clock_.now_s();
       const Status written = write();
-      trace_root(TraceEvent::Kind::commit, commit_lane_number, write_start_s, clock_.now_s());
+      trace_root(TraceEvent::Kind::commit, kCommitLaneNumber, write_start_s, clock_.now_s());
       return written;
     };
     const bool ours_alone = !before_datasets_ && !after_datasets_;

@@ -182,12 +182,12 @@ class Writer final {
   Status complete_step(Step& step, const RankNumbers& along);
   void keep_events(Step& step, const std::vector<WrittenChunk>& written);
   void repeat_last_step(Step& step) const;
-  Status settle_step(Step& step);
-  Status hear_what_is_there(std::vector<FieldState>& fields, Status& mine);
+  Status prepare_changed_step(Step& step);
+  Status find_existing_parts(std::vector<FieldState>& fields, Status& mine);
   Status check_tried(std::span<const std::size_t> places, std::vector<FieldState>& fields) const;
-  Status settle_codecs_and_owners(Step& step);
+  Status choose_codecs_and_owners(Step& step);
   Status go_on_with_chunks(std::vector<FieldState>& fields);
-  bool in_front() const { return options_.field_defaults.layout == front_layout; }
+  bool in_front() const { return options_.field_defaults.layout == kFrontLayout; }
   Status check_front() const;
   Status reserve_front(std::span<FieldState* const> active);
   Status choose_codecs(StepReport& report, RankNumbers& waiting);

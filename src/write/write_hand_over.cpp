@@ -76,7 +76,7 @@ void Writer::end_iteration(double now_s) {
     for (const Obstacle& obstacle : seen.obstacles.of(lane)) {
       if (!options_.trace) break;
       trace_.add({TraceEvent::Kind::application, comm_->rank(),
-                  lane == Lane::main ? 0 : io_lane_number, -1, -1, began_s + obstacle.start_s,
+                  lane == Lane::main ? 0 : kIoLaneNumber, -1, -1, began_s + obstacle.start_s,
                   began_s + obstacle.end_s, 0, 0});
     }
   }

@@ -50,7 +50,7 @@ void IdleTime::begin_iteration(double now_s) {
   const std::scoped_lock lock(mutex_);
   next_ = forecast_.next();
   main_margin_s_ =
-      lane_margin_s(lane_margin_deviations, forecast_.spread_s(Lane::main), mean_encode_s_);
+      lane_margin_s(kLaneMarginDeviations, forecast_.spread_s(Lane::main), mean_encode_s_);
   start_s_ = now_s;
   running_ = true;
   log_.begin(Lane::main, 0);

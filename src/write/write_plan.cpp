@@ -77,7 +77,7 @@ Status hole_error(const OwnedField& field, const Box& chunk, std::uint64_t n_mis
 }  // namespace
 
 /// State of a settlement: this rank's parts, its announcements, and the decisions as home.
-class Settlement::Parts {
+class OwnerAssignment::Parts {
  public:
   Parts(Comm& comm, std::span<const OwnedField> fields)
       : comm_(comm), fields_(fields), dealing_(comm.n_ranks()) {
@@ -257,15 +257,15 @@ class Settlement::Parts {
   Ownership result_;
 };
 
-Settlement::Settlement(Comm& comm, std::span<const OwnedField> fields)
+OwnerAssignment::OwnerAssignment(Comm& comm, std::span<const OwnedField> fields)
     : parts_(std::make_unique<Parts>(comm, fields)) {}
-Settlement::~Settlement() = default;
+OwnerAssignment::~OwnerAssignment() = default;
 
-RankNumbers Settlement::numbers() { return parts_->numbers(); }
+RankNumbers OwnerAssignment::numbers() { return parts_->numbers(); }
 
-Result<Ownership> Settlement::finish(RankNumbers waiting,
-                                     const std::function<Status(const Ownership&)>& check,
-                                     RankNumbers along) {
+Result<Ownership> OwnerAssignment::finish(RankNumbers waiting,
+                                          const std::function<Status(const Ownership&)>& check,
+                                          RankNumbers along) {
   Status own;
   if (waiting.empty() && !parts_->proved()) own = parts_->go_on(waiting);
   while (true) {
@@ -308,26 +308,26 @@ namespace {
 
 /// Largest number of pulled chunks per field that are sampled, evenly spread over the rank's share.
 /// Each sampled chunk is read twice; the others are assumed to be like the mean of these.
-constexpr std::size_t chunks_read_max = 4;
+constexpr std::size_t kChunksReadMax = 4;
 /// Spread of chunks without a sample, as a fraction of their field's mean.
-constexpr double unseen_spread = 0.25;
+constexpr double kUnseenSpread = 0.25;
 /// Widening of the errors that codecs report for their samples: those are fitted on other data
 /// (lab/bench/micro/layout_space).
-constexpr double unproven_widening = 1.25;
+constexpr double kUnprovenWidening = 1.25;
 /// Smallest informative chunk: a smaller one is mostly header, and says nothing about samples of
 /// larger ones.
-constexpr std::uint64_t telling_bytes = 1024;
+constexpr std::uint64_t kTellingBytes = 1024;
 /// Largest deviation of a history that makes a sample unnecessary. If the previous step predicts a
-/// chunk to within this fraction (one standard deviation), only every sampled_every-th chunk is
+/// chunk to within this fraction (one standard deviation), only every kSampledEvery-th chunk is
 /// sampled. These differ by step, so that sudden changes are noticed. Less than SizeHistory assumes
 /// before it has seen a change.
-constexpr double quiet_deviation = 0.025;
-constexpr std::uint64_t sampled_every = 6;
+constexpr double kQuietDeviation = 0.025;
+constexpr std::uint64_t kSampledEvery = 6;
 /// Same limit if sizes only make a plan and no places (mode in_situ). A sample would take time that
 /// the application waits for.
-constexpr double rough_deviation = 0.3;
+constexpr double kRoughDeviation = 0.3;
 /// Encode throughput in bytes/s of a codec without a profile, until it has been measured.
-constexpr double unknown_throughput = 200e6;
+constexpr double kUnknownThroughput = 200e6;
 
 bool places_are_reserved(std::span<FieldState* const> active) {
   return std::any_of(active.begin(), active.end(), [](const FieldState* field) {
@@ -345,7 +345,7 @@ std::string codec_text(const FieldOptions& options, const Codec& codec) {
 
 /// True for the pulled jobs of a field that are read: evenly spread ones.
 bool chosen_to_read(std::size_t position, std::size_t n_jobs) {
-  const std::size_t stride = (n_jobs + chunks_read_max - 1) / chunks_read_max;
+  const std::size_t stride = (n_jobs + kChunksReadMax - 1) / kChunksReadMax;
   return position % stride == stride / 2;
 }
 
@@ -398,10 +398,10 @@ const PutRecord* JobSampler::pulled_put(const ChunkJob& job) const {
 bool JobSampler::foretold(const ChunkJob& job) const {
   const LearnedField& learned = active_[job.field]->learned;
   const std::uint64_t n_steps = active_[job.field]->n_entries + learned.inherited.age;
-  if (!roughly_ && (job.chunk_index + n_steps) % sampled_every == 0) return false;
+  if (!roughly_ && (job.chunk_index + n_steps) % kSampledEvery == 0) return false;
   const std::optional<SizeForecast> expected =
       learned.history.forecast(job.chunk_index, std::nullopt);
-  const double quiet = roughly_ ? rough_deviation : quiet_deviation;
+  const double quiet = roughly_ ? kRoughDeviation : kQuietDeviation;
   return expected && expected->deviation_bytes <= quiet * expected->encoded_bytes;
 }
 
@@ -481,7 +481,7 @@ void fill_unseen(std::span<FieldState* const> active, const Ownership& ownership
     const auto [bytes, count] = sums[ownership.jobs[j].field];
     const auto raw = static_cast<double>(active[ownership.jobs[j].field]->chunk_bytes());
     forecasts[j].encoded_bytes = count > 0 ? bytes / count : raw;
-    forecasts[j].deviation_bytes = unseen_spread * forecasts[j].encoded_bytes;
+    forecasts[j].deviation_bytes = kUnseenSpread * forecasts[j].encoded_bytes;
   }
 }
 
@@ -502,7 +502,7 @@ void add_times(std::span<FieldState* const> active, const Ownership& ownership,
     JobForecast& forecast = forecasts[j];
     forecast.write_s = forecast.encoded_bytes * write_s_per_byte;
     if (codecs[f] == nullptr) {
-      forecast.encode_s = raw / unknown_throughput;
+      forecast.encode_s = raw / kUnknownThroughput;
     } else {
       forecast.encode_s = codecs[f]->encode.seconds(raw, forecast.encoded_bytes);
       if (active[f]->resolved.verify) {
@@ -551,7 +551,7 @@ Status forecast_jobs(std::span<FieldState* const> active, const Ownership& owner
     forecasts[j].encoded_bytes = expected->encoded_bytes;
     forecasts[j].deviation_bytes = expected->deviation_bytes;
     if (!active[job.field]->learned.history.has_previous(job.chunk_index)) {
-      forecasts[j].deviation_bytes *= unproven_widening;
+      forecasts[j].deviation_bytes *= kUnprovenWidening;
     }
   }
   fill_unseen(active, ownership, seen, forecasts);
@@ -581,7 +581,7 @@ std::vector<ForecastSums> learn_sizes(std::span<FieldState* const> active,
     const auto job = job_of.find({chunk.field, chunk.chunk_index});
     if (job == job_of.end()) continue;
     const JobForecast& forecast = step.forecasts[job->second];
-    const bool telling = chunk.encoded_bytes >= telling_bytes;
+    const bool telling = chunk.encoded_bytes >= kTellingBytes;
     active[chunk.field]->learned.history.record(
         chunk.chunk_index, telling ? forecast.sampled_bytes : std::nullopt, chunk.encoded_bytes);
     const auto encoded = static_cast<double>(chunk.encoded_bytes);

@@ -48,14 +48,14 @@ std::vector<OwnedField> owned_fields(std::span<FieldState* const> active);
 
 /// Agreement on the owners of all chunks of `fields`, from this rank's puts. `fields` and their
 /// puts must stay valid and unchanged.
-class Settlement {
+class OwnerAssignment {
  public:
   /// Claim the chunks that this rank holds completely. Not collective. Cost: O(own chunks + all
   /// chunks / ranks).
-  Settlement(Comm& comm, std::span<const OwnedField> fields);
-  ~Settlement();
-  Settlement(const Settlement&) = delete;
-  Settlement& operator=(const Settlement&) = delete;
+  OwnerAssignment(Comm& comm, std::span<const OwnedField> fields);
+  ~OwnerAssignment();
+  OwnerAssignment(const OwnerAssignment&) = delete;
+  OwnerAssignment& operator=(const OwnerAssignment&) = delete;
 
   /// Numbers to be reduced over all ranks, along with the next reduction: is any chunk shared, and
   /// is every chunk claimed? Afterwards they show what is left to do.

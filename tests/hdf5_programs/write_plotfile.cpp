@@ -26,7 +26,7 @@
 namespace {
 
 constexpr int n_levels = 3;
-constexpr int n_components = 4;
+constexpr int kNComponents = 4;
 constexpr int n_boxes = 7;   // Of a level; ranks have unlike numbers of them, perhaps none.
 constexpr int n_cells = 16;  // Of a box, along each side, where all are equal.
 
@@ -138,9 +138,9 @@ void create_serially(const char* path) {
   const hid_t file = CHECKED(H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
   write_text(file, "version_name", "HyperCLaw-V1.1");
   write_text(file, "plotfile_type", "VanillaHDF5");
-  write_attribute(file, "num_components", H5T_NATIVE_INT, &n_components);
+  write_attribute(file, "num_components", H5T_NATIVE_INT, &kNComponents);
   write_attribute(file, "num_levels", H5T_NATIVE_INT, &n_levels);
-  for (int i = 0; i < n_components; ++i) {
+  for (int i = 0; i < kNComponents; ++i) {
     write_text(file, "component_" + std::to_string(i), "variable " + std::to_string(i));
   }
   const int dimensions = 3;
@@ -234,7 +234,7 @@ void write_level(hid_t file, int level) {
   write_attribute(group, "prob_domain", type, &domain);
   std::vector<Box> boxes;
   std::vector<long long> offsets;
-  const int n_of_them = kind == "separate" ? 1 : n_components;
+  const int n_of_them = kind == "separate" ? 1 : kNComponents;
   for (int box = 0; box < n_boxes; ++box) boxes.push_back(box_of(level, box));
   for (int box = 0; box <= n_boxes; ++box) {
     offsets.push_back(n_of_them * static_cast<long long>(cells_before(level, box)));
@@ -244,7 +244,7 @@ void write_level(hid_t file, int level) {
     write_by_root(group, "data:offsets=0", H5T_NATIVE_LLONG, offsets.size(), offsets.data());
   }
   CHECKED(H5Tclose(type));
-  for (int component = 0; component < n_components; component += n_of_them) {
+  for (int component = 0; component < kNComponents; component += n_of_them) {
     write_values(group, level, component, n_of_them);
   }
   CHECKED(H5Gclose(group));

@@ -149,7 +149,7 @@ TEST(DatasetArrayRanks, FlushesGoOnBesideTheProgram) {
   DatasetArray& array = **made;
   const std::size_t x = add_doubles(array, kBeside);
   EXPECT_OK(put_doubles(array, x, own_rows(), 1));
-  EXPECT_OK(array.flush_beside());
+  EXPECT_OK(array.flush_concurrently());
   EXPECT_TRUE(array.is_flushing());
   EXPECT_EQ(array.report().n_flushes, 0U);
   // A rank may not read other ranks' pending values: an error, not the old values.
@@ -159,7 +159,7 @@ TEST(DatasetArrayRanks, FlushesGoOnBesideTheProgram) {
               Code::unsupported);
   }
   if (api_test::is_last()) EXPECT_OK(put_doubles(array, x, {{3, 0}, {2, 64}, {}}, 2));
-  EXPECT_OK(array.flush_beside());
+  EXPECT_OK(array.flush_concurrently());
   EXPECT_TRUE(array.is_flushing());
   EXPECT_EQ(array.report().n_flushes, 1U);
   if (api_test::is_root()) EXPECT_OK(put_doubles(array, x, {{4, 0}, {2, 64}, {}}, 3));
@@ -173,7 +173,7 @@ TEST(DatasetArrayRanks, FlushesGoOnBesideTheProgram) {
   }
   EXPECT_EQ(array.report().staged_bytes, (kWhole.n_elements() + 4 * 64) * sizeof(double));
   EXPECT_OK(put_doubles(array, x, own_rows(), 5));
-  EXPECT_OK(array.flush_beside_to_close());
+  EXPECT_OK(array.flush_concurrently_to_close());
   EXPECT_TRUE(array.is_flushing());
   EXPECT_OK(array.close());
   EXPECT_EQ(array.report().n_flushes, 4U);
@@ -198,7 +198,7 @@ TEST(DatasetArrayRanks, SharedChunksGoBesideTheProgramInLittleMemory) {
     for (std::uint64_t row = rank; row < shape[0]; row += n_ranks) {
       EXPECT_OK(put_doubles(array, x, {{row, 0}, {1, 64}, {}}, value_of(step, row)));
     }
-    EXPECT_OK(array.flush_beside());
+    EXPECT_OK(array.flush_concurrently());
     EXPECT_TRUE(array.is_flushing());
   }
   EXPECT_OK(array.sync_to_read());
@@ -224,7 +224,7 @@ TEST(DatasetArrayRanks, AChunkThatHoldsTheMemoryOthersWaitForIsEncodedFirst) {
     if (end > first) {
       EXPECT_OK(put_doubles(array, x, {{first, 0}, {end - first, shape[1]}, {}}, step));
     }
-    EXPECT_OK(array.flush_beside());
+    EXPECT_OK(array.flush_concurrently());
     EXPECT_TRUE(array.is_flushing());
   }
   EXPECT_OK(array.sync_to_read());
@@ -266,7 +266,7 @@ TEST(DatasetArrayRanks, WhatFailsBesideTheProgramIsStagedAgain) {
   for (int i = 0; i < 3; ++i) array.begin_collective_put();
   if (api_test::is_last()) EXPECT_OK(put_doubles(array, x, {{0, 0}, {100, 64}, {}}, 2));
   disk_is_full = true;
-  EXPECT_OK(array.flush_beside());
+  EXPECT_OK(array.flush_concurrently());
   if (api_test::is_root()) EXPECT_OK(put_doubles(array, x, {{50, 0}, {10, 64}, {}}, 3));
   const Status failed = array.wait();
   disk_is_full = false;
@@ -285,7 +285,7 @@ TEST(DatasetArrayRanks, WhatFailsBesideTheProgramIsStagedAgain) {
   // close() tries the flush again.
   EXPECT_OK(put_doubles(array, x, own_rows(), 6));
   disk_is_full = true;
-  EXPECT_OK(array.flush_beside_to_close());
+  EXPECT_OK(array.flush_concurrently_to_close());
   EXPECT_FALSE(array.close().ok());
   disk_is_full = false;
 }

@@ -37,7 +37,7 @@ using tailrace::Shape;
 constexpr double bound = 1e-3;
 /// Memory that the process may use in addition to the cap and the program's values: HDF5, stacks,
 /// codecs' tables, unused memory of the allocator.
-constexpr double slack_mib = 48;
+constexpr double kSlackMib = 48;
 
 struct Options {
   double seconds = 5;
@@ -380,7 +380,7 @@ class FileRun {
     for (const StepCase& step : steps_) held_mib += static_cast<double>(step.bytes()) / 0x1p20;
     // The program's values, one step of them read back, and Tailrace's permitted memory.
     double most_mib =
-        held_mib + static_cast<double>(largest_step_bytes_) / 0x1p20 + cap_mib + slack_mib;
+        held_mib + static_cast<double>(largest_step_bytes_) / 0x1p20 + cap_mib + kSlackMib;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     most_mib = 4 * most_mib + 256;  // The sanitizers' shadow memory and quarantine.
 #endif
@@ -444,7 +444,7 @@ int main(int n_arguments, char** arguments) {
     if (tally.n_files == 10) settled_mib = memory_mib("VmRSS");
   }
   const double last_mib = memory_mib("VmRSS");
-  if (last_mib > 2 * settled_mib + slack_mib) {
+  if (last_mib > 2 * settled_mib + kSlackMib) {
     std::printf("VIOLATION: %.0f MiB after ten files, %.0f at the end\n", settled_mib, last_mib);
     tally.n_violations += 1;
   }

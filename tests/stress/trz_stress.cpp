@@ -41,7 +41,7 @@ using trz_cases::Random;
 using Bytes = std::vector<std::byte>;
 
 enum class Mode : std::uint8_t { abs, pw_rel, exact, fill, planes, joined, n_modes };
-constexpr const char* mode_names[] = {"abs", "pw_rel", "exact", "fill", "planes", "joined"};
+constexpr const char* kModeNames[] = {"abs", "pw_rel", "exact", "fill", "planes", "joined"};
 constexpr std::size_t n_modes = static_cast<std::size_t>(Mode::n_modes);
 
 struct Options {
@@ -82,9 +82,9 @@ void take_real_values(Case& chunk, const std::vector<float>& field, Random& rand
     greatest = std::max<double>(greatest, value);
   }
   const double range = greatest > least ? greatest - least : 1;
-  static constexpr double relative[] = {1e-2, 1e-3, 1e-4, 1e-5, 1e-6};
+  static constexpr double kRelative[] = {1e-2, 1e-3, 1e-4, 1e-5, 1e-6};
   if (chunk.type.kind == trz::BoundKind::absolute) {
-    chunk.type.bound = relative[random.below(std::size(relative))] * range;
+    chunk.type.bound = kRelative[random.below(std::size(kRelative))] * range;
   }
   for (std::size_t i = 0; i < n; ++i) {
     const float value = field[(begin + i) % field.size()];
@@ -206,7 +206,7 @@ bool judge_joined(Case chunk, Random& random, trz::Workspace& workspace, Bytes& 
 bool judge(Mode mode, const Case& chunk, Random& random, trz::Workspace& workspace, Bytes& encoded,
            std::uint64_t& n_bad) {
   if (mode == Mode::planes) {
-    const int n_planes = 1 + static_cast<int>(random.below(trz::bit_planes_max));
+    const int n_planes = 1 + static_cast<int>(random.below(trz::kBitPlanesMax));
     return judge_planes(chunk, n_planes, workspace, encoded, n_bad);
   }
   if (mode == Mode::joined && chunk.n_values() > 1) {
@@ -240,7 +240,7 @@ int run_long(const Options& options) {
   const double end_s = now_s() + options.seconds;
   bool failed = false;
   const auto wanted = [&](std::size_t mode, std::size_t wide) {
-    if (!options.mode.empty() && options.mode != mode_names[mode]) return false;
+    if (!options.mode.empty() && options.mode != kModeNames[mode]) return false;
     if (!options.type.empty() && options.type != (wide != 0 ? "f64" : "f32")) return false;
     return options.n_values == 0 || tallies[mode][wide].n_values < options.n_values;
   };
@@ -274,7 +274,7 @@ int run_long(const Options& options) {
     const Tally& tally = tallies[which / 2][which % 2];
     if (tally.n_chunks == 0) continue;
     std::printf("%-6s %s %14llu values %9llu chunks %12llu bytes %8.1f s %llu violations\n",
-                mode_names[which / 2], which % 2 == 0 ? "f32" : "f64",
+                kModeNames[which / 2], which % 2 == 0 ? "f32" : "f64",
                 static_cast<unsigned long long>(tally.n_values),
                 static_cast<unsigned long long>(tally.n_chunks),
                 static_cast<unsigned long long>(tally.encoded_bytes), tally.seconds,

@@ -4,7 +4,7 @@
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sanitized = true;
+inline constexpr bool kSanitized = true;
 #else
-inline constexpr bool sanitized = false;
+inline constexpr bool kSanitized = false;
 #endif

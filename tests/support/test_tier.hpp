@@ -19,7 +19,7 @@ inline std::string_view test_tier() {
 }
 
 /// Factor by which the quick and merge tiers reduce points and inputs under a sanitizer.
-inline constexpr int thinner_when_sanitized = 3;
+inline constexpr int kThinnerWhenSanitized = 3;
 
 inline bool is_tier(std::string_view name) {
   return name == "quick" || name == "merge" || name == "full";
@@ -30,13 +30,13 @@ inline bool is_tier(std::string_view name) {
 /// runs rather than the results for each value.
 inline int tier_stride(int merge_stride) {
   if (test_tier() == "full") return 1;
-  return sanitized ? (thinner_when_sanitized * merge_stride) | 1 : merge_stride;
+  return kSanitized ? (kThinnerWhenSanitized * merge_stride) | 1 : merge_stride;
 }
 
 /// Rounds of a loop over random inputs: `n` in the full tier, else one of every `merge_part`.
 inline int tier_rounds(int n, int merge_part) {
   if (test_tier() == "full") return n;
-  return std::max(n / (sanitized ? thinner_when_sanitized * merge_part : merge_part), 1);
+  return std::max(n / (kSanitized ? kThinnerWhenSanitized * merge_part : merge_part), 1);
 }
 
 /// Selects one of every tier_stride(merge_stride) candidates, starting with the first. Under a
@@ -45,7 +45,7 @@ inline int tier_rounds(int n, int merge_part) {
 class TierSample {
  public:
   explicit TierSample(int merge_stride)
-      : part_(std::uint64_t(tier_stride(sanitized ? 2 * merge_stride : merge_stride))) {}
+      : part_(std::uint64_t(tier_stride(kSanitized ? 2 * merge_stride : merge_stride))) {}
   bool take() {
     std::uint64_t mixed = n_++;
     mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;

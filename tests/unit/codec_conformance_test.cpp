@@ -123,7 +123,7 @@ TEST(CodecConformance, BuiltInsKeepTheBoundOnEverything) {
             ASSERT_TRUE(codec.ok()) << codec.status().message();
             EXPECT_TRUE((*codec)->keeps_bound_by_construction());
             // Every bound on small chunks; a single bound on large chunks and for lossless codecs.
-            const bool once = !(*codec)->lossy() || n_elements(shape) > 1000 || sanitized;
+            const bool once = !(*codec)->lossy() || n_elements(shape) > 1000 || kSanitized;
             if ((once && bound != 0.1) || !some.take()) continue;
             check_round_trip(candidate, **codec, sample, bound);
           }
@@ -149,7 +149,7 @@ TEST(CodecConformance, BuiltInsKeepThePointwiseBoundOnEverything) {
               EXPECT_FALSE(is_floating(dtype)) << codec.status().message();
               continue;
             }
-            const bool once = !(*codec)->lossy() || n_elements(shape) > 1000 || sanitized;
+            const bool once = !(*codec)->lossy() || n_elements(shape) > 1000 || kSanitized;
             if ((once && bound != 1e-3) || !some.take()) continue;
             check_round_trip(candidate, **codec, sample, bound, true);
           }

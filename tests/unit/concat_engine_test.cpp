@@ -27,7 +27,7 @@ class ConcatEngine : public testing::TestWithParam<int> {
   ConcatRun run(const ConcatRequest& request) {
     ConcatRun result = run_concat(GetParam(), request);
     EXPECT_TRUE(result.status.ok()) << text_of(result.status);
-    EXPECT_FALSE(std::filesystem::exists(request.output + partial_suffix));
+    EXPECT_FALSE(std::filesystem::exists(request.output + kPartialSuffix));
     return result;
   }
 
@@ -373,7 +373,7 @@ TEST_P(ConcatEngine, ResumesBehindTheLastCommit) {
   const ConcatRun failed = run_concat(GetParam(), request, &probes);
   EXPECT_EQ(failed.status.code(), Code::no_space) << text_of(failed.status);
   EXPECT_THAT(failed.status.message(), HasSubstr("--resume"));
-  ASSERT_TRUE(std::filesystem::exists(output_ + partial_suffix));
+  ASSERT_TRUE(std::filesystem::exists(output_ + kPartialSuffix));
 
   ConcatRequest other = request;
   other.progress = nullptr;
@@ -382,7 +382,7 @@ TEST_P(ConcatEngine, ResumesBehindTheLastCommit) {
   const ConcatRun refused = run_concat(GetParam(), other);
   EXPECT_EQ(refused.status.code(), Code::invalid_argument);
   EXPECT_THAT(refused.status.message(), HasSubstr("to another request"));
-  ASSERT_TRUE(std::filesystem::exists(output_ + partial_suffix));
+  ASSERT_TRUE(std::filesystem::exists(output_ + kPartialSuffix));
 
   request.progress = nullptr;
   request.resume = true;
@@ -421,7 +421,7 @@ TEST_P(ConcatEngine, ResumeRefusesInputsThatWereWritten) {
     if (4 * done >= 3 * total) probes[0].fail_other = true;
   };
   ASSERT_FALSE(run_concat(GetParam(), request, &probes).status.ok());
-  ASSERT_TRUE(std::filesystem::exists(output_ + partial_suffix));
+  ASSERT_TRUE(std::filesystem::exists(output_ + kPartialSuffix));
   write_in_place(inputs[1]);
   request.progress = nullptr;
   request.resume = true;
@@ -444,7 +444,7 @@ TEST_P(ConcatEngine, AnInputThatIsWrittenMeanwhileIsAnError) {
   EXPECT_EQ(changed.status.code(), Code::corrupt);
   EXPECT_THAT(changed.status.message(), HasSubstr("\"" + inputs[1] + "\" has been changed"));
   EXPECT_FALSE(std::filesystem::exists(output_));
-  EXPECT_FALSE(std::filesystem::exists(output_ + partial_suffix));
+  EXPECT_FALSE(std::filesystem::exists(output_ + kPartialSuffix));
 }
 
 TEST_P(ConcatEngine, BadFilesAreNamedTogetherOrLeftOut) {
@@ -528,7 +528,7 @@ TEST_P(ConcatEngine, ResumingCutsOffWhatWasNotCommitted) {
     if (4 * done >= 3 * total) probes[0].fail_other = true;
   };
   ASSERT_FALSE(run_concat(GetParam(), request, &probes).status.ok());
-  const std::string partial = output_ + partial_suffix;
+  const std::string partial = output_ + kPartialSuffix;
   std::filesystem::resize_file(partial, std::filesystem::file_size(partial) + 10 * n_bytes);
   request.progress = nullptr;
   request.resume = true;
@@ -575,7 +575,7 @@ TEST_P(ConcatEngine, RequestsThatCannotBe) {
   EXPECT_EQ(code_of([](ConcatRequest& r) { r.codec = "sz3"; }), Code::unsupported);
   EXPECT_EQ(code_of([](ConcatRequest& r) { r.key_names = {"run"}; }), Code::not_found);
   EXPECT_FALSE(std::filesystem::exists(output_));
-  EXPECT_FALSE(std::filesystem::exists(output_ + partial_suffix));
+  EXPECT_FALSE(std::filesystem::exists(output_ + kPartialSuffix));
   EXPECT_EQ(read_elements(inputs[0], "/a/x").size(), 5 * sizeof(double));
 }
 

@@ -67,7 +67,7 @@ class ConcatFault : public testing::TestWithParam<FaultCase> {
     if (GetParam().older) {
       EXPECT_EQ(whole_text(output_), older_text) << what;
     }
-    const bool kept = std::filesystem::exists(output_ + partial_suffix);
+    const bool kept = std::filesystem::exists(output_ + kPartialSuffix);
     EXPECT_EQ(kept, failure.message().find("--resume") != std::string::npos)
         << what << ": " << text_of(failure);
     if (!GetParam().commits) {
@@ -84,7 +84,7 @@ class ConcatFault : public testing::TestWithParam<FaultCase> {
     const ConcatRun resumed = run_concat(GetParam().n_ranks, again);
     EXPECT_TRUE(resumed.status.ok()) << what << ": " << text_of(resumed.status);
     if (resumed.status.ok()) expect_concatenation(output_, inputs_);
-    EXPECT_FALSE(std::filesystem::exists(output_ + partial_suffix)) << what;
+    EXPECT_FALSE(std::filesystem::exists(output_ + kPartialSuffix)) << what;
     std::filesystem::remove(output_);
   }
 
@@ -428,7 +428,7 @@ TEST(ConcatResume, LeavesNoSpaceUnused) {
       };
       const ConcatRun failed = run_concat(n_ranks, request, &probes);
       ASSERT_FALSE(failed.status.ok());
-      n_kept += std::filesystem::exists(output + partial_suffix) ? 1 : 0;
+      n_kept += std::filesystem::exists(output + kPartialSuffix) ? 1 : 0;
     }
     EXPECT_GT(n_kept, 1);
     request.progress = nullptr;

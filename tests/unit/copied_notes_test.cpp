@@ -20,7 +20,7 @@ Guards guards(const std::string& text) {
 }
 
 TEST(CopiedNotes, OwnAttributesAreKnownByHowTheyBegin) {
-  for (const char* name : encoding_note_names) EXPECT_TRUE(is_own_attribute(name)) << name;
+  for (const char* name : kEncodingNoteNames) EXPECT_TRUE(is_own_attribute(name)) << name;
   EXPECT_TRUE(is_own_attribute("tailrace_file"));
   EXPECT_TRUE(is_own_attribute("tailrace_covered_cells"));
   for (const char* name : {"", "units", "tailrace", "Tailrace_codec", "of_tailrace_codec"}) {
@@ -34,19 +34,19 @@ TEST(CopiedNotes, OfChunksAllHoldsOfValuesAllButHow) {
   const CopiedNotes values{CopyOf::values};
   const CopiedNotes nothing{CopyOf::nothing};
   std::vector<std::string> not_of_values;
-  for (const char* name : encoding_note_names) {
+  for (const char* name : kEncodingNoteNames) {
     EXPECT_FALSE(is_taken_over(name, nullptr)) << name;
     EXPECT_FALSE(is_taken_over(name, &nothing)) << name;
     EXPECT_TRUE(is_taken_over(name, &chunks)) << name;
     if (!is_taken_over(name, &values)) not_of_values.emplace_back(name);
   }
-  EXPECT_EQ(not_of_values, (std::vector<std::string>{codec_attribute, codec_version_attribute,
-                                                     version_attribute}));
+  EXPECT_EQ(not_of_values,
+            (std::vector<std::string>{kCodecAttribute, kCodecVersionAttribute, kVersionAttribute}));
   EXPECT_TRUE(is_taken_over("units", nullptr));
   CopiedNotes changed;
-  changed.instead[guard_attribute] = std::nullopt;
-  EXPECT_FALSE(is_taken_over(guard_attribute, &changed));
-  EXPECT_TRUE(is_taken_over(bound_mode_attribute, &changed));
+  changed.instead[kGuardAttribute] = std::nullopt;
+  EXPECT_FALSE(is_taken_over(kGuardAttribute, &changed));
+  EXPECT_TRUE(is_taken_over(kBoundModeAttribute, &changed));
 }
 
 TEST(CopiedNotes, UnknownIsSaidInPlaceOfAllElse) {
@@ -54,10 +54,10 @@ TEST(CopiedNotes, UnknownIsSaidInPlaceOfAllElse) {
   EXPECT_TRUE(is_said_unknown(unknown));
   EXPECT_FALSE(is_said_unknown(nothing_said()));
   EXPECT_FALSE(is_said_unknown(CopiedNotes()));
-  for (const char* name : encoding_note_names) {
+  for (const char* name : kEncodingNoteNames) {
     EXPECT_FALSE(nothing_said().instead.at(name)) << name;
     const std::string of_it = name;
-    const bool word = of_it == codec_attribute || of_it == bound_mode_attribute;
+    const bool word = of_it == kCodecAttribute || of_it == kBoundModeAttribute;
     ASSERT_EQ(unknown.instead.at(name).has_value(), word) << name;
     if (!word) continue;
     EXPECT_EQ(std::get<std::string>(*unknown.instead.at(name)), "unknown") << name;
@@ -93,9 +93,9 @@ TEST(CopiedNotes, RowsOfManySayWhatAllSay) {
   EXPECT_FALSE(all.max_error);
   const CopiedNotes notes = notes_of_rows(some, all);
   EXPECT_EQ(notes.instead.size(), 3U);
-  EXPECT_EQ(std::get<double>(*notes.instead.at(absolute_bound_attribute)), 2);
-  EXPECT_FALSE(notes.instead.at(max_error_attribute_name));
-  EXPECT_FALSE(notes.instead.at(guard_attribute));
+  EXPECT_EQ(std::get<double>(*notes.instead.at(kAbsoluteBoundAttribute)), 2);
+  EXPECT_FALSE(notes.instead.at(kMaxErrorAttributeName));
+  EXPECT_FALSE(notes.instead.at(kGuardAttribute));
   EXPECT_TRUE(notes_of_rows(some, some).instead.empty());
   others.as_asked = "trz, abs=2";
   EXPECT_FALSE(of_all_rows(some, others).said);
@@ -113,10 +113,10 @@ TEST(CopiedNotes, RowsWithOtherBoundsAreWithinTheLargestAbsoluteOne) {
     ASSERT_TRUE(all.said);
     EXPECT_EQ(all.guards, guards("sign"));
     const CopiedNotes notes = notes_of_rows(some, all);
-    EXPECT_EQ(std::get<std::string>(*notes.instead.at(bound_mode_attribute)), "abs");
-    EXPECT_EQ(std::get<double>(*notes.instead.at(bound_asked_attribute)), 2);
-    EXPECT_EQ(std::get<double>(*notes.instead.at(absolute_bound_attribute)), 2);
-    EXPECT_EQ(std::get<double>(*notes.instead.at(max_error_attribute_name)), 1);
+    EXPECT_EQ(std::get<std::string>(*notes.instead.at(kBoundModeAttribute)), "abs");
+    EXPECT_EQ(std::get<double>(*notes.instead.at(kBoundAskedAttribute)), 2);
+    EXPECT_EQ(std::get<double>(*notes.instead.at(kAbsoluteBoundAttribute)), 2);
+    EXPECT_EQ(std::get<double>(*notes.instead.at(kMaxErrorAttributeName)), 1);
   }
   others.absolute_bound = 0;  // A bound of another kind, or no bound.
   EXPECT_FALSE(of_all_rows(some, others).said);

@@ -53,13 +53,13 @@ TEST(Box, GridKnowsEdgesScalarsAndEmptiness) {
 
 TEST(LargeBlock, HoldsWhatIsAskedForAndBeginsAtALargePage) {
   for (const std::size_t n_bytes :
-       {std::size_t{0}, std::size_t{1}, large_block_bytes - 1, large_block_bytes,
-        large_block_bytes + 1, 3 * large_block_bytes + 12345}) {
+       {std::size_t{0}, std::size_t{1}, kLargeBlockBytes - 1, kLargeBlockBytes,
+        kLargeBlockBytes + 1, 3 * kLargeBlockBytes + 12345}) {
     Buffer block(n_bytes);
     ASSERT_TRUE(block.allocated());
     const auto address = reinterpret_cast<std::uintptr_t>(block.data());
-    if (n_bytes >= large_block_bytes) {
-      EXPECT_EQ(address % large_page_bytes, 0U) << n_bytes;
+    if (n_bytes >= kLargeBlockBytes) {
+      EXPECT_EQ(address % kLargePageBytes, 0U) << n_bytes;
     }
     std::fill(block.bytes().begin(), block.bytes().end(), std::byte{7});
     const Buffer copy = Buffer::copy_of(block.bytes());

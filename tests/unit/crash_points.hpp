@@ -16,7 +16,7 @@
 
 namespace tailrace::test {
 
-constexpr std::size_t n_steps_usual = 12;
+constexpr std::size_t kNStepsUsual = 12;
 
 /// A method of adding steps to a file and of checking them.
 class Series {
@@ -75,7 +75,7 @@ struct Recording {
 
 /// Creates a file, or appends to the existing one, and records `n_steps` commits.
 Recording record(Series& series, const std::string& path, bool append, bool journal,
-                 unsigned gap_max, std::size_t n_steps = n_steps_usual);
+                 unsigned gap_max, std::size_t n_steps = kNStepsUsual);
 
 /// The content of a file.
 std::vector<std::byte> content_of(const std::string& path);

@@ -73,7 +73,7 @@ class DoorRules : public ::testing::Test {
     TAILRACE_TRY(apply_glob_options(text, options));
     // PnetCDF's front end moves the metadata to the front when it closes the file
     // (tests/python/test_pnetcdf_front.py).
-    const bool in_front = options.file.field_defaults.layout == front_layout;
+    const bool in_front = options.file.field_defaults.layout == kFrontLayout;
     if (door == Door::pnetcdf && in_front) options.file.field_defaults.layout = "claimed";
     const std::string path = folder_ / "variables.h5";
     TAILRACE_TAKE(auto file, ArrayFile::create(make_self_comm(), path, options));
@@ -124,7 +124,7 @@ class DoorRules : public ::testing::Test {
 
   Status concat(const std::string& text) {
     const std::unique_ptr<Comm> comm = make_self_comm();
-    verbs::ConcatWords words;
+    verbs::ConcatArguments words;
     words.files = {folder_ / "in.h5"};
     words.output = folder_ / "joined.h5";
     TAILRACE_TAKE(words.file_options, split_key_values(text));

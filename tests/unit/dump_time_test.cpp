@@ -221,7 +221,7 @@ TEST(ChooseCodecs, ManyFieldsComeWithinAPerMilleOfTheLowerBound) {
   std::vector<FieldForecast> fields;
   for (int f = 0; f < 400; ++f) fields.push_back(random_field(random, 8));
   for (const double bandwidth : {10e6, 100e6, 1e9, 3e9}) {
-    if (sanitized && bandwidth != 100e6) continue;
+    if (kSanitized && bandwidth != 100e6) continue;
     const DumpSetting setting = setting_of(1, 1, bandwidth);
     // Weak duality: for every weight w in [0, 1] of the encode lane, a step takes at least w *
     // encode + (1 - w) * write. Each field minimizes this sum separately.

@@ -71,7 +71,7 @@ Status failing_step(int n_ranks, const std::string& options, Put&& put) {
     statuses[static_cast<std::size_t>(rank)] = (*writer)->end_step().status();
     EXPECT_TRUE((*writer)->close().ok());
   });
-  EXPECT_FALSE(std::filesystem::exists(path + partial_suffix));
+  EXPECT_FALSE(std::filesystem::exists(path + kPartialSuffix));
   return same_failure(statuses);
 }
 
@@ -289,7 +289,7 @@ TEST_P(EngineStorageFault, EveryWriteFailsOnce) {
     } else {
       EXPECT_EQ(failure.code(), code) << failure.message();
     }
-    EXPECT_FALSE(std::filesystem::exists(path + partial_suffix)) << "after write " << k;
+    EXPECT_FALSE(std::filesystem::exists(path + kPartialSuffix)) << "after write " << k;
   }
   EXPECT_TRUE(succeeded);
 }
@@ -336,7 +336,7 @@ TEST(EngineRecovery, ARunningJobIsNotTakenForADeadOne) {
   ASSERT_FALSE(second.ok());
   EXPECT_NE(second.status().message().find("another job"), std::string::npos);
   EXPECT_FALSE(inspect_and_recover(path, true).ok());
-  EXPECT_TRUE(std::filesystem::exists(path + partial_suffix));
+  EXPECT_TRUE(std::filesystem::exists(path + kPartialSuffix));
   EXPECT_TRUE((*writer)->close().ok());
   EXPECT_TRUE(inspect_and_recover(path, true).ok());
 }
@@ -362,7 +362,7 @@ TEST(EngineRecovery, AWriterThatIsDroppedLeavesNothing) {
     (void)(*writer)->define_field({"/f", DType::i32, {8}, FieldOptions(), false});
   });
   EXPECT_FALSE(std::filesystem::exists(path));
-  EXPECT_FALSE(std::filesystem::exists(path + partial_suffix));
+  EXPECT_FALSE(std::filesystem::exists(path + kPartialSuffix));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ void write_and_compare(const Case& test, const Shape& shape, DType dtype, const 
     EXPECT_TRUE(closed.ok()) << closed.message();
   });
   EXPECT_EQ(read_field(path, "/group/field"), values_of(shape, whole_box(shape), dtype));
-  EXPECT_FALSE(std::filesystem::exists(path + partial_suffix));
+  EXPECT_FALSE(std::filesystem::exists(path + kPartialSuffix));
 }
 
 TEST_P(EngineWrite, RandomBoxesThatCrossChunkBorders) {

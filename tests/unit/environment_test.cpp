@@ -81,7 +81,7 @@ TEST_F(SettingsFile, OfOptionsThatNeverEndsIsRefused) {
     EXPECT_EQ(refused.code(), Code::invalid_argument) << named;
     EXPECT_NE(refused.message().find("neither options nor the path"), std::string::npos);
   }
-  ::setenv("TAILRACE_OPTIONS", ("@" + write(std::string(settings_bytes_max + 1, ' '))).c_str(), 1);
+  ::setenv("TAILRACE_OPTIONS", ("@" + write(std::string(kSettingsBytesMax + 1, ' '))).c_str(), 1);
   EXPECT_EQ(options_text_of_environment().status().code(), Code::invalid_argument);
 }
 

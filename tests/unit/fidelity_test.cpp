@@ -45,7 +45,7 @@ TEST(ExactSum, IsTheSameInAnyOrderAndInParts) {
   for (std::size_t i = 0; i < values.size(); ++i) (i % 3 == 0 ? first : second).add(values[i]);
   first.carry();
   second.carry();
-  for (std::size_t i = 0; i < ExactSum::n_limbs; ++i) first.limbs()[i] += second.limbs()[i];
+  for (std::size_t i = 0; i < ExactSum::kNLimbs; ++i) first.limbs()[i] += second.limbs()[i];
   first.carry();
   EXPECT_EQ(first.value(), forward);
 }

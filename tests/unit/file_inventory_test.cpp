@@ -136,7 +136,7 @@ DescribedType integer(bool big_endian) {
   type.is_signed = type.ordinary = true;
   type.big_endian = big_endian;
   type.facts = {{"class", "integer"},
-                {byte_order_fact, big_endian ? "big-endian" : "little-endian"}};
+                {kByteOrderFact, big_endian ? "big-endian" : "little-endian"}};
   return type;
 }
 

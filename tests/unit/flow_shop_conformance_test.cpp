@@ -17,7 +17,7 @@
 namespace tailrace {
 namespace {
 
-constexpr double rounding_s = 1e-9;
+constexpr double kRoundingS = 1e-9;
 
 void expect_conforms(const FlowShop& shop, const std::string& what, bool costly = true) {
   ASSERT_TRUE(check_flow_shop(shop).ok()) << what << ": " << check_flow_shop(shop).message();
@@ -27,7 +27,7 @@ void expect_conforms(const FlowShop& shop, const std::string& what, bool costly 
     const FlowShopPlan plan = schedule_flow_shop(shop, entry.scheduler);
     const Status checked = check_plan(shop, plan);
     EXPECT_TRUE(checked.ok()) << what << ", " << entry.name << ": " << checked.message();
-    EXPECT_GE(plan.makespan_s, bound_s - rounding_s) << what << ", " << entry.name;
+    EXPECT_GE(plan.makespan_s, bound_s - kRoundingS) << what << ", " << entry.name;
     const FlowShopPlan again = schedule_flow_shop(shop, entry.scheduler);
     EXPECT_EQ(plan.encode_start_s, again.encode_start_s) << what << ", " << entry.name;
     EXPECT_EQ(plan.write_start_s, again.write_start_s) << what << ", " << entry.name;
@@ -100,8 +100,8 @@ TEST(FlowShopConformance, WithoutObstaclesJohnsonsRuleIsTheOptimum) {
     FlowShop shop = random_flow_shop(12, seed);
     shop.obstacles = {};
     const double best_s = schedule_flow_shop(shop, Scheduler::ext_johnson).makespan_s;
-    EXPECT_NEAR(schedule_flow_shop(shop, Scheduler::search).makespan_s, best_s, rounding_s);
-    EXPECT_NEAR(schedule_flow_shop(shop, Scheduler::ext_johnson_bf).makespan_s, best_s, rounding_s);
+    EXPECT_NEAR(schedule_flow_shop(shop, Scheduler::search).makespan_s, best_s, kRoundingS);
+    EXPECT_NEAR(schedule_flow_shop(shop, Scheduler::ext_johnson_bf).makespan_s, best_s, kRoundingS);
   }
 }
 
@@ -128,15 +128,15 @@ TEST(FlowShopConformance, SearchFindsTheOptimumOfFiveJobs) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       const FlowShop shop = random_flow_shop(n, 100 * n + seed);
       const double best_s = best_of_all_orders(shop);
-      ASSERT_LE(makespan_lower_bound_s(shop), best_s + rounding_s) << n << " jobs, seed " << seed;
+      ASSERT_LE(makespan_lower_bound_s(shop), best_s + kRoundingS) << n << " jobs, seed " << seed;
       for (const SchedulerEntry& entry : scheduler_registry()) {
         const double makespan_s = schedule_flow_shop(shop, entry.scheduler).makespan_s;
-        ASSERT_GE(makespan_s, best_s - rounding_s) << entry.name;
+        ASSERT_GE(makespan_s, best_s - kRoundingS) << entry.name;
         gap[static_cast<std::size_t>(entry.scheduler)] += makespan_s / best_s - 1;
       }
       bound_gap += 1 - makespan_lower_bound_s(shop) / best_s;
       ++n_instances;
-      EXPECT_NEAR(schedule_flow_shop(shop, Scheduler::search).makespan_s, best_s, rounding_s)
+      EXPECT_NEAR(schedule_flow_shop(shop, Scheduler::search).makespan_s, best_s, kRoundingS)
           << n << " jobs, seed " << seed;
     }
   }
@@ -157,7 +157,7 @@ TEST(FlowShopConformance, SearchHalvesTheGap) {
       const double bound_s = makespan_lower_bound_s(shop);
       const double bf_s = schedule_flow_shop(shop, Scheduler::ext_johnson_bf).makespan_s;
       const double search_s = schedule_flow_shop(shop, Scheduler::search).makespan_s;
-      ASSERT_LE(search_s, bf_s + rounding_s);
+      ASSERT_LE(search_s, bf_s + kRoundingS);
       gap_bf += bf_s / bound_s - 1;
       gap_search += search_s / bound_s - 1;
     }
@@ -176,13 +176,13 @@ TEST(FlowShopWalk, StatesTheMakespanThatItsOrdersHave) {
       SearchDraws draws(seed);
       // Many short walks, each from the end of the last one or from its best orders.
       walk.set_orders(plan.encode_order, plan.write_order);
-      EXPECT_NEAR(walk.makespan_s(), plan.makespan_s, rounding_s);
+      EXPECT_NEAR(walk.makespan_s(), plan.makespan_s, kRoundingS);
       for (int round = 1; round <= 20; ++round) {
         walk.anneal(0.1, walk.n_operations() + 500, 0, draws);
         const std::vector<std::size_t> encodes = walk.best_encode_order();
         const std::vector<std::size_t> writes = walk.best_write_order();
         const double placed_s = schedule_in_order(shop, encodes, writes).makespan_s;
-        ASSERT_NEAR(walk.best_s(), placed_s, rounding_s) << n << " jobs, seed " << seed;
+        ASSERT_NEAR(walk.best_s(), placed_s, kRoundingS) << n << " jobs, seed " << seed;
         if (round % 2 == 0) walk.set_orders(encodes, writes);
       }
       EXPECT_LE(walk.best_s(), plan.makespan_s);

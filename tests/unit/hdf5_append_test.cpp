@@ -550,7 +550,7 @@ TEST(Hdf5Open, CommittedStateIsNotMarkedAsOpen) {
   ASSERT_DONE((*opened)->commit());
   // The job dies here: the file on disk must open.
   EXPECT_TRUE(holds_test_values(path, "/old/flat", 1, 120));
-  std::vector<std::byte> head(superblock_bytes_max);
+  std::vector<std::byte> head(kSuperblockBytesMax);
   ASSERT_DONE(storage.read_at(0, head));
   const auto superblock = parse_superblock(head, 0);
   EXPECT_EQ(superblock->version, 3);

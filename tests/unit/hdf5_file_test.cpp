@@ -500,7 +500,7 @@ TEST(Hdf5File, SuperblockIsOfVersion2_Invariant4) {
   ScatteringTail tail;
   auto file = create_file(storage, tail);
   ASSERT_DONE(file->close());
-  std::vector<char> head(superblock_bytes_max);
+  std::vector<char> head(kSuperblockBytesMax);
   std::ifstream(path, std::ios::binary).read(head.data(), std::streamsize(head.size()));
   const auto superblock = parse_superblock(std::as_bytes(std::span(head)), 0);
   ASSERT_TRUE(superblock.ok());

@@ -108,7 +108,7 @@ TEST_P(HandOverFault, ABadPutThatCloseFinds) {
     expect_same_on_all(*rank.comm, closed);
     EXPECT_EQ(closed.code(), Code::bad_coverage) << closed.message();
   });
-  EXPECT_FALSE(std::filesystem::exists(path_ + partial_suffix));
+  EXPECT_FALSE(std::filesystem::exists(path_ + kPartialSuffix));
   expect_steps(path_, "/u", {0});
 }
 
@@ -211,7 +211,7 @@ TEST_P(HandOverFault, EveryWriteOfEachRank) {
         // A report means that a step was published; its commit may still fail in the background.
         created = std::filesystem::exists(path_);
       });
-      EXPECT_FALSE(std::filesystem::exists(path_ + partial_suffix)) << victim << " " << k;
+      EXPECT_FALSE(std::filesystem::exists(path_ + kPartialSuffix)) << victim << " " << k;
       if (!created) continue;
       const std::size_t n_bytes = n_rows * n_columns * sizeof(float);
       const std::size_t n_entries = read_field(path_, "/u").size() / n_bytes;
@@ -271,7 +271,7 @@ TEST_P(HandOverFault, ACommitInTheBackground) {
 /// Rank 0's application does not wait while metadata is made, on one node or several: another
 /// thread holds HDF5's lock here.
 TEST_P(HandOverFault, HDF5IsHeldUpInTheBackground) {
-  if (!Hdf5File::can_be_used_beside()) GTEST_SKIP() << "this HDF5 is for one thread alone";
+  if (!Hdf5File::can_be_used_concurrently()) GTEST_SKIP() << "this HDF5 is for one thread alone";
   for (const bool several_nodes : {false, true}) {
     std::optional<TailsWantService> nodes;
     if (several_nodes) nodes.emplace();
@@ -336,7 +336,7 @@ TEST_P(HandOverFault, ARenameInTheBackground) {
     EXPECT_FALSE(rank.writer->close().ok());
   });
   EXPECT_TRUE(std::filesystem::is_directory(path_));
-  EXPECT_FALSE(std::filesystem::exists(path_ + partial_suffix));
+  EXPECT_FALSE(std::filesystem::exists(path_ + kPartialSuffix));
 }
 
 /// The application sets a background mark and never ends it. end_step needs memory, so chunks must

@@ -116,7 +116,7 @@ TEST(ChunkShape, IrregularCutsTakeTheLargestBoxAsMeasure) {
 
 TEST(ChunkShape, ManyTinyBlocksAreMerged) {
   const Shape chunk = chunk_shape_for({512, 512}, 4, kTarget, {{8, 8}, {8, 8}});
-  EXPECT_GE(bytes_of(chunk), smallest_own_chunk_bytes);
+  EXPECT_GE(bytes_of(chunk), kSmallestOwnChunkBytes);
   EXPECT_EQ(chunk[0] % 8, 0U);
 }
 

@@ -148,7 +148,7 @@ TEST(Lineage, TheCodecHoldsUntilSizesDriftOrStepsHavePassed) {
     return before;
   };
   EXPECT_EQ(step(500, "zstd,level=3"), "");
-  for (std::uint64_t age = 1; age < LineageTable::choose_every; ++age) {
+  for (std::uint64_t age = 1; age < LineageTable::kChooseEvery; ++age) {
     EXPECT_EQ(step(510, ""), "zstd,level=3") << age;
   }
   EXPECT_EQ(step(500, "trz"), "");  // Sixteen steps have passed.
@@ -169,7 +169,7 @@ TEST(Lineage, TheTableForgetsWhatIsNotUsed) {
     EXPECT_EQ(fields[1].learned.inherited.age, static_cast<std::uint64_t>(i));
     keep(table, fields);
   }
-  EXPECT_LE(table.n_lineages(), LineageTable::forget_after + 1);
+  EXPECT_LE(table.n_lineages(), LineageTable::kForgetAfter + 1);
 }
 
 // --- through the writer

@@ -14,7 +14,7 @@ namespace tailrace {
 namespace {
 
 const LaneObstacles usual = {{{1, 2}, {4, 4.5}, {7, 9}}, {{0, 0.5}, {6, 6.25}}};
-constexpr double usual_s = 10;
+constexpr double kUsualS = 10;
 
 LaneObstacles shifted(LaneObstacles obstacles, double by_s) {
   for (Obstacle& it : obstacles.main) it = {it.start_s + by_s, it.end_s + by_s};
@@ -69,17 +69,17 @@ TEST(ObstacleForecast, KnowsNothingBeforeTheFirstIteration) {
 
 TEST(ObstacleForecast, TakesTheFirstIterationForTheNext) {
   ObstacleForecast forecast;
-  forecast.add_iteration(usual, usual_s);
+  forecast.add_iteration(usual, kUsualS);
   EXPECT_EQ(distance_s(forecast.next(), usual), 0);
-  EXPECT_EQ(forecast.iteration_s(), usual_s);
+  EXPECT_EQ(forecast.iteration_s(), kUsualS);
   EXPECT_EQ(forecast.spread_s(Lane::main), 0);  // One iteration gives no spread.
 }
 
 TEST(ObstacleForecast, OfASteadyProgramIsExact) {
   ObstacleForecast forecast;
-  for (int i = 0; i < 50; ++i) forecast.add_iteration(usual, usual_s);
+  for (int i = 0; i < 50; ++i) forecast.add_iteration(usual, kUsualS);
   EXPECT_LT(distance_s(forecast.next(), usual), 1e-12);
-  EXPECT_NEAR(forecast.iteration_s(), usual_s, 1e-12);
+  EXPECT_NEAR(forecast.iteration_s(), kUsualS, 1e-12);
   EXPECT_LT(forecast.spread_s(Lane::main), 1e-12);
   EXPECT_EQ(forecast.n_iterations(), 50U);
   EXPECT_EQ(forecast.n_outliers(), 0U);
@@ -88,8 +88,8 @@ TEST(ObstacleForecast, OfASteadyProgramIsExact) {
 TEST(ObstacleForecast, FollowsADrift) {
   // Half a percent of an iteration per step: the estimate lags by 1 / rate = 2.5 drifts.
   ObstacleForecast forecast;
-  constexpr double drift_s = 0.005 * usual_s;
-  for (int i = 0; i < 60; ++i) forecast.add_iteration(shifted(usual, i * drift_s), usual_s);
+  constexpr double drift_s = 0.005 * kUsualS;
+  for (int i = 0; i < 60; ++i) forecast.add_iteration(shifted(usual, i * drift_s), kUsualS);
   const double off_s = distance_s(forecast.next(), shifted(usual, 60 * drift_s));
   EXPECT_NEAR(off_s, 2.5 * drift_s, 0.1 * drift_s);
   EXPECT_EQ(forecast.n_outliers(), 0U);
@@ -99,8 +99,8 @@ TEST(ObstacleForecast, FollowsADrift) {
 
 TEST(ObstacleForecast, FollowsADriftThatLeavesTheGateAtOnce) {
   ObstacleForecast forecast;
-  constexpr double drift_s = 0.2 * usual_s;
-  for (int i = 0; i < 40; ++i) forecast.add_iteration(shifted(usual, i * drift_s), usual_s);
+  constexpr double drift_s = 0.2 * kUsualS;
+  for (int i = 0; i < 40; ++i) forecast.add_iteration(shifted(usual, i * drift_s), kUsualS);
   EXPECT_LT(distance_s(forecast.next(), shifted(usual, 40 * drift_s)), 2.6 * drift_s);
 }
 
@@ -124,7 +124,7 @@ TEST(ObstacleForecast, MeasuresTheSpreadOfAJitter) {
         previous_sum += std::pow(previous.main[1].start_s - seen.main[1].start_s, 2);
         spread_sum += forecast.spread_s(Lane::main);
       }
-      forecast.add_iteration(seen, usual_s + 5 * (seen.main[0].start_s - 2));
+      forecast.add_iteration(seen, kUsualS + 5 * (seen.main[0].start_s - 2));
       previous = seen;
     }
     const double error_s = std::sqrt(error_sum / n_counted);
@@ -138,21 +138,21 @@ TEST(ObstacleForecast, MeasuresTheSpreadOfAJitter) {
 
 TEST(ObstacleForecast, CutsASingleOutlier) {
   ObstacleForecast forecast;
-  for (int i = 0; i < 10; ++i) forecast.add_iteration(usual, usual_s);
+  for (int i = 0; i < 10; ++i) forecast.add_iteration(usual, kUsualS);
   LaneObstacles regrid = shifted(usual, 5);
   regrid.main[0].start_s = 1;
-  forecast.add_iteration(regrid, usual_s + 5);
+  forecast.add_iteration(regrid, kUsualS + 5);
   EXPECT_EQ(forecast.n_outliers(), 1U);
   EXPECT_LT(distance_s(forecast.next(), usual), 1e-9);
-  EXPECT_NEAR(forecast.iteration_s(), usual_s, 1e-9);
-  forecast.add_iteration(usual, usual_s);
+  EXPECT_NEAR(forecast.iteration_s(), kUsualS, 1e-9);
+  forecast.add_iteration(usual, kUsualS);
   EXPECT_LT(distance_s(forecast.next(), usual), 1e-9);
   EXPECT_LT(forecast.spread_s(Lane::main), 1e-9);
   EXPECT_EQ(forecast.n_outliers(), 1U);
   // Repeated outliers count as such if no two are adjacent.
   for (int i = 0; i < 5; ++i) {
-    forecast.add_iteration(regrid, usual_s + 5);
-    forecast.add_iteration(usual, usual_s);
+    forecast.add_iteration(regrid, kUsualS + 5);
+    forecast.add_iteration(usual, kUsualS);
   }
   EXPECT_LT(distance_s(forecast.next(), usual), 1e-9);
   EXPECT_EQ(forecast.n_outliers(), 6U);
@@ -161,21 +161,21 @@ TEST(ObstacleForecast, CutsASingleOutlier) {
 TEST(ObstacleForecast, CutsAFirstIterationThatWasNothingLikeTheRest) {
   ObstacleForecast forecast;
   forecast.add_iteration({{{30, 80}}, {}}, 90);
-  for (int i = 0; i < 3; ++i) forecast.add_iteration(usual, usual_s);
+  for (int i = 0; i < 3; ++i) forecast.add_iteration(usual, kUsualS);
   EXPECT_LT(distance_s(forecast.next(), usual), 1e-9);
-  EXPECT_NEAR(forecast.iteration_s(), usual_s, 1e-9);
+  EXPECT_NEAR(forecast.iteration_s(), kUsualS, 1e-9);
 }
 
 TEST(ObstacleForecast, StartsAfreshAfterAChangeThatLasts) {
   for (const double by_s : {0.2, 0.5, 3.0, 40.0}) {
     ObstacleForecast forecast;
-    for (int i = 0; i < 10; ++i) forecast.add_iteration(usual, usual_s);
+    for (int i = 0; i < 10; ++i) forecast.add_iteration(usual, kUsualS);
     const LaneObstacles changed = shifted(usual, by_s);
-    forecast.add_iteration(changed, usual_s + by_s);
+    forecast.add_iteration(changed, kUsualS + by_s);
     EXPECT_LT(distance_s(forecast.next(), usual), 1e-9) << by_s;
-    forecast.add_iteration(changed, usual_s + by_s);
+    forecast.add_iteration(changed, kUsualS + by_s);
     EXPECT_LT(distance_s(forecast.next(), changed), 1e-9) << by_s;
-    EXPECT_NEAR(forecast.iteration_s(), usual_s + by_s, 1e-9);
+    EXPECT_NEAR(forecast.iteration_s(), kUsualS + by_s, 1e-9);
     // The pattern has changed, but not its spread.
     EXPECT_LT(forecast.spread_s(Lane::main), 1e-9);
     EXPECT_EQ(forecast.n_outliers(), 1U);
@@ -185,45 +185,45 @@ TEST(ObstacleForecast, StartsAfreshAfterAChangeThatLasts) {
 TEST(ObstacleForecast, WidensItsGateWhenTheProgramBecomesUnsteady) {
   std::mt19937 random(2);
   ObstacleForecast forecast;
-  for (int i = 0; i < 20; ++i) forecast.add_iteration(jittered(random, 0), usual_s);
+  for (int i = 0; i < 20; ++i) forecast.add_iteration(jittered(random, 0), kUsualS);
   EXPECT_LT(forecast.spread_s(Lane::main), 1e-9);
-  for (int i = 0; i < 30; ++i) forecast.add_iteration(jittered(random, 0.1), usual_s);
+  for (int i = 0; i < 30; ++i) forecast.add_iteration(jittered(random, 0.1), kUsualS);
   EXPECT_GT(forecast.spread_s(Lane::main), 0.06);
   EXPECT_LT(forecast.spread_s(Lane::main), 0.25);
 }
 
 TEST(ObstacleForecast, KeepsTheOthersWhenOneObstacleIsMissingOrNew) {
   ObstacleForecast forecast;
-  for (int i = 0; i < 10; ++i) forecast.add_iteration(usual, usual_s);
+  for (int i = 0; i < 10; ++i) forecast.add_iteration(usual, kUsualS);
   LaneObstacles missing = usual;
   missing.main.erase(missing.main.begin() + 1);
-  forecast.add_iteration(missing, usual_s);
+  forecast.add_iteration(missing, kUsualS);
   EXPECT_LT(distance_s(forecast.next(), usual), 1e-9);
-  forecast.add_iteration(usual, usual_s);
+  forecast.add_iteration(usual, kUsualS);
   LaneObstacles extra = usual;
   extra.main.insert(extra.main.begin() + 1, {2.5, 3});
-  forecast.add_iteration(extra, usual_s);
+  forecast.add_iteration(extra, kUsualS);
   EXPECT_LT(distance_s(forecast.next(), usual), 1e-9);
-  forecast.add_iteration(usual, usual_s);
+  forecast.add_iteration(usual, kUsualS);
   EXPECT_LT(distance_s(forecast.next(), usual), 1e-9);
   EXPECT_EQ(forecast.n_outliers(), 0U);
 }
 
 TEST(ObstacleForecast, TakesOnAnotherNumberOfObstaclesThatLasts) {
   ObstacleForecast forecast;
-  for (int i = 0; i < 10; ++i) forecast.add_iteration(usual, usual_s);
+  for (int i = 0; i < 10; ++i) forecast.add_iteration(usual, kUsualS);
   LaneObstacles extra = usual;
   extra.main.insert(extra.main.begin() + 1, {2.5, 3});
-  for (int i = 0; i < 2; ++i) forecast.add_iteration(extra, usual_s);
+  for (int i = 0; i < 2; ++i) forecast.add_iteration(extra, kUsualS);
   EXPECT_LT(distance_s(forecast.next(), extra), 1e-9);
   LaneObstacles fewer = usual;
   fewer.main.erase(fewer.main.begin());
-  for (int i = 0; i < 3; ++i) forecast.add_iteration(fewer, usual_s);
+  for (int i = 0; i < 3; ++i) forecast.add_iteration(fewer, kUsualS);
   EXPECT_LT(distance_s(forecast.next(), fewer), 1e-9);
   // A completely different pattern.
   const LaneObstacles other = {{{0.5, 0.6}, {1.5, 3}, {3.5, 3.75}, {5, 6}, {8, 8.5}, {9, 9.5}},
                                {{2, 3}}};
-  for (int i = 0; i < 4; ++i) forecast.add_iteration(other, usual_s);
+  for (int i = 0; i < 4; ++i) forecast.add_iteration(other, kUsualS);
   EXPECT_LT(distance_s(forecast.next(), other), 1e-9);
   for (int i = 0; i < 3; ++i) forecast.add_iteration({}, 2);
   EXPECT_LT(distance_s(forecast.next(), {}), 1e-9);
@@ -275,7 +275,7 @@ TEST(ObstacleForecast, OfVeryManyObstaclesStaysBounded) {
     if (i % 3 == 1) seen.main.resize(seen.main.size() - random() % 50'000);
     forecast.add_iteration(seen, at_s);
     const LaneObstacles next = forecast.next();
-    EXPECT_LE(next.main.size(), 4 * lane_obstacles_max);
+    EXPECT_LE(next.main.size(), 4 * kLaneObstaclesMax);
     EXPECT_TRUE(sorted_and_disjoint(next.main));
   }
 }

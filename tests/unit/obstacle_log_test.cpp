@@ -32,7 +32,7 @@ void expect_valid(const RecordedIteration& recorded) {
       last_s = it.end_s;
     }
     EXPECT_LE(last_s, recorded.iteration_s);
-    EXPECT_LE(recorded.obstacles.of(lane).size(), lane_obstacles_max);
+    EXPECT_LE(recorded.obstacles.of(lane).size(), kLaneObstaclesMax);
   }
 }
 
@@ -146,7 +146,7 @@ TEST(ObstacleLog, VeryManyObstaclesAreMerged_4) {
   EXPECT_EQ(log.state(Lane::io).n_begun, 100'000U);
   const RecordedIteration recorded = log.end_iteration(at_s);
   expect_valid(recorded);
-  EXPECT_GT(recorded.obstacles.io.size(), lane_obstacles_max / 2);
+  EXPECT_GT(recorded.obstacles.io.size(), kLaneObstaclesMax / 2);
   double recorded_s = 0;
   for (const Obstacle& it : recorded.obstacles.io) recorded_s += it.length_s();
   // None of the long gaps is closed; all short gaps together take 0.1 s.

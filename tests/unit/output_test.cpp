@@ -285,7 +285,7 @@ TEST(Output, AFileThatIsRemovedOrReplacedMeanwhileIsNamed) {
           ASSERT_DONE(write_step(**writer, "/kept"));
           ASSERT_DONE((*writer)->wait().status());
         }
-        const std::string name = committed ? path : path + partial_suffix;
+        const std::string name = committed ? path : path + kPartialSuffix;
         fs::rename(name, folder / "moved");
         if (replaced) std::ofstream(name) << "somebody else's";
         Status lost = write_step(**writer, "/lost");
@@ -346,15 +346,15 @@ TEST(Output, OthersFilesAreNeverTouched) {
   const std::string path = folder / "out.h5";
   const std::string victim = folder / "victim";
   std::ofstream(victim) << "precious";
-  ASSERT_EQ(::symlink("victim", (path + partial_suffix).c_str()), 0);
+  ASSERT_EQ(::symlink("victim", (path + kPartialSuffix).c_str()), 0);
   EXPECT_EQ(create(path).status().code(), Code::already_exists);
   EXPECT_EQ(create(path, "replace=on").status().code(), Code::already_exists);
   EXPECT_EQ(contents(victim), "precious");
-  fs::remove(path + partial_suffix);
-  std::ofstream(path + partial_suffix) << "a user's notes";
+  fs::remove(path + kPartialSuffix);
+  std::ofstream(path + kPartialSuffix) << "a user's notes";
   EXPECT_EQ(create(path, "replace=on").status().code(), Code::already_exists);
-  EXPECT_EQ(contents(path + partial_suffix), "a user's notes");
-  fs::remove(path + partial_suffix);
+  EXPECT_EQ(contents(path + kPartialSuffix), "a user's notes");
+  fs::remove(path + kPartialSuffix);
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const Status refused = create(path, "replace=on").status();
   EXPECT_EQ(refused.code(), Code::invalid_argument) << text_of(refused);
@@ -367,9 +367,9 @@ TEST(Output, CommittedStepsOfADeadJobAreKept) {
   const TestFolder folder;
   const std::string path = folder / "out.h5";
   make_output(path);
-  fs::rename(path, path + partial_suffix);
+  fs::rename(path, path + kPartialSuffix);
   EXPECT_EQ(create(path).status().code(), Code::already_exists);
-  EXPECT_TRUE(fs::exists(path + partial_suffix));
+  EXPECT_TRUE(fs::exists(path + kPartialSuffix));
   auto writer = create(path, "replace=on");
   ASSERT_TRUE(writer.ok());
   ASSERT_DONE(write_step(**writer, "/a"));
@@ -494,7 +494,7 @@ TEST(Output, AFailureAfterTheFirstCommitNamesTheFileAsItIs) {
       Status status = write_step(**writer, "/more");
       if (const Status closed = (*writer)->close(); status.ok()) status = closed;
       if (status.message().find("out.h5") == std::string::npos) ::_exit(5);
-      ::_exit(status.message().find(partial_suffix) == std::string::npos ? 0 : 6);
+      ::_exit(status.message().find(kPartialSuffix) == std::string::npos ? 0 : 6);
     }
     int status = 1;
     ::waitpid(child, &status, 0);

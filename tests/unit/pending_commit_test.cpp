@@ -262,11 +262,11 @@ Recording record_beside(Series& series, const std::string& path, Beside beside, 
   EXPECT_TRUE(opened.ok()) << text_of(opened.status());
   if (!opened.ok()) return recording;
   if (append) tail.reset(end);
-  Status done = add_steps(series, **opened, storage, tail, n_steps_usual, beside);
+  Status done = add_steps(series, **opened, storage, tail, kNStepsUsual, beside);
   if (done.ok()) done = (*opened)->close();
   EXPECT_TRUE(done.ok()) << text_of(done);
   recording.operations = std::move(storage.inner.operations);
-  recording.n_steps = n_steps_usual;
+  recording.n_steps = kNStepsUsual;
   return recording;
 }
 

@@ -57,7 +57,7 @@ TEST(PlanTrace, EveryJobIsPlannedOnTheStepsAxis) {
   EXPECT_EQ(events[0].end_s, 11);
   EXPECT_EQ(events[0].n_bytes, 40U);
   EXPECT_EQ(events[1].kind, TraceEvent::Kind::plan_write);
-  EXPECT_EQ(events[1].lane, io_lane_number);
+  EXPECT_EQ(events[1].lane, kIoLaneNumber);
   EXPECT_EQ(events[1].start_s, 11);
   EXPECT_EQ(events[1].end_s, 14);
   EXPECT_EQ(events[1].n_bytes, 30U);
@@ -76,7 +76,7 @@ TEST(PlanTrace, PlanAndMeasurementHaveRowsOfTheSameRank) {
   Trace trace;
   trace.add({TraceEvent::Kind::read, 0, 0, 0, 0, 9.5, 10, 40, 0});
   trace.add({TraceEvent::Kind::encode, 0, 1, 0, 0, 10, 12.5, 40, 0});
-  trace.add({TraceEvent::Kind::write, 0, io_lane_number, 0, 0, 12.5, 13, 12, 4096});
+  trace.add({TraceEvent::Kind::write, 0, kIoLaneNumber, 0, 0, 12.5, 13, 12, 4096});
   trace_plan(trace, 0, 10.0, 1,
              plan_timeline(step.costs, order_jobs(step.costs, OrderRule::given), 1), step.jobs,
              step.plans, step.forecasts);
@@ -119,9 +119,9 @@ TEST(PlanTrace, WhatMayOverlapHasARowOfItsOwn) {
   trace.add({Kind::end_step, 2, 0, -1, -1, 9, 10, 0, 0});
   trace.add({Kind::index, 2, 0, -1, -1, 9.2, 9.5, 0, 0});
   trace.add({Kind::application, 2, 0, -1, -1, 10, 11, 0, 0});
-  trace.add({Kind::commit, 2, commit_lane_number, -1, -1, 9.8, 10.5, 0, 0});
-  trace.add({Kind::write, 2, io_lane_number, 0, 0, 9.9, 11.5, 12, 4096});
-  trace.add({Kind::application, 2, io_lane_number, -1, -1, 11, 12, 0, 0});
+  trace.add({Kind::commit, 2, kCommitLaneNumber, -1, -1, 9.8, 10.5, 0, 0});
+  trace.add({Kind::write, 2, kIoLaneNumber, 0, 0, 9.9, 11.5, 12, 4096});
+  trace.add({Kind::application, 2, kIoLaneNumber, -1, -1, 11, 12, 0, 0});
   trace_plan(trace, 2, 10.0, 0,
              plan_timeline(step.costs, order_jobs(step.costs, OrderRule::given), 1), step.jobs,
              step.plans, step.forecasts);

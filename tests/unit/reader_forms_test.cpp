@@ -87,8 +87,8 @@ TEST(ReaderForms, AFileSaysWhichFiltersItsReadersNeed) {
   const auto text = [&] {
     const Hdf5Scope scope;
     const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-    return H5Aexists(file.get(), readers_need_attribute) > 0
-               ? hdf5_text_attribute(file.get(), readers_need_attribute)
+    return H5Aexists(file.get(), kReadersNeedAttribute) > 0
+               ? hdf5_text_attribute(file.get(), kReadersNeedAttribute)
                : std::string();
   };
   ASSERT_DONE(make_both(path, settings, shuffle_deflate(4)));

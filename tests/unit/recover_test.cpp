@@ -574,7 +574,7 @@ TEST(Recover, AnUnfinishedConcatenationIsKept) {
     auto file = Hdf5File::open(storage, tail.allocate(), {}, end);
     ASSERT_TRUE(file.ok()) << text_of(file.status());
     tail.reset(end);
-    ASSERT_DONE((*file)->set_attribute("/", concat_progress_attribute, {std::vector<double>{1}}));
+    ASSERT_DONE((*file)->set_attribute("/", kConcatProgressAttribute, {std::vector<double>{1}}));
     ASSERT_DONE((*file)->close());
   }
   const auto report = inspect_and_recover(path, true);

@@ -76,14 +76,14 @@ TEST(Regions, TextsAreReadAndWritten) {
     EXPECT_FALSE(parse_guards(text).ok()) << text;
   }
   std::string many = "region=0..1:1";
-  for (std::size_t d = 1; d < max_rank; ++d) many.insert(7, "*x");
+  for (std::size_t d = 1; d < kMaxRank; ++d) many.insert(7, "*x");
   EXPECT_TRUE(parse_guards(many).ok());
   many.insert(7, "*x");
   EXPECT_FALSE(parse_guards(many).ok());
   many = "region=0..1:1";
   for (int k = 1; k < 65; ++k) many += "+region=0..1:" + std::to_string(k + 1);
   EXPECT_FALSE(parse_guards(many).ok());  // More than 64 regions.
-  many = "region=/" + std::string(guards_text_bytes_max, 'm') + ":1";
+  many = "region=/" + std::string(kGuardsTextBytesMax, 'm') + ":1";
   EXPECT_FALSE(parse_guards(many).ok());  // More than a file can record.
 }
 
@@ -183,7 +183,7 @@ TEST(Regions, LevelsOfChunksAreThoseOfTheirValues) {
         const std::uint64_t begin = random.below(extent);
         const bool open = random.chance(0.2);
         region.begin.push_back(begin);
-        region.end.push_back(open ? RegionGuard::open_end
+        region.end.push_back(open ? RegionGuard::kOpenEnd
                                   : begin + 1 + random.below(extent - begin));
       }
     }
@@ -274,7 +274,7 @@ RegionLevels random_levels(const Case& chunk, Random& random) {
     for (const std::uint64_t extent : chunk.type.shape) {
       const std::uint64_t begin = random.chance(0.3) ? 0 : random.below(extent);
       region.begin.push_back(begin);
-      region.end.push_back(random.chance(0.3) ? RegionGuard::open_end
+      region.end.push_back(random.chance(0.3) ? RegionGuard::kOpenEnd
                                               : begin + 1 + random.below(extent - begin));
     }
   }

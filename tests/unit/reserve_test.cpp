@@ -103,7 +103,7 @@ std::vector<JobForecast> forecasts_of(std::span<const FieldPlan> plans,
 Ownership settle(Comm& comm, std::span<const FieldPlan> plans) {
   std::vector<OwnedField> owned;
   for (const FieldPlan& plan : plans) owned.push_back({plan.path, plan.grid, false, plan.puts});
-  Settlement settlement(comm, owned);
+  OwnerAssignment settlement(comm, owned);
   return value_of(
       settlement.finish(settlement.numbers(), [](const Ownership&) { return Status(); }));
 }
@@ -239,7 +239,7 @@ Outcome write_step(int n_ranks, const std::vector<std::string>& layouts, double 
     }
     const LaneClock clock;
     ExecutorReport report;
-    LaneStock stock(reversed ? 1 : 2, Manners::equal);
+    LaneStock stock(reversed ? 1 : 2, ThreadPriority::equal);
     {
       Executor executor(*comm, *tail, *storage, plans, ownership, settings, stock, clock);
       const Status done = executor.run(report);

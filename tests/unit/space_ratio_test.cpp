@@ -88,10 +88,10 @@ TEST(ArenaBytes, OverflowsAreAsRareAsTheGoalAllows) {
   // Sizes are drawn according to the model: all chunks share most of the variance.
   for (const std::size_t n_chunks : {1, 4, 24, 100, 1000}) {
     for (const double deviation : {0.01, 0.05, 0.1}) {
-      const ArenaTrial balanced = try_arenas(n_chunks, deviation, common_variance_share, {0, 0.5});
+      const ArenaTrial balanced = try_arenas(n_chunks, deviation, kCommonVarianceShare, {0, 0.5});
       EXPECT_LT(balanced.overflow_share, 0.01) << n_chunks << " " << deviation;
-      const ArenaTrial storage = try_arenas(n_chunks, deviation, common_variance_share, {0, 0});
-      const ArenaTrial performance = try_arenas(n_chunks, deviation, common_variance_share, {0, 1});
+      const ArenaTrial storage = try_arenas(n_chunks, deviation, kCommonVarianceShare, {0, 0});
+      const ArenaTrial performance = try_arenas(n_chunks, deviation, kCommonVarianceShare, {0, 1});
       EXPECT_LE(performance.overflow_share, balanced.overflow_share) << n_chunks;
       constexpr double kScatter = 1e-3;  // statistical error of the trials
       EXPECT_LE(storage.slack_share, balanced.slack_share + kScatter) << n_chunks;
@@ -103,7 +103,7 @@ TEST(ArenaBytes, OverflowsAreAsRareAsTheGoalAllows) {
 TEST(ArenaBytes, FiveInAHundredOfSlackSufficeForGoodPredictions) {
   // The aim of issue 4: at most 5 % of storage overhead, with under 1 % of the chunks overflowing.
   // Predictions are as good as the issue requires: six fields with independent errors.
-  const ArenaTrial trial = try_arenas(4, 0.06, common_variance_share, {0, 0.5}, 6);
+  const ArenaTrial trial = try_arenas(4, 0.06, kCommonVarianceShare, {0, 0.5}, 6);
   EXPECT_LT(trial.slack_share, 0.05);
   EXPECT_LT(trial.overflow_share, 0.01);
 }

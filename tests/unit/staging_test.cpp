@@ -19,7 +19,7 @@
 namespace tailrace::test {
 namespace {
 
-constexpr std::uint32_t waiting_filter_id = 498;
+constexpr std::uint32_t kWaitingFilterId = 498;
 
 /// Counts the main thread's pulls. The first encoding waits for n_wanted of them and checks that
 /// they do not exceed n_most.
@@ -91,7 +91,7 @@ Result<std::unique_ptr<Codec>> make_waiting_codec(const CodecRequest& request, c
   TAILRACE_TRY(CodecSettings(request).finish());
   std::vector<std::unique_ptr<FilterStage>> stages;
   stages.push_back(
-      std::make_unique<WaitingStage>(FilterSpec{waiting_filter_id, 0, {1}, {1}, "waiting"}));
+      std::make_unique<WaitingStage>(FilterSpec{kWaitingFilterId, 0, {1}, {1}, "waiting"}));
   return make_pipeline_codec({.name = "waiting"}, request, std::move(stages));
 }
 
@@ -148,7 +148,7 @@ class Staging : public ::testing::Test {
   CodecEntry entry_{.name = "waiting",
                     .summary = "encodes when told",
                     .make = make_waiting_codec,
-                    .filter_id = waiting_filter_id,
+                    .filter_id = kWaitingFilterId,
                     .stage = waiting_stage};
 };
 

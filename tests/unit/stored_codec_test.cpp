@@ -235,7 +235,7 @@ TEST(StoredCodec, plugins_alone_and_in_a_row) {
     Result<std::unique_ptr<Codec>> codec = make_codec(request, "");
     std::vector<FilterSpec> filters;
     if (codec.ok()) filters = (*codec)->filters();
-    if (with_sum) filters.push_back({fletcher32_filter_id, 0, {}, {}, "fletcher32"});
+    if (with_sum) filters.push_back({kFletcher32FilterId, 0, {}, {}, "fletcher32"});
     return filters;
   };
   std::vector<std::vector<FilterSpec>> pipelines = {
@@ -244,7 +244,7 @@ TEST(StoredCodec, plugins_alone_and_in_a_row) {
   std::vector<FilterSpec> row = filter("lz4", true, true);
   for (const FilterSpec& more : filter("zstd", false, true)) row.push_back(more);
   pipelines.push_back(row);
-  row.push_back({deflate_filter_id, 1, {5}, {5}, "deflate"});
+  row.push_back({kDeflateFilterId, 1, {5}, {5}, "deflate"});
   pipelines.push_back(row);
   for (const std::vector<FilterSpec>& filters : pipelines) {
     if (filters.empty() || filters.back().filter_id == 0) GTEST_SKIP() << "no plug-ins here";

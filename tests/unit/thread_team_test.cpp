@@ -110,8 +110,8 @@ TEST(ThreadTeam, PostedWorkIsFinishedAndGone) {
 /// another policy.
 TEST(ThreadTeam, HelpersMayHaveToWaitForTheirTurn) {
   if (::sched_getscheduler(0) != SCHED_OTHER) GTEST_SKIP() << "another policy";
-  for (const auto& [manners, policy] :
-       {std::pair(Manners::equal, SCHED_OTHER), std::pair(Manners::waiting, SCHED_BATCH)}) {
+  for (const auto& [manners, policy] : {std::pair(ThreadPriority::equal, SCHED_OTHER),
+                                        std::pair(ThreadPriority::waiting, SCHED_BATCH)}) {
     ThreadTeam team(2, manners);
     int found = -1;
     ASSERT_TRUE(team.post([&] { found = ::sched_getscheduler(0); }));

@@ -21,7 +21,7 @@
 namespace tailrace::test {
 namespace {
 
-constexpr std::uint32_t toy_filter_id = 499;
+constexpr std::uint32_t kToyFilterId = 499;
 
 /// XORs every byte with the key.
 class ToyStage final : public OwnStage {
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Codec>> make_toy_codec(const CodecRequest& request, const
   TAILRACE_TRY(settings.finish());
   std::vector<std::unique_ptr<FilterStage>> stages;
   Result<std::unique_ptr<FilterStage>> stage =
-      toy_stage({toy_filter_id, 0, {key}, {key}, "toy"}, 1, 1);
+      toy_stage({kToyFilterId, 0, {key}, {key}, "toy"}, 1, 1);
   stages.push_back(std::move(*stage));
   return make_pipeline_codec({.name = "toy"}, request, std::move(stages));
 }
@@ -67,7 +67,7 @@ class ToyCodec : public ::testing::Test {
                .summary = "xor with one byte",
                .make = make_toy_codec,
                .settings = {"toy_key"},
-               .filter_id = toy_filter_id,
+               .filter_id = kToyFilterId,
                .stage = toy_stage,
                .variants = {{.codec = "toy",
                              .share_in_bound = 0,
@@ -117,7 +117,7 @@ TEST_F(ToyCodec, repack_writes_and_verifies_what_readers_read) {
   ASSERT_EQ((*reader)->datasets().size(), 1U);
   const StoredDataset& dataset = (*reader)->datasets()[0];
   ASSERT_EQ(dataset.storage.filters.size(), 1U);
-  EXPECT_EQ(dataset.storage.filters[0].filter_id, toy_filter_id);
+  EXPECT_EQ(dataset.storage.filters[0].filter_id, kToyFilterId);
   EXPECT_EQ(dataset.storage.filters[0].final_client_data, std::vector<std::uint32_t>{7});
   std::vector<float> read(values_.size());
   const Status done = (*reader)->read(0, Slab::of(whole_box(dataset.shape)),
@@ -157,7 +157,7 @@ TEST_F(ToyCodec, profile_and_options_list_it) {
 /// The toy codec leaves no trace, and every codec has its row in the page.
 TEST(CodecPage, HasARowForEveryCodec) {
   EXPECT_EQ(find_codec("toy"), nullptr);
-  EXPECT_EQ(find_filter(toy_filter_id), nullptr);
+  EXPECT_EQ(find_filter(kToyFilterId), nullptr);
   std::ifstream file(std::string(TAILRACE_SOURCE_FOLDER) + "/docs/codecs.md");
   const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   for (const CodecEntry* entry : codec_registry()) {

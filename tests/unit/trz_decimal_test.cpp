@@ -473,7 +473,7 @@ TEST(TrzDecimal, WorkingMemoryIsWithinWhatBudgetsAreTold) {
       ASSERT_TRUE(encode(chunk.type, chunk.settings, chunk.values, out, workspace).ok());
       const std::size_t touched = resident_bytes() - before;
       // The last large page of an area also holds untouched bytes.
-      const std::size_t pages = static_cast<std::size_t>(Slot::n_slots) * large_page_bytes / 2;
+      const std::size_t pages = static_cast<std::size_t>(Slot::n_slots) * kLargePageBytes / 2;
       EXPECT_LE(touched,
                 working_bytes_max(chunk.values.size(), chunk.type, chunk.settings) + pages);
       most = std::max(most, touched);

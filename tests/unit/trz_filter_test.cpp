@@ -36,12 +36,12 @@ static_assert(offsetof(hdf5::FilterClass, name) == offsetof(H5Z_class2_t, name))
 static_assert(offsetof(hdf5::FilterClass, can_apply) == offsetof(H5Z_class2_t, can_apply));
 static_assert(offsetof(hdf5::FilterClass, set_local) == offsetof(H5Z_class2_t, set_local));
 static_assert(offsetof(hdf5::FilterClass, filter) == offsetof(H5Z_class2_t, filter));
-static_assert(hdf5::class_version == H5Z_CLASS_T_VERS && hdf5::flag_reverse == H5Z_FLAG_REVERSE);
+static_assert(hdf5::kClassVersion == H5Z_CLASS_T_VERS && hdf5::kFlagReverse == H5Z_FLAG_REVERSE);
 static_assert(int{hdf5::type_integer} == H5T_INTEGER && int{hdf5::type_float} == H5T_FLOAT);
 static_assert(int{hdf5::order_little} == H5T_ORDER_LE && int{hdf5::order_big} == H5T_ORDER_BE);
 static_assert(int{hdf5::sign_two} == H5T_SGN_2 && int{hdf5::sign_none} == H5T_SGN_NONE);
 static_assert(int{hdf5::fill_user} == H5D_FILL_VALUE_USER_DEFINED);
-static_assert(hdf5::default_stack == H5E_DEFAULT);
+static_assert(hdf5::kDefaultStack == H5E_DEFAULT);
 
 CodecRequest request_of(DType dtype, const Shape& shape, double bound) {
   CodecRequest request;

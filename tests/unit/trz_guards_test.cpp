@@ -320,7 +320,7 @@ TEST(Guards, ALaplacianFollowsFromTheBound) {
   EXPECT_EQ(guards.bound_within(5, 0), 5);  // A scalar has no neighbours.
   for (const double laplacian : {0.1, 1 / 3.0, 1e-300, 7e20}) {
     guards.laplacian = laplacian;
-    for (std::size_t n_axes = 1; n_axes <= max_rank; ++n_axes) {
+    for (std::size_t n_axes = 1; n_axes <= kMaxRank; ++n_axes) {
       const double bound = guards.bound_within(1e300, n_axes);
       EXPECT_LE(std::fma(bound, 4 * static_cast<double>(n_axes), -laplacian), 0) << n_axes;
       EXPECT_GT(bound, 0.999 * laplacian / (4 * static_cast<double>(n_axes))) << n_axes;

@@ -90,7 +90,7 @@ TEST(TrzJoined, APartIsAddedAtATime) {
   for (std::size_t step = 1; step < 80; ++step) {
     const Bytes next = encoded(one_more(chunk, random), workspace);
     const Result<Bytes> grown = joined(all, step * plane, next);
-    if (step >= joined_parts_max) {
+    if (step >= kJoinedPartsMax) {
       EXPECT_EQ(grown.status().code(), Code::unsupported) << step;
       break;
     }

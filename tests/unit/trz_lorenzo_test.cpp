@@ -40,7 +40,7 @@ std::size_t n_values_of(const Extents& extents) {
 template <class Encode>
 std::vector<std::int32_t> codes_of(std::size_t n_values, Encode&& encode) {
   std::vector<std::int32_t> codes((n_values + 63) / 64 * 64);
-  std::vector<std::int32_t> buffer(CodeWriter::buffer_codes);
+  std::vector<std::int32_t> buffer(CodeWriter::kBufferCodes);
   std::vector<std::uint8_t> widths(codes.size() / 64);
   CodeWriter writer(kKeepCodes, CodeForm::packed, buffer.data());
   writer.planes = reinterpret_cast<std::uint8_t*>(codes.data());
@@ -55,7 +55,7 @@ std::vector<std::int32_t> codes_of(std::size_t n_values, Encode&& encode) {
 template <class Decode>
 bool decode_codes(std::vector<std::int32_t> codes, Decode&& decode) {
   codes.resize((codes.size() + 63) / 64 * 64);
-  std::vector<std::int32_t> buffer(CodeWriter::buffer_codes);
+  std::vector<std::int32_t> buffer(CodeWriter::kBufferCodes);
   CodeReader reader(kKeepCodes, CodeForm::packed, buffer.data(), codes.size() / 64);
   reader.planes = reinterpret_cast<const std::uint8_t*>(codes.data());
   const std::vector<std::uint8_t> widths(codes.size() / 64);

@@ -89,7 +89,7 @@ int views_in(const Case& chunk, const Bytes& encoded, Workspace& workspace) {
   EXPECT_TRUE(decode(encoded, whole, nullptr, workspace).ok());
   int level = 0;
   while (true) {
-    const auto beginning = std::span(encoded).first(std::min(view_head_bytes, encoded.size()));
+    const auto beginning = std::span(encoded).first(std::min(kViewHeadBytes, encoded.size()));
     const std::optional<ByteRange> view = coarse_view(beginning, level + 1);
     if (!view) return level;
     ++level;
@@ -116,7 +116,7 @@ TEST(TrzNested, ViewsAreTheValuesOfTheWholeInEveryShape) {
       for (const DType dtype : {DType::f32, DType::f64}) {
         for (const Preset preset : {Preset::fast, Preset::standard, Preset::ratio}) {
           if (!some.take()) continue;
-          const int views = 1 + static_cast<int>(random.below(coarse_views_max));
+          const int views = 1 + static_cast<int>(random.below(kCoarseViewsMax));
           const double bound = std::pow(10.0, -2 - 4 * random.unit());
           const Case chunk = case_of(data, shape, dtype, bound, preset, views, random);
           std::optional<Bytes> first;
@@ -151,7 +151,7 @@ TEST(TrzNested, AChunkGrowsByTwoPercentAtMost) {
     chunk.settings.coarse_views = 0;
     chunk.settings.bit_planes = 0;
     ASSERT_TRUE(round_trip(chunk, workspace, &plain));
-    chunk.settings.coarse_views = coarse_views_max;
+    chunk.settings.coarse_views = kCoarseViewsMax;
     ASSERT_TRUE(round_trip(chunk, workspace, &nested));
     EXPECT_LE(static_cast<double>(nested.size()), 1.02 * static_cast<double>(plain.size()))
         << chunk.text();
@@ -161,7 +161,7 @@ TEST(TrzNested, AChunkGrowsByTwoPercentAtMost) {
 TEST(TrzNested, ALargeSmoothFieldHasAllThatWereAsked) {
   Random random(3);
   Workspace workspace;
-  for (int views = 0; views <= coarse_views_max; ++views) {
+  for (int views = 0; views <= kCoarseViewsMax; ++views) {
     const Case chunk = rippled({40, 40, 40}, DType::f32, views, random);
     Bytes encoded;
     ASSERT_TRUE(round_trip(chunk, workspace, &encoded));
@@ -200,7 +200,7 @@ TEST(TrzNested, RefusesOtherViewsThanThereCanBe) {
   Workspace workspace;
   Case chunk = case_of(Data::smooth, {20, 20}, DType::f32, 1e-3, Preset::standard, 0, random);
   Bytes out(encoded_bytes_max(chunk.values.size()));
-  for (const int views : {-1, coarse_views_max + 1}) {
+  for (const int views : {-1, kCoarseViewsMax + 1}) {
     chunk.settings.coarse_views = views;
     EXPECT_EQ(encode(chunk.type, chunk.settings, chunk.values, out, workspace).status().code(),
               Code::invalid_argument);
@@ -231,7 +231,7 @@ TEST(TrzNested, SurvivesBytesThatNobodyWrote) {
     if (i % 3 != 0) seal(bytes.subspan(inner->begin, inner->n_bytes));
     seal(bytes);
     if (!decode(changed, values, nullptr, workspace).ok()) ++n_refused;
-    for (int level = 1; level <= coarse_views_max; ++level) {
+    for (int level = 1; level <= kCoarseViewsMax; ++level) {
       static_cast<void>(coarse_view(changed, level));
     }
   }
@@ -250,10 +250,10 @@ TEST(TrzNested, SurvivesBytesThatNobodyWrote) {
 TEST(TrzNested, RefusesMoreChunksWithinOneAnotherThanViews) {
   Random random(6);
   Workspace workspace;
-  const Case chunk = rippled({40, 40, 40}, DType::f32, coarse_views_max, random);
+  const Case chunk = rippled({40, 40, 40}, DType::f32, kCoarseViewsMax, random);
   Bytes inner;
   ASSERT_TRUE(round_trip(chunk, workspace, &inner));
-  ASSERT_EQ(views_in(chunk, inner, workspace), coarse_views_max);
+  ASSERT_EQ(views_in(chunk, inner, workspace), kCoarseViewsMax);
   std::vector<std::uint8_t> room(inner.size() + 100);
   ChunkWriter out(room);
   write_head({DType::f32, Method::nested, {1, 80, 80, 80}, 80 * 80 * 80}, out);

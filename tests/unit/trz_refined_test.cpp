@@ -60,7 +60,7 @@ Bytes refined(const Case& chunk, int n_planes, Workspace& workspace,
            << chunk.text() << ", " << parts.n_planes << " planes, " << level << " read: ";
   };
   Bytes head = bytes;
-  head.resize(std::min(head.size(), prefix_head_bytes));
+  head.resize(std::min(head.size(), kPrefixHeadBytes));
   for (int level = 0; level <= parts.n_planes; ++level) {
     const double bound = parts.bound_of(level);
     std::optional<std::size_t> n = bound_prefix(head, bound);
@@ -108,7 +108,7 @@ TEST(TrzRefined, EveryPrefixKeepsItsBound) {
     limits.integers = false;
     limits.n_values_max = round % 50 == 0 ? 20000 : 1000;
     const Case chunk = trz_cases::random_case(random, limits);
-    const int n_planes = 1 + static_cast<int>(random.below(bit_planes_max));
+    const int n_planes = 1 + static_cast<int>(random.below(kBitPlanesMax));
     if (chunk.type.kind != BoundKind::absolute || chunk.n_values() < 2) continue;
     Workspace workspace;
     std::size_t n_patches = 0;
@@ -128,7 +128,7 @@ TEST(TrzRefined, SmallShapesAndAllNumbersOfPlanes) {
   Workspace workspace;
   for (const Shape& shape : {Shape{2}, Shape{3}, Shape{7}, Shape{8}, Shape{9}, Shape{2, 2},
                              Shape{5, 1, 3}, Shape{63}, Shape{64}, Shape{65}, Shape{3, 5, 7, 11}}) {
-    for (int n_planes = 1; n_planes <= bit_planes_max; ++n_planes) {
+    for (int n_planes = 1; n_planes <= kBitPlanesMax; ++n_planes) {
       for (const Case& chunk : {noisy<float>(shape, 1e-4), noisy<double>(shape, 1e-6)}) {
         const Bytes bytes = refined(chunk, n_planes, workspace);
         ASSERT_FALSE(bytes.empty());

@@ -35,7 +35,7 @@ TEST(Verify, EqualValuesHaveNoError) {
               compare_values(dtype, sample.bytes, sample.bytes, bound, sample.fill_value);
           EXPECT_TRUE(found.within_bound()) << sample.name;
           EXPECT_EQ(found.largest_error, 0);
-          EXPECT_EQ(found.worst_index, ChunkComparison::no_index);
+          EXPECT_EQ(found.worst_index, ChunkComparison::kNoIndex);
           EXPECT_EQ(found.n_values, n);
           EXPECT_EQ(found.n_finite, value_range(dtype, sample.bytes, sample.fill_value).n_finite);
         }

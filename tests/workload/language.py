@@ -18,15 +18,15 @@ A program is a list of operations, each a dict that JSON can hold:
     {"op": "read", "name": PATH, "keys": [KEY...]}     each rank reads a slab of the closed file
     {"op": "fault", "kind": KIND, "call": N, "rank": R}        see below
 
-One rank makes the calls `put` and `get`; all ranks make the other calls. All ranks also take part in
-a put that has a "how": "collective", "independent" between two collective calls, or "nonblocking"
-until one. A KEY has one part for each dimension: ["i", at], ["s", start, count, step], whose step
-may be negative, or ["p", [positions...]]. VALUES name a kind of field, not its numbers, so that
-programs stay short.
+One rank makes the calls `put` and `get`; all ranks make the other calls. All ranks also take part
+in a put that has a "how": "collective", "independent" between two collective calls, or
+"nonblocking" until one. A KEY has one part for each dimension: ["i", at], ["s", start, count,
+step], whose step may be negative, or ["p", [positions...]]. VALUES name a kind of field, not its
+numbers, so that programs stay short.
 
 A fault strikes at the Nth file call of rank R. The rank dies in the call ("kill") or sleeps for a
-while ("stop"). An fsync fails ("sync"), or any call fails once ("error"). With "full" this write and
-all later ones find the disk full.
+while ("stop"). An fsync fails ("sync"), or any call fails once ("error"). With "full" this write
+and all later ones find the disk full.
 """
 
 import json

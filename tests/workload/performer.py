@@ -4,8 +4,8 @@
 
 Requests and answers are lines of JSON. A program begins with {"op": "begin", "path": ..., "ops":
 [...]}, which also announces its operations, and ends with {"op": "reset"}. Between these requests
-its operations (language.py) arrive one by one. An answer is {"ok": true}, with "array" for `get`, or
-{"error": TYPE, "text": ...}, and the request's "id". Rank 0 communicates with the judge and
+its operations (language.py) arrive one by one. An answer is {"ok": true}, with "array" for `get`,
+or {"error": TYPE, "text": ...}, and the request's "id". Rank 0 communicates with the judge and
 broadcasts requests to the other ranks. A performer in any language can replace this one.
 """
 

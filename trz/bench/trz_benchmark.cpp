@@ -104,7 +104,7 @@ void require(bool done, const char* what) {
 class CodeBuffers {
  public:
   CodeBuffers()
-      : buffer_(CodeWriter::buffer_codes + kGroupCodes),
+      : buffer_(CodeWriter::kBufferCodes + kGroupCodes),
         widths_(kGroups + 64),
         planes_(kValues * 4 + 64) {}
 

@@ -43,7 +43,7 @@ namespace {
 enum CallIndex : std::size_t { TAILRACE_HDF5_CALLS(TAILRACE_HDF5_INDEX) n_calls };
 #undef TAILRACE_HDF5_INDEX
 #define TAILRACE_HDF5_NAME(name, version) #name,
-constexpr std::array<const char*, n_calls> call_names{TAILRACE_HDF5_CALLS(TAILRACE_HDF5_NAME)};
+constexpr std::array<const char*, n_calls> kCallNames{TAILRACE_HDF5_CALLS(TAILRACE_HDF5_NAME)};
 #undef TAILRACE_HDF5_NAME
 
 #define TAILRACE_HDF5_VERSION(name, version) version,
@@ -54,9 +54,9 @@ constexpr std::array<const char*, n_calls> call_names{TAILRACE_HDF5_CALLS(TAILRA
 // Versioned calls can target only the parallel HDF5; calls without a version reach the first of
 // all.
 #ifdef TAILRACE_HDF5_HAS_VERSIONS
-constexpr const char* known_function = "H5Pset_fapl_mpio";
+constexpr const char* kKnownFunction = "H5Pset_fapl_mpio";
 #else
-constexpr const char* known_function = "H5get_libversion";
+constexpr const char* kKnownFunction = "H5get_libversion";
 #endif
 
 using Library = void*;
@@ -105,7 +105,7 @@ class Hdf5 {
   Hdf5Call own(std::size_t index) {
     Hdf5Call call = own_[index].load(std::memory_order_acquire);
     if (call == nullptr && library_ != nullptr) {
-      call = reinterpret_cast<Hdf5Call>(dlsym(library_, call_names[index]));
+      call = reinterpret_cast<Hdf5Call>(dlsym(library_, kCallNames[index]));
       own_[index].store(call, std::memory_order_release);
     }
     return call;
@@ -120,7 +120,7 @@ class Hdf5 {
     Vote vote;
     if (wanted_off()) {
       // Read each time: a program may set it for some files, and each opening checks it again.
-      vote.say(Opening::by_hdf5, off_setting, true);
+      vote.say(Opening::by_hdf5, kOffSetting, true);
     } else {
       const std::lock_guard lock(asking_);
       if (!asked_) ask();
@@ -235,10 +235,10 @@ class Callers {
     if (const Caller* known = find(at)) return *known->hdf5;
     // Look up before locking: the dynamic linker has a lock of its own.
     Caller caller = place_of(at);
-    const void* function = dlsym(RTLD_NEXT, known_function);
+    const void* function = dlsym(RTLD_NEXT, kKnownFunction);
     if (function == nullptr) {
       const Library file = library_of(address);
-      if (file != nullptr) function = dlsym(file, known_function);
+      if (file != nullptr) function = dlsym(file, kKnownFunction);
     }
     // A function that ends in a tail call leaves its caller's address, and that file need not use
     // HDF5. Then the result is not stored, and the next call decides again.
@@ -299,7 +299,7 @@ class Callers {
     for (const std::string& file : files) {
       const Library library =
           file.empty() ? nullptr : dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-      const void* const function = library != nullptr ? dlsym(library, known_function) : nullptr;
+      const void* const function = library != nullptr ? dlsym(library, kKnownFunction) : nullptr;
       if (function != nullptr && library_of(function) == library && has_node(library)) {
         return function;
       }
@@ -309,7 +309,7 @@ class Callers {
 
   static bool has_node([[maybe_unused]] Library library) {
 #ifdef TAILRACE_HDF5_HAS_VERSIONS
-    return dlvsym(library, call_names[0], first_version + 1) != nullptr;  // skip the leading "@"
+    return dlvsym(library, kCallNames[0], first_version + 1) != nullptr;  // skip the leading "@"
 #else
     return true;
 #endif
@@ -357,14 +357,14 @@ struct Preloaded<Returned(Given...), index> {
 
   static Returned call(const void* caller, Given... given) {
     Hdf5& hdf5 = callers().hdf5_of(caller);
-    constexpr int at = access_list_at(call_names[index]);
+    constexpr int at = access_list_at(kCallNames[index]);
     if constexpr (at >= 0) {
       if (!hdf5.begin_serving(std::get<at>(std::tie(given...)))) return static_cast<Returned>(-1);
     }
     const Hdf5Call* const serving = hdf5.serving();
     const Hdf5Call found = serving != nullptr ? serving[index] : hdf5.own(index);
     if (found == nullptr) {
-      std::fprintf(stderr, "tailrace: the HDF5 of this program has no %s\n", call_names[index]);
+      std::fprintf(stderr, "tailrace: the HDF5 of this program has no %s\n", kCallNames[index]);
       return static_cast<Returned>(-1);
     }
     return reinterpret_cast<Returned (*)(Given...)>(found)(given...);

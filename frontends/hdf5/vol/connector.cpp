@@ -26,7 +26,7 @@ namespace tailrace::hdf5_programs {
 namespace {
 
 /// Number of the connector, from the range of those that are not registered with The HDF Group.
-constexpr H5VL_class_value_t connector_number = 447;
+constexpr H5VL_class_value_t kConnectorNumber = 447;
 
 /// Pass a call to the native connector.
 template <class Function, class... Given>
@@ -715,7 +715,7 @@ const H5VL_class_t& connector_class() {
   static const H5VL_class_t connector = [] {
     H5VL_class_t made{};
     made.version = H5VL_VERSION;
-    made.value = connector_number;
+    made.value = kConnectorNumber;
     made.name = "tailrace";
     made.conn_version = 1;
     made.cap_flags = H5VL_CAP_FLAG_NONE;

@@ -132,8 +132,7 @@ void close_ids(hid_t file, unsigned types) {
   }
 }
 
-constexpr unsigned all_but_files =
-    H5F_OBJ_DATASET | H5F_OBJ_GROUP | H5F_OBJ_DATATYPE | H5F_OBJ_ATTR;
+constexpr unsigned kAllButFiles = H5F_OBJ_DATASET | H5F_OBJ_GROUP | H5F_OBJ_DATATYPE | H5F_OBJ_ATTR;
 
 /// Native object of an empty in-memory file. HDF5 keeps the program's id of a file whose closing
 /// has failed, and uses the object behind it.
@@ -153,7 +152,7 @@ herr_t close_opened(Object& object, hid_t transfer_list) {
   OpenedFile& file = *object.file;
   const InnerCall inner;
   if (file.closes_objects && is_open(file.id)) {
-    close_ids(file.id, all_but_files | H5F_OBJ_LOCAL);
+    close_ids(file.id, kAllButFiles | H5F_OBJ_LOCAL);
   }
   herr_t done = H5VLfile_close(file.shown, native_connector(), transfer_list, nullptr);
   file.open = false;
@@ -310,7 +309,7 @@ void close_what_is_left(bool process_ends) {
   const InnerCall inner;
   sessions_are_lost = process_ends;
   if (!process_ends) tailrace_hdf5_serving()->end_sessions();
-  close_ids(H5F_OBJ_ALL, all_but_files);
+  close_ids(H5F_OBJ_ALL, kAllButFiles);
   close_ids(H5F_OBJ_ALL, H5F_OBJ_FILE);
 }
 

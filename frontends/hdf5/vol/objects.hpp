@@ -47,10 +47,10 @@ struct OpenedFile : std::enable_shared_from_this<OpenedFile> {
 /// Mark of an Object. An object behind an external link may have this connector by its access list,
 /// but be a bare native object without this mark. That happens if a call by a native id followed
 /// the link.
-constexpr std::uint64_t object_mark = 0x7461696c76306c31;
+constexpr std::uint64_t kObjectMark = 0x7461696c76306c31;
 
 struct Object {
-  std::uint64_t mark = object_mark;
+  std::uint64_t mark = kObjectMark;
   void* under = nullptr;
   bool owns_under = false;  ///< False if `under` belongs to `id`.
   bool closed = false;      ///< Closing has failed; HDF5 keeps the id and closes it again.
@@ -61,7 +61,7 @@ struct Object {
 
 inline Object& object_of(void* given) { return *static_cast<Object*>(given); }
 inline bool is_ours(const void* given) {
-  return given != nullptr && static_cast<const Object*>(given)->mark == object_mark;
+  return given != nullptr && static_cast<const Object*>(given)->mark == kObjectMark;
 }
 inline void* under_of(void* given) {
   return is_ours(given) ? static_cast<Object*>(given)->under : given;

@@ -31,7 +31,7 @@ std::vector<SyntheticField> make_nyx(const Shape& cells, std::uint64_t seed) {
   std::vector<std::vector<float>> values = make_synthetic_nyx(cells, seed);
   std::vector<SyntheticField> fields;
   for (std::size_t f = 0; f < values.size(); ++f) {
-    fields.push_back({synthetic_nyx_names[f], std::move(values[f]), std::nullopt});
+    fields.push_back({kSyntheticNyxNames[f], std::move(values[f]), std::nullopt});
   }
   return fields;
 }
@@ -142,7 +142,7 @@ std::vector<SyntheticField> make_climate(const Shape& cells, std::uint64_t seed)
 const SyntheticSet& synthetic_set(const std::string& name) {
   static const SyntheticSet nyx = {
       "Gaussian random fields with a cold-dark-matter spectrum, log-normal densities",
-      synthetic_nyx_names.size(),
+      kSyntheticNyxNames.size(),
       {128, 128, 128},
       make_nyx};
   static const SyntheticSet particles = {

@@ -119,7 +119,7 @@ int run(Session& session, int argc, char** argv) {
     status = session.settle(n_chunks.ok() ? run_index(session, *n_chunks, *options, reports)
                                           : n_chunks.status().within("--index"));
   }
-  return status.ok() ? cli::exit_done : session.fail(status);
+  return status.ok() ? cli::kExitDone : session.fail(status);
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // like frontends/cli/program.cpp
   cli::text_room() = cli::room_of(STDOUT_FILENO);
   const bool started = start_native_mpi(&argc, &argv);
-  int code = cli::exit_done;
+  int code = cli::kExitDone;
   {
     MpiSession mpi(&argc, &argv);
     const std::unique_ptr<Comm> comm = mpi.world();
@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
       // Exit without MPI_Finalize, to end the other ranks, which may be waiting for this one.
       fmt::print(stderr, "tailrace-lab bench: rank {}: {}\n", comm->rank(), error.what());
       std::fflush(nullptr);
-      std::_Exit(cli::exit_resources);
+      std::_Exit(cli::kExitResources);
     }
     code = cli::end_of_output("tailrace-lab bench", code);
   }

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int schema_version = 1;
+constexpr int kSchemaVersion = 1;
 
 const Row* find_row(const std::vector<Row>& rows, const std::string& method) {
   const auto found =
@@ -210,7 +210,7 @@ ordered_json report_json(const BenchContext& context, const MachineFacts& machin
                          const std::vector<Row>& rows) {
   const BenchOptions& options = context.options;
   const Workload& work = context.work;
-  ordered_json document = {{"schema_version", schema_version}, {"command", "bench"}};
+  ordered_json document = {{"schema_version", kSchemaVersion}, {"command", "bench"}};
   document["ranks"] = context.comm.n_ranks();
   document["threads"] = options.n_threads;
   document["W"] = number_or_null(context.bandwidth_bytes_per_s());

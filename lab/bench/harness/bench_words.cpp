@@ -13,7 +13,7 @@
 namespace tailrace::bench {
 namespace {
 
-constexpr std::string_view per_rank_suffix = "/rank";
+constexpr std::string_view kPerRankSuffix = "/rank";
 
 /// Length of the number at the start of "25MB/s".
 std::size_t number_end(const std::string& word) {
@@ -29,9 +29,9 @@ Result<Bandwidth> parse_bandwidth(std::string word) {
   Bandwidth bandwidth;
   if (word == "unlimited" || word == "none") return bandwidth;
   const std::string whole = word;
-  if (word.ends_with(per_rank_suffix)) {
+  if (word.ends_with(kPerRankSuffix)) {
     bandwidth.per_rank = true;
-    word.resize(word.size() - per_rank_suffix.size());
+    word.resize(word.size() - kPerRankSuffix.size());
   }
   if (word.ends_with("/s")) word.resize(word.size() - 2);
   Result<std::uint64_t> parsed = parse_bytes(word);
@@ -46,7 +46,7 @@ Result<Bandwidth> parse_bandwidth(std::string word) {
 std::string bandwidth_text(const Bandwidth& bandwidth) {
   if (!bandwidth.limited()) return "unlimited";
   return cli::size_text(static_cast<std::uint64_t>(bandwidth.bytes_per_s)) + "/s" +
-         (bandwidth.per_rank ? std::string(per_rank_suffix) : "");
+         (bandwidth.per_rank ? std::string(kPerRankSuffix) : "");
 }
 
 Result<std::vector<Bandwidth>> parse_bandwidths(const std::string& text) {

@@ -19,7 +19,7 @@
 namespace tailrace::bench {
 namespace {
 
-constexpr const char* choice_description =
+constexpr const char* kChoiceDescription =
     R"(Hold what codec=auto chooses against every fixed candidate, over storages and bounds
   mpiexec -n 2 tailrace-lab bench choice --workload nyx --csv choice_grid.csv
   mpiexec -n 2 tailrace-lab bench choice --workload ocean.nc --bandwidth 10,100MB/s/rank
@@ -28,13 +28,13 @@ Takes the data options of tailrace-lab bench. All candidates write once; those t
 best under a bandwidth then take turns with auto. Best: the least median of the fixed candidates.
 auto may choose another codec for each field, and so beat them all. Its time includes choosing.
 )";
-constexpr const char* default_bandwidths = "1,5,10,25,50,100,250MB/s/rank,unlimited";
-constexpr const char* default_bounds = "rel=1e-2,1e-3,1e-4,1e-5,1e-6";
+constexpr const char* kDefaultBandwidths = "1,5,10,25,50,100,250MB/s/rank,unlimited";
+constexpr const char* kDefaultBounds = "rel=1e-2,1e-3,1e-4,1e-5,1e-6";
 /// Auto wins a cell if it takes at most this factor of the best candidate's time.
 constexpr double kWithin = 1.05;
 
 /// The candidates of auto, as fixed settings.
-constexpr const char* default_candidates =
+constexpr const char* kDefaultCandidates =
     "none;trz;trz,preset=fast;trz,preset=ratio;trz,preset=max;sz3;zfp;zstd;portable;deflate;"
     "trz,predictor=lorenzo,dimension=1;trz,predictor=lorenzo,dimension=2;"
     "trz,predictor=lorenzo,dimension=3;trz,predictor=interpolation";
@@ -170,10 +170,10 @@ Status measure(cli::Session& session, const BenchOptions& options,
 int run_choice(cli::Session& session, int argc, char** argv) {
   BenchArguments arguments;
   std::string csv_path;
-  std::string candidates = default_candidates;
+  std::string candidates = kDefaultCandidates;
   const std::unique_ptr<CLI::App> app = make_bench_parser(arguments);
   app->name("tailrace-lab bench choice");
-  app->description(choice_description);
+  app->description(kChoiceDescription);
   app->footer("");
   app->add_option("--csv", csv_path, "A line for each candidate in each cell, as they come.")
       ->type_name("FILE")
@@ -182,8 +182,8 @@ int run_choice(cli::Session& session, int argc, char** argv) {
                   "Codecs with their settings, separated by ';'. Default: what auto looks at.")
       ->type_name("LIST")
       ->group("Compression, alike for all methods");
-  arguments.bandwidth = default_bandwidths;
-  arguments.bound = default_bounds;
+  arguments.bandwidth = kDefaultBandwidths;
+  arguments.bound = kDefaultBounds;
   arguments.repeat = "3";
   if (const auto ended = parse_arguments(*app, session, argc, argv, "tailrace-lab bench choice"))
     return *ended;
@@ -194,7 +194,7 @@ int run_choice(cli::Session& session, int argc, char** argv) {
   if (status.ok()) {
     status = session.settle(measure(session, *options, split(candidates, ';'), csv));
   }
-  return status.ok() ? cli::exit_done : session.fail(status);
+  return status.ok() ? cli::kExitDone : session.fail(status);
 }
 
 }  // namespace tailrace::bench

@@ -164,7 +164,7 @@ int run_codecs(cli::Session& session, int argc, char** argv) {
   const Status verdict = session.settle(
       kept_promises ? Status()
                     : Status(Code::bound_broken, "a codec of ours broke its bound; see the table"));
-  return verdict.ok() ? cli::exit_done : session.fail(verdict);
+  return verdict.ok() ? cli::kExitDone : session.fail(verdict);
 }
 
 }  // namespace tailrace::bench

@@ -11,7 +11,7 @@
 namespace tailrace::bench {
 namespace {
 
-constexpr const char* codecs_description =
+constexpr const char* kCodecsDescription =
     R"(Compare codecs on the chunks of real files: speed on one core, ratio, error
   tailrace-lab bench codecs snapshot.h5
       trz in three presets, sz3, zfp, zstd, deflate, portable and a plain copy, at five bounds
@@ -24,7 +24,7 @@ Fields are cut into chunks as repack does. Each chunk is encoded, decoded and ch
 codec at every bound, then all take turns, --repeat times, on one thread.
 )";
 
-constexpr const char* codecs_footer =
+constexpr const char* kCodecsFooter =
     R"(Speeds are uncompressed MB (10^6 bytes) a second of thread CPU time, medians; in brackets
 (largest - smallest) / median. Codecs without loss are measured once. Codec none is a copy in
 memory. A codec that refuses a field says why, and has no figures. lab/bench/README.md tells more.
@@ -76,9 +76,9 @@ Result<std::vector<CodecChoice>> parse_codecs(const std::string& text) {
 }  // namespace
 
 std::unique_ptr<CLI::App> make_codecs_parser(CodecsArguments& a) {
-  auto app = std::make_unique<CLI::App>(codecs_description, "tailrace-lab bench codecs");
+  auto app = std::make_unique<CLI::App>(kCodecsDescription, "tailrace-lab bench codecs");
   app->formatter(std::make_shared<cli::HelpFormatter>());
-  app->footer(codecs_footer);
+  app->footer(kCodecsFooter);
 
   const char* data = "Data";
   app->add_option("FILE", a.inputs, "HDF5, netCDF, .npy, or raw binary (--raw).")->required();

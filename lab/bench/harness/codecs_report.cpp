@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int codecs_schema_version = 1;
+constexpr int kCodecsSchemaVersion = 1;
 
 double megabytes_per_s(const CodecsRow& row, const std::vector<double>& seconds) {
   return static_cast<double>(row.raw_bytes) / 1e6 / median(seconds);
@@ -247,7 +247,7 @@ std::string codecs_csv(const CodecsOutcome& outcome) {
 ordered_json codecs_json(const CodecsOutcome& outcome) {
   const MachineFacts& machine = outcome.machine;
   ordered_json document = {
-      {"schema_version", codecs_schema_version},
+      {"schema_version", kCodecsSchemaVersion},
       {"command", "bench codecs"},
       {"repeat", outcome.options.n_repeats},
       {"clock", "thread CPU time"},

@@ -19,7 +19,7 @@
 namespace tailrace::bench {
 namespace {
 
-constexpr const char* concat_description =
+constexpr const char* kConcatDescription =
     R"(Concatenate as parallel HDF5 does it: the baseline of tailrace concat
   mpiexec -n 4 tailrace-lab bench concat-hdf5 -o out.h5 -i list.txt
 
@@ -38,7 +38,7 @@ struct Arguments {
 };
 
 std::unique_ptr<CLI::App> make_parser(Arguments& arguments) {
-  auto app = std::make_unique<CLI::App>(concat_description, "tailrace-lab bench concat-hdf5");
+  auto app = std::make_unique<CLI::App>(kConcatDescription, "tailrace-lab bench concat-hdf5");
   app->formatter(std::make_shared<cli::HelpFormatter>());
   app->add_option("FILE", arguments.files, "Inputs, in the order of their rows.");
   app->add_option("-i,--list", arguments.list_path, "A file that names the inputs, one a line.");
@@ -118,7 +118,7 @@ int run_concat_hdf5(cli::Session& session, int argc, char** argv) {
     status = json.finish(cli::json_text(json_of(*report, session.comm.n_ranks())) + "\n");
   }
   status = session.settle(status);
-  return status.ok() ? cli::exit_done : session.fail(status);
+  return status.ok() ? cli::kExitDone : session.fail(status);
 }
 
 }  // namespace tailrace::bench

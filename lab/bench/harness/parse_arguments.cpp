@@ -13,10 +13,10 @@ std::optional<int> parse_arguments(CLI::App& app, cli::Session& session, int arg
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     if (session.speaks()) fmt::print("{}", app.help());
-    return cli::exit_done;
+    return cli::kExitDone;
   } catch (const CLI::ParseError& error) {
     session.remark(fmt::format("{}; see {} --help", error.what(), program));
-    return cli::exit_usage;
+    return cli::kExitUsage;
   }
   return std::nullopt;
 }

@@ -158,7 +158,7 @@ std::string codec_of_name(const std::string& name) {
     const Result<TailraceSpec> spec = parse_tailrace_name(BenchOptions(), name);
     return spec.ok() ? spec->codec : "";
   }
-  if (name == unchanged) return std::string(exact_codec);
+  if (name == unchanged) return std::string(kExactCodec);
   const std::size_t second = name.find('-', name.find('-') + 1);
   return second == std::string::npos ? "" : name.substr(second + 1);
 }

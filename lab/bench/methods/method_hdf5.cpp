@@ -123,7 +123,7 @@ class NativeMethod final : public Method {
 
   Status remove(const std::string& path) override {
     // A failed run may leave a served file under its temporary name.
-    ::unlink((path + partial_suffix).c_str());
+    ::unlink((path + kPartialSuffix).c_str());
     return Method::remove(path);
   }
 

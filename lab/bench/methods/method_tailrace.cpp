@@ -103,7 +103,7 @@ class TailraceMethod final : public Method {
 
   Status remove(const std::string& path) override {
     // A failed run may leave the file under its temporary name.
-    ::unlink((path + partial_suffix).c_str());
+    ::unlink((path + kPartialSuffix).c_str());
     return Method::remove(path);
   }
 

@@ -103,7 +103,7 @@ DataSet synthetic_data_set(std::uint64_t seed) {
   std::vector<std::vector<float>> made = make_synthetic_nyx(cells, seed);
   for (std::size_t f = 0; f < made.size(); ++f) {
     set.fields.push_back(
-        {std::string("/") + synthetic_nyx_names[f], cells, 1, std::move(made[f]), {}});
+        {std::string("/") + kSyntheticNyxNames[f], cells, 1, std::move(made[f]), {}});
   }
   return set;
 }

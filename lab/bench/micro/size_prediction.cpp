@@ -128,7 +128,7 @@ std::vector<Field> synthetic_fields(std::uint64_t seed) {
   std::vector<Field> fields;
   for (std::size_t f = 0; f < made.size(); ++f) {
     fields.push_back({"synthetic_nyx seed " + std::to_string(seed),
-                      std::string("/") + synthetic_nyx_names[f],
+                      std::string("/") + kSyntheticNyxNames[f],
                       "synthetic",
                       cells,
                       1,

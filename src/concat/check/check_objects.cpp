@@ -323,7 +323,7 @@ bool have_same_extents(hid_t a, hid_t b) {
   return extents_a == extents_b;
 }
 
-constexpr const char* in_the_other = " in the first input";
+constexpr const char* kInTheOther = " in the first input";
 
 /// Text of the difference between two attributes of one type; empty: none.
 std::string difference(const std::string& name, hid_t a, hid_t b, const CheckedSide& input,
@@ -332,7 +332,7 @@ std::string difference(const std::string& name, hid_t a, hid_t b, const CheckedS
   const Hdf5Id space_b(H5Aget_space(b));
   const bool back_references = name == "REFERENCE_LIST";
   if (!back_references && !have_same_extents(space_a.get(), space_b.get())) {
-    return std::string("has another shape than") + in_the_other;
+    return std::string("has another shape than") + kInTheOther;
   }
   const CheckedElements values_a = read_attribute(a);
   const CheckedElements values_b = read_attribute(b);
@@ -351,7 +351,7 @@ std::string difference(const std::string& name, hid_t a, hid_t b, const CheckedS
     // The users of a dimension scale are listed in the order of attachment.
     std::sort(texts_a.begin(), texts_a.end());
     std::sort(texts_b.begin(), texts_b.end());
-    return texts_a == texts_b ? "" : std::string("leads to other datasets than") + in_the_other;
+    return texts_a == texts_b ? "" : std::string("leads to other datasets than") + kInTheOther;
   }
   for (std::size_t i = 0; i < values_a.n_elements(); ++i) {
     const CheckedValue value_a{values_a.at(i), input.file};
@@ -359,7 +359,7 @@ std::string difference(const std::string& name, hid_t a, hid_t b, const CheckedS
     if (same_value(values_a.type(), value_a, value_b)) continue;
     const std::string text_a = checked_value_text(values_a.type(), value_a);
     if (name == "NAME" && text_a.starts_with('"' + std::string(dimension_name))) continue;
-    return "is " + checked_value_text(values_b.type(), value_b) + ", but " + text_a + in_the_other;
+    return "is " + checked_value_text(values_b.type(), value_b) + ", but " + text_a + kInTheOther;
   }
   return "";
 }
@@ -433,7 +433,7 @@ void compare_attributes(const CheckedSide& input, const CheckedSide& output, con
   const std::vector<std::string> names = attribute_names(input.object);
   for (const std::string& name : attribute_names(output.object)) {
     if (is_own_attribute(name) || std::binary_search(names.begin(), names.end(), name)) continue;
-    findings.add(who + ": attribute \"" + name + "\" is not" + in_the_other);
+    findings.add(who + ": attribute \"" + name + "\" is not" + kInTheOther);
   }
   for (const std::string& name : names) {
     // Attributes on the encoding describe the writer's file, so inputs and output may differ.
@@ -453,7 +453,7 @@ void compare_attributes(const CheckedSide& input, const CheckedSide& output, con
     const Hdf5Id type_b(H5Aget_type(b.get()));
     // HDF5 releases use different dimension types here.
     if (name != "REFERENCE_LIST" && H5Tequal(type_a.get(), type_b.get()) <= 0) {
-      findings.add(which + "has another type than" + in_the_other);
+      findings.add(which + "has another type than" + kInTheOther);
       continue;
     }
     const std::string text = difference(name, a.get(), b.get(), input, output);

@@ -20,7 +20,7 @@ namespace {
 std::string why_unreadable(hid_t dataset) { return plain_read_failure(dataset, "HDF5").message(); }
 
 /// Assumed bytes behind an element that points elsewhere, for the size of a window.
-constexpr std::uint64_t pointed_bytes = 256;
+constexpr std::uint64_t kPointedBytes = 256;
 
 std::vector<hsize_t> extents_of(hid_t dataset) {
   const Hdf5Id space(H5Dget_space(dataset));
@@ -116,7 +116,7 @@ class DatasetComparison {
   Status run(std::span<const CheckedRows> sources, std::uint64_t first_row,
              std::uint64_t window_bytes, const ConcatCheck::Progress& progress) {
     const std::uint64_t cost_bytes =
-        row_elements_ * (plain_ ? element_bytes_ : element_bytes_ + pointed_bytes);
+        row_elements_ * (plain_ ? element_bytes_ : element_bytes_ + kPointedBytes);
     if (cost_bytes == 0) return Status();
     const std::uint64_t rows_max = window_bytes / cost_bytes;
     if (rows_max == 0) {
@@ -324,7 +324,7 @@ namespace {
 using Event = std::vector<std::int64_t>;
 
 /// Number of rows per read.
-constexpr std::uint64_t rows_at_once = 1U << 16;
+constexpr std::uint64_t kRowsAtOnce = 1U << 16;
 
 std::string group_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
@@ -376,7 +376,7 @@ Status visit_rows(hid_t output, const KeyedRows& keys, std::span<const std::stri
   std::vector<std::vector<std::int64_t>> columns(names.size());
   Event event(names.size());
   for (std::uint64_t done = 0; done < keys.n_rows;) {
-    const std::uint64_t n = std::min(rows_at_once, keys.n_rows - done);
+    const std::uint64_t n = std::min(kRowsAtOnce, keys.n_rows - done);
     TAILRACE_TRY(read_integers(output, keys.key_path, keys.first_row + done, n, numbers));
     for (std::size_t c = 0; c < names.size(); ++c) {
       TAILRACE_TRY(

@@ -578,7 +578,7 @@ class ConcatCheckImpl final : public ConcatCheck {
 }  // namespace
 
 void ConcatFindings::add(std::string line) {
-  if (lines.size() < most_lines) lines.push_back(std::move(line));
+  if (lines.size() < kMostLines) lines.push_back(std::move(line));
   ++n_all;
 }
 

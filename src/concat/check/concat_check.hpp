@@ -5,7 +5,7 @@
 // through HDF5 hyperslabs, with HDF5's filters. Each rank has one object, which reads the output
 // and the rank's inputs, singly or several at a time.
 //
-// Invariant 1: at most files_at_once inputs are open, and two buffers of a quarter of the memory
+// Invariant 1: at most kFilesAtOnce inputs are open, and two buffers of a quarter of the memory
 // cap each store rows. Data of variable-length strings are in addition to that.
 // Invariant 2: a difference is a finding, and so are rows that cannot be read. A file or object
 // that cannot be opened is a failure.
@@ -29,7 +29,7 @@ namespace tailrace {
 
 /// The first lines of the findings, and their total number.
 struct ConcatFindings {
-  static constexpr std::size_t most_lines = 20;
+  static constexpr std::size_t kMostLines = 20;
   std::vector<std::string> lines;
   std::uint64_t n_all = 0;
   void add(std::string line);
@@ -112,7 +112,7 @@ class ConcatCheck {
                           std::span<const std::uint64_t> first_rows,
                           std::span<const std::string> names, ConcatFindings& findings) = 0;
 
-  static constexpr std::size_t files_at_once = 64;
+  static constexpr std::size_t kFilesAtOnce = 64;
 };
 
 }  // namespace tailrace

@@ -296,8 +296,8 @@ Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::s
 Status Hdf5ConcatOutput::extend(hid_t dataset, const ConcatTarget& target) {
   const std::string what = named(target.like.path);
   const Hdf5Id space(H5Dget_space(dataset));
-  std::vector<hsize_t> now(max_rank);
-  std::vector<hsize_t> most(max_rank);
+  std::vector<hsize_t> now(kMaxRank);
+  std::vector<hsize_t> most(kMaxRank);
   const int rank = H5Sget_simple_extent_dims(space.get(), now.data(), most.data());
   if (rank < 0) return hdf5_failure(Code::corrupt, what);
   now.resize(static_cast<std::size_t>(rank));
@@ -459,9 +459,9 @@ Result<std::unique_ptr<ConcatOutput>> ConcatOutput::append(Hdf5File& file) {
 
 namespace {
 
-constexpr const char* request_attribute = "tailrace_concat_request";
-constexpr const char* count_attribute = concat_progress_attribute;
-constexpr const char* versions_attribute = "tailrace_concat_inputs";
+constexpr const char* kRequestAttribute = "tailrace_concat_request";
+constexpr const char* kCountAttribute = kConcatProgressAttribute;
+constexpr const char* kVersionsAttribute = "tailrace_concat_inputs";
 
 Hdf5Id open_root(const Hdf5File& file) {
   return Hdf5Id(H5Gopen2(file.hdf5_id(), "/", H5P_DEFAULT));
@@ -470,9 +470,9 @@ Hdf5Id open_root(const Hdf5File& file) {
 }  // namespace
 
 Status write_progress(Hdf5File& file, const ConcatProgress& progress) {
-  TAILRACE_TRY(file.set_attribute("/", request_attribute, {progress.request}));
-  TAILRACE_TRY(file.set_attribute("/", versions_attribute, {progress.versions}));
-  return file.set_attribute("/", count_attribute,
+  TAILRACE_TRY(file.set_attribute("/", kRequestAttribute, {progress.request}));
+  TAILRACE_TRY(file.set_attribute("/", kVersionsAttribute, {progress.versions}));
+  return file.set_attribute("/", kCountAttribute,
                             {std::vector<std::uint64_t>{progress.n_datasets}});
 }
 
@@ -480,20 +480,20 @@ Result<std::optional<ConcatProgress>> read_progress(const Hdf5File& file) {
   const Hdf5Scope scope;
   const Hdf5Id root = open_root(file);
   if (!root.valid()) return hdf5_failure(Code::corrupt, "the root group");
-  if (H5Aexists(root.get(), count_attribute) <= 0) return std::optional<ConcatProgress>();
+  if (H5Aexists(root.get(), kCountAttribute) <= 0) return std::optional<ConcatProgress>();
   ConcatProgress progress;
-  progress.request = hdf5_text_attribute(root.get(), request_attribute);
-  const Hdf5Id count(H5Aopen(root.get(), count_attribute, H5P_DEFAULT));
+  progress.request = hdf5_text_attribute(root.get(), kRequestAttribute);
+  const Hdf5Id count(H5Aopen(root.get(), kCountAttribute, H5P_DEFAULT));
   if (!count.valid() || H5Aread(count.get(), H5T_NATIVE_UINT64, &progress.n_datasets) < 0) {
-    return hdf5_failure(Code::corrupt, std::string("attribute \"") + count_attribute + "\"");
+    return hdf5_failure(Code::corrupt, std::string("attribute \"") + kCountAttribute + "\"");
   }
-  if (H5Aexists(root.get(), versions_attribute) <= 0) return std::optional(std::move(progress));
-  const Hdf5Id versions(H5Aopen(root.get(), versions_attribute, H5P_DEFAULT));
+  if (H5Aexists(root.get(), kVersionsAttribute) <= 0) return std::optional(std::move(progress));
+  const Hdf5Id versions(H5Aopen(root.get(), kVersionsAttribute, H5P_DEFAULT));
   const Hdf5Id space(H5Aget_space(versions.get()));
   const hssize_t n = H5Sget_simple_extent_npoints(space.get());
   progress.versions.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
   if (n <= 0 || H5Aread(versions.get(), H5T_NATIVE_UINT64, progress.versions.data()) < 0) {
-    return hdf5_failure(Code::corrupt, std::string("attribute \"") + versions_attribute + "\"");
+    return hdf5_failure(Code::corrupt, std::string("attribute \"") + kVersionsAttribute + "\"");
   }
   return std::optional(std::move(progress));
 }
@@ -501,7 +501,7 @@ Result<std::optional<ConcatProgress>> read_progress(const Hdf5File& file) {
 Status remove_progress(const Hdf5File& file) {
   const Hdf5Scope scope;
   const Hdf5Id root = open_root(file);
-  for (const char* name : {request_attribute, count_attribute, versions_attribute}) {
+  for (const char* name : {kRequestAttribute, kCountAttribute, kVersionsAttribute}) {
     if (H5Aexists(root.get(), name) > 0 && H5Adelete(root.get(), name) < 0) {
       return hdf5_failure(Code::internal, std::string("attribute \"") + name + "\"");
     }

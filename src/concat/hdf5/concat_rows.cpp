@@ -71,7 +71,7 @@ struct RowSpace {
   std::vector<hsize_t> extents;
 
   explicit RowSpace(hid_t dataset) : space(H5Dget_space(dataset)) {
-    extents.resize(max_rank);
+    extents.resize(kMaxRank);
     const int rank = H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
     extents.resize(static_cast<std::size_t>(std::max(rank, 0)));
   }

@@ -37,7 +37,7 @@ inline void push_error(const Hdf5Calls& calls, const hid_t* minor, const FilterS
       calls.pipeline_error == nullptr) {
     return;
   }
-  calls.push_error(default_stack, source.file, source.name, line, *calls.error_class,
+  calls.push_error(kDefaultStack, source.file, source.name, line, *calls.error_class,
                    *calls.pipeline_error, *minor, "%s", status.message().c_str());
 }
 
@@ -59,9 +59,9 @@ bool done(const Hdf5Calls& calls, const hid_t* minor, const FilterSource& source
 /// Shape of a dataset's chunks; fails if an extent does not fit a 32-bit word of the client data.
 inline Result<Shape> chunk_shape_of(const Hdf5Calls& calls, hid_t creation_list,
                                     const FilterSource& source) {
-  std::array<hsize_t, max_rank> extents = {};
+  std::array<hsize_t, kMaxRank> extents = {};
   const int rank = calls.get_chunk(creation_list, static_cast<int>(extents.size()), extents.data());
-  if (rank < 1 || rank > static_cast<int>(max_rank)) {
+  if (rank < 1 || rank > static_cast<int>(kMaxRank)) {
     return source.refuse("the dataset is not chunked");
   }
   Shape shape(extents.begin(), extents.begin() + rank);

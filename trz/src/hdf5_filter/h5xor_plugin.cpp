@@ -8,7 +8,7 @@ extern "C" {
 __attribute__((visibility("default"))) int H5PLget_plugin_type(void);
 __attribute__((visibility("default"))) const void* H5PLget_plugin_info(void);
 
-int H5PLget_plugin_type(void) { return tailrace::hdf5::plugin_type_filter; }
+int H5PLget_plugin_type(void) { return tailrace::hdf5::kPluginTypeFilter; }
 const void* H5PLget_plugin_info(void) { return &tailrace::hdf5::xor_filter_class(); }
 // NOLINTEND(readability-identifier-naming)
 }

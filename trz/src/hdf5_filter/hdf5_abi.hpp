@@ -18,10 +18,10 @@ using herr_t = int;
 using htri_t = int;
 using filter_t = int;
 
-inline constexpr int class_version = 1;           ///< H5Z_CLASS_T_VERS
-inline constexpr unsigned flag_reverse = 0x0100;  ///< H5Z_FLAG_REVERSE: decode
-inline constexpr int plugin_type_filter = 0;      ///< H5PL_TYPE_FILTER
-inline constexpr hid_t default_stack = 0;         ///< H5E_DEFAULT
+inline constexpr int kClassVersion = 1;           ///< H5Z_CLASS_T_VERS
+inline constexpr unsigned kFlagReverse = 0x0100;  ///< H5Z_FLAG_REVERSE: decode
+inline constexpr int kPluginTypeFilter = 0;       ///< H5PL_TYPE_FILTER
+inline constexpr hid_t kDefaultStack = 0;         ///< H5E_DEFAULT
 
 enum TypeClass : int { type_integer = 0, type_float = 1 };                     ///< H5T_class_t
 enum ByteOrder : int { order_little = 0, order_big = 1, order_none = 4 };      ///< H5T_order_t

@@ -42,7 +42,7 @@ Result<trz::FilterChunk> chunk_of(const trz_array* array) {
   if (array->dtype < TRZ_F32 || array->dtype > TRZ_U64) {
     return bad_argument("element type " + std::to_string(array->dtype) + ", must be 0 to 9");
   }
-  if (array->rank < 1 || array->rank > static_cast<int>(max_rank)) {
+  if (array->rank < 1 || array->rank > static_cast<int>(kMaxRank)) {
     return bad_argument("rank " + std::to_string(array->rank) + ", must be 1 to 32");
   }
   trz::FilterChunk chunk;

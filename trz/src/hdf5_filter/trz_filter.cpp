@@ -201,7 +201,7 @@ std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, s
                    std::size_t* capacity, void** block) {
   const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
   std::size_t n_result = 0;
-  const bool reverse = (flags & flag_reverse) != 0;
+  const bool reverse = (flags & kFlagReverse) != 0;
   const auto work = [&] {
     return run_filter(calls, reverse, {words, n_words}, n_bytes, capacity, block, n_result);
   };
@@ -211,7 +211,7 @@ std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, s
 }  // namespace
 
 const FilterClass& trz_filter_class() {
-  static constexpr FilterClass filter_class = {class_version,
+  static constexpr FilterClass filter_class = {kClassVersion,
                                                static_cast<filter_t>(trz::filter_id),
                                                1,
                                                1,

@@ -25,7 +25,7 @@ Result<neighbour_xor::ChunkType> type_of(const xor_array* array, std::size_t n_b
   if (array->dimension < 0 || array->dimension > 3) {
     return bad_argument("dimension " + std::to_string(array->dimension) + ", must be 0 to 3");
   }
-  if (array->rank < 1 || array->rank > static_cast<int>(max_rank)) {
+  if (array->rank < 1 || array->rank > static_cast<int>(kMaxRank)) {
     return bad_argument("rank " + std::to_string(array->rank) + ", must be 1 to 32");
   }
   neighbour_xor::ChunkType type;

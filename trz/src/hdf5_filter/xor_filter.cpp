@@ -28,7 +28,7 @@ Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t t
   unsigned config = 0;
   std::array<char, 8> name = {};
   // The words may already be complete, from another chunk: allow twice the maximum number.
-  std::array<unsigned, 2 * (2 + max_rank)> words = {};
+  std::array<unsigned, 2 * (2 + kMaxRank)> words = {};
   std::size_t n_words = words.size();
   if (calls.get_filter_by_id(creation_list, id, &flags, &n_words, words.data(), name.size(),
                              name.data(), &config) < 0 ||
@@ -85,7 +85,7 @@ std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, s
                    std::size_t* capacity, void** block) {
   const Hdf5Calls& calls = hdf5_calls_of(__builtin_return_address(0));
   std::size_t n_result = 0;
-  const bool reverse = (flags & flag_reverse) != 0;
+  const bool reverse = (flags & kFlagReverse) != 0;
   const auto work = [&] {
     return run_filter(calls, reverse, {words, n_words}, n_bytes, capacity, block, n_result);
   };
@@ -95,7 +95,7 @@ std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, s
 }  // namespace
 
 const FilterClass& xor_filter_class() {
-  static constexpr FilterClass filter_class = {class_version,
+  static constexpr FilterClass filter_class = {kClassVersion,
                                                static_cast<filter_t>(neighbour_xor::filter_id),
                                                1,
                                                1,

@@ -102,7 +102,7 @@ class WordReader {
 Status read_knobs(std::uint32_t word, Settings& settings) {
   const auto knob = [word](int index) { return word >> (4 * index) & 15U; };
   if (knob(0) > 3 || knob(1) > 3 || knob(2) > 4 || knob(3) > 3 || knob(4) > 4 || knob(5) > 2 ||
-      knob(6) > unsigned{coarse_views_max} || knob(7) > unsigned{bit_planes_max} ||
+      knob(6) > unsigned{kCoarseViewsMax} || knob(7) > unsigned{kBitPlanesMax} ||
       (knob(6) > 0 && knob(7) > 0)) {
     return bad_words("word 1 is " + std::to_string(word) +
                      ", which is not a valid set of settings");
@@ -152,7 +152,7 @@ Status read_request(WordReader& reader, std::uint32_t first, FilterRequest& requ
 Status read_chunk(WordReader& reader, bool with_fill, FilterChunk& chunk) {
   const std::uint32_t type = reader.next();
   const std::uint32_t rank = type >> 8;
-  if ((type & 0xFFU) >= kDTypes || rank == 0 || rank > max_rank) {
+  if ((type & 0xFFU) >= kDTypes || rank == 0 || rank > kMaxRank) {
     return bad_words("invalid type and rank of the chunk: " + std::to_string(type));
   }
   chunk.dtype = static_cast<DType>(type & 0xFFU);

@@ -19,9 +19,9 @@ Status no_chunk() {
 
 bool read_parts(ChunkReader& in, const ChunkHead& joined, JoinedParts& parts) {
   const std::uint64_t n_parts = in.varint();
-  if (in.failed() || n_parts < 2 || n_parts > joined_parts_max) return false;
+  if (in.failed() || n_parts < 2 || n_parts > kJoinedPartsMax) return false;
   parts.n = static_cast<std::size_t>(n_parts);
-  std::array<std::uint64_t, joined_parts_max> n_bytes{};
+  std::array<std::uint64_t, kJoinedPartsMax> n_bytes{};
   std::uint64_t n_left = joined.n_values;
   for (std::size_t p = 0; p < parts.n; ++p) {
     const std::uint64_t n_values = in.varint();
@@ -47,7 +47,7 @@ bool read_part_head(const JoinedPart& part, const ChunkHead& joined, ChunkReader
 }
 
 std::size_t joined_bytes_max(std::size_t n_first_bytes, std::size_t n_second_bytes) {
-  return n_first_bytes + n_second_bytes + kHeadMax + kVarintMax + joined_parts_max * 2 * kVarintMax;
+  return n_first_bytes + n_second_bytes + kHeadMax + kVarintMax + kJoinedPartsMax * 2 * kVarintMax;
 }
 
 Result<std::size_t> join(std::span<const std::byte> first, std::uint64_t n_first,
@@ -76,9 +76,9 @@ Result<std::size_t> join(std::span<const std::byte> first, std::uint64_t n_first
     n_left -= parts.parts[p].n_values;
     if (n_left == 0) parts.n = p + 1;
   }
-  if (parts.n == joined_parts_max) {
+  if (parts.n == kJoinedPartsMax) {
     return Status(Code::unsupported,
-                  "trz: a joined chunk has at most " + std::to_string(joined_parts_max) + " parts");
+                  "trz: a joined chunk has at most " + std::to_string(kJoinedPartsMax) + " parts");
   }
   parts.parts[parts.n++] = {n - static_cast<std::size_t>(n_first), as_uint8(second)};
 

@@ -23,7 +23,7 @@ struct JoinedPart {
 };
 
 struct JoinedParts {
-  std::array<JoinedPart, joined_parts_max> parts;
+  std::array<JoinedPart, kJoinedPartsMax> parts;
   std::size_t n = 0;
 
   std::span<const JoinedPart> all() const { return {parts.data(), n}; }

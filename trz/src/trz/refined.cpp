@@ -154,7 +154,7 @@ std::optional<RefinedParts> read_refined_parts(std::span<const std::uint8_t> beg
     return std::nullopt;
   }
   parts.n_planes = in.number<std::uint8_t>();
-  if (parts.n_planes < 1 || parts.n_planes > bit_planes_max) return std::nullopt;
+  if (parts.n_planes < 1 || parts.n_planes > kBitPlanesMax) return std::nullopt;
   const bool single = parts.head.dtype == DType::f32;
   if (!(single ? read_scale<float>(in, parts) : read_scale<double>(in, parts))) return std::nullopt;
   bool fits = true;
@@ -232,7 +232,7 @@ Attempt encode_refined(Work& work, const Lattice<T>& lattice, const T* fill,
   }
 
   // The lengths of the parts precede the parts but are written last.
-  constexpr std::size_t kBeforeMax = 2 * kHeadBytesMax + std::size_t{10} * bit_planes_max;
+  constexpr std::size_t kBeforeMax = 2 * kHeadBytesMax + std::size_t{10} * kBitPlanesMax;
   const std::size_t n_patches_max = work.guards != nullptr ? n : patches.count();
   const std::size_t room =
       coarser.size() + patches_bytes_max(n, n_patches_max, sizeof(T)) + kChecksumBytes +
@@ -249,7 +249,7 @@ Attempt encode_refined(Work& work, const Lattice<T>& lattice, const T* fill,
   }
   const std::size_t n_patch_bytes = out.n_written() - inner.size();
   out.number(std::uint32_t{0});
-  std::array<std::size_t, bit_planes_max> lengths{};
+  std::array<std::size_t, kBitPlanesMax> lengths{};
   for (int plane = 0; plane < n_planes; ++plane) {
     const std::size_t begin = out.n_written();
     const std::uint8_t* const from = planes + static_cast<std::size_t>(plane) * n_plane_bytes;

@@ -30,7 +30,7 @@ struct RefinedParts {
   std::size_t inner_at = 0;
   std::size_t n_inner_bytes = 0;
   std::size_t n_patch_bytes = 0;
-  std::array<std::size_t, bit_planes_max> n_plane_bytes{};  ///< Coarsest plane first.
+  std::array<std::size_t, kBitPlanesMax> n_plane_bytes{};  ///< Coarsest plane first.
 
   std::size_t patches_at() const { return inner_at + n_inner_bytes; }
   /// Offset of the checksum over everything before the planes.

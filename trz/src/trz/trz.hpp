@@ -42,11 +42,11 @@ struct Settings {
   Spline spline = Spline::automatic;  ///< Spline of the interpolation.
   int last_axis = -1;  ///< Axis interpolated last: 0 the fastest, 3 all jointly; -1: chosen.
   Choice lossless_stage = Choice::automatic;  ///< The zstd stage after Huffman.
-  /// Number of coarser views at the chunk's beginning, 0..coarse_views_max. Each view holds every
+  /// Number of coarser views at the chunk's beginning, 0..kCoarseViewsMax. Each view holds every
   /// second value, along every axis, of the next finer one. Omitted if the views would cost more
   /// than 2 % of the chunk, or if its values are not interpolated.
   int coarse_views = 0;
-  /// Number of bit planes at the chunk's end (refined.hpp), 0..bit_planes_max, for absolute bounds.
+  /// Number of bit planes at the chunk's end (refined.hpp), 0..kBitPlanesMax, for absolute bounds.
   /// They let the chunk's beginning decode to all values within 2, 4, ... times the bound. Omitted
   /// if the planes would cost more than 2 % of the chunk. Cannot be combined with coarse views.
   int bit_planes = 0;
@@ -57,8 +57,8 @@ struct Settings {
 /// pointwise: |x - y| <= bound * |x|, zeros exactly.
 enum class BoundKind : std::uint8_t { exact, absolute, pointwise };
 
-inline constexpr int coarse_views_max = 3;
-inline constexpr int bit_planes_max = 8;
+inline constexpr int kCoarseViewsMax = 3;
+inline constexpr int kBitPlanesMax = 8;
 
 /// Huffman book shared by many chunks and stored outside them, in the filter's client data.
 class Book;
@@ -117,9 +117,9 @@ Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, c
 /// @param out  at least joined_bytes_max() bytes.  @returns bytes written to it.
 /// @error invalid_argument  chunks that do not match, or an `n_first` that leaves one without
 /// values.
-/// @error unsupported       more than joined_parts_max parts.
+/// @error unsupported       more than kJoinedPartsMax parts.
 /// @error corrupt           not a trz chunk, or a damaged one.
-inline constexpr std::size_t joined_parts_max = 64;
+inline constexpr std::size_t kJoinedPartsMax = 64;
 std::size_t joined_bytes_max(std::size_t n_first_bytes, std::size_t n_second_bytes);
 Result<std::size_t> join(std::span<const std::byte> first, std::uint64_t n_first,
                          std::span<const std::byte> second, std::span<std::byte> out);
@@ -137,10 +137,10 @@ int coarse_views_of(const ChunkType& type, const Settings& settings);
 /// Locate the inner chunk that holds every 2^level-th value along every axis. decode() accepts
 /// these bytes as a chunk with its own checksum, and returns the same values as decoding the
 /// complete chunk.
-/// @param beginning  the chunk's first view_head_bytes bytes, or all if it has fewer.
-/// @param level      1..coarse_views_max.
+/// @param beginning  the chunk's first kViewHeadBytes bytes, or all if it has fewer.
+/// @param level      1..kCoarseViewsMax.
 /// @returns nothing if the chunk has no such view, or not along the axes of this type and settings.
-inline constexpr std::size_t view_head_bytes = 192;
+inline constexpr std::size_t kViewHeadBytes = 192;
 std::optional<ByteRange> coarse_view(const ChunkType& type, const Settings& settings,
                                      std::span<const std::byte> beginning, int level);
 /// Locate a coarse view along whatever axes the chunk has it.
@@ -148,9 +148,9 @@ std::optional<ByteRange> coarse_view(std::span<const std::byte> beginning, int l
 
 /// Number of leading bytes that decode_prefix() needs to decode all values within a coarser bound.
 /// Each of their parts has its own checksum.
-/// @param beginning  the chunk's first prefix_head_bytes bytes, or all if it has fewer.
+/// @param beginning  the chunk's first kPrefixHeadBytes bytes, or all if it has fewer.
 /// @returns nothing if the chunk has no bit planes, or needs all of them for `bound`.
-inline constexpr std::size_t prefix_head_bytes = 192;
+inline constexpr std::size_t kPrefixHeadBytes = 192;
 std::optional<std::size_t> bound_prefix(std::span<const std::byte> beginning, double bound);
 
 /// Like decode(), but from the leading bytes that bound_prefix() returns. NaN, Inf and fill values

@@ -377,7 +377,7 @@ Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
     }
     case Method::nested: {
       int n_views = 0;
-      while (n_views < coarse_views_max && coarse_view(encoded, n_views + 1)) ++n_views;
+      while (n_views < kCoarseViewsMax && coarse_view(encoded, n_views + 1)) ++n_views;
       summary.method = "interpolation over " + std::to_string(n_views) + " coarse view" +
                        (n_views == 1 ? "" : "s");
       break;

@@ -178,7 +178,7 @@ template <class T>
 Attempt encode_nested(Work& work, const Lattice<T>& lattice, const T* fill,
                       const Prediction& prediction) {
   Workspace& workspace = work.workspace;
-  std::array<LatticeJob<T>, coarse_views_max + 1> jobs;
+  std::array<LatticeJob<T>, kCoarseViewsMax + 1> jobs;
   jobs[0] = whole_job(work, lattice, fill, prediction);
   const int views_max = work.settings.coarse_views;
   const std::size_t n_inner = inner_area_values(prediction.extents, views_max);
@@ -695,8 +695,8 @@ Status check_arguments(const ChunkType& type, const Settings& settings,
   }
   if (settings.dimensions < 0 || settings.dimensions > 4 || settings.last_axis < -1 ||
       settings.last_axis > 3 || settings.coarse_views < 0 ||
-      settings.coarse_views > coarse_views_max || settings.bit_planes < 0 ||
-      settings.bit_planes > bit_planes_max) {
+      settings.coarse_views > kCoarseViewsMax || settings.bit_planes < 0 ||
+      settings.bit_planes > kBitPlanesMax) {
     return {Code::invalid_argument,
             "trz: dimensions must be 0..4, last_axis -1..3, coarse views 0..3 and bit planes 0..8"};
   }

@@ -495,7 +495,7 @@ Result<ClientData> read_client_words(std::span<const std::uint32_t> words) {
     if (words.size() == 1) return data;
     return wrong(std::to_string(words.size()) + " words, 1 is expected");
   }
-  if (words.size() < kBeforeExtents || words.size() > kBeforeExtents + max_rank || words[1] == 0) {
+  if (words.size() < kBeforeExtents || words.size() > kBeforeExtents + kMaxRank || words[1] == 0) {
     return wrong("the chunk's type or extents are invalid");
   }
   ChunkType chunk;

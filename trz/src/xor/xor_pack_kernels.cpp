@@ -42,7 +42,7 @@ void measure(const BlockWords& block, std::size_t n, std::size_t n_groups, Measu
   made.all = group_ones(words, n_groups, ones);
   if (made.all == 0) return;
   made.shift = Widths<Word>::trailing(made.all);
-  byte_widths(ones, n_groups, made.shift, Widths<Word>::packed_max, made.of_groups);
+  byte_widths(ones, n_groups, made.shift, Widths<Word>::kPackedMax, made.of_groups);
   fill_up(made.of_groups, n_groups);
   byte_widths(words, n, made.shift, 8 * sizeof(Word), made.of_words);
   fill_up(made.of_words, n);
@@ -66,7 +66,7 @@ std::size_t grouped_bytes(const std::uint8_t* shared, std::size_t n_sets, std::s
   const std::size_t sum = sum_of(shared, n_sets);
   const std::size_t n_missing = n_sets * n_shared - n_groups;  // Missing groups of the last set.
   return sum * n_shared - n_missing * shared[n_sets - 1] +
-         bytes_of_bits(n_sets * Widths<Word>::code_bits);
+         bytes_of_bits(n_sets * Widths<Word>::kCodeBits);
 }
 
 /// Form with the fewest bytes, and its shared widths.
@@ -99,7 +99,7 @@ void choose_form(std::size_t n, std::size_t n_groups, const Measure<Word>& measu
                                         : greater_of_two(shared, n_sets, shared);
   }
   const std::size_t n_single =
-      bytes_of_bits(n * Widths<Word>::code_bits) + bytes_of_bits(measured.singles.coded);
+      bytes_of_bits(n * Widths<Word>::kCodeBits) + bytes_of_bits(measured.singles.coded);
   const std::size_t n_narrow = 1 + bytes_of_bits(4 * n) + bytes_of_bits(measured.singles.from_base);
   if (n_single < best.n_bytes && n_single <= n_narrow) {
     best.form = Form::single;
@@ -111,11 +111,11 @@ void choose_form(std::size_t n, std::size_t n_groups, const Measure<Word>& measu
 /// Write the codes of `n` widths; returns the end.
 template <class Word>
 std::uint8_t* put_codes(const std::uint8_t* widths, std::size_t n, std::uint8_t* out) {
-  constexpr unsigned code_bits = Widths<Word>::code_bits;
+  constexpr unsigned kCodeBits = Widths<Word>::kCodeBits;
   for (std::size_t i = 0; i < n; i += 8) {
-    store_u64(out + i / 8 * code_bits, packed_codes<Word>(load_u64(widths + i)));
+    store_u64(out + i / 8 * kCodeBits, packed_codes<Word>(load_u64(widths + i)));
   }
-  return out + bytes_of_bits(n * code_bits);
+  return out + bytes_of_bits(n * kCodeBits);
 }
 
 /// Join two words each; the second follows the first one's bits.
@@ -230,11 +230,11 @@ std::uint8_t* pack_groups(const Word* words, std::size_t n_groups, std::size_t n
 /// Read the widths of all groups from their codes; false if a code is invalid.
 template <class Word>
 bool take_codes(const std::uint8_t* in, std::size_t n_codes, std::uint8_t* widths) {
-  constexpr unsigned code_bits = Widths<Word>::code_bits;
+  constexpr unsigned kCodeBits = Widths<Word>::kCodeBits;
   bool valid = true;
   for (std::size_t i = 0; i < n_codes; i += 8) {
-    std::uint64_t eight = load_u64(in + i / 8 * code_bits);
-    if (n_codes - i < 8) eight &= (std::uint64_t{1} << code_bits * (n_codes - i)) - 1;
+    std::uint64_t eight = load_u64(in + i / 8 * kCodeBits);
+    if (n_codes - i < 8) eight &= (std::uint64_t{1} << kCodeBits * (n_codes - i)) - 1;
     store_u64(widths + i, unpacked_widths<Word>(eight, valid));
   }
   return valid;
@@ -281,7 +281,7 @@ std::size_t unpack_singles(const std::uint8_t* in, std::size_t n_in, std::size_t
                            unsigned shift, Word* words) {
   const bool narrow = form == Form::narrow;
   const std::size_t n_counts =
-      narrow ? 1 + bytes_of_bits(4 * n) : bytes_of_bits(n * Widths<Word>::code_bits);
+      narrow ? 1 + bytes_of_bits(4 * n) : bytes_of_bits(n * Widths<Word>::kCodeBits);
   if (n_in < n_counts) return 0;
   std::uint8_t widths[kBlockValues];
   const bool taken =
@@ -311,7 +311,7 @@ template <class Word>
 std::size_t unpack_groups(const std::uint8_t* in, std::size_t n_in, std::size_t n_groups,
                           std::size_t n_shared, unsigned shift, Word* words) {
   const std::size_t n_codes = (n_groups + n_shared - 1) / n_shared;
-  const std::size_t n_code_bytes = bytes_of_bits(n_codes * Widths<Word>::code_bits);
+  const std::size_t n_code_bytes = bytes_of_bits(n_codes * Widths<Word>::kCodeBits);
   if (n_in < n_code_bytes) return 0;
   std::uint8_t widths[kGroups];
   if (!take_codes<Word>(in, n_codes, widths)) return 0;
@@ -370,7 +370,7 @@ std::uint64_t block_cost(const BlockWords& block, std::size_t n) {
   const std::uint64_t n_grouped =
       8 * grouped_bytes<Word>(measured.of_groups, n_groups, 1, n_groups);
   const std::uint64_t n_narrow = 4 * n + measured.singles.from_base;
-  const std::uint64_t n_single = n * Widths<Word>::code_bits + measured.singles.coded;
+  const std::uint64_t n_single = n * Widths<Word>::kCodeBits + measured.singles.coded;
   const std::uint64_t n_least = n_single < n_narrow ? n_single : n_narrow;
   return n_least < n_grouped ? n_least : n_grouped;
 }

@@ -43,10 +43,10 @@ template <class Word>
 struct Widths;
 template <>
 struct Widths<std::uint32_t> {
-  static constexpr unsigned code_bits = 5;
-  static constexpr unsigned packed_max =
+  static constexpr unsigned kCodeBits = 5;
+  static constexpr unsigned kPackedMax =
       29;  ///< Greatest width of which pairs fit 64 bits at any bit of a byte.
-  static constexpr unsigned single_max = 30;  ///< Greatest width with a code, except 32.
+  static constexpr unsigned kSingleMax = 30;  ///< Greatest width with a code, except 32.
   static unsigned of(std::uint32_t word) {
     return word == 0 ? 0 : 32 - static_cast<unsigned>(__builtin_clz(word));
   }
@@ -56,9 +56,9 @@ struct Widths<std::uint32_t> {
 };
 template <>
 struct Widths<std::uint64_t> {
-  static constexpr unsigned code_bits = 6;
-  static constexpr unsigned packed_max = 56;  ///< Greatest width that fits at any bit of a byte.
-  static constexpr unsigned single_max = 56;
+  static constexpr unsigned kCodeBits = 6;
+  static constexpr unsigned kPackedMax = 56;  ///< Greatest width that fits at any bit of a byte.
+  static constexpr unsigned kSingleMax = 56;
   static unsigned of(std::uint64_t word) {
     return word == 0 ? 0 : 64 - static_cast<unsigned>(__builtin_clzll(word));
   }
@@ -126,7 +126,7 @@ class BitWriter {
 /// many.
 inline void pack_group(const std::uint64_t* words, unsigned shift, unsigned width,
                        std::uint8_t* out) {
-  if (width > Widths<std::uint64_t>::packed_max) {
+  if (width > Widths<std::uint64_t>::kPackedMax) {
     for (std::size_t i = 0; i < kGroupValues; ++i) store_u64(out + 8 * i, words[i] >> shift);
     return;
   }
@@ -194,7 +194,7 @@ inline void pack_group(const std::uint32_t* words, unsigned shift, unsigned widt
                        std::uint8_t* out) {
   const __m256i v = _mm256_srl_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)),
                                      _mm_cvtsi32_si128(static_cast<int>(shift)));
-  if (width > Widths<std::uint32_t>::packed_max) {
+  if (width > Widths<std::uint32_t>::kPackedMax) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), v);
     return;
   }
@@ -248,7 +248,7 @@ inline void unpack_group(const std::uint8_t* in, unsigned width, unsigned shift,
 
 inline void pack_group(const std::uint32_t* words, unsigned shift, unsigned width,
                        std::uint8_t* out) {
-  if (width > Widths<std::uint32_t>::packed_max) {
+  if (width > Widths<std::uint32_t>::kPackedMax) {
     for (std::size_t i = 0; i < kGroupValues; ++i) {
       const std::uint32_t word = words[i] >> shift;
       std::memcpy(out + sizeof word * i, &word, sizeof word);

@@ -35,10 +35,10 @@ namespace {
 /// Repeat a byte eight times.
 constexpr std::uint64_t eight_times(unsigned byte) { return 0x0101010101010101U * byte; }
 
-/// Convert eight widths, a byte each, to consecutive codes of code_bits.
+/// Convert eight widths, a byte each, to consecutive codes of kCodeBits.
 template <class Word>
 std::uint64_t packed_codes(std::uint64_t widths) {
-  constexpr unsigned c = Widths<Word>::code_bits;
+  constexpr unsigned c = Widths<Word>::kCodeBits;
   // A full word's width has the code after the greatest other one.
   constexpr unsigned whole_bit = sizeof(Word) == 4 ? 5 : 6;
   constexpr std::uint64_t less = sizeof(Word) == 4 ? 32 - 31 : 64 - 57;
@@ -51,7 +51,7 @@ std::uint64_t packed_codes(std::uint64_t widths) {
 /// Inverse of packed_codes(); sets `valid` to false if a code is invalid.
 template <class Word>
 std::uint64_t unpacked_widths(std::uint64_t codes, bool& valid) {
-  constexpr unsigned c = Widths<Word>::code_bits;
+  constexpr unsigned c = Widths<Word>::kCodeBits;
   constexpr std::uint64_t one = (1U << c) - 1;
   constexpr std::uint64_t two = (1U << 2 * c) - 1;
   constexpr std::uint64_t four = (std::uint64_t{1} << 4 * c) - 1;
@@ -115,7 +115,7 @@ struct SingleBits {
 
 template <class Word>
 unsigned coded_width(unsigned width) {
-  return given_width<Word>(width, Widths<Word>::single_max);
+  return given_width<Word>(width, Widths<Word>::kSingleMax);
 }
 
 /// @param widths  `n` widths, zero-padded to a multiple of 8.
@@ -130,7 +130,7 @@ SingleBits single_bits(const std::uint8_t* widths, std::size_t n, unsigned base)
   for (; i + 32 <= n; i += 32) {
     const __m256i w = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(widths + i));
     const __m256i given = _mm256_blendv_epi8(w, all(8 * sizeof(Word)),
-                                             _mm256_cmpgt_epi8(w, all(Widths<Word>::single_max)));
+                                             _mm256_cmpgt_epi8(w, all(Widths<Word>::kSingleMax)));
     coded = _mm256_add_epi64(coded, _mm256_sad_epu8(given, _mm256_setzero_si256()));
     from_base = _mm256_add_epi64(
         from_base, _mm256_sad_epu8(_mm256_max_epu8(w, all(base)), _mm256_setzero_si256()));

@@ -52,7 +52,7 @@ std::span<std::byte> with_right_head(std::span<const std::uint8_t> data) {
   if (chunk.size() < trz::kChecksummedFrom) return chunk;
   // Find inner chunks from the outermost inwards, since a head gives the position of the next one.
   // Seal them from the innermost outwards, since a checksum covers the inner chunks.
-  std::array<std::span<std::byte>, trz::coarse_views_max + 1> nested;
+  std::array<std::span<std::byte>, trz::kCoarseViewsMax + 1> nested;
   std::size_t n = 0;
   nested[n++] = chunk;
   fuzz::put_trz_magic(chunk.data(), chunk.size());

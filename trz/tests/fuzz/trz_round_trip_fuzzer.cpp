@@ -32,10 +32,10 @@ trz_cases::Case case_of(fuzz::Input& in) {
   chunk.settings.dimensions = static_cast<int>(in.below(5));
   chunk.settings.spline = static_cast<trz::Spline>(in.below(4));
   chunk.settings.last_axis = static_cast<int>(in.below(5)) - 1;
-  const unsigned knobs = in.below(3 * (trz::coarse_views_max + 1));
+  const unsigned knobs = in.below(3 * (trz::kCoarseViewsMax + 1));
   chunk.settings.lossless_stage = static_cast<trz::Choice>(knobs % 3);
   chunk.settings.coarse_views = static_cast<int>(knobs / 3);
-  const unsigned n_planes = in.below(trz::bit_planes_max + 1);
+  const unsigned n_planes = in.below(trz::kBitPlanesMax + 1);
   if (chunk.settings.coarse_views == 0) chunk.settings.bit_planes = static_cast<int>(n_planes);
   const unsigned rank = in.below(7);
   std::uint64_t left = kValuesMax;
@@ -60,7 +60,7 @@ void take_values(trz_cases::Case& chunk, std::span<const std::uint8_t> bytes) {
 void check_prefixes(const trz_cases::Case& chunk, std::span<const std::byte> encoded,
                     trz::Workspace& workspace) {
   trz::ChunkType type = chunk.type;
-  for (unsigned level = 1; level <= trz::bit_planes_max; ++level) {
+  for (unsigned level = 1; level <= trz::kBitPlanesMax; ++level) {
     type.bound = std::ldexp(chunk.type.bound, static_cast<int>(level));
     const auto n = trz::bound_prefix(encoded, type.bound);
     if (!n) continue;

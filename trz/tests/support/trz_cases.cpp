@@ -31,17 +31,17 @@ const char* data_name(Data data) {
 
 std::string Case::text() const {
   static constexpr const char* kinds[] = {"exact", "absolute", "pointwise"};
-  static constexpr const char* presets[] = {"fast", "default", "ratio", "max"};
-  static constexpr const char* predictors[] = {"automatic", "none", "lorenzo", "interpolation"};
-  static constexpr const char* splines[] = {"automatic", "linear", "cubic", "natural"};
+  static constexpr const char* kPresets[] = {"fast", "default", "ratio", "max"};
+  static constexpr const char* kPredictors[] = {"automatic", "none", "lorenzo", "interpolation"};
+  static constexpr const char* kSplines[] = {"automatic", "linear", "cubic", "natural"};
   char bound[64];
   std::snprintf(bound, sizeof bound, "%a", type.bound);
   std::string text = std::string(dtype_name(type.dtype)) + " " + shape_text(type.shape) + " " +
                      kinds[static_cast<std::size_t>(type.kind)] + " " + bound + " " +
-                     data_name(data) + ", " + presets[static_cast<std::size_t>(settings.preset)] +
-                     " " + predictors[static_cast<std::size_t>(settings.predictor)] +
+                     data_name(data) + ", " + kPresets[static_cast<std::size_t>(settings.preset)] +
+                     " " + kPredictors[static_cast<std::size_t>(settings.predictor)] +
                      " dimensions " + std::to_string(settings.dimensions) + " " +
-                     splines[static_cast<std::size_t>(settings.spline)] + " last axis " +
+                     kSplines[static_cast<std::size_t>(settings.spline)] + " last axis " +
                      std::to_string(settings.last_axis) + " lossless " +
                      std::to_string(static_cast<int>(settings.lossless_stage)) + " views " +
                      std::to_string(settings.coarse_views) + " planes " +
@@ -55,7 +55,7 @@ std::string Case::text() const {
 }
 
 Shape random_shape(Random& random, std::uint64_t n_max) {
-  static constexpr std::uint64_t likely[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 64, 65, 127};
+  static constexpr std::uint64_t kLikely[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 64, 65, 127};
   const std::uint64_t rank = random.below(7);
   Shape shape(rank, 1);
   std::uint64_t left = std::max<std::uint64_t>(n_max, 1);
@@ -67,7 +67,7 @@ Shape random_shape(Random& random, std::uint64_t n_max) {
       case 0: extent = 1 + random.below(left); break;
       case 1: extent = 1 + random.below(std::min<std::uint64_t>(left, 70)); break;
       case 2: extent = left; break;
-      default: extent = likely[random.below(std::size(likely))]; break;
+      default: extent = kLikely[random.below(std::size(kLikely))]; break;
     }
     extent = std::min(extent, left);
     left /= extent;
@@ -86,9 +86,9 @@ trz::Settings random_settings(Random& random) {
   settings.last_axis = static_cast<int>(random.below(5)) - 1;
   settings.lossless_stage = static_cast<trz::Choice>(random.below(3));
   if (random.chance(0.5)) {
-    settings.coarse_views = static_cast<int>(random.below(trz::coarse_views_max + 1));
+    settings.coarse_views = static_cast<int>(random.below(trz::kCoarseViewsMax + 1));
     if (settings.coarse_views == 0) {
-      settings.bit_planes = static_cast<int>(random.below(trz::bit_planes_max + 1));
+      settings.bit_planes = static_cast<int>(random.below(trz::kBitPlanesMax + 1));
     }
   }
   return settings;
@@ -101,23 +101,23 @@ double power_of_two(int exponent) { return std::ldexp(1.0, exponent); }
 double random_bound(Random& random, const trz::ChunkType& type, bool odd) {
   if (type.kind == trz::BoundKind::exact) return 0;
   if (type.kind == trz::BoundKind::pointwise) {
-    static constexpr double often[] = {0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 0.999, 2.0};
-    if (random.chance(0.7)) return often[random.below(odd ? std::size(often) : 7)];
+    static constexpr double kOften[] = {0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 0.999, 2.0};
+    if (random.chance(0.7)) return kOften[random.below(odd ? std::size(kOften) : 7)];
     return power_of_two(-static_cast<int>(random.below(30)) - 1) * (1 + random.unit());
   }
   if (odd && random.chance(0.08)) {
-    static constexpr double strange[] = {0.0,
-                                         std::numeric_limits<double>::denorm_min(),
-                                         std::numeric_limits<double>::min(),
-                                         std::numeric_limits<float>::denorm_min(),
-                                         std::numeric_limits<float>::min(),
-                                         1e-40,
-                                         1e-30,
-                                         1e30,
-                                         3.4e38,
-                                         std::numeric_limits<double>::max(),
-                                         std::numeric_limits<double>::infinity()};
-    return strange[random.below(std::size(strange))];
+    static constexpr double kStrange[] = {0.0,
+                                          std::numeric_limits<double>::denorm_min(),
+                                          std::numeric_limits<double>::min(),
+                                          std::numeric_limits<float>::denorm_min(),
+                                          std::numeric_limits<float>::min(),
+                                          1e-40,
+                                          1e-30,
+                                          1e30,
+                                          3.4e38,
+                                          std::numeric_limits<double>::max(),
+                                          std::numeric_limits<double>::infinity()};
+    return kStrange[random.below(std::size(kStrange))];
   }
   const int reach = type.dtype == DType::f32 ? 20 : 60;
   const int exponent =
@@ -128,10 +128,10 @@ double random_bound(Random& random, const trz::ChunkType& type, bool odd) {
 }
 
 std::optional<double> random_fill(Random& random) {
-  static constexpr double usual[] = {0.0, -1.0, 1e20, -1e34, 9.969209968386869e36, 1e300, -9999.0};
+  static constexpr double kUsual[] = {0.0, -1.0, 1e20, -1e34, 9.969209968386869e36, 1e300, -9999.0};
   if (random.chance(0.05)) return std::numeric_limits<double>::quiet_NaN();
   if (random.chance(0.05)) return std::numeric_limits<double>::infinity();
-  return usual[random.below(std::size(usual))];
+  return kUsual[random.below(std::size(kUsual))];
 }
 
 /// Make a book from random histograms, or an empty one.

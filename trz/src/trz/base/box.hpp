@@ -17,11 +17,11 @@
 
 namespace tailrace {
 
-/// Extents or positions per dimension, slowest first; at most max_rank entries.
+/// Extents or positions per dimension, slowest first; at most kMaxRank entries.
 using Shape = std::vector<std::uint64_t>;
 
 /// HDF5's limit on the number of dimensions (H5S_MAX_RANK).
-inline constexpr std::size_t max_rank = 32;
+inline constexpr std::size_t kMaxRank = 32;
 
 /// Product of the extents; 1 for a scalar, 0 if any extent is 0. Saturates at UINT64_MAX.
 std::uint64_t n_elements(const Shape& shape);

@@ -15,7 +15,7 @@
 namespace tailrace {
 
 /// HDF5's registered number of the shuffle filter.
-inline constexpr std::uint32_t shuffle_filter_id = 2;
+inline constexpr std::uint32_t kShuffleFilterId = 2;
 
 /// Gather the byte planes of `from` in `to` (same length, no overlap).
 /// Not collective. Thread-safe. Cost: one pass; vectorised for elements of 2, 4 and 8 bytes.

@@ -39,7 +39,7 @@ constexpr std::size_t dtype_bytes(DType dtype) {
 constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
 /// Names of the dtypes, in the order of the enum.
-inline constexpr std::array<std::pair<DType, std::string_view>, 10> dtype_names = {{
+inline constexpr std::array<std::pair<DType, std::string_view>, 10> kDtypeNames = {{
     {DType::f32, "f32"},
     {DType::f64, "f64"},
     {DType::i8, "i8"},
@@ -54,12 +54,12 @@ inline constexpr std::array<std::pair<DType, std::string_view>, 10> dtype_names 
 
 /// Name of a dtype: "f32", "i64", ...
 inline std::string_view dtype_name(DType dtype) {
-  return dtype_names[static_cast<std::size_t>(dtype)].second;
+  return kDtypeNames[static_cast<std::size_t>(dtype)].second;
 }
 
 /// The dtype of this kind ('f', 'i' or 'u') and size; nullopt if no dtype matches.
 inline std::optional<DType> find_dtype(char kind, std::size_t n_bytes) {
-  for (const auto& [dtype, name] : dtype_names) {
+  for (const auto& [dtype, name] : kDtypeNames) {
     if (name[0] == kind && dtype_bytes(dtype) == n_bytes) return dtype;
   }
   return std::nullopt;
@@ -85,7 +85,7 @@ auto visit_dtype(DType dtype, Visitor&& visitor) {
 
 /// The inverse of dtype_name. @error invalid_argument  an unknown name.
 inline Result<DType> parse_dtype(std::string_view text) {
-  for (const auto& [dtype, name] : dtype_names) {
+  for (const auto& [dtype, name] : kDtypeNames) {
     if (name == text) return dtype;
   }
   return Status(Code::invalid_argument, "dtype \"" + std::string(text) +

@@ -30,7 +30,7 @@ Result<double> guard_number(std::string_view text, std::string_view number) {
 
 /// Parse a number that limits errors and must therefore be > 0. @error invalid_argument
 Result<double> guard_limit(std::string_view text, std::string_view number) {
-  constexpr double kParts = 4 * max_rank;  // The most by which bound_within() divides a limit.
+  constexpr double kParts = 4 * kMaxRank;  // The most by which bound_within() divides a limit.
   TAILRACE_TAKE(const double value, guard_number(text, number));
   if (value > 0 && value / kParts > 0) return value;
   return bad_guard(text, "\"" + std::string(number) + "\" must be > 0");
@@ -101,7 +101,7 @@ Status add_power(std::string_view guard, std::string_view numbers, Guards& guard
 
 Status add_axis(std::string_view guard, std::string_view number, Guards& guards) {
   TAILRACE_TAKE(const double axis, guard_number(guard, number));
-  if (!(axis >= 0) || axis >= static_cast<double>(max_rank) || axis != std::floor(axis)) {
+  if (!(axis >= 0) || axis >= static_cast<double>(kMaxRank) || axis != std::floor(axis)) {
     return bad_guard(guard, "the axis must be a whole number; axes count from 0, the slowest");
   }
   guards.monotone.push_back(static_cast<int>(axis));
@@ -235,9 +235,9 @@ Result<Guards> parse_guards(std::string_view text) {
   sort_out(guards.monotone);
   sort_out(guards.regions);
   std::ranges::sort(guards.functions, {}, &FunctionGuard::exponent);
-  if (guards_text(guards).size() > guards_text_bytes_max) {
+  if (guards_text(guards).size() > kGuardsTextBytesMax) {
     return bad_guard(text.substr(0, 80),
-                     "more than " + std::to_string(guards_text_bytes_max) + " bytes of text");
+                     "more than " + std::to_string(kGuardsTextBytesMax) + " bytes of text");
   }
   return guards;
 }

@@ -58,14 +58,14 @@ struct Guards {
 };
 
 /// Maximum length of the text in which a file records guards.
-inline constexpr std::size_t guards_text_bytes_max = 4096;
+inline constexpr std::size_t kGuardsTextBytesMax = 4096;
 
 /// Parse "sign+zero+threshold=273.15+minmax+gradient=0.5+laplacian=1+log=0.01+power=2:0.5+sum+
 /// monotone=0+region=0..16x*:1e-4", in any order, or "none".
 /// @error invalid_argument  an unknown guard; a number that is not finite, or is <= 0 but must be
 /// positive; a second gradient, laplacian, log or power with the same exponent; an invalid
 /// exponent, axis or region; more than 64 thresholds or regions; a text longer than
-/// guards_text_bytes_max.
+/// kGuardsTextBytesMax.
 Result<Guards> parse_guards(std::string_view text);
 
 /// Text of guards, such as "sign+threshold=273.15" or "none"; the inverse of parse_guards.

@@ -15,9 +15,9 @@
 
 namespace tailrace {
 
-inline constexpr std::size_t large_page_bytes = std::size_t{2} << 20;
+inline constexpr std::size_t kLargePageBytes = std::size_t{2} << 20;
 /// Least size of a block that is aligned to large pages and requests them (MADV_HUGEPAGE).
-inline constexpr std::size_t large_block_bytes = 2 * large_page_bytes;
+inline constexpr std::size_t kLargeBlockBytes = 2 * kLargePageBytes;
 
 /// Allocate a block of memory, to be freed with free(). If the system has no large pages left, the
 /// block has small ones. Only pages that are touched occupy memory.
@@ -26,11 +26,10 @@ inline constexpr std::size_t large_block_bytes = 2 * large_page_bytes;
 inline void* allocate_block(std::size_t n_bytes,
                             std::size_t alignment = alignof(std::max_align_t)) noexcept {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-  if (n_bytes >= large_block_bytes) {
+  if (n_bytes >= kLargeBlockBytes) {
     void* block = nullptr;
-    if (::posix_memalign(&block, large_page_bytes, n_bytes) != 0) return nullptr;
-    static_cast<void>(
-        ::madvise(block, n_bytes / large_page_bytes * large_page_bytes, MADV_HUGEPAGE));
+    if (::posix_memalign(&block, kLargePageBytes, n_bytes) != 0) return nullptr;
+    static_cast<void>(::madvise(block, n_bytes / kLargePageBytes * kLargePageBytes, MADV_HUGEPAGE));
     return block;
   }
 #endif

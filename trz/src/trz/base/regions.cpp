@@ -31,7 +31,7 @@ std::optional<std::uint64_t> index_of(std::string_view text) {
 Status add_range(std::string_view text, RegionGuard& region) {
   const std::string quoted = "\"" + std::string(text) + "\"";
   std::uint64_t begin = 0;
-  std::uint64_t end = RegionGuard::open_end;
+  std::uint64_t end = RegionGuard::kOpenEnd;
   if (text != "*") {
     const std::size_t dots = text.find("..");
     if (dots == std::string_view::npos) return no_region(quoted + " is not a range A..B");
@@ -44,13 +44,13 @@ Status add_range(std::string_view text, RegionGuard& region) {
     }
     if (!last.empty()) {
       const std::optional<std::uint64_t> index = index_of(last);
-      if (!index || *index == RegionGuard::open_end)
+      if (!index || *index == RegionGuard::kOpenEnd)
         return no_region(quoted + " is not a range A..B");
       end = *index;
     }
     if (begin >= end) return no_region(quoted + " is empty: B must be greater than A");
   }
-  if (region.begin.size() == max_rank) return no_region("too many ranges");
+  if (region.begin.size() == kMaxRank) return no_region("too many ranges");
   region.begin.push_back(begin);
   region.end.push_back(end);
   return Status();
@@ -71,7 +71,7 @@ Status set_mask(std::string_view path, RegionGuard& region) {
 }
 
 std::string range_text(std::uint64_t begin, std::uint64_t end) {
-  if (end == RegionGuard::open_end) return begin == 0 ? "*" : std::to_string(begin) + "..";
+  if (end == RegionGuard::kOpenEnd) return begin == 0 ? "*" : std::to_string(begin) + "..";
   return std::to_string(begin) + ".." + std::to_string(end);
 }
 
@@ -152,7 +152,7 @@ Status check_regions(std::span<const RegionGuard> regions, const Shape& shape,
     }
     for (std::size_t d = 0; d < shape.size(); ++d) {
       if ((growing >> d & 1U) != 0) continue;
-      const bool ends_behind = region.end[d] != RegionGuard::open_end && region.end[d] > shape[d];
+      const bool ends_behind = region.end[d] != RegionGuard::kOpenEnd && region.end[d] > shape[d];
       if (region.begin[d] < shape[d] && !ends_behind) continue;
       return bad("it exceeds the shape " + shape_text(shape) + " along axis " + std::to_string(d));
     }

@@ -19,11 +19,11 @@ namespace tailrace {
 /// |decoded - original| <= most for values in a box, or for values whose mask is not zero.
 struct RegionGuard {
   Shape begin;       ///< First index of the box, in the file's dataset; empty: a mask.
-  Shape end;         ///< One past the box's last index; open_end: up to the dataset's end.
+  Shape end;         ///< One past the box's last index; kOpenEnd: up to the dataset's end.
   std::string mask;  ///< Path of a dataset of integers; empty: a box.
   double most = 0;   ///< Largest error allowed; 0: values are stored exactly.
 
-  static constexpr std::uint64_t open_end = UINT64_MAX;
+  static constexpr std::uint64_t kOpenEnd = UINT64_MAX;
   bool operator==(const RegionGuard&) const = default;
   bool operator<(const RegionGuard& other) const;
 };
@@ -44,7 +44,7 @@ Status check_regions(std::span<const RegionGuard> regions, const Shape& shape,
 /// True if a region is a mask.
 bool has_masks(std::span<const RegionGuard> regions);
 /// Error text of callers that cannot read masks.
-inline constexpr const char* mask_refusal =
+inline constexpr const char* kMaskRefusal =
     "a mask works only with tailrace repack, which reads it from its input file; give ranges of "
     "indexes here, or repack the file later";
 

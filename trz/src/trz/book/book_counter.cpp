@@ -86,8 +86,8 @@ Book book_from(const BookTally& tally) {
 
 BookCounter::Task BookCounter::next() {
   const std::uint64_t at = n_chunks_.fetch_add(1, std::memory_order_relaxed);
-  const bool count = at % count_one_in == 0 || at < count_all_below_;
-  return {count, !count && at % twin_one_in == 1};
+  const bool count = at % kCountOneIn == 0 || at < count_all_below_;
+  return {count, !count && at % kTwinOneIn == 1};
 }
 
 void BookCounter::add_counts(const BookHistograms& chunk, const Book* book,

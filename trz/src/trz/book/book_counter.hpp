@@ -61,8 +61,8 @@ class BookCounter {
   /// Clock of the calling thread in seconds, provided by the caller.
   using Clock = std::function<double()>;
 
-  static constexpr std::uint64_t count_one_in = 16;
-  static constexpr std::uint64_t twin_one_in = 200;
+  static constexpr std::uint64_t kCountOneIn = 16;
+  static constexpr std::uint64_t kTwinOneIn = 200;
 
   /// @param n_before  number of chunks encoded with earlier counters of the field; it sets the
   /// position in the cycles of 16 and 200. Ranks with different values select different chunks.

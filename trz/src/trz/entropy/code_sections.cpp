@@ -109,7 +109,7 @@ SectionPlan plan_for(const SectionChoice& choice, const CodeLengths* shared) {
 bool OutgoingCodes::prepare(std::size_t n_values, CodeForm form, Workspace& workspace) {
   form_ = form;
   const std::size_t n_groups = groups_of(n_values);
-  auto* buffer = workspace.area<std::int32_t>(Slot::codes, CodeWriter::buffer_codes);
+  auto* buffer = workspace.area<std::int32_t>(Slot::codes, CodeWriter::kBufferCodes);
   ids_begin_ = workspace.area<std::uint8_t>(Slot::widths, n_groups + kSlack);
   planes_begin_ = workspace.area<std::uint8_t>(Slot::planes, n_groups * 8 * 32 + kSlack);
   if (buffer == nullptr || ids_begin_ == nullptr || planes_begin_ == nullptr) return false;
@@ -215,12 +215,12 @@ void OutgoingCodes::count_some(BookHistograms& histograms) const {
 bool IncomingCodes::read(std::size_t n_values, CodeForm form, const Book* book, ChunkReader& in,
                          Workspace& workspace) {
   n_groups_ = groups_of(n_values);
-  auto* buffer = workspace.area<std::int32_t>(Slot::codes, CodeWriter::buffer_codes);
+  auto* buffer = workspace.area<std::int32_t>(Slot::codes, CodeWriter::kBufferCodes);
   if (buffer == nullptr) {
     memory_out_ = true;
     return false;
   }
-  std::memset(buffer, 0, CodeWriter::buffer_codes * sizeof(std::int32_t));
+  std::memset(buffer, 0, CodeWriter::kBufferCodes * sizeof(std::int32_t));
   reader_.emplace(group_kernels(workspace.isa()), form, buffer, n_groups_);
   return form == CodeForm::grouped ? read_grouped(book, in, workspace) : read_packed(in, workspace);
 }

@@ -70,7 +70,7 @@ class CodeWriter {
       : kernels_(kernels), form_(form), buffer_(buffer) {}
 
   /// Number of entries that `buffer` must have.
-  static constexpr std::size_t buffer_codes = 2 * kRowCodes + 2 * kGroupCodes;
+  static constexpr std::size_t kBufferCodes = 2 * kRowCodes + 2 * kGroupCodes;
 
   /// Contiguous space for n <= kRowCodes codes; valid until the next reserve().
   std::int32_t* reserve(std::size_t n) {

@@ -188,10 +188,10 @@ class ZstdTrial {
     sample_ = workspace.area<std::byte>(Slot::sample, 2 * n_bytes_ + n_out_);
     if (sample_ == nullptr) return;
     // Irregular distances, since a regular one could equal that of planes.
-    static constexpr std::size_t tenths[kTrialParts] = {3, 7, 1, 6, 2, 8, 4, 5};
+    static constexpr std::size_t kTenths[kTrialParts] = {3, 7, 1, 6, 2, 8, 4, 5};
     const std::size_t part = n_bytes_ / n_parts;
     for (std::size_t k = 0; k < n_parts; ++k) {
-      const std::size_t at = (n_bytes - part) / (80 * n_parts) * (10 * k + tenths[k]) * 8;
+      const std::size_t at = (n_bytes - part) / (80 * n_parts) * (10 * k + kTenths[k]) * 8;
       std::memcpy(sample_ + k * part, static_cast<const std::byte*>(values.data) + at, part);
     }
     const double special_here =

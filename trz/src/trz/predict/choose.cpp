@@ -305,10 +305,10 @@ RowSpline best_spline(const Costs& costs, std::size_t axis, Spline wanted, doubl
 double growth_along(const Costs& costs, std::size_t axis) {
   const RunCosts& table = RunCosts::table();
   constexpr double least = 1e-4;
-  static constexpr std::size_t far_of[3] = {coarse_x, far_y, far_z};
-  static constexpr std::size_t near_of[3] = {cubic_x, linear_y, linear_z};
-  const double far = std::max(table.mean_of(costs[far_of[axis]]), least);
-  const double near = std::max(table.mean_of(costs[near_of[axis]]), least);
+  static constexpr std::size_t kFarOf[3] = {coarse_x, far_y, far_z};
+  static constexpr std::size_t kNearOf[3] = {cubic_x, linear_y, linear_z};
+  const double far = std::max(table.mean_of(costs[kFarOf[axis]]), least);
+  const double near = std::max(table.mean_of(costs[kNearOf[axis]]), least);
   double growth = far / near;
   // Distances 1 and 3 are log2(3) levels apart: about the power 5/8.
   if (axis != 0) growth = std::sqrt(growth) * std::sqrt(std::sqrt(std::sqrt(growth)));
@@ -349,11 +349,11 @@ Prediction interpolation_of(const Costs& costs, const Extents& extents, int last
     prediction.plan.spline[axis] = best_spline(costs, axis, settings.spline, &cost[axis]);
   }
   // Axes of the passes, last pass first: by last_axis x y z, y x z, z y x.
-  static constexpr std::size_t passes[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
+  static constexpr std::size_t kPasses[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
   double total = 0;
   double growth = 0;
   double left = 1;
-  for (const std::size_t axis : passes[last]) {
+  for (const std::size_t axis : kPasses[last]) {
     const double share = left * odd_share(extents[3 - axis]);
     if (share == 0) continue;
     total += share * cost[axis];
@@ -508,12 +508,12 @@ class Candidates {
   /// Add the candidates that predict quantised values: Lorenzo, and no prediction.
   void add_pointwise(const Costs& costs, const Extents& extents, double penalty) {
     if (none_) put({false, 0, {}, extents, 0, costs[unpredicted]}, penalty + kFlatPenalty);
-    static constexpr std::size_t of_order[5] = {unpredicted, lorenzo1, lorenzo2, lorenzo3,
+    static constexpr std::size_t kOfOrder[5] = {unpredicted, lorenzo1, lorenzo2, lorenzo3,
                                                 lorenzo4};
     for (int order = 1; lorenzo_ && order <= 4; ++order) {
       if (settings_.dimensions != 0 && settings_.dimensions != order) continue;
       Prediction prediction{false,   order, {},
-                            extents, 0,     costs[of_order[static_cast<std::size_t>(order)]]};
+                            extents, 0,     costs[kOfOrder[static_cast<std::size_t>(order)]]};
       // The last value of the previous row predicts a row's first value better than nothing.
       if (order == 1 && may_fold(settings_)) {
         prediction.extents = {1, 1, 1, extents[0] * extents[1] * extents[2] * extents[3]};

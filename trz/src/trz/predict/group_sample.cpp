@@ -174,9 +174,9 @@ std::size_t GroupSample<T>::sets_of(const Level& level, Set* sets) const {
   }
   std::size_t n_sets = 0;
   if (plan.last_axis != kJoint) {
-    static constexpr std::size_t passes[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
+    static constexpr std::size_t kPasses[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
     double rest = (odd[0] + even[0]) * (odd[1] + even[1]) * (odd[2] + even[2]);
-    for (const std::size_t axis : passes[plan.last_axis]) {
+    for (const std::size_t axis : kPasses[plan.last_axis]) {
       Set set;
       set.axes = 1U << axis;
       set.share[axis] = 1;

@@ -107,10 +107,10 @@ DecodeFailure read_inner(std::span<const std::uint8_t> chunk, const Extents& ext
 template <class T>
 DecodeFailure read_nested(ChunkReader& in, const Extents& extents, const Book* book, T* values,
                           Workspace& workspace) {
-  T* area = workspace.area<T>(Slot::nested, inner_area_values(extents, coarse_views_max) + 1);
+  T* area = workspace.area<T>(Slot::nested, inner_area_values(extents, kCoarseViewsMax) + 1);
   if (area == nullptr) return DecodeFailure::memory_out;
   const DecodeFailure failure =
-      read_around_inner(in, extents, coarse_views_max, book, values, area, workspace);
+      read_around_inner(in, extents, kCoarseViewsMax, book, values, area, workspace);
   if (failure == DecodeFailure::none) put_patched_coarse(area, extents, values);
   return failure;
 }

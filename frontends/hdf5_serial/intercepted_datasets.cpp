@@ -1,6 +1,6 @@
 // Selection of the datasets and calls that are served, and staged values on their way to the file.
 
-#include "hdf5_serial/served_datasets.hpp"
+#include "hdf5_serial/intercepted_datasets.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,12 +18,12 @@ namespace {
 /// Limit of staged values of all datasets, and of values gathered for a call whose values are
 /// scattered in memory. It is several times the size of the chunks of a netCDF file's variables
 /// that are written one record after the other.
-constexpr std::uint64_t staged_bytes_max = 256U << 20;
+constexpr std::uint64_t kStagedBytesMax = 256U << 20;
 /// Bytes of values that justify waking the helper threads: about 30 ms of deflate at level 1.
-constexpr std::uint64_t encoded_together_bytes = 8U << 20;
+constexpr std::uint64_t kEncodedTogetherBytes = 8U << 20;
 
 /// Values of H5F_ACC_SWMR_WRITE and SWMR_READ, like access_to_write.
-constexpr unsigned access_with_others = 0x20 | 0x40;
+constexpr unsigned kAccessWithOthers = 0x20 | 0x40;
 
 using Extents = std::vector<hsize_t>;
 
@@ -33,7 +33,7 @@ bool stands_alone(H5T_class_t kind) {
 }
 
 /// Bytes that a call with another memory type gathers and converts together.
-constexpr std::uint64_t converted_together_bytes = 64U << 20;
+constexpr std::uint64_t kConvertedTogetherBytes = 64U << 20;
 
 /// Build a codec from Tailrace's stages for a pipeline; null if one is missing.
 std::unique_ptr<Codec> codec_of(const std::vector<FilterSpec>& filters, std::uint64_t element_bytes,
@@ -55,17 +55,17 @@ std::unique_ptr<Codec> codec_of(const std::vector<FilterSpec>& filters, std::uin
 
 // --- Selection of datasets and calls.
 
-ServedDataset& ServedDatasets::dataset_of(hid_t id) {
+InterceptedDataset& InterceptedDatasets::dataset_of(hid_t id) {
   const auto known = by_id_.find(id);
   if (known != by_id_.end()) return *known->second;
   H5O_info_t info{};
   if (hdf5_.H5Iget_type(id) != H5I_DATASET || hdf5_.H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0) {
     return nothing_;
   }
-  std::weak_ptr<ServedDataset>& at = by_address_[{info.fileno, info.addr}];
-  std::shared_ptr<ServedDataset> dataset = at.lock();
+  std::weak_ptr<InterceptedDataset>& at = by_address_[{info.fileno, info.addr}];
+  std::shared_ptr<InterceptedDataset> dataset = at.lock();
   if (dataset == nullptr) {
-    dataset = std::make_shared<ServedDataset>();
+    dataset = std::make_shared<InterceptedDataset>();
     look_at(id, info, *dataset);
     at = dataset;
   }
@@ -73,14 +73,14 @@ ServedDataset& ServedDatasets::dataset_of(hid_t id) {
   return *dataset;
 }
 
-void ServedDatasets::look_at(hid_t id, const H5O_info_t& info, ServedDataset& dataset) {
+void InterceptedDatasets::look_at(hid_t id, const H5O_info_t& info, InterceptedDataset& dataset) {
   dataset.id = id;
   const hid_t creation = hdf5_.H5Dget_create_plist(id);
   if (creation < 0) return;
   dataset.is_virtual = hdf5_.H5Pget_layout(creation) == H5D_VIRTUAL;
   const hid_t type = hdf5_.H5Dget_type(id);
   const hid_t file = hdf5_.H5Iget_file_id(id);
-  unsigned intent = access_with_others;
+  unsigned intent = kAccessWithOthers;
   if (file >= 0) {
     hdf5_.H5Fget_intent(file, &intent);
     hdf5_.H5Fclose(file);
@@ -88,7 +88,7 @@ void ServedDatasets::look_at(hid_t id, const H5O_info_t& info, ServedDataset& da
   std::vector<FilterSpec> filters;
   dataset.may_write = (intent & access_to_write) != 0;
   // Another program may write the file concurrently; then only HDF5 reads it correctly.
-  const bool alone = (intent & access_with_others) == 0;
+  const bool alone = (intent & kAccessWithOthers) == 0;
   if (type >= 0 && alone && stands_alone(hdf5_.H5Tget_class(type)) &&
       hdf5_.H5Tis_variable_str(type) == 0) {
     dataset.type = hdf5_.H5Tcopy(type);
@@ -104,10 +104,10 @@ void ServedDatasets::look_at(hid_t id, const H5O_info_t& info, ServedDataset& da
   hdf5_.H5Pclose(creation);
 }
 
-bool ServedDatasets::look_at_pipeline(hid_t creation, ServedDataset& dataset,
-                                      std::vector<FilterSpec>& filters) {
+bool InterceptedDatasets::look_at_pipeline(hid_t creation, InterceptedDataset& dataset,
+                                           std::vector<FilterSpec>& filters) {
   if (hdf5_.H5Pget_layout(creation) != H5D_CHUNKED) return false;
-  Extents chunk(max_rank);
+  Extents chunk(kMaxRank);
   const int rank = hdf5_.H5Pget_chunk(creation, int(chunk.size()), chunk.data());
   const int n_filters = hdf5_.H5Pget_nfilters(creation);
   unsigned options = 0;
@@ -151,7 +151,7 @@ bool ServedDatasets::look_at_pipeline(hid_t creation, ServedDataset& dataset,
   return dataset.codec != nullptr;
 }
 
-bool ServedDatasets::take_extents(ServedDataset& dataset) {
+bool InterceptedDatasets::take_extents(InterceptedDataset& dataset) {
   const hid_t space = hdf5_.H5Dget_space(dataset.id);
   if (space < 0) return false;
   Extents extents(dataset.chunk_shape.size());
@@ -166,15 +166,14 @@ bool ServedDatasets::take_extents(ServedDataset& dataset) {
 }
 
 /// True if a list equals the default: no transform, no callback.
-bool ServedDatasets::plain_transfer(hid_t transfer_list) {
+bool InterceptedDatasets::plain_transfer(hid_t transfer_list) {
   if (transfer_list == H5P_DEFAULT) return true;
   if (plain_list_ < 0) plain_list_ = hdf5_.H5Pcreate(*hdf5_.H5P_CLS_DATASET_XFER_ID_g);
   return plain_list_ >= 0 && hdf5_.H5Pequal(transfer_list, plain_list_) > 0;
 }
 
-std::optional<ServedDatasets::Selected> ServedDatasets::select(ServedDataset& dataset,
-                                                               const Transfer& transfer,
-                                                               bool writes) {
+std::optional<InterceptedDatasets::Selected> InterceptedDatasets::select(
+    InterceptedDataset& dataset, const Transfer& transfer, bool writes) {
   if (!dataset.served || !plain_transfer(transfer.transfer_list) || !take_extents(dataset)) {
     return std::nullopt;
   }
@@ -201,15 +200,15 @@ std::optional<ServedDatasets::Selected> ServedDatasets::select(ServedDataset& da
   const hssize_t n = hdf5_.H5Sget_select_npoints(selected.memory_space);
   if (n < 0 || std::uint64_t(n) != selected.slab.n_elements()) return std::nullopt;
   selected.run = run_in_memory(hdf5_, selected.memory_space);
-  if (!selected.run && std::uint64_t(n) * dataset.element_bytes > staged_bytes_max) {
+  if (!selected.run && std::uint64_t(n) * dataset.element_bytes > kStagedBytesMax) {
     return std::nullopt;
   }
   return selected;
 }
 
-bool ServedDatasets::change_extents(hid_t id, const hsize_t* extents) {
+bool InterceptedDatasets::change_extents(hid_t id, const hsize_t* extents) {
   const QuietHdf5 quiet(hdf5_);
-  ServedDataset& dataset = dataset_of(id);
+  InterceptedDataset& dataset = dataset_of(id);
   drop_decoded(dataset);
   if (dataset.is_virtual) drop_decoded();
   if (dataset.staged.empty() || extents == nullptr) return true;
@@ -220,10 +219,10 @@ bool ServedDatasets::change_extents(hid_t id, const hsize_t* extents) {
   return true;
 }
 
-bool ServedDatasets::make_way(hid_t id, std::uint32_t filter_mask, const hsize_t* start,
-                              std::size_t n_bytes) {
+bool InterceptedDatasets::make_way(hid_t id, std::uint32_t filter_mask, const hsize_t* start,
+                                   std::size_t n_bytes) {
   const QuietHdf5 quiet(hdf5_);
-  ServedDataset& dataset = dataset_of(id);
+  InterceptedDataset& dataset = dataset_of(id);
   if (!flush()) return false;
   drop_decoded(dataset);
   if (!dataset.served || filter_mask == 0 || start == nullptr) return true;
@@ -238,7 +237,7 @@ bool ServedDatasets::make_way(hid_t id, std::uint32_t filter_mask, const hsize_t
   return true;
 }
 
-bool ServedDatasets::describe() {
+bool InterceptedDatasets::describe() {
   const QuietHdf5 quiet(hdf5_);
   bool ok = true;
   for (const auto& [id, dataset] : by_id_) {
@@ -247,10 +246,10 @@ bool ServedDatasets::describe() {
   return ok;
 }
 
-bool ServedDatasets::forget(hid_t id) {
+bool InterceptedDatasets::forget(hid_t id) {
   const auto known = by_id_.find(id);
   if (known == by_id_.end()) return true;
-  const std::shared_ptr<ServedDataset> dataset = known->second;
+  const std::shared_ptr<InterceptedDataset> dataset = known->second;
   const QuietHdf5 quiet(hdf5_);
   const bool described = dataset->asked == nullptr || asked_.describe(id, *dataset->asked);
   drop_decoded(*dataset);
@@ -262,7 +261,7 @@ bool ServedDatasets::forget(hid_t id) {
   return described;
 }
 
-bool ServedDatasets::forget_all() {
+bool InterceptedDatasets::forget_all() {
   bool ok = true;
   while (!by_id_.empty()) ok = forget(by_id_.begin()->first) && ok;
   if (plain_list_ >= 0) hdf5_.H5Pclose(plain_list_);
@@ -272,10 +271,10 @@ bool ServedDatasets::forget_all() {
 
 // --- Writing.
 
-std::optional<herr_t> ServedDatasets::write(const Transfer& transfer, const void* values) {
+std::optional<herr_t> InterceptedDatasets::write(const Transfer& transfer, const void* values) {
   const QuietHdf5 quiet(hdf5_);
   ++n_calls_;
-  ServedDataset& dataset = dataset_of(transfer.dataset);
+  InterceptedDataset& dataset = dataset_of(transfer.dataset);
   try {
     const std::optional<Selected> selected =
         values != nullptr && dataset.may_write ? select(dataset, transfer, true) : std::nullopt;
@@ -291,8 +290,8 @@ std::optional<herr_t> ServedDatasets::write(const Transfer& transfer, const void
   return std::nullopt;
 }
 
-bool ServedDatasets::write_selected(ServedDataset& dataset, const Transfer& transfer,
-                                    const Selected& selected, const std::byte* values) {
+bool InterceptedDatasets::write_selected(InterceptedDataset& dataset, const Transfer& transfer,
+                                         const Selected& selected, const std::byte* values) {
   if (selected.converts) return write_converted(dataset, transfer, selected, values);
   if (selected.run) {
     return write_slab(dataset, selected.slab, values + *selected.run * dataset.element_bytes);
@@ -306,8 +305,8 @@ bool ServedDatasets::write_selected(ServedDataset& dataset, const Transfer& tran
 
 /// Write values of another type, which HDF5 converts to the dataset's type. If they are contiguous
 /// in memory, rows of the slowest dimension are converted together.
-bool ServedDatasets::write_converted(ServedDataset& dataset, const Transfer& transfer,
-                                     const Selected& selected, const std::byte* values) {
+bool InterceptedDatasets::write_converted(InterceptedDataset& dataset, const Transfer& transfer,
+                                          const Selected& selected, const std::byte* values) {
   const std::uint64_t memory_bytes = hdf5_.H5Tget_size(transfer.memory_type);
   const std::uint64_t wider = std::max(memory_bytes, dataset.element_bytes);
   const Slab& slab = selected.slab;
@@ -315,7 +314,7 @@ bool ServedDatasets::write_converted(ServedDataset& dataset, const Transfer& tra
   const std::uint64_t of_row = slab.n_elements() / n_rows;
   const std::uint64_t at_once =
       selected.run
-          ? std::clamp<std::uint64_t>(converted_together_bytes / (of_row * wider), 1, n_rows)
+          ? std::clamp<std::uint64_t>(kConvertedTogetherBytes / (of_row * wider), 1, n_rows)
           : n_rows;
   if (memory_bytes == 0) return false;
   Buffer converted(at_once * of_row * wider);
@@ -341,7 +340,8 @@ bool ServedDatasets::write_converted(ServedDataset& dataset, const Transfer& tra
   return true;
 }
 
-bool ServedDatasets::write_slab(ServedDataset& dataset, const Slab& slab, const std::byte* values) {
+bool InterceptedDatasets::write_slab(InterceptedDataset& dataset, const Slab& slab,
+                                     const std::byte* values) {
   if (dataset.asked != nullptr) {
     dataset.asked->note_values({values, slab.n_elements() * dataset.element_bytes});
   }
@@ -361,7 +361,7 @@ bool ServedDatasets::write_slab(ServedDataset& dataset, const Slab& slab, const 
   });
   if (!ok) return false;
   const bool holds = dataset.may_become_scale &&
-                     staged_bytes_ + slab.n_elements() * dataset.element_bytes <= staged_bytes_max;
+                     staged_bytes_ + slab.n_elements() * dataset.element_bytes <= kStagedBytesMax;
   if (!holds && whole.size() >= 2 * team_.n_threads()) {
     if (!write_whole(dataset, whole, slab, values)) return false;
   } else {
@@ -369,16 +369,16 @@ bool ServedDatasets::write_slab(ServedDataset& dataset, const Slab& slab, const 
       if (!stage(dataset, place, slab, values)) return false;
     }
   }
-  if (staged_bytes_ > staged_bytes_max && !send_staged(Which::waiting)) return false;
-  if (staged_bytes_ > staged_bytes_max) return send_staged(Which::all);
+  if (staged_bytes_ > kStagedBytesMax && !send_staged(Which::waiting)) return false;
+  if (staged_bytes_ > kStagedBytesMax) return send_staged(Which::all);
   const std::uint64_t enough =
-      std::max(encoded_together_bytes, 4 * team_.n_threads() * dataset.chunk_bytes());
+      std::max(kEncodedTogetherBytes, 4 * team_.n_threads() * dataset.chunk_bytes());
   return whole_bytes_ < enough || send_staged(Which::whole);
 }
 
 /// Write chunks that the call fills, directly from the program's memory.
-bool ServedDatasets::write_whole(ServedDataset& dataset, const std::vector<Shape>& places,
-                                 const Slab& slab, const std::byte* values) {
+bool InterceptedDatasets::write_whole(InterceptedDataset& dataset, const std::vector<Shape>& places,
+                                      const Slab& slab, const std::byte* values) {
   const auto prepare = [&](Outgoing& chunk) {
     const Box box = box_of(dataset.chunk_shape, chunk.place);
     const Box inside = clipped(dataset.extents, dataset.chunk_shape, chunk.place);
@@ -400,8 +400,8 @@ bool ServedDatasets::write_whole(ServedDataset& dataset, const std::vector<Shape
   return true;
 }
 
-bool ServedDatasets::stage(ServedDataset& dataset, const Shape& place, const Slab& slab,
-                           const std::byte* values) {
+bool InterceptedDatasets::stage(InterceptedDataset& dataset, const Shape& place, const Slab& slab,
+                                const std::byte* values) {
   const Box box = box_of(dataset.chunk_shape, place);
   const Box inside = clipped(dataset.extents, dataset.chunk_shape, place);
   const SlabPart part = part_within(slab, inside);
@@ -443,7 +443,7 @@ bool ServedDatasets::stage(ServedDataset& dataset, const Shape& place, const Sla
   return true;
 }
 
-void ServedDatasets::unstage(ServedDataset& dataset, const Shape& place) {
+void InterceptedDatasets::unstage(InterceptedDataset& dataset, const Shape& place) {
   const auto at = dataset.staged.find(place);
   if (at == dataset.staged.end()) return;
   staged_bytes_ -= dataset.chunk_bytes();
@@ -452,13 +452,13 @@ void ServedDatasets::unstage(ServedDataset& dataset, const Shape& place) {
   dataset.staged.erase(at);
 }
 
-bool ServedDatasets::flush() {
+bool InterceptedDatasets::flush() {
   if (staged_bytes_ == 0) return true;
   const QuietHdf5 quiet(hdf5_);
   return send_staged(Which::all);
 }
 
-bool ServedDatasets::send_staged(Which which) {
+bool InterceptedDatasets::send_staged(Which which) {
   const bool all = which == Which::all;
   bool ok = true;
   std::vector<Outgoing> batch;
@@ -469,7 +469,7 @@ bool ServedDatasets::send_staged(Which which) {
     batch_bytes = 0;
   };
   for (const auto& [address, known] : by_address_) {
-    const std::shared_ptr<ServedDataset> dataset = known.lock();
+    const std::shared_ptr<InterceptedDataset> dataset = known.lock();
     if (dataset == nullptr || dataset->staged.empty()) continue;
     if (which == Which::whole && dataset->may_become_scale) continue;
     ok = take_extents(*dataset) && ok;
@@ -487,7 +487,7 @@ bool ServedDatasets::send_staged(Which which) {
       // Moved after push_back(), which may throw.
       batch.back().values = std::move(chunk->second.values);
       unstage(*dataset, place);
-      if (batch_bytes >= 4 * encoded_together_bytes && batch.size() >= 4 * team_.n_threads()) {
+      if (batch_bytes >= 4 * kEncodedTogetherBytes && batch.size() >= 4 * team_.n_threads()) {
         send_batch();
       }
     }
@@ -497,8 +497,8 @@ bool ServedDatasets::send_staged(Which which) {
 }
 
 /// True if later, larger extents may add elements to a chunk. If it were stored before that, the
-/// rest would have to be encoded exactly (asked_datasets.hpp, invariant 2).
-bool ServedDatasets::may_fill_up(const ServedDataset& dataset, const Shape& place) const {
+/// rest would have to be encoded exactly (requested_datasets.hpp, invariant 2).
+bool InterceptedDatasets::may_fill_up(const InterceptedDataset& dataset, const Shape& place) const {
   if (dataset.asked == nullptr || !dataset.asked->loses()) return false;
   const Box box = box_of(dataset.chunk_shape, place);
   for (std::size_t d = 0; d < place.size(); ++d) {
@@ -509,7 +509,7 @@ bool ServedDatasets::may_fill_up(const ServedDataset& dataset, const Shape& plac
 }
 
 /// True if the file, or HDF5's cache, has a chunk.
-bool ServedDatasets::is_stored(const ServedDataset& dataset, const Box& box) {
+bool InterceptedDatasets::is_stored(const InterceptedDataset& dataset, const Box& box) {
   const Extents start(box.start.begin(), box.start.end());
   hsize_t n_bytes = 0;
   // 1.10.8 fails if other chunks exist and this one does not.
@@ -517,7 +517,8 @@ bool ServedDatasets::is_stored(const ServedDataset& dataset, const Box& box) {
 }
 
 /// Fill in the elements that the program has not written from the file.
-bool ServedDatasets::complete(ServedDataset& dataset, const Shape& place, StagedChunk& chunk) {
+bool InterceptedDatasets::complete(InterceptedDataset& dataset, const Shape& place,
+                                   StagedChunk& chunk) {
   const std::uint64_t element_bytes = dataset.element_bytes;
   const Box box = box_of(dataset.chunk_shape, place);
   const Box inside = clipped(dataset.extents, dataset.chunk_shape, place);
@@ -546,12 +547,12 @@ bool ServedDatasets::complete(ServedDataset& dataset, const Shape& place, Staged
 
 /// Encode a batch by all threads, then store it in order. All chunks are tried, even after a
 /// failure. @param prepare  fills a chunk's values; thread-safe
-bool ServedDatasets::send(std::vector<Outgoing>& batch,
-                          const std::function<bool(Outgoing&)>& prepare) {
-  const ServedDataset* last = nullptr;
+bool InterceptedDatasets::send(std::vector<Outgoing>& batch,
+                               const std::function<bool(Outgoing&)>& prepare) {
+  const InterceptedDataset* last = nullptr;
   const Codec* codec = nullptr;
   for (Outgoing& chunk : batch) {
-    ServedDataset& dataset = *chunk.dataset;
+    InterceptedDataset& dataset = *chunk.dataset;
     if (dataset.asked == nullptr || !dataset.asked->loses()) continue;
     if (&dataset != last) {
       if (asked_.is_scale(dataset.id)) dataset.asked->keep_scale();
@@ -576,8 +577,8 @@ bool ServedDatasets::send(std::vector<Outgoing>& batch,
   return ok;
 }
 
-bool ServedDatasets::store(Outgoing& chunk) {
-  ServedDataset& dataset = *chunk.dataset;
+bool InterceptedDatasets::store(Outgoing& chunk) {
+  InterceptedDataset& dataset = *chunk.dataset;
   const Box box = box_of(dataset.chunk_shape, chunk.place);
   if (chunk.encoded && chunk.encoded->filter_mask == 0) {
     const std::size_t n_bytes = chunk.encoded->buffer.n_bytes();
@@ -605,8 +606,8 @@ bool ServedDatasets::store(Outgoing& chunk) {
 }
 
 /// Transfer the values of a box by HDF5 itself.
-bool ServedDatasets::transfer_box(ServedDataset& dataset, const Box& box, std::byte* values,
-                                  bool writes) {
+bool InterceptedDatasets::transfer_box(InterceptedDataset& dataset, const Box& box,
+                                       std::byte* values, bool writes) {
   const Extents start(box.start.begin(), box.start.end());
   const Extents count(box.count.begin(), box.count.end());
   const hid_t memory = hdf5_.H5Screate_simple(int(count.size()), count.data(), nullptr);
@@ -625,8 +626,8 @@ bool ServedDatasets::transfer_box(ServedDataset& dataset, const Box& box, std::b
 }
 
 /// Number of chunks per loop over all threads: enough to keep them busy, and few enough for memory.
-std::size_t ServedDatasets::chunks_at_once(const ServedDataset& dataset) const {
-  const std::uint64_t by_bytes = 4 * encoded_together_bytes / dataset.chunk_bytes();
+std::size_t InterceptedDatasets::chunks_at_once(const InterceptedDataset& dataset) const {
+  const std::uint64_t by_bytes = 4 * kEncodedTogetherBytes / dataset.chunk_bytes();
   return std::size_t(std::max(by_bytes, 4 * team_.n_threads()));
 }
 

@@ -1,6 +1,6 @@
 // Options, the resulting requests for datasets, and their creation lists.
 
-#include "hdf5_serial/asked_datasets.hpp"
+#include "hdf5_serial/requested_datasets.hpp"
 
 #include <sys/stat.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 /// Number of owners for which the chunks of an unchunked dataset are chosen, so that each gets
 /// several.
-constexpr std::uint64_t owners_of_chunks = 4;
+constexpr std::uint64_t kOwnersOfChunks = 4;
 
 tailrace::DatasetFacts policy_facts(const DatasetFacts& facts) {
   tailrace::DatasetFacts of_policy;
@@ -36,14 +36,14 @@ tailrace::DatasetFacts policy_facts(const DatasetFacts& facts) {
 }
 
 // Reasons in File::left_out.
-constexpr const char* chunked_by_program =
+constexpr const char* kChunkedByProgram =
     "chunk= applies only to datasets that the program does not chunk; others keep the program's "
     "chunks";
-constexpr const char* only_with_codec =
+constexpr const char* kOnlyWithCodec =
     "chunk= and guard= have no effect without codec= or bound= in these options";
-constexpr const char* without_name =
+constexpr const char* kWithoutName =
     "options do not apply to datasets that are created without a name (H5Dcreate_anon)";
-constexpr const char* copied_as_they_are =
+constexpr const char* kCopiedAsTheyAre =
     "options do not apply to the copies of H5Ocopy, which are stored like their sources";
 
 bool asks_for_chunks(const FieldOptions& options) {
@@ -67,9 +67,10 @@ std::string left_out_text(const std::string& why, const std::set<std::string>& p
 
 // --- A dataset.
 
-Result<std::shared_ptr<AskedDataset>> AskedDataset::make(const FieldOptions& options,
-                                                         const DatasetFacts& facts, bool by_name) {
-  auto asked = std::make_shared<AskedDataset>();
+Result<std::shared_ptr<RequestedDataset>> RequestedDataset::make(const FieldOptions& options,
+                                                                 const DatasetFacts& facts,
+                                                                 bool by_name) {
+  auto asked = std::make_shared<RequestedDataset>();
   asked->options_ = options;
   asked->facts_ = facts;
   asked->by_name_ = by_name;
@@ -91,7 +92,8 @@ Result<std::shared_ptr<AskedDataset>> AskedDataset::make(const FieldOptions& opt
   return asked;
 }
 
-bool AskedDataset::fits(const DatasetFacts& facts, const std::vector<FilterSpec>& header) const {
+bool RequestedDataset::fits(const DatasetFacts& facts,
+                            const std::vector<FilterSpec>& header) const {
   const auto same = [](const FilterSpec& a, const FilterSpec& b) {
     return a.filter_id == b.filter_id && a.final_client_data == b.final_client_data;
   };
@@ -99,7 +101,7 @@ bool AskedDataset::fits(const DatasetFacts& facts, const std::vector<FilterSpec>
          std::ranges::equal(header, filters(), same);
 }
 
-CodecRequest AskedDataset::request_for(double absolute_bound) const {
+CodecRequest RequestedDataset::request_for(double absolute_bound) const {
   CodecRequest request{options_.codec, options_.codec_settings, facts_.dtype, facts_.chunk_shape,
                        absolute_bound};
   request.fill_value = facts_.fill_value;
@@ -114,13 +116,13 @@ CodecRequest AskedDataset::request_for(double absolute_bound) const {
   return request;
 }
 
-void AskedDataset::note_values(std::span<const std::byte> values) {
+void RequestedDataset::note_values(std::span<const std::byte> values) {
   if (!options_.bound.needs_range()) return;
   range_.merge(value_range(facts_.dtype, values, facts_.fill_value));
   sample_.add(facts_.dtype, values, facts_.fill_value);
 }
 
-ValueFacts AskedDataset::facts_now(double absolute_bound) const {
+ValueFacts RequestedDataset::facts_now(double absolute_bound) const {
   return {range_.least,
           range_.greatest,
           range_.n_finite,
@@ -133,7 +135,7 @@ ValueFacts AskedDataset::facts_now(double absolute_bound) const {
           sample_.lower_quartile()};
 }
 
-std::string AskedDataset::take_bound_remark() {
+std::string RequestedDataset::take_bound_remark() {
   constexpr DoorWords words = {"VALUE as the dataset's fill value, or as its attribute _FillValue",
                                "allow-wide-bound=on in TAILRACE_OPTIONS"};
   if (width_told_ || width_.fine()) return "";
@@ -145,7 +147,7 @@ std::string AskedDataset::take_bound_remark() {
   return "stored exactly from now on: " + refusal_text(subject, width_);
 }
 
-const Codec* AskedDataset::codec_now() {
+const Codec* RequestedDataset::codec_now() {
   if (!loses() || keeps_) return nullptr;
   const double bound = range_.empty()
                            ? absolute_bound(options_.bound, 0, 0)
@@ -162,7 +164,7 @@ const Codec* AskedDataset::codec_now() {
   return codec_->lossy() ? codec_.get() : nullptr;
 }
 
-void AskedDataset::note_stored() {
+void RequestedDataset::note_stored() {
   const double bound = request_for(codec_bound_).absolute_bound;
   if (lossy_ && bound <= largest_bound_) return;
   largest_bound_ = std::max(largest_bound_, bound);
@@ -170,13 +172,13 @@ void AskedDataset::note_stored() {
   described_ = false;
 }
 
-std::vector<EncodingNote> AskedDataset::notes() const {
+std::vector<EncodingNote> RequestedDataset::notes() const {
   return encoding_notes(*codec_, options_.bound, largest_bound_, options_.guards, std::nullopt);
 }
 
 // --- Files.
 
-Result<GlobOptions> AskedFiles::read_options(bool& given) {
+Result<GlobOptions> RequestedFiles::read_options(bool& given) {
   GlobOptions options;
   options.file.door = Door::serial;
   options.file.notes = Notes::all;  // Nothing is added to the program's root group.
@@ -198,7 +200,7 @@ Result<GlobOptions> AskedFiles::read_options(bool& given) {
   return options;
 }
 
-void AskedFiles::enter(hid_t id, File&& file, bool given) {
+void RequestedFiles::enter(hid_t id, File&& file, bool given) {
   H5O_info_t info{};
   if (!given && replaced_.empty()) return;
   if (hdf5_.H5Oget_info2(id, &info, H5O_INFO_BASIC) < 0) return;
@@ -212,12 +214,12 @@ void AskedFiles::enter(hid_t id, File&& file, bool given) {
   if (given) files_.try_emplace(info.fileno, std::move(file));  // It may be open already.
 }
 
-hid_t AskedFiles::close_later(hid_t list) {
+hid_t RequestedFiles::close_later(hid_t list) {
   lists_.push_back(list);
   return list;
 }
 
-AskedFiles::File* AskedFiles::file_of(hid_t object) {
+RequestedFiles::File* RequestedFiles::file_of(hid_t object) {
   if (files_.empty()) return nullptr;
   H5O_info_t info{};
   if (hdf5_.H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0) return nullptr;
@@ -225,7 +227,7 @@ AskedFiles::File* AskedFiles::file_of(hid_t object) {
   return found != files_.end() ? &found->second : nullptr;
 }
 
-void AskedFiles::leave(hid_t file) {
+void RequestedFiles::leave(hid_t file) {
   for (const hid_t list : std::exchange(lists_, {})) hdf5_.H5Pclose(list);
   if (file < 0) {  // HDF5 may restart, and then numbers files from 0 again.
     identities_.clear();
@@ -244,7 +246,7 @@ void AskedFiles::leave(hid_t file) {
   });
 }
 
-void AskedFiles::tell_idle(const File& file) {
+void RequestedFiles::tell_idle(const File& file) {
   const auto tell = [&](const std::string& remark) {
     if (remark.empty() || !told_.insert(remark).second) return;
     report::print_remark({file.name, ": ", remark});
@@ -253,12 +255,12 @@ void AskedFiles::tell_idle(const File& file) {
   for (const auto& [address, dataset] : file.datasets) tell(dataset->take_bound_remark());
   const FieldOptions& of_all = file.options.file.field_defaults;
   const bool alone = asks_for_chunks(of_all) || !of_all.guards.empty();
-  if (alone && !file.asked && !file.paths.empty()) tell(only_with_codec);
+  if (alone && !file.asked && !file.paths.empty()) tell(kOnlyWithCodec);
   if (!file.made_here && file.paths.empty()) return;
   tell(idle_globs_remark(file.options, file.paths, {}));
 }
 
-std::string AskedFiles::path_of(hid_t object) const {
+std::string RequestedFiles::path_of(hid_t object) const {
   const ssize_t length = hdf5_.H5Iget_name(object, nullptr, 0);
   if (length <= 0) return {};
   std::string path(static_cast<std::size_t>(length) + 1, '\0');
@@ -267,14 +269,15 @@ std::string AskedFiles::path_of(hid_t object) const {
   return path;
 }
 
-std::optional<DType> AskedFiles::number_of(hid_t type) const {
+std::optional<DType> RequestedFiles::number_of(hid_t type) const {
   if (hdf5_.H5Tequal(type, *hdf5_.H5T_NATIVE_FLOAT_g) > 0) return DType::f32;
   if (hdf5_.H5Tequal(type, *hdf5_.H5T_NATIVE_DOUBLE_g) > 0) return DType::f64;
   return std::nullopt;
 }
 
 /// Read the properties of a dataset. @returns why options cannot apply to it; null if they can
-const char* AskedFiles::read_facts(hid_t type, hid_t space, hid_t list, DatasetFacts& facts) const {
+const char* RequestedFiles::read_facts(hid_t type, hid_t space, hid_t list,
+                                       DatasetFacts& facts) const {
   constexpr const char* unreadable =
       "HDF5 cannot describe the dataset, so it is stored as the program defines it";
   const std::optional<DType> dtype = number_of(type);
@@ -313,16 +316,16 @@ const char* AskedFiles::read_facts(hid_t type, hid_t space, hid_t list, DatasetF
 
 /// Find the request for a dataset.
 /// @param created  true for a new dataset: requests that are not met will be reported.
-Result<std::shared_ptr<AskedDataset>> AskedFiles::ask(File& file, DatasetFacts facts,
-                                                      bool created) const {
+Result<std::shared_ptr<RequestedDataset>> RequestedFiles::ask(File& file, DatasetFacts facts,
+                                                              bool created) const {
   const bool by_name = named_alone(facts.path, file.options);
-  const std::shared_ptr<AskedDataset> nothing;
-  const auto make = [&]() -> Result<std::shared_ptr<AskedDataset>> {
+  const std::shared_ptr<RequestedDataset> nothing;
+  const auto make = [&]() -> Result<std::shared_ptr<RequestedDataset>> {
     TAILRACE_TAKE(FieldOptions options,
                   options_by_glob(facts.path, facts.shape.size(), false, file.options));
     if (!options.codec_given && options.bound.lossless()) {
       const bool idle = adds_chunks_or_guards(options, file.options.file.field_defaults);
-      if (created && idle) file.left_out[only_with_codec].insert(facts.path);
+      if (created && idle) file.left_out[kOnlyWithCodec].insert(facts.path);
       return nothing;
     }
     StorageRequest request;
@@ -334,7 +337,7 @@ Result<std::shared_ptr<AskedDataset>> AskedFiles::ask(File& file, DatasetFacts f
     if (created) {
       file.asked = true;
       const bool kept = !facts.chunk_shape.empty() && asks_for_chunks(options);
-      if (kept) file.left_out[chunked_by_program].insert(facts.path);
+      if (kept) file.left_out[kChunkedByProgram].insert(facts.path);
     }
     if (facts.chunk_shape.empty()) {
       if (options.chunk_shape && options.chunk_shape->size() != facts.shape.size()) {
@@ -344,20 +347,20 @@ Result<std::shared_ptr<AskedDataset>> AskedFiles::ask(File& file, DatasetFacts f
       facts.chunk_shape = options.chunk_shape
                               ? *options.chunk_shape
                               : chunk_shape_to_share(facts.shape, dtype_bytes(facts.dtype),
-                                                     options.chunk_bytes, owners_of_chunks);
+                                                     options.chunk_bytes, kOwnersOfChunks);
       for (std::size_t d = 0; d < facts.chunk_shape.size(); ++d) {
         facts.chunk_shape[d] = std::clamp<std::uint64_t>(facts.chunk_shape[d], 1, facts.shape[d]);
       }
     }
-    return AskedDataset::make(decision.options, facts, by_name);
+    return RequestedDataset::make(decision.options, facts, by_name);
   };
-  Result<std::shared_ptr<AskedDataset>> made = make();
+  Result<std::shared_ptr<RequestedDataset>> made = make();
   if (made.ok()) return made;
   return made.status().within("dataset \"" + facts.path + "\"");
 }
 
-Result<std::shared_ptr<AskedDataset>> AskedFiles::plan(const Creation& creation) {
-  const std::shared_ptr<AskedDataset> nothing;
+Result<std::shared_ptr<RequestedDataset>> RequestedFiles::plan(const Creation& creation) {
+  const std::shared_ptr<RequestedDataset> nothing;
   for (const hid_t list : std::exchange(lists_, {})) hdf5_.H5Pclose(list);
   File* const file = creation.name != nullptr ? file_of(creation.location) : nullptr;
   if (file == nullptr) return nothing;
@@ -376,7 +379,8 @@ Result<std::shared_ptr<AskedDataset>> AskedFiles::plan(const Creation& creation)
   return nothing;
 }
 
-Result<hid_t> AskedFiles::creation_list(const Creation& creation, const AskedDataset& asked) const {
+Result<hid_t> RequestedFiles::creation_list(const Creation& creation,
+                                            const RequestedDataset& asked) const {
   const hid_t list = creation.list != H5P_DEFAULT
                          ? hdf5_.H5Pcopy(creation.list)
                          : hdf5_.H5Pcreate(*hdf5_.H5P_CLS_DATASET_CREATE_ID_g);
@@ -398,7 +402,7 @@ Result<hid_t> AskedFiles::creation_list(const Creation& creation, const AskedDat
                     "\": HDF5 rejects the creation list that these options lead to");
 }
 
-void AskedFiles::add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked) {
+void RequestedFiles::add(hid_t dataset, const std::shared_ptr<RequestedDataset>& asked) {
   H5O_info_t info{};
   if (identities_.empty() || hdf5_.H5Oget_info2(dataset, &info, H5O_INFO_BASIC) < 0) return;
   const auto identity = identities_.find(info.fileno);
@@ -417,7 +421,7 @@ void AskedFiles::add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked) 
 }
 
 /// True if codecs and bounds apply to the values of this object.
-bool AskedFiles::has_numbers(hid_t object) const {
+bool RequestedFiles::has_numbers(hid_t object) const {
   if (object < 0 || hdf5_.H5Iget_type(object) != H5I_DATASET) return false;
   const hid_t type = hdf5_.H5Dget_type(object);
   if (type < 0) return false;
@@ -426,24 +430,24 @@ bool AskedFiles::has_numbers(hid_t object) const {
   return numbers;
 }
 
-void AskedFiles::add_anonymous(hid_t dataset) {
+void RequestedFiles::add_anonymous(hid_t dataset) {
   File* const file = file_of(dataset);
   if (file == nullptr) return;
   const FieldOptions& of_all = file->options.file.field_defaults;
   const bool asked = of_all.codec_given || !of_all.bound.lossless();
-  if (asked && has_numbers(dataset)) file->left_out[without_name].insert("(without a name)");
+  if (asked && has_numbers(dataset)) file->left_out[kWithoutName].insert("(without a name)");
 }
 
 /// Context of add_copied() for each copied dataset.
-struct AskedFiles::Copy {
-  AskedFiles* files;
+struct RequestedFiles::Copy {
+  RequestedFiles* files;
   hid_t from;
   std::string from_name;
   std::string to_path;
   bool failed = false;  ///< Memory is missing.
 };
 
-herr_t AskedFiles::visit_copied(hid_t, const char* name, const H5O_info_t* info, void* data) {
+herr_t RequestedFiles::visit_copied(hid_t, const char* name, const H5O_info_t* info, void* data) {
   auto* const copy = static_cast<Copy*>(data);
   if (info->type != H5O_TYPE_DATASET) return 0;
   try {
@@ -455,7 +459,7 @@ herr_t AskedFiles::visit_copied(hid_t, const char* name, const H5O_info_t* info,
   return 0;
 }
 
-void AskedFiles::add_copied(const Copy& copy, const char* name, const H5O_info_t& info) {
+void RequestedFiles::add_copied(const Copy& copy, const char* name, const H5O_info_t& info) {
   const bool itself = std::string_view(name) == ".";
   const std::string below = itself ? "" : std::string("/") + name;
   const hid_t source = hdf5_.H5Oopen(copy.from, (copy.from_name + below).c_str(), H5P_DEFAULT);
@@ -475,10 +479,10 @@ void AskedFiles::add_copied(const Copy& copy, const char* name, const H5O_info_t
   file->second.paths.push_back(path);
   const Result<FieldOptions> options = options_by_glob(path, 0, false, file->second.options);
   const bool asked = options.ok() && (options->codec_given || !options->bound.lossless());
-  if (asked && numbers && !replaced) file->second.left_out[copied_as_they_are].insert(path);
+  if (asked && numbers && !replaced) file->second.left_out[kCopiedAsTheyAre].insert(path);
 }
 
-void AskedFiles::add_copy(hid_t from, const char* from_name, hid_t to, const char* to_name) {
+void RequestedFiles::add_copy(hid_t from, const char* from_name, hid_t to, const char* to_name) {
   if (identities_.empty() || from_name == nullptr || to_name == nullptr) return;
   const QuietHdf5 quiet(hdf5_);
   const hid_t made = hdf5_.H5Oopen(to, to_name, H5P_DEFAULT);
@@ -489,7 +493,7 @@ void AskedFiles::add_copy(hid_t from, const char* from_name, hid_t to, const cha
   if (copy.failed) throw std::bad_alloc();
 }
 
-bool AskedFiles::has_replaced_filters(hid_t dataset) const {
+bool RequestedFiles::has_replaced_filters(hid_t dataset) const {
   if (replaced_.empty()) return false;
   const QuietHdf5 quiet(hdf5_);
   H5O_info_t info{};
@@ -500,9 +504,9 @@ bool AskedFiles::has_replaced_filters(hid_t dataset) const {
   return replaced != replaced_.end() && replaced->second.contains(info.addr);
 }
 
-std::shared_ptr<AskedDataset> AskedFiles::find(hid_t dataset, const H5O_info_t& info,
-                                               hid_t creation_list,
-                                               const std::vector<FilterSpec>& filters) {
+std::shared_ptr<RequestedDataset> RequestedFiles::find(hid_t dataset, const H5O_info_t& info,
+                                                       hid_t creation_list,
+                                                       const std::vector<FilterSpec>& filters) {
   const auto file = files_.find(info.fileno);
   if (file == files_.end()) return nullptr;
   const hid_t type = hdf5_.H5Dget_type(dataset);
@@ -521,16 +525,16 @@ std::shared_ptr<AskedDataset> AskedFiles::find(hid_t dataset, const H5O_info_t& 
     return made_here->second;
   }
   // An earlier program may have created it with the same request.
-  const Result<std::shared_ptr<AskedDataset>> asked = ask(file->second, facts, false);
+  const Result<std::shared_ptr<RequestedDataset>> asked = ask(file->second, facts, false);
   if (!asked.ok() || *asked == nullptr) return nullptr;
-  AskedDataset& it = **asked;
+  RequestedDataset& it = **asked;
   const ErrorBound& bound = it.options().bound;
   const bool same = it.loses() && it.fits(facts, filters) &&
-                    number_attribute(dataset, bound_asked_attribute) == bound.value &&
-                    text_attribute(dataset, codec_attribute) == it.options().codec &&
-                    text_attribute(dataset, bound_mode_attribute) == bound_mode_name(bound.mode);
+                    number_attribute(dataset, kBoundAskedAttribute) == bound.value &&
+                    text_attribute(dataset, kCodecAttribute) == it.options().codec &&
+                    text_attribute(dataset, kBoundModeAttribute) == bound_mode_name(bound.mode);
   if (!same) return nullptr;
-  it.continue_from(number_attribute(dataset, absolute_bound_attribute).value_or(0));
+  it.continue_from(number_attribute(dataset, kAbsoluteBoundAttribute).value_or(0));
   datasets[info.addr] = *asked;
   return *asked;
 }

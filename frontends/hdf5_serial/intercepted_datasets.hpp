@@ -32,7 +32,7 @@
 #include "core/codec.hpp"
 #include "core/slab.hpp"
 #include "exec/thread_team.hpp"
-#include "hdf5_serial/asked_datasets.hpp"
+#include "hdf5_serial/requested_datasets.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
 #include "trz/base/box.hpp"
 #include "trz/base/buffer.hpp"
@@ -54,7 +54,7 @@ struct DecodedChunk {
 };
 
 /// State of a dataset while the program has it open.
-struct ServedDataset {
+struct InterceptedDataset {
   hid_t id = H5I_INVALID_HID;  ///< One of the program's ids.
   bool served = false;
   bool is_virtual = false;  ///< Its values are in other datasets.
@@ -68,7 +68,7 @@ struct ServedDataset {
   bool fill_is_known = false;    ///< Chunks that are not in the file read as fill_value.
   std::unique_ptr<Codec> codec;  ///< The header's filters.
   /// Null if the options request nothing: then all chunks are encoded by the header's filters.
-  std::shared_ptr<AskedDataset> asked;
+  std::shared_ptr<RequestedDataset> asked;
   /// Delay its chunks until a flush, if memory permits: it may still become a scale, which is
   /// exact.
   bool may_become_scale = false;
@@ -102,13 +102,13 @@ struct SerialReport {
   std::uint64_t stored_bytes = 0;
 };
 
-class ServedDatasets {
+class InterceptedDatasets {
  public:
-  ServedDatasets(const SerialHdf5& hdf5, std::uint64_t n_threads)
+  InterceptedDatasets(const SerialHdf5& hdf5, std::uint64_t n_threads)
       : hdf5_(hdf5), team_(n_threads), asked_(hdf5) {}
 
   /// Requests in the program's options for its files and datasets.
-  AskedFiles& asked() { return asked_; }
+  RequestedFiles& asked() { return asked_; }
   /// Record in the attributes of all open datasets what they have lost. @returns false if HDF5
   /// refused it
   bool describe();
@@ -144,7 +144,7 @@ class ServedDatasets {
   };
   /// Chunk that will be stored in the file.
   struct Outgoing {
-    ServedDataset* dataset;
+    InterceptedDataset* dataset;
     Shape place;  ///< Coordinates in the grid.
     Buffer values;
     bool keeps_stored;  ///< Same as in StagedChunk.
@@ -163,58 +163,61 @@ class ServedDatasets {
     Buffer values;
   };
 
-  ServedDataset& dataset_of(hid_t id);
-  void look_at(hid_t id, const H5O_info_t& info, ServedDataset& dataset);
-  bool look_at_pipeline(hid_t creation, ServedDataset& dataset, std::vector<FilterSpec>& filters);
-  bool take_extents(ServedDataset& dataset);
+  InterceptedDataset& dataset_of(hid_t id);
+  void look_at(hid_t id, const H5O_info_t& info, InterceptedDataset& dataset);
+  bool look_at_pipeline(hid_t creation, InterceptedDataset& dataset,
+                        std::vector<FilterSpec>& filters);
+  bool take_extents(InterceptedDataset& dataset);
   bool plain_transfer(hid_t transfer_list);
-  std::optional<Selected> select(ServedDataset& dataset, const Transfer& transfer, bool writes);
+  std::optional<Selected> select(InterceptedDataset& dataset, const Transfer& transfer,
+                                 bool writes);
 
-  bool write_selected(ServedDataset& dataset, const Transfer& transfer, const Selected& selected,
-                      const std::byte* values);
-  bool write_converted(ServedDataset& dataset, const Transfer& transfer, const Selected& selected,
-                       const std::byte* values);
-  bool write_slab(ServedDataset& dataset, const Slab& slab, const std::byte* values);
-  bool write_whole(ServedDataset& dataset, const std::vector<Shape>& places, const Slab& slab,
+  bool write_selected(InterceptedDataset& dataset, const Transfer& transfer,
+                      const Selected& selected, const std::byte* values);
+  bool write_converted(InterceptedDataset& dataset, const Transfer& transfer,
+                       const Selected& selected, const std::byte* values);
+  bool write_slab(InterceptedDataset& dataset, const Slab& slab, const std::byte* values);
+  bool write_whole(InterceptedDataset& dataset, const std::vector<Shape>& places, const Slab& slab,
                    const std::byte* values);
-  bool stage(ServedDataset& dataset, const Shape& place, const Slab& slab, const std::byte* values);
-  void note_whole(const ServedDataset& dataset) {
+  bool stage(InterceptedDataset& dataset, const Shape& place, const Slab& slab,
+             const std::byte* values);
+  void note_whole(const InterceptedDataset& dataset) {
     if (!dataset.may_become_scale) whole_bytes_ += dataset.chunk_bytes();
   }
-  void unstage(ServedDataset& dataset, const Shape& place);
+  void unstage(InterceptedDataset& dataset, const Shape& place);
   /// Selects staged chunks: the complete ones; also complete ones that wait for a flush; or all,
   /// after completing them.
   enum class Which { whole, waiting, all };
   bool send_staged(Which which);
-  bool complete(ServedDataset& dataset, const Shape& place, StagedChunk& chunk);
+  bool complete(InterceptedDataset& dataset, const Shape& place, StagedChunk& chunk);
   bool send(std::vector<Outgoing>& batch, const std::function<bool(Outgoing&)>& prepare);
   bool store(Outgoing& chunk);
-  bool may_fill_up(const ServedDataset& dataset, const Shape& place) const;
-  bool is_stored(const ServedDataset& dataset, const Box& box);
-  bool transfer_box(ServedDataset& dataset, const Box& box, std::byte* values, bool writes);
+  bool may_fill_up(const InterceptedDataset& dataset, const Shape& place) const;
+  bool is_stored(const InterceptedDataset& dataset, const Box& box);
+  bool transfer_box(InterceptedDataset& dataset, const Box& box, std::byte* values, bool writes);
 
-  bool read_slab(ServedDataset& dataset, const Slab& slab, std::byte* values);
-  void read_ahead(ServedDataset& dataset, std::vector<Incoming>& batch);
-  bool receive(ServedDataset& dataset, std::vector<Incoming>& batch, const Slab& slab,
+  bool read_slab(InterceptedDataset& dataset, const Slab& slab, std::byte* values);
+  void read_ahead(InterceptedDataset& dataset, std::vector<Incoming>& batch);
+  bool receive(InterceptedDataset& dataset, std::vector<Incoming>& batch, const Slab& slab,
                std::byte* values);
   void make_room(std::uint64_t n_bytes);
 
-  void drop_decoded(ServedDataset& dataset);
-  void drop_decoded(ServedDataset& dataset, const Shape& place);
-  std::size_t chunks_at_once(const ServedDataset& dataset) const;
+  void drop_decoded(InterceptedDataset& dataset);
+  void drop_decoded(InterceptedDataset& dataset, const Shape& place);
+  std::size_t chunks_at_once(const InterceptedDataset& dataset) const;
 
   const SerialHdf5& hdf5_;
   ThreadTeam team_;
-  std::unordered_map<hid_t, std::shared_ptr<ServedDataset>> by_id_;
-  std::map<std::pair<unsigned long, haddr_t>, std::weak_ptr<ServedDataset>> by_address_;
-  ServedDataset nothing_;  ///< Represents ids that are not datasets.
+  std::unordered_map<hid_t, std::shared_ptr<InterceptedDataset>> by_id_;
+  std::map<std::pair<unsigned long, haddr_t>, std::weak_ptr<InterceptedDataset>> by_address_;
+  InterceptedDataset nothing_;  ///< Represents ids that are not datasets.
   hid_t plain_list_ = H5I_INVALID_HID;
   std::uint64_t staged_bytes_ = 0;
   /// Part of staged_bytes_ in complete chunks that do not wait for a flush.
   std::uint64_t whole_bytes_ = 0;
   std::uint64_t decoded_bytes_ = 0;
   std::uint64_t n_calls_ = 0;
-  AskedFiles asked_;
+  RequestedFiles asked_;
   SerialReport report_;
 };
 

@@ -5,11 +5,11 @@
 #include <new>
 #include <variant>
 
-#include "hdf5_serial/asked_datasets.hpp"
+#include "hdf5_serial/requested_datasets.hpp"
 #include "report/remark.hpp"
 
 namespace tailrace::hdf5_serial {
-std::string AskedFiles::text_attribute(hid_t dataset, const char* name) const {
+std::string RequestedFiles::text_attribute(hid_t dataset, const char* name) const {
   if (hdf5_.H5Aexists(dataset, name) <= 0) return {};
   const hid_t attribute = hdf5_.H5Aopen(dataset, name, H5P_DEFAULT);
   if (attribute < 0) return {};
@@ -30,7 +30,7 @@ std::string AskedFiles::text_attribute(hid_t dataset, const char* name) const {
   return text;
 }
 
-std::optional<double> AskedFiles::number_attribute(hid_t dataset, const char* name) const {
+std::optional<double> RequestedFiles::number_attribute(hid_t dataset, const char* name) const {
   if (hdf5_.H5Aexists(dataset, name) <= 0) return std::nullopt;
   const hid_t attribute = hdf5_.H5Aopen(dataset, name, H5P_DEFAULT);
   if (attribute < 0) return std::nullopt;
@@ -43,12 +43,12 @@ std::optional<double> AskedFiles::number_attribute(hid_t dataset, const char* na
   return ok ? std::optional(number) : std::nullopt;
 }
 
-bool AskedFiles::is_scale(hid_t dataset) const {
+bool RequestedFiles::is_scale(hid_t dataset) const {
   return text_attribute(dataset, "CLASS") == "DIMENSION_SCALE";
 }
 
 /// Call is_scale(). @returns false also if memory is missing
-bool AskedFiles::is_late_scale(hid_t dataset) const {
+bool RequestedFiles::is_late_scale(hid_t dataset) const {
   try {
     return is_scale(dataset);
   } catch (const std::bad_alloc&) {
@@ -56,7 +56,7 @@ bool AskedFiles::is_late_scale(hid_t dataset) const {
   }
 }
 
-bool AskedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
+bool RequestedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
   const char* const name = note.name.c_str();
   const auto* const text = std::get_if<std::string>(&note.value);
   const hid_t type =
@@ -82,7 +82,7 @@ bool AskedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
   return ok && attribute >= 0;
 }
 
-bool AskedFiles::describe(hid_t dataset, AskedDataset& asked) {
+bool RequestedFiles::describe(hid_t dataset, RequestedDataset& asked) {
   if (asked.may_be_late_scale() && is_late_scale(dataset)) {
     report::print_remark({"dataset \"", asked.path(),
                           "\" became a dimension scale after some of its values were stored with "
@@ -93,7 +93,7 @@ bool AskedFiles::describe(hid_t dataset, AskedDataset& asked) {
   if (file == nullptr) return true;
   bool ok = true;
   // Delete attributes that a tool may have copied from its input; they do not describe this data.
-  for (const char* const name : encoding_note_names) {
+  for (const char* const name : kEncodingNoteNames) {
     ok = (hdf5_.H5Aexists(dataset, name) <= 0 || hdf5_.H5Adelete(dataset, name) >= 0) && ok;
   }
   if (file->options.file.notes != Notes::off) {

@@ -3,7 +3,7 @@
 //
 //  H5Fcreate, H5Fopen  the options are read; an error in them fails the call.
 //  H5Dcreate           the codec's filters replace the program's
-//  H5Dwrite            served_datasets.hpp encodes complete chunks within the bound
+//  H5Dwrite            intercepted_datasets.hpp encodes complete chunks within the bound
 //  H5Fclose            attributes record the bound; remarks list idle globs, and requests not met
 //
 // Invariant 1: the header's filters are lossless, whatever the bound: trz's entry specifies
@@ -50,11 +50,11 @@ struct DatasetFacts {
 };
 
 /// Dataset for which options request something, while its file is open.
-class AskedDataset {
+class RequestedDataset {
  public:
   /// @error invalid_argument, unsupported  the codec cannot do what the options request
-  static Result<std::shared_ptr<AskedDataset>> make(const FieldOptions& options,
-                                                    const DatasetFacts& facts, bool by_name);
+  static Result<std::shared_ptr<RequestedDataset>> make(const FieldOptions& options,
+                                                        const DatasetFacts& facts, bool by_name);
 
   const std::string& path() const { return facts_.path; }
   const Shape& chunk_shape() const { return facts_.chunk_shape; }
@@ -112,9 +112,9 @@ class AskedDataset {
 };
 
 /// The files in which the program may create datasets, if it has options. Not thread-safe.
-class AskedFiles {
+class RequestedFiles {
  public:
-  explicit AskedFiles(const SerialHdf5& hdf5) : hdf5_(hdf5) {}
+  explicit RequestedFiles(const SerialHdf5& hdf5) : hdf5_(hdf5) {}
 
   /// Read the options again. @error invalid_argument  names the wrong option
   static Result<GlobOptions> read_options(bool& given);
@@ -123,7 +123,7 @@ class AskedFiles {
     GlobOptions options;
     bool made_here = false;
     std::vector<std::string> paths;  ///< Paths of created datasets.
-    std::map<haddr_t, std::shared_ptr<AskedDataset>> datasets = {};
+    std::map<haddr_t, std::shared_ptr<RequestedDataset>> datasets = {};
     bool asked = false;  ///< Options request something for a created dataset.
     /// Requests that are not met, and their datasets; reported when the file is closed.
     std::map<std::string, std::set<std::string>> left_out = {};
@@ -139,14 +139,14 @@ class AskedFiles {
     hid_t list;
   };
   /// Find the request for a dataset that is about to be created; null if none.
-  Result<std::shared_ptr<AskedDataset>> plan(const Creation& creation);
+  Result<std::shared_ptr<RequestedDataset>> plan(const Creation& creation);
   /// Copy the program's creation list and apply the request. @error unsupported  HDF5 refuses it
-  Result<hid_t> creation_list(const Creation& creation, const AskedDataset& asked) const;
+  Result<hid_t> creation_list(const Creation& creation, const RequestedDataset& asked) const;
   /// Delay closing a list until the next one is created. Closing it now would clear HDF5's error
   /// stack, which reports a failure to the program. @returns the list
   hid_t close_later(hid_t list);
   /// Register a created dataset. @param asked  null: created as the program specified.
-  void add(hid_t dataset, const std::shared_ptr<AskedDataset>& asked);
+  void add(hid_t dataset, const std::shared_ptr<RequestedDataset>& asked);
   /// Register an anonymous dataset. Options cannot apply to it, even if they apply to all datasets.
   void add_anonymous(hid_t dataset);
   /// Register an object copied by H5Ocopy, and everything below it. Copies of datasets with
@@ -158,12 +158,12 @@ class AskedFiles {
   bool has_replaced_filters(hid_t dataset) const;
   /// Find the request for an open dataset. It was created here, or by an earlier program with the
   /// same request, as its attributes show. Null if none.
-  std::shared_ptr<AskedDataset> find(hid_t dataset, const H5O_info_t& info, hid_t creation_list,
-                                     const std::vector<FilterSpec>& filters);
+  std::shared_ptr<RequestedDataset> find(hid_t dataset, const H5O_info_t& info, hid_t creation_list,
+                                         const std::vector<FilterSpec>& filters);
 
   /// Record in a dataset's attributes what it has lost, if they are not up to date. @returns false
   /// if HDF5 refused one
-  bool describe(hid_t dataset, AskedDataset& asked);
+  bool describe(hid_t dataset, RequestedDataset& asked);
   /// True if the dataset is a dimension scale, like netCDF's coordinates.
   bool is_scale(hid_t dataset) const;
   /// Handle the end of a file id, or of all ids (H5I_INVALID_HID). With the last id of a file,
@@ -176,7 +176,7 @@ class AskedFiles {
 
   File* file_of(hid_t object);
   std::string path_of(hid_t object) const;
-  Result<std::shared_ptr<AskedDataset>> ask(File& file, DatasetFacts facts, bool created) const;
+  Result<std::shared_ptr<RequestedDataset>> ask(File& file, DatasetFacts facts, bool created) const;
   const char* read_facts(hid_t type, hid_t space, hid_t list, DatasetFacts& facts) const;
   bool has_numbers(hid_t object) const;
   struct Copy;
